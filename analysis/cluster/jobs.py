@@ -94,7 +94,16 @@ def weigh(
     used.marks += found.marks
     for mark in used.marks[: len(used.marks) - len(found.marks)]:
         found.gaps.append((None, "contradiction", mark))
+    found.gaps += [(None, what, said) for what, said in of_accounting(begun)]
     return Job(begun, view, found, used)
+
+
+def of_accounting(begun: Begun) -> Iterator[tuple[str, str]]:
+    """What a reader of the accounting's own figures of a job must know."""
+    if said := begun.held.missing.get("cpu_s"):
+        yield "impossible", said
+    if suspended_s := begun.row.suspended_s:
+        yield "suspended", f"it was suspended for {suspended_s:.10g} s, which only its records have"
 
 
 def not_yet(row: AccountingRow) -> Used:

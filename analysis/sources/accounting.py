@@ -17,6 +17,8 @@ FINAL_STATES = frozenset(
 )
 WAITING_STATES = frozenset(("pending", "running"))
 
+CLOCKS_S = 2.0  # start, end and elapsed are whole seconds each
+
 
 @dataclass(frozen=True, slots=True)
 class AccountingRow:
@@ -47,6 +49,14 @@ class AccountingRow:
     admin_comment: str | None
     fields: tuple[str, ...] = ()  # the line as it was, in the order of Accounting.fields
     told_by: str | None = None  # what stood in for the accounting; None: the accounting itself
+
+    @property
+    def suspended_s(self) -> float | None:
+        """How long it was suspended: the scheduler does not count that time as elapsed."""
+        if self.start_unix_s is None or self.end_unix_s is None or self.elapsed_s is None:
+            return None
+        gap = self.end_unix_s - self.start_unix_s - self.elapsed_s
+        return gap if gap > CLOCKS_S else 0.0
 
     @property
     def task_id(self) -> str | None:

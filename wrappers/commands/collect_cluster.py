@@ -28,6 +28,8 @@ WHAT = {
     "changed": ("records that were changed", "what they said first counts, else nothing of them"),
     "touched": ("records that somebody has had in hand", "they count where nothing contradicts"),
     "contradiction": ("jobs whose records contradict the accounting", "the accounting counts"),
+    "impossible": ("jobs whose TotalCPU is more than their CPUs have", "their records count"),
+    "suspended": ("jobs that were suspended", "what they held leaves that time out"),
     "clock": ("nodes whose clock was set under a job", "what was counted holds: look at chrony"),
     "clock_off": ("records whose time is no start's of their job", "look at that node's clock"),
 }

@@ -67,6 +67,7 @@ def job_json(view: JobView) -> dict[str, object] | None:
         "start_unix_s": row.start_unix_s,
         "end_unix_s": row.end_unix_s,
         "elapsed_s": row.elapsed_s,
+        "suspended_s": row.suspended_s,
         "nodes": list(row.nodes),
         "earlier_starts_unix_s": list(view.earlier_starts),
     }

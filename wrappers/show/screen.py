@@ -56,9 +56,10 @@ def print_head(view: JobView) -> None:
         console.print_line(
             f"  partition {view.held.partition or '–'}, account {view.held.account or '–'}"
         )
+    suspended = f", suspended for {clock(row.suspended_s)}" if row.suspended_s else ""
     console.print_line(
         f"  submitted {clock(row.submit_unix_s)}, started {clock(row.start_unix_s)}, "
-        f"ended {clock(row.end_unix_s)}, took {asked.took(row.elapsed_s)}"
+        f"ended {clock(row.end_unix_s)}, took {asked.took(row.elapsed_s)}{suspended}"
     )
     if view.earlier_starts:
         console.print_line(

@@ -89,7 +89,7 @@ static void set(struct sy_counter *counter, int64_t value)
 {
 	if (counter->base == SY_UNKNOWN)
 		counter->base = value;
-	/* A device that was taken away and has come back starts at 0: the bytes so far stay. */
+	/* A driver that was reset counts from 0: the bytes so far stay. */
 	if (counter->value != SY_UNKNOWN && value < counter->value)
 		counter->base -= counter->value - value;
 	counter->value = value;
@@ -100,14 +100,22 @@ static int64_t since(const struct sy_counter *counter)
 	return counter->value == SY_UNKNOWN ? SY_UNKNOWN : counter->value - counter->base;
 }
 
-static void read_number(struct sy_counter *counter)
+/* A device that is taken away takes its last bytes with it, and one that is made again under its
+ * name counts from 0: there is no value from then on. */
+static void read_number(struct sy_counter *of_device)
 {
 	char text[64];
 	int64_t value;
 
-	if (counter->fd >= 0 && read_text(counter->fd, text, sizeof(text)) > 0 &&
-	    sy_parse_number(text, &value) == 0)
-		set(counter, value);
+	if (of_device->fd < 0)
+		return;
+	if (read_text(of_device->fd, text, sizeof(text)) > 0 &&
+	    sy_parse_number(text, &value) == 0) {
+		set(of_device, value);
+		return;
+	}
+	(void)close(of_device->fd);
+	*of_device = counter(-1);
 }
 
 /* Is a reading of this age due? Marks it as taken. */

@@ -322,6 +322,41 @@ static json_t *difference(int64_t now, int64_t before)
 		   : json_integer(now - before);
 }
 
+/* Instead of that there was no value in the last sample. */
+static void explain_off(json_t *record, const char *path, const char *why)
+{
+	const char *known =
+	    json_string_value(json_object_get(json_object_get(record, "missing"), path));
+
+	if (known && !strcmp(known, SY_NO_VALUE))
+		explain(record, path, why);
+}
+
+static bool is_null(const json_t *record, int device, const char *field)
+{
+	const json_t *devices = json_object_get(json_object_get(record, "network"), "devices");
+
+	return json_is_null(json_object_get(json_array_get(devices, (size_t)device), field));
+}
+
+static void explain_lost_device(json_t *record, const struct sy_node *node, int i)
+{
+	static const char *const fields[] = {"rx_bytes", "tx_bytes"};
+	char path[64], why[128];
+
+	(void)snprintf(
+	    why, sizeof(why),
+	    "the counter of %.32s could not be read to the end: the device was taken away",
+	    node->device[i].name);
+	for (int k = 0; k < 2; k++) {
+		(void)snprintf(path, sizeof(path), "network.devices.%d.%s", i, fields[k]);
+		explain_off(record, path, why);
+		(void)snprintf(path, sizeof(path), "network.%s", fields[k]);
+		if (node->device[i].counted && is_null(record, i, fields[k]))
+			explain_off(record, path, why);
+	}
+}
+
 void sy_record_dropped(json_t *record, const struct sy_head *head)
 {
 	for (int i = 0; i < head->node->devices; i++) {
@@ -337,17 +372,8 @@ void sy_record_dropped(json_t *record, const struct sy_head *head)
 		    record, path,
 		    difference(sy_node_dropped(head->node, i, "tx_dropped"), head->dropped_tx[i]),
 		    "the device's statistics could not be read");
+		explain_lost_device(record, head->node, i);
 	}
-}
-
-/* Instead of that there was no value in the last sample. */
-static void explain_off(json_t *record, const char *path, const char *why)
-{
-	const char *known =
-	    json_string_value(json_object_get(json_object_get(record, "missing"), path));
-
-	if (known && !strcmp(known, SY_NO_VALUE))
-		explain(record, path, why);
 }
 
 void sy_record_off(json_t *record, const struct sy_status *status)

@@ -215,6 +215,27 @@ def test_a_record_with_less_cpu_than_slurm_counted_is_not_believed(lab: Lab) -> 
     assert told(lab, "cpu_s", "energy_j", "memory_used_bytes") == (9.5, None, None)
 
 
+def test_a_total_that_cannot_be_overrules_no_record(lab: Lab) -> None:
+    """2 CPUs have 40 s in 20 s; Slurm 18.08 told 46 times that, and a record of 5 s lost to it."""
+    lab.record("1", lab.job("1", TotalCPU="30:51.000"))
+    lab.job("2", TotalCPU="30:51.000")
+    done = run(lab)
+    rows = ask(lab, "SELECT cpu_s, energy_j, len(marks) FROM jobs ORDER BY job_id")
+    assert rows == [(5.0, 123.5, 0), (None, None, 0)]
+    why = "sacct's TotalCPU is 1851 s, more than the 2 CPUs it was given have in 20 s"
+    assert {("1", None, "impossible", why), ("2", None, "impossible", why)} <= set(done.gaps)
+
+
+def test_time_that_a_job_was_suspended_is_a_gap(lab: Lab) -> None:
+    start = lab.job("1", elapsed_s=4200, ElapsedRaw="600")
+    lab.record("1", start)
+    done = run(lab)
+    assert ("1", None, "suspended", "it was suspended for 3600 s, which only its records have") in (
+        done.gaps
+    )
+    assert told(lab, "elapsed_s", "marks") == (600.0, [])
+
+
 @pytest.mark.parametrize(("total", "value"), [("00:05.700", 5.0), ("00:01.000", 5.0)])
 def test_a_record_within_the_bounds_counts(lab: Lab, total: str, value: float) -> None:
     lab.record("1", lab.job("1", TotalCPU=total, AdminComment=comment(cpu_s=4.5)))

@@ -100,6 +100,29 @@ def device() -> Iterator[tuple[str, ...]]:
         subprocess.run(["ip", "netns", "del", name], check=False, timeout=90)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: removes a device of its own")
+def test_a_device_that_is_made_again_has_no_count(
+    sampler: Any, device: tuple[str, ...], waiting: Any
+) -> None:
+    """Its counters froze at what they were when it was removed, and were taken for the job's."""
+    space = f"sy-sampler-{os.getpid()}-c"
+    attached = sampler.attach("--rate", "20", prefix=("ip", "netns", "exec", space))
+    waiting("a first sample", lambda: attached.column("rx_bytes:sy-t0"))
+    for line in (("del", "sy-t0"), ("add", "sy-t0", "type", "veth", "peer", "name", "sy-t1")):
+        subprocess.run(["ip", "-n", space, "link", *line], check=True, timeout=90)
+    before = len(attached.samples)
+    waiting("a sample after", lambda: len(attached.samples) > before + 1)
+    record = attached.end()
+    devices = record["network"]["devices"]
+    place = [one["name"] for one in devices].index("sy-t0")
+    assert (devices[place]["rx_bytes"], devices[place]["tx_bytes"]) == (None, None)
+    why = record["missing"][f"network.devices.{place}.rx_bytes"]
+    assert why.startswith("the counter of sy-t0 could not be read to the end")
+    if devices[place]["counted"]:
+        assert record["network"]["rx_bytes"] is None
+        assert record["missing"]["network.rx_bytes"] == why
+
+
 def qdiscs(prefix: tuple[str, ...]) -> str:
     return subprocess.run(
         [*prefix, "tc", "qdisc", "show", "dev", "sy-t0"],

@@ -79,7 +79,7 @@ def test_what_was_held(
     job: str, cpus: int, cpus_asked: int, memory: int, limit_s: float | None, is_part: bool
 ) -> None:
     held = by_id(job)
-    assert (held.partition, held.account, held.gpus) == ("main", "root", 0)
+    assert (held.partition, held.account) == ("main", "root")
     assert (held.cpus, held.cpus_asked, held.memory_bytes) == (cpus, cpus_asked, memory)
     assert (held.time_limit_s, held.is_part) == (limit_s, is_part)
     assert (limit_s is None) == (held.missing.get("time_limit_s") == "there is none")
@@ -112,12 +112,58 @@ def test_times_of_sacct(text: str, seconds: float | None) -> None:
     assert slurm_held.clock_s(text) == seconds
 
 
-def test_gpus_are_counted_once_although_they_are_named_twice() -> None:
-    row = next(s.row for s in found())
-    cells = list(row.fields)
-    cells[sacct.INDEX["AllocTRES"]] = "billing=2,cpu=2,gres/gpu:a100=2,gres/gpu=2,mem=1G,node=1"
-    other = sacct.parse_row(cells)
-    assert other is not None and slurm_held.read(other, sacct.FIELDS, []).gpus == 2
+def told(**changed: str) -> tuple[AccountingRow, Held]:
+    """Of a job with some cells of its line changed."""
+    cells = list(next(s.row for s in found()).fields)
+    for name, text in changed.items():
+        cells[sacct.INDEX[name]] = text
+    row = sacct.parse_row(cells)
+    assert row is not None
+    return row, slurm_held.read(row, sacct.FIELDS, [])
+
+
+@pytest.mark.parametrize(
+    ("alloc", "gpus", "why"),
+    [
+        ("billing=2,cpu=2,gres/gpu:a100=2,gres/gpu=2,mem=1G,node=1", 2, None),  # named twice
+        ("billing=8,cpu=8,gres/gpu:a100=2,mem=64G,node=1", 2, None),  # tracked by type only
+        ("cpu=8,gres/gpu:a100=2,gres/gpu:h100=1,mem=64G,node=1", 3, None),
+        ("cpu=8,gres/gpu=0,mem=64G,node=1", 0, None),
+        ("billing=8,cpu=8,mem=64G,node=1", None, "does not track gres/gpu"),
+        ("cpu=8,gres/shard=4,mem=64G,node=1", None, "parts of GPUs (AllocTRES: gres/shard=4)"),
+        ("", None, None),  # of a job that waits nothing is said at all
+    ],
+)
+def test_gpus_that_no_tres_names_are_not_known(
+    alloc: str, gpus: int | None, why: str | None
+) -> None:
+    _, held = told(AllocTRES=alloc)
+    assert held.gpus == gpus
+    said = held.missing.get("gpus")
+    assert said is None if why is None else why in str(said)
+
+
+@pytest.mark.parametrize(
+    ("total", "cpu_s"),
+    [
+        ("1-16:59:47", None),  # 4629 % of two CPUs, as Slurm 18.08 added it up
+        ("53:45.000", None),  # a little above 2 x 1595 s
+        ("53:08.000", 3188.0),  # 100 %
+    ],
+)
+def test_more_cpu_time_than_the_cpus_have_is_not_believed(total: str, cpu_s: float | None) -> None:
+    _, held = told(TotalCPU=total, ElapsedRaw="1594", AllocTRES="cpu=2,mem=16G,node=1")
+    assert held.cpu_s == cpu_s
+    why = held.missing.get("cpu_s")
+    assert why is None if cpu_s else "more than the 2 CPUs it was given have in 1594 s" in str(why)
+
+
+def test_time_that_a_job_was_suspended_is_told() -> None:
+    start = 1_795_000_010
+    cells = {"Start": str(start), "End": str(start + 4200)}
+    assert told(**cells, ElapsedRaw="600")[0].suspended_s == 3600.0
+    assert told(**cells, ElapsedRaw="4199")[0].suspended_s == 0.0
+    assert told(Start=str(start), End="Unknown", ElapsedRaw="600")[0].suspended_s is None
 
 
 @pytest.fixture
