@@ -5,7 +5,7 @@ compared. A line goes through a shell only where it needs one, and that is said.
 
 One run alone has the terminal for itself, as under time(1). Of several each writes to files, so
 that all run alike: what the first one of a single command said is shown when it has ended, and
-what a failed one said on stderr. The runs of several commands are interleaved, so that what
+what a failed one said on stderr. Their stdin is empty, or the file of --input. The runs of several commands are interleaved, so that what
 drifts on the machine hits all alike. Intervals are of 95 %.
 
 A failure ends it, and its exit code is ours (128 and the signal); with -i it goes on and the exit
@@ -29,6 +29,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -206,6 +207,11 @@ def add_conditions(group: argparse._ArgumentGroup) -> None:
         help="samples tell what the command uses; as root the kernel counts it otherwise, where it can",
     )
     add("--tag", action="append", default=[], metavar="KEY=VALUE", help="a tag for the records")
+    add(
+        "--input",
+        metavar="FILE",
+        help="stdin of every run; else one run alone has the terminal's, and several an empty one",
+    )
 
 
 def add_output(group: argparse._ArgumentGroup) -> None:
@@ -295,7 +301,7 @@ def options_of(
     from steelyard.wrappers.run import checks
     from steelyard.wrappers.run.run import Options
 
-    return Options(
+    found = Options(
         command=(),
         is_alone=commands == 1 and plan.is_one_run,
         shows_first=commands == 1,
@@ -307,6 +313,7 @@ def options_of(
         run_dir=netem.run_dir(),
         launcher=BARE if args.benchmark else launcher,
     )
+    return replace(found, input=checks.checked_input(args.input, args.benchmark, found.to_files))
 
 
 def checked_benchmark(

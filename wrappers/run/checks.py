@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import array
+import fcntl
+import os
 import re
+import stat
+import sys
+import termios
+from pathlib import Path
 
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.launchers import launcher as launchers
@@ -39,6 +46,57 @@ def checked_launcher(text: str, condition: str = netem.NONE) -> Launcher:
         raise UsageError(f"--in {text} --netem={condition}: {why}", part=text)
     launcher_checks.check_here(launcher)
     return launcher
+
+
+def checked_input(text: str | None, benchmark: str | None, to_files: bool) -> Path | None:
+    """The file that every run reads as its stdin; None: the terminal's, or an empty one where the
+    command talks to files, which is said to somebody who has given us another."""
+    if text is None:
+        if to_files and benchmark is None:
+            check_own_input(os.fstat(0) if is_open(0) else None)
+        return None
+    if benchmark is not None:
+        raise UsageError(f"--input {text}: goes with commands, not with --benchmark", part=text)
+    path = Path(text).absolute()
+    if not path.exists() or path.is_dir() or not os.access(path, os.R_OK):
+        raise UsageError(f"--input {text}: no file that can be read", part=text)
+    return path
+
+
+def check_own_input(status: os.stat_result | None) -> None:
+    """UsageError for a file as stdin that nobody has begun to read: it is meant for the command, of
+    which each run would need it from its start. Of what else could be meant for it a note."""
+    if status is None or stat.S_ISCHR(status.st_mode):
+        return
+    empty = "the command's stdin is empty in every run"
+    if stat.S_ISREG(status.st_mode) and status.st_size and os.lseek(0, 0, os.SEEK_CUR) == 0:
+        raise UsageError(
+            f"stdin is a file, and {empty}: give each run the file with --input FILE, "
+            "or none with </dev/null",
+            part="--input",
+        )
+    if not stat.S_ISREG(status.st_mode) and not bytes_waiting(0):
+        return
+    print(f"steelyard run: note: {empty}; --input FILE gives each run a file", file=sys.stderr)
+
+
+def bytes_waiting(fd: int) -> int:
+    """How many are in a pipe or socket, and were not read."""
+    number = array.array("i", [0])
+    try:
+        fcntl.ioctl(fd, termios.FIONREAD, number)
+    except OSError:
+        return 0
+    return number[0]
+
+
+def is_open(fd: int) -> bool:
+    """Whether this descriptor can be asked for anything."""
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
 
 
 def checked_rate(text: str | None) -> float | None:

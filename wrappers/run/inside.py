@@ -86,6 +86,7 @@ def prepare(
     folder: Path,
     scratch: Path | None = None,
     condition: str = "none",
+    stdin: Path | None = None,
 ) -> list[str]:
     """Make the run's script below `folder`; the command line that executes it."""
     if launcher.across:
@@ -100,7 +101,7 @@ def prepare(
             f"{TIMER} is missing, which measures inside a container: {node.remedy(TIMER)}"
         )
     timed = f'"$STEELYARD_TIME" "$SY_ATTEMPT_DIR/weighed.$SY_CLIENT" {shlex.join(command)}'
-    body = f"cd -- {shlex.quote(here)} || return\n    {locale()}\n    {timed} </dev/null"
+    body = f"cd -- {shlex.quote(here)} || return\n    {locale()}\n    {timed} <{shlex.quote(str(stdin or '/dev/null'))}"
     benchmark = registry.Benchmark(
         name="command",
         summary="a command",
@@ -119,6 +120,7 @@ def prepare(
         "SY_LAUNCHER_FOLDER": here,
         "SY_LAUNCHER_LABEL": left_behind.label(),
         node.variable(TIMER): str(timer),
+        **({} if stdin is None else {"STEELYARD_INPUT": str(stdin)}),  # is there inside
         **({} if scratch is None else {"SY_SCRATCH_BASE": str(scratch)}),
     }
     text = runscript.render(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -50,6 +51,7 @@ class Options:
     conditions: netem.Conditions = netem.NOTHING
     run_dir: Path = netem.RUN_DIR  # where states of conditions are
     launcher: Launcher = BARE  # inside what the command runs
+    input: Path | None = None  # what every run reads as its stdin
     scratch: Path | None = None  # where its containers' working folders are; None: in $TMPDIR
 
     @property
@@ -154,6 +156,7 @@ def contained(options: Options, folder: Path) -> Options:
         folder,
         options.scratch,
         options.conditions.network,
+        options.input,
     )
     tags = (*options.tags, f"launcher={options.launcher.text}")
     return replace(options, command=tuple(command), tags=tags)
@@ -181,10 +184,14 @@ def of_the_command(result: Weighed, found: run_inside.Inside, containers: int) -
 
 def execute(options: Options, argv: Sequence[str], place: Path) -> int:
     """The exit code of the sampler around the command."""
-    if not options.to_files:
-        return wait(argv, None, sys.stderr.buffer if options.quiet else None, None)
-    with (place / "out").open("wb") as out, (place / "err").open("wb") as err:
-        return wait(argv, subprocess.DEVNULL, out, err)
+    with contextlib.ExitStack() as files:
+        stdin: BinaryIO | int | None = subprocess.DEVNULL if options.to_files else None
+        if options.input is not None and options.launcher.is_bare:
+            stdin = files.enter_context(options.input.open("rb"))
+        if not options.to_files:
+            return wait(argv, stdin, sys.stderr.buffer if options.quiet else None, None)
+        out, err = (files.enter_context((place / name).open("wb")) for name in ("out", "err"))
+        return wait(argv, stdin, out, err)
 
 
 def has_words(options: Options, result: Weighed) -> bool:
@@ -231,7 +238,9 @@ def sample_command(
     ]
 
 
-def wait(argv: Sequence[str], stdin: int | None, out: BinaryIO | None, err: BinaryIO | None) -> int:
+def wait(
+    argv: Sequence[str], stdin: BinaryIO | int | None, out: BinaryIO | None, err: BinaryIO | None
+) -> int:
     """The exit code. On Ctrl-C the terminal has told the command too: it gets time to end."""
     child = subprocess.Popen(list(argv), stdin=stdin, stdout=out, stderr=err)
     try:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 
-def steelyard(*words: str) -> subprocess.CompletedProcess[str]:
+def steelyard(*words: str, given: str = "in\n") -> subprocess.CompletedProcess[str]:
     """The command in a process of its own: the weighed command writes to its descriptors."""
     command = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "run", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, input="in\n")
+    return subprocess.run(command, capture_output=True, text=True, check=False, input=given)
 
 
 def test_one_run_has_the_terminal_for_itself_and_no_spread() -> None:
@@ -55,6 +55,44 @@ def test_bytes_and_memory_are_the_commands(tmp_path: Path) -> None:
     assert 50_000_000 <= values["write calls"] < 51_000_000
     assert values["memory"] > 50_000_000
     assert values["cpu"] > 0
+
+
+def counted(done: subprocess.CompletedProcess[str]) -> list[int]:
+    """What `wc -l` printed."""
+    return [int(line) for line in done.stdout.splitlines() if line.isdecimal()]
+
+
+def test_every_run_reads_the_file_of_input_from_its_start(tmp_path: Path) -> None:
+    """Seen: `wc -l <big.log` printed 1000000, with --repeat 2 it printed 0 without a word."""
+    (tmp_path / "big.log").write_text("line\n" * 1000)
+    file = f"--input={tmp_path}/big.log"
+    kept = tmp_path / "kept"
+    done = steelyard("--repeat=3", file, f"--output={kept}", "--", "wc", "-l", given="")
+    assert (done.returncode, counted(done)) == (0, [1000])
+    assert [path.read_text() for path in kept.glob("run-*/out")] == ["1000\n"] * 3
+    assert counted(steelyard(file, "--", "wc", "-l")) == [1000]
+    assert counted(steelyard(file, "--in=unshare", "--", "wc", "-l")) == [1000]
+
+
+def test_a_stdin_that_runs_would_not_see_is_refused_or_said(tmp_path: Path) -> None:
+    path = tmp_path / "big.log"
+    path.write_text("line\n" * 1000)
+    command = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "run"]
+    with path.open() as file:
+        words = [*command, "--repeat=2", "--", "wc", "-l"]
+        done = subprocess.run(words, stdin=file, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--input FILE" in done.stderr and not counted(done)
+    with path.open() as file:  # one run alone reads it
+        words = [*command, "--", "wc", "-l"]
+        done = subprocess.run(words, stdin=file, capture_output=True, text=True, check=False)
+    assert counted(done) == [1000]
+    done = steelyard("--repeat=2", "--", "wc", "-l", given="in\n")
+    assert (done.returncode, counted(done)) == (0, [0])
+    assert "note: the command's stdin is empty in every run; --input FILE" in done.stderr
+    assert "note:" not in steelyard("--repeat=2", "--", "wc", "-l", given="").stderr
+    done = steelyard("--input=/absent", "--", "true")
+    assert (done.returncode, "--input /absent: no file" in done.stderr) == (2, True)
 
 
 def test_what_cannot_be_measured_says_why() -> None:
