@@ -105,6 +105,8 @@ def of_comment(comment: dict[str, Any] | None, column: str) -> float | None:
     """A job's total as root wrote it into the accounting, of all its nodes; None: it is not there."""
     if comment is None or comment["nodes"] is None or comment["nodes_weighed"] != comment["nodes"]:
         return None
+    if comment.get("so_far"):  # later steps may have used more
+        return None
     if METRICS[column].is_of_node and comment["exclusive"] is not True:
         return None
     found = comment.get(column)

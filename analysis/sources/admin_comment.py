@@ -45,6 +45,7 @@ def whole(mine: Mapping[str, Any]) -> dict[str, Any]:
         "tags": {},
         "nodes": None,
         "nodes_weighed": mine.get("nodes"),
+        "so_far": False,
         **dict.fromkeys(IN_COMMENT),
         "exclusive": None,
     }

@@ -73,6 +73,9 @@ static enum verdict put(const struct what *what, const char *present, char *said
 	}
 	if (present && strcmp(present, text) == 0)
 		return WRITTEN;
+	/* A step that has ended meanwhile has written more. */
+	if (!what->step->batch_step && sy_comment_is_later(present, what->own))
+		return WRITTEN;
 	slurm_init_job_desc_msg(&update);
 	/* By number: a name like "2" would stand for all tasks of array 2. */
 	SY_JOB_ID_OF(&update) = what->step->job_id;

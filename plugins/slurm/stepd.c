@@ -308,8 +308,9 @@ static bool is_summed_elsewhere(spank_t spank)
 
 /* All of this is before srun hears of the last task's end. The totals, so that what a batch step on
  * another node sums up then has them. And srun ends its job as soon as it hears of it, and then
- * Slurm takes no comment any more: in a job without a batch step it is set here. Short steps do not
- * wait for that (some 2 ms) unless asked. */
+ * Slurm takes no comment any more: in a job without a batch step it is set here. A short
+ * first step, which may be all of `srun true`, does not wait for that (some 2 ms) unless asked. A
+ * later one does: without its part AdminComment would have that of the steps before. */
 void sy_stepd_task_exit(spank_t spank)
 {
 	static uint32_t ended;
@@ -323,7 +324,7 @@ void sy_stepd_task_exit(spank_t spank)
 	    ended != tasks)
 		return;
 	tell_done();
-	if (comments && (comment_is_asked() || has_lasted()))
+	if (comments && (comment_is_asked() || has_lasted() || step.step_id > 0))
 		finish(spank);
 	else if (is_summed_elsewhere(spank))
 		wait_until_written();

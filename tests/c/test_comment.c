@@ -97,6 +97,16 @@ static void test_refused(void)
 	free(text);
 }
 
+static void test_order(void)
+{
+	const char *present = "{\"site\":{\"elapsed_s\":9},\"steelyard\":{\"elapsed_s\":3.5}}";
+
+	ok(sy_comment_is_later(present, "{\"elapsed_s\":3.25}"), "a later step has written more");
+	ok(!sy_comment_is_later(present, "{\"elapsed_s\":3.75}"), "an earlier one has not");
+	ok(!sy_comment_is_later(NULL, "{\"elapsed_s\":3.75}"), "nobody has");
+	ok(!sy_comment_is_later("JS1:H4sI", "{\"elapsed_s\":3.75}"), "somebody else has");
+}
+
 static void test_merge(void)
 {
 	static const char own[] = "{\"cpu_s\":1}", key[] = "\"steelyard\":{\"cpu_s\":1}}";
@@ -143,6 +153,7 @@ int main(void)
 	test_short_comment();
 	test_short_comment_says_what_is_not_known();
 	test_refused();
+	test_order();
 	test_merge();
 	return done_testing();
 }

@@ -313,6 +313,20 @@ static void test_step_alone(const char *path, bool tagged, bool is_long)
 	tags_variable[0] = '\0';
 }
 
+/* One of salloc: the comment of the step before has its part only. */
+static void test_short_later_step(const char *path)
+{
+	void *plugin = load(path, S_CTX_REMOTE, 1);
+
+	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "a second step starts");
+	is_int(call(plugin, "slurm_spank_task_exit"), 0, "its first task ends");
+	is_int(call(plugin, "slurm_spank_task_exit"), 0, "its last task ends");
+	is_int(slurmctld->comments, 1, "its part is told before srun hears of its end");
+	ok(strstr(slurmctld->admin_comment, ",\"so_far\":true,") != NULL, "and more may come: %s",
+	   slurmctld->admin_comment);
+	is_int(dlclose(plugin), 0, "unloads");
+}
+
 static void write_sample(const char *ending, const char *text, time_t age_s)
 {
 	const struct timespec when[2] = {{time(NULL) - age_s, 0}, {time(NULL) - age_s, 0}};
@@ -391,6 +405,7 @@ int main(int argc, char **argv)
 	test_step_alone(path, true, false);
 	test_step_alone(path, false, false);
 	test_step_alone(path, false, true);
+	test_short_later_step(path);
 	test_no_answer(path);
 	test_open_run_dir(path);
 	ok(remove_folder(), "tidy");

@@ -98,7 +98,8 @@ def judge(found: Found, rows: Sequence[AccountingRow], asked: Asked) -> None:
     """One job: its wish, or why there is none."""
     row = rows[-1]
     own = admin_comment.own(row.admin_comment or "")
-    is_told = own is not None and own["nodes_weighed"] == own["nodes"] is not None
+    so_far = own is not None and own.get("so_far")
+    is_told = own is not None and not so_far and own["nodes_weighed"] == own["nodes"] is not None
     if is_told and not asked.energy:
         found.had += 1
         return
@@ -112,7 +113,7 @@ def judge(found: Found, rows: Sequence[AccountingRow], asked: Asked) -> None:
         found.no_record += 1
         return
     document: dict[str, Any] = {}
-    if own is None or (own["nodes_weighed"] or 0) < weighed:
+    if own is None or so_far or (own["nodes_weighed"] or 0) < weighed:
         try:
             text = admin_comment.merged(row.admin_comment, job_comment.short(view))
             document["admin_comment"] = text

@@ -174,7 +174,8 @@ def print_comment(view: JobView) -> None:
     where = " ".join(str(one) for one in told if one) or "type of node not told"
     console.print_line(
         f"  from the accounting: {where}, kernel {comment.get('kernel') or 'not told'}; sums "
-        f"over {comment.get('nodes_weighed')} of {comment.get('nodes')} nodes:"
+        f"over {comment.get('nodes_weighed')} of {comment.get('nodes')} nodes"
+        f"{' when a step ended, others may follow' if comment.get('so_far') else ''}:"
     )
     alone = comment.get("exclusive") is True
     of_nodes = {

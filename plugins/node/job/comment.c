@@ -140,6 +140,8 @@ static json_t *document_with_tags(const struct sy_comment *comment, size_t tags)
 	if (comment->totals->nodes_idle)
 		(void)json_object_set_new(object, "nodes_idle",
 					  json_integer(comment->totals->nodes_idle));
+	if (comment->so_far)
+		(void)json_object_set_new(object, "so_far", json_true());
 	for (int i = 0; i < SY_TOTALS; i++)
 		if (is_named(comment->totals, (enum sy_total)i))
 			(void)json_object_set_new(object, sy_total_facts[i].name,

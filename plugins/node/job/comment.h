@@ -3,6 +3,8 @@
 #ifndef STEELYARD_JOB_COMMENT_H
 #define STEELYARD_JOB_COMMENT_H
 
+#include <stdbool.h>
+
 #include "job/tag.h"
 #include "job/totals.h"
 
@@ -28,6 +30,7 @@ struct sy_comment {
 	int netem_valid;     /* 1, 0; -1: not known */
 	const char *refused; /* which condition the node has refused, and why; NULL: none */
 	const struct sy_job_totals *totals;
+	bool so_far; /* others of its steps may use more */
 };
 
 /* One line of JSON, to be freed, or NULL when out of memory. Tags that do not fit are left out

@@ -109,3 +109,19 @@ char *sy_comment_merge(const char *present, const char *own, const char **why)
 	}
 	return text;
 }
+
+static double elapsed_s(const json_t *own)
+{
+	return json_number_value(json_object_get(own, sy_total_facts[SY_ELAPSED_S].name));
+}
+
+bool sy_comment_is_later(const char *present, const char *own)
+{
+	json_t *document = present ? json_loads(present, 0, NULL) : NULL;
+	json_t *ours = json_loads(own, 0, NULL);
+	bool is_later = elapsed_s(json_object_get(document, SY_COMMENT_KEY)) > elapsed_s(ours);
+
+	json_decref(document);
+	json_decref(ours);
+	return is_later;
+}

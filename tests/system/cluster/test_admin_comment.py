@@ -218,3 +218,16 @@ def test_who_writes_it_is_no_part_of_the_job(lab: Lab) -> None:
         used.append((record["io"]["rchar_bytes"], record["io"]["wchar_bytes"]))
     # A task is handed some words before it is the job's program, whoever counts them.
     assert used == [pytest.approx(used[0], abs=64)] * 3
+
+
+def test_a_brief_last_step_of_salloc_is_in_the_comment(lab: Lab) -> None:
+    """Two steps that write a known number of bytes each, and nothing behind them."""
+    size = 20_000_000
+    step = f"srun dd if=/dev/zero of=/dev/null bs={size} count=1 2>/dev/null"
+    done = lab.run("salloc", "-Q", "-w", "n1", "sh", "-c", f"{step}; {step}; echo $SLURM_JOB_ID")
+    assert done.returncode == 0, done.stderr
+    lab.jobs.append(done.stdout.strip())
+    until(lambda: not lab.stepds(lab.jobs[-1], "1"), "the last step's end")
+    comment = lab.comment(lab.jobs[-1])
+    assert 2 * size <= comment["wchar_bytes"] < 2 * size + 50_000
+    assert comment["so_far"] is True

@@ -103,6 +103,14 @@ def test_totals_in_place_of_what_the_start_had(tmp_path: Path) -> None:
     assert '"cpu_s":5' in written(look(tmp_path, row(comment=begun)))["admin_comment"]
 
 
+def test_what_a_step_has_written_is_replaced_by_the_whole_job(tmp_path: Path) -> None:
+    HELP.write_record(tmp_path / "7", "n1", START, "7")
+    half = '{"steelyard":{"nodes":1,"so_far":true,"cpu_s":2.5}}'
+    own = admin_comment.own(written(look(tmp_path, row(comment=half)))["admin_comment"])
+    assert own is not None
+    assert (own["cpu_s"], own["so_far"]) == (5, False)
+
+
 @pytest.mark.parametrize("nodes", ["n1", "n[1-2]"])
 def test_no_whole_record_of_a_node_is_no_total(tmp_path: Path, nodes: str) -> None:
     HELP.write_record(tmp_path / "7", "n1", START, "7")
