@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.show import kept, pair, used
 
