@@ -161,7 +161,9 @@ def take_last(view: JobView, mine: Sequence[Start], accounting: Accounting) -> N
     before = (start.row.start_unix_s for start in mine[:-1])
     view.earlier_starts = tuple(began for began in before if began is not None)
     if row.told_by is not None:
-        view.notes.append(f"{row.told_by} stood in for the accounting, which cannot be read here")
+        view.notes.append(
+            f"{row.told_by} answered: the accounting cannot be read here, or does not have this job yet"
+        )
     if row.admin_comment:
         view.admin_comment = admin_comment.own(row.admin_comment)
 

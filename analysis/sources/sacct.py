@@ -7,6 +7,7 @@ OPTIONAL ones exist in 22.05, 24.11 and 26.05.
 from __future__ import annotations
 
 import functools
+import io
 import os
 import re
 import shutil
@@ -14,11 +15,12 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import IO, Self
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.sources import slurm_environment, slurm_held
+from steelyard.analysis.sources import slurm_environment, slurm_held, squeue
 from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, Held, StepRow
 from steelyard.analysis.sources.hostlist import expand_nodes
 from steelyard.analysis.sources.slurm_job_ids import split_job_id
@@ -273,7 +275,7 @@ class Sacct:
     @classmethod
     def hurried(cls) -> Self:
         """See Accounting.hurried."""
-        return cls(time_out_s=30, tries=1)
+        return cls(time_out_s=30, tries=1, asks_squeue=True)
 
     @classmethod
     def means(cls, typed: str, written: str) -> bool:
@@ -281,22 +283,55 @@ class Sacct:
         return typed == written
 
     def __init__(
-        self, program: str = "sacct", time_out_s: float = 120, tries: int = 3, pause_s: float = 1.0
+        self,
+        program: str = "sacct",
+        time_out_s: float = 120,
+        tries: int = 3,
+        pause_s: float = 1.0,
+        *,
+        asks_squeue: bool = False,
     ) -> None:
         self.program = program
         self.time_out_s = time_out_s
         self.tries = tries
         self.pause_s = pause_s
+        self.asks_squeue = asks_squeue  # for jobs that the accounting does not have
         self._asked: tuple[str, ...] | None = None
 
     def rows(self, job_ids: Sequence[str]) -> Iterator[AccountingRow | StepRow]:
         """See Accounting.rows; held in a temporary file, so a million rows need no memory."""
         if not job_ids:
             return
+        known: set[str | None] = set()
         with answer_file() as output:
-            self.run(self.arguments(job_ids), output.fileno())
+            try:
+                self.run(self.arguments(job_ids), output.fileno())
+            except MissingError:
+                waiting = self.queued(job_ids)
+                if not waiting:
+                    raise
+                yield from waiting
+                return
             output.seek(0)
-            yield from parse_light(output, self.asked_fields())
+            for row in parse_light(output, self.asked_fields()):
+                if self.asks_squeue and isinstance(row, AccountingRow):
+                    known |= {row.job_id, row.array_job_id}
+                yield row
+        yield from self.queued([i for i in job_ids if re.split(r"[_+]", i)[0] not in known])
+
+    def queued(self, job_ids: Sequence[str]) -> list[AccountingRow]:
+        """Jobs that wait or run, as squeue has them."""
+        if not self.asks_squeue or not job_ids:
+            return []
+        lines = io.StringIO(squeue.ask(job_ids, self.time_out_s), newline="\n")
+        rows = []
+        for line in whole_lines(lines, len(squeue.LETTERS)):
+            cells = line.split(DELIMITER)
+            if len(cells) == len(squeue.LETTERS):
+                said = squeue.as_sacct_has_it(cells)
+                row = parse_row([said.get(name, "") for name in FIELDS])
+                rows += [] if row is None else [replace(row, told_by="squeue")]
+        return rows
 
     def arguments(self, job_ids: Sequence[str]) -> list[str]:
         """What sacct is called with."""
@@ -327,7 +362,11 @@ class Sacct:
     def held(self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]) -> Held:
         """See Accounting.held."""
         lines = [s.text.split(SEPARATOR) if isinstance(s, StepRow) else s.fields for s in steps]
-        return slurm_held.read(row, FIELDS, lines)
+        held = slurm_held.read(row, FIELDS, lines)
+        if row.told_by is None:
+            return held
+        why = "squeue does not say"
+        return replace(held, gpus=None, missing={**held.missing, "memory_bytes": why, "gpus": why})
 
     def parse(self, fields: Sequence[str]) -> AccountingRow:
         """See Accounting.parse."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from steelyard.analysis.collect.one_job import JobView
+from steelyard.analysis.stats.readable import binary
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import narrow
 from steelyard.wrappers.show.words import by_reason, joules
@@ -13,7 +14,7 @@ from steelyard.wrappers.show.words import by_reason, joules
 WORDS = {
     "energy_j": ("energy", joules),
     "cpu_s": ("CPU", console.format_seconds),
-    "memory_used_bytes": ("memory", console.format_bytes),
+    "memory_used_bytes": ("memory", binary),
     "read_bytes": ("read", console.format_bytes),
     "write_bytes": ("written", console.format_bytes),
 }

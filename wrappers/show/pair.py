@@ -17,7 +17,7 @@ from steelyard.wrappers.base import console
 from steelyard.wrappers.show import over_time
 from steelyard.wrappers.show.sparkline import sparkline
 from steelyard.wrappers.show.told import course_of
-from steelyard.wrappers.show.used import WORDS, count
+from steelyard.wrappers.show.used import formatter
 from steelyard.wrappers.show.words import by_reason
 
 IN_BYTES = ("memory held", "memory of the node")
@@ -64,7 +64,7 @@ def cell(about: str, value: object) -> object:
 
 def used_cells(used: Used) -> tuple[object, ...]:
     """A quantity's line."""
-    words = WORDS.get(used.unit, count)
+    words = formatter(used.name, used.unit)
     ratio = None if used.ratio is None else f"{used.ratio:.3g}"
     return name_of(used), words(used.a), words(used.b), ratio
 

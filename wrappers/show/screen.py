@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.collect.one_job import JobView, NodeView, network_lines
+from steelyard.analysis.stats.readable import binary
 from steelyard.analysis.store.energy_shares import ADMINISTRATOR
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.base import console, errors
@@ -184,7 +185,7 @@ def print_comment(view: JobView) -> None:
     console.print_line(
         f"  {joules(of_nodes['energy_j'])} (of the whole nodes), "
         f"{console.format_seconds(comment.get('cpu_s'))} of CPU, "
-        f"{console.format_bytes(comment.get('max_memory_bytes'))} of memory, "
+        f"{binary(comment.get('max_memory_bytes'))} of memory, "
         f"network of the whole nodes {console.format_bytes(of_nodes['rx_bytes'])} in, "
         f"{console.format_bytes(of_nodes['tx_bytes'])} out"
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from steelyard.analysis.collect.one_job import JobView, NodeView
 from steelyard.analysis.job.use import of_nodes
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
+from steelyard.analysis.stats.readable import binary
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import narrow
@@ -17,7 +18,11 @@ from steelyard.wrappers.show.words import joules
 NOTHING: Mapping[str, float] = MappingProxyType({})
 # Neighbours of one heading share a cell: `read / written`.
 USE_HEADINGS = tuple(dict.fromkeys(total.heading for total in METRICS.values() if total.heading))
-WORDS = {"J": joules, "s": console.format_seconds, "bytes": console.format_bytes}
+WORDS: dict[str, Callable[[float | None], str]] = {
+    "J": joules,
+    "s": console.format_seconds,
+    "bytes": console.format_bytes,
+}
 
 
 def count(value: float | None) -> str:
@@ -25,15 +30,25 @@ def count(value: float | None) -> str:
     return "–" if value is None else f"{value:.0f}"
 
 
-def use_cells(values: Mapping[str, Any], least: Mapping[str, float] = NOTHING) -> tuple[str, ...]:
+def formatter(name: str, unit: str | None) -> Callable[[float | None], str]:
+    """How a quantity is printed: memory in the unit in which it is requested."""
+    return binary if name.endswith("memory_bytes") else WORDS.get(unit or "", count)
+
+
+def use_cells(
+    values: Mapping[str, Any], least: Mapping[str, float] = NOTHING, *, of_all: bool = False
+) -> tuple[str, ...]:
     """What was used, as people read it; one cell for each of USE_HEADINGS. `least`: of what has no
-    value, how much it is without what nobody knows."""
+    value, how much it is without what nobody knows. `of_all`: of all nodes, where a quantity that has
+    no sum is the largest of a node."""
     cells: dict[str, list[str]] = {heading: [] for heading in USE_HEADINGS}
     for name, total in METRICS.items():
         if total.heading:
-            words = WORDS.get(total.unit, count)
+            words = formatter(name, total.unit)
             known = values[name] is not None or name not in least
             text = words(values[name]) if known else f"≥ {words(least[name])}"
+            if of_all and total.over_nodes == "LARGEST" and text != words(None):
+                text += " on one node"
             cells[total.heading].append(text)
     return tuple(" / ".join(parts) for parts in cells.values())
 
@@ -65,7 +80,7 @@ def print_use(view: JobView) -> None:
     ]
     if len(view.all_nodes) > 1:
         totals = {name: view.total(name) for name in METRICS}
-        rows.append(("all", "", "", *use_cells(totals, least_of(view))))
+        rows.append(("all", "", "", *use_cells(totals, least_of(view), of_all=True)))
     console.print_table(*narrow.turned(headings, rows, narrow.columns()), title="what it used")
     for node in view.nodes:
         print_sampler(node)

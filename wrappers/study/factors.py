@@ -28,6 +28,8 @@ NODE_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 # The beginning of what uname -r says, a dot at least: 6.1, 6.1.0-18-amd64.
 KERNEL_RELEASE = re.compile(r"[0-9]+\.[0-9]+[A-Za-z0-9._+~-]*")
 MAX_CLIENTS = 100_000
+# Of [job], one value for all runs: a level in the command alone changes no allocation.
+ALLOCATION = ("nodes", "tasks_per_node")
 
 
 def read_factors(top: Table, seed: int, drawn: Drawn) -> dict[str, tuple[Level, ...]]:
@@ -35,6 +37,12 @@ def read_factors(top: Table, seed: int, drawn: Drawn) -> dict[str, tuple[Level, 
     table = top.table("factors")
     factors: dict[str, tuple[Level, ...]] = {}
     for name in table.data:
+        if name in ALLOCATION:
+            table.fail(
+                name,
+                "no factor: all runs of a study have the same allocation; write "
+                f"[job] {name} = N, and a study for each N",
+            )
         found = read_levels(table, name, seed, drawn)
         levels = tuple(level for level in found if isinstance(level, Level))
         check_levels(table, name, levels)

@@ -1,5 +1,5 @@
-"""Twenty-eight mistakes that a user has made in a study, and three on the way to compare threads, each
-told in one line: which key, what is there, what is expected or to be done.
+"""Twenty-eight mistakes that a user has made in a study, and five on the way to compare threads and nodes,
+each told in one line: which key, what is there, what is expected or to be done.
 
 As `steelyard submit --dry-run` says them; those that only a cluster can tell are in tests/system/cluster.
 """
@@ -76,6 +76,14 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
     "threads that the command does not take": (
         "[factors]\nthreads = [1, 2, 4]\n" + APP + 'command = "./a"\n',
         ("factors.threads", "command or env of app: write {threads} where its level belongs"),
+    ),
+    "nodes as a factor": (
+        "[factors]\nnodes = [1, 2]\n" + APP + 'command = "srun -N {nodes} ./a"\n',
+        ("factors.nodes", "write [job] nodes = N, and a study for each N"),
+    ),
+    "tasks as a factor": (
+        "[factors]\ntasks_per_node = [1, 2]\n" + APP + 'command = "./a {tasks_per_node}"\n',
+        ("factors.tasks_per_node", "write [job] tasks_per_node = N"),
     ),
     "commands as a factor and as a value": (
         '[factors]\ncommand = ["./a 1", "./a 2"]\n' + APP + 'command = "./b"\n',
