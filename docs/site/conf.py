@@ -25,7 +25,12 @@ nitpicky = True
 
 
 # Pages that lie in the folder above, by the name that they have here.
-KEPT_ABOVE = {"index": "README.md", "changelog": "CHANGELOG.md", "contributing": "CONTRIBUTING.md"}
+KEPT_ABOVE = {
+    "index": "README.md",
+    "changelog": "CHANGELOG.md",
+    "contributing": "CONTRIBUTING.md",
+    "security": "SECURITY.md",
+}
 
 
 def fill(app: Sphinx, page: str, source: list[str]) -> None:
