@@ -4,7 +4,7 @@
 
 The parameters are in the environment (SY_PARAM_*). HOST and SERVER_WORDS: a server of the run's own
 and what it said (server.py). SY_HEP_NODES: nodes with clients, this one first; SY_HEP_SCRIPT and
-SY_HEP_ADDRESS: how the others are reached, and this one by them (crews.py). Prints the lines of
+SY_HEP_ADDRESS: how the others are reached, and this one by them (client_groups.py). Prints the lines of
 client_lines.py; exits with 1 and one line on stderr when something failed, a result that is not what
 the input was made with among it.
 """
@@ -28,16 +28,15 @@ from typing import Any
 
 from steelyard.jobscripts.errors import FailedError
 from steelyard.jobscripts.hep import (
-    background,
     bulk,
+    cache_control,
+    client_groups,
     client_lines,
-    crews,
     datafile,
-    door,
     pages,
     spans,
-    team,
     wanted,
+    workers,
 )
 from steelyard.jobscripts.hep.processes import die_with_parent
 from steelyard.jobscripts.hep.reader import ReadError, Tally, open_reader
@@ -62,13 +61,13 @@ class Input:
     server: str | None = None  # HOST:PORT of a server of the run's own
     version: str | None = None
     path: Path | None = None  # on this node
-    door: tuple[str, int] | None = None  # of the server's node (door.py)
+    cache_control: tuple[str, int] | None = None  # of the server's node (cache_control.py)
     web: str | None = None  # whom the background traffic comes from
 
     def before_iteration(self, page_cache: str) -> float | None:
         """Cold or warm, as asked for; the share of the file that is in memory, if it is known."""
-        if self.door is not None:
-            return door.ask(*self.door)
+        if self.cache_control is not None:
+            return cache_control.ask(*self.cache_control)
         return pages.before_iteration(self.path, page_cache) if self.path is not None else None
 
 
@@ -80,8 +79,7 @@ def main() -> int:
         run(benchmark, server)
     except (
         datafile.DataError,
-        team.WorkerError,
-        background.BackgroundError,
+        workers.WorkerError,
         ReadError,
         FailedError,
         pages.PagesError,
@@ -103,12 +101,9 @@ def run(benchmark: str, server: list[str]) -> None:
     expected = expectation(given.known, mode)
     start = {"asked": asked, "input": given.known, "expected": expected}
     writer.add("start", {**start, "rtt_s": round_trip_s(given)})
-    tasks = [
-        {"where": given.where, "asked": asked, "skim": str(scratch() / f"skim.{i}.root")}
-        for i in range(int(asked.get("clients", 1)))
-    ]
+    tasks = [{"where": given.where, "asked": asked} for _ in range(int(asked.get("clients", 1)))]
     found = []
-    with crews.crews(len(tasks), mode, environment, *nodes(len(tasks))) as all_of_them:
+    with client_groups.started(len(tasks), mode, environment, *nodes(len(tasks))) as all_of_them:
         with traffic(all_of_them, asked, given) as others:
             for number in range(1, int(asked["iterations"]) + 1):
                 share = given.before_iteration(str(asked["page_cache"]))
@@ -127,17 +122,17 @@ def run(benchmark: str, server: list[str]) -> None:
         client_lines.verify(one, expected, f"client {number % len(tasks)}")
 
 
-def nodes(clients: int) -> tuple[str, crews.Elsewhere | None]:
+def nodes(clients: int) -> tuple[str, client_groups.Elsewhere | None]:
     """This node, and those others that have a client, of SY_HEP_NODES."""
     here, *others = os.environ.get("SY_HEP_NODES", "").split()[:clients] or [""]
     if not others:
         return here, None
-    way = crews.Elsewhere(others, os.environ["SY_HEP_SCRIPT"], os.environ["SY_HEP_ADDRESS"])
+    way = client_groups.Elsewhere(others, os.environ["SY_HEP_SCRIPT"], os.environ["SY_HEP_ADDRESS"])
     return here, way
 
 
 def traffic(
-    clients: crews.Crews, asked: Mapping[str, Value], given: Input
+    clients: client_groups.Groups, asked: Mapping[str, Value], given: Input
 ) -> AbstractContextManager[list[dict[str, Any]]]:
     """Background traffic, if it was asked for."""
     count = int(asked.get("background", 0))
@@ -193,10 +188,12 @@ def find_input(asked: Mapping[str, Value], mode: str, server: list[str]) -> Inpu
         host, words = server[0], json.loads(server[1])
         address = f"{bracketed(host)}:{words['port']}"
         where = f"root://{address}//{words['path']}"
-        beside = (host, int(words["door"]))
+        beside = (host, int(words["cache_control"]))
         web = f"http://{bracketed(host)}:{words['web']}" if words["web"] else None
         check_known(asked, mode, words["known"])
-        return Input(where, words["known"], address, words["version"], door=beside, web=web)
+        return Input(
+            where, words["known"], address, words["version"], cache_control=beside, web=web
+        )
     if asked["url"]:
         where = str(asked["url"])
         if asked["page_cache"] == "cold":

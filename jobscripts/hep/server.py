@@ -5,7 +5,7 @@
 It runs as the job's user on a port that was free, serves one folder read-only, and ends when this
 process is asked to, when nobody reads its output any more, or when this process is killed.
 The JSON: `port`, `path` (of the input, as a client asks for it), `version`, `known` (datafile.py),
-`door` (door.py's port), `web` (background.py's, or null).
+`cache_control` (cache_control.py's port), `web` (background.py's, or null).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from types import FrameType
 from typing import NoReturn
 
 from steelyard.jobscripts.hep import background, datafile, wanted
-from steelyard.jobscripts.hep.door import Door
+from steelyard.jobscripts.hep.cache_control import CacheControl
 from steelyard.jobscripts.hep.processes import die_with_parent
 from steelyard.jobscripts.parameters import Value
 
@@ -156,10 +156,10 @@ def serve(stack: ExitStack) -> None:
     (own / "data" / path.name).symlink_to(path.absolute())
     guard, port = start(own, copies, program)
     stack.callback(stop, guard)
-    door = Door(path, str(asked["page_cache"]))
-    door.open()
+    control = CacheControl(path, str(asked["page_cache"]))
+    control.open()
     words = {"port": port, "path": path.name, "version": version(program), "known": known}
-    words["door"] = door.port
+    words["cache_control"] = control.port
     words["web"] = web(stack, asked)
     sys.stdout.write(f"ready {os.getpid()} {json.dumps(words)}\n")
     sys.stdout.flush()

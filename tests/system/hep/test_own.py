@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.system.hep.conftest import Study
-from tests.system.hep.test_crews import nodes  # noqa: F401 - a fixture
+from tests.system.hep.test_client_groups import nodes  # noqa: F401 - a fixture
 
 from steelyard.jobscripts.hep import background
 

@@ -14,7 +14,7 @@ import pytest
 from tests.system.hep.conftest import Server, Study
 
 from steelyard.jobscripts import registry
-from steelyard.jobscripts.hep import bulk, client_lines, door, pages
+from steelyard.jobscripts.hep import bulk, cache_control, client_lines, pages
 
 
 @pytest.fixture
@@ -106,20 +106,20 @@ def test_every_iteration_of_a_cold_run_begins_cold(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_the_door_of_the_servers_node_opens_for_both_kinds_of_address(
+def test_the_cache_control_of_the_servers_node_answers_both_kinds_of_address(
     file: Path, host: str
 ) -> None:
     if host == "::1" and not Path("/proc/net/if_inet6").exists():
         pytest.skip("no IPv6 here")
-    entrance = door.Door(file, "cold")
-    entrance.open()
+    control = cache_control.CacheControl(file, "cold")
+    control.open()
     try:
         assert pages.cached_share(file) == 1
-        assert door.ask(host, entrance.port) == 0
+        assert cache_control.ask(host, control.port) == 0
         assert pages.cached_share(file) == 0
     finally:
-        entrance.shutdown()
-        entrance.server_close()
+        control.shutdown()
+        control.server_close()
 
 
 def test_a_warm_run_says_that_it_was(study: Study) -> None:

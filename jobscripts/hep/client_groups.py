@@ -1,9 +1,10 @@
-"""The clients of a run, on one node or several: a crew of workers on each, which begin together.
+"""The clients of a run, on one node or several: a group of workers on each, which begin together.
 
-The first node's crew is team.py's. Those of other nodes (far_crew.py) are started by the run's own
-way to its nodes and call back over TCP with the run's secret. Every node has a monotonic clock of
-its own: before each iteration it is read several times, and of the reading with the shortest round
-trip the middle is taken for the same moment, which is wrong by half of that round trip at most
+Each node's group (client_group.py) is started and directed in one way: over a connection, by a line of
+JSON for each question. The first node's is a thread of this program. Those of other nodes are started by
+the run's own way to its nodes and call back over TCP with the run's secret. Every node has a monotonic
+clock of its own: before each iteration it is read several times, and of the reading with the shortest
+round trip the middle is taken for the same moment, which is wrong by half of that round trip at most
 (Cristian, "Probabilistic clock synchronization", Distributed Computing 3, 1989). All times in
 answers are those of the first node's clock.
 """
@@ -20,89 +21,31 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from steelyard.jobscripts.hep import background, team
-from steelyard.jobscripts.hep.team import WorkerError
+from steelyard.jobscripts.hep import client_group
+from steelyard.jobscripts.hep.client_group import SECRET, keep_alive
+from steelyard.jobscripts.hep.workers import WorkerError
 
-SECRET = "SY_HEP_SECRET"  # the variable that crews elsewhere have it in
 PATIENCE_S = 300.0  # to start a program on another node, and to import uproot there
 READINGS = 5  # of a clock
 LEAST_LEAD_S = 0.1  # between the word to begin and the beginning: workers must have read it
 Answer = dict[str, Any]
-Tasks = Mapping[int, Mapping[str, Any]]  # by a worker's place in its crew
+Tasks = Mapping[int, Mapping[str, Any]]  # by a worker's place in its group
 
 
-class Crew(Protocol):
-    """The workers of one node; `offset_s` is its clock less the first node's."""
+class Group:
+    """One node's, at the other end of a connection; `offset_s` is its clock less the first node's."""
 
-    node: str
-    offset_s: float
-    error_s: float
-
-    def read_clock(self) -> None: ...
-
-    def begin(self, tasks: Tasks) -> None: ...
-
-    def answers(self) -> dict[int, Answer]: ...
-
-    def disconnect(self) -> None: ...
-
-    def others(self, count: int, url: str) -> AbstractContextManager[background.Others]: ...
-
-
-class Near:
-    """The first node's own."""
-
-    offset_s = error_s = 0.0
-
-    def __init__(self, node: str, workers: Sequence[team.Worker]) -> None:
-        self.node, self.workers, self.busy = node, workers, dict[int, int]()
-
-    def read_clock(self) -> None:
-        """It is the clock that others are read by."""
-
-    def begin(self, tasks: Tasks) -> None:
-        """Hand them out; each worker waits for its `begin_s`."""
-        team.hand_out([self.workers[place] for place in tasks], list(tasks.values()))
-        self.busy = {place: int(task["number"]) for place, task in tasks.items()}
-
-    def answers(self) -> dict[int, Answer]:
-        """Of all who have a task."""
-        return {p: team.answer(n, self.workers[p]) for p, n in self.busy.items()}
-
-    def disconnect(self) -> None:
-        """Let all end by themselves."""
-        team.disconnect(self.workers)
-
-    def others(self, count: int, url: str) -> AbstractContextManager[background.Others]:
-        """Background traffic from here."""
-        return background.others(count, url)
-
-
-class FarOthers(background.Others):
-    """Clients of the background traffic on another node."""
-
-    def __init__(self, far: Far) -> None:
-        super().__init__(())
-        self.far = far
-
-    def end(self) -> list[Answer]:
-        """What each of them got."""
-        return list(self.far.ask({"others_end": True})["others"])
-
-
-class Far:
-    """Another node's, at the other end of a connection."""
-
-    def __init__(self, node: str, line: socket.socket) -> None:
+    def __init__(self, node: str, line: socket.socket, is_first: bool = False) -> None:
         self.node, self.line, self.file = node, line, line.makefile("r", encoding="utf-8")
-        self.offset_s = self.error_s = 0.0
+        self.is_first, self.offset_s, self.error_s = is_first, 0.0, 0.0
 
     def ask(self, question: Mapping[str, Any]) -> Answer:
         """Say it and wait for the answer."""
@@ -123,11 +66,14 @@ class Far:
             raise WorkerError(f"the clients on {self.node} are gone, without a word")
         found: Answer = json.loads(text)
         if "error" in found:
-            raise WorkerError(f"on {self.node}: {found['error']}")
+            where = "" if self.is_first else f"on {self.node}: "
+            raise WorkerError(f"{where}{found['error']}")
         return found
 
     def read_clock(self) -> None:
-        """`offset_s`, wrong by `error_s` at most."""
+        """`offset_s`, wrong by `error_s` at most; the first node's is the one that others are read by."""
+        if self.is_first:
+            return
         readings = []
         for _ in range(READINGS):
             before = time.monotonic()
@@ -138,7 +84,7 @@ class Far:
         self.error_s = round_trip_s / 2
 
     def begin(self, tasks: Tasks) -> None:
-        """The same as Near's, with times of its own clock."""
+        """Hand them out, with times of its own clock; each worker waits for its `begin_s`."""
         shifted = {
             place: {**task, "begin_s": task["begin_s"] + self.offset_s}
             for place, task in tasks.items()
@@ -157,32 +103,26 @@ class Far:
         """Its workers have ended when it answers."""
         self.ask({"disconnect": True})
 
-    @contextmanager
-    def others(self, count: int, url: str) -> Iterator[background.Others]:
-        """Background traffic from there; it ends with the connection at the latest."""
-        self.ask({"others": count, "url": url})
-        yield FarOthers(self)
-
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """How other nodes' crews are started: by `script NODE COMMAND …`; they call `address`."""
+    """How other nodes' groups are started: by `script NODE COMMAND …`; they call `address`."""
 
     nodes: Sequence[str]
     script: str
     address: str
 
 
-class Crews:
+class Groups:
     """All clients: number i is on the node i modulo nodes."""
 
-    def __init__(self, crews: Sequence[Crew]) -> None:
-        self.crews = crews
+    def __init__(self, groups: Sequence[Group]) -> None:
+        self.groups = groups
 
     @property
     def clock_error_s(self) -> float | None:
         """By how much times of different nodes may be wrong beside each other; None: one node."""
-        return max(crew.error_s for crew in self.crews) if len(self.crews) > 1 else None
+        return max(group.error_s for group in self.groups) if len(self.groups) > 1 else None
 
     def together(self, tasks: Sequence[Mapping[str, Any]]) -> list[Answer]:
         """One task for each client; their answers once all have given them."""
@@ -193,27 +133,27 @@ class Crews:
         return [answer for one in enumerate(tasks) for answer in self._run([one])]
 
     def _run(self, numbered: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Answer]:
-        by_crew: dict[int, dict[int, Mapping[str, Any]]] = {}
+        by_group: dict[int, dict[int, Mapping[str, Any]]] = {}
         begin_s = self._moment()
         for number, task in numbered:
-            place, crew = divmod(number, len(self.crews))
-            by_crew.setdefault(crew, {})[place] = {**task, "number": number, "begin_s": begin_s}
-        for crew, tasks in by_crew.items():
-            self.crews[crew].begin(tasks)
+            place, group = divmod(number, len(self.groups))
+            by_group.setdefault(group, {})[place] = {**task, "number": number, "begin_s": begin_s}
+        for group, tasks in by_group.items():
+            self.groups[group].begin(tasks)
         found: dict[int, Answer] = {}
-        for crew in by_crew:
-            for place, answer in self.crews[crew].answers().items():
-                number = place * len(self.crews) + crew
-                found[number] = {**answer, "node": self.crews[crew].node}
+        for group in by_group:
+            for place, answer in self.groups[group].answers().items():
+                number = place * len(self.groups) + group
+                found[number] = {**answer, "node": self.groups[group].node}
         return [found[number] for number, _ in numbered]
 
     def _moment(self) -> float:
         """When all can have read their tasks; one node's begin as they read them."""
-        if len(self.crews) == 1:
+        if len(self.groups) == 1:
             return 0.0
-        for crew in self.crews:
-            crew.read_clock()
-        lead_s = max(LEAST_LEAD_S, 4 * max(crew.error_s for crew in self.crews))
+        for group in self.groups:
+            group.read_clock()
+        lead_s = max(LEAST_LEAD_S, 4 * max(group.error_s for group in self.groups))
         return time.monotonic() + lead_s
 
     @contextmanager
@@ -221,40 +161,56 @@ class Crews:
         """So many clients more, number i on the node i modulo nodes, load it meanwhile; the list
         has what they got, afterwards."""
         found: list[Answer] = []
-        with ExitStack() as stack:
-            shares = [len(range(i, count, len(self.crews))) for i in range(len(self.crews))]
-            begun = [
-                stack.enter_context(crew.others(share, url))
-                for crew, share in zip(self.crews, shares, strict=True)
-                if share
-            ]
-            yield found
-            for one in begun:
-                found += one.end()
+        shares = [len(range(i, count, len(self.groups))) for i in range(len(self.groups))]
+        begun = [(g, share) for g, share in zip(self.groups, shares, strict=True) if share]
+        for group, share in begun:
+            group.ask({"others": share, "url": url})
+        yield found
+        for group, _ in begun:
+            found += group.ask({"others_end": True})["others"]
 
     def disconnect(self) -> None:
         """All workers end, and their connections are closed in order."""
-        for crew in self.crews:
-            crew.disconnect()
+        for group in self.groups:
+            group.disconnect()
 
 
 @contextmanager
-def crews(
+def started(
     count: int, mode: str, environment: Mapping[str, str], here: str, elsewhere: Elsewhere | None
-) -> Iterator[Crews]:
+) -> Iterator[Groups]:
     """So many clients, all ready, on this node and those elsewhere; none is left behind."""
-    others = elsewhere.nodes if elsewhere else ()
-    shares = [len(range(first, count, 1 + len(others))) for first in range(1 + len(others))]
     with ExitStack() as stack:
-        far: list[Far] = []
+        groups = [stack.enter_context(first(here, mode))]
         if elsewhere:
-            far = stack.enter_context(called(elsewhere, mode))
-        for crew, share in zip(far, shares[1:], strict=True):
-            crew.tell({"count": share, "environment": settings(environment)})
-        near = stack.enter_context(team.workers(shares[0], mode, environment))
-        for crew in far:
-            crew.hear()
-        yield Crews([Near(here, near), *far])
+            groups += stack.enter_context(called(elsewhere, mode))
+        for number, group in enumerate(groups):
+            share = len(range(number, count, len(groups)))
+            group.tell({"count": share, "environment": settings(environment)})
+        for group in groups:
+            group.hear()
+        yield Groups(groups)
+
+
+@contextmanager
+def first(node: str, mode: str) -> Iterator[Group]:
+    """This node's."""
+    ours, theirs = socket.socketpair()
+    thread = threading.Thread(target=serve, args=(theirs, mode))
+    thread.start()
+    try:
+        yield Group(node, ours, is_first=True)
+    finally:
+        hang_up(ours)
+        thread.join()
+
+
+def serve(connection: socket.socket, mode: str) -> None:
+    """Its end of the connection, which ends with it."""
+    try:
+        client_group.serve(client_group.Line(connection), mode, os.environ["SY_SCRATCH"])
+    finally:
+        hang_up(connection)
 
 
 def settings(environment: Mapping[str, str]) -> dict[str, str]:
@@ -263,21 +219,21 @@ def settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def called(elsewhere: Elsewhere, mode: str) -> Iterator[list[Far]]:
-    """Start the other nodes' crews; they have all called back."""
+def called(elsewhere: Elsewhere, mode: str) -> Iterator[list[Group]]:
+    """Start the other nodes' groups; they have all called back."""
     secret = secrets.token_hex(16)
     with ExitStack() as stack:
-        door = stack.enter_context(listening())
+        listener = stack.enter_context(listening())
         started = {}
         for node in elsewhere.nodes:
-            address = (elsewhere.address, str(door.getsockname()[1]))
+            address = (elsewhere.address, str(listener.getsockname()[1]))
             started[node] = start(elsewhere.script, node, [*address, mode], secret)
             stack.callback(stop, started[node])
         lines = {}
-        for node, line in calls(door, started, secret):
+        for node, line in calls(listener, started, secret):
             lines[node] = line
             stack.callback(hang_up, line)
-        yield [Far(node, lines[node]) for node in elsewhere.nodes]
+        yield [Group(node, lines[node]) for node in elsewhere.nodes]
 
 
 def hang_up(line: socket.socket) -> None:
@@ -295,8 +251,8 @@ def listening() -> socket.socket:
 
 
 def start(script: str, node: str, words: Sequence[str], secret: str) -> subprocess.Popen[bytes]:
-    """One crew; what it says goes to the attempt's folder."""
-    module = "steelyard.jobscripts.hep.far_crew"
+    """One group; what it says goes to the attempt's folder."""
+    module = "steelyard.jobscripts.hep.client_group"
     with log_of(node).open("wb") as log:
         return subprocess.Popen(
             ["bash", script, node, sys.executable, "-m", module, node, *words],
@@ -309,8 +265,8 @@ def start(script: str, node: str, words: Sequence[str], secret: str) -> subproce
 
 
 def log_of(node: str) -> Path:
-    """What the crew of a node said."""
-    return Path(os.environ["SY_ATTEMPT_DIR"]) / f"crew.{node}.err"
+    """What the group of a node said."""
+    return Path(os.environ["SY_ATTEMPT_DIR"]) / f"clients.{node}.err"
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
@@ -327,16 +283,16 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def calls(
-    door: socket.socket, started: Mapping[str, subprocess.Popen[bytes]], secret: str
+    listener: socket.socket, started: Mapping[str, subprocess.Popen[bytes]], secret: str
 ) -> Iterator[tuple[str, socket.socket]]:
     """Each node's connection as it comes; WorkerError when one ends instead, or stays away."""
     missing, end = set(started), time.monotonic() + PATIENCE_S
     while missing:
         for node in missing:
             check_start(node, started[node], end)
-        if not select.select([door], [], [], 0.2)[0]:
+        if not select.select([listener], [], [], 0.2)[0]:
             continue
-        line, _ = door.accept()
+        line, _ = listener.accept()
         caller = greeting(line, secret)
         if caller in missing:
             missing.remove(caller)
@@ -367,12 +323,3 @@ def greeting(line: socket.socket, secret: str) -> str | None:
         return str(said["node"]) if right else None
     except (OSError, ValueError, LookupError, TypeError):
         return None
-
-
-def keep_alive(line: socket.socket) -> None:
-    """At once, and an error within two minutes where the other node is gone."""
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 6)

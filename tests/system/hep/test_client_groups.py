@@ -15,7 +15,7 @@ from tests.system.hep.conftest import RUN_ID, SMALL, Study
 from tests.waiting import wait_for
 
 from steelyard.jobscripts import registry, runscript
-from steelyard.jobscripts.hep import crews
+from steelyard.jobscripts.hep import client_groups
 
 # Four nodes. The second has the server. Where a kernel and root allow it, the others' clocks show
 # another time: by 5000 s and more.
@@ -67,7 +67,7 @@ def test_only_who_knows_the_runs_secret_is_let_in(said: str, node: str | None) -
     here, there = socket.socketpair()
     with here, there:
         there.sendall(said.encode() + b"\n")
-        assert crews.greeting(here, "right") == node
+        assert client_groups.greeting(here, "right") == node
 
 
 def test_clients_are_dealt_to_all_nodes_but_the_servers_and_begin_together(nodes: Study) -> None:
@@ -135,8 +135,8 @@ def test_whoever_is_killed_nothing_goes_on_elsewhere(nodes: Study) -> None:
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        wait_for("both crews elsewhere run", lambda: len(elsewhere(nodes)) == 2)
-        (client,) = (p for p, line in processes(nodes).items() if b"hep.client" in line)
+        wait_for("both groups elsewhere run", lambda: len(elsewhere(nodes)) == 2)
+        (client,) = (p for p, line in processes(nodes).items() if b"hep.client\0" in line)
         os.kill(client, signal.SIGKILL)
         run.wait(60)
         wait_for("they have ended", lambda: not elsewhere(nodes))
@@ -147,7 +147,7 @@ def test_whoever_is_killed_nothing_goes_on_elsewhere(nodes: Study) -> None:
 
 
 def elsewhere(study: Study) -> list[int]:
-    return [pid for pid, line in processes(study).items() if b"hep.far_crew" in line]
+    return [pid for pid, line in processes(study).items() if b"hep.client_group" in line]
 
 
 def processes(study: Study) -> dict[int, bytes]:

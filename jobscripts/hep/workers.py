@@ -29,13 +29,13 @@ Worker = subprocess.Popen[str]
 
 
 @contextmanager
-def workers(count: int, mode: str, environment: Mapping[str, str]) -> Iterator[list[Worker]]:
+def started(count: int, mode: str, environment: Mapping[str, str]) -> Iterator[list[Worker]]:
     """So many of them, all ready; none is left behind."""
-    command = [sys.executable, "-m", "steelyard.jobscripts.hep.team", mode]
-    started: list[Worker] = []
+    command = [sys.executable, "-m", "steelyard.jobscripts.hep.workers", mode]
+    found: list[Worker] = []
     try:
         for _ in range(count):
-            started.append(
+            found.append(
                 subprocess.Popen(
                     command,
                     stdin=subprocess.PIPE,
@@ -44,11 +44,11 @@ def workers(count: int, mode: str, environment: Mapping[str, str]) -> Iterator[l
                     env=dict(environment),
                 )
             )
-        for number, worker in enumerate(started):
+        for number, worker in enumerate(found):
             wait_ready(number, worker)
-        yield started
+        yield found
     finally:
-        for worker in started:
+        for worker in found:
             end(worker)
 
 
@@ -78,23 +78,23 @@ def end(worker: Worker) -> None:
         worker.wait()
 
 
-def disconnect(crew: Sequence[Worker]) -> None:
+def disconnect(group: Sequence[Worker]) -> None:
     """Let all end by themselves, so that their connections are closed in order."""
-    for worker in crew:
+    for worker in group:
         pipe(worker.stdin).close()
     deadline = time.monotonic() + 10.0
-    for worker in crew:
+    for worker in group:
         try:
             worker.wait(max(0.1, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             continue  # `end` sees to it
 
 
-def hand_out(crew: Sequence[Worker], tasks: Sequence[Mapping[str, Any]]) -> None:
+def hand_out(group: Sequence[Worker], tasks: Sequence[Mapping[str, Any]]) -> None:
     """One task for each; a worker begins at the task's `begin_s` of this node's monotonic clock."""
-    for worker, task in zip(crew, tasks, strict=True):
+    for worker, task in zip(group, tasks, strict=True):
         pipe(worker.stdin).write(json.dumps(task) + "\n")
-    for worker in crew:  # one write to a pipe each: this is what they all wait for
+    for worker in group:  # one write to a pipe each: this is what they all wait for
         pipe(worker.stdin).flush()
 
 

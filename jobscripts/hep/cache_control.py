@@ -18,7 +18,7 @@ from steelyard.jobscripts.hep import pages
 PATIENCE_S = 120.0
 
 
-class Door(socketserver.TCPServer):
+class CacheControl(socketserver.TCPServer):
     """Answers one after the other, from a thread of its own."""
 
     address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
@@ -46,17 +46,17 @@ class Door(socketserver.TCPServer):
 class Answer(socketserver.BaseRequestHandler):
     """One question."""
 
-    server: Door
+    server: CacheControl
 
     def handle(self) -> None:
         """Prepare the file and tell."""
-        self.request.sendall((json.dumps(told(self.server)) + "\n").encode())
+        self.request.sendall((json.dumps(prepare(self.server)) + "\n").encode())
 
 
-def told(door: Door) -> dict[str, Any]:
+def prepare(control: CacheControl) -> dict[str, Any]:
     """The answer, also where the pages stay."""
     try:
-        return {"cached_share": pages.before_iteration(door.path, door.page_cache)}
+        return {"cached_share": pages.before_iteration(control.path, control.page_cache)}
     except (pages.PagesError, OSError) as error:
         return {"error": str(error)}
 

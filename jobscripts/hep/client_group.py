@@ -1,0 +1,154 @@
+"""The clients of one node of the run: workers that the run's own program (client_groups.py) directs.
+
+    python -m steelyard.jobscripts.hep.client_group NODE HOST PORT MODE
+
+On another node it is a program, which calls HOST:PORT and reports its node; on the first node a thread
+of the run's own program. It answers one line of JSON to each question, and ends with its connection:
+when the run is over, or its program was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from types import FrameType
+from typing import Any, NoReturn
+
+from steelyard.jobscripts.hep import background, workers
+from steelyard.jobscripts.hep.processes import die_with_parent
+
+CALL_S = 60.0
+SECRET = "SY_HEP_SECRET"  # the variable that groups elsewhere have it in
+
+
+class GoneError(Exception):
+    """The run's program has closed the connection."""
+
+
+class Line:
+    """The connection to the run's program."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.file = connection.makefile("r", encoding="utf-8")
+
+    def read(self) -> dict[str, Any]:
+        """The next question."""
+        text = self.file.readline()
+        if not text.endswith("\n"):
+            raise GoneError
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def write(self, answer: Mapping[str, Any]) -> None:
+        """One line."""
+        self.connection.sendall((json.dumps(answer) + "\n").encode())
+
+    def wait_beside(self, worker: workers.Worker) -> None:
+        """Until the worker has something to say; GoneError when the first node has gone before."""
+        pipe = workers.pipe(worker.stdout)
+        if self.connection in select.select([pipe, self.connection], [], [])[0]:
+            raise GoneError  # it asks nothing while it waits for an answer
+
+
+def work(
+    line: Line, group: Sequence[workers.Worker], scratch: str, tasks: Mapping[str, Any]
+) -> None:
+    """The tasks of some workers, by place, and their answers."""
+    mine = {
+        int(place): {**task, "skim": f"{scratch}/skim.{place}.root"}
+        for place, task in tasks.items()
+    }
+    workers.hand_out([group[place] for place in mine], list(mine.values()))
+    answers = {}
+    for place, task in mine.items():
+        line.wait_beside(group[place])
+        answers[place] = workers.answer(int(task["number"]), group[place])
+    line.write({"answers": answers})
+
+
+def serve(line: Line, mode: str, scratch: str) -> str | None:
+    """Until the run's program is gone; what went wrong with the workers, in one sentence."""
+    try:
+        answer_questions(line, mode, scratch)
+    except (GoneError, ConnectionError):
+        return None
+    except (workers.WorkerError, background.BackgroundError, OSError) as error:
+        with contextlib.suppress(OSError):
+            line.write({"error": str(error)})
+        return str(error)
+    return None
+
+
+def answer_questions(line: Line, mode: str, scratch: str) -> NoReturn:
+    """All of its workers and other programs end with this."""
+    with ExitStack() as stack:
+        wanted = line.read()
+        environment = {**os.environ, **wanted["environment"]}
+        environment.pop(SECRET, None)
+        group = stack.enter_context(workers.started(int(wanted["count"]), mode, environment))
+        line.write({"ready": True})
+        others = background.Others(())
+        while True:
+            question = line.read()
+            if "clock" in question:
+                line.write({"clock_s": time.monotonic()})
+            elif "tasks" in question:
+                work(line, group, scratch, question["tasks"])
+            elif "others" in question:
+                count, url = int(question["others"]), str(question["url"])
+                others = stack.enter_context(background.others(count, url))
+                line.write({"others": True})
+            elif "others_end" in question:
+                line.write({"others": others.end()})
+            else:
+                workers.disconnect(group)
+                line.write({"disconnected": True})
+
+
+def asked_to_stop(number: int, frame: FrameType | None) -> NoReturn:
+    """Once: what was made is removed, whoever asks again."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
+def keep_alive(line: socket.socket) -> None:
+    """At once, and an error within two minutes where the other node is gone."""
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 6)
+
+
+def main() -> int:
+    """0 once the run's program has gone; 1 with a line on stderr when its own workers failed."""
+    die_with_parent()
+    signal.signal(signal.SIGTERM, asked_to_stop)
+    node, host, port, mode = sys.argv[1:]
+    base = os.environ.get("SY_SCRATCH_BASE") or os.environ.get("TMPDIR") or "/tmp"
+    with (
+        socket.create_connection((host, int(port)), CALL_S) as connection,
+        tempfile.TemporaryDirectory(prefix="steelyard.", dir=base) as scratch,
+    ):
+        connection.settimeout(None)
+        keep_alive(connection)
+        line = Line(connection)
+        line.write({"node": node, "secret": os.environ.get(SECRET, "")})
+        error = serve(line, mode, scratch)
+    if error is not None:
+        sys.stderr.write(f"steelyard: {error}\n")
+    return int(error is not None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
