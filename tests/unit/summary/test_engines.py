@@ -48,6 +48,25 @@ def test_duckdb_alone_will_do_and_says_what_the_report_says(
     assert (read.n, read.mean) == (1, 200.0)
 
 
+@pytest.mark.parametrize("stop", ["", 'stop = { half_width = "1%" }\n'])
+def test_intervals_are_the_reports_after_a_stopping_rule_too(tmp_path: Path, stop: str) -> None:
+    study = HELP.Study(tmp_path)
+    study.everything()
+    (study.dir / "study.toml").write_text(f'[study]\nname = "x"\n{stop}', encoding="utf-8")
+    study.collect()
+    rows = {
+        (r.group.variant, r.group.label, r.metric.name): r.interval
+        for r in summary.summarize(study.dir).rows
+    }
+    compared = 0
+    for line in engines.summarize(study.dir, "duckdb"):
+        interval = rows.get((line.variant, line.condition, line.metric))
+        if interval is not None and line.low is not None:
+            assert (line.low, line.high) == pytest.approx((interval.low, interval.high))
+            compared += 1
+    assert compared
+
+
 def test_a_study_without_samples_has_a_summary(tmp_path: Path) -> None:
     study = HELP.Study(tmp_path)
     study.everything()
