@@ -104,7 +104,7 @@ def lines_study(lines: int) -> Study:
             if line is not None
         ]
         told = [one.is_shown or one.line.broken is not None for one in corrected(plain)]
-        return any(told), any(not p.line.slope.low <= 0 <= p.line.slope.high for p in plain)
+        return any(told), any(p.line.slope.excludes_zero for p in plain)
 
     return study
 

@@ -163,5 +163,6 @@ def growth(jobs: Sequence[int], values: Sequence[int]) -> Slope | None:
 
 def is_flat(slope: Slope, values: Sequence[int], jobs: int) -> bool:
     """Two-sided: no slope is shown at 1 %, or all that it may be is small over so many jobs."""
-    most = max(abs(slope.low), abs(slope.high)) * jobs
+    ends = (slope.low or slope.value, slope.high or slope.value)  # without a spread: the value
+    most = max(map(abs, ends)) * jobs
     return slope.p >= 0.01 or most <= SMALL * max(values)

@@ -231,7 +231,7 @@ SY20 = Kind(
 def check_warm_up(summary: Summary) -> Iterator[Finding]:
     rows = measured_rows(summary)
     series = [(row, values) for row in rows if len(values := job_means(row)) >= MIN_VALUES]
-    looked = [(row, warm_up(values)) for row, values in series]
+    looked = [(row, warm_up(values, row.confidence)) for row, values in series]
     # Of those without one the p is not known, but above the level: it raises no other.
     corrected = holm([w.p if w is not None else 1.0 for _, w in looked])
     found = [
@@ -314,6 +314,7 @@ def stretch_words(row: Row, jobs: dict[object, list[list[float]]], found: InnerW
     means = [
         mean_by_group(
             [[fmean(run[cut:]) for run in job] for job in kept if job],
+            row.confidence,
             never_negative=no_negative(row),
         )
         for cut in (0, found.length)

@@ -59,8 +59,8 @@ VALUES = {
 SLOPES = {
     "variant": TEXT, "metric": TEXT, "unit": TEXT, "factor": TEXT, "per": TEXT, "others": TEXT,
     "slope": NUMBER, "low": NUMBER, "high": NUMBER, "intercept": NUMBER, "n": COUNT,
-    "levels": COUNT, "blocks": COUNT, "p_holm": NUMBER, "break_place": NUMBER,
-    "break_before": NUMBER, "break_behind": NUMBER, "break_p": NUMBER,
+    "levels": COUNT, "blocks": COUNT, "all_blocks": COUNT, "p_holm": NUMBER, "reason": TEXT,
+    "break_place": NUMBER, "break_before": NUMBER, "break_behind": NUMBER, "break_p": NUMBER,
 }  # fmt: skip
 SHARES = {
     "variant": TEXT, "condition": TEXT, "baseline": TEXT, "metric": TEXT, "holds": FLAG,

@@ -52,6 +52,8 @@ def block_words(slope: Slope) -> str:
 def slope_words(line: FactorLine) -> str:
     """`12.1 ms (11.3 … 12.9) per ms of delay`."""
     slope = line.line.slope
+    if slope.low is None or slope.high is None:
+        return MISSING
     factor, unit = scale(max(abs(slope.low), abs(slope.high)), line.unit)
     places = decimals(slope.value / factor, (slope.high - slope.low) / 2 / factor)
     value, low, high = (text(v, factor, places) for v in (slope.value, slope.low, slope.high))
@@ -64,7 +66,9 @@ def judgement(line: FactorLine) -> str:
     slope = line.line.slope
     if line.is_shown:
         return "rises" if slope.value > 0 else "falls"
-    among = "" if slope.low <= 0 <= slope.high else f" (among all lines p = {line.p:.2g})"
+    if slope.reason is not None:
+        return f"cannot be judged: {slope.reason}"
+    among = f" (among all lines p = {line.p:.2g})" if slope.excludes_zero else ""
     return f"not shown to rise or fall{among}"
 
 

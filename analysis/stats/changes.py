@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.stats.basics import Interval, checked, mean_interval, ranks
+from steelyard.analysis.stats.basics import CONFIDENCE, Interval, checked, mean_interval, ranks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +32,7 @@ class WarmUp:
     without: Interval
 
 
-def warm_up(values: Sequence[float]) -> WarmUp | None:
+def warm_up(values: Sequence[float], confidence: float = CONFIDENCE) -> WarmUp | None:
     """The warm-up of a series in the order in which it was measured; None: none was found.
 
     Maximally selected rank statistic: of all cuts in the first half the one whose two sides differ
@@ -52,7 +52,8 @@ def warm_up(values: Sequence[float]) -> WarmUp | None:
         length += cut
     if not length:
         return None
-    return WarmUp(length, first_p, mean_interval(numbers), mean_interval(numbers[length:]))
+    with_it, without = (mean_interval(part, confidence) for part in (numbers, numbers[length:]))
+    return WarmUp(length, first_p, with_it, without)
 
 
 def best_cut(numbers: Sequence[float], most: int) -> tuple[int, float]:

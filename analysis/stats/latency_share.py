@@ -70,7 +70,7 @@ class Part:
         return a * a * self.squares + 2 * a * b * self.products + b * b * self.differences
 
 
-def split(condition: Side, baseline: Side) -> Split:
+def split(condition: Side, baseline: Side, *, confidence: float = CONFIDENCE) -> Split:
     """The parts of mean(condition) − mean(baseline), each with its 95 % interval.
 
     Shares are ratios of correlated estimates: Fieller's interval with Welch's and Satterthwaite's
@@ -86,20 +86,22 @@ def split(condition: Side, baseline: Side) -> Split:
     parts = [part for side in sides for part in parts_of(side)]
     slower = mean(condition.seconds) - mean(baseline.seconds)
     carried = transfer_s(condition) - transfer_s(baseline)
-    difference = interval(slower, parts, 0.0, 1.0)
+    difference = interval(slower, parts, 0.0, 1.0, confidence)
     return Split(
         difference_s=difference,
-        throughput_s=interval(carried, parts, 1.0, 0.0),
-        latency_s=interval(slower - carried, parts, -1.0, 1.0),
-        throughput_share=share_of(carried, slower, parts) if excludes_zero(difference) else None,
+        throughput_s=interval(carried, parts, 1.0, 0.0, confidence),
+        latency_s=interval(slower - carried, parts, -1.0, 1.0, confidence),
+        throughput_share=share_of(carried, slower, parts, confidence)
+        if excludes_zero(difference)
+        else None,
     )
 
 
-def difference(condition: Groups, baseline: Groups) -> Estimate:
+def difference(condition: Groups, baseline: Groups, *, confidence: float = CONFIDENCE) -> Estimate:
     """mean(condition) − mean(baseline) with its interval: Welch's, by job."""
     errors = [(residuals(side), len(side) - 1) for side in (condition, baseline)]
     parts = [Part(0.0, 0.0, covariance(each, each), degrees) for each, degrees in errors]
-    return interval(mean(condition) - mean(baseline), parts, 0.0, 1.0)
+    return interval(mean(condition) - mean(baseline), parts, 0.0, 1.0, confidence)
 
 
 def excludes_zero(found: Estimate) -> bool:
@@ -126,28 +128,30 @@ def parts_of(side: Side) -> list[Part]:
     return [runs, Part(moved**2 * covariance(rates, rates), 0.0, 0.0, len(rates) - 1)]
 
 
-def quantile(parts: Sequence[Part], a: float, b: float) -> float:
+def quantile(parts: Sequence[Part], a: float, b: float, confidence: float) -> float:
     """Student's, with the degrees of freedom of this combination; 0 without spread."""
     variances = [max(part.variance(a, b), 0.0) for part in parts]
     total = math.fsum(variances)
     if total <= 0:
         return 0.0
     degrees = welch_degrees(variances, [part.degrees for part in parts])
-    return student_quantile((1 + CONFIDENCE) / 2, degrees)
+    return student_quantile((1 + confidence) / 2, degrees)
 
 
-def interval(value: float, parts: Sequence[Part], a: float, b: float) -> Estimate:
+def interval(
+    value: float, parts: Sequence[Part], a: float, b: float, confidence: float
+) -> Estimate:
     """Of a x throughput part + b x difference."""
     variance = math.fsum(max(part.variance(a, b), 0.0) for part in parts)
-    half = quantile(parts, a, b) * math.sqrt(variance)
+    half = quantile(parts, a, b, confidence) * math.sqrt(variance)
     return Estimate(value, value - half, value + half)
 
 
-def share_of(carried: float, slower: float, parts: Sequence[Part]) -> Estimate:
+def share_of(carried: float, slower: float, parts: Sequence[Part], confidence: float) -> Estimate:
     """carried / slower, without ends where the difference is shown, but barely."""
     share = carried / slower
     sums = [(part.squares, part.products, part.differences) for part in parts]
     of_top, of_both, of_bottom = (math.fsum(column) for column in zip(*sums, strict=True))
-    t = quantile(parts, 1.0, -share)
+    t = quantile(parts, 1.0, -share, confidence)
     ends = fieller(carried, slower, (of_top, of_both, of_bottom), t)
     return Estimate(share, *ends) if ends else Estimate(share)

@@ -13,6 +13,7 @@ from steelyard.analysis.stats.basics import (
     student_quantile,
     variance,
 )
+from steelyard.analysis.stats.clusters import MIN_BLOCKS
 
 MOST_REPEATS = 1_000_000
 MOST_DIFFERENCE = 1e6  # in standard deviations
@@ -88,14 +89,15 @@ def power(difference: float, repeats: int, level: float, blocks: int | None = No
     many standard deviations, at this level, two-sided: by the noncentral t distribution.
 
     Cohen (1988), "Statistical Power Analysis for the Behavioral Sciences", 2nd ed., chapter 2.
-    `blocks`: as many independent means as a condition has, where a block holds several runs.
+    `blocks`: that hold both conditions. The test is the report's: of the blocks' differences where
+    they are enough, else of all runs. The standard deviation is that inside a block.
     """
     from scipy.special import nctdtr
 
-    groups = repeats if blocks is None else min(blocks, repeats)
-    if repeats < 2 or groups < 2:
+    if repeats < 2:
         return 0.0
-    degrees = 2 * (groups - 1)
+    pairs = 0 if blocks is None else min(blocks, repeats)
+    degrees = pairs - 1 if pairs >= MIN_BLOCKS else 2 * (repeats - 1)
     critical = student_quantile(1 - level / 2, degrees)
     shift = difference * math.sqrt(repeats / 2)
     missed = float(nctdtr(degrees, shift, critical))
@@ -121,15 +123,25 @@ def difference_seen(
     return high
 
 
-def repeats_to_see(difference: float, level: float, wanted: float = POWER) -> int | None:
+def repeats_to_see(
+    difference: float, level: float, blocks: int | None = None, wanted: float = POWER
+) -> int | None:
     """The least runs of each condition with which a difference of so many standard deviations is
     told; None: more than a million."""
-    low, high = 1, 2
-    while power(difference, high, level) < wanted:
+
+    def is_seen(repeats: int) -> bool:
+        return power(difference, repeats, level, blocks) >= wanted
+
+    # Pairs of few blocks have fewer degrees of freedom than their runs, from MIN_BLOCKS on.
+    for repeats in range(2, MIN_BLOCKS):
+        if is_seen(repeats):
+            return repeats
+    low, high = MIN_BLOCKS - 1, MIN_BLOCKS
+    while not is_seen(high):
         low, high = high, 2 * high
         if high > MOST_REPEATS:
             return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if power(difference, middle, level) >= wanted else (middle, high)
+        low, high = (low, middle) if is_seen(middle) else (middle, high)
     return high

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.stats.basics import CONFIDENCE, checked, mean_interval, student_quantile
+from steelyard.analysis.stats.basics import CONFIDENCE, checked, student_quantile, variance
 from steelyard.analysis.stats.clusters import MIN_BLOCKS, block_mean
+from steelyard.analysis.stats.overhead import ROUNDING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,21 +22,31 @@ LEVEL = 0.05
 MIN_VALUES = 4
 MIN_LEVELS = 3  # two give a slope, but nothing says that there is a line between them
 MIN_LEVELS_BROKEN = 4
+COARSE = "coarse: the runs of each level print one value, and without a spread there is no test"
 
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """Units of the measure per unit of the factor; `p` of there being no slope."""
+    """Units of the measure per unit of the factor; `p` of there being no slope.
+
+    `reason`: why there is neither interval nor test; low and high are None and p is 1 then.
+    """
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     intercept: float
     n: int
     levels: int
     p: float
     blocks: int | None = None  # whose slopes they are; None: all values together
     all_blocks: int | None = None  # with those that do not hold every level
+    reason: str | None = None
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the interval shows a slope."""
+        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +68,22 @@ class Line:
 
 
 def fit(
-    places: Sequence[float], values: Sequence[float], blocks: Sequence[object] | None = None
+    places: Sequence[float],
+    values: Sequence[float],
+    blocks: Sequence[object] | None = None,
+    confidence: float = CONFIDENCE,
 ) -> Line | None:
     """The line through values measured at places; None for fewer than 3 levels or 4 values.
 
     `blocks` has the block of each value where levels were measured in turns, block by block: where
     enough of them hold every level, the line is through these.
     """
-    slope = line_slope(places, values)
+    slope = line_slope(places, values, confidence)
     if slope is None or slope.levels < MIN_LEVELS:
         return None
     if blocks is not None:
-        slope = slope_by_block(by_block(places, values, blocks)) or slope
-    return Line(slope, line_break(places, values))
+        slope = slope_by_block(by_block(places, values, blocks), confidence) or slope
+    return Line(slope, line_break(places, values) if slope.reason is None else None)
 
 
 def by_block(
@@ -81,13 +96,16 @@ def by_block(
     return list(found.values())
 
 
-def line_slope(places: Sequence[float], values: Sequence[float]) -> Slope | None:
+def line_slope(
+    places: Sequence[float], values: Sequence[float], confidence: float = CONFIDENCE
+) -> Slope | None:
     """Least squares with an interval that allows each level a spread of its own.
 
     Standard error HC3: MacKinnon & White (1985), "Some Heteroskedasticity-Consistent Covariance
     Matrix Estimators with Improved Finite Sample Properties", Journal of Econometrics 29; Student's
     quantile with n − 2 degrees of freedom, as Long & Ervin (2000), The American Statistician 54(3),
-    advise. None for fewer than 2 levels or 4 values.
+    advise. None for fewer than 2 levels or 4 values. Without an interval where no level has a spread:
+    then a coarse clock decides how far the values are from the line, as with two equal sides.
     """
     import numpy as np
 
@@ -109,30 +127,44 @@ def line_slope(places: Sequence[float], values: Sequence[float]) -> Slope | None
     # The larger p of this and of one spread for all: in the tails, where the correction for many
     # lines looks, HC3's alone is a little too small.
     common = math.sqrt(float(residuals @ residuals) / (n - 2) / squares)
+    if is_coarse(x, y) or common <= ROUNDING * abs(slope):
+        return Slope(slope, None, None, intercept, n, levels, 1.0, reason=COARSE)
     p = max(p_of(slope, error, n - 2), p_of(slope, common, n - 2))
-    return Slope(slope, *student_ends(slope, error, n - 2), intercept, n, levels, p)
+    ends = student_ends(slope, error, n - 2, confidence)
+    return Slope(slope, *ends, intercept, n, levels, p)
 
 
-def student_ends(value: float, error: float, degrees: int) -> tuple[float, float]:
+def is_coarse(x: Floats, y: Floats) -> bool:
+    """Whether levels have several values, and none of them has a spread."""
+    seen: dict[float, set[float]] = {}
+    for place, value in zip(x.tolist(), y.tolist(), strict=True):
+        seen.setdefault(place, set()).add(value)
+    return len(seen) < len(x) and all(len(values) == 1 for values in seen.values())
+
+
+def student_ends(
+    value: float, error: float, degrees: int, confidence: float
+) -> tuple[float, float]:
     """Student's interval from a standard error."""
-    half = student_quantile((1 + CONFIDENCE) / 2, degrees) * error
+    half = student_quantile((1 + confidence) / 2, degrees) * error
     return value - half, value + half
 
 
 def p_of(value: float, error: float, degrees: int) -> float:
-    """Two-sided p of 0; without spread 1 for a value of 0, 0 for any other."""
+    """Two-sided p of 0; 1 without an error, which tests nothing."""
     from scipy.special import stdtr
 
-    if error <= 0:
-        return float(value == 0)
-    return 2 * float(stdtr(degrees, -abs(value) / error))
+    return 1.0 if error <= 0 else 2 * float(stdtr(degrees, -abs(value) / error))
 
 
-def slope_by_block(blocks: Sequence[Mapping[float, Sequence[float]]]) -> Slope | None:
+def slope_by_block(
+    blocks: Sequence[Mapping[float, Sequence[float]]], confidence: float = CONFIDENCE
+) -> Slope | None:
     """The mean of the blocks' own slopes, with Student's interval; each block's values by place.
 
     What a block does to all its values drops out of its slope, as out of a paired overhead. Only
     blocks that hold every level count, each level with its mean; None for fewer than 10 of them.
+    Without an interval where all blocks have one slope, as where all pairs have one difference.
     """
     import numpy as np
 
@@ -146,15 +178,18 @@ def slope_by_block(blocks: Sequence[Mapping[float, Sequence[float]]]) -> Slope |
     # From the first value on: of equal ones rounding would else leave a slope without spread.
     slopes = [float((np.asarray(places) - centre) @ (np.asarray(y) - y[0])) for y in rows]
     squares = float(np.sum((np.asarray(places) - centre) ** 2))
-    found = mean_interval([one / squares for one in slopes])
-    if found.low is None or found.high is None or found.half_width is None:
-        return None
-    error = found.half_width / student_quantile((1 + CONFIDENCE) / 2, found.n - 1)
+    own = [one / squares for one in slopes]
+    mean, m = statistics.fmean(own), len(own)
+    error = math.sqrt(variance(own, mean) / m)
     n = sum(len(values) for block in complete for values in block.values())
-    return Slope(
-        found.mean, found.low, found.high, float(middle - found.mean * centre), n, len(places),
-        p_of(found.mean, error, found.n - 1), len(complete), len(blocks),
-    )  # fmt: skip
+    low = high = reason = None
+    if error <= ROUNDING * abs(mean):
+        reason = COARSE
+    else:
+        low, high = student_ends(mean, error, m - 1, confidence)
+    p = 1.0 if reason else p_of(mean, error, m - 1)
+    intercept = float(middle - mean * centre)
+    return Slope(mean, low, high, intercept, n, len(places), p, m, len(blocks), reason)
 
 
 def line_break(places: Sequence[float], values: Sequence[float]) -> Break | None:

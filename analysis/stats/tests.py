@@ -88,7 +88,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def hedges(condition: Sequence[float], baseline: Sequence[float]) -> Effect | None:
+def hedges(
+    condition: Sequence[float], baseline: Sequence[float], *, confidence: float = CONFIDENCE
+) -> Effect | None:
     """Hedges' g: difference of means in pooled standard deviations, corrected for few values.
 
     Hedges (1981), "Distribution Theory for Glass's Estimator of Effect Size and Related
@@ -105,10 +107,13 @@ def hedges(condition: Sequence[float], baseline: Sequence[float]) -> Effect | No
     if pooled <= 0:
         return None
     d = (mean - base_mean) / math.sqrt(pooled)
-    return Effect(corrected(d, degrees), *noncentral_limits(d, math.sqrt(1 / n + 1 / m), degrees))
+    limits = noncentral_limits(d, math.sqrt(1 / n + 1 / m), degrees, confidence)
+    return Effect(corrected(d, degrees), *limits)
 
 
-def hedges_paired(condition: Sequence[float], baseline: Sequence[float]) -> Effect | None:
+def hedges_paired(
+    condition: Sequence[float], baseline: Sequence[float], *, confidence: float = CONFIDENCE
+) -> Effect | None:
     """The same of pairs: what pairs have in common narrows the interval, and is in the spread.
 
     Cousineau (2020), "Approximating the Distribution of Cohen's d_p in Within-Subject Designs", The
@@ -129,7 +134,7 @@ def hedges_paired(condition: Sequence[float], baseline: Sequence[float]) -> Effe
     r = (pooled - of_difference / 2) / both if both > 0 else 0.0
     d, degrees = (mean - base_mean) / math.sqrt(pooled), 2 * (n - 1) / (1 + r * r)
     error = math.sqrt(of_difference / pooled / n)
-    return Effect(corrected(d, degrees), *noncentral_limits(d, error, degrees))
+    return Effect(corrected(d, degrees), *noncentral_limits(d, error, degrees, confidence))
 
 
 def corrected(d: float, degrees: float) -> float:
@@ -143,7 +148,9 @@ def corrected(d: float, degrees: float) -> float:
 FAR = 300  # standard errors from which on only the spread's own error matters
 
 
-def noncentral_limits(d: float, error: float, degrees: float) -> tuple[float, float]:
+def noncentral_limits(
+    d: float, error: float, degrees: float, confidence: float = CONFIDENCE
+) -> tuple[float, float]:
     """The effects under which d is just not too large and not too small: exact for normal values.
 
     d / error has a noncentral t distribution: Hedges & Olkin (1985), "Statistical Methods for
@@ -153,7 +160,7 @@ def noncentral_limits(d: float, error: float, degrees: float) -> tuple[float, fl
     """
     from scipy.special import chdtri, nctdtrinc
 
-    tails = ((1 + CONFIDENCE) / 2, (1 - CONFIDENCE) / 2)
+    tails = ((1 + confidence) / 2, (1 - confidence) / 2)
     if abs(d) >= FAR * error:
         ends = sorted(d * math.sqrt(float(chdtri(degrees, tail)) / degrees) for tail in tails)
         return ends[0], ends[1]

@@ -163,10 +163,10 @@ def effect_of(row: Row, base: Row) -> Effect | None:
     pairs = pairs_of(row, base)
     if pairs is not None:
         sides = [[block_mean(values) for values in side] for side in zip(*pairs, strict=True)]
-        found = hedges_paired(*sides)
+        found = hedges_paired(*sides, confidence=row.confidence)
         return found and replace(found, design=design_of_pairs(pairs, row, base))
     what, ours, theirs = means_apart(row, base)
-    found = hedges(ours, theirs)
+    found = hedges(ours, theirs, confidence=row.confidence)
     design = "" if what == "run" else f"by {len(ours)} + {len(theirs)} {what}s"
     where = omitted_blocks(*compared_runs(row, base), row, base)
     return found and replace(found, design=f"{design} {where}".strip() or None)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,16 +17,24 @@ from steelyard.analysis.summary.opening import opened
 MIN_RUNS = 2  # for a spread
 Key = tuple[str, ...]
 
-# One row a completed run: what it was, its time, its joules, and the mean of its main figure.
+# One row a completed run: what it was, its time, its joules, and its main figures by name.
 SQL = """
 SELECT r.benchmark, r.parameters, r.condition, a.elapsed_s,
     max(m.value) FILTER (m.metric = 'energy_j'),
-    avg(m.value) FILTER (m.is_primary)
+    map_from_entries(list((m.metric, m.value)) FILTER (m.is_primary AND m.value IS NOT NULL))
 FROM runs AS r JOIN attempts AS a ON a.run_id = r.run_id AND a.attempt = r.attempt
 LEFT JOIN measurements AS m ON m.run_id = r.run_id
 WHERE r.state = 'completed' AND r.valid IS NOT false AND a.elapsed_s IS NOT NULL
 GROUP BY r.run_id, r.benchmark, r.parameters, r.condition, a.elapsed_s
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The standard deviation as a share of the mean, and the runs from which it is known."""
+
+    share: float
+    runs: int
 
 
 @dataclass
@@ -33,15 +43,23 @@ class Seen:
 
     elapsed_s: list[float] = field(default_factory=list)
     energy_j: list[float] = field(default_factory=list)
-    main: list[float] = field(default_factory=list)
+    # By the main figure's name: the values by study, parameters and condition.
+    figures: dict[str, dict[Key, list[float]]] = field(default_factory=dict)
 
-    @property
-    def spread(self) -> float | None:
-        """The standard deviation of the main figure as a share of its mean."""
-        if len(self.main) < MIN_RUNS:
-            return None
-        mean = sum(self.main) / len(self.main)
-        return variance(self.main, mean) ** 0.5 / mean if mean > 0 else None
+    def spread(self, figure: str) -> Spread | None:
+        """Within conditions: what conditions differ by is no spread.
+
+        The pooled coefficient of variation, each condition with its degrees of freedom: Zar (1999),
+        "Biostatistical Analysis", 4th ed., equation 8.42. None where no condition has two runs.
+        """
+        squares, degrees, runs = 0.0, 0, 0
+        for values in self.figures[figure].values():
+            mean = statistics.fmean(values)
+            if len(values) >= MIN_RUNS and mean > 0:
+                degrees += len(values) - 1
+                squares += (len(values) - 1) * variance(values, mean) / mean**2
+                runs += len(values)
+        return Spread(math.sqrt(squares / degrees), runs) if degrees else None
 
 
 @dataclass(frozen=True)
@@ -86,15 +104,17 @@ def read(folders: Iterable[Path]) -> Earlier:
         studies.append(folder.name.removesuffix(".study"))
         with opened(folder) as connection:
             for row in connection.execute(SQL).fetchall():
-                add(found, row)
+                add(found, studies[-1], row)
     return Earlier(found, tuple(studies))
 
 
-def add(found: dict[Key, Seen], row: Sequence[Any]) -> None:
+def add(found: dict[Key, Seen], study: str, row: Sequence[Any]) -> None:
     """A run to all that it is like."""
-    benchmark, parameters, condition, elapsed_s, energy_j, main = row
-    for key in keys(benchmark, json.loads(parameters), json.loads(condition)):
+    benchmark, parameters, condition, elapsed_s, energy_j, figures = row
+    alike = keys(benchmark, json.loads(parameters), json.loads(condition))
+    for key in alike:
         seen = found.setdefault(key, Seen())
         seen.elapsed_s.append(elapsed_s)
         seen.energy_j += [] if energy_j is None else [energy_j]
-        seen.main += [] if main is None else [main]
+        for name, value in (figures or {}).items():
+            seen.figures.setdefault(name, {}).setdefault((study, *alike[0]), []).append(value)

@@ -18,14 +18,17 @@ import duckdb
 from steelyard.analysis.base import spark
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.stats.basics import CONFIDENCE, ends, student_quantile
+from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats.readable import never_negative
 from steelyard.analysis.store import export
 from steelyard.analysis.store.sample_store import is_whole
 from steelyard.analysis.store.spool import no_pattern, quote, quote_path
+from steelyard.analysis.summary.load import stops_early
 from steelyard.facts.quantities import COUNTERS
 
 PARTS = "sample_parts"
-NEEDED = ("runs", "attempts", "results", "records", PARTS)
+READ_BY_NAME = ("meta", PARTS)  # by DuckDB alone, whatever the engine
+NEEDED = ("runs", "attempts", "results", "records", *READ_BY_NAME)
 
 
 # One value per run and metric, completed and valid runs only; then what Student's interval and the
@@ -104,10 +107,20 @@ def summarize(study_dir: Path, engine: str, master: str | None = None) -> list[L
             f"{cut[0]} is no whole Parquet file: `steelyard collect` writes it anew", str(cut[0])
         )
     check_parts(folder)
+    confidence = confidence_of(folder)
     rows = on_spark(folder, master) if engine == "spark" else on_duckdb(folder)
     if export.collected(folder) != collected:
         raise UsageError(f"{folder} was written anew while it was read: try again", str(folder))
-    return sorted(map(line, rows), key=lambda r: (r.variant, r.condition, r.metric))
+    lines = (line(row, confidence) for row in rows)
+    return sorted(lines, key=lambda r: (r.variant, r.condition, r.metric))
+
+
+def confidence_of(folder: Path) -> float:
+    """That intervals are computed with so that they hold 95 %: more where a rule stopped the study."""
+    with duckdb.connect() as connection:
+        path = quote_path(folder / "meta.parquet")
+        (toml,) = connection.execute(f"SELECT toml FROM read_parquet({path})").fetchall()[0]
+    return STOPPING_CONFIDENCE if stops_early(toml or "") else CONFIDENCE
 
 
 def on_duckdb(folder: Path) -> list[dict[str, Any]]:
@@ -141,7 +154,7 @@ def has_samples(folder: Path) -> bool:
 
 def views(samples: bool) -> list[str]:
     """The tables that the statement reads."""
-    names = [name for name in NEEDED if name != PARTS]
+    names = [name for name in NEEDED if name not in READ_BY_NAME]
     return [*names, "samples"] if samples else names
 
 
@@ -169,7 +182,7 @@ def statement(samples: bool) -> str:
     return SUMMARY.format(totals=OF_SAMPLES.format(names=names, readings=readings, summed=summed))
 
 
-def line(row: Mapping[str, Any]) -> Line:
+def line(row: Mapping[str, Any], confidence: float = CONFIDENCE) -> Line:
     """With the interval; engines differ in what they give as the deviation of one value."""
     n, mean, sd = row["n"], row["mean"], row["sd"]
     low = high = reason = None
@@ -178,7 +191,7 @@ def line(row: Mapping[str, Any]) -> Line:
     elif row["jobs"] < n or 2 <= row["blocks"] < n:
         reason = SHARED
     else:
-        half = student_quantile((1 + CONFIDENCE) / 2, n - 1) * sd / math.sqrt(n)
+        half = student_quantile((1 + confidence) / 2, n - 1) * sd / math.sqrt(n)
         cut = never_negative(row["variant"], row["unit"], row["minimum"])
         low, high = ends(mean, half, n, cut)
     names = (row["variant"], row["condition_label"], row["metric"])

@@ -99,7 +99,7 @@ def split_row(summary: Summary, row: Row, bulk: str, transfers: Bulk) -> SplitRo
     if len(sides) != 2 or not all(side.seconds and side.s_per_byte for side in sides):
         return None
     try:
-        found = split(*sides)
+        found = split(*sides, confidence=row.confidence)
         broken = tuple(broken_assumptions(summary, row, base, sides, found))
         if found.throughput_share is not None:
             broken = (*short_transfers(summary, bulk, labels, transfers), *broken)

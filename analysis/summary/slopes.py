@@ -8,6 +8,7 @@ from statistics import fmean
 
 from steelyard.analysis.stats.slope import LEVEL, Line, fit
 from steelyard.analysis.stats.tests import holm
+from steelyard.analysis.summary.design import at_level
 from steelyard.analysis.summary.factor_axes import Axis, axes
 from steelyard.analysis.summary.summary import Row, Summary
 
@@ -29,8 +30,7 @@ class FactorLine:
     @property
     def is_shown(self) -> bool:
         """Whether it rises or falls: both the interval and the test among all lines say so."""
-        slope = self.line.slope
-        return self.p <= LEVEL and not slope.low <= 0 <= slope.high
+        return self.p <= LEVEL and self.line.slope.excludes_zero
 
 
 def factor_lines(summary: Summary) -> list[FactorLine]:
@@ -67,7 +67,7 @@ def lines_over(summary: Summary, axis: Axis) -> Iterator[FactorLine]:
             first = rows[0].metric
             yield FactorLine(
                 variant, metric, first.unit, axis.factor, axis.unit, others, first.is_primary, line,
-                line.slope.p,
+                at_level(line.slope.p, rows[0]),
             )  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def line_through(rows: list[Row], axis: Axis) -> Line | None:
         places += [axis.place(row.group.condition) or 0.0] * len(of_row)
         blocks += [block for block, _ in of_row]
         values += [value for _, value in of_row]
-    return fit(places, values, None if None in blocks else blocks)
+    return fit(places, values, None if None in blocks else blocks, rows[0].confidence)
 
 
 def blocks_and_values(row: Row) -> list[tuple[object, float]]:

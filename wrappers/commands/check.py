@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from steelyard.analysis.summary.earlier import Earlier
     from steelyard.wrappers.submit.cost import Cost
     from steelyard.wrappers.submit.prospect import Prospect
     from steelyard.wrappers.submit.seen import Sight
@@ -61,15 +62,13 @@ def main(args: argparse.Namespace) -> int:
     cost = found.cost(earlier, args.node_power)
     sights = seen.sights(study, found.runs, earlier)
     if args.json:
-        console.print_json(document(found, cost, sights, earlier.studies))
+        console.print_json(document(found, cost, sights, earlier))
     else:
-        print_all(found, cost, sights, earlier.studies)
+        print_all(found, cost, sights, earlier)
     return errors.MISSING if any(one.sure for one in found.problems) else errors.DONE
 
 
-def document(
-    found: Prospect, cost: Cost, sights: list[Sight], studies: tuple[str, ...]
-) -> dict[str, Any]:
+def document(found: Prospect, cost: Cost, sights: list[Sight], earlier: Earlier) -> dict[str, Any]:
     """For programs."""
     from dataclasses import asdict
 
@@ -86,10 +85,10 @@ def document(
         "submissions": len(found.batches),
         "cost": asdict(cost),
         "max_core_hours": found.study.max_core_hours,
-        "earlier_studies": list(studies),
+        "earlier_studies": list(earlier.studies),
         "power": POWER,
-        "comparisons": seen.comparisons(found.runs),
-        "level": seen.level_of(found.study, found.runs),
+        "comparisons": seen.comparisons(found.study, found.runs, earlier),
+        "level": seen.level_of(found.study, found.runs, earlier),
         "sights": [asdict(one) for one in sights],
         "kernels": found.kernels,
         "notes": list(prospect.notes(found.study)),
@@ -97,13 +96,13 @@ def document(
     }
 
 
-def print_all(found: Prospect, cost: Cost, sights: list[Sight], studies: tuple[str, ...]) -> None:
+def print_all(found: Prospect, cost: Cost, sights: list[Sight], earlier: Earlier) -> None:
     """For a person."""
     from steelyard.wrappers.submit import prospect
 
-    print_cost(found, cost, studies)
+    print_cost(found, cost, earlier.studies)
     print()
-    print_sights(found, sights)
+    print_sights(found, sights, earlier)
     for note in prospect.notes(found.study):
         print(f"note: {note}")
     for problem in found.problems:
@@ -182,35 +181,36 @@ def percent(share: float) -> str:
     return f"{share * 100:.2g} %" if share < 0.1 else f"{share * 100:.0f} %"
 
 
-def print_sights(found: Prospect, sights: list[Sight]) -> None:
+def print_sights(found: Prospect, sights: list[Sight], earlier: Earlier) -> None:
     """Which differences are seen."""
     from steelyard.wrappers.base import console
     from steelyard.wrappers.submit import seen
 
-    level = seen.level_of(found.study, found.runs)
-    count = seen.comparisons(found.runs)
+    level = seen.level_of(found.study, found.runs, earlier)
+    count = seen.comparisons(found.study, found.runs, earlier)
     if not count:
         print("nothing is compared: the study has one condition of each variant")
         return
     rows = [
         (
-            one.variant,
+            one.variant if one.figure is None else f"{one.variant} · {one.figure}",
             percent(one.spread),
-            one.runs or "a guess",
+            f"{one.runs}, {one.near}" if one.runs else "a guess",
             "none" if one.seen is None else percent(one.seen),
             *(n if n is not None else "–" for n in one.repeats_for.values()),
         )
         for one in sights
     ]
     console.print_table(
-        ("variant", "spread", "from runs", f"seen with {found.study.repeat}",
+        ("figure", "spread", "from runs", f"seen with {found.study.repeat}",
          *(f"runs for {share}" for share in sights[0].repeats_for)),
         rows,
         title="Differences that are seen in 4 studies of 5",
     )  # fmt: skip
     print(
-        f"spread: standard deviation of the main figure over its mean. Two-sided t test at "
-        f"{level * 100:.2g} %:\n5 % for all {count} comparisons together. Runs are per condition.\n"
+        f"spread: standard deviation inside a condition over its mean. Two-sided t test as in the "
+        f"report, at {level * 100:.2g} %:\n5 % for all {count} comparisons together. Runs are per "
+        "condition.\n"
         if found.study.stop is None
         else f"Two-sided t test at {level * 100:.2g} %: 4 % for all {count} comparisons together.\n"
     )

@@ -10,7 +10,7 @@ from steelyard.analysis.papers.conditions import DELAY, MACHINES, Studies, fits
 from steelyard.analysis.papers.kommeri2016.figures import draws
 from steelyard.analysis.papers.paper import paper_of
 from steelyard.analysis.papers.verdicts import Evidence, Kind, outcome_of
-from steelyard.analysis.stats.readable import text
+from steelyard.analysis.stats.readable import MISSING, text
 from steelyard.analysis.summary.factor_axes import axes
 from steelyard.analysis.summary.latency_share import split_rows
 from steelyard.analysis.summary.slopes import FactorLine, factor_lines
@@ -137,7 +137,8 @@ def slope_of(found: FactorLine, claim: Claim) -> Evidence:
     """One of them."""
     slope = found.line.slope
     low, high, value = (
-        text(v, 1, 3 if abs(v) < 10 else 1) for v in (slope.low, slope.high, slope.value)
+        MISSING if v is None else text(v, 1, 3 if abs(v) < 10 else 1)
+        for v in (slope.low, slope.high, slope.value)
     )
     return Evidence(
         outcome_of(slope.low, slope.high, claim),

@@ -278,9 +278,13 @@ def test_a_study_that_stopped_early_is_judged_at_96_percent(
             for v, blocks in zip(values, (list(range(12)), list(base_blocks)), strict=True)
         )
         overhead_found = summary_design.compare_means(ours, base)
-        found[confidence] = width(overhead_found), summary_design.p_of_means(ours, base)
+        effect = summary_design.effect_of(ours, base)
+        found[confidence] = (
+            width(overhead_found), summary_design.p_of_means(ours, base), effect and width(effect)
+        )  # fmt: skip
     plain, stopped = found[CONFIDENCE], found[STOPPING_CONFIDENCE]
     assert 1.02 < stopped[0] / plain[0] < 1.15
+    assert plain[2] is not None and 1.02 < (stopped[2] or 0.0) / plain[2] < 1.15
     assert plain[1] is not None and stopped[1] == pytest.approx(min(1.25 * plain[1], 1.0))
 
 

@@ -74,10 +74,21 @@ def test_the_difference_of_two_runs_at_a_small_level_is_the_integrals() -> None:
     assert by_integral(found, 2, 0.05 / 6) == pytest.approx(0.8, abs=1e-6)
 
 
-def test_blocks_are_what_is_independent() -> None:
+# G*Power 3.1, difference between two dependent means, two-sided 5 %, power 0.8: pairs by dz.
+PAIRS = {0.2: 199, 0.5: 34, 0.8: 15}
+
+
+@pytest.mark.parametrize(("difference", "pairs"), PAIRS.items())
+def test_ten_blocks_and_more_are_pairs(difference: float, pairs: int) -> None:
+    """In standard deviations of a side: dz times the root of 2."""
+    assert repeats_to_see(difference * math.sqrt(2), 0.05, blocks=10_000) == pairs
+
+
+def test_fewer_blocks_are_runs_as_in_the_report() -> None:
     assert difference_seen(1, 0.05) is None
-    assert difference_seen(10, 0.05, blocks=1) is None
-    few, many = difference_seen(10, 0.05, blocks=2), difference_seen(10, 0.05, blocks=10)
-    assert few is not None
-    assert many is not None
-    assert few > many == difference_seen(10, 0.05)
+    assert difference_seen(10, 0.05, blocks=9) == difference_seen(10, 0.05)
+    assert repeats_to_see(0.8, 0.05, blocks=5) == repeats_to_see(0.8, 0.05) == 26
+    paired = repeats_to_see(0.8, 0.05, blocks=1000)
+    assert paired is not None and paired > 26
+    for repeats, enough in ((paired, True), (paired - 1, False)):
+        assert (power(0.8, repeats, 0.05, blocks=1000) >= 0.8) is enough

@@ -12,6 +12,7 @@ import scipy.stats
 
 from steelyard.analysis.stats.basics import mean_interval
 from steelyard.analysis.stats.changes import highest_p, warm_up
+from steelyard.analysis.stats.overhead import overhead
 from steelyard.analysis.stats.planning import (
     FIRST_LOOK,
     STOPPING_CONFIDENCE,
@@ -20,7 +21,14 @@ from steelyard.analysis.stats.planning import (
     repeats_needed,
 )
 from steelyard.analysis.stats.shape import two_humps
-from steelyard.analysis.stats.slope import Slope, fit, line_break, line_slope, slope_by_block
+from steelyard.analysis.stats.slope import (
+    COARSE,
+    Slope,
+    fit,
+    line_break,
+    line_slope,
+    slope_by_block,
+)
 from steelyard.analysis.stats.tests import (
     FAR,
     effect_words,
@@ -128,10 +136,10 @@ def test_the_p_of_a_slope_is_the_larger_of_two(chance: np.random.Generator) -> N
         common = scipy.stats.linregress(x, y).pvalue
         assert (robust > common) == is_robust
         assert found.p == pytest.approx(max(robust, common))
-    flat = line_slope(x.tolist(), [3.0] * 12)
-    assert flat is not None and (flat.value, flat.p) == (0.0, 1.0)
-    straight = line_slope(x.tolist(), x.tolist())
-    assert straight is not None and straight.p == pytest.approx(0.0, abs=1e-12)
+    for values in ([3.0] * 12, x.tolist()):  # without a spread there is no test
+        found = line_slope(x.tolist(), values)
+        assert found is not None and found.reason == COARSE
+        assert (found.low, found.high, found.p) == (None, None, 1.0)
 
 
 def test_slopes_of_blocks_are_students_of_each_blocks_own(chance: np.random.Generator) -> None:
@@ -176,6 +184,38 @@ def test_a_failed_run_leaves_the_other_blocks_slopes(chance: np.random.Generator
     found, without_block = line(range(failed, failed + 1)), line(range(9, 12))
     assert found == replace(without_block, all_blocks=20) and found.blocks == 19
     assert 0.09 < found.low < 0.1 < found.high < 0.11
+
+
+@pytest.mark.parametrize("levels", [(10.0, 10.0, 11.0), (10.0, 11.0, 12.0), (10.0, 10.0, 10.0)])
+@pytest.mark.parametrize("blocks", [None, [n % 12 for n in range(36)]])
+def test_a_coarse_clock_shows_no_slope(levels: tuple[float, ...], blocks: Any) -> None:
+    """Whole seconds: 10, 10, 11 may be 10.4, 10.5, 10.6; the overhead of such sides is refused, too."""
+    values = [level for level in levels for _ in range(12)]
+    line = fit([1.0] * 12 + [2.0] * 12 + [3.0] * 12, values, blocks)
+    assert line is not None and line.broken is None
+    assert line.slope.reason == COARSE
+    assert (line.slope.low, line.slope.high, line.slope.p) == (None, None, 1.0)
+    assert overhead(values[24:], values[:12]).low is None
+
+
+def test_one_spread_is_enough_for_a_slope() -> None:
+    values = [10.0] * 4 + [10.0] * 4 + [11.0, 11.0, 11.0, 12.0]
+    line = fit([1.0] * 4 + [2.0] * 4 + [3.0] * 4, values)
+    assert line is not None and line.slope.reason is None and line.slope.low is not None
+
+
+def test_a_slope_after_a_stopping_rule_is_as_wide_as_its_means(chance: np.random.Generator) -> None:
+    """96 % for 95 %, by scipy's quantiles, over all values and by block."""
+    x = np.tile([1.0, 2.0, 3.0], 12)
+    y = 10 + x + chance.normal(0, 1, 36)
+    for blocks, degrees in ((None, 34), ([n // 3 for n in range(36)], 11)):
+        widths = []
+        for confidence in (0.95, STOPPING_CONFIDENCE):
+            line = fit(x.tolist(), y.tolist(), blocks, confidence)
+            assert line is not None and line.slope.low is not None and line.slope.high is not None
+            widths.append(line.slope.high - line.slope.low)
+        expected = scipy.stats.t.ppf(0.98, degrees) / scipy.stats.t.ppf(0.975, degrees)
+        assert widths[1] / widths[0] == pytest.approx(expected)
 
 
 def test_a_line_breaks_where_it_was_bent(chance: np.random.Generator) -> None:

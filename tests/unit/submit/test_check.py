@@ -40,8 +40,8 @@ def test_it_tells_all_and_writes_nothing(slurm: Any, write_study: Write, capsys:
     path = write_study(HOUR)
     before = sorted(path.parent.iterdir())
     found = told(path, capsys)
-    # Two variants, of each four runs with one client and four with two, on nodes of four cores.
-    assert (found["runs"], found["to_submit"], found["comparisons"]) == (16, 16, 2)
+    # Two variants with two main figures (no earlier run says which one they have), of each four runs with one client and four with two, on nodes of four cores.
+    assert (found["runs"], found["to_submit"], found["comparisons"]) == (16, 16, 4)
     assert found["cost"]["core_hours_at_most"] == 2 * (4 * 1 + 4 * 2) * 4
     assert (found["cost"]["idle_nodes"], found["cost"]["known_nodes"]) == (2, 3)
     assert found["problems"] == []

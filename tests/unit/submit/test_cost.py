@@ -42,7 +42,7 @@ def earlier_of(found: study.Study, **seconds: list[float]) -> Earlier:
     for run in plan.make_plan(found):
         key = keys(run.benchmark, run.parameters, run.condition)[0]
         values = seconds[f"n{run.condition['n']}"]
-        by_key[key] = Seen(values, [100.0] * len(values), values)
+        by_key[key] = Seen(values, [100.0] * len(values), {"seconds": {key: values}})
     return Earlier(by_key, ("before",))
 
 
@@ -144,9 +144,22 @@ def test_the_difference_that_is_seen_comes_from_the_spread_of_earlier_runs() -> 
     runs = plan.make_plan(found)
     earlier = earlier_of(found, n1=[99.0, 100.0, 101.0], n2=[1.0])
     (one,) = seen.sights(found, runs, earlier)
-    assert (one.variant, one.runs) == ("app", 3)
+    assert (one.variant, one.figure, one.runs) == ("app", "seconds", 3)
     assert one.spread == pytest.approx(0.01)
     # One comparison of 4 runs with 4: 2.3808 standard deviations (statsmodels 0.14.6).
     assert one.seen == pytest.approx(0.023808, rel=1e-3)
     guesses = seen.sights(found, runs, Earlier({}, ()))
     assert [guess.runs for guess in guesses] == [0, 0, 0]
+
+
+def test_each_main_figure_of_each_condition_is_a_comparison() -> None:
+    """Holm's first step divides by all of them, as the report does."""
+    found = parsed("blocks = 4")
+    runs = plan.make_plan(found)
+    earlier = earlier_of(found, n1=[99.0, 100.0, 101.0], n2=[1.0])
+    for one in earlier.by_key.values():
+        one.figures["rate"] = {("other",): [1.0, 1.1]}
+    assert seen.comparisons(found, runs, earlier) == 2
+    assert seen.level_of(found, runs, earlier) == pytest.approx(0.025)
+    assert [one.figure for one in seen.sights(found, runs, earlier)] == ["seconds", "rate"]
+    assert seen.comparisons(found, runs, Earlier({}, ())) == 1  # what app describes: seconds

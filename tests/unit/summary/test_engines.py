@@ -6,13 +6,16 @@ import json
 import socket
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import duckdb
 import pytest
+import scipy.stats
 
 from steelyard.analysis.base import spark
 from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.store import export
 from steelyard.analysis.summary import engines, summary
 from steelyard.wrappers.commands import cli
 
@@ -46,6 +49,28 @@ def test_duckdb_alone_will_do_and_says_what_the_report_says(
     assert (both.n, both.mean) == (1, 10.0)
     (read,) = [l for key, l in found.items() if key[1:] == ("clients=8", "samples.rchar_bytes")]
     assert (read.n, read.mean) == (1, 200.0)
+
+
+@pytest.mark.parametrize("stop", ["", '[study]\nstop = { half_width = "1%" }\n'])
+def test_intervals_are_the_reports_after_a_stopping_rule_too(
+    synthetic: ModuleType, tmp_path: Path, stop: str
+) -> None:
+    maker = synthetic.StudyMaker("x", {"clients": [1]}, {"clients": 1})
+    for number in range(20):
+        run = maker.run("x", {}, {"clients": 1}, number + 1)
+        maker.result(run, "figure", 10 + number * 7 % 5, "s")
+    folder = maker.write(tmp_path)
+    with duckdb.connect(str(folder / "study.duckdb")) as connection:
+        connection.execute("UPDATE meta SET toml = ?", [stop])
+        mark = export.mark(connection)
+        assert mark is not None
+        export.export(connection, folder / "parquet", mark, lambda *_: None)
+    row = summary.summarize(folder).row("x", "clients=1", "figure")
+    assert row is not None and row.interval is not None and row.interval.low is not None
+    (line,) = [one for one in engines.summarize(folder, "duckdb") if one.metric == "figure"]
+    assert (line.low, line.high) == pytest.approx((row.interval.low, row.interval.high), rel=1e-12)
+    half = scipy.stats.t.ppf(0.98 if stop else 0.975, 19) * scipy.stats.sem(row.values)
+    assert line.low == pytest.approx(line.mean - half)
 
 
 def test_a_study_without_samples_has_a_summary(tmp_path: Path) -> None:
