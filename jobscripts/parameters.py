@@ -23,7 +23,7 @@ ALLOWED = {
     "command": "a command line, in one line",
     "bool": "true or false",
     "size": "a size such as 256MiB, 1kB or a number of bytes",
-    "figures": "tables NAME = {pattern, unit, better, primary}",
+    "figures": "tables NAME = {pattern, unit, better, primary, count}",
     "environment": 'a table NAME = "value"',
 }
 
@@ -35,7 +35,8 @@ class Parameter:
 
     `pattern`: what a whole text must match; `form` says in words what is allowed. `required`: a
     study gives it, and not the empty text. `level`: its values are there to be compared. `several`:
-    a text of several values with spaces between is one value, all of them in one run.
+    a text of several values with spaces between is one value, all of them in one run. `only_with`:
+    choices that need another parameter, by its name.
     """
 
     type: str
@@ -49,6 +50,7 @@ class Parameter:
     required: bool = False
     level: bool = False
     several: bool = False
+    only_with: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def with_default(self, default: object) -> Parameter:
         """The same with a default; ValueError when the default is not allowed itself."""
@@ -185,4 +187,8 @@ def check_all(
     for name, parameter in known.items():
         if parameter.required and values[name] == "":
             raise ParameterError(f"{benchmark} needs {name}: {parameter.help}", name)
+        other = parameter.only_with.get(shell_text(values[name]))
+        if other and not values[other]:
+            words = f"{benchmark}: {name} = {values[name]!r} needs {other}: {known[other].help}"
+            raise ParameterError(words, name)
     return values

@@ -265,7 +265,7 @@ def _parameter(doc: Description, name: str) -> Parameter:
     part.only(
         (
             *("default", "type", "unit", "help", "choices", "minimum", "pattern", "form"),
-            *("required", "level", "several"),
+            *("required", "level", "several", "only_with"),
         )
     )
     raw = Parameter(
@@ -280,6 +280,7 @@ def _parameter(doc: Description, name: str) -> Parameter:
         required=part.data.get("required") is True,
         level=part.flag("level", False),
         several=part.flag("several", False),
+        only_with=_only_with(doc, part),
     )
     if "default" not in part.data:
         part.fail("default", "missing: every parameter needs one")
@@ -303,6 +304,20 @@ def _results(doc: Description) -> dict[str, ResultSpec]:
         )
     if not any(spec.primary for spec in found.values()):
         doc.fail("results", "one of them must have primary = true")
+    return found
+
+
+def _only_with(doc: Description, part: Description) -> dict[str, str]:
+    """CHOICE = "PARAMETER" for choices that another parameter must be given for."""
+    found = {}
+    table = part.data.get("only_with")
+    for choice, other in table.items() if isinstance(table, dict) else ():
+        if (
+            choice not in map(str, part.values("choices"))
+            or other not in doc.table("parameters").data
+        ):
+            part.wrong("only_with", {choice: other}, 'a choice = "another parameter"')
+        found[choice] = str(other)
     return found
 
 

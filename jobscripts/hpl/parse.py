@@ -22,9 +22,11 @@ from steelyard.jobscripts.registry import Result
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 NUMBER = r"[0-9][0-9.eE+-]*"
-# The columns of the result line: variant, N, NB, P, Q, time (s), rate (Gflop/s).
+# The columns of the result line: variant, N, NB, P, Q, time (s), rate (Gflop/s); NVIDIA's has the
+# rate of each GPU behind.
 ROW = re.compile(
-    rf"^(W[RC]\w+)[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]+({NUMBER})[ \t]+({NUMBER})[ \t]*$",
+    rf"^(W[RC]\w+)[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]+({NUMBER})[ \t]+({NUMBER})"
+    rf"(?:[ \t]+\([ \t]*{NUMBER}\))?[ \t]*$",
     re.MULTILINE | re.ASCII,
 )
 RESIDUAL = re.compile(

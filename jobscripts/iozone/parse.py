@@ -1,6 +1,6 @@
-"""Reads what IOzone printed into out.CLIENT: versions 3.471 and 3.507, throughput and auto mode.
+"""Reads what IOzone printed into out.CLIENT: versions 3.4 and 3.507, throughput and auto mode.
 
-Its "kB" are 1024 bytes. An exit code says nothing: the last line must be there, and every figure
+Its "kB", which older versions call KB or Kbyte, are 1024 bytes. An exit code says nothing: the last line must be there, and every figure
 of the tests that were asked for.
 """
 
@@ -41,11 +41,12 @@ WORKERS = {
     "freaders": "fread",
 }
 SEEN = re.compile(
-    r"^\tChildren see throughput for +(\d+) ([a-z -]+?) *\t+= *([0-9.]+) kB/sec *$",
+    r"^\tChildren see throughput for +(\d+) ([a-z -]+?) *\t+= *([0-9.]+) [kK]B/sec *$",
     re.MULTILINE | re.ASCII | re.IGNORECASE,
 )
 EACH = re.compile(
-    r"^\tEach process writes a (\d+) kByte file in (\d+) kByte records$", re.MULTILINE
+    r"^\tEach (?:process|thread) writes a (\d+) [kK][Bb]yte file in (\d+) [kK][Bb]yte records$",
+    re.MULTILINE,
 )
 ROW = re.compile(r"^ +\d+(?: +\d+)+ *$", re.MULTILINE | re.ASCII)
 COMMAND = re.compile(r"^\tCommand line used: (.*)$", re.MULTILINE)

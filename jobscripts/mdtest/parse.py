@@ -1,8 +1,8 @@
-"""Reads what mdtest printed into out.CLIENT: its tables of rates and times, versions 3.3 and 4.0.
+"""Reads what mdtest printed into out.CLIENT: its tables of rates and times, versions 3.3 to 4.1.
 
 Of one iteration 3.3 tells the fastest, the slowest and the mean rank, 4.0 the slowest three times. What
 all ranks have done together is done when the slowest has: that rate, which must go with the longest
-time, is the result in both.
+time, is the result in all. 4.1 calls its times "ms/op", yet they are the seconds of the whole phase.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LAUNCHED = re.compile(
 )
 PROBLEM = re.compile(r"^(\d+) tasks, (\d+) (files|directories|files/directories)$", re.MULTILINE)
 TABLE = re.compile(
-    r"^SUMMARY (rate|time): \(of (\d+) iterations\)\n +Operation +Max +Min +Mean +Std Dev\n"
+    r"^SUMMARY (rate|time)(?: \(in (?:ops/sec|ms/op)\))?: \(of (\d+) iterations\)\n +Operation +Max +Min +Mean +Std Dev\n"
     r" +-+ +-+ +-+ +-+ +-+\n((?: {3}\w.*\n)+)",
     re.MULTILINE,
 )

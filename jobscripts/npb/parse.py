@@ -19,13 +19,14 @@ from steelyard.jobscripts.output import read_output
 from steelyard.jobscripts.registry import Result
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
-HEAD = re.compile(r"^ ([A-Z]{2}) Benchmark Completed\.?[ \t]*$", re.MULTILINE)
+HEAD = re.compile(r"^ ([A-Z]{2}(?:-MZ)?) Benchmark Completed\.?[ \t]*$", re.MULTILINE)
 FIELD = re.compile(r"^ ([A-Z][A-Za-z/. ]*?)[ \t]*=[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 OURS = "Steelyard "  # how the version of our programs begins
 LAST_FIELD = "Version"  # what follows tells how the program was compiled
 # What the programs say above the block; a good block below it contradicts them.
 FAILED = re.compile(r"^.*\bverification (?:failed|unsuccessful)\b.*$", re.MULTILINE | re.IGNORECASE)
-ERROR = re.compile(r"^[ \t]*(?:ERROR|Error)\b.*$", re.MULTILINE)
+# CG prints "Error is" with every result.
+ERROR = re.compile(r"^[ \t]*(?:ERROR|Error)\b(?! is\b).*$", re.MULTILINE)
 ACTIVE = ("Active procs", "Active processes")
 
 
@@ -77,6 +78,12 @@ def read_block(name: str, text: str) -> Block:
         raise OutputError(name, "cut short: no 'Benchmark Completed'")
     if len(heads) > 1:
         raise OutputError(name, f"{len(heads)} runs in one output, one was expected")
+    if heads[0].group(1).endswith("-MZ"):
+        raise OutputError(
+            name,
+            f"{heads[0].group(1)} is a multi-zone program (NPB-MZ), whose Mop/s are of threads, too: "
+            "a program of NPB-MPI is expected",
+        )
     fields = _fields(name, text[heads[0].end() :])
     _one_verdict(name, text[: heads[0].start()], _text(name, fields, "Verification"))
     ranks = _count(name, fields, "Total processes")
@@ -150,10 +157,14 @@ def _count(name: str, fields: Mapping[str, str], key: str) -> int:
 
 def _number(name: str, fields: Mapping[str, str], key: str) -> float:
     text = _text(name, fields, key)
+    if not text.strip("*"):
+        raise OutputError(
+            name, f"{key} is '{text}': Fortran prints stars where a number does not fit its columns"
+        )
     try:
         value = float(text)
     except ValueError:
-        value = math.nan  # Fortran prints stars where a number does not fit
+        value = math.nan
     if not 0 <= value < 1e15:
         raise OutputError(name, f"{key} is '{text}', which cannot be")
     return value

@@ -1,5 +1,7 @@
 """Reads STREAM's table from out.CLIENT, of the original program and of ours.
 
+The original may be built for floats (-DSTREAM_TYPE=float) and with -DVERBOSE.
+
 STREAM exits with 0 when its arrays are wrong: so its own verdict is read, the size and number of
 repetitions are compared with those asked for, and every rate with the time beside it.
 """
@@ -20,9 +22,12 @@ ROW = re.compile(rf"^(Copy|Scale|Add|Triad):{NUMBER * 4}[ \t]*$", re.MULTILINE |
 ELEMENTS = re.compile(r"^Array size = (\d+) \(elements\)", re.MULTILINE | re.ASCII)
 TIMES = re.compile(r"^Each kernel will be executed (\d+) times\.$", re.MULTILINE | re.ASCII)
 THREADS = re.compile(r"^Number of Threads counted = (\d+)$", re.MULTILINE | re.ASCII)
+WORD = re.compile(r"^This system uses (\d+) bytes per array element\.$", re.MULTILINE | re.ASCII)
 FAILED = re.compile(r"^Failed Validation.*$", re.MULTILINE)
 END = re.compile(
-    r"^Solution Validates: avg error less than \S+ on all three arrays\n-{61}\n", re.MULTILINE
+    r"^Solution Validates: avg error less than \S+ on all three arrays\n"
+    r"(?:Results Validation Verbose Results: *\n(?: {4}.*\n){3})?-{61}\n",
+    re.MULTILINE,
 )
 
 
@@ -38,10 +43,14 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     _count(name, text, TIMES, "repetitions", parameters["repetitions"])
     if parameters["threads"]:
         _count(name, text, THREADS, "threads", parameters["threads"])
+    words = WORD.findall(text) or ["8"]  # ours has doubles, and does not print it
+    if len(words) != 1 or words[0] not in ("4", "8"):
+        raise OutputError(name, f"elements of {', '.join(words)} bytes instead of 8 or 4")
+    size = elements * int(words[0])
     rows = ROW.findall(text)
     if [row[0] for row in rows] != list(ARRAYS):
         raise OutputError(name, f"loops {[row[0] for row in rows]} instead of {list(ARRAYS)}")
-    return [_rate(name, row, elements) for row in rows]
+    return [_rate(name, row, size) for row in rows]
 
 
 def _count(name: str, text: str, pattern: re.Pattern[str], what: str, asked: object) -> int:
@@ -54,13 +63,13 @@ def _count(name: str, text: str, pattern: re.Pattern[str], what: str, asked: obj
     return int(found[0])
 
 
-def _rate(name: str, row: tuple[str, ...], elements: int) -> Result:
-    """MB/s have one decimal, times six."""
+def _rate(name: str, row: tuple[str, ...], size: int) -> Result:
+    """MB/s have one decimal, times six. `size`: bytes of an array."""
     loop = row[0]
     rate, mean_s, least_s, most_s = (number(name, loop, word) for word in row[1:])
     if not 0 < least_s <= mean_s <= most_s:
         raise OutputError(name, f"{loop}: times {row[2:]} are not mean, least and most")
-    expected = ARRAYS[loop] * 8e-6 * elements / least_s
+    expected = ARRAYS[loop] * 1e-6 * size / least_s
     if abs(rate - expected) > 0.06 + expected * 0.6e-6 / least_s:
         raise OutputError(name, f"{loop}: {rate} MB/s in {least_s} s do not go together")
     return Result(loop.lower(), 1e6 * rate, "bytes_per_s", 1)

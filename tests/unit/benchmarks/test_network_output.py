@@ -167,6 +167,25 @@ def test_json_of_fio_that_cannot_be(tmp_path: Path, old: str, new: str, words: s
 # --- IOzone ---
 
 
+def test_older_words_of_iozone(tmp_path: Path) -> None:
+    # iozone.c 3.3 and 3.4 print `Kbyte`, `KB/sec`, and with -T `thread`.
+    text = read("iozone/throughput.3.471.out")
+    given: dict[str, object] = {
+        "tests": "0 1 2 3 4 5 6 7",
+        "processes": 2,
+        "size": "4MiB",
+        "record": "64KiB",
+    }
+    right = parse(tmp_path, "iozone", text, given)
+    assert right["rewrite"] == [2810950.25 * 1024]
+    old = text.replace("kB/sec", "KB/sec").replace(" kByte ", " Kbyte ")
+    assert old.count("KB/sec") > 40
+    assert parse(tmp_path, "iozone", old, given) == right
+    assert parse(tmp_path, "iozone", old.replace("Each process", "Each thread"), given) == right
+    with pytest.raises(OutputError, match="figures of"):
+        parse(tmp_path, "iozone", text.replace("kB/sec", "ops/sec"), given)
+
+
 def test_iozone_that_cannot_open_its_file(tmp_path: Path) -> None:
     with pytest.raises(FailedError, match="iozone says: Can not open temp file: /nodir/x"):
         parse(tmp_path, "iozone", read("iozone/cannot_open.out"), {"tests": "0"})

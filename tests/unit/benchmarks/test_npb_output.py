@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.jobscripts import registry
-from steelyard.jobscripts.registry import FailedError, OutputError, Result
+from steelyard.jobscripts.registry import FailedError, OutputError, ParameterError, Result
 
 DATA = Path(__file__).parents[2] / "data/npb"
 
@@ -124,7 +124,7 @@ def test_idle_ranks_are_seen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [
-        ("6053.96", "*******", "out.0: Mop/s total is '*******', which cannot be"),
+        ("6053.96", "*******", "out.0: Mop/s total is '*******': Fortran prints stars where a number does not fit its columns"),
         ("6053.96", "    NaN", "out.0: Mop/s total is 'NaN', which cannot be"),
         (
             "6053.96",
@@ -182,3 +182,29 @@ def test_nasas_is_not_taken_for_ours(tmp_path: Path) -> None:
     words = refusal(tmp_path, read("mpi.cg.S.2.r1.out"), given)
     assert words.endswith(") instead of steelyard")
     assert parse(tmp_path, read("mpi.cg.S.2.r1.out"), {**CG, "implementation": "nasa"})
+
+
+def test_stars_and_multi_zone_programs_are_refused_by_their_names(tmp_path: Path) -> None:
+    text = read("mpi.cg.S.2.r1.out")
+    stars = re.sub(r"(Mop/s total +=) +6053.96", r"\1          ***************", text)
+    assert "'***************': Fortran prints stars" in refusal(tmp_path, stars, CG)
+    words = refusal(tmp_path, text.replace("CG Benchmark", "BT-MZ Benchmark"), CG)
+    assert "BT-MZ is a multi-zone program" in words
+
+
+def test_the_error_of_a_result_is_no_failure(tmp_path: Path) -> None:
+    text = read("mpi.cg.S.2.r1.out")
+    assert "Error is" in text
+    words = refusal(tmp_path, text.replace(" CG Benchmark Completed.", ""), CG)
+    assert words == "out.0: cut short: no 'Benchmark Completed'"
+
+
+@pytest.mark.parametrize("name", ["E", "F"])
+def test_the_largest_classes_are_those_of_nasa(tmp_path: Path, name: str) -> None:
+    npb = registry.load("npb")
+    assert npb.check_parameters({"class": name, "folder": "/opt/npb"})["class"] == name
+    with pytest.raises(ParameterError, match=f"npb: class = '{name}' needs folder: absolute path"):
+        npb.check_parameters({"class": name})
+    text = re.sub(r"(Class +=) +S", rf"\1 {name}", read("mpi.cg.S.2.r1.out"))
+    given = {**CG, "class": name, "folder": "/opt/npb"}
+    assert parse(tmp_path, text, given)[0] == Result("mops", 6053.96, "Mop/s", 1)

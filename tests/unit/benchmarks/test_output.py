@@ -55,6 +55,10 @@ GOOD: list[tuple[str, str, Given]] = [
     ("hpl", "hpl/N1000.np2.NB64.out", XHPL),
     ("hpl", "hpl/N1000.np2.openblas-serial.out", {**XHPL, "nb": "16 64"}),
     ("stream", "stream/stream.5.10.out", {"elements": 2000000, "threads": 2}),
+    *(
+        ("stream", f"stream/stream.5.10.{build}.out", {"elements": 2000000, "threads": 2})
+        for build in ("verbose", "float", "float-verbose")
+    ),
     ("stream", "stream/ours.out", {"elements": 2000000, "repetitions": 5}),
     ("hpcc", "hpcc/hpccoutf.N1000.np2.txt", HPCC),
     ("hpcg", "hpcg/HPCG-Benchmark_3.1.txt", HPCG),
@@ -64,6 +68,8 @@ GOOD: list[tuple[str, str, Given]] = [
     ("ior", "ior/hard.3.3.0.json", IOR_JSON),
     ("ior", "ior/hard.4.0.0.json", IOR_JSON),
     ("mdtest", "mdtest/both.3.3.0.out", MDTEST),
+    ("mdtest", "mdtest/both.4.1.0.out", MDTEST),
+    ("mdtest", "mdtest/files.4.1.0.out", {**MDTEST, "kind": "files"}),
     ("mdtest", "mdtest/files.4.0.0.out", {**MDTEST, "kind": "files"}),
     ("io500", "io500/invalid.out", IO500),
     ("osu", "osu/latency.5.out", {**OSU, "repetitions": 2}),
@@ -399,3 +405,19 @@ def test_a_parser_that_gives_what_is_not_described_is_a_bug_of_the_folder(
     monkeypatch.setattr(module, "parse", invented)
     with pytest.raises(registry.DescriptionError, match="'speed' in m/s, which is not described"):
         registry.load("hpl").parse(tmp_path, 0, {})
+
+
+def test_the_rate_of_a_gpu_is_not_the_rate_of_hpl(tmp_path: Path) -> None:
+    """NVIDIA's HPL prints a column more (Ramble-Project/ramble#765)."""
+    text = read("hpl/N1000.np2.NB64.out")
+    head = (
+        "T/V                N    NB     P     Q                 Time          Gflops (   per GPU)"
+    )
+    text = re.sub(r"^T/V +N +NB.*$", head, text, flags=re.MULTILINE)
+    gpu = text.replace("8.8125e+00", "8.812e+00 ( 4.406e+00)")
+    assert parse(tmp_path, "hpl", gpu, XHPL)[0] == Result("gflops", 8.812, "Gflop/s", 1)
+
+
+def test_mdtest_4_1_prints_seconds_that_it_calls_ms_per_operation(tmp_path: Path) -> None:
+    found = parse(tmp_path, "mdtest", read("mdtest/files.4.1.0.out"), {**MDTEST, "kind": "files"})
+    assert found[0] == Result("file_create", 1722.289, "files_per_s", 1)  # 400 files in 0.232 s

@@ -29,6 +29,22 @@ def test_the_rates_of_the_original_are_in_bytes_per_second(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
+    ("build", "triad"), [("verbose", 29127.1), ("float", 27776.8), ("float-verbose", 27815.2)]
+)
+def test_other_builds_of_the_original(tmp_path: Path, build: str, triad: float) -> None:
+    text = (ROOT / f"tests/data/stream/stream.5.10.{build}.out").read_text(encoding="utf-8")
+    assert parsed(tmp_path, text, GIVEN)["triad"] == pytest.approx(triad * 1e6)
+
+
+def test_bytes_per_element_belong_to_the_rates(tmp_path: Path) -> None:
+    text = RECORDED.replace("uses 8 bytes", "uses 4 bytes")
+    with pytest.raises(OutputError, match=r"Copy: 2739\.2 MB/s in 0\.011682 s do not go together"):
+        parsed(tmp_path, text, GIVEN)
+    with pytest.raises(OutputError, match="elements of 2 bytes instead of 8 or 4"):
+        parsed(tmp_path, RECORDED.replace("uses 8 bytes", "uses 2 bytes"), GIVEN)
+
+
+@pytest.mark.parametrize(
     ("old", "new", "words"),
     [
         ("Array size = 2000000", "Array size = 1000000", "elements = 1000000 instead of 2000000"),
