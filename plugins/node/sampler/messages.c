@@ -51,7 +51,7 @@ static void answer_totals(struct sy_sampler *s, int64_t question, const struct s
 	char text[1024];
 	size_t used;
 
-	if (question >= 0 && sy_has_gpus(&s->child->node->meters))
+	if (question >= 0)
 		sy_slow_ask(s->child->node->meters.slow, SY_LAST_READING_US);
 	sy_sampler_sample(s, SY_LOOK_NOW);
 	sy_sampler_write(s, sy_now_us(CLOCK_MONOTONIC));

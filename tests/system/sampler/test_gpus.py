@@ -86,7 +86,7 @@ def test_watts_of_a_gpu_that_counts_no_joules_are_integrated_and_marked(
     assert integrated["measures"] == "power"
     assert "resolution_j" not in integrated
     assert integrated["energy_j"] == pytest.approx(250.0 * integrated["elapsed_s"], abs=1e-3)
-    assert 0.5 < integrated["elapsed_s"] <= record["elapsed_s"]
+    assert 0.5 < integrated["elapsed_s"] < record["elapsed_s"] + 0.3
 
 
 def test_watts_do_not_stand_in_for_a_counter_that_fails_later(

@@ -214,6 +214,18 @@ def test_a_bmcs_watts_count_where_nothing_else_does(sampler: Any, tmp_path: Path
     assert record["cpu"]["node_cpu_s"] is None  # nothing is shared out by CPU time
 
 
+def test_totals_that_are_asked_for_have_what_a_slow_meter_tells_then(
+    sampler: Any, tmp_path: Path, waiting: Any
+) -> None:
+    """AdminComment lacked up to a period of 5 s: 424 J where the record had 506."""
+    attached = sampler.attach("--root", copy("dcmi", tmp_path), "--rate", "10")
+    waiting("two seconds", lambda: attached.samples and attached.column("elapsed_s")[-1] > 2)
+    totals = json.loads(attached.send("totals 1"))
+    record = attached.end()
+    # What is before the first reading, and the time of a question, is no second of 300 W.
+    assert 300 * (totals["elapsed_s"] - 1) < totals["energy_j"] <= record["energy"]["energy_j"]
+
+
 def test_a_bmcs_watts_stand_beside_rapl_and_are_not_added(
     sampler: Any, tree: Any, tmp_path: Path
 ) -> None:
