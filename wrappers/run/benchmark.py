@@ -117,17 +117,24 @@ def with_figures(
     attempt = place_in(folder) / "runs" / RUN_ID / f"local.{attempt_number}"
     units = chosen.units()
     found: dict[str, list[float]] = {}
+    why: dict[str, str] = {}
     if not weighed.failed:
         try:
             for client in range(chosen.launcher.clients_per_node):
-                for result in chosen.benchmark.parse(attempt, client, chosen.values):
+                own = chosen.benchmark.own_figures(attempt, client, chosen.values)
+                for result in (
+                    *chosen.benchmark.parse(attempt, client, chosen.values),
+                    *own.results,
+                ):
                     found.setdefault(result.metric, []).append(result.value)
+                why |= own.missing
         except (BenchmarkError, OSError) as error:
             print(f"steelyard run: run {weighed.number}: {error}", file=sys.stderr)
             weighed = replace(weighed, exit_code=1)
     weighed = of_the_clients(chosen.launcher, run_inside.read(attempt), weighed)
+    found = {name: values for name, values in found.items() if name not in why}
     values = {name: fmean(found[name]) if name in found else None for name in units}
-    why = {name: "not measured in this run" for name in units if name not in found}
+    why = {name: why.get(name, "not measured in this run") for name in units if name not in found}
     return replace(weighed, values=weighed.values | values, missing=weighed.missing | why)
 
 

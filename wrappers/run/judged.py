@@ -117,6 +117,12 @@ def notes(runs: Sequence[Weighed], warmed_up: bool) -> list[str]:
     return found
 
 
+def unseen(runs: Sequence[Weighed]) -> list[str]:
+    """What CPU time and bytes may lack, where only samples and wait4 tell them."""
+    reasons = dict.fromkeys(run.unseen for run in runs if run.unseen and run.values["cpu"])
+    return [f"cpu and bytes: {reason} (as root the kernel counts them)" for reason in reasons]
+
+
 def slow_first(value: float, middle: float, warmed_up: bool) -> str:
     """The run that found nothing in the caches."""
     advice = "was that too little warm-up?" if warmed_up else "--warmup leaves it out"

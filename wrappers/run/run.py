@@ -36,6 +36,10 @@ for _shown in run_inside.SHOWN:
     if _shown.run_name == "cpu":
         METRICS |= {name: (f"cpu.{key}", "s") for name, key in run_inside.CPU_PARTS.items()}
 
+# What processes that nobody waited for may have used without anybody's knowing.
+OF_REAPED = tuple(run_inside.WEIGHED)
+UNSEEN = "cpu.unseen_s"
+
 
 @dataclass(frozen=True)
 class Options:
@@ -72,6 +76,7 @@ class Weighed:
     network_conditions: dict[str, object] | None = None  # docs/formats.md part 9
     of_whole_run: tuple[str, ...] = ()  # figures that the launcher's start and end are in
     containers: int = 1  # whose sums these are
+    unseen: str | None = None  # whose use may be in none of the figures
 
     @property
     def failed(self) -> bool:
@@ -289,12 +294,14 @@ def weighed(place: Path, number: int, code: int) -> Weighed:
     values = {name: number_at(record, path) for name, (path, _) in METRICS.items()}
     if not record.get("complete"):
         why = str(record.get("incomplete_reason") or "the sampler did not come to its end")
-        values = dict.fromkeys(values)
-        missing = dict.fromkeys(values, f"the record was cut short: {why}")
+        lost = OF_REAPED if record.get("incomplete_of") == "processes" else tuple(values)
+        values |= dict.fromkeys(lost)
+        missing |= dict.fromkeys(lost, f"the record was cut short: {why}")
     end = record.get("exit") or {}
     held = record.get("network_conditions")
     ended = end.get("exit_code"), end.get("signal")
-    return Weighed(number, *ended, values, missing, held)
+    unseen = None if number_at(record, UNSEEN) is not None else reasons.get(UNSEEN)
+    return Weighed(number, *ended, values, missing, held, unseen=unseen)
 
 
 def number_at(record: Mapping[str, object], path: str) -> float | None:

@@ -68,14 +68,14 @@ def row(entry: Summary) -> tuple[str, str, str | None, str | None, int]:
 
 def show_missing(metrics: Sequence[Summary]) -> None:
     """What could not be measured, each reason once."""
-    said: dict[str, None] = {}
+    said: dict[str, dict[str, None]] = {}
     for entry in metrics:
         if entry.reason is None or (entry.mean is None and entry.reason == "no run counts"):
             continue
         known = f"known of {entry.n} runs only" if entry.mean is not None else "not measured"
-        said[f"{entry.metric}: {known}: {entry.reason}"] = None
-    for text in said:
-        console.print_line(text)
+        said.setdefault(f"{known}: {entry.reason}", {})[entry.metric] = None
+    for text, names in said.items():
+        console.print_line(f"{', '.join(names)}: {text}")
     if any(entry.metric == "energy" and entry.mean is not None for entry in metrics):
         print("energy is the whole machine's, whoever used it: let nothing else run")
 

@@ -57,6 +57,43 @@ def test_bytes_and_memory_are_the_commands(tmp_path: Path) -> None:
     assert values["cpu"] > 0
 
 
+# Its children use 0.3 s and write 3 MB, and nobody waits for them.
+IGNORED = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for _ in range(3):
+    if os.fork() == 0:
+        while time.process_time() < 0.1: pass
+        os.write(os.open("/dev/null", os.O_WRONLY), bytes(1_000_000))
+        os._exit(0)
+    try: os.wait()
+    except ChildProcessError: pass
+"""
+
+
+@pytest.mark.parametrize("rate", ["0", "10"])  # 0: no sample meets a child
+def test_what_children_used_that_nobody_waited_for_is_said(rate: str) -> None:
+    """Seen: 0.03 s and 20 B told for 0.45 s and 20.97 MB without a word, or elapsed withheld, too."""
+    options = ("--no-bpf", f"--sample-rate={rate}", "--json")
+    (one,) = json.loads(steelyard(*options, "--", sys.executable, "-c", IGNORED, given="").stdout)[
+        "commands"
+    ]
+    values, metrics = one["runs"][0]["values"], {each["metric"]: each for each in one["metrics"]}
+    assert 0.3 <= values["elapsed"] < 60
+    assert values["memory"] > 5_000_000
+    if values["cpu"] is None:  # a sample has met them, and not their end
+        assert values["write calls"] is None
+        assert "without anyone's waiting for them" in metrics["cpu"]["reason"]
+    elif values["cpu"] < 0.3:
+        assert "children of a parent that ignores SIGCHLD" in "".join(one["notes"])
+
+
+def test_one_reason_of_several_figures_is_said_once() -> None:
+    done = steelyard("--no-bpf", "--sample-rate=50", "--", sys.executable, "-c", IGNORED, given="")
+    reasons = [line for line in done.stdout.splitlines() if "waiting for them" in line]
+    assert len(reasons) <= 1
+
+
 def counted(done: subprocess.CompletedProcess[str]) -> list[int]:
     """What `wc -l` printed."""
     return [int(line) for line in done.stdout.splitlines() if line.isdecimal()]
