@@ -66,7 +66,7 @@ static int complain(const struct sy_error *err)
 static int load(const struct options *options)
 {
 	struct sy_error err;
-	cleanup_close int lock = sy_bpf_lock(options->base, true, -1, &err);
+	cleanup_close int lock = sy_bpf_lock(options->base, true, SY_BPF_PATIENCE_MS, &err);
 
 	return lock < 0 || sy_loader_pin(options->base, &options->limits, NULL, &err) < 0
 		   ? complain(&err)
@@ -81,7 +81,7 @@ static int clear(const struct options *options, bool unpin)
 
 	if (access(options->base, F_OK) < 0)
 		return DONE;
-	lock = sy_bpf_lock(options->base, false, -1, &err);
+	lock = sy_bpf_lock(options->base, false, SY_BPF_PATIENCE_MS, &err);
 	if (lock < 0)
 		return complain(&err);
 	if (unpin)
@@ -95,7 +95,7 @@ static int clear(const struct options *options, bool unpin)
 static bool is_idle(const struct options *options, int *lingers)
 {
 	struct sy_error err;
-	cleanup_close int lock = sy_bpf_lock(options->base, false, -1, &err);
+	cleanup_close int lock = sy_bpf_lock(options->base, false, SY_BPF_PATIENCE_MS, &err);
 
 	if (lock >= 0 && sy_bpf_forget_dead(options->base) == 0)
 		return true;
@@ -141,7 +141,7 @@ static void wait_for_the_end(void)
 static int hold_loaded(const struct options *options, struct sy_bpf_holder *holder)
 {
 	struct sy_error err;
-	cleanup_close int lock = sy_bpf_lock(options->base, true, -1, &err);
+	cleanup_close int lock = sy_bpf_lock(options->base, true, SY_BPF_PATIENCE_MS, &err);
 
 	if (lock < 0 || sy_loader_pin(options->base, &options->limits, NULL, &err) < 0 ||
 	    sy_bpf_hold(holder, options->base, &err) < 0)
@@ -153,7 +153,7 @@ static int hold_loaded(const struct options *options, struct sy_bpf_holder *hold
 /* Under the lock: another one may begin to hold just now. */
 static void let_go(const struct options *options, struct sy_bpf_holder *holder)
 {
-	int lock = sy_bpf_lock(options->base, false, -1, NULL);
+	int lock = sy_bpf_lock(options->base, false, SY_BPF_PATIENCE_MS, NULL);
 
 	sy_bpf_let_go(holder, options->base);
 	if (lock >= 0)
@@ -314,7 +314,7 @@ static int count(const struct options *options)
 
 	if (result != DONE)
 		return result;
-	if (sy_bpf_begin(&bpf, options->base, 0, SY_BPF_KEEPER, -1, &err) < 0)
+	if (sy_bpf_begin(&bpf, options->base, 0, SY_BPF_KEEPER, SY_BPF_PATIENCE_MS, &err) < 0)
 		return complain(&err);
 	result = run(&bpf, options, &err);
 	(void)sy_bpf_end(&bpf);

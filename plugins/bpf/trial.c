@@ -29,7 +29,7 @@ static int make_place(struct sy_error *err)
 
 static int load(const struct sy_bpf_limits *limits, struct sy_bpf_can *can, struct sy_error *err)
 {
-	cleanup_close int lock = sy_bpf_lock(SY_BPF_BASE, true, -1, err);
+	cleanup_close int lock = sy_bpf_lock(SY_BPF_BASE, true, SY_BPF_PATIENCE_MS, err);
 
 	return lock < 0 ? -1 : sy_loader_pin(SY_BPF_BASE, limits, can, err);
 }
@@ -53,7 +53,7 @@ static int as_sampler(struct sy_bpf_trial *trial)
 	struct sy_error why;
 	struct sy_bpf bpf;
 
-	if (sy_bpf_begin(&bpf, SY_BPF_BASE, 0, SY_BPF_KEEPER, -1, &trial->says) < 0)
+	if (sy_bpf_begin(&bpf, SY_BPF_BASE, 0, SY_BPF_KEEPER, SY_BPF_PATIENCE_MS, &trial->says) < 0)
 		return -1;
 	trial->right = sy_bpf_wants_right(&bpf);
 	if (sy_rights_drop(trial->right, &trial->says) < 0)

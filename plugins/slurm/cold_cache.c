@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "job/conditions.h"
 #include "launch_sampler.h"
+#include "options.h"
 
 #define LIMIT_MS 30000 /* dropping 100 GB of page cache takes some 10 s */
 
@@ -19,21 +20,22 @@ static void mark_path(char *path, size_t size, const struct sy_config *config,
 }
 
 /* Locked: a step beside the one that drops them waits, else it would begin before they are cold. */
-static int open_mark(const struct sy_config *config, const struct sy_step *step,
+static int open_mark(const struct sy_config *config, const struct sy_step *step, int64_t until_ms,
 		     struct sy_error *err)
 {
 	char path[2 * SY_PATH_SIZE];
-	int fd;
+	int fd, limit_ms;
 
 	mark_path(path, sizeof(path), config, step);
 	fd = open(path, O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return sy_fail_errno(err, errno, "cannot open %s", path);
-	if (sy_lock(fd, LIMIT_MS))
+	limit_ms = sy_command_limit_ms(until_ms, LIMIT_MS);
+	if (sy_lock(fd, limit_ms))
 		return fd;
 	(void)close(fd);
 	return sy_fail(err, "another step of the job has been dropping caches for %d s",
-		       LIMIT_MS / 1000);
+		       limit_ms / 1000);
 }
 
 void sy_cold_cache_forget(const struct sy_config *config, const struct sy_step *step)
@@ -45,10 +47,10 @@ void sy_cold_cache_forget(const struct sy_config *config, const struct sy_step *
 }
 
 int sy_cold_cache_make(const struct sy_config *config, const struct sy_step *step,
-		       const struct sy_job_facts *facts, int64_t cvmfs_mb, struct sy_outbox *outbox,
+		       const struct sy_job_facts *facts, int64_t until_ms, struct sy_outbox *outbox,
 		       struct sy_error *err)
 {
-	cleanup_close int mark = open_mark(config, step, err);
+	cleanup_close int mark = open_mark(config, step, until_ms, err);
 	char id[SY_JOB_ID_SIZE], done;
 	struct sy_command_job job = sy_slurm_command_job(config, step, facts, id);
 
@@ -56,7 +58,8 @@ int sy_cold_cache_make(const struct sy_config *config, const struct sy_step *ste
 		return -1;
 	if (read(mark, &done, 1) == 1)
 		return 0;
-	if (sy_conditions_cold(&job, cvmfs_mb, outbox, err) < 0)
+	job.until_ms = until_ms;
+	if (sy_conditions_cold(&job, sy_options.cvmfs_mb, outbox, err) < 0)
 		return -1;
 	if (write(mark, "1", 1) != 1)
 		return sy_fail_errno(err, errno, "cannot note that caches were dropped");

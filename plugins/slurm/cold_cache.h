@@ -10,9 +10,10 @@
 #include "step.h"
 
 /* Drop them, if the policy lets him and no other step of the job has done it on this node, and tell
- * the sampler what was done. What was refused to one step is asked for again by the next. */
+ * the sampler what was done. What was refused to one step is asked for again by the next.
+ * `until_ms`: as of struct sy_command_job. */
 int sy_cold_cache_make(const struct sy_config *config, const struct sy_step *step,
-		       const struct sy_job_facts *facts, int64_t cvmfs_mb, struct sy_outbox *outbox,
+		       const struct sy_job_facts *facts, int64_t until_ms, struct sy_outbox *outbox,
 		       struct sy_error *err);
 
 /* At the job's start and end on this node: forget that it was done. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "cold_cache.h"
 #include "job/conditions.h"
@@ -18,8 +19,11 @@
 #include "netem/spec/text.h"
 #include "options.h"
 
-#define SITES_PEERS    16 /* of the job: one of them may be at each site */
-#define EXIT_CONDITION 4  /* docs: a condition could not be applied */
+#define SITES_PEERS 16 /* of the job: one of them may be at each site */
+/* Of all conditions of a step together, below Slurm's UnkillableStepTimeout (60 s) with what else
+ * its start may wait for. */
+#define LIMIT_MS       40000
+#define EXIT_CONDITION 4 /* docs: a condition could not be applied */
 
 #define NO_EXTERN_STEP                                                                             \
 	"the job has no extern step on this node, whose end would end this as well: slurm.conf "   \
@@ -57,13 +61,15 @@ static void refuse_netem(const char *sentence)
 }
 
 static int apply(const struct sy_config *config, const struct sy_step *step,
-		 const struct sy_job_facts *facts, pid_t watch, struct sy_error *err)
+		 const struct sy_job_facts *facts, pid_t watch, int64_t until_ms,
+		 struct sy_error *err)
 {
 	char cgroup[SY_PATH_SIZE], peer[SY_ADDRESS_SIZE], id[SY_JOB_ID_SIZE];
 	struct sy_command_job job = sy_slurm_command_job(config, step, facts, id);
 	struct sy_netem_wish wish = {
 	    .text = canonical, .watch = watch, .peer = peer, .protect = &facts->protect};
 
+	job.until_ms = until_ms;
 	if (sy_options.netem.has_sites)
 		wish.peers = &facts->peers;
 
@@ -95,7 +101,7 @@ static void start_none(const struct sy_config *config, const struct sy_step *ste
 }
 
 static void start_netem(const struct sy_config *config, const struct sy_step *step,
-			const struct sy_job_facts *facts)
+			const struct sy_job_facts *facts, int64_t until_ms)
 {
 	struct sy_error err;
 	pid_t watch = sy_step_extern_pid(step);
@@ -104,7 +110,7 @@ static void start_netem(const struct sy_config *config, const struct sy_step *st
 		refuse_netem(NO_EXTERN_STEP);
 	else if (sy_refuse_scheduler(&sy_options.netem, &facts->protect, SY_SLURM_DAEMONS, &err) <
 		     0 ||
-		 apply(config, step, facts, watch, &err) < 0)
+		 apply(config, step, facts, watch, until_ms, &err) < 0)
 		refuse_netem(err.text);
 }
 
@@ -115,7 +121,7 @@ static void try_conditions(spank_t spank, const struct sy_config *config,
 	struct sy_error err;
 	bool shapes = sy_options.has_netem && !sy_options.netem.none;
 	bool cold = sy_options.cache == SY_CACHE_COLD;
-
+	int64_t until_ms = sy_now_ms(CLOCK_MONOTONIC) + LIMIT_MS;
 	int peers = sy_options.netem.has_sites ? SITES_PEERS : 1;
 
 	if (sy_job_facts_get(spank, step, peers, &facts, &err) < 0) {
@@ -123,9 +129,9 @@ static void try_conditions(spank_t spank, const struct sy_config *config,
 		return;
 	}
 	if (shapes)
-		start_netem(config, step, &facts);
+		start_netem(config, step, &facts, until_ms);
 	if (cold && !refusal[0] &&
-	    sy_cold_cache_make(config, step, &facts, sy_options.cvmfs_mb, outbox, &err) < 0)
+	    sy_cold_cache_make(config, step, &facts, until_ms, outbox, &err) < 0)
 		refuse("--cache=cold", "%s", err.text);
 }
 

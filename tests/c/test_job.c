@@ -1,6 +1,8 @@
 /* steelyard-node job, its pure parts: requests, where to leave cgroups for, sockets' names, keys.
  */
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tap.h"
@@ -120,6 +122,35 @@ static void test_control(void)
 	ok(!sy_control_address(&one, name, "n1", "7"), "no room even for a number");
 }
 
+static int masks; /* how often the mask of all threads was changed */
+
+mode_t umask(mode_t mask)
+{
+	masks++;
+	return (mode_t)syscall(SYS_umask, mask);
+}
+
+/* slurmstepd has other threads, which make files. */
+static void test_socket_is_roots_alone(void)
+{
+	char folder[] = "/tmp/steelyard-test-XXXXXX";
+	struct sockaddr_un address;
+	struct sy_error err;
+	struct stat info;
+	int fd;
+
+	(void)syscall(SYS_umask, 0);
+	if (!ok(mkdtemp(folder) && sy_control_address(&address, folder, "n1", "7"), "a folder"))
+		return;
+	fd = sy_control_bind(&address, &err);
+	ok(fd >= 0 && lstat(address.sun_path, &info) == 0, "a socket");
+	is_int(info.st_mode & 0777, 0600, "is its owner's alone");
+	is_int(masks, 0, "without the mask of all threads");
+	(void)close(fd);
+	(void)unlink(address.sun_path);
+	(void)rmdir(folder);
+}
+
 static int read_config(const char *text, struct sy_job_config *config, struct sy_error *err)
 {
 	char path[] = "/tmp/steelyard-test-XXXXXX";
@@ -159,6 +190,7 @@ int main(void)
 	test_random();
 	test_way_out();
 	test_control();
+	test_socket_is_roots_alone();
 	test_config();
 	return done_testing();
 }

@@ -1,6 +1,8 @@
 /* Round-trip times on the loopback device: ICMP and TCP, both families, and nobody who answers. */
 #include "tap.h"
 
+#include "base/clock.h"
+
 #include "netem/verify/measure.h"
 #include "netem/verify/ping.h"
 
@@ -118,7 +120,7 @@ static void test_nobody(void)
 static void test_measure(void)
 {
 	struct sy_netem spec = {0};
-	struct sy_measure measure = {"127.0.0.1", &spec, SY_MEASURE_COUNT, 0};
+	struct sy_measure measure = {"127.0.0.1", &spec, SY_MEASURE_COUNT, 0, 0};
 	struct sy_error err;
 	json_t *rtt, *conditions = json_object();
 	double min, median, mean, max;
@@ -146,10 +148,33 @@ static void test_measure(void)
 	json_decref(conditions);
 }
 
+/* At a job's end: an answer may take 2 x (1 + 4 x 1) s here, and nobody answers that soon. */
+static void test_time_is_short(void)
+{
+	struct sy_netem spec = {.delay_us = 1000000, .jitter_us = 1000000};
+	struct sy_measure measure = {"192.0.2.1", &spec, SY_MEASURE_COUNT, 0, 0};
+	json_t *conditions = json_object();
+	double begun = now_s();
+
+	measure.until_us = sy_now_us(CLOCK_MONOTONIC) + 10000000;
+	sy_netem_measure_into(conditions, "during_end", &measure);
+	ok(now_s() - begun < 5, "what may take 10.4 s is not begun within 10 s");
+	ok(json_is_null(json_object_get(json_object_get(conditions, "rtt"), "during_end")), "null");
+	is_string(json_string_value(
+		      json_object_get(json_object_get(conditions, "missing"), "rtt.during_end")),
+		  "an answer may take 10.4 s, longer than the job's end may be held up", "why");
+	measure.peer = "127.0.0.1";
+	measure.until_us += 10000000;
+	sy_netem_measure_into(conditions, "during_end", &measure);
+	ok(json_is_object(json_object_get(json_object_get(conditions, "rtt"), "during_end")),
+	   "within 20 s it is");
+	json_decref(conditions);
+}
+
 static void test_what_is_asked(void)
 {
 	struct sy_netem spec;
-	struct sy_measure measure = {"127.0.0.1", &spec, SY_MEASURE_COUNT, 0};
+	struct sy_measure measure = {"127.0.0.1", &spec, SY_MEASURE_COUNT, 0, 0};
 	struct sy_error err;
 	json_t *rtt;
 
@@ -174,6 +199,7 @@ int main(void)
 	test_tcp();
 	test_nobody();
 	test_measure();
+	test_time_is_short();
 	test_what_is_asked();
 	return done_testing();
 }

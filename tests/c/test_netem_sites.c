@@ -234,8 +234,8 @@ static void test_no_peer(void)
 {
 	json_t *state = state_of_two(61, 91, "b"), *missing;
 
-	sy_sites_measure(state, "before");
-	sy_sites_measure(state, "during_start");
+	sy_sites_measure(state, "before", 0);
+	sy_sites_measure(state, "during_start", 0);
 	missing = json_object_get(sy_sites_link(state, 1), "missing");
 	is_string(json_string_value(json_object_get(missing, "rtt.during_start")),
 		  "there is no peer to measure the round-trip time to", "why");

@@ -127,7 +127,7 @@ int sy_bpf_begin(struct sy_bpf *bpf, const char *base, uint64_t number, enum sy_
 			       .map = -1};
 	lock = sy_bpf_lock(base, false, patience_ms, err);
 	if (lock < 0)
-		return -1;
+		return lock;
 	if (begin_locked(bpf, base, number, err) == 0 && sy_bpf_join(bpf, self, err) == 0)
 		return 0;
 	sy_bpf_close(bpf);
@@ -298,7 +298,7 @@ int sy_bpf_end(struct sy_bpf *bpf)
 	/* Not with the lock held, for which a job's start may wait: each of three deletions waits
 	 * for the kernel, 10 ms and more. */
 	sy_bpf_forget(bpf->base, bpf->job);
-	lock = sy_bpf_lock(bpf->base, false, -1, NULL);
+	lock = sy_bpf_lock(bpf->base, false, SY_BPF_PATIENCE_MS, NULL);
 	if (lock >= 0)
 		left = sy_bpf_forget_dead(bpf->base);
 	sy_bpf_close(bpf);

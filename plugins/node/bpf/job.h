@@ -16,7 +16,8 @@ uint64_t sy_bpf_number(const char *control, unsigned long long made_ns);
 
 /* Begin a job, or come to it where somebody has begun it: as root, with what is pinned below
  * `base`; with nothing there it fails. `number` 0: one that nobody else knows. `self`: what the
- * calling process is of it. `patience_ms`: for others at the same place, -1: any time. */
+ * calling process is of it. `patience_ms`: for others at the same place; SY_BPF_BUSY:
+ * it was not enough. */
 int sy_bpf_begin(struct sy_bpf *bpf, const char *base, uint64_t number, enum sy_bpf_kind self,
 		 int patience_ms, struct sy_error *err);
 

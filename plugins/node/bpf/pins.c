@@ -56,21 +56,6 @@ static int make_base(const char *base, struct sy_error *err)
 	return 0;
 }
 
-/* Whoever has it loads at most, some 30 ms; a daemon of a step waits no longer than it says. */
-static int lock_within(int fd, int patience_ms)
-{
-	const struct timespec pause = {.tv_nsec = 1000000};
-	int how = patience_ms < 0 ? LOCK_EX : LOCK_EX | LOCK_NB;
-
-	while (flock(fd, how) < 0) {
-		if (errno != EINTR && (errno != EWOULDBLOCK || patience_ms-- <= 0))
-			return -1;
-		if (patience_ms >= 0)
-			(void)nanosleep(&pause, NULL);
-	}
-	return 0;
-}
-
 int sy_bpf_lock(const char *base, bool make, int patience_ms, struct sy_error *err)
 {
 	struct stat info;
@@ -88,11 +73,12 @@ int sy_bpf_lock(const char *base, bool make, int patience_ms, struct sy_error *e
 			       "nobody else",
 			       base);
 	}
-	if (lock_within(fd, patience_ms) == 0)
+	if (sy_lock(fd, patience_ms))
 		return fd;
-	(void)sy_fail_errno(err, errno, "cannot lock %s", base);
 	(void)close(fd);
-	return -1;
+	(void)sy_fail(err, "another process has had the lock of %s for %.1f s", base,
+		      patience_ms / 1e3);
+	return SY_BPF_BUSY;
 }
 
 int sy_bpf_use(const char *base)

@@ -10,14 +10,18 @@
 #define SY_BPF_BASE "/sys/fs/bpf/steelyard"
 #define SY_BPF_PATH 512
 
+#define SY_BPF_PATIENCE_MS 5000
+#define SY_BPF_BUSY	   (-2) /* another process has the lock */
+
 /* The folder of BASE in which what is being pinned lies, until all of it is there. */
 #define SY_BPF_LOADING "loading"
 
 /* The folder below BASE of this very layout. */
 const char *sy_bpf_folder(void);
 
-/* A descriptor whose closing gives the lock back; -1. `make`: where there is no such folder it is
- * made, in the filesystem of its kind, which is mounted if need be. `patience_ms`: -1: any time. */
+/* A descriptor whose closing gives the lock back; -1; SY_BPF_BUSY. `make`: where there is no such
+ * folder it is made, in the filesystem of its kind, which is mounted if need be. Who has it loads,
+ * some 30 ms, or hangs: after `patience_ms` others do without. */
 int sy_bpf_lock(const char *base, bool make, int patience_ms, struct sy_error *err);
 
 /* Open what is pinned as `name`: a descriptor, or -errno. */

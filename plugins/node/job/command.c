@@ -1,5 +1,7 @@
 #include "job/command.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +17,7 @@ void sy_command_begin(struct sy_command *command, const struct sy_command_job *j
 		      const char *group, const char *verb)
 {
 	command->numbers = 0;
+	command->until_ms = job->until_ms;
 	sy_begin_arguments(&command->arguments, &job->program);
 	sy_argument(&command->arguments, group);
 	sy_argument(&command->arguments, verb);
@@ -45,12 +48,32 @@ void sy_command_asker(struct sy_command *command, const struct sy_command_job *j
 	sy_option(to, "--exclusive", job->whole_host ? "yes" : "no");
 }
 
+int sy_command_limit_ms(int64_t until_ms, int limit_ms)
+{
+	int64_t left_ms = until_ms ? until_ms - sy_now_ms(CLOCK_MONOTONIC) : limit_ms;
+
+	if (left_ms < 0)
+		return 0;
+	return left_ms < limit_ms ? (int)left_ms : limit_ms;
+}
+
+/* One that has no time is not begun: it would go on alone. */
+static int ask(const struct sy_command *command, int limit_ms, struct sy_answer *answer,
+	       struct sy_error *err)
+{
+	int left_ms = sy_command_limit_ms(command->until_ms, limit_ms);
+
+	if (left_ms == 0)
+		return sy_fail(err, "no time is left: what was asked for before took too long");
+	return sy_ask(&command->arguments, left_ms, answer, err);
+}
+
 int sy_command_run(const struct sy_command *command, int limit_ms, char *out, size_t size,
 		   struct sy_error *err)
 {
 	struct sy_answer answer = {.out = out, .out_size = size};
 
-	if (sy_ask(&command->arguments, limit_ms, &answer, err) < 0)
+	if (ask(command, limit_ms, &answer, err) < 0)
 		return -1;
 	if (out[0])
 		return 0;
@@ -63,7 +86,7 @@ int sy_command_tell(const struct sy_command *command, int limit_ms, struct sy_er
 	char out[64];
 	struct sy_answer answer = {.out = out, .out_size = sizeof(out)};
 
-	if (sy_ask(&command->arguments, limit_ms, &answer, err) < 0)
+	if (ask(command, limit_ms, &answer, err) < 0)
 		return -1;
 	return answer.said[0] ? sy_fail(err, "%s", answer.said) : 0;
 }

@@ -3,6 +3,7 @@
 #define STEELYARD_JOB_COMMAND_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -20,6 +21,7 @@ struct sy_command_job {
 	size_t group_count;
 	const char *partition; /* NULL or "": not known */
 	bool whole_host;       /* the job has the machine for itself */
+	int64_t until_ms; /* of all its commands, by CLOCK_MONOTONIC; 0: each has its limit alone */
 };
 
 /* Words, and the numbers among them as text. */
@@ -27,7 +29,11 @@ struct sy_command {
 	struct sy_arguments arguments;
 	char number[8 + SY_GROUPS_MAX][16];
 	size_t numbers;
+	int64_t until_ms;
 };
+
+/* `limit_ms`, or the less that is left until `until_ms`, if that is not 0. */
+int sy_command_limit_ms(int64_t until_ms, int limit_ms);
 
 /* `steelyard-node GROUP VERB` */
 void sy_command_begin(struct sy_command *command, const struct sy_command_job *job,

@@ -45,19 +45,18 @@ bool sy_control_address(struct sockaddr_un *address, const char *run_dir, const 
 int sy_control_bind(const struct sockaddr_un *address, struct sy_error *err)
 {
 	int fd;
-	mode_t before;
 
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return sy_fail_errno(err, errno, "cannot make a socket");
 	(void)unlink(address->sun_path); /* of an earlier start of the same job */
-	before = umask(0177);
+	/* bind(2) takes the mode from the descriptor. Not by umask(2), which is of all threads. */
+	(void)fchmod(fd, 0600);
 	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) != 0) {
 		(void)sy_fail_errno(err, errno, "cannot make the socket %s", address->sun_path);
 		(void)close(fd);
 		fd = -1;
 	}
-	(void)umask(before);
 	return fd;
 }
 

@@ -215,7 +215,7 @@ static void measure(struct sy_condition *condition, const char *moment, uint32_t
 	};
 
 	if (condition->sites)
-		sy_sites_measure(condition->document, moment);
+		sy_sites_measure(condition->document, moment, 0);
 	else
 		sy_netem_measure_into(condition->document, moment, &how);
 }

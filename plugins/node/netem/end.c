@@ -21,6 +21,11 @@
 #include <time.h>
 #include <unistd.h>
 
+/* The next job may begin as soon as whoever waits for us has given up (20 s): by then all must be
+ * undone. So nothing is measured later than this after the begin. */
+#define DURING_US 10000000
+#define AFTER_US  15000000
+
 /* Where a trace is followed the queue is not as it was at the start, but as the last step asked. */
 static void accept_last_step(json_t *told, const struct sy_place *place, const char *device,
 			     const struct sy_netem *spec)
@@ -62,23 +67,25 @@ static void read_places(json_t *state, const struct sy_netem *spec)
 	    read_place(state, i, place, spec);
 }
 
-static struct sy_measure measure_of(const json_t *state, const struct sy_netem *spec)
+static struct sy_measure measure_of(const json_t *state, const struct sy_netem *spec,
+				    int64_t until_us)
 {
 	return (struct sy_measure){
 	    .peer = json_string_value(json_object_get(state, "peer")),
 	    .spec = spec,
 	    .count = SY_MEASURE_COUNT,
+	    .until_us = until_us,
 	};
 }
 
-static void measure_during(json_t *state, const struct sy_netem *spec)
+static void measure_during(json_t *state, const struct sy_netem *spec, int64_t until_us)
 {
 	json_t *undo = json_object_get(state, "undo");
 	json_t *place = json_array_get(json_object_get(undo, "places"), 0);
-	struct sy_measure how = measure_of(state, spec);
+	struct sy_measure how = measure_of(state, spec, until_us);
 
 	if (spec->has_sites) {
-		sy_sites_measure(state, "during_end");
+		sy_sites_measure(state, "during_end", until_us);
 		return;
 	}
 	if (json_is_string(json_object_get(undo, "cgroup")))
@@ -89,14 +96,14 @@ static void measure_during(json_t *state, const struct sy_netem *spec)
 
 /* Under the lock, and so only where there is something to compare with, and no longer than an
  * answer takes that nothing delays. */
-static void measure_after(json_t *state, const struct sy_netem *spec)
+static void measure_after(json_t *state, const struct sy_netem *spec, int64_t until_us)
 {
 	json_t *missing = json_object_get(state, "missing");
 	struct sy_netem undelayed = *spec;
-	struct sy_measure how = measure_of(state, &undelayed);
+	struct sy_measure how = measure_of(state, &undelayed, until_us);
 
 	if (spec->has_sites) {
-		sy_sites_measure(state, "after");
+		sy_sites_measure(state, "after", until_us);
 		return;
 	}
 	undelayed.delay_us = undelayed.jitter_us = 0;
@@ -110,7 +117,7 @@ static void measure_after(json_t *state, const struct sy_netem *spec)
 /* Measured without the lock: an echo may take minutes, and other jobs start meanwhile. Until then
  * it is ours; when we are killed, it is everybody's. 1: somebody else has undone it. */
 static int look_once_more(const char *run_dir, struct sy_states *states, const char *name,
-			  const struct sy_netem *spec, struct sy_error *err)
+			  const struct sy_netem *spec, int64_t begun_us, struct sy_error *err)
 {
 	static const char *const measured[] = {"rtt", "missing", "verify_s", "sites"};
 	json_t *state = json_object_get(states->all, name), *copy;
@@ -121,7 +128,7 @@ static int look_once_more(const char *run_dir, struct sy_states *states, const c
 		(void)sy_state_save(states, name, state, NULL);
 	copy = json_deep_copy(state);
 	sy_states_close(states);
-	measure_during(copy, spec);
+	measure_during(copy, spec, begun_us + DURING_US);
 	result = sy_states_open(run_dir, false, states, err);
 	state = json_object_get(states->all, name);
 	for (size_t i = 0; json_is_object(state) && i < sizeof(measured) / sizeof(*measured); i++)
@@ -134,14 +141,14 @@ static int look_once_more(const char *run_dir, struct sy_states *states, const c
 }
 
 static int undo_and_judge(struct sy_states *states, const char *name, const char *by,
-			  const struct sy_netem *spec, struct sy_error *err)
+			  const struct sy_netem *spec, int64_t begun_us, struct sy_error *err)
 {
 	json_t *state = json_incref(json_object_get(states->all, name));
 	char done[SY_STATE_NAME_SIZE];
 	int result = sy_undo_state(states, name, by, err);
 
 	if (result == 0 && spec) {
-		measure_after(state, spec);
+		measure_after(state, spec, begun_us + AFTER_US);
 		if (spec->has_sites)
 			sy_sites_judge(state);
 		else
@@ -196,6 +203,7 @@ int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, c
 {
 	cleanup_states struct sy_states states = SY_STATES_NONE;
 	char name[SY_STATE_NAME_SIZE];
+	int64_t begun_us = sy_now_us(CLOCK_MONOTONIC);
 	struct sy_netem spec;
 	const char *text;
 	json_t *state;
@@ -217,8 +225,10 @@ int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, c
 	if (known)
 		end_trace(state, &spec);
 	if (known)
-		result = look_once_more(run_dir, &states, name, &spec, err);
-	return result ? result : undo_and_judge(&states, name, by, known ? &spec : NULL, err);
+		result = look_once_more(run_dir, &states, name, &spec, begun_us, err);
+	if (result)
+		return result;
+	return undo_and_judge(&states, name, by, known ? &spec : NULL, begun_us, err);
 }
 
 json_t *sy_netem_take(const char *run_dir, const char *node, const char *job_id)

@@ -151,12 +151,14 @@ static void skip(json_t *link, const char *moment, const char *why)
 	(void)json_object_set_new(json_object_get(link, "missing"), path, json_string(why));
 }
 
-static void measure_link(json_t *link, struct sy_netem *spec, const char *moment, uint32_t priority)
+static void measure_link(json_t *link, struct sy_netem *spec, const char *moment, uint32_t priority,
+			 int64_t until_us)
 {
 	struct sy_measure how = {.peer = json_string_value(json_object_get(link, "peer")),
 				 .spec = spec,
 				 .count = SY_MEASURE_COUNT,
-				 .priority = priority};
+				 .priority = priority,
+				 .until_us = until_us};
 	const char *why =
 	    json_string_value(json_object_get(json_object_get(link, "missing"), "rtt.before"));
 
@@ -171,7 +173,7 @@ static void measure_link(json_t *link, struct sy_netem *spec, const char *moment
 	sy_netem_measure_into(link, moment, &how);
 }
 
-void sy_sites_measure(json_t *state, const char *moment)
+void sy_sites_measure(json_t *state, const char *moment, int64_t until_us)
 {
 	int64_t start_us = sy_now_us(CLOCK_MONOTONIC);
 	struct sy_netem spec;
@@ -185,7 +187,7 @@ void sy_sites_measure(json_t *state, const char *moment)
 		if (sy_now_us(CLOCK_MONOTONIC) - start_us > MOST_US)
 			skip(link, moment, "the links before it took 8 s and more: a job waits");
 		else
-			measure_link(link, &spec, moment, priority_of(state, i, moment));
+			measure_link(link, &spec, moment, priority_of(state, i, moment), until_us);
 		spent_s += json_number_value(json_object_get(link, "verify_s"));
 	}
 	(void)json_object_set_new(state, "verify_s", json_real(spent_s));

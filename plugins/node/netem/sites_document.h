@@ -22,7 +22,7 @@ json_t *sy_sites_link(const json_t *state, size_t number);
 
 /* The round-trip times of every link that has a peer, into `rtt.MOMENT` of its document. A peer
  * that had not answered before is not asked again. */
-void sy_sites_measure(json_t *state, const char *moment);
+void sy_sites_measure(json_t *state, const char *moment, int64_t until_us);
 
 /* Every link, and the whole. */
 void sy_sites_judge(json_t *state);

@@ -38,7 +38,7 @@ static int open_folder(const char *run_dir, bool make, struct sy_error *err)
 	struct stat info;
 	int fd;
 
-	if (top < 0 && errno == ENOENT && make && mkdir(run_dir, 0755) == 0)
+	if (top < 0 && errno == ENOENT && make && mkdir(run_dir, 0700) == 0)
 		top = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (top < 0)
 		return errno == ENOENT && !make

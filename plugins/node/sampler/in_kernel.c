@@ -18,9 +18,10 @@
 #define SLACK_BYTES 65536
 #define SHARE	    50 /* one part in so many */
 
-static bool begin(struct sy_in_kernel *kernel, const char *base, uint64_t number)
+static int begin(struct sy_in_kernel *kernel, const char *base, uint64_t number)
 {
-	return sy_bpf_begin(&kernel->bpf, base, number, SY_BPF_KEEPER, -1, &kernel->why) == 0;
+	return sy_bpf_begin(&kernel->bpf, base, number, SY_BPF_KEEPER, SY_BPF_PATIENCE_MS,
+			    &kernel->why);
 }
 
 void sy_in_kernel_choose(struct sy_sampling *sampling)
@@ -53,19 +54,20 @@ void sy_in_kernel_begin(struct sy_in_kernel *kernel, const struct sy_sampling *s
 	uint64_t number = sampling->control_made_ns
 			      ? sy_bpf_number(sampling->control, sampling->control_made_ns)
 			      : 0;
+	int begun;
 
 	*kernel = (struct sy_in_kernel){.program = program};
 	if (!program)
 		return;
 	if (geteuid() != 0)
 		(void)sy_fail(&kernel->why, "only root may have it counted");
-	else if (begin(kernel, base, number))
-		kernel->counts = true;
+	else if ((begun = begin(kernel, base, number)) == SY_BPF_BUSY || begun == 0)
+		kernel->counts = begun == 0;
 	else if (access(program, X_OK) < 0)
 		(void)sy_fail_errno(&kernel->why, errno, "%s", program);
 	else
-		kernel->counts =
-		    sy_loader_run(program, base, &kernel->why) == 0 && begin(kernel, base, number);
+		kernel->counts = sy_loader_run(program, base, &kernel->why) == 0 &&
+				 begin(kernel, base, number) == 0;
 	take_starter(kernel, sampling);
 }
 

@@ -55,7 +55,6 @@ static int keep_own(const char *path, int fd)
 int sy_control_open(const char *path, int given, struct sy_error *err)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	mode_t before;
 	int fd, result;
 
 	if (given >= 0)
@@ -76,9 +75,8 @@ int sy_control_open(const char *path, int given, struct sy_error *err)
 		return sy_fail(err, "another sampler listens to %s", path);
 	}
 	(void)unlink(path);
-	before = umask(0177);
+	(void)fchmod(fd, 0600); /* bind(2) takes the mode from the descriptor */
 	result = bind(fd, (const struct sockaddr *)&address, sizeof(address));
-	(void)umask(before);
 	if (result < 0) {
 		(void)sy_fail_errno(err, errno, "cannot make the socket %s", path);
 		(void)close(fd);

@@ -1,5 +1,6 @@
 #include "sampler/loader.h"
 
+#include "base/clock.h"
 #include "base/close_from.h"
 #include "base/file.h"
 #include "bpf/held.h"
@@ -19,12 +20,30 @@
  * first one's. */
 #define LINGER_S "10"
 
+#define LOAD_LIMIT_MS 10000 /* 0.2 s, of which it waits for its lock SY_BPF_PATIENCE_MS at most */
+
 bool sy_loader_beside(const char *program, char *path, size_t size)
 {
 	const char *name = strrchr(program, '/');
 
 	return name && snprintf(path, size, "%.*s/steelyard-bpf", (int)(name - program), program) <
 			   (int)size;
+}
+
+/* As SIGCHLD is ignored, it is gone as soon as it has ended. One that hangs is left to the kernel:
+ * the job must not go without its samples. */
+static void wait_for_loader(pid_t pid)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	int64_t until_ms = sy_now_ms(CLOCK_MONOTONIC) + LOAD_LIMIT_MS;
+
+	while (pid > 0 && waitpid(pid, NULL, WNOHANG) == 0) {
+		if (sy_now_ms(CLOCK_MONOTONIC) >= until_ms) {
+			(void)kill(pid, SIGKILL);
+			return;
+		}
+		(void)nanosleep(&pause, NULL);
+	}
 }
 
 /* Why it cannot be had `steelyard-bpf status` says, and not every job. What the loader uses is
@@ -34,7 +53,7 @@ int sy_loader_run(const char *program, const char *base, struct sy_error *why)
 	void (*before)(int);
 	pid_t pid;
 
-	if (sy_bpf_is_ready(base, -1))
+	if (sy_bpf_is_ready(base, SY_BPF_PATIENCE_MS))
 		return 0;
 	before = signal(SIGCHLD, SIG_IGN);
 	pid = fork();
@@ -44,8 +63,7 @@ int sy_loader_run(const char *program, const char *base, struct sy_error *why)
 		(void)execl(program, "steelyard-bpf", "load", "--base", base, (char *)NULL);
 		_exit(127);
 	}
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	wait_for_loader(pid);
 	(void)signal(SIGCHLD, before);
 	if (pid < 0 || sy_bpf_count_jobs(base) < 0)
 		return sy_fail(why, "%s cannot load it: `steelyard-bpf status` says why", program);
@@ -70,7 +88,7 @@ static void stay_behind(const char *program, const char *base)
 
 static void sweep(const char *base)
 {
-	cleanup_close int lock = sy_bpf_lock(base, false, -1, NULL);
+	cleanup_close int lock = sy_bpf_lock(base, false, SY_BPF_PATIENCE_MS, NULL);
 
 	if (lock >= 0)
 		sy_bpf_sweep(base);

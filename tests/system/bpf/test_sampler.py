@@ -232,3 +232,37 @@ def test_who_outlives_a_job_whose_end_nobody_told(
     if how == "works":
         assert record["incomplete_reason"].startswith("1 processes of the job were still at work")
         assert record["incomplete_of"] == "processes"
+
+
+HOLDER = """import fcntl, os, signal, sys
+note, *command = sys.argv[1:]
+base = os.open(command[command.index("--bpf-base") + 1], os.O_RDONLY)
+fcntl.flock(base, fcntl.LOCK_EX)
+if os.fork() == 0:
+    if os.fork() == 0:
+        open(note, "w").write(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGSTOP)
+    os._exit(0)
+os.wait()
+os.close(base)
+os.execvp(command[0], command)"""
+
+
+def test_a_lock_that_hangs_costs_the_kernels_count_and_no_samples(
+    attach: Callable[..., Attached], root: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """Whoever holds it was stopped: the sampler waited for ever, and recorded nothing."""
+    note = tmp_path / "holder"
+    attached = attach("--rate", "10", before=(sys.executable, "-c", HOLDER, str(note)), without=" ")
+    holder = int(wait_for("the holder's id", note.read_text))
+    try:
+        process = root("wait", 1, 300_000)
+        attached.send(f"root {process.pid}")
+        go(process)
+        assert attached.totals()["wchar_bytes"] is not None
+        record = attached.end()
+    finally:
+        os.kill(holder, signal.SIGKILL)
+    assert record["sampler"]["samples"] > 0
+    assert record["cpu"]["source"] == "processes"
+    assert "another process has had the lock" in record["missing"]["bpf.missed_ends"]

@@ -49,6 +49,17 @@ static void pace(const struct sy_measure *measure, struct sy_ping *ping)
 			BASE_WAIT_US;
 }
 
+/* How long it may take. An answer that is not waited for would count as lost. */
+static int64_t longest_us(const struct sy_ping *ping)
+{
+	return ping->count * ping->gap_us + ping->wait_us;
+}
+
+static bool has_time(const struct sy_measure *measure, int64_t takes_us)
+{
+	return !measure->until_us || sy_now_us(CLOCK_MONOTONIC) + takes_us <= measure->until_us;
+}
+
 static json_t *seconds(double value)
 {
 	return isnan(value) ? json_null() : json_real(value);
@@ -91,6 +102,10 @@ static int ask(const struct sy_measure *measure, struct sy_pongs *pongs, struct 
 	if (!reaches(spec, measure->peer))
 		return sy_fail(err, "%s lies in none of the networks of to=", measure->peer);
 	pace(measure, &ping);
+	if (!has_time(measure, longest_us(&ping)))
+		return sy_fail(
+		    err, "an answer may take %.1f s, longer than the job's end may be held up",
+		    (double)longest_us(&ping) / 1e6);
 	if (sy_ping(&ping, pongs, err) < 0)
 		return -1;
 	if (pongs->received)
@@ -152,7 +167,9 @@ void sy_netem_measure_into(json_t *conditions, const char *moment, const struct 
 		(void)json_object_set_new(conditions, "rtt", json_object());
 	(void)json_object_set_new(json_object_get(conditions, "rtt"), moment, json_null());
 	measure_once(&document, moment, measure);
-	for (; tries < TRIES && !sy_netem_rtt_holds(conditions, measure->spec, moment); tries++) {
+	for (; tries < TRIES && has_time(measure, 0) &&
+	       !sy_netem_rtt_holds(conditions, measure->spec, moment);
+	     tries++) {
 		(void)nanosleep(&pause, NULL);
 		measure_once(&document, moment, measure);
 	}

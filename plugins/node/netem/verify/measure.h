@@ -16,6 +16,7 @@ struct sy_measure {
 	const struct sy_netem *spec; /* how long an answer may take, and what is shaped at all */
 	int count;		     /* 1 to SY_PING_MAX; fewer are sent at a low rate */
 	uint32_t priority; /* of our packets (SO_PRIORITY), a class such as 0x57e10002; 0 */
+	int64_t until_us;  /* by CLOCK_MONOTONIC: what may take longer is not begun; 0: no limit */
 };
 
 /* Round-trip times to the peer: `{sent, received, min_s, median_s, mean_s, sd_s, max_s}`, a new
@@ -28,7 +29,7 @@ int sy_netem_measure(const struct sy_measure *measure, json_t **rtt, struct sy_e
 /* The same into the document: `rtt.MOMENT` (before, during_start, during_end, after), or null there
  * and the reason under "rtt.MOMENT" of the document's `missing`. What is out of tolerance is
  * measured again, three times at most; the fastest try counts, and a note says so. The time is
- * added to `verify_s`. */
+ * added to `verify_s`. Where time is short, it is measured less often, or not at all. */
 void sy_netem_measure_into(json_t *conditions, const char *moment,
 			   const struct sy_measure *measure);
 
