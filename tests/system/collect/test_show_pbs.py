@@ -46,7 +46,7 @@ def test_a_task_by_both_of_its_names(
     assert path.is_file()
     text = shown(capsys, typed)
     assert "job 8[2].vm: arr_slot, of labpbs on vm" in text
-    assert "failed (the job ended with exit code 7), exit code 7" in text
+    assert "\n  failed (the job ended with exit code 7)\n" in text
     assert "12.5 J" in text
     document = json.loads(shown(capsys, typed, "--json"))
     assert document["totals"]["energy_j"] == 12.5
