@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import tempfile
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +26,7 @@ from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report.export import Relation, relations
 from steelyard.analysis.store.spool import Spool
+from steelyard.analysis.summary.condition_names import known_label
 from steelyard.analysis.summary.load import StudyData, read_study
 from steelyard.analysis.summary.opening import database_of
 from steelyard.analysis.summary.summary import Row, Summary, summary_of
@@ -135,9 +137,13 @@ class Study:
         """A row per run and metric that counts, outliers marked."""
         return self.table("values")
 
-    def row(self, variant: str, condition: str, metric: str) -> Row:
-        """One metric under one condition; UsageError names what there is."""
-        found = self.summary.row(variant, condition, metric)
+    def row(self, variant: str, condition: str | Mapping[str, Any], metric: str) -> Row:
+        """One metric under one condition; UsageError names what there is.
+
+        `condition`: `threads=2` or {"threads": 2}; factors that are left out have the baseline's
+        level.
+        """
+        found = self.summary.row(variant, known_label(self.summary, condition), metric)
         if found is None:
             raise UsageError(
                 f"no {metric} of '{variant}' under '{condition}'; variants: "

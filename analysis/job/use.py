@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from steelyard.analysis.collect.job_totals import is_idle
 from steelyard.analysis.collect.one_job import JobView, NodeView
-from steelyard.analysis.sources.accounting import Held
+from steelyard.analysis.sources.accounting import FINAL_STATES, Held
 
 RECORDS, ACCOUNTING = "records", "accounting"
 NOT_TOLD = "the scheduler does not say"
 NOT_BEGUN = "it has not begun"
+NEVER_BEGUN = "it never began"
 WITHIN_A_SECOND = "it ended within a second, and the scheduler counts whole ones"
 
 
@@ -63,7 +64,7 @@ def cpu(view: JobView) -> Use:
     held = cpus * elapsed if cpus and elapsed else None
     reason = why_not(view, "cpus", cpus, used)
     if reason is None and held is None:
-        reason = WITHIN_A_SECOND if elapsed == 0 else NOT_BEGUN
+        reason = WITHIN_A_SECOND if elapsed == 0 else not_begun(view)
     return Use(held, used, is_least, source, reason)
 
 
@@ -87,8 +88,13 @@ def why_not(view: JobView, field: str, held: float | None, used: float | None) -
     if held is None:
         told = view.held.missing.get(field) if view.held is not None else None
         begun = view.row is None or view.row.start_unix_s is not None
-        return told or (NOT_TOLD if begun else NOT_BEGUN)
+        return told or (NOT_TOLD if begun else not_begun(view))
     return None if used is not None else "what it used is not known"
+
+
+def not_begun(view: JobView) -> str:
+    """Of a job without a start: whether it may still begin."""
+    return NEVER_BEGUN if view.row is not None and view.row.state in FINAL_STATES else NOT_BEGUN
 
 
 def best(

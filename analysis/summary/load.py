@@ -172,6 +172,9 @@ class StudyData:
     iterations: Iterations = field(default_factory=dict)
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)  # by variant
 
+    def __repr__(self) -> str:
+        return f"<data of {self.meta.study}: {len(self.runs)} runs>"
+
 
 def read_study(
     folder: Path, include_invalid: bool = False, idle: IdlePower | None = None

@@ -18,6 +18,7 @@ from steelyard.analysis.stats.overhead import Direction, Evidence, Overhead, Ver
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats.tests import Effect
 from steelyard.analysis.store.energy_shares import IdlePower
+from steelyard.analysis.summary import notebook
 from steelyard.analysis.summary.design import (
     compare_means,
     effect_of,
@@ -69,6 +70,9 @@ class Group:
     blocks: dict[str, int | None] = field(init=False, repr=False, compare=False)
     jobs: dict[str, str] = field(init=False, repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        return f"<group {self.variant} · {self.label or 'all runs'}: {len(self.runs)} runs>"
+
     def __post_init__(self) -> None:
         blocks = {run.run_id: run.block for run in self.runs}
         jobs = {run.run_id: run.job_id or run.run_id for run in self.runs}
@@ -102,6 +106,9 @@ class Row:
     p_non_inferior: float | None = None  # of lying beyond it on the worse side, corrected likewise
     effect: Effect | None = None
 
+    def __repr__(self) -> str:
+        return notebook.row_text(self)
+
     @property
     def n(self) -> int:
         """Runs with a value."""
@@ -122,7 +129,17 @@ class Summary:
     data: StudyData
     groups: list[Group]
     rows: list[Row]
-    by_key: dict[tuple[str, str, str], Row] = field(repr=False)
+    by_key: dict[tuple[str, str, str], Row]
+
+    def __repr__(self) -> str:
+        return (
+            f"<summary of {self.data.meta.study}: benchmarks: {len(self.variants)}, "
+            f"conditions: {len(self.labels)}, rows: {len(self.rows)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of a cell's last value."""
+        return notebook.table(self.rows)
 
     @property
     def variants(self) -> list[str]:

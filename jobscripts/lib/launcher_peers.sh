@@ -179,6 +179,10 @@ sy_peers_meet() {
         sy_condition_look
         return
     fi
+    if [[ ${answer:-} == without-timeout ]]; then
+        sy_say "$SY_LAUNCHER: its image lacks the program timeout (Debian: coreutils), which looks whether its containers reach each other"
+        return 1
+    fi
     sy_say "$SY_LAUNCHER: its containers do not reach each other by network=$SY_LAUNCHER_NETWORK (no answer from ${answer:-any}): a firewall, or what the nodes' network lets pass"
     return 1
 }
@@ -294,9 +298,14 @@ sy_peers_networks() {
     printf '%s' "$list"
 }
 
-# Whether each address answers: a port that nobody listens at is refused at once.
+# Whether each address answers: a port that nobody listens at is refused at once. An image may lack
+# timeout(1), without which no answer is known.
 sy_peers_reach() { # <address>...
     local address said list=''
+    if ! type -P timeout >/dev/null; then
+        printf 'reached without-timeout\n'
+        return
+    fi
     for address in $1; do
         said=$(timeout 5 bash -c ": >/dev/tcp/$address/9" 2>&1)
         [[ $? == 0 || $said == *refused* ]] || list+=${list:+,}$address

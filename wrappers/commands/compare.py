@@ -11,8 +11,6 @@ held and used, and from when on their courses part. One run each shows no cause.
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from steelyard.wrappers.base import console, options
@@ -46,6 +44,12 @@ def compare_jobs(args: argparse.Namespace) -> int:
 
     for text in (args.study, args.a):
         if not any(reader.job_ids.fullmatch(text) for reader in schedulers.READERS.values()):
+            if is_study(args.study):
+                raise UsageError(
+                    f"'{args.study}' is a study, and '{args.a}' one condition of it: name the other "
+                    "one, too (STUDY A B)",
+                    args.a,
+                )
             raise UsageError(
                 f"'{text}' is no job id: expected two job ids (4711 4712), or a study and two of "
                 "its conditions (STUDY A B)",
@@ -64,12 +68,22 @@ def compare_jobs(args: argparse.Namespace) -> int:
     return DONE
 
 
+def is_study(text: str) -> bool:
+    """Whether a submitted study is called so."""
+    try:
+        studydir.resolve(text)
+    except UsageError:
+        return False
+    return True
+
+
 def compare_conditions(args: argparse.Namespace) -> int:
     """Of a study."""
     # Here and not above: scipy and duckdb would make `--help` slow.
     from steelyard.analysis.base.process_tuning import be_lean
 
     be_lean()
+    from steelyard.analysis.summary.condition_names import known_label
     from steelyard.analysis.summary.summary import summarize
 
     idle = options.idle_power_of_shares(args)
@@ -91,33 +105,6 @@ def compare_conditions(args: argparse.Namespace) -> int:
     print("n = runs of B + runs of A; ± and brackets: 95 % intervals; differences are tested,")
     print("with Holm's correction for all main figures, and for all other metrics, told here")
     return DONE
-
-
-def known_label(summary: Summary, text: str) -> str:
-    """The condition's label; UsageError lists the known ones. Order and separators do not matter."""
-    factors = summary.data.meta.factors
-    wanted, base = parts(text, factors), baseline_parts(summary)
-    for label in summary.labels:
-        named = parts(label, factors)
-        if wanted and wanted <= named <= wanted | base:
-            return label
-    known = "\n  ".join(summary.labels)
-    raise UsageError(f"no condition '{text}'; the study has:\n  {known}", text)
-
-
-def parts(label: str, factors: Iterable[str]) -> frozenset[str]:
-    """`a=1 b=2`, `a=1, b=2` -> {a=1, b=2}. Levels may hold blanks and commas."""
-    names = "|".join(map(re.escape, factors))
-    return frozenset(part for part in re.split(rf"[, ]+(?=(?:{names})=)", label.strip()) if part)
-
-
-def baseline_parts(summary: Summary) -> frozenset[str]:
-    """What a condition has where nothing is said; factors that the baseline does not name: nothing."""
-    meta = summary.data.meta
-    every = (parts(group.label, meta.factors) for group in summary.groups if group.is_baseline)
-    return frozenset(
-        part for found in every for part in found if part.partition("=")[0] in meta.baseline
-    )
 
 
 Pair = tuple["Row", "Row", "Judged"]

@@ -11,6 +11,7 @@ import getpass
 import re
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from steelyard.wrappers.base import console, errors, options
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 SINCE = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 SINCE_WORDS = "expected a time such as 90m, 12h, 7d or 2w"
 DEFAULT_SINCE = "1d"
+# docs/formats.md part 8.
+STATES = ("pending", "running", "completed", "failed", "timeout", "cancelled", "node_fail",
+          "out_of_memory", "requeued", "lost")  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +41,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--since",
         metavar="TIME",
         help=f"of --mine those of the last 90m, 12h, 7d, 2w ({DEFAULT_SINCE})",
+    )
+    parser.add_argument(
+        "--tag",
+        metavar="KEY[=VALUE]",
+        action="append",
+        help="of --mine those with this tag; repeatable: with all of them",
+    )
+    parser.add_argument(
+        "--state", metavar="STATE", choices=STATES, help=f"of --mine those: {', '.join(STATES)}"
     )
     options.add_record_dir(parser)
     options.add_database(
@@ -66,8 +79,9 @@ def check(args: argparse.Namespace) -> None:
     """UsageError for what does not go together."""
     if args.mine and args.job_ids:
         raise errors.UsageError("--mine names the jobs itself: leave out the job ids", "--mine")
-    if args.since is not None and not args.mine:
-        raise errors.UsageError("--since goes with --mine: add it", "--since")
+    for option in ("since", "tag", "state"):
+        if getattr(args, option) is not None and not args.mine:
+            raise errors.UsageError(f"--{option} goes with --mine: add it", f"--{option}")
     if not args.mine and not args.job_ids:
         raise errors.UsageError("which job? Expected a job id, several, or --mine", "JOBID")
 
@@ -96,7 +110,9 @@ def show_several(args: argparse.Namespace) -> int:
 
         table.print_jobs(views)
     else:
-        print("no jobs" + (f" in the last {args.since or DEFAULT_SINCE}" if args.mine else ""))
+        which = " like that" if args.tag or args.state else ""
+        last = f" in the last {args.since or DEFAULT_SINCE}" if args.mine else ""
+        print(f"no jobs{which}{last}")
     for line in unknown:
         print(f"steelyard show: {line}", file=sys.stderr)
     return errors.MISSING if unknown else errors.DONE
@@ -113,4 +129,19 @@ def find_mine(args: argparse.Namespace) -> tuple[list[JobView], list[str]]:
         return [], []
     from steelyard.analysis.job.several import look_up_all
 
-    return look_up_all(ids, find.record_dirs(args.record_dir), reader)
+    views, unknown = look_up_all(ids, find.record_dirs(args.record_dir), reader)
+    return [view for view in views if is_requested(view, args.tag or (), args.state)], unknown
+
+
+def is_requested(view: JobView, tags: Sequence[str], state: str | None) -> bool:
+    """Whether the job has this state, and each tag: `KEY=VALUE`, or any value of `KEY`."""
+    from steelyard.wrappers.show.table import tags_of
+
+    if state is not None and (view.row is None or view.row.state != state):
+        return False
+    found = tags_of(view)
+    for tag in tags:
+        key, equals, value = tag.partition("=")
+        if key not in found or (equals and found[key] != value):
+            return False
+    return True

@@ -21,6 +21,8 @@ from steelyard.wrappers.netem import kernel as netem_kernel
 RUN_DIR = Path("/run/steelyard")
 POLICY = Path("/etc/steelyard/netem.conf")
 NONE = "none"
+# Where jobs have their condition: sbatch --netem (spank(8)), qsub -v STEELYARD_NETEM.
+OF_JOB = ("SLURM_SPANK__SLURM_SPANK_OPTION_steelyard_netem", "STEELYARD_NETEM")
 COLD = ("cache", "--cold", "--no-policy")
 CACHES = ("warm", "cold")
 LIMITED = re.compile(r"cold:cvmfs=([1-9][0-9]{0,8})")  # MB that CVMFS' cache may have
@@ -73,6 +75,11 @@ class Conditions:
 
 
 NOTHING = Conditions()
+
+
+def of_this_job() -> str:
+    """The condition of the batch job in which this process runs; `none` without one."""
+    return next((os.environ[name] for name in OF_JOB if os.environ.get(name)), NONE)
 
 
 def is_cache(level: object) -> bool:

@@ -44,6 +44,10 @@ def checked_launcher(text: str, condition: str = netem.NONE) -> Launcher:
     why = launchers.condition_refusal(launcher, condition)
     if why is not None:
         raise UsageError(f"--in {text} --netem={condition}: {why}", part=text)
+    around = netem.of_this_job()
+    why = launchers.condition_refusal(launcher, around)
+    if why is not None:
+        raise UsageError(f"--in {text}: this job has --netem={around}: {why}", part=text)
     launcher_checks.check_here(launcher)
     return launcher
 

@@ -50,6 +50,7 @@ def print_head(view: JobView) -> None:
         f"job {name}{also}: {row.name or '–'}, of {row.user or '–'} on {row.cluster or '–'}"
     )
     code = "" if row.exit_code is None else f", exit code {row.exit_code}"
+    code = "" if row.reason and row.reason.endswith(code[2:]) else code
     why = f" ({row.reason})" if row.reason else ""
     console.print_line(f"  {row.state}{why}{code}")
     print_refused(view)

@@ -13,8 +13,16 @@ from steelyard.wrappers.show import narrow
 from steelyard.wrappers.show.words import joules, percent
 
 HEADINGS = ("job", "name", "state", "nodes", "CPUs", "time", "of limit", "CPU", "memory", "of it",
-            "energy")  # fmt: skip
-DISPENSABLE = ("energy", "of limit", "nodes", "of it", "name", "CPUs")  # where there is no room
+            "energy", "tags")  # fmt: skip
+DISPENSABLE = (
+    "energy",
+    "of limit",
+    "nodes",
+    "of it",
+    "tags",
+    "name",
+    "CPUs",
+)  # where there is no room
 
 
 def print_jobs(views: Sequence[JobView]) -> None:
@@ -43,7 +51,15 @@ def cells(view: JobView, used: Efficiency) -> tuple[object, ...]:
         f"≥ {binary(used.memory.used)}" if used.memory.is_least else binary(used.memory.used),
         share(used.memory),
         joules(view.total("energy_j")),
+        ", ".join(f"{key}={value}" for key, value in tags_of(view).items()) or None,
     )
+
+
+def tags_of(view: JobView) -> dict[str, str]:
+    """Of the nodes' records, else as the accounting or a cluster's database has them."""
+    recorded = {key: value for node in view.nodes for key, value in node.record.tags.items()}
+    found = recorded or (view.admin_comment or {}).get("tags") or (view.kept or {}).get("tags")
+    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
 
 
 def share(use: Use) -> str:

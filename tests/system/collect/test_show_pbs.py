@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from tests.unit.collect import study as HELP
 
-from steelyard.wrappers.commands import cli
+from steelyard.analysis.sources import accounting
+from steelyard.wrappers.commands import cli, show
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -45,7 +46,7 @@ def test_a_task_by_both_of_its_names(
     assert path.is_file()
     text = shown(capsys, typed)
     assert "job 8[2].vm: arr_slot, of labpbs on vm" in text
-    assert "failed (the job ended with exit code 7), exit code 7" in text
+    assert "\n  failed (the job ended with exit code 7)\n" in text
     assert "12.5 J" in text
     document = json.loads(shown(capsys, typed, "--json"))
     assert document["totals"]["energy_j"] == 12.5
@@ -61,7 +62,7 @@ def test_several_are_a_table_and_an_array_its_tasks(
     assert ids == ["0.vm", "8[1].vm", "8[2].vm", "8[3].vm", "8[4].vm"]
     (first,) = (line.split() for line in lines if line.startswith(" 0.vm"))
     # 2 s of CPU on one for 6 s; a limit of 2 minutes.
-    assert " ".join(first[1:]) == "ok_job completed 1 1 6 s 5.0 % 33.3 % – – –"
+    assert " ".join(first[1:]) == "ok_job completed 1 1 6 s 5.0 % 33.3 % – – – –"
     assert cli.main(["show", "0.vm", "4711.vm", "--json"]) == 3
     document = json.loads(capsys.readouterr().out)
     assert [job["job_id"] for job in document["jobs"]] == ["0.vm"]
@@ -75,6 +76,8 @@ def test_several_are_a_table_and_an_array_its_tasks(
         ([], "which job?"),
         (["--since", "7d"], "--since goes with --mine"),
         (["--mine", "8"], "leave out the job ids"),
+        (["8", "--tag", "a=b"], "--tag goes with --mine"),
+        (["8", "--state", "failed"], "--state goes with --mine"),
         (["--mine", "--since", "7 days"], "expected a time such as 90m, 12h, 7d or 2w"),
         (["8", "x"], "'x' is no job id"),
     ],
@@ -95,6 +98,41 @@ def test_mine(
     assert "ok_job" in text and "8[4].vm" in text
     monkeypatch.setattr("getpass.getuser", lambda: "nobody")
     assert shown(capsys, "--mine") == "no jobs in the last 1d\n"
+
+
+def test_mine_with_a_tag_or_a_state(
+    records: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "labpbs")
+    monkeypatch.setattr("time.time", lambda: 1795240400.0)
+    for job, tags in (
+        ("8[2].vm", {"study": "disks", "block": "1"}),
+        ("8[3].vm", {"study": "disks"}),
+    ):
+        HELP.write_record(
+            records / job, "vm", 1795240301, job, tags=tags, missing={},
+            job={"scheduler": "pbs", "job_id": job},
+        )  # fmt: skip
+
+    def ids(*words: str) -> list[str]:
+        text = shown(capsys, "--mine", "--since", "2d", *words)
+        return [line.split()[0] for line in text.splitlines() if ".vm" in line]
+
+    every = ids()
+    assert ids("--tag", "study=disks") == ["8[2].vm", "8[3].vm"]
+    assert ids("--tag", "study", "--tag", "block=1") == ["8[2].vm"]
+    assert ids("--tag", "study=disk") == []
+    assert "no jobs like that in the last 2d" in shown(
+        capsys, "--mine", "--since", "2d", "--tag", "none"
+    )
+    failed, completed = ids("--state", "failed"), ids("--state", "completed")
+    assert "0.vm" in completed and "8[2].vm" in failed
+    assert set(failed) | set(completed) <= set(every) and not set(failed) & set(completed)
+    assert "study=disks, block=1" in shown(capsys, "--mine", "--since", "2d")
+
+
+def test_its_states_are_those_of_a_job() -> None:
+    assert set(show.STATES) == accounting.FINAL_STATES | accounting.WAITING_STATES | {"lost"}
 
 
 @pytest.mark.parametrize("typed", ["8", "8[]", "8[].vm", "8.vm"])

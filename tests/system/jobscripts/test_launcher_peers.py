@@ -207,6 +207,24 @@ def test_who_does_not_answer_is_named(tmp_path: Path) -> None:
     assert done.stdout == "reached 198.18.0.1\n", done.stderr
 
 
+def test_an_image_without_timeout_is_named_as_such(tmp_path: Path) -> None:
+    """Not as a firewall: what looks whether containers reach each other is a program of the image."""
+    (tmp_path / "empty").mkdir()
+    done = bash(tmp_path, 'PATH=$1; sy_peers_reach "127.0.0.1"', str(tmp_path / "empty"))
+    assert done.stdout == "reached without-timeout\n"
+    script = """
+    SY_LAUNCHER=systemd-nspawn:/srv/app,ranks=across SY_LAUNCHER_NETWORK=bridge SY_PEERS=$1
+    printf 'a n1 198.18.0.1/15 -\n' >"$SY_PEERS/list"
+    sy_tag() { :; }
+    sy_launcher_tell() { :; }
+    sy_launcher_answer() { answer=without-timeout; }
+    sy_peers_meet"""
+    done = bash(tmp_path, script, str(tmp_path))
+    assert done.returncode == 1
+    assert "its image lacks the program timeout (Debian: coreutils)" in done.stderr
+    assert "firewall" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("route", "address", "device"),
     [

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import doctest
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -54,8 +56,12 @@ def test_what_is_not_there_is_said_with_what_is(demo_folder: Path, tmp_path: Pat
     with steelyard.analysis.load(demo_folder) as study:
         with pytest.raises(UsageError, match="no table 'run'; there are .*runs"):
             study.table("run")
-        with pytest.raises(UsageError, match="conditions: clients=1; clients=2"):
+        with pytest.raises(
+            UsageError, match="'clients=3'; the study has:\n  clients=1\n  clients=2"
+        ):
             study.row("hpl N=4000", "clients=3", "gflops")
+        with pytest.raises(UsageError, match="no speed of 'hpl N=4000' .* conditions: clients=1;"):
+            study.row("hpl N=4000", "clients=1", "speed")
         with pytest.raises(UsageError, match="no variant 'hpl'; there are .*hpl N=4000"):
             study.figures("hpl")
     with pytest.raises(UsageError, match=r"no study's folder there, nor .*absent\.study"):
@@ -95,3 +101,38 @@ def test_a_notebook_shows_a_figure_and_not_its_numbers(demo_folder: Path) -> Non
         drawing = study.figures("hpl N=4000")[0]
         assert drawing._repr_png_().startswith(b"\x89PNG")
         assert len(repr(drawing)) < 400
+
+
+def test_a_condition_is_named_as_compare_takes_it(demo_folder: Path) -> None:
+    with steelyard.analysis.load(demo_folder) as study:
+        named = study.row("hpl N=4000", "clients=2", "gflops")
+        assert study.row("hpl N=4000", {"clients": 2}, "gflops") is named
+        assert named.group.condition == {"clients": 2}
+
+
+def test_a_notebooks_last_line_is_short_as_text_and_a_table_as_html(demo_folder: Path) -> None:
+    with steelyard.analysis.load(demo_folder) as study:
+        summary = study.summary
+        assert repr(summary) == (
+            f"<summary of {summary.data.meta.study}: benchmarks: {len(study.variants)}, "
+            f"conditions: {len(study.conditions)}, rows: {len(summary.rows)}>"
+        )
+        for one in (summary.data, summary.groups[0], *summary.rows):
+            assert len(repr(one)) < 400
+        page = ElementTree.fromstring(summary._repr_html_())
+    rows = [[cell.text or "" for cell in row] for row in page]
+    assert rows[0] == ["benchmark", "condition", "metric", "n", "mean", "against the baseline"]
+    assert len(rows) == 1 + len(summary.rows)
+    row = summary.row("hpl N=4000", "clients=2", "gflops")
+    assert row is not None and row.verdict is not None and row.interval is not None
+    (shown,) = (r for r in rows if r[:3] == ["hpl N=4000", "clients=2", "gflops"])
+    assert (shown[3], shown[5]) == (row.n_words, row.verdict.text)
+    assert float(shown[4].split()[0]) == pytest.approx(row.interval.mean, rel=0.01)
+
+
+def test_text_of_a_user_is_no_html(demo_summary: Summary) -> None:
+    row = demo_summary.rows[0]
+    odd = replace(row, metric=replace(row.metric, name="<b>&"))
+    page = replace(demo_summary, rows=[odd] * 101)._repr_html_()
+    assert "&lt;b&gt;&amp;" in page and "<b>" not in page
+    assert "1 more rows" in page

@@ -179,6 +179,14 @@ def test_compare_sets_two_conditions_side_by_side(demo_folder: Path, capsys: Cap
     assert not any(line.startswith("energy_j") for line in lines)  # nobody measured it
 
 
+def test_compare_of_a_study_with_one_condition_asks_for_the_other(
+    demo_folder: Path, capsys: Capture
+) -> None:
+    assert main(["compare", str(demo_folder), "clients=1"]) == 2
+    words = "is a study, and 'clients=1' one condition of it: name the other one, too (STUDY A B)"
+    assert words in capsys.readouterr().err
+
+
 def test_compare_the_other_way_round_is_faster(demo_folder: Path, capsys: Capture) -> None:
     assert main(["compare", str(demo_folder), "clients=2", "clients=1", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

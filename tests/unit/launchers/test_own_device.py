@@ -11,6 +11,7 @@ from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.launchers import needs, trials
+from steelyard.wrappers.run import checks
 from steelyard.wrappers.study import study
 
 ACROSS = "network=phys,device=eth1.5,ranks=across"
@@ -129,3 +130,22 @@ def test_nor_by_hand(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     words = ["run", "--in", "lxc:box,network=phys", "--netem=delay=5ms", "--", "true"]
     assert cli.main(words) == 2
     assert "with network=phys the container's is none of them" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "variable", ["SLURM_SPANK__SLURM_SPANK_OPTION_steelyard_netem", "STEELYARD_NETEM"]
+)
+def test_a_job_with_a_condition_gives_its_device_to_no_container(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """`sbatch --netem=…` around `steelyard run --in …,network=phys`: what goes by the device of the
+    container would not be shaped, and the record would say valid."""
+    monkeypatch.setattr("steelyard.wrappers.launchers.needs.check_here", lambda _: None)
+    monkeypatch.setenv(variable, "delay=50ms")
+    with pytest.raises(
+        UsageError, match="this job has --netem=delay=50ms: network conditions shape"
+    ):
+        checks.checked_launcher(f"unshare,{ACROSS}")
+    assert checks.checked_launcher("unshare,network=bridge,ranks=across").network == "bridge"
+    monkeypatch.setenv(variable, "none")
+    assert checks.checked_launcher(f"unshare,{ACROSS}").network == "phys"

@@ -61,6 +61,24 @@ def test_a_limit_that_is_not_long_is_left_alone(tmp_path: Path) -> None:
     assert "time" not in said(view(tmp_path, held))
 
 
+def test_half_an_hour_for_a_minute_is_worth_a_word(tmp_path: Path) -> None:
+    held = dataclasses.replace(HELD, time_limit_s=1800.0)
+    told = said(view(tmp_path, held, elapsed_s=65))
+    assert "was 0:30:00, it took 0:01:05: 0:10:00 has" in told["time"]
+    held = dataclasses.replace(HELD, time_limit_s=840.0)
+    assert "time" not in said(view(tmp_path, held, elapsed_s=65))
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"), [("pending", "it has not begun"), ("cancelled", "it never began")]
+)
+def test_a_job_without_a_start(tmp_path: Path, state: str, reason: str) -> None:
+    held = Held("main", "root", time_limit_s=1800.0)
+    job = view(tmp_path, held, nodes=0, state=state, start_unix_s=None, elapsed_s=None)
+    used = use.efficiency(job)
+    assert (used.cpu.reason, used.memory.reason) == (reason, reason)
+
+
 def test_nodes_without_a_step(tmp_path: Path) -> None:
     told = said(view(tmp_path, nodes=4, idle=3))
     assert told.keys() == {"nodes", "time"}  # of several nodes nobody knows what each was given

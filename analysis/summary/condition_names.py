@@ -1,0 +1,50 @@
+"""A condition as a person names it: factors that are left out have the level of the baseline."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from steelyard.analysis.base.errors import UsageError
+from steelyard.analysis.summary.summary import Summary
+
+
+def known_label(summary: Summary, condition: str | Mapping[str, Any]) -> str:
+    """The condition's label; UsageError lists the known ones. Order and separators do not matter.
+
+    `condition`: `threads=2`, or {"threads": 2}.
+    """
+    factors = summary.data.meta.factors
+    text = condition if isinstance(condition, str) else label_of(condition)
+    wanted, base = parts(text, factors), baseline_parts(summary)
+    for label in summary.labels:
+        named = parts(label, factors)
+        if (wanted and wanted <= named <= wanted | base) or text == label:
+            return label
+    known = "\n  ".join(summary.labels)
+    raise UsageError(f"no condition '{text}'; the study has:\n  {known}", text)
+
+
+def label_of(levels: Mapping[str, Any]) -> str:
+    """`threads=2 cached=true`, as labels have levels of TOML."""
+    words = {True: "true", False: "false"}
+    return " ".join(
+        f"{name}={words[level] if isinstance(level, bool) else level}"
+        for name, level in levels.items()
+    )
+
+
+def parts(label: str, factors: Iterable[str]) -> frozenset[str]:
+    """`a=1 b=2`, `a=1, b=2` -> {a=1, b=2}. Levels may hold blanks and commas."""
+    names = "|".join(map(re.escape, factors))
+    return frozenset(part for part in re.split(rf"[, ]+(?=(?:{names})=)", label.strip()) if part)
+
+
+def baseline_parts(summary: Summary) -> frozenset[str]:
+    """What a condition has where nothing is said; factors that the baseline does not name: nothing."""
+    meta = summary.data.meta
+    every = (parts(group.label, meta.factors) for group in summary.groups if group.is_baseline)
+    return frozenset(
+        part for found in every for part in found if part.partition("=")[0] in meta.baseline
+    )
