@@ -4,8 +4,7 @@
 
 #include "members.bpf.h"
 
-#define NO_FAULTS     ((__u64)-1)
-#define PF_FORKNOEXEC 0x00000040 /* it is still what its parent was */
+#define NO_FAULTS ((__u64)-1)
 
 static __always_inline u32 namespace_of(const struct pid *pid, u32 level, int *nr)
 {

@@ -83,6 +83,10 @@ int BPF_PROG(on_handed, struct task_struct *task)
 	if (!starter || own_member_of(task) || is_our_own(task))
 		return 0;
 	job = job_by_environment(task, starter->job);
-	return job ? move_into(task, job) : 0;
+	if (!job)
+		return 0;
+	(void)move_into(task, job);
+	run_from_now(task, task->signal->maxrss);
+	return 0;
 }
 #endif

@@ -20,6 +20,12 @@ char LICENSE[] SEC("license") = "GPL";
 
 #define CLONE_THREAD 0x00010000
 
+/* What a child of its begins as is the job's. */
+static __always_inline bool is_program_of_job(const struct sy_bpf_member *parent)
+{
+	return parent->kind == SY_BPF_MEMBER && parent->before_pages != SY_BPF_NOT_YET;
+}
+
 /* In the task that forks; also for the workers of io_uring, which no fork event tells. A process
  * that has told of itself may have threads from before (join). A child may begin in a cgroup of
  * another job's (clone3). */
@@ -49,8 +55,8 @@ int BPF_PROG(on_new, struct task_struct *task, u64 clone_flags)
 		return 0;
 	}
 	kind = kind_of_child(parent->kind);
-	if (kind != SY_BPF_KEEPER)
-		enter(task, parent->job, kind);
+	if (kind != SY_BPF_KEEPER && enter(task, parent->job, kind) && is_program_of_job(parent))
+		run_from_now(task, 0);
 	return 0;
 }
 
@@ -64,6 +70,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid)
 		return 0;
 	if (old_pid != task->pid)
 		member->start_time = task->start_time;
+	if (member->before_pages == SY_BPF_NOT_YET)
+		member->before_pages = task->signal->maxrss;
 	member = own_member_of(task);
 	if (!member || member->kind != SY_BPF_CANDIDATE)
 		return 0;
@@ -75,16 +83,18 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid)
 }
 
 /* The last thread of a process has been told its largest resident set by now (do_exit). Here nobody
- * else runs on this CPU. */
+ * else runs on this CPU. It is kept over exec: where it has not grown since, it is that of the
+ * daemon that has forked the process (Torque's pbs_mom locks its memory, 109 MB), and only samples
+ * know the process' own. */
 static __always_inline void tell_largest(const struct task_struct *task,
 					 const struct sy_bpf_member *member)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct sy_bpf_job *job = job_of(member->job);
-	__u64 pages = task->signal->maxrss;
+	__u64 pages = task->signal->maxrss, before = member->before_pages;
 
 	if (job && member->kind == SY_BPF_MEMBER && cpu < SY_BPF_CPUS &&
-	    pages > job->largest_pages[cpu])
+	    (pages > before || before == SY_BPF_NOT_YET) && pages > job->largest_pages[cpu])
 		job->largest_pages[cpu] = pages;
 }
 

@@ -68,6 +68,8 @@ struct {
 	__type(value, struct sy_bpf_request);
 } requests SEC(".maps");
 
+#define PF_FORKNOEXEC 0x00000040 /* it is still what its parent was */
+
 /* --- what both ends of a life need --- */
 
 static __always_inline struct sy_bpf_job *job_of(__u64 id)
@@ -221,6 +223,8 @@ static __always_inline bool enter(const struct task_struct *task, __u64 id, __u3
 	if (!job)
 		return false;
 	member.start_time = BPF_CORE_READ(task, start_time);
+	if (BPF_CORE_READ(task, flags) & PF_FORKNOEXEC)
+		member.before_pages = SY_BPF_NOT_YET;
 	if (bpf_map_update_elem(&tasks, &key, &member, BPF_ANY)) {
 		__sync_fetch_and_add(&job->lost, 1);
 		return false;
@@ -232,6 +236,15 @@ static __always_inline bool enter(const struct task_struct *task, __u64 id, __u3
 	__sync_fetch_and_add(&job->tasks, 1);
 	list_it(job, id, key, member.born);
 	return true;
+}
+
+/* The program that it runs is the job's; so much was resident before. */
+static __always_inline void run_from_now(const struct task_struct *task, __u64 before_pages)
+{
+	struct sy_bpf_member *member = member_of(task);
+
+	if (member)
+		member->before_pages = before_pages;
 }
 
 /* What a child of such a task is; SY_BPF_KEEPER: not the job's. */

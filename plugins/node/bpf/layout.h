@@ -76,10 +76,15 @@ enum sy_bpf_kind {
 	SY_BPF_STARTER,	  /* a daemon that starts tasks of several jobs; `job` is its own number */
 };
 
+#define SY_BPF_NOT_YET ((__u64)-1)
+
 /* A task of a job; the key is its address in the kernel. */
 struct sy_bpf_member {
 	__u64 job, born;
 	__u64 start_time; /* as the kernel has it: another one's is another task */
+	/* Of its process, resident before the program that it runs: another job's, or a daemon's.
+	 * SY_BPF_NOT_YET: it runs none of the job's yet. */
+	__u64 before_pages;
 	__u32 kind;
 	__u16 unlisted, ended; /* and when it was seen last, it had used this much */
 	struct sy_bpf_usage seen;

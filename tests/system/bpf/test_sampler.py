@@ -266,3 +266,42 @@ def test_a_lock_that_hangs_costs_the_kernels_count_and_no_samples(
     assert record["sampler"]["samples"] > 0
     assert record["cpu"]["source"] == "processes"
     assert "another process has had the lock" in record["missing"]["bpf.missed_ends"]
+
+
+# Holds MB of memory; on a line it starts a program that holds MB of its own and prints the kernel's
+# figure of that program alone (VmHWM begins anew with exec, ru_maxrss does not).
+FAT = """import subprocess, sys
+memory = bytearray(int(sys.argv[1]) << 20)
+memory[::4096] = b"x" * len(memory[::4096])
+print("ready", flush=True)
+sys.stdin.readline()
+subprocess.run([sys.executable, "-c", sys.argv[3], sys.argv[2]], stdin=sys.stdin)
+sys.stdin.readline()"""
+HOLD = """import sys
+memory = bytearray(int(sys.argv[1]) << 20)
+memory[::4096] = b"x" * len(memory[::4096])
+lines = open("/proc/self/status").read().splitlines()
+print(next(line.split()[1] for line in lines if line.startswith("VmHWM")), flush=True)
+sys.stdin.readline()"""
+
+
+@pytest.mark.parametrize(("daemon_mb", "own_mb"), [(200, 30), (30, 90)])
+def test_memory_of_the_daemon_that_starts_a_program_is_not_the_programs(
+    attach: Callable[..., Attached],
+    started: Callable[..., subprocess.Popen[str]],
+    daemon_mb: int,
+    own_mb: int,
+) -> None:
+    """Torque's pbs_mom has 109 MB: so had each job of `sleep 1`."""
+    daemon = started(sys.executable, "-c", FAT, str(daemon_mb), str(own_mb), HOLD)
+    assert answer(daemon) == "ready\n"
+    job = attach("--pid", str(daemon.pid), "--rate", "10" if daemon_mb > own_mb else "0.01")
+    tell(daemon)
+    truth = int(answer(daemon)) * 1024
+    job.totals()
+    tell(daemon)
+    children = Path(f"/proc/{daemon.pid}/task/{daemon.pid}/children")
+    wait_for("the program's end", lambda: children.read_text() == "")
+    memory = job.end()["memory"]
+    assert truth - 1_000_000 <= memory["max_memory_bytes"] <= truth + 1_000_000
+    assert memory["source"] == "bpf"
