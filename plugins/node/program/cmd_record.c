@@ -140,11 +140,17 @@ static void explain(const struct repair *repair, const char *given, char *text, 
 
 static void settle(struct repair *repair, const char *given)
 {
-	static const char *const sampler[] = {"sampler.samples_lost", "sampler.missed_deadlines",
-					      "sampler.cpu_s",	      "sampler.max_memory_bytes",
-					      "pressure.scope",	      "cpu.source",
-					      "memory.source",	      "io.source",
-					      "cpu.user_s",	      "cpu.system_s",
+	static const char *const sampler[] = {"sampler.samples_lost",
+					      "sampler.samples_lost_reason",
+					      "sampler.missed_deadlines",
+					      "sampler.cpu_s",
+					      "sampler.max_memory_bytes",
+					      "pressure.scope",
+					      "cpu.source",
+					      "memory.source",
+					      "io.source",
+					      "cpu.user_s",
+					      "cpu.system_s",
 					      "cpu.unseen_s"};
 	json_t *missing = json_object_get(repair->record, "missing");
 	const char *path;
