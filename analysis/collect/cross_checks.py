@@ -169,9 +169,10 @@ def write_checks(connection: DuckDBPyConnection) -> None:
         connection.execute(statement)
     views = {
         "whole_records": "SELECT * FROM records WHERE complete",
-        # Where the record was cut short the samples were, too.
-        "whole_samples": "SELECT * FROM sources "
-        "SEMI JOIN whole_records USING (run_id, attempt, node) "
+        # Where the record was cut short the samples were, too; a full disk cuts them alone.
+        "whole_samples": "SELECT * FROM sources SEMI JOIN "
+        "(SELECT * FROM whole_records WHERE samples_lost IS NOT DISTINCT FROM 0) "
+        "USING (run_id, attempt, node) "
         f"WHERE reason IS NULL OR starts_with(reason, '{thinned.WORDS}')",
         "samples_sums": sums("whole_samples", "true"),
         "records_sums": sums("whole_records", "true"),

@@ -65,7 +65,7 @@ def cells_of(
     parts = values.split_job_id(job_id)
     elapsed = None if start is None or end is None else max(0.0, end - start)
     host = fields.get("exec_host")
-    slots = values.whole(fields.get("Resource_List.ncpus")) or values.slots_of(host)
+    slots = values.processors(fields)
     limit = values.duration_s(fields.get("Resource_List.walltime"))
     cells = {
         "JobID": job_id,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from steelyard.analysis.sources.accounting import AccountingRow, Held
+from steelyard.analysis.sources.accounting import CLOCKS_S, AccountingRow, Held
 from steelyard.analysis.sources.pbs.cells import FIELDS
 from steelyard.analysis.sources.pbs.values import duration_s, size_bytes, whole
 
 NO_MEMORY = "none was asked for (Resource_List.mem)"
+NOT_ADDED_UP = "resources_used.walltime is 0: PBS had not added up what the job's nodes used, and cput is that of one"
 NO_LIMIT = "none was asked for (Resource_List.walltime)"
 
 
@@ -23,6 +24,9 @@ def read(row: AccountingRow) -> Held:
     missing = {"memory_bytes": NO_MEMORY} if memory is None else {}
     if limit is None:
         missing["time_limit_s"] = NO_LIMIT
+    cpu_s = duration_s(text(extra, "resources_used.cput")) or None
+    if cpu_s and is_not_added_up(row, text(extra, "resources_used.walltime")):
+        cpu_s, missing["cpu_s"] = None, NOT_ADDED_UP
     has_begun = row.start_unix_s is not None
     return Held(
         partition=cells["Partition"] or None,
@@ -33,12 +37,17 @@ def read(row: AccountingRow) -> Held:
         memory_bytes=memory if has_begun else None,
         gpus=whole(text(extra, "Resource_List.ngpus")),
         time_limit_s=limit,
-        cpu_s=duration_s(text(extra, "resources_used.cput")) or None,
+        cpu_s=cpu_s,
         resident_low_bytes=used,
         resident_high_bytes=used,
         is_part=row.array_job_id is not None,
         missing=missing,
     )
+
+
+def is_not_added_up(row: AccountingRow, walltime: str | None) -> bool:
+    """OpenPBS wrote the line before the nodes had told what they used: it has one node's CPU time."""
+    return len(row.nodes) > 1 and duration_s(walltime) == 0 and (row.elapsed_s or 0.0) > CLOCKS_S
 
 
 def text(extra: dict[str, Any], name: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 JOB_ID = re.compile(r"(\d+)(?:\[(\d*)\])?(?:\.([A-Za-z0-9][\w.:-]*))?", re.ASCII)
@@ -72,6 +73,28 @@ def nodes_of(text: str | None) -> tuple[str, ...]:
     """`vm/0+vm/1*2+vmb:15002/0-3` -> vm, vmb: each once, in their order."""
     parts = (part.split("/")[0].split(":")[0] for part in (text or "").split("+"))
     return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def slots_asked(nodes: str | None) -> int | None:
+    """`2:ppn=25`, `n1:ppn=4+n2`, `3` (Resource_List.nodes) -> processors; None: it does not say."""
+    slots = 0
+    for part in (nodes or "").split("+"):
+        first, *others = part.split(":")
+        each = [other[4:] for other in others if other.startswith("ppn=")] or ["1"]
+        if not first or not each[0].isdigit():
+            return None
+        slots += int(each[0]) * (int(first) if first.isdigit() else 1)
+    return slots
+
+
+def processors(fields: Mapping[str, str]) -> int | None:
+    """How many a job was given. Torque's exec_host may tell a number where it usually tells an id:
+    `n1/25` is processor 25, or 25 of them."""
+    for name in ("total_execution_slots", "Resource_List.ncpus"):
+        if found := whole(fields.get(name)):
+            return found
+    given, asked = slots_of(fields.get("exec_host")), slots_asked(fields.get("Resource_List.nodes"))
+    return given if given is None or asked is None else max(given, asked)
 
 
 def slots_of(text: str | None) -> int | None:

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define ENVIRONMENT_SIZE 65536
+#define PART_SIZE 8192 /* longer than any word that is looked for */
 
 static ssize_t read_file(pid_t pid, const char *file, char *text, size_t size)
 {
@@ -67,41 +67,78 @@ pid_t sy_topmost(pid_t pid)
 	return pid;
 }
 
-bool sy_has_word(const char *environment, ssize_t length, const char *word)
+/* An environment that is read part by part. */
+struct environment {
+	char text[PART_SIZE + 1];
+	size_t used;
+	bool in_long_word; /* its beginning has been let go */
+	unsigned found;	   /* a bit for each word */
+};
+
+static void compare(struct environment *part, const char *text, const char *const *word, int count)
 {
-	for (const char *at = environment; at < environment + length; at += strlen(at) + 1)
-		if (!strcmp(at, word))
-			return true;
-	return false;
+	for (int i = 0; i < count && !part->in_long_word; i++)
+		if (!strcmp(text, word[i]))
+			part->found |= 1U << i;
+	part->in_long_word = false;
 }
 
-static bool is_marked(pid_t pid, uid_t uid, const char *const *mark, int count, char *text)
+/* What is not ended by a NUL yet stays for the next part. */
+static void take_words(struct environment *part, const char *const *word, int count)
 {
+	const char *at = part->text, *end = part->text + part->used, *nul;
+
+	for (; (nul = memchr(at, '\0', (size_t)(end - at))); at = nul + 1)
+		compare(part, at, word, count);
+	part->used = (size_t)(end - at);
+	memmove(part->text, at, part->used);
+	if (part->used < PART_SIZE)
+		return;
+	part->in_long_word = true;
+	part->used = 0;
+}
+
+int sy_environment_has(int fd, const char *const *word, int count)
+{
+	struct environment part = {.used = 0};
+	off_t offset = 0;
+	ssize_t got;
+
+	while ((got = pread(fd, part.text + part.used, PART_SIZE - part.used, offset)) > 0) {
+		offset += got;
+		part.used += (size_t)got;
+		take_words(&part, word, count);
+	}
+	part.text[part.used] = '\0';
+	if (part.used)
+		compare(&part, part.text, word, count);
+	return offset == 0 ? -1 : part.found == (1U << count) - 1;
+}
+
+static bool is_marked(pid_t pid, uid_t uid, const char *const *mark, int count)
+{
+	cleanup_close int fd = -1;
 	char path[32];
 	struct stat info;
-	ssize_t length;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	if (stat(path, &info) < 0 || info.st_uid != uid)
 		return false;
-	length = read_file(pid, "environ", text, ENVIRONMENT_SIZE);
-	for (int i = 0; i < count; i++)
-		if (!sy_has_word(text, length, mark[i]))
-			return false;
-	return sy_start_ticks(pid) >= 0;
+	(void)strcat(path, "/environ");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && sy_environment_has(fd, mark, count) == 1 && sy_start_ticks(pid) >= 0;
 }
 
 bool sy_marked_process_lives(uid_t uid, const char *const *mark, int count)
 {
-	cleanup_free char *text = malloc(ENVIRONMENT_SIZE);
-	DIR *dir = text && count ? opendir("/proc") : NULL;
+	DIR *dir = count ? opendir("/proc") : NULL;
 	struct dirent *entry;
 	bool found = false;
 	int64_t pid;
 
 	while (dir && !found && (entry = readdir(dir)))
 		found = sy_parse_number(entry->d_name, &pid) == 0 &&
-			is_marked((pid_t)pid, uid, mark, count, text);
+			is_marked((pid_t)pid, uid, mark, count);
 	if (dir)
 		(void)closedir(dir);
 	return found;

@@ -15,8 +15,9 @@ int64_t sy_start_ticks(pid_t pid);
 /* The topmost of its name above it: a daemon itself, not a process that it has forked off. */
 pid_t sy_topmost(pid_t pid);
 
-/* Whether /proc/PID/environ has it: words, each ended by a NUL. */
-bool sy_has_word(const char *environment, ssize_t length, const char *word);
+/* Whether an open /proc/PID/environ has all of the `count` words, however long it is: 1, 0; -1: it
+ * is empty, or cannot be read. */
+int sy_environment_has(int fd, const char *const *word, int count);
 
 /* Whether a process of that user has all of the `count` words in its environment. Walks /proc. */
 bool sy_marked_process_lives(uid_t uid, const char *const *mark, int count);

@@ -1,11 +1,13 @@
 #include "counters/processes_handed.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/kernel.h"
 #include "counters/parse.h"
 #include "counters/process_alive.h"
 #include "counters/processes_read.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,15 +88,16 @@ enum marked { NOT_MARKED, MARKED, NOT_YET_TOLD };
  * (mpirun, pbs_tmrsh) gives it the number of the node that he is on. */
 static enum marked look_for_marks(struct sy_processes *all, pid_t pid, bool own)
 {
-	static char text[65536];
-	ssize_t length = sy_process_file(all, pid, "environ", NULL, text, sizeof(text));
+	cleanup_close int fd = -1;
+	char path[32];
+	int found;
 
-	if (length <= 0)
+	(void)snprintf(path, sizeof(path), "%d/environ", (int)pid);
+	fd = openat(all->proc, path, O_RDONLY | O_CLOEXEC);
+	found = fd < 0 ? -1 : sy_environment_has(fd, all->marks.text, own ? 1 : all->marks.count);
+	if (found < 0)
 		return NOT_YET_TOLD;
-	for (int i = 0; i < (own ? 1 : all->marks.count); i++)
-		if (!sy_has_word(text, length, all->marks.text[i]))
-			return NOT_MARKED;
-	return MARKED;
+	return found ? MARKED : NOT_MARKED;
 }
 
 static bool is_named_as_starter(struct sy_processes *all, pid_t pid)

@@ -95,7 +95,7 @@ char *sy_read_record(int folder, const char *name)
 }
 
 struct node_record {
-	bool complete;
+	bool complete;	   /* its samples, too */
 	double end_unix_s; /* of a complete one */
 	enum sy_exclusive exclusive;
 };
@@ -107,7 +107,7 @@ static struct node_record read_beside(int folder, const char *samples)
 	char name[300];
 	cleanup_free char *text = NULL;
 	json_t *record;
-	const json_t *exclusive;
+	const json_t *exclusive, *lost;
 
 	(void)snprintf(name, sizeof(name), "%.*s.json", (int)(strlen(samples) - strlen(".csv")),
 		       samples);
@@ -116,7 +116,9 @@ static struct node_record read_beside(int folder, const char *samples)
 	exclusive = json_object_get(json_object_get(record, "job"), "exclusive");
 	if (json_is_boolean(exclusive))
 		found.exclusive = json_is_true(exclusive) ? SY_ALONE : SY_SHARED;
-	found.complete = json_is_true(json_object_get(record, "complete"));
+	lost = json_object_get(json_object_get(record, "sampler"), "samples_lost");
+	found.complete =
+	    json_is_true(json_object_get(record, "complete")) && json_integer_value(lost) == 0;
 	found.end_unix_s = json_number_value(json_object_get(record, "end_unix_s"));
 	json_decref(record);
 	return found;

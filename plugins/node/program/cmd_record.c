@@ -141,6 +141,7 @@ static void explain(const struct repair *repair, const char *given, char *text, 
 static void settle(struct repair *repair, const char *given)
 {
 	static const char *const sampler[] = {"sampler.samples_lost",
+					      "sampler.samples_lost_reason",
 					      "sampler.missed_deadlines",
 					      "sampler.cpu_s",
 					      "sampler.max_memory_bytes",

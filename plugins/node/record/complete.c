@@ -17,9 +17,6 @@ static const char *job_reason(const struct sy_status *status, pid_t child, int e
 	else if (!status->finished)
 		(void)snprintf(text, size, "the sampler ended early (exit code %d)",
 			       WEXITSTATUS(ended));
-	else if (status->lost)
-		(void)snprintf(text, size, "%lld samples could not be written: %s",
-			       (long long)status->lost, strerror(status->lost_errno));
 	else if (status->begun_late)
 		return "nobody told the job's begin on this node: what it did before start_unix_s "
 		       "is not in here";

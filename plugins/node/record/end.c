@@ -151,6 +151,9 @@ void sy_record_status(json_t *record, const struct sy_status *status)
 	sy_record_put(record, "sampler.samples", json_integer(status->sums.samples - status->lost),
 		      NULL);
 	sy_record_put(record, "sampler.samples_lost", json_integer(status->lost), NULL);
+	sy_record_put(record, "sampler.samples_lost_reason",
+		      status->lost ? json_string(strerror(status->lost_errno)) : json_null(),
+		      "none was lost");
 	sy_record_put(record, "sampler.missed_deadlines", json_integer(status->missed_deadlines),
 		      NULL);
 	sy_record_put(record, "sampler.cpu_s", micro(status->cpu_ns / 1000), NULL);

@@ -208,6 +208,7 @@ static void put_empty_totals(json_t *record)
 	    "clock.steps",
 	    "clock.step_s",
 	    "sampler.samples_lost",
+	    "sampler.samples_lost_reason",
 	    "sampler.missed_deadlines",
 	    "sampler.cpu_s",
 	    "sampler.max_memory_bytes",

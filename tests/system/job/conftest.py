@@ -10,9 +10,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import psutil
@@ -70,9 +71,10 @@ class Mom:
         uid: int = USER,
         pause_s: float = 0.0,
         late_session: bool = False,
+        before: Mapping[str, str] = MappingProxyType({}),  # variables in front of the marks
     ) -> int:
         name, _, value = mark(job_id).partition("=")
-        marks = {name: value, "PBS_NODENUM": str(node), "PATH": os.environ["PATH"]}
+        marks = {**before, name: value, "PBS_NODENUM": str(node), "PATH": os.environ["PATH"]}
         return self.order(
             start=list(words),
             uid=uid,
@@ -188,9 +190,9 @@ class Node:
                     text += path.read_text()
         return {int(pid) for pid in re.findall(r"^Pid:\t(\d+)", text, re.MULTILINE)}
 
-    def run_seen(self, job_id: str, script: str) -> int:
+    def run_seen(self, job_id: str, script: str, **more: Any) -> int:
         """A job that does its work once its sampler knows it; it has ended, and was read then."""
-        job = self.mom.start(job_id, "sh", "-c", f"kill -STOP $$; {script}")
+        job = self.mom.start(job_id, "sh", "-c", f"kill -STOP $$; {script}", **more)
         wait_for("it has stopped itself", lambda: state_of(job) == "T")
         wait_for("it is seen", lambda: job in self.watched(job_id))
         os.kill(job, signal.SIGCONT)

@@ -55,6 +55,24 @@ def test_a_job_is_weighed_from_its_marks_alone(node: Any) -> None:
     assert node.log == ""
 
 
+@pytest.mark.parametrize(
+    "before",
+    [{f"V{i}": "x" * 5000 for i in range(30)}, {"F": "x" * 100_000, "G": "x" * 8189}],
+    ids=["many", "long"],
+)
+def test_an_environment_of_150_kb_before_the_marks_hides_no_job(
+    node: Any, before: dict[str, str]
+) -> None:
+    """qsub -V of a shell with many modules: pbs_mom puts PBS_JOBID behind it all."""
+    assert node.begin("7.srv").returncode == 0
+    job = node.run_seen("7.srv", BURN.format(ms=300), before=before)
+    truth_s = cpu_of_reaped_s(node.mom, job)
+    node.end("7.srv")
+    record = node.record("7.srv")
+    assert record["complete"], record["incomplete_reason"]
+    assert abs(record["cpu"]["cpu_s"] - truth_s) <= 0.05
+
+
 def test_what_a_job_does_in_its_last_moment_counts(node: Any) -> None:
     """One sample a second, and all of the work behind the last one."""
     node.begin("7.srv", "--rate=0.2")

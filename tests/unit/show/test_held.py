@@ -193,6 +193,29 @@ def test_of_pbs_what_its_log_tells(
     assert held.memory_bytes is None and "Resource_List.mem" in held.missing["memory_bytes"]
 
 
+@pytest.mark.parametrize(("walltime", "cpu_s"), [("00:00:00", None), ("00:00:30", 29.0)])
+def test_cpu_time_of_one_sister_is_not_the_jobs(
+    pbs_rows: tuple[str, Path], walltime: str, cpu_s: float | None
+) -> None:
+    """OpenPBS: 30 s on two nodes, walltime 0, and the CPU time of one of them."""
+    asked = "user=u1 group=g1 project=_pbs_project_default jobname=a queue=workq ctime=1795240010 "
+    asked += "qtime=1795240010 etime=1795240010 "
+    begun = f"{asked}start=1795240020 exec_host=n1/0+n2/0 exec_vnode=(n1:ncpus=1)+(n2:ncpus=1) "
+    begun += "Resource_List.ncpus=2 Resource_List.nodect=2 Resource_List.select=2:ncpus=1 "
+    used = "session=0 end=1795240050 Exit_status=0 resources_used.cput=00:00:29 "
+    used += f"resources_used.mem=0b resources_used.walltime={walltime} run_count=1"
+    (pbs_rows[1] / "20261121").write_text(
+        f"11/21/2026 05:46:50;Q;72.srv;{asked}\n11/21/2026 05:47:00;S;72.srv;{begun}\n"
+        f"11/21/2026 05:47:30;E;72.srv;{begun}{used}\n"
+    )
+    (row,) = Pbs().rows(["72.srv"])
+    assert isinstance(row, AccountingRow)
+    held = Pbs().held(row, [])
+    assert (row.elapsed_s, row.state, held.cpus) == (30, "completed", 2)
+    assert (held.cpu_s, held.resident_low_bytes) == (cpu_s, None)
+    assert ("cpu_s" in held.missing) is (cpu_s is None)
+
+
 def test_the_jobs_of_a_user_are_found_in_the_logs_of_pbs(pbs_rows: tuple[str, Path]) -> None:
     log = DATA / "openpbs/accounting-1-classic-pelog.log"
     (pbs_rows[1] / "20261121").write_bytes(log.read_bytes())

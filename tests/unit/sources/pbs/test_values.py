@@ -52,6 +52,27 @@ def test_durations(text: str | None, seconds: float | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("fields", "slots"),
+    [
+        ({"exec_host": "n1/25+n2/25", "Resource_List.nodes": "2:ppn=25",
+          "total_execution_slots": "50"}, 50),
+        ({"exec_host": "n1/25+n2/25", "Resource_List.nodes": "2:ppn=25"}, 50),  # it runs
+        ({"exec_host": "n1/0+n2/0", "Resource_List.ncpus": "2",
+          "Resource_List.nodes": "2:ppn=25"}, 2),
+        ({"exec_host": "n1/0-3,7", "Resource_List.nodes": "1:ppn=2"}, 5),  # -n: a node given whole
+        ({"exec_host": "n1/3", "Resource_List.nodes": "n1:ppn=1:gpus=1"}, 1),
+        ({"exec_host": "n1/4+n2/2", "Resource_List.nodes": "n1:ppn=4:fast+n2:ppn=2"}, 6),
+        ({"exec_host": "n1/4", "Resource_List.nodes": "n1:ppn=x"}, 1),
+        ({"exec_host": "n1/a", "Resource_List.nodes": "1:ppn=4"}, None),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_processors_of_a_job(fields: dict[str, str], slots: int | None) -> None:
+    """Torque's exec_host `n1/25` was 1 processor where it tells 25: 2 CPUs for 50, 2450 %."""
+    assert values.processors(fields) == slots
+
+
+@pytest.mark.parametrize(
     ("text", "size"),
     [("0kb", 0), ("44048kb", 44048 << 10), ("2gb", 2 << 30), ("7b", 7), ("7", 7), ("3kw", 3 << 13),
      ("1TB", 1 << 40), ("", None), (None, None), ("x", None), ("-1kb", None)],
