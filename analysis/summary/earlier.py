@@ -108,6 +108,22 @@ def read(folders: Iterable[Path]) -> Earlier:
     return Earlier(found, tuple(studies))
 
 
+# Of all attempts of a run; a step is a part of its job.
+JOBS_SQL = """
+SELECT run_id, sum(TRY_CAST(ElapsedRaw AS DOUBLE)) FROM accounting
+WHERE run_id IS NOT NULL AND step IS NULL
+GROUP BY run_id HAVING bool_and(TRY_CAST(ElapsedRaw AS DOUBLE) IS NOT NULL)
+"""
+
+
+def job_seconds(folder: Path) -> dict[str, float]:
+    """By run: how long its jobs took by the scheduler's accounting, as far as it was collected."""
+    if not (folder / FILE_NAME).is_file():
+        return {}
+    with opened(folder) as connection:
+        return dict(connection.execute(JOBS_SQL).fetchall())
+
+
 def add(found: dict[Key, Seen], study: str, row: Sequence[Any]) -> None:
     """A run to all that it is like."""
     benchmark, parameters, condition, elapsed_s, energy_j, figures = row

@@ -14,16 +14,21 @@ from steelyard.analysis.stats.planning import (
     repeats_needed,
 )
 from steelyard.analysis.summary.design import sample_means
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.summary import Group, Row, Summary
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Main figures judged, those too wide, and how many more repeats of every condition it takes."""
+    """Main figures judged, those too wide, and how many more repeats of every condition it takes.
+
+    `failing`: conditions of which most runs gave no value. More runs of them would fail, too: they
+    are not judged.
+    """
 
     judged: int
     too_wide: int
     repeats: int
+    failing: tuple[str, ...] = ()
 
 
 def more_repeats(summary: Summary, half_width: float) -> Need:
@@ -32,9 +37,29 @@ def more_repeats(summary: Summary, half_width: float) -> Need:
     Figures without a value, or with a mean of 0, cannot become narrow and are not judged. Estimated
     from the spread so far, and never more than there are: a study at most doubles between two looks.
     """
-    rows = [row for row in summary.rows if row.metric.is_primary and row.n and mean(row)]
+    failing = failing_conditions(summary)
+    rows = [
+        row
+        for row in summary.rows
+        if row.metric.is_primary and row.n and mean(row) and name_of(row.group) not in failing
+    ]
     more = [lacking_runs(row, half_width * abs(mean(row))) for row in rows]
-    return Need(len(rows), sum(map(bool, more)), max(more, default=0))
+    return Need(len(rows), sum(map(bool, more)), max(more, default=0), tuple(failing))
+
+
+def failing_conditions(summary: Summary) -> dict[str, int]:
+    """How many runs gave a value, by condition, where these are fewer than half."""
+    most: dict[str, int] = {}
+    for row in summary.rows:
+        if row.metric.is_primary:
+            most[name_of(row.group)] = max(most.get(name_of(row.group), 0), row.n)
+    names = {name_of(group): len(group.runs) for group in summary.groups}
+    return {name: n for name, runs in names.items() if 2 * (n := most.get(name, 0)) < runs}
+
+
+def name_of(group: Group) -> str:
+    """`variant · condition`."""
+    return f"{group.variant} · {group.label}" if group.label else group.variant
 
 
 def mean(row: Row) -> float:

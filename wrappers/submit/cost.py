@@ -63,7 +63,7 @@ def estimate(
     node_watts: float | None = None,
     runs_here: bool = False,
 ) -> Cost:
-    """The cost of `runs`; `over`: those that have ended, with their seconds."""
+    """The cost of `runs`; `over`: those that have ended, with the seconds of their jobs."""
     near: dict[str, int] = {}
     pieces = [
         piece(study, run, earlier, place_of(run), node_watts, near, runs_here) for run in runs
@@ -100,8 +100,7 @@ def piece(
     """What a run takes, by runs that are like it."""
     seen, words = earlier.of(run.benchmark, run.parameters, run.condition)
     near[words] = near.get(words, 0) + 1
-    expected_s = None if seen is None else mean(seen.elapsed_s) * (1 + study.job.warm_up)
-    expected_s = None if expected_s is None else expected_s + 2 * study.job.idle_s
+    expected_s = None if seen is None else job_s(study, mean(seen.elapsed_s))
     nodes = 1 if runs_here else max(study.job.nodes, run.clients)
     watts = node_watts or place.watts
     return Piece(
@@ -111,6 +110,11 @@ def piece(
         most_s=study.job.time_limit_s or place.most_s,
         joules=joules(seen, expected_s, nodes, watts),
     )
+
+
+def job_s(study: Study, run_s: float) -> float:
+    """How long a job takes whose measured run takes so long."""
+    return run_s * (1 + study.job.warm_up) + 2 * study.job.idle_s
 
 
 def joules(

@@ -56,8 +56,9 @@ class Prospect:
     def cost(self, earlier: Earlier, node_watts: float | None = None) -> Cost:
         """Of what is to be handed in, waits or runs."""
         return cost_of(
-            self.study, self.runs, self.states, self.scheduler, self.folder, earlier, node_watts
-        )
+            self.study, self.runs, self.states, self.missing, self.scheduler, self.folder,
+            earlier, node_watts,
+        )  # fmt: skip
 
 
 def of(
@@ -145,18 +146,29 @@ def cost_of(
     study: Study,
     runs: Sequence[Run],
     states: States,
+    missing: Sequence[Run],
     scheduler: Scheduler,
     folder: StudyDir,
     earlier: Earlier,
     node_watts: float | None = None,
 ) -> Cost:
-    """Of all runs that have not ended; those that have are what was used."""
-    ended = [entry for entry in states.values() if entry.elapsed_s is not None]
-    over = {entry.run.run_id for entry in ended if entry.state in submit_stop.OVER}
+    """Of all runs that have not ended or are to run again; those that have are what was used.
+
+    What a job took is the accounting's word; where there is none, what is expected of one like it.
+    """
+    spent = earlier_runs.job_seconds(folder.path)
+    over: dict[str, tuple[Run, float]] = {}
+    for run_id, entry in states.items():
+        known = spent.get(run_id)
+        if known is None and entry.elapsed_s is not None:
+            known = cost.job_s(study, entry.elapsed_s)
+        if known is not None and entry.state in submit_stop.OVER:
+            over[run_id] = entry.run, known
+    again = {run.run_id for run in missing}
     return cost.estimate(
         study,
-        [run for run in runs if run.run_id not in over],
-        [(entry.run, entry.elapsed_s) for entry in ended if entry.run.run_id in over],
+        [run for run in runs if run.run_id in again or run.run_id not in over],
+        list(over.values()),
         earlier,
         places(study, folder, scheduler),
         node_watts,
@@ -182,7 +194,7 @@ def keep(
 ) -> None:
     """UsageError for more core-hours than the study allows, as soon as more is to be handed in."""
     if study.max_core_hours is not None and missing:
-        found = cost_of(study, runs, states, scheduler, folder, own_runs(folder))
+        found = cost_of(study, runs, states, missing, scheduler, folder, own_runs(folder))
         cost.keep(study, found)
 
 

@@ -11,6 +11,7 @@ from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit import status
 
 Say = Callable[[str], None]
+MOST_NAMED = 3
 OVER = ("completed", *status.FAILED, *status.CANCELLED)
 
 
@@ -37,11 +38,18 @@ def grown(study: Study, folder: StudyDir, say: Say) -> Study:
 
     merge.collect(folder.path)
     need = stopping.more_repeats(summary.summarize(folder.path), study.stop.half_width)
+    if need.failing:
+        say(
+            f"{len(need.failing)} conditions are not judged, most of their runs gave no value "
+            f"(see `steelyard status`): {', '.join(need.failing[:MOST_NAMED])}"
+            + (", …" if len(need.failing) > MOST_NAMED else "")
+        )
     wanted = f"± {study.stop.half_width * 100:g} %"
     if not need.judged:
         say("no run gave a value of a main figure: nothing is added (see `steelyard status`)")
     elif not need.repeats:
-        say(f"enough: all {need.judged} main figures are within {wanted}")
+        which = "all" if not need.failing else "the other"
+        say(f"enough: {which} {need.judged} main figures are within {wanted}")
     elif study.repeat >= study.stop.max_repeat:
         say(f"{need.too_wide} of {need.judged} main figures are wider than {wanted}, and "
             f"max_repeat = {study.stop.max_repeat} is reached")  # fmt: skip

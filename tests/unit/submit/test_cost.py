@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from steelyard.analysis.summary.earlier import Earlier, Seen, keys
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.schedulers.place import Node, Place
 from steelyard.wrappers.study import plan, study
-from steelyard.wrappers.submit import cost, seen
+from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.submit import cost, prospect, seen
 
 TEXT = """\
 [study]
@@ -163,3 +165,49 @@ def test_each_main_figure_of_each_condition_is_a_comparison() -> None:
     assert seen.level_of(found, runs, earlier) == pytest.approx(0.025)
     assert [one.figure for one in seen.sights(found, runs, earlier)] == ["seconds", "rate"]
     assert seen.comparisons(found, runs, Earlier({}, ())) == 1  # what app describes: seconds
+
+
+def state(run: Any, name: str, elapsed_s: float | None) -> Any:
+    return SimpleNamespace(run=run, state=name, elapsed_s=elapsed_s)
+
+
+def used_of(
+    monkeypatch: pytest.MonkeyPatch, states: Any, missing: Any, accounted: dict[str, float]
+) -> cost.Cost:
+    """Runs of 360 s on nodes of 8 cores, after three warm-ups and between two pauses of 60 s."""
+    found = parsed(job="warm_up = 3\nidle_s = 60")
+    monkeypatch.setattr(prospect, "places", lambda *_: lambda _: place())
+    monkeypatch.setattr(prospect.earlier_runs, "job_seconds", lambda _: accounted)
+    runs = plan.make_plan(found)
+    by_id = {run.run_id: state(run, *states[n]) for n, run in enumerate(runs) if n in states}
+    again = [run for n, run in enumerate(runs) if n in missing]
+    return prospect.cost_of(
+        found, runs, by_id, again, SimpleNamespace(runs_here=False),  # type: ignore[arg-type]
+        StudyDir(Path("none")), earlier_of(found, n1=[360.0], n2=[360.0]),
+    )  # fmt: skip
+
+
+JOB_H = 8 * (4 * 360 + 120) / 3600  # core-hours of a job
+
+
+def test_a_run_that_ended_has_used_what_one_like_it_will_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = used_of(monkeypatch, {0: ("completed", 360.0)}, (), {})
+    assert (told.core_hours_used, told.core_hours) == pytest.approx((JOB_H, 7 * JOB_H))
+
+
+def test_the_accounting_says_what_jobs_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a run that was killed and left no result."""
+    ids = [run.run_id for run in plan.make_plan(parsed())]
+    states = {0: ("completed", 360.0), 1: ("timeout", None)}
+    told = used_of(monkeypatch, states, (), {ids[0]: 1700.0, ids[1]: 3600.0})
+    assert told.core_hours_used == pytest.approx(8 * (1700 + 3600) / 3600)
+    assert told.core_hours == pytest.approx(6 * JOB_H)
+
+
+def test_a_run_that_is_submitted_again_is_used_and_expected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = used_of(monkeypatch, {0: ("failed", 360.0)}, (0,), {})
+    assert (told.core_hours_used, told.core_hours) == pytest.approx((JOB_H, 8 * JOB_H))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -37,13 +38,20 @@ def submit(write_study: Write, **settings: Any) -> Path:
     return path
 
 
+NUMBERS = itertools.count()
+
+
 def row(values: list[float], runs_a_job: int = 1, runs_a_block: int = 1) -> Any:
     jobs = {f"r{number}": str(number // runs_a_job) for number in range(len(values))}
     return SimpleNamespace(
         metric=SimpleNamespace(is_primary=True),
         run_ids=tuple(jobs),
         group=SimpleNamespace(
-            jobs=jobs, blocks={run: n // runs_a_block for n, run in enumerate(jobs)}
+            variant="x",
+            label=f"n={next(NUMBERS)}",
+            runs=tuple(jobs),
+            jobs=jobs,
+            blocks={run: n // runs_a_block for n, run in enumerate(jobs)},
         ),
         values=tuple(values),
         n=len(values),
@@ -52,7 +60,11 @@ def row(values: list[float], runs_a_job: int = 1, runs_a_block: int = 1) -> Any:
 
 
 def summary(*series: list[float]) -> Any:
-    return SimpleNamespace(rows=[row(values) for values in series])
+    return of_rows(*(row(values) for values in series))
+
+
+def of_rows(*rows: Any) -> Any:
+    return SimpleNamespace(rows=list(rows), groups=[one.group for one in rows])
 
 
 def steady(n: int, sd: float = 0.02) -> list[float]:
@@ -78,15 +90,32 @@ def test_runs_of_one_job_or_block_are_one_look_at_it() -> None:
     chance = np.random.default_rng(4)
     values = [(1 + luck) for luck in 0.01 * chance.standard_normal(12) for _ in range(5)]
     rows = row(values), row(values, 5, 5), row(values, 1, 5)  # alone, of one job, of one block
-    alone, by_job, by_block = (SimpleNamespace(rows=[one]) for one in rows)
-    assert stopping.more_repeats(alone, 0.01).repeats == 0  # type: ignore[arg-type]
+    alone, by_job, by_block = (of_rows(one) for one in rows)
+    assert stopping.more_repeats(alone, 0.01).repeats == 0
     for shared in (by_job, by_block):
-        assert stopping.more_repeats(shared, 0.01).repeats == 5 * (FIRST_LOOK - 12)  # type: ignore[arg-type]
+        assert stopping.more_repeats(shared, 0.01).repeats == 5 * (FIRST_LOOK - 12)
 
 
 def test_what_has_no_mean_does_not_count() -> None:
     need = stopping.more_repeats(summary([], [0.0] * 20, steady(20, 1e-6)), 0.01)
     assert (need.judged, need.repeats) == (1, 0)
+
+
+@pytest.mark.parametrize("survivors", [0, 1, 7])
+def test_conditions_whose_runs_fail_let_nothing_grow_and_are_named(survivors: int) -> None:
+    """15 runs, most without a value: neither "enough" for all, nor more runs that fail at each submit."""
+    failing = row(steady(survivors, 0.5))
+    failing.group.runs = tuple(f"r{number}" for number in range(15))
+    need = stopping.more_repeats(of_rows(row(steady(20, 1e-6)), failing), 0.01)
+    assert (need.judged, need.too_wide, need.repeats) == (1, 0, 0)
+    assert need.failing == (f"x · {failing.group.label}",)
+
+
+def test_a_condition_half_of_whose_runs_gave_a_value_is_judged() -> None:
+    half = row(steady(8, 0.5))
+    half.group.runs = tuple(f"r{number}" for number in range(16))
+    need = stopping.more_repeats(of_rows(half), 0.01)
+    assert (need.judged, need.repeats, need.failing) == (1, 8, ())
 
 
 def test_the_estimate_reaches_the_width() -> None:
