@@ -63,7 +63,9 @@ def test_each_node_has_one_container_with_the_benchmarks_environment(
         study,
         "export MINE='a  b'\n"
         'for node in a b b; do sy_on_node $node bash "$SY_STUDY_DIR/where.sh"; done\n'
-        "sy_on_node b bash -c 'printf o; printf e >&2; exit 7'; echo $?",
+        # As a program that is no shell does.
+        'sy_on_node_script "$SY_SCRATCH/on_node.sh"\n'
+        "bash on_node.sh b bash -c 'printf o; printf e >&2; exit 7'; echo $?",
     )
     done = study.run(**told(level))
     assert done.returncode == 0, (study.attempt() / "err.0").read_text()
@@ -177,14 +179,27 @@ def test_however_it_ends_nothing_runs_on_the_other_node(study: Study, how: signa
     assert not list(study.attempt().glob("request.*"))
 
 
-@pytest.mark.skipif(shutil.which("mpirun") is None, reason="apt install openmpi-bin")
-@pytest.mark.parametrize("level", ["unshare", "unshare,containers=2,ranks=across"])
-def test_ranks_have_the_environment_that_the_benchmark_exports(study: Study, level: str) -> None:
+ACROSS = "unshare,containers=2,ranks=across"
+
+
+@pytest.mark.parametrize(
+    ("mpirun", "level"),
+    [("mpirun", "unshare"), ("mpirun", ACROSS), ("mpirun.mpich", "unshare")],
+)
+def test_ranks_have_the_environment_that_the_benchmark_exports(
+    study: Study, mpirun: str, level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In each container, as the ranks of a bare run on one node."""
+    if shutil.which(mpirun) is None:
+        pytest.skip("apt install openmpi-bin mpich")
+    if mpirun == "mpirun.mpich":  # which takes a path apart at blanks
+        monkeypatch.setattr("tests.system.jobscripts.conftest.ODD", "plain")
+        (tmp_path / "mpich").mkdir()
+        study = type(study)(tmp_path / "mpich")
     (study.folder / "rank.sh").write_text(
         'printf "%s %s\\n" "$(readlink /proc/self/ns/pid)" "$OMP_NUM_THREADS"'
     )
-    text = 'export OMP_NUM_THREADS=3; sy_mpi_run 2 mpirun bash "$SY_STUDY_DIR/rank.sh"'
+    text = f'export OMP_NUM_THREADS=3; sy_mpi_run 2 {mpirun} bash "$SY_STUDY_DIR/rank.sh"'
     if "across" in level:
         study.body(text)
     else:
