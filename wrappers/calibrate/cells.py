@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from steelyard.wrappers.calibrate import known_loads, limits, table
 from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
-from steelyard.wrappers.calibrate.launch_methods import JobSystem, LaunchMethod, Start
+from steelyard.wrappers.calibrate.launch_methods import JobSystem, LaunchMethod
 from steelyard.wrappers.calibrate.limits import LimitTable
 from steelyard.wrappers.calibrate.table import Cell, Limit, Quantity
-from steelyard.wrappers.calibrate.traces import Record
+from steelyard.wrappers.calibrate.traces import Record, Start, is_same_node
 
 SHELL = "the login shell before the script: what it has used from when the sampler knows it"
 
@@ -58,11 +58,6 @@ def load_limit(
     if missed is None:
         return limit
     return limits.of_counted(quantity, limit, load.unwaited, missed, beside.count(limits.SRUN))
-
-
-def is_same_node(name: str, other: str) -> bool:
-    """With its domain or without."""
-    return name == other or name.partition(".")[0] == other.partition(".")[0]
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class Attempt:
         """The last line that the batch system's programs, or the job, printed."""
         paths = sorted(self.folder.glob("out*"))
         text = "\n".join(path.read_text(errors="replace") for path in paths)
-        return self.site.system.last_line(text) or "without a word"
+        return self.site.system.commands.last_line(text) or "without a word"
 
     def begin(self) -> None:
         """Submit its jobs; a program that waits for its job runs on."""
@@ -69,13 +69,13 @@ class Attempt:
         try:
             node = system.node_for_two() if self.method.on_one_node else ""
             for number, line in enumerate(self.method.lines):
-                command = system.command(self.method, line, self.folder, node)
-                if command.script is None:
-                    self.start(command.argv)
+                argv, script = system.command(self.method, line, self.folder, node)
+                if not script:
+                    self.start(argv)
                     continue
-                script = self.folder / f"script.{number}"
-                script.write_text(command.script)
-                printed = system.run([*command.argv, script.name], self.folder)
+                path = self.folder / f"script.{number}"
+                path.write_text(script)
+                printed = system.run([*argv, path.name], self.folder)
                 self.jobs.append(printed.split()[-1].partition(";")[0])
         except MissingError as error:
             self.give_up(str(error))
@@ -144,11 +144,10 @@ class Attempt:
         for job in {result.job for result in results}:
             starts = reports.get(job, [])
             records = traces.read_records(self.site.record_dirs, job)
-            if len(records) < sum(len(start.nodes) for start in starts):
-                return False
-            if not all(start.is_final for start in starts):
-                return False
-            if not all(record.get("complete") for record in records):
+            is_final = all(start.is_final for start in starts)
+            is_complete = all(record.get("complete") for record in records)
+            missing = sum(len(start.nodes) for start in starts) - len(records)
+            if not is_final or not is_complete or missing > 0:
                 return False
         return len(results) >= self.method.results
 
@@ -169,20 +168,14 @@ class Attempt:
         results = [replace(result, job=job_of(result, reports)) for result in results]
         for job in sorted({result.job for result in results}, key=lambda job: (len(job), job)):
             mine = [result for result in results if result.job == job]
-            yield from self.cells(job, mine, reports.get(job, []))
-
-    def cells(
-        self, job: str, results: Sequence[Result], reports: Sequence[Report]
-    ) -> Iterator[Cell | Trouble]:
-        """Of one job, start by start."""
-        system, folder = self.site.system, self.site.record_dirs[0]
-        records = traces.read_records(self.site.record_dirs, job)
-        records = records or system.fetch_records(folder, job, reports, system.options)
-        if not records:
-            why = f"job {job} left no record in {folder}: {self.message()}"
-            yield Trouble(self.method.name, why, failed=True)
-        for start in system.starts(results, records, reports):
-            yield from StartCells(system, self.method, start).all()
+            found = reports.get(job, [])
+            records = traces.read_records(self.site.record_dirs, job)
+            records = records or system.fetch_records(self.site.record_dirs[0], job, found)
+            if not records:
+                why = f"job {job} left no record in {self.site.record_dirs[0]}: {self.message()}"
+                yield Trouble(name, why, failed=True)
+            for start in traces.starts(mine, records, found, system.no_report):
+                yield from StartCells(system, self.method, start).all()
 
 
 def measure(site: Site, methods: Sequence[LaunchMethod], table: Table) -> None:

@@ -89,11 +89,6 @@ class Result:
     values: dict[str, float]
 
     @property
-    def restarts(self) -> int:
-        """Which start of its job it was."""
-        return int(self.values["restarts"])
-
-    @property
     def end_unix_s(self) -> float:
         """When it ended."""
         return self.values["start_unix_s"] + self.values["elapsed_s"]

@@ -9,12 +9,14 @@ import shlex
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import known_loads
-from steelyard.wrappers.calibrate.known_loads import RESULT, KnownLoad, Result
+from steelyard.wrappers.calibrate.known_loads import RESULT, KnownLoad
 from steelyard.wrappers.calibrate.limits import LimitTable
 from steelyard.wrappers.calibrate.table import Limit
 from steelyard.wrappers.calibrate.traces import Record, Report
@@ -23,14 +25,6 @@ JOB_NAME = "steelyard-calibrate"
 RATE_HZ = 10
 # Loads that others stand for.
 NOT_QUICK = ("1 process", "memory", "storage")
-
-
-@dataclass(frozen=True)
-class Command:
-    """One command of the batch system; with a script it submits that, and prints the job's id."""
-
-    argv: tuple[str, ...]
-    script: str | None = None
 
 
 @dataclass(frozen=True)
@@ -53,24 +47,19 @@ class LaunchMethod:
     interrupt: tuple[str, ...] = ()  # run with the job's id once a result exists
 
 
-@dataclass(frozen=True)
-class Start:
-    """One start of a job: what its loads counted, and what was measured of it."""
-
-    results: Sequence[Result]
-    records: Sequence[Record]
-    report: Report
-    is_last: bool = True  # the scheduler's totals are of the last start
-
-
 class JobSystem(ABC):
     """A batch system. Methods raise MissingError where it does not do what it is asked for."""
 
     title: ClassVar[str]
-    submit_program: ClassVar[str]
     where: ClassVar[str]  # where our totals are, in the table's words
+    submit_program: ClassVar[str]
+    cancel_program: ClassVar[str]
+    commands: ClassVar[Any]  # its module in wrappers/schedulers that runs commands
     beside: ClassVar[tuple[LimitTable, ...]]  # limits of what runs in every job
+    # Of the load's own time, and the scheduler's of the job, or of its step that ends last.
+    elapsed_limit: ClassVar[staticmethod[[float, float | None], Limit]]
     first_actions: ClassVar[tuple[str, ...]] = ()  # of the load that a job's script becomes
+    no_report: ClassVar[Report]  # where the scheduler has none of a start
     restart_delay_s: ClassVar[float]  # from the interruption until `restart` is of use
     restart: ClassVar[tuple[str, ...]] = ()  # a command; else the job starts again at once
 
@@ -87,20 +76,15 @@ class JobSystem(ABC):
         """Those that differ between batch systems, in the order of the table."""
 
     @abstractmethod
-    def command(self, method: LaunchMethod, line: str, folder: Path, node: str) -> Command:
-        """One job's; `node`: where it has to run, if that is not empty."""
-
-    @abstractmethod
-    def run(self, argv: Sequence[str], folder: Path) -> str:
-        """What one of its commands prints, with the environment of a job's submission."""
+    def command(
+        self, method: LaunchMethod, line: str, folder: Path, node: str
+    ) -> tuple[list[str], str]:
+        """Words and script of one job's submission, which prints the job's id; without a script the
+        command waits for its job. `node`: where it has to run, if that is not empty."""
 
     @abstractmethod
     def environment(self) -> Mapping[str, str]:
         """Of a job's submission."""
-
-    @abstractmethod
-    def last_line(self, text: str) -> str:
-        """The line in its output that says why."""
 
     @abstractmethod
     def node_for_two(self) -> str:
@@ -110,25 +94,19 @@ class JobSystem(ABC):
     def reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
         """By job, array tasks by their own ids, every start that is known."""
 
-    @abstractmethod
-    def starts(
-        self, results: Sequence[Result], records: Sequence[Record], reports: Sequence[Report]
-    ) -> Iterator[Start]:
-        """One job, start by start."""
-
-    @abstractmethod
-    def elapsed_limit(self, truth_s: float, scheduler_s: float | None) -> Limit:
-        """`scheduler_s`: its own time of the job, or of the job's step that ends last."""
-
-    @abstractmethod
-    def cancel(self, jobs: Iterable[str]) -> None:
-        """Those that have not ended."""
-
-    def fetch_records(
-        self, folder: Path, job: str, reports: Sequence[Report], options: Sequence[str]
-    ) -> list[Record]:
+    def fetch_records(self, folder: Path, job: str, reports: Sequence[Report]) -> list[Record]:
         """Those that are on the nodes' own disks."""
         return []
+
+    def run(self, argv: Sequence[str], folder: Path | None = None) -> str:
+        """What one of its commands prints, with the environment of a job's submission."""
+        return str(self.commands.run_once(argv, self.environment(), folder))
+
+    def cancel(self, jobs: Iterable[str]) -> None:
+        """Those that have not ended."""
+        for job in jobs:
+            with suppress(MissingError):  # the rest all the same
+                self.run([self.cancel_program, job])
 
     # --- command lines and launch methods that all have ---------------------------------------
 

@@ -6,27 +6,23 @@ used by then, too (`parent`). Tasks of TM (pbsdsh) are children of pbs_mom itsel
 
 from __future__ import annotations
 
-import math
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, ClassVar
 
 from steelyard.analysis.sources.pbs import hook, programs, qstat, states
 from steelyard.analysis.sources.pbs.cells import HOOK
 from steelyard.analysis.sources.pbs.values import duration_s, nodes_of
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import known_loads, limits
-from steelyard.wrappers.calibrate.cells import is_same_node
-from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
+from steelyard.wrappers.calibrate.known_loads import KnownLoad
 from steelyard.wrappers.calibrate.launch_methods import (
-    Command,
     JobSystem,
     LaunchMethod,
-    Start,
 )
-from steelyard.wrappers.calibrate.traces import Record, Report
+from steelyard.wrappers.calibrate.traces import Report
 from steelyard.wrappers.schedulers.pbs import command, dialect, script
 from steelyard.wrappers.schedulers.pbs.places import Wanted
 from steelyard.wrappers.schedulers.pbs.scheduler import Pbs, submit_environment
@@ -36,7 +32,6 @@ from steelyard.wrappers.study.job import Job
 SHELLS_RESULT = '"$PBS_JOBID,$PBS_NODENUM,%p.result"'
 # What a user may call a job must reach neither a shell nor a file's name.
 ODD_NAME = "$(touch.odd);`x`&../y"
-BEFORE_S = 1.0  # a load may begin a moment before its sampler
 
 
 class PbsJobs(JobSystem):
@@ -44,12 +39,14 @@ class PbsJobs(JobSystem):
 
     title = "PBS"
     submit_program = "qsub"
+    cancel_program = "qdel"
+    commands: ClassVar[Any] = command
     where = "qstat"
     beside = (limits.LOGIN_SHELL,)
     first_actions = ("parent",)
+    no_report = Report(True, None)
     restart_delay_s = 2.0
     elapsed_limit = staticmethod(limits.of_elapsed_pbs)
-    last_line = staticmethod(command.last_line)
     dialect: dialect.Dialect
 
     def __init__(self, program: Path, options: Sequence[str] = ()) -> None:
@@ -105,7 +102,9 @@ class PbsJobs(JobSystem):
         head = f"env -i {shlex.quote(str(self.program))} {SHELLS_RESULT}"
         return f"{head} {shlex.join([*self.first_actions, *load.actions])}"
 
-    def command(self, method: LaunchMethod, line: str, folder: Path, node: str) -> Command:
+    def command(
+        self, method: LaunchMethod, line: str, folder: Path, node: str
+    ) -> tuple[list[str], str]:
         """PBS begins a script in the user's home. The job's name is in the script: Torque's qsub
         passes its own arguments to a shell where it has a filter."""
         request = self.dialect.request(script.encoded([f"--sample-rate={method.rate_hz}"]))
@@ -114,22 +113,16 @@ class PbsJobs(JobSystem):
         options = [request, *self.dialect.place(spec, wanted, Job(exclusive=False), ())]
         options += [self.dialect.array(method.tasks, None)] if method.tasks else []
         words = [word for option in options for word in option.split(" ", 1)]
-        return Command(
-            (
-                self.submit_program, "-j", "oe", "-o", f"{folder}/out", "-l", "walltime=00:05:00",
-                *words, *self.options, *method.options,
-            ),
+        head = ["-j", "oe", "-o", f"{folder}/out", "-l", "walltime=00:05:00"]
+        start = (
             f"#!/bin/sh\n#PBS -N {method.job_name}\ncd -- {shlex.quote(str(folder))} || exit 1\n"
-            f"exec {line}\n",
-        )  # fmt: skip
+        )
+        argv = [self.submit_program, *head, *words, *self.options, *method.options]
+        return argv, f"{start}exec {line}\n"
 
     def environment(self) -> Mapping[str, str]:
         """See JobSystem."""
         return submit_environment()
-
-    def run(self, argv: Sequence[str], folder: Path) -> str:
-        """See JobSystem."""
-        return command.run_once(argv, self.environment(), folder)
 
     def node_for_two(self) -> str:
         """See JobSystem."""
@@ -138,12 +131,6 @@ class PbsJobs(JobSystem):
             if "down" not in about.get("state", "") and processors != "1":
                 return name
         return "none"
-
-    def cancel(self, jobs: Iterable[str]) -> None:
-        """See JobSystem."""
-        for job in jobs:
-            with suppress(MissingError):  # the rest all the same
-                command.of_jobs(["qdel", job])
 
     def reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
         """By qstat, which knows only the last start. A job that the server has forgotten has ended;
@@ -155,30 +142,9 @@ class PbsJobs(JobSystem):
         self.known |= {job: [report(about)] for job, about in answers.items()}
         for job in {*jobs, *self.known} - answers.keys():
             if programs.is_one_of(job, set(jobs)):
-                (last,) = self.known.get(job, [NO_REPORT])
+                (last,) = self.known.get(job, [self.no_report])
                 self.known[job] = [replace(last, is_over=True)]
         return self.known
-
-    def starts(
-        self, results: Sequence[Result], records: Sequence[Record], reports: Sequence[Report]
-    ) -> Iterator[Start]:
-        """By the records' times: PBS does not tell a job which start it is."""
-        groups = by_start(records)
-        for number, group in enumerate(groups):
-            is_last = number == len(groups) - 1
-            report = reports[-1] if reports and is_last else NO_REPORT
-            first = min(map(start_of, group)) - BEFORE_S
-            later = (start_of(record) - BEFORE_S for one in groups[number + 1 :] for record in one)
-            end = min(later, default=math.inf)
-            mine = [
-                replace(result, node=node_of(result.node, report.nodes, group))
-                for result in results
-                if first <= result.values["start_unix_s"] < end
-            ]
-            yield Start(mine, group, report, is_last)
-
-
-NO_REPORT = Report(True, None)
 
 
 def report(about: qstat.Job) -> Report:
@@ -189,38 +155,3 @@ def report(about: qstat.Job) -> Report:
         nodes_of(about.get("exec_host")),
         dict(hook.parse(about.get(HOOK)) or {}),
     )
-
-
-def node_of(number: str, nodes: Sequence[str], records: Sequence[Record]) -> str:
-    """The node's name, as its record has it; without exec_host the only one's."""
-    measured = list(dict.fromkeys(str(record.get("node")) for record in records))
-    if number.isdigit() and int(number) < len(nodes):
-        name = nodes[int(number)]
-        return next((node for node in measured if is_same_node(node, name)), name)
-    return measured[0] if len(measured) == 1 else number
-
-
-def start_of(record: Record) -> float:
-    """When its sampling began."""
-    return float(record.get("start_unix_s") or 0)
-
-
-def by_start(records: Sequence[Record]) -> list[list[Record]]:
-    """Records by start of the job, in order: another begins on a node that has begun already, or
-    when all of the one before have ended."""
-    found: list[list[Record]] = []
-    for record in sorted(records, key=start_of):
-        same = found and all(
-            one.get("node") != record.get("node") and not is_over(one, start_of(record))
-            for one in found[-1]
-        )
-        if not same:
-            found.append([])
-        found[-1].append(record)
-    return found
-
-
-def is_over(record: Record, unix_s: float) -> bool:
-    """Whether it ended before."""
-    end = record.get("end_unix_s")
-    return isinstance(end, int | float) and end <= unix_s

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, ClassVar
 
 from steelyard.analysis.sources import admin_comment, slurm_environment
 from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow
 from steelyard.analysis.sources.sacct import Sacct
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import known_loads, limits, table, traces
-from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
+from steelyard.wrappers.calibrate.known_loads import KnownLoad
 from steelyard.wrappers.calibrate.launch_methods import (
     JOB_NAME,
     RATE_HZ,
-    Command,
     JobSystem,
     LaunchMethod,
-    Start,
 )
 from steelyard.wrappers.calibrate.traces import Record, Report
 from steelyard.wrappers.schedulers.slurm import command as slurm_command
@@ -43,13 +42,15 @@ class SlurmJobs(JobSystem):
 
     title = "Slurm"
     submit_program = "sbatch"
+    cancel_program = "scancel"
+    commands: ClassVar[Any] = slurm_command
     where = table.ACCOUNTING
     beside = (limits.STEPD,)
+    no_report = Report(True, None, totals={None: None})
     restart_delay_s = 3.0  # slurmd refuses a job that it has killed in the same second
     # Else Slurm holds a requeued job back for two minutes.
     restart = ("scontrol", "update", "StartTime=now", "JobId={job}")
     elapsed_limit = staticmethod(limits.of_elapsed_slurm)
-    last_line = staticmethod(slurm_command.last_line)
 
     def check(self) -> Mapping[str, object]:
         """See JobSystem."""
@@ -99,7 +100,9 @@ class SlurmJobs(JobSystem):
         yield self.shared_node()
         yield self.restarted("requeue", "scontrol", "requeue", options=("--requeue",))
 
-    def command(self, method: LaunchMethod, line: str, folder: Path, node: str) -> Command:
+    def command(
+        self, method: LaunchMethod, line: str, folder: Path, node: str
+    ) -> tuple[list[str], str]:
         """See JobSystem."""
         head = [method.program or self.submit_program, f"--job-name={JOB_NAME}", "--time=5"]
         head += [] if method.program else ["--parsable", "--output=out.%j"]
@@ -109,8 +112,8 @@ class SlurmJobs(JobSystem):
         options += [f"--nodelist={node}"] if node else []
         options += [f"--array=0-{method.tasks - 1}"] if method.tasks else []
         if method.program:
-            return Command((*head, *options, *shlex.split(line)))
-        return Command((*head, *options), f"#!/bin/sh\nexec {line}\n")
+            return [*head, *options, *shlex.split(line)], ""
+        return [*head, *options], f"#!/bin/sh\nexec {line}\n"
 
     def environment(self) -> Mapping[str, str]:
         """What the user has set for sbatch and salloc counts."""
@@ -120,20 +123,11 @@ class SlurmJobs(JobSystem):
             if key in slurm_environment.WAY or not key.startswith(NOT_OURS)
         }
 
-    def run(self, argv: Sequence[str], folder: Path) -> str:
-        """See JobSystem."""
-        return slurm_command.run_once(argv, self.environment(), folder)
-
     def node_for_two(self) -> str:
         """See JobSystem."""
         argv = ["sinfo", "-h", "-N", "-t", "idle,mix,alloc,comp", "-o", "%N %c"]
         lines = [line.split() for line in slurm_command.run(argv).splitlines()]
         return next((line[0] for line in lines if len(line) == 2 and line[1] != "1"), "none")
-
-    def cancel(self, jobs: Iterable[str]) -> None:
-        """See JobSystem."""
-        with suppress(MissingError):
-            self.run(["scancel", *jobs], Path())
 
     def reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
         """Array tasks and het components by their own ids."""
@@ -147,35 +141,17 @@ class SlurmJobs(JobSystem):
                 starts[-1] = replace(starts[-1], extern_s=row.elapsed_s, is_final=final)
         return found
 
-    def starts(
-        self, results: Sequence[Result], records: Sequence[Record], reports: Sequence[Report]
-    ) -> Iterator[Start]:
-        """By Slurm's own count of restarts."""
-        numbers = sorted({result.restarts for result in results})
-        for number in numbers:
-            yield Start(
-                [result for result in results if result.restarts == number],
-                [record for record in records if restarts(record) == number],
-                reports[number] if number < len(reports) else NO_REPORT,
-                number == numbers[-1],
-            )
-
-    def fetch_records(
-        self, folder: Path, job: str, reports: Sequence[Report], options: Sequence[str]
-    ) -> list[Record]:
+    def fetch_records(self, folder: Path, job: str, reports: Sequence[Report]) -> list[Record]:
         """By a job on each node: srun mixes tasks' lines. Nodes that share a folder, or had two
         starts, print the same record twice."""
         found: dict[tuple[object, object], Record] = {}
         for node in dict.fromkeys(node for one in reports for node in one.nodes):
-            argv = ["srun", "-Q", "-N1", "-n1", f"--nodelist={node}", *options]
+            argv = ["srun", "-Q", "-N1", "-n1", f"--nodelist={node}", *self.options]
             with suppress(MissingError):  # the node is gone, or not for us any more
-                text = self.run([*argv, "sh", "-c", CAT, str(folder), job], Path())
+                text = self.run([*argv, "sh", "-c", CAT, str(folder), job])
                 for record in traces.split_documents(text):
                     found[record.get("node"), record.get("start_unix_s")] = record
         return list(found.values())
-
-
-NO_REPORT = Report(False, None, totals={None: None})
 
 
 def report(row: AccountingRow) -> Report:
@@ -188,10 +164,3 @@ def report(row: AccountingRow) -> Report:
         {None: comment},
         is_final=comment is not None,
     )
-
-
-def restarts(record: Record) -> int:
-    """Which start of its job a record is of."""
-    job = record.get("job")
-    count = job.get("restart_count") if isinstance(job, dict) else None
-    return int(count) if isinstance(count, str) and count.isdigit() else 0

@@ -1,16 +1,23 @@
-"""What a job leaves: the records of its nodes, and what its scheduler reports of each start."""
+"""What a job leaves: results of its loads, records of its nodes, and its scheduler's reports.
+
+A job may have been started more than once. PBS does not tell a job which start it is, so starts are
+told apart by their times; Slurm's restart count is in the record.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from steelyard.analysis.sources.record_folders import job_folders
+from steelyard.wrappers.calibrate.known_loads import Result
 
 Record = Mapping[str, Any]
+BEFORE_S = 1.0  # a load may begin a moment before its sampler
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,71 @@ class Report:
     totals: Mapping[Any, Record | None] | None = None
     extern_s: float | None = None  # its extern step's, which ends after the job; None: it has none
     is_final: bool = True  # nothing more is to come
+
+
+@dataclass(frozen=True)
+class Start:
+    """One start of a job: what its loads counted, and what was measured of it."""
+
+    results: Sequence[Result]
+    records: Sequence[Record]
+    report: Report
+    is_last: bool = True  # the scheduler's totals are of the last start
+
+
+def starts(
+    results: Sequence[Result],
+    records: Sequence[Record],
+    reports: Sequence[Report],
+    no_report: Report,
+) -> Iterator[Start]:
+    """Of one job, in their order; the last report is of the last start."""
+    groups: list[list[Record]] = []
+    for record in sorted(records, key=start_of):
+        if not groups or not all(is_of_same_start(one, record) for one in groups[-1]):
+            groups.append([])
+        groups[-1].append(record)
+    later = [start_of(group[0]) - BEFORE_S for group in groups[1:]]
+    edges = [-math.inf, *later, math.inf]
+    for number, group in enumerate(groups):
+        left = len(groups) - number
+        report = reports[-left] if left <= len(reports) else no_report
+        mine = [
+            replace(result, node=node_of(result.node, report.nodes, group))
+            for result in results
+            if edges[number] <= result.values["start_unix_s"] < edges[number + 1]
+        ]
+        yield Start(mine, group, report, left == 1)
+
+
+def start_of(record: Record) -> float:
+    """When its sampling began."""
+    return float(record.get("start_unix_s") or 0)
+
+
+def is_of_same_start(earlier: Record, record: Record) -> bool:
+    """Another start has another count, or begins on the same node, or after the earlier's end. A node
+    where nothing ran has no count."""
+    end = earlier.get("end_unix_s")
+    is_over = isinstance(end, int | float) and end <= start_of(record)
+    counts = {(one.get("job") or {}).get("restart_count") for one in (earlier, record)} - {None}
+    return not is_over and len(counts) < 2 and earlier.get("node") != record.get("node")
+
+
+def node_of(name: str, nodes: Sequence[str], records: Sequence[Record]) -> str:
+    """The node as its record names it: PBS gives a load only its number among the job's nodes."""
+    measured = list(dict.fromkeys(str(record.get("node")) for record in records))
+    if name in measured or not name.isdigit():
+        return name
+    if int(name) < len(nodes):
+        name = nodes[int(name)]
+        return next((node for node in measured if is_same_node(node, name)), name)
+    return measured[0] if len(measured) == 1 else name
+
+
+def is_same_node(name: str, other: str) -> bool:
+    """With its domain or without."""
+    return name == other or name.partition(".")[0] == other.partition(".")[0]
 
 
 def read_records(folders: Iterable[Path], job: str) -> list[Record]:

@@ -157,6 +157,6 @@ def test_records_on_the_nodes_own_disks_are_fetched_by_a_job(site: jobs.Site) ->
     reports = site.system.reports([job])[job]
     seen = traces.read_records(site.record_dirs, job)
     # Here both nodes see the files of both.
-    found = site.system.fetch_records(site.record_dirs[0], job, reports, ())
+    found = site.system.fetch_records(site.record_dirs[0], job, reports)
     assert len(seen) == 2
     assert sorted(map(str, found)) == sorted(map(str, seen))

@@ -59,12 +59,11 @@ def test_every_launch_method_asks_for_a_rate_and_has_the_users_options(make: Mak
     assert len({method.name for method in methods}) == len(methods) >= 26
     for method in methods:
         for line in method.lines:
-            command = system.command(method, line, Path("/d/e f"), "")
-            assert set(OPTIONS) <= {*command.argv}
-            assert any("sample-rate=" in word for word in command.argv)
+            argv, script = system.command(method, line, Path("/d/e f"), "")
+            assert set(OPTIONS) <= {*argv}
+            assert any("sample-rate=" in word for word in argv)
             # A folder with a blank in its name: the shell must still find the load.
-            text = command.script
-            words = shlex.split(text.splitlines()[-1]) if text else [*command.argv]
+            words = shlex.split(script.splitlines()[-1]) if script else argv
             assert str(LOAD) in words or any(f"'{LOAD}'" in word for word in words)
 
 
@@ -105,7 +104,7 @@ class Submitted(SlurmJobs):
         self.cancelled: list[str] = []
         self.answer: dict[str, list[Report]] = {}
 
-    def run(self, argv: Collection[str], folder: Path) -> str:
+    def run(self, argv: Collection[str], folder: Path | None = None) -> str:
         words = list(argv)
         self.ran.append(words)
         if self.refuses in words:

@@ -12,7 +12,7 @@ from tests.unit.calibrate.test_table import MIB, result
 
 from steelyard.analysis.sources.pbs import programs
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.calibrate import known_loads, pbs_jobs, table
+from steelyard.wrappers.calibrate import known_loads, pbs_jobs, table, traces
 from steelyard.wrappers.calibrate.cells import StartCells
 from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
 from steelyard.wrappers.calibrate.table import Cell
@@ -28,7 +28,7 @@ def test_arrays_and_nodes_in_each_dialects_words(monkeypatch: pytest.MonkeyPatch
     methods = {method.name: method for method in system.methods(quick=False)}
 
     def words(name: str, node: str = "") -> str:
-        return " ".join(system.command(methods[name], "load", Path("/f"), node).argv)
+        return " ".join(system.command(methods[name], "load", Path("/f"), node)[0])
 
     system.dialect = Torque()
     assert "-t 0-1" in words("array") and "-l nodes=2" in words("two nodes, pbsdsh")
@@ -55,7 +55,7 @@ def cells(
 ) -> list[Cell]:
     system = pbs_jobs.PbsJobs(Path("/load"))
     method = system.method("qsub", KnownLoad("load", (), tuple(quantities)))
-    starts = system.starts(results, records, [pbs_jobs.report(about)])
+    starts = traces.starts(results, records, [pbs_jobs.report(about)], system.no_report)
     return [cell for start in starts for cell in StartCells(system, method, start).all()]
 
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.unit.calibrate.test_table import result
 
 from steelyard.analysis.sources import sacct
 from steelyard.wrappers.calibrate import slurm_jobs, traces
@@ -60,3 +61,24 @@ def test_each_start_has_its_own_extern_step(monkeypatch: pytest.MonkeyPatch) -> 
 def test_records_one_after_another() -> None:
     text = '{"node": "n1"}\n{"node": "n2", "io": {}}\ncat: nothing\n{"cut'
     assert [found["node"] for found in traces.split_documents(text)] == ["n1", "n2"]
+
+
+def test_an_extern_step_that_outlives_its_start_is_no_part_of_the_next() -> None:
+    """The requeued job begins on other nodes while the first start's extern step is ending; on one of
+    them nothing runs."""
+    idle = {"node": "n3", "start_unix_s": 104.1, "job": {}}
+    records = [
+        idle,
+        {"node": "n2", "start_unix_s": 104.0, "end_unix_s": 109.0, "job": {"restart_count": "1"}},
+        {"node": "n1", "start_unix_s": 100.0, "end_unix_s": 105.0, "job": {"restart_count": "0"}},
+    ]
+    results = [result("12", "n1"), result("12", "n2", start_unix_s=104.0)]
+    reports = [Report(True, 3, ("n1",)), Report(True, 5, ("n2",))]
+    found = [
+        ([one.node for one in start.results], start.records, start.report, start.is_last)
+        for start in traces.starts(results, records, reports, Report(True, None))
+    ]
+    assert found == [
+        (["n1"], records[2:], reports[0], False),
+        (["n2"], [records[1], idle], reports[1], True),
+    ]

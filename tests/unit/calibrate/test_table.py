@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from steelyard.wrappers.calibrate import cells as calibrate_cells
-from steelyard.wrappers.calibrate import known_loads, slurm_jobs, table, table_output
-from steelyard.wrappers.calibrate.launch_methods import LaunchMethod, Start
+from steelyard.wrappers.calibrate import known_loads, slurm_jobs, table, table_output, traces
+from steelyard.wrappers.calibrate.launch_methods import LaunchMethod
 from steelyard.wrappers.calibrate.table import Cell, Limit, Table, Trouble
-from steelyard.wrappers.calibrate.traces import Report
+from steelyard.wrappers.calibrate.traces import Report, Start
 
 MIB = 2**20
 
@@ -220,6 +220,12 @@ def test_an_incomplete_record_may_have_less_but_not_more() -> None:
 def test_a_job_without_admin_comment_is_red_unless_its_launch_method_has_a_reason() -> None:
     assert len(wrong(judged(record(), None))) == 7
     assert not wrong(judged(record(), None, no_totals=slurm_jobs.BRIEF))
+
+
+def test_a_job_without_accounting_is_red() -> None:
+    started = {**record(), "start_unix_s": 100.0}
+    (start,) = traces.starts([result()], [started], [], SYSTEM.no_report)
+    assert wrong(cells_of(start)) == {(one.name, "accounting") for one in table.USUAL}
 
 
 def test_of_another_node_nothing_may_be_missing() -> None:
