@@ -19,8 +19,7 @@ from steelyard.wrappers.calibrate.table import Cell, Table, Trouble
 from steelyard.wrappers.calibrate.traces import Report
 
 POLL_S = 0.5
-# A record is final, and our totals are in the accounting, so soon after a job's end.
-SETTLE_S, LEAST_S = 5.0, 1.0
+SETTLE_S = 5.0  # records are final, and our totals are in the accounting, so soon after a job's end
 
 
 @dataclass
@@ -43,8 +42,7 @@ class Attempt:
     jobs: list[str] = field(default_factory=list)  # as the submission printed their ids
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     refused: str | None = None
-    interrupted_at: float | None = None  # times by our clock
-    ended_at: float | None = None
+    interrupted_at: float | None = None  # by our clock
     done: bool = False
 
     @property
@@ -114,14 +112,9 @@ class Attempt:
             self.give_up(self.message())
         if self.method.interrupt and results:
             self.interrupt(results[0].job)
-        if self.done:
-            return
-        mine = [starts for job, starts in reports.items() if is_of(job, self.known_jobs())]
-        if None in codes or not mine or not all(starts[-1].is_over for starts in mine):
-            return
-        self.ended_at = self.ended_at or time.monotonic()
-        waited_s = time.monotonic() - self.ended_at
-        self.done = waited_s > SETTLE_S or (waited_s > LEAST_S and self.is_settled(reports))
+        jobs = self.known_jobs()
+        mine = [starts[-1].is_over for job, starts in reports.items() if is_of(job, jobs)]
+        self.done = self.done or (bool(mine) and all(mine) and None not in codes)
 
     def interrupt(self, job: str) -> None:
         """Once; afterwards the second start has not to wait for its end."""
@@ -137,19 +130,6 @@ class Attempt:
             if system.restart and len(self.results) < self.method.results:
                 with suppress(MissingError):
                     system.run([word.format(job=job) for word in system.restart], self.folder)
-
-    def is_settled(self, reports: Mapping[str, list[Report]]) -> bool:
-        """Every record is final, and the totals are in the accounting: nothing more is to come."""
-        results = self.results
-        for job in {result.job for result in results}:
-            starts = reports.get(job, [])
-            records = traces.read_records(self.site.record_dirs, job)
-            is_final = all(start.is_final for start in starts)
-            is_complete = all(record.get("complete") for record in records)
-            missing = sum(len(start.nodes) for start in starts) - len(records)
-            if not is_final or not is_complete or missing > 0:
-                return False
-        return len(results) >= self.method.results
 
     def outcome(self) -> Iterator[Cell | Trouble]:
         """Its cells, or why there are none."""
@@ -202,15 +182,13 @@ def measure(site: Site, methods: Sequence[LaunchMethod], table: Table) -> None:
 def wait(attempts: Collection[Attempt]) -> None:
     """Until every job has ended, and settled."""
     end = time.monotonic() + max((one.site.patience_s for one in attempts), default=0)
-    while time.monotonic() < end:
-        open_ones = [attempt for attempt in attempts if not attempt.done]
-        if not open_ones:
-            return
+    while (open_ones := [one for one in attempts if not one.done]) and time.monotonic() < end:
         jobs = {job for attempt in open_ones for job in attempt.known_jobs()}
         reports = open_ones[0].site.system.reports(jobs)
         for attempt in open_ones:
             attempt.look(reports)
         time.sleep(POLL_S)
+    time.sleep(SETTLE_S)
 
 
 def is_of(job: str, submitted: Collection[str]) -> bool:

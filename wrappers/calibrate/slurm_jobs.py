@@ -137,8 +137,7 @@ class SlurmJobs(JobSystem):
             if row.step is None:
                 starts.append(report(row))
             elif row.step == "extern" and starts:
-                final = starts[-1].is_final and row.end_unix_s is not None
-                starts[-1] = replace(starts[-1], extern_s=row.elapsed_s, is_final=final)
+                starts[-1] = replace(starts[-1], extern_s=row.elapsed_s)
         return found
 
     def fetch_records(self, folder: Path, job: str, reports: Sequence[Report]) -> list[Record]:
@@ -155,12 +154,7 @@ class SlurmJobs(JobSystem):
 
 
 def report(row: AccountingRow) -> Report:
-    """Of a start; `is_final` where it has a comment."""
-    comment = admin_comment.own(row.admin_comment or "")
-    return Report(
-        row.end_unix_s is not None and row.state not in NOT_OVER,
-        row.elapsed_s,
-        row.nodes,
-        {None: comment},
-        is_final=comment is not None,
-    )
+    """Of a start."""
+    is_over = row.end_unix_s is not None and row.state not in NOT_OVER
+    totals = {None: admin_comment.own(row.admin_comment or "")}
+    return Report(is_over, row.elapsed_s, row.nodes, totals)

@@ -30,7 +30,6 @@ class Report:
     # Our totals in the accounting, by node; under None those of the whole job.
     totals: Mapping[Any, Record | None] | None = None
     extern_s: float | None = None  # its extern step's, which ends after the job; None: it has none
-    is_final: bool = True  # nothing more is to come
 
 
 @dataclass(frozen=True)

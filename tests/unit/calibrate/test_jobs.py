@@ -149,25 +149,15 @@ def test_where_one_of_two_jobs_is_refused_the_other_is_cancelled(tmp_path: Path)
     ]
 
 
-def test_a_job_is_over_when_its_last_start_is_and_its_record_is_final(tmp_path: Path) -> None:
-    system = Submitted()
-    one = attempt(tmp_path, system)
+def test_a_job_is_over_when_its_last_start_is(tmp_path: Path) -> None:
+    one = attempt(tmp_path, Submitted())
     one.begin()
-    over = Report(True, 2.0, ("n1",), {None: {}})
-    for starts in ([], [replace(over, is_over=False)], [over, replace(over, is_over=False)]):
-        one.look({"1": starts} if starts else {})
-        assert one.ended_at is None
-    one.look({"1": [over], "9": [replace(over, is_over=False)]})
-    assert one.ended_at is not None and not one.done
-    leave(one.folder, result("1"))
-    assert not one.is_settled({"1": [over]})
-    (tmp_path / "records/1").mkdir(parents=True)
-    for text in ('{"complete": false}', '{"complete'):
-        (tmp_path / "records/1/n1.1.json").write_text(text)
-        assert not one.is_settled({"1": [over]})
-    (tmp_path / "records/1/n1.1.json").write_text('{"complete": true}')
-    assert not one.is_settled({"1": [replace(over, is_final=False)]})
-    assert one.is_settled({"1": [over]})
+    over, running = Report(True, 2.0), Report(False, 2.0)
+    for reports in ({}, {"1": [running]}, {"1": [over, running]}, {"9": [over]}):
+        one.look(reports)
+        assert not one.done
+    one.look({"1": [running, over], "9": [running]})
+    assert one.done
 
 
 def test_an_interrupted_job_is_interrupted_once_and_started_again_at_once(tmp_path: Path) -> None:

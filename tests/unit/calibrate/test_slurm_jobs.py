@@ -27,7 +27,7 @@ def test_a_row_of_the_accounting() -> None:
     comment = {"steelyard": 1, "cpu_s": 0.5}
     assert report() == Report(True, 3, ("n1", "n2"), {None: comment})
     other = report(AdminComment="not ours")
-    assert other.totals == {None: None} and not other.is_final
+    assert other.totals == {None: None}
     for state in ("RUNNING", "REQUEUE_HOLD", "REQUEUED"):
         assert not report(State=state).is_over
     assert not report(End="Unknown").is_over
@@ -51,11 +51,11 @@ def test_each_start_has_its_own_extern_step(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(sacct.Sacct, "run", lines_of)
     found = slurm_jobs.SlurmJobs(Path("/load")).reports(["12", "13"])
-    assert [(row.elapsed_s, row.extern_s, row.is_final) for row in found["12"]] == [
-        (3, 8, True),
-        (2, 5, False),
+    assert [(row.elapsed_s, row.extern_s) for row in found["12"]] == [
+        (3, 8),
+        (2, 5),
     ]
-    assert [(row.elapsed_s, row.extern_s, row.is_final) for row in found["13"]] == [(2, None, True)]
+    assert [(row.elapsed_s, row.extern_s) for row in found["13"]] == [(2, None)]
 
 
 def test_records_one_after_another() -> None:
