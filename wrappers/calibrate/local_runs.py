@@ -100,14 +100,7 @@ def plain(bench: Bench, method: str, load: KnownLoad, *options: str) -> Outcome:
     for quantity in load.quantities:
         if quantity is not table.ELAPSED:
             limit = cells.load_limit(quantity, load, cells.missed_ends(found.record))
-            yield cell(method, load, quantity, found, limit)
-
-
-def cell(
-    method: str, load: KnownLoad, quantity: Quantity, found: Measurement, limit: Limit
-) -> Cell:
-    """From the record."""
-    return cells.record_cell(method, load, quantity, found.record, found.results, limit)
+            yield cells.record_cell(method, load, quantity, found.record, found.results, limit)
 
 
 def elapsed(bench: Bench, method: str, *options: str) -> Outcome:

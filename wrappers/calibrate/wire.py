@@ -14,7 +14,7 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
-from steelyard.wrappers.calibrate import local_runs, table
+from steelyard.wrappers.calibrate import cells, table
 from steelyard.wrappers.calibrate.known_loads import RESULT, KnownLoad
 from steelyard.wrappers.calibrate.local_runs import Bench, Measurement, NotMeasuredError, Outcome
 from steelyard.wrappers.calibrate.table import Cell, Limit, Trouble
@@ -41,7 +41,9 @@ def measure(bench: Bench) -> Outcome:
             headers = plain.results[0].values["segments"] * HEADERS_BYTES + BESIDE_BYTES
             why = "headers: 66 bytes a segment, and what goes beside the connection"
             for quantity in LOAD.quantities:
-                yield local_runs.cell(METHOD, LOAD, quantity, plain, Limit(0, headers, why))
+                yield cells.record_cell(
+                    METHOD, LOAD, quantity, plain.record, plain.results, Limit(0, headers, why)
+                )
             rate = f"rate={RATE_BIT_PER_S // 10**6}mbit"
             yield condition(inside, far, rate, rate_cell)
             delay = f"delay={DELAY_S * 1000:.0f}ms"
