@@ -43,6 +43,7 @@ class Attempt:
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     refused: str | None = None
     interrupted_at: float | None = None  # by our clock
+    ended_at: float | None = None
     done: bool = False
 
     @property
@@ -114,7 +115,12 @@ class Attempt:
             self.interrupt(results[0].job)
         jobs = self.known_jobs()
         mine = [starts[-1].is_over for job, starts in reports.items() if is_of(job, jobs)]
-        self.done = self.done or (bool(mine) and all(mine) and None not in codes)
+        if not mine or not all(mine) or None in codes:
+            self.ended_at = None
+            return
+        self.ended_at = self.ended_at or time.monotonic()
+        is_late = time.monotonic() - self.ended_at > SETTLE_S
+        self.done = self.done or is_late or len(results) == self.method.results
 
     def interrupt(self, job: str) -> None:
         """Once; afterwards the second start has not to wait for its end."""

@@ -152,12 +152,33 @@ def test_where_one_of_two_jobs_is_refused_the_other_is_cancelled(tmp_path: Path)
 def test_a_job_is_over_when_its_last_start_is(tmp_path: Path) -> None:
     one = attempt(tmp_path, Submitted())
     one.begin()
+    leave(one.folder, result("1"))
     over, running = Report(True, 2.0), Report(False, 2.0)
     for reports in ({}, {"1": [running]}, {"1": [over, running]}, {"9": [over]}):
         one.look(reports)
         assert not one.done
     one.look({"1": [running, over], "9": [running]})
     assert one.done
+
+
+def test_a_job_that_is_over_without_a_result_has_a_moment_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server may not list it yet, a shared folder not show the result: it is seen again."""
+    one, over = attempt(tmp_path, Submitted()), Report(True, 2.0)
+    one.begin()
+    now = 100.0
+    monkeypatch.setattr(jobs.time, "monotonic", lambda: now)
+    for seconds, reports, done in (
+        (0, {"1": [over]}, False),
+        (4, {"1": [replace(over, is_over=False)]}, False),
+        (4, {"1": [over]}, False),
+        (4, {"1": [over]}, False),
+        (4, {"1": [over]}, True),
+    ):
+        now += seconds
+        one.look(reports)
+        assert one.done is done
 
 
 def test_an_interrupted_job_is_interrupted_once_and_started_again_at_once(tmp_path: Path) -> None:
