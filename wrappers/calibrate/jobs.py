@@ -160,7 +160,8 @@ class Attempt:
             if not records:
                 why = f"job {job} left no record in {self.site.record_dirs[0]}: {self.message()}"
                 yield Trouble(name, why, failed=True)
-            for start in traces.starts(mine, records, found, system.no_report):
+            restarted = bool(self.method.interrupt)
+            for start in traces.starts(mine, records, found, system.no_report, restarted):
                 yield from StartCells(system, self.method, start).all()
 
 

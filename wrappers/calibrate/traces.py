@@ -1,7 +1,6 @@
 """What a job leaves: results of its loads, records of its nodes, and its scheduler's reports.
 
-A job may have been started more than once. PBS does not tell a job which start it is, so starts are
-told apart by their times; Slurm's restart count is in the record.
+Starts of a job are told apart by their times, since PBS does not tell a job which start it is.
 """
 
 from __future__ import annotations
@@ -47,14 +46,13 @@ def starts(
     records: Sequence[Record],
     reports: Sequence[Report],
     no_report: Report,
+    is_restarted: bool,
 ) -> Iterator[Start]:
-    """Of one job, in their order; the last report is of the last start."""
-    groups: list[list[Record]] = []
-    for record in sorted(records, key=start_of):
-        if not groups or not all(is_of_same_start(one, record) for one in groups[-1]):
-            groups.append([])
-        groups[-1].append(record)
-    later = [start_of(group[0]) - BEFORE_S for group in groups[1:]]
+    """Of one job, in their order; a job that is started again is on one node. The last report is of
+    the last start."""
+    ordered = sorted(records, key=start_of)
+    groups = [[record] for record in ordered] if is_restarted else [ordered]
+    later = [start_of(record) - BEFORE_S for (record,) in groups[1:]]
     edges = [-math.inf, *later, math.inf]
     for number, group in enumerate(groups):
         left = len(groups) - number
@@ -70,15 +68,6 @@ def starts(
 def start_of(record: Record) -> float:
     """When its sampling began."""
     return float(record.get("start_unix_s") or 0)
-
-
-def is_of_same_start(earlier: Record, record: Record) -> bool:
-    """Another start has another count, or begins on the same node, or after the earlier's end. A node
-    where nothing ran has no count."""
-    end = earlier.get("end_unix_s")
-    is_over = isinstance(end, int | float) and end <= start_of(record)
-    counts = {(one.get("job") or {}).get("restart_count") for one in (earlier, record)} - {None}
-    return not is_over and len(counts) < 2 and earlier.get("node") != record.get("node")
 
 
 def node_of(name: str, nodes: Sequence[str], records: Sequence[Record]) -> str:

@@ -52,10 +52,13 @@ def cells(
     records: Sequence[Any],
     about: dict[str, str],
     quantities: Sequence[table.Quantity] = known_loads.CALLS,
+    is_restarted: bool = False,
 ) -> list[Cell]:
     system = pbs_jobs.PbsJobs(Path("/load"))
     method = system.method("qsub", KnownLoad("load", (), tuple(quantities)))
-    starts = traces.starts(results, records, [pbs_jobs.report(about)], system.no_report)
+    starts = traces.starts(
+        results, records, [pbs_jobs.report(about)], system.no_report, is_restarted
+    )
     return [cell for start in starts for cell in StartCells(system, method, start).all()]
 
 
@@ -86,21 +89,14 @@ def test_nodes_are_known_by_their_number_in_the_job() -> None:
 
 
 def test_starts_of_a_job_are_known_by_their_time() -> None:
-    """PBS does not tell a job which start it is."""
-    mine = [result("1.vm", "0", start_unix_s=100.0), result("1.vm", "0", start_unix_s=150.0)]
-    measured = [record(start=149.9), record(start=100.01)]
-    found = cells(mine, measured, {"exec_host": "vm/0"})
-    assert len(found) == 6 and set(verdicts(found)) == {"=="}
-
-
-def test_a_start_on_another_node_is_another_start() -> None:
-    """exec_host is the last one's."""
+    """PBS does not tell a job which start it is, and exec_host is the last one's."""
     mine = [result("1.vm", "0", start_unix_s=100.0, cpu_us=900_000),
             result("1.vm", "0", start_unix_s=150.0)]  # fmt: skip
-    measured = [record("vm", 149.9), record("vmb", 100.01, end_unix_s=120.0, cpu={"cpu_s": 0.9})]
-    found = cells(mine, measured, {"exec_host": "vm/0"})
-    assert [cell.node for cell in found] == ["vmb"] * 3 + ["vm"] * 3
-    assert set(verdicts(found)) == {"=="}
+    for first in ("vm", "vmb"):
+        measured = [record("vm", 149.9), record(first, 100.01, cpu={"cpu_s": 0.9})]
+        found = cells(mine, measured, {"exec_host": "vm/0"}, is_restarted=True)
+        assert [cell.node for cell in found] == [first] * 3 + ["vm"] * 3
+        assert set(verdicts(found)) == {"=="}
 
 
 SAID = {"cpu_s": 0.3, "rchar_bytes": 5_000_000, "wchar_bytes": None,

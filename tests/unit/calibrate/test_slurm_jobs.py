@@ -63,22 +63,21 @@ def test_records_one_after_another() -> None:
     assert [found["node"] for found in traces.split_documents(text)] == ["n1", "n2"]
 
 
-def test_an_extern_step_that_outlives_its_start_is_no_part_of_the_next() -> None:
-    """The requeued job begins on other nodes while the first start's extern step is ending; on one of
-    them nothing runs."""
-    idle = {"node": "n3", "start_unix_s": 104.1, "job": {}}
+def test_each_start_has_its_own_record_and_report() -> None:
+    """Also where the requeued job begins on another node while the first extern step is ending."""
     records = [
-        idle,
-        {"node": "n2", "start_unix_s": 104.0, "end_unix_s": 109.0, "job": {"restart_count": "1"}},
-        {"node": "n1", "start_unix_s": 100.0, "end_unix_s": 105.0, "job": {"restart_count": "0"}},
+        {"node": "n2", "start_unix_s": 104.0, "end_unix_s": 109.0},
+        {"node": "n1", "start_unix_s": 100.0, "end_unix_s": 105.0},
     ]
     results = [result("12", "n1"), result("12", "n2", start_unix_s=104.0)]
     reports = [Report(True, 3, ("n1",)), Report(True, 5, ("n2",))]
     found = [
         ([one.node for one in start.results], start.records, start.report, start.is_last)
-        for start in traces.starts(results, records, reports, Report(True, None))
+        for start in traces.starts(results, records, reports, Report(True, None), True)
     ]
     assert found == [
-        (["n1"], records[2:], reports[0], False),
-        (["n2"], [records[1], idle], reports[1], True),
+        (["n1"], records[1:], reports[0], False),
+        (["n2"], records[:1], reports[1], True),
     ]
+    (only,) = traces.starts(results, records, reports[:1], Report(True, None), False)
+    assert (len(only.results), len(only.records), only.is_last) == (2, 2, True)

@@ -87,7 +87,7 @@ def result(job: str = "7", node: str = "n1", **more: float) -> known_loads.Resul
 
 
 KEYS = (
-    "unwaited_cpu_us", "restarts", "sent_bytes", "received_bytes", "before_read_calls_bytes",
+    "unwaited_cpu_us", "sent_bytes", "received_bytes", "before_read_calls_bytes",
     "before_write_calls_bytes", "before_to_storage_bytes", "before_from_storage_bytes",
     "others_read_calls_bytes", "others_write_calls_bytes", "others_to_storage_bytes",
     "others_from_storage_bytes", "parent_cpu_us", "parent_read_calls_bytes",
@@ -110,7 +110,6 @@ def record(node: str = "n1") -> dict[str, Any]:
             "read_bytes": MIB,
             "write_bytes": MIB,
         },
-        "job": {"restart_count": "0"},
         "missing": {},
     }
 
@@ -224,7 +223,7 @@ def test_a_job_without_admin_comment_is_red_unless_its_launch_method_has_a_reaso
 
 def test_a_job_without_accounting_is_red() -> None:
     started = {**record(), "start_unix_s": 100.0}
-    (start,) = traces.starts([result()], [started], [], SYSTEM.no_report)
+    (start,) = traces.starts([result()], [started], [], SYSTEM.no_report, False)
     assert wrong(cells_of(start)) == {(one.name, "accounting") for one in table.USUAL}
 
 
