@@ -88,7 +88,6 @@ static int64_t usage_us(int who)
 /* Numbers of a fixed width: so that the line's own length is known before it is counted. */
 static int print_result(char *text, size_t size)
 {
-	const char *restarts = getenv("SLURM_RESTART_COUNT");
 	struct {
 		const char *name;
 		int64_t value;
@@ -123,7 +122,6 @@ static int print_result(char *text, size_t size)
 	    {"received_bytes", counts->received_bytes},
 	    {"segments", counts->segments},
 	    {"connect_us", counts->connect_us},
-	    {"restarts", restarts ? strtoll(restarts, NULL, 10) : 0},
 	};
 	int used = snprintf(text, size,
 			    "{\"format\": \"steelyard-load\", \"version\": 1, "

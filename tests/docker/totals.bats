@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016 # what is in single quotes is for the shell of a container
-# Known loads, run by an ordinary user in every way a job can run, and weighed (docs/calibrate.md).
+# Known loads, run by an ordinary user with every launch method, and measured (docs/calibrate.md).
 
 load cluster
 

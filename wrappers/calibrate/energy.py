@@ -1,8 +1,8 @@
 """Joules beside a second witness, where there is a meter and a witness; else what is missing.
 
 The witness is another counter of the same machine, read around the same run: perf's power events
-(the same processors' counters by another way through the kernel), or hwmon's energy sensors. IPMI
-tells watts of the whole machine, every few seconds: no witness for the processors alone.
+(the same processors' counters by another path through the kernel), or hwmon's energy sensors. IPMI
+has watts of the whole machine, every few seconds: no witness for the processors alone.
 """
 
 from __future__ import annotations
@@ -10,67 +10,61 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 from steelyard.wrappers.calibrate import table
-from steelyard.wrappers.calibrate.loads import Load
-from steelyard.wrappers.calibrate.local import Bench, Outcome
-from steelyard.wrappers.calibrate.table import Cell, Limit, Trouble
+from steelyard.wrappers.calibrate.known_loads import KnownLoad
+from steelyard.wrappers.calibrate.local_runs import Bench, NotMeasuredError, Outcome
+from steelyard.wrappers.calibrate.table import Cell, Limit
 
-WAY = "run: joules"
-LOAD = Load("joules", ("threads=2:3",), (table.ENERGY,))
+METHOD = "run: joules"
+LOAD = KnownLoad("joules", ("threads=2:3",), (table.ENERGY,))
 EVENTS = ("energy-pkg", "energy-ram")  # as our zones: packages and dram
-# perf and the command around it start before the sampler and end after it.
 LIMIT_PART = 0.05
 
 
-def every(bench: Bench) -> Outcome:
+def measure(bench: Bench) -> Outcome:
     """One load of some seconds, since the witness is read from outside."""
     witness = perf_prefix(Path("/"))
     sensors = hwmon_sensors(Path("/"))
     before = hwmon_j(sensors)
-    wrapped = Bench(bench.folder, bench.program, tuple(witness)) if witness else bench
-    found = wrapped.weigh(LOAD)
-    if isinstance(found, Trouble):
-        yield Trouble(WAY, found.why, found.broken)
-        return
-    weighed = table.number_at(found.record, table.ENERGY.path)
-    if weighed is None:
-        why = table.reason_at(found.record, table.ENERGY.path)
-        yield Trouble(WAY, f"not weighed: {why or 'and no reason given'}", broken=why is None)
-        return
+    record = replace(bench, prefix=witness).measure(LOAD).record
+    measured = table.number_at(record, table.ENERGY.path)
+    if measured is None:
+        why = table.reason_at(record, table.ENERGY.path)
+        raise NotMeasuredError(f"not weighed: {why or 'and no reason given'}", failed=why is None)
     truth = perf_j(bench.folder) if witness else None
     if truth is None and before is not None:
         truth = (hwmon_j(sensors) or before) - before
     if truth is None:
-        yield Trouble(WAY, f"{weighed:.1f} J, and no second witness (perf's power events, hwmon)")
-        return
-    yield cell(truth, weighed)
+        raise NotMeasuredError(
+            f"{measured:.1f} J, and no second witness (perf's power events, hwmon)"
+        )
+    yield cell(truth, measured)
 
 
-def cell(truth: float, weighed: float) -> Cell:
+def cell(truth: float, measured: float) -> Cell:
     """The witness' joules beside ours."""
-    limit = Limit(
-        LIMIT_PART * truth, LIMIT_PART * truth, "the witness begins before and ends after the run"
-    )
-    return Cell("run", LOAD.name, table.ENERGY.name, "J", table.RECORD, truth, weighed, limit)
+    most = LIMIT_PART * truth
+    limit = Limit(most, most, "the witness begins before and ends after the run")
+    return Cell("run", LOAD.name, table.ENERGY.name, "J", table.RECORD, truth, measured, limit)
 
 
-def perf_prefix(root: Path) -> list[str]:
+def perf_prefix(root: Path) -> tuple[str, ...]:
     """`perf stat` around the command, where the kernel has power events and perf may read them."""
     folder = root / "sys/bus/event_source/devices/power/events"
     events = [f"power/{name}/" for name in EVENTS if (folder / name).exists()]
     if not events or shutil.which("perf") is None:
-        return []
-    argv = ["perf", "stat", "-a", "-x;", "-o", "../perf.csv", "-e", ",".join(events), "--"]
+        return ()
+    trial = ["perf", "stat", "-a", "-e", events[0], "--", "true"]
     try:
-        done = subprocess.run(
-            ["perf", "stat", "-a", "-e", events[0], "--", "true"],
-            capture_output=True, timeout=20, check=False,
-        )  # fmt: skip
+        done = subprocess.run(trial, capture_output=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return []
-    return argv if done.returncode == 0 else []
+        return ()
+    if done.returncode != 0:
+        return ()
+    return ("perf", "stat", "-a", "-x;", "-o", "../perf.csv", "-e", ",".join(events), "--")
 
 
 def perf_j(folder: Path) -> float | None:
@@ -82,7 +76,7 @@ def perf_j(folder: Path) -> float | None:
 
 
 def hwmon_sensors(root: Path) -> list[Path]:
-    """Energy sensors of whole processors: hwmon's energyN_input, in µJ, whose label says socket."""
+    """Energy sensors of whole processors: hwmon's energyN_input, in µJ, whose label has socket."""
     found = []
     for path in sorted(root.glob("sys/class/hwmon/hwmon*/energy*_input")):
         label = path.with_name(path.name.replace("_input", "_label"))

@@ -1,6 +1,6 @@
-"""The table of `steelyard calibrate`: truth, weighed, error, limit, verdict (docs/calibrate.md).
+"""The table of `steelyard calibrate`: truth, measured, error, limit, verdict (docs/calibrate.md).
 
-Knows nothing of how a load is run: what it is given are a load's own figures and what was weighed.
+It does not know how a load is run: it gets a load's own figures and what was measured.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 from steelyard.facts.quantities import TOTALS
 
-EXACT, WITHIN, TOLD, WRONG = "==", "ok", "told", "WRONG"
+EXACT, WITHIN, STATED, WRONG = "==", "ok", "stated", "WRONG"
 RECORD, ACCOUNTING = "record", "accounting"
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """One figure: where it stands in the record and in AdminComment."""
+    """One figure: where it is in the record and in AdminComment."""
 
     name: str
     path: str  # in the record, dotted
@@ -46,7 +46,7 @@ USUAL = (CPU, READS, WRITES, FETCHED, STORED, MEMORY, ELAPSED)
 
 @dataclass(frozen=True)
 class Limit:
-    """How far the weighed may be from the truth, and why it cannot be closer."""
+    """How far the measured may be from the truth, and why it cannot be closer."""
 
     less: float = 0
     more: float = 0
@@ -54,51 +54,52 @@ class Limit:
 
     def __add__(self, other: Limit) -> Limit:
         """Two reasons at once."""
-        why = "; ".join(dict.fromkeys(part for part in (self.why, other.why) if part))
+        reasons = f"{self.why}; {other.why}".split("; ")
+        why = "; ".join(dict.fromkeys(filter(None, reasons)))
         return Limit(self.less + other.less, self.more + other.more, why)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One quantity of one load, weighed in one way."""
+    """One quantity of one known load, measured with one launch method."""
 
-    way: str
+    launch_method: str
     load: str
     quantity: str
     unit: str
     where: str  # RECORD, ACCOUNTING, or a figure of a command's output
     truth: float
-    weighed: float | None
+    measured: float | None
     limit: Limit
     node: str | None = None
-    reason: str | None = None  # of a null, or why the weighing says that it is incomplete
+    reason: str | None = None  # of a null, or why the measurement is incomplete
 
     @property
     def error(self) -> float | None:
-        """Weighed less truth."""
-        return None if self.weighed is None else self.weighed - self.truth
+        """Measured less truth."""
+        return None if self.measured is None else self.measured - self.truth
 
     @property
     def verdict(self) -> str:
-        """Null and incomplete are no wrong numbers as long as they are told with their reason; but
-        nothing is ever too much."""
+        """Null and incomplete are no wrong numbers where they have their reason; but nothing is ever
+        too much."""
         error = self.error
         if error is None:
-            return TOLD if self.reason else WRONG
+            return STATED if self.reason else WRONG
         if error == 0:
             return EXACT
         if -self.limit.less <= error <= self.limit.more:
             return WITHIN
-        return TOLD if self.reason and error < 0 else WRONG
+        return STATED if self.reason and error < 0 else WRONG
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """A way without cells: not possible here (`broken` False), or begun and come to nothing."""
+    """A launch method without cells: not possible here (`failed` False), or begun without a result."""
 
-    way: str
+    launch_method: str
     why: str
-    broken: bool = False
+    failed: bool = False
 
 
 @dataclass
@@ -109,6 +110,14 @@ class Table:
     troubles: list[Trouble] = field(default_factory=list)
     interrupted: bool = False
 
+    def add(self, outcome: Iterable[Cell | Trouble]) -> None:
+        """What came of a launch method."""
+        for found in outcome:
+            if isinstance(found, Cell):
+                self.cells.append(found)
+            else:
+                self.troubles.append(found)
+
     @property
     def wrong(self) -> list[Cell]:
         """Cells outside their limits, and nulls without a reason."""
@@ -116,24 +125,18 @@ class Table:
 
     @property
     def broken(self) -> list[Trouble]:
-        """Ways that should have given cells."""
-        return [entry for entry in self.troubles if entry.broken]
+        """Launch methods that should have given cells."""
+        return [entry for entry in self.troubles if entry.failed]
 
     @property
     def is_right(self) -> bool:
-        """Something was weighed, and nothing was weighed wrong."""
+        """Something was measured, and nothing was measured wrong."""
         return bool(self.cells) and not self.wrong and not self.broken
 
     def count(self) -> dict[str, int]:
         """Cells by verdict."""
-        found = dict.fromkeys((EXACT, WITHIN, TOLD, WRONG), 0)
-        for cell in self.cells:
-            found[cell.verdict] += 1
-        return found
-
-    def ways(self) -> list[str]:
-        """Of the cells, in their order."""
-        return list(dict.fromkeys(cell.way for cell in self.cells))
+        verdicts = [cell.verdict for cell in self.cells]
+        return {verdict: verdicts.count(verdict) for verdict in (EXACT, WITHIN, STATED, WRONG)}
 
 
 def number_at(document: Mapping[str, object], path: str) -> float | None:
@@ -159,19 +162,13 @@ def reason_at(document: Mapping[str, object], *paths: str) -> str | None:
 
 
 def unseen_reason(document: Mapping[str, object], unwaited: int) -> str | None:
-    """Of processes that nobody waits for a record, or AdminComment, may not know, and has to say so;
+    """Of processes that nobody waits for a record, or AdminComment, may lack some, and has to say so;
     that excuses no other load."""
     return reason_at(document, "cpu.unseen_s", "cpu_unseen_s") if unwaited else None
 
 
 def incomplete_reason(record: Mapping[str, object]) -> str | None:
-    """What a record says of itself when it does not hold all of the job."""
+    """Why a record does not have all of the job, in its own words."""
     if record.get("complete"):
         return None
     return str(record.get("incomplete_reason") or "") or None
-
-
-def summed(quantity: Quantity, values: Iterable[float]) -> float:
-    """Of several nodes."""
-    every = list(values)
-    return (max(every) if quantity.largest else sum(every)) if every else 0

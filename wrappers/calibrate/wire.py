@@ -14,10 +14,9 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
-from steelyard.wrappers.calibrate import local as runs
-from steelyard.wrappers.calibrate import table, ways
-from steelyard.wrappers.calibrate.loads import Load
-from steelyard.wrappers.calibrate.local import Bench, Outcome, Weighing
+from steelyard.wrappers.calibrate import cells, table
+from steelyard.wrappers.calibrate.known_loads import RESULT, KnownLoad
+from steelyard.wrappers.calibrate.local_runs import Bench, Measurement, NotMeasuredError, Outcome
 from steelyard.wrappers.calibrate.table import Cell, Limit, Trouble
 
 NEAR, FAR, PORT = "10.213.7.1", "10.213.7.2", 17_217
@@ -26,25 +25,31 @@ BYTES, RATE_BIT_PER_S, DELAY_S = 4_000_000, 20_000_000, 0.02
 HEADERS_BYTES, SEGMENT_BYTES = 66, 1_448
 # Neighbours, IPv6's own announcements, the connection's beginning and end.
 BESIDE_BYTES = 4_000
-WAY = "run: wire"
+METHOD = "run: wire"
+LOAD = KnownLoad("TCP over a wire", (f"tcp={BYTES}:{FAR}:{PORT}",), (table.SENT, table.RECEIVED))
 TIMEOUT_S = 20.0
 
 
-def every(bench: Bench) -> Outcome:
-    """Both directions, then a rate and a delay."""
+def measure(bench: Bench) -> Outcome:
+    """Bytes of the only device, both directions; then a rate and a delay, where the kernel has them."""
     if os.geteuid() != 0:
-        yield Trouble(WAY, "only root makes network namespaces")
-        return
+        raise NotMeasuredError("only root makes network namespaces")
     try:
         with wire() as (near, far):
             inside = replace(bench, prefix=("ip", "netns", "exec", near))
-            yield from both_ways(inside, far)
-            yield from condition(inside, far, f"rate={RATE_BIT_PER_S // 10**6}mbit", rate_cell)
-            yield from condition(
-                inside, far, f"delay={DELAY_S * 1000:.0f}ms", delay_cell, f"--peer={FAR}"
-            )
+            plain = run(inside, far)
+            headers = plain.results[0].values["segments"] * HEADERS_BYTES + BESIDE_BYTES
+            why = "headers: 66 bytes a segment, and what goes beside the connection"
+            for quantity in LOAD.quantities:
+                yield cells.record_cell(
+                    METHOD, LOAD, quantity, plain.record, plain.results, Limit(0, headers, why)
+                )
+            rate = f"rate={RATE_BIT_PER_S // 10**6}mbit"
+            yield condition(inside, far, rate, rate_cell)
+            delay = f"delay={DELAY_S * 1000:.0f}ms"
+            yield condition(inside, far, delay, delay_cell, f"--peer={FAR}")
     except (OSError, subprocess.SubprocessError) as error:
-        yield Trouble(WAY, f"no network namespaces here: {error}")
+        raise NotMeasuredError(f"no network namespaces here: {error}") from error
 
 
 @contextmanager
@@ -72,77 +77,65 @@ def ip(*words: str) -> None:
     subprocess.run(["ip", *words], capture_output=True, check=True, timeout=TIMEOUT_S)
 
 
-def weigh(bench: Bench, far: str, *options: str) -> Weighing | Trouble:
-    """The load at this end; the other end is no part of what is weighed."""
+def run(bench: Bench, far: str, *options: str) -> Measurement:
+    """The load at this end; the other end is no part of what is measured."""
     bench.folder.mkdir(parents=True, exist_ok=True)
-    argv = [str(bench.program), ways.RESULT, f"serve={BYTES}:{PORT}"]
+    argv = [str(bench.program), RESULT, f"serve={BYTES}:{PORT}"]
     server = subprocess.Popen(["ip", "netns", "exec", far, *argv], cwd=bench.folder)
     try:
-        load = Load("TCP over a wire", (f"tcp={BYTES}:{FAR}:{PORT}",))
-        return bench.weigh(load, *options)
+        return bench.measure(LOAD, *options)
     finally:
         server.kill()
         server.wait()
 
 
-def both_ways(bench: Bench, far: str) -> Outcome:
-    """Bytes of the only device."""
-    found = weigh(bench, far)
-    if isinstance(found, Trouble):
-        yield Trouble(WAY, found.why, found.broken)
-        return
-    headers = found.results[0].values["segments"] * HEADERS_BYTES + BESIDE_BYTES
-    limit = Limit(0, headers, "headers: 66 bytes a segment, and what goes beside the connection")
-    load = Load("TCP over a wire", ())
-    for quantity in (table.SENT, table.RECEIVED):
-        yield runs.cell(WAY, load, quantity, found, limit)
-
-
-def condition(bench: Bench, far: str, spec: str, judge: Any, *options: str) -> Outcome:
+def condition(bench: Bench, far: str, spec: str, judge: Any, *options: str) -> Cell | Trouble:
     """One condition, where this kernel has it."""
-    plain = weigh(bench, far)
-    found = weigh(bench, far, f"--netem={spec}", *options)
-    for one in (plain, found):
-        if isinstance(one, Trouble):
-            yield Trouble(f"{WAY}: {spec}", one.why)
-            return
-    assert isinstance(plain, Weighing)
-    assert isinstance(found, Weighing)
-    yield judge(f"{WAY}: {spec}", plain, found)
+    method = f"{METHOD}: {spec}"
+    try:
+        plain, found = run(bench, far), run(bench, far, f"--netem={spec}", *options)
+    except NotMeasuredError as error:
+        return Trouble(method, str(error))
+    cell: Cell = judge(method, plain, found)
+    return cell
 
 
-def rate_cell(way: str, plain: Weighing, found: Weighing) -> Cell:
-    """What came through, by the load's own clock; beside what the record says was in force."""
-    took = found.results[0].values["elapsed_s"] - plain.results[0].values["elapsed_s"]
+def difference(name: str, plain: Measurement, found: Measurement) -> float:
+    """What the condition added to a figure of the load."""
+    return found.results[0].values[name] - plain.results[0].values[name]
+
+
+def rate_cell(method: str, plain: Measurement, found: Measurement) -> Cell:
+    """What came through, by the load's own clock; beside what the record has as applied."""
     bits = 8 * (BYTES + ceil(BYTES / SEGMENT_BYTES) * HEADERS_BYTES)
-    applied = applied_rate(found.record)
+    most = 0.04 * RATE_BIT_PER_S
+    why = "the queue's burst goes at once, the time of the way back is taken off"
     return Cell(
-        way, "TCP over a wire", "rate", "bit/s", table.RECORD, bits / took, applied,
-        Limit(0.04 * RATE_BIT_PER_S, 0.04 * RATE_BIT_PER_S,
-              "the queue's burst goes at once, the time of the way back is taken off"),
-        reason=table.reason_at(found.record, "network_conditions"),
+        method, LOAD.name, "rate", "bit/s", table.RECORD,
+        bits / difference("elapsed_s", plain, found), applied_rate(found.record),
+        Limit(most, most, why), reason=table.reason_at(found.record, "network_conditions"),
     )  # fmt: skip
 
 
 def applied_rate(record: Mapping[str, Any]) -> float | None:
     """Of a valid condition, as the kernel reported it back."""
-    held = record.get("network_conditions")
-    if not isinstance(held, Mapping) or not held.get("valid"):
+    conditions = record.get("network_conditions")
+    if not isinstance(conditions, Mapping) or not conditions.get("valid"):
         return None
-    applied = str(held.get("applied"))
+    applied = str(conditions.get("applied"))
     number, unit, rest = applied.removeprefix("rate=").partition("mbit")
     return float(number) * 1e6 if unit and not rest else None
 
 
-def delay_cell(way: str, plain: Weighing, found: Weighing) -> Cell:
+def delay_cell(method: str, plain: Measurement, found: Measurement) -> Cell:
     """What a connection took longer, by the load; beside what the record has measured."""
-    took = found.results[0].values["connect_us"] - plain.results[0].values["connect_us"]
-    held = found.record.get("network_conditions") or {}
-    during = table.number_at(held, "rtt.during_start.median_s")
-    before = table.number_at(held, "rtt.before.median_s")
+    conditions = found.record.get("network_conditions") or {}
+    during = table.number_at(conditions, "rtt.during_start.median_s")
+    before = table.number_at(conditions, "rtt.before.median_s")
     return Cell(
-        way, "TCP over a wire", "delay", "s", table.RECORD, took / 1e6,
+        method, LOAD.name, "delay", "s", table.RECORD,
+        difference("connect_us", plain, found) / 1e6,
         None if during is None or before is None else during - before,
         Limit(0.001, 0.001, "the kernel's timer for queues, and waking up at both ends"),
-        reason=table.reason_at(held, "rtt.during_start", "rtt.before"),
+        reason=table.reason_at(conditions, "rtt.during_start", "rtt.before"),
     )  # fmt: skip

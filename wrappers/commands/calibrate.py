@@ -1,11 +1,11 @@
-"""Is this scale right? Known loads are run in every way a job can run here, and weighed.
+"""Is this scale right? Known loads are run with every launch method that is here, and measured.
 
-Each load is a small program that counts itself what it does. A table sets beside that truth what
-`steelyard run` says, and what a job's record and the accounting say: equal, within a limit that has
-a reason, told as not weighed, or WRONG, which is exit code 5. docs/calibrate.md tells how to read it.
+Each load is a small program that counts itself what it does. A table compares that truth with what
+`steelyard run` prints, and with a job's record and the accounting: equal, within a limit that has a
+reason, stated as not measured, or WRONG, which is exit code 5. docs/calibrate.md explains it.
 
-It takes what an ordinary user may do on this installation; what cannot be tried here is listed with
-the reason. Jobs are short, and their number is some 25. Ctrl-C cancels them and tells what is known.
+It needs what an ordinary user may do on this installation; what cannot be tried here is listed with
+the reason. It submits some 25 short jobs. Ctrl-C cancels them and prints what is known so far.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard calibrate`."""
-    from steelyard.wrappers.calibrate.calibrate import WAYS
+    from steelyard.wrappers.calibrate.calibration import SCHEDULERS
 
     add = parser.add_argument
     add(
         "--scheduler",
-        choices=tuple(WAYS),
+        choices=SCHEDULERS,
         help="jobs of Slurm or of PBS, or `steelyard run` alone (default: all that are here)",
     )
     add("--quick", action="store_true", help="leave out loads that others stand for")
-    add("--only", default="", metavar="TEXT", help="ways that have this in their name")
+    add("--only", default="", metavar="TEXT", help="launch methods with this in their name")
     add("--details", action="store_true", help="every number, not only those that are wrong")
     add(
         "--in",
-        dest="launchers",
+        dest="containers",
         action="append",
         metavar="LAUNCHER",
         help="`steelyard run` in this container, too; repeatable (default: those that are here)",
@@ -64,45 +64,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Weigh, judge, tell."""
+    """Measure, judge, print."""
     import tempfile
 
     from steelyard.wrappers.base import console
-    from steelyard.wrappers.calibrate import calibrate
-    from steelyard.wrappers.calibrate import words as calibrate_words
+    from steelyard.wrappers.calibrate import calibration, table_output
     from steelyard.wrappers.calibrate.table import Table
 
     if args.html is not None and args.html.is_dir():
         raise errors.UsageError(f"--html {args.html}: that is a folder; name a file in it")
     table = Table()
-    place = Path(tempfile.mkdtemp(prefix="steelyard-calibrate-", dir=args.dir.absolute()))
+    folder = Path(tempfile.mkdtemp(prefix="steelyard-calibrate-", dir=args.dir.absolute()))
     try:
-        place.chmod(0o755)
-        meta = calibrate.fill(asked(args), place, table, progress(args))
+        folder.chmod(0o755)
+        facts = calibration.fill(request(args), folder, table, progress(args))
     finally:
-        keep(place, args.keep, table)
+        keep_or_remove(folder, args.keep, table)
     if args.html is not None:
-        args.html.write_text(calibrate_words.as_page(table, meta), encoding="utf-8")
+        args.html.write_text(table_output.as_page(table, facts), encoding="utf-8")
     if args.json:
-        console.print_json(calibrate_words.as_json(table, meta))
+        console.print_json(table_output.as_json(table, facts))
     else:
-        calibrate_words.show(table, args.details)
+        table_output.show(table, args.details)
     if table.interrupted:
         return errors.INTERRUPTED
     return errors.DONE if table.is_right else errors.RUNS_FAILED
 
 
-def asked(args: argparse.Namespace) -> Any:
-    """The options, for calibrate.py."""
+def request(args: argparse.Namespace) -> Any:
+    """The options, for calibration.py."""
     from steelyard.analysis.collect.records_in import default_record_dirs
-    from steelyard.wrappers.calibrate.calibrate import WAYS, Asked
+    from steelyard.wrappers.calibrate.calibration import Request
 
-    return Asked(
-        schedulers=tuple(WAYS) if args.scheduler is None else (args.scheduler,),
-        insists=args.scheduler is not None,
+    return Request(
+        scheduler=args.scheduler,
         quick=args.quick,
         only=args.only,
-        launchers=args.launchers,
+        containers=args.containers,
         options=tuple(args.option),
         record_dirs=tuple(args.record_dir or default_record_dirs()),
         patience_s=args.wait,
@@ -110,17 +108,17 @@ def asked(args: argparse.Namespace) -> Any:
 
 
 def progress(args: argparse.Namespace) -> Any:
-    """Says what is being done, to a person who waits."""
+    """Prints what is being done, for a person who waits."""
     if args.json or not sys.stderr.isatty():
         return lambda text: None
     return lambda text: print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def keep(place: Path, always: bool, table: Table) -> None:
+def keep_or_remove(folder: Path, always: bool, table: Table) -> None:
     """What shows how something wrong came about stays."""
     import shutil
 
     if always or (table.cells and not table.is_right and not table.interrupted):
-        print(f"steelyard calibrate: the loads' results: {place}", file=sys.stderr)
+        print(f"steelyard calibrate: the loads' results: {folder}", file=sys.stderr)
     else:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)

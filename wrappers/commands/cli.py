@@ -32,7 +32,7 @@ COMMANDS = {
     "list": "the benchmarks with their parameters and results",
     "netem": "network conditions on this machine: check, apply, show, clear",
     "probe": "what this node is",
-    "calibrate": "is this scale right? known loads, weighed in every way",
+    "calibrate": "is this scale right? known loads, measured with every launch method",
     "doctor": "is everything in place, and if not, what to do",
     "cluster": "a throwaway Slurm cluster on this machine",
     "completion": "completion for bash, zsh, fish",

@@ -64,7 +64,7 @@ steelyard list npb          its parameters and figures""",
 steelyard probe             in words
 steelyard probe --json      every device, for programs""",
     "calibrate": """\
-steelyard calibrate                        every way that is here
+steelyard calibrate                        every launch method that is here
 steelyard calibrate --scheduler local      `steelyard run` alone
 steelyard calibrate --details              every number""",
     "doctor": """\

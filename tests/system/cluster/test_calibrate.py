@@ -1,4 +1,4 @@
-"""`steelyard calibrate` on a real Slurm: every way a job can run is weighed right, on both trackings.
+"""`steelyard calibrate` on a real Slurm: every launch method is measured right, on both trackings.
 
 The table is the judge: its limits have their reasons in wrappers/calibrate/limits.py. Red on a plugin
 that is wrong: docs/calibrate.md shows it for the version before the table.
@@ -19,8 +19,11 @@ import pytest
 from tests.throwaway_lab import command_line, until
 
 from steelyard.wrappers.base import node
-from steelyard.wrappers.calibrate import job_traces, loads, slurm, ways, words
-from steelyard.wrappers.calibrate.table import RECORD, TOLD, Cell, Table
+from steelyard.wrappers.calibrate import jobs, known_loads, table_output, traces
+from steelyard.wrappers.calibrate.known_loads import KnownLoad
+from steelyard.wrappers.calibrate.launch_methods import LaunchMethod
+from steelyard.wrappers.calibrate.slurm_jobs import SlurmJobs
+from steelyard.wrappers.calibrate.table import RECORD, STATED, Cell, Table
 from steelyard.wrappers.cluster import cluster as throwaway
 from steelyard.wrappers.cluster import state as cluster_state
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout
@@ -37,8 +40,8 @@ FEW = ("sbatch", "srun alone, tagged", "sbatch: 10 orphans", "sbatch: 500 proces
 
 
 @pytest.fixture(scope="module")
-def site(request: pytest.FixtureRequest) -> Iterator[slurm.Site]:
-    """A cluster of its own: at 10 Hz, with this way to know a job's processes."""
+def site(request: pytest.FixtureRequest) -> Iterator[jobs.Site]:
+    """A private cluster: at 10 Hz, and it knows a job's processes as the parameter says."""
     proctrack, gather = request.param
     if proctrack == "cgroup" and os.geteuid() != 0:
         pytest.skip("proctrack/cgroup needs root")
@@ -59,64 +62,58 @@ def site(request: pytest.FixtureRequest) -> Iterator[slurm.Site]:
                 patch.setenv(name, value)
             work = Path(folder) / "work"
             work.mkdir()
-            yield slurm.Site(work, [cluster.record_dir], patience_s=PATIENCE_S)
-
-
-def chosen(site: slurm.Site, request: pytest.FixtureRequest) -> list[ways.Way]:
-    """All, or a few."""
-    every = ways.every(maker(site), quick=True)
-    few = request.node.callspec.params["site"] == TRACKINGS[2]
-    return [way for way in every if way.name in FEW or not few]
-
-
-def maker(site: slurm.Site) -> ways.Maker:
-    """With the load that the nodes see."""
-    program = node.find_program("steelyard-load")
-    assert program is not None
-    if not (site.folder / program.name).exists():
-        shutil.copy2(program, site.folder)
-    return ways.Maker(site.folder / program.name)
+            program = node.find_program("steelyard-load")
+            assert program is not None
+            system = SlurmJobs(Path(shutil.copy2(program, work)))
+            yield jobs.Site(system, work, [cluster.record_dir], PATIENCE_S)
 
 
 def outside(table: Table) -> list[str]:
     """What is wrong, in words."""
-    cells = [f"{c.way}, {words.place(c)}: {' | '.join(words.detail(c))}" for c in table.wrong]
-    return cells + [f"{entry.way}: {entry.why}" for entry in table.troubles]
+    cells = [f"{c.launch_method}: {' | '.join(table_output.detail(c))}" for c in table.wrong]
+    return cells + [f"{entry.launch_method}: {entry.why}" for entry in table.troubles]
 
 
 @pytest.mark.parametrize("site", TRACKINGS, ids=" and ".join, indirect=True)
-def test_every_way_is_weighed_right(site: slurm.Site, request: pytest.FixtureRequest) -> None:
+def test_every_launch_method_is_measured_right(
+    site: jobs.Site, request: pytest.FixtureRequest
+) -> None:
     table = Table()
-    every = chosen(site, request)
-    slurm.weigh(site, every, table)
+    few = request.node.callspec.params["site"] == TRACKINGS[2]
+    methods = [one for one in site.system.methods(quick=True) if one.name in FEW or not few]
+    jobs.measure(site, methods, table)
     assert not outside(table), "\n".join(outside(table))
-    assert {*table.ways()} == {way.name for way in every}
-    assert len(table.cells) >= 6 * len(every)
+    assert {cell.launch_method for cell in table.cells} == {method.name for method in methods}
+    assert len(table.cells) >= 6 * len(methods)
+
+
+def begun(site: jobs.Site, method: LaunchMethod) -> jobs.Attempt:
+    """Its job is submitted."""
+    attempt = jobs.Attempt(site, method, site.folder / method.name)
+    attempt.begin()
+    return attempt
 
 
 @pytest.mark.parametrize("site", TRACKINGS[:2], ids=" and ".join, indirect=True)
-def test_a_way_that_loses_its_extern_step_is_told_as_incomplete(site: slurm.Site) -> None:
+def test_a_job_that_loses_its_extern_step_has_an_incomplete_record(site: jobs.Site) -> None:
     """slurmstepd of the extern step, with it Slurm's word that the job goes on, killed at once."""
-    here = slurm.Site(site.folder / "killed", site.record_dirs, patience_s=PATIENCE_S)
-    make = maker(site)
-    load = loads.Load("cut short", ("note", "sleep=1", "cpu=0.4", "write=500000"), loads.CALLS)
-    way = make.batch("extern step killed", load)
-    attempt = slurm.Attempt(way, here.folder)
-    slurm.begin(here, attempt)
-    until(lambda: loads.results(here.folder), "the load has begun", PATIENCE_S)
-    (job,) = slurm.known_jobs(attempt)
+    actions = ("note", "sleep=1", "cpu=0.4", "write=500000")
+    load = KnownLoad("truncated", actions, known_loads.CALLS)
+    attempt = begun(site, site.system.method("extern step killed", load))
+    until(lambda: attempt.results, "the load has begun", PATIENCE_S)
+    (job,) = attempt.known_jobs()
     with killed_extern(site, job):
-        slurm.wait(here, [attempt])
-    found = [one for one in slurm.outcome(here, attempt, False) if isinstance(one, Cell)]
+        jobs.wait([attempt])
+    found = [one for one in attempt.outcome() if isinstance(one, Cell)]
     record = [cell for cell in found if cell.where == RECORD]
     assert record
     assert not outside(Table(found)), "\n".join(outside(Table(found)))
     short = [cell for cell in record if (cell.error or 0) < -cell.limit.less]
-    assert all(cell.verdict == TOLD for cell in short)
+    assert all(cell.verdict == STATED for cell in short)
 
 
 @contextmanager
-def killed_extern(site: slurm.Site, job: str) -> Iterator[None]:
+def killed_extern(site: jobs.Site, job: str) -> Iterator[None]:
     """Its slurmstepd is killed; what that leaves, since nobody is left to remove it, is removed."""
     conf = Layout(site.record_dirs[0].parent).slurm_conf
     (stepd,) = (
@@ -151,20 +148,15 @@ def remove_group(group: Path) -> None:
 
 
 @pytest.mark.parametrize("site", TRACKINGS[:1], ids=" and ".join, indirect=True)
-def test_records_on_the_nodes_own_disks_are_fetched_by_a_job(site: slurm.Site) -> None:
+def test_records_on_the_nodes_own_disks_are_fetched_by_a_job(site: jobs.Site) -> None:
     """Where the folder of records cannot be seen from the login node."""
-    here = slurm.Site(site.folder / "fetched", site.record_dirs, patience_s=PATIENCE_S)
-    way = maker(site).batch(
-        "fetched", loads.Load("brief", ("write=1000",), loads.CALLS), "-N2", "-n2"
-    )
-    attempt = slurm.Attempt(way, here.folder)
-    slurm.begin(here, attempt)
-    slurm.wait(here, [attempt])
-    (job,) = slurm.known_jobs(attempt)
-    (row,) = job_traces.rows([job])[job]
-    seen = job_traces.records(site.record_dirs, job)
-    found = job_traces.fetch(site.record_dirs[0], job, row, ())
+    load = KnownLoad("brief", ("write=1000",), known_loads.CALLS)
+    attempt = begun(site, site.system.method("fetched", load, nodes=2))
+    jobs.wait([attempt])
+    (job,) = attempt.known_jobs()
+    reports = site.system.reports([job])[job]
+    seen = traces.read_records(site.record_dirs, job)
+    # Here both nodes see the files of both.
+    found = site.system.fetch_records(site.record_dirs[0], job, reports)
     assert len(seen) == 2
-    # Here both nodes see the files of both: each is told twice.
-    assert [record for record in found if record in seen] == found
-    assert len(found) == 4
+    assert sorted(map(str, found)) == sorted(map(str, seen))

@@ -1,4 +1,4 @@
-"""The table of `steelyard calibrate`: a wrong weighing turns it red, whatever it is wrong by."""
+"""The table of `steelyard calibrate`: a wrong measurement turns it red, whatever it is wrong by."""
 
 from __future__ import annotations
 
@@ -10,23 +10,28 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.calibrate import job_cells, loads, table, ways, words
-from steelyard.wrappers.calibrate.job_traces import Row
+from steelyard.wrappers.calibrate import cells as calibrate_cells
+from steelyard.wrappers.calibrate import known_loads, slurm_jobs, table, table_output, traces
+from steelyard.wrappers.calibrate.launch_methods import LaunchMethod
 from steelyard.wrappers.calibrate.table import Cell, Limit, Table, Trouble
+from steelyard.wrappers.calibrate.traces import Report, Start
 
 MIB = 2**20
 
 
 EXACTLY = Limit()
+STANDARD = known_loads.standard()
 
 
-def cell(weighed: float | None, limit: Limit = EXACTLY, reason: str | None = None) -> Cell:
+def cell(measured: float | None, limit: Limit = EXACTLY, reason: str | None = None) -> Cell:
     """1,000 bytes were true."""
-    return Cell("way", "load", "read calls", "bytes", "record", 1000, weighed, limit, "n1", reason)
+    return Cell(
+        "method", "load", "read calls", "bytes", "record", 1000, measured, limit, "n1", reason
+    )
 
 
 @pytest.mark.parametrize(
-    ("weighed", "limit", "reason", "verdict"),
+    ("measured", "limit", "reason", "verdict"),
     [
         (1000, Limit(), None, "=="),
         (1001, Limit(), None, "WRONG"),
@@ -38,34 +43,36 @@ def cell(weighed: float | None, limit: Limit = EXACTLY, reason: str | None = Non
         (2000, Limit(10, 10, "why"), None, "WRONG"),
         (0, Limit(10, 10, "why"), None, "WRONG"),
         (None, Limit(), None, "WRONG"),
-        (None, Limit(), "sampling was switched off", "told"),
-        (400, Limit(), "incomplete: 600 bytes are missing", "told"),
+        (None, Limit(), "sampling was switched off", "stated"),
+        (400, Limit(), "incomplete: 600 bytes are missing", "stated"),
         (1600, Limit(), "incomplete: who knows", "WRONG"),
     ],
 )
 def test_a_verdict_is_of_both_sides(
-    weighed: float | None, limit: Limit, reason: str | None, verdict: str
+    measured: float | None, limit: Limit, reason: str | None, verdict: str
 ) -> None:
-    assert cell(weighed, limit, reason).verdict == verdict
+    assert cell(measured, limit, reason).verdict == verdict
 
 
-def test_a_scale_is_right_only_where_something_was_weighed_and_nothing_wrong() -> None:
+def test_a_scale_is_right_only_where_something_was_measured_and_nothing_wrong() -> None:
     assert not Table().is_right
     assert Table([cell(1000)]).is_right
     assert not Table([cell(1000), cell(7)]).is_right
     assert Table([cell(1000)], [Trouble("het", "no such nodes")]).is_right
-    assert not Table([cell(1000)], [Trouble("het", "no result", broken=True)]).is_right
+    assert not Table([cell(1000)], [Trouble("het", "no result", failed=True)]).is_right
 
 
-def test_a_way_that_came_to_nothing_does_not_make_the_scale_wrong() -> None:
-    lacking = [Trouble("salloc", "its jobs had not ended after 600 s", broken=True)]
-    said = words.verdict_line(Table([cell(1000)], lacking))
-    assert "NOT right" not in said and said.endswith("not all that was begun could be weighed")
-    assert words.verdict_line(Table([cell(1000), cell(7)], lacking)).endswith("NOT right")
+def test_a_launch_method_without_a_result_does_not_make_the_scale_wrong() -> None:
+    missing_ones = [Trouble("salloc", "its jobs had not ended after 600 s", failed=True)]
+    said = table_output.verdict_line(Table([cell(1000)], missing_ones))
+    assert "NOT right" not in said and said.endswith("not all that was begun could be measured")
+    assert table_output.verdict_line(Table([cell(1000), cell(7)], missing_ones)).endswith(
+        "NOT right"
+    )
 
 
-def result(job: str = "7", node: str = "n1", **more: float) -> loads.Result:
-    """What a load of 0.3 s, 5 MB read and 4 MB written tells."""
+def result(job: str = "7", node: str = "n1", **more: float) -> known_loads.Result:
+    """What a load of 0.3 s, 5 MB read and 4 MB written counts."""
     values = dict.fromkeys(KEYS, 0.0) | {
         "start_unix_s": 100.0,
         "elapsed_s": 2.0,
@@ -76,11 +83,11 @@ def result(job: str = "7", node: str = "n1", **more: float) -> loads.Result:
         "from_storage_bytes": MIB,
         "memory_bytes": 64 * MIB,
     }
-    return loads.Result(job, node, values | more)
+    return known_loads.Result(job, node, values | more)
 
 
 KEYS = (
-    "unwaited_cpu_us", "restarts", "sent_bytes", "received_bytes", "before_read_calls_bytes",
+    "unwaited_cpu_us", "sent_bytes", "received_bytes", "before_read_calls_bytes",
     "before_write_calls_bytes", "before_to_storage_bytes", "before_from_storage_bytes",
     "others_read_calls_bytes", "others_write_calls_bytes", "others_to_storage_bytes",
     "others_from_storage_bytes", "parent_cpu_us", "parent_read_calls_bytes",
@@ -103,7 +110,6 @@ def record(node: str = "n1") -> dict[str, Any]:
             "read_bytes": MIB,
             "write_bytes": MIB,
         },
-        "job": {"restart_count": "0"},
         "missing": {},
     }
 
@@ -115,24 +121,27 @@ def comment() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def way(name: str = "sbatch", **more: Any) -> ways.Way:
-    return ways.Way(name, loads.standard(), lambda _: [], **more)
+SYSTEM = slurm_jobs.SlurmJobs(Path("/load"))
 
 
-def row(of: dict[str, Any] | None) -> Row:
-    return Row("7", True, 2.0, ("n1",), of)
+def report(of: dict[str, Any] | None) -> Report:
+    return Report(True, 2.0, ("n1",), {None: of})
+
+
+def cells_of(start: Start, load: known_loads.KnownLoad = STANDARD, **more: Any) -> list[Cell]:
+    method: LaunchMethod = SYSTEM.method("sbatch", load, **more)
+    return list(calibrate_cells.StartCells(SYSTEM, method, start).all())
 
 
 def judged(of_record: dict[str, Any], of_comment: dict[str, Any] | None, **more: Any) -> list[Cell]:
-    job = job_cells.Job([result()], [of_record], row(of_comment))
-    return list(job_cells.cells(way(**more), job))
+    return cells_of(Start([result()], [of_record], report(of_comment)), **more)
 
 
 def wrong(cells: list[Cell]) -> set[tuple[str, str]]:
     return {(cell.quantity, cell.where) for cell in cells if cell.verdict == "WRONG"}
 
 
-def test_a_right_weighing_has_no_wrong_cell() -> None:
+def test_a_right_measurement_has_no_wrong_cell() -> None:
     cells = judged(record(), comment())
     assert len(cells) == 14 and not wrong(cells)
 
@@ -148,12 +157,12 @@ def test_a_right_weighing_has_no_wrong_cell() -> None:
         (None, 3.1, 2.9, {("elapsed", "record")}),
     ],
 )
-def test_elapsed_lies_between_the_load_and_what_slurm_says_of_its_end(
+def test_elapsed_is_between_the_load_and_slurms_elapsed(
     extern_s: float | None, of_record: float, of_comment: float, verdict: set[tuple[str, str]]
 ) -> None:
-    said = replace(row(comment() | {"elapsed_s": of_comment}), extern_s=extern_s)
-    job = job_cells.Job([result()], [record() | {"elapsed_s": of_record}], said)
-    assert wrong(list(job_cells.cells(way(), job))) == verdict
+    said = replace(report(comment() | {"elapsed_s": of_comment}), extern_s=extern_s)
+    job = Start([result()], [record() | {"elapsed_s": of_record}], said)
+    assert wrong(cells_of(job)) == verdict
 
 
 def set_at(document: dict[str, Any], path: str, value: Any) -> None:
@@ -174,7 +183,7 @@ def set_at(document: dict[str, Any], path: str, value: Any) -> None:
         pytest.param(lambda value: 2.0**32 + value, id="wrapped"),
     ],
 )
-def test_every_planted_wrong_weighing_turns_its_cell_red(
+def test_every_planted_wrong_number_turns_its_cell_red(
     quantity: table.Quantity, spoil: Callable[[float], float | None]
 ) -> None:
     """In the record, and apart from it in the accounting."""
@@ -185,7 +194,7 @@ def test_every_planted_wrong_weighing_turns_its_cell_red(
     assert wrong(judged(record(), said)) == {(quantity.name, "accounting")}
 
 
-def test_a_null_is_told_by_its_reason_alone() -> None:
+def test_a_null_needs_its_reason() -> None:
     bare = record()
     set_at(bare, "cpu.cpu_s", None)
     assert wrong(judged(bare, comment())) == {("CPU", "record")}
@@ -196,7 +205,7 @@ def test_a_null_is_told_by_its_reason_alone() -> None:
     assert not wrong(judged(record(), told))
 
 
-def test_a_record_that_says_incomplete_may_have_less_but_not_more() -> None:
+def test_an_incomplete_record_may_have_less_but_not_more() -> None:
     cut = record() | {"complete": False, "incomplete_reason": "0.2 s of CPU are missing"}
     set_at(cut, "cpu.cpu_s", 0.1)
     assert not wrong(judged(cut, comment()))
@@ -207,9 +216,15 @@ def test_a_record_that_says_incomplete_may_have_less_but_not_more() -> None:
     assert ("CPU", "record") in wrong(judged(silent, comment()))
 
 
-def test_a_job_without_admin_comment_is_red_unless_its_way_says_why() -> None:
+def test_a_job_without_admin_comment_is_red_unless_its_launch_method_has_a_reason() -> None:
     assert len(wrong(judged(record(), None))) == 7
-    assert not wrong(judged(record(), None, no_comment=ways.BRIEF))
+    assert not wrong(judged(record(), None, no_totals=slurm_jobs.BRIEF))
+
+
+def test_a_job_without_accounting_is_red() -> None:
+    started = {**record(), "start_unix_s": 100.0}
+    (start,) = traces.starts([result()], [started], [], SYSTEM.no_report, False)
+    assert wrong(cells_of(start)) == {(one.name, "accounting") for one in table.USUAL}
 
 
 def test_of_another_node_nothing_may_be_missing() -> None:
@@ -219,8 +234,8 @@ def test_of_another_node_nothing_may_be_missing() -> None:
     for short, found in ((0, set()), (0.05, {("CPU", "accounting")})):
         said = whole | {"cpu_s": whole["cpu_s"] - short}
         both = [result(), result(node="n2")]
-        job = job_cells.Job(both, [record(), record("n2")], row(said))
-        assert wrong(list(job_cells.cells(way(), job))) == found
+        job = Start(both, [record(), record("n2")], report(said))
+        assert wrong(cells_of(job)) == found
 
 
 def test_two_nodes_are_summed_and_an_idle_one_adds_nothing() -> None:
@@ -229,39 +244,39 @@ def test_two_nodes_are_summed_and_an_idle_one_adds_nothing() -> None:
                  "io.write_bytes", "memory.max_memory_bytes"):  # fmt: skip
         set_at(idle, path, None)
         idle["missing"][path] = "no process of the job was named to the sampler"
-    job = job_cells.Job([result()], [record(), idle], row(comment()))
-    assert not wrong(list(job_cells.cells(way(), job)))
+    job = Start([result()], [record(), idle], report(comment()))
+    assert not wrong(cells_of(job))
     null = comment() | {"cpu_s": None}
-    job = job_cells.Job([result()], [record(), idle], row(null))
-    assert wrong(list(job_cells.cells(way(), job))) == {("CPU", "accounting")}
-    both = job_cells.Job([result(), result(node="n2")], [record(), record("n2")], row(comment()))
-    short = wrong(list(job_cells.cells(way(), both)))
+    job = Start([result()], [record(), idle], report(null))
+    assert wrong(cells_of(job)) == {("CPU", "accounting")}
+    both = Start([result(), result(node="n2")], [record(), record("n2")], report(comment()))
+    short = wrong(cells_of(both))
     assert ("read calls", "accounting") in short and ("memory", "accounting") not in short
 
 
 def test_truth_is_what_every_process_counted() -> None:
     one = result(unwaited_cpu_us=50_000, before_read_calls_bytes=300, others_read_calls_bytes=20)
     two = result(start_unix_s=101.0, elapsed_s=4.0, kernel_to_storage_bytes=3 * MIB)
-    assert loads.truth(table.CPU, [one, two]) == pytest.approx(0.65)
-    assert loads.truth(table.READS, [one, two]) == 10_000_320
-    assert loads.truth(table.ELAPSED, [one, two]) == 5
-    assert loads.truth(table.MEMORY, [one, two]) == 64 * MIB
-    assert loads.truth(table.STORED, [one, two]) == 4 * MIB
-    assert loads.truth(table.CPU, []) == 0
+    assert known_loads.truth(table.CPU, [one, two]) == pytest.approx(0.65)
+    assert known_loads.truth(table.READS, [one, two]) == 10_000_320
+    assert known_loads.truth(table.ELAPSED, [one, two]) == 5
+    assert known_loads.truth(table.MEMORY, [one, two]) == 64 * MIB
+    assert known_loads.truth(table.STORED, [one, two]) == 4 * MIB
+    assert known_loads.truth(table.CPU, []) == 0
 
 
-def test_words_show_every_wrong_number(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_wrong_number_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     whole = Table(judged(record(), comment() | {"cpu_s": 0.602}), [Trouble("het job", "no nodes")])
-    words.show(whole, everything=False)
+    table_output.show(whole, everything=False)
     said = capsys.readouterr().out
     assert "0.6020" in said and "+0.3020" in said and "0.3000" in said
     assert "not possible here: het job: no nodes" in said
     assert "this scale is NOT right" in said
-    document = words.as_json(whole, {"host": "h"})
+    document = table_output.as_json(whole, {"host": "h"})
     assert json.loads(json.dumps(document))["right"] is False
     assert document["counts"]["WRONG"] == 1
     assert [c["quantity"] for c in document["cells"] if c["verdict"] == "WRONG"] == ["CPU"]
-    page = words.as_page(whole, {"host": "h<1>"})
+    page = table_output.as_page(whole, {"host": "h<1>"})
     assert '<td class="WRONG">WRONG</td>' in page and "h&lt;1&gt;" in page
     assert "0.6020" in page and "<script" not in page and "http" not in page
 
@@ -269,7 +284,7 @@ def test_words_show_every_wrong_number(capsys: pytest.CaptureFixture[str]) -> No
 def test_results_are_read_by_job_and_node(tmp_path: Path) -> None:
     (tmp_path / "7,n1.x,99.result").write_text('{"format": "steelyard-load", "cpu_us": 5}')
     (tmp_path / "7.n1.98.result.new").write_text("{")
-    (found,) = loads.results(tmp_path)
+    (found,) = known_loads.results(tmp_path)
     assert (found.job, found.node, found.values) == ("7", "n1.x", {"cpu_us": 5})
 
 
@@ -277,11 +292,10 @@ def test_what_a_job_without_a_cgroup_cannot_know_excuses_orphans_alone() -> None
     blind = record() | {"missing": {"cpu.unseen_s": "no cgroup counts CPU"}}
     set_at(blind, "cpu.cpu_s", 0.1)
     assert ("CPU", "record") in wrong(judged(blind, comment()))
-    (orphans,) = (load for load in loads.LOADS if load.name == "10 orphans")
-    job = job_cells.Job([result()], [blind], row(comment()))
-    of_orphans = ways.Way("sbatch", orphans, lambda _: [])
-    assert not wrong(list(job_cells.cells(of_orphans, job)))
+    (orphans,) = (load for load in known_loads.LOADS if load.name == "10 orphans")
+    job = Start([result()], [blind], report(comment()))
+    assert not wrong(cells_of(job, orphans))
     set_at(blind, "cpu.cpu_s", 0.6)
-    assert wrong(list(job_cells.cells(of_orphans, job))) == {("CPU", "record")}
-    short = job_cells.Job([result()], [record()], row(comment() | {"cpu_s": 0.1}))
-    assert wrong(list(job_cells.cells(of_orphans, short))) == {("CPU", "accounting")}
+    assert wrong(cells_of(job, orphans)) == {("CPU", "record")}
+    short = Start([result()], [record()], report(comment() | {"cpu_s": 0.1}))
+    assert wrong(cells_of(short, orphans)) == {("CPU", "accounting")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from steelyard.analysis.sources import slurm_environment
 from steelyard.wrappers.base import programs
@@ -26,11 +27,13 @@ NO_SLURM = (
 )
 
 
-def run_once(argv: Sequence[str], env: Mapping[str, str] | None = None) -> str:
+def run_once(
+    argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> str:
     """stdout of one command; LostError, CommandError, or MissingError without the program."""
     try:
         environment = slurm_environment.own() if env is None else {**env, "LC_ALL": "C.UTF-8"}
-        done = programs.answer(argv, TIMEOUT_S, environment)
+        done = programs.answer(argv, TIMEOUT_S, environment, cwd)
     except FileNotFoundError as error:
         raise MissingError(f"{argv[0]} is not on this machine: {NO_SLURM}") from error
     except subprocess.TimeoutExpired as error:

@@ -1,0 +1,168 @@
+"""`steelyard calibrate` on Torque and OpenPBS: what is submitted, and what becomes of the answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.calibrate.test_table import MIB, result
+
+from steelyard.analysis.sources.pbs import programs
+from steelyard.wrappers.base.errors import MissingError
+from steelyard.wrappers.calibrate import known_loads, pbs_jobs, table, traces
+from steelyard.wrappers.calibrate.cells import StartCells
+from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
+from steelyard.wrappers.calibrate.table import Cell
+from steelyard.wrappers.schedulers.patience import CommandError
+from steelyard.wrappers.schedulers.pbs import command, script
+from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
+from steelyard.wrappers.schedulers.pbs.torque import Torque
+
+
+def test_arrays_and_nodes_in_each_dialects_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script, "encoded", ",".join)
+    system = pbs_jobs.PbsJobs(Path("/load"))
+    methods = {method.name: method for method in system.methods(quick=False)}
+
+    def words(name: str, node: str = "") -> str:
+        return " ".join(system.command(methods[name], "load", Path("/f"), node)[0])
+
+    system.dialect = Torque()
+    assert "-t 0-1" in words("array") and "-l nodes=2" in words("two nodes, pbsdsh")
+    assert "-l nodes=n1" in words("shared node", "n1")
+    system.dialect = OpenPbs()
+    assert "-J 0-1" in words("array")
+    assert "-l select=2 -l place=scatter" in words("two nodes, pbsdsh")
+
+
+def record(node: str = "vm", start: float = 100.0, **more: Any) -> dict[str, Any]:
+    """Of a job with one load of 0.3 s, and 5 and 4 MB."""
+    totals: dict[str, Any] = {
+        "node": node, "start_unix_s": start, "complete": True, "missing": {},
+        "cpu": {"cpu_s": 0.3}, "io": {"rchar_bytes": 5_000_000, "wchar_bytes": 4_000_000},
+    }  # fmt: skip
+    return totals | more
+
+
+def cells(
+    results: Sequence[Result],
+    records: Sequence[Any],
+    about: dict[str, str],
+    quantities: Sequence[table.Quantity] = known_loads.CALLS,
+    is_restarted: bool = False,
+) -> list[Cell]:
+    system = pbs_jobs.PbsJobs(Path("/load"))
+    method = system.method("qsub", KnownLoad("load", (), tuple(quantities)))
+    starts = traces.starts(
+        results, records, [pbs_jobs.report(about)], system.no_report, is_restarted
+    )
+    return [cell for start in starts for cell in StartCells(system, method, start).all()]
+
+
+def verdicts(found: Sequence[Cell]) -> list[str]:
+    return [cell.verdict for cell in found]
+
+
+def test_a_shell_around_the_script_may_be_in_it_as_far_as_it_had_used() -> None:
+    """Of 5,000,000 bytes none may be missing, and no more be there than the shell had read."""
+    mine = result("1.vm", "0", parent_read_calls_bytes=30_000)
+    about = {"exec_host": "vm/0"}
+    for rchar, verdict in ((5_000_000, "=="), (5_030_000, "ok"), (5_060_000, "WRONG"),
+                           (4_999_999, "WRONG")):  # fmt: skip
+        io = {"rchar_bytes": rchar, "wchar_bytes": 4_000_000}
+        found = cells([mine], [record(io=io)], about)
+        assert verdicts(found) == ["==", verdict, "=="]
+
+
+def test_nodes_are_known_by_their_number_in_the_job() -> None:
+    """Torque's first is not the first by name; what was measured twice is wrong."""
+    about = {"exec_host": "vmb/0+vm/0-1"}
+    mine = [result("1.vm", "0"), result("1.vm", "1", cpu_us=100_000)]
+    measured = [record("vm", cpu={"cpu_s": 0.1}), record("vmb")]
+    assert set(verdicts(cells(mine, measured, about))) == {"=="}
+    twice = [record("vm"), record("vmb")]
+    found = cells(mine, twice, about)
+    assert [cell.node for cell in found if cell.verdict == "WRONG"] == ["vm"]
+
+
+def test_starts_of_a_job_are_known_by_their_time() -> None:
+    """PBS does not tell a job which start it is, and exec_host is the last one's."""
+    mine = [result("1.vm", "0", start_unix_s=100.0, cpu_us=900_000),
+            result("1.vm", "0", start_unix_s=150.0)]  # fmt: skip
+    for first in ("vm", "vmb"):
+        measured = [record("vm", 149.9), record(first, 100.01, cpu={"cpu_s": 0.9})]
+        found = cells(mine, measured, {"exec_host": "vm/0"}, is_restarted=True)
+        assert [cell.node for cell in found] == [first] * 3 + ["vm"] * 3
+        assert set(verdicts(found)) == {"=="}
+
+
+SAID = {"cpu_s": 0.3, "rchar_bytes": 5_000_000, "wchar_bytes": None,
+        "missing": {"wchar_bytes": "not readable"}}  # fmt: skip
+
+
+@pytest.mark.parametrize("quote", ["", "'"])
+def test_what_openpbs_has_of_each_host(quote: str) -> None:
+    """As its qstat prints it, with a host of two in it."""
+    text = quote + json.dumps({"n1": SAID, "n2": SAID | {"cpu_s": 7.0}}) + quote
+    about = {"exec_host": "n1/0+n2/0", pbs_jobs.HOOK: text}
+    mine = [result("1.vm", "0"), result("1.vm", "1")]
+    found = cells(mine, [record("n1"), record("n2")], about)
+    totals = [cell for cell in found if cell.where == "qstat"]
+    assert [(cell.node, cell.quantity, cell.verdict) for cell in totals] == [
+        ("n1", "CPU", "=="), ("n2", "CPU", "WRONG"), ("n1", "read calls", "=="),
+        ("n2", "read calls", "=="), ("n1", "write calls", "stated"), ("n2", "write calls", "stated"),
+    ]  # fmt: skip
+
+
+def test_memory_of_the_shell_counts_and_of_nobody_else() -> None:
+    mine = [result("1.vm", "0")]
+    for more, verdict in ((10 * MIB, "ok"), (40 * MIB, "WRONG"), (-1, "WRONG")):
+        measured: dict[str, Any] = record()
+        *parts, last = table.MEMORY.path.split(".")
+        inner = measured
+        for part in parts:
+            inner = inner.setdefault(part, {})
+        inner[last] = 64 * MIB + more
+        (cell,) = cells(mine, [measured], {"exec_host": "vm/0"}, [table.MEMORY])
+        assert cell.verdict == verdict
+
+
+def test_an_option_that_qsub_refuses_is_reported_without_its_usage() -> None:
+    said = "qsub: illegal -N value\nusage: qsub [-a date_time]\n\t[-A x]\n       qsub --version\n"
+    assert command.complaint("qsub", said, 2).args == CommandError("qsub", "illegal -N value").args
+
+
+def test_a_job_that_the_server_has_forgotten_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And where it does not answer, nothing has: the jobs may still run."""
+    answers: list[dict[str, Any] | None] = [
+        {"1.vm": {"job_state": "R", "exec_host": "vm/0"}, "2[0].vm": {"job_state": "R"}},
+        None,
+        {"1.vm": {"job_state": "R", "exec_host": "vm/0"}, "2[0].vm": {"job_state": "C"}},
+        {"2[0].vm": {"job_state": "C"}},
+    ]
+
+    def jobs(_: Sequence[str]) -> dict[str, Any]:
+        found = answers.pop(0)
+        if found is None:
+            raise MissingError("qstat does not answer")
+        return found
+
+    monkeypatch.setattr(programs, "jobs", jobs)
+    system = pbs_jobs.PbsJobs(Path("/load"))
+    found = [
+        {
+            job: (one.is_over, one.nodes)
+            for job, (one,) in system.reports({"1.vm", "2[].vm"}).items()
+        }
+        for _ in range(4)
+    ]
+    running = {"1.vm": (False, ("vm",)), "2[0].vm": (False, ()), "2[].vm": (True, ())}
+    assert found == [
+        running,
+        running,
+        running | {"2[0].vm": (True, ())},
+        running | {"1.vm": (True, ("vm",)), "2[0].vm": (True, ())},
+    ]

@@ -1,0 +1,108 @@
+"""Fills the table of `steelyard calibrate`: `steelyard run` first, then jobs of Slurm or PBS."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steelyard.wrappers.base import node
+from steelyard.wrappers.base.errors import MissingError
+from steelyard.wrappers.calibrate import energy, jobs, local_runs, wire
+from steelyard.wrappers.calibrate.launch_methods import JobSystem
+from steelyard.wrappers.calibrate.local_runs import NotMeasuredError
+from steelyard.wrappers.calibrate.pbs_jobs import PbsJobs
+from steelyard.wrappers.calibrate.slurm_jobs import SlurmJobs
+from steelyard.wrappers.calibrate.table import Table, Trouble
+
+PROGRAM = "steelyard-load"
+SYSTEMS: dict[str, type[JobSystem]] = {"slurm": SlurmJobs, "pbs": PbsJobs}
+LOCAL = "local"
+SCHEDULERS = (LOCAL, *SYSTEMS)
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of the command."""
+
+    scheduler: str | None  # None: all that are here
+    quick: bool
+    only: str  # in a launch method's name
+    containers: list[str] | None
+    options: tuple[str, ...]
+    record_dirs: tuple[Path, ...]
+    patience_s: float
+
+
+def fill(
+    request: Request, folder: Path, table: Table, progress: Callable[[str], None]
+) -> dict[str, Any]:
+    """All that is requested, until Ctrl-C; facts about where and when."""
+    found = node.find_program(PROGRAM)
+    if found is None:
+        raise MissingError(f"{PROGRAM} is missing: {node.remedy(PROGRAM)}")
+    program = folder / PROGRAM  # where every node sees it
+    shutil.copy2(found, program)
+    facts = {
+        "when": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
+        "host": platform.node(),
+        "kernel": platform.release(),
+        "cpus": os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 1),
+    }
+    try:
+        if request.scheduler in (None, LOCAL):
+            run_here(request, local_runs.Bench(folder / "run", program), table, progress)
+        for name, kind in SYSTEMS.items():
+            if request.scheduler in (None, name):
+                system = kind(program, request.options)
+                facts |= run_jobs(request, system, folder / name, table, progress)
+    except KeyboardInterrupt:
+        table.interrupted = True
+    progress("")
+    return facts
+
+
+def run_here(
+    request: Request, bench: local_runs.Bench, table: Table, progress: Callable[[str], None]
+) -> None:
+    """`steelyard run`, then the wire, then joules."""
+    for name, run in (
+        *local_runs.methods(bench, request.containers, request.quick),
+        (wire.METHOD, lambda: wire.measure(bench)),
+        (energy.METHOD, lambda: energy.measure(bench)),
+    ):
+        if request.only not in name:
+            continue
+        progress(f"{name} ({len(table.cells)} numbers so far)")
+        try:
+            table.add(run())
+        except NotMeasuredError as error:
+            table.troubles.append(Trouble(name, str(error), error.failed))
+
+
+def run_jobs(
+    request: Request,
+    system: JobSystem,
+    folder: Path,
+    table: Table,
+    progress: Callable[[str], None],
+) -> dict[str, Any]:
+    """Facts about the batch system. Where it was not named, it need not be there."""
+    try:
+        facts = system.check()
+    except MissingError as error:
+        if request.scheduler is not None:
+            raise
+        table.troubles.append(Trouble(f"jobs of {system.title}", str(error)))
+        return {}
+    methods = [one for one in system.methods(request.quick) if request.only in one.name]
+    progress(f"{system.title}: {len(methods)} launch methods, all at once")
+    site = jobs.Site(system, folder, request.record_dirs, request.patience_s)
+    jobs.measure(site, methods, table)
+    return dict(facts)

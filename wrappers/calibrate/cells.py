@@ -1,0 +1,157 @@
+"""From what loads counted, and what was measured of their job, to cells of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from steelyard.wrappers.calibrate import known_loads, limits, table
+from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
+from steelyard.wrappers.calibrate.launch_methods import JobSystem, LaunchMethod
+from steelyard.wrappers.calibrate.limits import LimitTable
+from steelyard.wrappers.calibrate.table import Cell, Limit, Quantity
+from steelyard.wrappers.calibrate.traces import Record, Start, is_same_node
+
+SHELL = "the login shell before the script: what it has used from when the sampler knows it"
+
+
+def record_cell(
+    method: str,
+    load: KnownLoad,
+    quantity: Quantity,
+    record: Record,
+    results: Sequence[Result],
+    limit: Limit,
+    node: str | None = None,
+) -> Cell:
+    """A figure of a record beside the loads of its node."""
+    return Cell(
+        method,
+        load.name,
+        quantity.name,
+        quantity.unit,
+        where=table.RECORD,
+        truth=known_loads.truth(quantity, results),
+        measured=table.number_at(record, quantity.path),
+        limit=limit,
+        node=node,
+        reason=record_reason(record, quantity) or table.unseen_reason(record, load.unwaited),
+    )
+
+
+def record_reason(record: Record, quantity: Quantity) -> str | None:
+    """Why a figure is null, or not all of it."""
+    return table.reason_at(record, quantity.path, quantity.key) or table.incomplete_reason(record)
+
+
+def missed_ends(record: Record) -> int | None:
+    """How many processes' ends the kernel did not show, where it has counted every process."""
+    counted = record.get("io", {}).get("source") == "bpf"
+    return record["bpf"]["missed_ends"] if counted else None
+
+
+def load_limit(
+    quantity: Quantity, load: KnownLoad, missed: int | None, *beside: LimitTable
+) -> Limit:
+    """All but time; `missed`: see missed_ends; `beside`: of what runs beside the load."""
+    limit = limits.of_load(quantity, *beside)
+    if missed is None:
+        return limit
+    return limits.of_counted(quantity, limit, load.unwaited, missed, beside.count(limits.SRUN))
+
+
+@dataclass(frozen=True)
+class StartCells:
+    """The cells of one start of a job."""
+
+    system: JobSystem
+    method: LaunchMethod
+    start: Start
+
+    def all(self) -> Iterator[Cell]:
+        """Every quantity: of each node's record and, of the last start, of the scheduler's totals."""
+        report = self.start.report
+        totals = report.totals or {} if self.start.is_last else {}
+        for quantity in self.method.load.quantities:
+            for record in self.start.records:
+                yield self.of_record(quantity, record)
+            for host, found in totals.items():
+                yield self.of_totals(quantity, host, found)
+
+    def of_record(self, quantity: Quantity, record: Record) -> Cell:
+        """One node's record."""
+        node, report = str(record.get("node")), self.start.report
+        results = [result for result in self.start.results if result.node == node]
+        ended_s = report.elapsed_s if report.extern_s is None else report.extern_s
+        limit = self.limit(quantity, results, ended_s, missed_ends(record))
+        return record_cell(
+            self.method.name, self.method.load, quantity, record, results, limit, node
+        )
+
+    def of_totals(self, quantity: Quantity, host: str | None, totals: Record | None) -> Cell:
+        """The scheduler's totals beside the loads of that host; without one beside all loads."""
+        results = [
+            one for one in self.start.results if host is None or is_same_node(one.node, host)
+        ]
+        nodes = sorted({one.node for one in results})
+        by_node = [[one for one in results if one.node == node] for node in nodes] or [[]]
+        missed = [missed_ends(record) for record in self.start.records]
+        counted = None if host is not None or None in missed else sum(one or 0 for one in missed)
+        elapsed_s, limit = self.start.report.elapsed_s, Limit()
+        truths = [known_loads.truth(quantity, each) for each in by_node]
+        for each in by_node:
+            one = self.limit(quantity, each, elapsed_s, counted)
+            limit = one if quantity.largest else limit + one
+        return Cell(
+            self.method.name,
+            self.method.load.name,
+            quantity.name,
+            quantity.unit,
+            where=self.system.where,
+            truth=max(truths) if quantity.largest else sum(truths),
+            measured=table.number_at(totals or {}, quantity.key),
+            limit=limit,
+            node=host,
+            reason=self.totals_reason(quantity, host, totals),
+        )
+
+    def totals_reason(
+        self, quantity: Quantity, host: str | None, totals: Record | None
+    ) -> str | None:
+        """In the totals themselves; else of the host's records, or where no node has the figure."""
+        if (not totals or not totals.get("nodes_weighed")) and self.method.no_totals is not None:
+            return self.method.no_totals
+        if totals is None:
+            return None
+        own = table.reason_at(totals, quantity.key, quantity.path)
+        own = own or table.unseen_reason(totals, self.method.load.unwaited)
+        records = self.start.records
+        if host is not None:
+            records = [one for one in records if is_same_node(str(one.get("node")), host)]
+        elif any(table.number_at(one, quantity.path) is not None for one in records):
+            records = []
+        reasons = (record_reason(record, quantity) for record in records)
+        return own or next(filter(None, reasons), None)
+
+    def limit(
+        self,
+        quantity: Quantity,
+        results: Sequence[Result],
+        scheduler_s: float | None,
+        missed: int | None,
+    ) -> Limit:
+        """Of one node's loads; `scheduler_s`: how long the job lasted for its scheduler; `missed`:
+        see missed_ends."""
+        truth = known_loads.truth(quantity, results)
+        if quantity is table.ELAPSED:
+            return self.system.elapsed_limit(truth, scheduler_s)
+        limit = load_limit(quantity, self.method.load, missed, *self.method.beside)
+        if (shells := known_loads.of_parents(quantity, results)) > 0:
+            limit += Limit(0, shells, SHELL)
+        if self.method.interrupt and not self.start.is_last:
+            limit += limits.KILLED.get(quantity.name, Limit())
+        if quantity is table.MEMORY:
+            together = sum(result.values["memory_bytes"] for result in results)
+            if together > truth:
+                limit += Limit(0, together - truth, "loads side by side")
+        return limit

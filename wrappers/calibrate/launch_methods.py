@@ -1,0 +1,163 @@
+"""How a job can be launched, and what a batch system has to be able to do.
+
+slurm_jobs.py and pbs_jobs.py are the batch systems.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from steelyard.wrappers.base.errors import MissingError
+from steelyard.wrappers.calibrate import known_loads
+from steelyard.wrappers.calibrate.known_loads import RESULT, KnownLoad
+from steelyard.wrappers.calibrate.limits import LimitTable
+from steelyard.wrappers.calibrate.table import Limit
+from steelyard.wrappers.calibrate.traces import Record, Report
+
+JOB_NAME = "steelyard-calibrate"
+RATE_HZ = 10
+# Loads that others stand for.
+NOT_QUICK = ("1 process", "memory", "storage")
+
+
+@dataclass(frozen=True)
+class LaunchMethod:
+    """How a load is started, how many results it leaves, and what runs beside it."""
+
+    name: str
+    load: KnownLoad
+    lines: tuple[str, ...]  # the command line of each job
+    program: str = ""  # that runs the line, and waits; empty: each job is a script
+    options: tuple[str, ...] = ()
+    rate_hz: int = RATE_HZ
+    nodes: int = 1
+    tasks: int = 0  # of an array
+    on_one_node: bool = False  # all jobs, at the same time
+    results: int = 1
+    job_name: str = JOB_NAME
+    beside: tuple[LimitTable, ...] = ()  # limits of what runs in the job beside the load
+    no_totals: str | None = None  # why the scheduler may have no totals of ours
+    interrupt: tuple[str, ...] = ()  # run with the job's id once a result exists
+
+
+class JobSystem(ABC):
+    """A batch system. Methods raise MissingError where it does not do what it is asked for."""
+
+    title: ClassVar[str]
+    where: ClassVar[str]  # where our totals are, in the table's words
+    submit_program: ClassVar[str]
+    cancel_program: ClassVar[str]
+    commands: ClassVar[Any]  # its module in wrappers/schedulers that runs commands
+    beside: ClassVar[tuple[LimitTable, ...]]  # limits of what runs in every job
+    # Of the load's own time, and the scheduler's of the job, or of its step that ends last.
+    elapsed_limit: ClassVar[staticmethod[[float, float | None], Limit]]
+    first_actions: ClassVar[tuple[str, ...]] = ()  # of the load that a job's script becomes
+    no_report: ClassVar[Report]  # where the scheduler has none of a start
+    restart_delay_s: ClassVar[float]  # from the interruption until `restart` is of use
+    restart: ClassVar[tuple[str, ...]] = ()  # a command; else the job starts again at once
+
+    def __init__(self, program: Path, options: Sequence[str] = ()) -> None:
+        self.program = program  # steelyard-load, where every node sees it
+        self.options = options  # the user's own
+
+    @abstractmethod
+    def check(self) -> Mapping[str, object]:
+        """Facts about it; MissingError where it, or our part of it, is missing."""
+
+    @abstractmethod
+    def own_methods(self) -> Iterator[LaunchMethod]:
+        """Those that differ between batch systems, in the order of the table."""
+
+    @abstractmethod
+    def command(
+        self, method: LaunchMethod, line: str, folder: Path, node: str
+    ) -> tuple[list[str], str]:
+        """Words and script of one job's submission, which prints the job's id; without a script the
+        command waits for its job. `node`: where it has to run, if that is not empty."""
+
+    @abstractmethod
+    def environment(self) -> Mapping[str, str]:
+        """Of a job's submission."""
+
+    @abstractmethod
+    def node_for_two(self) -> str:
+        """A node that can run two jobs at once."""
+
+    @abstractmethod
+    def reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
+        """By job, array tasks by their own ids, every start that is known."""
+
+    def fetch_records(self, folder: Path, job: str, reports: Sequence[Report]) -> list[Record]:
+        """Those that are on the nodes' own disks."""
+        return []
+
+    def run(self, argv: Sequence[str], folder: Path | None = None) -> str:
+        """What one of its commands prints, with the environment of a job's submission."""
+        return str(self.commands.run_once(argv, self.environment(), folder))
+
+    def cancel(self, jobs: Iterable[str]) -> None:
+        """Those that have not ended."""
+        for job in jobs:
+            with suppress(MissingError):  # the rest all the same
+                self.run([self.cancel_program, job])
+
+    # --- command lines and launch methods that all have ---------------------------------------
+
+    def load_line(self, load: KnownLoad, *actions: str) -> str:
+        """A load, for a shell; `actions`: before its own."""
+        return shlex.join([str(self.program), RESULT, *actions, *load.actions])
+
+    def script_line(self, load: KnownLoad, *actions: str) -> str:
+        """The load that a job's script becomes."""
+        return self.load_line(load, *self.first_actions, *actions)
+
+    def around(self, line: str) -> str:
+        """A command in a job's script, whose own use is the job's, too."""
+        return f"{shlex.join([str(self.program), RESULT, *self.first_actions])} -- {line}"
+
+    def method(
+        self,
+        name: str,
+        load: KnownLoad,
+        *lines: str,
+        beside: tuple[LimitTable, ...] = (),
+        **more: object,
+    ) -> LaunchMethod:
+        """Without lines: a script that becomes the load."""
+        lines = lines or (self.script_line(load),)
+        return LaunchMethod(name, load, lines, beside=(*self.beside, *beside), **more)  # type: ignore[arg-type]
+
+    def restarted(self, name: str, *interrupt: str, options: tuple[str, ...]) -> LaunchMethod:
+        """Interrupted when the load has done its work; the second start does it again."""
+        load = known_loads.standard()
+        line = self.script_line(KnownLoad(load.name, (*load.actions, "note", "until=again")))
+        return self.method(name, load, line, results=2, interrupt=interrupt, options=options)
+
+    def shared_node(self) -> LaunchMethod:
+        """Two jobs on one node, at the same time: each waits for the other."""
+        load = known_loads.standard()
+        other = KnownLoad("", ("cpu=0.3", "read=700000", "memory=20000000:0.5"))
+        lines = self.script_line(load, "meet=a:b"), self.script_line(other, "meet=b:a")
+        return self.method("shared node", load, *lines, results=2, on_one_node=True)
+
+    def methods(self, quick: bool) -> list[LaunchMethod]:
+        """In the order of the table; `quick`: without the loads that others stand for."""
+        loads = [load for load in known_loads.LOADS if not (quick and load.name in NOT_QUICK)]
+        if shutil.which("mpirun"):
+            loads.append(known_loads.mpi(self.program))
+        rates = [rate for rate in known_loads.RATES_HZ if not (quick and rate == RATE_HZ)]
+        return [
+            *self.own_methods(),
+            *(
+                self.method(f"{rate} samples a second", known_loads.at_rate(rate), rate_hz=rate)
+                for rate in rates
+            ),
+            *(self.method(f"{self.submit_program}: {load.name}", load) for load in loads),
+        ]

@@ -1,0 +1,200 @@
+"""Launch methods without a batch system: `steelyard run`, at several rates and in containers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from steelyard.wrappers.base import programs
+from steelyard.wrappers.base.errors import ConditionError, MissingError, UsageError
+from steelyard.wrappers.calibrate import cells, known_loads, limits, table
+from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
+from steelyard.wrappers.calibrate.table import Cell, Limit, Quantity, Trouble
+from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.launchers import needs as launcher_needs
+from steelyard.wrappers.schedulers import known
+
+TRIES = 3  # for times only: a busy machine makes them longer, never shorter
+RUN_LIMIT_S, LIST_LIMIT_S = 120.0, 20.0
+Outcome = Iterator[Cell | Trouble]
+Method = tuple[str, Callable[[], Outcome]]  # its name, and what runs it
+
+
+class NotMeasuredError(Exception):
+    """A run that left no record: `failed`, or not possible here."""
+
+    def __init__(self, why: str, failed: bool = False) -> None:
+        super().__init__(why)
+        self.failed = failed
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One `steelyard run`: what its loads counted, its record, and the figures it printed."""
+
+    results: Sequence[Result]
+    record: dict[str, Any]
+    printed: dict[str, Any]  # one of `runs` of --json
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where loads are run."""
+
+    folder: Path
+    program: Path
+    prefix: tuple[str, ...] = ()  # before the command, to enter a network namespace
+
+    def measure(self, load: KnownLoad, *options: str) -> Measurement:
+        """`steelyard run` around the load; NotMeasuredError has its last words when it fails."""
+        folder = self.folder / f"run-{len(list(self.folder.glob('run-*'))):03}"
+        folder.mkdir(parents=True)
+        program = folder / self.program.name  # a container has this folder, and not those above
+        program.hardlink_to(self.program)
+        argv = [*self.prefix, sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli"]
+        argv += ["run", "--json", "-o", "measured", *options]
+        argv += ["--", str(program), known_loads.RESULT, *load.actions]
+        done = programs.answer(argv, RUN_LIMIT_S, environment(), folder)
+        records = list(folder.glob("measured/run-001/*/*.json"))
+        if done.returncode != 0 or not records:
+            *_, last = ["without a word", *done.stderr.strip().splitlines()]
+            raise NotMeasuredError(last.removeprefix("steelyard run: "), done.returncode != 3)
+        (printed,) = json.loads(done.stdout)["commands"][0]["runs"]
+        return Measurement(
+            known_loads.results(folder), json.loads(records[0].read_bytes()), printed
+        )
+
+
+def environment() -> dict[str, str]:
+    """Ours, as outside any job."""
+    jobs = tuple(prefix for one in known.kinds() for prefix in one.job_variables)
+    return {key: value for key, value in os.environ.items() if not key.startswith(jobs)}
+
+
+def methods(bench: Bench, containers: Sequence[str] | None, quick: bool) -> Iterator[Method]:
+    """In the order of the table; `containers`: None for one of each kind that is here."""
+    for load in (known_loads.standard(), *known_loads.LOADS):
+        yield f"run: {load.name}", partial(plain, bench, "run", load)
+    yield f"run: {known_loads.SLEEP.name}", partial(elapsed, bench, "run")
+    if shutil.which("mpirun"):
+        yield "run: MPI", partial(plain, bench, "run", known_loads.mpi(bench.program))
+    for rate in known_loads.RATES_HZ:
+        if not (quick and rate == 10):
+            name, load = f"run, {rate} samples a second", known_loads.at_rate(rate)
+            yield name, partial(plain, bench, name, load, f"--sample-rate={rate}")
+    for launcher, refusal in usable(containers):
+        yield f"run --in {launcher}", partial(contained, bench, launcher, refusal)
+
+
+def plain(bench: Bench, method: str, load: KnownLoad, *options: str) -> Outcome:
+    """Every quantity but time, which has a load of its own."""
+    found = bench.measure(load, *options)
+    for quantity in load.quantities:
+        if quantity is not table.ELAPSED:
+            limit = cells.load_limit(quantity, load, cells.missed_ends(found.record))
+            yield cells.record_cell(method, load, quantity, found.record, found.results, limit)
+
+
+def elapsed(bench: Bench, method: str, *options: str) -> Outcome:
+    """As `steelyard run` prints it, which in a container is not the record's; the best of some
+    tries."""
+    load, quantity = known_loads.SLEEP, table.ELAPSED
+    tries = [bench.measure(load, *options) for _ in range(TRIES)]
+    found = [printed(method, load, quantity, one, limits.START) for one in tries]
+    yield min(found, key=lambda one: abs(one.error or 0))
+
+
+def printed(
+    method: str, load: KnownLoad, quantity: Quantity, found: Measurement, limit: Limit
+) -> Cell:
+    """What `steelyard run` prints."""
+    name = PRINTED[quantity.name]
+    return Cell(
+        method,
+        load.name,
+        quantity.name,
+        quantity.unit,
+        where="printed",
+        truth=known_loads.truth(quantity, found.results),
+        measured=found.printed["values"][name],
+        limit=limit,
+        reason=found.printed["missing"].get(name),
+    )
+
+
+PRINTED = {
+    table.CPU.name: "cpu",
+    table.READS.name: "read calls",
+    table.WRITES.name: "write calls",
+    table.FETCHED.name: "from storage",
+    table.STORED.name: "to storage",
+    table.MEMORY.name: "memory",
+    table.ELAPSED.name: "elapsed",
+}
+
+
+def contained(bench: Bench, launcher: str, refusal: str | None) -> Outcome:
+    """In a container; what it takes to start one is measured first, with no load in it."""
+    if refusal is not None:
+        raise NotMeasuredError(refusal)
+    method, options = f"run --in {launcher}", (f"--in={launcher}", "--sample-rate=10")
+    load = known_loads.standard()
+    empty, found = bench.measure(known_loads.NOTHING, *options), bench.measure(load, *options)
+    for quantity in load.quantities:
+        if quantity is not table.ELAPSED:
+            own = printed(method, load, quantity, empty, Limit()).error or 0
+            limit = limits.of_load(quantity) + limits.of_container(max(own, 0))
+            yield printed(method, load, quantity, found, limit)
+    yield from elapsed(bench, method, *options)
+
+
+# What lists the names that may follow the colon of a launcher.
+LISTS = {
+    "docker": ("docker", "images", "--format", "{{.Repository}}:{{.Tag}}"),
+    "podman": ("podman", "images", "--format", "{{.Repository}}:{{.Tag}}"),
+    "lxc": ("lxc-ls", "-1"),
+}
+
+
+def usable(requested: Sequence[str] | None) -> Iterator[tuple[str, str | None]]:
+    """Launchers, each with the reason why it cannot be started here: those that were requested, else
+    of each kind the first that can be."""
+    if requested is not None:
+        yield from ((text, refusal(text)) for text in requested)
+        return
+    for kind, what in launchers.NAMED.items():
+        if kind == "bare":
+            continue
+        why = None
+        for text in names(kind) if what else [kind]:
+            if (why := refusal(text)) is None:
+                yield text, None
+                break
+        else:
+            yield kind, why or f"no {what} is known here: name one: --in={kind}:{what}"
+
+
+def names(kind: str) -> Iterator[str]:
+    """Launchers with the images or containers that are here."""
+    try:
+        done = programs.answer(LISTS[kind], LIST_LIMIT_S)
+    except (KeyError, OSError, subprocess.TimeoutExpired):
+        return
+    yield from (f"{kind}:{name}" for name in done.stdout.split() if "<none>" not in name)
+
+
+def refusal(text: str) -> str | None:
+    """Why it cannot be started here."""
+    try:
+        launcher_needs.check_here(launchers.parse(text))
+    except (ConditionError, MissingError, UsageError) as error:
+        return str(error)
+    return None

@@ -1,0 +1,157 @@
+"""Jobs of Torque and OpenPBS: how they are launched, and what qstat reports of them.
+
+pbs_mom begins a login shell, which runs the script and waits: the load reads what that shell has
+used by then, too (`parent`). Tasks of TM (pbsdsh) are children of pbs_mom itself.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from steelyard.analysis.sources.pbs import hook, programs, qstat, states
+from steelyard.analysis.sources.pbs.cells import HOOK
+from steelyard.analysis.sources.pbs.values import duration_s, nodes_of
+from steelyard.wrappers.base.errors import MissingError
+from steelyard.wrappers.calibrate import known_loads, limits
+from steelyard.wrappers.calibrate.known_loads import KnownLoad
+from steelyard.wrappers.calibrate.launch_methods import (
+    JobSystem,
+    LaunchMethod,
+)
+from steelyard.wrappers.calibrate.traces import Report
+from steelyard.wrappers.schedulers.pbs import command, dialect, script
+from steelyard.wrappers.schedulers.pbs.places import Wanted
+from steelyard.wrappers.schedulers.pbs.scheduler import Pbs, submit_environment
+from steelyard.wrappers.study.job import Job
+
+# Without the job's variables: a shell that still has them has to name the job.
+SHELLS_RESULT = '"$PBS_JOBID,$PBS_NODENUM,%p.result"'
+# What a user may call a job must reach neither a shell nor a file's name.
+ODD_NAME = "$(touch.odd);`x`&../y"
+
+
+class PbsJobs(JobSystem):
+    """The server that PBS_DEFAULT, PBS_SERVER or pbs.conf leads to."""
+
+    title = "PBS"
+    submit_program = "qsub"
+    cancel_program = "qdel"
+    commands: ClassVar[Any] = command
+    where = "qstat"
+    beside = (limits.LOGIN_SHELL,)
+    first_actions = ("parent",)
+    no_report = Report(True, None)
+    restart_delay_s = 2.0
+    elapsed_limit = staticmethod(limits.of_elapsed_pbs)
+    dialect: dialect.Dialect
+
+    def __init__(self, program: Path, options: Sequence[str] = ()) -> None:
+        super().__init__(program, options)
+        self.known: dict[str, list[Report]] = {}  # a server may forget a job that has ended
+
+    def check(self) -> Mapping[str, object]:
+        """See JobSystem."""
+        pbs = Pbs(Path(), patient=False)
+        self.dialect, server = pbs.dialect, pbs.cluster()
+        title = self.dialect.title
+        if not pbs.has_node_part:
+            raise MissingError(
+                f"{title} answers, but Steelyard's {self.dialect.node_part} cannot be seen on its "
+                "server: its admin installs it (docs/admin-pbs.md); without it: "
+                "`steelyard calibrate --scheduler local`"
+            )
+        return {"pbs": f"{title} {programs.version()}", "server": server}
+
+    def own_methods(self) -> Iterator[LaunchMethod]:
+        """One node and one job; then more than one node, job or start."""
+        load = known_loads.standard()
+        first, pbsdsh = self.script_line(load), self.around(self.on_each_node(load))
+        twice = shlex.join(["/bin/sh", "-c", f"{first}; {self.load_line(load)}; :"])
+        unmarked = f"setsid {self.unmarked(load)}"
+        yield self.method("qsub", load)
+        yield self.method("qsub, two commands", load, twice, results=2)
+        yield self.method("qsub, pbsdsh", load, pbsdsh, results=2, beside=(limits.PBSDSH,))
+        yield self.method("qsub, own session", load, f"setsid {first}")
+        yield self.method("qsub, own session without PBS_JOBID", load, unmarked)
+        yield self.method("array", load, tasks=2, results=2)
+        yield self.method("odd job name", load, job_name=ODD_NAME)
+        yield self.method("two nodes, work on one", load, nodes=2, beside=(limits.DEMUX,))
+        yield self.method(
+            "two nodes, pbsdsh", load, pbsdsh,
+            nodes=2, results=3, beside=(limits.DEMUX, limits.PBSDSH),
+        )  # fmt: skip
+        yield self.shared_node()
+        yield self.restarted("qrerun", "qrerun", options=("-r", "y"))
+        ended = self.script_line(KnownLoad(load.name, (*load.actions, "note", "sleep=60")))
+        yield self.method("qdel", load, ended, interrupt=("qdel",))
+        orphans = next(one for one in known_loads.LOADS if one.name == "10 orphans")
+        yield self.method("qsub: 10 orphans without PBS_JOBID", orphans, self.unmarked(orphans))
+
+    def on_each_node(self, load: KnownLoad) -> str:
+        """pbsdsh: a task on every node, which begins in the user's home. Behind `--`: OpenPBS' takes
+        a program's -c for its own."""
+        inner = f'cd -- "$0" && exec {self.load_line(load)}'
+        return f'{shlex.join(["pbsdsh", "--", "/bin/sh", "-c", inner])} "$PWD"'
+
+    def unmarked(self, load: KnownLoad) -> str:
+        """The load with nothing in its environment."""
+        head = f"env -i {shlex.quote(str(self.program))} {SHELLS_RESULT}"
+        return f"{head} {shlex.join([*self.first_actions, *load.actions])}"
+
+    def command(
+        self, method: LaunchMethod, line: str, folder: Path, node: str
+    ) -> tuple[list[str], str]:
+        """PBS begins a script in the user's home. The job's name is in the script: Torque's qsub
+        passes its own arguments to a shell where it has a filter."""
+        request = self.dialect.request(script.encoded([f"--sample-rate={method.rate_hz}"]))
+        wanted = Wanted(method.nodes, None)
+        spec = f"nodes={node}" if node else None
+        options = [request, *self.dialect.place(spec, wanted, Job(exclusive=False), ())]
+        options += [self.dialect.array(method.tasks, None)] if method.tasks else []
+        words = [word for option in options for word in option.split(" ", 1)]
+        head = ["-j", "oe", "-o", f"{folder}/out", "-l", "walltime=00:05:00"]
+        start = (
+            f"#!/bin/sh\n#PBS -N {method.job_name}\ncd -- {shlex.quote(str(folder))} || exit 1\n"
+        )
+        argv = [self.submit_program, *head, *words, *self.options, *method.options]
+        return argv, f"{start}exec {line}\n"
+
+    def environment(self) -> Mapping[str, str]:
+        """See JobSystem."""
+        return submit_environment()
+
+    def node_for_two(self) -> str:
+        """See JobSystem."""
+        for name, about in dialect.parse_blocks(command.run(["pbsnodes", "-a"])).items():
+            processors = about.get("np") or about.get("resources_available.ncpus") or "1"
+            if "down" not in about.get("state", "") and processors != "1":
+                return name
+        return "none"
+
+    def reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
+        """By qstat, which knows only the last start. A job that the server has forgotten has ended;
+        where the server does not answer, what it reported before."""
+        try:
+            answers = programs.jobs(sorted(jobs))
+        except MissingError:
+            return self.known
+        self.known |= {job: [report(about)] for job, about in answers.items()}
+        for job in {*jobs, *self.known} - answers.keys():
+            if programs.is_one_of(job, set(jobs)):
+                (last,) = self.known.get(job, [self.no_report])
+                self.known[job] = [replace(last, is_over=True)]
+        return self.known
+
+
+def report(about: qstat.Job) -> Report:
+    """Of the job's last start: PBS_NODENUM counts its nodes in this order."""
+    return Report(
+        about.get("job_state") in states.OVER,
+        duration_s(about.get("resources_used.walltime")),
+        nodes_of(about.get("exec_host")),
+        dict(hook.parse(about.get(HOOK)) or {}),
+    )

@@ -1,0 +1,204 @@
+"""The table as a person, a program and a page read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from steelyard.wrappers.base import console
+from steelyard.wrappers.calibrate.table import (
+    ACCOUNTING,
+    EXACT,
+    STATED,
+    WITHIN,
+    WRONG,
+    Cell,
+    Table,
+)
+
+ORDER = (EXACT, WITHIN, STATED, WRONG)  # the worst last
+# Of the overview; what is not in it (TCP, rate, delay, joules) is in its last column.
+COLUMNS = {
+    "CPU": "CPU",
+    "read calls": "reads",
+    "write calls": "writes",
+    "from storage": "from",
+    "to storage": "to disk",
+    "memory": "memory",
+    "elapsed": "elapsed",
+}
+OTHERS = "other"
+DETAILS = ("quantity", "where", "truth", "measured", "error", "limit", "verdict")
+
+
+def overview(table: Table) -> tuple[list[str], list[list[str]]]:
+    """Launch methods and quantities: of all cells of both the worst verdict."""
+    rows: dict[str, dict[str, int]] = {}
+    names = [*COLUMNS.values(), OTHERS]
+    for cell in table.cells:
+        worst = rows.setdefault(cell.launch_method, dict.fromkeys(names, -1))
+        name = COLUMNS.get(cell.quantity, OTHERS)
+        worst[name] = max(worst[name], ORDER.index(cell.verdict))
+    return ["launch method", *names], [
+        [method, *(ORDER[rank] if rank >= 0 else "" for rank in worst.values())]
+        for method, worst in rows.items()
+    ]
+
+
+def number(value: float | None, unit: str, sign: str = "") -> str:
+    """Bytes to the byte, seconds to a tenth of a millisecond: an error must be seen."""
+    if value is None:
+        return "–"
+    digits = {"s": 4, "J": 1}.get(unit, 0)
+    return f"{value:{sign if value else ''}.{digits}f}".replace("-", "−")
+
+
+def detail(cell: Cell) -> list[str]:
+    """A row below DETAILS: `sacct` is where AdminComment is read; a limit is `−0.1…+0.005`."""
+    less, more = cell.limit.less, cell.limit.more
+    limit = (f"−{less:.6g}…" if less else "") + f"+{more:.8g}"
+    where = cell.where + (f" {cell.node}" if cell.node else "")
+    return [
+        cell.quantity,
+        "sacct" if cell.where == ACCOUNTING else where,
+        number(cell.truth, cell.unit),
+        number(cell.measured, cell.unit),
+        number(cell.error, cell.unit, "+"),
+        limit if less or more else EXACT,
+        cell.verdict,
+    ]
+
+
+def by_key(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
+    """Values by what they have in common, each once, in their order."""
+    found: dict[str, list[Any]] = {}
+    for key, value in pairs:
+        values = found.setdefault(key, [])
+        if value not in values:
+            values.append(value)
+    return found
+
+
+def groups(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
+    """By launch method and load, as headings."""
+    found: dict[str, list[Cell]] = {}
+    for cell in cells:
+        method = cell.launch_method
+        heading = method if cell.load in method else f"{method}: {cell.load}"
+        found.setdefault(heading, []).append(cell)
+    return found
+
+
+def reasons(table: Table) -> dict[str, list[str]]:
+    """Why figures are null or incomplete; and which."""
+    return by_key(
+        (cell.reason or "", f"{cell.launch_method} ({cell.quantity})")
+        for cell in table.cells
+        if cell.verdict == STATED
+    )
+
+
+def limits(table: Table) -> dict[str, list[str]]:
+    """Every reason for a limit, and the quantities that it is for."""
+    return by_key(
+        (why, cell.quantity)
+        for cell in table.cells
+        for why in filter(None, cell.limit.why.split("; "))
+    )
+
+
+def verdict_line(table: Table) -> str:
+    """One sentence for the end."""
+    count = table.count()
+    parts = [
+        f"{count[EXACT]} exact",
+        f"{count[WITHIN]} within their limits",
+        f"{count[STATED]} stated as not measured or incomplete",
+        f"{count[WRONG]} wrong",
+    ]
+    if table.broken:
+        parts.append(f"{len(table.broken)} launch methods without a result")
+    head = "interrupted; so far: " if table.interrupted else ""
+    if not table.cells:
+        return f"{head}nothing was measured"
+    if table.is_right:
+        scale = "this scale is right"
+    elif table.wrong:
+        scale = "this scale is NOT right"
+    else:
+        scale = "nothing was measured wrong, but not all that was begun could be measured"
+    return f"{head}{', '.join(parts)}" + ("" if table.interrupted else f": {scale}")
+
+
+def show(table: Table, everything: bool) -> None:
+    """On the terminal."""
+    if table.cells:
+        headings, rows = overview(table)
+        console.print_table(headings, rows, title="the worst of record and accounting")
+    shown = table.cells if everything else table.wrong
+    for heading, cells in groups(shown).items():
+        console.print_table(DETAILS, [detail(cell) for cell in cells], title=heading)
+    for line in remarks(table):
+        console.print_line(line)
+    print(verdict_line(table))
+
+
+def remarks(table: Table) -> Iterator[str]:
+    """What a table has no room for."""
+    for why, names in reasons(table).items():
+        more = f", … ({len(names)} in all)" if len(names) > 2 else ""
+        yield f"{STATED}: {', '.join(names[:2])}{more}: {why}"
+    for entry in table.troubles:
+        kind = "FAILED" if entry.failed else "not possible here"
+        yield f"{kind}: {entry.launch_method}: {entry.why}"
+
+
+def as_json(table: Table, facts: dict[str, Any]) -> dict[str, Any]:
+    """docs/formats.md part 10."""
+    return {
+        "format": "steelyard-calibration",
+        "version": 1,
+        **facts,
+        "right": table.is_right,
+        "interrupted": table.interrupted,
+        "counts": table.count(),
+        "cells": [cell_json(cell) for cell in table.cells],
+        "troubles": [asdict(entry) for entry in table.troubles],
+    }
+
+
+def cell_json(cell: Cell) -> dict[str, Any]:
+    """One cell."""
+    fields = asdict(cell)
+    limit = fields.pop("limit")
+    return fields | {
+        "error": cell.error,
+        "limit_less": limit["less"],
+        "limit_more": limit["more"],
+        "limit_reason": limit["why"] or None,
+        "verdict": cell.verdict,
+    }
+
+
+def as_page(table: Table, facts: dict[str, Any]) -> str:
+    """One HTML file in the reports' style."""
+    from steelyard.analysis.report.calibration import page
+
+    headings, rows = overview(table)
+    return page(
+        {
+            "facts": [(key.replace("_", " "), value) for key, value in facts.items()],
+            "verdict": verdict_line(table),
+            "is_right": table.is_right,
+            "overview": {"headings": headings, "rows": rows},
+            "details": DETAILS,
+            "groups": {
+                heading: [(detail(cell), cell.verdict) for cell in cells]
+                for heading, cells in groups(table.cells).items()
+            },
+            "limits": limits(table),
+            "reasons": reasons(table),
+            "troubles": table.troubles,
+        }
+    )
