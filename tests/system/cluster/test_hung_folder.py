@@ -3,6 +3,8 @@ end and are told; nothing of them waits for it."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -51,3 +53,36 @@ def test_a_folder_that_hangs_holds_no_job_and_no_node(lab: Lab, mounted: Mounted
                 ],
                 f"the record of job {job} is final once the folder answers",
             )
+
+
+@pytest.mark.skipif("STEELYARD_HUNG_S" not in os.environ, reason="STEELYARD_HUNG_S: for how long")
+def test_an_hour_of_jobs_beside_a_folder_that_hangs(lab: Lab, mounted: Mounted) -> None:
+    """Each completes, none takes a minute for its second, no node drains; then all records are whole."""
+    jobs: list[str] = []
+    with switched(lab, f"record_dir={mounted.at}"):
+        mounted.hang()
+        end_s = time.monotonic() + float(os.environ["STEELYARD_HUNG_S"])
+        while time.monotonic() < end_s:
+            node = ("-w", "n1") if len(jobs) % 2 else ("-w", "n2")
+            where = ("-N2",) if len(jobs) % 5 == 4 else node
+            jobs.append(lab.sbatch(*where, f"--tag=k={len(jobs)}", script="sleep 1"))
+            until(lambda: len(lab.queued()) < 4, "the queue moves")
+        until(lambda: not lab.queued(), "all have ended")
+        until(lambda: lab.nodes() <= {"idle"}, "no node is held or drained")
+        harmed = {
+            job: (state, elapsed)
+            for job in jobs
+            for state, elapsed in lab.sacct(job, "State,ElapsedRaw")
+            if state != "COMPLETED" or int(elapsed) >= 60
+        }
+        print(f"{len(jobs)} jobs, {len(harmed)} harmed: {harmed}")
+        assert not harmed
+        mounted.answer()
+        until(
+            lambda: {
+                path.parent.name
+                for path in mounted.behind.rglob("*.json")
+                if '"end_unix_s"' in path.read_text()
+            } >= set(jobs),
+            "the records of all are final once the folder answers",
+        )  # fmt: skip
