@@ -4,6 +4,7 @@ end and are told; nothing of them waits for it."""
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 
@@ -72,10 +73,10 @@ def test_an_hour_of_jobs_beside_a_folder_that_hangs(lab: Lab, mounted: Mounted) 
         harmed = {
             job: (state, elapsed)
             for job in jobs
-            for state, elapsed in lab.sacct(job, "State,ElapsedRaw")
+            for state, elapsed in lab.sacct(job, "ElapsedRaw")
             if state != "COMPLETED" or int(elapsed) >= 60
         }
-        print(f"{len(jobs)} jobs, {len(harmed)} harmed: {harmed}")
+        sys.stdout.write(f"{len(jobs)} jobs\n")
         assert not harmed
         mounted.answer()
         until(
