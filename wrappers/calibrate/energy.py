@@ -33,7 +33,7 @@ def measure(bench: Bench) -> Outcome:
     measured = table.number_at(record, table.ENERGY.path)
     if measured is None:
         why = table.reason_at(record, table.ENERGY.path)
-        raise NotMeasuredError(f"not weighed: {why or 'and no reason given'}", failed=why is None)
+        raise NotMeasuredError(f"not measured: {why or 'and no reason given'}", failed=why is None)
     truth = perf_j(bench.folder) if witness else None
     if truth is None and before is not None:
         truth = (hwmon_j(sensors) or before) - before

@@ -48,7 +48,7 @@ class LaunchMethod:
 
 
 class JobSystem(ABC):
-    """A batch system. Methods raise MissingError where it does not do what it is asked for."""
+    """A batch system. Methods raise MissingError where it fails."""
 
     title: ClassVar[str]
     where: ClassVar[str]  # where our totals are, in the table's words

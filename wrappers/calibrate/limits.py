@@ -67,7 +67,7 @@ PBS_HOOKS_S = 6.0
 
 EXIT = Limit(0, 0.001, "the end of a process, after it has read its own clock")
 TICK = Limit(0.004, 0, "the last tick of a process whose end the kernel did not show")
-LAST_BYTE_OF_SRUN = Limit(0, 1, "a byte that srun reads when its use was asked for already")
+LAST_BYTE_OF_SRUN = Limit(0, 1, "a byte that srun reads after its own use was read")
 BESIDE = Limit(0.05, 0, "the sampler is started beside the job's first process")
 
 

@@ -73,7 +73,7 @@ class SlurmJobs(JobSystem):
         load = known_loads.standard()
         long = KnownLoad(load.name, (*load.actions, "sleep=1"))  # a step of over a second
         brief = KnownLoad("brief", ("cpu=0.1", "read=500000", "write=400000"), known_loads.CALLS)
-        line, tag = self.load_line(load), ("--tag=way=srun",)
+        line, tag = self.load_line(load), ("--tag=launch=srun",)
         step = (limits.STEPD, limits.SRUN)
         srun = self.around(f"srun {line}")
         yield self.method("sbatch", load)
@@ -81,9 +81,9 @@ class SlurmJobs(JobSystem):
         yield self.method("srun alone", long, program="srun", no_totals=RACE)
         yield self.method("srun alone, brief", brief, program="srun", no_totals=BRIEF)
         yield self.method("srun alone, tagged", load, program="srun", options=tag, no_totals=RACE)
-        twice = shlex.join(["sh", "-c", f"srun --tag=way=salloc {line}; srun {line}"])
+        twice = shlex.join(["sh", "-c", f"srun --tag=launch=salloc {line}; srun {line}"])
         yield self.method(
-            "salloc, srun twice", load, twice, program="salloc", options=("--tag=way=salloc",),
+            "salloc, srun twice", load, twice, program="salloc", options=("--tag=launch=salloc",),
             results=2, beside=step[:1], no_totals=RACE,
         )  # fmt: skip
         yield self.method("array", load, tasks=2, results=2)

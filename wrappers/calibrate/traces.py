@@ -1,6 +1,6 @@
 """What a job leaves: results of its loads, records of its nodes, and its scheduler's reports.
 
-Starts of a job are told apart by their times, since PBS does not tell a job which start it is.
+Starts of a job are distinguished by their times: PBS gives a job no number of its start.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def test_both_launch_the_same_loads() -> None:
 
 
 class Submitted(SlurmJobs):
-    """A cluster that only remembers what it was asked for."""
+    """A cluster that only records its commands."""
 
     restart_delay_s = 0.0
 

@@ -89,7 +89,7 @@ def test_nodes_are_known_by_their_number_in_the_job() -> None:
 
 
 def test_starts_of_a_job_are_known_by_their_time() -> None:
-    """PBS does not tell a job which start it is, and exec_host is the last one's."""
+    """PBS gives a job no number of its start, and exec_host is the last one's."""
     mine = [result("1.vm", "0", start_unix_s=100.0, cpu_us=900_000),
             result("1.vm", "0", start_unix_s=150.0)]  # fmt: skip
     for first in ("vm", "vmb"):
@@ -99,14 +99,14 @@ def test_starts_of_a_job_are_known_by_their_time() -> None:
         assert set(verdicts(found)) == {"=="}
 
 
-SAID = {"cpu_s": 0.3, "rchar_bytes": 5_000_000, "wchar_bytes": None,
+TOTALS = {"cpu_s": 0.3, "rchar_bytes": 5_000_000, "wchar_bytes": None,
         "missing": {"wchar_bytes": "not readable"}}  # fmt: skip
 
 
 @pytest.mark.parametrize("quote", ["", "'"])
 def test_what_openpbs_has_of_each_host(quote: str) -> None:
     """As its qstat prints it, with a host of two in it."""
-    text = quote + json.dumps({"n1": SAID, "n2": SAID | {"cpu_s": 7.0}}) + quote
+    text = quote + json.dumps({"n1": TOTALS, "n2": TOTALS | {"cpu_s": 7.0}}) + quote
     about = {"exec_host": "n1/0+n2/0", pbs_jobs.HOOK: text}
     mine = [result("1.vm", "0"), result("1.vm", "1")]
     found = cells(mine, [record("n1"), record("n2")], about)
@@ -131,8 +131,10 @@ def test_memory_of_the_shell_counts_and_of_nobody_else() -> None:
 
 
 def test_an_option_that_qsub_refuses_is_reported_without_its_usage() -> None:
-    said = "qsub: illegal -N value\nusage: qsub [-a date_time]\n\t[-A x]\n       qsub --version\n"
-    assert command.complaint("qsub", said, 2).args == CommandError("qsub", "illegal -N value").args
+    output = "qsub: illegal -N value\nusage: qsub [-a date_time]\n\t[-A x]\n       qsub --version\n"
+    assert (
+        command.complaint("qsub", output, 2).args == CommandError("qsub", "illegal -N value").args
+    )
 
 
 def test_a_job_that_the_server_has_forgotten_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:

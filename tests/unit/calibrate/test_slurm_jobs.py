@@ -14,13 +14,13 @@ from steelyard.wrappers.calibrate.traces import Report
 
 
 def test_a_row_of_the_accounting() -> None:
-    said = dict.fromkeys(sacct.FIELDS, "") | {
+    fields = dict.fromkeys(sacct.FIELDS, "") | {
         "JobID": "12", "JobIDRaw": "12", "State": "COMPLETED", "Start": "1", "End": "4",
         "ElapsedRaw": "3", "NodeList": "n[1-2]", "AdminComment": '{"steelyard":1,"cpu_s":0.5}',
     }  # fmt: skip
 
     def report(**changed: str) -> Report:
-        parsed = sacct.parse_row(list((said | changed).values()))
+        parsed = sacct.parse_row(list((fields | changed).values()))
         assert parsed is not None
         return slurm_jobs.report(parsed)
 

@@ -63,12 +63,10 @@ def test_a_scale_is_right_only_where_something_was_measured_and_nothing_wrong() 
 
 
 def test_a_launch_method_without_a_result_does_not_make_the_scale_wrong() -> None:
-    missing_ones = [Trouble("salloc", "its jobs had not ended after 600 s", failed=True)]
-    said = table_output.verdict_line(Table([cell(1000)], missing_ones))
-    assert "NOT right" not in said and said.endswith("not all that was begun could be measured")
-    assert table_output.verdict_line(Table([cell(1000), cell(7)], missing_ones)).endswith(
-        "NOT right"
-    )
+    failed = [Trouble("salloc", "its jobs had not ended after 600 s", failed=True)]
+    line = table_output.verdict_line(Table([cell(1000)], failed))
+    assert "NOT right" not in line and line.endswith("not all that was begun could be measured")
+    assert table_output.verdict_line(Table([cell(1000), cell(7)], failed)).endswith("NOT right")
 
 
 def result(job: str = "7", node: str = "n1", **more: float) -> known_loads.Result:
@@ -160,8 +158,8 @@ def test_a_right_measurement_has_no_wrong_cell() -> None:
 def test_elapsed_is_between_the_load_and_slurms_elapsed(
     extern_s: float | None, of_record: float, of_comment: float, verdict: set[tuple[str, str]]
 ) -> None:
-    said = replace(report(comment() | {"elapsed_s": of_comment}), extern_s=extern_s)
-    job = Start([result()], [record() | {"elapsed_s": of_record}], said)
+    ended = replace(report(comment() | {"elapsed_s": of_comment}), extern_s=extern_s)
+    job = Start([result()], [record() | {"elapsed_s": of_record}], ended)
     assert wrong(cells_of(job)) == verdict
 
 
@@ -187,11 +185,11 @@ def test_every_planted_wrong_number_turns_its_cell_red(
     quantity: table.Quantity, spoil: Callable[[float], float | None]
 ) -> None:
     """In the record, and apart from it in the accounting."""
-    spoilt, said = record(), comment()
+    spoilt, totals = record(), comment()
     set_at(spoilt, quantity.path, spoil(table.number_at(spoilt, quantity.path) or 0))
     assert wrong(judged(spoilt, comment())) == {(quantity.name, "record")}
-    said[quantity.key] = spoil(said[quantity.key])
-    assert wrong(judged(record(), said)) == {(quantity.name, "accounting")}
+    totals[quantity.key] = spoil(totals[quantity.key])
+    assert wrong(judged(record(), totals)) == {(quantity.name, "accounting")}
 
 
 def test_a_null_needs_its_reason() -> None:
@@ -201,8 +199,8 @@ def test_a_null_needs_its_reason() -> None:
     bare["missing"] = {"cpu.cpu_s": "sampling was switched off"}
     assert not wrong(judged(bare, comment()))
     assert wrong(judged(record(), comment() | {"cpu_s": None})) == {("CPU", "accounting")}
-    told = comment() | {"cpu_s": None, "missing": {"cpu_s": "another node had no processes"}}
-    assert not wrong(judged(record(), told))
+    stated = comment() | {"cpu_s": None, "missing": {"cpu_s": "another node had no processes"}}
+    assert not wrong(judged(record(), stated))
 
 
 def test_an_incomplete_record_may_have_less_but_not_more() -> None:
@@ -232,9 +230,9 @@ def test_of_another_node_nothing_may_be_missing() -> None:
     sums = ("cpu_s", "rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes")
     whole = comment() | {"nodes_weighed": 2} | {key: 2 * comment()[key] for key in sums}
     for short, found in ((0, set()), (0.05, {("CPU", "accounting")})):
-        said = whole | {"cpu_s": whole["cpu_s"] - short}
+        totals = whole | {"cpu_s": whole["cpu_s"] - short}
         both = [result(), result(node="n2")]
-        job = Start(both, [record(), record("n2")], report(said))
+        job = Start(both, [record(), record("n2")], report(totals))
         assert wrong(cells_of(job)) == found
 
 
@@ -268,10 +266,10 @@ def test_truth_is_what_every_process_counted() -> None:
 def test_every_wrong_number_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     whole = Table(judged(record(), comment() | {"cpu_s": 0.602}), [Trouble("het job", "no nodes")])
     table_output.show(whole, everything=False)
-    said = capsys.readouterr().out
-    assert "0.6020" in said and "+0.3020" in said and "0.3000" in said
-    assert "not possible here: het job: no nodes" in said
-    assert "this scale is NOT right" in said
+    printed = capsys.readouterr().out
+    assert "0.6020" in printed and "+0.3020" in printed and "0.3000" in printed
+    assert "not possible here: het job: no nodes" in printed
+    assert "this scale is NOT right" in printed
     document = table_output.as_json(whole, {"host": "h"})
     assert json.loads(json.dumps(document))["right"] is False
     assert document["counts"]["WRONG"] == 1
