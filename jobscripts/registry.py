@@ -189,7 +189,7 @@ def load(name: str) -> Benchmark:
 
 
 def library() -> str:
-    """The shell functions of all runs, which submit freezes as STUDY/lib/steelyard.sh."""
+    """The shell functions of all runs, which submit freezes in STUDY/lib."""
     first = LIBRARY / "steelyard.sh"
     rest = sorted(path for path in LIBRARY.rglob("*.sh") if path != first)
     return "\n".join(path.read_text(encoding="utf-8") for path in (first, *rest))

@@ -21,10 +21,11 @@ def render(
     *,
     study_dir: Path,
     run_id: str,
+    library: str = "steelyard.sh",
     clients: int = 1,
     environment: Mapping[str, str] | None = None,
 ) -> str:
-    """The text of run.sh; needs STUDY_DIR/lib/steelyard.sh (`registry.library()`) beside it.
+    """The text of run.sh; needs STUDY_DIR/lib/LIBRARY (`registry.library()`) beside it.
 
     `environment` is set as it stands (STEELYARD_FSTEST, SY_TIME_LIMIT_S). Raises ParameterError
     for wrong parameters, ValueError for a run id, a count or a variable name that no caller
@@ -56,7 +57,7 @@ def render(
             "#!/bin/bash",
             f"# One run of the benchmark {benchmark.name}, made by steelyard submit.",
             *lines,
-            '. "$SY_STUDY_DIR/lib/steelyard.sh" || exit 1',
+            f'. "$SY_STUDY_DIR/lib/{library}" || exit 1',
             "",
             benchmark.template.strip(),
             "",

@@ -252,7 +252,10 @@ def build_attempts(known: Known) -> list[Attempt]:
             if submission is not None:
                 begun.add((folder.run_id, submission.submission_id))
     mark_requeued(attempts.values())
+    with_result = {a.run_id for a in attempts.values() if a.folder and a.state in RESULT_STATES}
     for attempt in not_begun(known, begun):
+        if attempt.state == "lost" and attempt.run_id in with_result:
+            attempt.order = (0.0, 0)  # a result counts, and no job that nothing tells of
         attempts[attempt.run_id, attempt.attempt] = attempt
     return list(attempts.values())
 

@@ -17,7 +17,7 @@ from steelyard.analysis.sources.study_files import Submission
 CLOCK_SLACK_S = 60.0
 # A job shows in the accounting some seconds after its submission.
 ACCOUNTING_LAG_S = 120.0
-# A job that was submitted later than this after its submission was written down is another one.
+# A job that was submitted later than this after the scheduler was first asked is another one.
 LATE_S = 600.0
 
 
@@ -54,7 +54,7 @@ class JobIndex:
     @staticmethod
     def of_this_id(submission: Submission, row: AccountingRow) -> bool:
         """Whether the job can have come from that submission: what starts for the first time was
-        submitted before it was written down; each requeue submits anew."""
+        submitted when the scheduler was asked; each requeue submits again."""
         latest = submission.submitted_unix_s + LATE_S
         is_late = row.submit_unix_s is not None and row.submit_unix_s > latest
         return not (row.restarts == 0 and is_late and row.step is None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,8 +79,10 @@ class Submission:
     run_ids: tuple[str, ...]
 
 
-# The folder of an attempt outside of any job is NO_JOB.NUMBER, of others JOB.RESTARTS.
+# The folder of an attempt outside of any job is NO_JOB.NUMBER, of others JOB.RESTARTS. A folder of
+# another name is the user's.
 NO_JOB = "local"
+ATTEMPT = re.compile(rf"(?:{NO_JOB}|\d.*)\.\d+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,10 +259,10 @@ def run_folders(study_dir: Path, run_id: str) -> Iterator[RunFolder]:
 
 
 def run_entries(study_dir: Path, run_id: str) -> list[os.DirEntry[str]]:
-    """What lies in a run's folder, hidden ones left out, in the order of their names."""
+    """What has the name of an attempt in a run's folder, in the order of their names."""
     try:
         with os.scandir(f"{study_dir}/runs/{run_id}") as entries:
-            found = [entry for entry in entries if not entry.name.startswith(".")]
+            found = [entry for entry in entries if ATTEMPT.fullmatch(entry.name)]
     except (FileNotFoundError, NotADirectoryError):
         return []
     return sorted(found, key=lambda entry: entry.name)

@@ -5,6 +5,7 @@ A study is named by its .toml file, by its folder, or by its name in the current
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,10 +38,13 @@ class StudyDir:
         """One line per submission."""
         return self.path / study_files.SUBMISSIONS_FILE
 
-    @property
-    def library(self) -> Path:
-        """The shell functions of the job templates, frozen with the study."""
-        return self.path / "lib" / "steelyard.sh"
+    def library(self, text: str) -> Path:
+        """The shell functions of the job templates, frozen with the runs that were submitted with them.
+
+        Named by their text: another version of Steelyard that continues the study adds its own.
+        """
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        return self.path / "lib" / f"steelyard-{digest}.sh"
 
     @property
     def lock(self) -> Path:

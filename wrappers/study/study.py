@@ -124,10 +124,23 @@ def build(top: Table, toml: bytes, drawn: Drawn) -> Study:
         order=head.word("order", "|".join(ORDERS), " or ".join(ORDERS)) or ORDERS[0],
     )
     check_size(study, head)
+    check_cold(top, study)
     check_paper(head, variants)
     most_clients = max(int(level) for level in clients or (1,))
     study_factors.check_span(top, factors, benchmarks, max(study.job.nodes, most_clients))
     return study
+
+
+def check_cold(top: Table, study: Study) -> None:
+    """[job] warm_up and retries fill the caches that a level of `cache` has dropped."""
+    cold = next((level for level in study.factors.get("cache", ()) if level != "warm"), None)
+    for key in ("warm_up", "retries"):
+        if cold is not None and getattr(study.job, key):
+            top.table("job").fail(
+                key,
+                f'cache = "{cold}" drops the caches once, before the job begins, and {key} fills '
+                f"them again: leave out {key}, or the cold levels",
+            )
 
 
 def check_paper(head: Table, variants: tuple[Variant, ...]) -> None:

@@ -35,14 +35,15 @@ def hand_in(folder: StudyDir, batches: Iterable[Batch], scheduler: Scheduler) ->
         begun: Future[None] | None = None
         for batch in batches:
             script = write_batch(folder, batch, scheduler, after)
+            begin_unix_s = time.time()
             if scheduler.runs_here:  # its runs begin now: recorded first
-                record(folder, batch, scheduler, None)
+                record(folder, batch, scheduler, None, begin_unix_s)
                 scheduler.submit(batch, script)
                 continue
             after = scheduler.submit(batch, script)
             if begun is not None:
                 begun.result()
-            begun = disk.submit(record, folder, batch, scheduler, after)
+            begun = disk.submit(record, folder, batch, scheduler, after, begin_unix_s)
         if begun is not None:
             begun.result()
 
@@ -66,8 +67,14 @@ def last_active(folder: StudyDir, scheduler: Scheduler) -> str | None:
     return jobs[-1] if jobs else None
 
 
-def record(folder: StudyDir, batch: Batch, scheduler: Scheduler, job_id: str | None) -> None:
-    """Append the accepted submission to submissions.jsonl."""
+def record(
+    folder: StudyDir, batch: Batch, scheduler: Scheduler, job_id: str | None, begin_unix_s: float
+) -> None:
+    """Append the accepted submission to submissions.jsonl.
+
+    `begin_unix_s` is before the scheduler was asked: no job of it can be older. The record itself may
+    be written minutes after the job was accepted, or hours where the submit broke off.
+    """
     ledger.append(
         folder,
         Submission(
@@ -75,7 +82,7 @@ def record(folder: StudyDir, batch: Batch, scheduler: Scheduler, job_id: str | N
             scheduler=scheduler.name,
             cluster=scheduler.cluster(),
             job_id=job_id,
-            submitted_unix_s=time.time(),
+            submitted_unix_s=begin_unix_s,
             block=batch.block,
             options=batch.options,
             run_ids=batch.run_ids,
@@ -90,12 +97,13 @@ def recover(folder: StudyDir, study: Study, scheduler: Scheduler) -> list[str]:
         run_ids = tuple(path.read_text(encoding="utf-8").split())
         block = int(path.stem[1:].partition("-")[0])
         batch = Batch(path.stem, study.name, folder.path, block, 0, (), (), run_ids, study.job)
-        job_id = scheduler.find(batch, path.stat().st_mtime)
+        written_unix_s = path.stat().st_mtime  # just before the scheduler was asked
+        job_id = scheduler.find(batch, written_unix_s)
         if job_id is None:
             path.unlink()
             folder.script(path.stem).unlink(missing_ok=True)
             continue
         say(f"{path.stem} had been accepted as job {job_id} before the last submit broke off")
-        record(folder, batch, scheduler, job_id)
+        record(folder, batch, scheduler, job_id, written_unix_s)
         found.append(path.stem)
     return found

@@ -203,8 +203,10 @@ def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: li
     """The study's files, before anything is handed in."""
     (folder.path / "submissions").mkdir(parents=True, exist_ok=True)
     ledger.write_whole(folder.toml, study.toml)
-    if not folder.library.exists():
-        ledger.write_whole(folder.library, registry.library())
+    text = registry.library()
+    library = folder.library(text)
+    if not library.exists():
+        ledger.write_whole(library, text)
     benchmarks = study.benchmarks()
     variables = submit_programs.environment(study)
     for run in missing:
@@ -215,6 +217,7 @@ def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: li
             run.parameters,
             study_dir=folder.path,
             run_id=run.run_id,
+            library=library.name,
             clients=run.clients * run.launcher.clients_per_node,
             environment=variables
             | launchers.variables(run.launcher, netem.of_levels(run.condition).network)

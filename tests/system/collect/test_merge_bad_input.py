@@ -250,6 +250,20 @@ def test_a_submitting_host_whose_clock_is_an_hour_ahead(study: Any) -> None:
     assert any("job 11," in r and "submitted 3" in r and "clock of the host" in r for r in reasons)
 
 
+def test_a_result_counts_although_its_submission_was_recorded_too_late(study: Any) -> None:
+    """sbatch took the jobs 95 s before that: the accounting's rows fit no submission."""
+    study.collect()
+    right = query(study, "SELECT run_id, state FROM runs WHERE state = 'completed' ORDER BY ALL")
+    assert len(right) == 4
+    study.submitted_unix_s += 96
+    study.write_plan()
+    study.collect()
+    assert (
+        query(study, "SELECT run_id, state FROM runs WHERE state = 'completed' ORDER BY ALL")
+        == right
+    )
+
+
 # --- few runs, or none ------------------------------------------------------------------------
 
 
@@ -321,8 +335,8 @@ def test_a_benchmark_that_prints_no_number(
 ) -> None:
     real = outputs.figures
 
-    def odd(run: Any, attempt: Any) -> Any:
-        for figure in real(run, attempt):
+    def odd(run: Any, attempt: Any, notes: Any) -> Any:
+        for figure in real(run, attempt, notes):
             is_odd = attempt.attempt == "11.0" and figure.metric == "seconds"
             yield dataclasses.replace(figure, value=value) if is_odd else figure
 

@@ -68,6 +68,19 @@ def test_without_accounting_what_began_is_running(study: Any) -> None:
     assert attempts(study, run) == [("24.0", "running")]
 
 
+def test_a_folder_of_the_users_is_no_attempt(study: Any) -> None:
+    study.everything()
+    study.collect()
+    right = query(study, "SELECT run_id, attempt, state FROM attempts ORDER BY ALL")
+    folder = study.dir / "runs" / run_id("twonodes")
+    for name in ("plots", "tmp.d", "old.11.0", "11.0.bak", ".cache"):
+        (folder / name).mkdir()
+    study.collect()
+    assert query(study, "SELECT run_id, attempt, state FROM attempts ORDER BY ALL") == right
+    run = f"SELECT state, attempt FROM runs WHERE run_id = '{run_id('twonodes')}'"
+    assert query(study, run) == [("completed", "11.0")]
+
+
 def test_what_began_long_ago_and_left_nothing_is_lost(study: Any) -> None:
     """Long after the accounting must have told of it."""
     run = run_id("unknown")

@@ -46,7 +46,8 @@ def test_another_scheduler_needs_no_change_elsewhere(
     assert all("#PBS -l nodes=1:virtual\n" in text for text in scripts)
     assert ["#PBS -v STEELYARD_NETEM=delay=50ms" in text for text in scripts].count(True) == 1
 
-    with (study / "lib/steelyard.sh").open("a", encoding="utf-8") as library:
+    (path,) = (study / "lib").iterdir()
+    with path.open("a", encoding="utf-8") as library:
         library.write(SHELL)  # as a file of jobscripts/lib/schedulers
     done = subprocess.run(
         ["bash", study / "submissions" / f"{entries[0]['submission_id']}.sh"],

@@ -56,6 +56,14 @@ BAD = {
         "[job]\nwarm_up = true\n" + USE,
         "job.warm_up = true: allowed is a whole number from 0 to 1000",
     ),
+    "cold caches that a warm-up fills": (
+        '[job]\nwarm_up = 1\n[factors]\ncache = ["warm", "cold"]\n' + USE,
+        'job.warm_up: cache = "cold" drops the caches once, before the job begins, and warm_up fills them again: leave out warm_up, or the cold levels',
+    ),
+    "cold caches that a failed try fills": (
+        '[job]\nretries = 2\n[factors]\ncache = ["cold:cvmfs=300"]\n' + USE,
+        'job.retries: cache = "cold:cvmfs=300" drops the caches once, before the job begins, and retries fills them again: leave out retries, or the cold levels',
+    ),
     "repeat zero": (
         "[study]\nrepeat = 0\n" + USE,
         "study.repeat = 0: allowed is a whole number from 1 to 999",

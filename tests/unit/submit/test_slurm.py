@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from steelyard.jobscripts import registry
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.study import folder as studydir
@@ -211,6 +212,31 @@ def test_changed_job_settings_reach_new_runs_only(slurm: Any, write_study: Write
     submitted(path)
     scripts = [job["script"] for job in slurm.jobs.values()]
     assert ["--qos=low" in text for text in scripts] == [False] * 4 + [True] * 2
+
+
+def test_a_new_version_continues_a_study_with_its_own_library(
+    slurm: Any, write_study: Write, monkeypatch: Patch
+) -> None:
+    """A run that waits keeps the shell functions that its run.sh was made for."""
+    path = write_study()
+    assert submitted(path) == 0
+    study = folder_of(path).path
+    sourced = {run: library_of(run) for run in study.glob("runs/*/run.sh")}
+    monkeypatch.setattr(registry, "library", lambda: "# of a newer Steelyard\n")
+    assert submitted(write_study(("repeat = 4", "repeat = 5"))) == 0
+    added = {library_of(run) for run in study.glob("runs/*/run.sh") if run not in sourced}
+    assert [library.read_text() for library in added] == ["# of a newer Steelyard\n"]
+    assert {run: library_of(run) for run in sourced} == sourced
+    (before,) = set(sourced.values())
+    assert "sy_main() {" in before.read_text()
+
+
+def library_of(run: Path) -> Path:
+    """What a run.sh sources."""
+    (name,) = re.findall(
+        r'^\. "\$SY_STUDY_DIR/lib/(.*)" \|\| exit 1$', run.read_text(), re.MULTILINE
+    )
+    return run.parents[2] / "lib" / name
 
 
 def test_arrays_are_cut_at_max_array_size(slurm: Any, write_study: Write) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable
@@ -99,6 +100,43 @@ def test_a_crash_between_acceptance_and_record_is_found(
     assert [entry.job_id for entry in entries[:4]] == ["100", "101", "102", "103"]
     if where == "queue":
         assert len(slurm.jobs) == 4
+
+
+def test_a_submission_is_as_old_as_its_request(
+    slurm: Any, write_study: Write, monkeypatch: Patch
+) -> None:
+    """sbatch may answer minutes after slurmctld took the job: the job is not older than its submission."""
+    clock = [1_700_000_000.0]
+    accepted: list[float] = []
+    real = Slurm.submit
+
+    def submit(self: Slurm, batch: Batch, script: Path) -> str:
+        accepted.append(clock[0])
+        clock[0] += 95
+        return real(self, batch, script)
+
+    monkeypatch.setattr(Slurm, "submit", submit)
+    monkeypatch.setattr("steelyard.wrappers.submit.hand_in.time.time", lambda: clock[0])
+    path = write_study()
+    assert submitted(path) == 0
+    entries = submit_ledger.read(folder_of(path))
+    assert [entry.submitted_unix_s for entry in entries] == accepted
+
+
+def test_a_recovered_submission_is_as_old_as_its_list_of_runs(
+    slurm: Any, write_study: Write
+) -> None:
+    path = write_study()
+    submitted(path)
+    folder = folder_of(path)
+    *lines, _ = folder.submissions.read_text().splitlines(keepends=True)
+    lost = submit_ledger.read(folder)[-1]
+    folder.submissions.write_text("".join(lines))
+    asked_unix_s = time.time() - 3600
+    os.utime(folder.run_list(lost.submission_id), (asked_unix_s, asked_unix_s))
+    assert submitted(path) == 0
+    (found,) = [e for e in submit_ledger.read(folder) if e.submission_id == lost.submission_id]
+    assert found.submitted_unix_s == pytest.approx(asked_unix_s, abs=0.001)
 
 
 def test_a_crash_before_acceptance_leaves_nothing_behind(slurm: Any, write_study: Write) -> None:
