@@ -137,12 +137,8 @@ sy_open_mpi_across() { # <ranks>; reads `nodes`, `shares`, `launcher`; sets `sta
 }
 
 sy_open_mpi_by_agent() { # adds to `options`, may set `start`
-    local agent=$SY_ATTEMPT_DIR/mpi-agent.$SY_CLIENT
+    local agent
     sy_mpi_agent || return
-    # Open MPI takes a path apart at blanks; a name it looks for.
-    if [[ $agent == *[[:space:]]* ]]; then
-        start=(env "PATH=$SY_ATTEMPT_DIR:$PATH") agent=${agent##*/}
-    fi
     options+=(--mca plm rsh --mca ras '^slurm,tm' --mca plm_rsh_agent "$agent"
         --mca plm_rsh_no_tree_spawn 1)
     # A daemon that goes into the background ends its container, and its task of PBS: pbs_mom kills
@@ -178,8 +174,8 @@ sy_hydra_here() { # <ranks>; sets `options` of the caller
 }
 
 # MPICH's launcher is called Hydra. Its "rsh" gets node and command line, as Open MPI's does.
-sy_hydra_across() { # <ranks>; reads `nodes`, `shares`; sets `options`
-    local address
+sy_hydra_across() { # <ranks>; reads `nodes`, `shares`; sets `options`, may set `start`
+    local address agent
     if [[ -n ${SY_LAUNCHER_ACROSS:-} ]]; then
         sy_say "ranks=across needs Open MPI's mpirun, and $mpirun is MPICH's"
         return 3
@@ -188,13 +184,14 @@ sy_hydra_across() { # <ranks>; reads `nodes`, `shares`; sets `options`
     sy_hydra_here "$1"
     options+=(
         -hosts "$(sy_mpi_hosts)" -localhost "$address" -rmk user
-        -launcher rsh -launcher-exec "$SY_ATTEMPT_DIR/mpi-agent.$SY_CLIENT"
+        -launcher rsh -launcher-exec "$agent"
     )
 }
 
 # --- the agent -------------------------------------------------------------------------------
 
-# A program of its own, since mpirun executes it: the functions above, and one call.
+# A program of its own, since mpirun executes it: the functions above, and one call. Sets `agent` of the
+# caller, and `start`: both launchers take a path apart at blanks, and look for a name by PATH.
 sy_mpi_agent() { # [function to call]
     local -r file=$SY_ATTEMPT_DIR/mpi-agent.$SY_CLIENT call=${1:-sy_mpi_start}
     if [[ -n ${SY_LAUNCHER_ACROSS:-} ]]; then
@@ -210,7 +207,11 @@ sy_mpi_agent() { # [function to call]
         declare -f sy_say sy_pause sy_read_uptime sy_moment sy_is_past sy_on_node sy_exec_on \
             sy_exec_request sy_exec_write sy_exec_wait sy_exec_read sy_scheduler "$call" $(compgen -A function "sy_${SY_SCHEDULER}_")
         printf '%s "$@"\n' "$call"
-    } >"$file" && chmod 700 "$file"
+    } >"$file" && chmod 700 "$file" || return
+    agent=$file
+    if [[ $agent == *[^A-Za-z0-9_./+-]* ]]; then
+        start=(env "PATH=$SY_ATTEMPT_DIR:$PATH") agent=${file##*/}
+    fi
 }
 
 # Open MPI's daemons look for their agent, too.
