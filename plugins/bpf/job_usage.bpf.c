@@ -60,6 +60,16 @@ int BPF_PROG(on_new, struct task_struct *task, u64 clone_flags)
 	return 0;
 }
 
+/* As in a container: what it sends over a veth has lost the mark of the job's traffic. */
+static __always_inline void note_network(const struct task_struct *task,
+					 const struct sy_bpf_member *member)
+{
+	struct sy_bpf_job *job = job_of(member->job);
+
+	if (job && job->network && BPF_CORE_READ(task, nsproxy, net_ns, ns.inum) != job->network)
+		__sync_fetch_and_add(&job->other_networks, 1);
+}
+
 /* A thread that executes a program takes the place of its process: its number, and its start. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid)
@@ -73,12 +83,14 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid)
 	if (member->before_pages == SY_BPF_NOT_YET)
 		member->before_pages = task->signal->maxrss;
 	member = own_member_of(task);
-	if (!member || member->kind != SY_BPF_CANDIDATE)
+	if (!member || !counts(member->kind))
 		return 0;
-	if (is_our_own(task))
+	if (member->kind == SY_BPF_CANDIDATE && is_our_own(task)) {
 		forget(job_of(member->job), (__u64)task, member);
-	else
-		member->kind = SY_BPF_MEMBER;
+		return 0;
+	}
+	member->kind = SY_BPF_MEMBER;
+	note_network(task, member);
 	return 0;
 }
 

@@ -76,6 +76,14 @@ struct mm_struct___before_6_2 {
 	struct mm_rss_stat rss_stat;
 };
 
+struct net {
+	struct ns_common ns;
+};
+
+struct nsproxy {
+	struct net *net_ns;
+};
+
 struct kernfs_node {
 	u64 id;
 };
@@ -119,6 +127,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	const struct cred *cred;
 	struct css_set *cgroups;
+	struct nsproxy *nsproxy;
 	struct list_head thread_node;
 	char comm[16];
 };

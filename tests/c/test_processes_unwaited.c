@@ -125,6 +125,22 @@ static void test_gone_with_its_parent(enum act act, int64_t number, const char *
 	are_unwaited(1, name);
 }
 
+/* The root has waited for one of its own, too, which no sample has seen and which has more page
+ * faults than the one at work had. */
+static void test_hidden_by_one_of_the_daemon(void)
+{
+	begin();
+	work(ACT_BURN_MS, 2 * BURN_MS);
+	enter(3, 0);
+	(void)tell(3, ACT_TOUCH, PAGES);
+	reap(0, 3);
+	reap(0, 1);
+	end_orphan();
+	refresh(2);
+	end_ours(0);
+	are_unwaited(1, "page faults of a daemon's own child hide nobody");
+}
+
 static void test_at_rest(bool seen)
 {
 	begin();
@@ -360,6 +376,7 @@ int main(void)
 	test_seen_as_an_orphan();
 	test_gone_with_its_parent(ACT_BURN_MS, BURN_MS, "gone with its parent, by CPU");
 	test_gone_with_its_parent(ACT_WRITE, MB, "gone with its parent, by bytes");
+	test_hidden_by_one_of_the_daemon();
 	test_at_rest(true);
 	test_at_rest(false);
 	test_a_parent_at_work(false);

@@ -44,6 +44,8 @@ struct sy_bpf_job {
 	__u64 late;			 /* told of when they had begun: others may have ended */
 	__u64 keepers;	       /* tasks of its sampler and of daemons of steps that live */
 	__u64 since_ns;	       /* what was used before is not the job's */
+	__u64 network;	       /* the namespace of who has begun it */
+	__u64 other_networks;  /* programs of it that began in another one */
 	__u64 ticks, ticks_ns; /* how often the timer has read it; CPU time of that */
 	struct sy_bpf_tick tick[SY_BPF_TICKS];
 	__u64 largest_pages[SY_BPF_CPUS]; /* the largest process that has ended there */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <linux/sched.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -119,10 +120,12 @@ static int map_it(struct sy_bpf *bpf, int how)
 static int begin_at(struct sy_bpf *bpf, uint64_t now_ns)
 {
 	int result = map_it(bpf, PROT_READ | PROT_WRITE);
+	struct stat own;
 
 	if (result < 0)
 		return result;
 	bpf->mapped->since_ns = now_ns;
+	bpf->mapped->network = stat("/proc/self/ns/net", &own) == 0 ? own.st_ino : 0;
 	return mprotect(bpf->mapped, sizeof(*bpf->mapped), PROT_READ) < 0 ? -errno : 0;
 }
 

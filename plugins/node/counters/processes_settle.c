@@ -136,18 +136,28 @@ static bool tells_at_its_end(const struct sy_processes *all, const struct sy_pro
 	return root->gone || root->done || root->veiled_at == all->sample;
 }
 
+/* The page faults of what a root, a daemon, has forked off for itself may pass for those of one
+ * that it has not waited for; its CPU may not. weigh_loss() has allowed for ticks. */
+static bool lacks_cpu_of_gone(const struct sy_processes *all, const struct sy_process *parent,
+			      const struct sy_usage *missing)
+{
+	return parent->root && !all->coarse_clock && missing->use[SY_USE_CPU_NS] > 0;
+}
+
 /* Who is gone and whom a parent does not show. Its children it has waited for, or for nobody; those
  * below them it has adopted, or somebody whom we do not know: then their bytes lack, too. */
-static struct sy_gone not_shown(struct sy_process *parent, const struct sy_usage *missing)
+static struct sy_gone not_shown(const struct sy_processes *all, struct sy_process *parent,
+				const struct sy_usage *missing)
 {
 	int64_t left = parent->reaped_faults - parent->shown_faults;
 	bool bytes = missing->use[SY_USE_RCHAR] || missing->use[SY_USE_WCHAR];
 	bool tells_bytes = !parent->root && !parent->deaf;
+	bool lacks_cpu = lacks_cpu_of_gone(all, parent, missing);
 	struct sy_gone gone = {0};
 
-	if (!sy_gone_are_shown(&parent->children, &left))
+	if (!sy_gone_are_shown(&parent->children, &left) || (lacks_cpu && !parent->others.at_work))
 		sy_gone_add(&gone, &parent->children);
-	if (!sy_gone_are_shown(&parent->others, &left) || (bytes && tells_bytes))
+	if (!sy_gone_are_shown(&parent->others, &left) || (bytes && tells_bytes) || lacks_cpu)
 		sy_gone_add(&gone, &parent->others);
 	parent->shown_faults = parent->reaped_faults - left;
 	parent->children = parent->others = (struct sy_gone){0};
@@ -174,7 +184,7 @@ static bool keep(struct sy_processes *all, struct sy_process *parent,
 		 const struct sy_usage *missing)
 {
 	struct sy_process *root = parent->unsure ? root_above(all, parent) : NULL;
-	struct sy_gone gone = not_shown(parent, missing);
+	struct sy_gone gone = not_shown(all, parent, missing);
 
 	parent->unsure = false;
 	if (parent->root) {

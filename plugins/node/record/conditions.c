@@ -1,8 +1,10 @@
 #include "record/conditions.h"
 
+#include "base/document.h"
 #include "netem/end.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Whether RUN_DIR/netem/NODE.JOB.ENDING exists; names were checked to be words of files. */
@@ -49,4 +51,28 @@ void sy_record_conditions(json_t *record, const struct sy_sampling *sampling)
 {
 	if (sampling->run_dir)
 		put_network(record, sampling);
+}
+
+#define CONTAINERS                                                                                 \
+	"on a shared node what the job's own containers send through a network namespace of "      \
+	"theirs is not shaped"
+
+void sy_record_unshaped(json_t *record, const struct sy_status *status)
+{
+	json_t *conditions = json_object_get(record, "network_conditions");
+	const char *scope = json_string_value(json_object_get(conditions, "scope"));
+
+	if (!scope || strcmp(scope, "job") != 0)
+		return;
+	if (!status->other_networks) {
+		if (!status->networks_known)
+			sy_json_note(conditions, "%s; whether it had any is not known", CONTAINERS);
+		return;
+	}
+	if (!json_is_false(json_object_get(conditions, "valid")))
+		(void)json_object_set_new(
+		    conditions, "invalid_reason",
+		    json_string(
+			"a program of the job began in another network namespace: " CONTAINERS));
+	(void)json_object_set_new(conditions, "valid", json_false());
 }

@@ -54,6 +54,8 @@ struct sy_status {
 	int64_t unread_tasks;	   /* the most at once that its reading left out while they lived */
 	char bpf_why[160];	   /* it does not count at all */
 	bool bpf_stopped;	   /* it had begun to */
+	bool networks_known;	   /* in which network namespaces its programs began */
+	bool other_networks;	   /* some in another one than the sampler's */
 	bool bpf_by_cgroup;	   /* who was moved into the job's cgroup is counted, too */
 	char bpf_why_no_group[160];
 	int64_t ticks, ticks_us; /* samples that its timer took, and its CPU time for that */

@@ -230,6 +230,8 @@ void sy_in_kernel_tell(const struct sy_in_kernel *kernel, struct sy_status *stat
 	status->major_faults = known ? (int64_t)used->majflt : SY_UNKNOWN;
 	status->missed_ends = kernel->counts && told ? (int64_t)told->missed : 0;
 	status->bpf_by_cgroup = kernel->counts && kernel->grouped;
+	status->networks_known = known && told && told->network;
+	status->other_networks = told && told->other_networks;
 	(void)snprintf(status->bpf_why_no_group, sizeof(status->bpf_why_no_group), "%.159s",
 		       kernel->why_no_group.text);
 	status->ticks = told ? (int64_t)told->ticks : 0;

@@ -335,6 +335,7 @@ static void write_last_record(void)
 	sy_record_dropped(record, &p.head);
 	sy_record_tcp(record, &status->tcp, &p.shared->tcp_counts);
 	sy_record_conditions(record, p.sampling);
+	sy_record_unshaped(record, status);
 	if (p.sampling->bpf)
 		sy_record_in_kernel(record, status);
 	if (status->rate_hz <= 0)

@@ -305,3 +305,27 @@ def test_memory_of_the_daemon_that_starts_a_program_is_not_the_programs(
     memory = job.end()["memory"]
     assert truth - 1_000_000 <= memory["max_memory_bytes"] <= truth + 1_000_000
     assert memory["source"] == "bpf"
+
+
+@pytest.mark.parametrize("scope", ["job", "node"])
+@pytest.mark.parametrize("own_network", [True, False])
+def test_a_container_with_a_network_of_its_own_is_not_shaped_on_a_shared_node(
+    attach: Callable[..., Attached],
+    started: Callable[..., subprocess.Popen[str]],
+    tmp_path: Path,
+    scope: str,
+    own_network: bool,
+) -> None:
+    """Its packets lose the mark of the job's traffic in the veth: the record said valid."""
+    (tmp_path / "run/netem").mkdir(mode=0o700, parents=True)
+    document = {"requested": "delay=50ms", "scope": scope, "valid": True, "invalid_reason": None}
+    (tmp_path / "run/netem/n7.1.done.json").write_text(json.dumps(document))
+    enter = "unshare --net" if own_network else ""
+    process = started("bash", "-c", f"read; {enter} true; echo over; read")
+    job = attach("--pid", str(process.pid), "--run-dir", str(tmp_path / "run"), "--node", "n7")
+    tell(process)
+    assert answer(process) == "over\n"
+    conditions = job.end()["network_conditions"]
+    assert conditions["valid"] is not (own_network and scope == "job")
+    assert ("network namespace" in str(conditions["invalid_reason"])) is not conditions["valid"]
+    assert "notes" not in conditions

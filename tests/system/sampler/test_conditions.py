@@ -41,6 +41,15 @@ def test_finished_conditions_are_taken_with_their_tag(sampler: Any, run_dir: Pat
     assert (mine.exists(), others.exists()) == (False, True)
 
 
+def test_containers_of_a_job_that_nobody_has_seen_are_noted(sampler: Any, run_dir: Path) -> None:
+    """On a shared node, where the kernel does not count."""
+    leave(run_dir, "n7.1.done.json", CONDITIONS | {"scope": "job"})
+    _, weighed = sampler.run(["true"], "--run-dir", run_dir, "--node", "n7", "--bpf", "no")
+    conditions = weighed.record["network_conditions"]
+    assert conditions["valid"] is True
+    assert "containers" in conditions["notes"][0]
+
+
 def test_nothing_was_asked_for(sampler: Any, run_dir: Path) -> None:
     _, weighed = sampler.run(["true"], "--run-dir", run_dir)
     assert weighed.record["network_conditions"] is None
