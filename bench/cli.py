@@ -25,6 +25,7 @@ import collect_study
 from collect import Cost, measured
 
 from steelyard.analysis.base import file_changes
+from steelyard.wrappers.base.signals import ending_on_sigterm
 from steelyard.wrappers.submit import earlier_looks
 
 BUDGET_MS, STATUS_BUDGET_MS = 150.0, 500.0
@@ -125,4 +126,5 @@ def document(helps: dict[str, Cost], states: dict[str, Cost]) -> dict[str, float
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

@@ -25,6 +25,7 @@ from pathlib import Path
 import collect_study
 
 from steelyard.analysis.base import file_changes
+from steelyard.wrappers.base.signals import ending_on_sigterm
 
 BUDGET_S, BUDGET_MB = 120.0, 2000.0
 
@@ -133,4 +134,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

@@ -25,6 +25,8 @@ from multiprocessing.pool import Pool
 import numpy as np
 from coverage_settings import ALARMS, CAUTIOUS, INTERVALS, LIMITS, SETTINGS
 
+from steelyard.wrappers.base.signals import ending_on_sigterm
+
 STUDIES = 10_000
 MORE, LEAST = 9, 1000  # times as many again where the first, if not so few, do not decide
 PEER_EVERY = 10
@@ -142,4 +144,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

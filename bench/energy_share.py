@@ -25,6 +25,7 @@ import numpy as np
 from energy_mixes import RAPL_J, STEP_S, TICK_S, Chance, Mix, draw_mix, true_shares
 
 from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, energy_shares
+from steelyard.wrappers.base.signals import ending_on_sigterm
 
 MIXES, CHUNK = 10_000, 100
 SECONDS = 30
@@ -172,4 +173,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    with ending_on_sigterm():
+        sys.exit(main(sys.argv[1:]))

@@ -40,6 +40,7 @@ from collect import Cost, measured
 from scale import MONTH, STEELYARD, collect_cluster, environment, top_agrees
 
 from steelyard.analysis.sources import record_folders, record_packs
+from steelyard.wrappers.base.signals import ending_on_sigterm
 
 FIRST_ID = 1000  # of month_jobs.jobs()
 JOBS = 1_000_000  # of the month that is reckoned
@@ -219,4 +220,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

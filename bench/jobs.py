@@ -26,6 +26,7 @@ import jobs_load as load
 from steelyard.analysis.base.errors import SteelyardError
 from steelyard.analysis.sources.sacct import Sacct
 from steelyard.wrappers.base.node import find_program
+from steelyard.wrappers.base.signals import ending_on_sigterm
 from steelyard.wrappers.cluster import cluster
 from steelyard.wrappers.cluster.config import ClusterConfig
 from steelyard.wrappers.publish import publish
@@ -206,4 +207,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

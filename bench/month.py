@@ -25,6 +25,7 @@ from month_records import write_records
 
 from steelyard.analysis.sources import record_folders
 from steelyard.analysis.sources.sacct import DELIMITER, FIELDS
+from steelyard.wrappers.base.signals import ending_on_sigterm
 
 CHUNK = 1000  # job ids in a file of the accounting
 Files = Callable[[Job, Path, bool, bool], None]  # as write_records()
@@ -155,4 +156,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

@@ -21,6 +21,7 @@ import numpy as np
 from median_interval import interval_of_the_median
 
 from steelyard.jobscripts.npb import parse
+from steelyard.wrappers.base.signals import ending_on_sigterm
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "build/bin/npb-cg"
@@ -153,4 +154,5 @@ def time_of(text: str) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

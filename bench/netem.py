@@ -33,6 +33,7 @@ import netem_host
 
 from steelyard.analysis.base.errors import SteelyardError
 from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.signals import ending_on_sigterm
 from steelyard.wrappers.cluster import cluster
 from steelyard.wrappers.cluster.config import ClusterConfig
 
@@ -265,4 +266,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.npb import parse
+from steelyard.wrappers.base.signals import ending_on_sigterm
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = ROOT / "build/bin"
@@ -107,4 +108,5 @@ def mops(command: list[str | Path], ranks: int) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

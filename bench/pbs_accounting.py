@@ -26,6 +26,7 @@ from pathlib import Path
 
 from steelyard.analysis.sources.pbs import lines, server_log
 from steelyard.analysis.sources.pbs.values import JobId
+from steelyard.wrappers.base.signals import ending_on_sigterm
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "data"
 LOGS = {
@@ -128,4 +129,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    with ending_on_sigterm():
+        raise SystemExit(main())

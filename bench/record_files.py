@@ -46,6 +46,7 @@ from scale import STEELYARD, UNKNOWN, collect_cluster, environment, top_agrees
 
 from steelyard.analysis.sources import record_folders, record_packs
 from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.signals import ending_on_sigterm
 
 FILES_A_JOB = 2.78  # 1.39 records, and samples beside each
 LINES = 3  # of samples: their names and two
@@ -285,4 +286,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

@@ -23,6 +23,8 @@ from pathlib import Path
 import report_study
 from collect import Cost, measured
 
+from steelyard.wrappers.base.signals import ending_on_sigterm
+
 BUDGET_S, BUDGET_MB = 5.0, 3.0
 STEELYARD = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli"]
 
@@ -86,4 +88,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

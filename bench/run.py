@@ -21,6 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from steelyard.wrappers.base.signals import ending_on_sigterm
+
 ROUNDS, LIMIT_MS = 6, 0.5
 # Runs a round: short commands scatter more.
 COMMANDS = {"true": 20, "sleep 0.2": 4}
@@ -110,4 +112,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

@@ -20,11 +20,12 @@ of that way is to wake once a second and to read the node's counters, over ten s
 At last 4,000 processes end at once, under a sampler that looks 10 times a second: how much CPU time it
 takes more than in a usual second, and by how much its samples are late then.
 
-10 times a second comes first: its ratios are what the goals speak of. The other rates are measured in
-the first two rounds only. Rounds are repeated until all ratios at 10 Hz are known to 10 % (95 %,
-Student's t on the logarithms of the rounds' ratios), at least three and at most --rounds of them; but
-none is begun that would end after --minutes, so that there may be fewer: the heading says how many. --processes and --rates choose: `--processes 1 --rates 10` has an interval
-after three minutes. --quick: one round of short looks, three minutes at most.
+It says how long it will take and ends within --minutes (4): rounds are repeated until all ratios at
+10 Hz are known to 10 % (95 %, Student's t on the logarithms of the rounds' ratios), at least three and
+at most --rounds of them, as far as there is time; a job that would not be measured in time is left
+out, so that the last round may have the smaller ones only. The heading says how many rounds there
+were. Other rates than 10 Hz are measured on request, in the first round: `--rates 10,1,100`.
+`--processes 1` measures one job only. --quick: one round.
 Last line: JSON with sample_us, poll_us, ratio and its interval by way, processes and rate.
 """
 
@@ -50,14 +51,22 @@ import sampler_ends as ends
 import sampler_job as ours
 
 from steelyard.analysis.stats.basics import student_quantile
+from steelyard.wrappers.base.signals import ending_on_sigterm
 from steelyard.wrappers.cluster import cluster
 from steelyard.wrappers.cluster.config import ClusterConfig
 
 PROCESSES, RATES_HZ = (1, 10, 200, 2000), (10, 1, 100)  # in this order
 PERIOD_MS = {1: 200, 10: 200, 200: 200, 2000: 2000}  # of a process of the job
-LONG_S, QUICK_S = {1: 6, 10: 5, 100: 2}, {1: 3, 10: 2, 100: 1}
-ROUNDS, LEAST_ROUNDS, WIDTH, MINUTES = 8, 3, 0.10, 14
-MAIN_HZ, OTHER_ROUNDS = 10, 2  # other rates only in so many rounds
+SECONDS = {1: 3, 10: 2, 100: 1}  # of a look at a sampler
+WAYS = 3  # at most, and as many floors
+START_S, JOBS_S, ENDS_S, CLUSTER_S = (
+    0.9,
+    2.0,
+    35.0,
+    6.0,
+)  # a sampler; two jobs; the last part; Slurm
+ROUNDS, LEAST_ROUNDS, WIDTH, MINUTES = 8, 3, 0.10, 4.0
+MAIN_HZ, OTHER_ROUNDS = 10, 1  # other rates only in so many rounds
 BUDGET_KB = 2048
 
 
@@ -89,14 +98,27 @@ class Found:
 class Bench:
     slurm: cluster.Cluster
     base: Path
-    seconds: dict[int, int]
+    end_s: float  # by time.monotonic()
     processes: tuple[int, ...] = PROCESSES
-    rates_hz: tuple[int, ...] = RATES_HZ
+    rates_hz: tuple[int, ...] = (MAIN_HZ,)
 
     def rates_of(self, number: int) -> tuple[int, ...]:
         """Of a round, the first is 0."""
         main = tuple(rate for rate in self.rates_hz if rate == MAIN_HZ)
         return self.rates_hz if number < OTHER_ROUNDS or not main else main
+
+    def job_s(self, number: int) -> float:
+        """How long one job of a round takes on a quiet machine."""
+        looks = sum(SECONDS[rate] + START_S + 1 / rate for rate in self.rates_of(number))
+        return JOBS_S + WAYS * (looks + floor_s())
+
+    def planned_s(self, most: int) -> tuple[float, float]:
+        """How long it takes at least, and at most: the rounds, and the last part."""
+        jobs = len(self.processes)
+        rounds = [jobs * self.job_s(number) for number in range(most)]
+        rest = CLUSTER_S + ENDS_S
+        least = min(len(rounds), LEAST_ROUNDS)
+        return rest + sum(rounds[:least]), rest + sum(rounds)
 
 
 @contextmanager
@@ -137,7 +159,7 @@ def measure_ways(
             for way in ours.ways(made is not None):
                 sampler = ours.start(bench.base, way, rate, stepd, made)
                 time.sleep(0.5 + 1 / rate)  # beyond the start, and the look that follows
-                costs[Cell(way.name, processes, rate)] = ours.cost(sampler, bench.seconds[rate])
+                costs[Cell(way.name, processes, rate)] = ours.cost(sampler, SECONDS[rate])
         polled = ours.cpu_ns(stepd) - polled
         took = time.monotonic() - begin
     with slurm_job(bench, processes, 0, made) as stepd:
@@ -145,7 +167,7 @@ def measure_ways(
         begin = time.monotonic()
         for name, files in needed_readings(bench.base, ours.job_processes(), made).items():
             wakes_hz = 1 if name == "kernel" else MAIN_HZ
-            found.floor_us[name, processes].append(floor_us(bench, files, wakes_hz))
+            found.floor_us[name, processes].append(floor_us(bench.base, files, wakes_hz))
         idle_share = (ours.cpu_ns(stepd) - idle) / (time.monotonic() - begin)
     poll = (polled / took - idle_share) / 1e3
     found.poll_us[processes].append(poll)
@@ -188,11 +210,16 @@ def needed_readings(
     return found
 
 
-def floor_us(bench: Bench, readings: list[str], wakes_hz: int) -> float:
+def floor_s() -> float:
+    """Of one look at what wakes, with its start."""
+    return 0.5 + SECONDS[MAIN_HZ] / 2
+
+
+def floor_us(base: Path, readings: list[str], wakes_hz: int) -> float:
     """Of one in ten samples a second: to wake so often and take these readings; none: to wake."""
-    program = ours.compiled(bench.base, "sampler_floor")
+    program = ours.compiled(base, "sampler_floor")
     process = subprocess.Popen([program, str(wakes_hz), *readings])
-    seconds = max(1, bench.seconds[MAIN_HZ] // 2)
+    seconds = SECONDS[MAIN_HZ] / 2
     try:
         time.sleep(0.5)
         before = ours.cpu_ns(process.pid)
@@ -219,21 +246,31 @@ def is_known(found: Found) -> bool:
     return all(interval(ratios)[1] <= 1 + WIDTH for ratios in main or found.ratio.values())
 
 
-def rounds(bench: Bench, most: int, least: int, end_s: float) -> Found:
-    """Until all is known; a round that would end after `end_s`, as the last one took, is left."""
-    found = Found()
+def rounds(bench: Bench, most: int) -> Found:
+    """Until all is known, or the time is up."""
+    found, slowness = Found(), 1.0
     for number in range(most):
-        begin_s = time.monotonic()
         found.load.append(ours.load_average())
         for processes in bench.processes:
+            begin_s, planned_s = time.monotonic(), bench.job_s(number)
+            if found.sample_us and begin_s + slowness * (planned_s + ENDS_S) > bench.end_s:
+                print(f"round {number + 1}: no time for {processes} processes and what follows")
+                if processes == bench.processes[0]:
+                    found.load.pop()  # no round
+                break
             with ours.group(f"steelyard-bench-{os.getpid()}") as made:
                 measure_ways(bench, found, processes, bench.rates_of(number), made)
-        now_s = time.monotonic()
-        print(f"round {number + 1}: load average {ours.load_average():.1f}", flush=True)
-        if (number + 1 >= least and is_known(found)) or 2 * now_s - begin_s > end_s:
-            break
+            slowness = max(slowness, (time.monotonic() - begin_s) / planned_s)
+        else:
+            print(f"round {number + 1}: load average {ours.load_average():.1f}", flush=True)
+            if number + 1 < LEAST_ROUNDS or not is_known(found):
+                continue
+        break
     found.load.append(ours.load_average())
-    found.ends = ends.in_each_way(bench.base, MAIN_HZ)
+    if time.monotonic() + slowness * ENDS_S <= bench.end_s:
+        found.ends = ends.in_each_way(bench.base, MAIN_HZ)
+    else:
+        print(f"no time for {ends.PROCESSES} processes that end at once: say --minutes")
     return found
 
 
@@ -284,15 +321,21 @@ def report(found: Found) -> dict[str, object]:
 
 
 def run(base: Path, args: argparse.Namespace) -> dict[str, object]:
-    most, seconds = (1, QUICK_S) if args.quick else (args.rounds, LONG_S)
+    most = 1 if args.quick else args.rounds
     end_s = time.monotonic() + 60 * args.minutes
     ours.make_tree(base / "tree")
     config = ClusterConfig(
         dir=base / "slurm", physical_nodes=1, virtual_nodes=0, gather_interval_s=1, contain=False
     )
     with cluster.up(config) as slurm:
-        bench = Bench(slurm, base, seconds, args.processes, args.rates)
-        return report(rounds(bench, most, LEAST_ROUNDS, end_s))
+        bench = Bench(slurm, base, end_s, args.processes, args.rates)
+        least_s, most_s = bench.planned_s(most)
+        print(
+            f"this takes {min(least_s / 60, args.minutes):.1f} to "
+            f"{min(most_s / 60, args.minutes):.1f} minutes",
+            flush=True,
+        )
+        return report(rounds(bench, most))
 
 
 def some_of(known: Sequence[int]) -> Callable[[str], tuple[int, ...]]:
@@ -311,13 +354,13 @@ def some_of(known: Sequence[int]) -> Callable[[str], tuple[int, ...]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="one round, three minutes at most")
+    parser.add_argument("--quick", action="store_true", help="one round")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"at most ({ROUNDS})")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help=f"at most ({MINUTES})")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help=f"at most ({MINUTES:g})")
     parser.add_argument("--processes", type=some_of(PROCESSES), default=PROCESSES, metavar="N,…",
                         help="jobs of so many only")  # fmt: skip
-    parser.add_argument("--rates", type=some_of(RATES_HZ), default=RATES_HZ, metavar="HZ,…",
-                        help="these rates only")  # fmt: skip
+    parser.add_argument("--rates", type=some_of(RATES_HZ), default=(MAIN_HZ,), metavar="HZ,…",
+                        help=f"these rates ({MAIN_HZ}; known: {', '.join(map(str, RATES_HZ))})")  # fmt: skip
     args = parser.parse_args()
     if os.geteuid() != 0:
         print("bench/sampler: needs root, for mounts of its own", file=sys.stderr)
@@ -327,10 +370,12 @@ def main() -> int:
     try:
         figures = run(base, args)
     finally:
+        ours.end_started()
         shutil.rmtree(base, ignore_errors=True)
     print(json.dumps(figures))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

@@ -7,6 +7,7 @@ import os
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import sampler_job as ours
@@ -25,7 +26,8 @@ def end_all() -> None:
     """The first of the job's processes, with which the others go."""
     for path in ours.job_processes():
         if ours.read_name(ours.parent_of(path)) != "sampler_load":
-            os.kill(int(path.name), 9)
+            with suppress(ProcessLookupError):  # it has ended meanwhile
+                os.kill(int(path.name), 9)
 
 
 def in_one_way(

@@ -205,6 +205,16 @@ class Sampler:
         self.process.wait(20)
 
 
+STARTED: list[Sampler] = []
+
+
+def end_started() -> None:
+    """Samplers of a benchmark that was interrupted."""
+    for sampler in STARTED:
+        if sampler.process.poll() is None:
+            sampler.end()
+
+
 def start(base: Path, way: Way, rate_hz: float, root: int, made: Group | None) -> Sampler:
     """One that has taken its first sample."""
     records = base / "records"
@@ -217,6 +227,7 @@ def start(base: Path, way: Way, rate_hz: float, root: int, made: Group | None) -
         "--pid", str(root), "--control", str(control), *way.options,
     ]  # fmt: skip
     sampler = Sampler(subprocess.Popen(arguments), records / job_id)
+    STARTED.append(sampler)
     wait_until(lambda: any(path.stat().st_size for path in sampler.folder.glob("*.json")))
     if way.grouped and made:
         send = [find_node_program(), "send", "--control", control, f"cgroup {made.name}", "totals"]

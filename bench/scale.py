@@ -36,6 +36,7 @@ from steelyard.analysis.sources import record_folders
 from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.sources.records import read_record
 from steelyard.analysis.sources.sacct import INDEX, Sacct
+from steelyard.wrappers.base.signals import ending_on_sigterm
 
 STEELYARD = str(Path(sys.executable).with_name("steelyard"))
 PEER = 'sacct -P -j "$2" && find "$1" -path "*/$3/*.json" -exec cat {} +'
@@ -237,4 +238,5 @@ def document(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

@@ -24,6 +24,7 @@ from pathlib import Path
 import slurm_arms as arms
 
 from steelyard.analysis.base.errors import SteelyardError
+from steelyard.wrappers.base.signals import ending_on_sigterm
 from steelyard.wrappers.cluster.cluster import Cluster
 
 REPEAT, JOBS, WARM_UP, LIMIT_S, SETTLE_S = 5, 20, 3, 300.0, 0.5
@@ -149,4 +150,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

@@ -29,6 +29,7 @@ from median_interval import interval_of_the_median
 
 from steelyard.analysis.base.errors import SteelyardError
 from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.signals import ending_on_sigterm
 from steelyard.wrappers.cluster import cluster
 
 REPEAT, WARM_UP, BUDGET_MS = 60, 5, 3.0
@@ -146,4 +147,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

@@ -27,6 +27,8 @@ from typing import Any
 
 import sampler_job as ours
 
+from steelyard.wrappers.base.signals import ending_on_sigterm
+
 RATE, SECONDS, QUICK_S = 1000, 20, 4
 BURN_US, WRITTEN, READ = 300, 10_000, 5_000
 SAMPLE_RATE_HZ = 10
@@ -149,6 +151,7 @@ def main() -> int:
         rows = [measure(base, way, children, args.seconds or (QUICK_S if args.quick else SECONDS))
                 for children in CHILDREN for way in ways]  # fmt: skip
     finally:
+        ours.end_started()
         shutil.rmtree(base, ignore_errors=True)
     report(rows)
     print(f"load average {load:.1f} before, {ours.load_average():.1f} after, its own part among it")
@@ -157,4 +160,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

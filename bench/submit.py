@@ -23,6 +23,7 @@ from pathlib import Path
 from collect import Cost, measured
 
 from steelyard.analysis.base.errors import SteelyardError
+from steelyard.wrappers.base.signals import ending_on_sigterm
 from steelyard.wrappers.cluster import cluster
 from steelyard.wrappers.cluster.config import ClusterConfig
 from steelyard.wrappers.schedulers import ledger
@@ -133,4 +134,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending_on_sigterm():
+        sys.exit(main())

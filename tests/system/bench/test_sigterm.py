@@ -1,0 +1,67 @@
+"""A benchmark that is ended by SIGTERM leaves nothing: no Slurm, no folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.processes import each_process, of_process
+from tests.waiting import wait_for
+
+BENCH = Path(__file__).parents[3] / "bench"
+MAIN = re.compile(r'^if __name__ == "__main__":\n(.*)', re.MULTILINE | re.DOTALL)
+
+
+def ours(mark: str) -> list[int]:
+    """Processes of the benchmark, by a variable of its environment."""
+    return sorted(
+        pid for pid, text in each_process("environ") if mark.encode() in text.split(b"\0")
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the bench needs root")
+def test_a_whole_slurm_ends_with_its_benchmark() -> None:
+    mark = f"BENCH_OF_TEST={os.getpid()}"
+    name, _, value = mark.partition("=")
+    bench = subprocess.Popen(
+        [sys.executable, BENCH / "sampler.py"], env={**os.environ, name: value},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+    def folder() -> Path | None:
+        """Of its Slurm, once slurmd is there."""
+        for pid in ours(mark):
+            program = of_process(pid, "cmdline").split(b"\0")[0]
+            environment = of_process(pid, "environ").decode(errors="replace")
+            found = re.search(r"STEELYARD_CLUSTER_DIR=(/dev/shm/sybench\.[^/]+)", environment)
+            if program.endswith(b"slurmd") and found:
+                return Path(found[1])
+        return None
+
+    try:
+        found = wait_for("slurmd of the benchmark", folder, 120)
+    finally:
+        bench.send_signal(signal.SIGTERM)
+        output, _ = bench.communicate(timeout=240)
+    assert bench.returncode == 128 + signal.SIGTERM, output.decode()
+    assert ours(mark) == []
+    assert not found.exists()
+
+
+def test_every_benchmark_ends_so() -> None:
+    """Those that a person starts; the others are programs of theirs."""
+    mains = {
+        path.stem: found[1]
+        for path in BENCH.glob("*.py")
+        if (found := MAIN.search(path.read_text()))
+    }
+    started = {
+        name: text for name, text in mains.items() if "main()" in text and "exit" in text.lower()
+    }
+    assert {"sampler", "start", "jobs", "slurmctld", "submit", "netem"} <= started.keys()
+    assert [name for name, text in started.items() if "with ending_on_sigterm():" not in text] == []
