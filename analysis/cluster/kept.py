@@ -17,6 +17,7 @@ from duckdb import DuckDBPyConnection
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.cluster import days, jobs
 from steelyard.analysis.cluster.known import BESIDES, document_of
+from steelyard.analysis.collect.job_index import begins_before_last
 from steelyard.analysis.collect.one_job import JobView, NodeView, natural
 from steelyard.analysis.sources.accounting import AccountingRow, Held
 from steelyard.analysis.sources.records import COLUMNS, Record
@@ -60,8 +61,7 @@ class ClusterDatabase:
         last = found[-1]
         view.row, view.held = row_of(last), held_of(last)
         view.notes.append(f"the job is as {NAME} {self.folder} has it, collected until {collected}")
-        before = (cells["start_unix_s"] for cells in found[:-1])
-        view.earlier_starts = tuple(at for at in before if at is not None)
+        view.earlier_starts, view.other_starts = begins_before_last([row_of(c) for c in found])
         view.kept = {"database": str(self.folder)} | {name: last[name] for name in USED}
         view.kept |= {name: last[name] for name in ("sources", "missing", "marks", "tags")}
 

@@ -148,6 +148,22 @@ def is_another(row: AccountingRow, first: AccountingRow) -> bool:
     return is_other or (row.restarts == 0 and row.submit_unix_s != first.submit_unix_s)
 
 
+def begins_before_last(
+    rows: Sequence[AccountingRow],
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Of the rows of one id, in their order: when the last one's job began before, and when other jobs
+    that had the id began."""
+    mine, others = list[float](), list[float]()
+    later, begins = rows[-1], mine
+    for row in reversed(rows[:-1]):
+        if begins is mine and is_another(later, row):
+            begins = others
+        if row.start_unix_s is not None:
+            begins.insert(0, row.start_unix_s)
+        later = row
+    return tuple(mine), tuple(others)
+
+
 def age(row: AccountingRow) -> tuple[float, float]:
     """Sorts the rows of one job: a row without a start is the latest."""
     far = float("inf")

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect import job_totals
-from steelyard.analysis.collect.job_index import CLOCK_SLACK_S, age
+from steelyard.analysis.collect.job_index import CLOCK_SLACK_S, age, begins_before_last
 from steelyard.analysis.collect.network import columns, conditions
 from steelyard.analysis.collect.records_in import clock_set, incomplete_reason, stray_words
 from steelyard.analysis.sources import admin_comment, thinned
@@ -46,6 +46,7 @@ class JobView:
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     kept: dict[str, Any] | None = None  # what a cluster's database says it used; analysis/cluster
+    other_starts: tuple[float, ...] = ()  # of other jobs, which had the same id
 
     @property
     def all_nodes(self) -> list[str]:
@@ -158,8 +159,7 @@ def take_last(view: JobView, mine: Sequence[Start], accounting: Accounting) -> N
     mine = sorted(mine, key=lambda start: age(start.row))
     row = view.row = mine[-1].row
     view.held = accounting.held(row, mine[-1].steps)
-    before = (start.row.start_unix_s for start in mine[:-1])
-    view.earlier_starts = tuple(began for began in before if began is not None)
+    view.earlier_starts, view.other_starts = begins_before_last([start.row for start in mine])
     if row.told_by is not None:
         view.notes.append(
             f"{row.told_by} answered: the accounting cannot be read here, or does not have this job yet"
@@ -298,7 +298,8 @@ def fits_last_start(view: JobView, start: int, newest: int) -> bool:
         known_since = max(row.submit_unix_s or 0.0, newest)
         return row.state == "failed" and start >= known_since - CLOCK_SLACK_S
     end = float("inf") if row.end_unix_s is None else row.end_unix_s
-    nearest = min((*view.earlier_starts, row.start_unix_s), key=lambda s: abs(s - start))
+    begins = (*view.earlier_starts, *view.other_starts, row.start_unix_s)
+    nearest = min(begins, key=lambda s: abs(s - start))
     in_time = row.start_unix_s - CLOCK_SLACK_S <= start <= end + CLOCK_SLACK_S
     return in_time and nearest == row.start_unix_s
 

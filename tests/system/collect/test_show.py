@@ -87,6 +87,21 @@ def test_the_last_start_of_a_requeued_job(study: Any, capsys: pytest.CaptureFixt
     assert "started 2 times before" in text and "2 records of other starts of this id" in text
 
 
+def test_another_job_of_the_same_id_is_no_start_of_it(
+    study: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids come again, after the highest; nine years ago 11 was somebody else's."""
+    (mine,) = one_job.starts(study.accounting.rows(["11"]))
+    old = dataclasses.replace(mine.row, user="other", start_unix_s=1_507_052_369.0,
+                              end_unix_s=1_507_053_369.0, submit_unix_s=1_507_052_000.0)  # fmt: skip
+    monkeypatch.setattr(one_job, "ask", lambda *_: [one_job.Start(old), mine])
+    view = look_up(study, "11")
+    assert view.row is not None and view.row.user == mine.row.user
+    assert view.earlier_starts == ()
+    assert view.other_starts == (1_507_052_369.0,)
+    assert "times before" not in shown(view, capsys)
+
+
 def test_a_job_that_never_started(study: Any, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(look_up(study, "7"), capsys)
     assert "cancelled (cancelled by user id 0)" in text and "started –" in text

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.collect.job_index import LATE_S, JobIndex, number_rows
+from steelyard.analysis.collect.job_index import LATE_S, JobIndex, begins_before_last, number_rows
 from steelyard.analysis.sources import sacct
 from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.sources.study_files import Submission
@@ -64,3 +64,25 @@ def test_a_job_that_was_resized_is_one() -> None:
     """Slurm keeps a row of each size: the first says RESIZING, both the same number of starts."""
     found = attempts(row(0, "0", State="RESIZING"), row(0, "0", Start=str(AT + 3)))
     assert [attempt for _, attempt in found] == ["7.0", "7.0"]
+
+
+NINE_YEARS_S = 287_948_000
+
+
+@pytest.mark.parametrize("restarts", ["", "0"])  # 22.05 does not tell restarts
+def test_an_id_of_nine_years_ago_was_another_job(restarts: str) -> None:
+    """sacct -D has the completed job of 2017 in front of the running one of today."""
+    old = row(-NINE_YEARS_S, restarts, User="you", End=str(AT - NINE_YEARS_S + 1000))
+    new = row(0, restarts, State="RUNNING", End="Unknown")
+    assert attempts(old, new) == [(1, "7.0")]
+    assert attempts(old) == []  # ours is not in slurmdbd yet: it waits, and is not completed
+    assert begins_before_last([old, new]) == ((), (AT - NINE_YEARS_S,))
+
+
+def test_starts_of_a_job_before_its_last() -> None:
+    other = row(-90_000, "", User="you")
+    first, second = row(0, "", State="REQUEUED"), row(90_000, "")
+    assert begins_before_last([other, first, second]) == ((AT,), (AT - 90_000,))
+    assert begins_before_last([second]) == ((), ())
+    lately = row(90_000, "0")  # starts for the first time, and is the same user's of the same name
+    assert begins_before_last([first, lately]) == ((), (AT,))
