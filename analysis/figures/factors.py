@@ -11,6 +11,7 @@ from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.figures.heat import draw_heat
 from steelyard.analysis.figures.lines import draw_lines
 from steelyard.analysis.figures.stack import draw_stack
+from steelyard.analysis.stats.rates import is_rate
 from steelyard.analysis.summary.factor_axes import axes
 from steelyard.analysis.summary.factor_series import over_factor
 from steelyard.analysis.summary.load import Metric
@@ -45,15 +46,11 @@ def line_metrics(summary: Summary, variant: str, factor: str) -> list[str]:
     """The main figures; over network conditions throughput, too."""
     names = [metric.name for metric in primary(summary, variant)]
     if factor == FACTOR:
-        others = [m.name for m in summary.data.metrics.get(variant, []) if is_throughput(m)]
+        others = [
+            m.name for m in summary.data.metrics.get(variant, []) if is_rate(m.unit, m.better)
+        ]
         names += [name for name in others if name not in names][:MAX_THROUGHPUTS]
     return names
-
-
-def is_throughput(metric: Metric) -> bool:
-    """Bytes, bits, files … per second, of which more is better."""
-    unit = metric.unit or ""
-    return metric.better == "higher" and unit.endswith(("_per_s", "/s"))
 
 
 def primary(summary: Summary, variant: str) -> list[Metric]:

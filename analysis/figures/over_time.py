@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ MAX_NODES = 6  # lines in one panel
 TITLE = 84  # letters of 8.5 points across the figure
 MAX_POINTS = 600  # of a line; of more samples, neighbours are put together
 MIN_SAMPLES = 5  # of fewer there is nothing to see
+MIN_PERIODS = 3  # with a rate; of fewer a line is a stub
 
 COUNTERS = ("energy_j", "cpu_s", "rx_bytes", "tx_bytes")
 COLUMNS = ("variant", "condition", "run_id", "node", "elapsed_s", "power_w", "cpus_busy")
@@ -53,6 +54,15 @@ class Trace:
         return max((periods[-1][1] for periods in self.nodes.values() if periods), default=0.0)
 
     @property
+    def has_course(self) -> bool:
+        """Whether CPU time was read often enough for a line."""
+        place = COUNTERS.index("cpu_s")
+        known = [
+            sum(rates[place] is not None for *_, rates in node) for node in self.nodes.values()
+        ]
+        return max(known, default=0) >= MIN_PERIODS
+
+    @property
     def has_energy(self) -> bool:
         return any(rates[0] is not None for node in self.nodes.values() for *_, rates in node)
 
@@ -64,15 +74,26 @@ def draw_times(summary: Summary, variants: list[str]) -> list[tuple[str, Drawing
     samples, steps = read_rates(summary, runs), network_steps.read_steps(summary, runs)
     drawings = []
     for variant, pairs in chosen.items():
-        traces = [
+        sampled = [
             Trace(g, run, samples[run.run_id], steps.get(run.run_id, {}))
             for g, run in pairs
             if run.run_id in samples
         ]
+        traces = [trace for trace in sampled if trace.has_course]
         if traces:
             with drawing.style():
-                drawings.append((variant, draw(variant, summary, traces)))
+                found = draw(variant, summary, traces)
+            for trace in sampled:
+                if not trace.has_course:
+                    found = replace(found, caption=f"{found.caption} {too_short(trace)}")
+            drawings.append((variant, found))
     return drawings
+
+
+def too_short(trace: Trace) -> str:
+    """Why a run is not drawn."""
+    name = trace.group.label or "This variant"
+    return f"{name} is left out: its run of {trace.end_s:.2g} s is too short for a line."
 
 
 def choose(summary: Summary, variant: str) -> list[tuple[Group, Run]]:

@@ -85,11 +85,12 @@ def hidden_facts(summary: Summary) -> set[str]:
 SY13 = Kind(
     code="SY13",
     severity=Severity.NOTE,
-    title="jobs did not have their nodes to themselves",
+    title="jobs may have shared their nodes",
     why="What neighbours use of a node cannot be told from what the job uses.",
     advice=(
-        "Joules and network are of the whole node: left out where it may be shared. `--exclusive`, "
-        "or `steelyard report --energy-shares`: what is the job's at least and at most."
+        "Joules and network are of the whole node: left out where it may be shared. Studies ask for "
+        "whole nodes unless [job] has `exclusive = false`; other jobs need `--exclusive`. "
+        "`steelyard report --energy-shares` prints what is the job's at least and at most."
     ),
     example="1 of 25 records are of shared nodes.",
     source="docs/collect.md",
@@ -192,6 +193,9 @@ SY30 = Kind(
 )
 
 
+NODE_TYPES = ("physical", "virtual", "container")  # other levels are names, which promise no type
+
+
 def check_other_node_type(summary: Summary) -> Iterator[Finding]:
     if "node_type" not in summary.data.meta.factors:
         return
@@ -199,7 +203,7 @@ def check_other_node_type(summary: Summary) -> Iterator[Finding]:
     places = [
         f"{place(group)}: {' and '.join(sorted(found))}"
         for group in summary.groups
-        if (wanted := group.condition.get("node_type")) is not None
+        if (wanted := group.condition.get("node_type")) in NODE_TYPES
         and (found := facts.get((group.variant, group.label), {}).get("node_type", set()))
         and found != {str(wanted)}
     ]

@@ -18,6 +18,8 @@ TOO_CLOSE = "the baseline is too close to 0"
 
 ROUNDING = 1e-12  # of a ratio: a narrower interval is made by rounding
 
+AS_LIKELY = 0.5  # a p from which on chance alone is the better guess: nothing is told as "perhaps"
+
 NO_DURATION = frozenset(("cpu_s",))  # seconds of which more is not slower
 
 
@@ -242,6 +244,10 @@ def verdict(
         if is_better and what is Direction.NON_INFERIOR:
             what = Direction.BETTER  # which says more
         return Verdict(what, f"{words}, {counts}")
+    if not evidence.differs and (evidence.p or 0.0) >= AS_LIKELY:
+        among = f" among {evidence.family} comparisons" if evidence.family > 1 else ""
+        words = f"not shown to differ{among}{ends(low, high)}"
+        return Verdict(Direction.NOT_SHOWN, f"{words} (p = {evidence.p:.2g}), {counts}")
     if not evidence.differs:
         why = doubt(evidence.p or 0.0, evidence.family, "show such a difference")
         return Verdict(Direction.PERHAPS, f"perhaps {by}{why}, {counts}")
@@ -278,12 +284,13 @@ def perhaps_near(
     low: float, high: float, evidence: Evidence, side: Side | None
 ) -> tuple[str, float] | None:
     """What the interval says of the margin and the test does not show, and its p."""
-    if evidence.inside(low, high) and evidence.p_equivalent is not None:
-        return evidence.within, evidence.p_equivalent
-    if side is None or evidence.p_non_inferior is None:
+    near, no_worse = evidence.p_equivalent, evidence.p_non_inferior
+    if evidence.inside(low, high) and near is not None and near < AS_LIKELY:
+        return evidence.within, near
+    if side is None or no_worse is None or no_worse >= AS_LIKELY:
         return None
     if evidence.short_of(side, low, high):
-        return evidence.no_worse(side), evidence.p_non_inferior
+        return evidence.no_worse(side), no_worse
     return None
 
 

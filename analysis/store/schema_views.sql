@@ -37,7 +37,15 @@ metrics AS (
         ('elapsed_s', 's'), @metrics@
     ) AS m (metric, unit)
 )
-SELECT c.run_id, c.attempt, r.metric, avg(r.value) AS value, any_value(r.unit) AS unit,
+SELECT c.run_id, c.attempt, r.metric,
+    -- Of rates the harmonic mean (analysis/stats/rates.py), where none is 0 or not finite.
+    CASE
+        WHEN any_value(r.better) = 'higher'
+            AND (any_value(r.unit) LIKE '%/s' OR any_value(r.unit) LIKE '%_per_s')
+            AND min(r.value) > 0 AND max(r.value) <= 1.7976931348623157e308
+            THEN 1 / avg(1 / nullif(r.value, 0))
+        ELSE avg(r.value)
+    END AS value, any_value(r.unit) AS unit,
     any_value(r.better) AS better, bool_or(r.is_primary) AS is_primary
 FROM counted AS c JOIN results AS r ON r.run_id = c.run_id AND r.attempt = c.attempt
 GROUP BY c.run_id, c.attempt, r.metric

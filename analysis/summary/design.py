@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.stats.basics import CONFIDENCE
+from steelyard.analysis.stats.basics import CONFIDENCE, Interval
 from steelyard.analysis.stats.clusters import (
     MIN_BLOCKS,
     block_mean,
@@ -23,7 +23,9 @@ from steelyard.analysis.stats.clusters import (
     paired_p,
 )
 from steelyard.analysis.stats.equivalence import Sides, independent, paired, past_margin, tost
+from steelyard.analysis.stats.groups import mean_by_group
 from steelyard.analysis.stats.overhead import Overhead, overhead
+from steelyard.analysis.stats.rates import costs, is_rate, rate_interval, rate_overhead
 from steelyard.analysis.stats.readable import never_negative
 from steelyard.analysis.stats.tests import Effect, hedges, hedges_paired, welch
 
@@ -60,6 +62,32 @@ def compare_means(row: Row, base: Row) -> Overhead:
 
 def compared(row: Row, base: Row) -> Overhead:
     """The same with whatever ends come out."""
+    plain = ratio_of_means(row, base)
+    if not are_rates(row, base):
+        return plain
+    return rate_overhead(plain, ratio_of_means(*as_costs(row, base)))
+
+
+def are_rates(row: Row, base: Row) -> bool:
+    """Whether both sides are rates that have a cost; of a rate of 0 it does not exist."""
+    return all(is_rate_row(side) for side in (row, base))
+
+
+def is_rate_row(row: Row) -> bool:
+    """Whether the row's mean is a harmonic one."""
+    return is_rate(row.metric.unit, row.metric.better) and min(row.values) > 0
+
+
+def as_costs(row: Row, base: Row) -> tuple[Row, Row]:
+    """What tests and ratios are of: rates as costs, the sides changed, which is the rates' ratio."""
+    if not are_rates(row, base):
+        return row, base
+    ours, theirs = (replace(side, values=costs(side.values)) for side in (row, base))
+    return theirs, ours
+
+
+def ratio_of_means(row: Row, base: Row) -> Overhead:
+    """The overhead of arithmetic means."""
     pairs = pairs_of(row, base)
     if pairs is not None:
         found = overhead_by_block(pairs, row.confidence)
@@ -126,6 +154,7 @@ def p_of_means(row: Row, base: Row) -> float | None:
 
     One that is told at 5 %: of a study that stopped early a level of 4 % keeps to that.
     """
+    row, base = as_costs(row, base)
     pairs = pairs_of(row, base)
     p = paired_p(pairs) if pairs is not None else welch(*means_apart(row, base)[1:])
     return p if p is None else at_level(p, row)
@@ -149,6 +178,7 @@ def p_of_non_inferiority(row: Row, base: Row, margin: float) -> float | None:
 
 def sides_of(row: Row, base: Row) -> Sides | None:
     """Both means as the tests of a margin take them."""
+    row, base = as_costs(row, base)
     pairs = pairs_of(row, base)
     return paired(pairs) if pairs is not None else independent(*compared_groups(row, base)[1:])
 
@@ -160,13 +190,14 @@ def at_level(p: float, row: Row) -> float:
 
 def effect_of(row: Row, base: Row) -> Effect | None:
     """Hedges' g; of blocks' means where they are paired, of jobs' where runs share jobs."""
-    pairs = pairs_of(row, base)
+    ours_of, theirs_of = as_costs(row, base)
+    pairs = pairs_of(ours_of, theirs_of)
     if pairs is not None:
         sides = [[block_mean(values) for values in side] for side in zip(*pairs, strict=True)]
         found = hedges_paired(*sides, confidence=row.confidence)
         return found and replace(found, design=design_of_pairs(pairs, row, base))
+    found = hedges(*means_apart(ours_of, theirs_of)[1:], confidence=row.confidence)
     what, ours, theirs = means_apart(row, base)
-    found = hedges(ours, theirs, confidence=row.confidence)
     design = "" if what == "run" else f"by {len(ours)} + {len(theirs)} {what}s"
     where = omitted_blocks(*compared_runs(row, base), row, base)
     return found and replace(found, design=f"{design} {where}".strip() or None)
@@ -230,6 +261,14 @@ def samples_of(row: Row | Side) -> tuple[str, list[list[float]]]:
 def sample_means(row: Row) -> list[float]:
     """The means of what is independent."""
     return [statistics.fmean(values) for values in samples_of(row)[1]]
+
+
+def mean_of(row: Row) -> Interval:
+    """The row's mean with its interval: of rates the harmonic one."""
+    if is_rate_row(row):
+        by_cost = samples_of(replace(row, values=costs(row.values)))[1]
+        return rate_interval(mean_by_group(by_cost, row.confidence, never_negative=True))
+    return mean_by_group(samples_of(row)[1], row.confidence, no_negative(row))
 
 
 def no_negative(row: Row) -> bool:

@@ -17,8 +17,9 @@ import duckdb
 
 from steelyard.analysis.base import spark
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.stats.basics import CONFIDENCE, ends, student_quantile
+from steelyard.analysis.stats.basics import CONFIDENCE, Interval, ends, student_quantile
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
+from steelyard.analysis.stats.rates import is_rate, rate_interval
 from steelyard.analysis.stats.readable import never_negative
 from steelyard.analysis.store import export
 from steelyard.analysis.store.sample_store import is_whole
@@ -40,14 +41,24 @@ WITH good AS (
     FROM runs AS r JOIN attempts AS a ON a.run_id = r.run_id AND a.attempt = r.attempt
     WHERE r.state = 'completed' AND coalesce(r.valid, true)
 ), measured AS (
-    SELECT run_id, attempt, metric, max(unit) AS unit, avg(value) AS value
+    SELECT run_id, attempt, metric, max(unit) AS unit, max(better) AS better,
+        CASE
+            WHEN max(better) = 'higher' AND (max(unit) LIKE '%/s' OR max(unit) LIKE '%_per_s')
+                AND min(value) > 0 AND max(value) <= 1.7976931348623157e308
+                THEN 1 / avg(1 / nullif(value, 0))
+            ELSE avg(value)
+        END AS value
     FROM results GROUP BY run_id, attempt, metric
     UNION ALL
-    SELECT run_id, attempt, 'elapsed_s' AS metric, 's' AS unit, elapsed_s AS value FROM good
+    SELECT run_id, attempt, 'elapsed_s' AS metric, 's' AS unit, 'lower' AS better,
+        elapsed_s AS value
+    FROM good
     {totals}
 )
 SELECT variant, condition_label, metric, count(*) AS n, avg(value) AS mean,
     stddev_samp(value) AS sd, median(value) AS median, min(value) AS minimum, max(unit) AS unit,
+    max(better) AS better, avg(1 / nullif(value, 0)) AS cost_mean,
+    stddev_samp(1 / nullif(value, 0)) AS cost_sd,
     count(DISTINCT block) AS blocks, count(DISTINCT job) AS jobs
 FROM measured AS m JOIN good AS g ON g.run_id = m.run_id AND g.attempt = m.attempt
 WHERE abs(value) <= 1.7976931348623157e308
@@ -57,7 +68,8 @@ GROUP BY variant, condition_label, metric
 # the unit is asked for.
 OF_SAMPLES = """
     UNION ALL
-    SELECT run_id, attempt, concat('samples.', metric) AS metric, 's' AS unit, value
+    SELECT run_id, attempt, concat('samples.', metric) AS metric, 's' AS unit, 'lower' AS better,
+        value
     FROM (
         SELECT run_id, attempt, {summed} FROM (
             SELECT run_id, attempt, node, {readings} FROM samples GROUP BY run_id, attempt, node
@@ -185,14 +197,20 @@ def statement(samples: bool) -> str:
 def line(row: Mapping[str, Any], confidence: float = CONFIDENCE) -> Line:
     """With the interval; engines differ in what they give as the deviation of one value."""
     n, mean, sd = row["n"], row["mean"], row["sd"]
+    rate = is_rate(row["unit"], row["better"]) and row["minimum"] > 0
+    cost_mean = row["cost_mean"] if rate else 0.0
+    mean = 1 / cost_mean if rate else mean
     low = high = reason = None
     if n < 2 or sd is None or math.isnan(sd):
         sd = None
     elif row["jobs"] < n or 2 <= row["blocks"] < n:
         reason = SHARED
     else:
-        half = student_quantile((1 + confidence) / 2, n - 1) * sd / math.sqrt(n)
+        t = student_quantile((1 + confidence) / 2, n - 1) / math.sqrt(n)
         cut = never_negative(row["variant"], row["unit"], row["minimum"])
-        low, high = ends(mean, half, n, cut)
+        low, high = ends(mean, t * sd, n, cut)
+        if rate:
+            cost = Interval(cost_mean, *ends(cost_mean, t * row["cost_sd"], n, True), n)
+            low, high = rate_interval(cost).low, rate_interval(cost).high
     names = (row["variant"], row["condition_label"], row["metric"])
     return Line(*names, n, mean, sd, row["median"], low, high, reason)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from steelyard.analysis.stats.basics import CONFIDENCE, Interval, Outliers, Spread, median, outliers
 from steelyard.analysis.stats.basics import spread as spread_of
-from steelyard.analysis.stats.groups import mean_by_group
 from steelyard.analysis.stats.overhead import Direction, Evidence, Overhead, Verdict, verdict
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats.tests import Effect
@@ -22,7 +21,7 @@ from steelyard.analysis.summary import notebook
 from steelyard.analysis.summary.design import (
     compare_means,
     effect_of,
-    no_negative,
+    mean_of,
     p_of_equivalence,
     p_of_means,
     p_of_non_inferiority,
@@ -267,7 +266,7 @@ def row_of(data: StudyData, group: Group, metric: Metric) -> Row:
     what, samples = samples_of(row)
     return replace(
         row,
-        interval=mean_by_group(samples, confidence, no_negative(row)),
+        interval=mean_of(row),
         jobs=len(samples) if what == "job" else None,
         blocks=len(samples) if what == "block" else None,
         median=median(values),

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
 
 from steelyard.analysis.stats.basics import CONFIDENCE
+from steelyard.analysis.stats.rates import is_rate, mean_by_kind
 from steelyard.jobscripts import parameters, registry, runscript
 from steelyard.jobscripts.errors import BenchmarkError
 from steelyard.wrappers.base.errors import MissingError, UsageError
@@ -33,11 +33,11 @@ class Chosen:
     values: Mapping[str, parameters.Value]
     launcher: Launcher
 
-    def units(self) -> dict[str, str]:
-        """The unit of each figure, the main one first."""
+    def figures(self) -> dict[str, registry.ResultSpec]:
+        """What each figure means, the main one first."""
         specs = self.benchmark.specs(self.values)
         ordered = sorted(specs, key=lambda name: not specs[name].primary)
-        return {name: specs[name].unit for name in ordered}
+        return {name: specs[name] for name in ordered}
 
 
 def choose(name: str, given: Sequence[str], launcher: Launcher) -> Chosen:
@@ -115,7 +115,7 @@ def with_figures(
 ) -> run.Weighed:
     """The run with the benchmark's own figures: means over its iterations and clients."""
     attempt = place_in(folder) / "runs" / RUN_ID / f"local.{attempt_number}"
-    units = chosen.units()
+    specs = chosen.figures()
     found: dict[str, list[float]] = {}
     why: dict[str, str] = {}
     if not weighed.failed:
@@ -133,8 +133,11 @@ def with_figures(
             weighed = replace(weighed, exit_code=1)
     weighed = of_the_clients(chosen.launcher, run_inside.read(attempt), weighed)
     found = {name: values for name, values in found.items() if name not in why}
-    values = {name: fmean(found[name]) if name in found else None for name in units}
-    why = {name: why.get(name, "not measured in this run") for name in units if name not in found}
+    values = {
+        name: mean_by_kind(found[name], is_rate(spec.unit, spec.better)) if name in found else None
+        for name, spec in specs.items()
+    }
+    why = {name: why.get(name, "not measured in this run") for name in specs if name not in found}
     return replace(weighed, values=weighed.values | values, missing=weighed.missing | why)
 
 
@@ -171,5 +174,8 @@ def summaries(
 ) -> list[run.Summary]:
     """The figures that any run has, the main one first."""
     good = [entry for entry in runs if entry.counts]
-    found = [run.summary(name, unit, good, confidence) for name, unit in chosen.units().items()]
+    found = [
+        run.summary(name, spec.unit, good, confidence, is_rate(spec.unit, spec.better))
+        for name, spec in chosen.figures().items()
+    ]
     return [entry for entry in found if entry.n]

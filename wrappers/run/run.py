@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from steelyard.analysis.sources.records import VERSION
 from steelyard.analysis.stats.basics import CONFIDENCE, mean_interval, spread
+from steelyard.analysis.stats.rates import costs, rate_interval
 from steelyard.wrappers.base.errors import RUNS_FAILED, MissingError, UsageError
 from steelyard.wrappers.launchers.launcher import BARE, Launcher
 from steelyard.wrappers.netem import program as netem
@@ -322,7 +323,11 @@ def summaries(runs: Sequence[Weighed], confidence: float = CONFIDENCE) -> list[S
 
 
 def summary(
-    name: str, unit: str, runs: Sequence[Weighed], confidence: float = CONFIDENCE
+    name: str,
+    unit: str,
+    runs: Sequence[Weighed],
+    confidence: float = CONFIDENCE,
+    rate: bool = False,
 ) -> Summary:
     """One metric; its reason is that of the first run that lacks it."""
     values = [value for run in runs if (value := run.values[name]) is not None]
@@ -332,7 +337,11 @@ def summary(
     if not values:
         why = reason or "no run counts"
         return Summary(name, unit, None, None, None, None, None, 0, why, scope)
-    interval = mean_interval(values, confidence, never_negative=True)
+    has_costs = rate and min(values) > 0
+    interval = mean_interval(
+        costs(values) if has_costs else values, confidence, never_negative=True
+    )
+    interval = rate_interval(interval) if has_costs else interval
     low, high = interval.low, interval.high
     ends = min(values), max(values)
     sd = spread(values).sd

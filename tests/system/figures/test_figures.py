@@ -102,6 +102,33 @@ def test_time_says_why_there_is_no_power(demo_summary: Summary) -> None:
     assert {row[index] for row in drawing.rows} == {None}
 
 
+def short_and_long(synthetic: ModuleType, folder: Path, seconds: tuple[float, float]) -> Summary:
+    """One run with each number of clients; in short ones CPU time is read at the very end alone."""
+    maker = synthetic.StudyMaker("short", {"clients": [1, 2]}, {"clients": 1})
+    for clients, length in enumerate(seconds, start=1):
+        run = maker.run("app", {}, {"clients": clients}, 1, elapsed_s=length)
+        maker.result(run, "seconds", length, "s")
+        maker.record(run, "n1", length, samples=9)
+        maker.samples(run, "n1", 9.0)
+        for place, sample in enumerate(maker.rows["samples"][-10:]):
+            sample["elapsed_s"] *= length / 9
+            if length < 1 and place < 8:
+                sample["cpu_s"] = None
+    return summarize(maker.write(folder))
+
+
+def test_a_run_too_short_for_a_line_is_left_out_and_named(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    """Its axes were blank, or had a stub."""
+    one = dict(draw_times(short_and_long(synthetic, tmp_path / "a", (9.0, 0.6)), ["app"]))["app"]
+    assert one.caption.endswith("clients=2 is left out: its run of 0.6 s is too short for a line.")
+    assert len(one.figure.axes) == len({axes.get_ylabel() for axes in one.figure.axes})
+    assert draw_times(short_and_long(synthetic, tmp_path / "b", (0.5, 0.6)), ["app"]) == []
+    both = dict(draw_times(short_and_long(synthetic, tmp_path / "c", (9.0, 8.0)), ["app"]))["app"]
+    assert "left out" not in both.caption
+
+
 def test_rates_are_differences_and_a_gap_stays_a_gap() -> None:
     lines = [(0.0, 0.0, None), (1.0, 100.0, None), (3.0, 301.0, 1.0), (4.0, 300.5, 5.0)]
     assert rates(lines, by_timer=False) == [

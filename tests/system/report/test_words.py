@@ -143,7 +143,7 @@ SPREAD = (-0.05, -0.03, -0.01, 0.01, 0.03, 0.05)
         ("mops", "Mop/s", "higher", 0.97, 1, "at most 7.6 % worse or 1.8 % better for app"),
         ("count", "1", None, 0.97, 1, "at most 7.6 % apart for app"),
         ("mops", "Mop/s", "higher", 0.9, 4,
-         "too noisy to tell for app: 26 % lower (worse) to 9 % higher mops"),
+         "too noisy to tell for app: 26 % lower (worse) to 10 % higher mops"),
         ("seconds", "s", "lower", 1.2, 14, "too noisy to tell for app: 43 % less to 2.5 times as long"),
     ],
 )  # fmt: skip

@@ -239,6 +239,17 @@ def test_there_is_a_case_for_every_code() -> None:
     assert list(KINDS) == sorted(CASES)
 
 
+def test_names_of_nodes_as_levels_promise_no_type(synthetic: ModuleType, tmp_path: Path) -> None:
+    """[place.n1] slurm = "--nodelist=n1": a comparison of two nodes, both physical."""
+    maker = quiet(synthetic)
+    other_type(maker)
+    text = json.dumps(maker.rows["runs"])
+    names = text.replace("physical", "n1").replace("virtual", "n2")
+    maker.rows["runs"] = json.loads(names)
+    maker.factors["node_type"] = ["n1", "n2"]
+    assert "SY30" not in found(maker, tmp_path)
+
+
 def test_other_vectors_are_named_on_both_sides(synthetic: ModuleType, tmp_path: Path) -> None:
     maker = quiet(synthetic)
     narrower(maker)

@@ -18,8 +18,10 @@ from steelyard.analysis.stats.overhead import overhead, verdict
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats.tests import effect_words, hedges, hedges_paired
 from steelyard.analysis.summary import design as summary_design
+from steelyard.analysis.summary.load import Metric
 from steelyard.analysis.summary.summary import Counts, Group
 
+SECONDS = Metric("seconds", "s", "lower", is_primary=True)
 CHANCE = np.random.default_rng(5)
 
 
@@ -102,8 +104,9 @@ def test_a_condition_of_nothing_or_below_0_is_judged(n: int) -> None:
 
 
 def test_the_effect_of_pairs_allows_for_what_they_share() -> None:
-    luck = CHANCE.standard_normal(20)
-    a, b = (luck + shift + 0.3 * CHANCE.standard_normal(20) for shift in (0.5, 0.0))
+    chance = np.random.default_rng(5)
+    luck = chance.standard_normal(20)
+    a, b = (luck + shift + 0.3 * chance.standard_normal(20) for shift in (0.5, 0.0))
     paired, apart = hedges_paired(a.tolist(), b.tolist()), hedges(a.tolist(), b.tolist())
     assert paired is not None and apart is not None
     assert paired.value == pytest.approx(apart.value, rel=0.03)  # corrected with other degrees
@@ -146,6 +149,7 @@ def row(
         run_ids=ids,
         n=len(values),
         group=group_of(runs),
+        metric=SECONDS,
         confidence=confidence,
     )
 
@@ -347,6 +351,7 @@ def row_of_jobs(groups: list[list[float]]) -> Any:
         run_ids=ids,
         values=tuple(values),
         n=len(values),
+        metric=SECONDS,
         confidence=CONFIDENCE,
     )
 

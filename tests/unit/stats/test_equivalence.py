@@ -279,6 +279,21 @@ def test_the_words(result: Overhead, evidence: Evidence, direction: Direction, t
     assert (found.direction, found.text) == (direction, text)
 
 
+@pytest.mark.parametrize("p", [0.5, 1.0])
+def test_where_chance_is_the_better_guess_nothing_is_perhaps(p: float) -> None:
+    """Of 54 comparisons a corrected p of 1: "perhaps … 100 of 100 such studies would show it"."""
+    found = verdict(OVERHEAD, "s", "lower", evidence=Evidence(p, 54))
+    assert found.direction is Direction.NOT_SHOWN
+    assert found.text == (
+        f"not shown to differ among 54 comparisons (0.20 … 0.80 %) (p = {p:.2g}), n = 5 + 5"
+    )
+    near = verdict(NEAR_0, "s", "lower", evidence=Evidence(0.9, 3, 0.05, p, p))
+    assert near.direction is Direction.NOT_SHOWN and near.text.startswith(
+        "not shown to differ, nor"
+    )
+
+
+NEAR_0 = Overhead(0.0, -0.03, 0.04, 5, 5, "Fieller")
 N = "n = 5 + 5"
 
 

@@ -113,13 +113,13 @@ def test_before_a_collect(tmp_path: Path) -> None:
         engines.summarize(tmp_path, "duckdb")
 
 
-ALONE = {"unit": "s", "minimum": 2.0, "blocks": 1, "jobs": 1}
+ALONE = {"unit": "s", "better": "lower", "minimum": 2.0, "blocks": 1, "jobs": 1}
 
 
 @pytest.mark.parametrize(("blocks", "jobs"), [(5, 10), (10, 5)])
 def test_runs_that_share_blocks_or_jobs_have_no_interval_here(blocks: int, jobs: int) -> None:
     row = {"variant": "v", "condition_label": "c", "metric": "m", "n": 10, "mean": 2.0, "sd": 1.0}
-    row |= {"median": 2.0, "unit": "s", "minimum": 0.5}
+    row |= {"median": 2.0, "unit": "s", "better": "lower", "minimum": 0.5}
     found = engines.line(row | {"blocks": blocks, "jobs": jobs})
     assert (found.low, found.high, found.reason) == (None, None, engines.SHARED)
     alone = engines.line(row | {"blocks": 1, "jobs": 10})
