@@ -289,7 +289,9 @@ class Sacct:
         self.pause_s = pause_s
         self._asked: tuple[str, ...] | None = None
 
-    def rows(self, job_ids: Sequence[str]) -> Iterator[AccountingRow | StepRow]:
+    def rows(
+        self, job_ids: Sequence[str], since_unix_s: float = 0.0
+    ) -> Iterator[AccountingRow | StepRow]:
         """See Accounting.rows; held in a temporary file, so a million rows need no memory."""
         if not job_ids:
             return
