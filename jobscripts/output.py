@@ -53,6 +53,10 @@ def read_output(folder: Path, client: int, program: str) -> str:
     """
     text, notes = noise.remove(f"out.{client}", read_text(folder, client, program))
     add_notes(notes)
+    if not text.strip():
+        raise OutputError(
+            f"out.{client}", f"{program} printed nothing but '{notes[-1].text[:200]}'"
+        )
     return text
 
 

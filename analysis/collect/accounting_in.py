@@ -166,7 +166,9 @@ def ask_chunk(accounting: Accounting, chunk: Sequence[Submission], path: Path) -
     last: dict[str, str] = {}
     with TextSpool(path, ("serial", "step", *accounting.fields)) as spool:
         answer = Answer(spool)
-        for row in accounting.rows(list(dict.fromkeys(s.job_id for s in chunk if s.job_id))):
+        ids = list(dict.fromkeys(s.job_id for s in chunk if s.job_id))
+        since_unix_s = min((s.submitted_unix_s for s in chunk), default=0.0)
+        for row in accounting.rows(ids, since_unix_s):
             if isinstance(row, StepRow):
                 if row.job_id in last:
                     spool.write_joined((last[row.job_id], row.step), row.text)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from steelyard.analysis.collect.job_index import CLOCK_SLACK_S
 from steelyard.analysis.sources import thinned
 from steelyard.analysis.sources.pbs import node_settings
-from steelyard.analysis.sources.record_folders import Window, job_folders
+from steelyard.analysis.sources.record_folders import DAY_S, MANY_DAYS, Window, job_folders
 from steelyard.analysis.sources.records import Record, RecordError, name_parts, read_record
 from steelyard.analysis.sources.schedulers import READERS
 from steelyard.analysis.store.spool import NO_ROOM
@@ -245,8 +245,13 @@ def windows(attempt: Attempt) -> Iterator[tuple[float, float, float]]:
 
 
 def window_of(attempts: Iterable[Attempt]) -> Window | None:
-    """When records of any of these can have begun; None: not known."""
-    spans = [(first, last) for a in attempts for _, first, last in windows(a)]
+    """When records of any of these can have begun; None: not known. A job without an end, which may be
+    lost, has one: its record begins with it."""
+    spans = [
+        (first, first + MANY_DAYS * DAY_S if last == float("inf") else last)
+        for a in attempts
+        for _, first, last in windows(a)
+    ]
     return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
 
@@ -326,8 +331,8 @@ def record_gaps(
 
 def stray(attempt: Attempt, node: str, record_dirs: Sequence[Path]) -> str:
     """Words on a record of this job id and node whose start does not fit; empty: there is none."""
-    job_id = attempt.job_id or "-"
-    folders = (folder for path in record_dirs for folder in job_folders(path, job_id))
+    job_id, window = attempt.job_id or "-", window_of([attempt])
+    folders = (folder for path in record_dirs for folder in job_folders(path, job_id, window))
     paths = [path for folder in folders for path in folder.glob("*.json")]
     return stray_words(paths, node, begin(attempt))
 

@@ -128,9 +128,12 @@ class Accounting(Protocol):
     def means(cls, typed: str, written: str) -> bool:
         """Whether a person who types the one means the job (or its array) that has the other id."""
 
-    def rows(self, job_ids: Sequence[str]) -> Iterator[AccountingRow | StepRow]:
+    def rows(
+        self, job_ids: Sequence[str], since_unix_s: float = 0.0
+    ) -> Iterator[AccountingRow | StepRow]:
         """All rows of these jobs, restarts and steps too; each job's row before its steps.
 
+        None of the jobs is older than `since_unix_s`: days before that need not be read.
         MissingError when the accounting cannot be asked; nothing has been yielded then. A job
         that is not known has no row.
         """

@@ -23,8 +23,12 @@ MARK = ".steelyard-records"
 DAY_S = 86400
 MONTH = re.compile(r"\d{4}-\d{2}")
 DAY = re.compile(r"\d{2}")
-FIRST_YEAR = 2020  # no record is older, but of clocks that were never set: 1970-01
-MANY_DAYS = 40  # of a longer window the days that are there are listed
+FIRST_YEAR = 2020  # no record is older,
+UNSET = "1970-01"  # but of clocks that were never set
+NEAR_DAYS = 2  # so far off may a node's clock be
+MANY_DAYS = (
+    40  # of a longer window the days that are there are listed; so long is one without an end
+)
 
 # Begin and end of a job as the accounting says, in seconds since 1970 UTC.
 Window = tuple[float, float]
@@ -46,9 +50,9 @@ def job_folders(record_dir: Path, job_id: str, window: Window | None = None) -> 
 
     What is packed comes as a folder of this process' own, without the files that lie loose yet.
 
-    With a window only the days from the one before to the one after it are looked at: a node's
-    clock may be a day off. Where these have none, and without a window, every day is. No folder of
-    jobs is listed.
+    With a window only its days are looked at, NEAR_DAYS before and after, and those of clocks that
+    were never set: a run without a record must not cost a look into every day. Without a window every
+    day is. No folder of jobs is listed.
     """
     sources = job_sources(record_dir, job_id, window)
     loose = [source for source in sources if source.suffix != record_packs.SUFFIX]
@@ -76,11 +80,11 @@ def job_sources(record_dir: Path, job_id: str, window: Window | None = None) -> 
     """As job_folders, without unpacking: folders, and packs (*.parquet) that have the job."""
     flat = record_dir / job_id
     found = [flat] if flat.is_dir() else []
-    if window is not None and window[1] - window[0] <= MANY_DAYS * DAY_S:
-        found += in_days(days_around(record_dir, window), job_id)
-        if found:
-            return found
-    return found + in_days(days(record_dir), job_id)
+    if window is None:
+        return found + in_days(days(record_dir), job_id)
+    unset = days_of_month(record_dir / UNSET)
+    near = (day for day in days_around(record_dir, window) if day not in unset)
+    return [*found, *in_days(unset, job_id), *in_days(near, job_id)]
 
 
 def in_days(among: Iterable[Path], job_id: str) -> list[Path]:
@@ -94,11 +98,16 @@ def in_days(among: Iterable[Path], job_id: str) -> list[Path]:
 
 
 def days_around(record_dir: Path, window: Window) -> Iterator[Path]:
-    """Folders of the window's days, the one before and the one after; of those that there are."""
+    """Folders of the window's days and of NEAR_DAYS before and after; of those that there are."""
+    first = day_of(window[0] - NEAR_DAYS * DAY_S)
+    last = day_of(min(window[1], window[0] + MANY_DAYS * DAY_S) + NEAR_DAYS * DAY_S)
+    if MANY_DAYS * DAY_S < window[1] - window[0] < float("inf"):
+        last = day_of(window[1] + NEAR_DAYS * DAY_S)
+        yield from (day for day in days(record_dir) if first <= "/".join(day.parts[-2:]) <= last)
+        return
     months: dict[str, bool] = {}
-    last = day_of(window[1] + DAY_S)
-    for number in range(MANY_DAYS + 4):
-        day = day_of(window[0] + (number - 1) * DAY_S)
+    for number in range(MANY_DAYS + 2 * NEAR_DAYS + 2):
+        day = day_of(window[0] + (number - NEAR_DAYS) * DAY_S)
         if day > last:
             return
         month = day.partition("/")[0]
@@ -117,10 +126,16 @@ def days(record_dir: Path) -> Iterator[Path]:
     names = [
         f"{year}-{month:02}" for year in range(FIRST_YEAR, this_year + 2) for month in range(1, 13)
     ]
-    for month in (record_dir / name for name in ("1970-01", *names)):
-        if month.is_dir():
-            names_there = {p.name.removesuffix(".packs") for p in month.iterdir()}
-            yield from (month / name for name in sorted(names_there) if DAY.fullmatch(name))
+    for name in (UNSET, *names):
+        yield from days_of_month(record_dir / name)
+
+
+def days_of_month(month: Path) -> list[Path]:
+    """Its days, the first one first."""
+    if not month.is_dir():
+        return []
+    names = {path.name.removesuffix(".packs") for path in month.iterdir()}
+    return [month / name for name in sorted(names) if DAY.fullmatch(name)]
 
 
 def job_ids(record_dir: Path) -> set[str]:

@@ -298,7 +298,9 @@ class Sacct:
         self.asks_squeue = asks_squeue  # for jobs that the accounting does not have
         self._asked: tuple[str, ...] | None = None
 
-    def rows(self, job_ids: Sequence[str]) -> Iterator[AccountingRow | StepRow]:
+    def rows(
+        self, job_ids: Sequence[str], since_unix_s: float = 0.0
+    ) -> Iterator[AccountingRow | StepRow]:
         """See Accounting.rows; held in a temporary file, so a million rows need no memory."""
         if not job_ids:
             return

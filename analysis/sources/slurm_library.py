@@ -64,7 +64,9 @@ def library(sacct: str = "sacct") -> Any:
 class PySlurm(Sacct):
     """Slurm's accounting by its library, and by sacct where the library does not tell all."""
 
-    def rows(self, job_ids: Sequence[str]) -> Iterator[AccountingRow | StepRow]:
+    def rows(
+        self, job_ids: Sequence[str], since_unix_s: float = 0.0
+    ) -> Iterator[AccountingRow | StepRow]:
         """See Accounting.rows."""
         jobs = self.load_jobs(library(self.program), job_ids) if job_ids else []
         for job in jobs:

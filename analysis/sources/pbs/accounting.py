@@ -57,25 +57,29 @@ class Pbs:
         a, b = split_job_id(typed), split_job_id(written)
         return a is not None and b is not None and a.means(b)
 
-    def rows(self, job_ids: Sequence[str]) -> Iterator[AccountingRow | StepRow]:
+    def rows(
+        self, job_ids: Sequence[str], since_unix_s: float = 0.0
+    ) -> Iterator[AccountingRow | StepRow]:
         """See Accounting.rows."""
         asked = [job for text in job_ids if (job := split_job_id(text)) is not None]
         if not asked:
             return
-        found, why = self.from_logs(asked)
+        found, why = self.from_logs(asked, since_unix_s)
         found = list(self.asked_again(found))
         yield from found
         left = [one for one in asked if not any(told_of(one, row) for row in found)]
         if left:
             yield from self.from_programs(left, why)
 
-    def from_logs(self, asked: Sequence[JobId]) -> tuple[list[AccountingRow], str]:
+    def from_logs(
+        self, asked: Sequence[JobId], since_unix_s: float
+    ) -> tuple[list[AccountingRow], str]:
         """What the server's logs say; and why they were not read, if so."""
         place = server_log.folder()
         if place is None:
             return [], "no accounting logs are to be read here (STEELYARD_PBS_ACCOUNTING)"
         try:
-            found = server_log.scan(place, asked)
+            found = server_log.scan(place, asked, since_unix_s)
         except OSError as error:
             return [], f"{error.filename or place}: {error.strerror}"
         return list(all_rows(list(server_log.histories(found)))), ""

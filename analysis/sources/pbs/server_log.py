@@ -34,6 +34,7 @@ Told = list[tuple[Line | Unreadable, float | None]]
 
 # Which field of a record tells, in seconds since 1970, about when it was written.
 WRITTEN = re.compile(r"^.{20}(?:S;.* start|E;.* end)=(\d{9,11})\b", re.ASCII | re.DOTALL)
+MARGIN_S = 2 * 86400
 QUARTER_S = 900  # zones are quarters of an hour apart
 TURNED_S = 600  # stamps that go back by more than this: summer time has ended
 
@@ -188,13 +189,24 @@ def days(place: Path) -> list[Path]:
         return []
 
 
-def scan(place: Path, job_ids: Iterable[JobId]) -> Scan:
-    """The lines of these jobs; OSError when a file cannot be read."""
+def first_day(since_unix_s: float) -> str:
+    """The name of the oldest day that may have something since then, whatever the zone and clock."""
+    return time.strftime("%Y%m%d", time.gmtime(max(0.0, since_unix_s - MARGIN_S)))
+
+
+def scan(place: Path, job_ids: Iterable[JobId], since_unix_s: float = 0.0) -> Scan:
+    """The lines of these jobs, none of which is older; OSError when a file cannot be read.
+
+    Without that time one job whose first line is missing has every day read since the site began.
+    """
+    first = first_day(since_unix_s)
     wanted: dict[str, list[JobId]] = defaultdict(list)
     for job in job_ids:
         wanted[job.number].append(job)
     found = Scan(dict(wanted))
     for path in days(place):
+        if path.name[:8] < first:
+            break
         found.file(path)
         if found.is_whole():
             break
@@ -203,7 +215,7 @@ def scan(place: Path, job_ids: Iterable[JobId]) -> Scan:
 
 def ids_of_user(place: Path, user: str, since_unix_s: float) -> Iterator[str]:
     """Jobs that the logs speak of since the day before; OSError when a file cannot be read."""
-    first = time.strftime("%Y%m%d", time.gmtime(since_unix_s - 86400))
+    first = first_day(since_unix_s)
     for path in days(place):
         if path.name[:8] < first:
             return

@@ -18,7 +18,7 @@ class Changed(HELP.RecordedSacct):
 
     change: Callable[[Any], Any] = staticmethod(lambda row: row)
 
-    def rows(self, job_ids: Sequence[str]) -> Iterator[Any]:
+    def rows(self, job_ids: Sequence[str], since_unix_s: float = 0.0) -> Iterator[Any]:
         for row in super().rows(job_ids):
             if (changed := self.change(row)) is not None:
                 yield changed

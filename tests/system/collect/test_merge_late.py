@@ -36,7 +36,7 @@ class LateSacct(HELP.RecordedSacct):
 
     late = 0
 
-    def rows(self, job_ids: Any) -> Any:
+    def rows(self, job_ids: Any, since_unix_s: float = 0.0) -> Any:
         self.late -= 1
         for row in super().rows(job_ids):
             if self.late >= 0 and row.job_id == "11" and row.step is None:

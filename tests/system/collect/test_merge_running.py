@@ -69,7 +69,6 @@ def test_without_accounting_what_began_is_running(study: Any) -> None:
 
 
 def test_a_folder_of_the_users_is_no_attempt(study: Any) -> None:
-    study.everything()
     study.collect()
     right = query(study, "SELECT run_id, attempt, state FROM attempts ORDER BY ALL")
     folder = study.dir / "runs" / run_id("twonodes")

@@ -225,6 +225,12 @@ def test_notes_of_a_kind_are_few(tmp_path: Path) -> None:
     assert notes[-1].text == "and 980 more of this kind"
 
 
+def test_an_output_of_noise_alone_is_quoted(tmp_path: Path) -> None:
+    line = "srun: error: Unable to create step for job 7: Invalid generic resource (gres) specification"
+    words = refusal(tmp_path, "ior", line + "\n", IOR)
+    assert words == f"out.0: IOR printed nothing but '{line}'"
+
+
 def test_notes_of_a_refused_output_are_known(tmp_path: Path) -> None:
     (tmp_path / "out.0").write_text(UCX + "\nnothing else\n")
     notes: list[Note] = []

@@ -57,7 +57,7 @@ class RecordedSacct(sacct.Sacct):
         self.asked: list[tuple[str, ...]] = []
         self.is_away = False
 
-    def rows(self, job_ids: Sequence[str]) -> Iterator[AccountingRow]:
+    def rows(self, job_ids: Sequence[str], since_unix_s: float = 0.0) -> Iterator[AccountingRow]:
         if self.is_away:
             raise MissingError("sacct does not answer: Connection refused")
         self.asked.append(tuple(job_ids))

@@ -31,8 +31,8 @@ def test_a_day_of_no_calendar(unix_s: float) -> None:
     assert len(record_folders.day_of(unix_s)) == len("2026-11/23")
 
 
-@pytest.mark.parametrize("off_s", [-DAY_S, -1, 0, 1, DAY_S])
-def test_a_node_whose_clock_is_up_to_a_day_off(tmp_path: Path, off_s: int) -> None:
+@pytest.mark.parametrize("off_s", [-2 * DAY_S, -DAY_S, -1, 0, 1, DAY_S, 2 * DAY_S])
+def test_a_node_whose_clock_is_up_to_two_days_off(tmp_path: Path, off_s: int) -> None:
     start = MIDNIGHT + off_s
     path = leave(tmp_path, "7", start, day=record_folders.day_of(start))
     found = record_folders.job_folders(tmp_path, "7", (MIDNIGHT, MIDNIGHT + 5))
@@ -46,7 +46,7 @@ def test_a_job_of_several_days_and_starts(tmp_path: Path) -> None:
     assert record_folders.job_folders(tmp_path, "7", window) == [p.parent for p in paths]
 
 
-def test_other_days_are_looked_at_where_these_have_none(tmp_path: Path) -> None:
+def test_the_days_of_clocks_that_were_never_set(tmp_path: Path) -> None:
     leave(tmp_path, "7", 5, day="1970-01/01")
     leave(tmp_path, "8", MIDNIGHT, day="2026-11/24")
     for window in (None, (MIDNIGHT, MIDNIGHT), (0.0, float("inf"))):
@@ -54,6 +54,37 @@ def test_other_days_are_looked_at_where_these_have_none(tmp_path: Path) -> None:
         assert found == tmp_path / "1970-01/01/7"
     assert record_folders.job_folders(tmp_path, "9", (MIDNIGHT, MIDNIGHT)) == []
     assert record_folders.job_folders(tmp_path / "absent", "9") == []
+
+
+@pytest.mark.parametrize(
+    ("window", "most"),
+    [
+        ((MIDNIGHT, MIDNIGHT + 5), 5),
+        ((MIDNIGHT, float("inf")), 46),
+        ((MIDNIGHT - 100 * DAY_S, MIDNIGHT), 105),
+    ],
+)
+def test_a_job_without_a_record_is_not_looked_for_in_every_day(
+    tmp_path: Path, window: tuple[float, float], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(-900, 100):
+        (tmp_path / record_folders.day_of(MIDNIGHT + number * DAY_S)).mkdir(parents=True)
+    looked: list[Path] = []
+    real = record_folders.record_packs.packs_with
+    monkeypatch.setattr(
+        record_folders.record_packs,
+        "packs_with",
+        lambda day, job: looked.append(day) or real(day, job),
+    )
+    assert record_folders.job_folders(tmp_path, "7", window) == []
+    assert 0 < len(looked) <= most
+    first, last = window[0] - 2 * DAY_S, min(window[1], window[0] + 40 * DAY_S) + 2 * DAY_S
+    if window[1] != float("inf"):
+        last = window[1] + 2 * DAY_S
+    names = {"/".join(day.parts[-2:]) for day in looked}
+    count = round((last - first) / DAY_S)
+    days = {record_folders.day_of(first + number * DAY_S) for number in range(count + 1)}
+    assert names == days | {record_folders.day_of(last)}
 
 
 def test_the_flat_layout_is_found_as_well(tmp_path: Path) -> None:

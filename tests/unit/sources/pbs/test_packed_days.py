@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import calendar
 import gzip
 import lzma
 from collections.abc import Callable
@@ -50,3 +51,24 @@ def test_what_cannot_be_read_is_told(tmp_path: Path, name: str, content: bytes, 
     assert job is not None
     with pytest.raises(OSError, match=words):
         server_log.scan(tmp_path, [job])
+
+
+def test_days_before_the_oldest_submission_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first line of a job is missing: no earlier day can have it."""
+    for day in range(1, 29):
+        (tmp_path / f"202611{day:02}").write_text("")
+    read: list[str] = []
+    real = server_log.Scan.file
+    monkeypatch.setattr(
+        server_log.Scan, "file", lambda self, path: read.append(path.name) or real(self, path)
+    )
+    job = values.split_job_id("7.srv")
+    assert job is not None
+    since_unix_s = calendar.timegm((2026, 11, 20, 12, 0, 0))
+    server_log.scan(tmp_path, [job], since_unix_s)
+    assert read == [f"202611{day:02}" for day in range(28, 17, -1)]
+    read.clear()
+    server_log.scan(tmp_path, [job])
+    assert len(read) == 28
