@@ -189,12 +189,13 @@ const char *sy_conditions_refusal(void)
 	return refusal[0] ? refusal : NULL;
 }
 
-int sy_conditions_valid(const struct sy_config *config, const struct sy_step *step)
+int sy_conditions_valid(const struct sy_config *config, const struct sy_step *step,
+			bool other_networks)
 {
 	char id[SY_JOB_ID_SIZE];
 	struct sy_command_job job = sy_slurm_command_job(config, step, NULL, id);
 
-	return sy_conditions_hold(&job);
+	return sy_conditions_hold(&job, other_networks);
 }
 
 void sy_conditions_end(const struct sy_config *config, const struct sy_step *step)

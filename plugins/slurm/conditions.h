@@ -27,7 +27,8 @@ void sy_conditions_enforce(spank_t spank);
 /* What AdminComment tells: the canonical text, NULL when none was asked for; and whether they
  * hold: 1, 0, or -1 for not known (yet). */
 const char *sy_conditions_netem(void);
-int sy_conditions_valid(const struct sy_config *config, const struct sy_step *step);
+int sy_conditions_valid(const struct sy_config *config, const struct sy_step *step,
+			bool other_networks);
 
 /* Which condition this node has refused, and why; NULL: none. */
 const char *sy_conditions_refusal(void);

@@ -206,7 +206,8 @@ void sy_finish(spank_t spank, const struct sy_finish *finish)
 				     .totals = &found.totals,
 				     .nodes = sy_step_nodes_of_job(spank),
 				     .netem = sy_conditions_netem(),
-				     .netem_valid = sy_conditions_valid(config, step),
+				     .netem_valid =
+					 sy_conditions_valid(config, step, own.other_networks),
 				     .refused = sy_conditions_refusal(),
 				     .so_far = !step->batch_step};
 	cleanup_free char *text = NULL;

@@ -8,6 +8,7 @@
 #include "tap.h"
 
 #include "base/file.h"
+#include "job/conditions.h"
 #include "job/config.h"
 #include "job/control.h"
 #include "job/request.h"
@@ -151,6 +152,29 @@ static void test_socket_is_roots_alone(void)
 	(void)rmdir(folder);
 }
 
+/* What a job's own containers send is not shaped on a shared node. */
+static void test_condition_of_containers(const char *scope, bool other_networks, int expected)
+{
+	char folder[] = "/tmp/steelyard-test-XXXXXX", path[64];
+	struct sy_command_job job = {.node = "n1", .job_id = "7"};
+	FILE *file;
+
+	if (!ok(mkdtemp(folder) != NULL, "a folder"))
+		return;
+	job.program.run_dir = folder;
+	(void)snprintf(path, sizeof(path), "%s/netem", folder);
+	(void)mkdir(path, 0700);
+	(void)snprintf(path, sizeof(path), "%s/netem/n1.7.json", folder);
+	file = fopen(path, "w");
+	(void)fprintf(file, "{\"valid\":true,\"scope\":\"%s\"}", scope);
+	(void)fclose(file);
+	is_int(sy_conditions_hold(&job, other_networks), expected, scope);
+	(void)unlink(path);
+	(void)snprintf(path, sizeof(path), "%s/netem", folder);
+	(void)rmdir(path);
+	(void)rmdir(folder);
+}
+
 static int read_config(const char *text, struct sy_job_config *config, struct sy_error *err)
 {
 	char path[] = "/tmp/steelyard-test-XXXXXX";
@@ -191,6 +215,9 @@ int main(void)
 	test_way_out();
 	test_control();
 	test_socket_is_roots_alone();
+	test_condition_of_containers("job", true, 0);
+	test_condition_of_containers("job", false, 1);
+	test_condition_of_containers("node", true, 1);
 	test_config();
 	return done_testing();
 }

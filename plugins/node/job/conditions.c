@@ -134,17 +134,21 @@ bool sy_conditions_are_there(const struct sy_command_job *job)
 	return access(path, F_OK) == 0;
 }
 
-int sy_conditions_hold(const struct sy_command_job *job)
+int sy_conditions_hold(const struct sy_command_job *job, bool other_networks)
 {
 	char path[2 * SY_PATH_SIZE];
 	json_t *state;
 	const json_t *valid;
+	const char *scope;
 	int answer;
 
 	state_path(path, sizeof(path), job);
 	state = json_load_file(path, 0, NULL);
 	valid = json_object_get(state, "valid");
+	scope = json_string_value(json_object_get(state, "scope"));
 	answer = json_is_boolean(valid) ? json_is_true(valid) : -1;
+	if (other_networks && scope && strcmp(scope, "job") == 0)
+		answer = 0;
 	json_decref(state);
 	return answer;
 }

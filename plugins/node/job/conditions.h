@@ -42,7 +42,7 @@ void sy_conditions_unmet(const struct sy_wishes *wishes, const char *how, const 
 
 /* Whether the job has its network conditions here; and whether they hold: 1, 0, -1: not known. */
 bool sy_conditions_are_there(const struct sy_command_job *job);
-int sy_conditions_hold(const struct sy_command_job *job);
+int sy_conditions_hold(const struct sy_command_job *job, bool other_networks);
 
 /* The job's end on this node: undo what is there. */
 int sy_conditions_finish(const struct sy_command_job *job, const char *by, struct sy_error *err);

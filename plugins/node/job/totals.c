@@ -32,6 +32,7 @@ bool sy_totals_from_json(struct sy_totals *totals, const char *text)
 	}
 	totals->no_gpus = !json_object_get(document, sy_total_facts[SY_GPU_ENERGY_J].name);
 	totals->exclusive = exclusive_from(json_object_get(document, "exclusive"));
+	totals->other_networks = json_object_get(document, "other_networks") != NULL;
 	totals->start = (time_t)json_integer_value(json_object_get(document, "start"));
 	json_decref(document);
 	return is_object;

@@ -18,7 +18,8 @@ struct sy_totals {
 	bool no_gpus; /* on the node: nothing to tell of them */
 	bool idle;    /* no step of the job has come to this node */
 	enum sy_exclusive exclusive;
-	time_t start; /* in the names of the sampler's files; 0: not told */
+	bool other_networks; /* programs of the job began in another network namespace */
+	time_t start;	     /* in the names of the sampler's files; 0: not told */
 };
 
 struct sy_job_totals {

@@ -49,6 +49,8 @@ size_t sy_totals_json(int64_t question, int64_t start_unix_s, const struct sy_st
 			used = append(text, size - 1, used, fact->name,
 				      value_of(status, (enum sy_total)i), sy_is_micro(fact->unit));
 	}
+	if (status->other_networks)
+		used = append(text, size - 1, used, "other_networks", 1, false);
 	text[used++] = '}';
 	return used;
 }

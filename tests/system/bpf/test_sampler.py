@@ -325,6 +325,7 @@ def test_a_container_with_a_network_of_its_own_is_not_shaped_on_a_shared_node(
     job = attach("--pid", str(process.pid), "--run-dir", str(tmp_path / "run"), "--node", "n7")
     tell(process)
     assert answer(process) == "over\n"
+    assert job.totals().get("other_networks") == (1 if own_network else None)
     conditions = job.end()["network_conditions"]
     assert conditions["valid"] is not (own_network and scope == "job")
     assert ("network namespace" in str(conditions["invalid_reason"])) is not conditions["valid"]
