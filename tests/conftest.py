@@ -7,6 +7,8 @@ import signal
 
 import pytest
 
+from steelyard.analysis.sources import record_packs
+
 
 def pytest_configure() -> None:
     """Children get the signals that a terminal sends, however we were started.
@@ -23,8 +25,11 @@ def pytest_configure() -> None:
     os.environ.setdefault("OMPI_MCA_btl", "^openib,ofi")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A run in which every test was skipped is red: it has shown nothing."""
+    """A run in which every test was skipped is red: it has shown nothing. What programs left that
+    tests have killed is removed."""
+    record_packs.remove_stale_scratch()
     reporter = session.config.pluginmanager.getplugin("terminalreporter")
     if reporter is None or hasattr(session.config, "workerinput"):
         return

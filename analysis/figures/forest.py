@@ -13,13 +13,7 @@ from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
-from steelyard.analysis.stats.overhead import (
-    AS_TIMES,
-    Direction,
-    in_times,
-    percent,
-    percent_range,
-)
+from steelyard.analysis.stats.overhead import Direction, percent, percent_range
 from steelyard.analysis.summary.factor_series import n_words
 from steelyard.analysis.summary.main_figures import is_main
 from steelyard.analysis.summary.summary import Row, Summary
@@ -221,7 +215,7 @@ def write_names(axes: Axes, lines: Sequence[Line], narrow: bool) -> None:
             axes.annotate(
                 both, (0, place), (0, 5 if text else -3), xycoords=("axes fraction", "data"),
                 textcoords="offset points", fontsize=8, weight=weight, annotation_clip=False,
-                bbox={"facecolor": "#ffffff", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
+                bbox={"facecolor": "#ffffff", "edgecolor": "none", "pad": 0.5},
             )  # fmt: skip
             continue
         axes.annotate(
@@ -242,10 +236,8 @@ def name_letters(lines: Sequence[Line]) -> int:
 
 
 def words(row: Row) -> str:
-    """`+12 % (9 … 15)`, `20 times (9 … 31)`."""
+    """`+12 % (9 … 15)`: in the axis' unit, however large it is."""
     middle, low, high = value(row)
-    if middle > AS_TIMES:
-        return in_times(middle, low, high)
     sign = "+" if middle > 0 else ""
     text = f"{sign}{percent(middle, low, high)} %"
     return text if low == high else f"{text} ({percent_range(low, high)})"

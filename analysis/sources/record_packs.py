@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.analysis.base import locks
 from steelyard.analysis.sources import packed_samples
 from steelyard.analysis.store.spool import no_pattern, quote_path
 
@@ -31,6 +32,7 @@ RECORDS, SAMPLES = "records-", "samples-"  # how the names of the two files of a
 FORMAT_VERSION = 1
 ROWS_AT_ONCE = 64  # of records, while a pack is read
 LINES_AT_ONCE = 100_000  # of samples
+SCRATCH, SCRATCH_LOCK = "steelyard-packs-", ".lock"
 _LOCK = threading.Lock()
 
 
@@ -205,8 +207,15 @@ def samples_in(
 
 @functools.cache
 def scratch() -> str:
-    """Where files out of packs lie as long as this process lives; its forks leave it alone."""
-    folder, mine = tempfile.mkdtemp(prefix="steelyard-packs-"), os.getpid()
+    """Where files out of packs lie as long as this process lives; its forks leave it alone.
+
+    The lock in it is held until the process and its forks have ended, however they end.
+    """
+    remove_stale_scratch()
+    folder, mine = tempfile.mkdtemp(prefix=SCRATCH), os.getpid()
+    fd = os.open(f"{folder}/{SCRATCH_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with contextlib.suppress(OSError):  # a file system without locks
+        locks.take(fd)
 
     def remove() -> None:
         if os.getpid() == mine:
@@ -214,6 +223,23 @@ def scratch() -> str:
 
     atexit.register(remove)
     return folder
+
+
+def remove_stale_scratch() -> None:
+    """Folders of this user's processes that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
+        try:
+            fd = os.open(folder / SCRATCH_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:  # another's, or made just now
+            continue
+        try:
+            if os.fstat(fd).st_uid == os.geteuid():
+                locks.take(fd)
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:  # its process lives, or there are no locks
+            pass
+        finally:
+            os.close(fd)
 
 
 def unpack(pack: Path, job_id: str, but: Collection[str] = ()) -> Path:

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.sources import slurm_environment
@@ -115,11 +115,27 @@ def attach(folder: Path) -> Cluster | None:
 
 @contextmanager
 def lock(folder: Path) -> Iterator[None]:
-    """One `up` or `down` at a time in a folder; the lock file lies beside it."""
+    """One `up` or `down` at a time in a folder; the lock file beside it goes with the lock."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f".{folder.name}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    path = folder.parent / f".{folder.name}.lock"
+    while True:
+        with path.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if not is_at(file, path):  # whoever had the lock has removed the file
+                continue
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return
+
+
+def is_at(file: IO[str], path: Path) -> bool:
+    """Whether the open file is still the one of this name."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def up(config: ClusterConfig) -> Cluster:

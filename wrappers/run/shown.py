@@ -29,6 +29,8 @@ def show(outcome: Outcome) -> None:
         show_command(outcome, one)
     show_missing([metric for one in outcome.commands for metric in one.metrics if one.runs])
     show_load(outcome)
+    if several:
+        show_elapsed(outcome)
     show_comparisons(outcome)
     show_end(outcome, sys.stdout)
 
@@ -44,9 +46,16 @@ def show_command(outcome: Outcome, one: OfCommand) -> None:
     show_conditions(one.runs)
     for run in one.runs:
         if not run.failed and run.invalid_reason is not None:
-            print(f"run {run.number} is not in the figures: {run.invalid_reason}")
+            print(
+                f"run {run.number} {'is not in the figures' if rows else 'does not count'}: {run.invalid_reason}"
+            )
         if run.failed:
-            print(f"run {run.number} failed ({run.end}): it is not in the figures")
+            print(
+                f"run {run.number} failed ({run.end}){': it is not in the figures' if rows else ''}"
+            )
+    if one.runs and not rows:
+        failed = sum(run.failed for run in one.runs)
+        print(f"no figures: {failed} of {len(one.runs)} runs failed")
 
 
 def row(entry: Summary) -> tuple[str, str, str | None, str | None, int]:
@@ -64,6 +73,17 @@ def row(entry: Summary) -> tuple[str, str, str | None, str | None, int]:
     interval = None if half is None else f"{text(entry.low)} … {text(entry.high)}"
     spread = " … ".join(map(text, ends)) if entry.n > 1 else None
     return entry.metric, f"{middle} {unit}".removesuffix(" 1"), interval, spread, entry.n
+
+
+def show_elapsed(outcome: Outcome) -> None:
+    """Elapsed time, a row for each command."""
+    rows = [
+        (f"{place + 1}: {name_of(outcome, place)}", *row(one.elapsed)[1:])
+        for place, one in enumerate(outcome.commands)
+        if one.elapsed.mean is not None
+    ]
+    if rows:
+        console.print_table(("elapsed of", *HEADINGS[1:]), rows)
 
 
 def show_missing(metrics: Sequence[Summary]) -> None:

@@ -85,7 +85,8 @@ def resolve(text: str | None) -> Path:
     here = f"studies in {path.parent}: {', '.join(known)}" if known else "no studies are there"
     raise UsageError(
         f"{text}: no such study{did_you_mean(path.name, known)}; {here}; "
-        "give a study file, its folder or its name",
+        "give a study file, its folder or its name (jobs of a study whose folder was deleted are "
+        "called NAME.bBLOCK-…: squeue --me and scancel, or qstat and qdel)",
         part=text,
     )
 
@@ -106,11 +107,24 @@ def folder_of(toml: Path, directory: Path | None = None) -> Path:
 def study_name(toml: Path) -> str:
     """[study] name of a study file; the file's own name if it has none."""
     try:
-        study = tomllib.loads(toml.read_text(encoding="utf-8")).get("study")
-    except (OSError, ValueError) as error:
+        study = tomllib.loads(as_text(toml.read_bytes(), toml)).get("study")
+    except (OSError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{toml}: no study file: {error}", part=str(toml)) from error
     name = study.get("name") if isinstance(study, dict) else None
     return name if isinstance(name, str) and name else toml.stem
+
+
+def as_text(content: bytes, file: Path) -> str:
+    """A study file's text; UsageError names the line of what is no UTF-8."""
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UsageError(
+            f"{file} line {line}: the byte 0x{content[error.start]:02x} is no UTF-8: save the file "
+            "as UTF-8",
+            part=str(file),
+        ) from error
 
 
 def checked(path: Path, text: str) -> Path:

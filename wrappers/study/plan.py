@@ -116,8 +116,8 @@ def grow(
     if gone:
         raise UsageError(
             f"{len(gone)} runs that were submitted are not in the study file any more "
-            f"({places[gone[0]].variant}, {places[gone[0]].condition_label}, …): put them back, "
-            "or give the study another name"
+            f"({places[gone[0]].variant}, {places[gone[0]].condition_label}, …"
+            f"{what_is_gone(places[gone[0]], new)}): put them back, or give the study another name"
         )
     last = max((run.block for run in places.values()), default=0)
     kept = [
@@ -151,6 +151,24 @@ def separate_repeated(
     return kept + in_blocks_after(max((run.block for run in runs), default=0), late, seed)
 
 
+def what_is_gone(run: Run, new: Sequence[Run]) -> str:
+    """`; the factor threads is gone`: what the study file lacks of a run's condition, or has more."""
+    levels: dict[str, set[object]] = {}
+    for one in new:
+        if one.variant == run.variant:
+            for name, level in one.condition.items():
+                levels.setdefault(name, set()).add(level)
+    if not any(one.variant == run.variant for one in new):
+        return f"; {run.variant} is gone"
+    found = [
+        f"the factor {name} is gone" if name not in levels else f"the level {name}={level} is gone"
+        for name, level in run.condition.items()
+        if level not in levels.get(name, ())
+    ]
+    found += [f"the factor {name} is new" for name in levels if name not in run.condition]
+    return "".join(f"; {words}" for words in found)
+
+
 def document(study: Study, runs: Sequence[Run]) -> str:
     """plan.json, a line for each run: json's C code, five times as fast, writes no indents."""
     head = {
@@ -166,6 +184,7 @@ def document(study: Study, runs: Sequence[Run]) -> str:
             "factors": study.factors,
             "drawn": study.drawn,
             "toml_sha256": study.toml_sha256,
+            "file": str(study.file.absolute()),
         },
     }
     lines = ",\n".join(json.dumps(vars(run), ensure_ascii=False) for run in runs)

@@ -13,6 +13,7 @@ from steelyard.jobscripts.registry import Benchmark
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.study import benchmarks as study_benchmarks
 from steelyard.wrappers.study import factors as study_factors
+from steelyard.wrappers.study import folder as study_folder
 from steelyard.wrappers.study import job as study_job
 from steelyard.wrappers.study.factors import Level
 from steelyard.wrappers.study.job import Job
@@ -85,8 +86,8 @@ def load(file: Path, drawn: Drawn | None = None) -> Study:
 def parse(toml: bytes, file: Path, drawn: Drawn | None = None) -> Study:
     """Check the bytes of a study file; `file` is its name in messages."""
     try:
-        data = tomllib.loads(toml.decode("utf-8"))
-    except ValueError as error:  # no TOML, or no UTF-8
+        data = tomllib.loads(study_folder.as_text(toml, file))
+    except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file}: no TOML: {one_line(error)}", part=str(file)) from error
     top = Table(file, data)
     top.only(SECTIONS)

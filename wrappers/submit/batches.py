@@ -6,6 +6,8 @@ import hashlib
 import itertools
 from collections.abc import Sequence
 
+from steelyard.analysis.sources import study_files
+from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
@@ -31,12 +33,20 @@ def planned(study: Study, folder: StudyDir) -> tuple[list[Run], dict[str, status
     submitted = {run_id for entry in ledger.read(folder) for run_id in entry.run_ids}
     submitted |= {run_id for run_id, entry in states.items() if entry.attempt is not None}
     old = [entry.run for entry in states.values()]
-    grown = plan.grow(old, runs, submitted, plan.order_seed(study))
+    try:
+        grown = plan.grow(old, runs, submitted, plan.order_seed(study))
+    except UsageError as error:
+        before = study_files.read_plan_as(folder.path, Run)[0].get("file")
+        if before in (None, str(study.file.absolute())) or study.file == folder.toml:
+            raise
+        raise UsageError(
+            f"{folder.path} is the study of {before}: {error}", part=str(study.file)
+        ) from error
     added = {condition_of(run) for run in grown} - {condition_of(run) for run in old}
     if submitted and added:
         say(
-            f"{len(added)} conditions are new: they run in blocks of their own, "
-            "not interleaved with what was submitted before"
+            f"{len(added)} {'condition is' if len(added) == 1 else 'conditions are'} new: to be run in "
+            "blocks of their own, not interleaved with what was submitted before"
         )
     return grown, states
 

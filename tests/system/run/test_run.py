@@ -158,7 +158,14 @@ def test_failed_runs_are_told_and_kept_apart(tmp_path: Path) -> None:
 def test_a_run_that_was_killed_names_its_signal() -> None:
     done = steelyard("--", "sh", "-c", "kill -9 $$")
     assert done.returncode == 128 + 9
-    assert "run 1 failed (signal 9): it is not in the figures" in done.stdout
+    assert "run 1 failed (signal 9)\nno figures: 1 of 1 runs failed\n" in done.stdout
+
+
+def test_where_all_runs_failed_there_are_no_figures() -> None:
+    done = steelyard("-i", "--repeat", "3", "--", "false")
+    assert done.returncode == 5
+    assert "no figures: 3 of 3 runs failed\n" in done.stdout
+    assert "not in the figures" not in done.stdout
 
 
 def test_records_are_kept_where_asked_and_nowhere_else(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,23 @@ def test_a_state_of_another_version_is_not_believed(tmp_path: Path) -> None:
     assert cluster_state.load(tmp_path) is None
     path.write_text("{")
     assert cluster_state.load(tmp_path) is None
+
+
+def test_the_lock_of_a_folder_goes_with_it_and_keeps_others_out(tmp_path: Path) -> None:
+    inside, most = 0, 0
+
+    def enter() -> None:
+        nonlocal inside, most
+        for _ in range(50):
+            with cluster.lock(tmp_path / "c"):
+                inside += 1
+                most = max(most, inside)
+                inside -= 1
+
+    threads = [threading.Thread(target=enter) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1
+    assert list(tmp_path.iterdir()) == []

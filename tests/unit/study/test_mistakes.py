@@ -191,3 +191,39 @@ def test_what_sbatch_itself_refuses_is_told_before_anything_is_submitted(
     assert line.startswith(f"steelyard submit: {path}: runs with clients ")
     assert ": refused by slurm: Invalid account or account/partition combination" in line
     assert not slurm.jobs
+
+
+def test_a_file_that_is_no_utf_8_is_told_with_its_line(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "s.toml"
+    path.write_bytes(b'[study]\nname = "s"\n# f\xfcr uns\n' + FS.encode())
+    line = said(path, capsys)
+    assert line.endswith(f"{path} line 3: the byte 0xfc is no UTF-8: save the file as UTF-8")
+
+
+def test_what_was_submitted_and_is_gone_is_named(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    assert slurm
+    text = (
+        "[study]\nname = 's'\nrepeat = 1\n[factors]\n{}\n" + APP + "command = './a {{threads}}'\n"
+    )
+    first = write_study(text=text.format("threads = [1, 2]"))
+    assert cli.main(["submit", str(first)]) == 0
+    capsys.readouterr()
+    first.write_text(text.format("threads = [1]"))
+    assert "; the level threads=2 is gone): put them back" in said_on_submit(first, capsys)
+    renamed = text.format("workers = [1, 2]").replace("{threads}", "{workers}")
+    first.write_text(renamed)
+    line = said_on_submit(first, capsys)
+    assert "; the factor threads is gone; the factor workers is new): put them back" in line
+    other = first.with_name("other.toml")
+    other.write_text(renamed)
+    line = said_on_submit(other, capsys)
+    assert f"{first.with_name('s.study')} is the study of {first}: " in line
+
+
+def said_on_submit(path: Path, capsys: Capture) -> str:
+    """The one line of a submission that is refused."""
+    assert cli.main(["submit", str(path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line

@@ -305,7 +305,9 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_no_text_are_said() -> None:
-    with pytest.raises(UsageError, match=r"^s\.toml: no TOML: 'utf-8' codec"):
+    with pytest.raises(
+        UsageError, match=r"^s\.toml line 1: the byte 0xff is no UTF-8: save the file as UTF-8$"
+    ):
         study.parse(b"\xff\xfe", Path("s.toml"))
 
 
