@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.sources.study_files import PlannedRun
@@ -32,6 +32,7 @@ class Output:
     figures: tuple[Figure, ...] = ()
     reason: str | None = None
     is_gap: bool = False  # False with a reason: the benchmark itself says that it failed
+    missing: Mapping[str, str] = field(default_factory=dict)  # the study's own figures, and why
 
 
 # A parser meets what it did not expect: one run's output must not keep the others from the table.
@@ -52,7 +53,9 @@ def read_output(run: PlannedRun, attempt: Attempt) -> Output:
     if attempt.folder is None:
         return Output(reason="the run left no folder with its output", is_gap=True)
     try:
-        return Output(tuple(figures(run, attempt)))
+        missing = dict(missing_figures(run, attempt))
+        found = [one for one in figures(run, attempt) if one.metric not in missing]
+        return Output(tuple(found), missing=missing)
     except FailedError as error:
         return Output(reason=f"the benchmark failed: {error}")
     except (BenchmarkError, OSError) as error:
@@ -63,13 +66,23 @@ def read_output(run: PlannedRun, attempt: Attempt) -> Output:
         return Output(reason=f"the output is not understood: {words}", is_gap=True)
 
 
+def missing_figures(run: PlannedRun, attempt: Attempt) -> Iterator[tuple[str, str]]:
+    """Figures of the study's own that a client lacks: a mean of the others is not the run's."""
+    assert attempt.folder is not None  # read_output has looked
+    described = benchmark(run.benchmark)
+    for client in range(attempt.clients or 1):
+        own = described.own_figures(attempt.folder.path, client, run.parameters)
+        yield from own.missing.items()
+
+
 def figures(run: PlannedRun, attempt: Attempt) -> Iterator[Figure]:
     """Client by client, as the parser gives them."""
     assert attempt.folder is not None  # read_output has looked
     described = benchmark(run.benchmark)
     specs = described.specs(run.parameters)
     for client in range(attempt.clients or 1):
-        for found in described.parse(attempt.folder.path, client, run.parameters):
+        own = described.own_figures(attempt.folder.path, client, run.parameters)
+        for found in (*described.parse(attempt.folder.path, client, run.parameters), *own.results):
             spec = specs[found.metric]
             yield Figure(
                 client,

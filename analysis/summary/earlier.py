@@ -15,11 +15,12 @@ from steelyard.analysis.summary.opening import opened
 MIN_RUNS = 2  # for a spread
 Key = tuple[str, ...]
 
-# One row a completed run: what it was, its time, its joules, and the mean of its main figure.
+# One row a completed run: what it was, its time, its joules, and its main figure; of several the
+# first by name, since seconds and rates have no common mean.
 SQL = """
 SELECT r.benchmark, r.parameters, r.condition, a.elapsed_s,
     max(m.value) FILTER (m.metric = 'energy_j'),
-    avg(m.value) FILTER (m.is_primary)
+    arg_min(m.value, m.metric) FILTER (m.is_primary AND isfinite(m.value))
 FROM runs AS r JOIN attempts AS a ON a.run_id = r.run_id AND a.attempt = r.attempt
 LEFT JOIN measurements AS m ON m.run_id = r.run_id
 WHERE r.state = 'completed' AND r.valid IS NOT false AND a.elapsed_s IS NOT NULL
