@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.job import gpus
+from steelyard.analysis.job import gpus, pressure
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.show.told import Told
 from steelyard.wrappers.show.used import least_of
@@ -30,6 +30,7 @@ def as_json(told: Told) -> dict[str, object]:
             "memory": use_json(told.used.memory),
             "time": use_json(told.used.time),
         },
+        "pressure": [asdict(one) for one in pressure.pressures(view)],
         "course": None if course is None else course_json(course),
         "course_missing": told.no_course,
         "advice": [asdict(advice) for advice in told.advice],
@@ -99,6 +100,7 @@ def nodes_json(told: Told) -> list[dict[str, object]]:
         {
             "node": node.node,
             **node.values,
+            "memory_source": node.record.get("memory.source"),
             "network_conditions": node.record.get("network_conditions"),
             "gpus": gpus_json(node.record),
             "energy_share": share_json(told.shares.get(node.node)),
