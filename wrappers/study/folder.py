@@ -38,6 +38,11 @@ class StudyDir:
         return self.path / study_files.SUBMISSIONS_FILE
 
     @property
+    def cancelled(self) -> Path:
+        """What `steelyard cancel` has stopped, a line each time and submission."""
+        return self.path / "cancelled.jsonl"
+
+    @property
     def library(self) -> Path:
         """The shell functions of the job templates, frozen with the study."""
         return self.path / "lib" / "steelyard.sh"
