@@ -24,6 +24,10 @@ from steelyard.facts.quantities import METRICS
 LATER_S = 2.0  # clocks of a server and its nodes are seldom so far apart
 
 
+class ArrayError(UsageError):
+    """The id stands for the tasks of an array."""
+
+
 @dataclass(slots=True)
 class NodeView:
     """A node of the job; `values` are the columns of the table `records`."""
@@ -143,7 +147,7 @@ def choose_start(view: JobView, found: Sequence[Start], accounting: Accounting) 
     tasks = {task_name(start.row) for start in found if start.row.array_job_id is not None}
     if len(tasks) > 1:
         shown = ", ".join(sorted(tasks, key=natural)[:10]) + (" …" if len(tasks) > 10 else "")
-        raise UsageError(
+        raise ArrayError(
             f"{view.job_id} is an array of {len(tasks)} jobs: ask for one of {shown}", view.job_id
         )
     leader = min((start.row.het_offset or 0 for start in found), default=0)

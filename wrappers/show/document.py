@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,23 @@ def held_json(view: JobView) -> dict[str, object] | None:
 def use_json(use: Use) -> dict[str, object]:
     """`share` is used / held."""
     return asdict(use) | {"share": use.share}
+
+
+def array_json(views: Sequence[JobView]) -> dict[str, object]:
+    """All tasks together."""
+    from steelyard.analysis.job.job_array import of_tasks
+
+    found = of_tasks(views)
+    return {
+        "tasks": len(views),
+        "states": found.states,
+        "cpu": use_json(found.cpu),
+        "memory": use_json(found.memory),
+        "time": use_json(found.time),
+        "energy_j": found.energy_j,
+        "advice": [asdict(advice) for advice in found.advice],
+        "advice_missing": found.no_advice,
+    }
 
 
 def course_json(course: Course) -> dict[str, object]:
