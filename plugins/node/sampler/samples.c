@@ -194,8 +194,10 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_look look)
 		sy_node_read(s->child->node, now, first, &s->line);
 	sy_job_read(&s->job, s->end ? SY_LOOK_LAST : look, &s->line, &s->status);
 	sy_sampler_tcp(s, now, first || s->end);
-	if (s->end)
+	if (s->end) {
 		sy_node_read(s->child->node, now, true, &s->line);
+		s->status.stolen_us = sy_node_stolen_us(s->child->node);
+	}
 	sy_sampler_line(s, now, now + s->period_us);
 	sy_meters_tell(&s->child->node->meters, now, s->end, s->status.wraps, s->status.meter_us,
 		       s->child->shared->meter_why);

@@ -142,6 +142,12 @@ def test_without_a_peak_nothing_is_said_of_cpus(tmp_path: Path, course: Course |
             "processes on its node, its own or others', waited for a CPU in 20 % of its time",
             {"memory", "time"},
         ),
+        (
+            1800.0,
+            "host",
+            "its node's host gave 25 % of the node's CPU time to others",
+            {"memory", "time"},
+        ),
         (300.0, "job", "", {"memory", "cpus", "time"}),  # 8 %: a busy node all the same
         (None, None, "", {"memory", "cpus", "time"}),  # the kernel tells none
     ],
@@ -151,6 +157,9 @@ def test_of_a_job_that_waited_for_cpus_nothing_is_said_of_them(
 ) -> None:
     """Seen: 66 s of two threads on a crowded node, 65.6 s waited; "1 will do" was said."""
     record = {"elapsed_s": 3600.0, "pressure": {"cpu_some_s": waited_s, "scope": scope}}
+    if scope == "host":
+        steal = {"cpu_s": 3600.0, "node_steal_s": waited_s}
+        record = {"elapsed_s": 3600.0, "cpu": steal, "probe": {"cpu": {"cpus_online": 2}}}
     job = view(tmp_path, record=record)
     assert said(job).keys() == about
     told = Told(job, use.efficiency(job), COURSE)

@@ -19,7 +19,9 @@ def study(tmp_path: Path, waited: dict[str, float | None]) -> Path:
         told: dict[str, float | None] = {"n1": 0.0, "n2": 0.0} if cpus == 1 else waited
         for node, s in told.items():
             pressure = {"cpu_some_s": s, "io_some_s": 10.0, "memory_some_s": None}
-            record = json.dumps({"missing": {}, "pressure": pressure})
+            cpu = {"node_steal_s": None if s is None else 2 * s}
+            probe = {"cpu": {"cpus_online": 4}}
+            record = json.dumps({"pressure": pressure, "cpu": cpu, "probe": probe, "missing": {}})
             maker.record(run, node, 40.0, record=record)
     return maker.write(tmp_path)
 
@@ -30,6 +32,7 @@ def test_the_share_of_the_node_that_waited_longest(tmp_path: Path) -> None:
     assert values(summary, "cpus=4", "waited_for_cpu") == [99.0]
     assert values(summary, "cpus=4", "waited_for_io") == [25.0]
     assert summary.row(VARIANT, "cpus=4", "waited_for_memory") is None
+    assert values(summary, "cpus=4", "stolen_by_host") == [49.5]  # 79.2 s of 4 CPUs in 40 s
     row = summary.row(VARIANT, "cpus=4", "waited_for_cpu")
     assert row is not None and (row.metric.unit, row.metric.better) == ("%", "lower")
 
