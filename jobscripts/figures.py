@@ -1,7 +1,8 @@
 """Figures that a study describes itself, for benchmarks whose output nobody knows beforehand.
 
 A parameter of type `figures` is a table of tables: NAME = {pattern, unit, better, primary, count}. It
-travels as canonical JSON text, like any other parameter.
+travels as canonical JSON text, like any other parameter. Each is a main figure unless `primary` is
+false.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def read_one(name: object, entry: object) -> Figure:
     for key in entry:
         if key not in KEYS:
             raise FiguresError(f"{name}.{key}: unknown key; known: {', '.join(KEYS)}")
-    better, primary = entry.get("better", "none"), entry.get("primary", False)
+    better, primary = entry.get("better", "none"), entry.get("primary", True)
     if better not in BETTER:
         raise FiguresError(f"{name}.better: {better!r} is none of {', '.join(BETTER)}")
     if not isinstance(primary, bool):

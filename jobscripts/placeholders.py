@@ -2,7 +2,8 @@
 
 In a command the level is quoted for the place where it stands, so that it stays one argument
 whatever is in it; in a variable's value it stands as it is. Braces around anything but the name of
-a factor are left alone: `${HOME}`, `{1..3}`, `awk '{print $1}'`.
+a factor are left alone: `${HOME}`, `{1..3}`, `awk '{print}'`. A command of the user's in which such a
+name is left outside of '…' is refused (unknown_names): it would be run as it stands.
 """
 
 from __future__ import annotations
@@ -29,6 +30,13 @@ def names_in(parameter: Parameter, value: object) -> set[str]:
     if isinstance(value, Mapping):
         texts = list(value.values())
     return {name for text in texts for name in PLACE.findall(str(text))}
+
+
+def unknown_names(command: str, factors: Collection[str]) -> list[str]:
+    """Names in braces that no factor has. In '…' they are a program of awk's or perl's: {print}."""
+    names = set(PLACE.findall(command)) - set(factors)
+    found = (match[1] for match, state in places(command, names) if state != SINGLE)
+    return list(dict.fromkeys(found))
 
 
 def fill(parameter: Parameter, value: Value, levels: Mapping[str, Value]) -> Value:

@@ -6,7 +6,6 @@ a `DescriptionError` naming the file and the key; nothing is imported until `Ben
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import re
 import tomllib
@@ -36,6 +35,7 @@ __all__ = [
     "FailedError",
     "Module",
     "OutputError",
+    "OwnFigures",
     "Parameter",
     "ParameterError",
     "Program",
@@ -59,6 +59,13 @@ KEYS = (
 )
 
 
+class OwnFigures(NamedTuple):
+    """The study's own figures of one client: what was found, and why others were not, by name."""
+
+    results: list[Result]
+    missing: dict[str, str]
+
+
 class Result(NamedTuple):
     """One measured figure; `iteration` counts from 1 inside a run."""
 
@@ -76,6 +83,7 @@ class ResultSpec:
     better: str | None
     help: str
     primary: bool
+    is_elapsed: bool = False  # the run's whole time: `elapsed_s` beside it says the same again
 
 
 @dataclass(frozen=True)
@@ -153,13 +161,33 @@ class Benchmark:
                 )
         return found
 
+    def own_figures(
+        self,
+        folder: Path,
+        client: int,
+        parameters: Mapping[str, object],
+        notes: list[Note] | None = None,
+    ) -> OwnFigures:
+        """What a parameter `figures` finds in a client's output. A figure that is not found fails
+        no run: a pattern may be mended, and is applied to the same output again. To `notes` it appends
+        what was taken out of the output."""
+        found = OwnFigures([], {})
+        for name, parameter in self.parameters.items():
+            wanted = parameters.get(name, parameter.default)
+            if parameter.type != "figures" or not (of := figures.figures_of(str(wanted))):
+                continue
+            module = importlib.import_module(f"steelyard.jobscripts.{self.name}.parse")
+            with collect_notes([] if notes is None else notes):
+                more: OwnFigures = module.own_figures(folder, client, of)
+            found = OwnFigures(found.results + more.results, found.missing | more.missing)
+        return found
+
 
 def _added(
     specs: dict[str, ResultSpec], found: Mapping[str, figures.Figure]
 ) -> dict[str, ResultSpec]:
-    """A figure of the study's own that is primary takes the place of the described one."""
-    if any(figure.primary for figure in found.values()):
-        specs = {name: dataclasses.replace(spec, primary=False) for name, spec in specs.items()}
+    """With the study's own figures beside the described ones."""
+    specs = dict(specs)
     for name, figure in found.items():
         better = None if figure.better == "none" else figure.better
         specs[name] = ResultSpec(figure.unit, better, f"found by {figure.pattern}", figure.primary)
@@ -294,13 +322,14 @@ def _results(doc: Description) -> dict[str, ResultSpec]:
     found, results = {}, doc.table("results")
     for name in results.data:
         part = results.table(name)
-        part.only(("unit", "better", "help", "primary"))
+        part.only(("unit", "better", "help", "primary", "is_elapsed"))
         better = part.choice("better", ("lower", "higher", "none"))
         found[name] = ResultSpec(
             unit=part.text("unit"),
             better=None if better == "none" else better,
             help=part.text("help"),
             primary=part.flag("primary", False),
+            is_elapsed=part.flag("is_elapsed", False),
         )
     if not any(spec.primary for spec in found.values()):
         doc.fail("results", "one of them must have primary = true")

@@ -41,7 +41,7 @@ def render(
         **{
             f"SY_PARAM_{name.upper()}": shell_text(value)
             for name, value in values.items()
-            if benchmark.parameters[name].type != "environment"
+            if benchmark.parameters[name].type not in ("environment", "figures")
         },
         **(environment or {}),
     }

@@ -23,6 +23,13 @@ def finds_own_figures(variant: str) -> bool:
     return benchmark is not None and benchmark.finds_own_figures
 
 
+def elapsed_figures(variant: str) -> frozenset[str]:
+    """Figures of a benchmark that are the time of a whole run, as the common `elapsed_s` is."""
+    benchmark = described(variant.split()[0])
+    results = {} if benchmark is None else benchmark.results
+    return frozenset(name for name, spec in results.items() if spec.is_elapsed)
+
+
 def has_time_order(name: str) -> bool:
     """Whether a run's iterations follow each other in time."""
     benchmark = described(name)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect import network, samples_in, settled, tables
+from steelyard.analysis.collect import command_usage, network, samples_in, settled, tables
 from steelyard.analysis.collect.accounting_in import (
     Jobs,
     Progress,
@@ -75,6 +75,7 @@ class Collected:
 # Tables of what attempts left behind.
 OF_ATTEMPTS = (
     *("results", "records", "tags", "environment", "spans", "notes", "network"),
+    "command_usage",
     *("sources", "sample_parts"),
 )
 # A run that wrote its result this recently has a job that is about to end.
@@ -319,6 +320,7 @@ def write_tables(work: Merge) -> dict[str, int]:
         tables.write_output_notes(work.connection, work.outputs, work.scratch)
         tables.write_records(work.connection, work.left, work.scratch)
         tables.write_notes(work.connection, work.left, work.scratch)
+        command_usage.write_usage(work.connection, work.left, work.scratch)
         tables.write_network(work.connection, work.left, work.scratch)
     if work.is_touched or work.accounting_is_new:
         write_checks(work.connection)
@@ -346,6 +348,7 @@ def read_outputs(work: Merge, attempts: Sequence[Attempt]) -> None:
             attempt.state, attempt.reason = "failed", output.reason
         if output.is_gap:
             work.gaps.append(Gap(*key, None, "output", output.reason or "no output"))
+        work.gaps += [Gap(*key, None, "figure", why) for why in output.missing.values()]
 
 
 def name_refusals(work: Merge) -> None:

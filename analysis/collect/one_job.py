@@ -21,6 +21,12 @@ from steelyard.analysis.sources.records import COLUMNS, Record, RecordError, nam
 from steelyard.analysis.stats.readable import quantity
 from steelyard.facts.quantities import METRICS
 
+LATER_S = 2.0  # clocks of a server and its nodes are seldom so far apart
+
+
+class ArrayError(UsageError):
+    """The id stands for the tasks of an array."""
+
 
 @dataclass(slots=True)
 class NodeView:
@@ -142,7 +148,7 @@ def choose_start(view: JobView, found: Sequence[Start], accounting: Accounting) 
     tasks = {task_name(start.row) for start in found if start.row.array_job_id is not None}
     if len(tasks) > 1:
         shown = ", ".join(sorted(tasks, key=natural)[:10]) + (" …" if len(tasks) > 10 else "")
-        raise UsageError(
+        raise ArrayError(
             f"{view.job_id} is an array of {len(tasks)} jobs: ask for one of {shown}", view.job_id
         )
     leader = min((start.row.het_offset or 0 for start in found), default=0)
@@ -216,14 +222,12 @@ def find_records(
             view.missing.append(f"{error.what}: {error}")
     view.nodes = node_views(records, with_samples=with_samples)
     for record in records:
-        if reason := incomplete_reason(record):
-            view.missing.append(f"{record.node}: {reason}")
-        if said := clock_set(record):
-            view.notes.append(said)
-        if said := thinned.told(record.samples_path) if with_samples else None:
-            view.notes.append(f"{record.node}: {said}")
-        view.refused += unmet(record)
+        note_record(view, record, with_samples)
     view.refused += refused_as_told(view)
+    if has_later_start(view):
+        view.notes.append(
+            "the scheduler counts from a later start: its time is that of the records"
+        )
     absent = sorted(set(view.all_nodes) - {name for p in chosen for name in (parts_node(p),)})
     if absent or not chosen:
         where = ", ".join(map(str, folders or (path / raw_id for path in record_dirs)))
@@ -276,6 +280,35 @@ def parts_node(path: Path) -> str:
     """The node in the name of a record."""
     parts = name_parts(path)
     return parts[0] if parts else path.name
+
+
+def note_record(view: JobView, record: Record, with_samples: bool) -> None:
+    """What a person must know of a node's record."""
+    if view.row is not None and view.row.state == "running" and not record.complete:
+        view.notes.append(f"{record.node}: so far, as of its last sample: the job runs")
+    elif reason := incomplete_reason(record):
+        view.missing.append(f"{record.node}: {reason}")
+    if said := clock_set(record):
+        view.notes.append(said)
+    if said := thinned.told(record.samples_path) if with_samples else None:
+        view.notes.append(f"{record.node}: {said}")
+    view.refused += unmet(record)
+
+
+def recorded_s(view: JobView) -> float | None:
+    """As long as the sampler of some node saw it; None without records."""
+    return max((node.values["elapsed_s"] or 0.0 for node in view.nodes), default=None)
+
+
+def has_later_start(view: JobView) -> bool:
+    """Whether the scheduler counts from a later start than the job had: a PBS server that was away when
+    the job ended begins to count at its return."""
+    row, seen_s = view.row, recorded_s(view)
+    if row is None or row.start_unix_s is None or row.elapsed_s is None or seen_s is None:
+        return False
+    starts = [s for node in view.nodes if (s := node.values["start_unix_s"]) is not None]
+    began_before = bool(starts) and min(starts) < row.start_unix_s - LATER_S
+    return began_before and seen_s > row.elapsed_s + LATER_S
 
 
 def of_last_start(view: JobView, paths: Iterable[Path]) -> list[Path]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.sources.study_files import PlannedRun
@@ -34,6 +34,7 @@ class Output:
     notes: tuple[tuple[int, Note], ...] = ()  # with the client
     reason: str | None = None
     is_gap: bool = False  # False with a reason: the benchmark itself says that it failed
+    missing: Mapping[str, str] = field(default_factory=dict)  # the study's own figures, and why
 
 
 # A parser meets what it did not expect: one run's output must not keep the others from the table.
@@ -55,7 +56,9 @@ def read_output(run: PlannedRun, attempt: Attempt) -> Output:
         return Output(reason="the run left no folder with its output", is_gap=True)
     notes: list[tuple[int, Note]] = []
     try:
-        return Output(tuple(figures(run, attempt, notes)), tuple(notes))
+        missing = dict(missing_figures(run, attempt))
+        found = [one for one in figures(run, attempt, notes) if one.metric not in missing]
+        return Output(tuple(found), tuple(notes), missing=missing)
     except FailedError as error:
         return Output((), tuple(notes), f"the benchmark failed: {error}")
     except (BenchmarkError, OSError) as error:
@@ -63,6 +66,15 @@ def read_output(run: PlannedRun, attempt: Attempt) -> Output:
     except STUMBLES as error:
         words = f"{type(error).__name__}: {error}"
     return Output((), tuple(notes), f"the output is not understood: {words}", is_gap=True)
+
+
+def missing_figures(run: PlannedRun, attempt: Attempt) -> Iterator[tuple[str, str]]:
+    """Figures of the study's own that a client lacks: a mean of the others is not the run's."""
+    assert attempt.folder is not None  # read_output has looked
+    described = benchmark(run.benchmark)
+    for client in range(attempt.clients or 1):
+        own = described.own_figures(attempt.folder.path, client, run.parameters)
+        yield from own.missing.items()
 
 
 def figures(run: PlannedRun, attempt: Attempt, notes: list[tuple[int, Note]]) -> Iterator[Figure]:
@@ -74,9 +86,10 @@ def figures(run: PlannedRun, attempt: Attempt, notes: list[tuple[int, Note]]) ->
         mine: list[Note] = []
         try:
             results = described.parse(attempt.folder.path, client, run.parameters, mine)
+            own = described.own_figures(attempt.folder.path, client, run.parameters, mine)
         finally:
             notes += [(client, note) for note in mine]
-        for found in results:
+        for found in (*results, *own.results):
             spec = specs[found.metric]
             yield Figure(
                 client,

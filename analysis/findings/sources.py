@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, counted
+from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, counted, place
 from steelyard.analysis.stats.readable import quantity
 from steelyard.analysis.summary.disagreements import Disagreement
 from steelyard.analysis.summary.summary import Summary
+from steelyard.analysis.summary.usage_sources import mixed
 from steelyard.facts.quantities import METRICS
 
 MOST_PLACES = 20  # the database has all
@@ -111,7 +112,43 @@ def check_meters_disagree(summary: Summary) -> Iterator[Finding]:
         )
 
 
+SY37 = Kind(
+    code="SY37",
+    severity=Severity.WARNING,
+    title="use of processes is counted in different ways",
+    why=(
+        "A cgroup's memory, a sum of resident sets and the largest process of one load are two to "
+        "four times apart; what all of a job used holds our shells and the scheduler's, too."
+    ),
+    advice=(
+        "Do not compare these figures. Records say how memory was counted (memory.source); "
+        "conditions on nodes with the same configuration are counted alike."
+    ),
+    example="x · clients=2: memory: sum of resident sets and the job's cgroup",
+    source="docs/sampler.md",
+)
+
+
+def check_unlike_usage(summary: Summary) -> Iterator[Finding]:
+    places = []
+    for group in summary.groups:
+        labels = {group.label, group.baseline_label or group.label}
+        found = [
+            one
+            for label in sorted(labels)
+            if (one := summary.data.usage_sources.get((group.variant, label))) is not None
+        ]
+        for metric, words in (("max_memory_bytes", "memory"), ("cpu_s", "CPU time and bytes")):
+            ways = mixed(found, metric)
+            if ways:
+                places.append(f"{place(group)}: {words}: {' and '.join(ways)}")
+    if places:
+        text = f"{counted(len(places), 'figure')} of processes, in a condition or its baseline."
+        yield Finding(SY37, text, tuple(places[:MOST_PLACES]))
+
+
 RULES = (
+    Rule(SY37, check_unlike_usage),
     Rule(SY24, check_sources_disagree),
     Rule(SY33, check_stand_ins),
     Rule(SY34, check_meters_disagree),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from steelyard.analysis.collect.job_totals import is_idle
 from steelyard.analysis.collect.one_job import JobView
+from steelyard.analysis.job import pressure
 from steelyard.analysis.job.course import Course
 from steelyard.analysis.job.use import RECORDS, Efficiency
 from steelyard.analysis.stats.readable import binary
@@ -90,6 +91,8 @@ def of_cpus(view: JobView, used: Efficiency, course: Course | None) -> Iterator[
     cpus, told = held.cpus or 0, held.cpu_s or 0.0
     gave_whole = held.cpus_asked is not None and held.cpus_asked < cpus
     differs = told > 1.1 * (used.cpu.used or 0.0) + 1  # the scheduler saw more than the record has
+    if pressure.of_cpu(view) is not None:
+        return  # few CPUs were busy because others took them
     if gave_whole or differs or used.cpu.source != RECORDS or course.period_s > LONGEST_PERIOD_S:
         return
     enough = max(1, math.ceil(course.most_cpus - 0.1))

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import time as wall_clock
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from steelyard.analysis.collect.job_totals import is_idle
-from steelyard.analysis.collect.one_job import JobView, NodeView
+from steelyard.analysis.collect.one_job import (
+    JobView,
+    NodeView,
+    has_later_start,
+    recorded_s,
+)
 from steelyard.analysis.sources.accounting import FINAL_STATES, Held
 
 RECORDS, ACCOUNTING = "records", "accounting"
 NOT_TOLD = "the scheduler does not say"
 NOT_BEGUN = "it has not begun"
 NEVER_BEGUN = "it never began"
+NO_TIME = "the scheduler does not say how long it took"
 WITHIN_A_SECOND = "it ended within a second, and the scheduler counts whole ones"
 
 
@@ -50,10 +57,14 @@ def efficiency(view: JobView) -> Efficiency:
 
 
 def elapsed_s(view: JobView) -> float | None:
-    """How long it had its nodes; of a job that only its records know, as long as they saw it."""
-    if view.row is not None:
-        return view.row.elapsed_s
-    return max((n.values["elapsed_s"] or 0.0 for n in view.nodes), default=None)
+    """How long it had its nodes, so far where it runs: PBS tells that only at its end. As long as its
+    records saw it where only they know it, or the scheduler counts from a later start."""
+    row = view.row
+    if row is None or has_later_start(view):
+        return recorded_s(view)
+    if row.elapsed_s is None and row.state == "running" and row.start_unix_s is not None:
+        return max(wall_clock.time() - row.start_unix_s, 0.0)
+    return row.elapsed_s
 
 
 def cpu(view: JobView) -> Use:
@@ -64,7 +75,8 @@ def cpu(view: JobView) -> Use:
     held = cpus * elapsed if cpus and elapsed else None
     reason = why_not(view, "cpus", cpus, used)
     if reason is None and held is None:
-        reason = WITHIN_A_SECOND if elapsed == 0 else not_begun(view)
+        begun = view.row is None or view.row.start_unix_s is not None
+        reason = WITHIN_A_SECOND if elapsed == 0 else NO_TIME if begun else not_begun(view)
     return Use(held, used, is_least, source, reason)
 
 
@@ -79,7 +91,7 @@ def memory(view: JobView) -> Use:
 def time(view: JobView) -> Use:
     """Of its time limit what it took."""
     limit, elapsed = (view.held or Held()).time_limit_s, elapsed_s(view)
-    source = ACCOUNTING if view.row is not None else RECORDS
+    source = RECORDS if view.row is None or has_later_start(view) else ACCOUNTING
     return Use(limit, elapsed, False, source, why_not(view, "time_limit_s", limit, elapsed))
 
 

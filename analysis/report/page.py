@@ -206,7 +206,10 @@ def variant_part(summary: Summary, variant: str, anchors: links.Anchors) -> dict
     rows_of_metrics = list(metric_rows(summary, variant))
     known = [rows for rows in rows_of_metrics if any(row.values for row in rows)]
     unknown = [rows[0].metric.name for rows in rows_of_metrics if rows not in known]
-    every = [(rows[0], *tables.metric_table(rows, anchors)) for rows in known]
+    every = [
+        (rows[0], *tables.metric_table(rows, anchors), tables.source_words(summary, rows[0]))
+        for rows in known
+    ]
     return {
         "name": variant,
         "main": [entry for entry in every if is_main(entry[0])],

@@ -6,7 +6,7 @@ from steelyard.analysis.report.links import variant_anchors
 from steelyard.analysis.report.tables import Table, p_text
 from steelyard.analysis.stats.readable import MISSING, decimals, scale, text
 from steelyard.analysis.stats.slope import Line, Slope
-from steelyard.analysis.summary.main_figures import MAIN
+from steelyard.analysis.summary.main_figures import is_common
 from steelyard.analysis.summary.slopes import FactorLine, factor_lines
 from steelyard.analysis.summary.summary import Summary
 
@@ -19,7 +19,7 @@ def slope_table(summary: Summary) -> Table | None:
     lines = [
         line
         for line in factor_lines(summary)
-        if (line.variant, line.metric) in main or line.metric in MAIN
+        if (line.variant, line.metric) in main or is_common(line.variant, line.metric)
     ]
     if not lines:
         return None

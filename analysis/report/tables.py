@@ -193,6 +193,15 @@ def metric_table(rows: list[Row], anchors: Anchors) -> tuple[str, Table]:
     return unit, Table((*METRIC_HEADINGS, "Cancelled"), with_them, places)
 
 
+def source_words(summary: Summary, row: Row) -> str:
+    """`, sum of resident sets`: how a use of processes was counted under all conditions."""
+    found = (
+        s for (variant, _), s in summary.data.usage_sources.items() if variant == row.group.variant
+    )
+    ways = sorted(set().union(*(one.of(row.metric.name) for one in found)))
+    return f", {' or '.join(ways)}" if ways else ""
+
+
 def metric_row(row: Row, factor: float) -> tuple[str, ...]:
     counts = row.group.counts
     tail = (str(counts.failed), str(counts.invalid), str(row.missing))

@@ -92,6 +92,17 @@ class RecordError(SteelyardError):
         self.what = what
 
 
+# memory.source of a record, in words (docs/formats.md part 1).
+LARGEST_PROCESS = "largest process"
+MEMORY_SOURCES = {
+    "cgroup1": "the job's cgroup",
+    "cgroup2": "the job's cgroup",
+    "processes": "sum of resident sets",
+    "bpf": "sum of resident sets",
+    "rusage": LARGEST_PROCESS,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """A checked record."""

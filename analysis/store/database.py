@@ -54,6 +54,7 @@ KEYS = {
     "records": ("run_id", "attempt", "node"),
     "tags": ("run_id", "attempt", "node", "key"),
     "environment": ("run_id", "attempt", "node", "path", "sha256"),
+    "command_usage": ("run_id", "attempt"),
     "spans": ("run_id", "attempt", "span", "iteration"),
     "sources": ("path",),
     "sample_parts": ("path",),

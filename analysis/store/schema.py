@@ -51,9 +51,22 @@ def over_nodes(total: Total) -> str:
 
 
 def picked(of_node: bool) -> str:
-    """Which column of `totals` is the value of a metric."""
-    names = [total.name for total in METRICS.values() if total.is_of_node == of_node]
-    return "\n        ".join(f"WHEN m.metric = '{name}' THEN t.{name}" for name in names)
+    """Which column of `totals` is the value of a metric, or of `own`, the benchmark's program."""
+    found = [total for total in METRICS.values() if total.is_of_node == of_node]
+    return "\n        ".join(
+        f"WHEN m.metric = '{one.name}' THEN {f't.{one.name}' if of_node else own(one)}"
+        for one in found
+    )
+
+
+def own(total: Total) -> str:
+    """The program's own figure where it is known; its memory is not more than all of the job's, and
+    not less than its largest process'."""
+    name = total.name
+    if total.is_largest:
+        least = f"greatest(o.largest_process_bytes, least(o.{name}, t.{name}))"
+        return f"CASE WHEN o.{name} IS NULL THEN t.{name} ELSE {least} END"
+    return f"coalesce(o.{name}, t.{name})"
 
 
 PARTS: dict[str, Callable[[], str]] = {

@@ -202,6 +202,25 @@ COMMENT ON COLUMN notes.kind IS
     'noise: a known line; tag: of a rank; color; bytes: no UTF-8; unknown: a line outside of the benchmark''s own';
 COMMENT ON COLUMN notes.line IS 'counts from 1, in the output without the noise before it';
 
+CREATE TABLE command_usage (
+    run_id VARCHAR NOT NULL,
+    attempt VARCHAR NOT NULL,
+    shells_cpu_s DOUBLE NOT NULL,
+    cpu_s DOUBLE NOT NULL,
+    rchar_bytes BIGINT,
+    wchar_bytes BIGINT,
+    read_bytes BIGINT,
+    write_bytes BIGINT,
+    max_memory_bytes BIGINT,
+    largest_process_bytes BIGINT NOT NULL
+);
+COMMENT ON TABLE command_usage IS
+    'one row per attempt whose programs were started by steelyard-time: what they used, all clients together; key run_id, attempt';
+COMMENT ON COLUMN command_usage.shells_cpu_s IS
+    'CPU time of the run''s shells and srun, with all that they have waited for, the programs too';
+COMMENT ON COLUMN command_usage.max_memory_bytes IS
+    'the largest sum of resident sets of a client''s processes, summed over the clients of a node; of several nodes the largest';
+
 CREATE TABLE sample_parts (
     path VARCHAR NOT NULL,
     day VARCHAR NOT NULL,
@@ -315,7 +334,7 @@ CREATE TABLE gaps (
     attempt VARCHAR,
     node VARCHAR,
     what VARCHAR NOT NULL CHECK (what IN (
-        'accounting', 'job', 'result', 'output', 'record', 'incomplete_record', 'record_version',
+        'accounting', 'job', 'result', 'output', 'figure', 'record', 'incomplete_record', 'record_version',
         'samples', 'cut_samples', 'clock')),
     reason VARCHAR NOT NULL
 );
@@ -351,7 +370,7 @@ CREATE TABLE checks (
     value_a DOUBLE NOT NULL,
     source_b VARCHAR NOT NULL CHECK (source_b IN ('records', 'scheduler')),
     value_b DOUBLE NOT NULL,
-    rule VARCHAR NOT NULL CHECK (rule IN ('equal', 'not more')),
+    rule VARCHAR NOT NULL CHECK (rule IN ('equal', 'not more', 'not less')),
     bound DOUBLE NOT NULL,
     agrees BOOLEAN NOT NULL
 );
@@ -359,5 +378,5 @@ COMMENT ON TABLE checks IS
     'one row per quantity that two sources have of an attempt, held against each other';
 COMMENT ON COLUMN checks.node IS 'NULL: sums over all nodes of the attempt';
 COMMENT ON COLUMN checks.rule IS
-    'equal: value_b may differ by bound; not more: it may be larger by bound, smaller by any amount';
+    'equal: value_b may differ by bound; not more: it may be larger by bound, smaller by any amount; not less: smaller by bound, larger by any amount';
 COMMENT ON COLUMN checks.bound IS 'in the quantity''s unit; its reasons: docs/collect.md';

@@ -1,10 +1,23 @@
 -- What is read from the tables of schema.sql; filled in as that is.
 
+-- What the program itself used, without our shells and srun, holds where the job has used no more CPU
+-- time than those shells know of: what is beyond that, nobody has waited for.
+CREATE OR REPLACE VIEW own_usage AS
+SELECT u.*
+FROM command_usage AS u JOIN attempts AS a USING (run_id, attempt)
+JOIN (
+    SELECT run_id, attempt, sum(cpu_s) AS cpu_s FROM records
+    GROUP BY run_id, attempt HAVING bool_and(complete) AND count(cpu_s) > 0
+) AS t USING (run_id, attempt)
+WHERE t.cpu_s - u.shells_cpu_s <= 0.05 * (1 + a.clients) + 0.02 * t.cpu_s;
+COMMENT ON VIEW own_usage IS 'the rows of command_usage that hold';
+
 -- One value per run and metric, of the attempt that counts. A total over nodes is NULL as soon as
 -- one node has no record, a record cut short, or no value in it: a part is not the whole; where only
 -- its processes' part was cut short, joules and bytes of the network stand. So are
 -- those of processes when a container's processes were (maybe) no children of the job
--- (docs/launchers.md). A node that no step came to adds nothing to what processes use. Joules and
+-- (docs/launchers.md). A node that no step came to adds nothing to what processes use. What processes
+-- use is the benchmark's own program's where that was measured (command_usage). Joules and
 -- bytes of the network are whole nodes': NULL unless the job had each for itself (what no scheduler
 -- has started is told as the node's).
 CREATE OR REPLACE VIEW measurements AS
@@ -61,6 +74,7 @@ SELECT c.run_id, c.attempt, m.metric,
     m.unit, 'lower' AS better, FALSE AS is_primary
 FROM counted AS c CROSS JOIN metrics AS m
 LEFT JOIN totals AS t ON t.run_id = c.run_id AND t.attempt = c.attempt
+LEFT JOIN own_usage AS o ON o.run_id = c.run_id AND o.attempt = c.attempt
 LEFT JOIN elsewhere AS e ON e.run_id = c.run_id AND e.attempt = c.attempt;
 COMMENT ON VIEW measurements IS
     'run_id, attempt, metric, value, unit, better, is_primary: one value per run and metric';

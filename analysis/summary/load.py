@@ -24,10 +24,14 @@ from steelyard.analysis.summary.iterations import Iterations, read_iterations
 from steelyard.analysis.summary.meters import Apart, read_meters
 from steelyard.analysis.summary.network import NodeNetwork, read_network
 from steelyard.analysis.summary.opening import opened
+from steelyard.analysis.summary.pressure import METRICS as PRESSURE
+from steelyard.analysis.summary.pressure import read_pressure
 from steelyard.analysis.summary.span_metrics import UNITS as SPAN_UNITS
 from steelyard.analysis.summary.span_metrics import read_span_metrics
 from steelyard.analysis.summary.stand_ins import read_stand_ins
 from steelyard.analysis.summary.unit_conflicts import OtherUnit, settle_units
+from steelyard.analysis.summary.usage_sources import Found as UsageSources
+from steelyard.analysis.summary.usage_sources import read_usage_sources
 from steelyard.facts.quantities import METRICS
 
 if TYPE_CHECKING:
@@ -171,6 +175,7 @@ class StudyData:
     program_tags: dict[str, dict[str, set[str]]] = field(default_factory=dict)  # by run and key
     iterations: Iterations = field(default_factory=dict)
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)  # by variant
+    usage_sources: UsageSources = field(default_factory=dict)  # by variant and condition
 
     def __repr__(self) -> str:
         return f"<data of {self.meta.study}: {len(self.runs)} runs>"
@@ -186,6 +191,7 @@ def read_study(
         metrics, values, other_units = read_values(connection)
         joules = {GPU_ENERGY: "J"}
         add_metrics(metrics, values, joules, read_gpu_energy(connection))
+        add_metrics(metrics, values, dict.fromkeys(PRESSURE, "%"), read_pressure(connection))
         add_metrics(metrics, values, SPAN_UNITS, read_span_metrics(connection))
         if idle is not None:
             shares = read_energy_metrics(connection, idle)
@@ -209,6 +215,7 @@ def read_study(
             program_tags=environment.read_program_tags(connection),
             iterations=read_iterations(connection),
             parameters=environment.read_parameters(connection),
+            usage_sources=read_usage_sources(connection),
         )
 
 
@@ -291,7 +298,7 @@ def add_metrics(
 
 
 # Those of every run, in the order in which people ask for them; a benchmark's own come before.
-COMMON = ("elapsed_s", *ENERGY_SHARES, GPU_ENERGY, *SPAN_UNITS, *METRICS)
+COMMON = ("elapsed_s", *ENERGY_SHARES, GPU_ENERGY, *SPAN_UNITS, *METRICS, *PRESSURE)
 
 
 def metric_order(metric: Metric) -> tuple[bool, int, str]:

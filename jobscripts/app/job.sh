@@ -21,7 +21,7 @@ sy_run_command() { # <number of the iteration, 0: the first>
     start=${EPOCHREALTIME//[^0-9]/}
     (
         [[ -z ${SY_WORDS_ENV[*]-} ]] || export "${SY_WORDS_ENV[@]}"
-        exec "$BASH" -c "$SY_PARAM_COMMAND"
+        sy_measured "$BASH" -c "$SY_PARAM_COMMAND"
     ) </dev/null
     code=$?
     end=${EPOCHREALTIME//[^0-9]/}

@@ -1,4 +1,4 @@
-"""Reads a command's time from app.CLIENT, and its figures from out.CLIENT by the user's patterns."""
+"""Reads a command's time, and its figures from out.CLIENT by the user's patterns."""
 
 from __future__ import annotations
 
@@ -6,34 +6,46 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from steelyard.jobscripts import cvmfs
+from steelyard.jobscripts import cvmfs, usage
 from steelyard.jobscripts.app.part_of_number import uncut
 from steelyard.jobscripts.app.units import check_units
-from steelyard.jobscripts.errors import FailedError, OutputError
-from steelyard.jobscripts.figures import Figure, figures_of
+from steelyard.jobscripts.errors import BenchmarkError, FailedError, OutputError
+from steelyard.jobscripts.figures import Figure
 from steelyard.jobscripts.noise import origin_of_tags
 from steelyard.jobscripts.output import last_words, number, read_text
-from steelyard.jobscripts.registry import Result
+from steelyard.jobscripts.registry import OwnFigures, Result
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 TIMES = re.compile(r"(\d+) (\d+) (\d+) (\d+|-) (\d+|-)\n", re.ASCII)
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """The command's seconds; of each figure every match, counted as iterations."""
+    """The command's seconds, an iteration each time that it ran."""
     results = []
     for iteration, took_s in enumerate(
         seconds(folder, client, int(str(parameters["iterations"]))), 1
     ):
+        used = usage.read(folder, client, iteration)
+        took_s = used.get("elapsed_s", took_s)
         results.append(Result("seconds", took_s, "s", iteration))
         results += cvmfs.results(folder, client, iteration)
-    wanted = figures_of(str(parameters["figures"]))
-    if not wanted:
-        return results
-    text = read_text(folder, client, "the command")
-    for name, figure in wanted.items():
-        results += matches(f"out.{client}", name, figure, text)
     return results
+
+
+def own_figures(folder: Path, client: int, figures: Mapping[str, Figure]) -> OwnFigures:
+    """Of each of the study's own figures every match, counted as iterations; or why there is none."""
+    try:
+        text = read_text(folder, client, "the command")
+    except BenchmarkError as error:
+        return OwnFigures([], dict.fromkeys(figures, str(error)))
+    found: list[Result] = []
+    missing: dict[str, str] = {}
+    for name, figure in figures.items():
+        try:
+            found += matches(f"out.{client}", name, figure, text)
+        except OutputError as error:
+            missing[name] = str(error)
+    return OwnFigures(found, missing)
 
 
 def seconds(folder: Path, client: int, iterations: int) -> list[float]:

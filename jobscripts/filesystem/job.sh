@@ -26,7 +26,7 @@ sy_client() {
     [[ $SY_PARAM_PROCESS != each ]] || options+=(--process each --local "$SY_SCRATCH")
     sy_mount_tags "$directory"
     sy_mount_counters "$directory" before
-    "$program" \
+    sy_measured "$program" \
         --test "$SY_PARAM_TEST" \
         --directory "$directory" \
         --size "$SY_PARAM_SIZE" \

@@ -20,7 +20,7 @@ sy_client() {
     program=$(sy_fio_program) || return
     sy_work_in "$SY_PARAM_DIRECTORY" || return
     sy_fio_options
-    "$program" --output="$SY_SCRATCH/fio.json" --output-format=json --directory="$SY_WORK" \
+    sy_measured "$program" --output="$SY_SCRATCH/fio.json" --output-format=json --directory="$SY_WORK" \
         "${options[@]}" >&2 </dev/null
     code=$?
     sy_mount_counters "$SY_WORK" after

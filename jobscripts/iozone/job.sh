@@ -20,7 +20,7 @@ sy_client() {
     program=$(sy_iozone_program) || return
     sy_work_in "$SY_PARAM_DIRECTORY" || return
     sy_iozone_options || return
-    "$program" "${options[@]}" </dev/null
+    sy_measured "$program" "${options[@]}" </dev/null
     code=$?
     sy_mount_counters "$SY_WORK" after
     return "$code"

@@ -12,7 +12,7 @@ sy_client_main() {
     exec >>"$SY_ATTEMPT_DIR/out.$SY_CLIENT" 2>>"$SY_ATTEMPT_DIR/err.$SY_CLIENT" || exit 1
     trap 'SY_SIGNAL=TERM' TERM
     trap 'SY_SIGNAL=INT' INT
-    trap 'sy_launcher_stop; sy_remove_scratch' EXIT
+    trap 'sy_launcher_stop; sy_remove_scratch; sy_note_shell "$SY_CLIENT"' EXIT
     sy_make_scratch || exit 1
     sy_launcher_start || exit
     sy_is_launched || sy_run_setup
@@ -29,9 +29,10 @@ sy_client_main() {
     exit "$code"
 }
 
-# What a benchmark wants to note before it is timed (versions, checksums): its own sy_setup, once,
+# What is done before a benchmark is timed: its own sy_setup notes versions and checksums, once,
 # where sy_client runs. What goes wrong there is sy_client's to say.
 sy_run_setup() {
+    sy_find_timer
     ! declare -F sy_setup >/dev/null || (sy_setup) &>/dev/null || :
 }
 

@@ -23,7 +23,7 @@
 # What sy_client may use:
 #   SY_CLIENT (0, 1, …), SY_CLIENTS, SY_ATTEMPT_DIR, SY_SCRATCH (fresh, its working directory,
 #   removed afterwards); its stdout and stderr are out.CLIENT and err.CLIENT; the functions of
-#   nodes.sh, and sy_tag, sy_environment
+#   nodes.sh, and sy_tag, sy_environment, sy_measured
 #
 # Exit code of run.sh: 0 completed, 1 failed, 143 stopped by SIGTERM (130 by SIGINT).
 # What the clients tell each other lies in ATTEMPT/client.N and ATTEMPT/go. Both are made
@@ -66,7 +66,8 @@ sy_prepare() {
         sy_say "cannot make the folder $SY_ATTEMPT_DIR"
         return 1
     }
-    export SY_SCHEDULER SY_ATTEMPT SY_ATTEMPT_DIR
+    SY_MAIN=$$@$HOSTNAME
+    export SY_SCHEDULER SY_ATTEMPT SY_ATTEMPT_DIR SY_MAIN
 }
 
 # What the clients of one try, and main, tell each other.
@@ -127,6 +128,7 @@ sy_try() {
     sy_wait_clients
     # From here on also for the programs that we start: a SIGTERM more must not spoil the ending.
     trap '' TERM INT
+    sy_note_shell main
     sy_collect_clients
     if [[ -n $SY_SIGNAL ]]; then
         SY_STATE=$(sy_stopped_state)

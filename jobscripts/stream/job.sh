@@ -18,7 +18,8 @@ sy_client() {
     program=$(sy_stream_program) || return
     ((SY_PARAM_THREADS == 0)) || export OMP_NUM_THREADS=$SY_PARAM_THREADS
     if [[ -n $SY_PARAM_STREAM ]]; then
-        exec "$program"
+        sy_measured "$program"
+        return
     fi
-    exec "$program" "$SY_PARAM_ELEMENTS" "$SY_PARAM_REPETITIONS"
+    sy_measured "$program" "$SY_PARAM_ELEMENTS" "$SY_PARAM_REPETITIONS"
 }

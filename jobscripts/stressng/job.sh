@@ -26,7 +26,7 @@ sy_client() {
     options=("--$SY_PARAM_STRESSOR" "$workers" --timeout "${SY_PARAM_SECONDS}s" --verify
         --no-rand-seed --metrics --temp-path "$SY_SCRATCH" --yaml "$SY_SCRATCH/stress-ng.yaml")
     [[ -z $SY_PARAM_METHOD ]] || options+=("--$SY_PARAM_STRESSOR-method" "$SY_PARAM_METHOD")
-    "$program" "${options[@]}" >&2 </dev/null
+    sy_measured "$program" "${options[@]}" >&2 </dev/null
     code=$?
     ((code == 0)) || return "$code"
     cat -- "$SY_SCRATCH/stress-ng.yaml"

@@ -1,23 +1,35 @@
-/* steelyard-time FILE COMMAND [ARGUMENT…]: weighs one command where the sampler is not, inside of a
- * container, by the same clock and the same counters. Writes KEY=VALUE lines to FILE when the
- * command has ended, and exits as it did.
+/* steelyard-time FILE COMMAND [ARGUMENT…]: measures one command where the sampler is not: inside of
+ * a container, or below the shells of a study's run. By the same clock and the same counters.
+ * Writes KEY=VALUE lines to FILE when the command has ended, and exits as it did.
+ *
+ * Memory is the largest sum of the resident sets of the command's processes, read ten times in the
+ * first second and once a second from then on, and at least the largest single process (wait4).
  *
  * Linked statically: it is brought into images whose C library may be any. */
+#include "base/clock.h"
 #include "base/quantities.h"
 #include "counters/command_usage.h"
+#include "counters/processes.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define FIRST_MS  100  /* between two readings of memory, in the first second */
+#define LATER_MS  1000 /* from then on */
+#define KEPT_OPEN 64   /* descriptors */
 
 static const char help[] =
     "usage: steelyard-time FILE COMMAND [ARGUMENT…]\n"
     "\n"
-    "Weighs one command where no sampler is, inside of a container. Lines KEY=VALUE are in FILE\n"
-    "when it has ended: its time, its CPU time, what it read and wrote. Exits as it did.\n";
+    "Measures one command where no sampler is. Lines KEY=VALUE are in FILE when it has ended: its\n"
+    "time, its CPU time, its memory, what it read and wrote. Exits as it did.\n";
 
 static void put_seconds(FILE *file, const char *name, int64_t us)
 {
@@ -25,7 +37,7 @@ static void put_seconds(FILE *file, const char *name, int64_t us)
 		      (long long)(us % 1000000));
 }
 
-static int write_down(const char *path, const struct sy_exact *exact)
+static int write_down(const char *path, const struct sy_exact *exact, int64_t resident)
 {
 	FILE *file = fopen(path, "we");
 
@@ -36,16 +48,83 @@ static int write_down(const char *path, const struct sy_exact *exact)
 	put_seconds(file, sy_total_facts[SY_CPU_S].name, exact->cpu_us);
 	put_seconds(file, "user_s", exact->user_us);
 	put_seconds(file, "system_s", exact->system_us);
+	(void)fprintf(file, "largest_process_bytes=%lld\n", (long long)exact->max_memory_bytes);
+	if (resident >= 0) /* else what several processes held at once is not known */
+		(void)fprintf(file, "%s=%lld\n", sy_total_facts[SY_MAX_MEMORY_BYTES].name,
+			      (long long)(resident > exact->max_memory_bytes
+					      ? resident
+					      : exact->max_memory_bytes));
 	for (int i = 0; i < 4 && exact->io_known; i++)
 		(void)fprintf(file, "%s=%lld\n", sy_total_facts[SY_RCHAR_BYTES + i].name,
 			      (long long)exact->io[i]);
 	return fclose(file);
 }
 
+/* Our descendants, or NULL. After the command has been executed: what we hold until then would
+ * count as its largest resident set. */
+static struct sy_processes *start_reading_memory(pid_t command)
+{
+	struct sy_processes *all = calloc(1, sizeof(*all));
+	struct sy_error error;
+
+	if (all && sy_processes_init(all, 0, 0, KEPT_OPEN, &error) == 0) {
+		sy_processes_root(all, getpid());
+		/* Younger processes only: looking at all of them would delay the reading of its
+		 * end. */
+		all->walk_all = false;
+		all->last_pid = all->last_pid_before = command - 1;
+		return all;
+	}
+	free(all);
+	return NULL;
+}
+
+static int64_t larger_resident(struct sy_processes *all, int64_t before)
+{
+	int64_t now;
+
+	sy_processes_refresh(all, false);
+	now = sy_processes_rss_bytes(all);
+	return now > before ? now : before;
+}
+
+/* Until the command has ended: the largest sum of resident sets, -1: not read. */
+static int64_t wait_for_command(pid_t command, int signals, struct sy_exact *exact)
+{
+	struct sy_processes *all = signals < 0 ? NULL : start_reading_memory(command);
+	int64_t resident = all ? 0 : -1, next = exact->begin_us + 1000LL * FIRST_MS;
+	struct signalfd_siginfo ignored;
+
+	while (!exact->known) {
+		struct pollfd wait = {.fd = signals, .events = POLLIN};
+		int64_t now = sy_now_us(CLOCK_MONOTONIC);
+
+		if (all && now >= next) {
+			resident = larger_resident(all, resident);
+			next = now + 1000 * (now - exact->begin_us < 1000000 ? FIRST_MS : LATER_MS);
+		}
+		if (all && poll(&wait, 1, (int)((next - now) / 1000) + 1) > 0)
+			while (read(signals, &ignored, sizeof(ignored)) > 0)
+				;
+		while (!exact->known) {
+			pid_t pid = sy_reap(command, all ? WNOHANG : 0, exact);
+
+			if (pid < 0 && errno != EINTR)
+				return resident;
+			if (pid == 0)
+				break;
+		}
+	}
+	free(all);
+	return resident;
+}
+
 int main(int argc, char **argv)
 {
 	struct sy_exact exact = {.exit_code = -1, .signal = -1};
+	int64_t resident = -1;
 	pid_t command;
+	int signals;
 
 	if (argc == 2 && !strcmp(argv[1], "--help"))
 		return fputs(help, stdout) < 0;
@@ -54,14 +133,14 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* what the command leaves behind is its own */
-	(void)sy_take_signals();		/* they are for the command */
+	signals = sy_take_signals();		/* they are for the command */
 	command = sy_start_command(argv + 2, &exact);
-	while (command > 0 && !exact.known && (sy_reap(command, 0, &exact) > 0 || errno == EINTR))
-		;
+	if (command > 0)
+		resident = wait_for_command(command, signals, &exact);
 	while (sy_reap(command, WNOHANG, &exact) > 0)
 		;
 	exact.io_known = sy_reaped_io(exact.io) == 0;
-	if (exact.known && write_down(argv[1], &exact) < 0)
+	if (exact.known && write_down(argv[1], &exact, resident) < 0)
 		(void)fprintf(stderr, "steelyard-time: cannot write %s: %s\n", argv[1],
 			      strerror(errno));
 	return sy_exit_code(&exact);

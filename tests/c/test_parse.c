@@ -87,6 +87,9 @@ static void test_node(void)
 		   0 &&
 	       a == 163,
 	   "/proc/stat: neither idle, iowait nor steal; a guest's time once");
+	ok(sy_parse_stolen("cpu  100 20 30 4000 500 6 7 80 9 1\n", &a) == 0 && a == 80,
+	   "/proc/stat: steal");
+	ok(sy_parse_stolen("cpu  100 20 30 4000 500 6 7\n", &a) < 0, "a kernel without steal");
 	ok(sy_parse_busy("cpu0 1 2 3 4 5 6 7\n", &a) < 0, "the sum of all CPUs is missing");
 	ok(sy_parse_busy("cpu  1 2 3 4 5 6\n", &a) < 0, "softirq is missing");
 	ok(sy_parse_snmp(

@@ -22,8 +22,10 @@ def main(args: argparse.Namespace) -> int:
     folder = studydir.StudyDir(studydir.resolve(args.study).absolute())
     active: set[str] = set()
     for scheduler, submissions in known.of(ledger.read(folder), folder.path):
-        active |= scheduler.active(submissions).keys()
+        mine = scheduler.active(submissions).keys()
         scheduler.cancel(submissions)
+        ledger.note_cancelled(folder, mine)
+        active |= mine
     if active:  # some may have come to their end before they could be stopped
         states = status.states_of_files(folder)
         active -= {entry.run.run_id for entry in states if entry.state == "completed"}

@@ -9,6 +9,7 @@ service user, from cron (docs/cluster.md); `steelyard top` reads it.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from steelyard.wrappers.base import console, errors, options
 from steelyard.wrappers.commands import collect_cluster
 from steelyard.wrappers.study import folder as studydir
+from steelyard.wrappers.submit import own_figures
 
 if TYPE_CHECKING:
     from steelyard.analysis.collect.merge import Collected
@@ -35,6 +37,10 @@ WHAT = {
     "output": (
         "outputs that were not understood",
         "they are kept: look at out.* and err.* in the run's folder",
+    ),
+    "figure": (
+        "figures of the study's own that their pattern did not find",
+        "mend the pattern in the study file and collect again: it is applied to the kept output",
     ),
     "record": (
         "nodes without a record of the job",
@@ -76,6 +82,8 @@ def main(args: argparse.Namespace) -> int:
     if args.since is not None:
         raise errors.UsageError("--since goes with --cluster: a study's jobs are all collected")
     study_dir = studydir.resolve(args.study)
+    for note in own_figures.update_plan(study_dir, args.study):
+        print(f"steelyard collect: note: {note}", file=sys.stderr)
     from steelyard.analysis.base.process_tuning import seldom_look_for_garbage
     from steelyard.analysis.collect.merge import collect
 

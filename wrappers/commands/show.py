@@ -1,6 +1,6 @@
 """One job on one screen: what it was, what it held and used, where it ran, and what is missing.
 
-Several jobs are a table, an array is one of its tasks. Needs no study: reads the scheduler's
+Several jobs are a table, and so are the tasks of an array, with their sum and advice. Needs no study: reads the scheduler's
 accounting and the records that the nodes left; either alone will do.
 """
 
@@ -67,7 +67,15 @@ def main(args: argparse.Namespace) -> int:
         return show_several(args)
     from steelyard.wrappers.show import document, screen, told
 
-    found = told.tell(find.one(args.job_ids[0], args.record_dir, args.database), idle)
+    try:
+        view = find.one(args.job_ids[0], args.record_dir, args.database)
+    except errors.UsageError as error:
+        from steelyard.analysis.collect.one_job import ArrayError
+
+        if not isinstance(error, ArrayError):
+            raise
+        return show_several(args, is_array=True)
+    found = told.tell(view, idle)
     if args.json:
         console.print_json(document.as_json(found))
     else:
@@ -94,8 +102,8 @@ def since_s(text: str) -> float:
     return float(match[1]) * SINCE[match[2]]
 
 
-def show_several(args: argparse.Namespace) -> int:
-    """A line each; exit code 3 where one is not known."""
+def show_several(args: argparse.Namespace, is_array: bool = False) -> int:
+    """A line each, below them the sum of an array; exit code 3 where one is not known."""
     if args.mine:
         views, unknown = find_mine(args)
     else:
@@ -104,11 +112,12 @@ def show_several(args: argparse.Namespace) -> int:
         from steelyard.wrappers.show import document, told
 
         jobs = [document.as_json(told.tell(view)) for view in views]
-        console.print_json({"jobs": jobs, "unknown": unknown})
+        whole = {"array": document.array_json(views)} if is_array else {}
+        console.print_json({"jobs": jobs, "unknown": unknown, **whole})
     elif views:
         from steelyard.wrappers.show import table
 
-        table.print_jobs(views)
+        table.print_jobs(views, is_array)
     else:
         which = " like that" if args.tag or args.state else ""
         last = f" in the last {args.since or DEFAULT_SINCE}" if args.mine else ""

@@ -117,6 +117,14 @@ def notes(runs: Sequence[Weighed], warmed_up: bool) -> list[str]:
     return found
 
 
+def memory_sources(runs: Sequence[Weighed]) -> list[str]:
+    """How memory was counted, which makes a difference of two to four times."""
+    found = sorted(
+        {run.memory_source for run in runs if run.memory_source and run.values["memory"]}
+    )
+    return [f"memory: {' or '.join(found)}"] if found else []
+
+
 def unseen(runs: Sequence[Weighed]) -> list[str]:
     """What CPU time and bytes may lack, where only samples and wait4 tell them."""
     reasons = dict.fromkeys(run.unseen for run in runs if run.unseen and run.values["cpu"])

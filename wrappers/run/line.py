@@ -7,7 +7,6 @@ only a shell understands: a shell of its own would be in every figure.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
@@ -15,21 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steelyard.wrappers.base.errors import MissingError, UsageError, did_you_mean
+from steelyard.wrappers.base.shell_words import ASSIGNMENT, BUILT_IN, SYNTAX
 
 NONE = "none"
-SYNTAX = "|&;<>()$`*?[\n"  # outside of quotes
 IN_DOUBLE_QUOTES = "$`"
 AT_WORD_START = "~#"
-# Of POSIX' reserved words and built-in utilities those that are no programs.
-BUILT_IN = frozenset(
-    re.findall(
-        r"\S+",
-        """! . : { } alias bg break case cd command continue do done elif else esac eval exec exit
-        export fc fg fi for getopts hash if in jobs read readonly return set shift then times trap
-        type ulimit umask unalias unset until wait while""",
-    )
-)
-ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from steelyard.analysis.sources.records import VERSION
+from steelyard.analysis.sources.records import MEMORY_SOURCES, VERSION
 from steelyard.analysis.stats.basics import CONFIDENCE, mean_interval, spread
 from steelyard.analysis.stats.rates import costs, rate_interval
 from steelyard.wrappers.base.errors import RUNS_FAILED, MissingError, UsageError
@@ -77,6 +77,7 @@ class Weighed:
     network_conditions: dict[str, object] | None = None  # docs/formats.md part 9
     of_whole_run: tuple[str, ...] = ()  # figures that the launcher's start and end are in
     containers: int = 1  # whose sums these are
+    memory_source: str | None = None  # in words
     unseen: str | None = None  # whose use may be in none of the figures
 
     @property
@@ -302,7 +303,9 @@ def weighed(place: Path, number: int, code: int) -> Weighed:
     held = record.get("network_conditions")
     ended = end.get("exit_code"), end.get("signal")
     unseen = None if number_at(record, UNSEEN) is not None else reasons.get(UNSEEN)
-    return Weighed(number, *ended, values, missing, held, unseen=unseen)
+    memory = record.get("memory") or {}
+    source = MEMORY_SOURCES.get(str(memory.get("source")))
+    return Weighed(number, *ended, values, missing, held, unseen=unseen, memory_source=source)
 
 
 def number_at(record: Mapping[str, object], path: str) -> float | None:

@@ -110,6 +110,10 @@ class Weigher:
         metrics = run.summaries(runs, confidence)
         if self.task.chosen is not None:
             metrics = run_benchmark.summaries(self.task.chosen, runs, confidence) + metrics
-        notes = judged.notes(runs, self.task.plan.warm_up > 0) + judged.unseen(runs)
+        notes = [
+            *judged.notes(runs, self.task.plan.warm_up > 0),
+            *judged.memory_sources(runs),
+            *judged.unseen(runs),
+        ]
         folder = None if kept is None else kept / self.folder_of(place).relative_to(self.folder)
         return OfCommand(self.task.commands[place], runs, metrics, notes, folder)

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -47,6 +47,42 @@ def orphans(study: StudyDir, known: list[Submission]) -> list[Path]:
     ids = {submission.submission_id for submission in known}
     lists = (study.path / "submissions").glob("*.runs")
     return sorted(path for path in lists if path.stem not in ids)
+
+
+def note_cancelled(study: StudyDir, run_ids: Collection[str]) -> None:
+    """Which runs of which submissions were cancelled: until the accounting has them, nobody else
+    knows."""
+    lines = [
+        json.dumps({"submission_id": entry.submission_id, "run_ids": cancelled}) + "\n"
+        for entry in read(study)
+        if (cancelled := [run_id for run_id in entry.run_ids if run_id in run_ids])
+    ]
+    fd = os.open(study.cancelled, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        write_all(fd, "".join(lines).encode())
+    finally:
+        os.close(fd)
+
+
+def cancelled(study: StudyDir) -> set[tuple[str, str]]:
+    """(submission, run) of every run that `steelyard cancel` has stopped; a line cut short is left
+    out."""
+    found = set()
+    for line in read_text(study.cancelled).splitlines():
+        try:
+            entry = json.loads(line)
+            found |= {(str(entry["submission_id"]), str(run_id)) for run_id in entry["run_ids"]}
+        except (ValueError, LookupError, TypeError):
+            continue
+    return found
+
+
+def read_text(path: Path) -> str:
+    """Of a file that need not be there."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
 
 
 def write_whole(path: Path, text: str | bytes, durable: bool = True, mode: int = 0o644) -> None:

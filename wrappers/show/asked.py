@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from steelyard.analysis.job import gpus
+from steelyard.analysis.job import gpus, pressure
 from steelyard.analysis.job.use import ACCOUNTING, Use
+from steelyard.analysis.sources.records import MEMORY_SOURCES
 from steelyard.analysis.stats.readable import binary
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import narrow
@@ -32,7 +33,7 @@ def print_asked(told: Told) -> None:
         rows.append(("GPUs", str(held.gpus), joules(energy_j), "–"))
     is_over = told.view.row is None or told.view.row.end_unix_s is not None
     console.print_table(HEADINGS, rows, title="asked and used" + ("" if is_over else ", so far"))
-    for line in reasons(told):
+    for line in [*reasons(told), *waits(told)]:
         narrow.say(line)
 
 
@@ -67,9 +68,27 @@ def reasons(told: Told) -> list[str]:
             lines.append(
                 f"{name}: used as the scheduler counted it: the nodes' records do not tell"
             )
-        elif use.is_least:
+        elif name == "memory" and (ways := memory_ways(told)):
+            lines.append(f"memory: {ways}")
+        if use.reason is None and use.source != ACCOUNTING and use.is_least:
             lines.append(f"{name}: at least, of the nodes whose record tells it")
     return lines
+
+
+def memory_ways(told: Told) -> str:
+    """`sum of resident sets`: how the nodes' records have counted it, which makes a difference."""
+    sources = (node.record.get("memory.source") for node in told.view.nodes)
+    return " or ".join(sorted({MEMORY_SOURCES[s] for s in sources if s in MEMORY_SOURCES}))
+
+
+def waits(told: Told) -> list[str]:
+    """What its processes waited for in much of its time."""
+    several = len(told.view.nodes) > 1
+    return [
+        f"{one.text}{f' ({one.node})' if several else ''}"
+        for one in pressure.pressures(told.view)
+        if one.share > pressure.MUCH
+    ]
 
 
 def print_advice(told: Told) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.job import gpus
+from steelyard.analysis.job import gpus, pressure
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.show.told import Told
 from steelyard.wrappers.show.used import least_of
@@ -30,6 +31,7 @@ def as_json(told: Told) -> dict[str, object]:
             "memory": use_json(told.used.memory),
             "time": use_json(told.used.time),
         },
+        "pressure": [asdict(one) for one in pressure.pressures(view)],
         "course": None if course is None else course_json(course),
         "course_missing": told.no_course,
         "advice": [asdict(advice) for advice in told.advice],
@@ -89,6 +91,23 @@ def use_json(use: Use) -> dict[str, object]:
     return asdict(use) | {"share": use.share}
 
 
+def array_json(views: Sequence[JobView]) -> dict[str, object]:
+    """All tasks together."""
+    from steelyard.analysis.job.job_array import of_tasks
+
+    found = of_tasks(views)
+    return {
+        "tasks": len(views),
+        "states": found.states,
+        "cpu": use_json(found.cpu),
+        "memory": use_json(found.memory),
+        "time": use_json(found.time),
+        "energy_j": found.energy_j,
+        "advice": [asdict(advice) for advice in found.advice],
+        "advice_missing": found.no_advice,
+    }
+
+
 def course_json(course: Course) -> dict[str, object]:
     """A value for each piece of time."""
     return asdict(course)
@@ -100,6 +119,7 @@ def nodes_json(told: Told) -> list[dict[str, object]]:
         {
             "node": node.node,
             **node.values,
+            "memory_source": node.record.get("memory.source"),
             "network_conditions": node.record.get("network_conditions"),
             "gpus": gpus_json(node.record),
             "energy_share": share_json(told.shares.get(node.node)),

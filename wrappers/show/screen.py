@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def print_job(told: Told) -> None:
     """The screen, part by part."""
     view = told.view
-    print_head(view)
+    print_head(told)
     asked.print_asked(told)
     over_time.print_course(told)
     asked.print_advice(told)
@@ -37,9 +37,9 @@ def print_job(told: Told) -> None:
     print_missing(view)
 
 
-def print_head(view: JobView) -> None:
+def print_head(told: Told) -> None:
     """What it was, and why it was refused, if so."""
-    row = view.row
+    view, row = told.view, told.view.row
     if row is None:
         console.print_line(f"job {view.job_id}, from its records alone")
         print_refused(view)
@@ -60,13 +60,20 @@ def print_head(view: JobView) -> None:
         )
     suspended = f", suspended for {clock(row.suspended_s)}" if row.suspended_s else ""
     console.print_line(
-        f"  submitted {clock(row.submit_unix_s)}, started {clock(row.start_unix_s)}, "
-        f"ended {clock(row.end_unix_s)}, took {asked.took(row.elapsed_s)}{suspended}"
+        f"  submitted {clock(row.submit_unix_s)}, started {clock(row.start_unix_s)}, {times(told)}{suspended}"
     )
     if view.earlier_starts:
         console.print_line(
             f"  started {len(view.earlier_starts)} times before; this is the last start"
         )
+
+
+def times(told: Told) -> str:
+    """`ended 2026-11-26 21:04:05, took 65 s`; of a job that runs how long it has."""
+    row, took = told.view.row, asked.took(told.used.time.used)
+    if row is not None and row.state == "running":
+        return f"running for {took}"
+    return f"ended {clock(None if row is None else row.end_unix_s)}, took {took}"
 
 
 def print_refused(view: JobView) -> None:

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from steelyard.analysis.collect.one_job import JobView
+from steelyard.analysis.job import job_array
+from steelyard.analysis.job.job_array import Array
 from steelyard.analysis.job.use import Efficiency, Use, efficiency
 from steelyard.analysis.stats.readable import binary
 from steelyard.wrappers.base import console
@@ -25,13 +27,18 @@ DISPENSABLE = (
 )  # where there is no room
 
 
-def print_jobs(views: Sequence[JobView]) -> None:
-    """`–`: not known; `steelyard show JOBID` says why."""
+def print_jobs(views: Sequence[JobView], is_array: bool = False) -> None:
+    """`–`: not known; `steelyard show JOBID` says why. Below the tasks of an array their sum."""
     rows = [cells(view, efficiency(view)) for view in views]
+    whole = job_array.of_tasks(views) if is_array else None
+    if whole is not None:
+        rows.append(array_cells(whole, len(views)))
     console.print_table(*narrow.without(HEADINGS, rows, DISPENSABLE, narrow.columns()))
     for view in views:
         for line in view.refused:
             console.print_line(f"{view.job_id}: {line}")
+    if whole is not None:
+        print_array(whole)
     if sys.stdout.isatty():
         print("CPU: of its CPUs × its time what was used; `steelyard show JOBID` tells all of one")
 
@@ -60,6 +67,31 @@ def tags_of(view: JobView) -> dict[str, str]:
     recorded = {key: value for node in view.nodes for key, value in node.record.tags.items()}
     found = recorded or (view.admin_comment or {}).get("tags") or (view.kept or {}).get("tags")
     return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
+
+
+def array_cells(whole: Array, tasks: int) -> tuple[object, ...]:
+    """CPU of all tasks; time and memory of the task that used most."""
+    states = ", ".join(f"{count} {state}" for state, count in whole.states.items())
+    memory = binary(whole.memory.used)
+    return (
+        f"all {tasks}", None, states, None, None,
+        f"≤ {console.format_seconds(whole.time.used)}", percent(whole.time.share),
+        share(whole.cpu), f"≤ {memory}", share(whole.memory), joules(whole.energy_j),
+    )  # fmt: skip
+
+
+def print_array(whole: Array) -> None:
+    """What all tasks used together, and what to ask for next time."""
+    if whole.cpu.used is not None:
+        least = "at least " if whole.cpu.is_least else ""
+        held = (
+            "" if whole.cpu.held is None else f" of {console.format_seconds(whole.cpu.held)} held"
+        )
+        print(f"CPU of all tasks: {least}{console.format_seconds(whole.cpu.used)}{held}")
+    if whole.advice:
+        print("next time, of each task")
+    for one in whole.advice:
+        narrow.say(f"{one.about}: {one.text}")
 
 
 def share(use: Use) -> str:

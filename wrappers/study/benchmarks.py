@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 
-from steelyard.jobscripts import registry
+from steelyard.jobscripts import placeholders, registry
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
 from steelyard.wrappers.study.factors import Level, check_mode, has_meaning
@@ -33,11 +33,15 @@ def read_variants(top: Table, factors: Factors) -> tuple[Variant, ...]:
     used = list({one.benchmark.name: one.benchmark for _, one in found}.values())
     for table, bare in found:
         variant = with_factors(top, table, bare, factors, used)
-        key = f"{variant.benchmark.name} {sorted(variant.values().items())}"
+        # Figures are read from the output of one and the same run.
+        values = {k: v for k, v in variant.values().items() if kind_of(variant, k) != "figures"}
+        key = f"{variant.benchmark.name} {sorted(values.items())}"
         if variants.setdefault(key, variant) is not variant:
             table.fail("use", f"'{variant.label}' is in the study twice: leave one out")
     check_span(top, factors, list(variants.values()))
     check_free_factors(top, factors, list(variants.values()))
+    for table, bare in found:
+        check_braces(table, bare, factors)
     return tuple(labelled(variant, list(variants.values())) for variant in variants.values())
 
 
@@ -53,9 +57,14 @@ def labelled(variant: Variant, variants: list[Variant]) -> Variant:
     return replace(variant, label=" ".join([variant.benchmark.name, *words]))
 
 
+def kind_of(variant: Variant, key: str) -> str:
+    """The type of a parameter."""
+    return variant.benchmark.parameters[key].type
+
+
 def hidden(variant: Variant, key: str, fellows: list[dict[str, Level]]) -> bool:
-    """A table of figures is too long for a label, as long as something else tells them apart."""
-    if variant.benchmark.parameters[key].type not in TABLES:
+    """A table is too long for a label, as long as something else tells them apart."""
+    if kind_of(variant, key) not in TABLES:
         return False
     rest = [{name: value for name, value in each.items() if name != key} for each in fellows]
     return all(one not in rest[:i] for i, one in enumerate(rest))
@@ -114,6 +123,23 @@ def with_factors(
     except UsageError as error:
         table.fail(error.part or "use", str(error))
     return found
+
+
+def check_braces(table: Table, variant: Variant, factors: Factors) -> None:
+    """A name in braces in a command of the user's is a factor's: each run would get it literally."""
+    given = dict(variant.given)
+    for key, parameter in variant.benchmark.parameters.items():
+        if parameter.type != "command" or not parameter.required:
+            continue
+        for command in (*factors.get(key, ()), given.get(key, "")):
+            unknown = placeholders.unknown_names(str(command), factors)
+            if unknown:
+                name = unknown[0]
+                table.fail(
+                    key,
+                    f"{{{name}}} is the level of no factor: add {name} = […] to [factors], or write "
+                    f"'{{{name}}}' if the program is to get it{did_you_mean(name, list(factors))}",
+                )
 
 
 def values_of(table: Table, benchmark: registry.Benchmark, key: str) -> tuple[Level, ...]:

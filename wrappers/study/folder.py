@@ -38,6 +38,11 @@ class StudyDir:
         """One line per submission."""
         return self.path / study_files.SUBMISSIONS_FILE
 
+    @property
+    def cancelled(self) -> Path:
+        """What `steelyard cancel` has stopped, a line each time and submission."""
+        return self.path / "cancelled.jsonl"
+
     def library(self, text: str) -> Path:
         """The shell functions of the job templates, frozen with the runs that were submitted with them.
 

@@ -33,7 +33,7 @@ def condition_label(condition: dict[str, Level]) -> str:
 
 
 def identity(benchmark: str, parameters: dict[str, Level], condition: dict[str, Level]) -> str:
-    """8 hex digits that stay the same as long as what is measured does."""
+    """8 hex digits that stay the same as long as what is executed does."""
     canonical = json.dumps(
         {"benchmark": benchmark, "parameters": parameters, "condition": condition},
         sort_keys=True,
@@ -58,7 +58,8 @@ def condition_runs(study: Study, variant: Variant, condition: dict[str, Level]) 
     """The repeats of one variant under one condition; repeat r falls in block r modulo blocks."""
     benchmark = variant.benchmark
     parameters = variant.values_under(condition)
-    key = f"{benchmark.name}-{identity(benchmark.name, parameters, condition)}"
+    executed = {name: value for name, value in parameters.items() if is_executed(variant, name)}
+    key = f"{benchmark.name}-{identity(benchmark.name, executed, condition)}"
     label = condition_label(condition)
     return [
         Run(
@@ -75,6 +76,11 @@ def condition_runs(study: Study, variant: Variant, condition: dict[str, Level]) 
         )
         for repeat in range(1, study.repeat + 1)
     ]
+
+
+def is_executed(variant: Variant, parameter: str) -> bool:
+    """Whether a parameter changes what is run: figures are read from the kept output afterwards."""
+    return variant.benchmark.parameters[parameter].type != "figures"
 
 
 def check_ids(runs: Sequence[Run]) -> None:

@@ -189,7 +189,7 @@ def benchmark_lines(answers: Answers) -> list[str]:
     lines += [f"# {{{name}}} in the command is the level of {name}." for name in own]
     return [
         *lines,
-        "# A figure that the command prints, beside its time:",
+        "# A figure that the command prints, a main one beside its time:",
         "# [benchmark.figures.rate]",
         "# pattern = 'rate: ([-+0-9.eE]+)'",
         '# unit = "1/s"',

@@ -12,6 +12,7 @@ from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.study.study import Study
 
 OURS = "steelyard-"
+TIMER = "steelyard-time"
 
 
 def missing(study: Study, runs: Sequence[Run]) -> list[str]:
@@ -54,8 +55,9 @@ def environment(study: Study) -> dict[str, str]:
 
 
 def variables(benchmarks: Sequence[Benchmark]) -> dict[str, str]:
-    """Where the programs of ours are which these benchmarks need, and Python for their clients."""
-    names = {program.name for benchmark in benchmarks for program in benchmark.needs}
+    """Where the programs of ours are which these benchmarks need, steelyard-time, which measures
+    what they start (lib/usage.sh), and Python for their clients."""
+    names = {program.name for benchmark in benchmarks for program in benchmark.needs} | {TIMER}
     paths = {name: node.find_program(name) for name in sorted(names) if name.startswith(OURS)}
     found = {node.variable(name): str(path) for name, path in paths.items() if path is not None}
     if any(benchmark.modules for benchmark in benchmarks):

@@ -19,7 +19,7 @@ from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.study.swept import lacking
-from steelyard.wrappers.submit import cost, images, kernels, preflight, programs, status
+from steelyard.wrappers.submit import commands, cost, images, kernels, preflight, programs, status
 from steelyard.wrappers.submit import nodes as submit_nodes
 from steelyard.wrappers.submit import stop as submit_stop
 from steelyard.wrappers.submit.batches import make_batch, make_batches, planned, to_submit
@@ -101,6 +101,7 @@ def here(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> Iterator[Pr
     where = "" if sure else ", and maybe not on the nodes"
     for what in programs.missing(study, runs):
         yield Problem(f"not on this machine{where}: {what}", sure)
+    yield from commands.faults(study, runs, sure)
     for folder in folders(runs):
         yield Problem(f"the folder {folder} (directory) is not on this machine{where}", sure)
     launchers = list(dict.fromkeys(run.launcher for run in runs))

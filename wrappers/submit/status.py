@@ -31,6 +31,7 @@ RUNNING = ("running",)
 WAITING = ("pending", "requeued")
 CANCELLED = ("cancelled",)
 FAILED = ("failed", "timeout", "node_fail", "out_of_memory", "lost")
+CANCELLED_BY_US = "cancelled by `steelyard cancel`"
 LOST = "the scheduler no longer knows the job, and it left no result"
 
 
@@ -272,7 +273,14 @@ def ask_ended(
     from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
 
     open_ones = [entry for entry in submissions if not run_ids.isdisjoint(entry.run_ids)]
-    tasks: dict[str, Task] = {run_id: Task("lost", LOST) for e in open_ones for run_id in e.run_ids}
+    cancelled = ledger.cancelled(study)
+    tasks: dict[str, Task] = {
+        run_id: Task("cancelled", CANCELLED_BY_US)
+        if (entry.submission_id, run_id) in cancelled
+        else Task("lost", LOST)
+        for entry in open_ones
+        for run_id in entry.run_ids
+    }
     for scheduler, group in known.of(open_ones, study.path):
         tasks |= scheduler.ended(group)
     refused = {key: task for key, task in tasks.items() if task.reason == NOT_APPLIED}

@@ -19,8 +19,8 @@ from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.study.study import Study
+from steelyard.wrappers.submit import commands, preflight, prospect, status
 from steelyard.wrappers.submit import nodes as submit_nodes
-from steelyard.wrappers.submit import preflight, prospect, status
 from steelyard.wrappers.submit import programs as submit_programs
 from steelyard.wrappers.submit import stop as submit_stop
 from steelyard.wrappers.submit.batches import make_batches, planned, to_submit
@@ -179,6 +179,7 @@ def check_programs(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> N
         raise MissingError(f"programs are missing on this machine: {'; '.join(missing)}")
     if missing:
         say(f"warning: not on this machine, and maybe not on the nodes: {'; '.join(missing)}")
+    preflight.refuse(list(commands.faults(study, runs, scheduler.runs_here)), say)
 
 
 def check_conditions(runs: Sequence[Run], scheduler: Scheduler) -> None:

@@ -71,6 +71,7 @@ void sy_node_open(struct sy_node *node)
 	/* Only to say what of the node's joules is the job's. */
 	node->cpu = counter(
 	    sy_meters_follow_cpu(&node->meters) ? sy_open_at(node->root, "/proc/stat") : -1);
+	node->stolen = counter(sy_open_at(node->root, "/proc/stat"));
 	node->uplinks_at_us = node->others_at_us = node->snmp_at_us = node->pressure_at_us = -1;
 	node->cpu_at_us = -1;
 }
@@ -187,6 +188,20 @@ static void read_cpu(struct sy_counter *counter)
 		set(counter, ticks * (1000000 / sysconf(_SC_CLK_TCK)));
 }
 
+static void read_stolen(struct sy_counter *counter)
+{
+	char text[160];
+	int64_t ticks;
+
+	if (read_text(counter->fd, text, sizeof(text)) > 0 && sy_parse_stolen(text, &ticks) == 0)
+		set(counter, ticks * (1000000 / sysconf(_SC_CLK_TCK)));
+}
+
+int64_t sy_node_stolen_us(const struct sy_node *node)
+{
+	return since(&node->stolen);
+}
+
 void sy_node_read(struct sy_node *node, int64_t now_us, bool all_of_them, struct sy_line *line)
 {
 	sy_meters_read(&node->meters, now_us, line);
@@ -196,6 +211,8 @@ void sy_node_read(struct sy_node *node, int64_t now_us, bool all_of_them, struct
 	if (is_due(&node->pressure_at_us, PRESSURE_US, now_us, all_of_them))
 		for (int i = 0; i < 3; i++)
 			read_pressure(&node->pressure[i]);
+	if (all_of_them)
+		read_stolen(&node->stolen);
 	if (is_due(&node->cpu_at_us, CPU_US, now_us, all_of_them))
 		read_cpu(&node->cpu);
 	line->cell[SY_NODE_CPU] = since(&node->cpu);

@@ -24,7 +24,8 @@ struct sy_node {
 	struct sy_counter rx[SY_MAX_DEVICES], tx[SY_MAX_DEVICES];
 	struct sy_counter pressure[3]; /* cpu, io, memory; µs */
 	struct sy_counter sent, retransmitted;
-	struct sy_counter cpu; /* of everybody, µs */
+	struct sy_counter cpu;	  /* of everybody, µs */
+	struct sy_counter stolen; /* by the host, µs; read at the ends */
 	int snmp_fd;
 	int64_t uplinks_at_us, others_at_us, snmp_at_us, pressure_at_us, cpu_at_us;
 };
@@ -41,6 +42,10 @@ void sy_node_read(struct sy_node *node, int64_t now_us, bool all_of_them, struct
 
 /* Take pressure from these descriptors from now on (cpu, io, memory of the job's cgroup). */
 void sy_node_pressure_from(struct sy_node *node, const int fds[3]);
+
+/* What the host gave to others from the first reading to that of the job's end, µs, or SY_UNKNOWN.
+ */
+int64_t sy_node_stolen_us(const struct sy_node *node);
 
 /* Packets dropped so far by a device ("rx_dropped", "tx_dropped"), or SY_UNKNOWN. */
 int64_t sy_node_dropped(const struct sy_node *node, int device, const char *file);

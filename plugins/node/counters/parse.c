@@ -169,19 +169,38 @@ int sy_parse_snmp(const char *text, int64_t *sent, int64_t *retransmitted)
 	return 0;
 }
 
-int sy_parse_busy(const char *text, int64_t *ticks)
-{
-	enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, FIELDS };
-	int64_t field[FIELDS];
+enum cpu_field { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, CPU_FIELDS };
 
+/* The first `count` numbers of the line of all CPUs. */
+static int parse_cpu(const char *text, int64_t *field, int count)
+{
 	if (strncmp(text, "cpu ", 4) != 0)
 		return -1;
 	text += 4;
-	for (int i = 0; i < FIELDS; i++) {
+	for (int i = 0; i < count; i++) {
 		text = sy_number(skip_blanks(text), &field[i]);
 		if (!text)
 			return -1;
 	}
+	return 0;
+}
+
+int sy_parse_stolen(const char *text, int64_t *ticks)
+{
+	int64_t field[CPU_FIELDS];
+
+	if (parse_cpu(text, field, CPU_FIELDS) < 0)
+		return -1;
+	*ticks = field[STEAL];
+	return 0;
+}
+
+int sy_parse_busy(const char *text, int64_t *ticks)
+{
+	int64_t field[CPU_FIELDS];
+
+	if (parse_cpu(text, field, STEAL) < 0)
+		return -1;
 	*ticks = field[USER] + field[NICE] + field[SYSTEM] + field[IRQ] + field[SOFTIRQ];
 	return 0;
 }

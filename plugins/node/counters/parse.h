@@ -46,6 +46,10 @@ int sy_parse_snmp(const char *text, int64_t *sent, int64_t *retransmitted);
  * steal. A guest's time is in user and nice already. */
 int sy_parse_busy(const char *text, int64_t *ticks);
 
+/* What the host of a virtual machine gave to others while its CPUs had work, clock ticks since
+ * boot: `steal` of /proc/stat. */
+int sy_parse_stolen(const char *text, int64_t *ticks);
+
 /* The process id given last on this machine: the last word of /proc/loadavg. */
 int sy_parse_loadavg(const char *text, int64_t *last_pid);
 

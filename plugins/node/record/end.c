@@ -133,6 +133,9 @@ void sy_record_status(json_t *record, const struct sy_status *status)
 	sy_record_put(record, "cpu.system_s", micro(status->system_us),
 		      "told only by cgroups, and of a command that the sampler started");
 	put_job_sources(record, status);
+	sy_record_put(record, "cpu.node_steal_s",
+		      status->finished ? micro(status->stolen_us) : json_null(),
+		      "/proc/stat was not read at the job's end, or tells no steal");
 	sy_record_put(record, "pressure.scope",
 		      has_pressure(status) ? json_string(status->pressure_of_job ? "job" : "node")
 					   : json_null(),

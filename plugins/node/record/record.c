@@ -213,6 +213,7 @@ static void put_empty_totals(json_t *record)
 	    "sampler.cpu_s",
 	    "sampler.max_memory_bytes",
 	    "pressure.scope",
+	    "cpu.node_steal_s",
 	    "tcp.source",
 	    "tcp.connections",
 	    "tcp.job_retransmitted_segments",

@@ -31,7 +31,8 @@ struct sy_status {
 	double rate_hz;
 	enum sy_source cpu_source, memory_source, io_source;
 	bool pressure_of_job;
-	bool finished; /* the last sample has been taken */
+	int64_t stolen_us; /* by the node's host, until the job's end; SY_UNKNOWN */
+	bool finished;	   /* the last sample has been taken */
 	bool overflowed;
 	int lost_errno;
 	int64_t dropped_notes;

@@ -110,6 +110,7 @@ static void prepare(struct sy_child *child)
 	s.status.io_source = SY_SOURCE_PROCESSES;
 	s.status.user_us = s.status.system_us = s.status.max_memory_bytes = SY_UNKNOWN;
 	s.status.charged_peak_bytes = SY_UNKNOWN;
+	s.status.stolen_us = SY_UNKNOWN;
 	s.status.minor_faults = s.status.major_faults = SY_UNKNOWN;
 	s.status.exclusive = exclusive_from_start(child->sampling);
 	sy_sums_init(&s.status.sums);

@@ -198,8 +198,10 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_look look)
 		sy_job_read_charged_peak(&s->job, &s->status);
 	s->memory_us = now + SY_MEMORY_PERIOD_US;
 	sy_sampler_tcp(s, now, first || s->end);
-	if (s->end)
+	if (s->end) {
 		sy_node_read(s->child->node, now, true, &s->line);
+		s->status.stolen_us = sy_node_stolen_us(s->child->node);
+	}
 	sy_sampler_line(s, now, now + s->period_us);
 	sy_meters_report(&s->child->node->meters, now, s->end, s->status.meter,
 			 s->child->shared->meter_why);

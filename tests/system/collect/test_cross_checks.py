@@ -176,3 +176,28 @@ def test_bytes_as_sacct_writes_them(text: str, found: float | None) -> None:
     connection = duckdb.connect()
     connection.execute(cross_checks.BYTES)
     assert connection.execute("SELECT sacct_bytes(?)", [text]).fetchall() == [(found,)]
+
+
+@pytest.mark.parametrize(
+    ("source", "cpu_s", "agrees"),
+    [
+        ("rusage", 4.9999, True),  # seen: 146.3 ms by wait4, 146.4 in the last sample
+        ("rusage", 4.97, False),
+        ("rusage", 9.0, True),  # children that no sample saw
+        ("cgroup", 4.9999, False),  # the sampler's own reading: the very same
+        ("cgroup", 5.0, True),
+    ],
+)
+def test_a_commands_cpu_by_wait4_is_not_the_last_samples(
+    study: Any, source: str, cpu_s: float, agrees: bool
+) -> None:
+    row = study.row("11")
+    (path,) = (study.record_dir / "11").glob(f"{row.nodes[0]}.*.json")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["cpu"] = {"cpu_s": cpu_s, "source": source}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    study.collect()
+    where = f"quantity = 'cpu_s' AND source_b = 'records' AND node = '{row.nodes[0]}'"
+    assert [(found[3], found[5], found[6]) for found in rows(study, where)] == [
+        (5.0, cpu_s, agrees)
+    ]

@@ -14,7 +14,7 @@ from tests.unit.collect.conditions import conditions
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect import one_job
 from steelyard.analysis.job import several
-from steelyard.analysis.sources import admin_comment
+from steelyard.analysis.sources import admin_comment, schedulers
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.show import document, screen, told
@@ -71,6 +71,20 @@ def test_an_array_task_by_both_of_its_names(study: Any, capsys: pytest.CaptureFi
         assert view.row is not None and view.row.job_id == raw
         assert [node.record.path.parent.name for node in view.nodes] == [raw]
         assert heading in shown(view, capsys)
+
+
+def test_show_of_an_array_is_a_table_of_its_tasks(
+    study: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study.accounting, "hurried", lambda: study.accounting, raising=False)
+    monkeypatch.setattr(schedulers, "meant", lambda _: [study.accounting])
+    words = ["show", "2", "--record-dir", str(study.record_dir)]
+    assert cli.main(words) == 0
+    out = capsys.readouterr().out
+    assert all(f"2_{task}" in out for task in range(4)) and "all 4" in out
+    assert cli.main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (len(found["jobs"]), found["array"]["tasks"]) == (4, 4)
 
 
 def test_a_whole_array_is_no_job(study: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,21 @@ def test_one_reason_of_several_figures_is_said_once() -> None:
     done = steelyard("--no-bpf", "--sample-rate=50", "--", sys.executable, "-c", IGNORED, given="")
     reasons = [line for line in done.stdout.splitlines() if "waiting for them" in line]
     assert len(reasons) <= 1
+
+
+def stolen_s() -> float:
+    """As the kernel has it: the eighth number of all CPUs, in ticks."""
+    first = Path("/proc/stat").read_text().splitlines()[0].split()
+    return int(first[8]) / os.sysconf("SC_CLK_TCK")
+
+
+def test_what_the_host_took_is_in_the_record(tmp_path: Path) -> None:
+    before = stolen_s()
+    steelyard(f"--output={tmp_path}/kept", "--", "sleep", "0.3", given="")
+    most = stolen_s() - before
+    (path,) = (tmp_path / "kept").rglob("*.json")
+    told = json.loads(path.read_text())["cpu"]["node_steal_s"]
+    assert 0 <= told <= most + 0.01
 
 
 def counted(done: subprocess.CompletedProcess[str]) -> list[int]:

@@ -221,11 +221,19 @@ def test_auto_mode_has_an_iteration_for_each_pair_of_sizes(tmp_path: Path) -> No
 
 
 # --- app ---
+missing: dict[str, str] = {}  # figures of the study's own, and why, at the last app()
 
 
 def app(folder: Path, text: str, times: str = "0 1000000 3500000 - -\n") -> dict[str, list[float]]:
     (folder / "app.0").write_text(times, encoding="ascii")
-    return parse(folder, "app", text, {"command": "x", "figures": FIGURES})
+    given: dict[str, object] = {"command": "x", "figures": FIGURES}
+    found = parse(folder, "app", text, given)
+    own = load("app").own_figures(folder, 0, load("app").check_parameters(given))
+    for result in own.results:
+        found.setdefault(result.metric, []).append(result.value)
+    missing.clear()
+    missing.update(own.missing)
+    return found
 
 
 def test_figures_of_a_command_are_found_by_their_patterns(tmp_path: Path) -> None:
@@ -234,7 +242,7 @@ def test_figures_of_a_command_are_found_by_their_patterns(tmp_path: Path) -> Non
 
 
 def test_what_a_figure_means_is_as_the_study_says() -> None:
-    main = {**FIGURES, "rate": {**FIGURES["rate"], "primary": True}}
+    main = {**FIGURES, "steps": {**FIGURES["steps"], "primary": False}}
     specs = registry.load("app").specs({"command": "x", "figures": main})
     assert (specs["rate"].unit, specs["rate"].better, specs["rate"].primary) == (
         "Gflop/s",
@@ -242,24 +250,37 @@ def test_what_a_figure_means_is_as_the_study_says() -> None:
         True,
     )
     assert specs["steps"].better is None
-    assert not specs["seconds"].primary
+    assert (specs["steps"].primary, specs["seconds"].primary) == (False, True)
 
 
 @pytest.mark.parametrize(
     ("text", "times", "words"),
     [
-        ("12 steps\n", "0 1 2 - -\n", "rate: nothing matches"),
-        ("rate = 1.2.3\n12 steps\n", "0 1 2 - -\n", "rate: '1.2.3' is no number"),
-        ("rate = 1e+999\n12 steps\n", "0 1 2 - -\n", "rate: '1e+999' cannot be"),
         ("rate = 1\n12 steps\n", "3 1 2 - -\n", "the command ended with 3"),
         ("rate = 1\n12 steps\n", "0 2 1 - -\n", "a time of -1"),
         ("rate = 1\n12 steps\n", "0 1 2 -", "not 'code start end uptime uptime'"),
-        ("", "0 1 2 - -\n", "the command printed nothing"),
     ],
 )
-def test_a_command_without_its_figures(tmp_path: Path, text: str, times: str, words: str) -> None:
+def test_a_command_that_failed(tmp_path: Path, text: str, times: str, words: str) -> None:
     with pytest.raises((OutputError, FailedError), match=re.escape(words)):
         app(tmp_path, text, times)
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "words"),
+    [
+        ("12 steps\n", {"steps": [12.0]}, {"rate": "rate: nothing matches"}),
+        ("rate = 1.2.3\n12 steps\n", {"steps": [12.0]}, {"rate": "rate: '1.2.3' is no number"}),
+        ("rate = 1e+999\n12 steps\n", {"steps": [12.0]}, {"rate": "rate: '1e+999' cannot be"}),
+        ("", {}, dict.fromkeys(FIGURES, "the command printed nothing")),
+    ],
+)
+def test_a_figure_that_is_not_found_fails_no_run(
+    tmp_path: Path, text: str, found: dict[str, list[float]], words: dict[str, str]
+) -> None:
+    assert app(tmp_path, text, "0 1000000 3500000 - -\n") == {"seconds": [2.5], **found}
+    assert missing.keys() == words.keys()
+    assert all(words[name] in why for name, why in missing.items())
 
 
 def test_a_clock_that_was_set_meanwhile_does_not_count(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from steelyard.analysis.findings.finding import Finding, Kind
 from steelyard.analysis.findings.registry import RULES, find
 from steelyard.analysis.summary.summary import summarize
 
-from .meters import two_meters, unlike_parts
+from .meters import counted_by, two_meters, unlike_parts
 
 ROOT = Path(__file__).parents[3]
 KINDS = {rule.kind.code: rule.kind for rule in RULES}
@@ -231,6 +231,10 @@ CASES = {
     "SY34": (two_meters, "In 1 of 24 records."),
     "SY35": (unlike_parts, "There are 2 kinds of them."),
     "SY36": (a_week_later, "1 of 1 condition."),
+    "SY37": (
+        counted_by("cgroup2", "processes"),
+        "1 figure of processes, in a condition or its baseline.",
+    ),
     "SY27": (unlike_bytes, "In 1 of 1 comparison with bulk transfers beside it."),
 }
 
@@ -264,6 +268,30 @@ def test_equal_vectors_are_no_finding(synthetic: ModuleType, tmp_path: Path) -> 
     for row in maker.rows["runs"]:
         maker.tag((row["run_id"], row["attempt"]), "n1", "npb.vectors", "x86-64-v3 256 bits")
     assert found(maker, tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("sources", "places"),
+    [
+        (("cgroup2", "cgroup2"), []),
+        (("cgroup1", "rusage"), []),  # the largest process is the least by every way
+        (
+            ("program", "cgroup2"),
+            [
+                "memory: sum of resident sets of the program alone and the job's cgroup",
+                "CPU time and bytes: of all of the job and of the program alone",
+            ],
+        ),
+        (("program", "program"), []),
+    ],
+)
+def test_use_of_processes_that_is_counted_in_two_ways(
+    synthetic: ModuleType, tmp_path: Path, sources: tuple[str, ...], places: list[str]
+) -> None:
+    maker = quiet(synthetic)
+    counted_by(*sources)(maker)
+    finding = found(maker, tmp_path).get("SY37")
+    assert (list(finding.places) if finding else []) == [f"x · clients=2: {one}" for one in places]
 
 
 @pytest.mark.parametrize("code", list(CASES), ids=str)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steelyard.jobscripts import environment
-from steelyard.jobscripts.placeholders import filled_command
+from steelyard.jobscripts.placeholders import filled_command, unknown_names
 
 
 @pytest.mark.parametrize("command", ["echo `cat {x}`", "echo $'a {x}'"])
@@ -17,6 +17,19 @@ def test_where_nothing_can_be_quoted_it_is_refused(command: str) -> None:
 def test_other_braces_are_left_alone() -> None:
     command = "awk '{print $1}' ${x} {1..3} {a,b} {y}"
     assert filled_command(command, {"x": "1"}) == command
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("app --jobs={threads} {input}", ["threads", "input"]),
+        ('app "{threads}" $(echo {threads})', ["threads"]),
+        ("awk '{print}' f {x}", []),  # a program of awk's; x is a factor
+        ("echo ${HOME} {1..3} {a,b} {}", []),
+    ],
+)
+def test_names_that_no_factor_has(command: str, names: list[str]) -> None:
+    assert unknown_names(command, ["x"]) == names
 
 
 @pytest.mark.parametrize(

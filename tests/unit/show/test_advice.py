@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from steelyard.analysis.job import advice, use
 from steelyard.analysis.job.course import Course
 from steelyard.analysis.sources.accounting import Held
 from steelyard.analysis.sources.records import read_record
+from steelyard.wrappers.show import asked
+from steelyard.wrappers.show.told import Told
 
 from ..collect import study as HELP
 
@@ -28,7 +31,7 @@ def view(folder: Path, held: Held = HELD, nodes: int = 1, **row: object) -> one_
     record: Any = row.pop("record", {})
     names = tuple(f"n{n + 1}" for n in range(nodes))
     base = next(r for r in HELP.recorded_rows("22.05") if r.step is None and r.job_id == "1")
-    fields = {"nodes": names, "state": "completed", "elapsed_s": 3600, **row}
+    fields = {"nodes": names, "start_unix_s": 1e9, "state": "completed", "elapsed_s": 3600, **row}
     found = one_job.JobView("1", dataclasses.replace(base, **fields), held=held)
     records = [
         HELP.write_record(
@@ -147,6 +150,40 @@ def test_without_a_peak_nothing_is_said_of_cpus(tmp_path: Path, course: Course |
     assert said(view(tmp_path), course).keys() == {"memory", "time"}
 
 
+@pytest.mark.parametrize(
+    ("waited_s", "scope", "words", "about"),
+    [
+        (3556.0, "job", "its processes waited for a CPU in 99 % of its time", {"memory", "time"}),
+        (
+            720.0,
+            "node",
+            "processes on its node, its own or others', waited for a CPU in 20 % of its time",
+            {"memory", "time"},
+        ),
+        (
+            1800.0,
+            "host",
+            "its node's host gave 25 % of the node's CPU time to others",
+            {"memory", "time"},
+        ),
+        (300.0, "job", "", {"memory", "cpus", "time"}),  # 8 %: a busy node all the same
+        (None, None, "", {"memory", "cpus", "time"}),  # the kernel tells none
+    ],
+)
+def test_of_a_job_that_waited_for_cpus_nothing_is_said_of_them(
+    tmp_path: Path, waited_s: float | None, scope: str | None, words: str, about: set[str]
+) -> None:
+    """Seen: 66 s of two threads on a crowded node, 65.6 s waited; "1 will do" was said."""
+    record = {"elapsed_s": 3600.0, "pressure": {"cpu_some_s": waited_s, "scope": scope}}
+    if scope == "host":
+        steal = {"cpu_s": 3600.0, "node_steal_s": waited_s}
+        record = {"elapsed_s": 3600.0, "cpu": steal, "probe": {"cpu": {"cpus_online": 2}}}
+    job = view(tmp_path, record=record)
+    assert said(job).keys() == about
+    told = Told(job, use.efficiency(job), COURSE)
+    assert asked.waits(told) == ([words] if words else [])
+
+
 def test_a_node_without_a_record_leaves_the_sum_at_least(tmp_path: Path) -> None:
     job = view(tmp_path, dataclasses.replace(HELD, cpu_s=None, resident_low_bytes=None), nodes=2)
     job.nodes.pop()
@@ -156,6 +193,50 @@ def test_a_node_without_a_record_leaves_the_sum_at_least(tmp_path: Path) -> None
     assert (found.memory.used, found.memory.is_least) == (3 * GIB, True)
     job.held = HELD  # the accounting has counted all of it
     assert use.efficiency(job).cpu == use.Use(8 * 3600.0, 3600.0, False, use.ACCOUNTING, None)
+
+
+def test_a_running_job_of_pbs_has_begun(tmp_path: Path) -> None:
+    """Seen: "CPU: it has not begun" beside 11.9 s used: qstat tells no time of a job that runs."""
+    began = time.time() - 600
+    job = view(tmp_path, state="running", elapsed_s=None, end_unix_s=None, start_unix_s=began)
+    found = use.efficiency(job)
+    assert found.time.used == pytest.approx(600, abs=60)
+    assert found.cpu.held == pytest.approx(8 * 600, abs=8 * 60)
+    assert found.cpu.reason is None
+    waiting = view(tmp_path, state="pending", elapsed_s=None, start_unix_s=None)
+    assert use.efficiency(waiting).cpu.reason == use.NOT_BEGUN
+    over = view(tmp_path, elapsed_s=None)
+    assert use.efficiency(over).cpu.reason == use.NO_TIME
+
+
+@pytest.mark.parametrize(
+    ("server_start", "server_s", "took_s"),
+    [
+        (1e9 + 30, 0, 20.0),  # the server was away, and began to count when it was back
+        (1e9, 19, 19.0),  # it counts whole seconds
+        (1e9 + 1, 18, 18.0),  # its clock is another
+        (1e9, 8, 8.0),  # suspended for 12 s, which Slurm does not count
+    ],
+)
+def test_a_server_that_was_away_counts_from_a_later_start(
+    tmp_path: Path, server_start: float, server_s: float, took_s: float
+) -> None:
+    """Seen: "took less than 1 s" of a job of 6 s. The record has 20 s."""
+    job = view(tmp_path, start_unix_s=server_start, elapsed_s=server_s)
+    assert use.efficiency(job).time.used == took_s
+
+
+def test_a_running_jobs_record_is_so_far(tmp_path: Path) -> None:
+    fields: dict[str, Any] = {
+        "incomplete_reason": "the job was still running when this was written"
+    }
+    job = view(tmp_path, state="running", record={"complete": False, **fields})
+    (record,) = [read_record(path) for path in tmp_path.glob("*.json")]
+    one_job.note_record(job, record, with_samples=False)
+    assert (job.missing, job.notes[-1:]) == (
+        [],
+        ["n1: so far, as of its last sample: the job runs"],
+    )
 
 
 def test_a_job_that_ended_within_a_second_has_no_share(tmp_path: Path) -> None:

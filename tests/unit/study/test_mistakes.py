@@ -89,6 +89,10 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
         '[factors]\ncommand = ["./a 1", "./a 2"]\n' + APP + 'command = "./b"\n',
         ("benchmark[1].command", "is a factor too: give it in one place only"),
     ),
+    "a level in the command that no factor has": (
+        "[factors]\nthreads = [1, 2]\n" + APP + 'command = "./a {threads} {thread}"\n',
+        ("benchmark[1].command: {thread} is the level of no factor", "'threads'", "[factors]"),
+    ),
     "a folder as a factor of what has none": (
         '[factors]\ndirectory = ["/tmp", "/var/tmp"]\n' + HPL,
         ("factors.directory", "no parameter of hpl; `steelyard list hpl` has its parameters"),
@@ -227,3 +231,14 @@ def said_on_submit(path: Path, capsys: Capture) -> str:
     assert cli.main(["submit", str(path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     return line
+
+
+def test_new_refuses_a_level_of_no_factor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """Seen: new, check and submit took it, and every run failed with the program's own words."""
+    monkeypatch.chdir(tmp_path)
+    words = ["new", "--run", "./a {threads} {size}", "--repeat=2", "--scheduler=local", "--name=a"]
+    assert cli.main([*words, "--against", "size=1 2"]) == 2
+    assert "{threads} is the level of no factor" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

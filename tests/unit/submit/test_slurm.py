@@ -292,6 +292,23 @@ def test_dir_moves_the_folder(slurm: Any, write_study: Write, tmp_path: Path) ->
     assert (tmp_path / "other.study" / "plan.json").is_file()
 
 
+def test_right_after_cancel_runs_are_cancelled_and_not_lost(slurm: Any, write_study: Write) -> None:
+    """Seen twice: "lost: the scheduler no longer knows the job", until the accounting had it."""
+    path = write_study()
+    assert cli.main(["submit", str(path)]) == 0
+    slurm.change(accounting=False)
+    assert cli.main(["cancel", str(path)]) == 0
+    found = status.snapshot(folder_of(path).path)
+    assert (found.cancelled, found.failed) == (16, 0)
+    assert {one.reason for one in found.failures} == {status.CANCELLED_BY_US}
+    slurm.change(accounting=True)
+    assert cli.main(["submit", str(path)]) == 0  # once more: nobody has cancelled these
+    slurm.end_jobs()
+    slurm.change(accounting=False)
+    found = status.snapshot(folder_of(path).path)
+    assert (found.cancelled, found.failed) == (0, 16)
+
+
 def test_cancel_stops_what_waits_and_submit_takes_it_up(
     slurm: Any, write_study: Write, capsys: Capture
 ) -> None:

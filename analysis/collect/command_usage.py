@@ -1,0 +1,87 @@
+"""The table `command_usage`: what a run's own program used, without the shells and srun around it.
+
+The programs that job scripts start by sy_measured are waited for by steelyard-time, which knows what
+they and the children that they waited for have used. What nobody waited for it cannot know. So its
+figures hold only where the job's record has no more CPU time than all shells of the run have, which
+the view `measurements` compares.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count, takewhile
+from pathlib import Path
+
+from duckdb import DuckDBPyConnection
+
+from steelyard.analysis.collect.attempt_notes import node_of
+from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.collect.settled import SETTLED
+from steelyard.analysis.store.database import replace_rows, table_columns
+from steelyard.analysis.store.spool import Spool
+from steelyard.jobscripts import usage
+
+SUMS = ("cpu_s", "rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes")
+# Of several programs of a client, one after another, the largest.
+LARGEST = ("max_memory_bytes", "largest_process_bytes")
+
+
+def of_client(folder: Path, client: int) -> dict[str, float]:
+    """All programs of a client together; a key that one of them lacks is left out."""
+    programs = list(takewhile(bool, (usage.read(folder, client, n) for n in count(1))))
+    known = set.intersection(*map(set, programs)) if programs else set()
+    sums = {key: sum(one[key] for one in programs) for key in SUMS if key in known}
+    return sums | {key: max(one[key] for one in programs) for key in LARGEST if key in known}
+
+
+def shells_cpu_s(folder: Path, clients: int) -> float | None:
+    """CPU time of all shells of the run with what they have waited for; None: not all are known."""
+    noted = [usage.shell_cpu_s(folder, str(name)) for name in ("main", *range(clients))]
+    known = [one for one in noted if one is not None]
+    if len(known) < len(noted):
+        return None
+    return sum(cpu_s for cpu_s, is_below in known if not is_below)
+
+
+def row(attempt: Attempt) -> list[float | None] | None:
+    """Figures of an attempt in the order of the table; None: not every client's are known."""
+    if attempt.folder is None or not attempt.clients:
+        return None
+    folder = attempt.folder.path
+    clients = [of_client(folder, client) for client in range(attempt.clients)]
+    shells = shells_cpu_s(folder, attempt.clients)
+    if shells is None or not all(
+        {"cpu_s", "largest_process_bytes"} <= one.keys() for one in clients
+    ):
+        return None
+    sums = [
+        sum(one[k] for one in clients) if all(k in one for one in clients) else None for k in SUMS
+    ]
+    return [
+        shells,
+        *sums,
+        largest_memory(folder, clients),
+        max(one["largest_process_bytes"] for one in clients),
+    ]
+
+
+def largest_memory(folder: Path, clients: Sequence[Mapping[str, float]]) -> float | None:
+    """Of the node whose clients had most; None: not known of one of them."""
+    nodes: dict[str, float] = defaultdict(float)
+    for client, one in enumerate(clients):
+        if "max_memory_bytes" not in one:
+            return None
+        nodes[node_of(folder, client)] += one["max_memory_bytes"]
+    return max(nodes.values())
+
+
+def write_usage(connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path) -> None:
+    """The table; attempts without a row have no figures of their program."""
+    columns = table_columns(connection, "command_usage")
+    with Spool(scratch / "command_usage.jsonl", columns) as spool:
+        for attempt in attempts:
+            found = row(attempt)
+            if found is not None:
+                spool.write((attempt.run_id, attempt.attempt, *found))
+    replace_rows(connection, "command_usage", spool, SETTLED)

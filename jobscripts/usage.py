@@ -1,0 +1,35 @@
+"""What a benchmark's program used, as steelyard-time has measured it (lib/usage.sh)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from steelyard.jobscripts.userfiles import read_regular
+
+LINE = re.compile(r"([a-z_]{1,64})=([0-9]{1,18}(?:\.[0-9]{1,6})?)")
+MOST_BYTES = 4096
+# `times` of bash: of the shell and of its children, in programs and in the kernel.
+TIMES = re.compile(r"(?:(\d{1,9})m(\d{1,2}\.\d{1,6})s)", re.ASCII)
+
+
+def read(folder: Path, client: int, number: int) -> dict[str, float]:
+    """KEY=VALUE of the client's program of that number, counted from 1; empty: not measured."""
+    try:
+        text = read_regular(folder / f"usage.{client}.{number}", MOST_BYTES).decode("ascii")
+    except (OSError, UnicodeDecodeError):
+        return {}
+    found = (LINE.fullmatch(line) for line in text.splitlines())
+    return {match[1]: float(match[2]) for match in found if match}
+
+
+def shell_cpu_s(folder: Path, name: str) -> tuple[float, bool] | None:
+    """CPU time of a shell and of what it has waited for, and whether the run's first shell has waited
+    for this one; None: not noted."""
+    try:
+        text = read_regular(folder / f"shell.{name}", MOST_BYTES).decode("ascii")
+    except (OSError, UnicodeDecodeError):
+        return None
+    place, *lines = text.splitlines() or [""]
+    found = [60 * int(minutes) + float(rest) for minutes, rest in TIMES.findall("\n".join(lines))]
+    return (sum(found), place == "below") if len(found) == 4 else None
