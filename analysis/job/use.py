@@ -62,6 +62,8 @@ def cpu(view: JobView) -> Use:
     cpus, elapsed = told.cpus, elapsed_s(view)
     held = cpus * elapsed if cpus and elapsed else None
     reason = why_not(view, "cpus", cpus, used)
+    if used is None and cpus is not None:
+        reason = told.missing.get("cpu_s", reason)
     if reason is None and held is None:
         reason = WITHIN_A_SECOND if elapsed == 0 else NOT_BEGUN
     return Use(held, used, is_least, source, reason)
