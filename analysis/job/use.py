@@ -74,6 +74,8 @@ def cpu(view: JobView) -> Use:
     cpus, elapsed = told.cpus, elapsed_s(view)
     held = cpus * elapsed if cpus and elapsed else None
     reason = why_not(view, "cpus", cpus, used)
+    if used is None and cpus is not None:
+        reason = told.missing.get("cpu_s", reason)
     if reason is None and held is None:
         begun = view.row is None or view.row.start_unix_s is not None
         reason = WITHIN_A_SECOND if elapsed == 0 else NO_TIME if begun else not_begun(view)

@@ -242,3 +242,12 @@ def test_a_running_jobs_record_is_so_far(tmp_path: Path) -> None:
 def test_a_job_that_ended_within_a_second_has_no_share(tmp_path: Path) -> None:
     found = use.efficiency(view(tmp_path, elapsed_s=0))
     assert (found.cpu.share, found.cpu.reason) == (None, use.WITHIN_A_SECOND)
+
+
+def test_cpu_time_that_is_not_believed_says_why_there_is_no_share(tmp_path: Path) -> None:
+    job = view(tmp_path)
+    why = "sacct's TotalCPU is 147587 s, more than the 8 CPUs it was given have in 3600 s"
+    job.held = dataclasses.replace(HELD, cpu_s=None, missing={"cpu_s": why})
+    assert use.efficiency(job).cpu.share == 0.125  # by its record
+    job.nodes = []
+    assert (use.efficiency(job).cpu.share, use.efficiency(job).cpu.reason) == (None, why)
