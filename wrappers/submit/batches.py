@@ -24,7 +24,9 @@ AGAIN = ("planned",)
 AGAIN_IF_FAILED = ("planned", *status.FAILED, *status.CANCELLED)
 
 
-def planned(study: Study, folder: StudyDir) -> tuple[list[Run], dict[str, status.RunState]]:
+def planned(
+    study: Study, folder: StudyDir, command: str = "submit"
+) -> tuple[list[Run], dict[str, status.RunState]]:
     """The plan, grown from the one that is there, and the state of each run that was in it."""
     runs = plan.make_plan(study)
     if not folder.plan.is_file():
@@ -46,7 +48,8 @@ def planned(study: Study, folder: StudyDir) -> tuple[list[Run], dict[str, status
     if submitted and added:
         say(
             f"{len(added)} {'condition is' if len(added) == 1 else 'conditions are'} new: to be run in "
-            "blocks of their own, not interleaved with what was submitted before"
+            "blocks of their own, not interleaved with what was submitted before",
+            command,
         )
     return grown, states
 

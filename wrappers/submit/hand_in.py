@@ -15,9 +15,9 @@ from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.study import Study
 
 
-def say(message: str) -> None:
-    """A line for the person at the keyboard."""
-    print(f"steelyard submit: {message}", file=sys.stderr)
+def say(message: str, command: str = "submit") -> None:
+    """A line for the person at the keyboard, from the command that runs."""
+    print(f"steelyard {command}: {message}", file=sys.stderr)
 
 
 def chained(batch: Batch, after: str | None) -> str | None:

@@ -66,7 +66,7 @@ def of(
 ) -> Prospect:
     """Writes nothing, hands in nothing."""
     study = submit_stop.so_far(study, folder)
-    runs, states = planned(study, folder)
+    runs, states = planned(study, folder, "check")
     runs, missing = to_submit(study, runs, dict(states), retry_failed)
     batches = make_batches(study, folder, missing, scheduler)
     problems = [

@@ -88,6 +88,22 @@ def test_what_the_partition_does_not_allow(
     assert problem["sure"] is sure
 
 
+def test_new_conditions_are_told_by_the_command_that_runs(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    cluster(slurm)
+    text = '[study]\nrepeat = 1\n[factors]\nclients = {}\n[[benchmark]]\nuse = "filesystem"\n'
+    path = write_study(text=text.format("[1]"))
+    assert cli.main(["submit", str(path)]) == 0
+    write_study(text=text.format("[1, 2]"))
+    capsys.readouterr()
+    cli.main(["check", str(path)])
+    words = "1 condition is new: to be run in blocks of their own, not interleaved with"
+    assert f"steelyard check: {words}" in capsys.readouterr().err
+    cli.main(["submit", str(path)])
+    assert f"steelyard submit: {words}" in capsys.readouterr().err
+
+
 def test_a_budget_is_kept_by_submit_and_told_by_check(
     slurm: Any, write_study: Write, capsys: Capture
 ) -> None:
