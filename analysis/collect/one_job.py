@@ -69,8 +69,15 @@ class JobView:
         of_node = METRICS[column].is_of_node
         whole = [(n.record, n.values) for n in self.nodes if n.record.is_whole(of_node)]
         if len(whole) < len(self.all_nodes) or not whole:
-            return None, f"{len(whole)} of {len(self.all_nodes)} nodes have a whole record"
+            return None, lack_of_records(len(whole), len(self.all_nodes))
         return job_totals.job_total(whole, column)
+
+
+def lack_of_records(whole: int, nodes: int) -> str:
+    """Why there is no total over the nodes."""
+    if nodes == 1:
+        return "its node has no whole record"
+    return f"{whole} of {nodes} nodes have a whole record"
 
 
 class Elsewhere(Protocol):

@@ -11,8 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from steelyard.analysis.collect.job_totals import is_idle
+<<<<<<< HEAD
 from steelyard.analysis.collect.one_job import JobView
 from steelyard.analysis.job import pressure
+=======
+from steelyard.analysis.collect.one_job import JobView, lack_of_records
+>>>>>>> edges
 from steelyard.analysis.job.course import Course
 from steelyard.analysis.job.use import RECORDS, Efficiency
 from steelyard.analysis.stats.readable import binary
@@ -51,7 +55,7 @@ def why_none(view: JobView) -> str | None:
         return f"it took less than {LEAST_S:g} s"
     whole = [node for node in view.nodes if node.record.complete]
     if not whole or len(whole) < len(view.all_nodes):
-        return f"{len(whole)} of {len(view.all_nodes)} nodes have a whole record"
+        return lack_of_records(len(whole), len(view.all_nodes))
     if any(node.values["samples_lost"] for node in view.nodes):
         return "samples were lost"
     return None

@@ -84,7 +84,7 @@ check_that_it_works() {
 doctor() {
     local said
     said=$("$programs/steelyard-node" doctor) || echo "not ok steelyard-node doctor: exit code $?"
-    says "steelyard-node doctor: the plugin" "spank_steelyard.so loads" "$said"
+    says "steelyard-node doctor: the plugin" "spank_steelyard.so loads, built for Slurm" "$said"
     says "steelyard-node doctor: the record folder" "record folder: /var/lib/steelyard/records, root can write there" "$said"
     says "steelyard doctor --nodes" "plugstack line: $site/plugstack.conf" "$(steelyard doctor --nodes "$host" 2>&1)"
 }

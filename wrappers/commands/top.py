@@ -148,7 +148,8 @@ def remarks(found: Top) -> Iterator[str]:
         if total.known[name] < total.jobs:
             why = found.why[name]
             told = "; ".join(f"{count} × {reason}" for reason, count in why[:SHOWN_REASONS])
-            more = f"; {len(why) - SHOWN_REASONS} more reasons" if len(why) > SHOWN_REASONS else ""
+            left = len(why) - SHOWN_REASONS
+            more = f"; {left} more reason{'s' if left > 1 else ''}" if left > 0 else ""
             yield f"{title}: known of {total.known[name]} of {total.jobs} jobs. Not: {told}{more}"
     if total.marked:
         yield f"{total.marked} jobs have records that are odd: `marks` in the database says how"

@@ -76,7 +76,7 @@ def array_cells(whole: Array, tasks: int) -> tuple[object, ...]:
     return (
         f"all {tasks}", None, states, None, None,
         f"≤ {console.format_seconds(whole.time.used)}", percent(whole.time.share),
-        share(whole.cpu), f"≤ {memory}", share(whole.memory), joules(whole.energy_j),
+        share(whole.cpu), f"≤ {memory}", share(whole.memory), joules(whole.energy_j), None,
     )  # fmt: skip
 
 

@@ -315,7 +315,12 @@ def figure(folder: Path, text: str, pattern: str, **more: object) -> list[float]
     """What one pattern finds in what a command printed."""
     (folder / "app.0").write_text("0 1000000 3500000 - -\n", encoding="ascii")
     figures = {"rate": {"pattern": pattern, "unit": "1", **more}}
-    return parse(folder, "app", text, {"command": "x", "figures": figures})["rate"]
+    given: dict[str, object] = {"command": "x", "figures": figures}
+    parse(folder, "app", text, given)
+    own = load("app").own_figures(folder, 0, load("app").check_parameters(given))
+    if own.missing:
+        raise OutputError("out.0", own.missing["rate"])
+    return [result.value for result in own.results]
 
 
 @pytest.mark.parametrize(

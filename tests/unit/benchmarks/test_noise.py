@@ -42,7 +42,12 @@ def parse_with_notes(
     """The figures and the notes of an output."""
     (folder / "out.0").write_bytes(text.encode() if isinstance(text, str) else text)
     notes: list[Note] = []
-    return registry.load(name).parse(folder, 0, given, notes), notes
+    benchmark = registry.load(name)
+    found = benchmark.parse(folder, 0, given, notes)
+    own = benchmark.own_figures(folder, 0, benchmark.check_parameters(given), notes)
+    if own.missing:
+        raise OutputError("out.0", "; ".join(own.missing.values()))
+    return found + own.results, notes
 
 
 @pytest.mark.parametrize(("name", "file", "given"), GOOD, ids=IDS)
@@ -204,7 +209,7 @@ def test_bytes_and_colors_beside_a_figure(tmp_path: Path, data: bytes, kinds: li
 def test_a_figure_that_has_a_broken_byte_is_refused(tmp_path: Path) -> None:
     (tmp_path / "app.0").write_text("0 1000000 3000000 - -\n")
     with pytest.raises(OutputError, match="5"):
-        parse(tmp_path, "app", b"rate = 5\xff5\n", {"command": "./a", "figures": RATE})
+        parse_with_notes(tmp_path, "app", b"rate = 5\xff5\n", {"command": "./a", "figures": RATE})
 
 
 def test_lines_for_patterns_of_the_users_own_stay_as_they_are(tmp_path: Path) -> None:
@@ -215,7 +220,7 @@ def test_lines_for_patterns_of_the_users_own_stay_as_they_are(tmp_path: Path) ->
     assert [one.value for one in found[1:]] == [5, 6]
     assert notes == []
     with pytest.raises(OutputError, match="SLURM_LABELIO"):
-        parse(tmp_path, "app", text, {"command": "./a", "figures": RATE})
+        parse_with_notes(tmp_path, "app", text, {"command": "./a", "figures": RATE})
 
 
 def test_notes_of_a_kind_are_few(tmp_path: Path) -> None:

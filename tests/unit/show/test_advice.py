@@ -112,6 +112,8 @@ def test_with_a_record_that_lacks_nothing_is_said(tmp_path: Path) -> None:
     job.nodes.pop()
     assert said(job) == {}
     assert advice.why_none(job) == "1 of 2 nodes have a whole record"
+    record = {"complete": False, "incomplete_reason": "killed"}
+    assert advice.why_none(view(tmp_path / "one", record=record)) == "its node has no whole record"
 
 
 def test_a_task_of_an_array_gets_none(tmp_path: Path) -> None:
