@@ -11,12 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from steelyard.analysis.collect.job_totals import is_idle
-<<<<<<< HEAD
-from steelyard.analysis.collect.one_job import JobView
-from steelyard.analysis.job import pressure
-=======
 from steelyard.analysis.collect.one_job import JobView, lack_of_records
->>>>>>> edges
+from steelyard.analysis.job import pressure
 from steelyard.analysis.job.course import Course
 from steelyard.analysis.job.use import RECORDS, Efficiency
 from steelyard.analysis.stats.readable import binary
