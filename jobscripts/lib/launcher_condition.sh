@@ -132,7 +132,7 @@ sy_condition_least_us() { # <specification>
     fi
 }
 
-# Addresses of the places on other nodes.
+# Addresses of the containers on other nodes.
 sy_condition_others() {
     local node address list=''
     while read -r _ node address _; do

@@ -111,7 +111,7 @@ sy_exec_wait() { # <folder of the request>
     exec {alive}<>"$1/alive" {state}<>"$1/state" {requests}<>"${1%/*}/requests"
     printf '%s\n' "${1##*/}" >&"$requests"
     if ! sy_exec_read; then
-        sy_say "nobody outside of the container answers: the client there is gone"
+        sy_say "no exec helper answers in ${1%/*}: the client, or the container there, has ended"
     else
         exec {hold_out}<&- {hold_err}<&-
         [[ -z ${SY_SIGNAL:-} ]] || printf '%s\n' "$SY_SIGNAL" >&"$alive"

@@ -17,7 +17,7 @@
 
 # --- outside: the client ---------------------------------------------------------------------
 
-# Holders on all nodes; returns when their networks are there.
+# Holders on all nodes; returns when the network of this one is there.
 sy_peers_open() {
     local i k
     # Of a node without other containers than the client's there is nothing to hold.
@@ -46,9 +46,8 @@ sy_peers_open() {
     done
     sy_peers_hold "$first" &
     SY_HOLD_PID=$!
-    for ((i = first; i < ${#SY_PEER_NODES[@]}; i++)); do
-        sy_peers_wait "holder.$SY_CLIENT.$i" open "${SY_PEER_NODES[i]}" || return
-    done
+    # The client's own container needs the network of its node; others start meanwhile.
+    ((first > 0)) || sy_peers_wait "holder.$SY_CLIENT.0" open "$SY_THIS_NODE" || return
     ((${#SY_PEER_NODES[@]} == 1)) || sy_peers_outside
 }
 
@@ -143,6 +142,7 @@ sy_peers_list() { # <this container's processors>
     address=$(sy_network_attach) || return
     printf '%s %s %s -\n' "$name" "$SY_THIS_NODE" "$address" >"$SY_PEERS/list"
     for i in "${!SY_PEER_NODES[@]}"; do
+        ((i == 0)) || sy_peers_wait "holder.$SY_CLIENT.$i" open "${SY_PEER_NODES[i]}" || return
         for ((k = i == 0; k < ${SY_LAUNCHER_ACROSS:-1}; k++)); do
             sy_peers_wait "peer.$SY_CLIENT.$i.$k" ready "${SY_PEER_NODES[i]}" || return
             read -r cpus address helper <<<"$answer"

@@ -62,8 +62,9 @@ def test_what_is_no_command_of_the_scheduler_is_not_executed(library: Path) -> N
 
 def test_no_helper_is_an_error_and_no_wait_for_ever(library: Path) -> None:
     done = bash(library, "ask answer 0; echo $?")
-    said = b"steelyard: nobody outside of the container answers: the client there is gone\n"
-    assert (done.stdout, done.stderr) == (b"1\n", said)
+    folder = library.parent / "outside"
+    said = f"steelyard: no exec helper answers in {folder}: the client, or the container there, has ended\n"
+    assert (done.stdout, done.stderr.decode()) == (b"1\n", said)
     assert left(library) == []
 
 
