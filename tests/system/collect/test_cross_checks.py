@@ -65,7 +65,7 @@ def with_accounting(study: Any, **fields: str) -> None:
     """Job 11 of the recorded accounting with other figures."""
     original = study.accounting.rows
 
-    def changed(job_ids: Any) -> Any:
+    def changed(job_ids: Any, since_unix_s: float) -> Any:
         for row in original(job_ids):
             names = {n: v for n, v in fields.items() if (n[:3] == "Max") == (row.step is not None)}
             if row.job_id != "11":

@@ -183,11 +183,11 @@ def test_a_condition_that_could_not_be_applied_is_named(
     assert (state, reason) == ("failed", "--netem=delay=50ms: no sch_netem here")
 
 
-def exit_code_4(rows: Callable[[Any], Any], job_id: str) -> Callable[[Any], Any]:
+def exit_code_4(rows: Callable[[Any], Any], job_id: str) -> Callable[[Any, float], Any]:
     """The recorded accounting, but for the exit code of one job."""
     import dataclasses
 
-    return lambda job_ids: (
+    return lambda job_ids, since_unix_s: (
         dataclasses.replace(row, exit_code=4) if row.job_id == job_id else row
         for row in rows(job_ids)
     )

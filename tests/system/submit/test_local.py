@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.processes import each_process
 
+from steelyard.jobscripts import registry
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.study import folder as studydir
@@ -211,8 +212,9 @@ def test_a_run_whose_script_dies_early_has_a_result_that_says_so(write_study: Wr
     path = write_study(("repeat = 4\nblocks = 2", "repeat = 1"), ("[1, 2]", "[1]"))
     study = folder_of(path)
     study.path.mkdir()
-    study.library.parent.mkdir()
-    study.library.write_text("echo library broken >&2\nexit 7\n")
+    library = study.library(registry.library())
+    library.parent.mkdir()
+    library.write_text("echo library broken >&2\nexit 7\n")
     assert cli.main(["submit", str(path), "--scheduler", "local"]) == 5
     for result in results(study):
         assert result["state"] == "failed"
