@@ -131,6 +131,8 @@ def with_figures(
         except (BenchmarkError, OSError) as error:
             print(f"steelyard run: run {weighed.number}: {error}", file=sys.stderr)
             weighed = replace(weighed, exit_code=1)
+    for reason in why.values():  # as in a study, where collect says it
+        print(f"steelyard run: run {weighed.number}: {reason}", file=sys.stderr)
     weighed = of_the_clients(chosen.launcher, run_inside.read(attempt), weighed)
     found = {name: values for name, values in found.items() if name not in why}
     values = {

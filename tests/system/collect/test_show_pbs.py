@@ -136,11 +136,12 @@ def test_its_states_are_those_of_a_job() -> None:
 
 
 @pytest.mark.parametrize("typed", ["8", "8[]", "8[].vm", "8.vm"])
-def test_a_whole_array_is_no_job(
+def test_a_whole_array_is_a_table_of_its_tasks(
     records: Path, typed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["show", typed]) == 2
-    assert "ask for one of 8[1].vm, 8[2].vm, 8[3].vm, 8[4].vm" in capsys.readouterr().err
+    text = shown(capsys, typed)
+    assert all(f"8[{task}].vm" in text for task in (1, 2, 3, 4))
+    assert "all 4" in text and "3 completed, 1 failed" in text
 
 
 def test_records_alone_will_do(

@@ -290,7 +290,7 @@ def test_cgroup_version_2_of_a_made_up_tree(sampler: Any, tmp_path: Path) -> Non
     record = attached.end()
     assert record["cpu"] == {
         "cpu_s": 2.5, "user_s": 2.0, "system_s": 0.5, "unseen_s": 2.5, "source": "cgroup2",
-        "node_cpu_s": None,
+        "node_cpu_s": None, "node_steal_s": None,
     }  # fmt: skip
     assert record["memory"] == {
         "max_memory_bytes": 5000000, "source": "cgroup2", "charged_peak_bytes": 99000000,

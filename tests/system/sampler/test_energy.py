@@ -183,11 +183,12 @@ def test_the_nodes_cpu_time_stands_beside_its_joules(sampler: Any, tree: Any) ->
     write_stat(tree, 100)
     attached = sampler.attach("--root", tree.root, "--rate", "20")
     stat = tree.root / "proc/stat"
-    text = stat.read_text().replace("cpu  100", "cpu  225")
+    text = stat.read_text().replace("cpu  100", "cpu  225").replace(" 5 5 3 ", " 5 5 53 ")
     with stat.open("r+") as file:
         file.write(text)
     record = attached.end()
     assert record["cpu"]["node_cpu_s"] == pytest.approx(1.25, abs=1e-9)
+    assert record["cpu"]["node_steal_s"] == pytest.approx(0.5, abs=1e-9)
     column = attached.column("node_cpu_s")
     assert (column[0], column[-1]) == (0, pytest.approx(1.25, abs=1e-9))
 
