@@ -5,6 +5,7 @@
 #include "actors.h"
 #include "counters/processes.h"
 
+#include <dirent.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
 
@@ -84,6 +85,19 @@ static void end(void)
 	free(all);
 }
 
+static int processes_here(void)
+{
+	DIR *proc = opendir("/proc");
+	const struct dirent *entry;
+	int count = 0;
+
+	while (proc && (entry = readdir(proc)))
+		count += atoi(entry->d_name) > 0;
+	if (proc)
+		(void)closedir(proc);
+	return count;
+}
+
 static void test_others_of_a_known_session_cost_nothing(void)
 {
 	begin();
@@ -95,8 +109,11 @@ static void test_others_of_a_known_session_cost_nothing(void)
 	enter_some(4, 2);
 	is_int(alive_after_a_sample(), 1, "nor are others of the same session");
 	is_int(alive_after_a_sample(), 1, "looked at once more");
-	is_int(opens, 0, "files of those opened");
-	is_int(clocks, 0, "clocks of those read");
+	/* So many are remembered, and no more: a busier machine's are looked up at each sample. */
+	if (processes_here() < SY_MAX_OTHERS) {
+		is_int(opens, 0, "files of those opened");
+		is_int(clocks, 0, "clocks of those read");
+	}
 	reap_some(4, 2);
 	end();
 }
