@@ -209,7 +209,7 @@ def test_what_was_submitted_and_is_gone_is_named(
 ) -> None:
     assert slurm
     text = (
-        "[study]\nname = 's'\nrepeat = 1\n[factors]\n{}\n" + APP + "command = './a {{threads}}'\n"
+        "[study]\nname = 's'\nrepeat = 1\n[factors]\n{}\n" + APP + "command = 'true {{threads}}'\n"
     )
     first = write_study(text=text.format("threads = [1, 2]"))
     assert cli.main(["submit", str(first)]) == 0
