@@ -5,6 +5,8 @@
 #ifndef NPB_VECTORS_H
 #define NPB_VECTORS_H
 
+#include <stdint.h> /* __GLIBC__, below */
+
 struct npb_vectors {
 	char level[16]; /* as GCC names it: "x86-64-v4"; "compiled": there was no choice */
 	int bits;	/* width of a register; 0: not known, or not used */

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import duckdb
@@ -161,9 +162,8 @@ def test_the_kept_means_are_those_of_the_printed_values() -> None:
             place = (one["filesystem"], one["nodes_at_once"], one["node_type"])
             kept[f"filesystem test={one['test']}", *place] = float(one["mean"])
     assert kept.keys() == rows.keys()
-    for key, mean in kept.items():
-        interval = rows[key].interval
-        assert interval is not None and mean == pytest.approx(interval.mean, rel=1e-3)
+    for key, mean in kept.items():  # the thesis has the arithmetic mean of rates, too
+        assert mean == pytest.approx(fmean(rows[key].values), rel=1e-3)
 
 
 def test_rates_in_turn_stand_stacked_beside_those_at_once(tmp_path: Path) -> None:
