@@ -73,7 +73,7 @@ def test_an_hour_of_jobs_beside_a_folder_that_hangs(lab: Lab, mounted: Mounted) 
         harmed = {
             job: (state, elapsed)
             for job in jobs
-            for state, elapsed in lab.sacct(job, "ElapsedRaw")
+            for state, elapsed in lab.sacct(job, "State", "ElapsedRaw")
             if state != "COMPLETED" or int(elapsed) >= 60
         }
         sys.stdout.write(f"{len(jobs)} jobs\n")
