@@ -189,7 +189,8 @@ static void look(struct found *found, const struct sy_finish *finish, const stru
 	*found = look.found;
 	if (!silent)
 		sy_job_totals_add(&found->totals, own);
-	slurm_error(
+	/* Not slurm_error: that is written into the job's own output, too. */
+	slurm_info(
 	    "steelyard: the record folder %s has not answered within %d ms: AdminComment of job "
 	    "%u has the totals of this node only",
 	    finish->config->record_dir, FOLDER_WAIT_MS, finish->step->job_id);

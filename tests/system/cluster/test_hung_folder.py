@@ -39,6 +39,7 @@ def test_a_folder_that_hangs_holds_no_job_and_no_node(lab: Lab, mounted: Mounted
         for job in (first, second):
             until(lambda job=job: job not in lab.queued(), f"job {job} has ended")
             assert lab.sacct(job, "State") == [["COMPLETED"]]
+            assert (lab.work / f"slurm-{job}.out").read_text() == "", "the job's output is its own"
         until(lambda: lab.nodes() <= {"idle"}, "no node is held or drained")
         comment = lab.comment(first)
         assert comment["tags"] == {"k": "first"}
