@@ -38,6 +38,8 @@ def fill(app: Sphinx, page: str, source: list[str]) -> None:
     if page in KEPT_ABOVE:
         source[0] = f"{as_in_docs(KEPT_ABOVE[page])}\n{source[0]}"
         app.env.note_dependency(str(ROOT / KEPT_ABOVE[page]))
+    for name, above in KEPT_ABOVE.items():
+        source[0] = source[0].replace(f"](../{above}", f"]({name}.md")
     if page == "every-benchmark":
         source[0] += f"\n{tables()}"
 
