@@ -71,6 +71,7 @@ def test_what_orphans_used_shows_in_the_cgroup_alone(
         for pid in (root.pid, *waiting("its child", lambda: children(root.pid))):
             procs.write_text(str(pid))
         attached.send(f"cgroup /{group}")
+        attached.totals()  # it has read the message: what the group counts from here on is the job's
         root.communicate(b"\n")
     waiting("the orphans' end", lambda: not procs.read_text())
     record = attached.end()
