@@ -18,7 +18,7 @@ if [[ ! -e $kept ]]; then
     mmdebstrap -q --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' \
         --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/locale/*' \
         --dpkgopt='path-exclude=/usr/share/man/*' --include="$packages" \
-        --skip=cleanup/apt --customize-hook='chroot "$1" apt-get install -y -q --download-only libjansson4 libmnl0 libbpf1 libslurm38' \
+        --skip=cleanup/apt --customize-hook='chroot "$1" apt-get install -y -q --download-only libjansson4 libmnl0 libbpf1 libgomp1 libslurm38' \
         "$suite" "$kept.part.tar" http://deb.debian.org/debian
     mv "$kept.part.tar" "$kept"
 fi
