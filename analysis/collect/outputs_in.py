@@ -55,9 +55,11 @@ def read_output(run: PlannedRun, attempt: Attempt) -> Output:
     if attempt.folder is None:
         return Output(reason="the run left no folder with its output", is_gap=True)
     notes: list[tuple[int, Note]] = []
+    missing: dict[str, str] = {}
     try:
-        missing = dict(missing_figures(run, attempt))
-        found = [one for one in figures(run, attempt, notes) if one.metric not in missing]
+        found = list(figures(run, attempt, notes, missing))
+        # A mean of the other clients is not the run's.
+        found = [one for one in found if one.metric not in missing]
         return Output(tuple(found), tuple(notes), missing=missing)
     except FailedError as error:
         return Output((), tuple(notes), f"the benchmark failed: {error}")
@@ -68,17 +70,11 @@ def read_output(run: PlannedRun, attempt: Attempt) -> Output:
     return Output((), tuple(notes), f"the output is not understood: {words}", is_gap=True)
 
 
-def missing_figures(run: PlannedRun, attempt: Attempt) -> Iterator[tuple[str, str]]:
-    """Figures of the study's own that a client lacks: a mean of the others is not the run's."""
-    assert attempt.folder is not None  # read_output has looked
-    described = benchmark(run.benchmark)
-    for client in range(attempt.clients or 1):
-        own = described.own_figures(attempt.folder.path, client, run.parameters)
-        yield from own.missing.items()
-
-
-def figures(run: PlannedRun, attempt: Attempt, notes: list[tuple[int, Note]]) -> Iterator[Figure]:
-    """Client by client, as the parser gives them; appends to `notes`."""
+def figures(
+    run: PlannedRun, attempt: Attempt, notes: list[tuple[int, Note]], missing: dict[str, str]
+) -> Iterator[Figure]:
+    """Client by client, as the parser gives them; adds to `notes`, and to `missing` the reason for each
+    figure of the study's own that a client lacks."""
     assert attempt.folder is not None  # read_output has looked
     described = benchmark(run.benchmark)
     specs = described.specs(run.parameters)
@@ -89,6 +85,7 @@ def figures(run: PlannedRun, attempt: Attempt, notes: list[tuple[int, Note]]) ->
             own = described.own_figures(attempt.folder.path, client, run.parameters, mine)
         finally:
             notes += [(client, note) for note in mine]
+        missing |= own.missing
         for found in (*results, *own.results):
             spec = specs[found.metric]
             yield Figure(
