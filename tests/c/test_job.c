@@ -1,12 +1,15 @@
 /* steelyard-node job, its pure parts: requests, where to leave cgroups for, sockets' names, keys.
  */
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tap.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "job/conditions.h"
 #include "job/config.h"
@@ -152,6 +155,40 @@ static void test_socket_is_roots_alone(void)
 	(void)rmdir(folder);
 }
 
+#define HUNG 10
+
+/* A folder of records that hangs leaves samplers that read nothing: their full queues together hold
+ * up a job's start as long as one does. */
+static void test_samplers_that_hang_hold_up_a_start_once(void)
+{
+	char folder[] = "/tmp/steelyard-test-XXXXXX", id[8];
+	struct sockaddr_un address[HUNG], own;
+	int fd[HUNG];
+	int64_t begun_ms;
+
+	if (!ok(mkdtemp(folder) && sy_control_address(&own, folder, "n1", "own"), "a folder"))
+		return;
+	for (int i = 0; i < HUNG; i++) {
+		int from = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+		(void)snprintf(id, sizeof(id), "%d", i);
+		(void)sy_control_address(&address[i], folder, "n1", id);
+		fd[i] = sy_control_bind(&address[i], NULL);
+		while (sendto(from, "x", 1, MSG_DONTWAIT, (const struct sockaddr *)&address[i],
+			      sizeof(address[i])) > 0)
+			;
+		(void)close(from);
+	}
+	begun_ms = sy_now_ms(CLOCK_MONOTONIC);
+	ok(sy_control_meet_others(folder, "n1", &own), "samplers of other jobs");
+	ok(sy_now_ms(CLOCK_MONOTONIC) - begun_ms < 500, "in less than half a second");
+	for (int i = 0; i < HUNG; i++) {
+		(void)close(fd[i]);
+		(void)unlink(address[i].sun_path);
+	}
+	(void)rmdir(folder);
+}
+
 /* What a job's own containers send is not shaped on a shared node. */
 static void test_condition_of_containers(const char *scope, bool other_networks, int expected)
 {
@@ -215,6 +252,7 @@ int main(void)
 	test_way_out();
 	test_control();
 	test_socket_is_roots_alone();
+	test_samplers_that_hang_hold_up_a_start_once();
 	test_condition_of_containers("job", true, 0);
 	test_condition_of_containers("job", false, 1);
 	test_condition_of_containers("node", true, 1);

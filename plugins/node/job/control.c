@@ -7,8 +7,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 
 #define FULL_QUEUE_US 100000
@@ -113,10 +115,11 @@ void sy_remove_stale_sockets(const char *run_dir, const char *node)
 }
 
 /* A queue that stays full is that of a sampler that lives. */
-static bool tell_not_alone(const struct sockaddr_un *address)
+static bool tell_not_alone(const struct sockaddr_un *address, int64_t until_us)
 {
 	static const char text[] = "exclusive no";
-	const struct timeval patience = {.tv_usec = FULL_QUEUE_US};
+	int64_t left_us = until_us - sy_now_us(CLOCK_MONOTONIC);
+	const struct timeval patience = {.tv_usec = left_us > 0 ? left_us : 1}; /* 0: for ever */
 	cleanup_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
@@ -131,12 +134,13 @@ bool sy_control_meet_others(const char *run_dir, const char *node, const struct 
 	struct sockaddr_un address;
 	struct dirent *entry;
 	DIR *dir = opendir(run_dir);
+	int64_t until_us = sy_now_us(CLOCK_MONOTONIC) + FULL_QUEUE_US; /* of all together */
 	bool met = false;
 
 	while (dir && (entry = readdir(dir)))
 		if (find_address(&address, run_dir, entry->d_name, node) &&
 		    strcmp(address.sun_path, own->sun_path) != 0)
-			met |= tell_not_alone(&address);
+			met |= tell_not_alone(&address, until_us);
 	if (dir)
 		(void)closedir(dir);
 	return met;
