@@ -335,8 +335,8 @@ def test_a_benchmark_that_prints_no_number(
 ) -> None:
     real = outputs.figures
 
-    def odd(run: Any, attempt: Any, notes: Any) -> Any:
-        for figure in real(run, attempt, notes):
+    def odd(run: Any, attempt: Any, *more: Any) -> Any:
+        for figure in real(run, attempt, *more):
             is_odd = attempt.attempt == "11.0" and figure.metric == "seconds"
             yield dataclasses.replace(figure, value=value) if is_odd else figure
 
