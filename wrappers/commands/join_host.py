@@ -62,12 +62,14 @@ def main(args: argparse.Namespace) -> int:
 def guest_record(args: argparse.Namespace) -> Record:
     """A file, or a job's record on one node."""
     from steelyard.analysis.sources.records import read_record
-    from steelyard.wrappers.show import find
+    from steelyard.wrappers.show import job_lookup
 
     path = Path(args.guest)
     if path.is_file():
         return read_record(path)
-    records = {one.node: one.record for one in find.one(args.guest, args.record_dir).nodes}
+    records = {
+        one.node: one.record for one in job_lookup.find_job(args.guest, args.record_dir).nodes
+    }
     names = [args.node] if args.node else list(records)
     if len(names) != 1 or names[0] not in records:
         there = ", ".join(records) or "no record of any"

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from steelyard.wrappers.base import console, errors, options
-from steelyard.wrappers.show import find
+from steelyard.wrappers.show import job_lookup
 
 if TYPE_CHECKING:
     from steelyard.analysis.collect.one_job import JobView
@@ -65,21 +65,21 @@ def main(args: argparse.Namespace) -> int:
     check(args)
     if args.mine or len(args.job_ids) > 1:
         return show_several(args)
-    from steelyard.wrappers.show import document, screen, told
+    from steelyard.wrappers.show import job_details, job_document, job_screen
 
     try:
-        view = find.one(args.job_ids[0], args.record_dir, args.database)
+        view = job_lookup.find_job(args.job_ids[0], args.record_dir, args.database)
     except errors.UsageError as error:
         from steelyard.analysis.collect.one_job import ArrayError
 
         if not isinstance(error, ArrayError):
             raise
         return show_several(args, is_array=True)
-    found = told.tell(view, idle)
+    found = job_details.read_details(view, idle)
     if args.json:
-        console.print_json(document.as_json(found))
+        console.print_json(job_document.as_json(found))
     else:
-        screen.print_job(found)
+        job_screen.print_job(found)
     return errors.DONE
 
 
@@ -107,17 +107,17 @@ def show_several(args: argparse.Namespace, is_array: bool = False) -> int:
     if args.mine:
         views, unknown = find_mine(args)
     else:
-        views, unknown = find.several(args.job_ids, args.record_dir, args.database)
+        views, unknown = job_lookup.find_jobs(args.job_ids, args.record_dir, args.database)
     if args.json:
-        from steelyard.wrappers.show import document, told
+        from steelyard.wrappers.show import job_details, job_document
 
-        jobs = [document.as_json(told.tell(view)) for view in views]
-        whole = {"array": document.array_json(views)} if is_array else {}
+        jobs = [job_document.as_json(job_details.read_details(view)) for view in views]
+        whole = {"array": job_document.array_json(views)} if is_array else {}
         console.print_json({"jobs": jobs, "unknown": unknown, **whole})
     elif views:
-        from steelyard.wrappers.show import table
+        from steelyard.wrappers.show import job_table
 
-        table.print_jobs(views, is_array)
+        job_table.print_jobs(views, is_array)
     else:
         which = " like that" if args.tag or args.state else ""
         last = f" in the last {args.since or DEFAULT_SINCE}" if args.mine else ""
@@ -138,13 +138,13 @@ def find_mine(args: argparse.Namespace) -> tuple[list[JobView], list[str]]:
         return [], []
     from steelyard.analysis.job.several import look_up_all
 
-    views, unknown = look_up_all(ids, find.record_dirs(args.record_dir), reader)
+    views, unknown = look_up_all(ids, job_lookup.choose_record_dirs(args.record_dir), reader)
     return [view for view in views if is_requested(view, args.tag or (), args.state)], unknown
 
 
 def is_requested(view: JobView, tags: Sequence[str], state: str | None) -> bool:
     """Whether the job has this state, and each tag: `KEY=VALUE`, or any value of `KEY`."""
-    from steelyard.wrappers.show.table import tags_of
+    from steelyard.wrappers.show.job_table import tags_of
 
     if state is not None and (view.row is None or view.row.state != state):
         return False

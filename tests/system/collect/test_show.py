@@ -17,7 +17,7 @@ from steelyard.analysis.job import several
 from steelyard.analysis.sources import admin_comment, schedulers
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.show import document, screen, told
+from steelyard.wrappers.show import job_details, job_document, job_screen
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def look_up(study: Any, job_id: str) -> one_job.JobView:
 
 
 def shown(view: one_job.JobView, capsys: pytest.CaptureFixture[str]) -> str:
-    screen.print_job(told.tell(view))
+    job_screen.print_job(job_details.read_details(view))
     return capsys.readouterr().out
 
 
@@ -291,18 +291,18 @@ def test_what_of_a_shared_nodes_joules_can_be_the_jobs(
     """Of 2,000 J above idle; the arithmetic is that of tests/unit/store/test_energy_shares.py."""
     node = shared_node(study)
     view = look_up(study, "11")
-    found = told.tell(view, IdlePower(elsewhere_w=60.0))
+    found = job_details.read_details(view, IdlePower(elsewhere_w=60.0))
     shares = found.shares
     assert list(shares) == [node]  # the other node is the job's own
     low, high = 2000 * 2 / (2 + 3 * 6.18), 2000 * 6 / (6 + 5.82)
     assert (shares[node].low_j, shares[node].high_j) == pytest.approx((low, high))
-    screen.print_job(found)
+    job_screen.print_job(found)
     text = capsys.readouterr().out
     assert (
         f"energy of the job on {node}, above idle: 194.7 J … 1.015 kJ; the node idle: 1.2 kJ"
         in (text)
     )
-    by_node = {n["node"]: n["energy_share"] for n in document.as_json(found)["nodes"]}  # type: ignore[attr-defined]
+    by_node = {n["node"]: n["energy_share"] for n in job_document.as_json(found)["nodes"]}  # type: ignore[attr-defined]
     assert by_node[node]["low_j"] == pytest.approx(low)
     assert [by_node[n] for n in by_node if n != node] == [None]
 
@@ -313,7 +313,7 @@ def test_a_shared_node_whose_samples_are_gone_says_so(
     node = shared_node(study)
     next((study.record_dir / "11").glob(f"{node}.*.csv")).unlink()
     view = look_up(study, "11")
-    screen.print_job(told.tell(view, IdlePower()))
+    job_screen.print_job(job_details.read_details(view, IdlePower()))
     assert f"energy of the job on {node}: not known: its samples are not there" in (
         capsys.readouterr().out
     )

@@ -13,7 +13,7 @@ from steelyard.analysis.collect import job_totals, one_job
 from steelyard.analysis.sources.records import COLUMNS, Record, dig
 from steelyard.analysis.store import schema
 from steelyard.facts.quantities import METRICS
-from steelyard.wrappers.show import screen, told
+from steelyard.wrappers.show import job_details, job_screen
 
 USED = {"cpu": {"cpu_s": 1.5}, "memory": {"max_memory_bytes": 4096}, "io": {"rchar_bytes": 10}}
 IDLE = {"cpu": {"cpu_s": None}, "processes": {"named": False}}
@@ -109,7 +109,9 @@ def test_a_node_that_could_not_be_read_leaves_no_total() -> None:
 
 
 def test_show_says_beside_the_numbers_whose_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    screen.print_job(told.tell(view_of(record("n1", USED), record("n2", USED, exclusive=False))))
+    job_screen.print_job(
+        job_details.read_details(view_of(record("n1", USED), record("n2", USED, exclusive=False)))
+    )
     text = capsys.readouterr().out
     assert "alone on node" in text
     of_node = ", ".join(name for name, total in METRICS.items() if total.is_of_node)
@@ -118,7 +120,7 @@ def test_show_says_beside_the_numbers_whose_they_are(capsys: pytest.CaptureFixtu
 
 def test_show_says_what_a_guests_cpu_time_holds(capsys: pytest.CaptureFixture[str]) -> None:
     layers = {"virtualization": {"vm": {"name": "uml"}}}
-    screen.print_job(told.tell(view_of(record("v1", USED, {"probe": layers}))))
+    job_screen.print_job(job_details.read_details(view_of(record("v1", USED, {"probe": layers}))))
     assert "CPU time on v1: its kernel also counts" in capsys.readouterr().out
 
 
@@ -127,10 +129,10 @@ def test_an_admin_comment_that_does_not_say_alone_has_no_joules(
 ) -> None:
     view = one_job.JobView("1")
     view.admin_comment = {"steelyard": 1, "energy_j": 123.4, "rx_bytes": 5, "cpu_s": 1.0}
-    screen.print_comment(view)
+    job_screen.print_comment(view)
     assert "123" not in capsys.readouterr().out
     view.admin_comment |= {"exclusive": True, "missing": {"cpu_s": "not known on 1 of 2 nodes"}}
-    screen.print_comment(view)
+    job_screen.print_comment(view)
     text = capsys.readouterr().out
     assert "123.4 J (of the whole nodes)" in text
     assert "cpu_s: not known on 1 of 2 nodes" in text

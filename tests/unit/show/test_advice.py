@@ -14,8 +14,8 @@ from steelyard.analysis.job import advice, use
 from steelyard.analysis.job.course import Course
 from steelyard.analysis.sources.accounting import Held
 from steelyard.analysis.sources.records import read_record
-from steelyard.wrappers.show import asked
-from steelyard.wrappers.show.told import Told
+from steelyard.wrappers.show import efficiency
+from steelyard.wrappers.show.job_details import JobDetails
 
 from ..collect import study as HELP
 
@@ -182,8 +182,8 @@ def test_of_a_job_that_waited_for_cpus_nothing_is_said_of_them(
         record = {"elapsed_s": 3600.0, "cpu": steal, "probe": {"cpu": {"cpus_online": 2}}}
     job = view(tmp_path, record=record)
     assert said(job).keys() == about
-    told = Told(job, use.efficiency(job), COURSE)
-    assert asked.waits(told) == ([words] if words else [])
+    told = JobDetails(job, use.efficiency(job), COURSE)
+    assert efficiency.describe_pressure(told) == ([words] if words else [])
 
 
 def test_a_node_without_a_record_leaves_the_sum_at_least(tmp_path: Path) -> None:

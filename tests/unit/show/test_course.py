@@ -10,7 +10,7 @@ import pytest
 
 from steelyard.analysis.job import course
 from steelyard.analysis.sources.records import read_record
-from steelyard.wrappers.show.sparkline import narrowed, sparkline
+from steelyard.wrappers.show.time_series import average_neighbors, format_sparkline
 
 from ..collect.study import write_record
 
@@ -114,8 +114,8 @@ def test_a_last_sample_1_ms_after_another_is_no_time_for_a_rate(tmp_path: Path) 
 
 
 def test_a_sparkline_has_a_letter_for_each_value() -> None:
-    assert sparkline([0.0, None, 5.0, 10.0]) in ("▁·▅█", ". +@")
-    assert sparkline([0.0, 0.0]) in ("▁▁", "..")
-    assert sparkline([5.0], 10.0) in ("▅", "+")
-    assert narrowed([1.0, 3.0, None, None, 5.0, 7.0], 3) == [2.0, None, 6.0]
-    assert narrowed([1.0], 3) == [1.0]
+    assert format_sparkline([0.0, None, 5.0, 10.0]) in ("▁·▅█", ". +@")
+    assert format_sparkline([0.0, 0.0]) in ("▁▁", "..")
+    assert format_sparkline([5.0], 10.0) in ("▅", "+")
+    assert average_neighbors([1.0, 3.0, None, None, 5.0, 7.0], 3) == [2.0, None, 6.0]
+    assert average_neighbors([1.0], 3) == [1.0]

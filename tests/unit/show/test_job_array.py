@@ -10,7 +10,7 @@ import pytest
 
 from steelyard.analysis.collect.one_job import JobView
 from steelyard.analysis.job import job_array
-from steelyard.wrappers.show import document, table
+from steelyard.wrappers.show import job_document, job_table
 
 from .test_advice import GIB, HELD, view
 
@@ -69,7 +69,7 @@ def test_what_is_not_known_of_a_task_is_at_least(tmp_path: Path) -> None:
 def test_the_table_ends_with_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Seen: "ask for one of 5_1, 5_2, 5_3" where users expect the array's table and sum."""
     views = tasks(tmp_path, {}, {"state": "running"})
-    table.print_jobs(views, is_array=True)
+    job_table.print_jobs(views, is_array=True)
     out = capsys.readouterr().out
     assert "7_0" in out and "7_1" in out and "all 2" in out and "1 completed, 1 running" in out
     assert (
@@ -77,6 +77,6 @@ def test_the_table_ends_with_all_of_it(tmp_path: Path, capsys: pytest.CaptureFix
         or "CPU of all" in out
     )
     assert "CPU of all tasks: " in out
-    whole: Any = document.array_json(views)
+    whole: Any = job_document.array_json(views)
     assert (whole["tasks"], whole["cpu"]["used"]) == (2, 7200.0)
     assert whole["advice_missing"].startswith("7_1: the job is running")

@@ -14,11 +14,11 @@ from steelyard.analysis.sources import thinned
 from steelyard.analysis.stats.readable import binary
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.base import console
-from steelyard.wrappers.show import over_time
-from steelyard.wrappers.show.sparkline import sparkline
-from steelyard.wrappers.show.told import course_of
-from steelyard.wrappers.show.used import formatter
-from steelyard.wrappers.show.words import by_reason
+from steelyard.wrappers.show import time_series
+from steelyard.wrappers.show.job_details import read_time_series
+from steelyard.wrappers.show.node_usage import choose_format
+from steelyard.wrappers.show.terminal import group_by_reason
+from steelyard.wrappers.show.time_series import format_sparkline
 
 IN_BYTES = ("memory held", "memory of the node")
 ONE_EACH = (
@@ -64,7 +64,7 @@ def cell(about: str, value: object) -> object:
 
 def used_cells(used: Used) -> tuple[object, ...]:
     """A quantity's line."""
-    words = formatter(used.name, used.unit)
+    words = choose_format(used.name, used.unit)
     ratio = None if used.ratio is None else f"{used.ratio:.3g}"
     return name_of(used), words(used.a), words(used.b), ratio
 
@@ -83,19 +83,19 @@ def print_missing(used: Sequence[Used]) -> None:
         for side, why in (("A", one.a_missing), ("B", one.b_missing)):
             if why is not None:
                 missing[f"{side}: {name_of(one)}"] = why
-    for why, names in by_reason(missing).items():
+    for why, names in group_by_reason(missing).items():
         console.print_line(f"  {', '.join(names)}: {why}")
 
 
 def print_courses(a: JobView, b: JobView) -> None:
     """Both from their own start, one scale."""
-    (left, why_left), (right, why_right) = course_of(a), course_of(b)
+    (left, why_left), (right, why_right) = read_time_series(a), read_time_series(b)
     if left is None or right is None:
         console.print_line(f"over their time: not known: {why_left or why_right}")
         return
-    letters = over_time.width()
+    letters = time_series.line_width()
     width_s = max(left.end_s, right.end_s) / letters
-    lines = [line for name in over_time.WORDS for line in pair_lines(left, right, name, letters)]
+    lines = [line for name in time_series.WORDS for line in pair_lines(left, right, name, letters)]
     if lines:
         console.print_line(
             f"over their time, both from their start; a letter is {console.format_seconds(width_s)}"
@@ -117,12 +117,12 @@ def pair_lines(a: Course, b: Course, name: str, letters: int) -> list[str]:
     tops = [max((v for v in series if v is not None), default=None) for series in pair]
     if tops[0] is None or tops[1] is None:
         return []
-    heading, words = over_time.WORDS[name]
+    heading, words = time_series.WORDS[name]
     top = max(tops[0], tops[1])
     if not top:
         return []
     lines = [
-        f"  {heading if letter == 'A' else '':<13}{letter} {sparkline(series, top):<{letters}} to {words(most)}"
+        f"  {heading if letter == 'A' else '':<13}{letter} {format_sparkline(series, top):<{letters}} to {words(most)}"
         for letter, series, most in zip("AB", pair, (tops[0], tops[1]), strict=True)
     ]
     if name not in LEVELS and (begin := differences.apart_from_s(a, b, name)) is not None:
@@ -141,7 +141,7 @@ def aligned(course: Course, name: str, end_s: float, number: int) -> Series:
 def document(a: JobView, b: JobView) -> dict[str, Any]:
     """For programs."""
     found = differences.facts(a, b)
-    (left, why_left), (right, why_right) = course_of(a), course_of(b)
+    (left, why_left), (right, why_right) = read_time_series(a), read_time_series(b)
     return {
         "format": "steelyard-compare-jobs",
         "version": 1,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.job import gpus, pressure
 from steelyard.facts.quantities import METRICS
-from steelyard.wrappers.show.told import Told
-from steelyard.wrappers.show.used import least_of
+from steelyard.wrappers.show.job_details import JobDetails
+from steelyard.wrappers.show.node_usage import usage_minimum
 
 if TYPE_CHECKING:
     from steelyard.analysis.collect.one_job import JobView
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from steelyard.analysis.store.energy_shares import EnergyShare
 
 
-def as_json(told: Told) -> dict[str, object]:
+def as_json(told: JobDetails) -> dict[str, object]:
     """All that is told of a job."""
     view, course = told.view, told.course
     return {
@@ -41,7 +41,7 @@ def as_json(told: Told) -> dict[str, object]:
         "totals_missing": {
             name: why for name in METRICS if (why := view.total_or_why(name)[1]) is not None
         },
-        "totals_at_least": least_of(view),
+        "totals_at_least": usage_minimum(view),
         "admin_comment": view.admin_comment,
         "cluster_database": view.kept,
         "refused": view.refused,
@@ -113,7 +113,7 @@ def course_json(course: Course) -> dict[str, object]:
     return asdict(course)
 
 
-def nodes_json(told: Told) -> list[dict[str, object]]:
+def nodes_json(told: JobDetails) -> list[dict[str, object]]:
     """Each node's record."""
     return [
         {

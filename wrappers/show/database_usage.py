@@ -8,11 +8,11 @@ from typing import Any
 from steelyard.analysis.collect.one_job import JobView
 from steelyard.analysis.stats.readable import binary
 from steelyard.wrappers.base import console
-from steelyard.wrappers.show import narrow
-from steelyard.wrappers.show.words import by_reason, joules
+from steelyard.wrappers.show import terminal
+from steelyard.wrappers.show.terminal import format_joules, group_by_reason
 
 WORDS = {
-    "energy_j": ("energy", joules),
+    "energy_j": ("energy", format_joules),
     "cpu_s": ("CPU", console.format_seconds),
     "memory_used_bytes": ("memory", binary),
     "read_bytes": ("read", console.format_bytes),
@@ -21,24 +21,26 @@ WORDS = {
 SOURCES = {"records": "records", "admin_comment": "AdminComment", "accounting": "the accounting"}
 
 
-def print_kept(view: JobView) -> None:
+def print_database_usage(view: JobView) -> None:
     """As `steelyard top` counts it: each figure with who said it, or why there is none."""
     kept = view.kept
     if kept is None:
         return
     console.print_line(f"as counted in {kept['database']}")
     if kept["tags"]:
-        narrow.say("tags: " + ", ".join(f"{key}={value}" for key, value in kept["tags"].items()))
-    for source, cells in by_source(kept).items():
-        narrow.say(f"by {source}: {', '.join(cells)}")
+        terminal.print_wrapped(
+            "tags: " + ", ".join(f"{key}={value}" for key, value in kept["tags"].items())
+        )
+    for source, cells in group_by_source(kept).items():
+        terminal.print_wrapped(f"by {source}: {', '.join(cells)}")
     missing = {name: why for name, why in kept["missing"].items() if name in WORDS}
-    for why, names in by_reason(missing).items():
-        narrow.say(f"{', '.join(WORDS[name][0] for name in names)} not known: {why}")
+    for why, names in group_by_reason(missing).items():
+        terminal.print_wrapped(f"{', '.join(WORDS[name][0] for name in names)} not known: {why}")
     for mark in kept["marks"]:
-        narrow.say(f"marked: {mark}")
+        terminal.print_wrapped(f"marked: {mark}")
 
 
-def by_source(kept: Mapping[str, Any]) -> dict[str, list[str]]:
+def group_by_source(kept: Mapping[str, Any]) -> dict[str, list[str]]:
     """The figures in words, by who said them."""
     found: dict[str, list[str]] = {}
     for name, (word, show) in WORDS.items():

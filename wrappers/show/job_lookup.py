@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from steelyard.analysis.collect.one_job import JobView
 
 
-def several(
+def find_jobs(
     job_ids: Sequence[str], given: Sequence[Path] | None, database: Path
 ) -> tuple[list[JobView], list[str]]:
     """Of the scheduler that gives such ids, or a cluster's database."""
@@ -23,10 +23,10 @@ def several(
 
     readers = [reader for text in job_ids for reader in schedulers.meant(text)]
     ids, reader = list(dict.fromkeys(job_ids)), readers[0].hurried()
-    return look_up_all(ids, record_dirs(given), reader, kept_in(database))
+    return look_up_all(ids, choose_record_dirs(given), reader, open_cluster_database(database))
 
 
-def kept_in(database: Path | None) -> ClusterDatabase | None:
+def open_cluster_database(database: Path | None) -> ClusterDatabase | None:
     """A cluster's database, where there is one: without it nothing of it has to be imported."""
     if database is None or not os.path.lexists(database):
         return None
@@ -35,14 +35,14 @@ def kept_in(database: Path | None) -> ClusterDatabase | None:
     return ClusterDatabase(database)
 
 
-def record_dirs(given: Sequence[Path] | None) -> Sequence[Path]:
+def choose_record_dirs(given: Sequence[Path] | None) -> Sequence[Path]:
     """--record-dir, or where they are by default."""
     from steelyard.analysis.collect.records_in import default_record_dirs
 
     return given or default_record_dirs()
 
 
-def one(job_id: str, given: Sequence[Path] | None, database: Path | None = None) -> JobView:
+def find_job(job_id: str, given: Sequence[Path] | None, database: Path | None = None) -> JobView:
     """Of the schedulers that this machine has and that give such ids, the first that knows it; what
     it or records do not have is as a cluster's database has it, where that is named."""
     from steelyard.analysis.collect.one_job import look_up
@@ -52,7 +52,9 @@ def one(job_id: str, given: Sequence[Path] | None, database: Path | None = None)
     alone: JobView | None = None
     for reader in schedulers.meant(job_id):
         try:
-            view = look_up(job_id, record_dirs(given), reader.hurried(), kept_in(database))
+            view = look_up(
+                job_id, choose_record_dirs(given), reader.hurried(), open_cluster_database(database)
+            )
         except errors.MissingError as error:
             unknown.append(error)
             continue

@@ -11,33 +11,33 @@ from steelyard.analysis.stats.readable import binary
 from steelyard.analysis.store.energy_shares import ADMINISTRATOR
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.base import console, errors
-from steelyard.wrappers.show import asked, gpus, kept, narrow, over_time, used
-from steelyard.wrappers.show.told import Told
-from steelyard.wrappers.show.words import by_reason, joules
+from steelyard.wrappers.show import database_usage, efficiency, node_usage, terminal, time_series
+from steelyard.wrappers.show.job_details import JobDetails
+from steelyard.wrappers.show.terminal import format_joules, group_by_reason
 
 if TYPE_CHECKING:
     from steelyard.analysis.store.energy_shares import EnergyShare
 
 
-def print_job(told: Told) -> None:
+def print_job(told: JobDetails) -> None:
     """The screen, part by part."""
     view = told.view
     print_head(told)
-    asked.print_asked(told)
-    over_time.print_course(told)
-    asked.print_advice(told)
+    efficiency.print_efficiency(told)
+    time_series.print_time_series(told)
+    efficiency.print_advice(told)
     print_places(view)
     print_network(view)
-    used.print_use(view)
+    node_usage.print_usage(view)
     print_shares(told.shares)
     print_idle_faults(view)
-    gpus.print_gpus(view)
+    node_usage.print_gpus(view)
     print_comment(view)
-    kept.print_kept(view)
+    database_usage.print_database_usage(view)
     print_missing(view)
 
 
-def print_head(told: Told) -> None:
+def print_head(told: JobDetails) -> None:
     """What it was, and why it was refused, if so."""
     view, row = told.view, told.view.row
     if row is None:
@@ -68,9 +68,9 @@ def print_head(told: Told) -> None:
         )
 
 
-def times(told: Told) -> str:
+def times(told: JobDetails) -> str:
     """`ended 2026-11-26 21:04:05, took 65 s`; of a job that runs how long it has."""
-    row, took = told.view.row, asked.took(told.used.time.used)
+    row, took = told.view.row, efficiency.format_elapsed(told.used.time.used)
     if row is not None and row.state == "running":
         return f"running for {took}"
     return f"ended {clock(None if row is None else row.end_unix_s)}, took {took}"
@@ -107,8 +107,8 @@ def print_places(view: JobView) -> None:
         for n in view.nodes
     ]
     headings = ("node", "type", "virtualization", "kernel", "network", "tags")
-    room = narrow.columns()
-    console.print_table(*narrow.turned(headings, rows, room), title="where it ran")
+    room = terminal.terminal_columns()
+    console.print_table(*terminal.transpose_wide_table(headings, rows, room), title="where it ran")
 
 
 def layers(node: NodeView) -> str | None:
@@ -153,8 +153,8 @@ def print_shares(shares: Mapping[str, EnergyShare]) -> None:
             console.print_line(f"  energy of the job on {node}: not known: {share.reason}")
             continue
         console.print_line(
-            f"  energy of the job on {node}, above idle: {joules(share.low_j)} … "
-            f"{joules(share.high_j)}; the node idle: {idle_words(share)}"
+            f"  energy of the job on {node}, above idle: {format_joules(share.low_j)} … "
+            f"{format_joules(share.high_j)}; the node idle: {idle_words(share)}"
         )
 
 
@@ -163,15 +163,15 @@ def print_idle_faults(view: JobView) -> None:
     for node in view.nodes:
         why = node.record.why_missing("energy.idle_w") or ""
         if ", line " in why:
-            narrow.say(f"idle power of {node.node}: {why}")
+            terminal.print_wrapped(f"idle power of {node.node}: {why}")
 
 
 def idle_words(share: EnergyShare) -> str:
     """`620 J`; where its power is not known what it is at most, and how to tell it."""
     if share.idle_low_j == share.idle_high_j:
         whose = " (as its administrator says)" if share.idle_told_by == ADMINISTRATOR else ""
-        return joules(share.idle_high_j) + whose
-    return f"{joules(share.idle_low_j)} … {joules(share.idle_high_j)} (--idle-power WATTS: closer)"
+        return format_joules(share.idle_high_j) + whose
+    return f"{format_joules(share.idle_low_j)} … {format_joules(share.idle_high_j)} (--idle-power WATTS: closer)"
 
 
 def print_comment(view: JobView) -> None:
@@ -191,14 +191,14 @@ def print_comment(view: JobView) -> None:
         name: comment.get(name) if alone else None for name in METRICS if METRICS[name].is_of_node
     }
     console.print_line(
-        f"  {joules(of_nodes['energy_j'])} (of the whole nodes), "
+        f"  {format_joules(of_nodes['energy_j'])} (of the whole nodes), "
         f"{console.format_seconds(comment.get('cpu_s'))} of CPU, "
         f"{binary(comment.get('max_memory_bytes'))} of memory, "
         f"network of the whole nodes {console.format_bytes(of_nodes['rx_bytes'])} in, "
         f"{console.format_bytes(of_nodes['tx_bytes'])} out"
     )
     missing = comment.get("missing")
-    for why, names in by_reason(missing if isinstance(missing, dict) else {}).items():
+    for why, names in group_by_reason(missing if isinstance(missing, dict) else {}).items():
         console.print_line(f"  {', '.join(names)}: {why}")
 
 
@@ -207,10 +207,14 @@ def print_missing(view: JobView) -> None:
     lines = list(view.missing)
     for node in view.nodes:
         found = {column: why for column, why in node.missing.items() if column in METRICS}
-        lines += [f"{node.node}: {', '.join(names)}: {w}" for w, names in by_reason(found).items()]
+        lines += [
+            f"{node.node}: {', '.join(names)}: {w}" for w, names in group_by_reason(found).items()
+        ]
     if len(view.all_nodes) > 1:
         found = {name: why for name in METRICS if (why := view.total_or_why(name)[1])}
-        lines += [f"all: {', '.join(names)}: {why}" for why, names in by_reason(found).items()]
+        lines += [
+            f"all: {', '.join(names)}: {why}" for why, names in group_by_reason(found).items()
+        ]
     if lines:
         console.print_line("missing:")
     for line in lines:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.wrappers.show import narrow
+from steelyard.wrappers.show import terminal
 
 HEADINGS = ("job", "name", "state", "energy", "CPU")
 ROWS = [("1", "a_long_name", "completed", "–", "33 %"), ("2", "b", "failed", None, "1 %")]
@@ -10,24 +10,28 @@ ROWS = [("1", "a_long_name", "completed", "–", "33 %"), ("2", "b", "failed", N
 
 def test_where_there_is_room_all_stays() -> None:
     for room in (None, 60):
-        assert narrow.without(HEADINGS, ROWS, ("name", "energy"), room) == (
+        assert terminal.drop_columns(HEADINGS, ROWS, ("name", "energy"), room) == (
             list(HEADINGS),
             [list(row) for row in ROWS],
         )
-        assert narrow.turned(HEADINGS, ROWS, room)[0] == list(HEADINGS)
+        assert terminal.transpose_wide_table(HEADINGS, ROWS, room)[0] == list(HEADINGS)
 
 
 def test_what_says_nothing_goes_first() -> None:
-    assert narrow.width([HEADINGS, *ROWS]) == 3 + 11 + 9 + 6 + 4 + 5 * 3
-    names, rows = narrow.without(HEADINGS, ROWS, ("name", "energy"), 40)
+    assert terminal.table_width([HEADINGS, *ROWS]) == 3 + 11 + 9 + 6 + 4 + 5 * 3
+    names, rows = terminal.drop_columns(HEADINGS, ROWS, ("name", "energy"), 40)
     assert names == ["job", "name", "state", "CPU"] and rows[0][1] == "a_long_name"
-    names, rows = narrow.without(HEADINGS, ROWS, ("name", "energy"), 30)
+    names, rows = terminal.drop_columns(HEADINGS, ROWS, ("name", "energy"), 30)
     assert (names, rows[1]) == (["job", "state", "CPU"], ["2", "failed", "1 %"])
-    assert narrow.without(HEADINGS, ROWS, ("name", "energy"), 3)[0] == ["job", "state", "CPU"]
+    assert terminal.drop_columns(HEADINGS, ROWS, ("name", "energy"), 3)[0] == [
+        "job",
+        "state",
+        "CPU",
+    ]
 
 
 def test_a_table_is_turned_where_that_fits() -> None:
-    headings, rows = narrow.turned(HEADINGS, ROWS[:1], 30)
+    headings, rows = terminal.transpose_wide_table(HEADINGS, ROWS[:1], 30)
     assert headings == ["job", "1"]
     assert rows == [
         ["name", "a_long_name"],
@@ -35,4 +39,6 @@ def test_a_table_is_turned_where_that_fits() -> None:
         ["energy", "–"],
         ["CPU", "33 %"],
     ]
-    assert narrow.turned(HEADINGS, ROWS[:1], 10)[0] == list(HEADINGS)  # it would not fit either
+    assert terminal.transpose_wide_table(HEADINGS, ROWS[:1], 10)[0] == list(
+        HEADINGS
+    )  # it would not fit either

@@ -11,8 +11,8 @@ from steelyard.analysis.job.job_array import Array
 from steelyard.analysis.job.use import Efficiency, Use, efficiency
 from steelyard.analysis.stats.readable import binary
 from steelyard.wrappers.base import console
-from steelyard.wrappers.show import narrow
-from steelyard.wrappers.show.words import joules, percent
+from steelyard.wrappers.show import terminal
+from steelyard.wrappers.show.terminal import format_joules, format_percent
 
 HEADINGS = ("job", "name", "state", "nodes", "CPUs", "time", "of limit", "CPU", "memory", "of it",
             "energy", "tags")  # fmt: skip
@@ -33,7 +33,9 @@ def print_jobs(views: Sequence[JobView], is_array: bool = False) -> None:
     whole = job_array.of_tasks(views) if is_array else None
     if whole is not None:
         rows.append(array_cells(whole, len(views)))
-    console.print_table(*narrow.without(HEADINGS, rows, DISPENSABLE, narrow.columns()))
+    console.print_table(
+        *terminal.drop_columns(HEADINGS, rows, DISPENSABLE, terminal.terminal_columns())
+    )
     for view in views:
         for line in view.refused:
             console.print_line(f"{view.job_id}: {line}")
@@ -53,11 +55,11 @@ def cells(view: JobView, used: Efficiency) -> tuple[object, ...]:
         len(view.all_nodes) or None,
         held.cpus if held is not None else None,
         "< 1 s" if used.time.used == 0 else console.format_seconds(used.time.used),
-        percent(used.time.share),
+        format_percent(used.time.share),
         share(used.cpu),
         f"≥ {binary(used.memory.used)}" if used.memory.is_least else binary(used.memory.used),
         share(used.memory),
-        joules(view.total("energy_j")),
+        format_joules(view.total("energy_j")),
         ", ".join(f"{key}={value}" for key, value in tags_of(view).items()) or None,
     )
 
@@ -75,8 +77,8 @@ def array_cells(whole: Array, tasks: int) -> tuple[object, ...]:
     memory = binary(whole.memory.used)
     return (
         f"all {tasks}", None, states, None, None,
-        f"≤ {console.format_seconds(whole.time.used)}", percent(whole.time.share),
-        share(whole.cpu), f"≤ {memory}", share(whole.memory), joules(whole.energy_j), None,
+        f"≤ {console.format_seconds(whole.time.used)}", format_percent(whole.time.share),
+        share(whole.cpu), f"≤ {memory}", share(whole.memory), format_joules(whole.energy_j), None,
     )  # fmt: skip
 
 
@@ -91,10 +93,10 @@ def print_array(whole: Array) -> None:
     if whole.advice:
         print("next time, of each task")
     for one in whole.advice:
-        narrow.say(f"{one.about}: {one.text}")
+        terminal.print_wrapped(f"{one.about}: {one.text}")
 
 
 def share(use: Use) -> str:
     """At least, where not all nodes tell."""
-    text = percent(use.share)
+    text = format_percent(use.share)
     return f"≥ {text}" if use.is_least and use.share is not None else text

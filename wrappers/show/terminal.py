@@ -1,4 +1,7 @@
-"""Tables where the terminal is narrower than they are. A pipe has room for all."""
+"""Text for a terminal: numbers with units, wrapped lines, and tables that fit its width.
+
+A pipe has no width: there lines and tables are printed complete.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,39 @@ from collections.abc import Sequence
 from steelyard.analysis.stats.readable import MISSING
 from steelyard.wrappers.base import console
 
+
+def format_joules(value: float | None) -> str:
+    """`1.5 kJ`; `–` for None."""
+    if value is None:
+        return "–"
+    for unit in ("J", "kJ", "MJ"):
+        if abs(value) < 1000:
+            return f"{value:.4g} {unit}"
+        value /= 1000
+    return f"{value:.4g} GJ"
+
+
+def format_percent(share: float | None) -> str:
+    """`35.7 %`; `–` for None."""
+    if share is None:
+        return "–"
+    return "< 0.1 %" if 0 < share < 0.001 else f"{100 * share:.1f} %"
+
+
+def group_by_reason(missing: dict[str, str]) -> dict[str, list[str]]:
+    """What each reason is given for."""
+    found: dict[str, list[str]] = {}
+    for name, why in missing.items():
+        found.setdefault(str(why), []).append(name)
+    return found
+
+
 GAP = 3  # columns between two cells
 
 
-def say(text: str) -> None:
+def print_wrapped(text: str) -> None:
     """An indented line, broken between words where the terminal is narrower."""
-    room = columns()
+    room = terminal_columns()
     if room is None:
         console.print_line(f"  {text}")
         return
@@ -26,23 +56,23 @@ def say(text: str) -> None:
         console.print_line(line)
 
 
-def columns() -> int | None:
+def terminal_columns() -> int | None:
     """Of the terminal; None: it is a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def turned(
+def transpose_wide_table(
     headings: Sequence[str], rows: Sequence[Sequence[object]], room: int | None
 ) -> tuple[list[str], list[list[object]]]:
     """With a column for each row, where the rows do not fit, and their columns do."""
     plain = [list(row) for row in rows]
     other = [list(column) for column in zip(headings, *rows, strict=True)]
-    if room is None or width([headings, *rows]) <= room or width(other) > room:
+    if room is None or table_width([headings, *rows]) <= room or table_width(other) > room:
         return list(headings), plain
     return [str(cell) for cell in other[0]], other[1:]
 
 
-def without(
+def drop_columns(
     headings: Sequence[str],
     rows: Sequence[Sequence[object]],
     dispensable: Sequence[str],
@@ -56,7 +86,7 @@ def without(
         if all(cell in (None, MISSING) for cell in column)
     ]
     for name in dict.fromkeys([*(n for n in dispensable if n in empty), *dispensable]):
-        if room is None or width([names, *cells]) <= room:
+        if room is None or table_width([names, *cells]) <= room:
             break
         place = names.index(name)
         del names[place]
@@ -65,7 +95,7 @@ def without(
     return names, cells
 
 
-def width(lines: Sequence[Sequence[object]]) -> int:
+def table_width(lines: Sequence[Sequence[object]]) -> int:
     """Of a table of these lines."""
     widest = [max(len(str(cell)) for cell in column) for column in zip(*lines, strict=True)]
     return sum(widest) + GAP * len(widest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steelyard.facts.quantities import METRICS
-from steelyard.wrappers.show import kept, pair, used
+from steelyard.wrappers.show import database_usage, job_pair, node_usage
 
 BYTES = 8_304_721  # 7.92 MiB, 8.3 MB
 
@@ -16,19 +16,23 @@ def values() -> dict[str, Any]:
 
 def test_memory_has_one_unit_wherever_it_is_printed() -> None:
     """The unit in which it is requested, as in `asked and used`; what was sent stays in powers of 10."""
-    cells = dict(zip(used.USE_HEADINGS, used.use_cells(values()), strict=True))
+    cells = dict(zip(node_usage.USE_HEADINGS, node_usage.usage_cells(values()), strict=True))
     assert cells["memory"] == "7.92 MiB"
     assert "8.3 MB" in " ".join(cells.values())
-    assert kept.WORDS["memory_used_bytes"][1](BYTES) == "7.92 MiB"
-    one = pair.Used("max_memory_bytes", "bytes", BYTES, 2 * BYTES)
-    assert pair.used_cells(one)[1:3] == ("7.92 MiB", "15.8 MiB")
+    assert database_usage.WORDS["memory_used_bytes"][1](BYTES) == "7.92 MiB"
+    one = job_pair.Used("max_memory_bytes", "bytes", BYTES, 2 * BYTES)
+    assert job_pair.used_cells(one)[1:3] == ("7.92 MiB", "15.8 MiB")
 
 
 def test_the_memory_of_all_nodes_is_said_to_be_of_the_largest() -> None:
-    cells = dict(zip(used.USE_HEADINGS, used.use_cells(values(), of_all=True), strict=True))
+    cells = dict(
+        zip(node_usage.USE_HEADINGS, node_usage.usage_cells(values(), of_all=True), strict=True)
+    )
     assert cells["memory"] == "7.92 MiB on one node"
     nothing = dict.fromkeys(METRICS, None)
     assert (
-        dict(zip(used.USE_HEADINGS, used.use_cells(nothing, of_all=True), strict=True))["memory"]
-        == used.use_cells(nothing)[used.USE_HEADINGS.index("memory")]
+        dict(
+            zip(node_usage.USE_HEADINGS, node_usage.usage_cells(nothing, of_all=True), strict=True)
+        )["memory"]
+        == node_usage.usage_cells(nothing)[node_usage.USE_HEADINGS.index("memory")]
     )

@@ -1,41 +1,42 @@
-"""What a job has used: a line per node, and all of them."""
+"""What a job has used: a line per node and one for all of them, and a line per node with GPUs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.collect.one_job import JobView, NodeView
+from steelyard.analysis.job import gpus
 from steelyard.analysis.job.use import of_nodes
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
 from steelyard.analysis.stats.readable import binary
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.base import console
-from steelyard.wrappers.show import narrow
-from steelyard.wrappers.show.words import joules
+from steelyard.wrappers.show import terminal
+from steelyard.wrappers.show.terminal import format_joules
 
 NOTHING: Mapping[str, float] = MappingProxyType({})
 # Neighbours of one heading share a cell: `read / written`.
 USE_HEADINGS = tuple(dict.fromkeys(total.heading for total in METRICS.values() if total.heading))
 WORDS: dict[str, Callable[[float | None], str]] = {
-    "J": joules,
+    "J": format_joules,
     "s": console.format_seconds,
     "bytes": console.format_bytes,
 }
 
 
-def count(value: float | None) -> str:
+def format_count(value: float | None) -> str:
     """`12`; `–` for None."""
     return "–" if value is None else f"{value:.0f}"
 
 
-def formatter(name: str, unit: str | None) -> Callable[[float | None], str]:
+def choose_format(name: str, unit: str | None) -> Callable[[float | None], str]:
     """How a quantity is printed: memory in the unit in which it is requested."""
-    return binary if name.endswith("memory_bytes") else WORDS.get(unit or "", count)
+    return binary if name.endswith("memory_bytes") else WORDS.get(unit or "", format_count)
 
 
-def use_cells(
+def usage_cells(
     values: Mapping[str, Any], least: Mapping[str, float] = NOTHING, *, of_all: bool = False
 ) -> tuple[str, ...]:
     """What was used, as people read it; one cell for each of USE_HEADINGS. `least`: of what has no
@@ -44,7 +45,7 @@ def use_cells(
     cells: dict[str, list[str]] = {heading: [] for heading in USE_HEADINGS}
     for name, total in METRICS.items():
         if total.heading:
-            words = formatter(name, total.unit)
+            words = choose_format(name, total.unit)
             known = values[name] is not None or name not in least
             text = words(values[name]) if known else f"≥ {words(least[name])}"
             if of_all and total.over_nodes == "LARGEST" and text != words(None):
@@ -53,7 +54,7 @@ def use_cells(
     return tuple(" / ".join(parts) for parts in cells.values())
 
 
-def least_of(view: JobView) -> dict[str, float]:
+def usage_minimum(view: JobView) -> dict[str, float]:
     """What processes used at least, on the nodes that tell, where the others do not."""
     found = {}
     for name, total in METRICS.items():
@@ -63,7 +64,7 @@ def least_of(view: JobView) -> dict[str, float]:
     return found
 
 
-def print_use(view: JobView) -> None:
+def print_usage(view: JobView) -> None:
     """What it used, per node and in total, and what the weighing itself cost."""
     if not view.nodes:
         return
@@ -74,14 +75,17 @@ def print_use(view: JobView) -> None:
             n.node if n.values["complete"] else f"{n.node} ({'so far' if runs else 'cut short'})",
             console.format_seconds(n.values["elapsed_s"]),
             {True: "yes", False: "no"}.get(n.values["exclusive"]),
-            *use_cells(n.values),
+            *usage_cells(n.values),
         )
         for n in view.nodes
     ]
     if len(view.all_nodes) > 1:
         totals = {name: view.total(name) for name in METRICS}
-        rows.append(("all", "", "", *use_cells(totals, least_of(view), of_all=True)))
-    console.print_table(*narrow.turned(headings, rows, narrow.columns()), title="what it used")
+        rows.append(("all", "", "", *usage_cells(totals, usage_minimum(view), of_all=True)))
+    console.print_table(
+        *terminal.transpose_wide_table(headings, rows, terminal.terminal_columns()),
+        title="what it used",
+    )
     for node in view.nodes:
         print_sampler(node)
         if node.values["vm"] in COUNTS_STOLEN_TIME:
@@ -103,3 +107,23 @@ def print_sampler(node: NodeView) -> None:
         f"{''.join(f', {words}' for words in trouble)}, "
         f"{console.format_seconds(values['sampler_cpu_s'])} of CPU"
     )
+
+
+if TYPE_CHECKING:
+    from steelyard.analysis.collect.one_job import JobView
+
+
+def print_gpus(view: JobView) -> None:
+    """Of nodes whose GPUs have meters."""
+    for node in view.nodes:
+        found = gpus.of_record(node.record)
+        if found is not None:
+            terminal.print_wrapped(f"energy of the job's GPUs on {node.node}: {format_gpus(found)}")
+
+
+def format_gpus(found: gpus.JobGpus) -> str:
+    """`12.3 kJ (1 of 2: gpu-0)`"""
+    if found.energy_j is None:
+        return f"not known: {found.reason}"
+    names = f": {', '.join(found.names)}" if found.names else ""
+    return f"{format_joules(found.energy_j)} ({found.of_job} of {found.of_node}{names})"

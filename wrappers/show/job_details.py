@@ -1,4 +1,4 @@
-"""All that is told of a job, put together once for the screen and for programs."""
+"""The details of a job, collected once for the screen and for programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOO_FEW = "it has too few samples"
 
 
 @dataclass(frozen=True)
-class Told:
+class JobDetails:
     """A job; `no_course`, `no_advice`: why there is none."""
 
     view: JobView
@@ -31,22 +31,22 @@ class Told:
     shares: Mapping[str, EnergyShare] = field(default_factory=dict)
 
 
-def tell(view: JobView, idle: IdlePower | None = None) -> Told:
+def read_details(view: JobView, idle: IdlePower | None = None) -> JobDetails:
     """Everything, samples too; `idle`: what nodes draw when nothing runs."""
     used = use.efficiency(view)
-    found, why = course_of(view)
-    return Told(
+    found, why = read_time_series(view)
+    return JobDetails(
         view,
         used,
         found,
         why,
         advice.advise(view, used, found),
         advice.why_none(view),
-        {} if idle is None else energy_shares(view, idle),
+        {} if idle is None else read_energy_shares(view, idle),
     )
 
 
-def course_of(view: JobView) -> tuple[Course | None, str | None]:
+def read_time_series(view: JobView) -> tuple[Course | None, str | None]:
     """Or why there is none."""
     records = {
         node.node: node.record
@@ -62,7 +62,7 @@ def course_of(view: JobView) -> tuple[Course | None, str | None]:
     return found, TOO_FEW if found is None else None
 
 
-def energy_shares(view: JobView, idle: IdlePower) -> dict[str, EnergyShare]:
+def read_energy_shares(view: JobView, idle: IdlePower) -> dict[str, EnergyShare]:
     """By node, where it has joules that need not all be the job's."""
     shared = {
         node.node: node.record
