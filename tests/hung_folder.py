@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +20,26 @@ def needed() -> None:
     """Skip where there is none."""
     if os.geteuid() != 0 or shutil.which("bindfs") is None or not Path("/dev/fuse").exists():
         pytest.skip("root mounts it, by bindfs and /dev/fuse")
+
+
+@contextmanager
+def waiting_samplers(run_dir: Path, count: int, alive: bool = True) -> Iterator[Path]:
+    """The files by which samplers say that they wait for their record folder, for a minute by now;
+    of killed samplers nobody holds the lock. Yields their folder."""
+    folder = run_dir / "sample"
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in (run_dir, folder):
+        path.chmod(0o700)
+    made = [folder / f".opening.{2**30 + number}" for number in range(count)]
+    with ExitStack() as held:
+        for path in made:
+            file = held.enter_context(path.open("w"))
+            if alive:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.utime(path, (time.time() - 60,) * 2)
+        yield folder
+        for path in made:
+            path.unlink(missing_ok=True)
 
 
 class Mounted:

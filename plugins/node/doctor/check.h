@@ -17,6 +17,7 @@ struct sy_doctor {
 	bool is_machine;	   /* it is "/" */
 	bool as_root;		   /* who looks may do what samplers may */
 	bool is_set_up;		   /* a scheduler here was told of Steelyard */
+	bool folder_hangs;	   /* the record folder does not answer: nothing looks at it */
 	const char *only;	   /* the name of the one check that is wanted; NULL: all */
 	const char *plugstack;	   /* a plugstack.conf that was named; NULL: look for it */
 	const char *settings;	   /* a pbs.conf that was named; NULL: look for it */

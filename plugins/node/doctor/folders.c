@@ -3,6 +3,8 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/place.h"
+#include "job/within.h"
+#include "record/opening.h"
 #include "record/spool.h"
 
 #include <errno.h>
@@ -15,6 +17,7 @@
 
 #define NAME	   "record folder"
 #define ROOM_BYTES 100e6 /* a day of some jobs' samples at 1 Hz is that much */
+#define ANSWER_MS  2000
 
 /* A file as a sampler makes them, and gone again: root_squash and read-only show here alone. */
 static int try_writing(int folder)
@@ -105,14 +108,47 @@ static void look_as_root(struct sy_doctor *doctor, const char *path, int folder)
 		say_usable(doctor, path, folder, "root can write there");
 }
 
+/* Not by stat(2), which a cache may answer. */
+static json_t *ask_file_system(const void *context)
+{
+	struct statvfs room;
+
+	(void)statvfs(context, &room);
+	return json_true();
+}
+
+void sy_doctor_try_record_folder(struct sy_doctor *doctor)
+{
+	json_t *answer = sy_within(ANSWER_MS, ask_file_system, doctor->config.record_dir);
+
+	doctor->folder_hangs = !answer;
+	json_decref(answer);
+}
+
+static void say_hangs(struct sy_doctor *doctor, const char *path)
+{
+	int waiting = sy_opening_count(doctor->config.run_dir);
+
+	sy_doctor_say(
+	    doctor, NAME, waiting < SY_OPENING_MAX ? SY_WARNING : SY_MISSING,
+	    "see to its file system; when it answers, the samplers that wait write their "
+	    "records and end by themselves",
+	    "%s has not answered within %d s; %d samplers wait for it, and from %d on new "
+	    "jobs run unmeasured",
+	    path, ANSWER_MS / 1000, waiting, SY_OPENING_MAX);
+}
+
 void sy_doctor_record_folder(struct sy_doctor *doctor)
 {
 	const char *path = doctor->config.record_dir;
-	cleanup_close int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_close int folder =
+	    doctor->folder_hangs ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (!sy_doctor_wants(doctor, NAME))
 		return;
-	if (folder < 0)
+	if (doctor->folder_hangs)
+		say_hangs(doctor, path);
+	else if (folder < 0)
 		sy_doctor_say(doctor, NAME,
 			      doctor->as_root && doctor->is_set_up ? SY_MISSING : SY_WARNING,
 			      "mount it, or make it once, root's and mode 0755; record_dir= in "

@@ -4,6 +4,9 @@
 
 #include "doctor/check.h"
 
+/* Ask for the record folder's file system, at most 2 s: sets `folder_hangs`. */
+void sy_doctor_try_record_folder(struct sy_doctor *doctor);
+
 /* Of whoever is not root only whether he can read the records. */
 void sy_doctor_record_folder(struct sy_doctor *doctor);
 void sy_doctor_run_folder(struct sy_doctor *doctor);

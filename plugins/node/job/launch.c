@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "job/control.h"
 #include "job/run_dir.h"
+#include "record/opening.h"
 #include "record/unfinished.h"
 #include "sampler/io.h"
 
@@ -78,6 +79,11 @@ int sy_launch_sampler(const struct sy_launch *launch, pid_t *pid, struct sy_erro
 
 	if (sy_run_dir_make(launch->program.run_dir, err) < 0)
 		return -1;
+	if (sy_opening_count(launch->program.run_dir) >= SY_OPENING_MAX)
+		return sy_fail(err,
+			       "%d samplers of this node wait already for the record folder %s, "
+			       "which does not answer",
+			       SY_OPENING_MAX, launch->record_dir);
 	control = sy_control_bind(launch->control, err);
 	if (control < 0)
 		return -1;

@@ -37,7 +37,7 @@ struct sy_launch {
 
 /* Bind the control socket and start `steelyard-node sample` on it. Returns when the process is on
  * its way, without waiting for it to be ready: messages wait in the socket meanwhile. `pid`: its
- * process id, or NULL. */
+ * process id, or NULL. -1 too where SY_OPENING_MAX samplers wait for the folder of records. */
 int sy_launch_sampler(const struct sy_launch *launch, pid_t *pid, struct sy_error *err);
 
 /* The beginning of a command of our own program. */

@@ -109,10 +109,13 @@ static void look(struct sy_doctor *doctor)
 	sy_doctor_idle_power(doctor);
 	if (doctor->is_machine) {
 		sy_doctor_kernel_counts(doctor);
+		sy_doctor_try_record_folder(doctor);
 		sy_doctor_record_folder(doctor);
-		sy_doctor_records(doctor);
-		sy_doctor_sweep(doctor);
-		sy_doctor_spool(doctor);
+		if (!doctor->folder_hangs) {
+			sy_doctor_records(doctor);
+			sy_doctor_sweep(doctor);
+			sy_doctor_spool(doctor);
+		}
 		sy_doctor_run_folder(doctor);
 		sy_doctor_network(doctor);
 	}

@@ -11,6 +11,7 @@
 #include "record/conditions.h"
 #include "record/end.h"
 #include "record/meters.h"
+#include "record/opening.h"
 #include "record/spool.h"
 #include "record/unfinished.h"
 #include "sampler/child.h"
@@ -62,11 +63,14 @@ static void complain(const struct sy_error *err)
 static int open_files(struct sy_error *err)
 {
 	struct sy_sampling *sampling = p.sampling;
+	int opening = sampling->run_dir ? sy_opening_begin(sampling->run_dir) : -1, result;
 
 	p.file = (struct sy_recordfile){.has_owner = sampling->has_owner,
 					.uid = sampling->owner_uid,
 					.gid = sampling->owner_gid};
-	if (sy_spool_or_open(&p.file, sampling, complain, err) < 0)
+	result = sy_spool_or_open(&p.file, sampling, complain, err);
+	sy_opening_end(sampling->run_dir, opening);
+	if (result < 0)
 		return -1;
 	p.record = true;
 	if (sampling->run_dir && /* without the mark the job is weighed all the same */

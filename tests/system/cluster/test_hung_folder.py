@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.hung_folder import Mounted, needed
+from tests.hung_folder import Mounted, needed, waiting_samplers
 from tests.system.cluster.test_bpf import switched
 from tests.throwaway_lab import Lab, until
 
@@ -55,6 +55,19 @@ def test_a_folder_that_hangs_holds_no_job_and_no_node(lab: Lab, mounted: Mounted
                 ],
                 f"the record of job {job} is final once the folder answers",
             )
+
+
+def test_beside_too_many_samplers_that_wait_a_job_runs_unmeasured(lab: Lab) -> None:
+    log = lab.cluster.dir / "log" / "slurmd.n1.log"
+    with waiting_samplers(lab.cluster.dir / "run" / "steelyard", 64):
+        job = lab.sbatch("-w", "n1", script="true")
+        assert lab.sacct(job, "State") == [["COMPLETED"]]
+        assert (lab.work / f"slurm-{job}.out").read_text() == "", "the job's output is its own"
+        words = f"job {job} on n1 is not sampled: 64 samplers of this node wait already"
+        until(lambda: words in log.read_text(), "slurmd's log has it", seen=log.read_text)
+        assert not lab.folder(job).exists()
+    job = lab.sbatch("-w", "n1", script="true")
+    assert lab.records(job, 1)
 
 
 @pytest.mark.skipif("STEELYARD_HUNG_S" not in os.environ, reason="STEELYARD_HUNG_S: for how long")

@@ -1,0 +1,72 @@
+"""Samplers that wait for a record folder that does not answer: they are counted, and limited."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.hung_folder import Mounted, needed, waiting_samplers
+from tests.waiting import wait_for
+
+from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.doctor import node as doctor
+
+LIMIT = 64
+
+
+def look(node: Any) -> Check:
+    """The doctor's one line of the record folder."""
+    folders = (f"--record-dir={node.records}", f"--run-dir={node.run}")
+    (check,) = doctor.ask(find_node_program(), "--only=record folder", *folders)
+    return check
+
+
+def waiting(node: Any) -> list[Path]:
+    return list((node.run / "sample").glob(".opening.*"))
+
+
+def test_a_sampler_counts_as_waiting_until_the_folder_answers(node: Any) -> None:
+    needed()
+    mounted = Mounted(node.base / "behind", node.records)
+    try:
+        mounted.hang()
+        assert node.begin("7.srv").returncode == 0
+        (mark,) = wait_for("the sampler waits", lambda: waiting(node))
+        os.utime(mark, (time.time() - 60,) * 2)
+        check = look(node)
+        assert check.state == "warning"
+        assert "has not answered within 2 s; 1 samplers wait for it" in check.found
+        assert f"from {LIMIT} on new jobs run unmeasured" in check.found
+        mounted.answer()
+        wait_for("it has its record", lambda: not waiting(node))
+        node.end("7.srv")
+        assert node.record("7.srv")["job"]["job_id"] == "7.srv"
+        assert "has not answered" not in look(node).found
+    finally:
+        mounted.end()
+
+
+def test_at_the_limit_a_job_runs_unmeasured_and_the_next_one_after_it_does_not(node: Any) -> None:
+    with waiting_samplers(node.run, LIMIT):
+        done = node.begin("7.srv")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert f"7.srv: not sampled: {LIMIT} samplers of this node wait already" in node.log
+        assert f"for the record folder {node.records}, which does not answer" in node.log
+        assert node.end("7.srv")["nodes_weighed"] == 0
+    assert node.left() == []
+    assert node.begin("8.srv").returncode == 0
+    assert node.end("8.srv")["nodes_weighed"] == 1
+
+
+@pytest.mark.parametrize(("count", "alive"), [(LIMIT - 1, True), (LIMIT, False)])
+def test_below_the_limit_or_with_files_of_killed_samplers_a_job_is_measured(
+    node: Any, count: int, alive: bool
+) -> None:
+    with waiting_samplers(node.run, count, alive) as folder:
+        assert node.begin("7.srv").returncode == 0
+        assert node.end("7.srv")["nodes_weighed"] == 1
+        assert len(list(folder.glob(".opening.*"))) == (count if alive else 0)
