@@ -85,6 +85,7 @@ docs: $(VENV)/.test all man  ## what pages have from the code, the pages as a si
 	@for room in jobscripts analysis.findings analysis.papers; do \
 		$(VENV)/bin/python -P -m steelyard.$$room.docs || exit; done
 	@$(VENV)/bin/python -P docs/tables.py
+	@$(VENV)/bin/python -P docs/demo_picture.py
 	@$(VENV)/bin/python -P -m sphinx -q -W --keep-going -c docs/site -d build/site/doctrees docs build/site/html
 	@echo "build/site/html/index.html"
 

@@ -29,6 +29,7 @@ KEPT_ABOVE = {
     "index": "README.md",
     "changelog": "CHANGELOG.md",
     "contributing": "CONTRIBUTING.md",
+    "results": "bench/RESULTS.md",
     "security": "SECURITY.md",
 }
 

@@ -178,6 +178,16 @@ def test_the_readme_shows_what_the_recording_holds() -> None:
         assert line in recorded, f"the recording has no line '{line}' here"
 
 
+def test_the_picture_has_the_numbers_of_the_recording() -> None:
+    """docs/demo.svg: `make docs` draws it."""
+    texts = re.findall(r"<text[^>]*>([^<]*)", (ROOT / "docs/demo.svg").read_text(encoding="utf-8"))
+    for text in ("+930 % (750 … 1120)", "+1400 % (1100 … 1600)", "−9.2 % (−18.1 … −0.1)"):
+        assert text in texts
+    recorded = (ROOT / "docs/quick-start.txt").read_text(encoding="utf-8")
+    for text in ("10.3 times as long (8.5 … 12.2)", "15 times as long (12 … 17)"):
+        assert text in recorded
+
+
 @pytest.mark.parametrize(("vm", "said"), [("uml", "not of KVM"), ("kvm", "what KVM costs on this")])
 def test_the_answer_says_what_kind_of_guest_it_is_about(
     demo_summary: Summary, monkeypatch: pytest.MonkeyPatch, vm: str, said: str
