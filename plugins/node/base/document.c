@@ -1,5 +1,6 @@
 #include "base/document.h"
 
+#include "base/exec.h"
 #include "base/file.h"
 #include "base/shortage.h"
 
@@ -225,4 +226,26 @@ void sy_json_note(json_t *object, const char *format, ...)
 			return;
 	}
 	(void)json_array_append_new(notes, sy_json_text(text));
+}
+
+struct making {
+	json_t *(*make)(const void *context);
+	const void *context;
+};
+
+static int write_made(const void *context, int out)
+{
+	const struct making *making = context;
+	json_t *made = making->make(making->context);
+	char *text = made ? json_dumps(made, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+
+	return text ? sy_write_all(out, text, strlen(text)) : -1;
+}
+
+json_t *sy_json_within(int limit_ms, json_t *(*make)(const void *context), const void *context)
+{
+	const struct making making = {make, context};
+	cleanup_free char *text = sy_run_function(limit_ms, write_made, &making, NULL);
+
+	return text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
 }

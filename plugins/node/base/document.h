@@ -28,6 +28,10 @@ json_t *sy_json_text(const char *text);
  * json_loadfd makes a system call for every byte. */
 json_t *sy_json_read_fd(int fd);
 
+/* The document that `make` makes of `context` in a process of its own (base/exec.h); NULL: none
+ * within `limit_ms`. For folders on a shared file system, which may not answer. */
+json_t *sy_json_within(int limit_ms, json_t *(*make)(const void *context), const void *context);
+
 /* From now on memory that JSON cannot have is a shortage (base/shortage.h): for programs of our
  * own, not in daemons of others, who have one jansson with us. */
 void sy_json_watch_memory(void);

@@ -10,15 +10,21 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#define OUTPUT_LIMIT (4 << 20)
-#define POLL_NS	     200000L /* how often we look whether a program of a few ms has ended */
-#define LOOK_MS	     100     /* and whether it takes too long, where its end wakes us */
+#define OUTPUT_LIMIT   (4 << 20)
+#define POLL_NS	       200000L /* how often we look whether a program of a few ms has ended */
+#define LOOK_MS	       100     /* and whether it takes too long, where its end wakes us */
+#define KILLED_MS      1000    /* how long the kernel may take to end what was killed */
+#define OUT_FD	       3       /* of a function: what it writes */
+#define MOST_BLIND     65536   /* descriptors tried where /proc is not mounted */
+#define OUT_OF_THE_WAY 10      /* above every descriptor that a program gets */
 
 void sy_cleanup_output(struct sy_output *output)
 {
@@ -119,11 +125,12 @@ static void pause_for(int fd)
 		(void)poll(&end, 1, LOOK_MS);
 }
 
-/* Wait for the end: 0, or -errno; ETIMEDOUT when it had to be killed. */
-static int wait_for(pid_t pid, int *status)
+/* Wait for the end: 0, or -errno; ETIMEDOUT when it had to be killed. One that waits for a file
+ * system that does not answer does not even die: it is left to whoever reaps orphans. */
+static int wait_for(pid_t pid, int limit_ms, int *status)
 {
 	cleanup_close int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	int64_t until = sy_now_ns(CLOCK_MONOTONIC) + SY_EXEC_TIMEOUT_S * 1000000000LL;
+	int64_t until_ms = sy_now_ms(CLOCK_MONOTONIC) + limit_ms;
 	bool late = false;
 
 	for (;;) {
@@ -133,15 +140,18 @@ static int wait_for(pid_t pid, int *status)
 			return late ? -ETIMEDOUT : 0;
 		if (ended < 0 && errno != EINTR)
 			return -errno;
-		if (!late && sy_now_ns(CLOCK_MONOTONIC) > until) {
+		if (sy_now_ms(CLOCK_MONOTONIC) >= until_ms) {
+			if (late)
+				return -ETIMEDOUT;
 			late = true;
+			until_ms += KILLED_MS;
 			(void)kill(pid, SIGKILL);
 		}
 		pause_for(fd);
 	}
 }
 
-static int run_with(const char *path, const char *const *argv, const int fds[3],
+static int run_with(int limit_ms, const char *path, const char *const *argv, const int fds[3],
 		    struct sy_output *output, struct sy_error *err)
 {
 	int error, status = 0;
@@ -150,10 +160,10 @@ static int run_with(const char *path, const char *const *argv, const int fds[3],
 	error = spawn(path, argv, fds, &pid);
 	if (error)
 		return sy_fail_errno(err, error, "cannot start %s", path);
-	error = wait_for(pid, &status);
+	error = wait_for(pid, limit_ms, &status);
 	if (error == -ETIMEDOUT)
-		return sy_fail(err, "%s did not end within %d s and was killed", path,
-			       SY_EXEC_TIMEOUT_S);
+		return sy_fail(err, "%s did not end within %g s and was killed", path,
+			       limit_ms / 1000.0);
 	if (error)
 		return sy_fail_errno(err, -error, "cannot wait for %s", path);
 	output->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -164,8 +174,8 @@ static int run_with(const char *path, const char *const *argv, const int fds[3],
 	return 0;
 }
 
-int sy_run(const char *const *argv, const char *input, struct sy_output *output,
-	   struct sy_error *err)
+int sy_run_within(int limit_ms, const char *const *argv, const char *input,
+		  struct sy_output *output, struct sy_error *err)
 {
 	cleanup_close int in = -1, out = -1, problem = -1;
 	char path[512];
@@ -180,7 +190,13 @@ int sy_run(const char *const *argv, const char *input, struct sy_output *output,
 	problem = memory_file(NULL);
 	if (in < 0 || out < 0 || problem < 0)
 		return sy_fail_errno(err, errno, "cannot make files in memory for %s", argv[0]);
-	return run_with(path, argv, (const int[3]){in, out, problem}, output, err);
+	return run_with(limit_ms, path, argv, (const int[3]){in, out, problem}, output, err);
+}
+
+int sy_run(const char *const *argv, const char *input, struct sy_output *output,
+	   struct sy_error *err)
+{
+	return sy_run_within(SY_EXEC_TIMEOUT_MS, argv, input, output, err);
 }
 
 char *sy_run_text(const char *const *argv, const char *input, struct sy_error *err)
@@ -198,4 +214,96 @@ char *sy_run_text(const char *const *argv, const char *input, struct sy_error *e
 	text = output.out;
 	output.out = NULL;
 	return text;
+}
+
+char *sy_run_function(int limit_ms, int (*function)(const void *context, int out),
+		      const void *context, struct sy_error *err)
+{
+	cleanup_close int out = memory_file(NULL);
+	int status = 0, error;
+	char *text;
+	pid_t pid = out < 0 ? -1 : fork();
+
+	if (pid == 0) {
+		sy_keep_descriptors((const int[]){-1, -1, -1, out}, OUT_FD + 1);
+		_exit(function(context, OUT_FD) ? 1 : 0);
+	}
+	error = pid < 0 ? -errno : wait_for(pid, limit_ms, &status);
+	text = error || status ? NULL : contents(out);
+	if (text)
+		return text;
+	if (error == -ETIMEDOUT)
+		(void)sy_fail(err, "not done within %g s", limit_ms / 1000.0);
+	else if (error)
+		(void)sy_fail_errno(err, -error, "cannot start a process");
+	else if (WIFSIGNALED(status))
+		(void)sy_fail(err, "the process died of signal %d", WTERMSIG(status));
+	else
+		(void)sy_fail(err, "the process has no result");
+	return NULL;
+}
+
+/* "12"; -1 for "." and "..". */
+static int descriptor_of(const char *name)
+{
+	int value = *name >= '0' && *name <= '9' ? 0 : -1;
+
+	for (; *name >= '0' && *name <= '9'; name++)
+		value = value * 10 + (*name - '0');
+	return value;
+}
+
+/* The kernel goes through that folder by number: what is closed meanwhile shifts nothing. */
+static void close_listed(int folder, int first)
+{
+	char buffer[2048] __attribute__((aligned(8)));
+	long got;
+
+	while ((got = syscall(SYS_getdents64, folder, buffer, sizeof(buffer))) > 0) {
+		for (long at = 0; at < got;) {
+			const struct sy_entry64 *entry = (const void *)(buffer + at);
+			int fd = descriptor_of(entry->name);
+
+			if (fd >= first && fd != folder)
+				(void)close(fd);
+			at += entry->length;
+		}
+	}
+}
+
+static void close_all(int first)
+{
+	struct rlimit limit = {.rlim_cur = MOST_BLIND};
+
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	for (int fd = first; fd < MOST_BLIND && (rlim_t)fd < limit.rlim_cur; fd++)
+		(void)close(fd);
+}
+
+void sy_close_from(int first)
+{
+	int folder;
+
+	if (syscall(SYS_close_range, (unsigned)first, ~0U, 0) == 0)
+		return;
+	/* Before Linux 5.9, or a filter of system calls that does not know it. */
+	folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (folder < 0) {
+		close_all(first);
+		return;
+	}
+	close_listed(folder, first);
+	(void)close(folder);
+}
+
+/* First all out of the way, then each to its number. */
+void sy_keep_descriptors(const int *fds, int count)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[SY_KEPT_MAX];
+
+	for (int i = 0; i < count; i++)
+		high[i] = fcntl(fds[i] >= 0 ? fds[i] : null, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
+	for (int i = 0; i < count; i++)
+		(void)dup2(high[i], i);
+	sy_close_from(count);
 }

@@ -1,6 +1,12 @@
-/* Running tc and the like: no shell, fixed folders, an environment of one variable or two, a
- * time-out.
- */
+/* Processes that this one starts: what they inherit, how long they may take, what they wrote.
+ *
+ * A program is run without a shell, from fixed folders, with an environment of one variable or two.
+ * A function is run in a process of its own where it may hang (a file system that does not answer)
+ * or die (a broken library). Either is killed when its time is up, and nobody waits long for a
+ * process that even SIGKILL does not end. What they write goes into a file in memory, not into a
+ * pipe: neither side can block, and no SIGPIPE reaches the program that loaded us.
+ *
+ * Processes that outlive the one that starts them are not here: job/spawn.h. */
 #ifndef STEELYARD_BASE_EXEC_H
 #define STEELYARD_BASE_EXEC_H
 
@@ -8,7 +14,7 @@
 
 #include "base/error.h"
 
-#define SY_EXEC_TIMEOUT_S 10
+#define SY_EXEC_TIMEOUT_MS 10000
 
 struct sy_output {
 	int status;    /* exit code; 128 + the signal's number */
@@ -18,10 +24,14 @@ struct sy_output {
 };
 
 /* Run argv[0] (a plain name, looked for in /usr/sbin, /sbin, /usr/bin, /bin; or a whole path that
- * no user has named) with `input` as its
- * stdin (NULL: none). 0 when it ran and ended by itself, whatever its exit code; else -1. */
+ * no user has named) with `input` as its stdin (NULL: none). 0 when it ran and ended by itself
+ * within SY_EXEC_TIMEOUT_MS, whatever its exit code; else -1. */
 int sy_run(const char *const *argv, const char *input, struct sy_output *output,
 	   struct sy_error *err);
+
+/* The same with another limit. */
+int sy_run_within(int limit_ms, const char *const *argv, const char *input,
+		  struct sy_output *output, struct sy_error *err);
 
 /* Programs run from now on keep this descriptor open (-1: none): so a lock lasts as long as a tc
  * that outlives us when we are killed. */
@@ -37,5 +47,19 @@ void sy_cleanup_output(struct sy_output *output);
 /* The same where only exit code 0 is good: its stdout (free it), or NULL with a sentence that has
  * the first line of stderr. */
 char *sy_run_text(const char *const *argv, const char *input, struct sy_error *err);
+
+/* Run a function in a process of its own, with no descriptor but `out` and /dev/null as stdin,
+ * stdout and stderr: what it wrote to `out` (free it). NULL with a sentence when it returned no 0,
+ * died, or was not done within `limit_ms` and was killed. For programs without threads. */
+char *sy_run_function(int limit_ms, int (*function)(const void *context, int out),
+		      const void *context, struct sy_error *err);
+
+/* For the moment between fork and exec, hence system calls only: fds[i] becomes descriptor i (-1:
+ * /dev/null), every other one is closed. `count`: SY_KEPT_MAX at most. */
+#define SY_KEPT_MAX 6
+void sy_keep_descriptors(const int *fds, int count);
+
+/* Likewise: close every descriptor from `first` on. */
+void sy_close_from(int first);
 
 #endif

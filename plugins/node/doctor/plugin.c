@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #define NAME "plugin"
 
@@ -88,56 +87,31 @@ static bool is_of_slurm(const char *linker_error)
 /* What dlopen(3) says of a file, in a process of its own: one that is cut short kills who loads it.
  * slurmstepd's functions are bound when they are called, so it loads here too; but a package's
  * file, where all is bound at once, is read. */
-static unsigned load(const char *path, int out)
+static int load(const void *path, int out)
 {
 	void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
 	const unsigned *release = library ? dlsym(library, "plugin_version") : NULL;
 	const char *says = library ? "it has no plugin_version" : dlerror();
-	unsigned written = 0;
-
-	if (release)
-		return *release;
-	if (!library && is_of_slurm(says) && sy_elf_constant(path, "plugin_version", &written) &&
-	    written)
-		return written;
-	(void)sy_write_all(out, says, strlen(says));
-	return 0;
-}
-
-static void load_and_tell(const char *path, int out)
-{
+	unsigned written = release ? *release : 0;
 	char text[32];
-	unsigned release = load(path, out);
 
-	(void)snprintf(text, sizeof(text), "release %u", release);
-	if (release)
-		(void)sy_write_all(out, text, strlen(text));
-	_exit(0);
+	if (!library && is_of_slurm(says))
+		(void)sy_elf_constant(path, "plugin_version", &written);
+	(void)snprintf(text, sizeof(text), "release %u", written);
+	return sy_write_all(out, written ? text : says, strlen(written ? text : says));
 }
 
 /* Its release as SLURM_VERSION_NUMBER, or 0 with what the linker says. */
 static unsigned release_of(const char *path, char *says, size_t size)
 {
+	struct sy_error err;
+	cleanup_free char *text = sy_run_function(SY_EXEC_TIMEOUT_MS, load, path, &err);
 	unsigned release = 0;
-	ssize_t length;
-	int ends[2];
-	pid_t pid;
 
-	(void)snprintf(says, size, "the dynamic linker dies of it: is it cut short?");
-	if (pipe(ends) < 0)
-		return 0;
-	pid = fork();
-	if (pid == 0)
-		load_and_tell(path, ends[1]);
-	(void)close(ends[1]);
-	length = read(ends[0], says, size - 1);
-	(void)close(ends[0]);
-	if (pid > 0)
-		(void)waitpid(pid, NULL, 0);
-	if (length > 0)
-		says[length] = '\0';
+	if (text)
+		(void)snprintf(says, size, "%s", text);
 	else
-		(void)snprintf(says, size, "the dynamic linker dies of it: is it cut short?");
+		(void)snprintf(says, size, "%s: is it cut short?", err.text);
 	(void)sscanf(says, "release %u", &release);
 	return release;
 }

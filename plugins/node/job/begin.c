@@ -24,7 +24,6 @@
 #include "job/record_folder.h"
 #include "job/report.h"
 #include "job/state.h"
-#include "job/within.h"
 #include "netem/spec/text.h"
 
 #define PATIENCE_MS 40000 /* for an end of the same job */
@@ -332,7 +331,7 @@ static bool is_known(const struct begin *b)
 
 	if (json_object_size(b->state.json) > 0)
 		return true;
-	start = sy_within(FOLDER_MS, newest, b->job);
+	start = sy_json_within(FOLDER_MS, newest, b->job);
 	known = json_integer_value(start) > 0;
 	json_decref(start);
 	return known;
@@ -348,7 +347,7 @@ static int begin_anew(struct begin *b, struct sy_error *refusal)
 	sy_job_sweep_rest(&end);
 	b->bpf = sy_counted_program(b->job->config.bpf, b->job->program, b->beside);
 	b->begin_unix_s = sy_now_s(CLOCK_REALTIME);
-	starts = sy_within(FOLDER_MS, earlier, b);
+	starts = sy_json_within(FOLDER_MS, earlier, b);
 	if (!starts)
 		TELL(b->job, "the record folder %s has not answered within %d ms",
 		     b->job->config.record_dir, FOLDER_MS);

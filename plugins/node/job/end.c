@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/document.h"
 #include "base/kernel.h"
 #include "base/file.h"
 #include "job/conditions.h"
@@ -22,7 +23,6 @@
 #include "job/left.h"
 #include "job/outbox.h"
 #include "job/report.h"
-#include "job/within.h"
 
 #define PATIENCE_MS 40000 /* for a begin of the same job */
 #define ANSWER_MS   500
@@ -101,7 +101,7 @@ static json_t *line_of(const void *context)
 /* Where the folder of records does not answer: what the sampler has said, without its record. */
 static char *report_line(struct sy_report *report)
 {
-	json_t *text = sy_within(FOLDER_MS, line_of, report);
+	json_t *text = sy_json_within(FOLDER_MS, line_of, report);
 	char *line = NULL;
 
 	if (text) {

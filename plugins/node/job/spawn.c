@@ -15,11 +15,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/close_from.h"
+#include "base/exec.h"
 #include "base/file.h"
 
-#define VARIABLE_SIZE  1024
-#define OUT_OF_THE_WAY 10 /* above every descriptor that the program gets */
+#define VARIABLE_SIZE 1024
 
 void sy_argument(struct sy_arguments *to, const char *word)
 {
@@ -34,20 +33,6 @@ void sy_option(struct sy_arguments *to, const char *option, const char *value)
 		return;
 	sy_argument(to, option);
 	sy_argument(to, value);
-}
-
-/* System calls only. First all out of the way, then each to its place. */
-static void place_descriptors(const int fds[SY_SPAWN_FDS])
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[SY_SPAWN_FDS];
-
-	for (int i = 0; i < SY_SPAWN_FDS; i++)
-		high[i] = fcntl(fds[i] >= 0 ? fds[i] : null, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
-	for (int i = 0; i < SY_SPAWN_FDS; i++) {
-		if (i < 3 || fds[i] >= 0)
-			(void)dup2(high[i], i);
-	}
-	sy_close_from(fds[3] >= 0 ? 4 : 3);
 }
 
 void sy_be_root_again(void)
@@ -70,7 +55,7 @@ __attribute__((noreturn)) static void become(char *const *argv, char *const *env
 	sy_leave_cgroup(way);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	place_descriptors(fds);
+	sy_keep_descriptors(fds, fds[3] >= 0 ? 4 : 3);
 	(void)chdir("/");
 	(void)execve(argv[0], argv, environment);
 	_exit(127);

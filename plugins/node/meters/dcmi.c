@@ -23,7 +23,6 @@
 #define LENGTH	      18   /* group, four powers, time stamp, time frame, state */
 #define PERIOD_US     5000000
 #define ANSWER_MS     5000
-#define LOOK_MS	      10
 #define RESOLUTION_UW 1000000
 
 enum { QUESTIONS, SHARED_FD }; /* of `key`; the descriptor plus 1, 0: none */
@@ -140,19 +139,6 @@ static bool find_recent(const struct sy_meter *meter, int fd, struct shared *sha
 	       now - shared->at_us < meter->max_age_us;
 }
 
-/* One that is stuck while it has the lock holds up nobody for longer than an answer may take. */
-static bool wait_for_turn(const struct sy_meter *meter, int fd, struct shared *shared)
-{
-	int64_t until = sy_now_ms(CLOCK_MONOTONIC) + ANSWER_MS;
-
-	while (flock(fd, LOCK_EX | LOCK_NB) < 0 && sy_now_ms(CLOCK_MONOTONIC) < until) {
-		if (find_recent(meter, fd, shared))
-			return false;
-		(void)poll(NULL, 0, LOOK_MS);
-	}
-	return !find_recent(meter, fd, shared);
-}
-
 /* A BMC answers some ten questions a second, to all who ask: the samplers of a node share what one
  * of them was told. */
 static int64_t read_uw(struct sy_meter *meter, const char **why)
@@ -160,17 +146,22 @@ static int64_t read_uw(struct sy_meter *meter, const char **why)
 	int fd = (int)meter->key[SHARED_FD] - 1;
 	struct shared shared;
 	int64_t before;
+	bool locked;
 
 	if (fd < 0)
 		return read_own(meter, why);
-	if (!find_recent(meter, fd, &shared) && wait_for_turn(meter, fd, &shared)) {
+	/* A sampler that is stuck while it has the lock holds up nobody for longer than an answer
+	 * may take. */
+	locked = !find_recent(meter, fd, &shared) && sy_lock(fd, ANSWER_MS);
+	if (!find_recent(meter, fd, &shared)) {
 		before = sy_now_us(CLOCK_MONOTONIC);
 		shared.uw = read_own(meter, why);
 		shared.at_us = before + (sy_now_us(CLOCK_MONOTONIC) - before) / 2;
 		if (shared.uw >= 0)
 			(void)!pwrite(fd, &shared, sizeof(shared), 0);
 	}
-	(void)flock(fd, LOCK_UN);
+	if (locked)
+		(void)flock(fd, LOCK_UN);
 	if (shared.uw >= 0)
 		meter->at_us = shared.at_us;
 	return shared.uw;

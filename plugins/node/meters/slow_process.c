@@ -1,7 +1,7 @@
 #include "meters/slow_process.h"
 
 #include "base/clock.h"
-#include "base/close_from.h"
+#include "base/exec.h"
 #include "base/rights.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 		 */
 
 /* Where it has its three descriptors. */
-enum { ROOT_FD = 3, ASK_FD, LIFE_FD, FIRST_OTHER_FD };
+enum { ROOT_FD = 3, ASK_FD, LIFE_FD, FDS };
 
 static struct {
 	struct sy_meters *meters;
@@ -28,19 +28,6 @@ static struct {
 static bool is_ours(int i)
 {
 	return p.meters->meter[i].period_us && p.meters->energy[i].valid;
-}
-
-static void keep_descriptors(int root, int ask, int life)
-{
-	int from[] = {root, ask, life}, null = open("/dev/null", O_RDWR);
-
-	for (int i = 0; i < 3; i++)
-		from[i] = fcntl(from[i], F_DUPFD, FIRST_OTHER_FD + 3);
-	for (int fd = 0; fd < 3 && null >= 0; fd++)
-		(void)dup2(null, fd);
-	for (int i = 0; i < 3; i++)
-		(void)dup2(from[i], ROOT_FD + i);
-	sy_close_from(FIRST_OTHER_FD);
 }
 
 static void write_down(int i)
@@ -179,7 +166,7 @@ static void begin(int root, int life)
 	(void)signal(SIGALRM, SIG_DFL);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	keep_descriptors(root, p.meters->slow->ask_fd, life);
+	sy_keep_descriptors((const int[]){-1, -1, -1, root, p.meters->slow->ask_fd, life}, FDS);
 	(void)alarm(HANGS_S);
 	open_meters();
 	run();

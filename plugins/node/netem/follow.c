@@ -1,7 +1,7 @@
 #include "netem/follow.h"
 
 #include "base/clock.h"
-#include "base/close_from.h"
+#include "base/exec.h"
 #include "base/document.h"
 #include "netem/build.h"
 #include "netem/spec/text.h"

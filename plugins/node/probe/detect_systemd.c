@@ -1,17 +1,9 @@
 #include "probe/detect_systemd.h"
 
-#include "base/clock.h"
-#include "base/file.h"
+#include "base/exec.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
 
 #define TIME_LIMIT_MS 1000
 
@@ -38,68 +30,16 @@ static const char *known(const char *const *names, size_t count, const char *nam
 	return other;
 }
 
-static int start(const char *layer, int out, pid_t *pid)
+/* Its one line; false: it is not here, or has not answered in time. */
+static bool ask(const char *layer, char *answer, size_t size)
 {
-	char *const argv[] = {(char *)"systemd-detect-virt", (char *)layer, NULL};
-	char *const env[] = {(char *)"PATH=/usr/bin:/bin", (char *)"LC_ALL=C", NULL};
-	posix_spawn_file_actions_t actions;
-	int result;
+	const char *const argv[] = {"/usr/bin/systemd-detect-virt", layer, NULL};
+	cleanup_output struct sy_output output = {0};
 
-	if (posix_spawn_file_actions_init(&actions))
-		return -1;
-	result = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO) ||
-			 posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null",
-							  O_WRONLY, 0) ||
-			 posix_spawn(pid, "/usr/bin/systemd-detect-virt", &actions, NULL, argv, env)
-		     ? -1
-		     : 0;
-	(void)posix_spawn_file_actions_destroy(&actions);
-	return result;
-}
-
-/* Its one line, until it closes the pipe or the time is over. */
-static size_t read_answer(int in, char *answer, size_t size)
-{
-	struct pollfd wait_for = {.fd = in, .events = POLLIN};
-	int64_t end_ms = sy_now_ms(CLOCK_MONOTONIC) + TIME_LIMIT_MS, left_ms;
-	size_t used = 0;
-
-	while (used < size - 1 && (left_ms = end_ms - sy_now_ms(CLOCK_MONOTONIC)) > 0 &&
-	       poll(&wait_for, 1, (int)left_ms) > 0) {
-		ssize_t got = read(in, answer + used, size - 1 - used);
-
-		if (got <= 0)
-			break;
-		used += (size_t)got;
-	}
-	answer[used] = '\0';
-	used = strcspn(answer, "\n");
-	if (answer[used] != '\n') /* cut off: no answer */
-		return 0;
-	answer[used] = '\0';
-	return used;
-}
-
-static size_t ask(const char *layer, char *answer, size_t size)
-{
-	size_t length;
-	pid_t pid;
-	int ends[2];
-
-	if (pipe2(ends, O_CLOEXEC))
-		return 0;
-	if (start(layer, ends[1], &pid)) {
-		(void)close(ends[0]);
-		(void)close(ends[1]);
-		return 0;
-	}
-	(void)close(ends[1]);
-	length = read_answer(ends[0], answer, size);
-	(void)close(ends[0]);
-	(void)kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	return length;
+	if (sy_run_within(TIME_LIMIT_MS, argv, NULL, &output, NULL) < 0)
+		return false;
+	/* Its exit code says whether there is any: "none" is an answer, too. */
+	return snprintf(answer, size, "%.*s", (int)strcspn(output.out, "\n"), output.out) > 0;
 }
 
 void sy_ask_systemd(struct sy_layer *vm, struct sy_layer *container)

@@ -1,5 +1,6 @@
 #include "record/file.h"
 
+#include "base/clock.h"
 #include "base/document.h"
 #include "base/file.h"
 #include "base/folder.h"
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define SPARE_BYTES 16384 /* room kept for the record to grow by, until the job's end */
 #define TRIES	    100	  /* seconds ahead in which a free START is looked for */
@@ -55,13 +55,12 @@ static int open_temporary(const struct sy_recordfile *file)
 /* The record's name is taken by an empty file: whoever comes in the same second goes on. */
 static int take_name(struct sy_recordfile *file, const char *node, struct sy_error *err)
 {
-	struct timespec now;
+	int64_t now = (int64_t)sy_now_s(CLOCK_REALTIME);
 
-	(void)clock_gettime(CLOCK_REALTIME, &now);
 	for (int i = 0; i < TRIES; i++) {
 		int fd, failure;
 
-		file->start_unix_s = now.tv_sec + i;
+		file->start_unix_s = now + i;
 		(void)snprintf(file->name, sizeof(file->name), "%s.%lld", node,
 			       (long long)file->start_unix_s);
 		fd = make_temporary(file, SPARE_BYTES);

@@ -1,5 +1,6 @@
 #include "record/stale_files.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "record/unfinished.h"
 
@@ -8,19 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define KEEP_S 86400
 #define ENDING ".done.json"
 
 static bool is_old(const struct stat *info)
 {
-	struct timespec now, since_boot;
+	time_t now = (time_t)sy_now_s(CLOCK_REALTIME);
+	time_t since_boot = (time_t)sy_now_s(CLOCK_BOOTTIME);
 
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	(void)clock_gettime(CLOCK_BOOTTIME, &since_boot);
-	return info->st_mtime < now.tv_sec - KEEP_S ||
-	       info->st_mtime < now.tv_sec - since_boot.tv_sec - 1;
+	return info->st_mtime < now - KEEP_S || info->st_mtime < now - since_boot - 1;
 }
 
 /* By the wall clock, which may have been set: what a record has still to take is kept whatever it
