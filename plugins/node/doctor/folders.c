@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/place.h"
-#include "job/within.h"
+#include "base/document.h"
 #include "record/opening.h"
 #include "record/spool.h"
 
@@ -119,7 +119,7 @@ static json_t *ask_file_system(const void *context)
 
 void sy_doctor_try_record_folder(struct sy_doctor *doctor)
 {
-	json_t *answer = sy_within(ANSWER_MS, ask_file_system, doctor->config.record_dir);
+	json_t *answer = sy_json_within(ANSWER_MS, ask_file_system, doctor->config.record_dir);
 
 	doctor->folder_hangs = !answer;
 	json_decref(answer);
