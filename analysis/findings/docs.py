@@ -12,7 +12,7 @@ from steelyard.jobscripts.docs import between, cells, rewrite
 PAGE = "docs/report.md"
 BEGIN = "<!-- from analysis/findings: make docs -->"
 END = "<!-- end of what is from analysis/findings -->"
-HEAD = ["code", "severity", "title", "why it matters", "what to do"]
+HEAD = ["code", "severity", "title", "why it matters"]
 
 
 def table(kinds: Iterable[Kind]) -> str:
@@ -22,11 +22,11 @@ def table(kinds: Iterable[Kind]) -> str:
 
 
 def line(kind: Kind) -> str:
-    """A publication stands behind the reason, a page is linked."""
+    """With a publication behind the reason, or a link to a page. The report itself has the advice."""
     source = kind.source.removeprefix("docs/")
     source = f"[{source}]({source})" if source != kind.source else source
     why = f"{kind.why} ({source})"
-    words = [kind.code, kind.severity.value, kind.title, why, kind.advice]
+    words = [kind.code, kind.severity.value, kind.title, why]
     return cells(words)
 
 
