@@ -180,6 +180,8 @@ def span(rows: Sequence[Row]) -> tuple[float, float]:
     reach = max(FARTHEST * max(abs(v) for v, _, _ in found), LEAST)
     low = max(min(min(low for _, low, _ in found), 0.0), -reach)
     high = min(max(max(high for _, _, high in found), 0.0), reach)
+    if low == high:  # nothing but counts that are exactly equal
+        low, high = -reach, reach
     room = 0.06 * (high - low)
     return min(low, -LEAST * (high - low)) - room, max(high, LEAST * (high - low)) + room
 

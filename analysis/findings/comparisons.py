@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, counted, place
 from steelyard.analysis.findings.node_facts import Facts
 from steelyard.analysis.findings.rows import main_rows, measured_rows, row_place, total_runs
-from steelyard.analysis.stats.overhead import SHOWN
+from steelyard.analysis.stats.overhead import EXACT, SHOWN
 from steelyard.analysis.stats.planning import MIN_PILOT, repeats_assured
 from steelyard.analysis.summary.design import sample_means, samples_of
 from steelyard.analysis.summary.summary import Row, Summary
@@ -96,7 +96,9 @@ def check_many_comparisons(summary: Summary) -> Iterator[Finding]:
 
 
 def has_interval(row: Row) -> bool:
-    return row.overhead is not None and row.overhead.low is not None
+    """Whether chance has a part in the overhead: not in that of counts that do not vary."""
+    found = row.overhead
+    return found is not None and found.low is not None and found.method != EXACT
 
 
 SY19 = Kind(

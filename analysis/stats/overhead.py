@@ -16,6 +16,8 @@ from steelyard.analysis.stats.ratio import fieller, welch_degrees
 MIN_RUNS = 3  # of 2 + 2 runs an interval would reach over 13 standard errors to each side
 TOO_CLOSE = "the baseline is too close to 0"
 
+EXACT = "exact"  # the method of counts.py
+
 ROUNDING = 1e-12  # of a ratio: a narrower interval is made by rounding
 
 AS_LIKELY = 0.5  # a p from which on chance alone is the better guess: nothing is told as "perhaps"
@@ -28,7 +30,7 @@ class Overhead:
     """(condition − baseline) / baseline of two means; 0.1 is 10 % more.
 
     value is None where the ratio does not exist, low and high where no interval can be given;
-    `reason` then says why. `method`: `Fieller` or `none`.
+    `reason` then says why. `method`: `Fieller`, `exact` (counts that do not vary) or `none`.
     """
 
     value: float | None
@@ -224,14 +226,12 @@ def verdict(
     """
     if result.value is None or result.low is None or result.high is None:
         return Verdict(Direction.UNKNOWN, f"cannot be judged: {result.reason}")
+    if result.method == EXACT:
+        return exact_verdict(result, unit, better, metric, evidence)
     low, high = result.low, result.high
     if high - low <= ROUNDING * abs(1 + result.value):  # every pair with the same ratio
         low = high = result.value
-    counts = f"n = {result.n_condition} + {result.n_baseline}"
-    if result.design is not None:
-        counts += f", {result.design}"
-    if low == high:  # no spread at all: one number and not a range
-        counts = f"no spread seen, {counts}"
+    counts = counts_text(result, has_spread=low != high)
     side = Side.of(unit, better, metric)
     if low <= 0 <= high:
         return around_0(low, high, evidence, counts, side)
@@ -251,6 +251,29 @@ def verdict(
     if not evidence.differs:
         why = doubt(evidence.p or 0.0, evidence.family, "show such a difference")
         return Verdict(Direction.PERHAPS, f"perhaps {by}{why}, {counts}")
+    return Verdict(direction, f"{by}, {counts}")
+
+
+def counts_text(result: Overhead, has_spread: bool) -> str:
+    """`n = 10 + 10, paired in 10 blocks`; without a spread there is one number and not a range."""
+    counts = f"n = {result.n_condition} + {result.n_baseline}"
+    if result.design is not None:
+        counts += f", {result.design}"
+    return counts if has_spread else f"no spread seen, {counts}"
+
+
+def exact_verdict(
+    result: Overhead, unit: str | None, better: str | None, metric: str | None, evidence: Evidence
+) -> Verdict:
+    """Of counts, each the same in all of its runs: there is nothing to test."""
+    value = result.value or 0.0
+    counts = f"the same in all n = {result.n_condition} + {result.n_baseline} runs"
+    if value == 0:
+        return Verdict(Direction.EQUIVALENT, f"exactly equal, {counts}")
+    word, direction = comparison(value > 0, unit, better, metric)
+    by = f"exactly {difference(word, value, value, value)}"
+    if evidence.inside(value, value):
+        return Verdict(Direction.EQUIVALENT, f"{evidence.within}: {by}, {counts}")
     return Verdict(direction, f"{by}, {counts}")
 
 

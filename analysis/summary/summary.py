@@ -13,7 +13,15 @@ from pathlib import Path
 
 from steelyard.analysis.stats.basics import CONFIDENCE, Interval, Outliers, Spread, median, outliers
 from steelyard.analysis.stats.basics import spread as spread_of
-from steelyard.analysis.stats.overhead import Direction, Evidence, Overhead, Verdict, verdict
+from steelyard.analysis.stats.counts import exact_overhead, is_counted, may_be_counted
+from steelyard.analysis.stats.overhead import (
+    EXACT,
+    Direction,
+    Evidence,
+    Overhead,
+    Verdict,
+    verdict,
+)
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats.tests import Effect
 from steelyard.analysis.store.energy_shares import IdlePower
@@ -35,6 +43,7 @@ from steelyard.analysis.summary.scope import programs, remark
 from steelyard.analysis.summary.turns import turns_of
 
 NO_OUTLIERS = Outliers(())
+NAME_ITS_UNIT = 'a count is compared exactly once its unit says so: unit = "count"'
 UNTESTED = "coarse: all pairs, or jobs, of a side are alike, and without a spread there is no test"
 
 # The states of a run that may still give a value.
@@ -352,7 +361,7 @@ def with_remark(row: Row, base: Row | None, found: Judged) -> Judged:
         return found
     conditions = row.group.condition, base.group.condition
     words = counted_apart = remark(row.metric.name, *conditions)
-    if found.overhead.low is not None:
+    if found.overhead.low is not None and found.overhead.method != EXACT:
         words = "; ".join(filter(None, (words, turns_of(row, base).words)))
     if not words:
         return found
@@ -366,7 +375,8 @@ def with_remark(row: Row, base: Row | None, found: Judged) -> Judged:
 
 def tests_of(row: Row, base: Row | None, found: Judged) -> Evidence:
     """The uncorrected p; None where no overhead can be judged."""
-    if base is None or found.overhead is None or found.overhead.low is None:
+    overhead = found.overhead
+    if base is None or overhead is None or overhead.low is None or overhead.method == EXACT:
         return Evidence(margin=row.margin)
     plain = Evidence(p_of_means(row, base), margin=row.margin)
     if row.margin is None:
@@ -383,7 +393,7 @@ def told(row: Row, base: Row | None, found: Judged, evidence: Evidence) -> Judge
     if base is None or found.overhead is None or found.overhead.low is None:
         return found
     metric, result = row.metric, found.overhead
-    if evidence.p is None:  # an interval alone is no verdict
+    if evidence.p is None and result.method != EXACT:  # an interval alone is no verdict
         result = replace(result, value=None, low=None, high=None, method="none", reason=UNTESTED)
     words = verdict(result, metric.unit, metric.better, metric.name, evidence)
     effect = None if evidence.p is None else effect_of(row, base)
@@ -401,6 +411,18 @@ def judge(row: Row, base: Row | None) -> Judged:
         reason = "no values of the baseline"
     if reason or base is None:
         return Judged(None, Verdict(Direction.UNKNOWN, f"cannot be judged: {reason}"))
-    result = compare_means(row, base)
+    result = compare_row(row, base)
     metric = row.metric
     return Judged(result, verdict(result, metric.unit, metric.better, metric.name))
+
+
+def compare_row(row: Row, base: Row) -> Overhead:
+    """The exact overhead of counts that do not vary, else that of the means."""
+    values, metric = (*row.values, *base.values), row.metric
+    exact = exact_overhead(row.values, base.values)
+    if exact is not None and is_counted(metric.name, metric.unit, values):
+        return exact
+    result = compare_means(row, base)
+    if exact is not None and may_be_counted(metric.unit, values):
+        return replace(result, reason=f"{result.reason} ({NAME_ITS_UNIT})")
+    return result

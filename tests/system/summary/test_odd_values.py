@@ -104,6 +104,56 @@ def test_odd_values_are_told_as_such(told: Told, base: Values, ours: Values, wor
     assert told(base, ours)["verdict"] == words
 
 
+SIZE, LARGER = [1_000_000.0] * 10, [1_020_000.0] * 10
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "unit", "verdict", "direction"),
+    [
+        (SIZE, LARGER, "bytes", "exactly higher by 2.00 %, the same in all n = 10 + 10 runs", "worse"),
+        (LARGER, SIZE[:3], "B", "exactly lower by 1.96 %, the same in all n = 3 + 10 runs", "better"),
+        (SIZE, SIZE, "count", "exactly equal, the same in all n = 10 + 10 runs", "equivalent"),
+        ([1.0] * 3, [3.0] * 3, "messages",
+         "exactly 3 times as high, the same in all n = 3 + 3 runs", "worse"),
+    ],
+)  # fmt: skip
+def test_a_count_that_does_not_vary_is_compared_exactly(
+    told: Told, base: Values, ours: Values, unit: str, verdict: str, direction: str
+) -> None:
+    row = told(base, ours, unit=unit)
+    assert (row["verdict"], row["meaning"]) == (verdict, direction)
+    assert (row["overhead_low"], row["overhead_high"]) == (row["overhead"], row["overhead"])
+    assert row["overhead_method"] == "exact"
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "unit"),
+    [
+        (SIZE, LARGER, "s"),  # whole seconds of a clock
+        (SIZE, LARGER, "MB"),  # rounded by whoever printed it
+        ([1.4] * 5, [1.5] * 5, "bytes"),
+        (SIZE[:2], LARGER[:2], "bytes"),
+        ([0.0] * 5, LARGER, "bytes"),
+    ],
+)
+def test_equal_values_that_may_be_rounded_are_not(
+    told: Told, base: Values, ours: Values, unit: str
+) -> None:
+    assert told(base, ours, unit=unit)["verdict"].startswith("cannot be judged: ")
+
+
+def test_whole_numbers_without_a_unit_are_not_and_why(told: Told) -> None:
+    row = told(SIZE, LARGER, unit="1")
+    assert row["verdict"].endswith(
+        '(a count is compared exactly once its unit says so: unit = "count")'
+    )
+
+
+def test_a_count_that_varies_on_one_side_has_an_interval(told: Told) -> None:
+    row = told(SIZE, [1_020_000.0, 1_020_001.0] * 5, unit="bytes")
+    assert row["overhead_method"] == "Fieller"
+
+
 def test_what_cannot_be_negative_has_no_negative_bound(told: Told) -> None:
     """elapsed -137 … 1421 % was told, and -681 kB read."""
     row = told([40.0, 30.0, 50.0, 45.0], [1.0, 80.0, 2.0, 3.0], unit="bytes")
