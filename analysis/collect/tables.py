@@ -11,7 +11,7 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect import attempt_notes, caches, kernels, network
+from steelyard.analysis.collect import attempt_notes, caches, kernels, network, suspension
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.outputs_in import Output
 from steelyard.analysis.collect.records_in import Gap
@@ -110,7 +110,7 @@ def invalid_reasons(connection: DuckDBPyConnection) -> dict[Key, str | None]:
 
 def invalid_reason(run: PlannedRun, last: Attempt) -> str | None:
     """Why a completed run was not under its levels; None: it was."""
-    reasons = (of.invalid_reason(run, last) for of in (network, kernels, caches))
+    reasons = (of.invalid_reason(run, last) for of in (network, kernels, caches, suspension))
     return "; ".join(filter(None, reasons)) or None
 
 

@@ -68,7 +68,10 @@ SY03 = Kind(
     code="SY03",
     severity=Severity.ERROR,
     title="runs are invalid: their conditions were not met",
-    why="A number measured under other conditions than those asked for is worse than none.",
+    why=(
+        "A number measured under other conditions than those asked for is worse than none. The "
+        "times of a run that Slurm has suspended are not the benchmark's."
+    ),
     advice=(
         "They are kept and left out of the means; `--include-invalid` takes them in. See the "
         "reason in the table of runs."
