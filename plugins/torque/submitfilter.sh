@@ -6,9 +6,10 @@
 # so the shell executes `;` and `$(…)` in them and removes backslashes. #STEELYARD lines are safe.
 
 PROGRAM=@PREFIX@/libexec/steelyard/steelyard-node
+CONFIG=@CONFIG@
 NETEM_KEYS='@NETEM_KEYS@'
 TEXT_MAX=1000 # of the 2048 bytes in which a prologue is told all resources
-prefix='#PBS' command_other=no theirs='' line_other='' line_v='' own='' command_v='' command_l=''
+prefix='#PBS' command_other=no theirs='' line_other='' line_v='' own='' command_v='' command_l='' whole_nodes=no
 
 refuse() {
     echo "steelyard: $*" >&2
@@ -98,8 +99,10 @@ options() {
             option "$level" "$1" "$2" && shift
             ;;
         -[aAbcCdDeFjJkKlLmMNopPqrStTuvwW]*) option "$level" "${1%"${1#??}"}" "${1#??}" ;;
-        -*V*) all_from_environment "$level" ;;
-        -*) ;;
+        -*)
+            case $1 in *V*) all_from_environment "$level" ;; esac
+            case $1 in *n*) whole_nodes=yes ;; esac
+            ;;
         *) return ;;
         esac
         shift
@@ -140,6 +143,14 @@ merge() {
     merged=$kept${kept:+${2:+:}}$2
 }
 
+# Where this host has the nodes' settings: a job without qsub -n shares its nodes, unless they say that
+# jobs never do.
+may_share_nodes() {
+    [ "$whole_nodes" = no ] && [ -r "$CONFIG" ] || return 1
+    key='^[[:space:]]*exclusive[[:space:]]*=[[:space:]]*'
+    [ "$(sed -n "s/$key\(.*[^[:space:]]\)[[:space:]]*\$/\1/p" "$CONFIG" | tail -n 1)" != yes ]
+}
+
 settle() {
     IFS=:
     merge "$line_other" "$line_v" && merge "$merged" "$own" && merge "$merged" "$command_v"
@@ -149,7 +160,9 @@ settle() {
     [ "$merged" ] || return 0
     [ "${#merged}" -le "$TEXT_MAX" ] || refuse "the request has ${#merged} bytes, expected at most $TEXT_MAX: fewer or shorter tags"
     [ -x "$PROGRAM" ] || refuse "-l other=steelyard:…: there is no $PROGRAM on this host: ask the administrator for make install-torque-login."
-    "$PROGRAM" job check --request "$merged" || exit 255
+    set -- --config "$CONFIG" --request "$merged"
+    ! may_share_nodes || set -- "$@" --exclusive no
+    "$PROGRAM" job check "$@" || exit 255
     all=${theirs:+$theirs+}steelyard:$merged
     [ "$command_other" = no ] || [ "$merged" = "$command_l" ] ||
         refuse "-l other=$theirs of the command line hides what the script or -v asks for: say -l other='$all'"

@@ -155,3 +155,44 @@ def test_a_comma_whose_backslash_the_shell_of_an_older_qsub_took(submit: Filter)
     assert "write '\\,' for it" in done.stderr
     assert "Torque before 6.1.3 loses it" in done.stderr
     assert "or a line #STEELYARD --netem=" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "policy", "head", "words", "is_refused"),
+    [
+        ("", "", "", [], True),
+        ("exclusive = no\n", "", "", ["-V"], True),
+        ("", "", "", ["-l", "naccesspolicy=singlejob"], True),
+        ("", "", "", ["-n"], False),
+        ("", "", "", ["-nI"], False),
+        ("", "", "#PBS -n\n", [], False),
+        (" exclusive = yes \n", "", "", [], False),
+        ("", "exclusive_only no\n", "", [], False),
+        (None, "", "", [], False),  # the nodes know, and this host does not
+    ],
+)
+def test_a_condition_without_whole_nodes_is_refused_where_it_is_known(
+    submit: Filter,
+    tmp_path: Path,
+    config: str | None,
+    policy: str,
+    head: str,
+    words: list[str],
+    is_refused: bool,
+) -> None:
+    netem = tmp_path / "netem.conf"
+    netem.write_text(f"enabled yes\n{policy}")
+    if config is not None:
+        (tmp_path / "pbs.conf").write_text(f"netem_policy={netem}\n{config}")
+    done = submit(f"#!/bin/sh\n#STEELYARD --netem=delay=50ms\n{head}sleep 1\n", *words)
+    if is_refused:
+        assert (done.returncode, done.stdout) == (255, "")
+        assert "netem: only for jobs that have their nodes for themselves" in done.stderr
+        assert "-n (Torque)" in done.stderr
+    else:
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_tags_need_no_whole_nodes(submit: Filter, tmp_path: Path) -> None:
+    (tmp_path / "pbs.conf").write_text("")
+    assert submit("#STEELYARD --tag=a=b\nx\n").returncode == 0
