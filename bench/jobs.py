@@ -96,7 +96,7 @@ def published(slurm: cluster.Cluster, jobs: int) -> int | None:
     asked = publish.Asked(DAY_S, [slurm.record_dir], most=max(jobs, 10_000))
     found = publish.look(asked, Sacct(), time.time() + 2 * publish.SETTLED_S)
     publish.write(found)
-    return len(found.wishes) - len(found.failed)
+    return found.written
 
 
 def verify(slurm: cluster.Cluster, jobs: int, at_first: set[Path]) -> dict[str, object]:

@@ -64,10 +64,10 @@ checks() {
     check "a condition that is refused" "FAILED|4:0" "$(row "$job")"
     check "with a line that says why" "exclusive_only in /etc/steelyard/netem.conf" "$(cat /tmp/out)"
     job=$(as_user sbatch --parsable -o /dev/null --tag=k=gone --wrap "sleep 60")
-    until_done 30 grep -q "JobId=$job\b.*admin_comment\|admin_comment.*JobId=$job\b" "$site/log/slurmctld.log"
+    until_done 30 grep -q gone "/var/lib/steelyard/records/$job/"*.json
     as_user scancel "$job"
     until_done 30 has_ended "$job"
-    check "a cancelled job's tags" '"tags":{"k":"gone"}' "$(row "$job")"
+    check "a cancelled job's tags" '"k": "gone"' "$(cat "/var/lib/steelyard/records/$job/"*.json)"
     accounting "$job"
     complaints=$(grep -h 'error: steelyard' "$site/log/"slurmd.*.log | grep -v exclusive_only || :)
     check "no complaint in slurmd's log" "none" "${complaints:-none}"
@@ -78,9 +78,9 @@ accounting() { # JOB
     local -r wish='{"cluster":"try","job_id":'$1 text='{"A":"it'"'"'s \"x\" `"}'
     local joules escaped=${text//\\/\\\\}
     escaped=${escaped//\"/\\\"}
-    printf '%s,"admin_comment":"%s"}\n' "$wish" "$escaped" |
+    printf '%s,"own":"%s"}\n' "$wish" "$escaped" |
         /usr/local/libexec/steelyard/steelyard-slurmdb >/dev/null
-    check "a comment of a job that is over" "$text" "$(row "$1")"
+    check "a comment of a job that is over" "{\"steelyard\":$text}" "$(row "$1")"
     joules=$(printf '%s,"energy_j":1234}\n' "$wish" | /usr/local/libexec/steelyard/steelyard-slurmdb)
     [[ $joules == *"25.11 and later"* ]] ||
         check "and its joules" 1234 "$(as_user sacct -X -n -P -j "$1" -o ConsumedEnergyRaw)"

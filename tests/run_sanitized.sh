@@ -49,7 +49,6 @@ fuzz)
     build fuzzers
     mapfile -t built < <(programs tests/fuzz/fuzz_*.c)
     python3 -P tests/fuzz/fuzz.py --seconds "${2:-60}" "${built[@]}"
-    build/venv/bin/python -P tests/fuzz/twins.py "$folder/tests/fuzz_merge" "$folder/tests/corpus/merge"
     ;;
 torture)
     build torture-programs

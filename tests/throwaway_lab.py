@@ -6,19 +6,26 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import duckdb
+import pytest
 from tests.processes import each_process, of_process
 from tests.waiting import LIMIT_S, wait_for
 
 from steelyard.analysis.sources import admin_comment, record_folders
+from steelyard.analysis.sources.sacct import Sacct
+from steelyard.wrappers.base.node import find_program
 from steelyard.wrappers.cluster import cluster as throwaway
 from steelyard.wrappers.cluster import state as cluster_state
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout
+from steelyard.wrappers.publish import publish
+from steelyard.wrappers.publish.publish import Found
 from steelyard.wrappers.study import folder as studydir
 
 # The way that has to hold on every kernel, unless it is asked for the other: with that test_bpf.py and
@@ -179,6 +186,17 @@ class Lab:
         own = admin_comment.own(text)
         assert own is not None, text
         return own
+
+    def publish(self, record_dir: Path | None = None) -> Found:
+        """A pass of `steelyard publish` over the jobs of the last hour, as if the minute that it
+        leaves to Slurm were over."""
+        if find_program(publish.PROGRAM) is None:
+            pytest.skip(f"{publish.PROGRAM} was not built: no libslurm (Debian: libslurm-dev)")
+        asked = publish.Asked(3600, [record_dir or self.cluster.record_dir])
+        with mock.patch.dict(os.environ, self.cluster.environment()):
+            found = publish.look(asked, Sacct(), time.time() + 2 * publish.SETTLED_S)
+            publish.write(found)
+        return found
 
     def folder(self, job_id: str) -> Path:
         """Where the job's records are."""

@@ -13,18 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.sources.record_packs import Packed
 from steelyard.analysis.sources.records import Record, RecordError, record_of
-from steelyard.facts.quantities import METRICS
+from steelyard.facts.quantities import METRICS, TOTALS
 from steelyard.jobscripts.userfiles import RECORD_BYTES, WRITABLE, open_regular
 
 TOUCHED_S = 60.0  # the sampler writes, names and gives away a record within milliseconds
 LATE_S = 600.0  # a record is written when its job ends; two hosts' clocks may differ
 
-# AdminComment is written when the batch script ends, from other nodes' totals of the last second:
-# counters only grow from there, while steps elsewhere end. The record may be so much larger, for
-# each node, or half as large again; and smaller by the rounding of six decimals.
+# AdminComment is written when the batch script ends, and counters only grow from there, while steps
+# elsewhere end. The record may be so much larger, for each node, or half as large again; and smaller
+# by the rounding of six decimals.
 GROWTH = 1.5
 GROWTH_OF = {"J": 500.0, "s": 30.0, "bytes": 256e6}
 ROUNDING = 1e-6
@@ -103,7 +104,7 @@ def odd(inode: Inode, path: Path, row: AccountingRow) -> Iterator[str]:
 
 def of_comment(comment: dict[str, Any] | None, column: str) -> float | None:
     """A job's total as root wrote it into the accounting, of all its nodes; None: it is not there."""
-    if comment is None or comment["nodes"] is None or comment["nodes_weighed"] != comment["nodes"]:
+    if comment is None or admin_comment.is_partial(comment):
         return None
     if comment.get("so_far"):  # later steps may have used more
         return None
@@ -117,7 +118,7 @@ def of_comment(comment: dict[str, Any] | None, column: str) -> float | None:
 
 def agrees(column: str, value: float, told: float, nodes: int) -> bool:
     """Whether a job's total by its records can be what AdminComment tells of it."""
-    most = GROWTH * told + GROWTH_OF[METRICS[column].unit] * nodes
+    most = GROWTH * told + GROWTH_OF[TOTALS[column].unit] * nodes
     return told * (1 - ROUNDING) - ROUNDING <= value <= most
 
 

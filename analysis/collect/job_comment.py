@@ -1,20 +1,31 @@
-"""What the plugin writes into AdminComment at a job's end, from the job's records (formats.md part 5)."""
+"""What AdminComment is to have of a job, from its records (formats.md part 5)."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from steelyard.analysis.collect import job_totals
 from steelyard.analysis.collect.one_job import JobView, refusals
+from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.admin_comment import IN_COMMENT
 from steelyard.analysis.sources.records import Record
 from steelyard.facts.quantities import METRICS, TOTALS
 
+# The record goes on after the comment was written, until the job's last process has ended: by so
+# much of a total, or by what the job uses in so many seconds, they may differ.
+SHARE, MOMENT_S = 0.01, 0.5
 
-def short(view: JobView) -> str:
-    """One line of JSON, without what goes without saying."""
+
+def short(document: Mapping[str, Any]) -> str:
+    """One line of JSON."""
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+
+
+def of_job(view: JobView) -> dict[str, Any]:
+    """What stands below our key: all but what goes without saying."""
     weighed = whole_records(view)
     totals = {name: total(view, weighed, name) for name in IN_COMMENT}
     document: dict[str, Any] = {
@@ -22,6 +33,7 @@ def short(view: JobView) -> str:
         "tags": {key: value for record in weighed for key, value in record.tags.items()},
         "nodes": len(view.all_nodes),
         "nodes_weighed": len(weighed),
+        "partial": len(weighed) < len(view.all_nodes) or None,
         "nodes_idle": sum(map(job_totals.is_idle, weighed)),
         **{name: rounded(name, value) for name, (value, _) in totals.items()},
         "exclusive": exclusive(weighed),
@@ -33,13 +45,35 @@ def short(view: JobView) -> str:
         del document["nodes_weighed"]
     layers = ("vm", "container") if document["node_type"] else ()
     left_out: tuple[Any, ...] = (None, {})
-    told = {
+    return {
         name: value
         for name, value in document.items()
         if (value != "none" if name in layers else value not in left_out)
         and not (name == "nodes_idle" and not value)
     }
-    return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+
+
+def lacks_nodes(comment: Mapping[str, Any] | None, ours: Mapping[str, Any]) -> bool:
+    """Whether what is written has less of the job than its records: nothing, a step, fewer nodes."""
+    if comment is None or comment.get("so_far"):
+        return True
+    if (comment.get("nodes_weighed") or 0) < ours["nodes_weighed"]:
+        return True
+    return admin_comment.is_partial(comment) and not admin_comment.is_partial(ours)
+
+
+def unlike(comment: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]:
+    """The totals that the records have, and the comment has not, or not so."""
+    if admin_comment.is_partial(ours):
+        return []
+    elapsed = ours["elapsed_s"]
+    share = max(SHARE, MOMENT_S / elapsed) if elapsed else SHARE
+    return [
+        name
+        for name in IN_COMMENT
+        if (value := ours[name]) is not None
+        and ((told := comment.get(name)) is None or abs(value - told) > share * value)
+    ]
 
 
 def whole_records(view: JobView) -> list[Record]:

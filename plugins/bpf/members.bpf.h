@@ -271,7 +271,7 @@ static __always_inline bool is_roots(const struct task_struct *task, const char 
 /* What Steelyard itself starts around a step is root's, and none of its tasks. */
 static __always_inline bool is_our_own(const struct task_struct *task)
 {
-	return is_roots(task, "steelyard-node", 14);
+	return is_roots(task, "steelyard-node", 14) || is_roots(task, "steelyard-slurm", 15);
 }
 
 #endif

@@ -3,20 +3,18 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "aside.h"
 #include "base/file.h"
 #include "base/number.h"
+#include "launch_sampler.h"
 
-#define ENDING	   ".cores"
-#define ANSWER_MS  1000 /* some ms; else the job's start would wait for slurmctld */
-#define QUESTION_S 60
-#define NAME_SIZE  300
+#define ENDING	  ".cores"
+#define ANSWER_MS 1000 /* some ms; else the job's start would wait for slurmctld */
+#define NAME_SIZE 300
 
 /* How many numbers a list like "0-3,8" names. */
 static long list_length(const char *at)
@@ -32,16 +30,6 @@ static long list_length(const char *at)
 		at = end + (*end == ',');
 	}
 	return count;
-}
-
-/* slurm.conf may count a core as one CPU, or each of its threads. */
-long sy_allocatable_cores(const node_info_t *node)
-{
-	long cores = (long)node->sockets * node->cores;
-
-	if (cores == 0 || node->cpus == 0 || node->cpus_efctv > node->cpus)
-		return 0;
-	return cores * node->cpus_efctv / node->cpus;
 }
 
 struct question {
@@ -74,36 +62,26 @@ static void write_answer(const struct question *question)
 	(void)close(fd);
 }
 
-/* In a process of its own: where slurmctld is away the job's start does not wait for it. */
-static void ask_slurmctld(void *context, int tell)
+/* By a process of its own: where slurmctld is away the job's start does not wait for it. */
+static void ask_slurmctld(struct question *question, const struct sy_config *config)
 {
-	struct question *question = context;
-	node_info_msg_t *found = NULL;
+	struct sy_node_program program = sy_slurm_program(config);
+	char path[SY_PATH_SIZE], text[32] = "";
+	struct sy_answer answer = {.out = text, .out_size = sizeof(text)};
+	struct sy_arguments arguments;
+	int64_t cores;
 
-	if (slurm_load_node_single(&found, (char *)question->node, 0) == SLURM_SUCCESS && found &&
-	    found->record_count > 0)
-		question->cores = sy_allocatable_cores(&found->node_array[0]);
-	if (question->cores > 0)
-		write_answer(question);
-	(void)sy_write_all(tell, (const char *)&question->cores, sizeof(question->cores));
-}
-
-static void wait_for_answer(struct question *question)
-{
-	const struct sy_aside_work work = {
-	    .work = ask_slurmctld, .context = question, .keep = -1, .limit_s = QUESTION_S};
-	struct sy_aside aside;
-	struct pollfd ready = {.events = POLLIN};
-	long cores;
-
-	sy_aside_start(&aside, &work, ANSWER_MS);
-	if (aside.fd < 0)
+	sy_slurm_accounting_program(config, path);
+	sy_begin_arguments(&arguments, &program);
+	arguments.argv[0] = path;
+	sy_option(&arguments, "--cores", question->node);
+	if (sy_ask(&arguments, ANSWER_MS, &answer, NULL) < 0)
 		return;
-	ready.fd = aside.fd;
-	if (poll(&ready, 1, ANSWER_MS) > 0 &&
-	    read(aside.fd, &cores, sizeof(cores)) == (ssize_t)sizeof(cores))
-		question->cores = cores;
-	(void)close(aside.fd);
+	text[strcspn(text, "\n")] = '\0';
+	if (!sy_number(text, &cores) || cores <= 0)
+		return;
+	question->cores = (long)cores;
+	write_answer(question);
 }
 
 static void read_answer(struct question *question)
@@ -118,9 +96,9 @@ static void read_answer(struct question *question)
 		question->cores = (long)cores;
 }
 
-enum sy_exclusive sy_exclusive_of(spank_t spank, const char *run_dir, const char *node)
+enum sy_exclusive sy_exclusive_of(spank_t spank, const struct sy_config *config, const char *node)
 {
-	struct question question = {.run_dir = run_dir, .node = node};
+	struct question question = {.run_dir = config->run_dir, .node = node};
 	char host[256] = "";
 	char *cores = NULL;
 
@@ -132,7 +110,7 @@ enum sy_exclusive sy_exclusive_of(spank_t spank, const char *run_dir, const char
 		return SY_NOT_SAID;
 	read_answer(&question);
 	if (question.cores == 0)
-		wait_for_answer(&question);
+		ask_slurmctld(&question, config);
 	if (question.cores == 0)
 		return SY_NOT_SAID;
 	return list_length(cores) >= question.cores ? SY_ALONE : SY_SHARED;

@@ -3,21 +3,18 @@
  * meets the first one's (sy_control_meet_others), and neither job is alone.
  *
  * How many cores jobs may have, slurmctld knows (CPUs, CoreSpecCount, CpuSpecList of slurm.conf).
- * It is asked once in slurmd's life; the answer is in RUN_DIR/NODE.cores. */
+ * It is asked once in slurmd's life, by steelyard-slurmdb; the answer is in RUN_DIR/NODE.cores. */
 #ifndef STEELYARD_SLURM_EXCLUSIVE_H
 #define STEELYARD_SLURM_EXCLUSIVE_H
 
-#include <slurm/slurm.h>
 #include <slurm/spank.h>
 
+#include "config.h"
 #include "job/totals.h"
 
 /* Not said where several slurmd share a host, for no node there is a job's own, nor where slurmctld
  * does not answer. */
-enum sy_exclusive sy_exclusive_of(spank_t spank, const char *run_dir, const char *node);
-
-/* The cores of a node that jobs may have; 0: not known. */
-long sy_allocatable_cores(const node_info_t *node);
+enum sy_exclusive sy_exclusive_of(spank_t spank, const struct sy_config *config, const char *node);
 
 /* slurm.conf may have changed: slurmctld is to be asked again. */
 void sy_exclusive_forget(const char *run_dir);

@@ -16,6 +16,14 @@ struct sy_node_program sy_slurm_program(const struct sy_config *config)
 					.way_out = sy_way_out_of_slurm};
 }
 
+void sy_slurm_accounting_program(const struct sy_config *config, char path[SY_PATH_SIZE])
+{
+	const char *name = strrchr(config->node_program, '/');
+
+	(void)snprintf(path, SY_PATH_SIZE, "%.*s/steelyard-slurmdb",
+		       (int)(name ? name - config->node_program : 0), config->node_program);
+}
+
 const char *sy_slurm_bpf(const struct sy_config *config, char path[SY_PATH_SIZE])
 {
 	return config->bpf && sy_loader_beside(config->node_program, path, SY_PATH_SIZE) ? path

@@ -14,6 +14,9 @@
 /* Our program as slurmstepd starts it: out of the job's cgroups. */
 struct sy_node_program sy_slurm_program(const struct sy_config *config);
 
+/* steelyard-slurmdb, which is installed beside it. */
+void sy_slurm_accounting_program(const struct sy_config *config, char path[SY_PATH_SIZE]);
+
 /* The program beside it that has the kernel count, whether it is there or not; NULL: not wanted. */
 const char *sy_slurm_bpf(const struct sy_config *config, char path[SY_PATH_SIZE]);
 

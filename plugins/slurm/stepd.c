@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "admin_comment.h"
 #include "cold_cache.h"
 #include "conditions.h"
 #include "config.h"
@@ -27,7 +26,6 @@
 #include "step.h"
 
 #define LAST_WORDS_MS 1000 /* a sampler that only starts takes ten messages, then none */
-#define WRITTEN_MS    500  /* as the totals in finish.c */
 #define LONG_STEP_S   1	   /* so that nobody sees what its end costs */
 
 static struct sy_config config;
@@ -91,7 +89,7 @@ static void finish_for_sampler(void)
 
 static void start_sampler(spank_t spank)
 {
-	enum sy_exclusive exclusive = sy_exclusive_of(spank, config.run_dir, step.node);
+	enum sy_exclusive exclusive = sy_exclusive_of(spank, &config, step.node);
 	char user[32];
 	char *alone = (char *)(exclusive == SY_ALONE ? "exclusive=yes" : "exclusive=no");
 	char *fields[] = {(char *)"scheduler=slurm", user, exclusive == SY_NOT_SAID ? NULL : alone,
@@ -212,8 +210,6 @@ void sy_stepd_start(spank_t spank)
 		return;
 	announce(spank);
 	sy_conditions_start(spank, &config, &step, &outbox);
-	if (comments && comment_is_asked())
-		sy_finish_begin(spank, &config, &step);
 }
 
 /* The cgroup that is the whole job's: this step's, or one of its tasks' knows it. */
@@ -281,36 +277,14 @@ static void tell_done(void)
 
 static void finish(spank_t spank)
 {
-	struct sy_finish what = {.config = &config,
-				 .step = &step,
-				 .outbox = &outbox,
-				 .rate_hz =
-				     sy_options.has_rate ? sy_options.rate_hz : config.rate_hz};
-
-	sy_finish(spank, &what);
+	sy_finish(spank, &config, &step, &outbox);
 	totals_told = true;
 }
 
-/* Another node's step sums this node up by its file as soon as srun is over: by then the sample of
- * this end is in it. */
-static void wait_until_written(void)
-{
-	char answer[4096];
-
-	(void)sy_outbox_ask(&outbox, answer, sizeof(answer), WRITTEN_MS);
-}
-
-static bool is_summed_elsewhere(spank_t spank)
-{
-	return config.admin_comment && outbox.fd >= 0 && !step.batch_runs &&
-	       sy_step_nodes_of_job(spank) > 1;
-}
-
-/* All of this is before srun hears of the last task's end. The totals, so that what a batch step on
- * another node sums up then has them. And srun ends its job as soon as it hears of it, and then
- * Slurm takes no comment any more: in a job without a batch step it is set here. A short
- * first step, which may be all of `srun true`, does not wait for that (some 2 ms) unless asked. A
- * later one does: without its part AdminComment would have that of the steps before. */
+/* This is before srun hears of the last task's end: srun ends its job as soon as it hears of it,
+ * and then Slurm takes no comment any more. In a job without a batch step it is set here. A short
+ * first step, which may be all of `srun true`, does not wait for that unless asked. A later one
+ * does: without its part AdminComment would have that of the steps before. */
 void sy_stepd_task_exit(spank_t spank)
 {
 	static uint32_t ended;
@@ -326,8 +300,6 @@ void sy_stepd_task_exit(spank_t spank)
 	tell_done();
 	if (comments && (comment_is_asked() || has_lasted() || step.step_id > 0))
 		finish(spank);
-	else if (is_summed_elsewhere(spank))
-		wait_until_written();
 }
 
 /* The extern step's slurmstepd was killed, or Slurm has ended it (--no-kill, another node lost):
@@ -343,7 +315,7 @@ void sy_stepd_exit(spank_t spank)
 		return;
 	if (!step.extern_step) {
 		tell_done();
-		if (comments && !(totals_told && sy_admin_comment_is_tried()))
+		if (comments && !totals_told)
 			finish(spank);
 		if (is_left_to_tell())
 			sy_outbox_send(&outbox, "leave");

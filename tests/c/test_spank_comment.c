@@ -1,5 +1,5 @@
-/* AdminComment in the real spank_steelyard.so, with a slurmctld that is late, refuses, or holds
- * what others wrote. argv[1]: the plugin. */
+/* AdminComment by the real spank_steelyard.so, with a program in the place of steelyard-slurmdb.
+ * argv[1]: the plugin. */
 #include "tap.h"
 
 #if !__has_include(<slurm/spank.h>)
@@ -10,23 +10,9 @@ int main(void)
 }
 #else
 
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
+#include <poll.h>
 
-#include "spank_host.h"
-
-/* Who tells a process id is slow, as on a busy node: no word may overtake it (one did, and the log
- * had a line without its first letters). */
-ssize_t write(int fd, const void *data, size_t size)
-{
-	const struct timespec slow = {.tv_nsec = 20000000};
-
-	if (size == sizeof(pid_t))
-		(void)nanosleep(&slow, NULL);
-	return syscall(SYS_write, fd, data, size);
-}
+#include "spank_node.h"
 
 static double now_s(void)
 {
@@ -36,101 +22,109 @@ static double now_s(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void *batch_step(const char *path)
+/* How long a batch step's end takes, with a program that does `then`. */
+static double end_of_step(const char *path, const char *then)
 {
-	void *plugin = load(path, S_CTX_REMOTE, SLURM_BATCH_SCRIPT);
-
-	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the batch step starts");
-	return plugin;
-}
-
-static double end_of(void *plugin)
-{
-	double began = now_s();
-
-	is_int(call(plugin, "slurm_spank_exit"), 0, "and ends");
-	return now_s() - began;
-}
-
-static void test_what_others_wrote(const char *path)
-{
-	void *plugin = batch_step(path);
-
-	(void)snprintf(slurmctld->admin_comment, sizeof(slurmctld->admin_comment),
-		       "{\"site\":[1.50]}");
-	(void)end_of(plugin);
-	wait_for_comments(1);
-	ok(strstr(slurmctld->admin_comment, "{\"site\":[1.50],\"steelyard\":{\"nodes\":1,") ==
-	       slurmctld->admin_comment,
-	   "stays, and ours is beside it: %s", slurmctld->admin_comment);
-	is_int(dlclose(plugin), 0, "unloads");
-
-	plugin = batch_step(path);
-	(void)snprintf(slurmctld->admin_comment, sizeof(slurmctld->admin_comment), "JS1:text");
-	(void)end_of(plugin);
-	is_int(slurmctld->comments, 0, "text that is no object has no room for ours");
-	is_string(slurmctld->admin_comment, "JS1:text", "and stays");
-	ok(strstr(last_info, "steelyard: AdminComment of job 4711: left as it is: there is text of "
-			     "somebody else") != NULL,
-	   "slurmd's log tells it: %s", last_info);
-	is_int(dlclose(plugin), 0, "unloads");
-}
-
-/* Slurm refuses then, and logs an error each time. */
-static void test_job_that_is_over(const char *path)
-{
-	void *plugin = batch_step(path);
-
-	slurmctld->state = JOB_COMPLETE | JOB_COMPLETING;
-	slurmctld->refusal = ESLURM_ALREADY_DONE;
-	slurmctld->refusals = 9;
-	(void)end_of(plugin);
-	is_int(slurmctld->comments, 0, "a job that is over is left alone");
-	is_int(slurmctld->refusals, 9, "and slurmctld not bothered");
-	is_int(dlclose(plugin), 0, "unloads");
-}
-
-static void test_refused_once(const char *path)
-{
-	void *plugin = batch_step(path);
-
-	slurmctld->refusal = SLURM_COMMUNICATIONS_CONNECTION_ERROR;
-	slurmctld->refusals = 1;
-	ok(end_of(plugin) < 1.9, "the step's end waits a little for the comment");
-	wait_for_comments(1);
-	is_int(slurmctld->comments, 1, "which is written a second later");
-	is_int(dlclose(plugin), 0, "unloads, though it is still being written");
-}
-
-/* What was known at the start must not come after what was known at the end. */
-static void test_late_slurmctld(const char *path)
-{
+	double began;
 	void *plugin;
 
-	(void)snprintf(tags_variable, sizeof(tags_variable), "a=1");
+	accounting = then;
 	plugin = load(path, S_CTX_REMOTE, SLURM_BATCH_SCRIPT);
-	slurmctld->delay_s = 60;
-	ok(call(plugin, "slurm_spank_init_post_opt") == 0, "the batch step starts");
-	slurmctld->delay_s = 3;
-	ok(end_of(plugin) < 2.8, "and ends before slurmctld has answered");
-	wait_for_comments(1);
-	ok(strstr(slurmctld->admin_comment, "\"missing\":") != NULL,
-	   "the last word is the end's: %s", slurmctld->admin_comment);
-	is_int(slurmctld->comments, 1, "the start's was given up");
+	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the batch step starts");
+	began = now_s();
+	is_int(call(plugin, "slurm_spank_exit"), 0, "and ends");
+	began = now_s() - began;
 	is_int(dlclose(plugin), 0, "unloads");
-	tags_variable[0] = '\0';
+	return began;
+}
+
+static void test_request(const char *path)
+{
+	(void)end_of_step(path, "echo 'info: AdminComment of job 4711: left as it is'");
+	is_int(comments(), 1, "the program is started once");
+	ok(strncmp(requests_text, "{\"job_id\":4711,\"batch\":true,\"own\":\"{",
+		   strlen("{\"job_id\":4711,\"batch\":true,\"own\":\"{")) == 0,
+	   "whose, and whether others may follow: %s", requests_text);
+	ok(strncmp(last_request("own"), "{\"nodes\":1,", 11) == 0, "our value alone: %s",
+	   last_request("own"));
+	is_string(last_info, "steelyard: AdminComment of job 4711: left as it is",
+		  "what it says is logged");
+	(void)end_of_step(path, "echo 'verbose: AdminComment of job 4711: written'");
+	is_string(last_info, "", "and what is no news is not");
+}
+
+static void test_program_that_hangs(const char *path)
+{
+	char mark[96];
+
+	(void)snprintf(mark, sizeof(mark), "sleep 4; : >%s/ended", dir);
+	ok(end_of_step(path, mark) < 3.5, "no step waits for it");
+	(void)snprintf(mark, sizeof(mark), "%s/ended", dir);
+	for (int i = 0; i < 2000 && access(mark, F_OK) != 0; i++)
+		(void)poll(NULL, 0, 10);
+	ok(access(mark, F_OK) == 0, "and it goes on by itself");
+}
+
+static void test_no_program(const char *path)
+{
+	void *plugin;
+	char program[96];
+
+	accounting = "";
+	plugin = load(path, S_CTX_REMOTE, SLURM_BATCH_SCRIPT);
+	(void)snprintf(program, sizeof(program), "%s/steelyard-slurmdb", dir);
+	(void)unlink(program);
+	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the batch step starts");
+	is_int(call(plugin, "slurm_spank_exit"), 0, "and ends");
+	ok(strstr(last_info, "steelyard: AdminComment of job 4711: not written: cannot run ") ==
+	       last_info,
+	   "the log has it: %s", last_info);
+	is_int(dlclose(plugin), 0, "unloads");
+}
+
+/* Nothing of the job's is open in it, and it is below none of its processes. */
+static void test_what_it_has_of_the_job(const char *path)
+{
+	int open_file = open("/dev/zero", O_RDONLY), high = dup2(open_file, 8); /* as its pipes */
+	char script[400], expected[64], text[200] = "";
+	FILE *file;
+
+	(void)snprintf(
+	    script, sizeof(script),
+	    "for f in 3 4 5 6 7 8 9; do [ -e /proc/$$/fd/$f ] && readlink /proc/$$/fd/$f; "
+	    "done >%s/open; echo \"$PPID $(cut -d' ' -f6 /proc/$$/stat)\" >>%s/open; "
+	    "echo late >&2; echo 'verbose: x'",
+	    dir, dir);
+	(void)end_of_step(path, script);
+	(void)snprintf(script, sizeof(script), "%s/open", dir);
+	file = fopen(script, "r");
+	if (file) {
+		text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+		(void)fclose(file);
+	}
+	(void)snprintf(expected, sizeof(expected), "%d ", (int)getpid());
+	ok(*text >= '0' && *text <= '9' && strncmp(text, expected, strlen(expected)) != 0,
+	   "no descriptor of ours, and not our child: %s", text);
+	ok(atoi(strchr(text, ' ') + 1) != getsid(0), "in a session of its own");
+	(void)snprintf(script, sizeof(script), "grep -q late %s/run/n9.log", dir);
+	is_int(system(script), 0, "its complaints are where the next job logs them");
+	(void)close(open_file);
+	(void)close(high);
 }
 
 int main(int argc, char **argv)
 {
 	const char *path = argc > 1 ? argv[1] : "build/lib/spank_steelyard.so";
+	char run[96];
 
 	if (!ok(access(path, R_OK) == 0, "the plugin is at %s", path) || !make_folder())
 		return done_testing();
-	test_what_others_wrote(path);
-	test_job_that_is_over(path);
-	test_refused_once(path);
-	test_late_slurmctld(path);
+	(void)snprintf(run, sizeof(run), "%s/run", dir);
+	(void)mkdir(run, 0700);
+	test_request(path);
+	test_program_that_hangs(path);
+	test_no_program(path);
+	test_what_it_has_of_the_job(path);
 	ok(remove_folder(), "tidy");
 	return done_testing();
 }

@@ -69,22 +69,14 @@ static void test_cores(const char *path)
 {
 	job_cores = "0-7";
 	is_string(said_to_sampler(path), "", "slurmctld does not answer: not said");
-	node_is_known = true;
-	own_node =
-	    (node_info_t){.sockets = 8, .cores = 1, .threads = 1, .cpus = 8, .cpus_efctv = 8};
+	accounting = "[ \"$*\" = '--cores n9' ] && echo 8";
 	job_cores = "0-3";
-	is_string(said_to_sampler(path), "no", "half of a node whose CPUs are told flat");
+	is_string(said_to_sampler(path), "no", "half of it");
 	job_cores = "0-7";
 	is_string(said_to_sampler(path), "yes", "all of it");
-	node_is_known = false;
+	accounting = "exit 3";
 	is_string(said_to_sampler(path), "yes", "slurmctld is asked once");
-	node_is_known = true;
-	own_node = (node_info_t){.sockets = 2,
-				 .cores = 4,
-				 .threads = 2,
-				 .cpus = 16,
-				 .cpus_efctv = 12,
-				 .core_spec_cnt = 2};
+	accounting = "[ \"$*\" = '--cores n9' ] && echo 6";
 	job_cores = "0-5";
 	is_string(said_to_sampler(path), "no", "as long as slurmd lives");
 	new_slurmd(path);

@@ -62,7 +62,7 @@ static void test_client(const char *path)
 	is_int(give("sample-rate", "0", 0), 0, "0 is a rate");
 	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "init_post_opt returns 0");
 	is_int(call(plugin, "slurm_spank_exit"), 0, "exit returns 0");
-	is_int(slurmctld->comments, 0, "sbatch writes no AdminComment");
+	is_int(comments(), 0, "sbatch writes no AdminComment");
 	is_int(dlclose(plugin), 0, "unloads");
 	(void)unsetenv("SLURM_STEELYARD_TAGS");
 }
@@ -149,7 +149,7 @@ static void test_extern_step(const char *path)
 	wait_until_nobody_listens();
 	is_int(call(plugin, "slurm_spank_exit"), 0, "the extern step ends");
 	ok(access(control, F_OK) != 0, "the socket of a sampler that is gone is removed");
-	is_int(slurmctld->comments, 0, "no AdminComment: Slurm refuses it there");
+	is_int(comments(), 0, "no AdminComment: Slurm refuses it there");
 	is_int(errors, 1, "one line in slurmd's log:");
 	is_string(last_error, "steelyard: job 4711: no?space", "what the sampler complained about");
 	ok(stat(complaints, &st) == 0 && st.st_size == 0 && (st.st_mode & 0777) == 0600,
@@ -163,7 +163,7 @@ static void test_extern_step(const char *path)
 /* A sampler that listens, answers `totals`, and hands every message on through a pipe. */
 static pid_t listen_as_sampler(int pipe_fd, bool answers)
 {
-	char answer[100];
+	char answer[300];
 	struct sockaddr_un address = {.sun_family = AF_UNIX}, from;
 	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
 	char text[600];
@@ -186,7 +186,10 @@ static pid_t listen_as_sampler(int pipe_fd, bool answers)
 			continue;
 		(void)snprintf(
 		    answer, sizeof(answer),
-		    "{\"question\":%d,\"elapsed_s\":2,\"cpu_s\":1.5,\"max_memory_bytes\":7}",
+		    "{\"question\":%d,\"elapsed_s\":2,\"cpu_s\":1.5,\"max_memory_bytes\":7,"
+		    "\"probe\":{\"node_type\":\"virtual\",\"virtualization\":{\"vm\":{\"name\":"
+		    "\"kvm\"},"
+		    "\"container\":{\"name\":\"none\"}}}}",
 		    atoi(text + 7));
 		(void)sendto(fd, answer, strlen(answer), 0, (struct sockaddr *)&from, length);
 	}
@@ -210,6 +213,10 @@ static void read_until(const char *wanted, int fd, char *text, size_t size)
 
 static void test_batch_step(const char *path, bool answers)
 {
+	const char *tagged =
+	    answers
+		? "{\"node_type\":\"virtual\",\"vm\":\"kvm\",\"tags\":{\"a\":\"1\",\"b\":\"2\"},"
+		: "{\"tags\":{\"a\":\"1\",\"b\":\"2\"},";
 	char text[8192] = "";
 	const char *done;
 	int fds[2];
@@ -227,11 +234,6 @@ static void test_batch_step(const char *path, bool answers)
 	is_int(give("tag", "nonsense", 1), 0, "a wrong value from the environment stops no job");
 	is_int(give("sample-rate", "5", 1), 0, "a rate");
 	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the batch step starts");
-	wait_for_comments(1);
-	is_string(
-	    slurmctld->admin_comment,
-	    "{\"steelyard\":{\"tags\":{\"a\":\"1\",\"b\":\"2\"},\"nodes\":1,\"nodes_weighed\":0}}",
-	    "tags are in the accounting though the job may be cancelled");
 	is_int(call(plugin, "slurm_spank_task_post_fork"), 0, "a task starts");
 	is_int(call(plugin, "slurm_spank_exit"), 0, "the batch step ends");
 	read_until("totals 1\n", fds[0], text, sizeof(text));
@@ -240,14 +242,12 @@ static void test_batch_step(const char *path, bool answers)
 	done = strstr(text, "\ndone ");
 	ok(strncmp(text, "root ", 5) == 0 && done && strstr(done, "\ntotals 1\n"),
 	   "its processes first, its end before the totals");
-	wait_for_comments(2);
-	ok(strstr(slurmctld->admin_comment,
-		  "{\"steelyard\":{\"tags\":{\"a\":\"1\",\"b\":\"2\"},") ==
-	       slurmctld->admin_comment,
-	   "AdminComment is set, with the tags");
-	ok(strstr(slurmctld->admin_comment, answers
-						? "\"nodes\":1,\"elapsed_s\":2.0,\"cpu_s\":1.5"
-						: "\"nodes\":1,\"nodes_weighed\":0,\"missing\":"),
+	is_int(comments(), 1, "AdminComment is set, once");
+	ok(strncmp(last_request("own"), tagged, strlen(tagged)) == 0,
+	   "with the node's kind and tags: %s", last_request("own"));
+	ok(strstr(last_request("own"),
+		  answers ? "\"nodes\":1,\"elapsed_s\":2.0,\"cpu_s\":1.5"
+			  : "\"nodes\":1,\"nodes_weighed\":0,\"partial\":true,\"missing\":"),
 	   "%s", answers ? "and the totals" : "without totals when the sampler does not answer");
 	is_int(dlclose(plugin), 0, "unloads");
 	tags_variable[0] = '\0';
@@ -255,35 +255,6 @@ static void test_batch_step(const char *path, bool answers)
 	(void)waitpid(sampler, NULL, 0);
 	(void)close(fds[0]);
 	(void)close(fds[1]);
-	(void)unlink(control);
-}
-
-/* The first node's batch step sums all nodes up as soon as srun is over. */
-static void test_step_of_several_nodes(const char *path, const char *nodes)
-{
-	char text[8192] = "";
-	int fds[2];
-	pid_t sampler;
-	void *plugin;
-
-	if (pipe(fds) != 0)
-		return;
-	sampler = listen_as_sampler(fds[1], true);
-	job_nodes = nodes;
-	plugin = load(path, S_CTX_REMOTE, 0);
-	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, nodes);
-	is_int(call(plugin, "slurm_spank_task_post_fork"), 0, "its task starts");
-	is_int(call(plugin, "slurm_spank_task_exit"), 0, "the first ends");
-	is_int(call(plugin, "slurm_spank_task_exit"), 0, "the last ends");
-	(void)kill(sampler, SIGKILL); /* what it has not done by now it does not do */
-	(void)waitpid(sampler, NULL, 0);
-	(void)close(fds[1]);
-	read_until("totals 1\n", fds[0], text, sizeof(text));
-	is_int(strstr(text, "\ntotals 1\n") != NULL, strcmp(nodes, "1") != 0,
-	       "srun hears of it once the sample is written, where another node needs it");
-	job_nodes = "1";
-	is_int(dlclose(plugin), 0, "unloads");
-	(void)close(fds[0]);
 	(void)unlink(control);
 }
 
@@ -296,18 +267,13 @@ static void test_step_alone(const char *path, bool tagged, bool is_long)
 	(void)snprintf(tags_variable, sizeof(tags_variable), "%s", tagged ? "a=1" : "");
 	plugin = load(path, S_CTX_REMOTE, 0);
 	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "a step starts");
-	wait_for_comments(tagged);
-	is_int(slurmctld->comments, tagged, "its tags are told at once, if there are any");
 	skipped_s = is_long ? 5 : 0;
 	is_int(call(plugin, "slurm_spank_task_exit"), 0, "its first task ends");
-	is_int(slurmctld->comments, tagged, "nothing is told while another one runs");
+	is_int(comments(), 0, "nothing is told while another one runs");
 	is_int(call(plugin, "slurm_spank_task_exit"), 0, "its last task ends");
-	wait_for_comments(tagged + told_early);
-	is_int(slurmctld->comments, tagged + told_early,
-	       "what is worth it is told before srun hears of it");
+	is_int(comments(), told_early, "what is worth it is told before srun hears of it");
 	is_int(call(plugin, "slurm_spank_exit"), 0, "the step ends");
-	wait_for_comments(tagged + 1);
-	is_int(slurmctld->comments, tagged + 1, "and nothing once more that is known");
+	is_int(comments(), 1, "and nothing once more that is known");
 	skipped_s = 0;
 	is_int(dlclose(plugin), 0, "unloads");
 	tags_variable[0] = '\0';
@@ -321,47 +287,9 @@ static void test_short_later_step(const char *path)
 	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "a second step starts");
 	is_int(call(plugin, "slurm_spank_task_exit"), 0, "its first task ends");
 	is_int(call(plugin, "slurm_spank_task_exit"), 0, "its last task ends");
-	is_int(slurmctld->comments, 1, "its part is told before srun hears of its end");
-	ok(strstr(slurmctld->admin_comment, ",\"so_far\":true,") != NULL, "and more may come: %s",
-	   slurmctld->admin_comment);
-	is_int(dlclose(plugin), 0, "unloads");
-}
-
-static void write_sample(const char *ending, const char *text, time_t age_s)
-{
-	const struct timespec when[2] = {{time(NULL) - age_s, 0}, {time(NULL) - age_s, 0}};
-	char path[128];
-	FILE *file;
-
-	(void)snprintf(path, sizeof(path), "%s/records/%u/n9.1000%s", dir, JOB, ending);
-	file = fopen(path, "w");
-	if (!file)
-		return;
-	(void)fputs(text, file);
-	(void)fclose(file);
-	(void)utimensat(AT_FDCWD, path, when, 0);
-}
-
-/* Of a sampler that does not answer there is a last sample, but that is not the job's totals. */
-static void test_no_answer(const char *path)
-{
-	char folder[64];
-	void *plugin;
-
-	(void)snprintf(folder, sizeof(folder), "%s/records", dir);
-	(void)mkdir(folder, 0755);
-	(void)snprintf(folder, sizeof(folder), "%s/records/%u", dir, JOB);
-	(void)mkdir(folder, 0755);
-	write_sample(".json", "{}", 0);
-	write_sample(".csv", "elapsed_s,cpu_s\n0,0\n3.5,1.25\n", 0);
-	plugin = load(path, S_CTX_REMOTE, SLURM_BATCH_SCRIPT);
-	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the batch step starts");
-	is_int(call(plugin, "slurm_spank_exit"), 0, "and ends");
-	wait_for_comments(1);
-	ok(strstr(slurmctld->admin_comment,
-		  "\"nodes_weighed\":0,\"missing\":{"
-		  "\"the sampler did not answer\":[\"elapsed_s\",") != NULL,
-	   "null, with the reason: %s", slurmctld->admin_comment);
+	is_int(comments(), 1, "its part is told before srun hears of its end");
+	ok(strstr(last_request("own"), ",\"so_far\":true,") != NULL, "and more may come: %s",
+	   last_request("own"));
 	is_int(dlclose(plugin), 0, "unloads");
 }
 
@@ -400,13 +328,10 @@ int main(int argc, char **argv)
 	test_extern_step(path);
 	test_batch_step(path, true);
 	test_batch_step(path, false);
-	test_step_of_several_nodes(path, "1");
-	test_step_of_several_nodes(path, "2");
 	test_step_alone(path, true, false);
 	test_step_alone(path, false, false);
 	test_step_alone(path, false, true);
 	test_short_later_step(path);
-	test_no_answer(path);
 	test_open_run_dir(path);
 	ok(remove_folder(), "tidy");
 	return done_testing();

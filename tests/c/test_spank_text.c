@@ -12,7 +12,6 @@
 #include "../../plugins/slurm/leave_cgroup.c"
 #include "../../plugins/node/job/tag.c"
 #include "../../plugins/node/job/totals.c"
-#include "../../plugins/node/job/totals_files.c"
 
 static char *say(const struct sy_comment *comment)
 {
@@ -141,26 +140,25 @@ static void test_config(void)
 static void test_comment_scope(void)
 {
 	static struct sy_tags tags;
-	struct sy_job_totals totals = {.nodes_weighed = 2, .nodes_idle = 1};
+	struct sy_totals totals = {.no_gpus = false};
 	struct sy_comment comment = {.tags = &tags, .nodes = 2, .totals = &totals};
 	char *text;
 
 	for (int i = 0; i < SY_TOTALS; i++) {
-		totals.sum.known[i] = i != SY_CPU_S;
-		totals.sum.value[i] = 1000 + i;
+		totals.known[i] = i != SY_CPU_S;
+		totals.value[i] = 1000 + i;
 	}
-	totals.unknown_on[SY_CPU_S] = 1;
 	text = say(&comment);
-	ok(strstr(text, "\"nodes_weighed\":2,\"nodes_idle\":1,\"elapsed_s\":1000.0,"
+	ok(strstr(text, "\"nodes\":2,\"nodes_weighed\":1,\"partial\":true,\"elapsed_s\":1000.0,"
 			"\"energy_j\":null,\"gpu_energy_j\":1002.0,\"cpu_s\":null,") &&
 	       strstr(text, "\"rx_bytes\":null,\"tx_bytes\":null,") &&
 	       strstr(text,
 		      "\"exclusive\":null,\"missing\":{"
 		      "\"energy_j\":\"of the whole node; not known whether the job was alone\","
-		      "\"cpu_s\":\"not known on 1 of 2 nodes\","),
+		      "\"cpu_s\":\"not known on 1 of 1 nodes\","),
 	   "nothing of the whole node is told of a job that may have shared it: %s", text);
 	free(text);
-	totals.sum.exclusive = SY_SHARED;
+	totals.exclusive = SY_SHARED;
 	sy_node_kind_from_record(&comment.kind, "{\"missing\":{\"cpu.cpu_s\":\"no\"}}");
 	text = say(&comment);
 	ok(strstr(text, "\"energy_j\":null") && strstr(text, "\"exclusive\":false") &&
@@ -168,21 +166,20 @@ static void test_comment_scope(void)
 	       strstr(text, "\"cpu_s\":\"no\""),
 	   "nor of one that did; the record's reason is the better one");
 	free(text);
-	totals.sum.exclusive = SY_ALONE;
-	totals.sum.known[SY_CPU_S] = true;
+	totals.exclusive = SY_ALONE;
+	totals.known[SY_CPU_S] = true;
 	text = say(&comment);
 	ok(strstr(text, "\"energy_j\":1001.0,") && strstr(text, "\"tx_bytes\":1013,") &&
 	       strstr(text, "\"exclusive\":true,\"energy_scope\":\"node\","
 			    "\"network_scope\":\"node\""),
 	   "of one alone it is, with its scope");
 	free(text);
-	totals.sum.known[SY_WCHAR_BYTES] = false;
+	totals.known[SY_WCHAR_BYTES] = false;
 	text = say(&comment);
 	ok(strstr(text, "\"wchar_bytes\":\"not all processes were seen (cpu_unseen_s)\""),
 	   "bytes of processes that only their cgroup shows are not known");
 	free(text);
-	totals.sum.known[SY_CPU_UNSEEN_S] = false;
-	totals.unknown_on[SY_CPU_UNSEEN_S] = totals.nodes_weighed = 1;
+	totals.known[SY_CPU_UNSEEN_S] = false;
 	text = say(&comment);
 	ok(strstr(text, "\"cpu_unseen_s\":null") &&
 	       strstr(text, "\"cpu_unseen_s\":\"no cgroup: none counts the CPU of all processes\""),
@@ -190,14 +187,30 @@ static void test_comment_scope(void)
 	free(text);
 }
 
-static void test_comment_of_gpus(void)
+static void test_idle_node(void)
 {
 	static struct sy_tags tags;
-	struct sy_job_totals totals = {.nodes_weighed = 1};
+	struct sy_totals totals = {.idle = true, .exclusive = SY_ALONE};
 	struct sy_comment comment = {.tags = &tags, .nodes = 1, .totals = &totals};
 	char *text;
 
-	totals.unknown_on[SY_GPU_ENERGY_J] = 1;
+	totals.known[SY_ENERGY_J] = totals.known[SY_CPU_S] = true;
+	totals.value[SY_ENERGY_J] = 4;
+	text = say(&comment);
+	ok(strstr(text, "\"nodes_weighed\":1,\"nodes_idle\":1,") &&
+	       strstr(text, "\"energy_j\":4.0,") && strstr(text, "\"cpu_s\":null,") &&
+	       strstr(text, "\"cpu_s\":\"no step of the job was on any node\""),
+	   "a node that no step came to has its joules, and no processes of the job: %s", text);
+	free(text);
+}
+
+static void test_comment_of_gpus(void)
+{
+	static struct sy_tags tags;
+	struct sy_totals totals = {.no_gpus = false};
+	struct sy_comment comment = {.tags = &tags, .nodes = 1, .totals = &totals};
+	char *text;
+
 	sy_node_kind_from_record(&comment.kind,
 				 "{\"missing\":{\"energy.gpu_energy_j\":\"" SY_NOT_YET
 				 "\",\"energy.gpus.of_job\":\"two orders\"}}");
@@ -206,7 +219,7 @@ static void test_comment_of_gpus(void)
 	       strstr(text, "\"gpu_energy_j\":\"two orders\""),
 	   "GPUs whose owner is not known: null, with the reason that the record begins with");
 	free(text);
-	totals.sum.no_gpus = true;
+	totals.no_gpus = true;
 	text = say(&comment);
 	ok(!strstr(text, "gpu_energy_j"), "a node without GPUs says nothing of them");
 	free(text);
@@ -230,12 +243,13 @@ static void look_for_left_out(const char *text)
 static void test_comment(void)
 {
 	static struct sy_tags tags;
-	struct sy_job_totals totals = {.nodes_weighed = 1};
+	struct sy_totals totals = {.no_gpus = false};
 	struct sy_comment comment = {.tags = &tags, .nodes = 2, .totals = &totals};
 	static const char expected[] =
 	    "{\"steelyard\":1,\"node_type\":\"virtual\",\"vm\":\"kvm\",\"container\":null,"
 	    "\"kernel\":\"6.1\",\"tags\":{\"k\":\"say \\\"hi\\\"\"},\"nodes\":2,"
-	    "\"nodes_weighed\":1,\"elapsed_s\":null,\"energy_j\":0.0,\"cpu_s\":0.3,"
+	    "\"nodes_weighed\":1,\"partial\":true,\"elapsed_s\":null,\"energy_j\":0.0,\"cpu_s\":0."
+	    "3,"
 	    "\"cpu_unseen_s\":0.0,\"max_memory_bytes\":0,\"rchar_bytes\":0,\"wchar_bytes\":0,"
 	    "\"read_bytes\":0,\"write_bytes\":0,\"rx_bytes\":9007199254740992,\"tx_bytes\":0,";
 	char item[SY_TAG_VALUE_MAX + 32];
@@ -246,12 +260,11 @@ static void test_comment(void)
 				 "{\"name\":\"kvm\"},\"container\":{\"name\":null}},\"kernel\":"
 				 "{\"release\":\"6.1\"}}}");
 	for (int i = 0; i < SY_TOTALS; i++)
-		totals.sum.known[i] = i != SY_ELAPSED_S;
-	totals.unknown_on[SY_ELAPSED_S] = 1;
-	totals.sum.exclusive = SY_ALONE;
-	totals.sum.no_gpus = true;
-	totals.sum.value[SY_CPU_S] = 0.1 + 0.2;
-	totals.sum.value[SY_RX_BYTES] = 9007199254740992.0;
+		totals.known[i] = i != SY_ELAPSED_S;
+	totals.exclusive = SY_ALONE;
+	totals.no_gpus = true;
+	totals.value[SY_CPU_S] = 0.1 + 0.2;
+	totals.value[SY_RX_BYTES] = 9007199254740992.0;
 	(void)sy_tags_add(&tags, "k=say \"hi\"", NULL);
 	text = say(&comment);
 	ok(!strncmp(text, expected, strlen(expected)) &&
@@ -382,6 +395,7 @@ int main(void)
 	test_rate();
 	test_config();
 	test_comment_scope();
+	test_idle_node();
 	test_comment_of_gpus();
 	test_comment();
 	test_cgroup_layouts();

@@ -107,11 +107,11 @@ refused() { # SENTENCE COMMAND OPTION
     [[ $(alice sacct -X -n -P -j "$job" -o JobID,JobIDRaw) == "$job+0|$job"$'\n'"$job+1|$((job + 1))" ]]
 }
 
-@test "srun alone: tags and both nodes' totals" {
+@test "srun alone on two nodes: its tags, and the first node's totals" {
     local job
     job=$(alice srun -N2 --tag=k=alone bash -c 'sleep 1.5; ((SLURM_PROCID)) || echo $SLURM_JOB_ID')
     weighed "$job"
-    comment "$job" | jq -e '.tags.k == "alone" and .nodes == 2'
+    comment "$job" | jq -e '.tags.k == "alone" and .nodes == 2 and .nodes_weighed == 1 and .partial'
     comment_lasts "$job" 1
     record "$job" c2 | jq -e '.complete and .tags.k == "alone"'
 }
@@ -133,13 +133,13 @@ refused() { # SENTENCE COMMAND OPTION
     record "$job" c1 | jq -e '.tags.b == "step"'
 }
 
-@test "cancelled: the tags stay, the record is complete" {
+@test "cancelled: no comment until \`steelyard publish\` has run, the record is complete" {
     local job
     job=$(submit --tag=k=gone --wrap 'sleep 60')
-    until_on ctl 30 "[[ \$(scontrol show job $job) == *AdminComment=*gone* ]]" # not its SubmitLine
+    until_on login 30 "grep -q gone $RECORDS/$job/c1.*.json"
     alice scancel "$job"
     ended "$job"
-    until_on login 30 "[[ \$(sacct -X -n -P -j $job -o AdminComment) == *gone* ]]"
+    [[ -z $(alice sacct -X -n -P -j "$job" -o AdminComment) ]]
     [[ $(state "$job") == CANCELLED* ]]
     record "$job" c1 | jq -e '.tags.k == "gone"'
 }

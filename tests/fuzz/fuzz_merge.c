@@ -1,6 +1,5 @@
 /* AdminComment, which is everybody's: what others wrote stays to the byte, blanks between its
- * members aside; merged twice is merged once. With FUZZ_TELL=FILE each answer goes there as a line
- * of hex, for analysis/sources/admin_comment.py to give the same (tests/fuzz/twins.py). */
+ * members aside; merged twice is merged once. */
 #include "fuzz.h"
 
 #include <jansson.h>
@@ -63,29 +62,12 @@ static void must_be_good(const char *present, const char *merged)
 	free(again);
 }
 
-static void tell(const char *present, const char *merged)
-{
-	const char *path = getenv("FUZZ_TELL");
-	FILE *file = path ? fopen(path, "a") : NULL;
-
-	if (!file)
-		return;
-	for (const char *c = present; *c; c++)
-		(void)fprintf(file, "%02x", (unsigned char)*c);
-	(void)fputc(' ', file);
-	for (const char *c = merged ? merged : ""; *c; c++)
-		(void)fprintf(file, "%02x", (unsigned char)*c);
-	(void)fputc('\n', file);
-	(void)fclose(file);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *present = text_of(data, size), *merged;
 	const char *why = NULL;
 
 	merged = sy_comment_merge(present, OWN, &why);
-	tell(present, merged);
 	if (merged)
 		must_be_good(present, merged);
 	else

@@ -60,6 +60,14 @@ def load_limit(
     return limits.of_counted(quantity, limit, load.unwaited, missed, beside.count(limits.SRUN))
 
 
+PARTIAL = "the first node's alone: `steelyard publish` adds the others"
+
+
+def is_partial(totals: Record | None) -> bool:
+    """Whether the totals are those of some nodes of the job."""
+    return bool(totals and totals.get("partial") and totals.get("nodes_weighed"))
+
+
 @dataclass(frozen=True)
 class StartCells:
     """The cells of one start of a job."""
@@ -109,10 +117,10 @@ class StartCells:
             quantity.unit,
             where=self.system.where,
             truth=max(truths) if quantity.largest else sum(truths),
-            measured=table.number_at(totals or {}, quantity.key),
+            measured=None if is_partial(totals) else table.number_at(totals or {}, quantity.key),
             limit=limit,
             node=host,
-            reason=self.totals_reason(quantity, host, totals),
+            reason=PARTIAL if is_partial(totals) else self.totals_reason(quantity, host, totals),
         )
 
     def totals_reason(

@@ -254,7 +254,7 @@ def _write_files(config: ClusterConfig, ports: Ports, version: str) -> None:
         shutil.copy2(config.plugin, at.lib_dir / "spank_steelyard.so")
     if config.node_program is not None:
         shutil.copy2(config.node_program, at.lib_dir / "steelyard-node")
-        for name in ("steelyard-bpf", "steelyard-left"):
+        for name in ("steelyard-bpf", "steelyard-left", "steelyard-slurmdb"):
             beside = config.node_program.with_name(name)
             if beside.is_file():
                 shutil.copy2(beside, at.lib_dir / name)

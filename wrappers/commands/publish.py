@@ -1,7 +1,7 @@
 """What Slurm's accounting has missed, filled in from the nodes' records; for a cron line.
 
 Of the jobs that ended lately those that lack Steelyard's part of AdminComment, or have less of it
-than their records, get it; what others wrote stays. slurmdbd is asked once. Again: nothing is done
+than their records (a partial one, fewer joules), get it; what others wrote stays. slurmdbd is asked once. Again: nothing is done
 twice. Needs the rights of Slurm's administrator or operator.
 """
 
@@ -71,7 +71,7 @@ def as_json(found: Found, is_dry: bool) -> dict[str, object]:
     """The pass as a document."""
     return {
         "jobs": found.jobs,
-        "written": 0 if is_dry else len(found.wishes) - len(found.failed),
+        "written": found.written,
         "wishes": [wish.document for wish in found.wishes] if is_dry else [],
         "had": found.had,
         "no_record": found.no_record,
@@ -85,14 +85,12 @@ def print_found(found: Found, args: argparse.Namespace) -> None:
     """A line for cron's mail, and one for each job that somebody may want to look at."""
     if args.dry_run:
         for wish in found.wishes:
-            parts = [
-                str(wish.document[n]) for n in ("admin_comment", "energy_j") if n in wish.document
-            ]
+            parts = [str(wish.document[n]) for n in ("own", "energy_j") if n in wish.document]
             console.print_line(f"job {wish.job_id}: {' '.join(parts)}")
     word = "to write" if args.dry_run else "written"
     console.print_line(
         f"{found.jobs} jobs that ended in the last {args.hours:g} h: "
-        f"{len(found.wishes) - len(found.failed)} {word}, {found.had} had it, "
+        f"{len(found.wishes) if args.dry_run else found.written} {word}, {found.had} had it, "
         f"{found.no_record} without a whole record, {len(found.left)} left as they are, "
         f"{len(found.failed)} failed, {found.later} left to the next pass"
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from steelyard.analysis.cluster import trust
 from steelyard.analysis.collect import job_comment
 from steelyard.analysis.collect.job_index import age
 from steelyard.analysis.collect.one_job import JobView, find_records
@@ -54,6 +55,7 @@ class Found:
 
     jobs: int = 0
     wishes: list[Wish] = field(default_factory=list)
+    written: int = 0
     had: int = 0  # it was all there
     no_record: int = 0
     later: int = 0  # beyond what one pass does
@@ -97,28 +99,19 @@ def is_settled(row: AccountingRow, now_unix_s: float) -> bool:
 def judge(found: Found, rows: Sequence[AccountingRow], asked: Asked) -> None:
     """One job: its wish, or why there is none."""
     row = rows[-1]
-    own = admin_comment.own(row.admin_comment or "")
-    so_far = own is not None and own.get("so_far")
-    is_told = own is not None and not so_far and own["nodes_weighed"] == own["nodes"] is not None
-    if is_told and not asked.energy:
-        found.had += 1
-        return
     starts = tuple(r.start_unix_s for r in rows[:-1] if r.start_unix_s is not None)
     name = row.task_id or row.job_id
     view = JobView(name, row, starts)
     # Only what is whole.
     find_records(view, asked.record_dirs, row.job_id, with_samples=False, only_near=True)
-    weighed = len(job_comment.whole_records(view))
-    if not view.nodes or not weighed:
-        found.no_record += 1
+    own = admin_comment.own(row.admin_comment or "")
+    if not view.nodes or not job_comment.whole_records(view):
+        if own is not None and not own.get("so_far") and not admin_comment.is_partial(own):
+            found.had += 1
+        else:
+            found.no_record += 1
         return
-    document: dict[str, Any] = {}
-    if own is None or so_far or (own["nodes_weighed"] or 0) < weighed:
-        try:
-            text = admin_comment.merged(row.admin_comment, job_comment.short(view))
-            document["admin_comment"] = text
-        except admin_comment.ForeignError as error:
-            found.left[name] = str(error)
+    document = comment_of(found, view, own)
     joules = whole_joules(view) if asked.energy else None
     if joules is not None and row.fields[INDEX[ENERGY]] != str(joules):
         document["energy_j"] = joules
@@ -126,6 +119,26 @@ def judge(found: Found, rows: Sequence[AccountingRow], asked: Asked) -> None:
         found.wishes.append(Wish(name, address(row) | document))
     elif name not in found.left:
         found.had += 1
+
+
+def comment_of(found: Found, view: JobView, own: dict[str, Any] | None) -> dict[str, Any]:
+    """Our value, where what is written lacks some of it; a record is its user's file, so that it only
+    adds to what root has written (analysis/cluster/trust.py)."""
+    document = job_comment.of_job(view)
+    ours = admin_comment.whole(document)
+    if own is not None and not job_comment.lacks_nodes(own, ours):
+        other = job_comment.unlike(own, ours)
+        for name in other:
+            if own.get(name) is None or trust.agrees(name, ours[name], own[name], ours["nodes"]):
+                continue
+            found.left[view.job_id] = (
+                f"{name} is {own[name]:.10g} there and {ours[name]:.10g} by its records, which "
+                "cannot be"
+            )
+            return {}
+        if not other:
+            return {}
+    return {"own": job_comment.short(document)}
 
 
 def whole_joules(view: JobView) -> int | None:
@@ -148,7 +161,8 @@ def address(row: AccountingRow) -> dict[str, Any]:
 
 
 def write(found: Found) -> None:
-    """All of it, over one connection; what slurmdbd refused goes to `failed`."""
+    """All of it, over one connection; what slurmdbd refused goes to `failed`, comments that are
+    somebody else's text to `left`."""
     if not found.wishes:
         return
     program = find_program(PROGRAM)
@@ -171,5 +185,10 @@ def write(found: Found) -> None:
     for wish, answer in zip(found.wishes, answers, strict=False):
         if "error" in answer:
             found.failed[wish.job_id] = str(answer["error"])
+        elif "left" in answer:
+            found.left[wish.job_id] = str(answer["left"])
+        elif answer.get("modified") == 0:
+            found.had += 1
+        found.written += answer.get("modified", 0)
     for wish in found.wishes[len(answers) :]:
         found.failed[wish.job_id] = "no answer"

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.collect.one_job import JobView, NodeView, network_lines
+from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.stats.readable import binary
 from steelyard.analysis.store.energy_shares import ADMINISTRATOR
 from steelyard.facts.quantities import METRICS
@@ -184,6 +185,7 @@ def print_comment(view: JobView) -> None:
     console.print_line(
         f"  from the accounting: {where}, kernel {comment.get('kernel') or 'not told'}; sums "
         f"over {comment.get('nodes_weighed')} of {comment.get('nodes')} nodes"
+        f"{' (partial)' if admin_comment.is_partial(comment) else ''}"
         f"{' when a step ended, others may follow' if comment.get('so_far') else ''}:"
     )
     alone = comment.get("exclusive") is True

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME "plugin"
+#define NAME	   "plugin"
+#define ACCOUNTING "steelyard-slurmdb"
 
 static const char *self(char path[SY_PATH_SIZE])
 {
@@ -22,6 +23,7 @@ static bool sibling(const char *program, const char *name, char path[SY_PATH_SIZ
 {
 	const char *slash = strrchr(program, '/');
 
+	(void)snprintf(path, SY_PATH_SIZE, "%s", name);
 	if (!slash)
 		return false;
 	(void)snprintf(path, SY_PATH_SIZE, "%.*s/%s", (int)(slash - program), program, name);
@@ -150,11 +152,32 @@ static void say_release(struct sy_doctor *doctor, unsigned release)
 			      doctor->plugin, text, daemon);
 }
 
+/* The program that the plugin starts at a job's end: is it there, with the libraries it needs? */
+static void say_accounting(struct sy_doctor *doctor)
+{
+	static const char advice[] =
+	    "install it beside steelyard-node, with libslurm (docs/admin.md): else AdminComment "
+	    "stays empty until `steelyard publish`, and no job is known to be alone on its node";
+	char program[SY_PATH_SIZE], line[128];
+
+	if (!sibling(doctor->config.node_program, ACCOUNTING, program)) {
+		sy_doctor_say(doctor, "accounting", SY_WARNING, advice, "%s is missing", program);
+		return;
+	}
+	version_of(program, "--help", line, sizeof(line));
+	if (line[0])
+		sy_doctor_say(doctor, "accounting", SY_OK, "", "%s writes AdminComment", program);
+	else
+		sy_doctor_say(doctor, "accounting", SY_WARNING, advice, "%s does not run", program);
+}
+
 void sy_doctor_plugin(struct sy_doctor *doctor)
 {
 	char says[512];
 	unsigned release;
 
+	if (doctor->plugin[0] && doctor->is_machine && sy_doctor_wants(doctor, "accounting"))
+		say_accounting(doctor);
 	if (!doctor->plugin[0] || !sy_doctor_wants(doctor, NAME))
 		return;
 	if (doctor->plugin[0] != '/') {

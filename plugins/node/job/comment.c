@@ -12,50 +12,58 @@ static json_t *text_or_null(const char *text)
 	return *text ? json_string(text) : json_null();
 }
 
-/* What is the whole node's is the job's only where it was alone there. */
-static bool is_told(const struct sy_job_totals *totals, enum sy_total which)
+/* No step of the job came to the node: what processes use is not the job's. */
+static bool is_of_nobody(const struct sy_totals *totals, enum sy_total which)
 {
-	return totals->sum.known[which] && !totals->silent &&
-	       (sy_total_facts[which].whose != SY_OF_NODE || totals->sum.exclusive == SY_ALONE);
+	enum sy_total_of whose = sy_total_facts[which].whose;
+
+	return totals->idle && whose != SY_OF_NODE && whose != SY_OF_SAMPLER;
+}
+
+/* What is the whole node's is the job's only where it was alone there. */
+static bool is_told(const struct sy_totals *totals, enum sy_total which)
+{
+	return totals && totals->known[which] && !is_of_nobody(totals, which) &&
+	       (sy_total_facts[which].whose != SY_OF_NODE || totals->exclusive == SY_ALONE);
 }
 
 /* A node without GPUs has nothing to tell of them. */
-static bool is_named(const struct sy_job_totals *totals, enum sy_total which)
+static bool is_named(const struct sy_totals *totals, enum sy_total which)
 {
-	return sy_is_in_comment(which) && (which != SY_GPU_ENERGY_J || !totals->sum.no_gpus);
+	return sy_is_in_comment(which) && (which != SY_GPU_ENERGY_J || !totals || !totals->no_gpus);
 }
 
-static json_t *total_value(const struct sy_job_totals *totals, enum sy_total which)
+static json_t *total_value(const struct sy_totals *totals, enum sy_total which)
 {
-	double value = totals->sum.value[which];
+	double value;
 
 	if (!is_told(totals, which))
 		return json_null();
+	value = totals->value[which];
 	return sy_is_micro(sy_total_facts[which].unit) ? json_real(value)
 						       : json_integer((json_int_t)value);
 }
 
 static json_t *why_not(const struct sy_comment *comment, enum sy_total which)
 {
-	const struct sy_job_totals *totals = comment->totals;
+	const struct sy_totals *totals = comment->totals;
 
-	if (totals->silent)
+	if (!totals)
 		return json_string("the sampler did not answer");
-	if (totals->sum.known[which])
-		return json_string(totals->sum.exclusive == SY_SHARED
+	if (is_of_nobody(totals, which))
+		return json_string("no step of the job was on any node");
+	if (totals->known[which])
+		return json_string(totals->exclusive == SY_SHARED
 				       ? "of the whole node, which the job shared"
 				       : "of the whole node; not known whether the job was alone");
-	if (which == SY_CPU_UNSEEN_S && totals->unknown_on[which] && totals->nodes_weighed == 1)
+	if (which == SY_CPU_UNSEEN_S)
 		return json_string("no cgroup: none counts the CPU of all processes");
-	if (which >= SY_RCHAR_BYTES && which <= SY_WRITE_BYTES &&
-	    totals->sum.known[SY_CPU_UNSEEN_S] && totals->sum.value[SY_CPU_UNSEEN_S] > 0)
+	if (which >= SY_RCHAR_BYTES && which <= SY_WRITE_BYTES && totals->known[SY_CPU_UNSEEN_S] &&
+	    totals->value[SY_CPU_UNSEEN_S] > 0)
 		return json_string("not all processes were seen (cpu_unseen_s)");
-	if (totals->unknown_on[which] == 0)
-		return json_string("no step of the job was on any node");
 	if (comment->kind.why[which][0])
 		return json_string(comment->kind.why[which]);
-	return json_sprintf("not known on %u of %u nodes", totals->unknown_on[which],
-			    totals->nodes_weighed);
+	return json_string("not known on 1 of 1 nodes");
 }
 
 static json_t *reasons(const struct sy_comment *comment)
@@ -73,7 +81,7 @@ static json_t *reasons(const struct sy_comment *comment)
 }
 
 /* `energy_scope`, where `energy.energy_j` is told. */
-static void put_node_scopes(json_t *object, const struct sy_job_totals *totals)
+static void put_node_scopes(json_t *object, const struct sy_totals *totals)
 {
 	for (int i = 0; i < SY_TOTALS; i++) {
 		const struct sy_total_fact *fact = &sy_total_facts[i];
@@ -91,8 +99,8 @@ static void put_node_scopes(json_t *object, const struct sy_job_totals *totals)
 /* Beside the totals: whose they are, and why some are null. */
 static void put_scope(json_t *object, const struct sy_comment *comment)
 {
-	const struct sy_job_totals *totals = comment->totals;
-	enum sy_exclusive exclusive = totals->sum.exclusive;
+	const struct sy_totals *totals = comment->totals;
+	enum sy_exclusive exclusive = totals ? totals->exclusive : SY_NOT_SAID;
 	json_t *missing;
 
 	(void)json_object_set_new(object, "exclusive",
@@ -123,6 +131,7 @@ static json_t *first_tags(const struct sy_tags *tags, size_t count)
 static json_t *document_with_tags(const struct sy_comment *comment, size_t tags)
 {
 	json_t *object = json_object();
+	long weighed = comment->totals ? 1 : 0;
 
 	(void)json_object_set_new(object, SY_COMMENT_KEY, json_integer(1));
 	(void)json_object_set_new(object, "node_type", text_or_null(comment->kind.node_type));
@@ -135,19 +144,18 @@ static json_t *document_with_tags(const struct sy_comment *comment, size_t tags)
 					  json_integer((json_int_t)(comment->tags->count - tags)));
 	(void)json_object_set_new(object, "nodes",
 				  comment->nodes < 0 ? json_null() : json_integer(comment->nodes));
-	(void)json_object_set_new(object, "nodes_weighed",
-				  json_integer(comment->totals->nodes_weighed));
-	if (comment->totals->nodes_idle)
-		(void)json_object_set_new(object, "nodes_idle",
-					  json_integer(comment->totals->nodes_idle));
+	(void)json_object_set_new(object, "nodes_weighed", json_integer(weighed));
+	if (weighed < comment->nodes)
+		(void)json_object_set_new(object, "partial", json_true());
+	if (comment->totals && comment->totals->idle)
+		(void)json_object_set_new(object, "nodes_idle", json_integer(1));
 	if (comment->so_far)
 		(void)json_object_set_new(object, "so_far", json_true());
 	for (int i = 0; i < SY_TOTALS; i++)
 		if (is_named(comment->totals, (enum sy_total)i))
 			(void)json_object_set_new(object, sy_total_facts[i].name,
 						  total_value(comment->totals, (enum sy_total)i));
-	if (comment->totals->nodes_weighed || comment->totals->silent)
-		put_scope(object, comment);
+	put_scope(object, comment);
 	if (comment->netem) {
 		(void)json_object_set_new(object, "netem", json_string(comment->netem));
 		(void)json_object_set_new(

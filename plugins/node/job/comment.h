@@ -29,8 +29,8 @@ struct sy_comment {
 	const char *netem;   /* canonical text; NULL: none were asked for */
 	int netem_valid;     /* 1, 0; -1: not known */
 	const char *refused; /* which condition the node has refused, and why; NULL: none */
-	const struct sy_job_totals *totals;
-	bool so_far; /* others of its steps may use more */
+	const struct sy_totals *totals; /* of this node; NULL: its sampler did not answer */
+	bool so_far;			/* others of its steps may use more */
 };
 
 /* One line of JSON, to be freed, or NULL when out of memory. Tags that do not fit are left out

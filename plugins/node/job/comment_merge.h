@@ -1,5 +1,5 @@
 /* AdminComment is everybody's: ours stands in it below one key, and what others wrote stays, to the
- * byte. Pure: no scheduler in here. analysis/sources/admin_comment.py does the same. */
+ * byte. Pure: no scheduler in here. */
 #ifndef STEELYARD_JOB_COMMENT_MERGE_H
 #define STEELYARD_JOB_COMMENT_MERGE_H
 

@@ -19,6 +19,8 @@ void sy_begin_arguments(struct sy_arguments *to, const struct sy_node_program *p
 	to->count = 0;
 	to->keep = program->keep;
 	to->way_out = program->way_out;
+	to->unseen = false;
+	to->usage = NULL;
 	sy_argument(to, program->path);
 }
 

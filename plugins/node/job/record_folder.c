@@ -1,11 +1,19 @@
 #include "job/record_folder.h"
 
+#include "base/file.h"
 #include "base/place.h"
-#include "job/totals_files.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define ENDING	   ".json"
+#define RECORD_MAX 1048576 /* bytes */
 
 static void folder_of(char path[SY_RECORD_PATH_SIZE], const char *record_dir, const char *job_id,
 		      bool by_day, time_t start)
@@ -28,13 +36,42 @@ void sy_record_folder(char path[SY_RECORD_PATH_SIZE], const char *record_dir, co
 		(void)snprintf(path, SY_RECORD_PATH_SIZE, "%s", flat);
 }
 
+/* Split NODE.START.json; node names may hold dots. */
+static bool split_name(const char *file, char *node, size_t size, time_t *start)
+{
+	size_t length = strlen(file), tail = strlen(ENDING);
+	const char *dot, *stop = file + length - tail;
+	char *after;
+
+	if (length <= tail || strcmp(stop, ENDING) != 0)
+		return false;
+	dot = memrchr(file, '.', (size_t)(stop - file));
+	if (!dot || dot == file || dot + 1 == stop || (size_t)(dot - file) >= size)
+		return false;
+	*start = (time_t)strtoll(dot + 1, &after, 10);
+	(void)snprintf(node, size, "%.*s", (int)(dot - file), file);
+	return after == stop;
+}
+
 static json_t *starts_of(const char *record_dir, const char *job_id, const char *node, bool by_day,
 			 time_t day, time_t since)
 {
-	char path[SY_RECORD_PATH_SIZE];
+	char path[SY_RECORD_PATH_SIZE], name[256];
+	json_t *all = json_array();
+	struct dirent *entry;
+	time_t start;
+	DIR *dir;
 
 	folder_of(path, record_dir, job_id, by_day, day);
-	return sy_starts(path, node, ".json", since);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		if (split_name(entry->d_name, name, sizeof(name), &start) &&
+		    strcmp(name, node) == 0 && start >= since)
+			(void)json_array_append_new(all, json_integer(start));
+	}
+	if (dir)
+		(void)closedir(dir);
+	return all;
 }
 
 static void add(json_t *all, json_t *found)
@@ -80,4 +117,24 @@ time_t sy_record_newest(const char *record_dir, const char *job_id, const char *
 	}
 	json_decref(all);
 	return newest;
+}
+
+char *sy_read_record(int folder, const char *name)
+{
+	cleanup_close int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	ssize_t length = -1;
+	struct stat st;
+	char *text;
+
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > RECORD_MAX)
+		return NULL;
+	text = malloc((size_t)st.st_size + 1);
+	if (text)
+		length = pread(fd, text, (size_t)st.st_size, 0);
+	if (length < 0) {
+		free(text);
+		return NULL;
+	}
+	text[length] = '\0';
+	return text;
 }

@@ -22,6 +22,10 @@ json_t *sy_record_starts(const char *record_dir, const char *job_id, const char 
  * the newest file need not have it. */
 time_t sy_record_newest(const char *record_dir, const char *job_id, const char *node);
 
+/* A record NODE.START.json, to be freed; NULL: none, or not a file of a bounded size. It belongs to
+ * the job's user, the folder to root: no link, no pipe. */
+char *sy_read_record(int folder, const char *name);
+
 #define SY_LOOK_BACK_DAYS 60 /* few jobs may run for longer, and their start is mostly known */
 
 #endif

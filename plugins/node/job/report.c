@@ -10,7 +10,7 @@
 #include "job/comment.h"
 #include "job/record_folder.h"
 #include "job/run_dir.h"
-#include "job/totals_files.h"
+#include "job/totals.h"
 
 #define LATE_S	    60	/* told twice of one end: no later than that */
 #define EARLIER_MAX 100 /* in a state's 8 KB */
@@ -34,8 +34,8 @@ static void totals_of(json_t *record, struct sy_totals *totals)
 	for (int i = 0; i < SY_TOTALS; i++) {
 		const json_t *value = at(record, sy_total_facts[i].path);
 
-		totals->known[i] = json_is_number(value);
 		totals->value[i] = json_number_value(value);
+		totals->known[i] = json_is_number(value) && sy_is_countable(totals->value[i]);
 	}
 	totals->no_gpus = !json_is_null(gpus) && json_integer_value(gpus) == 0;
 	totals->idle = json_is_false(at(record, "processes.named"));
@@ -163,25 +163,10 @@ static void put_conditions(json_t *record, struct sy_comment *comment)
 	comment->refused = refusal_of(record);
 }
 
-static void put_totals(json_t *record, bool whole, bool answered, struct sy_totals own,
-		       struct sy_job_totals *job)
-{
-	job->silent = !whole && !answered;
-	if (job->silent)
-		return;
-	if (whole) {
-		totals_of(record, &own);
-		own.exclusive = exclusive_of(record);
-	}
-	sy_job_totals_add(job, &own);
-}
-
 char *sy_report_text(const struct sy_report *report)
 {
 	static struct sy_tags tags;
-	struct sy_job_totals totals = {0};
-	struct sy_comment comment = {
-	    .tags = &tags, .nodes = -1, .netem_valid = -1, .totals = &totals};
+	struct sy_comment comment = {.tags = &tags, .nodes = -1, .netem_valid = -1};
 	struct sy_totals own = {0};
 	bool answered = report->sampled && sy_totals_from_json(&own, report->totals);
 	cleanup_free char *text = NULL;
@@ -189,8 +174,13 @@ char *sy_report_text(const struct sy_report *report)
 	char *line;
 
 	tags.count = 0;
-	put_totals(record, has_all(report, record), answered, own, &totals);
-	if (!totals.silent) {
+	if (has_all(report, record)) {
+		totals_of(record, &own);
+		own.exclusive = exclusive_of(record);
+		answered = true;
+	}
+	if (answered) {
+		comment.totals = &own;
 		tags_of(record, &tags);
 		sy_node_kind_from_record(&comment.kind, text ? text : "");
 		put_conditions(record, &comment);

@@ -44,21 +44,46 @@ void sy_be_root_again(void)
 	(void)syscall(SYS_setgroups, 0, NULL);
 }
 
+struct start {
+	char *const *argv, *const *environment;
+	const int *fds;
+	const struct sy_way_out *way;
+	bool unseen;
+	int tell; /* its process id goes there; -1: nowhere */
+};
+
+static void step_out(const struct start *start)
+{
+	sy_be_root_again();
+	sy_leave_cgroup(start->way);
+}
+
 /* In the grandchild, between fork and exec of a process with threads: system calls only. */
-__attribute__((noreturn)) static void become(char *const *argv, char *const *environment,
-					     const int fds[SY_SPAWN_FDS],
-					     const struct sy_way_out *way)
+__attribute__((noreturn)) static void become(const struct start *start)
 {
 	sigset_t none;
 
-	sy_be_root_again();
-	sy_leave_cgroup(way);
+	if (!start->unseen)
+		step_out(start);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	sy_keep_descriptors(fds, fds[3] >= 0 ? 4 : 3);
+	sy_keep_descriptors(start->fds, start->fds[3] >= 0 ? 4 : 3);
 	(void)chdir("/");
-	(void)execve(argv[0], argv, environment);
+	(void)execve(start->argv[0], start->argv, start->environment);
 	_exit(127);
+}
+
+/* A sampler that looks at this moment sees `above` below the daemon, and us below that. It does not
+ * see the process that we fork once `above` is gone, and so does not count it as the job's. */
+__attribute__((noreturn)) static void become_unseen(const struct start *start, pid_t above)
+{
+	const struct timespec pause = {.tv_nsec = 200000};
+
+	while (getppid() == above)
+		(void)nanosleep(&pause, NULL);
+	if (fork() == 0)
+		become(start);
+	_exit(0);
 }
 
 /* Tells whose it is (`steelyard cluster down` looks for it). */
@@ -70,20 +95,36 @@ static void keep_variable(char *to, size_t size, const char *name)
 }
 
 /* Two forks and a session of its own: nobody's child, in no process group of the job. */
-static void fork_twice(char *const *argv, char *const *environment, const int fds[SY_SPAWN_FDS],
-		       const struct sy_way_out *way, int tell)
+static void fork_twice(const struct start *start)
 {
-	pid_t pid;
+	pid_t self = getpid(), pid;
 
 	(void)setsid();
+	if (start->unseen)
+		step_out(start);
 	pid = fork();
+	if (pid == 0 && start->unseen)
+		become_unseen(start, self);
 	if (pid == 0)
-		become(argv, environment, fds, way);
+		become(start);
 	if (pid < 0)
 		_exit(errno);
-	if (tell >= 0)
-		(void)!write(tell, &pid, sizeof(pid));
+	if (start->tell >= 0)
+		(void)!write(start->tell, &pid, sizeof(pid));
 	_exit(0);
+}
+
+/* The exit code of our child, 0 where nobody may wait for it; its usage. */
+static int wait_for_child(pid_t child, struct rusage *usage)
+{
+	struct rusage used = {.ru_minflt = 0};
+	int status = 0;
+
+	while (wait4(child, &status, 0, &used) < 0 && errno == EINTR)
+		;
+	if (usage)
+		*usage = used;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 
 int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS], pid_t *pid,
@@ -91,10 +132,14 @@ int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FD
 {
 	struct sy_way_out way = {.count = 0};
 	char kept[VARIABLE_SIZE];
-	int status = 0; /* as where nobody may wait for it */
 	char *environment[] = {(char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *)"LC_ALL=C",
 			       arguments->keep ? kept : NULL, NULL};
-	int told[2] = {-1, -1};
+	struct start start = {.argv = arguments->argv,
+			      .environment = environment,
+			      .fds = fds,
+			      .way = &way,
+			      .unseen = arguments->unseen};
+	int told[2] = {-1, -1}, failure;
 	pid_t child;
 
 	if (access(arguments->argv[0], X_OK) != 0)
@@ -104,9 +149,10 @@ int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FD
 		sy_way_out_find(&way, arguments->way_out);
 	if (pid && pipe2(told, O_CLOEXEC) != 0)
 		return sy_fail_errno(err, errno, "cannot make a pipe");
+	start.tell = told[1];
 	child = fork();
 	if (child == 0)
-		fork_twice(arguments->argv, environment, fds, &way, told[1]);
+		fork_twice(&start);
 	if (pid) {
 		(void)close(told[1]);
 		if (child < 0 || read(told[0], pid, sizeof(*pid)) != (ssize_t)sizeof(*pid))
@@ -115,11 +161,8 @@ int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FD
 	}
 	if (child < 0)
 		return sy_fail_errno(err, errno, "cannot start a process");
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	if (WIFEXITED(status) && WEXITSTATUS(status))
-		return sy_fail_errno(err, WEXITSTATUS(status), "cannot start a process");
-	return 0;
+	failure = wait_for_child(child, arguments->usage);
+	return failure ? sy_fail_errno(err, failure, "cannot start a process") : 0;
 }
 
 int sy_spawn(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS],

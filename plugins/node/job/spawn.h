@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -19,6 +21,8 @@ struct sy_arguments {
 	size_t count;
 	const char *keep;	 /* a variable of our environment that it has, too */
 	sy_way_out_rule way_out; /* which cgroups it must leave; NULL: none */
+	bool unseen;	      /* beside a job's tasks: a sampler never takes it for one of them */
+	struct rusage *usage; /* gets what the fork has used here; NULL: not wanted */
 };
 
 /* Append one word, or an option with its value; what has no room is left out. Keeps the NULL that

@@ -2,6 +2,14 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/document.h"
+#include "base/file.h"
+#include "record/record.h"
+
+#define WHY_MAX 95 /* bytes: the record has it whole */
 
 /* Of columns, and what is known beside them. */
 static int64_t value_of(const struct sy_status *status, enum sy_total which)
@@ -31,15 +39,75 @@ static size_t append(char *text, size_t size, size_t used, const char *name, int
 	return used + (size_t)length;
 }
 
-size_t sy_totals_json(int64_t question, int64_t start_unix_s, const struct sy_status *status,
-		      char *text, size_t size)
+static const json_t *at(const json_t *object, const char *section, const char *name)
+{
+	return json_object_get(json_object_get(object, section), name);
+}
+
+/* {"name": …} of a layer, or of the kernel its release: in the record's own shape. */
+static json_t *with_member(const json_t *object, const char *name)
+{
+	json_t *found = json_object();
+
+	(void)json_object_set(found, name, json_object_get(object, name));
+	return found;
+}
+
+static json_t *probe_of(const json_t *record)
+{
+	const json_t *probe = json_object_get(record, "probe");
+	json_t *found = with_member(probe, "node_type"), *layers = json_object();
+
+	(void)json_object_set_new(layers, "vm",
+				  with_member(at(probe, "virtualization", "vm"), "name"));
+	(void)json_object_set_new(layers, "container",
+				  with_member(at(probe, "virtualization", "container"), "name"));
+	(void)json_object_set_new(found, "virtualization", layers);
+	(void)json_object_set_new(found, "kernel",
+				  with_member(json_object_get(probe, "kernel"), "release"));
+	return found;
+}
+
+/* A reason that the record is not over yet is none. */
+static json_t *reasons_of(const json_t *record)
+{
+	json_t *found = json_object();
+
+	for (int i = 0; i <= SY_TOTALS; i++) {
+		const char *path = i < SY_TOTALS ? sy_total_facts[i].path : "energy.gpus.of_job";
+		const char *why = json_string_value(at(record, "missing", path));
+
+		if (why && strcmp(why, SY_NOT_YET) != 0)
+			(void)json_object_set_new(found, path, json_sprintf("%.*s", WHY_MAX, why));
+	}
+	return found;
+}
+
+void sy_answer_kind(const json_t *record, char *text, size_t size)
+{
+	json_t *object = json_object();
+	cleanup_free char *line = NULL;
+	size_t length;
+
+	(void)json_object_set_new(object, "probe", probe_of(record));
+	(void)json_object_set_new(object, "missing", reasons_of(record));
+	line = sy_json_dump(object, JSON_COMPACT);
+	json_decref(object);
+	length = line ? strlen(line) : 0;
+	text[0] = '\0';
+	if (length >= 2 && length - 2 < size)
+		(void)snprintf(text, size, "%.*s", (int)length - 2, line + 1);
+}
+
+size_t sy_totals_json(const struct sy_answer_head *head, const struct sy_status *status, char *text,
+		      size_t size)
 {
 	size_t used = 1;
 
 	text[0] = '{';
-	if (question >= 0)
-		used = append(text, size - 1, used, "question", question, false);
-	used = append(text, size - 1, used, "start", start_unix_s, false);
+	if (head->question >= 0)
+		used = append(text, size - 1, used, "question", head->question, false);
+	used = append(text, size - 1, used, "start", head->start_unix_s, false);
 	used = append(text, size - 1, used, "exclusive", status->exclusive, false);
 	for (int i = 0; i < SY_TOTALS; i++) {
 		const struct sy_total_fact *fact = &sy_total_facts[i];
@@ -51,6 +119,8 @@ size_t sy_totals_json(int64_t question, int64_t start_unix_s, const struct sy_st
 	}
 	if (status->other_networks)
 		used = append(text, size - 1, used, "other_networks", 1, false);
+	if (head->kind[0] && used + strlen(head->kind) + 2 < size)
+		used += (size_t)snprintf(text + used, size - used, ",%s", head->kind);
 	text[used++] = '}';
 	return used;
 }

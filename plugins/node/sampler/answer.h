@@ -2,14 +2,24 @@
 #ifndef STEELYARD_SAMPLER_ANSWER_H
 #define STEELYARD_SAMPLER_ANSWER_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "record/status.h"
 
-/* Not ended by NUL: its length. `question`: its number, or -1. `start_unix_s`: in the names of the
- * sampler's files. */
-size_t sy_totals_json(int64_t question, int64_t start_unix_s, const struct sy_status *status,
-		      char *text, size_t size);
+/* What of the record of the start goes into every answer, as members of an object without its
+ * braces: the node's kind, and why totals are not known. Empty where `size` is too small. */
+void sy_answer_kind(const json_t *record, char *text, size_t size);
+
+struct sy_answer_head {
+	int64_t question;     /* its number, or -1 */
+	int64_t start_unix_s; /* in the names of the sampler's files */
+	const char *kind;     /* of sy_answer_kind() */
+};
+
+/* Not ended by NUL: its length. */
+size_t sy_totals_json(const struct sy_answer_head *head, const struct sy_status *status, char *text,
+		      size_t size);
 
 #endif

@@ -48,7 +48,10 @@ static void know_gpus(struct sy_sampler *s)
 static void answer_totals(struct sy_sampler *s, int64_t question, const struct sockaddr_un *to,
 			  socklen_t length)
 {
-	char text[1024];
+	const struct sy_shared *shared = s->child->shared;
+	struct sy_answer_head head = {question, s->wall.start_unix_s,
+				      shared->kind[atomic_load(&shared->kind_current) & 1]};
+	char text[SY_MESSAGE_SIZE];
 	size_t used;
 
 	if (question >= 0)
@@ -56,7 +59,7 @@ static void answer_totals(struct sy_sampler *s, int64_t question, const struct s
 	sy_sampler_sample(s, SY_LOOK_NOW);
 	sy_sampler_write(s, sy_now_us(CLOCK_MONOTONIC));
 	know_gpus(s);
-	used = sy_totals_json(question, s->wall.start_unix_s, &s->status, text, sizeof(text));
+	used = sy_totals_json(&head, &s->status, text, sizeof(text));
 	(void)sendto(s->child->control_fd, text, used, MSG_DONTWAIT | MSG_NOSIGNAL,
 		     (const struct sockaddr *)to, length);
 }

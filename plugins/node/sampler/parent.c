@@ -14,6 +14,7 @@
 #include "record/opening.h"
 #include "record/spool.h"
 #include "record/unfinished.h"
+#include "sampler/answer.h"
 #include "sampler/child.h"
 #include "sampler/footprint.h"
 #include "sampler/io.h"
@@ -178,6 +179,19 @@ static void write_record(json_t *record)
 		sy_shrink(); /* the parent waits for hours: let it be small */
 }
 
+/* The record as it is at the start; its child has the node's kind of it, for answers. */
+static void write_first_record(void)
+{
+	json_t *record = sy_record_new(&p.head);
+	unsigned next = p.shared ? atomic_load(&p.shared->kind_current) + 1 : 0;
+
+	if (p.shared) {
+		sy_answer_kind(record, p.shared->kind[next & 1], SY_KIND_SIZE);
+		atomic_store(&p.shared->kind_current, next);
+	}
+	write_record(record);
+}
+
 static void make_probe(void)
 {
 	struct sy_probe_options options = {.root = p.root, .ask_others = false};
@@ -221,7 +235,7 @@ static void hear_child(void)
 		;
 	(void)poll(NULL, 0, p.command ? 0 : NOTES_MS);
 	if (take_notes())
-		write_record(sy_record_new(&p.head));
+		write_first_record();
 }
 
 /* The command and whatever it left behind; not the sampler, which is no ordinary child. */
@@ -375,7 +389,7 @@ int sy_sample(struct sy_sampling *sampling)
 		return SY_SAMPLE_UNABLE;
 	if (sampling->command && able) { /* before anything is measured */
 		make_probe();
-		write_record(sy_record_new(&p.head));
+		write_first_record();
 	}
 	if (able && start_child(&err) < 0)
 		complain(&err);
@@ -390,7 +404,7 @@ int sy_sample(struct sy_sampling *sampling)
 	if (sampling->command)
 		p.command = sy_start_command(sampling->command, &p.exact);
 	if (able && !sampling->command)
-		write_record(sy_record_new(&p.head));
+		write_first_record();
 	p.end = sampling->command ? p.command < 0 : p.child <= 0; /* who would hear of the end? */
 	reap();
 	wait_for_end();

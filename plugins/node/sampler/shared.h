@@ -9,6 +9,8 @@
 #include "record/status.h"
 #include "sampler/sample_buffer.h"
 
+#define SY_KIND_SIZE 3000 /* with the totals it fits into one answer */
+
 struct sy_shared {
 	_Atomic unsigned current; /* which of the two was written whole */
 	struct sy_status status[2];
@@ -17,6 +19,8 @@ struct sy_shared {
 	char meter_why[SY_MAX_ZONES][SY_WHY_SIZE]; /* they have no value; as of the last sample */
 	_Atomic size_t notes_used;		   /* messages about the job, each ended by a NUL */
 	char notes[SY_NOTES_SIZE];
+	_Atomic unsigned kind_current; /* which of the two was written whole */
+	char kind[2][SY_KIND_SIZE];    /* what the record tells of the node, for answers */
 };
 
 /* NULL: there is no memory to share. */

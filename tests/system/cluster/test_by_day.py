@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,6 @@ from tests.system import set_clock
 from tests.throwaway_lab import Lab, until
 
 from steelyard.analysis.sources import record_folders
-from steelyard.analysis.sources.sacct import Sacct
-from steelyard.wrappers.base.node import find_program
-from steelyard.wrappers.publish import publish
 
 LATER_S = 9 * 86400
 WORK = "head -c 1000000 /dev/zero >/dev/null"
@@ -70,9 +66,7 @@ def in_database(lab: Lab, records: Path, name: str, jobs: list[str]) -> dict[str
         return dict(base.execute(sql, [jobs]).fetchall())
 
 
-def test_every_reader_finds_them_loose_and_packed(
-    lab: Lab, by_day: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_reader_finds_them_loose_and_packed(lab: Lab, by_day: Path, tmp_path: Path) -> None:
     pair = lab.sbatch("-N2", "-w", "n1,n2", script=f"srun sh -c '{WORK}'")
     folders = {pair: pair, **array_that_was_cancelled(lab)}
     records = {job: lab.records(raw, 1 + (job == pair)) for job, raw in folders.items()}
@@ -84,8 +78,7 @@ def test_every_reader_finds_them_loose_and_packed(
             assert {p.name for p in (by_day / day / job).glob(f"{name}.*")} == {
                 f"{name}.json", f"{name}.csv",
             }  # fmt: skip
-    # What the first node's plugin has found of the other one's, by day.
-    assert lab.comment(pair)["nodes_weighed"] == 2
+    assert lab.comment(pair)["nodes_weighed"] == 1
     copy = tmp_path / "records"
     shutil.copytree(by_day, copy, ignore=lambda top, _: others(Path(top), by_day))
     readers_agree(lab, copy, "loose", records)
@@ -93,23 +86,12 @@ def test_every_reader_finds_them_loose_and_packed(
     assert f"{len(records)} jobs ({files} files) packed" in swept_later(lab, copy, tmp_path)
     assert not list(copy.rglob("*.json"))
     readers_agree(lab, copy, "packed", records)
-    del records[pair]
-    publish_finds(lab, by_day, records, monkeypatch)
-
-
-def publish_finds(
-    lab: Lab, by_day: Path, tasks: dict[str, list[dict[str, Any]]], patch: pytest.MonkeyPatch
-) -> None:
-    """What the accounting has missed of tasks that were cancelled."""
-    if find_program(publish.PROGRAM) is None:
-        pytest.skip(f"{publish.PROGRAM} was not built: no libslurm (Debian: libslurm-dev)")
-    for name, value in lab.cluster.environment().items():
-        patch.setenv(name, value)
-    later = time.time() + 2 * publish.SETTLED_S
-    publish.write(found := publish.look(publish.Asked(3600, [by_day]), Sacct(), later))
-    assert not tasks.keys() & found.failed.keys(), found.failed
-    for task, mine in tasks.items():
-        assert lab.comment(task)["cpu_s"] == pytest.approx(cpu_s(mine), abs=1e-6)
+    found = lab.publish(by_day)
+    assert not records.keys() & found.failed.keys(), found.failed
+    for job, mine in records.items():
+        comment = lab.comment(job)
+        assert comment["nodes_weighed"] == len(mine)
+        assert comment["cpu_s"] == pytest.approx(cpu_s(mine), abs=1e-6)
 
 
 def others(top: Path, records: Path) -> list[str]:

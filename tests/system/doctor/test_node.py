@@ -155,6 +155,20 @@ def test_the_plugin_is_loaded_as_slurm_does(tmp_path: Path) -> None:
     assert (check.state, "file too short" in check.found) == ("missing", True)
 
 
+def test_the_program_that_writes_admin_comment_is_run(tmp_path: Path) -> None:
+    program = tmp_path / "steelyard-slurmdb"
+    words = f"optional /x/spank_steelyard.so node_program={tmp_path}/steelyard-node\n"
+    conf = plugstack(tmp_path, words)
+    check = look("accounting", "--plugstack", conf)
+    assert (check.state, check.found) == ("warning", f"{program} is missing")
+    program.write_text("#!/bin/sh\necho 'libslurm.so.38: cannot open' >&2; exit 127\n")
+    program.chmod(0o755)
+    check = look("accounting", "--plugstack", conf)
+    assert (check.state, check.found) == ("warning", f"{program} does not run")
+    program.write_text("#!/bin/sh\necho 'usage: steelyard-slurmdb'\n")
+    assert look("accounting", "--plugstack", conf).state == "ok"
+
+
 @pytest.mark.parametrize("release", [(22, 5, 8), (24, 11, 5)])
 def test_the_release_of_a_packages_plugin_is_read_from_its_file(
     tmp_path: Path, release: tuple[int, int, int]

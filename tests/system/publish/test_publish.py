@@ -38,14 +38,17 @@ def test_what_slurmdbd_refuses_is_told(tmp_path: Path, monkeypatch: pytest.Monke
     program = tmp_path / "slurmdb"
     program.write_text(
         '#!/bin/sh\nIFS= read -r line; printf \'%s\' "$line" >$0.said; echo \'{"error":"no right"}\'\n'
+        'echo \'{"left":"text"}\'; echo \'{"modified":0}\'; echo \'{"modified":1}\'\n'
     )
     program.chmod(0o755)
     monkeypatch.setenv("STEELYARD_SLURMDB", str(program))
-    for job in ("7", "8"):
+    jobs = [str(number) for number in range(7, 12)]
+    for job in jobs:
         HELP.write_record(tmp_path / job, "n1", START, job)
-    found = look(tmp_path, row(), row("8"))
+    found = look(tmp_path, *map(row, jobs))
     publish.write(found)
-    assert found.failed == {"7": "no right", "8": "no answer"}
+    assert found.failed == {"7": "no right", "11": "no answer"}
+    assert (found.left, found.had, found.written) == ({"8": "text"}, 1, 1)
     assert json.loads((tmp_path / "slurmdb.said").read_text())["job_id"] == 7
     program.write_text("#!/bin/sh\necho 'away' >&2; exit 3\n")
     with pytest.raises(MissingError, match="nothing was written: away"):

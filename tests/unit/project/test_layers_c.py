@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PLUGINS: dict[str, set[str]] = {
     "node": {"facts"},
     "slurm": {"facts", "node"},
-    "slurmdb": {"node"},
+    "slurmdb": {"node", "slurm"},
     "time": {"facts", "node"},
     "bpf": {"node"},
     "mpi": set(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -52,14 +53,18 @@ def written(found: publish.Found) -> dict[str, Any]:
     return wish.document
 
 
+def own_of(document: dict[str, Any]) -> dict[str, Any]:
+    """Our value, with all that goes without saying."""
+    return admin_comment.whole(json.loads(document["own"]))
+
+
 def test_what_was_missed_is_made_from_the_record(tmp_path: Path) -> None:
     HELP.write_record(tmp_path / "7", "n1", START, "7", tags={"a": "B"})
     document = written(look(tmp_path, row(comment='{"Site": 1.50}')))
-    text = document.pop("admin_comment")
+    text = document.pop("own")
     assert document == {"cluster": "c", "job_id": 7}
-    assert text.startswith('{"Site": 1.50,"steelyard":{"node_type":"virtual","vm":"kvm","kernel":')
-    own = admin_comment.own(text)
-    assert own is not None
+    assert text.startswith('{"node_type":"virtual","vm":"kvm","kernel":')
+    own = own_of({"own": text})
     assert (own["tags"], own["container"], own["exclusive"]) == ({"a": "B"}, "none", False)
     assert (own["elapsed_s"], own["cpu_s"], own["read_bytes"], own["rx_bytes"]) == (
         20,
@@ -68,7 +73,7 @@ def test_what_was_missed_is_made_from_the_record(tmp_path: Path) -> None:
         None,
     )
     assert own["missing"]["energy_j"] == "no RAPL"
-    again = look(tmp_path, row(comment=text))
+    again = look(tmp_path, row(comment=f'{{"Site": 1.50,"steelyard":{text}}}'))
     assert (again.wishes, again.had) == ([], 1)
 
 
@@ -93,30 +98,86 @@ def test_why_a_node_has_refused_a_condition_is_told(tmp_path: Path) -> None:
     why = "--netem=delay=1ms: this kernel has no sch_netem"
     missing = {"network_conditions": f"refused: {why}", "energy.energy_j": "no RAPL"}
     HELP.write_record(tmp_path / "7", "n1", START, "7", missing=missing)
-    own = admin_comment.own(written(look(tmp_path, row()))["admin_comment"])
-    assert own is not None and own["refused"] == why
+    own = own_of(written(look(tmp_path, row())))
+    assert own["refused"] == why
 
 
-def test_totals_in_place_of_what_the_start_had(tmp_path: Path) -> None:
+def test_totals_in_place_of_a_sampler_that_did_not_answer(tmp_path: Path) -> None:
     HELP.write_record(tmp_path / "7", "n1", START, "7")
     begun = '{"steelyard":{"tags":{"a":"b"},"nodes":1,"nodes_weighed":0}}'
-    assert '"cpu_s":5' in written(look(tmp_path, row(comment=begun)))["admin_comment"]
+    assert '"cpu_s":5' in written(look(tmp_path, row(comment=begun)))["own"]
 
 
 def test_what_a_step_has_written_is_replaced_by_the_whole_job(tmp_path: Path) -> None:
     HELP.write_record(tmp_path / "7", "n1", START, "7")
     half = '{"steelyard":{"nodes":1,"so_far":true,"cpu_s":2.5}}'
-    own = admin_comment.own(written(look(tmp_path, row(comment=half)))["admin_comment"])
-    assert own is not None
+    own = own_of(written(look(tmp_path, row(comment=half))))
     assert (own["cpu_s"], own["so_far"]) == (5, False)
+
+
+def comment_of(**totals: Any) -> str:
+    """What the plugin has written of a job that was alone on its node."""
+    own = {"node_type": "virtual", "nodes": 1, "exclusive": True, **totals}
+    return json.dumps({"steelyard": own})
+
+
+def exact(folder: Path, comment: str) -> publish.Found:
+    """A pass over a job of 20 s, 10 kJ and 5 s of CPU by its record."""
+    alone = {"scheduler": "slurm", "exclusive": True}
+    HELP.write_record(folder / "7", "n1", START, "7", job=alone, energy={"energy_j": 10_000.0})
+    return look(folder, row(comment=comment))
+
+
+def all_totals(found: publish.Found) -> dict[str, Any]:
+    """Of what is to be written those that are known."""
+    own = own_of(written(found))
+    return {name: own[name] for name in admin_comment.IN_COMMENT if own[name] is not None}
+
+
+def test_joules_that_lack_the_last_period_of_a_slow_meter_are_repaired(tmp_path: Path) -> None:
+    """AdminComment had the meter's last reading before the job's end, and publish `had it`."""
+    known = all_totals(exact(tmp_path, ""))
+    short = exact(tmp_path, comment_of(**known | {"energy_j": 7_000.0}))
+    assert own_of(written(short))["energy_j"] == 10_000
+    missing = exact(tmp_path, comment_of(**{n: v for n, v in known.items() if n != "energy_j"}))
+    assert own_of(written(missing))["energy_j"] == 10_000
+
+
+def test_a_comment_of_a_moment_before_the_records_end_is_left(tmp_path: Path) -> None:
+    known = all_totals(exact(tmp_path, ""))
+    found = exact(tmp_path, comment_of(**known | {"energy_j": 9_800.0, "elapsed_s": 19.6}))
+    assert (found.wishes, found.had) == ([], 1)
+
+
+@pytest.mark.parametrize("told", [100_000.0, 10.0])
+def test_a_record_that_cannot_be_of_the_job_repairs_nothing(tmp_path: Path, told: float) -> None:
+    """It is its user's to change; what root wrote at the job's end is not."""
+    known = all_totals(exact(tmp_path, ""))
+    found = exact(tmp_path, comment_of(**known | {"energy_j": told}))
+    assert (found.wishes, found.had) == ([], 0)
+    assert found.left["7"] == (
+        f"energy_j is {told:g} there and 10000 by its records, which cannot be"
+    )
+
+
+def test_a_partial_comment_is_completed_once_all_records_are_there(tmp_path: Path) -> None:
+    partial = '{"steelyard":{"nodes":2,"nodes_weighed":1,"partial":true,"cpu_s":5}}'
+    HELP.write_record(tmp_path / "7", "n1", START, "7")
+    both = row(NodeList="n[1-2]", comment=partial)
+    assert look(tmp_path, both).wishes == []
+    HELP.write_record(tmp_path / "7", "n2", START, "7")
+    document = written(look(tmp_path, both))
+    own = own_of(document)
+    assert (own["nodes_weighed"], own["partial"], own["cpu_s"]) == (2, False, 10)
+    done = row(NodeList="n[1-2]", comment=f'{{"steelyard":{document["own"]}}}')
+    assert look(tmp_path, done).wishes == []
 
 
 @pytest.mark.parametrize("nodes", ["n1", "n[1-2]"])
 def test_no_whole_record_of_a_node_is_no_total(tmp_path: Path, nodes: str) -> None:
     HELP.write_record(tmp_path / "7", "n1", START, "7")
     found = look(tmp_path, row(NodeList=nodes))
-    own = admin_comment.own(written(found)["admin_comment"])
-    assert own is not None
+    own = own_of(written(found))
     assert (own["nodes_weighed"], own["cpu_s"]) == ((1, 5) if nodes == "n1" else (1, None))
 
 
@@ -124,13 +185,11 @@ def test_what_is_left_alone(tmp_path: Path) -> None:
     HELP.write_record(tmp_path / "7", "n1", START, "7")
     found = look(
         tmp_path,
-        row(comment="JS1:abc"),
         row("8"),
         row("9", State="RUNNING", End="Unknown"),
         row("10", End=str(int(NOW) - 30)),
     )
-    assert (found.jobs, found.no_record, found.wishes) == (2, 1, [])
-    assert "somebody else" in found.left["7"]
+    assert (found.jobs, found.no_record, found.wishes) == (1, 1, [])
 
 
 def test_array_tasks_are_named_by_their_array(tmp_path: Path) -> None:
@@ -169,8 +228,8 @@ def test_a_node_cut_short_leaves_the_job_without_totals_and_needs_no_database(
             complete=why is None, incomplete_reason=why, incomplete_of=why and "job",
         )  # fmt: skip
     document = written(look(tmp_path, row(NodeList="n[1-2]"), energy=True))
-    own = admin_comment.own(document["admin_comment"])
-    assert own is not None and "energy_j" not in document
+    own = own_of(document)
+    assert "energy_j" not in document
     assert (own["nodes"], own["nodes_weighed"], own["cpu_s"], own["energy_j"]) == (2, 1, None, None)
 
 
@@ -206,8 +265,8 @@ def test_of_a_requeued_job_the_last_start_has_its_own_record(tmp_path: Path) -> 
     first = row(State="REQUEUED", Start=before, End=before, Submit=before)
     document = written(look(tmp_path, row(Submit=str(int(START) - 1)), first))
     assert document["submit_unix_s"] == START - 1
-    own = admin_comment.own(document["admin_comment"])
-    assert own is not None and own["tags"] == {"start": "2"}
+    own = own_of(document)
+    assert own["tags"] == {"start": "2"}
     assert own["elapsed_s"] == 20
     waits = row(State="PENDING", Start="Unknown", End="Unknown", Submit=str(int(START) + 30))
     assert look(tmp_path, row(), waits).wishes == []
@@ -228,8 +287,8 @@ def test_what_the_last_words_of_several_nodes_say(tmp_path: Path) -> None:
     for node, seconds in (("n2", 2.0), ("n1", 1.0)):
         values = {"cpu": {"cpu_s": seconds}, "tags": {"who": node, node: "x"}}
         HELP.write_record(tmp_path / "7", node, START, "7", **values)
-    own = admin_comment.own(written(look(tmp_path, row(NodeList="n[1-2]")))["admin_comment"])
-    assert own is not None and (own["nodes"], own["nodes_weighed"], own["cpu_s"]) == (2, 2, 3)
+    own = own_of(written(look(tmp_path, row(NodeList="n[1-2]"))))
+    assert (own["nodes"], own["nodes_weighed"], own["cpu_s"]) == (2, 2, 3)
     assert own["tags"] == {"n1": "x", "n2": "x", "who": "n2"}
 
 
