@@ -2,7 +2,7 @@
  * link: measured, judged, and the whole by all of them. */
 #include "netem_documents.h"
 
-#include "netem/sites_document.h"
+#include "netem/document.h"
 #include "netem/spec/text.h"
 #include "netem/spec/values.h"
 #include "netem/verify/measure.h"
@@ -191,14 +191,15 @@ static void is_judged(json_t *state, bool first, bool second, const char *reason
 {
 	const char *said = json_string_value(json_object_get(state, "invalid_reason"));
 
-	sy_sites_judge(state);
+	sy_conditions_judge(state);
 	said = json_string_value(json_object_get(state, "invalid_reason"));
-	ok(json_is_true(json_object_get(sy_sites_link(state, 0), "valid")) == first &&
-	       json_is_true(json_object_get(sy_sites_link(state, 1), "valid")) == second &&
+	ok(json_is_true(json_object_get(sy_condition_document(state, 0), "valid")) == first &&
+	       json_is_true(json_object_get(sy_condition_document(state, 1), "valid")) == second &&
 	       json_is_true(json_object_get(state, "valid")) == (first && second),
 	   "each link, and the whole");
 	ok(reason ? said && strstr(said, reason) : !said, "%s", said ? said : "no reason");
-	ok(!json_object_get(sy_sites_link(state, 1), "devices"), "devices are told of once");
+	ok(!json_object_get(sy_condition_document(state, 1), "devices"),
+	   "devices are told of once");
 	json_decref(state);
 }
 
@@ -212,20 +213,26 @@ static void test_judging(void)
 		  "to site kek: the qdisc of eth0 was changed during the job");
 }
 
+static int read_spec(json_t *state, size_t number, struct sy_netem *spec)
+{
+	return sy_condition_read_spec(sy_condition_document(state, number), spec);
+}
+
 static void test_specs_of_a_state(void)
 {
 	json_t *state = state_of_two(61, 91, "b");
 	struct sy_netem spec;
 
-	ok(sy_sites_spec_of(state, 0, &spec) == 1 && spec.delay_us == 60000, "the first link");
-	ok(sy_sites_spec_of(state, 1, &spec) == 1 && spec.delay_us == 90000, "the second");
-	is_int(sy_sites_spec_of(state, 2, &spec), 0, "no more");
-	(void)json_object_set_new(sy_sites_link(state, 1), "requested", json_string("delay=x"));
-	is_int(sy_sites_spec_of(state, 1, &spec), -1, "what cannot be read");
+	ok(read_spec(state, 0, &spec) == 0 && spec.delay_us == 60000, "the first link");
+	ok(read_spec(state, 1, &spec) == 0 && spec.delay_us == 90000, "the second");
+	ok(!sy_condition_document(state, 2), "there are no more");
+	(void)json_object_set_new(sy_condition_document(state, 1), "requested",
+				  json_string("delay=x"));
+	is_int(read_spec(state, 1, &spec), -1, "what cannot be read");
 	(void)json_object_del(state, "sites");
 	(void)json_object_set_new(state, "requested", json_string("delay=5ms"));
-	ok(sy_sites_spec_of(state, 0, &spec) == 1 && spec.delay_us == 5000, "without sites");
-	is_int(sy_sites_spec_of(state, 1, &spec), 0, "it is one");
+	ok(read_spec(state, 0, &spec) == 0 && spec.delay_us == 5000, "without sites");
+	ok(!sy_condition_document(state, 1), "it is one");
 	json_decref(state);
 }
 
@@ -234,9 +241,9 @@ static void test_no_peer(void)
 {
 	json_t *state = state_of_two(61, 91, "b"), *missing;
 
-	sy_sites_measure(state, "before", 0);
-	sy_sites_measure(state, "during_start", 0);
-	missing = json_object_get(sy_sites_link(state, 1), "missing");
+	sy_conditions_measure(state, "before", 0);
+	sy_conditions_measure(state, "during_start", 0);
+	missing = json_object_get(sy_condition_document(state, 1), "missing");
 	is_string(json_string_value(json_object_get(missing, "rtt.during_start")),
 		  "there is no peer to measure the round-trip time to", "why");
 	is_string(json_string_value(

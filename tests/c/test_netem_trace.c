@@ -1,7 +1,8 @@
 /* Traces of a link: files that are read, files that are refused, and what is due when. */
 #include "tap.h"
 
-#include "netem/follow.h"
+#include "netem/document.h"
+#include "netem/follower.h"
 #include "netem/spec/text.h"
 #include "netem/trace.h"
 
@@ -12,7 +13,7 @@
 static char folder[] = "/tmp/steelyard-trace-XXXXXX";
 static char path[64];
 
-static int read_trace(const char *text, struct sy_trace *trace, struct sy_error *err)
+static int read_trace(const char *text, struct sy_steps *trace, struct sy_error *err)
 {
 	FILE *file = fopen(path, "w");
 	struct sy_netem spec;
@@ -24,7 +25,7 @@ static int read_trace(const char *text, struct sy_trace *trace, struct sy_error 
 	return sy_trace_read(folder, &spec, trace, err);
 }
 
-static void is_step(const struct sy_trace *trace, int number, int64_t at_us, const char *text)
+static void is_step(const struct sy_steps *trace, int number, int64_t at_us, const char *text)
 {
 	char found[SY_NETEM_SIZE];
 
@@ -36,7 +37,7 @@ static void is_step(const struct sy_trace *trace, int number, int64_t at_us, con
 static void test_reading(void)
 {
 	struct sy_error err = {{0}};
-	struct sy_trace trace;
+	struct sy_steps trace;
 
 	ok(read_trace("# a comment\ntime_s,delay_ms,rate_mbit,loss_percent\n0,10,1.5,0\r\n"
 		      "0.5,20.25,100,0.1\n\n60,0,0.008,100\n",
@@ -48,10 +49,10 @@ static void test_reading(void)
 	is_step(&trace, 0, 0, "delay=10ms,loss=0%,corrupt=1%,rate=1500kbit,to=10.0.0.1");
 	is_step(&trace, 1, 500000, "delay=20250us,loss=0.1%,corrupt=1%,rate=100mbit,to=10.0.0.1");
 	is_step(&trace, 2, 60000000, "delay=0,loss=100%,corrupt=1%,rate=8kbit,to=10.0.0.1");
-	sy_trace_free(&trace);
+	sy_steps_free(&trace);
 	ok(read_trace("rate_mbit,time_s\n1,0\n2,1\n", &trace, &err) == 0, "columns as they come");
 	is_step(&trace, 1, 1000000, "corrupt=1%,rate=2mbit,to=10.0.0.1");
-	sy_trace_free(&trace);
+	sy_steps_free(&trace);
 }
 
 static void test_refusals(void)
@@ -73,7 +74,7 @@ static void test_refusals(void)
 	    {"time_s,rate_mbit\n0,0\n", "line 2: expected whole bytes a second"},
 	};
 	struct sy_error err;
-	struct sy_trace trace;
+	struct sy_steps trace;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		ok(read_trace(rows[i].text, &trace, &err) < 0 && strstr(err.text, rows[i].reason),
@@ -87,44 +88,55 @@ static void test_refusals(void)
 
 static void test_what_is_due(void)
 {
-	struct sy_trace_step steps[] = {{.at_us = 0}, {.at_us = 1000}, {.at_us = 3000}};
-	struct sy_trace trace = {.count = 3, .step = steps};
+	struct sy_step steps[] = {{.at_us = 0}, {.at_us = 1000}, {.at_us = 3000}};
+	struct sy_steps trace = {.count = 3, .step = steps};
 
-	is_int(sy_trace_due(&trace, false, 0), 0, "the first");
-	is_int(sy_trace_due(&trace, false, 999), 0, "still");
-	is_int(sy_trace_due(&trace, false, 1000), 1, "the second");
-	is_int(sy_trace_due(&trace, false, 99000), 2, "the last is held");
-	is_int(sy_trace_due(&trace, true, 2999), 1, "of a round");
-	is_int(sy_trace_due(&trace, true, 3000), 2, "the next one begins");
-	is_int(sy_trace_due(&trace, true, 7500), 5, "and goes on");
-	is_int(sy_trace_time_us(&trace, 2), 3000, "when the second round begins");
-	is_int(sy_trace_time_us(&trace, 5), 7000, "and its third's second step");
+	is_int(sy_steps_due(&trace, false, 0), 0, "the first");
+	is_int(sy_steps_due(&trace, false, 999), 0, "still");
+	is_int(sy_steps_due(&trace, false, 1000), 1, "the second");
+	is_int(sy_steps_due(&trace, false, 99000), 2, "the last is held");
+	is_int(sy_steps_due(&trace, true, 2999), 1, "of a round");
+	is_int(sy_steps_due(&trace, true, 3000), 2, "the next one begins");
+	is_int(sy_steps_due(&trace, true, 7500), 5, "and goes on");
+	is_int(sy_steps_time_us(&trace, 2), 3000, "when the second round begins");
+	is_int(sy_steps_time_us(&trace, 5), 7000, "and its third's second step");
 }
 
-/* What the state says at the end of the process that followed it. */
+static void is_ended(json_t *state, double now_boot_s, const char *reason)
+{
+	const char *found;
+
+	(void)json_object_del(state, "invalid_reason");
+	sy_conditions_end_steps(state, now_boot_s);
+	found = json_string_value(json_object_get(state, "invalid_reason"));
+	if (reason)
+		ok(found && strstr(found, reason) && json_is_false(json_object_get(state, "valid")),
+		   "invalid, %s: %s", reason, found ? found : "no reason");
+	else
+		ok(!found, "as the trace has it%s", found ? found : "");
+}
+
+/* What the state has at the end of the process that followed it. */
 static void test_the_end(void)
 {
 	struct sy_netem spec = {0};
-	struct sy_error err;
 	json_t *state = json_pack("{s:{s:s, s:n, s:f}}", "trace", "now", "delay=20ms", "failed",
 				  "next_boot_s", 100.0);
 	json_t *trace = json_object_get(state, "trace");
 
-	ok(sy_follow_end(state, 100.5, &spec, &err) == 0 && spec.delay_us == 20000,
+	ok(sy_condition_read_spec(state, &spec) == 0 && spec.delay_us == 20000,
 	   "the last step is what holds");
-	ok(sy_follow_end(state, 103, &spec, &err) < 0, "late: %s", err.text);
-	is_string(err.text,
-		  "trace: a step was due 3.0 s before the end and was not made: its process was "
-		  "gone",
-		  "in these words");
+	is_ended(state, 100.5, NULL);
+	is_ended(state, 103,
+		 "trace: a step was due 3.0 s before the end and was not made: its process was "
+		 "gone");
 	(void)json_object_set_new(trace, "next_boot_s", json_null());
-	ok(sy_follow_end(state, 1e9, &spec, &err) == 0, "after the last one none is due");
+	is_ended(state, 1e9, NULL);
 	(void)json_object_set_new(trace, "failed", json_string("tc refused"));
-	ok(sy_follow_end(state, 100, &spec, &err) < 0 && strstr(err.text, "tc refused"), "failed");
+	is_ended(state, 100, "tc refused");
 	(void)json_object_del(trace, "failed");
 	(void)json_object_del(trace, "now");
-	ok(sy_follow_end(state, 100, &spec, &err) < 0 && strstr(err.text, "no step was made"),
-	   "none");
+	is_ended(state, 100, "no step was made");
 	json_decref(state);
 }
 
@@ -158,13 +170,14 @@ static void test_sums(void)
 /* How long the last line held, once the trace was over. */
 static void test_what_was_held(void)
 {
-	json_t *state = json_pack("{s:{s:s, s:b, s:f, s:f, s:n}}", "trace", "name", "wan",
-				  "repeats", 0, "length_s", 60.0, "began_boot_s", 100.0, "held_s");
+	json_t *state =
+	    json_pack("{s:{s:s, s:s, s:b, s:f, s:f, s:n}}", "trace", "now", "delay=20ms", "name",
+		      "wan", "repeats", 0, "length_s", 60.0, "began_boot_s", 100.0, "held_s");
 	json_t *trace = json_object_get(state, "trace");
 
-	sy_follow_held(state, 159);
+	sy_conditions_end_steps(state, 159);
 	ok(json_is_null(json_object_get(trace, "held_s")), "nothing before its end");
-	sy_follow_held(state, 170.5);
+	sy_conditions_end_steps(state, 170.5);
 	ok(json_number_value(json_object_get(trace, "held_s")) == 10.5, "after it the rest");
 	is_string(
 	    json_string_value(json_array_get(json_object_get(state, "notes"), 0)),
@@ -172,7 +185,7 @@ static void test_what_was_held(void)
 	    "as a note");
 	(void)json_object_set_new(trace, "held_s", json_null());
 	(void)json_object_set_new(trace, "repeats", json_true());
-	sy_follow_held(state, 170.5);
+	sy_conditions_end_steps(state, 170.5);
 	ok(json_is_null(json_object_get(trace, "held_s")), "one that begins again is never over");
 	json_decref(state);
 }

@@ -3,7 +3,7 @@
 #include "base/exec.h"
 #include "base/file.h"
 #include "doctor/sites.h"
-#include "netem/end.h"
+#include "netem/teardown.h"
 #include "netem/policy/contents.h"
 #include "netem/policy/file.h"
 

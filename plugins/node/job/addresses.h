@@ -3,7 +3,7 @@
 #define STEELYARD_JOB_ADDRESSES_H
 
 #include "base/error.h"
-#include "netem/apply.h"
+#include "netem/netem.h"
 #include "netem/spec/spec.h"
 
 #define SY_ADDRESS_SIZE 64 /* more than INET6_ADDRSTRLEN */

@@ -9,7 +9,7 @@
 
 #include "base/document.h"
 #include "base/file.h"
-#include "netem/end.h"
+#include "netem/teardown.h"
 #include "netem/spec/text.h"
 #include "record/stale_files.h"
 

@@ -6,11 +6,14 @@
 #include "netem/kernel/link.h"
 #include "netem/kernel/offload.h"
 #include "netem/kernel/qdisc.h"
+#include "netem/kernel/scope.h"
+#include "netem/kernel/scope_program.h"
 #include "netem/spec/text.h"
 #include "netem/undo.h"
 
 #include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -38,12 +41,12 @@ static bool kind_unknown(const char *problem)
 	       strstr(problem, "RTNETLINK answers: No such file or directory");
 }
 
-static int no_netem(struct sy_condition *condition, struct sy_error *err)
+static int refuse_without_netem(struct sy_conditions *conditions, struct sy_error *err)
 {
 	struct utsname kernel = {0};
 
 	(void)uname(&kernel);
-	condition->failure = SY_NETEM_FAILED;
+	conditions->failure = SY_NETEM_FAILED;
 	return sy_fail(err,
 		       "this kernel has no sch_netem (modprobe sch_netem; on Debian: "
 		       "linux-modules for %s)",
@@ -51,8 +54,9 @@ static int no_netem(struct sy_condition *condition, struct sy_error *err)
 }
 
 /* tc refused: 1 when another way is left to try, else -1. */
-static int understand(struct sy_condition *condition, struct sy_place *place, const char *lines,
-		      const char *problem, struct sy_error *err)
+static int read_refusal(struct sy_conditions *conditions, const struct sy_netem *spec,
+			struct sy_place *place, const char *lines, const char *problem,
+			struct sy_error *err)
 {
 	const char *line = line_of(lines, failed_line(problem));
 	int length = (int)strcspn(line, "\n");
@@ -63,24 +67,23 @@ static int understand(struct sy_condition *condition, struct sy_place *place, co
 	if (text && kind_unknown(problem)) {
 		if (strstr(text, ": prio ") && !place->htb)
 			return place->htb = true;
-		if (strstr(text, ": netem ") &&
-		    !sy_netem_needs_netem(sy_condition_spec(condition)) && !place->tbf)
+		if (strstr(text, ": netem ") && !sy_netem_needs_netem(spec) && !place->tbf)
 			return place->tbf = true;
 		if (strstr(text, ": netem "))
-			return no_netem(condition, err);
+			return refuse_without_netem(conditions, err);
 	}
 	return sy_fail(err, "tc refused '%.200s': %.*s", text ? text : "",
 		       (int)strcspn(problem, "\n"), problem);
 }
 
 /* One try: 0 done, `tree` is what stands there now; 1 try again; -1. */
-static int try_place(struct sy_condition *condition, struct sy_place *place, char **tree,
-		     struct sy_error *err)
+static int try_place(struct sy_conditions *conditions, const struct sy_netem *spec,
+		     struct sy_place *place, char **tree, struct sy_error *err)
 {
 	static const char *const argv[] = {"tc", "-batch", "-", NULL};
 	cleanup_output struct sy_output output = {0};
-	cleanup_free char *plan = sy_plan_apply(sy_condition_spec(condition), place,
-						condition->protect, condition->protected_count);
+	cleanup_free char *plan =
+	    sy_plan_apply(spec, place, conditions->protect, conditions->protected_count);
 	cleanup_free char *lines = NULL;
 	int result;
 
@@ -88,18 +91,16 @@ static int try_place(struct sy_condition *condition, struct sy_place *place, cha
 			      place->direction == SY_INGRESS ? place->ifb : place->device) < 0)
 		return sy_fail(err, "out of memory");
 	/* tc(8): where it looks for `distribution NAME`. */
-	sy_run_telling(sy_condition_spec(condition)->distribution == SY_TABLE
-			   ? "TC_LIB_DIR=" SY_DELAY_TABLES
-			   : NULL);
+	sy_run_telling(spec->distribution == SY_TABLE ? "TC_LIB_DIR=" SY_DELAY_TABLES : NULL);
 	result = sy_run(argv, lines, &output, err);
 	sy_run_telling(NULL);
 	if (result < 0) {
 		if (output.missing)
-			condition->failure = SY_NETEM_MISSING;
+			conditions->failure = SY_NETEM_MISSING;
 		return -1;
 	}
 	if (output.status)
-		return understand(condition, place, lines, output.problem, err);
+		return read_refusal(conditions, spec, place, lines, output.problem, err);
 	*tree = output.out;
 	output.out = NULL;
 	return 0;
@@ -119,151 +120,189 @@ static int read_ours(const struct sy_place *place, struct sy_qdiscs *list,
 }
 
 /* tc of Debian 12 has no word for it. */
-static int set_seed(const struct sy_condition *condition, const struct sy_place *place,
-		    struct sy_error *err)
+static int set_seed(const struct sy_netem *spec, const struct sy_place *place, struct sy_error *err)
 {
 	cleanup_qdiscs struct sy_qdiscs list = {0};
 	const struct sy_qdisc *ours;
 	bool ingress = place->direction == SY_INGRESS;
 
-	if (!sy_condition_spec(condition)->has_seed)
+	if (!spec->has_seed)
 		return 0;
 	if (read_ours(place, &list, &ours, err) < 0)
 		return -1;
 	return sy_qdisc_seed(ingress ? (int)if_nametoindex(place->ifb) : place->index, ours,
-			     sy_condition_spec(condition)->seed, err);
+			     spec->seed, err);
 }
 
-/* What the kernel took, against what was asked. */
-static int check_applied(struct sy_condition *condition, const struct sy_place *place,
+/* What the kernel has must be what was requested. */
+static int check_applied(const struct sy_netem *spec, const struct sy_place *place,
 			 struct sy_error *err)
 {
 	cleanup_qdiscs struct sy_qdiscs list = {0};
 	char asked[SY_NETEM_SIZE], got[SY_NETEM_SIZE];
-	struct sy_netem applied = *sy_condition_spec(condition);
+	struct sy_netem applied = *spec;
 	const struct sy_qdisc *ours;
 
 	if (read_ours(place, &list, &ours, err) < 0)
 		return -1;
 	sy_qdisc_spec(ours, &applied);
-	(void)sy_netem_format(sy_condition_spec(condition), asked);
+	(void)sy_netem_format(spec, asked);
 	(void)sy_netem_format(&applied, got);
-	/* Of a trace each step says what was applied. */
-	(void)json_object_set_new(
-	    sy_condition_document(condition), "applied",
-	    json_object_get(condition->document, "trace")
-		? json_incref(json_object_get(condition->document, "requested"))
-		: json_string(got));
-	if (applied.has_seed != sy_condition_spec(condition)->has_seed)
+	if (applied.has_seed != spec->has_seed)
 		return sy_fail(err, "seed: this kernel's sch_netem takes none: it came with Linux "
 				    "6.6; leave seed= out");
 	return strcmp(asked, got) ? sy_fail(err, "asked %s, but the kernel has %s", asked, got) : 0;
 }
 
-/* Of sites, whose queue it is; the tree before is told with the first on a device. */
-static void tell_link(const struct sy_condition *condition, const struct sy_place *place)
+/* Of several conditions on a device the first one has the tree before; a link has its number. */
+static void add_link(json_t *devices, const struct sy_condition *condition,
+		     const struct sy_place *place)
 {
-	json_t *devices = json_object_get(condition->document, "devices");
-	json_t *told = json_array_get(devices, json_array_size(devices) - 1);
+	json_t *device = json_array_get(devices, json_array_size(devices) - 1);
 
-	if (!condition->sites)
+	if (!*condition->to_site)
 		return;
 	for (size_t i = 0; i + 1 < json_array_size(devices); i++)
 		if (json_equal(json_object_get(json_array_get(devices, i), "device"),
-			       json_object_get(told, "device")))
-			(void)json_object_del(told, "before");
-	(void)json_object_set_new(told, "link", json_integer(place->link));
-	(void)json_object_set_new(told, "to_site",
-				  json_string(condition->sites->link[place->link].to));
+			       json_object_get(device, "device")))
+			(void)json_object_del(device, "before");
+	(void)json_object_set_new(device, "link", json_integer(place->condition));
+	(void)json_object_set_new(device, "to_site", json_string(condition->to_site));
 }
 
-static void tell_device(struct sy_condition *condition, const struct sy_place *place, size_t number,
-			const char *tree)
+static void add_device(json_t *devices, json_t *undo, const struct sy_place *place,
+		       const char *tree)
 {
-	json_t *kept = json_array_get(
-	    json_object_get(json_object_get(condition->document, "undo"), "places"), number);
 	cleanup_free char *line = sy_tree_own_line(tree, place);
 	int64_t segments = sy_gso_segments(place->device);
 
-	(void)json_object_set_new(kept, "htb", json_boolean(place->htb));
-	(void)json_object_set_new(kept, "tbf", json_boolean(place->tbf));
+	(void)json_object_set_new(undo, "htb", json_boolean(place->htb));
+	(void)json_object_set_new(undo, "tbf", json_boolean(place->tbf));
 	(void)json_array_append_new(
-	    json_object_get(condition->document, "devices"),
+	    devices,
 	    json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:O, s:O, s:o}", "device", place->device,
 		      "direction", place->direction == SY_INGRESS ? "ingress" : "egress", "qdisc",
 		      place->tbf ? "tbf" : "netem", "limit_packets",
 		      (json_int_t)place->limit_packets, "mtu", (json_int_t)place->mtu, "kernel",
-		      line ? line : "", "before", json_object_get(kept, "before"), "offloads_off",
-		      json_object_get(kept, "offloads"), "gso_max_segs",
+		      line ? line : "", "before", json_object_get(undo, "before"), "offloads_off",
+		      json_object_get(undo, "offloads"), "gso_max_segs",
 		      segments < 0 ? json_null() : json_integer(segments)));
 }
 
 /* What netem is to lose, double, spoil or send ahead must come to it one by one. */
-static int make_single(const struct sy_place *place, const json_t *kept, struct sy_error *err)
+static int make_single(const struct sy_place *place, const json_t *undo, struct sy_error *err)
 {
-	if (sy_offloads_set(place->device, json_object_get(kept, "offloads"), false, err) < 0)
+	if (sy_offloads_set(place->device, json_object_get(undo, "offloads"), false, err) < 0)
 		return -1;
-	return json_integer_value(json_object_get(kept, "gso_max_segs")) > 0
+	return json_integer_value(json_object_get(undo, "gso_max_segs")) > 0
 		   ? sy_gso_segments_set(place->device, 1, err)
 		   : 0;
 }
 
-/* Of sites another link may have made the root already. */
-static void follow_root(const struct sy_condition *condition, size_t number, struct sy_place *place)
+/* The root that this place has made or found is that of the conditions after it, too. */
+static void share_root(struct sy_conditions *conditions, const struct sy_place *made)
 {
-	for (size_t i = 0; i < number; i++)
-		if (!strcmp(condition->place[i].device, place->device)) {
+	for (int i = made->condition + 1; i < conditions->count; i++)
+		for (int j = 0; j < conditions->item[i].place_count; j++) {
+			struct sy_place *place = &conditions->item[i].place[j];
+
+			if (strcmp(place->device, made->device) != 0 ||
+			    place->direction != made->direction)
+				continue;
 			place->first = false;
-			place->htb = condition->place[i].htb;
+			place->htb = made->htb;
 		}
 }
 
-static int build(struct sy_condition *condition, size_t number, struct sy_error *err)
+static int build_place(struct sy_conditions *conditions, struct sy_condition *condition, int number,
+		       struct sy_error *err)
 {
 	struct sy_place *place = &condition->place[number];
-	json_t *kept = json_array_get(
-	    json_object_get(json_object_get(condition->document, "undo"), "places"), number);
+	json_t *devices = json_object_get(conditions->document, "devices");
 	cleanup_free char *tree = NULL;
 	int result;
 
-	condition->link = place->link;
-	if (condition->sites)
-		follow_root(condition, number, place);
-	if (make_single(place, kept, err) < 0)
+	if (make_single(place, condition->undo[number], err) < 0)
 		return -1;
 	if (place->direction == SY_INGRESS && sy_ifb_make(place->ifb, err) < 0)
 		return -1;
-	while ((result = try_place(condition, place, &tree, err)) == 1)
+	while ((result = try_place(conditions, condition->spec, place, &tree, err)) == 1)
 		;
-	if (result < 0 || set_seed(condition, place, err) < 0 ||
-	    check_applied(condition, place, err) < 0)
+	if (result < 0 || set_seed(condition->spec, place, err) < 0 ||
+	    check_applied(condition->spec, place, err) < 0)
 		return -1;
-	tell_device(condition, place, number, tree);
-	tell_link(condition, place);
+	share_root(conditions, place);
+	add_device(devices, condition->undo[number], place, tree);
+	add_link(devices, condition, place);
 	return 0;
 }
 
-int sy_condition_change(struct sy_condition *condition, const struct sy_place *place,
+int sy_condition_change(const struct sy_condition *condition, const struct sy_place *place,
 			struct sy_error *err)
 {
 	static const char *const argv[] = {"tc", "-batch", "-", NULL};
-	cleanup_free char *line = sy_plan_change(sy_condition_spec(condition), place);
+	cleanup_free char *line = sy_plan_change(condition->spec, place);
 	cleanup_free char *said = line ? sy_run_text(argv, line, err) : NULL;
 
 	if (!line)
 		return sy_fail(err, "out of memory");
-	return said ? check_applied(condition, place, err) : -1;
+	return said ? check_applied(condition->spec, place, err) : -1;
 }
 
-int sy_condition_build(struct sy_condition *condition, struct sy_error *err)
+/* The kernel has what was requested, word by word: check_applied(). */
+static void copy_requested(json_t *document)
 {
-	condition->failure = SY_NETEM_FAILED;
-	for (int i = 0; i < condition->count; i++)
-		if (build(condition, (size_t)i, err) < 0)
-			return -1;
-	condition->link = 0;
-	if (condition->sites)
-		(void)json_object_set(condition->document, "applied",
-				      json_object_get(condition->document, "requested"));
+	(void)json_object_set(document, "applied", json_object_get(document, "requested"));
+}
+
+int sy_conditions_build(struct sy_conditions *conditions, struct sy_error *err)
+{
+	conditions->failure = SY_NETEM_FAILED;
+	for (int i = 0; i < conditions->count; i++) {
+		struct sy_condition *condition = &conditions->item[i];
+
+		for (int j = 0; j < condition->place_count; j++)
+			if (build_place(conditions, condition, j, err) < 0)
+				return -1;
+		copy_requested(condition->document);
+	}
+	copy_requested(conditions->document);
 	return 0;
+}
+
+/* A program writes one priority, so a condition has the same band on all of its devices. */
+static int find_band(const struct sy_condition *condition, struct sy_scope_wish *wish,
+		     struct sy_error *err)
+{
+	*wish = (struct sy_scope_wish){.spec = condition->spec};
+	for (int i = 0; i < condition->place_count; i++) {
+		uint32_t class = SY_ROOT_MAJOR << 16 | condition->place[i].band;
+
+		if (wish->priority && wish->priority != class)
+			return sy_fail(err, "the devices have no band in common: name one with "
+					    "dev=");
+		wish->priority = class;
+	}
+	return 0;
+}
+
+int sy_conditions_attach(const struct sy_conditions *conditions, struct sy_error *err)
+{
+	cleanup_free struct bpf_insn *code = calloc(SY_SCOPE_MOST, sizeof(*code));
+	const json_t *undo = json_object_get(conditions->document, "undo");
+	const char *folder = json_string_value(json_object_get(undo, "cgroup"));
+	struct sy_scope_wish wish[SY_SCOPE_WISHES];
+	int count;
+
+	if (!folder || !conditions->count)
+		return 0;
+	if (!code)
+		return sy_fail(err, "out of memory");
+	for (int i = 0; i < conditions->count; i++)
+		if (find_band(&conditions->item[i], &wish[i], err) < 0)
+			return -1;
+	count = sy_scope_program(wish, conditions->count, conditions->protect,
+				 conditions->protected_count, code);
+	return count < 0 ? sy_fail(err, "too many networks for a cgroup program")
+			 : sy_scope_attach(folder, code, count, err);
 }

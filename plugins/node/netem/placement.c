@@ -3,10 +3,11 @@
 #include "base/document.h"
 #include "base/exec.h"
 #include "base/file.h"
+#include "netem/document.h"
+#include "netem/kernel/device.h"
 #include "netem/kernel/link.h"
 #include "netem/kernel/offload.h"
 #include "netem/kernel/qdisc.h"
-#include "netem/sites_document.h"
 #include "netem/undo.h"
 #include "netem/verify/verdict.h"
 
@@ -14,7 +15,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A device that one condition is for, as it is. */
 struct spot {
+	struct sy_conditions *conditions;
+	struct sy_condition *condition;
 	const struct sy_netem_device *device;
 	struct sy_qdiscs list;
 	enum sy_root root;
@@ -50,17 +54,18 @@ static int remove_orphan(struct spot *spot, struct sy_error *err)
 	return 0;
 }
 
-static int look(const struct sy_condition *condition, struct spot *spot, struct sy_error *err)
+static int read_device(struct spot *spot, struct sy_error *err)
 {
 	if (sy_qdiscs_read(spot->device->index, &spot->list, err) < 0)
 		return -1;
 	spot->root = sy_root_of(&spot->list);
-	spot->shared = sy_place_shared(&condition->states, condition->name, spot->device->name);
+	spot->shared =
+	    sy_place_shared(&spot->conditions->states, spot->conditions->name, spot->device->name);
 	if (spot->root == SY_ROOT_OURS && !spot->shared && remove_orphan(spot, err) < 0)
 		return -1;
 	if (spot->root == SY_ROOT_FOREIGN)
 		return refuse_foreign(spot, err);
-	if (sy_condition_spec(condition)->direction != SY_EGRESS &&
+	if (spot->condition->spec->direction != SY_EGRESS &&
 	    sy_qdisc_by_parent(&spot->list, TC_H_INGRESS))
 		return sy_fail(err,
 			       "%s has an ingress or clsact qdisc already, which is not ours: "
@@ -71,85 +76,88 @@ static int look(const struct sy_condition *condition, struct spot *spot, struct 
 }
 
 /* Whether a packet could belong to another state, too; what cannot be read could have any. */
-static bool meets(const json_t *state, const struct sy_netem *spec)
+static bool overlaps(json_t *state, const struct sy_netem *spec)
 {
 	struct sy_netem other;
-	int found;
+	json_t *document;
 
-	for (size_t i = 0; (found = sy_sites_spec_of(state, i, &other)); i++)
-		if (found < 0 || sy_plan_overlap(&other, spec))
+	for (size_t i = 0; (document = sy_condition_document(state, i)); i++)
+		if (sy_condition_read_spec(document, &other) < 0 || sy_plan_overlap(&other, spec))
 			return true;
 	return false;
 }
 
 /* Two conditions on one device must not claim the same packet. */
-static int check_others(const struct sy_condition *condition, const char *device, bool *taken,
-			struct sy_error *err)
+static int check_state(const struct spot *spot, const char *name, json_t *state, bool *taken,
+		       struct sy_error *err)
 {
-	const char *name;
-	json_t *state;
+	const char *text = json_string_value(json_object_get(state, "requested"));
+	const char *scope = json_string_value(json_object_get(state, "scope"));
+	json_t *item;
+	size_t i;
 
-	json_object_foreach(condition->states.all, name, state)
+	json_array_foreach(json_object_get(json_object_get(state, "undo"), "places"), i, item)
 	{
-		const char *text = json_string_value(json_object_get(state, "requested"));
-		const char *scope = json_string_value(json_object_get(state, "scope"));
-		json_t *place;
-		size_t i;
+		struct sy_place place;
 
-		json_array_foreach(json_object_get(json_object_get(state, "undo"), "places"), i,
-				   place)
-		{
-			struct sy_place there;
-
-			sy_place_read(place, &there);
-			if (strcmp(there.device, device))
-				continue;
-			if (there.band <= SY_LAST_BAND)
-				taken[there.band] = true;
-			if (condition->request->cgroup && scope && !strcmp(scope, "job"))
-				continue;
-			if (meets(state, sy_condition_spec(condition)))
-				return sy_fail(err,
-					       "%s is shaped already, by %.*s (%s): two "
-					       "conditions cannot have the same packets",
-					       device, (int)(strlen(name) - 5), name,
-					       text ? text : "?");
-		}
+		sy_place_read(item, &place);
+		if (strcmp(place.device, spot->device->name) != 0)
+			continue;
+		if (place.band <= SY_LAST_BAND)
+			taken[place.band] = true;
+		if (spot->conditions->request->cgroup && scope && !strcmp(scope, "job"))
+			continue;
+		if (overlaps(state, spot->condition->spec))
+			return sy_fail(err,
+				       "%s is shaped already, by %.*s (%s): two conditions cannot "
+				       "have the same packets",
+				       spot->device->name, (int)(strlen(name) - 5), name,
+				       text ? text : "?");
 	}
 	return 0;
 }
 
-static int free_band(const struct sy_condition *condition, const char *device, unsigned *band,
-		     struct sy_error *err)
+/* The bands that the job's conditions before this one have. */
+static void mark_own(const struct spot *spot, bool *taken)
+{
+	for (const struct sy_condition *one = spot->conditions->item; one < spot->condition; one++)
+		for (int i = 0; i < one->place_count; i++)
+			if (!strcmp(one->place[i].device, spot->device->name))
+				taken[one->place[i].band] = true;
+}
+
+static int find_free_band(const struct spot *spot, unsigned *band, struct sy_error *err)
 {
 	bool taken[SY_LAST_BAND + 1] = {0};
+	const char *name;
+	json_t *state;
 
-	if (check_others(condition, device, taken, err) < 0)
-		return -1;
-	for (int i = 0; i < condition->count; i++) /* of other links */
-		if (!strcmp(condition->place[i].device, device))
-			taken[condition->place[i].band] = true;
+	json_object_foreach(spot->conditions->states.all, name, state)
+	{
+		if (check_state(spot, name, state, taken, err) < 0)
+			return -1;
+	}
+	mark_own(spot, taken);
 	for (*band = SY_FIRST_BAND; *band <= SY_LAST_BAND; ++*band)
 		if (!taken[*band])
 			return 0;
 	return sy_fail(err, "%s has %u conditions already, which is as many as there can be",
-		       device, SY_LAST_BAND - SY_FIRST_BAND + 1);
+		       spot->device->name, SY_LAST_BAND - SY_FIRST_BAND + 1);
 }
 
-/* Of sites one link that needs it has it for all: what is switched off is the device's. */
-static bool needs_single_packets(const struct sy_condition *condition)
+/* One condition that needs them has them for all: what is switched off is the device's. */
+static bool needs_single_packets(const struct sy_conditions *conditions)
 {
-	bool found = sy_netem_needs_single_packets(condition->spec);
+	bool found = false;
 
-	for (int i = 0; condition->sites && i < condition->sites->count; i++)
-		found |= sy_netem_needs_single_packets(&condition->sites->link[i].spec);
+	for (int i = 0; i < conditions->count; i++)
+		found |= sy_netem_needs_single_packets(conditions->item[i].spec);
 	return found;
 }
 
 /* What is handed from the first state on a device to the next, so that the last one undone can put
  * it back. */
-static json_t *keep(const struct sy_condition *condition, const struct spot *spot,
-		    const struct sy_place *place)
+static json_t *new_undo(const struct spot *spot, const struct sy_place *place)
 {
 	json_t *json = sy_place_json(place), *offloads, *segments = NULL;
 
@@ -163,9 +171,9 @@ static json_t *keep(const struct sy_condition *condition, const struct spot *spo
 		(void)json_object_set_new(json, "restore", sy_qdiscs_keep(&spot->list));
 		offloads = json_array();
 	}
-	if (needs_single_packets(condition)) {
+	if (needs_single_packets(spot->conditions)) {
 		json_t *on = sy_offloads_on(spot->device->name,
-					    sy_condition_spec(condition)->direction != SY_EGRESS);
+					    spot->condition->spec->direction != SY_EGRESS);
 
 		(void)json_array_extend(offloads, on);
 		json_decref(on);
@@ -177,29 +185,27 @@ static json_t *keep(const struct sy_condition *condition, const struct spot *spo
 	return json;
 }
 
-/* Of a trace the longest queue that one of its steps needs. */
-static int64_t limit_of(const struct sy_condition *condition, const struct sy_netem_device *device)
+/* The longest queue that one of the steps needs. */
+static int64_t limit_of(const struct spot *spot)
 {
-	int64_t window_bytes = sy_tcp_window_bytes();
-	int64_t most = sy_plan_limit(sy_condition_spec(condition), device->mtu,
-				     device->speed_bit_per_s, window_bytes);
+	const struct sy_steps *steps = &spot->condition->steps;
+	int64_t window_bytes = sy_tcp_window_bytes(), most = 0;
 
-	for (int i = 0; condition->trace && i < condition->trace->count; i++) {
-		int64_t limit = sy_plan_limit(&condition->trace->step[i].spec, device->mtu,
-					      device->speed_bit_per_s, window_bytes);
+	for (int i = 0; i < steps->count; i++) {
+		int64_t limit = sy_plan_limit(&steps->step[i].spec, spot->device->mtu,
+					      spot->device->speed_bit_per_s, window_bytes);
 
 		most = limit > most ? limit : most;
 	}
 	return most;
 }
 
-static void add_place(struct sy_condition *condition, const struct spot *spot, unsigned band,
-		      enum sy_direction direction)
+static void add_place(struct spot *spot, unsigned band, enum sy_direction direction)
 {
-	struct sy_place *place = &condition->place[condition->count++];
+	struct sy_condition *condition = spot->condition;
+	struct sy_place *place = &condition->place[condition->place_count];
 	const struct sy_qdisc *root = sy_qdisc_by_parent(&spot->list, TC_H_ROOT);
-	json_t *places = json_object_get(json_object_get(condition->document, "undo"), "places");
-	json_t *json;
+	json_t *undo = json_object_get(spot->conditions->document, "undo"), *item;
 
 	*place = (struct sy_place){
 	    .index = spot->device->index,
@@ -207,81 +213,76 @@ static void add_place(struct sy_condition *condition, const struct spot *spot, u
 	    .band = band,
 	    .first = spot->root != SY_ROOT_OURS,
 	    .htb = spot->root == SY_ROOT_OURS && !strcmp(root->kind, "htb"),
-	    .by_cgroup = condition->request->cgroup != NULL,
-	    .link = condition->link,
+	    .by_cgroup = spot->conditions->request->cgroup != NULL,
+	    .condition = (int)(condition - spot->conditions->item),
 	    .mtu = spot->device->mtu,
-	    .limit_packets = limit_of(condition, spot->device),
+	    .limit_packets = limit_of(spot),
 	};
 	strcpy(place->device, spot->device->name);
 	if (direction == SY_INGRESS)
 		(void)snprintf(place->ifb, sizeof(place->ifb), "sy-ifb%d", place->index);
-	json = keep(condition, spot, place);
-	if (direction == SY_EGRESS && sy_condition_spec(condition)->direction == SY_BOTH)
-		(void)json_object_set_new(json, "more", json_true());
-	(void)json_array_append_new(places, json);
+	item = new_undo(spot, place);
+	if (direction == SY_EGRESS && condition->spec->direction == SY_BOTH)
+		(void)json_object_set_new(item, "more", json_true());
+	if (json_array_append_new(json_object_get(undo, "places"), item) < 0)
+		item = NULL; /* no memory: then the state is not written either */
+	condition->undo[condition->place_count++] = item;
 }
 
-static int check_device(struct sy_condition *condition, const struct sy_netem_device *device,
-			struct sy_error *err)
+static int check_device(const struct spot *spot, struct sy_error *err)
 {
-	const struct sy_policy *policy = condition->request->policy;
+	const struct sy_policy *policy = spot->conditions->request->policy;
+	const char *name = spot->device->name;
 
-	if (policy && sy_policy_allows_device(policy, device->name, err) < 0)
+	if (policy && sy_policy_allows_device(policy, name, err) < 0)
 		return -1;
-	if (!device->rdma)
+	if (!spot->device->rdma)
 		return 0;
-	sy_json_note(condition->document,
+	sy_json_note(spot->conditions->document,
 		     "%s has RDMA beside its Ethernet: TCP/IP was shaped, RDMA verbs (as MPI uses "
 		     "them) were not",
-		     device->name);
-	return policy ? sy_policy_allows_rdma(policy, device->name, err) : 0;
+		     name);
+	return policy ? sy_policy_allows_rdma(policy, name, err) : 0;
 }
 
-static int place_on(struct sy_condition *condition, const struct sy_netem_device *device,
-		    struct sy_error *err)
+static int place_on_device(struct spot *spot, struct sy_error *err)
 {
-	struct spot spot = {.device = device};
 	unsigned band;
-	int result = -1;
 
-	if (check_device(condition, device, err) < 0)
+	if (check_device(spot, err) < 0 || read_device(spot, err) < 0 ||
+	    find_free_band(spot, &band, err) < 0)
 		return -1;
-	if (condition->count + 2 > SY_PLACES_MAX)
-		return sy_fail(err, "expected at most %d queues for one job", SY_PLACES_MAX);
-	if (look(condition, &spot, err) == 0 &&
-	    free_band(condition, device->name, &band, err) == 0) {
-		if (sy_condition_spec(condition)->direction != SY_INGRESS)
-			add_place(condition, &spot, band, SY_EGRESS);
-		if (sy_condition_spec(condition)->direction != SY_EGRESS)
-			add_place(condition, &spot, band, SY_INGRESS);
-		result = 0;
-	}
-	sy_cleanup_qdiscs(&spot.list);
-	free(spot.before);
-	return result;
+	if (spot->condition->spec->direction != SY_INGRESS)
+		add_place(spot, band, SY_EGRESS);
+	if (spot->condition->spec->direction != SY_EGRESS)
+		add_place(spot, band, SY_INGRESS);
+	return 0;
 }
 
-static int place_link(struct sy_condition *condition, struct sy_error *err)
+static int place_condition(struct sy_conditions *conditions, struct sy_condition *condition,
+			   struct sy_error *err)
 {
 	struct sy_netem_device devices[SY_NETEM_TARGETS];
-	const struct sy_netem *spec = sy_condition_spec(condition);
-	int count = sy_netem_devices(spec, devices, SY_NETEM_TARGETS, err);
+	int count = sy_netem_devices(condition->spec, devices, SY_NETEM_TARGETS, err);
 
-	for (int i = 0; i < count; i++)
-		if (place_on(condition, &devices[i], err) < 0)
+	for (int i = 0; i < count; i++) {
+		struct spot spot = {conditions, condition, &devices[i], .before = NULL};
+		int result = place_on_device(&spot, err);
+
+		sy_cleanup_qdiscs(&spot.list);
+		free(spot.before);
+		if (result < 0)
 			return -1;
+	}
 	if (count > 0)
-		sy_netem_note_others(sy_condition_document(condition), spec, devices, count);
+		sy_netem_note_others(condition->document, condition->spec, devices, count);
 	return count < 0 ? -1 : 0;
 }
 
-int sy_condition_place(struct sy_condition *condition, struct sy_error *err)
+int sy_conditions_place(struct sy_conditions *conditions, struct sy_error *err)
 {
-	int links = condition->sites ? condition->sites->count : 1;
-
-	for (condition->link = 0; condition->link < links; condition->link++)
-		if (place_link(condition, err) < 0)
+	for (int i = 0; i < conditions->count; i++)
+		if (place_condition(conditions, &conditions->item[i], err) < 0)
 			return -1;
-	condition->link = 0;
 	return 0;
 }

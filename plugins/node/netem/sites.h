@@ -13,9 +13,17 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "netem/kernel/plan.h"
-#include "netem/own_addresses.h"
 #include "netem/policy/policy.h"
 #include "netem/spec/spec.h"
+
+/* Addresses by which other nodes know this one: networks of one. */
+struct sy_own_addresses {
+	int count;
+	struct sy_network item[64];
+};
+
+/* Those of all devices but loopback's and link-local ones. */
+int sy_own_addresses_read(struct sy_own_addresses *own, struct sy_error *err);
 
 #define SY_SITES       "/etc/steelyard/netem"
 #define SY_SITES_LINKS (SY_LAST_BAND - SY_FIRST_BAND + 1) /* from one site: bands of a device */
@@ -39,9 +47,9 @@ struct sy_sites {
 int sy_sites_read(const char *folder, const char *name, const struct sy_own_addresses *own,
 		  struct sy_sites *sites, struct sy_error *err);
 
-/* Root has written the file, for everybody; the policy says what jobs may have of it. NULL: there
- * is none. */
-int sy_sites_allowed(const struct sy_sites *sites, const struct sy_policy *policy,
-		     struct sy_error *err);
+/* Root has written the file, for everybody; the policy says what jobs may have of it: each link
+ * must be within its bounds. NULL: there is none. */
+int sy_sites_check_policy(const struct sy_sites *sites, const struct sy_policy *policy,
+			  struct sy_error *err);
 
 #endif

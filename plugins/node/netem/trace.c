@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "netem/kernel/table_file.h"
+#include "netem/spec/text.h"
 #include "netem/spec/values.h"
 
 #include <errno.h>
@@ -26,10 +27,10 @@ struct table {
 	int count;
 };
 
-void sy_trace_free(struct sy_trace *trace)
+void sy_steps_free(struct sy_steps *steps)
 {
-	free(trace->step);
-	trace->step = NULL;
+	free(steps->step);
+	steps->step = NULL;
 }
 
 static int read_head(char *line, struct table *table, struct sy_error *err)
@@ -56,7 +57,7 @@ static int read_head(char *line, struct table *table, struct sy_error *err)
 				  "rate_mbit, loss_percent");
 }
 
-static int read_cell(enum column column, const char *cell, struct sy_trace_step *step,
+static int read_cell(enum column column, const char *cell, struct sy_step *step,
 		     struct sy_error *err)
 {
 	char text[SY_UNIT_SIZE];
@@ -78,7 +79,7 @@ static int read_cell(enum column column, const char *cell, struct sy_trace_step 
 	return sy_parse_percent(text, &step->spec.loss_ppb, err);
 }
 
-static int read_line(char *line, const struct table *table, struct sy_trace_step *step,
+static int read_line(char *line, const struct table *table, struct sy_step *step,
 		     struct sy_error *err)
 {
 	for (int i = 0; i < table->count; i++) {
@@ -93,11 +94,11 @@ static int read_line(char *line, const struct table *table, struct sy_trace_step
 	return 0;
 }
 
-static int check_order(const struct sy_trace *trace, struct sy_error *err)
+static int check_order(const struct sy_steps *steps, struct sy_error *err)
 {
-	const struct sy_trace_step *step = &trace->step[trace->count - 1];
+	const struct sy_step *step = &steps->step[steps->count - 1];
 
-	if (trace->count == 1)
+	if (steps->count == 1)
 		return step->at_us ? sy_fail(err, "expected the first time_s to be 0") : 0;
 	return step->at_us - step[-1].at_us < SY_TRACE_LEAST_US
 		   ? sy_fail(err, "expected a time_s at least 0.1 after the one before")
@@ -105,22 +106,22 @@ static int check_order(const struct sy_trace *trace, struct sy_error *err)
 }
 
 static int add_step(char *line, const struct table *table, const struct sy_netem *spec,
-		    struct sy_trace *trace, struct sy_error *err)
+		    struct sy_steps *steps, struct sy_error *err)
 {
-	struct sy_trace_step *step = &trace->step[trace->count];
+	struct sy_step *step = &steps->step[steps->count];
 
-	if (trace->count == SY_TRACE_MOST)
+	if (steps->count == SY_TRACE_MOST)
 		return sy_fail(err, "expected at most %d lines", SY_TRACE_MOST);
-	*step = (struct sy_trace_step){.spec = *spec};
+	*step = (struct sy_step){.spec = *spec};
 	step->spec.has_trace = step->spec.trace_repeats = false;
 	memset(step->spec.trace, 0, sizeof(step->spec.trace));
 	if (read_line(line, table, step, err) < 0)
 		return -1;
-	trace->count++;
-	return check_order(trace, err);
+	steps->count++;
+	return check_order(steps, err);
 }
 
-static int parse(char *text, const struct sy_netem *spec, struct sy_trace *trace, int *number,
+static int parse(char *text, const struct sy_netem *spec, struct sy_steps *steps, int *number,
 		 struct sy_error *err)
 {
 	struct table table = {0};
@@ -130,14 +131,14 @@ static int parse(char *text, const struct sy_netem *spec, struct sy_trace *trace
 		line[strcspn(line, "\r")] = '\0';
 		if (!*line || *line == '#')
 			continue;
-		if (table.count ? add_step(line, &table, spec, trace, err) < 0
+		if (table.count ? add_step(line, &table, spec, steps, err) < 0
 				: read_head(line, &table, err) < 0)
 			return -1;
 	}
-	return trace->count ? 0 : sy_fail(err, "expected lines of numbers");
+	return steps->count ? 0 : sy_fail(err, "expected lines of numbers");
 }
 
-int sy_trace_read(const char *folder, const struct sy_netem *spec, struct sy_trace *trace,
+int sy_trace_read(const char *folder, const struct sy_netem *spec, struct sy_steps *steps,
 		  struct sy_error *err)
 {
 	cleanup_free char *text = malloc(MOST_BYTES);
@@ -147,60 +148,80 @@ int sy_trace_read(const char *folder, const struct sy_netem *spec, struct sy_tra
 	ssize_t length = -1;
 	int number = 0;
 
-	*trace = (struct sy_trace){.step = calloc(SY_TRACE_MOST, sizeof(*trace->step))};
+	*steps = (struct sy_steps){.step = calloc(SY_TRACE_MOST, sizeof(*steps->step))};
 	(void)snprintf(path, sizeof(path), "%s/%s.csv", folder, spec->trace);
-	fd = text && trace->step ? sy_table_file_open(path, "trace", "", MOST_BYTES, err)
+	fd = text && steps->step ? sy_table_file_open(path, "trace", "", MOST_BYTES, err)
 				 : sy_fail(err, "out of memory");
 	if (fd >= 0)
 		length = sy_read_fd(fd, text, MOST_BYTES);
 	if (length >= 0) {
-		(void)sy_sha256(text, (size_t)length, trace->sha256);
-		if (parse(text, spec, trace, &number, &why) == 0)
+		(void)sy_sha256(text, (size_t)length, steps->sha256);
+		if (parse(text, spec, steps, &number, &why) == 0)
 			return 0;
 		(void)sy_fail(err, "trace %s, line %d: %s", path, number, why.text);
 	} else if (fd >= 0) {
 		(void)sy_fail(err, "trace %s: cannot be read", path);
 	}
-	sy_trace_free(trace);
+	sy_steps_free(steps);
 	return -1;
 }
 
 /* A trace that repeats lasts until its last line, which is the first one again. */
-static int64_t length_us(const struct sy_trace *trace)
+static int64_t length_us(const struct sy_steps *steps)
 {
-	return trace->step[trace->count - 1].at_us;
+	return steps->step[steps->count - 1].at_us;
 }
 
-int64_t sy_trace_due(const struct sy_trace *trace, bool repeats, int64_t elapsed_us)
+int64_t sy_steps_due(const struct sy_steps *steps, bool repeats, int64_t elapsed_us)
 {
 	int64_t round = 0, number = 0;
 
-	if (repeats && trace->count > 1) {
-		round = elapsed_us / length_us(trace);
-		elapsed_us %= length_us(trace);
+	if (repeats && steps->count > 1) {
+		round = elapsed_us / length_us(steps);
+		elapsed_us %= length_us(steps);
 	}
-	while (number + 1 < trace->count && trace->step[number + 1].at_us <= elapsed_us)
+	while (number + 1 < steps->count && steps->step[number + 1].at_us <= elapsed_us)
 		number++;
-	return round * (trace->count - 1) + number;
+	return round * (steps->count - 1) + number;
 }
 
-int64_t sy_trace_time_us(const struct sy_trace *trace, int64_t number)
+int64_t sy_steps_time_us(const struct sy_steps *steps, int64_t number)
 {
-	int64_t in_round = trace->count - 1;
+	int64_t in_round = steps->count - 1;
 
 	if (number <= in_round)
-		return trace->step[number].at_us;
-	return number / in_round * length_us(trace) + trace->step[number % in_round].at_us;
+		return steps->step[number].at_us;
+	return number / in_round * length_us(steps) + steps->step[number % in_round].at_us;
 }
 
-int sy_trace_allowed(const struct sy_trace *trace, const struct sy_policy *policy,
-		     struct sy_error *err)
+int sy_trace_check_policy(const struct sy_steps *steps, const struct sy_policy *policy,
+			  struct sy_error *err)
 {
 	struct sy_error why = {{0}};
 
-	for (int i = 0; policy && i < trace->count; i++)
-		if (sy_policy_allows_values(policy, &trace->step[i].spec, &why) < 0)
+	for (int i = 0; policy && i < steps->count; i++)
+		if (sy_policy_allows_values(policy, &steps->step[i].spec, &why) < 0)
 			return sy_fail(err, "trace, from %.1f s on: %s",
-				       (double)trace->step[i].at_us / 1e6, why.text);
+				       (double)steps->step[i].at_us / 1e6, why.text);
 	return 0;
+}
+
+json_t *sy_steps_document(const struct sy_netem *requested, const struct sy_steps *steps)
+{
+	int32_t least = SY_WHOLE_PPB, most = 0;
+	char first[SY_NETEM_SIZE];
+
+	for (int i = 0; i < steps->count; i++) {
+		int32_t loss = steps->step[i].spec.loss_ppb;
+
+		least = loss < least ? loss : least;
+		most = loss > most ? loss : most;
+	}
+	(void)sy_netem_format(&steps->step[0].spec, first);
+	return json_pack(
+	    "{s:s, s:s, s:b, s:i, s:f, s:I, s:s, s:f, s:f, s:[], s:n, s:n, s:n, s:n}", "name",
+	    requested->trace, "sha256", steps->sha256, "repeats", requested->trace_repeats, "lines",
+	    steps->count, "length_s", (double)length_us(steps) / 1e6, "steps", (json_int_t)0,
+	    "first", first, "least_loss", (double)least / SY_WHOLE_PPB, "most_loss",
+	    (double)most / SY_WHOLE_PPB, "told", "failed", "began_boot_s", "next_boot_s", "held_s");
 }

@@ -1,5 +1,5 @@
-/* A link that varies in time: tables of delay, rate and loss in a folder of root's, and the process
- * that follows one while a condition holds. How: docs/netem.md. */
+/* A link that varies in time: a table of delay, rate and loss in a folder of root's, read as steps.
+ * The process that puts one step after another into the kernel: follower.h. How: docs/netem.md. */
 #ifndef STEELYARD_NETEM_TRACE_H
 #define STEELYARD_NETEM_TRACE_H
 
@@ -16,32 +16,37 @@
 #define SY_TRACE_MOST_TOLD 1000	  /* steps in the document; of the others the number alone */
 #define SY_TRACE_LATE_S	   1.0	  /* a step may come so late on a busy node */
 
-struct sy_trace_step {
+struct sy_step {
 	int64_t at_us; /* since the beginning */
 	struct sy_netem spec;
 };
 
-struct sy_trace {
+/* What a link does over time: a condition without a trace has one step. */
+struct sy_steps {
 	int count;
-	struct sy_trace_step *step;  /* ascending, the first at 0 */
+	struct sy_step *step;	     /* ascending, the first at 0 */
 	char sha256[SY_SHA256_SIZE]; /* of the file */
 };
 
 /* FOLDER/NAME.csv of the trace that `spec` names: `time_s` and one or more of `delay_ms`,
  * `rate_mbit`, `loss_percent`. Each step is `spec` with these instead of the trace. */
-int sy_trace_read(const char *folder, const struct sy_netem *spec, struct sy_trace *trace,
+int sy_trace_read(const char *folder, const struct sy_netem *spec, struct sy_steps *steps,
 		  struct sy_error *err);
-void sy_trace_free(struct sy_trace *trace);
+void sy_steps_free(struct sy_steps *steps);
 
 /* Root has written the file, for everybody; the policy says what jobs may have of it: each line has
  * to lie within its bounds. NULL: there is none. */
-int sy_trace_allowed(const struct sy_trace *trace, const struct sy_policy *policy,
-		     struct sy_error *err);
+int sy_trace_check_policy(const struct sy_steps *steps, const struct sy_policy *policy,
+			  struct sy_error *err);
+
+/* `trace` of a condition's document before its first step: the lines of the file with their loss,
+ * for the verdict, and when the last one is due. A new reference. */
+json_t *sy_steps_document(const struct sy_netem *requested, const struct sy_steps *steps);
 
 /* Which step is due `elapsed_us` after the beginning, counted on where it repeats. */
-int64_t sy_trace_due(const struct sy_trace *trace, bool repeats, int64_t elapsed_us);
+int64_t sy_steps_due(const struct sy_steps *steps, bool repeats, int64_t elapsed_us);
 
 /* When the step of this number is due. */
-int64_t sy_trace_time_us(const struct sy_trace *trace, int64_t number);
+int64_t sy_steps_time_us(const struct sy_steps *steps, int64_t number);
 
 #endif

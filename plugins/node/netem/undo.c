@@ -22,7 +22,7 @@ json_t *sy_place_json(const struct sy_place *place)
 			 place->device, "index", place->index, "direction",
 			 place->direction == SY_INGRESS ? "ingress" : "egress", "ifb", place->ifb,
 			 "band", (int)place->band, "htb", place->htb, "tbf", place->tbf,
-			 "by_cgroup", place->by_cgroup, "link", place->link, "mtu",
+			 "by_cgroup", place->by_cgroup, "link", place->condition, "mtu",
 			 (json_int_t)place->mtu, "limit_packets", (json_int_t)place->limit_packets);
 }
 
@@ -49,7 +49,7 @@ void sy_place_read(const json_t *json, struct sy_place *place)
 	    .htb = json_is_true(json_object_get(json, "htb")),
 	    .tbf = json_is_true(json_object_get(json, "tbf")),
 	    .by_cgroup = json_is_true(json_object_get(json, "by_cgroup")),
-	    .link = (int)number(json, "link"),
+	    .condition = (int)number(json, "link"),
 	    .mtu = number(json, "mtu"),
 	    .limit_packets = number(json, "limit_packets"),
 	};

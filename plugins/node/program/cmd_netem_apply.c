@@ -1,8 +1,8 @@
 /* steelyard-node netem apply: put a condition in place, print what was done. */
 #include "base/document.h"
 #include "counters/processes_list.h"
-#include "netem/apply.h"
 #include "netem/policy/file.h"
+#include "netem/setup.h"
 #include "netem/spec/values.h"
 #include "program/cmd_netem.h"
 #include "program/command_line.h"
@@ -26,8 +26,8 @@ static const char help[] =
     "  --mark NAME=VALUE   nor then, as long as a process of --uid has that in its environment\n"
     "                      (repeatable: with all of them)\n"
     "  --cgroup PATH       shape this job's traffic alone: its cgroup, as in /proc/PID/cgroup\n"
-    "  --peer ADDRESS      whom round-trip times are measured to (of sites= more than once: each\n"
-    "                      link takes the first that is at its other end)\n"
+    "  --peer ADDRESS      round-trip times are measured to it (repeatable: each link of\n"
+    "                      sites= takes the first one at its other end)\n"
     "  --protect NETWORK   never shaped, as the scheduler's addresses (more than "
     "once)\n" SY_POLICY_OPTIONS_HELP;
 
@@ -50,13 +50,11 @@ static int add_protected(const char *text, struct sy_netem_request *request, str
 	return sy_parse_network(text, &request->protect[request->protected_count++], err);
 }
 
-/* The first is whom everything but sites asks. */
 static int add_peer(const char *text, struct sy_netem_request *request, struct sy_error *err)
 {
 	if (request->peer_count == SY_PEERS_MAX)
 		return sy_fail(err, "expected at most %d of them", SY_PEERS_MAX);
 	request->peers[request->peer_count++] = text;
-	request->peer = request->peers[0];
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* steelyard-node netem finish, reap, clear: undoing. */
-#include "netem/end.h"
+#include "netem/teardown.h"
 #include "program/cmd_netem.h"
 #include "program/command_line.h"
 #include "record/stale_files.h"

@@ -1,5 +1,5 @@
 /* steelyard-node netem show: whose conditions are on this node. */
-#include "netem/end.h"
+#include "netem/teardown.h"
 #include "program/cmd_netem.h"
 #include "program/command_line.h"
 

@@ -57,7 +57,7 @@ static int read_file(const char *name, const char *folder, const char *policy_pa
 	if (result == 0)
 		result = sy_sites_read(folder, spec.sites, &own, &sites, &err);
 	if (result == 0)
-		result = sy_sites_allowed(&sites, policy, &err);
+		result = sy_sites_check_policy(&sites, policy, &err);
 	sy_policy_free(policy);
 	return result < 0 ? complain(&err)
 			  : sy_command_print("netem sites", describe(spec.sites, &sites));

@@ -2,7 +2,7 @@
 #include "base/shortage.h"
 #include "base/document.h"
 #include "base/file.h"
-#include "netem/end.h"
+#include "netem/teardown.h"
 #include "program/command_line.h"
 #include "program/commands.h"
 #include "record/conditions.h"

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -70,6 +71,34 @@ class Lab:
         assert done.returncode == 0, done.stderr
         # htb counts packets there (a neighbour discovery at any time): no part of how it is set up
         return re.sub(r"direct_packets_stat \d+|LOWER_UP", "", done.stdout)
+
+
+@dataclass
+class EtcLab(Lab):
+    """The namespaces, and an /etc that their commands see instead of this machine's."""
+
+    etc: Path
+
+    def inside(self, *words: str, name: str | None = None) -> subprocess.CompletedProcess[str]:
+        mounted = ("sh", "-c", 'mount --bind "$0" /etc && exec "$@"', str(self.etc), *words)
+        return super().inside("unshare", "--mount", *mounted, name=name)
+
+    def put(self, name: str, text: str) -> None:
+        self.etc.joinpath("steelyard/netem", name).write_text(text)
+
+
+@contextlib.contextmanager
+def two_namespaces_with_etc(folder: Path) -> Iterator[EtcLab]:
+    """two_namespaces(), with an empty /etc/steelyard/netem."""
+    etc = folder / "etc"
+    etc.mkdir()
+    for name in ("passwd", "group", "nsswitch.conf", "ld.so.cache", "iproute2"):
+        found = Path("/etc", name)
+        if found.exists():
+            (shutil.copytree if found.is_dir() else shutil.copy)(found, etc / name)
+    (etc / "steelyard/netem").mkdir(parents=True)
+    with two_namespaces(folder) as made:
+        yield EtcLab(made.here, made.there, made.run, etc)
 
 
 @contextlib.contextmanager

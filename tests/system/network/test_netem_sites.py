@@ -10,15 +10,21 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.system.network.netem_wire import NODE, Lab, cgroup, receiver, seconds, two_namespaces
+from tests.system.network.netem_wire import (
+    NODE,
+    EtcLab,
+    Lab,
+    cgroup,
+    receiver,
+    seconds,
+    two_namespaces_with_etc,
+)
 
 KILLS = 3 * int(os.environ.get("STEELYARD_FAULT_TRIES", "1"))
 STEPS = "!wait4,clock_nanosleep"  # how often tc is waited for varies
@@ -35,35 +41,13 @@ FAR = "10.77.1.9"  # of site c
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
-@dataclass
-class SitesLab(Lab):
-    """The namespaces, and an /etc that their commands see instead of this machine's."""
-
-    etc: Path
-
-    def inside(self, *words: str, name: str | None = None) -> subprocess.CompletedProcess[str]:
-        mounted = ("sh", "-c", 'mount --bind "$0" /etc && exec "$@"', str(self.etc), *words)
-        return super().inside("unshare", "--mount", *mounted, name=name)
-
-    def put(self, text: str) -> None:
-        self.etc.joinpath("steelyard/netem/wan.sites").write_text(text)
-
-
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[SitesLab]:
-    etc = tmp_path / "etc"
-    for name in ("passwd", "group", "nsswitch.conf", "ld.so.cache", "iproute2"):
-        found = Path("/etc", name)
-        if found.exists():
-            etc.mkdir(exist_ok=True)
-            (shutil.copytree if found.is_dir() else shutil.copy)(found, etc / name)
-    (etc / "steelyard/netem").mkdir(parents=True)
-    with two_namespaces(tmp_path) as made:
+def lab(tmp_path: Path) -> Iterator[EtcLab]:
+    with two_namespaces_with_etc(tmp_path) as made:
         made.inside("ip", "addr", "add", f"{FAR}/32", "dev", "v1", name=made.there)
         made.inside("ip", "route", "add", "10.77.1.0/24", "dev", "v0")
-        lab = SitesLab(made.here, made.there, made.run, etc)
-        lab.put(SITES.replace(",loss=0%", ""))
-        yield lab
+        made.put("wan.sites", SITES.replace(",loss=0%", ""))
+        yield made
 
 
 def links(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -78,7 +62,7 @@ def apply(lab: Lab, *words: str) -> dict[str, Any]:
     return document
 
 
-def test_each_link_is_as_the_file_says_and_all_are_undone(lab: SitesLab) -> None:
+def test_each_link_is_as_the_file_says_and_all_are_undone(lab: EtcLab) -> None:
     before = lab.tree()
     document = apply(lab, f"--peer={FAR}")
     assert (document["requested"], document["applied"]) == ("sites=wan", "sites=wan")
@@ -103,7 +87,7 @@ def test_each_link_is_as_the_file_says_and_all_are_undone(lab: SitesLab) -> None
     assert lab.tree() == before
 
 
-def test_the_other_end_has_the_other_way(lab: SitesLab) -> None:
+def test_the_other_end_has_the_other_way(lab: EtcLab) -> None:
     said = lab.inside(str(NODE), "netem", "sites", "wan", name=lab.there)
     assert said.returncode == 4
     assert "wan.sites, line 7: this node is in two sites of it, b and c" in said.stderr
@@ -115,7 +99,7 @@ def test_the_other_end_has_the_other_way(lab: SitesLab) -> None:
 
 
 @pytest.mark.parametrize("scope", ["node", "job"])
-def test_packets_meet_the_link_they_are_for(lab: SitesLab, scope: str) -> None:
+def test_packets_meet_the_link_they_are_for(lab: EtcLab, scope: str) -> None:
     before = lab.tree()
     with cgroup() as job, receiver(lab, "5201", "5202"):
         procs = str(job / "cgroup.procs")
@@ -133,9 +117,9 @@ def test_packets_meet_the_link_they_are_for(lab: SitesLab, scope: str) -> None:
     assert lab.tree() == before
 
 
-def test_one_link_that_needs_packets_one_by_one_has_them_put_back(lab: SitesLab) -> None:
+def test_one_link_that_needs_packets_one_by_one_has_them_put_back(lab: EtcLab) -> None:
     """sch_netem is what a loss needs: without it nothing is left of the other link either."""
-    lab.put(SITES)
+    lab.put("wan.sites", SITES)
     before = lab.tree()
     done = lab.apply("sites=wan")
     if done.returncode:
@@ -146,7 +130,7 @@ def test_one_link_that_needs_packets_one_by_one_has_them_put_back(lab: SitesLab)
     assert not [one for one in lab.run.glob("netem/*.json") if "done" not in one.name]
 
 
-def test_beside_others_only_where_no_packet_is_for_both(lab: SitesLab) -> None:
+def test_beside_others_only_where_no_packet_is_for_both(lab: EtcLab) -> None:
     before = lab.tree()
     assert lab.apply("rate=1mbit,to=10.9.0.0/16,dev=v0", "7").returncode == 0
     apply(lab)
@@ -165,7 +149,7 @@ def test_beside_others_only_where_no_packet_is_for_both(lab: SitesLab) -> None:
     assert lab.tree() == before
 
 
-def test_what_is_refused(lab: SitesLab, tmp_path: Path) -> None:
+def test_what_is_refused(lab: EtcLab, tmp_path: Path) -> None:
     before = lab.tree()
     policy = tmp_path / "netem.conf"
     policy.write_text("enabled yes\nmin_rate 10mbit\n")
@@ -177,31 +161,31 @@ def test_what_is_refused(lab: SitesLab, tmp_path: Path) -> None:
         return done.stderr
 
     assert "from a to b: netem: rate 8mbit: at least 10mbit is" in refusal(f"--policy={policy}")
-    lab.put("site b 10.77.0.2\nto x rate=1mbit,to=10.9.0.1\n")
+    lab.put("wan.sites", "site b 10.77.0.2\nto x rate=1mbit,to=10.9.0.1\n")
     assert "wan.sites: this node (10.77.0.1 and more) is in no site of it" in refusal()
     (lab.etc / "steelyard/netem/wan.sites").unlink()
     assert "cannot be opened; on each node root puts it there" in refusal()
 
 
-def test_doctor_tells_which_file_a_node_has(lab: SitesLab) -> None:
+def test_doctor_tells_which_file_a_node_has(lab: EtcLab) -> None:
     text = SITES.replace(",loss=0%", "").encode()
     said = lab.inside(str(NODE), "doctor").stdout
     digest = hashlib.sha256(text).hexdigest()[:12]
     assert f"ok       netem sites: this node is in a site of wan (sha256 {digest})" in said
-    lab.put("site b 10.77.0.2\nto x rate=1mbit,to=10.9.0.1\n")
+    lab.put("wan.sites", "site b 10.77.0.2\nto x rate=1mbit,to=10.9.0.1\n")
     said = lab.inside(str(NODE), "doctor").stdout
     assert re.search(r"warning  netem sites: .*wan\.sites: this node .* is in no site of it", said)
 
 
-def test_a_node_from_whose_site_no_link_begins(lab: SitesLab) -> None:
-    lab.put("site a 10.77.0.1\nsite b 10.77.0.2\nto a rate=1mbit,to=10.77.0.1\n")
+def test_a_node_from_whose_site_no_link_begins(lab: EtcLab) -> None:
+    lab.put("wan.sites", "site a 10.77.0.1\nsite b 10.77.0.2\nto a rate=1mbit,to=10.77.0.1\n")
     before = lab.tree()
     assert (apply(lab)["sites"]["links"], lab.tree()) == ([], before)
     done: dict[str, Any] = lab.finish()
     assert (done["valid"], done["undone"]) == (True, True)
 
 
-def test_a_link_that_somebody_changes_is_told_by_its_name(lab: SitesLab) -> None:
+def test_a_link_that_somebody_changes_is_told_by_its_name(lab: EtcLab) -> None:
     before = lab.tree()
     apply(lab)
     lab.inside("tc", "qdisc", "change", "dev", "v0", "parent", "57e1:3", "handle", "5803:", "tbf",
@@ -222,7 +206,7 @@ def calls(lab: Lab, *words: str) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("dying", ["apply", "finish"])
-def test_killed_at_any_step_the_next_one_undoes_it(lab: SitesLab, dying: str) -> None:
+def test_killed_at_any_step_the_next_one_undoes_it(lab: EtcLab, dying: str) -> None:
     lab.inside("tc", "qdisc", "add", "dev", "v0", "root", "handle", "5:", "pfifo", "limit", "77")
     before = lab.tree()
     lab.run.mkdir()
@@ -260,7 +244,7 @@ def segments(lab: Lab) -> int:
     return int(re.findall(r"gso_max_segs (\d+)", said)[0])
 
 
-def test_who_came_last_knows_no_better_what_a_device_could(lab: SitesLab) -> None:
+def test_who_came_last_knows_no_better_what_a_device_could(lab: EtcLab) -> None:
     """Three conditions: one that needs nothing, one that has set the device to one segment, and a
     third that has found one. What the second has found is put back, whoever ends first."""
     before, found = lab.tree(), segments(lab)

@@ -37,7 +37,7 @@ struct sy_place {
 	bool htb;	/* instead of prio */
 	bool tbf;	/* instead of netem: a rate alone */
 	bool by_cgroup; /* scope job: no filters */
-	int link;	/* of sites: which one; else 0 */
+	int condition;	/* number in the job's list of conditions */
 	int64_t mtu, limit_packets;
 };
 

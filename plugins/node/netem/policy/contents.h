@@ -9,7 +9,7 @@
 
 #define SY_POLICY_ITEMS 64
 
-/* Room is left among the 32 filters of netem/request.h (SY_PROTECTED_MAX) for the scheduler's
+/* Room is left among the 32 filters of netem/netem.h (SY_PROTECTED_MAX) for the scheduler's
  * addresses. */
 #define SY_POLICY_NETWORKS 16
 

@@ -1,6 +1,6 @@
 /* The end of a job's network conditions on this node, and what others want to know of them. */
-#ifndef STEELYARD_NETEM_END_H
-#define STEELYARD_NETEM_END_H
+#ifndef STEELYARD_NETEM_TEARDOWN_H
+#define STEELYARD_NETEM_TEARDOWN_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,16 +1,16 @@
-#include "netem/end.h"
+#include "netem/teardown.h"
 
 #include "base/clock.h"
 #include "base/document.h"
 #include "base/exec.h"
 #include "base/file.h"
-#include "netem/follow.h"
+#include "netem/document.h"
+#include "netem/follower.h"
 #include "netem/kernel/link.h"
 #include "netem/kernel/qdisc.h"
-#include "netem/sites_document.h"
+#include "netem/kernel/qdisc_counters.h"
 #include "netem/state.h"
 #include "netem/undo.h"
-#include "netem/verify/measure.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,100 +26,79 @@
 #define DURING_US 10000000
 #define AFTER_US  15000000
 
-/* Where a trace is followed the queue is not as it was at the start, but as the last step asked. */
-static void accept_last_step(json_t *told, const struct sy_place *place, const char *device,
-			     const struct sy_netem *spec)
+/* Where steps were followed the queue is not as it was at the start, but as the last one requests.
+ */
+static void accept_last_step(json_t *shown, const struct sy_place *place, const char *device,
+			     const json_t *document)
 {
-	if (sy_qdisc_is((int)if_nametoindex(device), (SY_CHILD_MAJOR + place->band) << 16, spec))
-		(void)json_object_set(told, "kernel", json_object_get(told, "kernel_end"));
+	struct sy_netem spec;
+
+	if (json_is_object(json_object_get(document, "trace")) &&
+	    sy_condition_read_spec(document, &spec) == 0 &&
+	    sy_qdisc_is((int)if_nametoindex(device), (SY_CHILD_MAJOR + place->band) << 16, &spec))
+		(void)json_object_set(shown, "kernel", json_object_get(shown, "kernel_end"));
 }
 
-static void read_place(json_t *state, size_t number, const json_t *json,
-		       const struct sy_netem *spec)
+/* Counters of the place's qdisc, for its condition and the job, and what tc reports of it. */
+static void read_place(json_t *state, size_t number, const json_t *json)
 {
-	json_t *told = json_array_get(json_object_get(state, "devices"), number);
+	json_t *shown = json_array_get(json_object_get(state, "devices"), number), *document;
 	struct sy_qdisc_counters counters;
 	cleanup_free char *tree = NULL, *line = NULL;
 	struct sy_place place;
 	const char *device;
 
 	sy_place_read(json, &place);
+	document = sy_condition_document(state, (size_t)place.condition);
 	device = place.direction == SY_INGRESS ? place.ifb : place.device;
 	if (sy_qdisc_read(device, (SY_CHILD_MAJOR + place.band) << 16, &counters, NULL) == 0) {
 		sy_netem_count(state, &counters);
-		if (spec->has_sites)
-			sy_netem_count(sy_sites_link(state, (size_t)place.link), &counters);
+		if (document && document != state)
+			sy_netem_count(document, &counters);
 	}
 	tree = sy_tree_text(device, NULL);
 	line = tree ? sy_tree_own_line(tree, &place) : NULL;
-	(void)json_object_set_new(told, "kernel_end",
+	(void)json_object_set_new(shown, "kernel_end",
 				  line && *line ? json_string(line) : json_null());
-	if (json_is_object(json_object_get(state, "trace")))
-		accept_last_step(told, &place, device, spec);
+	accept_last_step(shown, &place, device, document);
 }
 
-static void read_places(json_t *state, const struct sy_netem *spec)
+static void read_places(json_t *state)
 {
 	json_t *place;
 	size_t i;
 
 	json_array_foreach(json_object_get(json_object_get(state, "undo"), "places"), i, place)
-	    read_place(state, i, place, spec);
+	    read_place(state, i, place);
 }
 
-static struct sy_measure measure_of(const json_t *state, const struct sy_netem *spec,
-				    int64_t until_us)
+/* What measuring writes. */
+static void copy_measured(json_t *to, const json_t *from)
 {
-	return (struct sy_measure){
-	    .peer = json_string_value(json_object_get(state, "peer")),
-	    .spec = spec,
-	    .count = SY_MEASURE_COUNT,
-	    .until_us = until_us,
-	};
-}
+	static const char *const keys[] = {"rtt", "missing", "verify_s", "notes"};
 
-static void measure_during(json_t *state, const struct sy_netem *spec, int64_t until_us)
-{
-	json_t *undo = json_object_get(state, "undo");
-	json_t *place = json_array_get(json_object_get(undo, "places"), 0);
-	struct sy_measure how = measure_of(state, spec, until_us);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		json_t *value = json_object_get(from, keys[i]);
 
-	if (spec->has_sites) {
-		sy_sites_measure(state, "during_end", until_us);
-		return;
+		if (value)
+			(void)json_object_set(to, keys[i], value);
 	}
-	if (json_is_string(json_object_get(undo, "cgroup")))
-		how.priority = SY_ROOT_MAJOR << 16 |
-			       (uint32_t)json_integer_value(json_object_get(place, "band"));
-	sy_netem_measure_into(state, "during_end", &how);
 }
 
-/* Under the lock, and so only where there is something to compare with, and no longer than an
- * answer takes that nothing delays. */
-static void measure_after(json_t *state, const struct sy_netem *spec, int64_t until_us)
+static void copy_all_measured(json_t *to, json_t *from)
 {
-	json_t *missing = json_object_get(state, "missing");
-	struct sy_netem undelayed = *spec;
-	struct sy_measure how = measure_of(state, &undelayed, until_us);
+	json_t *document;
 
-	if (spec->has_sites) {
-		sy_sites_measure(state, "after", until_us);
-		return;
-	}
-	undelayed.delay_us = undelayed.jitter_us = 0;
-	undelayed.has_rate = false;
-	if (json_is_object(json_object_get(json_object_get(state, "rtt"), "before")))
-		sy_netem_measure_into(state, "after", &how);
-	else
-		(void)json_object_set(missing, "rtt.after", json_object_get(missing, "rtt.before"));
+	copy_measured(to, from);
+	for (size_t i = 0; (document = sy_condition_document(to, i)); i++)
+		copy_measured(document, sy_condition_document(from, i));
 }
 
 /* Measured without the lock: an echo may take minutes, and other jobs start meanwhile. Until then
  * it is ours; when we are killed, it is everybody's. 1: somebody else has undone it. */
-static int look_once_more(const char *run_dir, struct sy_states *states, const char *name,
-			  const struct sy_netem *spec, int64_t begun_us, struct sy_error *err)
+static int measure_during(const char *run_dir, struct sy_states *states, const char *name,
+			  int64_t begun_us, struct sy_error *err)
 {
-	static const char *const measured[] = {"rtt", "missing", "verify_s", "sites"};
 	json_t *state = json_object_get(states->all, name), *copy;
 	int result;
 
@@ -128,31 +107,28 @@ static int look_once_more(const char *run_dir, struct sy_states *states, const c
 		(void)sy_state_save(states, name, state, NULL);
 	copy = json_deep_copy(state);
 	sy_states_close(states);
-	measure_during(copy, spec, begun_us + DURING_US);
+	sy_conditions_measure(copy, "during_end", begun_us + DURING_US);
 	result = sy_states_open(run_dir, false, states, err);
 	state = json_object_get(states->all, name);
-	for (size_t i = 0; json_is_object(state) && i < sizeof(measured) / sizeof(*measured); i++)
-		(void)json_object_set(state, measured[i], json_object_get(copy, measured[i]));
+	if (json_is_object(state))
+		copy_all_measured(state, copy);
 	json_decref(copy);
 	if (result || !json_is_object(state))
 		return result ? result : 1;
-	read_places(state, spec);
+	read_places(state);
 	return 0;
 }
 
-static int undo_and_judge(struct sy_states *states, const char *name, const char *by,
-			  const struct sy_netem *spec, int64_t begun_us, struct sy_error *err)
+static int undo_and_judge(struct sy_states *states, const char *name, const char *by, bool measured,
+			  int64_t begun_us, struct sy_error *err)
 {
 	json_t *state = json_incref(json_object_get(states->all, name));
 	char done[SY_STATE_NAME_SIZE];
 	int result = sy_undo_state(states, name, by, err);
 
-	if (result == 0 && spec) {
-		measure_after(state, spec, begun_us + AFTER_US);
-		if (spec->has_sites)
-			sy_sites_judge(state);
-		else
-			sy_netem_judge(state, spec);
+	if (result == 0 && measured) {
+		sy_conditions_measure(state, "after", begun_us + AFTER_US);
+		sy_conditions_judge(state);
 		(void)snprintf(done, sizeof(done), "%.*s.done.json", (int)(strlen(name) - 5), name);
 		result = sy_state_save(states, done, state, err);
 	}
@@ -182,20 +158,14 @@ static int check_state(struct sy_states *states, const char *name, struct sy_err
 	return 0;
 }
 
-/* Of a trace: what holds now, and whether it is what should. */
-static void end_trace(json_t *state, struct sy_netem *spec)
+/* Whether there is anything to measure: the document can be read, and its kernel is this one. */
+static bool can_measure(json_t *state)
 {
-	struct sy_error why = {{0}};
-	double now_s;
+	const char *text = json_string_value(json_object_get(state, "requested"));
+	struct sy_netem spec;
 
-	if (!spec->has_trace)
-		return;
-	now_s = sy_now_s(CLOCK_BOOTTIME);
-	sy_follow_held(state, now_s);
-	if (sy_follow_end(state, now_s, spec, &why) == 0)
-		return;
-	(void)json_object_set_new(state, "valid", json_false());
-	(void)json_object_set_new(state, "invalid_reason", sy_json_text(why.text));
+	return text && sy_netem_parse(text, &spec, NULL) == 0 &&
+	       sy_state_owner(state) != SY_OWNER_AND_KERNEL_GONE;
 }
 
 int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, const char *by,
@@ -204,11 +174,9 @@ int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, c
 	cleanup_states struct sy_states states = SY_STATES_NONE;
 	char name[SY_STATE_NAME_SIZE];
 	int64_t begun_us = sy_now_us(CLOCK_MONOTONIC);
-	struct sy_netem spec;
-	const char *text;
 	json_t *state;
 	int result;
-	bool known;
+	bool measures;
 
 	if (sy_state_name(name, node, job_id, false, err) < 0)
 		return -1;
@@ -218,17 +186,15 @@ int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, c
 	if (result)
 		return result;
 	state = json_object_get(states.all, name);
-	text = json_string_value(json_object_get(state, "requested"));
-	known = text && sy_netem_parse(text, &spec, NULL) == 0 &&
-		sy_state_owner(state) != SY_OWNER_AND_KERNEL_GONE;
+	measures = can_measure(state);
 	mark_early(state, by);
-	if (known)
-		end_trace(state, &spec);
-	if (known)
-		result = look_once_more(run_dir, &states, name, &spec, begun_us, err);
+	if (measures) {
+		sy_conditions_end_steps(state, sy_now_s(CLOCK_BOOTTIME));
+		result = measure_during(run_dir, &states, name, begun_us, err);
+	}
 	if (result)
 		return result;
-	return undo_and_judge(&states, name, by, known ? &spec : NULL, begun_us, err);
+	return undo_and_judge(&states, name, by, measures, begun_us, err);
 }
 
 json_t *sy_netem_take(const char *run_dir, const char *node, const char *job_id)
