@@ -36,11 +36,13 @@ def are_whole(values: Sequence[float]) -> bool:
 
 def exact_overhead(condition: Sequence[float], baseline: Sequence[float]) -> Overhead | None:
     """The ratio of two counts, each the same in all of its runs; None where one varies, where one
-    has too few runs for that to be seen, or where the baseline is not above 0."""
+    has too few runs for that to be seen, or where they differ and the baseline is not above 0."""
     counts = len(condition), len(baseline)
-    if min(counts) < MIN_RUNS or baseline[0] <= 0:
+    if min(counts) < MIN_RUNS or len(set(condition)) > 1 or len(set(baseline)) > 1:
         return None
-    if len(set(condition)) > 1 or len(set(baseline)) > 1:
+    if condition[0] == baseline[0]:
+        return Overhead(0.0, 0.0, 0.0, *counts, EXACT)
+    if baseline[0] <= 0:
         return None
     value = (condition[0] - baseline[0]) / baseline[0]
     return Overhead(value, value, value, *counts, EXACT)

@@ -110,6 +110,12 @@ def print_all(found: Prospect, cost: Cost, sights: list[Sight], earlier: Earlier
     sure = sum(one.sure for one in found.problems)
     if sure:
         print(f"{sure} thing{'s are' if sure > 1 else ' is'} missing: `steelyard submit` refuses")
+    elif not found.missing:
+        print("nothing is to be submitted: all runs are done, waiting, running or failed")
+    elif found.scheduler.is_absent:
+        print(
+            "nothing found against it here, where no cluster answers: check it where it does, too"
+        )
     else:
         print("nothing known stands against it: `steelyard submit` hands it in")
 
@@ -165,6 +171,8 @@ def where(found: Prospect, cost: Cost) -> str:
 
     if found.scheduler.runs_here:
         return "on this machine"
+    if cost.idle_nodes is None:
+        return "on nodes of which nothing is known here"
     words = f"on the {cost.idle_nodes} nodes that are idle now"
     if cost.end_all_s is not None and cost.known_nodes != cost.idle_nodes:
         words += f"; {console.format_seconds(cost.end_all_s)} when all {cost.known_nodes} are free"

@@ -72,6 +72,9 @@ class Scheduler(ABC):
     ]  # of --scheduler, [place.LEVEL], submissions.jsonl and jobscripts/lib/schedulers
     # `submit` executes the runs itself, on this machine, one by one, each under its own conditions.
     runs_here: ClassVar[bool] = False
+    is_absent: ClassVar[bool] = (
+        False  # stands in where no cluster answers: nothing can be submitted
+    )
     not_in_paths: ClassVar[str] = ""  # characters that its jobs' files cannot have in their names
     job_variables: ClassVar[tuple[str, ...]] = ()  # how the names of variables begin that jobs get
 

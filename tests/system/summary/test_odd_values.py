@@ -113,6 +113,7 @@ SIZE, LARGER = [1_000_000.0] * 10, [1_020_000.0] * 10
         (SIZE, LARGER, "bytes", "exactly higher by 2.00 %, the same in all n = 10 + 10 runs", "worse"),
         (LARGER, SIZE[:3], "B", "exactly lower by 1.96 %, the same in all n = 3 + 10 runs", "better"),
         (SIZE, SIZE, "count", "exactly equal, the same in all n = 10 + 10 runs", "equivalent"),
+        ([0.0] * 3, [0.0] * 3, "bytes", "exactly equal, the same in all n = 3 + 3 runs", "equivalent"),
         ([1.0] * 3, [3.0] * 3, "messages",
          "exactly 3 times as high, the same in all n = 3 + 3 runs", "worse"),
     ],

@@ -179,3 +179,32 @@ def test_too_few_nodes_are_sure_only_where_no_job_can_have_more(write_study: Wri
         place = Place("the cluster", (Node("n1"),), is_all=is_all)
         (problem,) = preflight.of_place(found, run, batch, place)
         assert problem.sure is is_all
+
+
+def test_without_a_cluster_it_promises_nothing(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    """Seen: "nothing known stands against it: `steelyard submit` hands it in", which then refused."""
+    slurm.fail("scontrol", "Could not establish a configuration source")
+    assert cli.main(["check", str(write_study(HOUR)), "--scheduler", "slurm"]) == 0
+    told = capsys.readouterr()
+    assert "no Slurm cluster answers" in told.err
+    assert told.out.endswith(
+        "nothing found against it here, where no cluster answers: check it where it does, too\n"
+    )
+    assert "None" not in told.out
+
+
+def test_where_all_runs_are_submitted_it_says_so(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    cluster(slurm)
+    path = write_study(HOUR)
+    assert cli.main(["submit", str(path)]) == 0
+    capsys.readouterr()
+    assert cli.main(["check", str(path)]) == 0
+    words = "nothing is to be submitted: all runs are done, waiting, running or failed\n"
+    assert capsys.readouterr().out.endswith(words)
+    slurm.fail("scontrol", "Could not establish a configuration source")
+    cli.main(["check", str(path)])
+    assert "None" not in capsys.readouterr().out

@@ -221,6 +221,8 @@ class Pbs(Scheduler):
 class AbsentPbs(Pbs):
     """For a dry run where no server answers: OpenPBS, our hook in it."""
 
+    is_absent = True
+
     @functools.cached_property
     def dialect(self) -> Dialect:
         """That of the commands that are here, if any are."""

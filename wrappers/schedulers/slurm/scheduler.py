@@ -241,6 +241,8 @@ class Slurm(Scheduler):
 class AbsentSlurm(Slurm):
     """For a dry run where no cluster answers: Slurm's defaults, our plugin not there."""
 
+    is_absent = True
+
     @functools.cached_property
     def config(self) -> dict[str, str]:
         """Nothing is known."""
