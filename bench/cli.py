@@ -26,7 +26,7 @@ from collect import Cost, measured
 
 from steelyard.analysis.base import file_changes
 from steelyard.wrappers.base.signals import ending_on_sigterm
-from steelyard.wrappers.submit import earlier_looks
+from steelyard.wrappers.submit import state_cache
 
 BUDGET_MS, STATUS_BUDGET_MS = 150.0, 500.0
 STEELYARD = str(Path(sys.executable).with_name("steelyard"))
@@ -90,7 +90,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="sy-cli-") as name:
         study_dir = str(make(Path(name), asked.runs))
         time.sleep(file_changes.RACE_NS / 1e9)  # as of a study whose runs have ended before
-        first = f"rm -f {study_dir}/{earlier_looks.FILE}; exec {STEELYARD} status {study_dir}"
+        first = f"rm -f {study_dir}/{state_cache.FILE}; exec {STEELYARD} status {study_dir}"
         states = in_turn(
             {
                 "status, first look": ["/bin/sh", "-c", first],

@@ -151,7 +151,7 @@ def a_job(fleet: Fleet, folder: Path, with_samples: bool) -> tuple[float, float,
 
 def reckoned(fleet: Fleet) -> None:
     """A month of a million jobs, all of them with samples, with thinned ones, with none."""
-    from steelyard.wrappers.sweep.pack import MOST_FILES, MOST_LINES, PACK_BYTES
+    from steelyard.wrappers.sweep.packing import MOST_FILES, MOST_LINES, PACK_BYTES
 
     kinds = {"samples": (fleet.packs, True), "thinned": (fleet.thin, True),
              "no_samples": (fleet.packs, False)}  # fmt: skip

@@ -25,7 +25,7 @@ import jobs_load as load
 
 from steelyard.analysis.base.errors import SteelyardError
 from steelyard.analysis.sources.sacct import Sacct
-from steelyard.wrappers.base.node import find_program
+from steelyard.wrappers.base.programs import find_program
 from steelyard.wrappers.base.signals import ending_on_sigterm
 from steelyard.wrappers.cluster import cluster
 from steelyard.wrappers.cluster.config import ClusterConfig

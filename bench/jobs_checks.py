@@ -16,7 +16,7 @@ from steelyard.analysis.sources.accounting import SEPARATOR
 from steelyard.analysis.sources.hostlist import expand_nodes
 from steelyard.analysis.sources.records import RecordError, read_record
 from steelyard.analysis.stats.slope import Slope, line_slope
-from steelyard.wrappers.cluster import state as cluster_state
+from steelyard.wrappers.cluster import daemons as cluster_state
 from steelyard.wrappers.cluster.cluster import Cluster
 from steelyard.wrappers.cluster.config import Layout
 

@@ -32,7 +32,7 @@ import netem_guest
 import netem_host
 
 from steelyard.analysis.base.errors import SteelyardError
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 from steelyard.wrappers.base.signals import ending_on_sigterm
 from steelyard.wrappers.cluster import cluster
 from steelyard.wrappers.cluster.config import ClusterConfig

@@ -45,7 +45,7 @@ from month_jobs import Job
 from scale import STEELYARD, UNKNOWN, collect_cluster, environment, top_agrees
 
 from steelyard.analysis.sources import record_folders, record_packs
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 from steelyard.wrappers.base.signals import ending_on_sigterm
 
 FILES_A_JOB = 2.78  # 1.39 records, and samples beside each

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 V1_CPU, V1_MEMORY = Path("/sys/fs/cgroup/cpuacct"), Path("/sys/fs/cgroup/memory")
 V2 = Path("/sys/fs/cgroup")

@@ -28,7 +28,7 @@ import slurm_arms as arms
 from median_interval import interval_of_the_median
 
 from steelyard.analysis.base.errors import SteelyardError
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 from steelyard.wrappers.base.signals import ending_on_sigterm
 from steelyard.wrappers.cluster import cluster
 

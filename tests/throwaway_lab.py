@@ -22,7 +22,7 @@ from steelyard.analysis.sources import admin_comment, record_folders
 from steelyard.analysis.sources.sacct import Sacct
 from steelyard.wrappers.base.node import find_program
 from steelyard.wrappers.cluster import cluster as throwaway
-from steelyard.wrappers.cluster import state as cluster_state
+from steelyard.wrappers.cluster import daemons as cluster_state
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout
 from steelyard.wrappers.publish import publish
 from steelyard.wrappers.publish.publish import Found

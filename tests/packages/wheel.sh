@@ -54,7 +54,7 @@ on_debian_12() {
     ok "pipx installs the wheel" "installed package steelyard" as_user 'pipx install /wheels/steelyard-*.whl'
     docker exec "$name" ln -s /home/user/.local/bin/steelyard /usr/local/bin/steelyard
     ok "all programs are found and executable" True as_user ".local/pipx/venvs/steelyard/bin/python -c '
-from steelyard.wrappers.base import node
+from steelyard.wrappers.base import programs as node
 print(all(node.find_program(name).parent == node.BUNDLED for name in node.IN_WHEEL))'"
     ok "steelyard run true" elapsed as_user 'steelyard run true'
     ok "three runs" '"number": 3' as_user 'steelyard run --repeat 3 --json -- true'

@@ -8,7 +8,7 @@ import pytest
 from tests.pbs import records
 from tests.pbs.conftest import RECORDS, Server
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 BURN = "t=$(($(date +%s) + 3)); while [ $(date +%s) -lt $t ]; do :; done; times >cpu"
 

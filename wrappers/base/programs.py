@@ -1,13 +1,89 @@
-"""Runs a program that only tells: nothing to read, a time limit, text whatever bytes it prints."""
+"""Finds Steelyard's own programs, and runs programs whose output is read.
+
+A program is searched in this order:
+
+1. the path in its variable, $STEELYARD_NODE for steelyard-node;
+2. build/bin of the checkout that this package is imported from;
+3. the folder `libexec` inside the installed package, which a wheel for a platform brings;
+4. PATH;
+5. /usr/local/libexec/steelyard and /usr/libexec/steelyard, where an administrator installs.
+
+A checkout and a wheel come before PATH and the administrator's installation because their programs
+have the version of this Python package: it reads every record that they write, and they know every
+option that it passes.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from steelyard.analysis.sources.native import BUILT, BUNDLED, INSTALLED
+from steelyard.wrappers.base.errors import MissingError
 
-def answer(
+PROGRAM = "steelyard-node"
+# What a wheel for a platform brings in its folder libexec.
+IN_WHEEL = (PROGRAM, "steelyard-time", "steelyard-load", "steelyard-fstest")
+
+
+def find_node_program() -> Path:
+    """The path of steelyard-node; MissingError names the folders that do not have it."""
+    named = os.environ.get("STEELYARD_NODE")
+    if named and not is_program(Path(named)):
+        raise MissingError(f"STEELYARD_NODE={named}: no program that can be run")
+    found = find_program(PROGRAM)
+    if found is None:
+        searched = ", ".join(str(folder) for folder in (built_programs(), BUNDLED, *INSTALLED))
+        raise MissingError(
+            f"{PROGRAM} is missing (searched: {searched}, PATH): {remedy(PROGRAM)}, "
+            "or set STEELYARD_NODE to its path"
+        )
+    return found
+
+
+def find_program(name: str) -> Path | None:
+    """The path of a program of ours, in the order above; of any other program, by PATH alone."""
+    on_path = shutil.which(name)
+    if not name.startswith("steelyard-"):
+        return Path(on_path) if on_path else None
+    named = os.environ.get(variable(name))
+    places = [
+        *([Path(named)] if named else []),
+        built_programs() / name,
+        BUNDLED / name,
+        *([Path(on_path)] if on_path else []),
+        *(folder / name for folder in INSTALLED),
+    ]
+    return next((path for path in places if is_program(path)), None)
+
+
+def variable(program: str) -> str:
+    """The variable that leads to one of our programs: STEELYARD_NODE, STEELYARD_FSTEST."""
+    return program.upper().replace("-", "_")
+
+
+def remedy(program: str) -> str:
+    """How to get a program of ours that is missing or too old."""
+    make = "run `make all` in the checkout"
+    if program in IN_WHEEL:
+        return f"install the wheel of Steelyard for this platform, or {make}"
+    return make
+
+
+def built_programs() -> Path:
+    """build/bin of the checkout that this package is imported from (there or not)."""
+    return BUILT / "bin"
+
+
+def is_program(path: Path) -> bool:
+    """A file that may be executed."""
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def run_quietly(
     argv: Sequence[str],
     timeout_s: float,
     env: Mapping[str, str] | None = None,

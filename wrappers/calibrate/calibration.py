@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steelyard.wrappers.base import node
+from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.calibrate import energy, jobs, local_runs, wire
+from steelyard.wrappers.calibrate import energy, jobs, local_runs, network_link
 from steelyard.wrappers.calibrate.launch_methods import JobSystem
 from steelyard.wrappers.calibrate.local_runs import NotMeasuredError
 from steelyard.wrappers.calibrate.pbs_jobs import PbsJobs
@@ -43,9 +43,9 @@ def fill(
     request: Request, folder: Path, table: Table, progress: Callable[[str], None]
 ) -> dict[str, Any]:
     """All that is requested, until Ctrl-C; facts about where and when."""
-    found = node.find_program(PROGRAM)
+    found = programs.find_program(PROGRAM)
     if found is None:
-        raise MissingError(f"{PROGRAM} is missing: {node.remedy(PROGRAM)}")
+        raise MissingError(f"{PROGRAM} is missing: {programs.remedy(PROGRAM)}")
     program = folder / PROGRAM  # where every node sees it
     shutil.copy2(found, program)
     facts = {
@@ -74,7 +74,7 @@ def run_here(
     """`steelyard run`, then the wire, then joules."""
     for name, run in (
         *local_runs.methods(bench, request.containers, request.quick),
-        (wire.METHOD, lambda: wire.measure(bench)),
+        (network_link.METHOD, lambda: network_link.measure(bench)),
         (energy.METHOD, lambda: energy.measure(bench)),
     ):
         if request.only not in name:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from steelyard.wrappers.calibrate import known_loads, limits, table
+from steelyard.wrappers.calibrate.job_results import Record, Start, is_same_node
 from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
 from steelyard.wrappers.calibrate.launch_methods import JobSystem, LaunchMethod
 from steelyard.wrappers.calibrate.limits import LimitTable
 from steelyard.wrappers.calibrate.table import Cell, Limit, Quantity
-from steelyard.wrappers.calibrate.traces import Record, Start, is_same_node
 
 SHELL = "the login shell before the script: what it has used from when the sampler knows it"
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from steelyard.analysis.sources.pbs.values import split_job_id
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.calibrate import known_loads, traces
+from steelyard.wrappers.calibrate import job_results, known_loads
 from steelyard.wrappers.calibrate.cells import StartCells
+from steelyard.wrappers.calibrate.job_results import Report
 from steelyard.wrappers.calibrate.known_loads import Result
 from steelyard.wrappers.calibrate.launch_methods import JobSystem, LaunchMethod
 from steelyard.wrappers.calibrate.table import Cell, Table, Trouble
-from steelyard.wrappers.calibrate.traces import Report
 
 POLL_S = 0.5
 SETTLE_S = 5.0  # records are final, and our totals are in the accounting, so soon after a job's end
@@ -155,13 +155,13 @@ class Attempt:
         for job in sorted({result.job for result in results}, key=lambda job: (len(job), job)):
             mine = [result for result in results if result.job == job]
             found = reports.get(job, [])
-            records = traces.read_records(self.site.record_dirs, job)
+            records = job_results.read_records(self.site.record_dirs, job)
             records = records or system.fetch_records(self.site.record_dirs[0], job, found)
             if not records:
                 why = f"job {job} left no record in {self.site.record_dirs[0]}: {self.message()}"
                 yield Trouble(name, why, failed=True)
             restarted = bool(self.method.interrupt)
-            for start in traces.starts(mine, records, found, system.no_report, restarted):
+            for start in job_results.starts(mine, records, found, system.no_report, restarted):
                 yield from StartCells(system, self.method, start).all()
 
 

@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import known_loads
+from steelyard.wrappers.calibrate.job_results import Record, Report
 from steelyard.wrappers.calibrate.known_loads import RESULT, KnownLoad
 from steelyard.wrappers.calibrate.limits import LimitTable
 from steelyard.wrappers.calibrate.table import Limit
-from steelyard.wrappers.calibrate.traces import Record, Report
 
 JOB_NAME = "steelyard-calibrate"
 RATE_HZ = 10

@@ -19,8 +19,8 @@ from steelyard.wrappers.calibrate import cells, known_loads, limits, table
 from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
 from steelyard.wrappers.calibrate.table import Cell, Limit, Quantity, Trouble
 from steelyard.wrappers.launchers import launcher as launchers
-from steelyard.wrappers.launchers import needs as launcher_needs
-from steelyard.wrappers.schedulers import known
+from steelyard.wrappers.launchers import launcher_checks as launcher_needs
+from steelyard.wrappers.schedulers import registry
 
 TRIES = 3  # for times only: a busy machine makes them longer, never shorter
 RUN_LIMIT_S, LIST_LIMIT_S = 120.0, 20.0
@@ -62,7 +62,7 @@ class Bench:
         argv = [*self.prefix, sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli"]
         argv += ["run", "--json", "-o", "measured", *options]
         argv += ["--", str(program), known_loads.RESULT, *load.actions]
-        done = programs.answer(argv, RUN_LIMIT_S, environment(), folder)
+        done = programs.run_quietly(argv, RUN_LIMIT_S, environment(), folder)
         records = list(folder.glob("measured/run-001/*/*.json"))
         if done.returncode != 0 or not records:
             *_, last = ["without a word", *done.stderr.strip().splitlines()]
@@ -75,7 +75,7 @@ class Bench:
 
 def environment() -> dict[str, str]:
     """Ours, as outside any job."""
-    jobs = tuple(prefix for one in known.kinds() for prefix in one.job_variables)
+    jobs = tuple(prefix for one in registry.kinds() for prefix in one.job_variables)
     return {key: value for key, value in os.environ.items() if not key.startswith(jobs)}
 
 
@@ -185,7 +185,7 @@ def usable(requested: Sequence[str] | None) -> Iterator[tuple[str, str | None]]:
 def names(kind: str) -> Iterator[str]:
     """Launchers with the images or containers that are here."""
     try:
-        done = programs.answer(LISTS[kind], LIST_LIMIT_S)
+        done = programs.run_quietly(LISTS[kind], LIST_LIMIT_S)
     except (KeyError, OSError, subprocess.TimeoutExpired):
         return
     yield from (f"{kind}:{name}" for name in done.stdout.split() if "<none>" not in name)

@@ -17,14 +17,14 @@ from steelyard.analysis.sources.pbs.cells import HOOK
 from steelyard.analysis.sources.pbs.values import duration_s, nodes_of
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import known_loads, limits
+from steelyard.wrappers.calibrate.job_results import Report
 from steelyard.wrappers.calibrate.known_loads import KnownLoad
 from steelyard.wrappers.calibrate.launch_methods import (
     JobSystem,
     LaunchMethod,
 )
-from steelyard.wrappers.calibrate.traces import Report
 from steelyard.wrappers.schedulers.pbs import command, dialect, script
-from steelyard.wrappers.schedulers.pbs.places import Wanted
+from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest
 from steelyard.wrappers.schedulers.pbs.scheduler import Pbs, submit_environment
 from steelyard.wrappers.study.job import Job
 
@@ -108,7 +108,7 @@ class PbsJobs(JobSystem):
         """PBS begins a script in the user's home. The job's name is in the script: Torque's qsub
         passes its own arguments to a shell where it has a filter."""
         request = self.dialect.request(script.encoded([f"--sample-rate={method.rate_hz}"]))
-        wanted = Wanted(method.nodes, None)
+        wanted = NodeRequest(method.nodes, None)
         spec = f"nodes={node}" if node else None
         options = [request, *self.dialect.place(spec, wanted, Job(exclusive=False), ())]
         options += [self.dialect.array(method.tasks, None)] if method.tasks else []

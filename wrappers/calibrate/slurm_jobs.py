@@ -14,7 +14,8 @@ from steelyard.analysis.sources import admin_comment, slurm_environment
 from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow
 from steelyard.analysis.sources.sacct import Sacct
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.calibrate import known_loads, limits, table, traces
+from steelyard.wrappers.calibrate import job_results, known_loads, limits, table
+from steelyard.wrappers.calibrate.job_results import Record, Report
 from steelyard.wrappers.calibrate.known_loads import KnownLoad
 from steelyard.wrappers.calibrate.launch_methods import (
     JOB_NAME,
@@ -22,7 +23,6 @@ from steelyard.wrappers.calibrate.launch_methods import (
     JobSystem,
     LaunchMethod,
 )
-from steelyard.wrappers.calibrate.traces import Record, Report
 from steelyard.wrappers.schedulers.slurm import command as slurm_command
 from steelyard.wrappers.schedulers.slurm.scheduler import Slurm
 
@@ -148,7 +148,7 @@ class SlurmJobs(JobSystem):
             argv = ["srun", "-Q", "-N1", "-n1", f"--nodelist={node}", *self.options]
             with suppress(MissingError):  # the node is gone, or not for us any more
                 text = self.run([*argv, "sh", "-c", CAT, str(folder), job])
-                for record in traces.split_documents(text):
+                for record in job_results.split_documents(text):
                     found[record.get("node"), record.get("start_unix_s")] = record
         return list(found.values())
 

@@ -28,13 +28,13 @@ from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.sources import slurm_environment
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.cluster import config as cluster_config
+from steelyard.wrappers.cluster import daemon_start, guest_start
+from steelyard.wrappers.cluster import daemons as cluster_state
 from steelyard.wrappers.cluster import network as virtual_network
 from steelyard.wrappers.cluster import nfs as virtual_nfs
-from steelyard.wrappers.cluster import start_daemons, start_guests
-from steelyard.wrappers.cluster import state as cluster_state
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout, Ports
+from steelyard.wrappers.cluster.daemons import Daemon, State
 from steelyard.wrappers.cluster.guest import END_LIMIT_S, Guest
-from steelyard.wrappers.cluster.state import Daemon, State
 
 # A Unix socket's path has 107 bytes at most; the longest of ours: run/steelyard/n999.4294967295.sock
 MAX_DIR_LENGTH = 107 - 40
@@ -70,7 +70,7 @@ class Cluster:
 
     def guest(self, name: str) -> Guest:
         """A virtual node that takes commands past the network; UsageError: no such guest."""
-        return start_guests.guest_of(self.state, name)
+        return guest_start.guest_of(self.state, name)
 
     def down(self) -> None:
         """Cancel its jobs and end its daemons; the folder stays until the next `up`."""
@@ -144,7 +144,7 @@ def up(config: ClusterConfig) -> Cluster:
     Raises MissingError (packages, plugin), UsageError (folder), ClusterError (a daemon's start);
     what was started before the failure is ended.
     """
-    start_daemons.check_programs()
+    daemon_start.check_programs()
     check(config)
     with lock(config.dir):
         running = attach(config.dir)
@@ -155,7 +155,7 @@ def up(config: ClusterConfig) -> Cluster:
         state = State(
             dir=config.dir,
             boot_id=cluster_state.boot_id(),
-            slurm_version=start_daemons.slurm_version(),
+            slurm_version=daemon_start.slurm_version(),
             nodes=config.node_names(),
             plugin=config.plugin is not None,
             network=network,
@@ -176,18 +176,18 @@ def up(config: ClusterConfig) -> Cluster:
 
 def _start(config: ClusterConfig, state: State) -> None:
     """Everything that `down` ends; guests boot while the daemons start."""
-    numbers = start_daemons.free_ports(2 + len(state.nodes))
+    numbers = daemon_start.free_ports(2 + len(state.nodes))
     ports = Ports(numbers[0], numbers[1], tuple(numbers[2:]), state.network)
     _write_files(config, ports, state.slurm_version)
     if state.network:
         virtual_network.create(state.network, state.guests)
-    starter = start_daemons.Starter(config, state, Cluster(state).environment())
-    guests = start_guests.boot(starter)
-    slurmctld = start_daemons.start_controllers(starter, ports)
+    starter = daemon_start.Starter(config, state, Cluster(state).environment())
+    guests = guest_start.boot(starter)
+    slurmctld = daemon_start.start_controllers(starter, ports)
     virtual_nfs.start(starter, guests)
-    slurmds = start_daemons.start_host_nodes(starter)
-    start_guests.start_slurmd(starter, guests)
-    start_daemons.wait_nodes(starter, slurmctld, slurmds)
+    slurmds = daemon_start.start_host_nodes(starter)
+    guest_start.start_slurmd(starter, guests)
+    daemon_start.wait_nodes(starter, slurmctld, slurmds)
 
 
 def check(config: ClusterConfig) -> None:
@@ -216,7 +216,7 @@ def check(config: ClusterConfig) -> None:
             "empty it",
             part="dir",
         )
-    start_guests.check(config)
+    guest_start.check(config)
 
 
 def _make_folders(config: ClusterConfig) -> None:
@@ -308,8 +308,8 @@ def _cancel_jobs(cluster: Cluster, limit_s: float = 8.0) -> None:
 def _ask(cluster: Cluster, *argv: str) -> str:
     """A Slurm command's output; empty when it fails: a cluster that goes down may not answer."""
     try:
-        done = programs.answer(
-            [start_daemons.program(argv[0]), *argv[1:]], 15, cluster.environment()
+        done = programs.run_quietly(
+            [daemon_start.program(argv[0]), *argv[1:]], 15, cluster.environment()
         )
     except subprocess.TimeoutExpired:
         return ""
@@ -324,7 +324,7 @@ def _end_in_order(state: State) -> list[Daemon]:
     alive = state.alive()
     guests = [daemon for daemon in alive if daemon.name.startswith("guest.")]
     for daemon in guests:
-        start_guests.guest_of(state, daemon.name.removeprefix("guest.")).power_off()
+        guest_start.guest_of(state, daemon.name.removeprefix("guest.")).power_off()
     for group in groups:
         left += cluster_state.end_daemons([d for d in alive if d.name.startswith(group)])
     left += cluster_state.end_daemons(rest, patience_s=3.0)

@@ -19,7 +19,7 @@ from pathlib import Path
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.cluster import guest_kvm_launch
 from steelyard.wrappers.cluster.config import Network
-from steelyard.wrappers.cluster.start_daemons import search_path
+from steelyard.wrappers.cluster.daemon_start import search_path
 
 ACCELERATOR = ("-accel", "kvm", "-cpu", "host")
 DEVICE = Path("/dev/kvm")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from steelyard.wrappers.base.node import built_programs
+from steelyard.wrappers.base.programs import built_programs
 from steelyard.wrappers.cluster.config import Network
 
 REGISTERS = "libsteelyard-uml.so"  # plugins/uml

@@ -23,9 +23,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.wrappers.base.process_start import start_ticks
+from steelyard.wrappers.base.process_folder import read_start_ticks
 from steelyard.wrappers.cluster.config import NAMESPACES, Network
-from steelyard.wrappers.cluster.state import Daemon
+from steelyard.wrappers.cluster.daemons import Daemon
 
 BRIDGE = "br0"
 
@@ -105,7 +105,7 @@ def inhabitants(network: Network) -> list[Daemon]:
             continue
         with contextlib.suppress(OSError):  # gone meanwhile
             here = (entry / "ns" / "net").stat()
-            ticks = start_ticks(int(entry.name))
+            ticks = read_start_ticks(int(entry.name))
             if (here.st_dev, here.st_ino) == (wanted.st_dev, wanted.st_ino) and ticks is not None:
                 found.append(Daemon((entry / "comm").read_text().strip(), int(entry.name), ticks))
     return found

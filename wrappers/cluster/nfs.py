@@ -13,8 +13,8 @@ from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.cluster.config import NFS_SERVER, Layout
+from steelyard.wrappers.cluster.daemon_start import Starter, search_path
 from steelyard.wrappers.cluster.guest import Guest
-from steelyard.wrappers.cluster.start_daemons import Starter, search_path
 
 DISK_MB = 4096  # sparse: what is not written takes no room
 

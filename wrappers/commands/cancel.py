@@ -15,13 +15,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Cancel; 0 also when there was nothing to cancel."""
     from steelyard.wrappers.base import errors
-    from steelyard.wrappers.schedulers import known, ledger
+    from steelyard.wrappers.schedulers import ledger, registry
     from steelyard.wrappers.study import folder as studydir
     from steelyard.wrappers.submit import status
 
     folder = studydir.StudyDir(studydir.resolve(args.study).absolute())
     active: set[str] = set()
-    for scheduler, submissions in known.of(ledger.read(folder), folder.path):
+    for scheduler, submissions in registry.of(ledger.read(folder), folder.path):
         mine = scheduler.active(submissions).keys()
         scheduler.cancel(submissions)
         ledger.note_cancelled(folder, mine)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from steelyard.analysis.summary.earlier import Earlier
-    from steelyard.wrappers.submit.cost import Cost
-    from steelyard.wrappers.submit.prospect import Prospect
-    from steelyard.wrappers.submit.seen import Sight
+    from steelyard.wrappers.submit.cost_estimate import Cost
+    from steelyard.wrappers.submit.statistical_power import DetectableDifference
+    from steelyard.wrappers.submit.study_preview import StudyPreview
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,20 +47,20 @@ def main(args: argparse.Namespace) -> int:
     """Look, and tell."""
     from steelyard.analysis.summary import earlier as earlier_runs
     from steelyard.wrappers.base import console, errors
-    from steelyard.wrappers.schedulers import known
+    from steelyard.wrappers.schedulers import registry
     from steelyard.wrappers.study import folder as studydir
-    from steelyard.wrappers.study import loading
-    from steelyard.wrappers.submit import prospect, seen, submit
+    from steelyard.wrappers.study import study as study_study
+    from steelyard.wrappers.submit import statistical_power, study_preview, submit
 
     if args.node_power is not None and not 0 < args.node_power < float("inf"):
         raise errors.UsageError(f"--node-power {args.node_power:g}: allowed is watts above 0")
-    study, path = loading.load(args.study, args.dir)
+    study, path = study_study.load_with_folder(args.study, args.dir)
     folder = studydir.StudyDir(path.absolute())
-    scheduler = submit.ready(study, folder, args.scheduler or known.detect(), dry=True)
-    found = prospect.of(study, folder, scheduler)
+    scheduler = submit.ready(study, folder, args.scheduler or registry.detect(), dry=True)
+    found = study_preview.make_preview(study, folder, scheduler)
     earlier = earlier_runs.read([folder.path, *map(studydir.resolve, args.earlier)])
     cost = found.cost(earlier, args.node_power)
-    sights = seen.sights(study, found.runs, earlier)
+    sights = statistical_power.detectable_differences(study, found.runs, earlier)
     if args.json:
         console.print_json(document(found, cost, sights, earlier))
     else:
@@ -68,12 +68,14 @@ def main(args: argparse.Namespace) -> int:
     return errors.MISSING if any(one.sure for one in found.problems) else errors.DONE
 
 
-def document(found: Prospect, cost: Cost, sights: list[Sight], earlier: Earlier) -> dict[str, Any]:
+def document(
+    found: StudyPreview, cost: Cost, sights: list[DetectableDifference], earlier: Earlier
+) -> dict[str, Any]:
     """For programs."""
     from dataclasses import asdict
 
     from steelyard.analysis.stats.planning import POWER
-    from steelyard.wrappers.submit import prospect, seen
+    from steelyard.wrappers.submit import statistical_power, study_preview
 
     return {
         "format": "steelyard-check",
@@ -87,23 +89,25 @@ def document(found: Prospect, cost: Cost, sights: list[Sight], earlier: Earlier)
         "max_core_hours": found.study.max_core_hours,
         "earlier_studies": list(earlier.studies),
         "power": POWER,
-        "comparisons": seen.comparisons(found.study, found.runs, earlier),
-        "level": seen.level_of(found.study, found.runs, earlier),
+        "comparisons": statistical_power.count_comparisons(found.study, found.runs, earlier),
+        "level": statistical_power.significance_level(found.study, found.runs, earlier),
         "sights": [asdict(one) for one in sights],
         "kernels": found.kernels,
-        "notes": list(prospect.notes(found.study)),
+        "notes": list(study_preview.list_notes(found.study)),
         "problems": [asdict(one) for one in found.problems],
     }
 
 
-def print_all(found: Prospect, cost: Cost, sights: list[Sight], earlier: Earlier) -> None:
+def print_all(
+    found: StudyPreview, cost: Cost, sights: list[DetectableDifference], earlier: Earlier
+) -> None:
     """For a person."""
-    from steelyard.wrappers.submit import prospect
+    from steelyard.wrappers.submit import study_preview
 
     print_cost(found, cost, earlier.studies)
     print()
     print_sights(found, sights, earlier)
-    for note in prospect.notes(found.study):
+    for note in study_preview.list_notes(found.study):
         print(f"note: {note}")
     for problem in found.problems:
         print(f"{'missing' if problem.sure else 'warning'}: {problem.text}")
@@ -120,7 +124,7 @@ def print_all(found: Prospect, cost: Cost, sights: list[Sight], earlier: Earlier
         print("nothing known stands against it: `steelyard submit` hands it in")
 
 
-def print_cost(found: Prospect, cost: Cost, studies: tuple[str, ...]) -> None:
+def print_cost(found: StudyPreview, cost: Cost, studies: tuple[str, ...]) -> None:
     """Jobs, core-hours, joules, time."""
     from steelyard.analysis.stats.readable import quantity
     from steelyard.wrappers.base import console
@@ -165,7 +169,7 @@ def why(cost: Cost, name: str) -> str:
     return "not known" if reason == cost.missing.get("expected_s") else f"not known: {reason}"
 
 
-def where(found: Prospect, cost: Cost) -> str:
+def where(found: StudyPreview, cost: Cost) -> str:
     """On what the time to the end is reckoned."""
     from steelyard.wrappers.base import console
 
@@ -189,13 +193,13 @@ def percent(share: float) -> str:
     return f"{share * 100:.2g} %" if share < 0.1 else f"{share * 100:.0f} %"
 
 
-def print_sights(found: Prospect, sights: list[Sight], earlier: Earlier) -> None:
+def print_sights(found: StudyPreview, sights: list[DetectableDifference], earlier: Earlier) -> None:
     """Which differences are seen."""
     from steelyard.wrappers.base import console
-    from steelyard.wrappers.submit import seen
+    from steelyard.wrappers.submit import statistical_power
 
-    level = seen.level_of(found.study, found.runs, earlier)
-    count = seen.comparisons(found.study, found.runs, earlier)
+    level = statistical_power.significance_level(found.study, found.runs, earlier)
+    count = statistical_power.count_comparisons(found.study, found.runs, earlier)
     if not count:
         print("nothing is compared: the study has one condition of each variant")
         return

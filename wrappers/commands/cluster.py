@@ -24,9 +24,9 @@ from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.wrappers.base import console, errors, programs
-from steelyard.wrappers.cluster import cluster, start_daemons, start_guests
+from steelyard.wrappers.cluster import cluster, daemon_start, guest_start
 from steelyard.wrappers.cluster import config as cluster_config
-from steelyard.wrappers.cluster import state as cluster_state
+from steelyard.wrappers.cluster import daemons as cluster_state
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout
 
 EXEC_USAGE = "steelyard cluster exec NODE -- COMMAND… (--dir before 'exec')"
@@ -112,9 +112,9 @@ def _up(folder: Path, args: argparse.Namespace) -> int:
     already = cluster.attach(folder)
     if already is not None:
         return _describe(already, args.json, "runs already")
-    start_daemons.check_programs()
+    daemon_start.check_programs()
     plugin, node_program = (None, None) if args.no_plugin else cluster.find_plugin()
-    shares = tuple(share.absolute() for share in args.share or start_guests.default_shares())
+    shares = tuple(share.absolute() for share in args.share or guest_start.default_shares())
     labelled = 0 if args.virtual else 2
     config = ClusterConfig(
         dir=folder,
@@ -134,7 +134,7 @@ def _up(folder: Path, args: argparse.Namespace) -> int:
     begin = time.monotonic()
     started = cluster.up(config)
     if args.virtual and not args.json:
-        print(f"virtual nodes are guests of {start_guests.kind()}")
+        print(f"virtual nodes are guests of {guest_start.kind()}")
     return _describe(started, args.json, f"is up after {time.monotonic() - begin:.1f} s")
 
 
@@ -213,8 +213,8 @@ def _attach_or_fail(folder: Path) -> cluster.Cluster:
 
 def _nodes(running: cluster.Cluster) -> list[tuple[str, str, str]]:
     """(node, features, state) as sinfo tells them."""
-    done = programs.answer(
-        [start_daemons.program("sinfo"), "-h", "-N", "-o", "%N|%f|%T"], 20, running.environment()
+    done = programs.run_quietly(
+        [daemon_start.program("sinfo"), "-h", "-N", "-o", "%N|%f|%T"], 20, running.environment()
     )
     if done.returncode != 0:
         raise MissingError(f"slurmctld does not answer: {done.stderr.strip()}")

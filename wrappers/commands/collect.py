@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from steelyard.wrappers.base import console, errors, options
 from steelyard.wrappers.commands import collect_cluster
 from steelyard.wrappers.study import folder as studydir
-from steelyard.wrappers.submit import own_figures
+from steelyard.wrappers.submit import figure_updates
 
 if TYPE_CHECKING:
     from steelyard.analysis.collect.merge import Collected
@@ -82,7 +82,7 @@ def main(args: argparse.Namespace) -> int:
     if args.since is not None:
         raise errors.UsageError("--since goes with --cluster: a study's jobs are all collected")
     study_dir = studydir.resolve(args.study)
-    for note in own_figures.update_plan(study_dir, args.study):
+    for note in figure_updates.update_plan(study_dir, args.study):
         print(f"steelyard collect: note: {note}", file=sys.stderr)
     from steelyard.analysis.base.process_tuning import seldom_look_for_garbage
     from steelyard.analysis.collect.merge import collect

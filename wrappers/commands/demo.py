@@ -257,7 +257,7 @@ def _command(command: list[str]) -> int:
 def _until_all_jobs_have_ended() -> None:
     """The last result is there, and told by `status`, a moment before its job's end and record are."""
     end = time.monotonic() + END_LIMIT_S
-    while time.monotonic() < end and programs.answer(["squeue", "-h"], END_LIMIT_S).stdout:
+    while time.monotonic() < end and programs.run_quietly(["squeue", "-h"], END_LIMIT_S).stdout:
         time.sleep(0.2)
 
 

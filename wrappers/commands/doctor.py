@@ -23,15 +23,16 @@ from pathlib import Path
 
 from steelyard.analysis.sources.hostlist import expand_nodes
 from steelyard.analysis.sources.pbs import programs
-from steelyard.wrappers.base import console, errors, node, options
+from steelyard.wrappers.base import console, errors, options
+from steelyard.wrappers.base import programs as base_programs
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import UsageError
-from steelyard.wrappers.doctor import left as doctor_left
-from steelyard.wrappers.doctor import node as doctor_node
-from steelyard.wrappers.doctor import now as doctor_now
+from steelyard.wrappers.doctor import capabilities as doctor_now
+from steelyard.wrappers.doctor import local_node as doctor_left
+from steelyard.wrappers.doctor import local_node as doctor_node
 from steelyard.wrappers.doctor import openpbs as doctor_openpbs
 from steelyard.wrappers.doctor import torque as doctor_torque
-from steelyard.wrappers.schedulers import known
+from steelyard.wrappers.schedulers import registry as schedulers_registry
 from steelyard.wrappers.schedulers.base import Scheduler
 
 MARKS = {"ok": "ok", "warning": "warning", "missing": "MISSING"}
@@ -65,27 +66,27 @@ def main(args: argparse.Namespace) -> int:
             if check.advice:
                 print(f"{'':<8} -> {check.advice}")
         print("\nwhat you can do now:")
-        for one in doctor_now.doable(checks):
+        for one in doctor_now.list_capabilities(checks):
             print(f"  {'yes' if one.can else 'no':<4}{one.what:<26}{one.text}")
     return errors.MISSING if any(check.state == "missing" for check in checks) else errors.DONE
 
 
 def on_nodes(args: argparse.Namespace) -> int:
     """The nodes' own doctors, summed up."""
-    from steelyard.wrappers.doctor import groups, nodes
+    from steelyard.wrappers.doctor import node_groups, remote_nodes
 
-    scheduler = known.here()[0](Path())
+    scheduler = schedulers_registry.here()[0](Path())
     names = node_names(args.nodes, scheduler)
-    way = nodes.by_ssh if args.by == "ssh" else scheduler.on_node
+    way = remote_nodes.ssh_command if args.by == "ssh" else scheduler.on_node
     if not way(names[0], ["true"]):
         raise UsageError(
             f"--nodes through {scheduler.name}: only within a job that has them; else say --by ssh"
         )
-    answers = nodes.ask_all(names, way, args.node_program)
+    answers = remote_nodes.query_nodes(names, way, args.node_program)
     if args.json:
         console.print_json([asdict(answer) for answer in answers])
     else:
-        print("\n".join(groups.lines(answers)))
+        print("\n".join(node_groups.format_groups(answers)))
     well = all(
         one.checks and all(check.state != "missing" for check in one.checks) for one in answers
     )
@@ -103,27 +104,27 @@ def node_names(nodeset: str, scheduler: Scheduler) -> list[str]:
 def all_checks() -> Iterator[Check]:
     """Every check, in the order in which a person would mend things."""
     home, openpbs_home = programs.torque_home(), doctor_openpbs.home()
-    yield from doctor_node.checks(
+    yield from doctor_node.check_node(
         *doctor_torque.settings(home), *doctor_openpbs.settings(openpbs_home)
     )
-    for scheduler in known.here():
+    for scheduler in schedulers_registry.here():
         yield from scheduler.checks()
     yield from doctor_torque.checks(home)
     yield from doctor_openpbs.checks(openpbs_home)
-    yield from doctor_left.checks()
+    yield from doctor_left.check_leftovers()
     yield from benchmark_checks()
 
 
 def benchmark_checks() -> Iterator[Check]:
     """The programs and Python modules that the benchmarks need on this machine."""
     from steelyard.jobscripts import registry
-    from steelyard.wrappers.submit.programs import remedy
+    from steelyard.wrappers.submit.program_checks import suggest_package
 
     for name in registry.names():
         benchmark, title = registry.load(name), f"benchmark {name}"
         for program in benchmark.needs:
-            found = node.find_program(program.name)
-            advice = f"{program.why}: {remedy(program)}"
+            found = base_programs.find_program(program.name)
+            advice = f"{program.why}: {suggest_package(program)}"
             yield presence(title, program.name, None if found is None else str(found), advice)
         for module in benchmark.modules:
             spec = importlib.util.find_spec(module.name)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from steelyard.wrappers.base import errors, options
 
 if TYPE_CHECKING:
-    from steelyard.wrappers.launchers.image import Made, Wish
+    from steelyard.wrappers.launchers.image import Image, ImageRequest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +60,7 @@ def main(args: argparse.Namespace) -> int:
 
     words = (word for text in args.include for word in text.split(",") if word)
     include = tuple(dict.fromkeys((*words, *packages_of(args.benchmark))))
-    wish = image.wished(args.name, args.kind, args.suite, include, args.mirror, args.force)
+    wish = image.read_request(args.name, args.kind, args.suite, include, args.mirror, args.force)
     say(announced(wish))
     made = image.make(wish, say)
     if args.json:
@@ -81,7 +81,7 @@ def packages_of(benchmarks: list[str]) -> list[str]:
     return [one.debian for benchmark in found for one in benchmark.needs if one.debian]
 
 
-def announced(wish: Wish) -> str:
+def announced(wish: ImageRequest) -> str:
     """What is going to be done, and where."""
     return (
         f"{wish.launcher}: Debian {wish.suite} with {', '.join(wish.packages)}, made in "
@@ -94,7 +94,7 @@ def say(text: str) -> None:
     print(f"steelyard image: {text}", file=sys.stderr)
 
 
-def document(wish: Wish, made: Made) -> dict[str, object]:
+def document(wish: ImageRequest, made: Image) -> dict[str, object]:
     """For --json."""
     return {
         "format": "steelyard-image",
@@ -108,7 +108,7 @@ def document(wish: Wish, made: Made) -> dict[str, object]:
     }
 
 
-def print_made(wish: Wish, made: Made) -> None:
+def print_made(wish: ImageRequest, made: Image) -> None:
     """What it is, and how to use it."""
     from steelyard.wrappers.base import console
 

@@ -106,7 +106,7 @@ def own_addresses() -> list[str]:
         raise errors.MissingError(
             "ip is missing, which tells this node's addresses: apt install iproute2"
         )
-    devices = json.loads(programs.answer([ip, "-j", "addr", "show"], kernel.TIMEOUT_S).stdout)
+    devices = json.loads(programs.run_quietly([ip, "-j", "addr", "show"], kernel.TIMEOUT_S).stdout)
     return [
         str(address["local"])
         for device in devices if "LOOPBACK" not in device.get("flags", ())

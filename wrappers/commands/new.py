@@ -75,7 +75,7 @@ def need_answers(args: argparse.Namespace) -> None:
 
 def asked(args: argparse.Namespace) -> Answers:
     """The five answers: from options, else asked, else what is usual."""
-    from steelyard.wrappers.schedulers import known
+    from steelyard.wrappers.schedulers import registry
     from steelyard.wrappers.study import template
 
     run = answer(args.run, "What is to be run? A benchmark or a command line", None, not_empty)
@@ -84,12 +84,12 @@ def asked(args: argparse.Namespace) -> Answers:
         args.repeat, "How many repeats, or which difference should be seen?", "10",
         template.read_repeat,
     )  # fmt: skip
-    where = answer(args.scheduler, "Where? slurm, pbs or local", known.detect(), scheduler_name)
+    where = answer(args.scheduler, "Where? slurm, pbs or local", registry.detect(), scheduler_name)
     partition = args.partition
     if (
         partition is None
         and args.scheduler is None
-        and not known.kind(where).runs_here
+        and not registry.kind(where).runs_here
         and sys.stdin.isatty()
     ):
         partition = ask("In which partition? (empty: the default)", "", str) or None
@@ -149,6 +149,6 @@ def not_empty(text: str) -> str:
 
 def scheduler_name(text: str) -> str:
     """One that there is."""
-    from steelyard.wrappers.schedulers import known
+    from steelyard.wrappers.schedulers import registry
 
-    return known.kind(text).name
+    return registry.kind(text).name

@@ -13,7 +13,7 @@ from typing import Any
 
 from steelyard.analysis.base.errors import UsageError
 from steelyard.wrappers.base import console, errors, options, programs
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 TIMEOUT_S = 30
 WIDTH = 96
@@ -45,7 +45,7 @@ def read_probe(root: str | None = None) -> Document:
     command = [str(find_node_program()), "probe"]
     if root is not None:
         command += ["--root", root]
-    done = programs.answer(command, TIMEOUT_S)
+    done = programs.run_quietly(command, TIMEOUT_S)
     if done.returncode == errors.USAGE:
         raise UsageError(done.stderr.strip())
     done.check_returncode()

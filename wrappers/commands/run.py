@@ -36,10 +36,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from steelyard.wrappers.launchers.launcher import Launcher
     from steelyard.wrappers.run.benchmark import Chosen
-    from steelyard.wrappers.run.outcome import Outcome
-    from steelyard.wrappers.run.run import Options
+    from steelyard.wrappers.run.measurement import Options
+    from steelyard.wrappers.run.measurement_series import MeasurementSeries
+    from steelyard.wrappers.run.results import RunResults
     from steelyard.wrappers.run.session import Plan
-    from steelyard.wrappers.run.task import Task
 
 
 def positive(text: str) -> int:
@@ -230,7 +230,7 @@ def add_output(group: argparse._ArgumentGroup) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Weigh and print."""
-    from steelyard.wrappers.run import export, shown
+    from steelyard.wrappers.run import export, results_text
 
     words = split_words(args)
     exports = [export.checked(text) for text in (*args.export, *(["json"] if args.json else []))]
@@ -241,9 +241,9 @@ def main(args: argparse.Namespace) -> int:
     for kind, path in exports:
         export.write(found, kind, path)
     if printed:
-        shown.show_end(found, sys.stderr)
+        results_text.print_end(found, sys.stderr)
     else:
-        shown.show(found)
+        results_text.print_results(found)
     return exit_code(found)
 
 
@@ -254,7 +254,7 @@ def usage_error(text: str, part: str = "") -> Exception:
     return UsageError(text, part)
 
 
-def exit_code(found: Outcome) -> int:
+def exit_code(found: RunResults) -> int:
     """Of how it ended, else of its runs."""
     from steelyard.wrappers.base import errors
 
@@ -266,12 +266,12 @@ def exit_code(found: Outcome) -> int:
 
 def split_words(args: argparse.Namespace) -> list[str]:
     """The words of commands; what follows lines in quotes may be options of ours, too."""
-    from steelyard.wrappers.run import line
+    from steelyard.wrappers.run import command_line
 
     words: list[str] = args.command
     if words[:1] == ["--"]:
         return words[1:]
-    if not words or not line.are_lines(words):
+    if not words or not command_line.are_lines(words):
         return words
     parser = argparse.ArgumentParser(prog="steelyard run", add_help=False)
     add_arguments(parser, again=True)
@@ -279,17 +279,23 @@ def split_words(args: argparse.Namespace) -> list[str]:
     return list(args.command)
 
 
-def task_of(args: argparse.Namespace, words: list[str], quiet: bool) -> Task:
+def task_of(args: argparse.Namespace, words: list[str], quiet: bool) -> MeasurementSeries:
     """All that was asked, checked."""
-    from steelyard.wrappers.run import asked, checks
-    from steelyard.wrappers.run.task import Task
+    from steelyard.wrappers.run import arguments, option_checks
+    from steelyard.wrappers.run.measurement_series import MeasurementSeries
 
-    launcher = checks.checked_launcher(args.launcher, args.netem)
+    launcher = option_checks.checked_launcher(args.launcher, args.netem)
     chosen = checked_benchmark(args, words, launcher)
-    made = asked.of_benchmark(args.benchmark) if chosen else asked.commands(words, args)
-    plan = asked.plan(args, made)
+    made = (
+        arguments.benchmark_command(args.benchmark)
+        if chosen
+        else arguments.read_commands(words, args)
+    )
+    plan = arguments.read_plan(args, made)
     options = options_of(args, launcher, quiet, plan, len(made))
-    return Task([one for _, one in made], asked.hooks(args, made), plan, options, chosen)
+    return MeasurementSeries(
+        [one for _, one in made], arguments.read_hooks(args, made), plan, options, chosen
+    )
 
 
 def options_of(
@@ -298,22 +304,24 @@ def options_of(
     """Of each run."""
     from steelyard.wrappers.launchers.launcher import BARE
     from steelyard.wrappers.netem import program as netem
-    from steelyard.wrappers.run import checks
-    from steelyard.wrappers.run.run import Options
+    from steelyard.wrappers.run import option_checks
+    from steelyard.wrappers.run.measurement import Options
 
     found = Options(
         command=(),
         is_alone=commands == 1 and plan.is_one_run,
         shows_first=commands == 1,
-        sample_rate_hz=checks.checked_rate(args.sample_rate),
+        sample_rate_hz=option_checks.checked_rate(args.sample_rate),
         bpf=args.bpf,
-        tags=checks.checked_tags(args.tag),
+        tags=option_checks.checked_tags(args.tag),
         quiet=quiet,
-        conditions=checks.checked_conditions(args),
+        conditions=option_checks.checked_conditions(args),
         run_dir=netem.run_dir(),
         launcher=BARE if args.benchmark else launcher,
     )
-    return replace(found, input=checks.checked_input(args.input, args.benchmark, found.to_files))
+    return replace(
+        found, input=option_checks.checked_input(args.input, args.benchmark, found.to_files)
+    )
 
 
 def checked_benchmark(

@@ -40,13 +40,13 @@ def main(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from steelyard.wrappers.base import console, errors
-    from steelyard.wrappers.schedulers import known
-    from steelyard.wrappers.study import loading
+    from steelyard.wrappers.schedulers import registry
+    from steelyard.wrappers.study import study
     from steelyard.wrappers.submit import submit
 
-    checked, folder = loading.load(args.study, args.dir)
+    checked, folder = study.load_with_folder(args.study, args.dir)
     scripts: list[tuple[str, str]] | None = [] if args.dry_run else None
-    scheduler = args.scheduler or known.detect()
+    scheduler = args.scheduler or registry.detect()
     done = submit.submit(checked, folder, scheduler, args.retry_failed, scripts)
     if args.json:
         console.print_json(asdict(done) | ({"scripts": dict(scripts)} if scripts else {}))

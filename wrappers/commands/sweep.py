@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from steelyard.wrappers.base import console, errors, options
 
 if TYPE_CHECKING:
-    from steelyard.wrappers.sweep.done import Done
+    from steelyard.wrappers.sweep.sweep_report import SweepReport
 
 AGE_S = {"h": 3600, "d": 86400, "w": 7 * 86400}
 SIZE_BYTES = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -85,13 +85,13 @@ def main(args: argparse.Namespace) -> int:
 
     from steelyard.analysis.collect.records_in import default_record_dirs
     from steelyard.wrappers.sweep import sweep
-    from steelyard.wrappers.sweep.done import Asked
+    from steelyard.wrappers.sweep.sweep_report import SweepRequest
 
     if args.unpacked and args.older_than is None:
         raise errors.UsageError("--unpacked says what --older-than may remove: say both")
     has_failed = False
     for record_dir in args.record_dir or default_record_dirs():
-        asked = Asked(
+        asked = SweepRequest(
             record_dir, args.pack_after, args.older_than, args.quota, args.unpacked, args.dry_run,
             args.samples,
         )  # fmt: skip
@@ -106,7 +106,7 @@ def main(args: argparse.Namespace) -> int:
     return errors.MISSING if has_failed else errors.DONE
 
 
-def words(done: Done, is_dry: bool) -> str:
+def words(done: SweepReport, is_dry: bool) -> str:
     """What was done, for cron's mail."""
     would = "to be " if is_dry else ""
     told = [
@@ -128,7 +128,7 @@ def words(done: Done, is_dry: bool) -> str:
     return f"{', '.join(told)}; {done.used_bytes / (1 << 20):.1f} MiB used"
 
 
-def what_stays(done: Done) -> str:
+def what_stays(done: SweepReport) -> str:
     """Files that only --older-than or --quota takes."""
     kinds = ", ".join(f"{number} {why}" for why, number in sorted(done.stay_files.items()))
     total, size = sum(done.stay_files.values()), done.stay_bytes / (1 << 20)

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.wrappers.base import own_folder, programs, signals
+from steelyard.wrappers.base import process_folder, programs, signals
 from steelyard.wrappers.base.errors import ConditionError, MissingError, UsageError
 from steelyard.wrappers.launchers import launcher as launchers
 
@@ -50,7 +50,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Wish:
+class ImageRequest:
     """What is to be made, and for which launcher."""
 
     kind: str
@@ -79,7 +79,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Made:
+class Image:
     """What is there now."""
 
     launcher: str
@@ -94,10 +94,10 @@ def line(launcher: str, *packages: str) -> str:
     return f"steelyard image make {launcher}{more}"
 
 
-def wished(
+def read_request(
     text: str, kind: str | None, suite: str | None, include: tuple[str, ...], mirror: str | None,
     replace: bool,
-) -> Wish:  # fmt: skip
+) -> ImageRequest:  # fmt: skip
     """Checked: KIND:NAME as studies say it, or NAME and --for; a path alone is a root folder."""
     head, colon, rest = text.partition(":")
     if kind is None and colon and head in launchers.NAMED:
@@ -120,7 +120,7 @@ def wished(
         if not NAME.fullmatch(word):
             raise UsageError(f"'{word}' is no name of a Debian suite or package", word)
     packages = tuple(dict.fromkeys((*PACKAGES, *include)))
-    return Wish(kind, text, suite or own_suite(), packages, mirror, replace)
+    return ImageRequest(kind, text, suite or own_suite(), packages, mirror, replace)
 
 
 def own_suite(os_release: Path = Path("/etc/os-release")) -> str:
@@ -135,13 +135,13 @@ def own_suite(os_release: Path = Path("/etc/os-release")) -> str:
 
 def lxc_folder() -> Path:
     """Where LXC looks for its containers."""
-    return Path(answer("lxc-config", "lxc.lxcpath").strip())
+    return Path(run_program("lxc-config", "lxc.lxcpath").strip())
 
 
-def answer(*argv: str) -> str:
+def run_program(*argv: str) -> str:
     """What a program prints; MissingError with its last words when it fails."""
     try:
-        done = programs.answer(argv, LONGEST_S)
+        done = programs.run_quietly(argv, LONGEST_S)
     except OSError as error:
         raise MissingError(f"{argv[0]}: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:
@@ -155,7 +155,7 @@ def answer(*argv: str) -> str:
 # --- before anything is done -----------------------------------------------------------------
 
 
-def check(wish: Wish) -> None:
+def check(wish: ImageRequest) -> None:
     """Raise for what would fail after minutes, or destroy something."""
     if os.geteuid() != 0 and wish.kind in ROOTS:
         raise ConditionError(
@@ -164,7 +164,7 @@ def check(wish: Wish) -> None:
         )
     check_programs(wish)
     if wish.kind in ENGINES:
-        answer(wish.kind, "version")
+        run_program(wish.kind, "version")
         if engine_has(wish) and not wish.replace:
             raise UsageError(
                 f"{wish.kind} has an image {wish.name} already: name another, or add --force to "
@@ -175,7 +175,7 @@ def check(wish: Wish) -> None:
         check_place(wish)
 
 
-def check_programs(wish: Wish) -> None:
+def check_programs(wish: ImageRequest) -> None:
     """MissingError for what is not installed."""
     wanted = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux", "setpriv": "util-linux"}
     if wish.kind in ENGINES:
@@ -190,7 +190,10 @@ def check_programs(wish: Wish) -> None:
         raise MissingError(
             f"to make an image this machine needs {', '.join(lacking)}: apt install {packages}"
         )
-    if os.geteuid() != 0 and programs.answer([*AS_ROOT_OF_ONES_OWN, "true"], 60).returncode != 0:
+    if (
+        os.geteuid() != 0
+        and programs.run_quietly([*AS_ROOT_OF_ONES_OWN, "true"], 60).returncode != 0
+    ):
         raise MissingError(
             "an ordinary user makes images in a user namespace, and has no numbers for it: ask the "
             "administrator for usermod --add-subuids 100000-165535 --add-subgids 100000-165535 and "
@@ -198,7 +201,7 @@ def check_programs(wish: Wish) -> None:
         )
 
 
-def check_place(wish: Wish) -> None:
+def check_place(wish: ImageRequest) -> None:
     """UsageError for what would be overwritten."""
     place = wish.place
     if not place.parent.is_dir():
@@ -224,9 +227,9 @@ def is_ours(place: Path) -> bool:
     return not place.is_symlink() and any((root / MARK).is_file() for root in roots)
 
 
-def engine_has(wish: Wish) -> str | None:
+def engine_has(wish: ImageRequest) -> str | None:
     """The id of an image of that name."""
-    done = programs.answer(
+    done = programs.run_quietly(
         [wish.kind, "image", "inspect", "--format={{.Id}}", wish.name], LONGEST_S
     )
     return done.stdout.strip() if done.returncode == 0 else None
@@ -235,47 +238,49 @@ def engine_has(wish: Wish) -> str | None:
 # --- done ------------------------------------------------------------------------------------
 
 
-def make(wish: Wish, say: Say) -> Made:
+def make(wish: ImageRequest, say: Say) -> Image:
     """What was wished for; nothing is changed before it is whole."""
     check(wish)
     begin = time.monotonic()
     with (
         signals.ending_on_sigterm(),
-        own_folder.folder(PART, wish.workshop, remove) as part,
+        process_folder.make_folder(PART, wish.workshop, remove) as part,
     ):
         if wish.kind in ENGINES:
-            place, size_bytes = into_engine(wish, part, say)
+            place, size_bytes = make_engine_image(wish, part, say)
         else:
-            place, size_bytes = into_folder(wish, part, say)
-    return Made(wish.launcher, place, size_bytes, time.monotonic() - begin)
+            place, size_bytes = make_root_folder(wish, part, say)
+    return Image(wish.launcher, place, size_bytes, time.monotonic() - begin)
 
 
-def into_engine(wish: Wish, part: Path, say: Say) -> tuple[str, int]:
+def make_engine_image(wish: ImageRequest, part: Path, say: Say) -> tuple[str, int]:
     """As docker or podman keep it; the id and the size that they tell."""
     tar = part / "image.tar"
     debootstrap(wish, part, tar, say)
     mark = part / "mark"
-    mark.write_text(marked(wish), encoding="utf-8")
+    mark.write_text(image_label(wish), encoding="utf-8")
     with tarfile.open(tar, "a") as archive:
-        archive.add(mark, f"./{MARK}", filter=of_root)
+        archive.add(mark, f"./{MARK}", filter=owned_by_root)
     before = engine_has(wish)
     say(f"{wish.kind} import")
-    answer(wish.kind, "import", str(tar), wish.name)
-    found = answer(wish.kind, "image", "inspect", "--format={{.Id}} {{.Size}}", wish.name)
+    run_program(wish.kind, "import", str(tar), wish.name)
+    found = run_program(wish.kind, "image", "inspect", "--format={{.Id}} {{.Size}}", wish.name)
     name, size = found.split()
     if before not in (None, name):
-        programs.answer([wish.kind, "rmi", str(before)], LONGEST_S)  # who has another name stays
+        programs.run_quietly(
+            [wish.kind, "rmi", str(before)], LONGEST_S
+        )  # who has another name stays
     return name, int(size)
 
 
-def of_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+def owned_by_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     """Whoever makes it."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = "root"
     return entry
 
 
-def into_folder(wish: Wish, part: Path, say: Say) -> tuple[str, int]:
+def make_root_folder(wish: ImageRequest, part: Path, say: Say) -> tuple[str, int]:
     """A root folder, or with its configuration what LXC calls a container."""
     whole = part / "whole"
     root = whole / "rootfs" if wish.kind == "lxc" else whole
@@ -287,19 +292,19 @@ def into_folder(wish: Wish, part: Path, say: Say) -> tuple[str, int]:
         debootstrap(wish, part, part / "image.tar", say)
         root.mkdir()
         unpack = ["tar", "-C", str(root), "--no-same-owner", "--exclude=./dev/*"]
-        answer(*unpack, "-xf", str(part / "image.tar"))
+        run_program(*unpack, "-xf", str(part / "image.tar"))
     root.chmod(0o755)
-    (root / MARK).write_text(marked(wish), encoding="utf-8")
+    (root / MARK).write_text(image_label(wish), encoding="utf-8")
     if wish.kind == "lxc":
         text = LXC_CONFIG.format(root=wish.place / "rootfs")
         (whole / "config").write_text(text, encoding="utf-8")
         whole.chmod(0o755)
     size_bytes = size_of(whole)
-    put(wish, whole, part)
+    install_folder(wish, whole, part)
     return str(wish.place), size_bytes
 
 
-def put(wish: Wish, whole: Path, part: Path) -> None:
+def install_folder(wish: ImageRequest, whole: Path, part: Path) -> None:
     """At its place, in one step; what was there goes with the part's folder."""
     check_place(wish)  # minutes have passed
     with signals.uninterrupted():
@@ -308,13 +313,13 @@ def put(wish: Wish, whole: Path, part: Path) -> None:
         whole.rename(wish.place)
 
 
-def marked(wish: Wish) -> str:
+def image_label(wish: ImageRequest) -> str:
     """What stands in the image about itself."""
     made = {"suite": wish.suite, "packages": wish.packages, "made_unix_s": int(time.time())}
     return json.dumps({"format": "steelyard-image", "version": 1, **made}) + "\n"
 
 
-def debootstrap(wish: Wish, part: Path, target: Path, say: Say) -> None:
+def debootstrap(wish: ImageRequest, part: Path, target: Path, say: Say) -> None:
     """mmdebstrap, its progress handed on; MissingError with what it or apt complains of."""
     complaints: list[str] = []
     with subprocess.Popen(
@@ -337,7 +342,7 @@ def debootstrap(wish: Wish, part: Path, target: Path, say: Say) -> None:
         raise MissingError(failure(wish, complaints, target))
 
 
-def command(wish: Wish, target: Path) -> list[str]:
+def command(wish: ImageRequest, target: Path) -> list[str]:
     """For root, and for a user who is one in a namespace; it ends with us."""
     argv = [] if os.geteuid() == 0 else [*AS_ROOT_OF_ONES_OWN]
     argv += ["setpriv", "--pdeathsig", "KILL", *OWN_PROCESSES, "mmdebstrap", "--mode=root"]
@@ -345,7 +350,7 @@ def command(wish: Wish, target: Path) -> list[str]:
     return [*argv, wish.mirror] if wish.mirror else argv
 
 
-def failure(wish: Wish, complaints: list[str], target: Path) -> str:
+def failure(wish: ImageRequest, complaints: list[str], target: Path) -> str:
     """What went wrong, and what to do about it."""
     own = [text for text in complaints if not re.search("failed( to run)?$", text)]
     text = "; ".join([*dict.fromkeys(own or complaints)][:MOST_SAID])
@@ -364,7 +369,7 @@ def remove(path: str) -> None:
     """A tree, mounts in it left alone; files of a user namespace's others too."""
     argv = [] if os.geteuid() == 0 else [*AS_ROOT_OF_ONES_OWN]
     with signals.uninterrupted():
-        programs.answer([*argv, "rm", "-rf", "--one-file-system", "--", path], LONGEST_S)
+        programs.run_quietly([*argv, "rm", "-rf", "--one-file-system", "--", path], LONGEST_S)
 
 
 def size_of(root: Path) -> int:

@@ -2,7 +2,7 @@
 
 `parse` knows the grammar, KIND[:NAME][,network=…][,device=NAME][,containers=N][,cpus=N]
 [,memory=SIZE][,ranks=each|across], and `Launcher.text` the canonical text. What runs a launcher is jobscripts/lib/launcher*.sh; what
-it needs, and who may use it, needs.py knows.
+it needs, and who may use it, launcher_checks.py knows.
 """
 
 from __future__ import annotations

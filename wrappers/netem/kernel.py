@@ -53,7 +53,7 @@ def can(module: str) -> Found:
 def tried(module: str, argv: list[str]) -> Found:
     """Run a trial and understand what it says."""
     try:
-        done = programs.answer(argv, TIMEOUT_S)
+        done = programs.run_quietly(argv, TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return Found(None, f"could not be tried: {error}")
     if done.returncode == 0:

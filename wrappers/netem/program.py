@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steelyard.wrappers.base import node, programs, signals
+from steelyard.wrappers.base import programs, signals
 from steelyard.wrappers.base.errors import ConditionError, MissingError, SteelyardError, UsageError
 from steelyard.wrappers.netem import kernel as netem_kernel
 
@@ -104,9 +104,9 @@ def node_name() -> str:
 
 def ask(*words: str) -> str:
     """stdout of a command of steelyard-node; its one line of complaint becomes our error."""
-    program = str(node.find_node_program())
+    program = str(programs.find_node_program())
     try:
-        done = programs.answer([program, *words], TIMEOUT_S)
+        done = programs.run_quietly([program, *words], TIMEOUT_S)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the user's text
         raise UsageError(f"{program} {words[0]}: cannot be asked: {error}") from error
     except subprocess.TimeoutExpired as error:
@@ -120,7 +120,7 @@ def complaint(program: str, words: Sequence[str], code: int, said: str) -> Steel
     """What went wrong, in the words of steelyard-node."""
     if f"unknown command '{words[0]}'" in said:
         return MissingError(
-            f"{program} is too old, it knows no '{words[0]}': {node.remedy(node.PROGRAM)}"
+            f"{program} is too old, it knows no '{words[0]}': {programs.remedy(programs.PROGRAM)}"
         )
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     line = lines[-1] if lines else f"{' '.join(words[:2])} ended with {code}, and no word why"
@@ -224,7 +224,7 @@ def apply_words(
 
 def shell(conditions: Conditions, folder: Path, job_id: str) -> list[str]:
     """What `held` does before its body, as a person would type it."""
-    program = str(node.find_node_program())
+    program = str(programs.find_node_program())
     lines = [shlex.join([program, *conditions.cold])] if conditions.is_cold else []
     if conditions.shapes:
         words = apply_words(conditions, folder, job_id, "$$")

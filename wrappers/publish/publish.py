@@ -19,7 +19,7 @@ from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
 from steelyard.analysis.sources.sacct import INDEX, Sacct, in_short
 from steelyard.analysis.sources.sacct_window import STATES, utc
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.base.node import find_program
+from steelyard.wrappers.base.programs import find_program
 
 FIELDS = ("State", "Submit", "Start", "End", "Cluster", "NodeList", "AdminComment")
 ENERGY = "ConsumedEnergyRaw"

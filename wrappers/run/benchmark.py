@@ -15,12 +15,13 @@ from steelyard.analysis.stats.basics import CONFIDENCE
 from steelyard.analysis.stats.rates import is_rate, mean_by_kind
 from steelyard.jobscripts import parameters, registry, runscript
 from steelyard.jobscripts.errors import BenchmarkError
+from steelyard.wrappers.base import leftovers
 from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.launchers.launcher import Launcher
-from steelyard.wrappers.run import inside as run_inside
-from steelyard.wrappers.run import left_behind, run
-from steelyard.wrappers.submit import programs as submit_programs
+from steelyard.wrappers.run import container_run as run_inside
+from steelyard.wrappers.run import measurement
+from steelyard.wrappers.submit import program_checks as submit_programs
 
 RUN_ID = "run"
 
@@ -53,7 +54,7 @@ def choose(name: str, given: Sequence[str], launcher: Launcher) -> Chosen:
             "starts none: leave it out"
         )
     needed = launcher.has_our_programs  # else it is for the image to have them
-    missing = submit_programs.missing_of([(benchmark, values)]) if needed else []
+    missing = submit_programs.find_missing_of([(benchmark, values)]) if needed else []
     if missing:
         raise MissingError(f"programs are missing on this machine: {'; '.join(missing)}")
     return Chosen(benchmark, values, launcher)
@@ -80,7 +81,7 @@ def prepare(chosen: Chosen, folder: Path, condition: str) -> tuple[str, ...]:
     (folder / "lib").mkdir()
     (folder / "lib" / "steelyard.sh").write_text(registry.library(), encoding="utf-8")
     variables = submit_programs.variables([chosen.benchmark])
-    variables |= {"SY_SCHEDULER": "local", "SY_LAUNCHER_LABEL": left_behind.label()}
+    variables |= {"SY_SCHEDULER": "local", "SY_LAUNCHER_LABEL": leftovers.container_label()}
     text = runscript.render(
         chosen.benchmark,
         chosen.values,
@@ -93,7 +94,7 @@ def prepare(chosen: Chosen, folder: Path, condition: str) -> tuple[str, ...]:
     return "/bin/bash", str(script)
 
 
-def begin(chosen: Chosen, options: run.Options, folder: Path) -> run.Options:
+def begin(chosen: Chosen, options: measurement.Options, folder: Path) -> measurement.Options:
     """Its script in folder/benchmark, where its outputs go; options that execute it."""
     at = place_in(folder)
     if at.exists():
@@ -111,8 +112,8 @@ def place_in(folder: Path) -> Path:
 
 
 def with_figures(
-    chosen: Chosen, folder: Path, weighed: run.Weighed, attempt_number: int
-) -> run.Weighed:
+    chosen: Chosen, folder: Path, weighed: measurement.Measurement, attempt_number: int
+) -> measurement.Measurement:
     """The run with the benchmark's own figures: means over its iterations and clients."""
     attempt = place_in(folder) / "runs" / RUN_ID / f"local.{attempt_number}"
     specs = chosen.figures()
@@ -144,8 +145,8 @@ def with_figures(
 
 
 def of_the_clients(
-    launcher: Launcher, found: run_inside.Inside, weighed: run.Weighed
-) -> run.Weighed:
+    launcher: Launcher, found: run_inside.ContainerRun, weighed: measurement.Measurement
+) -> measurement.Measurement:
     """`elapsed` as in a study, from the clients' common start to the last one's end; the rest is
     of the whole run, whose container's start and end are told apart by `start` alone."""
     values = weighed.values | {"elapsed": found.elapsed_s}
@@ -172,12 +173,14 @@ def of_the_clients(
 
 
 def summaries(
-    chosen: Chosen, runs: Sequence[run.Weighed], confidence: float = CONFIDENCE
-) -> list[run.Summary]:
+    chosen: Chosen, runs: Sequence[measurement.Measurement], confidence: float = CONFIDENCE
+) -> list[measurement.Summary]:
     """The figures that any run has, the main one first."""
     good = [entry for entry in runs if entry.counts]
     found = [
-        run.summary(name, spec.unit, good, confidence, is_rate(spec.unit, spec.better))
+        measurement.summarize_metric(
+            name, spec.unit, good, confidence, is_rate(spec.unit, spec.better)
+        )
         for name, spec in chosen.figures().items()
     ]
     return [entry for entry in found if entry.n]

@@ -8,8 +8,8 @@ import json
 from pathlib import Path
 
 from steelyard.wrappers.base.errors import UsageError
-from steelyard.wrappers.run import shown
-from steelyard.wrappers.run.outcome import Outcome
+from steelyard.wrappers.run import results_text
+from steelyard.wrappers.run.results import RunResults
 
 FORMATS = ("csv", "json", "md")
 COLUMNS = ("metric", "unit", "mean", "sd", "low", "high", "min", "max", "n", "scope", "reason")
@@ -30,7 +30,7 @@ def checked(text: str) -> tuple[str, Path | None]:
     return path.suffix.removeprefix("."), path
 
 
-def write(outcome: Outcome, kind: str, path: Path | None) -> None:
+def write(outcome: RunResults, kind: str, path: Path | None) -> None:
     """One export."""
     text = {"csv": as_csv, "json": as_json, "md": as_markdown}[kind](outcome)
     if path is None:
@@ -39,12 +39,12 @@ def write(outcome: Outcome, kind: str, path: Path | None) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def as_json(outcome: Outcome) -> str:
+def as_json(outcome: RunResults) -> str:
     """With every run."""
     return json.dumps(outcome.document(), indent=2, ensure_ascii=False, default=str) + "\n"
 
 
-def as_csv(outcome: Outcome) -> str:
+def as_csv(outcome: RunResults) -> str:
     """A row a command and metric; seconds and bytes; what is not known is empty."""
     names = sorted({name for one in outcome.commands for name in one.command.parameters})
     ratios = {one.place: (one.ratio, one.low, one.high) for one in outcome.comparisons}
@@ -62,7 +62,7 @@ def as_csv(outcome: Outcome) -> str:
     return out.getvalue()
 
 
-def as_markdown(outcome: Outcome) -> str:
+def as_markdown(outcome: RunResults) -> str:
     """A row a command: its time, and how many times as long as the fastest."""
     ratios = {one.place: one for one in outcome.comparisons}
     best = next(iter(ratios.values())).baseline if ratios else None
@@ -74,8 +74,8 @@ def as_markdown(outcome: Outcome) -> str:
         if one.elapsed.mean is None:
             cells: list[object] = ["–"] * 4
         else:
-            cells = ["–" if cell is None else cell for cell in shown.row(one.elapsed)[1:]]
+            cells = ["–" if cell is None else cell for cell in results_text.row(one.elapsed)[1:]]
         text = one.command.text.replace("|", "\\|").replace("\n", " ")
-        ratio = "1" if place == best else shown.times(ratios.get(place))
+        ratio = "1" if place == best else results_text.format_ratio(ratios.get(place))
         lines.append(f"| `{text}` | {' | '.join(map(str, cells))} | {ratio} |")
     return "\n".join(lines) + "\n"

@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from steelyard.wrappers.run import judged
-from steelyard.wrappers.run.run import summary
+from steelyard.wrappers.run import comparisons
+from steelyard.wrappers.run.measurement import summarize_metric
 from steelyard.wrappers.run.session import Course, Plan
 
 FIRST_S, TICK_S = 3.0, 1.0
@@ -128,9 +128,9 @@ def escaped(text: str) -> str:
 def estimate(course: Course, place: int, confidence: float) -> str:
     """`12.3 ms ± 1.4 %`."""
     good = [run for run in course.runs[place] if run.counts]
-    found = summary(judged.METRIC, "s", good, confidence) if good else None
+    found = summarize_metric(comparisons.METRIC, "s", good, confidence) if good else None
     if found is None or not found.mean:
         return ""
     half = None if found.high is None or found.low is None else (found.high - found.low) / 2
     width = "" if half is None else f" ± {100 * half / found.mean:.2g} %"
-    return f"{judged.quantity(found.mean)}{width}"
+    return f"{comparisons.format_seconds(found.mean)}{width}"

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from steelyard.analysis.stats.basics import CONFIDENCE
 from steelyard.analysis.stats.planning import FIRST_LOOK, STOPPING_CONFIDENCE, enough
 from steelyard.wrappers.base import errors
-from steelyard.wrappers.run.line import Command
-from steelyard.wrappers.run.run import Weighed
+from steelyard.wrappers.run.command_line import Command
+from steelyard.wrappers.run.measurement import Measurement
 
 SEED = 1
 
@@ -67,14 +67,14 @@ class Ending:
 class Course:
     """What came of it: the runs of each command in their order, and the place in the order of all."""
 
-    runs: list[list[Weighed]]
+    runs: list[list[Measurement]]
     order: list[int] = field(default_factory=list)  # places of commands as they were run
     ended: Ending | None = None
     enough: bool | None = None  # with `until`: whether every interval became narrow enough
 
 
 # Weighs the command of that place: its number of run, and whether the run is a warm-up.
-Weigh = Callable[[int, int, bool], Weighed]
+Weigh = Callable[[int, int, bool], Measurement]
 
 
 class StoppedError(Exception):
@@ -155,7 +155,7 @@ class Session:
         self.course.enough = narrow and self.course.enough is not False
         return True
 
-    def one(self, place: int, number: int, warm_up: bool) -> Weighed:
+    def one(self, place: int, number: int, warm_up: bool) -> Measurement:
         """One run with what is done around it."""
         self.hook("prepare", place)
         weighed = self.weigh(place, number, warm_up)
@@ -164,7 +164,7 @@ class Session:
             self.check(place, weighed, "warm-up ")
         return weighed
 
-    def check(self, place: int, weighed: Weighed, what: str) -> None:
+    def check(self, place: int, weighed: Measurement, what: str) -> None:
         """A failure ends everything, unless it is to go on."""
         if weighed.failed and not self.plan.go_on:
             text = f"{what}run {weighed.number} of {self.commands[place].text} failed"
@@ -201,7 +201,7 @@ class Session:
             raise failed[0]
 
 
-def is_narrow(runs: Sequence[Weighed], until: float) -> bool:
+def is_narrow(runs: Sequence[Measurement], until: float) -> bool:
     """Elapsed's interval reaches at most this share of its mean to each side."""
     values = [value for run in runs if run.counts and (value := run.values["elapsed"]) is not None]
     if len(values) < FIRST_LOOK:

@@ -1,6 +1,6 @@
 """The seam to a batch system: all that differs between schedulers is asked of a `Scheduler`.
 
-A module beside this one for each, slurm and local; known.py knows which there are.
+A module beside this one for each, slurm and local; registry.py knows which there are.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import ClassVar
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.netem.program import Conditions
-from steelyard.wrappers.schedulers.place import Node, Place
+from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
 from steelyard.wrappers.study.job import Job
-from steelyard.wrappers.study.reader import Table
+from steelyard.wrappers.study.study_table import Table
 
 # What a job gets of the submitting shell; a run must not depend on what else stands there.
 # [job] export adds to it.
@@ -129,10 +129,10 @@ class Scheduler(ABC):
     def features(self) -> Mapping[str, frozenset[str]]:
         """What each node is said to have, by its name; nothing where that is not known."""
 
-    def place(self, batch: Batch) -> Place:
+    def place(self, batch: Batch) -> AvailableNodes:
         """The nodes that a batch may have; without any where nothing is known of them."""
         nodes = (Node(name, features) for name, features in self.features().items())
-        return Place("the cluster", tuple(nodes), is_all=False)
+        return AvailableNodes("the cluster", tuple(nodes), is_all=False)
 
     def refusal(self, script: Path, batch: Batch) -> str | None:
         """Why the scheduler would not take this script, in its own words; None: it would, or

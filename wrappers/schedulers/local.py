@@ -16,16 +16,16 @@ from pathlib import Path
 from steelyard.analysis.sources import study_files
 from steelyard.analysis.sources.study_files import RESULT_STATES, Submission
 from steelyard.jobscripts.userfiles import read_tail
-from steelyard.wrappers.base import node
+from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import MissingError, SteelyardError, UsageError
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.netem.program import Conditions
 from steelyard.wrappers.schedulers import ledger
+from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
 from steelyard.wrappers.schedulers.base import EXPORTED, Batch, Scheduler, Task
-from steelyard.wrappers.schedulers.place import Node, Place
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.reader import Table
+from steelyard.wrappers.study.study_table import Table
 
 GONE = "the submit that ran it was killed"
 # steelyard.sh gives its clients 10 s to stop, and needs a moment to write the result.
@@ -78,11 +78,11 @@ class Local(Scheduler):
         """On this machine."""
         return True
 
-    def place(self, batch: Batch) -> Place:
+    def place(self, batch: Batch) -> AvailableNodes:
         """This machine: clients share it, and one run is at work at a time."""
         here = os.uname()
         node = Node(here.nodename, idle=True, cores=cores(), kernel=here.release)
-        return Place("this machine", (node,))
+        return AvailableNodes("this machine", (node,))
 
     def features(self) -> dict[str, frozenset[str]]:
         """This machine has been looked at itself."""
@@ -109,7 +109,7 @@ class Local(Scheduler):
 
     def submit(self, batch: Batch, script: Path) -> None:  # read by people only
         """Execute the runs. Ctrl-C stops the one that runs, and goes on upwards."""
-        node.find_node_program()
+        programs.find_node_program()
         for number, run_id in enumerate(batch.run_ids, start=1):
             begin = time.monotonic()
             state = execute(batch, self.study, run_id)
@@ -190,7 +190,7 @@ def command(
     the attempt's folder."""
     tags = (*batch.tags, *batch.job.tags)
     return [
-        str(node.find_node_program()),
+        str(programs.find_node_program()),
         "sample",
         "--with-parent",  # a submit that is killed must not leave a run behind it
         f"--record-dir={attempt / 'record'}",

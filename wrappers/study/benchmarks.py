@@ -10,8 +10,13 @@ from steelyard.jobscripts import placeholders, registry
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
 from steelyard.wrappers.study.factors import Level, check_mode, has_meaning
-from steelyard.wrappers.study.reader import Table
-from steelyard.wrappers.study.swept import Factors, Variant, applying, unused
+from steelyard.wrappers.study.study_table import Table
+from steelyard.wrappers.study.variants import (
+    Factors,
+    Variant,
+    explain_unused_factor,
+    list_applicable_factors,
+)
 
 TABLES = ("figures", "environment")  # types of parameters that are tables, kept as JSON text
 
@@ -112,7 +117,7 @@ def with_factors(
     top: Table, table: Table, variant: Variant, factors: Factors, used: list[registry.Benchmark]
 ) -> Variant:
     """The variant with the factors that apply to it; every level that it gets is checked."""
-    names = applying(variant, factors, used)
+    names = list_applicable_factors(variant, factors, used)
     for name in filter(variant.has_parameter, names):
         for level in factors[name]:
             check_value(top.table("factors"), variant.benchmark, name, level)
@@ -181,7 +186,7 @@ def check_free_factors(top: Table, factors: Factors, variants: list[Variant]) ->
         if name == "mode" and has_meaning(name, benchmarks.values()):
             check_mode(top, factors[name], benchmarks.values())
         if not any(name in variant.factors for variant in variants):
-            table.fail(name, unused(name, factors, variants))
+            table.fail(name, explain_unused_factor(name, factors, variants))
 
 
 def uncompared(variants: Iterable[Variant]) -> list[str]:

@@ -15,7 +15,7 @@ from steelyard.wrappers.launchers.launcher import Launcher
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.study.job import split_options
 from steelyard.wrappers.study.levels import Drawn, read_levels
-from steelyard.wrappers.study.reader import Table
+from steelyard.wrappers.study.study_table import Table
 
 Level = str | int | float | bool
 

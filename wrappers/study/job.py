@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from steelyard.jobscripts.toml_table import shown
-from steelyard.wrappers.study.reader import Table
+from steelyard.wrappers.study.study_table import Table
 
 KEYS = (
     "nodes",

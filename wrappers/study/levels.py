@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from steelyard.wrappers.study.reader import Table
+from steelyard.wrappers.study.study_table import Table
 
 RANGE = ("from", "to", "step", "factor")
 FILES = ("files", "sample", "seed")

@@ -20,9 +20,9 @@ from steelyard.analysis.sources.study_files import PLAN_FORMAT, PLAN_VERSION
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.study.benchmarks import text
 from steelyard.wrappers.study.factors import Level
-from steelyard.wrappers.study.planned import Run
+from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
-from steelyard.wrappers.study.swept import Variant
+from steelyard.wrappers.study.variants import Variant
 
 NO_FACTORS = "no factors"
 

@@ -9,6 +9,7 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from steelyard.analysis.sources import study_files
 from steelyard.jobscripts.registry import Benchmark
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.study import benchmarks as study_benchmarks
@@ -16,11 +17,12 @@ from steelyard.wrappers.study import factors as study_factors
 from steelyard.wrappers.study import folder as study_folder
 from steelyard.wrappers.study import job as study_job
 from steelyard.wrappers.study.factors import Level
+from steelyard.wrappers.study.folder import PLAN, folder_of
 from steelyard.wrappers.study.job import Job
 from steelyard.wrappers.study.levels import Drawn
-from steelyard.wrappers.study.reader import Table
-from steelyard.wrappers.study.stop import Stop, read_equivalent, read_stop
-from steelyard.wrappers.study.swept import Variant
+from steelyard.wrappers.study.stopping_rule import Stop, read_equivalent, read_stop
+from steelyard.wrappers.study.study_table import Table
+from steelyard.wrappers.study.variants import Variant
 
 SECTIONS = ("study", "job", "factors", "baseline", "place", "benchmark")
 STUDY_KEYS = (
@@ -202,3 +204,19 @@ def check_size(study: Study, head: Table) -> None:
 def one_line(error: Exception) -> str:
     """The message of an error without line breaks."""
     return " ".join(str(error).split())
+
+
+def load_with_folder(toml: Path, directory: Path | None = None) -> tuple[Study, Path]:
+    """The checked study and its folder; files that its plan has drawn stay drawn."""
+    if not toml.is_file():
+        return load(toml), toml  # says what is wrong
+    folder = folder_of(toml, directory)
+    return load(toml, read_drawn_files(toml, folder)), folder
+
+
+def read_drawn_files(toml: Path, folder: Path) -> Drawn:
+    """What the plan says was drawn; a plan is large, and most studies draw nothing."""
+    if b"files" not in toml.read_bytes() or not (folder / PLAN).is_file():
+        return {}
+    found = study_files.read_plan(folder).study.get("drawn")
+    return found if isinstance(found, dict) else {}

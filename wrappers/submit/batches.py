@@ -15,10 +15,10 @@ from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.factors import PLACED
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.job import tag_value
-from steelyard.wrappers.study.planned import Run
+from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit import status
-from steelyard.wrappers.submit.hand_in import say
+from steelyard.wrappers.submit.batch_submission import print_message
 
 AGAIN = ("planned",)
 AGAIN_IF_FAILED = ("planned", *status.FAILED, *status.CANCELLED)
@@ -46,7 +46,7 @@ def planned(
         ) from error
     added = {condition_of(run) for run in grown} - {condition_of(run) for run in old}
     if submitted and added:
-        say(
+        print_message(
             f"{len(added)} {'condition is' if len(added) == 1 else 'conditions are'} new: to be run in "
             "blocks of their own, not interleaved with what was submitted before",
             command,
@@ -74,7 +74,7 @@ def to_submit(
     moved = plan.separate_repeated(runs, repeated, missing, plan.order_seed(study))
     last = max((run.block for run in runs), default=0)
     if late := sum(run.block > last for run in moved):
-        say(
+        print_message(
             f"{late} runs are submitted again: they run in blocks of their own, not interleaved "
             "with what was submitted before"
         )

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import ConditionError, MissingError
+from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
-from steelyard.wrappers.schedulers.place import Place
 from steelyard.wrappers.study.factors import PLACED
-from steelyard.wrappers.study.planned import Run
+from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
-from steelyard.wrappers.submit import kernels
+from steelyard.wrappers.submit import kernel_releases
 
 MOST_ASKED = 40  # kinds of jobs that sbatch is asked about, some 20 ms each
 CONDITIONS = ("--netem", "--cache")  # options that choose no nodes
@@ -39,7 +39,9 @@ def look(
         return [
             Problem(text, sure)
             for batch in batches[:1]
-            for text, sure in kernels.faults_here(study, runs, scheduler.place(batch))
+            for text, sure in kernel_releases.check_local_levels(
+                study, runs, scheduler.place(batch)
+            )
         ]
     by_id = {run.run_id: run for run in runs}
     found: dict[str, Problem] = {}
@@ -100,14 +102,16 @@ def of_batch(study: Study, run: Run, batch: Batch, scheduler: Scheduler) -> Iter
         yield Problem(f"{levels(study, run)}: refused by {scheduler.name}: {said}", not waits)
 
 
-def of_place(study: Study, run: Run, batch: Batch, place: Place) -> Iterator[Problem]:
+def of_place(study: Study, run: Run, batch: Batch, place: AvailableNodes) -> Iterator[Problem]:
     """What can be said of the nodes themselves."""
     if not place.nodes and not place.lacking:
         return  # nothing is known of them
     if place.lacking is not None:
         yield Problem(lacking_feature(study, run, place), sure=True)
         return
-    yield from (Problem(text, sure) for text, sure in kernels.faults(study, run, place))
+    yield from (
+        Problem(text, sure) for text, sure in kernel_releases.check_level(study, run, place)
+    )
     size = of_size(study, run, batch)
     if len(place.nodes) < batch.nodes:
         yield Problem(
@@ -134,7 +138,7 @@ def of_place(study: Study, run: Run, batch: Batch, place: Place) -> Iterator[Pro
         yield Problem(f"{place.name} is not up: jobs will wait", sure=False)
 
 
-def lacking_feature(study: Study, run: Run, place: Place) -> str:
+def lacking_feature(study: Study, run: Run, place: AvailableNodes) -> str:
     """Which level or key asks for what no node has."""
     there = ", ".join(sorted(place.known_features)) or "none"
     words = f"no node of {place.name} has the feature '{place.lacking}' (there: {there})"

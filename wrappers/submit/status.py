@@ -18,11 +18,11 @@ from steelyard.analysis.sources.study_files import (
     read_plan_as,
 )
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.schedulers import known, ledger
+from steelyard.wrappers.schedulers import ledger, registry
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.planned import Run
-from steelyard.wrappers.submit.earlier_looks import EarlierLooks
-from steelyard.wrappers.submit.status_time import runs_per_hour, time_left_s
+from steelyard.wrappers.study.planned_run import Run
+from steelyard.wrappers.submit.state_cache import StateCache
+from steelyard.wrappers.submit.time_left import runs_per_hour, time_left_s
 
 if TYPE_CHECKING:  # the schedulers' modules take as long as all else; they are often not needed
     from steelyard.wrappers.schedulers.base import Task
@@ -115,7 +115,7 @@ class Progress:
 
 
 def snapshot(study_dir: Path, strict: bool = False) -> Progress:
-    """As the files and the schedulers are now: how runs ended is read once (earlier_looks.py).
+    """As the files and the schedulers are now: how runs ended is read once (state_cache.py).
 
     A scheduler that does not answer is noted, and the files alone are counted; `strict`: it is a
     MissingError.
@@ -124,7 +124,7 @@ def snapshot(study_dir: Path, strict: bool = False) -> Progress:
     said, runs = read_plan_as(study.path, Run)
     note = None
     try:
-        with EarlierLooks(study.path) as looks:
+        with StateCache(study.path) as looks:
             states = states_of(study, runs, last_attempt=looks.last_attempt)
     except MissingError as error:
         if strict:
@@ -244,7 +244,7 @@ def maybe_killed(
     doubted = {
         run_id
         for entry in submissions
-        if entry.scheduler in known.ENDS_CHILDREN_FIRST
+        if entry.scheduler in registry.ENDS_CHILDREN_FIRST
         for run_id in entry.run_ids
     }
     return {run_id for run_id in doubted & states.keys() if states[run_id].state == "completed"}
@@ -259,7 +259,7 @@ def is_unsure(entry: RunState) -> bool:
 def ask(study: StudyDir, submissions: Sequence[Submission], patient: bool) -> dict[str, Task]:
     """The active runs of all schedulers that the study used."""
     tasks: dict[str, Task] = {}
-    for scheduler, group in known.of(submissions, study.path, patient):
+    for scheduler, group in registry.of(submissions, study.path, patient):
         tasks |= scheduler.active(group)
     return tasks
 
@@ -281,7 +281,7 @@ def ask_ended(
         for entry in open_ones
         for run_id in entry.run_ids
     }
-    for scheduler, group in known.of(open_ones, study.path):
+    for scheduler, group in registry.of(open_ones, study.path):
         tasks |= scheduler.ended(group)
     refused = {key: task for key, task in tasks.items() if task.reason == NOT_APPLIED}
     told = refusals(study, open_ones, refused) if refused else {}

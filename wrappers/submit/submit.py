@@ -11,20 +11,25 @@ from steelyard.jobscripts import registry, runscript
 from steelyard.wrappers.base import signals
 from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.launchers import launcher as launchers
-from steelyard.wrappers.launchers import needs as launcher_checks
+from steelyard.wrappers.launchers import launcher_checks
 from steelyard.wrappers.netem import program as netem
-from steelyard.wrappers.schedulers import known, ledger
+from steelyard.wrappers.schedulers import ledger
+from steelyard.wrappers.schedulers import registry as schedulers_registry
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.planned import Run
+from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
-from steelyard.wrappers.submit import commands, preflight, prospect, status
-from steelyard.wrappers.submit import nodes as submit_nodes
-from steelyard.wrappers.submit import programs as submit_programs
-from steelyard.wrappers.submit import stop as submit_stop
+from steelyard.wrappers.submit import node_checks as submit_nodes
+from steelyard.wrappers.submit import preflight, program_checks, status, study_preview
+from steelyard.wrappers.submit import program_checks as submit_programs
+from steelyard.wrappers.submit import study_growth as submit_stop
+from steelyard.wrappers.submit.batch_submission import (
+    print_message,
+    recover_submissions,
+    submit_batches,
+)
 from steelyard.wrappers.submit.batches import make_batches, planned, to_submit
-from steelyard.wrappers.submit.hand_in import hand_in, recover, say
 
 
 @dataclass(frozen=True)
@@ -54,17 +59,17 @@ def submit(
     begin = time.monotonic()
     folder = StudyDir(study_dir.absolute())
     scheduler = ready(study, folder, scheduler_name, dry=scripts is not None)
-    for note in prospect.notes(study):
-        say(f"note: {note}")
+    for note in study_preview.list_notes(study):
+        print_message(f"note: {note}")
     if scripts is not None:
-        seen = prospect.of(study, folder, scheduler, retry_failed)
+        seen = study_preview.make_preview(study, folder, scheduler, retry_failed)
         for problem in seen.problems:
-            say(f"{'would be refused' if problem.sure else 'warning'}: {problem.text}")
+            print_message(f"{'would be refused' if problem.sure else 'warning'}: {problem.text}")
         scripts += seen.scripts()
         return outcome(study, folder, scheduler, seen.runs, seen.batches, [], begin)
     with ledger.locked(folder):
-        recovered = recover(folder, study, scheduler)
-        study = submit_stop.grown(study, folder, say)
+        recovered = recover_submissions(folder, study, scheduler)
+        study = submit_stop.grow_study(study, folder, print_message)
         runs, states = planned(study, folder)
         runs, missing = to_submit(study, runs, states, retry_failed)
         check_programs(study, missing, scheduler)
@@ -72,20 +77,20 @@ def submit(
         batches = make_batches(study, folder, missing, scheduler)
         for batch in batches:  # what cannot be asked for is said before anything is written
             scheduler.script(batch, None)
-        preflight.refuse(preflight.look(study, missing, batches, scheduler), say)
-        prospect.keep(study, runs, states, missing, scheduler, folder)
+        preflight.refuse(preflight.look(study, missing, batches, scheduler), print_message)
+        study_preview.keep(study, runs, states, missing, scheduler, folder)
         warn(batches, scheduler)
         write_study(study, folder, runs, missing)
         with signals.ending_on_sigterm():  # as `cancel` ends a local one, Ctrl-C ignored or not
-            hand_in(folder, batches, scheduler)
+            submit_batches(folder, batches, scheduler)
     done = outcome(study, folder, scheduler, runs, batches, recovered, begin)
     return with_failures(done, folder, missing) if scheduler.runs_here else done
 
 
 def ready(study: Study, folder: StudyDir, name: str, dry: bool) -> Scheduler:
     """The scheduler of that name, where it answers and can have this study."""
-    scheduler = known.by_name(name, folder.path)
-    known.check_options(study, type(scheduler))
+    scheduler = schedulers_registry.by_name(name, folder.path)
+    schedulers_registry.check_options(study, type(scheduler))
     check_folder(folder.path, scheduler)
     return reachable(scheduler, dry)
 
@@ -104,9 +109,12 @@ def warn(batches: Sequence[Batch], scheduler: Scheduler) -> None:
     """Says what the nodes may not have."""
     if scheduler.runs_here:  # there it is an error
         return
-    for doubt in (submit_nodes.doubt(batches, scheduler), submit_nodes.without_sites(batches)):
+    for doubt in (
+        submit_nodes.check_network_support(batches, scheduler),
+        submit_nodes.check_sites(batches),
+    ):
         if doubt is not None:
-            say(f"warning: {doubt}")
+            print_message(f"warning: {doubt}")
 
 
 def reachable(scheduler: Scheduler, dry: bool) -> Scheduler:
@@ -117,7 +125,7 @@ def reachable(scheduler: Scheduler, dry: bool) -> Scheduler:
         stand_in = scheduler.stand_in() if dry else None
         if stand_in is None:
             raise
-        say(f"{error}. These scripts are for {stand_in[1]}")
+        print_message(f"{error}. These scripts are for {stand_in[1]}")
         return stand_in[0]
     return scheduler
 
@@ -130,7 +138,7 @@ def sentence(done: Outcome) -> str:
             "(--retry-failed submits failed ones again)"
         )
     jobs = f"{len(done.submissions)} submission{'s' if len(done.submissions) != 1 else ''}"
-    runs_here = known.kind(done.scheduler).runs_here
+    runs_here = schedulers_registry.kind(done.scheduler).runs_here
     before = f", {done.failed_before} failed before" if done.failed_before else ""
     how = f"{done.failed - done.failed_before} failed{before}" if runs_here else jobs
     verb = "executed here" if runs_here else "submitted"
@@ -174,12 +182,16 @@ def with_failures(done: Outcome, folder: StudyDir, executed: Sequence[Run]) -> O
 
 def check_programs(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> None:
     """MissingError for local runs that could only fail; a warning where nodes may differ."""
-    missing = submit_programs.missing(study, runs)
+    missing = submit_programs.find_missing_programs(study, runs)
     if missing and scheduler.runs_here:
         raise MissingError(f"programs are missing on this machine: {'; '.join(missing)}")
     if missing:
-        say(f"warning: not on this machine, and maybe not on the nodes: {'; '.join(missing)}")
-    preflight.refuse(list(commands.faults(study, runs, scheduler.runs_here)), say)
+        print_message(
+            f"warning: not on this machine, and maybe not on the nodes: {'; '.join(missing)}"
+        )
+    preflight.refuse(
+        list(program_checks.check_commands(study, runs, scheduler.runs_here)), print_message
+    )
 
 
 def check_conditions(runs: Sequence[Run], scheduler: Scheduler) -> None:
@@ -192,7 +204,7 @@ def check_conditions(runs: Sequence[Run], scheduler: Scheduler) -> None:
     lacking = launcher_checks.lacking_here(wanted)
     if not scheduler.runs_here:
         for why in lacking:
-            say(f"warning: here, and maybe on the nodes too: {why}")
+            print_message(f"warning: here, and maybe on the nodes too: {why}")
         return
     if lacking:
         raise MissingError(lacking[0])

@@ -16,31 +16,31 @@ from pathlib import Path
 from steelyard.analysis.base import locks
 from steelyard.analysis.sources import record_folders, record_packs
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.sweep import folders, pack, remove
-from steelyard.wrappers.sweep.done import Asked, Done
-from steelyard.wrappers.sweep.folders import File, Jobs
+from steelyard.wrappers.sweep import packing, record_files, removal
+from steelyard.wrappers.sweep.record_files import File, Jobs
+from steelyard.wrappers.sweep.sweep_report import SweepReport, SweepRequest
 
 # Its time is when a sweep last did all that it was to do: steelyard-node doctor looks at it.
 LOCK = ".steelyard-sweep.lock"
 
 
-def sweep(asked: Asked) -> Done:
+def sweep(asked: SweepRequest) -> SweepReport:
     """All of it. MissingError: no such folder, not ours, or another sweep is at work."""
-    done = Done()
+    done = SweepReport()
     with alone(asked.record_dir) as lock:
         now_unix_s = time.time()
-        jobs = folders.Jobs(
-            asked.record_dir, lambda folder: remove.empty(asked, folder, now_unix_s, done)
+        jobs = record_files.Jobs(
+            asked.record_dir, lambda folder: removal.empty(asked, folder, now_unix_s, done)
         )
         for day in jobs.days():
-            remove.temporary(asked, day, jobs, now_unix_s, done)
+            removal.temporary(asked, day, jobs, now_unix_s, done)
         if asked.older_than_s is not None:
-            remove.old(asked, jobs, now_unix_s - asked.older_than_s, now_unix_s, done)
+            removal.old(asked, jobs, now_unix_s - asked.older_than_s, now_unix_s, done)
         for day in jobs.days():
             pack_day(asked, day, jobs, now_unix_s, done)
-        done.used_bytes = folders.used_bytes(asked.record_dir)
+        done.used_bytes = record_files.used_bytes(asked.record_dir)
         if asked.quota_bytes is not None:
-            remove.over(asked, jobs, now_unix_s, done)
+            removal.over(asked, jobs, now_unix_s, done)
         tell_what_stays(asked, jobs, now_unix_s, done)
         if not asked.dry_run and not done.failed:
             os.utime(lock)
@@ -86,61 +86,63 @@ def open_lock(path: Path) -> int:
     return fd
 
 
-def pack_day(asked: Asked, day: Path, jobs: Jobs, now_unix_s: float, done: Done) -> None:
+def pack_day(
+    asked: SweepRequest, day: Path, jobs: Jobs, now_unix_s: float, done: SweepReport
+) -> None:
     """What is in packs already out of its folders, then the rest of the day into new ones."""
     before = now_unix_s - asked.pack_after_s
-    if remove.name_of(day) >= record_folders.day_of(before):
+    if removal.name_of(day) >= record_folders.day_of(before):
         return
     try:
         if asked.dry_run:
             for job in jobs.of(day):
-                files = len(folders.sort_out(job, before, now_unix_s).packed)
+                files = len(record_files.sort_out(job, before, now_unix_s).packed)
                 count((files > 0, files), done)
             return
         remove_packed(day, jobs, done)
-        ready = pack.by_access(jobs.record_dir, packable(day, jobs, before, now_unix_s))
+        ready = packing.by_access(jobs.record_dir, packable(day, jobs, before, now_unix_s))
         for access in sorted(ready):
-            mine = pack.of_access(jobs.record_dir, ready.pop(access), access)
-            for new in pack.pack(day, access, mine, asked.every_s):
+            mine = packing.of_access(jobs.record_dir, ready.pop(access), access)
+            for new in packing.pack(day, access, mine, asked.every_s):
                 done.packs += bool(new.seals)
                 done.thinned_files += new.thinned
-                count(pack.remove_sealed(new, jobs, day), done)
+                count(packing.remove_sealed(new, jobs, day), done)
     except OSError as error:
-        done.fail(remove.name_of(day), error)
+        done.fail(removal.name_of(day), error)
     if not asked.dry_run:
-        done.empty_folders += sum(pack.remove_empty(job) for job in jobs.of(day))
-        remove.empty_day(day)
+        done.empty_folders += sum(packing.remove_empty(job) for job in jobs.of(day))
+        removal.empty_day(day)
 
 
 def packable(day: Path, jobs: Jobs, before: float, now_unix_s: float) -> Iterator[File]:
     """A day's files that can go into packs, job by job."""
     for job in jobs.of(day):
-        yield from folders.sort_out(job, before, now_unix_s).packed
+        yield from record_files.sort_out(job, before, now_unix_s).packed
 
 
-def remove_packed(day: Path, jobs: Jobs, done: Done) -> None:
+def remove_packed(day: Path, jobs: Jobs, done: SweepReport) -> None:
     """Of a sweep that was killed: what lies in a pack and loose, too."""
     packs = record_packs.packs_of(day)
     loose = {job.name for job in jobs.of(day)} if packs else set()
     for one in packs:
         mine = [job_id for job_id in record_packs.job_ids(one) if job_id in loose]
         if mine:
-            count(pack.remove_packed(one, jobs, day, mine), done)
+            count(packing.remove_packed(one, jobs, day, mine), done)
 
 
-def count(removed: tuple[int, int], done: Done) -> None:
+def count(removed: tuple[int, int], done: SweepReport) -> None:
     """Jobs' folders and files that lie in packs alone now."""
     done.packed_jobs += removed[0]
     done.packed_files += removed[1]
 
 
-def tell_what_stays(asked: Asked, jobs: Jobs, now_unix_s: float, done: Done) -> None:
+def tell_what_stays(asked: SweepRequest, jobs: Jobs, now_unix_s: float, done: SweepReport) -> None:
     """What lies loose of days that are packed, and why; and days that found no room."""
     before = now_unix_s - asked.pack_after_s
     last = record_folders.day_of(before)
-    days = (day for day in jobs.days() if remove.name_of(day) < last)
+    days = (day for day in jobs.days() if removal.name_of(day) < last)
     for job in (job for day in days for job in jobs.of(day)):
-        found = folders.sort_out(job, before, now_unix_s)
+        found = record_files.sort_out(job, before, now_unix_s)
         done.waiting_jobs += found.waits
         for why, files in found.stay.items():
             done.stay_files[why] = done.stay_files.get(why, 0) + len(files)

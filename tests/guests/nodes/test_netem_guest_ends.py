@@ -15,7 +15,7 @@ import pytest
 from tests.guests.nodes.netem_guests import address, states, submit, tree
 from tests.throwaway_lab import Lab, until
 
-from steelyard.wrappers.cluster import start_daemons, start_guests
+from steelyard.wrappers.cluster import daemon_start, guest_start
 from steelyard.wrappers.cluster.cluster import Cluster
 from steelyard.wrappers.cluster.config import ClusterConfig
 
@@ -126,10 +126,10 @@ def reboot(cluster: Cluster, left: str) -> None:
     assert network is not None
     cluster.state.daemons.remove(old.daemon)
     (old.dir / "ready").unlink()
-    starter = start_daemons.Starter(
+    starter = daemon_start.Starter(
         ClusterConfig(dir=cluster.dir), cluster.state, cluster.environment()
     )
-    line = start_guests.launch_line(cluster.dir, NODE, network, ClusterConfig.memory_mb)
+    line = guest_start.launch_line(cluster.dir, NODE, network, ClusterConfig.memory_mb)
     starter.launch(f"guest.{NODE}", line, console=old.dir / "console", output=old.console)
     guest = cluster.guest(NODE)
     starter.wait(guest.daemon, guest.ready, "booted")

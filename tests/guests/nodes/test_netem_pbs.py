@@ -17,7 +17,7 @@ import pytest
 from tests.guests.nodes.netem_guests import address, tree
 from tests.system.openpbs.conftest import HOST, job
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 from steelyard.wrappers.cluster.cluster import Cluster
 
 TOP = Path(__file__).parents[3]

@@ -21,7 +21,7 @@ import pytest
 from tests.throwaway_lab import STILL_RUNNING, is_whole, until
 
 from steelyard.wrappers.cluster import cluster as throwaway
-from steelyard.wrappers.cluster import state as cluster_state
+from steelyard.wrappers.cluster import daemons as cluster_state
 from steelyard.wrappers.cluster.config import NAMESPACES, Layout
 
 # Its cluster is its own, but it measures: in the half that is left alone.

@@ -20,9 +20,9 @@ from tests.throwaway_lab import Lab, is_whole, until
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.cluster import cluster as throwaway
+from steelyard.wrappers.cluster import daemons as cluster_state
 from steelyard.wrappers.cluster import guest_kvm
 from steelyard.wrappers.cluster import network as virtual_network
-from steelyard.wrappers.cluster import state as cluster_state
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout, Network
 
 KIND = "uml" if guest_kvm.why_unavailable() else "kvm"

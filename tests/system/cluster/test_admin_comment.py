@@ -14,7 +14,7 @@ import pytest
 from tests.throwaway_lab import Lab, command_line, processes_of, until
 
 from steelyard.analysis.sources.sacct import Sacct
-from steelyard.wrappers.base.node import find_program
+from steelyard.wrappers.base.programs import find_program
 from steelyard.wrappers.publish import publish
 
 RUN = "touch running.$SLURM_JOB_ID"

@@ -18,14 +18,14 @@ from pathlib import Path
 import pytest
 from tests.throwaway_lab import command_line, until
 
-from steelyard.wrappers.base import node
-from steelyard.wrappers.calibrate import jobs, known_loads, table_output, traces
+from steelyard.wrappers.base import programs
+from steelyard.wrappers.calibrate import job_results, jobs, known_loads, table_output
 from steelyard.wrappers.calibrate.known_loads import KnownLoad
 from steelyard.wrappers.calibrate.launch_methods import LaunchMethod
 from steelyard.wrappers.calibrate.slurm_jobs import SlurmJobs
 from steelyard.wrappers.calibrate.table import RECORD, STATED, Cell, Table
 from steelyard.wrappers.cluster import cluster as throwaway
-from steelyard.wrappers.cluster import state as cluster_state
+from steelyard.wrappers.cluster import daemons as cluster_state
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout
 
 PATIENCE_S = 120.0  # a loaded machine
@@ -62,7 +62,7 @@ def site(request: pytest.FixtureRequest) -> Iterator[jobs.Site]:
                 patch.setenv(name, value)
             work = Path(folder) / "work"
             work.mkdir()
-            program = node.find_program("steelyard-load")
+            program = programs.find_program("steelyard-load")
             assert program is not None
             system = SlurmJobs(Path(shutil.copy2(program, work)))
             yield jobs.Site(system, work, [cluster.record_dir], PATIENCE_S)
@@ -155,7 +155,7 @@ def test_records_on_the_nodes_own_disks_are_fetched_by_a_job(site: jobs.Site) ->
     jobs.wait([attempt])
     (job,) = attempt.known_jobs()
     reports = site.system.reports([job])[job]
-    seen = traces.read_records(site.record_dirs, job)
+    seen = job_results.read_records(site.record_dirs, job)
     # Here both nodes see the files of both.
     found = site.system.fetch_records(site.record_dirs[0], job, reports)
     assert len(seen) == 2

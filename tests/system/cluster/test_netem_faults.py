@@ -16,7 +16,7 @@ import pytest
 from tests.system.cluster.netem_lab import RATE, a_device, tree, wait_undone
 from tests.throwaway_lab import Lab, command_line, until
 
-from steelyard.wrappers.cluster import start_daemons
+from steelyard.wrappers.cluster import daemon_start
 from steelyard.wrappers.cluster.config import ClusterConfig
 
 TRIES = int(os.environ.get("STEELYARD_FAULT_TRIES", "1"))
@@ -86,7 +86,7 @@ def slurmd(lab: Lab) -> int:
 
 def restart_slurmd(lab: Lab) -> None:
     """As a service manager would."""
-    starter = start_daemons.Starter(
+    starter = daemon_start.Starter(
         ClusterConfig(dir=lab.cluster.dir), lab.cluster.state, lab.cluster.environment()
     )
     starter.slurmd(NODE)

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from tests.unit.cluster.test_cluster import state_of
 
-from steelyard.wrappers.base import process_start
+from steelyard.wrappers.base import process_folder
 from steelyard.wrappers.cluster import cluster
-from steelyard.wrappers.cluster import state as cluster_state
-from steelyard.wrappers.cluster.state import Daemon
+from steelyard.wrappers.cluster import daemons as cluster_state
+from steelyard.wrappers.cluster.daemons import Daemon
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 def test_a_process_id_that_belongs_to_somebody_else_now_is_not_ended(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    ticks = process_start.start_ticks(sleeper.pid)
+    ticks = process_folder.read_start_ticks(sleeper.pid)
     assert ticks is not None
     stranger = Daemon("slurmctld", sleeper.pid, ticks - 1)
     state_of(tmp_path, stranger).save()
@@ -41,7 +41,7 @@ def test_a_process_id_that_belongs_to_somebody_else_now_is_not_ended(
 def test_nothing_is_ended_after_the_machine_was_started_anew(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    ticks = process_start.start_ticks(sleeper.pid)
+    ticks = process_folder.read_start_ticks(sleeper.pid)
     assert ticks is not None
     state = state_of(tmp_path, Daemon("slurmctld", sleeper.pid, ticks))
     state.boot_id = "another"
@@ -55,7 +55,7 @@ def test_down_ends_what_was_started_and_may_be_repeated(tmp_path: Path) -> None:
     stubborn = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert stubborn.stdout is not None
     assert stubborn.stdout.readline() == b"1\n", "it ignores SIGTERM by now"
-    ticks = process_start.start_ticks(stubborn.pid)
+    ticks = process_folder.read_start_ticks(stubborn.pid)
     assert ticks is not None
     daemon = Daemon("munged", stubborn.pid, ticks)
     state_of(tmp_path, daemon).save()
@@ -76,7 +76,7 @@ def test_a_zombie_is_not_alive() -> None:
     if pid == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    assert process_start.start_ticks(pid) is None
+    assert process_folder.read_start_ticks(pid) is None
     os.waitpid(pid, 0)
 
 

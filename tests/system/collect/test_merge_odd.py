@@ -19,7 +19,7 @@ from steelyard.analysis.base.errors import UsageError
 from steelyard.analysis.collect import one_job
 from steelyard.analysis.summary import engines
 from steelyard.jobscripts.registry import Benchmark
-from steelyard.wrappers.submit.earlier_looks import EarlierLooks
+from steelyard.wrappers.submit.state_cache import StateCache
 
 query, run_id = HELP.query, HELP.run_id
 HANG_S = 120  # far more than any of these takes; a hang has no end at all
@@ -221,7 +221,7 @@ def test_status_does_not_wait_for_a_file_that_is_none(
     study: Any, make: Callable[[Path], None]
 ) -> None:
     make(folder_of(study, "twonodes") / "result.json")
-    with EarlierLooks(study.dir) as looks:
+    with StateCache(study.dir) as looks:
         assert looks.last_attempt(run_id("twonodes")).text("state") is None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 from steelyard.wrappers.commands import cli
 
 BEGIN = 1_790_000_000.0  # of the host's record; the job is 20 s to 50 s behind it

@@ -15,7 +15,7 @@ import pytest
 from tests.waiting import wait_for
 
 from steelyard.analysis.sources import record_folders
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 ROOT = Path(__file__).parents[3]
 FORWARD = ROOT / "contrib/spool/forward.sh"

@@ -12,11 +12,11 @@ import pytest
 
 from steelyard.analysis.sources import record_folders
 from steelyard.wrappers.base.check import Check
-from steelyard.wrappers.base.node import find_node_program
-from steelyard.wrappers.doctor import groups, node
-from steelyard.wrappers.doctor.nodes import Answer
+from steelyard.wrappers.base.programs import find_node_program
+from steelyard.wrappers.doctor import local_node, node_groups
+from steelyard.wrappers.doctor.remote_nodes import Answer
 from steelyard.wrappers.sweep import sweep
-from steelyard.wrappers.sweep.done import Asked
+from steelyard.wrappers.sweep.sweep_report import SweepRequest
 
 MANY = 100_000
 DAY_S = 86400
@@ -38,12 +38,14 @@ def spool(tmp_path: Path) -> Path:
 
 def look(name: str, records: Path, *options: str) -> Check:
     """The one check of that name."""
-    (check,) = node.ask(find_node_program(), f"--only={name}", f"--record-dir={records}", *options)
+    (check,) = local_node.query_program(
+        find_node_program(), f"--only={name}", f"--record-dir={records}", *options
+    )
     return check
 
 
 def sweeps(records: Path, quota_bytes: int | None = None) -> None:
-    sweep.sweep(Asked(records, 7 * DAY_S, quota_bytes=quota_bytes))
+    sweep.sweep(SweepRequest(records, 7 * DAY_S, quota_bytes=quota_bytes))
 
 
 def day(age_days: float) -> str:
@@ -105,7 +107,7 @@ def test_when_a_sweep_last_did_all(records: Path) -> None:
 
 
 def test_what_a_dry_run_looks_at_is_not_swept(records: Path) -> None:
-    sweep.sweep(Asked(records, 7 * DAY_S, dry_run=True))
+    sweep.sweep(SweepRequest(records, 7 * DAY_S, dry_run=True))
     assert "no sweep has gone through" in look("sweep", records).found
 
 
@@ -117,7 +119,9 @@ def leave(spool: Path, name: str, text: str, age_s: float) -> None:
 
 
 def test_the_spool(records: Path, spool: Path) -> None:
-    assert node.ask(find_node_program(), "--only=spool", "--spool-dir=/no/spool") == []
+    assert (
+        local_node.query_program(find_node_program(), "--only=spool", "--spool-dir=/no/spool") == []
+    )
     there = f"--spool-dir={spool}"
     check = look("spool", records, there)
     assert (check.state, "bears no mark" in check.found) == ("warning", True)
@@ -169,4 +173,4 @@ def test_a_mount_point_is_guarded_by_its_mark_and_a_spool(records: Path, spool: 
 
 def test_nodes_are_alike_though_one_counts_an_entry_more() -> None:
     answers = [Answer(n, (Check("records", "ok", f"{n} entries"),)) for n in ("n1", "n2")]
-    assert [group.nodes for group in groups.of(answers)] == [("n1", "n2")]
+    assert [group.nodes for group in node_groups.group_nodes(answers)] == [("n1", "n2")]

@@ -20,7 +20,7 @@ import psutil
 import pytest
 from tests.waiting import wait_for
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 TIMEOUT_S = 90
 USER = 65533

@@ -18,7 +18,7 @@ import pytest
 from tests.system.job.conftest import USER, is_there, make_old, mark
 from tests.waiting import wait_for
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 # So much CPU time, however busy the machine.
 BURN = "/usr/bin/python3 -S -c 'import time\nwhile time.process_time() < {ms} / 1000: pass'"

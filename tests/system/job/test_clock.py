@@ -12,7 +12,7 @@ from tests.system import set_clock
 from tests.system.job.conftest import TIMEOUT_S, make_old
 from tests.waiting import wait_for
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 HOUR_S = 3600
 

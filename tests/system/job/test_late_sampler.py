@@ -14,7 +14,7 @@ from tests.system.job.conftest import state_of
 from tests.system.job.test_trouble import kill_tree, ours
 from tests.waiting import wait_for
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 
 @pytest.mark.parametrize("way", ["end", "begin and end"])

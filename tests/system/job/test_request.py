@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 
 def job(*words: str) -> subprocess.CompletedProcess[str]:

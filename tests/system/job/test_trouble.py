@@ -20,7 +20,7 @@ from tests.processes import each_process
 from tests.system.job.conftest import is_there, make_old, mark
 from tests.waiting import wait_for
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 TRIES = int(os.environ.get("STEELYARD_FAULT_TRIES", "6"))
 SEED = int(os.environ.get("STEELYARD_FAULT_SEED", "1"))

@@ -17,7 +17,7 @@ from tests.waiting import wait_for
 
 from steelyard.jobscripts import registry
 from steelyard.wrappers.launchers import launcher as launchers
-from steelyard.wrappers.launchers import trials as launcher_trials
+from steelyard.wrappers.launchers import trial_containers as launcher_trials
 
 from .launcher_lab import (
     CONF,

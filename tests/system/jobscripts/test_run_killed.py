@@ -14,9 +14,9 @@ import pytest
 from tests.processes import each_process
 from tests.waiting import wait_for
 
-from steelyard.wrappers.base import own_folder, process_start
+from steelyard.wrappers.base import leftovers as run_left
+from steelyard.wrappers.base import process_folder
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.run import left_behind as run_left
 
 from .launcher_lab import docker
 
@@ -75,16 +75,16 @@ def test_folders_of_runs_that_were_killed_are_removed(
 ) -> None:
     """Not those of runs that live, of another namespace of process ids, of somebody else."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    alive = f"{os.getpid()}-{process_start.start_ticks(os.getpid())}"
+    alive = f"{os.getpid()}-{process_folder.read_start_ticks(os.getpid())}"
     gone = f"{os.getpid()}-1"
-    here = own_folder.namespace()
+    here = process_folder.pid_namespace()
     names = [f"{alive}-{here}-a", f"{gone}-{here}-b", f"{gone}-1-c", "x", f"{gone}-{here}-d"]
     for name in names:
         (tmp_path / f"steelyard-run-{name}").mkdir()
     if os.geteuid() == 0:
         os.chown(tmp_path / f"steelyard-run-{names[4]}", 65534, 65534)
     (tmp_path / f"steelyard-run-{gone}-{here}-link").symlink_to(tmp_path)
-    with run_left.folder() as own:
+    with run_left.make_run_folder() as own:
         assert own.parent == tmp_path and own.is_dir()
     left = {path.name.removeprefix("steelyard-run-") for path in tmp_path.iterdir()}
     expected = {names[0], names[2], names[3], f"{gone}-{here}-link"}
@@ -96,7 +96,7 @@ def test_a_container_that_was_left_is_removed_by_the_next_run(
 ) -> None:
     """The engine was down when its client ended."""
     name = f"steelyard-test-left-{os.getpid()}"
-    label = f"--label=steelyard.study={run_left.label()}"
+    label = f"--label=steelyard.study={run_left.container_label()}"
     words = [label, f"--label=steelyard.owner={os.getpid()}:1", "--network=host"]
     docker("create", f"--name={name}", *words, image.partition(":")[2], "sleep", "60")
     try:

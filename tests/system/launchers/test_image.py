@@ -77,7 +77,7 @@ def test_a_folder_is_made_once_and_replaced_when_that_is_said(
 def test_what_fails_leaves_nothing_and_says_what_to_do(
     tmp_path: Path, notes: Path, suite: str, message: str
 ) -> None:
-    asked = image.wished(str(tmp_path / "root"), "apptainer", suite, (), None, False)
+    asked = image.read_request(str(tmp_path / "root"), "apptainer", suite, (), None, False)
     with pytest.raises(MissingError) as caught:
         image.make(asked, print)
     assert message in str(caught.value)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 
 @pytest.mark.parametrize("waits", [True, False])

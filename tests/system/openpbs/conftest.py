@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 REPOSITORY = Path(__file__).parents[3]
 DUMPS = REPOSITORY / "tests/data/openpbs/dumps"

@@ -26,7 +26,7 @@ from steelyard.jobscripts import registry
 from steelyard.jobscripts.examples import FOLDER, examples
 from steelyard.wrappers.study import study as study_file
 from steelyard.wrappers.study.plan import make_plan
-from steelyard.wrappers.study.planned import Run, spans_a_node
+from steelyard.wrappers.study.planned_run import Run, spans_a_node
 from steelyard.wrappers.study.study import Study
 
 SPREAD = (0.99, 1.0, 1.01)  # of the three repeats

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers.base import node
+from steelyard.wrappers.base import programs
 from steelyard.wrappers.commands import cli
 
 pytestmark = pytest.mark.skipif(
-    node.find_program("steelyard-fstest") is None, reason="steelyard-fstest is missing: make all"
+    programs.find_program("steelyard-fstest") is None,
+    reason="steelyard-fstest is missing: make all",
 )
 Capture = pytest.CaptureFixture[str]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 from steelyard.wrappers.commands import cli
 
 Capture = pytest.CaptureFixture[str]

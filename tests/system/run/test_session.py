@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.run.test_session import course, one
 
-from steelyard.wrappers.run.run import Weighed
+from steelyard.wrappers.run.measurement import Measurement
 from steelyard.wrappers.run.session import Hooks, Plan
 
 
@@ -19,7 +19,7 @@ def log(path: Path) -> Hooks:
 def test_what_is_done_around_runs_is_done_in_its_place(tmp_path: Path) -> None:
     path = tmp_path / "log"
 
-    def weigh(place: int, number: int, warm_up: bool) -> Weighed:
+    def weigh(place: int, number: int, warm_up: bool) -> Measurement:
         with path.open("a") as out:
             out.write(f"{'warm' if warm_up else 'run'} {place} {number}\n")
         return one(number, 1.0)
@@ -53,7 +53,7 @@ def test_the_first_failure_ends_it_unless_it_is_to_go_on(go_on: bool, tmp_path: 
 
 
 def test_ctrl_c_keeps_what_is_known_and_cleans_up(tmp_path: Path) -> None:
-    def weigh(place: int, number: int, warm_up: bool) -> Weighed:
+    def weigh(place: int, number: int, warm_up: bool) -> Measurement:
         if number == 3:
             raise KeyboardInterrupt
         return one(number, 1.0)

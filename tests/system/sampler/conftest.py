@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.waiting import wait_for
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 TIMEOUT_S = 90
 

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 from .roots import end_root, start_root, wait_ready
 

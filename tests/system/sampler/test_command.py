@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass"
 

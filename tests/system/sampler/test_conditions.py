@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 CONDITIONS = {"requested": "delay=50ms", "applied": "delay=50ms", "valid": True, "undone": True}
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.unit.somebody import open_copy
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 RANGE_UJ = 262143328850
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from steelyard.wrappers.base.check import Check
-from steelyard.wrappers.base.node import find_node_program
-from steelyard.wrappers.doctor import node
+from steelyard.wrappers.base.programs import find_node_program
+from steelyard.wrappers.doctor import local_node
 
 NODE = platform.node().split(".")[0]
 FILE = "/etc/steelyard/node.conf"
@@ -35,7 +35,7 @@ TABLE = [
 
 
 def doctor(root: Path) -> list[Check]:
-    return node.ask(find_node_program(), "--only=idle power", f"--root={root}")
+    return local_node.query_program(find_node_program(), "--only=idle power", f"--root={root}")
 
 
 def tree(tmp_path: Path, text: str | None) -> Path:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 PLACE = "run/steelyard-meters/site"
 

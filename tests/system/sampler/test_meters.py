@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tests.processes import each_process
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 TREES = Path(__file__).parents[2] / "data" / "meters"
 CRAY = "sys/cray/pm_counters"

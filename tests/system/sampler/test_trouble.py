@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.sweep.swept_site import DAY_S, NOW, Site
 
 from steelyard.analysis.sources import record_folders, record_packs
-from steelyard.wrappers.sweep import pack
+from steelyard.wrappers.sweep import packing
 
 KIB = 1024
 
@@ -36,16 +36,16 @@ def test_packs_and_what_waits_are_bound_by_bytes(
 ) -> None:
     size = 50 * KIB
     leave_large(site, 40, size)
-    monkeypatch.setattr(pack, "PACK_BYTES", 400 * KIB)
-    monkeypatch.setattr(pack, "BATCH_BYTES", 120 * KIB)
+    monkeypatch.setattr(packing, "PACK_BYTES", 400 * KIB)
+    monkeypatch.setattr(packing, "BATCH_BYTES", 120 * KIB)
     waiting: list[int] = []
-    insert = pack.Pack._insert
+    insert = packing.Pack._insert
 
-    def told(self: pack.Pack) -> None:
+    def told(self: packing.Pack) -> None:
         waiting.append(self._waiting_bytes)
         insert(self)
 
-    monkeypatch.setattr(pack.Pack, "_insert", told)
+    monkeypatch.setattr(packing.Pack, "_insert", told)
     done = site.sweep()
     assert done.packs == 5 and site.found() == site.truth
     assert 120 * KIB <= max(waiting) <= 121 * KIB + size
@@ -65,8 +65,8 @@ def groups_of(made: Path) -> list[tuple[int, int, str, str]]:
 
 def test_who_reads_one_record_reads_little(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_large(site, 60, 20 * KIB)
-    copy = pack.COPY_RECORDS.replace(str(pack.RECORDS_GROUP_BYTES), str(100 * KIB))
-    monkeypatch.setattr(pack, "COPY_RECORDS", copy)
+    copy = packing.COPY_RECORDS.replace(str(packing.RECORDS_GROUP_BYTES), str(100 * KIB))
+    monkeypatch.setattr(packing, "COPY_RECORDS", copy)
     assert site.sweep().packs == 1
     (made,) = site.dir.rglob("*.parquet")
     groups = groups_of(made)
@@ -84,8 +84,8 @@ def test_who_reads_the_samples_of_one_job_reads_little(
     lines = b"".join(b"%d.000000,%d\n" % (number, number) for number in range(500))
     for number in range(60):
         site.leave(f"{number:03}", 20 * DAY_S, samples=b"elapsed_s,rx_bytes\n" + lines)
-    copy = pack.COPY_SAMPLES.replace(str(pack.SAMPLES_GROUP_ROWS), "2048")
-    monkeypatch.setattr(pack, "COPY_SAMPLES", copy)
+    copy = packing.COPY_SAMPLES.replace(str(packing.SAMPLES_GROUP_ROWS), "2048")
+    monkeypatch.setattr(packing, "COPY_SAMPLES", copy)
     assert site.sweep().packs == 1
     (made,) = site.dir.rglob("samples-*.parquet")
     groups = groups_of(made)
@@ -101,14 +101,14 @@ def test_what_memory_does_not_hold_goes_beside_the_packs(
     """Not into the folder that it was started in: a unit of systemd may not write to `/`."""
     site.leave("7", 20 * DAY_S)
     found: list[tuple[str, str]] = []
-    write = pack.Pack.write
+    write = packing.Pack.write
 
-    def told(self: pack.Pack) -> None:
+    def told(self: packing.Pack) -> None:
         settings = "current_setting('temp_directory'), current_setting('memory_limit')"
         found.extend(self._engine.execute(f"SELECT {settings}").fetchall())
         write(self)
 
-    monkeypatch.setattr(pack.Pack, "write", told)
+    monkeypatch.setattr(packing.Pack, "write", told)
     site.sweep()
     ((place, limit),) = found
     assert Path(place).parent == record_packs.folder_of(
@@ -122,11 +122,11 @@ def test_what_a_killed_sweep_has_spilt_goes(site: Site) -> None:
     site.leave("7", 20 * DAY_S)
     site.sweep()
     (packs,) = site.dir.rglob("*.packs")
-    (packs / pack.SPILL).mkdir()
-    (packs / pack.SPILL / "duckdb_temp_storage-0.tmp").write_bytes(b"x" * 5000)
+    (packs / packing.SPILL).mkdir()
+    (packs / packing.SPILL / "duckdb_temp_storage-0.tmp").write_bytes(b"x" * 5000)
     assert site.sweep(dry_run=True).temporary_files == 1
     assert site.sweep().temporary_files == 1
-    assert not (packs / pack.SPILL).exists() and site.found() == site.truth
+    assert not (packs / packing.SPILL).exists() and site.found() == site.truth
 
 
 def test_a_job_of_many_nodes_may_lie_in_several_packs(
@@ -142,7 +142,7 @@ def test_a_job_of_many_nodes_may_lie_in_several_packs(
             old = source.stat().st_mtime_ns
             os.utime(copy, ns=(old, old))
             site.truth["7", copy.name] = (copy.read_bytes(), old)
-    monkeypatch.setattr(pack, "PACK_BYTES", 300)
+    monkeypatch.setattr(packing, "PACK_BYTES", 300)
     assert site.sweep().packs > 3 and site.loose() == set()
     assert site.found() == site.truth
     records: Any = list(record_folders.each_record(site.dir))

@@ -20,7 +20,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from steelyard.wrappers.sweep import sweep
-from steelyard.wrappers.sweep.done import Asked
+from steelyard.wrappers.sweep.sweep_report import SweepRequest
 calls, last, every = 0, int(sys.argv[2]), int(sys.argv[3])
 CALLS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "os.chown")
 def event(name, args):
@@ -30,7 +30,7 @@ def event(name, args):
         if calls == last:
             os.kill(os.getpid(), signal.SIGKILL)
 sys.addaudithook(event)
-sweep.sweep(Asked(Path(sys.argv[1]), 7 * 86400, every_s=every if every >= 0 else None))
+sweep.sweep(SweepRequest(Path(sys.argv[1]), 7 * 86400, every_s=every if every >= 0 else None))
 """
 ALL, STEP = -1, 6
 

@@ -17,7 +17,7 @@ from tests.unit.sweep.swept_site import DAY_S, Site
 from steelyard.analysis.base import file_changes
 from steelyard.analysis.sources import packed_samples, record_folders, record_packs, thinned
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.sweep.sweep import Asked, sweep
+from steelyard.wrappers.sweep.sweep import SweepRequest, sweep
 
 __all__ = ["lab"]
 LONG = (DATA / "records" / "long" / "vm.1795546550.csv").read_bytes()
@@ -129,7 +129,7 @@ def samples(study: Study) -> tuple[Any, ...]:
 def test_whole_samples_of_a_study_stay_when_the_nodes_are_thinned(study: Study) -> None:
     study.collect()
     before = samples(study)
-    sweep(Asked(study.record_dir, pack_after_s=-1e9, every_s=0))
+    sweep(SweepRequest(study.record_dir, pack_after_s=-1e9, every_s=0))
     assert not list(study.record_dir.rglob("*.csv"))
     study.collect()
     assert samples(study) == before
@@ -137,7 +137,7 @@ def test_whole_samples_of_a_study_stay_when_the_nodes_are_thinned(study: Study) 
 
 
 def test_a_study_is_told_of_samples_that_come_thinned(study: Study) -> None:
-    sweep(Asked(study.record_dir, pack_after_s=-1e9, every_s=0))
+    sweep(SweepRequest(study.record_dir, pack_after_s=-1e9, every_s=0))
     study.collect()
     lines, gaps, checks = samples(study)
     assert {count for _, count in lines} == {2}

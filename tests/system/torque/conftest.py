@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from tests.system.job.conftest import TIMEOUT_S
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 TOP = Path(__file__).parents[3]
 SOURCES = TOP / "plugins/torque"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.system.torque.conftest import put_program, render
 
-from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.base.programs import find_node_program
 
 Filter = Callable[..., subprocess.CompletedProcess[str]]
 ASKED = "netem=delay%3D50ms"

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.calibrate import calibration, energy, known_loads, local_runs, table, wire
+from steelyard.wrappers.calibrate import (
+    calibration,
+    energy,
+    known_loads,
+    local_runs,
+    network_link,
+    table,
+)
 from steelyard.wrappers.calibrate.table import Cell, Limit, Table, Trouble
 
 CELL = Cell("m", "l", "CPU", "s", "record", 1, 1, Limit())
@@ -66,7 +73,7 @@ def test_a_rate_is_judged_by_what_came_through(
     record: dict[str, Any], took_s: float, verdict: str
 ) -> None:
     plain = measurement({}, elapsed_s=0.01)
-    cell = wire.rate_cell("method", plain, measurement(record, elapsed_s=took_s + 0.01))
+    cell = network_link.rate_cell("method", plain, measurement(record, elapsed_s=took_s + 0.01))
     assert cell.verdict == verdict
 
 
@@ -80,7 +87,7 @@ def test_a_delay_is_judged_by_the_loads_own_connection(
     during = None if measured_s is None else {"median_s": measured_s + 0.0001}
     rtt = {"before": {"median_s": 0.0001}, "during_start": during}
     found = measurement({"network_conditions": {"rtt": rtt}}, connect_us=20_300)
-    cell = wire.delay_cell("method", measurement({}, connect_us=200), found)
+    cell = network_link.delay_cell("method", measurement({}, connect_us=200), found)
     assert cell.verdict == verdict
 
 

@@ -12,14 +12,14 @@ from tests.unit.calibrate.test_table import MIB, result
 
 from steelyard.analysis.sources.pbs import programs
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.calibrate import known_loads, pbs_jobs, table, traces
+from steelyard.wrappers.calibrate import job_results, known_loads, pbs_jobs, table
 from steelyard.wrappers.calibrate.cells import StartCells
 from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
 from steelyard.wrappers.calibrate.table import Cell
-from steelyard.wrappers.schedulers.patience import CommandError
 from steelyard.wrappers.schedulers.pbs import command, script
 from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
 from steelyard.wrappers.schedulers.pbs.torque import Torque
+from steelyard.wrappers.schedulers.retries import CommandError
 
 
 def test_arrays_and_nodes_in_each_dialects_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def cells(
 ) -> list[Cell]:
     system = pbs_jobs.PbsJobs(Path("/load"))
     method = system.method("qsub", KnownLoad("load", (), tuple(quantities)))
-    starts = traces.starts(
+    starts = job_results.starts(
         results, records, [pbs_jobs.report(about)], system.no_report, is_restarted
     )
     return [cell for start in starts for cell in StartCells(system, method, start).all()]

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from steelyard.wrappers.calibrate import cells as calibrate_cells
-from steelyard.wrappers.calibrate import known_loads, slurm_jobs, table, table_output, traces
+from steelyard.wrappers.calibrate import job_results, known_loads, slurm_jobs, table, table_output
+from steelyard.wrappers.calibrate.job_results import Report, Start
 from steelyard.wrappers.calibrate.launch_methods import LaunchMethod
 from steelyard.wrappers.calibrate.table import Cell, Limit, Table, Trouble
-from steelyard.wrappers.calibrate.traces import Report, Start
 
 MIB = 2**20
 
@@ -221,7 +221,7 @@ def test_a_job_without_admin_comment_is_red_unless_its_launch_method_has_a_reaso
 
 def test_a_job_without_accounting_is_red() -> None:
     started = {**record(), "start_unix_s": 100.0}
-    (start,) = traces.starts([result()], [started], [], SYSTEM.no_report, False)
+    (start,) = job_results.starts([result()], [started], [], SYSTEM.no_report, False)
     assert wrong(cells_of(start)) == {(one.name, "accounting") for one in table.USUAL}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from steelyard.analysis.cluster import trust
 from steelyard.analysis.sources.sacct_window import WANTED
-from steelyard.wrappers.sweep.sweep import Asked, sweep
+from steelyard.wrappers.sweep.sweep import SweepRequest, sweep
 
 from ..collect import study as HELP
 
@@ -101,7 +101,7 @@ class Lab:
     def pack(self, every_s: int | None = None) -> int:
         """Everything into packs, whatever its age, for the clock here is nobody's; how many packs."""
         self.records.chmod(0o755)
-        return sweep(Asked(self.records, pack_after_s=-1e9, every_s=every_s)).packs
+        return sweep(SweepRequest(self.records, pack_after_s=-1e9, every_s=every_s)).packs
 
     def calls(self) -> list[str]:
         """What sacct was asked, an option list a line."""

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.wrappers.cluster import cluster, start_daemons
+from steelyard.wrappers.cluster import cluster, daemon_start
 from steelyard.wrappers.cluster import config as cluster_config
-from steelyard.wrappers.cluster import state as cluster_state
+from steelyard.wrappers.cluster import daemons as cluster_state
 from steelyard.wrappers.cluster.config import ClusterConfig, Ports
-from steelyard.wrappers.cluster.state import Daemon, State
+from steelyard.wrappers.cluster.daemons import Daemon, State
 from steelyard.wrappers.commands import cli
 
 PORTS = Ports(20001, 20002, (20003, 20004, 20005))
@@ -122,8 +122,8 @@ def test_one_that_was_interrupted_can_be_started_again(
         (config.dir / "log").mkdir(parents=True, exist_ok=True)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(start_daemons, "check_programs", lambda: None)
-    monkeypatch.setattr(start_daemons, "slurm_version", lambda: "22.05.8")
+    monkeypatch.setattr(daemon_start, "check_programs", lambda: None)
+    monkeypatch.setattr(daemon_start, "slurm_version", lambda: "22.05.8")
     monkeypatch.setattr(cluster.shutil if at == "rmtree" else cluster, at, interrupt)
     if at == "rmtree":  # of a folder that was a cluster's
         (config.dir / "records").mkdir(parents=True)
@@ -146,9 +146,9 @@ def test_the_state_file_is_never_away(config: ClusterConfig) -> None:
 
 
 def test_missing_packages_are_one_apt_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start_daemons, "search_path", lambda: "/nonexistent")
+    monkeypatch.setattr(daemon_start, "search_path", lambda: "/nonexistent")
     with pytest.raises(MissingError) as caught:
-        start_daemons.check_programs()
+        daemon_start.check_programs()
     assert str(caught.value).endswith(
         "as root: apt-get install --no-install-recommends "
         "mariadb-server munge slurm-client slurmctld slurmd slurmdbd"

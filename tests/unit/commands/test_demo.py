@@ -16,13 +16,13 @@ from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.report import answer
 from steelyard.analysis.summary.summary import Summary
 from steelyard.wrappers.base import errors
-from steelyard.wrappers.cluster import cluster, guest_uml, start_guests
+from steelyard.wrappers.cluster import cluster, guest_start, guest_uml
 from steelyard.wrappers.cluster.config import ClusterConfig
-from steelyard.wrappers.cluster.start_daemons import ClusterError
+from steelyard.wrappers.cluster.daemon_start import ClusterError
 from steelyard.wrappers.commands import demo
 
 ROOT = Path(__file__).parents[3]
-CHECK_HOST = start_guests._check_host
+CHECK_HOST = guest_start._check_host
 BEGUN = datetime(2026, 11, 23, 12, 0, 0, tzinfo=UTC)
 
 
@@ -57,7 +57,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     monkeypatch.setattr(cluster, "find_plugin", lambda: (Path("/plugin"), Path("/node")))
     monkeypatch.setattr(cluster, "up", found.up)
     monkeypatch.setattr(demo, "_studies", found.run)
-    monkeypatch.setattr(start_guests, "_check_host", lambda config: None)
+    monkeypatch.setattr(guest_start, "_check_host", lambda config: None)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     return found
 
@@ -110,7 +110,7 @@ def test_what_the_machine_lacks_is_named(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(start_guests, "_check_host", CHECK_HOST)
+    monkeypatch.setattr(guest_start, "_check_host", CHECK_HOST)
     monkeypatch.setattr(guest_uml, "PROGRAMS", {"no-such-kernel": "user-mode-linux"})
     begin(root)
     line = why_not(capsys)

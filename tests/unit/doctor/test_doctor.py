@@ -6,12 +6,12 @@ import importlib.util
 
 import pytest
 
-from steelyard.wrappers.base import node
+from steelyard.wrappers.base import programs
 from steelyard.wrappers.commands import doctor as cmd_doctor
 
 
 def test_what_is_missing_has_a_remedy_that_helps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node, "find_program", lambda name: None)
+    monkeypatch.setattr(programs, "find_program", lambda name: None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     advice = {check.found: check.advice or "" for check in cmd_doctor.benchmark_checks()}
     assert advice["iozone was not found"].endswith(": put it on PATH")  # we do not build it

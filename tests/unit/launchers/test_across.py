@@ -8,9 +8,9 @@ import pytest
 
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.launchers import launcher as launchers
-from steelyard.wrappers.launchers import needs
+from steelyard.wrappers.launchers import launcher_checks
 from steelyard.wrappers.run import benchmark as run_benchmark
-from steelyard.wrappers.run import inside
+from steelyard.wrappers.run import container_run
 from steelyard.wrappers.study import study
 
 
@@ -42,10 +42,10 @@ def test_what_is_no_such_word_is_said(text: str, message: str) -> None:
 
 def test_a_network_between_containers_is_roots() -> None:
     text = "unshare,ranks=across,network=bridge"
-    said = needs.refusal(launchers.parse(text), 1000)
+    said = launcher_checks.refusal(launchers.parse(text), 1000)
     assert said is not None and "only root can give its containers a network" in said
-    assert needs.refusal(launchers.parse(text), 0) is None
-    assert needs.refusal(launchers.parse("unshare,ranks=across"), 1000) is None
+    assert launcher_checks.refusal(launchers.parse(text), 0) is None
+    assert launcher_checks.refusal(launchers.parse("unshare,ranks=across"), 1000) is None
 
 
 def level_of(text: str, benchmark: str) -> tuple[object, ...]:
@@ -69,7 +69,7 @@ def test_on_several_nodes_it_takes_in_all_containers(text: str) -> None:
 def test_a_command_of_the_users_cannot_be_spread(tmp_path: Path) -> None:
     launcher = launchers.parse("unshare,containers=2,ranks=across")
     with pytest.raises(UsageError, match="for a command leave it out"):
-        inside.prepare(launcher, ["true"], tmp_path)
+        container_run.prepare(launcher, ["true"], tmp_path)
     with pytest.raises(UsageError, match="and filesystem starts none"):
         run_benchmark.choose("filesystem", [], launcher)
     assert list(tmp_path.iterdir()) == []
@@ -80,8 +80,10 @@ def test_a_missing_image_names_the_line_that_makes_it(
     monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
     """As docs/recipes/container.md has it."""
-    monkeypatch.setattr(needs, "complaint", lambda *argv: "none" if "inspect" in argv else None)
-    said = needs.engine(launchers.parse(f"{program}:mine:1"))
+    monkeypatch.setattr(
+        launcher_checks, "complaint", lambda *argv: "none" if "inspect" in argv else None
+    )
+    said = launcher_checks.engine(launchers.parse(f"{program}:mine:1"))
     line = f"`steelyard image make {program}:mine:1`"
     assert said is not None and said.endswith(f"or make one with Open MPI: {line}")
     recipe = (Path(__file__).parents[3] / "docs/recipes/container.md").read_text(encoding="utf-8")

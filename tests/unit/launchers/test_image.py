@@ -27,9 +27,9 @@ def notes(tmp_path: Path, monkeypatch: Patch) -> Path:
     return tmp_path / "notes"
 
 
-def wish(text: str, kind: str | None = None) -> image.Wish:
+def wish(text: str, kind: str | None = None) -> image.ImageRequest:
     """With nothing else said."""
-    return image.wished(text, kind, "bookworm", (), None, False)
+    return image.read_request(text, kind, "bookworm", (), None, False)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_what_is_no_name_is_told(text: str, message: str) -> None:
 def test_packages_and_suites_are_words_not_options() -> None:
     for suite, include in (("--hook", ()), ("bookworm", ("$(x)",)), ("bookworm", ("-o",))):
         with pytest.raises(UsageError, match="is no name of a Debian suite or package"):
-            image.wished("/srv/x", None, suite, include, None, False)
+            image.read_request("/srv/x", None, suite, include, None, False)
 
 
 def test_the_suite_is_this_machines_where_it_is_debian(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_what_it_has_not_made_is_never_replaced(tmp_path: Path, notes: Path) -> 
         if name != place:
             name.symlink_to(place)
         with pytest.raises(UsageError, match="has not made it: name another place"):
-            image.make(image.wished(str(name), "apptainer", None, (), None, True), print)
+            image.make(image.read_request(str(name), "apptainer", None, (), None, True), print)
     assert not notes.exists() and place.is_dir()
 
 

@@ -13,7 +13,7 @@ from steelyard.jobscripts import registry
 from steelyard.wrappers.base.errors import ConditionError, UsageError
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.launchers import launcher as launchers
-from steelyard.wrappers.launchers import needs as launcher_checks
+from steelyard.wrappers.launchers import launcher_checks
 from steelyard.wrappers.study import study
 
 Capture = pytest.CaptureFixture[str]
@@ -226,7 +226,7 @@ def test_run_says_what_is_wrong_with_a_launcher(
 
 
 def test_figures_are_those_of_all_clients_or_none(tmp_path: Path) -> None:
-    from steelyard.wrappers.run import inside as run_inside
+    from steelyard.wrappers.run import container_run as run_inside
 
     ended = '{"format": "steelyard-run", "version": 1, "elapsed_s": 1.5, "exit_codes": %s}'
     (tmp_path / "result.json").write_text(ended % "[0, null, 3]")

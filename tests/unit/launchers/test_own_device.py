@@ -10,8 +10,8 @@ import pytest
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.launchers import launcher as launchers
-from steelyard.wrappers.launchers import needs, trials
-from steelyard.wrappers.run import checks
+from steelyard.wrappers.launchers import launcher_checks, trial_containers
+from steelyard.wrappers.run import option_checks
 from steelyard.wrappers.study import study
 
 ACROSS = "network=phys,device=eth1.5,ranks=across"
@@ -72,18 +72,20 @@ def test_what_is_no_such_launcher_is_one_line_that_names_it(text: str, message: 
 )
 def test_it_is_roots(text: str) -> None:
     launcher = launchers.parse(text)
-    assert needs.refusal(launcher, 0) is None
-    assert "only root " in str(needs.refusal(launcher, 1000))
+    assert launcher_checks.refusal(launcher, 0) is None
+    assert "only root " in str(launcher_checks.refusal(launcher, 1000))
 
 
 def test_a_device_that_is_not_here_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(needs, "DEVICES", tmp_path)
+    monkeypatch.setattr(launcher_checks, "DEVICES", tmp_path)
     launcher = launchers.parse(f"unshare,{ACROSS}")
-    assert "no network device eth1.5, or it is in a container" in str(needs.lacking(launcher))
+    assert "no network device eth1.5, or it is in a container" in str(
+        launcher_checks.lacking(launcher)
+    )
     (tmp_path / "eth1.5").mkdir()
-    assert needs.lacking(launcher) is None
+    assert launcher_checks.lacking(launcher) is None
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,9 @@ def test_a_trial_has_no_network(text: str, words: str) -> None:
     """What an engine does not know is given from outside."""
     asked: list[str] = []
     launcher = launchers.parse(text)
-    assert trials.trial(launcher, launcher.network, lambda *argv: asked.extend(argv)) is None
+    assert (
+        trial_containers.trial(launcher, launcher.network, lambda *argv: asked.extend(argv)) is None
+    )
     assert words in " ".join(asked)
 
 
@@ -126,7 +130,7 @@ def test_a_condition_would_not_hold_for_it(level: str) -> None:
 
 
 def test_nor_by_hand(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(needs, "check_here", lambda launcher: None)
+    monkeypatch.setattr(launcher_checks, "check_here", lambda launcher: None)
     words = ["run", "--in", "lxc:box,network=phys", "--netem=delay=5ms", "--", "true"]
     assert cli.main(words) == 2
     assert "with network=phys the container's is none of them" in capsys.readouterr().err
@@ -140,12 +144,12 @@ def test_a_job_with_a_condition_gives_its_device_to_no_container(
 ) -> None:
     """`sbatch --netem=…` around `steelyard run --in …,network=phys`: what goes by the device of the
     container would not be shaped, and the record would say valid."""
-    monkeypatch.setattr("steelyard.wrappers.launchers.needs.check_here", lambda _: None)
+    monkeypatch.setattr("steelyard.wrappers.launchers.launcher_checks.check_here", lambda _: None)
     monkeypatch.setenv(variable, "delay=50ms")
     with pytest.raises(
         UsageError, match="this job has --netem=delay=50ms: network conditions shape"
     ):
-        checks.checked_launcher(f"unshare,{ACROSS}")
-    assert checks.checked_launcher("unshare,network=bridge,ranks=across").network == "bridge"
+        option_checks.checked_launcher(f"unshare,{ACROSS}")
+    assert option_checks.checked_launcher("unshare,network=bridge,ranks=across").network == "bridge"
     monkeypatch.setenv(variable, "none")
-    assert checks.checked_launcher(f"unshare,{ACROSS}").network == "phys"
+    assert option_checks.checked_launcher(f"unshare,{ACROSS}").network == "phys"

@@ -12,7 +12,7 @@ from steelyard.analysis.collect import one_job
 from steelyard.wrappers.base.errors import ConditionError, UsageError
 from steelyard.wrappers.commands import netem, netem_sites
 from steelyard.wrappers.netem import program, sites, words
-from steelyard.wrappers.submit import nodes
+from steelyard.wrappers.submit import node_checks
 
 FILE = """
 [site.cern]
@@ -185,11 +185,11 @@ def test_a_folder_that_cannot_be_written_to(file: Path, tmp_path: Path) -> None:
 def test_a_study_without_the_file_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sites, "FOLDER", tmp_path)
     batch = type("Batch", (), {"conditions": {1: program.Conditions("sites=wan")}})()
-    doubt = nodes.without_sites([batch])
+    doubt = node_checks.check_sites([batch])
     assert doubt is not None
     assert f"there is no {tmp_path}/wan.sites: each node needs it for sites=wan" in doubt
     (tmp_path / "wan.sites").touch()
-    assert nodes.without_sites([batch]) is None
+    assert node_checks.check_sites([batch]) is None
 
 
 LINK = {

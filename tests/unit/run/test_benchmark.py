@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.wrappers.base import node
+from steelyard.wrappers.base import programs
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.run import benchmark as run_benchmark
-from steelyard.wrappers.run import inside as run_inside
-from steelyard.wrappers.run import run
+from steelyard.wrappers.run import container_run as run_inside
+from steelyard.wrappers.run import measurement
 
 pytestmark = pytest.mark.skipif(
-    node.find_program("steelyard-fstest") is None, reason="steelyard-fstest is missing: make all"
+    programs.find_program("steelyard-fstest") is None,
+    reason="steelyard-fstest is missing: make all",
 )
 Capture = pytest.CaptureFixture[str]
 
@@ -20,8 +21,8 @@ Capture = pytest.CaptureFixture[str]
 def test_totals_of_a_daemons_containers_are_not_the_clients() -> None:
     """They were given: those of docker's client."""
     tags = ({"launcher_weighed": "no", "launcher_start_s": "0.5"},)
-    found = run_inside.Inside(1.5, (0,), ({},), tags)
-    weighed = run.Weighed(1, 0, None, {"cpu": 3.0, "elapsed": 9.0}, {})
+    found = run_inside.ContainerRun(1.5, (0,), ({},), tags)
+    weighed = measurement.Measurement(1, 0, None, {"cpu": 3.0, "elapsed": 9.0}, {})
     told = run_benchmark.of_the_clients(launchers.parse("docker:a"), found, weighed)
     assert (told.values["elapsed"], told.values["start"], told.values["cpu"]) == (1.5, 0.5, None)
     assert told.missing["cpu"] == run_inside.NOT_OURS

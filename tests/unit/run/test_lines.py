@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from steelyard.wrappers.base.errors import MissingError, UsageError
-from steelyard.wrappers.run import line, lists
+from steelyard.wrappers.run import arguments, command_line
 
 # What sh makes of each is not its plain words.
 SHELL = {
@@ -31,17 +31,17 @@ SHELL = {
 
 @pytest.mark.parametrize("text", SHELL)
 def test_a_line_with_shell_syntax_goes_through_the_shell_and_says_why(text: str) -> None:
-    found = line.from_line(text, "bash")
+    found = command_line.from_line(text, "bash")
     assert (found.argv, found.shell) == (("bash", "-c", text), "bash")
     assert found.why_shell == SHELL[text] or found.why_shell == "the assignment X=1"
     with pytest.raises(UsageError, match="needs a shell"):
-        line.from_line(text, line.NONE)
+        command_line.from_line(text, command_line.NONE)
 
 
 @pytest.mark.parametrize(("text", "words"), [("a 'b", "no closing quotation"), (" ", "is empty")])
 def test_lines_that_are_none(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        line.from_line(text, "sh")
+        command_line.from_line(text, "sh")
 
 
 @pytest.mark.parametrize(
@@ -54,15 +54,15 @@ def test_lines_that_are_none(text: str, words: str) -> None:
 )
 def test_no_such_program_has_a_hint(words: list[str], hint: str) -> None:
     with pytest.raises(MissingError, match=hint):
-        line.check_here(line.from_words(words))
+        command_line.check_here(command_line.from_words(words))
 
 
 def test_lists_make_the_product_in_order() -> None:
-    values = lists.parse(["a=1,2", "b=x\\,y,z"])
-    assert [shlex.join(one.values()) for one in lists.combinations(values)] == [
+    values = arguments.parse_lists(["a=1,2", "b=x\\,y,z"])
+    assert [shlex.join(one.values()) for one in arguments.list_combinations(values)] == [
         "1 x,y", "1 z", "2 x,y", "2 z",
     ]  # fmt: skip
-    assert lists.fill("{a} {b} {c} {{a}}", {"a": "{b}", "b": "2"}) == "{b} 2 {c} {{b}}"
+    assert arguments.fill_names("{a} {b} {c} {{a}}", {"a": "{b}", "b": "2"}) == "{b} 2 {c} {{b}}"
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_lists_make_the_product_in_order() -> None:
 )
 def test_wrong_lists_are_one_line(texts: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        lists.parse(texts)
+        arguments.parse_lists(texts)
 
 
 def test_a_list_that_no_command_uses_is_named() -> None:
     with pytest.raises(
         UsageError, match=r"no command has \{thread\} in it; did you mean 'threads'"
     ):
-        lists.check_used({"thread": ("1",)}, ["app {threads}"])
+        arguments.check_lists_used({"thread": ("1",)}, ["app {threads}"])

@@ -9,7 +9,7 @@ import pytest
 
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.run import run, shown
+from steelyard.wrappers.run import measurement, results_text
 
 Capture = pytest.CaptureFixture[str]
 RATE = "expected a rate in Hz: 0 (totals only), or 0.001 to 1000"
@@ -45,7 +45,7 @@ def test_a_record_cut_short_gives_no_figures(tmp_path: Path) -> None:
             {"version": 1, "complete": False, "incomplete_reason": "disk full", "elapsed_s": 3.0}
         )
     )
-    found = run.weighed(tmp_path, 1, 0)
+    found = measurement.read_measurement(tmp_path, 1, 0)
     assert set(found.values.values()) == {None}
     assert found.missing["elapsed"] == "the record was cut short: disk full"
 
@@ -53,15 +53,15 @@ def test_a_record_cut_short_gives_no_figures(tmp_path: Path) -> None:
 def test_a_record_of_another_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "n.1.json").write_text(json.dumps({"version": 2, "complete": True}))
     with pytest.raises(MissingError, match="records of version 2, this command reads version 1"):
-        run.weighed(tmp_path, 1, 0)
+        measurement.read_measurement(tmp_path, 1, 0)
 
 
 def test_figures_read_as_in_the_report() -> None:
     """All of a row in one unit, and to the decimals that its spread allows."""
 
     def row(values: list[float], unit: str) -> tuple[str, ...]:
-        runs = [run.Weighed(n, 0, None, {"x": v}, {}) for n, v in enumerate(values, 1)]
-        return tuple(map(str, shown.row(run.summary("x", unit, runs))[1:]))
+        runs = [measurement.Measurement(n, 0, None, {"x": v}, {}) for n, v in enumerate(values, 1)]
+        return tuple(map(str, results_text.row(measurement.summarize_metric("x", unit, runs))[1:]))
 
     assert row([30430.0, 30410.0, 30450.0], "files_per_s") == (
         "30430 ± 20 files/s", "30380 … 30480", "30410 … 30450", "3",
@@ -80,15 +80,20 @@ def test_how_often_is_a_whole_number(count: str, capsys: Capture) -> None:
 
 
 def test_no_value_is_not_zero() -> None:
-    runs = [run.Weighed(1, 0, None, dict.fromkeys(run.METRICS), {"energy": "no RAPL"})]
-    energy = next(one for one in run.summaries(runs) if one.metric == "energy")
+    runs = [
+        measurement.Measurement(
+            1, 0, None, dict.fromkeys(measurement.METRICS), {"energy": "no RAPL"}
+        )
+    ]
+    energy = next(one for one in measurement.summarize_runs(runs) if one.metric == "energy")
     assert (energy.mean, energy.min, energy.n, energy.reason) == (None, None, 0, "no RAPL")
 
 
 def test_what_cannot_be_negative_has_no_negative_bound() -> None:
     """26 ms: -17.9 … 69.9 ms was told."""
     runs = [
-        run.Weighed(n, 0, None, {"elapsed_s": v}, {}) for n, v in enumerate((0.0225, 0.0295), 1)
+        measurement.Measurement(n, 0, None, {"elapsed_s": v}, {})
+        for n, v in enumerate((0.0225, 0.0295), 1)
     ]
-    found = run.summary("elapsed_s", "s", runs)
+    found = measurement.summarize_metric("elapsed_s", "s", runs)
     assert found.low == 0.0 and found.high is not None and found.high > 0.0295

@@ -10,23 +10,25 @@ import pytest
 
 from steelyard.analysis.stats.basics import mean_interval
 from steelyard.analysis.stats.planning import FIRST_LOOK
-from steelyard.wrappers.run import judged
-from steelyard.wrappers.run.line import from_words
-from steelyard.wrappers.run.run import Weighed
+from steelyard.wrappers.run import comparisons
+from steelyard.wrappers.run.command_line import from_words
+from steelyard.wrappers.run.measurement import Measurement
 from steelyard.wrappers.run.session import Course, Hooks, Plan, Session
 
 NO_HOOKS = Hooks()
 
 
-def one(number: int, seconds: float | None, code: int = 0) -> Weighed:
-    return Weighed(number, code, None, {"elapsed": seconds}, {})
+def one(number: int, seconds: float | None, code: int = 0) -> Measurement:
+    return Measurement(number, code, None, {"elapsed": seconds}, {})
 
 
 def course(
     plan: Plan,
     count: int = 3,
     hooks: Hooks = NO_HOOKS,
-    weigh: Callable[[int, int, bool], Weighed] = lambda place, number, _: one(number, 1.0 + place),
+    weigh: Callable[[int, int, bool], Measurement] = lambda place, number, _: one(
+        number, 1.0 + place
+    ),
 ) -> Course:
     commands = [from_words(["true", str(place)]) for place in range(count)]
     return Session(commands, [hooks] * count, plan, weigh, lambda _: None).go()
@@ -44,7 +46,7 @@ def test_blocks_are_one_command_after_the_other() -> None:
     assert course(Plan(repeat=2, interleaved=False)).order == [0, 0, 1, 1, 2, 2]
 
 
-def drawn(spread: float) -> Callable[[int, int, bool], Weighed]:
+def drawn(spread: float) -> Callable[[int, int, bool], Measurement]:
     """Around 1 s, `spread` to both sides in turn."""
     return lambda _, number, __: one(number, 1 + spread * (-1) ** number)
 
@@ -66,7 +68,7 @@ def test_until_has_limits(most: int, seconds: float, runs: int) -> None:
     assert [len(one) for one in found.runs] == [runs, runs]
 
 
-def of(values: Sequence[float], **more: int) -> list[Weighed]:
+def of(values: Sequence[float], **more: int) -> list[Measurement]:
     return [one(number, value, **more) for number, value in enumerate(values, 1)]
 
 
@@ -74,8 +76,8 @@ def test_rounds_are_compared_as_pairs_since_drift_hits_both() -> None:
     """Twice as long in every round, on a machine that becomes ten times slower."""
     base = [1.0 + number for number in range(12)]
     runs = [of([2 * value * (1.001 if n % 2 else 0.999) for n, value in enumerate(base)]), of(base)]
-    (paired,) = judged.compare(runs, 1, in_rounds=True)
-    (apart,) = judged.compare(runs, 1, in_rounds=False)
+    (paired,) = comparisons.compare_commands(runs, 1, in_rounds=True)
+    (apart,) = comparisons.compare_commands(runs, 1, in_rounds=False)
     assert paired.ratio == apart.ratio == pytest.approx(2, rel=1e-3)
     assert paired.low is not None and paired.high is not None and apart.low is not None
     assert 1.99 < paired.low < 2 < paired.high < 2.01
@@ -90,8 +92,8 @@ def test_a_failed_run_takes_only_its_own_round_out() -> None:
     ours = [2 * value * (1.001 if n % 2 else 0.999) for n, value in enumerate(base)]
     broken = of(ours)
     broken[4] = one(5, None, code=1)
-    (found,) = judged.compare([broken, of(base)], 1, in_rounds=True)
-    (without,) = judged.compare(
+    (found,) = comparisons.compare_commands([broken, of(base)], 1, in_rounds=True)
+    (without,) = comparisons.compare_commands(
         [of(ours[:4] + ours[5:]), of(base[:4] + base[5:])], 1, in_rounds=True
     )
     assert found == replace(without, design="paired in 11 of 12 rounds")
@@ -111,22 +113,24 @@ def test_alike_commands_seem_to_differ_in_one_call_of_twenty(
     chance, hits = np.random.default_rng(1), 0
     for _ in range(sessions):
         runs = [of(chance.normal(1, 0.05, 10).tolist()) for _ in range(commands)]
-        fastest = judged.fastest(runs)
+        fastest = comparisons.find_fastest(runs)
         assert fastest is not None
-        hits += any(one.is_shown for one in judged.compare(runs, fastest, in_rounds=True))
+        hits += any(
+            one.is_shown for one in comparisons.compare_commands(runs, fastest, in_rounds=True)
+        )
     assert least * sessions <= hits <= most * sessions
 
 
 def test_two_runs_have_no_interval_and_say_why() -> None:
-    (found,) = judged.compare([of([1.0, 2.0]), of([3.0, 4.0])], 0, in_rounds=True)
+    (found,) = comparisons.compare_commands([of([1.0, 2.0]), of([3.0, 4.0])], 0, in_rounds=True)
     assert (found.low, found.high, found.reason) == (None, None, "2 runs each")
     assert not found.is_shown
 
 
 def test_a_slow_first_run_and_those_that_stand_apart_are_told() -> None:
     quiet = [1.0, 1.01, 0.99, 1.02, 0.98, 1.0, 1.01]
-    assert judged.notes(of(quiet), warmed_up=False) == []
-    (first,) = judged.notes(of([9.0, *quiet]), warmed_up=False)
+    assert comparisons.list_notes(of(quiet), warmed_up=False) == []
+    (first,) = comparisons.list_notes(of([9.0, *quiet]), warmed_up=False)
     assert first == "the first run was slow (9 s, the median 1 s): --warmup leaves it out"
-    (later,) = judged.notes(of([*quiet, 9.0]), warmed_up=False)
+    (later,) = comparisons.list_notes(of([*quiet, 9.0]), warmed_up=False)
     assert later == "1 of 8 runs stands apart (run 8: 9 s): was the machine busy?"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.schedulers import patience
+from steelyard.wrappers.schedulers import retries
 
 DATA = Path(__file__).parents[2] / "data"
 NODES = {"torque": "pbsnodes-x-properties.xml", "openpbs": "pbsnodes-a-2nodes.txt"}
@@ -74,5 +74,5 @@ def pbs(
     (folder / "state.json").write_text(json.dumps(state))
     monkeypatch.setenv("PATH", f"{folder / 'bin'}:/usr/bin:/bin")
     monkeypatch.setenv("STEELYARD_PBS_ACCOUNTING", str(tmp_path / "none"))
-    monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
     return PaperPbs(folder, dialect)

@@ -11,7 +11,7 @@ import pytest
 
 from steelyard.analysis.sources.pbs import environment
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.schedulers import ledger, patience
+from steelyard.wrappers.schedulers import ledger, retries
 from steelyard.wrappers.schedulers.pbs import checks, command
 from steelyard.wrappers.schedulers.pbs import tasks as pbs_tasks
 from steelyard.wrappers.schedulers.pbs.scheduler import Pbs
@@ -192,7 +192,7 @@ def test_cancel_deletes_arrays_whole(pbs: PaperPbs, write_study: Write, capsys: 
 def test_a_server_that_is_down_is_told_after_a_while(
     pbs: PaperPbs, write_study: Write, capsys: Capture, monkeypatch: Patch
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(retries, "PATIENCE_S", 0.05)
     down = "Connection refused\nqstat: cannot connect to server vm (errno=111)"
     pbs.fail("qstat", *[down] * 50)
     assert submitted(write_study()) == 3
@@ -309,7 +309,7 @@ SAID = [
 @pytest.mark.parametrize(("said", "lost", "line"), SAID)
 def test_a_server_that_is_away_is_told_from_a_no(said: str, lost: bool, line: str) -> None:
     found = command.complaint("qstat", said, 1)
-    assert (isinstance(found, patience.LostError), str(found)) == (lost, f"qstat: {line}")
+    assert (isinstance(found, retries.LostError), str(found)) == (lost, f"qstat: {line}")
 
 
 def test_jobs_of_another_server_are_not_taken_for_lost(

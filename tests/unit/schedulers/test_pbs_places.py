@@ -5,26 +5,26 @@ from __future__ import annotations
 import pytest
 
 from steelyard.wrappers.base.errors import UsageError
-from steelyard.wrappers.schedulers.pbs import options, places
-from steelyard.wrappers.schedulers.pbs.places import Wanted
+from steelyard.wrappers.schedulers.pbs import node_request, options
+from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest
 
 
 @pytest.mark.parametrize(
     ("given", "wanted", "whole"),
     [
-        ("nodes=2", Wanted(2, None), "nodes=2"),
-        ("nodes=2:virtual", Wanted(2, 4), "nodes=2:virtual:ppn=4"),
-        ("nodes=2:virtual:ppn=1", Wanted(2, 4), "nodes=2:virtual:ppn=1"),
-        ("nodes=1:a+1:b", Wanted(2, 2, ("big",)), "nodes=1:a:big:ppn=2+1:b:big:ppn=2"),
-        ("nodes=2:big", Wanted(2, None, ("big", "new")), "nodes=2:big:new"),
+        ("nodes=2", NodeRequest(2, None), "nodes=2"),
+        ("nodes=2:virtual", NodeRequest(2, 4), "nodes=2:virtual:ppn=4"),
+        ("nodes=2:virtual:ppn=1", NodeRequest(2, 4), "nodes=2:virtual:ppn=1"),
+        ("nodes=1:a+1:b", NodeRequest(2, 2, ("big",)), "nodes=1:a:big:ppn=2+1:b:big:ppn=2"),
+        ("nodes=2:big", NodeRequest(2, None, ("big", "new")), "nodes=2:big:new"),
         # The thesis' way: names, of which each level takes as many as it has clients.
-        ("nodes=n1+n2+n3+n4", Wanted(4, 2), "nodes=n1:ppn=2+n2:ppn=2+n3:ppn=2+n4:ppn=2"),
-        ("nodes=n1.home.net+n2.home.net", Wanted(1, None), "nodes=n1.home.net"),
-        ("nodes=n1+n2#shared", Wanted(2, None), "nodes=n1+n2#shared"),
+        ("nodes=n1+n2+n3+n4", NodeRequest(4, 2), "nodes=n1:ppn=2+n2:ppn=2+n3:ppn=2+n4:ppn=2"),
+        ("nodes=n1.home.net+n2.home.net", NodeRequest(1, None), "nodes=n1.home.net"),
+        ("nodes=n1+n2#shared", NodeRequest(2, None), "nodes=n1+n2#shared"),
     ],
 )
-def test_nodes(given: str, wanted: Wanted, whole: str) -> None:
-    assert places.nodes_spec(given, wanted) == whole
+def test_nodes(given: str, wanted: NodeRequest, whole: str) -> None:
+    assert node_request.nodes_spec(given, wanted) == whole
 
 
 @pytest.mark.parametrize(
@@ -37,27 +37,27 @@ def test_nodes(given: str, wanted: Wanted, whole: str) -> None:
 )
 def test_another_number_of_nodes_is_refused(given: str, nodes: int, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        places.nodes_spec(given, Wanted(nodes, None))
+        node_request.nodes_spec(given, NodeRequest(nodes, None))
 
 
 def test_chunks_of_openpbs() -> None:
-    spread = places.select_spec("select=2:virtual=True", Wanted(2, 4, ("big",)), True)
+    spread = node_request.select_spec("select=2:virtual=True", NodeRequest(2, 4, ("big",)), True)
     assert spread == "select=2:virtual=True:big=True:ncpus=4:mpiprocs=4"
     assert (
-        places.select_spec("select=1:host=a+1:host=b+1:host=c", Wanted(2, None), True)
+        node_request.select_spec("select=1:host=a+1:host=b+1:host=c", NodeRequest(2, None), True)
         == "select=1:host=a+1:host=b"
     )
-    own = places.select_spec("select=8:ncpus=2", Wanted(2, None), False)
+    own = node_request.select_spec("select=8:ncpus=2", NodeRequest(2, None), False)
     assert own == "select=8:ncpus=2"  # packed as its own place= says
     with pytest.raises(UsageError, match="asks for 8 nodes, and a run has 2"):
-        places.select_spec("select=8:ncpus=2", Wanted(2, None), True)
+        node_request.select_spec("select=8:ncpus=2", NodeRequest(2, None), True)
 
 
 def test_constraints_are_properties() -> None:
-    assert places.properties_of(None) == ()
-    assert places.properties_of("a&b.c") == ("a", "b.c")
+    assert node_request.properties_of(None) == ()
+    assert node_request.properties_of("a&b.c") == ("a", "b.c")
     with pytest.raises(UsageError, match=r"job.constraint = 'a\|b': on PBS it is a property"):
-        places.properties_of("a|b")
+        node_request.properties_of("a|b")
 
 
 def test_options_come_into_one_form() -> None:

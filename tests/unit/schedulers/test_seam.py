@@ -18,13 +18,13 @@ from steelyard.analysis.sources.pbs.accounting import Pbs
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.netem import program as netem
-from steelyard.wrappers.schedulers import known
+from steelyard.wrappers.schedulers import registry
 from steelyard.wrappers.schedulers.base import Batch, Scheduler, Submission, Task
-from steelyard.wrappers.study.reader import Table
+from steelyard.wrappers.study.study_table import Table
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = {"slurm", "local", "pbs", "torque", "openpbs"}
-SHARED = {"base", "known", "ledger", "place"}
+SHARED = {"base", "registry", "ledger", "available_nodes"}
 # Slurm's own, in other rooms: the throwaway cluster, and its jobs as `calibrate` weighs them.
 SLURMS_OWN = ("wrappers/schedulers/", "wrappers/cluster/", "wrappers/calibrate/")
 
@@ -54,7 +54,7 @@ def test_nobody_asks_for_a_name() -> None:
 
 
 def test_nobody_imports_a_scheduler() -> None:
-    """Only what they share: base, known and ledger."""
+    """Only what they share: base, registry, ledger and available_nodes."""
     found = []
     for name, tree in trees():
         for node in ast.walk(tree):
@@ -68,8 +68,8 @@ def test_nobody_imports_a_scheduler() -> None:
 
 
 def test_who_ends_children_first_is_one_of_them() -> None:
-    assert known.ENDS_CHILDREN_FIRST
-    assert known.CLASSES.keys() >= known.ENDS_CHILDREN_FIRST
+    assert registry.ENDS_CHILDREN_FIRST
+    assert registry.CLASSES.keys() >= registry.ENDS_CHILDREN_FIRST
 
 
 def test_every_method_is_asked_for() -> None:
@@ -77,7 +77,7 @@ def test_every_method_is_asked_for() -> None:
     asked = "".join(
         (ROOT / name).read_text(encoding="utf-8")
         for name, _ in trees()
-        if name.startswith("wrappers/") and Path(name).stem not in known.CLASSES
+        if name.startswith("wrappers/") and Path(name).stem not in registry.CLASSES
     )
     unasked = [name for name in Scheduler.__abstractmethods__ if f".{name}(" not in asked]
     assert unasked == [] and len(Scheduler.__abstractmethods__) > 10
@@ -178,7 +178,7 @@ def torque(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     logs.mkdir()
     (logs / "20261121").write_bytes(LOG.read_bytes())
     monkeypatch.setenv("STEELYARD_PBS_ACCOUNTING", str(logs))
-    monkeypatch.setitem(known.CLASSES, "torque", "Torque")
+    monkeypatch.setitem(registry.CLASSES, "torque", "Torque")
     monkeypatch.setitem(sys.modules, "steelyard.wrappers.schedulers.torque", sys.modules[__name__])
     monkeypatch.setitem(readers.READERS, "torque", Pbs)
 

@@ -14,7 +14,7 @@ import pytest
 from steelyard.analysis.sources import study_files
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.study import plan, study
-from steelyard.wrappers.study.planned import Run
+from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
 
 

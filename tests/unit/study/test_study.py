@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.wrappers.base.errors import UsageError
-from steelyard.wrappers.schedulers import known
+from steelyard.wrappers.schedulers import registry as schedulers_registry
 from steelyard.wrappers.study import study
 from steelyard.wrappers.study.job import time_limit_s
 
@@ -283,7 +283,9 @@ def test_a_fault_is_one_exact_line(case: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(registry, "names", lambda: ["filesystem", "hpl"])
     toml, message = BAD[case]
     with pytest.raises(UsageError) as caught:
-        known.check_options(study.parse(toml.encode(), Path("s.toml")), known.kind("slurm"))
+        schedulers_registry.check_options(
+            study.parse(toml.encode(), Path("s.toml")), schedulers_registry.kind("slurm")
+        )
     text = str(caught.value)
     assert "\n" not in text
     assert (
@@ -369,7 +371,7 @@ def test_the_reference_names_every_key() -> None:
     from steelyard.wrappers.study import job as study_job
 
     text = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
-    places = [one.name for one in known.kinds() if not one.runs_here]
+    places = [one.name for one in schedulers_registry.kinds() if not one.runs_here]
     keys = [*study.STUDY_KEYS, *study_job.KEYS, *study_factors.MEANT, *places]
     assert [key for key in keys if f"`{key}`" not in text] == []
 

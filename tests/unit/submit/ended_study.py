@@ -13,7 +13,7 @@ import pytest
 
 from steelyard.analysis.base import file_changes
 from steelyard.analysis.sources import study_files
-from steelyard.wrappers.submit import earlier_looks, status
+from steelyard.wrappers.submit import state_cache, status
 
 RUNS = 6
 FIRST = "b-00000000-001"
@@ -23,7 +23,7 @@ Finish = Callable[..., None]
 @pytest.fixture
 def ended_study(tmp_path: Path, finish_run: Finish, monkeypatch: pytest.MonkeyPatch) -> Path:
     """All runs have ended: the second one failed, the third one at its second attempt."""
-    monkeypatch.setattr(earlier_looks, "FEWEST", 1)
+    monkeypatch.setattr(state_cache, "FEWEST", 1)
     monkeypatch.setattr(file_changes, "RACE_NS", 0)
     runs = [planned(number) for number in range(1, RUNS + 1)]
     plan = {"format": "steelyard-plan", "version": 1, "study": {"name": "s"}, "runs": runs}

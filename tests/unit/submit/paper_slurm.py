@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.schedulers import patience
+from steelyard.wrappers.schedulers import retries
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study.folder import StudyDir
 
@@ -110,7 +110,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
         )
     )
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
     return fake
 
 

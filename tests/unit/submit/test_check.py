@@ -148,11 +148,11 @@ def test_a_power_that_is_none(write_study: Write, capsys: Capture, watts: str) -
 
 
 def test_a_power_in_use_is_that_of_the_nodes_that_tell_it(slurm: Any) -> None:
-    from steelyard.wrappers.schedulers.place import Place
-    from steelyard.wrappers.schedulers.slurm import places
+    from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
+    from steelyard.wrappers.schedulers.slurm import partitions
 
-    rows = [dict(places.WORD.findall(line)) for line in NODES]
-    found = Place("x", tuple(places.nodes(rows)))
+    rows = [dict(partitions.WORD.findall(line)) for line in NODES]
+    found = AvailableNodes("x", tuple(partitions.nodes(rows)))
     assert (found.watts, found.cores, found.idle_nodes) == (200.0, 4, 2)
     assert slurm
 
@@ -167,8 +167,8 @@ def test_a_failure_of_an_earlier_submit_is_told_apart() -> None:
 
 
 def test_too_few_nodes_are_sure_only_where_no_job_can_have_more(write_study: Write) -> None:
+    from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
     from steelyard.wrappers.schedulers.base import Batch
-    from steelyard.wrappers.schedulers.place import Node, Place
     from steelyard.wrappers.study import plan, study
     from steelyard.wrappers.submit import preflight
 
@@ -176,7 +176,7 @@ def test_too_few_nodes_are_sure_only_where_no_job_can_have_more(write_study: Wri
     run = next(run for run in plan.make_plan(found) if run.clients == 2)
     batch = Batch("b001-1", "small", Path("/s"), 1, 2, (), (), (run.run_id,), found.job)
     for is_all in (True, False):
-        place = Place("the cluster", (Node("n1"),), is_all=is_all)
+        place = AvailableNodes("the cluster", (Node("n1"),), is_all=is_all)
         (problem,) = preflight.of_place(found, run, batch, place)
         assert problem.sure is is_all
 

@@ -14,13 +14,13 @@ from steelyard.analysis.sources import sacct, study_files
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.schedulers import patience
+from steelyard.wrappers.schedulers import retries
 from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.planned import Run
-from steelyard.wrappers.submit import status, status_time
+from steelyard.wrappers.study.planned_run import Run
+from steelyard.wrappers.submit import status, time_left
 from steelyard.wrappers.submit.status import RunState
 
 Finish = Callable[..., None]
@@ -166,7 +166,7 @@ def test_a_finished_study_needs_no_scheduler(
 def test_a_scheduler_that_does_not_answer_is_noted(
     study: StudyDir, slurm: Any, finish_run: Finish, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE_S", 0)
+    monkeypatch.setattr(retries, "PATIENCE_S", 0)
     finish_run(study.run(runs_of(study)[0].run_id), "1.0")
     finish_run(study.run(runs_of(study)[1].run_id), "2.0", "started")
     slurm.fail("squeue", *["Unable to contact slurm controller"] * 9)
@@ -264,9 +264,9 @@ def test_time_left_is_the_work_left_over_the_pace() -> None:
         RunState(long, "running"),
     ]
     # 40 s of work in 40 s: one at a time; 10 + 30 + 30 are left.
-    assert status_time.time_left_s(found, 1040.0) == pytest.approx(70.0)
+    assert time_left.time_left_s(found, 1040.0) == pytest.approx(70.0)
     # In 20 s: two at a time.
-    assert status_time.time_left_s(found, 1020.0) == pytest.approx(35.0)
+    assert time_left.time_left_s(found, 1020.0) == pytest.approx(35.0)
 
 
 def test_a_pause_between_two_stretches_of_work_does_not_count() -> None:
@@ -276,7 +276,7 @@ def test_a_pause_between_two_stretches_of_work_does_not_count() -> None:
         RunState(run, "completed", start_unix_s=1_000_000.0, elapsed_s=10.0),
         RunState(run, "pending"),
     ]
-    assert status_time.time_left_s(found, 1_000_010.0) == pytest.approx(10.0)
+    assert time_left.time_left_s(found, 1_000_010.0) == pytest.approx(10.0)
 
 
 def test_a_study_is_found_by_file_folder_and_name(

@@ -14,8 +14,8 @@ from steelyard.wrappers.commands import cli
 from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.planned import Run
-from steelyard.wrappers.submit import status, status_screen, status_time
+from steelyard.wrappers.study.planned_run import Run
+from steelyard.wrappers.submit import status, status_screen, time_left
 from steelyard.wrappers.submit.status import Counts, Failure, Progress, RunState
 
 Finish = Callable[..., None]
@@ -137,7 +137,7 @@ def test_a_study_that_can_never_run_is_not_waited_for(
 def test_runs_an_hour() -> None:
     run = Run("id", 1, 1, "b", {}, "v", {}, "no factors", True, 1)
     ended = [RunState(run, "completed", start_unix_s=1000.0 + n, elapsed_s=1.0) for n in range(10)]
-    assert status_time.runs_per_hour(ended, 9e9) == pytest.approx(3600)  # over: until its end
+    assert time_left.runs_per_hour(ended, 9e9) == pytest.approx(3600)  # over: until its end
     open_ones = [*ended, RunState(run, "running")]
-    assert status_time.runs_per_hour(open_ones, 1020.0) == pytest.approx(1800)
-    assert status_time.runs_per_hour([RunState(run, "pending")], 1.0) is None
+    assert time_left.runs_per_hour(open_ones, 1020.0) == pytest.approx(1800)
+    assert time_left.runs_per_hour([RunState(run, "pending")], 1.0) is None

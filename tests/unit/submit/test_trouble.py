@@ -14,8 +14,8 @@ import pytest
 from steelyard.analysis.sources import sacct
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.netem import kernel as netem_kernel
-from steelyard.wrappers.schedulers import known, patience
 from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.schedulers import registry, retries
 from steelyard.wrappers.schedulers.base import Batch
 from steelyard.wrappers.schedulers.slurm import Slurm
 from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
@@ -69,7 +69,7 @@ def test_an_answer_lost_after_acceptance_makes_no_second_job(
 def test_a_controller_that_stays_lost_ends_it_and_nothing_is_lost(
     slurm: Any, write_study: Write, monkeypatch: Patch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(retries, "PATIENCE_S", 0.05)
     path = write_study()
     submitted(path, "--dry-run")
     slurm.fail("sbatch", *["Unable to contact slurm controller"] * 1000)
@@ -116,7 +116,7 @@ def test_a_submission_is_as_old_as_its_request(
         return real(self, batch, script)
 
     monkeypatch.setattr(Slurm, "submit", submit)
-    monkeypatch.setattr("steelyard.wrappers.submit.hand_in.time.time", lambda: clock[0])
+    monkeypatch.setattr("steelyard.wrappers.submit.batch_submission.time.time", lambda: clock[0])
     path = write_study()
     assert submitted(path) == 0
     entries = submit_ledger.read(folder_of(path))
@@ -252,7 +252,7 @@ def test_a_level_outside_ascii_can_be_submitted_again() -> None:
     for level in levels:
         study = study_file.parse(text.encode(), Path("s.toml"))
         runs = [run for run in plan.make_plan(study) if run.condition["directory"] == level]
-        system = known.by_name("slurm", Path("/s.study"))
+        system = registry.by_name("slurm", Path("/s.study"))
         batch = batches.make_batch(study, StudyDir(system.study_dir), runs[:1], 0, system)
         tags = dict(batch.tags)
         assert (
@@ -339,7 +339,7 @@ def test_a_job_that_the_accounting_may_know_is_not_handed_in_again(
     monkeypatch.setattr(sacct.Sacct, "try_once", lambda *_: said)
     batch = Batch("b001-x", "s", tmp_path, 1, 1, (), (), ("a",), Job())
     if is_lost:
-        with pytest.raises(patience.LostError, match=said):
+        with pytest.raises(retries.LostError, match=said):
             Slurm(tmp_path).find(batch, 0.0)
     else:
         assert Slurm(tmp_path).find(batch, 0.0) is None

@@ -159,10 +159,14 @@ def test_what_is_a_rate(unit: str | None, better: str | None, rate: bool) -> Non
 
 
 def test_a_benchmark_of_steelyard_run_has_the_same_mean() -> None:
-    from steelyard.wrappers.run.run import Weighed, summary
+    from steelyard.wrappers.run.measurement import Measurement, summarize_metric
 
-    runs = [Weighed(n, 0, None, {"rate": WORK / s}, {}) for n, s in enumerate((1.0, 2.0, 4.0), 1)]
-    rate, plain = (summary("rate", "bytes_per_s", runs, rate=rate) for rate in (True, False))
+    runs = [
+        Measurement(n, 0, None, {"rate": WORK / s}, {}) for n, s in enumerate((1.0, 2.0, 4.0), 1)
+    ]
+    rate, plain = (
+        summarize_metric("rate", "bytes_per_s", runs, rate=rate) for rate in (True, False)
+    )
     assert rate.mean == pytest.approx(WORK / statistics.fmean((1.0, 2.0, 4.0)))
     assert plain.mean == pytest.approx(WORK * (1 + 0.5 + 0.25) / 3)
     assert mean_by_kind([100.0, 25.0], rate=True) == pytest.approx(40)

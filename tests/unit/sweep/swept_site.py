@@ -11,7 +11,7 @@ from typing import Any
 
 from steelyard.analysis.sources import record_folders
 from steelyard.wrappers.sweep import sweep
-from steelyard.wrappers.sweep.done import Asked, Done
+from steelyard.wrappers.sweep.sweep_report import SweepReport, SweepRequest
 
 DAY_S = 86400
 NOW = int(time.time())
@@ -55,8 +55,8 @@ class Site:
                     seen[job_id, path.name] = (path.read_bytes(), path.stat().st_mtime_ns)
         return seen
 
-    def sweep(self, **asked: Any) -> Done:
-        return sweep.sweep(Asked(self.dir, asked.pop("pack_after_s", 7 * DAY_S), **asked))
+    def sweep(self, **asked: Any) -> SweepReport:
+        return sweep.sweep(SweepRequest(self.dir, asked.pop("pack_after_s", 7 * DAY_S), **asked))
 
     def loose(self) -> set[str]:
         return {p.parent.name for p in self.dir.rglob("n1.*.json")}

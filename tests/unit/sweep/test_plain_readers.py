@@ -16,7 +16,7 @@ import pytest
 
 from steelyard.analysis.sources import record_packs
 from steelyard.analysis.sources.records import COLUMNS, dig
-from steelyard.wrappers.sweep.sweep import Asked, sweep
+from steelyard.wrappers.sweep.sweep import SweepRequest, sweep
 
 from .swept_site import DAY_S, NOW
 
@@ -45,7 +45,7 @@ def records(tmp_path: Path) -> Path:
 
 def packed(records: Path, every_s: int | None = None) -> list[Path]:
     """The packs of all jobs."""
-    assert sweep(Asked(records, pack_after_s=-1e9, every_s=every_s)).failed == []
+    assert sweep(SweepRequest(records, pack_after_s=-1e9, every_s=every_s)).failed == []
     return sorted(records.rglob("records-*.parquet"))
 
 

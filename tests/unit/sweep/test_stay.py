@@ -10,7 +10,7 @@ from tests.unit.sweep.swept_site import DAY_S, NOW, Site
 
 from steelyard.analysis.sources import record_folders
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.sweep import folders
+from steelyard.wrappers.sweep import record_files
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def leave_all_kinds(site: Site, day: int) -> None:
     site.leave(f"plain-{day}", age_s)
     site.leave(f"private-{day}", age_s, mode=0o400)
     large = site.leave(f"large-{day}", age_s, flat=True)
-    beside(large, f"n1.{NOW - age_s}.csv", folders.MOST_BYTES + 1, age_s)
+    beside(large, f"n1.{NOW - age_s}.csv", record_files.MOST_BYTES + 1, age_s)
 
 
 def test_the_last_line_says_what_stays_and_why(
@@ -52,9 +52,9 @@ def test_the_last_line_says_what_stays_and_why(
 def test_a_file_of_exactly_the_limit_is_packed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = site.leave("7", 20 * DAY_S)
     largest = max(path.stat().st_size for path in folder.iterdir())
-    monkeypatch.setattr(folders, "MOST_BYTES", largest)
+    monkeypatch.setattr(record_files, "MOST_BYTES", largest)
     site.leave("8", 20 * DAY_S, end=1.25)  # three bytes more
-    assert (site.sweep().stay_files, site.loose()) == ({folders.LARGE: 2}, {"8"})
+    assert (site.sweep().stay_files, site.loose()) == ({record_files.LARGE: 2}, {"8"})
 
 
 def test_a_quota_removes_no_more_than_it_must(site: Site) -> None:
@@ -94,7 +94,7 @@ def test_what_is_an_administrators_stays(site: Site) -> None:
     os.utime(site.dir / "lost+found", (1, 1))
     site.sweep()
     done = site.sweep(older_than_s=10 * DAY_S, quota_bytes=1)
-    assert (done.stay_files, done.empty_folders) == ({folders.OTHER: 1}, 0)
+    assert (done.stay_files, done.empty_folders) == ({record_files.OTHER: 1}, 0)
     assert sorted(p.name for p in site.dir.rglob("*") if not p.name.startswith(".")) == sorted(
         ["lost+found", "backup", "copy.tar", *record_folders.day_of(NOW - 30 * DAY_S).split("/"),
          "plain-30", "note"]

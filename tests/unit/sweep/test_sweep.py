@@ -18,7 +18,7 @@ from steelyard.analysis.sources import packed_samples, record_folders, record_pa
 from steelyard.analysis.sources.records import FORMAT, VERSION
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.sweep import folders, pack, sweep
+from steelyard.wrappers.sweep import packing, record_files, sweep
 
 RECORD = {"format": FORMAT, "version": VERSION, "node": "n1", "complete": True, "end_unix_s": 1.5}
 
@@ -70,7 +70,7 @@ def test_whatever_a_user_leaves_comes_back(site: Site) -> None:
         path.rename(odd / os.fsdecode(b"n\xff." + os.fsencode(path.name.partition(".")[2])))
     done = site.sweep()
     assert (done.failed, done.packed_files) == ([], len(before))
-    assert done.stay_files == {folders.OTHER: 2} and len(list(odd.iterdir())) == 2
+    assert done.stay_files == {record_files.OTHER: 2} and len(list(odd.iterdir())) == 2
     site.truth = before
     shutil.rmtree(odd)
     assert site.found() == site.truth
@@ -118,14 +118,14 @@ def test_a_file_that_changes_while_its_pack_is_made_stays(
     site: Site, monkeypatch: pytest.MonkeyPatch, content: bytes
 ) -> None:
     (path,) = site.leave("7", 20 * DAY_S).glob("*.csv")
-    write = pack.Pack.write
+    write = packing.Pack.write
 
-    def changed(self: pack.Pack) -> None:
+    def changed(self: packing.Pack) -> None:
         write(self)
         path.chmod(0o640)
         path.write_bytes(content)
 
-    monkeypatch.setattr(pack.Pack, "write", changed)
+    monkeypatch.setattr(packing.Pack, "write", changed)
     assert site.sweep().packed_files == 1
     assert path.read_bytes() == content
     site.truth["7", path.name] = (content, path.stat().st_mtime_ns)
@@ -252,11 +252,11 @@ def test_the_command(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_many_files_make_several_packs(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pack, "MOST_FILES", 4)
-    monkeypatch.setattr(pack, "BATCH_STARTS", 3)
+    monkeypatch.setattr(packing, "MOST_FILES", 4)
+    monkeypatch.setattr(packing, "BATCH_STARTS", 3)
     for number in range(7):
         site.leave(str(number), 20 * DAY_S)
     assert site.sweep().packs == 4
     assert site.found() == site.truth
-    assert folders.files_in(site.dir / "absent") == []
+    assert record_files.files_in(site.dir / "absent") == []
     assert record_packs.job_ids(site.dir / "absent.parquet") == []

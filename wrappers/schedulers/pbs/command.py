@@ -10,7 +10,7 @@ from pathlib import Path
 from steelyard.analysis.sources.pbs import environment
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.schedulers.patience import CommandError, LostError, retry
+from steelyard.wrappers.schedulers.retries import CommandError, LostError, retry
 
 TIMEOUT_S = 120
 
@@ -42,7 +42,7 @@ def answer(
 ) -> subprocess.CompletedProcess[str]:
     """What a command said; LostError without an answer, MissingError without the program."""
     try:
-        return programs.answer(argv, TIMEOUT_S, environment.own() if env is None else env, cwd)
+        return programs.run_quietly(argv, TIMEOUT_S, environment.own() if env is None else env, cwd)
     except FileNotFoundError as error:
         raise MissingError(f"{argv[0]} is not on this machine: {NO_PBS}") from error
     except subprocess.TimeoutExpired as error:

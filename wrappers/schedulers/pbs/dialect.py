@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.schedulers.pbs import command
-from steelyard.wrappers.schedulers.pbs.places import Wanted
+from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest
 from steelyard.wrappers.study.job import Job
 
 Attributes = Mapping[str, str]
@@ -33,7 +33,9 @@ class Dialect(ABC):
         """Where the output goes of what runs before a run has its folder; a file for each task."""
 
     @abstractmethod
-    def place(self, spec: str | None, wanted: Wanted, job: Job, others: Sequence[str]) -> list[str]:
+    def place(
+        self, spec: str | None, wanted: NodeRequest, job: Job, others: Sequence[str]
+    ) -> list[str]:
         """The options for nodes: `spec` is what the study says of them itself."""
 
     @abstractmethod

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.schedulers.pbs import command
 from steelyard.wrappers.schedulers.pbs.dialect import Attributes, Dialect, parse_blocks
-from steelyard.wrappers.schedulers.pbs.places import Wanted, nodes_spec, select_spec
+from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest, nodes_spec, select_spec
 from steelyard.wrappers.study.job import Job
 
 RESOURCE = "steelyard"
@@ -29,7 +29,9 @@ class OpenPbs(Dialect):
         """Without the index tasks would write over each other's."""
         return f"{path}-^array_index^" if number > 1 else path
 
-    def place(self, spec: str | None, wanted: Wanted, job: Job, others: Sequence[str]) -> list[str]:
+    def place(
+        self, spec: str | None, wanted: NodeRequest, job: Job, others: Sequence[str]
+    ) -> list[str]:
         """A chunk a node, alone on it, unless the study says where itself."""
         if spec is not None and spec.startswith("nodes="):
             alone = "#excl" if job.exclusive and "#" not in spec else ""

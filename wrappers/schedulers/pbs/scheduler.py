@@ -17,7 +17,6 @@ from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers.base import Batch, Scheduler, Task
-from steelyard.wrappers.schedulers.patience import CommandError, retry
 from steelyard.wrappers.schedulers.pbs import checks as pbs_checks
 from steelyard.wrappers.schedulers.pbs import command
 from steelyard.wrappers.schedulers.pbs import options as pbs_options
@@ -26,7 +25,8 @@ from steelyard.wrappers.schedulers.pbs import tasks as pbs_tasks
 from steelyard.wrappers.schedulers.pbs.dialect import Attributes, Dialect
 from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
 from steelyard.wrappers.schedulers.pbs.torque import Torque
-from steelyard.wrappers.study.reader import Table
+from steelyard.wrappers.schedulers.retries import CommandError, retry
+from steelyard.wrappers.study.study_table import Table
 
 DIALECTS: Mapping[str, type[Dialect]] = {"torque": Torque, "openpbs": OpenPbs}
 FULL = re.compile("limit|exceed|too many|maximum number", re.IGNORECASE)

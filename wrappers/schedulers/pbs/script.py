@@ -11,8 +11,8 @@ from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers import base, ledger
 from steelyard.wrappers.schedulers.base import Batch
+from steelyard.wrappers.schedulers.pbs import node_request
 from steelyard.wrappers.schedulers.pbs import options as pbs_options
-from steelyard.wrappers.schedulers.pbs import places
 from steelyard.wrappers.schedulers.pbs.dialect import Dialect
 from steelyard.wrappers.study.job import Job
 
@@ -120,7 +120,9 @@ def place(batch: Batch, dialect: Dialect) -> list[str]:
         raise UsageError(
             f"job.options has '{of_job}' and [place.LEVEL] '{of_level}': nodes are said in one place"
         )
-    wanted = places.Wanted(batch.nodes, job.tasks_per_node, places.properties_of(job.constraint))
+    wanted = node_request.NodeRequest(
+        batch.nodes, job.tasks_per_node, node_request.properties_of(job.constraint)
+    )
     return [*dialect.place(of_level or of_job, wanted, job, others), *others]
 
 

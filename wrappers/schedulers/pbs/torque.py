@@ -13,7 +13,7 @@ from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.schedulers.pbs import command
 from steelyard.wrappers.schedulers.pbs.dialect import Attributes, Dialect
-from steelyard.wrappers.schedulers.pbs.places import Wanted, nodes_spec
+from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest, nodes_spec
 from steelyard.wrappers.study.job import Job
 
 QUOTING_VERSION = "6.1.3"
@@ -42,7 +42,9 @@ class Torque(Dialect):
             )
         return path
 
-    def place(self, spec: str | None, wanted: Wanted, job: Job, others: Sequence[str]) -> list[str]:
+    def place(
+        self, spec: str | None, wanted: NodeRequest, job: Job, others: Sequence[str]
+    ) -> list[str]:
         """`-n` keeps other jobs off the nodes."""
         if spec is not None and not spec.startswith("nodes="):
             raise UsageError(f"'-l {spec}' is for OpenPBS, and this server is Torque: -l nodes=…")

@@ -10,7 +10,7 @@ from pathlib import Path
 from steelyard.analysis.sources import slurm_environment
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.schedulers.patience import CommandError, LostError, retry
+from steelyard.wrappers.schedulers.retries import CommandError, LostError, retry
 
 TIMEOUT_S = 120
 
@@ -33,7 +33,7 @@ def run_once(
     """stdout of one command; LostError, CommandError, or MissingError without the program."""
     try:
         environment = slurm_environment.own() if env is None else {**env, "LC_ALL": "C.UTF-8"}
-        done = programs.answer(argv, TIMEOUT_S, environment, cwd)
+        done = programs.run_quietly(argv, TIMEOUT_S, environment, cwd)
     except FileNotFoundError as error:
         raise MissingError(f"{argv[0]} is not on this machine: {NO_SLURM}") from error
     except subprocess.TimeoutExpired as error:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.study.job import OPTION
-from steelyard.wrappers.study.reader import Table
+from steelyard.wrappers.study.study_table import Table
 
 # What Steelyard sets itself; an option of the user's would break the study.
 OURS = {

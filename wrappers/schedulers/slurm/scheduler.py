@@ -17,16 +17,16 @@ from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.netem import program as netem
+from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
 from steelyard.wrappers.schedulers.base import EXPORTED, Batch, Scheduler, Task
-from steelyard.wrappers.schedulers.patience import CommandError, LostError, retry
-from steelyard.wrappers.schedulers.place import Node, Place
+from steelyard.wrappers.schedulers.retries import CommandError, LostError, retry
 from steelyard.wrappers.schedulers.slurm import checks as slurm_checks
 from steelyard.wrappers.schedulers.slurm import command as slurm_command
 from steelyard.wrappers.schedulers.slurm import options as slurm_options
-from steelyard.wrappers.schedulers.slurm import places as slurm_places
+from steelyard.wrappers.schedulers.slurm import partitions as slurm_places
 from steelyard.wrappers.schedulers.slurm import script as slurm_script
 from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
-from steelyard.wrappers.study.reader import Table
+from steelyard.wrappers.study.study_table import Table
 
 # sbatch takes these before what the script says: only where the script says nothing.
 DEFAULTS = {"SBATCH_ACCOUNT": "account", "SBATCH_PARTITION": "partition", "SBATCH_QOS": "qos"}
@@ -140,7 +140,7 @@ class Slurm(Scheduler):
         """From scontrol."""
         return slurm_places.rows("partition")
 
-    def place(self, batch: Batch) -> Place:
+    def place(self, batch: Batch) -> AvailableNodes:
         """Of the partition that the batch goes to, the nodes that have what it asks for."""
         return slurm_places.place(batch, self.all_nodes, self.partitions)
 
@@ -252,9 +252,9 @@ class AbsentSlurm(Slurm):
         """Nothing is known."""
         return {}
 
-    def place(self, batch: Batch) -> Place:
+    def place(self, batch: Batch) -> AvailableNodes:
         """Nothing is known."""
-        return Place("the cluster", ())
+        return AvailableNodes("the cluster", ())
 
     def refusal(self, script: Path, batch: Batch) -> None:
         """There is nobody to ask."""

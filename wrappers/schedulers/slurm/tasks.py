@@ -13,7 +13,7 @@ from steelyard.analysis.sources.slurm_job_ids import waiting_tasks
 from steelyard.analysis.sources.slurm_states import STATES
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
-from steelyard.wrappers.schedulers.patience import CommandError
+from steelyard.wrappers.schedulers.retries import CommandError
 from steelyard.wrappers.schedulers.slurm import command
 
 # Array job, index, raw id, state, reason. -r: a line for every task of an array.

@@ -1,0 +1,307 @@
+"""Starting the daemons of a throwaway cluster, one after the other as each is ready."""
+
+from __future__ import annotations
+
+import os
+import platform
+import random
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.wrappers.base import programs
+from steelyard.wrappers.base.process_folder import read_start_ticks
+from steelyard.wrappers.cluster.config import (
+    CLUSTER_NAME,
+    LOOPBACK,
+    ClusterConfig,
+    Layout,
+    Ports,
+    user_name,
+)
+from steelyard.wrappers.cluster.daemons import Daemon, State
+
+START_LIMIT_S = 60.0  # for each daemon; a loaded machine needs many times its usual 2 s
+POLL_S = 0.02
+
+# program: the Debian package that brings it
+PROGRAMS = {
+    "munged": "munge",
+    "mariadbd": "mariadb-server",
+    "mariadb-install-db": "mariadb-server",
+    "slurmdbd": "slurmdbd",
+    "slurmctld": "slurmctld",
+    "slurmd": "slurmd",
+    "sinfo": "slurm-client",
+    "sacctmgr": "slurm-client",
+}
+
+
+# /sys shows the devices of the namespace in which it was mounted; slurmd needs the old cgroups.
+OWN_SYSFS = """mount --rbind /sys/fs/cgroup /mnt && mount -t sysfs sysfs /sys &&
+mount --rbind /mnt /sys/fs/cgroup && umount -l /mnt"""
+# $1: an /etc/hosts for this process alone; then the command
+WITH_HOSTS = 'mount --bind "$1" /etc/hosts && shift && exec "$@"'
+
+
+class ClusterError(MissingError):
+    """A daemon that did not start: a service that is needed is not there."""
+
+
+def search_path() -> str:
+    """PATH with the sbin folders, which an ordinary user's PATH lacks."""
+    return os.environ.get("PATH", os.defpath) + ":/usr/local/sbin:/usr/sbin:/sbin"
+
+
+def program(name: str) -> str:
+    """The absolute path of a program; MissingError names every package that is missing."""
+    path = shutil.which(name, path=search_path())
+    if path is None:
+        check_programs()
+        raise MissingError(f"the program '{name}' is not there")
+    return path
+
+
+def check_programs() -> None:
+    """Every program a cluster needs, or one apt command for all that is missing."""
+    missing = [name for name in PROGRAMS if shutil.which(name, path=search_path()) is None]
+    if missing:
+        packages = " ".join(sorted({PROGRAMS[name] for name in missing}))
+        raise MissingError(
+            f"a throwaway cluster needs {', '.join(missing)}, not found here; as root: "
+            f"apt-get install --no-install-recommends {packages}"
+        )
+
+
+def slurm_version() -> str:
+    """`22.05.8`"""
+    done = subprocess.run(
+        [program("slurmd"), "-V"], capture_output=True, text=True, timeout=10, check=True
+    )
+    return done.stdout.split()[-1]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports nobody listens on, below those the kernel gives out by itself."""
+    ports: list[int] = []
+    for port in random.sample(range(20000, 32000), 2000):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        ports.append(port)
+        if len(ports) == count:
+            return ports
+    raise ClusterError(f"no {count} free TCP ports between 20000 and 32000 on 127.0.0.1")
+
+
+class Starter:
+    """Starts daemons one by one and writes each into the state before the next."""
+
+    def __init__(self, config: ClusterConfig, state: State, environment: Mapping[str, str]) -> None:
+        self.config = config
+        self.state = state
+        self.environment = dict(environment)
+        self.layout = Layout(config.dir)
+
+    def spawn(self, name: str, *arguments: str | Path, **extra: str) -> Daemon:
+        """Start a daemon of ours, its output in log/NAME.out."""
+        return self.launch(name, [program(name.split(".")[0]), *map(str, arguments)], extra)
+
+    def launch(
+        self,
+        name: str,
+        argv: list[str],
+        extra: Mapping[str, str] | None = None,
+        console: Path | None = None,
+        output: Path | None = None,
+    ) -> Daemon:
+        """Start a command in a session of its own; `console`: a FIFO that stays open as stdin."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        pid = os.posix_spawn(
+            program(argv[0]),
+            argv,
+            {**self.environment, **(extra or {})},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, console or os.devnull, os.O_RDWR, 0),
+                (os.POSIX_SPAWN_OPEN, 1, output or self.output(name), flags, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+            setsigmask=[],
+        )
+        daemon = Daemon(name, pid, read_start_ticks(pid) or 0)
+        self.state.daemons.append(daemon)
+        self.state.save()
+        return daemon
+
+    def output(self, name: str) -> Path:
+        """Where a daemon's own stdout and stderr go."""
+        return self.layout.log_dir / f"{name}.out"
+
+    def wait(self, daemon: Daemon, ready: Callable[[], bool], what: str) -> None:
+        """Until `ready()`; ClusterError with the log's end when the daemon dies or time is up."""
+        end = time.monotonic() + START_LIMIT_S
+        while not ready():
+            if not daemon.alive():
+                raise self.failure(daemon.name, "ended at its start")
+            if time.monotonic() > end:
+                raise self.failure(daemon.name, f"has not {what} in {START_LIMIT_S:.0f} s")
+            time.sleep(POLL_S)
+
+    def failure(self, name: str, what: str) -> ClusterError:
+        """Which daemon, what happened, the last lines of its log, and what to do."""
+        lines: list[str] = []
+        console = self.layout.guest_dir / name.removeprefix("guest.") / "console.log"
+        for path in (self.layout.log_dir / f"{name}.log", self.output(name), console):
+            if path.is_file():
+                lines += path.read_text(errors="replace").splitlines()[-8:]
+        text = "\n".join(f"    {line}" for line in lines) or "    (it wrote nothing)"
+        hint = "mend what its log says, then run 'steelyard cluster up' again"
+        if "ddress already in use" in text:
+            hint = "another program took the port meanwhile: run 'steelyard cluster up' again"
+        if "getaddrinfo() failed" in text:
+            host = platform.node()
+            hint = f"the name of this host does not resolve: add '127.0.1.1 {host}' to /etc/hosts"
+        return ClusterError(f"{name} {what}:\n{text}\n  {hint}; logs: {self.layout.log_dir}")
+
+    def munged(self) -> Daemon:
+        """Authentication; --force: folders above ours may be writable by a group."""
+        return self.spawn(
+            "munged",
+            "--foreground",
+            "--force",
+            f"--socket={self.layout.munge_socket}",
+            f"--key-file={self.layout.munge_key}",
+            f"--pid-file={self.layout.dir / 'private' / 'munged.pid'}",
+            f"--seed-file={self.layout.dir / 'private' / 'munged.seed'}",
+            f"--log-file={self.layout.log_dir / 'munged.log'}",
+        )
+
+    def mariadbd(self) -> Daemon:
+        """The database of the accounting: a Unix socket in a private folder, no port."""
+        user = user_name()
+        done = subprocess.run(
+            [
+                program("mariadb-install-db"),
+                "--no-defaults",
+                f"--user={user}",
+                f"--datadir={self.layout.database_dir}",
+                "--auth-root-authentication-method=socket",
+                f"--auth-root-socket-user={user}",
+                "--skip-test-db",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=START_LIMIT_S,
+            # Its temporary tables are named alike in every cluster that starts at this moment.
+            env={**self.environment, "TMPDIR": str(self.layout.dir / "private")},
+            check=False,
+        )
+        if done.returncode != 0:
+            self.output("mariadbd").write_text(done.stdout + done.stderr)
+            raise self.failure("mariadbd", "could not set up its database (mariadb-install-db)")
+        return self.spawn(
+            "mariadbd",
+            "--no-defaults",
+            f"--user={user}",
+            f"--datadir={self.layout.database_dir}",
+            f"--socket={self.layout.database_socket}",
+            f"--pid-file={self.layout.dir / 'private' / 'mariadbd.pid'}",
+            "--skip-networking",
+            "--innodb-flush-log-at-trx-commit=0",  # thrown away with the cluster
+            "--innodb-lock-wait-timeout=900",  # slurmdbd warns below
+            "--innodb-buffer-pool-size=64M",
+            "--loose-innodb-snapshot-isolation=OFF",  # slurmdbd ends itself by it (MariaDB 11.6)
+        )
+
+    def slurmdbd(self) -> Daemon:
+        """The accounting daemon."""
+        return self.spawn("slurmdbd", "-D", MYSQL_UNIX_PORT=str(self.layout.database_socket))
+
+    def ask(self, *argv: str) -> str | None:
+        """The output of a Slurm command, or None while it does not work."""
+        try:
+            done = programs.run_quietly([program(argv[0]), *argv[1:]], 20, self.environment)
+        except subprocess.TimeoutExpired:
+            return None
+        return done.stdout if done.returncode == 0 else None
+
+    def slurmctld(self) -> Daemon:
+        """The controller; it listens on the address that this machine's name has for it."""
+        line = [program("slurmctld"), "-D", "-c"]
+        if self.state.network:
+            line = [*self._private("--mount"), "sh", "-c", *self._with_hosts(line)]
+        return self.launch("slurmctld", line)
+
+    def slurmd(self, node: str) -> Daemon:
+        """A node that is this machine; beside guests it lives in their network, under its name."""
+        line = [program("slurmd"), "-D", "-N", node]
+        if self.state.network:
+            script, *rest = self._with_hosts(line)
+            line = [
+                *self.state.network.enter(),
+                *self._private("--mount", "--uts"),
+                *("sh", "-c", f"hostname {node} && {OWN_SYSFS} && {script}", *rest),
+            ]
+        return self.launch(f"slurmd.{node}", line)
+
+    def _private(self, *spaces: str) -> list[str]:
+        """Namespaces of its own; what is mounted on the machine later is still seen."""
+        return ["unshare", *spaces, "--propagation", "slave"]
+
+    def _with_hosts(self, line: list[str]) -> list[str]:
+        """Arguments of `sh -c`: the command with the nodes' names in its /etc/hosts."""
+        return [WITH_HOSTS, "sh", str(self.layout.hosts_file), *line]
+
+    def register_cluster(self) -> bool:
+        """Make the cluster, an account and its user known to slurmdbd."""
+        return self.ask("sacctmgr", "-i", "add", "cluster", CLUSTER_NAME) is not None
+
+    def nodes_idle(self) -> bool:
+        """Whether every node says idle."""
+        answer = self.ask("sinfo", "-h", "-N", "-o", "%N %T")
+        if answer is None:
+            return False
+        states = dict(line.split() for line in answer.splitlines())
+        return sorted(states) == sorted(self.config.node_names()) and set(states.values()) == {
+            "idle"
+        }
+
+
+def listening(address: str, port: int) -> bool:
+    """Whether somebody answers there."""
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((address, port)) == 0
+
+
+def start_controllers(starter: Starter, ports: Ports) -> Daemon:
+    """Everything but the nodes, in the order of who needs whom; returns slurmctld."""
+    munged, mariadbd = starter.munged(), starter.mariadbd()
+    starter.wait(munged, starter.layout.munge_socket.exists, "opened its socket")
+    starter.wait(mariadbd, starter.layout.database_socket.exists, "opened its socket")
+    slurmdbd = starter.slurmdbd()
+    starter.wait(slurmdbd, lambda: listening(LOOPBACK, ports.slurmdbd), "opened its port")
+    starter.wait(slurmdbd, starter.register_cluster, "taken the cluster's name")
+    slurmctld = starter.slurmctld()
+    starter.wait(slurmctld, lambda: listening(ports.controller, ports.slurmctld), "opened its port")
+    return slurmctld
+
+
+def start_host_nodes(starter: Starter) -> list[Daemon]:
+    """The slurmds of the nodes that are this machine."""
+    return [starter.slurmd(node) for node in starter.config.host_names()]
+
+
+def wait_nodes(starter: Starter, slurmctld: Daemon, slurmds: Sequence[Daemon]) -> None:
+    """Until every node is idle."""
+    starter.wait(slurmctld, starter.nodes_idle, "seen every node idle")
+    dead = [daemon for daemon in slurmds if not daemon.alive()]
+    if dead:
+        raise starter.failure(dead[0].name, "ended at its start")

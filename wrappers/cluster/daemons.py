@@ -1,0 +1,130 @@
+"""Which processes a throwaway cluster has started: kept in its folder, so that `down` finds them.
+
+A process is known by its id, its start time and the machine's boot: an id that now belongs to
+somebody else is never touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from steelyard.wrappers.base.process_folder import read_start_ticks
+from steelyard.wrappers.cluster.config import Network
+
+FORMAT, VERSION = "steelyard-cluster", 1
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """One process we started."""
+
+    name: str  # munged, mariadbd, slurmdbd, slurmctld, slurmd.n1 …
+    pid: int
+    start_ticks: int  # /proc/PID/stat field 22
+
+    def alive(self) -> bool:
+        """Whether that very process runs (a zombie does not)."""
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)  # if it is our own child: do not leave a zombie
+        return read_start_ticks(self.pid) == self.start_ticks
+
+
+@dataclass
+class State:
+    """The content of cluster.json."""
+
+    dir: Path
+    boot_id: str
+    slurm_version: str
+    nodes: list[str]
+    plugin: bool
+    ready: bool = False  # every node has been idle once
+    daemons: list[Daemon] = field(default_factory=list)
+    network: Network | None = None  # that of a cluster with guests
+    guests: list[str] = field(default_factory=list)
+
+    def save(self) -> None:
+        """Write cluster.json, whole or not at all."""
+        document = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        temporary = self.dir / ".cluster.json.new"
+        temporary.write_text(json.dumps(document, indent=1, default=str) + "\n")
+        temporary.replace(self.dir / "cluster.json")
+
+    def alive(self) -> list[Daemon]:
+        """The daemons that still run."""
+        if self.boot_id != boot_id():
+            return []
+        return [daemon for daemon in self.daemons if daemon.alive()]
+
+
+def load(folder: Path) -> State | None:
+    """The state of the cluster in `folder`; None when there is none (or a file we do not know)."""
+    try:
+        document = json.loads((folder / "cluster.json").read_text())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    if document.pop("format", None) != FORMAT or document.pop("version", None) != VERSION:
+        return None
+    daemons = [Daemon(**daemon) for daemon in document.pop("daemons")]
+    network = Network(**document["network"]) if document.get("network") else None
+    return State(**{**document, "dir": folder, "daemons": daemons, "network": network})
+
+
+def boot_id() -> str:
+    """Changes with every start of the machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def end_daemons(daemons: list[Daemon], patience_s: float = 5.0) -> list[Daemon]:
+    """SIGTERM to all at once, SIGKILL to those still there; returns those that survive even that."""
+    for sign, limit_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 2.0)):
+        for daemon in daemons:
+            if daemon.alive():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(daemon.pid, sign)
+        daemons = wait_gone(daemons, limit_s)
+        if not daemons:
+            break
+    return daemons
+
+
+def wait_gone(daemons: list[Daemon], limit_s: float) -> list[Daemon]:
+    """Wait until all have ended; returns those that have not within the limit."""
+    end = time.monotonic() + limit_s
+    left = [daemon for daemon in daemons if daemon.alive()]
+    while left and time.monotonic() < end:
+        time.sleep(0.02)
+        left = [daemon for daemon in left if daemon.alive()]
+    return left
+
+
+# A daemon is among them when its starter was killed before it could write down its id.
+OURS = ("slurmstepd", "steelyard-node", "slurmd", "slurmctld", "slurmdbd", "mariadbd", "munged")
+# Slurm's extern step starts it; it stays when that step's daemon is killed.
+PLACE_KEEPER = b"sleep\x00100000000\x00"
+
+
+def leftovers(slurm_conf: Path) -> list[Daemon]:
+    """Step daemons, their samplers, and daemons of this cluster: their environment says whose."""
+    mark = f"SLURM_CONF={slurm_conf}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            name = (entry / "comm").read_text().strip()
+            if name not in OURS and (entry / "cmdline").read_bytes() != PLACE_KEEPER:
+                continue
+            environment = (entry / "environ").read_bytes().split(b"\0")
+        except OSError:  # gone meanwhile, or another user's
+            continue
+        ticks = read_start_ticks(int(entry.name))
+        if mark in environment and ticks is not None:
+            found.append(Daemon(name, int(entry.name), ticks))
+    return found

@@ -1,0 +1,178 @@
+"""Starting the virtual nodes of a throwaway cluster beside its daemons, and what they need."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.wrappers.cluster import guest as virtual_guest
+from steelyard.wrappers.cluster import guest_kvm, guest_uml
+from steelyard.wrappers.cluster import nfs as virtual_nfs
+from steelyard.wrappers.cluster.config import NFS_SERVER, ClusterConfig, Layout, Network
+from steelyard.wrappers.cluster.daemon_start import Starter, search_path
+from steelyard.wrappers.cluster.daemons import State
+from steelyard.wrappers.cluster.guest import Guest
+
+MAX_GUESTS = 100  # host parts of addresses from 11 on
+MIN_MEMORY_MB = 256
+TUN = Path("/dev/net/tun")
+# The kernel's own file systems, which a guest has itself; / is what a guest has in memory.
+NEVER_SHARED = tuple(map(Path, ("/proc", "/sys", "/dev", "/run", "/var/run")))
+
+
+def check(config: ClusterConfig) -> None:
+    """Refuse what cannot work, before anything is touched; nothing without guests."""
+    if not config.guests:
+        if config.nfs:
+            raise UsageError("--nfs needs virtual nodes that mount it: --virtual N", part="nfs")
+        return
+    if config.guests > MAX_GUESTS:
+        raise UsageError(f"at most {MAX_GUESTS} virtual nodes, not {config.guests}", part="virtual")
+    if config.memory_mb < MIN_MEMORY_MB:
+        raise UsageError(f"a guest needs {MIN_MEMORY_MB} MB of memory at least", part="memory")
+    if os.geteuid() != 0:
+        raise MissingError(
+            "virtual nodes need root (a network namespace, a bridge, /dev/net/tun): "
+            "sudo steelyard cluster up --virtual …; without root: --virtual-feature"
+        )
+    for folder in config.shares:
+        check_share(folder)
+    _check_host(config)
+
+
+def _check_host(config: ClusterConfig) -> None:
+    """Programs, kernel modules, the tap driver, room for the guests' memory."""
+    without_kvm = guest_kvm.why_unavailable()
+    programs = dict(guest_uml.PROGRAMS if without_kvm else guest_kvm.PROGRAMS)
+    if config.nfs:
+        programs |= virtual_nfs.PROGRAMS
+    if without_kvm and "bindfs" in map(guest_uml.how_mounted, config.shares):
+        programs["bindfs"] = "bindfs"
+    missing = [name for name in programs if shutil.which(name, path=search_path()) is None]
+    if missing or (without_kvm and not guest_uml.MODULES.is_dir()):
+        packages = " ".join(sorted({programs[name] for name in missing} or {"user-mode-linux"}))
+        raise MissingError(
+            f"virtual nodes need {', '.join(missing) or guest_uml.MODULES}, not found here; as "
+            f"root: apt-get install --no-install-recommends {packages}"
+        )
+    if not TUN.exists():
+        raise MissingError(
+            f"virtual nodes need {TUN}, not found here: modprobe tun; in a container: "
+            "--device /dev/net/tun --cap-add NET_ADMIN,SYS_ADMIN"
+        )
+    if without_kvm:
+        _check_room(config)
+
+
+def _check_room(config: ClusterConfig) -> None:
+    """User Mode Linux has its memory in a file system."""
+    count, folder = len(config.machine_names()), guest_uml.MEMORY_DIR
+    free_mb, wanted_mb = shutil.disk_usage(folder).free >> 20, count * config.memory_mb
+    if free_mb < wanted_mb:
+        raise MissingError(
+            f"{count} guests of {config.memory_mb} MB need {wanted_mb} MB in {folder}, "
+            f"which has {free_mb} MB free: fewer, or --memory; in a container: --shm-size"
+        )
+
+
+def check_share(folder: Path) -> None:
+    """UsageError when a folder cannot be shared with guests."""
+    if not folder.is_absolute() or not folder.is_dir():
+        raise UsageError(f"--share '{folder}' is no folder (an absolute path)", part="share")
+    if not shareable(folder):
+        raise UsageError(
+            f"--share '{folder}' is not possible: guests have their own /, /proc, /sys, /dev and "
+            "/run; a name must hold neither comma nor line end",
+            part="share",
+        )
+
+
+def shareable(folder: Path) -> bool:
+    """Whether a guest can mount it under the same path."""
+    own = any(folder == other or folder.is_relative_to(other) for other in NEVER_SHARED)
+    return folder != Path("/") and not own and not set(str(folder)) & set(",\n")
+
+
+def default_shares() -> tuple[Path, ...]:
+    """The current folder and the home, where they can be shared."""
+    return tuple(folder for folder in (Path.cwd(), Path.home()) if shareable(folder))
+
+
+def mounts(cluster_dir: Path, shares: Sequence[Path]) -> dict[Path, str]:
+    """How each folder is mounted in a guest, the cluster's own last; none that lies in another."""
+    real = sorted(set(shares))
+    outer = [a for a in real if not any(a != b and a.is_relative_to(b) for b in real)]
+    outer = [folder for folder in outer if not folder.is_relative_to(cluster_dir)]
+    return {folder: guest_uml.how_mounted(folder) for folder in outer} | {cluster_dir: "hostfs"}
+
+
+def guest_of(state: State, name: str) -> Guest:
+    """A guest of a running cluster; UsageError for another name."""
+    for daemon in state.daemons:
+        if daemon.name == f"guest.{name}" and state.network:
+            at = Layout(state.dir).guest_dir / name
+            return Guest(name, state.network.address(name), at, daemon)
+    known = ", ".join(state.guests) or "none"
+    raise UsageError(f"'{name}' is no guest of this cluster; there are: {known}", part="node")
+
+
+def kind() -> str:
+    """The kind of guest that this machine runs, and the reason when it is not KVM."""
+    reason = guest_kvm.why_unavailable()
+    return f"User Mode Linux, not of QEMU with KVM: {reason}" if reason else "QEMU with KVM"
+
+
+def launch_line(
+    cluster_dir: Path, name: str, network: Network, memory_mb: int, disk: Path | None = None
+) -> list[str]:
+    """The command that is the guest: of QEMU where KVM works, else User Mode Linux."""
+    if guest_kvm.why_unavailable():
+        return guest_uml.launch_line(cluster_dir, name, network, memory_mb, disk)
+    return guest_kvm.launch_line(cluster_dir, name, network, memory_mb, disk)
+
+
+def boot(starter: Starter) -> list[Guest]:
+    """Start every guest; they boot while the daemons start."""
+    config, network = starter.config, starter.state.network
+    if network is None:
+        return []
+    names, shares = config.machine_names(), mounts(config.dir, config.shares)
+    if guest_kvm.why_unavailable():
+        virtual_guest.prepare(config.dir, names, shares)
+        guest_uml.prepare(config.dir)
+    else:
+        virtual_guest.prepare(config.dir, names, dict.fromkeys(shares, "virtiofs"))
+        guest_kvm.prepare(config.dir)
+    for name in names:
+        at = starter.layout.guest_dir / name
+        starter.launch(
+            f"guest.{name}",
+            launch_line(
+                config.dir,
+                name,
+                network,
+                config.memory_mb,
+                virtual_nfs.make_disk(config.dir) if name == NFS_SERVER else None,
+            ),
+            console=at / "console",
+            output=at / "console.log",
+        )
+    return [guest_of(starter.state, name) for name in names]
+
+
+def start_slurmd(starter: Starter, guests: Sequence[Guest]) -> None:
+    """Wait for each guest that is a node to take requests, and start its slurmd."""
+    for guest in guests:
+        if guest.name == NFS_SERVER:
+            continue
+        starter.wait(guest.daemon, guest.ready, "booted")
+        done = guest.run(["slurmd", "-N", guest.name], timeout_s=60)
+        if done.returncode != 0:
+            log = starter.layout.log_dir / f"slurmd.{guest.name}.log"
+            raise guest.failure(
+                f"does not start slurmd ({done.stderr.strip()}; {log} says last:\n"
+                f"{virtual_guest.last_lines(log)})"
+            )

@@ -1,0 +1,115 @@
+"""What a user can do on this machine, derived from the checks of `steelyard doctor`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.launchers import launcher_checks
+from steelyard.wrappers.launchers.launcher import Launcher
+
+SCHEDULERS = {"Slurm": "sbatch job.sh, then steelyard show JOBID", "PBS": "qsub job.sh"}
+BENCHMARK = "benchmark "
+
+
+@dataclass(frozen=True)
+class Capability:
+    """Something one may want to do: how, or (`can` is False) what is in the way."""
+
+    can: bool
+    what: str
+    text: str
+
+
+def list_capabilities(checks: Sequence[Check], root: bool | None = None) -> list[Capability]:
+    """In the order in which one learns Steelyard."""
+    states = {check.name: check for check in checks}
+    if states["node program"].state != "ok":
+        return [Capability(False, "weigh anything", states["node program"].advice)]
+    as_root = os.geteuid() == 0 if root is None else root
+    return [
+        Capability(True, "weigh a command", "steelyard run -- COMMAND"),
+        energy(states["energy"]),
+        containers(),
+        network(states, as_root),
+        Capability(
+            True, "a study on this machine", "steelyard submit STUDY.toml --scheduler local"
+        ),
+        *(jobs(states[name]) for name in SCHEDULERS if name in states),
+        *list_benchmarks(checks),
+    ]
+
+
+def energy(check: Check) -> Capability:
+    """Joules of what is weighed here."""
+    can = check.state == "ok"
+    return Capability(can, "joules of it", "in every answer" if can else check.found)
+
+
+ENGINES = ("docker", "podman")
+NAMED = {**dict.fromkeys(ENGINES, ":IMAGE"), "apptainer": ":FILE", "lxc": ":NAME",
+         "systemd-nspawn": ":FOLDER"}  # fmt: skip
+
+
+def containers() -> Capability:
+    """Kinds whose programs are here, this user may start, and whose engine answers."""
+    what, kinds = "in a container", [kind for kind in launcher_checks.PROGRAMS if kind != "bare"]
+    here = [f"{kind}{NAMED.get(kind, '')}" for kind in kinds if can_start(kind)]
+    if not here:
+        return Capability(
+            False, what, f"none of {', '.join(kinds)} is here for you: docs/launchers.md"
+        )
+    first, *others = reversed(here)
+    more = f"; also {', '.join(others)}" if others else ""
+    return Capability(True, what, f"steelyard run --in {first} -- COMMAND{more}")
+
+
+def can_start(kind: str) -> bool:
+    """As far as it can be told without an image."""
+    launcher = Launcher(kind)
+    if launcher_checks.refusal(launcher, os.geteuid()) is not None:
+        return False
+    if not all(shutil.which(program) for program, _ in launcher_checks.PROGRAMS[kind]):
+        return False
+    if kind in ENGINES:
+        return launcher_checks.complaint(kind, "version") is None
+    return kind in NAMED or launcher_checks.lacking(launcher) is None
+
+
+def network(states: dict[str, Check], root: bool) -> Capability:
+    """Conditions of a command here: of jobs the admin decides."""
+    what = "under network conditions"
+    for name in ("netem programs", "netem kernel"):
+        check = states.get(name)
+        if check is not None and check.state != "ok":
+            return Capability(
+                False, what, f"{check.found}; root may try: steelyard cluster up --virtual 2"
+            )
+    if not root:
+        return Capability(False, what, "root may: steelyard run --netem=delay=50ms -- COMMAND")
+    return Capability(True, what, "steelyard run --netem=delay=50ms -- COMMAND")
+
+
+def jobs(check: Check) -> Capability:
+    """Through a scheduler."""
+    what = f"jobs of {check.name}"
+    if check.state == "ok":
+        return Capability(True, what, SCHEDULERS[check.name])
+    trial = "; to try: steelyard cluster up" if check.name == "Slurm" else ""
+    return Capability(False, what, f"{check.found}{trial}")
+
+
+def list_benchmarks(checks: Sequence[Check]) -> list[Capability]:
+    """Benchmarks with all that they need, and the others with what they lack."""
+    lacking: dict[str, list[str]] = {}
+    for check in checks:
+        if check.name.startswith(BENCHMARK):
+            found = lacking.setdefault(check.name.removeprefix(BENCHMARK), [])
+            found += [check.found] if check.state != "ok" else []
+    whole = [name for name, found in lacking.items() if not found]
+    parted = [f"{name} ({', '.join(found)})" for name, found in lacking.items() if found]
+    told = [Capability(True, "benchmarks", ", ".join(whole))] if whole else []
+    return told + ([Capability(False, "benchmarks", ", ".join(parted))] if parted else [])

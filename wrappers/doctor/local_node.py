@@ -1,0 +1,83 @@
+"""What this node can measure, what it lacks, and what killed runs left on it.
+
+`steelyard-node doctor` finds and judges; this module runs it and adds the leftovers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.wrappers.base import leftovers, programs
+from steelyard.wrappers.base.check import Check
+
+TIMEOUT_S = 60  # it asks tc, steelyard-bpf and slurmd, which hang at times: 10 s each
+NAME = "node program"
+# Where this user's readers look: the command's option, and the variable.
+SAID = (("--record-dir", "STEELYARD_RECORD_DIR"), ("--run-dir", "STEELYARD_RUN_DIR"))
+
+
+def check_node(*settings: str) -> Iterator[Check]:
+    """All that it looks at; `settings`: its options, where somebody knows better than its files."""
+    try:
+        program = programs.find_node_program()
+    except MissingError as error:
+        yield Check(NAME, "missing", "steelyard-node was not found", str(error))
+        return
+    named = [f"{option}={os.environ[name]}" for option, name in SAID if os.environ.get(name)]
+    yield from query_program(program, *settings, *named)
+
+
+def query_program(program: Path, *options: str) -> list[Check]:
+    """Its answer; that it gives none is one, too."""
+    try:
+        done = programs.run_quietly([str(program), "doctor", "--json", *options], TIMEOUT_S)
+    except (OSError, subprocess.SubprocessError) as error:
+        return [unanswered_check(program, str(error))]
+    try:
+        return [Check(**check) for check in json.loads(done.stdout)]
+    except (ValueError, TypeError):
+        return [
+            unanswered_check(
+                program, done.stderr.partition("\n")[0] or f"exit code {done.returncode}"
+            )
+        ]
+
+
+def unanswered_check(program: Path, why: str) -> Check:
+    """It is there and does not answer: of another machine, or an older one."""
+    return Check(
+        NAME, "missing", f"{program} doctor gives no answer: {why}",
+        f"{programs.remedy(programs.PROGRAM)}, on this machine",
+    )  # fmt: skip
+
+
+def query_check(name: str, *options: str) -> Check:
+    """A single check of it; MissingError where there is no such program."""
+    return query_program(programs.find_node_program(), "--only", name, *options)[0]
+
+
+LEFTOVERS = "killed runs"
+
+
+def check_leftovers() -> Iterator[Check]:
+    """Named here, removed by the next run."""
+    try:
+        left = leftovers.list_leftovers()
+    except (OSError, subprocess.SubprocessError) as error:
+        yield Check(LEFTOVERS, "warning", f"what they left is not known: {error}")
+        return
+    what = "network devices, cgroups and folders" if os.geteuid() == 0 else "folders of yours"
+    if not left:
+        yield Check(LEFTOVERS, "ok", f"none left {what} here")
+        return
+    yield Check(
+        LEFTOVERS,
+        "warning",
+        f"{len(left)} left behind: {'; '.join(left)}",
+        "the next run removes them: steelyard run -- true",
+    )

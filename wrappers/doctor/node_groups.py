@@ -1,0 +1,109 @@
+"""Nodes with equal results of `steelyard-node doctor`, grouped; the others by their difference."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.doctor.remote_nodes import Answer
+
+NUMBERED = re.compile(r"(.*?)(\d+)$")
+# Right on each node, and another number from one minute to the next.
+BUSY = ("netem states", "records", "sweep", "spool")
+MARKS = {"ok": "ok", "warning": "warning", "missing": "MISSING"}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Nodes, and what each of them says."""
+
+    nodes: tuple[str, ...]
+    checks: tuple[Check, ...]
+
+
+def group_nodes(answers: Iterable[Answer]) -> list[Group]:
+    """The largest first; those that say nothing are in none."""
+    nodes: dict[tuple[object, ...], list[Answer]] = {}
+    for answer in answers:
+        if answer.checks:
+            nodes.setdefault(group_key(answer.checks), []).append(answer)
+    found = [Group(tuple(one.node for one in same), same[0].checks) for same in nodes.values()]
+    return sorted(found, key=lambda group: -len(group.nodes))
+
+
+def group_key(checks: Sequence[Check]) -> tuple[object, ...]:
+    """What has to be the same on two nodes that are told together."""
+    return tuple(check_key(check) for check in checks)
+
+
+def check_key(check: Check) -> tuple[str, str, str]:
+    """What counts of a check when nodes are compared."""
+    quiet = check.name in BUSY and check.state == "ok"
+    return check.name, check.state, "" if quiet else check.found
+
+
+def fold_node_names(nodes: Sequence[str]) -> str:
+    """`n1 n2 n3 n7 login` -> n[1-3,7],login: as schedulers write them."""
+    numbers: dict[tuple[str, int], list[int]] = {}
+    words = []
+    for name in nodes:
+        found = NUMBERED.fullmatch(name)
+        if found is None:
+            words.append(name)
+        else:
+            numbers.setdefault((found[1], len(found[2])), []).append(int(found[2]))
+    return ",".join(
+        [*(fold_numbers(stem, width, set(n)) for (stem, width), n in numbers.items()), *words]
+    )
+
+
+def fold_numbers(stem: str, width: int, numbers: set[int]) -> str:
+    """Of one stem and as many digits."""
+    ends = [sorted(n for n in numbers if n - step not in numbers) for step in (1, -1)]
+    parts = [
+        f"{low:0{width}}" if low == high else f"{low:0{width}}-{high:0{width}}"
+        for low, high in zip(*ends, strict=True)
+    ]
+    return f"{stem}{parts[0]}" if len(numbers) == 1 else f"{stem}[{','.join(parts)}]"
+
+
+def format_groups(answers: Sequence[Answer]) -> Iterator[str]:
+    """For a person: the many, the odd ones with what is other there, those that say nothing."""
+    groups = group_nodes(answers)
+    for number, group in enumerate(groups):
+        yield f"{fold_node_names(group.nodes)} ({len(group.nodes)} of {len(answers)})"
+        yield from format_group(group) if number == 0 else format_difference(groups[0], group)
+    silent: dict[str, list[str]] = {}
+    for answer in answers:
+        if not answer.checks:
+            silent.setdefault(answer.why.replace(answer.node, "NODE"), []).append(answer.node)
+    for why, nodes in silent.items():
+        yield f"{fold_node_names(nodes)} ({len(nodes)} of {len(answers)})"
+        yield f"  UNREACHED {why}"
+
+
+def format_group(group: Group) -> Iterator[str]:
+    """All that one of them says."""
+    for check in group.checks:
+        yield from format_check(check)
+
+
+def format_difference(usual: Group, odd: Group) -> Iterator[str]:
+    """What these say otherwise, or say and the others do not; and what they do not say."""
+    known = {check_key(check) for check in usual.checks}
+    yield from (
+        row for check in odd.checks if check_key(check) not in known for row in format_check(check)
+    )
+    names = {check.name for check in odd.checks}
+    for check in usual.checks:
+        if check.name not in names:
+            yield f"  -        {check.name}: not told here"
+
+
+def format_check(check: Check) -> Iterator[str]:
+    """As `steelyard doctor` prints it, one step to the right."""
+    yield f"  {MARKS[check.state]:<8} {check.name}: {check.found}"
+    if check.advice:
+        yield f"  {'':<8} -> {check.advice}"

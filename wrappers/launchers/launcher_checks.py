@@ -1,0 +1,237 @@
+"""What a launcher needs of a machine, and who may use it: told before anything is submitted.
+
+`refusal` knows what only root may, on whichever machine; `lacking` looks at this one. Both answer
+in one sentence that says what to do, or None.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from steelyard.wrappers.base import programs
+from steelyard.wrappers.base.errors import ConditionError, MissingError
+from steelyard.wrappers.launchers import image as images
+from steelyard.wrappers.launchers import trial_containers as launcher_trials
+from steelyard.wrappers.launchers.launcher import OWN_DEVICE, Launcher
+
+TIMEOUT_S = 60  # a container is started, perhaps on a busy machine
+# Programs of each kind, and where to get them.
+PROGRAMS: dict[str, tuple[tuple[str, str], ...]] = {
+    "bare": (),
+    "docker": (("docker", "apt install docker.io"),),
+    "podman": (("podman", "apt install podman"),),
+    "apptainer": (
+        ("apptainer", "https://apptainer.org/docs/admin/main/installation.html; not in Debian 12"),
+        ("taskset", "apt install util-linux"),
+    ),
+    "lxc": (("lxc-execute", "apt install lxc"), ("taskset", "apt install util-linux")),
+    "systemd-nspawn": (
+        ("systemd-nspawn", "apt install systemd-container"),
+        ("taskset", "apt install util-linux"),
+    ),
+    "unshare": (
+        ("unshare", "apt install util-linux"),
+        ("taskset", "apt install util-linux"),
+    ),
+}
+NETWORK_PROGRAMS = (("ip", "apt install iproute2"), ("nsenter", "apt install util-linux"))
+DEVICES = Path("/sys/class/net")
+VETH = ("unshare", "systemd-nspawn")  # we make their network
+
+
+def refusal(launcher: Launcher, user_id: int) -> str | None:
+    """Why an ordinary user cannot have it anywhere; None for root and where nothing is in the way."""
+    if user_id == 0:
+        return None
+    kind, text = launcher.kind, launcher.text
+    instead = "use unshare, podman or apptainer, or ask root to submit"
+    if kind in ("lxc", "systemd-nspawn"):
+        return f"{text}: only root starts containers of {kind}: {instead}"
+    if launcher.network == OWN_DEVICE:
+        return f"{text}: only root moves a device of the node into a container: ask root to submit"
+    if launcher.network == "macvlan" and kind == "podman":
+        return f"{text}: only root's podman can make a macvlan device: leave network= out"
+    if launcher.across and launcher.network != "host" and kind == "unshare":
+        return (
+            f"{text}: only root can give its containers a network between them: leave network= out"
+        )
+    if launcher.network != "host" and kind == "apptainer":
+        return f"{text}: only root's apptainer makes networks: leave network= out"
+    if launcher.memory_bytes is not None and kind == "unshare":
+        return (
+            f"{text}: only root can limit the memory of all processes together (a cgroup): "
+            "leave memory= out, or use podman"
+        )
+    return None
+
+
+def lacking(launcher: Launcher) -> str | None:
+    """What this machine does not have for it."""
+    wanted = [*PROGRAMS[launcher.kind]]
+    if launcher.network != "host" and (launcher.kind in VETH or launcher.across):
+        wanted += NETWORK_PROGRAMS
+    for program, remedy in wanted:
+        if shutil.which(program) is None:
+            return f"{launcher.text}: {program} is not on this machine ({remedy})"
+    if launcher.cpus is not None and launcher.cpus > len(os.sched_getaffinity(0)):
+        return (
+            f"{launcher.text}: cpus={launcher.cpus}, and this machine lets us use "
+            f"{len(os.sched_getaffinity(0))}"
+        )
+    if launcher.device and not (DEVICES / launcher.device).exists():
+        return (
+            f"{launcher.text}: this machine has no network device {launcher.device}, or it is in a "
+            "container just now (`ip link` lists them)"
+        )
+    look = LOOKS.get(launcher.kind)
+    return None if look is None else look(launcher)
+
+
+def engine(launcher: Launcher) -> str | None:
+    """docker and podman: may we, and is the image there?"""
+    program, image = launcher.kind, launcher.name
+    said = complaint(program, "version")
+    if said is not None and "permission denied" in said.lower():
+        return (
+            f"{launcher.text}: {said}: ask the administrator to put you into the group docker "
+            "(its members can become root), or use podman"
+        )
+    if said is not None:
+        return f"{launcher.text}: {program} does not answer: {said}"
+    if complaint(program, "image", "inspect", image) is not None:
+        return (
+            f"{launcher.text}: the image {image} is not on this machine: say "
+            f"`{program} pull {image}` (runs never fetch one: it might be another tomorrow), or "
+            f"make one with Open MPI: `{images.line(f'{program}:{image}')}`"
+        )
+    if launcher.network == "macvlan" and not networks(program):
+        return (
+            f"{launcher.text}: {program} has no network of the driver macvlan here: say "
+            f"`{program} network create --driver=macvlan --subnet=NETWORK --opt=parent=DEVICE "
+            "steelyard`"
+        )
+    if program == "podman" and os.geteuid() != 0:
+        told = ask(program, "info", "--format={{.Host.CgroupControllers}}")
+        said = launcher_trials.rootless_memory(launcher, told.stdout.strip())
+        if said is not None and told.returncode == 0:
+            return said
+    network = networks(program)[0] if launcher.network == "macvlan" else launcher.network
+    return launcher_trials.trial(launcher, network, complaint)
+
+
+def networks(program: str) -> list[str]:
+    """Names of the engine's macvlan networks."""
+    done = ask(program, "network", "ls", "--filter=driver=macvlan", "--format={{.Name}}")
+    return done.stdout.split()
+
+
+def image_file(launcher: Launcher) -> str | None:
+    """apptainer and systemd-nspawn: a file or a folder."""
+    path = Path(launcher.name)
+    if launcher.kind == "apptainer" and not path.exists():
+        return (
+            f"{launcher.text}: {path} is not there: say `apptainer pull {path} docker://debian:12`, "
+            f"or make a sandbox folder with Open MPI: `{images.line(f'apptainer:{path}')}`"
+        )
+    if launcher.kind == "systemd-nspawn" and not (path / "usr").is_dir():
+        return (
+            f"{launcher.text}: {path} is no root folder (it has no usr): say "
+            f"`{images.line(f'systemd-nspawn:{path}')}`"
+        )
+    said = launcher_trials.own_cgroup(launcher)
+    if said is None and launcher.kind == "apptainer":
+        return launcher_trials.trial(launcher, launcher.network, complaint)
+    return said
+
+
+def lxc_container(launcher: Launcher) -> str | None:
+    """A container of that name."""
+    said = complaint("lxc-info", "--name", launcher.name, "--state")
+    if said is not None:
+        return (
+            f"{launcher.text}: LXC has no container {launcher.name}: say "
+            f"`{images.line(f'lxc:{launcher.name}')}`"
+        )
+    return lxc_network(launcher)
+
+
+def lxc_network(launcher: Launcher) -> str | None:
+    """A network other than the node's is what the container's configuration says."""
+    if launcher.network == "host" or launcher.across:  # then the network is ours
+        return None
+    want = {"bridge": "veth"}.get(launcher.network, launcher.network)
+    found = ask("lxc-info", f"--name={launcher.name}", "--config=lxc.net.0.type", "--no-humanize")
+    if found.stdout.strip() == want:
+        return None
+    return (
+        f"{launcher.text}: the configuration of {launcher.name} has lxc.net.0.type = "
+        f"{found.stdout.strip() or '(nothing)'}: say there lxc.net.0.type = {want}, "
+        "lxc.net.0.link, lxc.net.0.flags = up and an address"
+    )
+
+
+def user_namespace(launcher: Launcher) -> str | None:
+    """May an ordinary user have namespaces of their own?"""
+    if os.geteuid() == 0:
+        return launcher_trials.own_cgroup(launcher)
+    said = complaint("unshare", "--user", "--map-current-user", "true")
+    if said is None:
+        return None
+    return (
+        f"{launcher.text}: users may not make namespaces on this machine ({said}): ask the "
+        "administrator for sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone"
+    )
+
+
+LOOKS = {
+    "docker": engine,
+    "podman": engine,
+    "apptainer": image_file,
+    "systemd-nspawn": image_file,
+    "lxc": lxc_container,
+    "unshare": user_namespace,
+}
+
+
+def complaint(*argv: str) -> str | None:
+    """The last line a program says when it fails; None when it does not."""
+    done = ask(*argv)
+    if done.returncode == 0:
+        return None
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    return lines[-1] if lines else f"{argv[0]} ended with {done.returncode}"
+
+
+def ask(*argv: str) -> subprocess.CompletedProcess[str]:
+    """Run a program that only tells; one that cannot be run, or hangs, has failed."""
+    try:
+        return programs.run_quietly(argv, TIMEOUT_S)
+    except OSError as error:
+        return subprocess.CompletedProcess(argv, 127, "", f"{argv[0]}: {error.strerror}")
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(argv, 124, "", f"no answer in {TIMEOUT_S} s")
+
+
+def check_user(launchers: Iterable[Launcher]) -> None:
+    """ConditionError for what only root may have."""
+    for launcher in launchers:
+        why = refusal(launcher, os.geteuid())
+        if why is not None:
+            raise ConditionError(why)
+
+
+def lacking_here(launchers: Iterable[Launcher]) -> list[str]:
+    """One sentence for each launcher that could not start here."""
+    return [why for launcher in launchers if (why := lacking(launcher)) is not None]
+
+
+def check_here(launcher: Launcher) -> None:
+    """ConditionError or MissingError before anything runs."""
+    check_user([launcher])
+    why = lacking(launcher)
+    if why is not None:
+        raise MissingError(why)

@@ -1,0 +1,156 @@
+"""The command line of `steelyard run`: the commands, their hooks, and how often they run.
+
+-L NAME=A,B,C puts every value of every list in the place of {NAME}.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from steelyard.analysis.base.percent import share_of
+from steelyard.wrappers.base.errors import UsageError, did_you_mean
+from steelyard.wrappers.run import command_line
+from steelyard.wrappers.run.command_line import Command
+from steelyard.wrappers.run.session import Hooks, Plan
+
+REPEAT_OF_SEVERAL = 10
+HOOKS = ("setup", "prepare", "conclude", "cleanup")
+BLOCKS = "blocks"
+
+
+Made = list[tuple[int, Command]]  # with the number of what it was made from
+
+
+def benchmark_command(name: str) -> Made:
+    """Its script is the command."""
+    return [(0, Command(f"benchmark {name}", ()))]
+
+
+def read_commands(words: Sequence[str], args: argparse.Namespace) -> Made:
+    """Every command, of `words` or of -c, with every combination of -L."""
+    values, given = parse_lists(args.list), args.command_line
+    if given and words:
+        raise UsageError("give commands by -c, or after the options, and not both", part=words[0])
+    as_lines = list(given) or (list(words) if command_line.are_lines(words) else [])
+    check_lists_used(values, as_lines or words)
+    found = []
+    for filled in list_combinations(values):
+        if as_lines:
+            made = [
+                command_line.from_line(fill_names(text, filled), args.shell) for text in as_lines
+            ]
+        else:
+            made = [command_line.from_words([fill_names(word, filled) for word in words])]
+        found += [(place, replace(one, parameters=filled)) for place, one in enumerate(made)]
+    if len(found) > MOST_COMMANDS:
+        raise UsageError(f"-L: {len(found)} commands are more than {MOST_COMMANDS}")
+    if not as_lines and command_line.are_programs(words):
+        several = " ".join(f"-c {word}" for word in words)
+        print(
+            f"steelyard run: one command, '{words[0]}' with arguments; to compare them: {several}",
+            file=sys.stderr,
+        )
+    return sorted(found, key=lambda one: one[0])
+
+
+def read_hooks(args: argparse.Namespace, made: Made) -> list[Hooks]:
+    """Of every command: an option that is given once is for all, else there is one for each."""
+    count = len({number for number, _ in made})
+    for name in HOOKS:
+        given = len(getattr(args, name))
+        if given not in (0, 1, count):
+            raise UsageError(
+                f"--{name}: give it once, for all commands, or once for each of the {count}; "
+                f"found {given}",
+                part=name,
+            )
+    return [
+        Hooks(**{name: read_hook(getattr(args, name), number, command) for name in HOOKS})
+        for number, command in made
+    ]
+
+
+def read_hook(given: Sequence[str], number: int, command: Command) -> str | None:
+    """With the command's own parameters."""
+    if not given:
+        return None
+    return fill_names(given[number if len(given) > 1 else 0], command.parameters)
+
+
+def read_plan(args: argparse.Namespace, made: Made) -> Plan:
+    """How often they are run."""
+    count = len(made)
+    until = None if args.until is None else read_share(args.until)
+    for name in ("max_repeat", "max_time"):
+        if until is None and getattr(args, name) is not None:
+            raise UsageError(f"--{name.replace('_', '-')}: goes with --until", part=name)
+    if args.setup and count > 1 and args.order == "rounds":
+        raise UsageError("--setup of several commands: goes with --order=blocks", part="--setup")
+    return Plan(
+        repeat=args.repeat or (REPEAT_OF_SEVERAL if count > 1 else 1),
+        warm_up=args.warmup,
+        until=until,
+        max_repeat=args.max_repeat or Plan.max_repeat,
+        max_time_s=args.max_time or Plan.max_time_s,
+        # What one command's set-up built, the next one's may build anew.
+        interleaved=count == 1 or args.order != BLOCKS and not args.setup,
+        go_on=args.ignore_failure,
+        pass_code=args.benchmark is None,
+    )
+
+
+def read_share(text: str) -> float:
+    """0.02 of `2%`."""
+    found = share_of(text)
+    if found is None:
+        raise UsageError(
+            f"--until {text}: expected a share of the mean, such as 2%: elapsed's interval is then "
+            "at most 2 % to each side",
+            part=text,
+        )
+    return found
+
+
+NAME = re.compile(r"[A-Za-z_]\w*")
+COMMA = re.compile(r"(?<!\\),")
+MOST_COMMANDS = 1000
+
+
+def parse_lists(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The values of each name; `\\,` is a comma in a value."""
+    found: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if not (equals and NAME.fullmatch(name)):
+            raise UsageError(f"-L {text}: expected NAME=VALUE,VALUE,…, as in threads=1,2,4", text)
+        if name in found:
+            raise UsageError(f"-L {text}: {name} is given twice", text)
+        found[name] = tuple(value.replace("\\,", ",") for value in COMMA.split(values))
+        if len(set(found[name])) < len(found[name]):
+            raise UsageError(f"-L {text}: a value is there twice", text)
+    return found
+
+
+def list_combinations(lists: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
+    """The product, the last name changing fastest; without lists one that is empty."""
+    for values in itertools.product(*lists.values()):
+        yield dict(zip(lists, values, strict=True))
+
+
+def fill_names(text: str, values: Mapping[str, str]) -> str:
+    """{NAME} replaced; all other braces are the command's own."""
+    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), text)
+
+
+def check_lists_used(lists: Mapping[str, Sequence[str]], texts: Sequence[str]) -> None:
+    """UsageError for a list that no command uses."""
+    there = {name for text in texts for name in re.findall(r"\{(\w+)\}", text)}
+    for name in lists:
+        if name not in there:
+            hint = did_you_mean(name, there)
+            raise UsageError(f"-L {name}=…: no command has {{{name}}} in it{hint}", part=name)

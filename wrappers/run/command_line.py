@@ -1,0 +1,119 @@
+"""Which commands were meant: a program and its arguments, or command lines in quotes.
+
+A line is split as a shell would split it, and goes through one only where it has something that
+only a shell understands: a shell of its own would be in every figure.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from steelyard.wrappers.base.errors import MissingError, UsageError, did_you_mean
+from steelyard.wrappers.base.shell_syntax import ASSIGNMENT, BUILT_IN, SYNTAX
+
+NONE = "none"
+IN_DOUBLE_QUOTES = "$`"
+AT_WORD_START = "~#"
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command to weigh; `shell` is what it goes through, `why_shell` what in it needs one."""
+
+    text: str
+    argv: tuple[str, ...]
+    shell: str | None = None
+    why_shell: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)  # of -L
+
+
+def are_lines(words: Sequence[str]) -> bool:
+    """The first word is a command line in quotes, no program; then all others are such lines."""
+    return len(words[0].split()) > 1 and shutil.which(words[0]) is None
+
+
+def from_words(words: Sequence[str]) -> Command:
+    """A program and its arguments."""
+    return Command(shlex.join(words), tuple(words))
+
+
+def from_line(text: str, shell: str) -> Command:
+    """A command line; UsageError for an open quote, an empty line, and a shell that is not to be."""
+    why = needs_shell(text)
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{text}: {str(error).lower()}", part=text) from error
+    if not words:
+        raise UsageError("a command line is empty", part=text)
+    why = why or of_first_word(words[0])
+    if why is None:
+        return Command(text, tuple(words))
+    if shell == NONE:
+        raise UsageError(f"{text}: needs a shell ({why}), which --shell=none rules out", part=text)
+    return Command(text, (shell, "-c", text), shell, why)
+
+
+def of_first_word(word: str) -> str | None:
+    """What makes of it no program's name."""
+    if ASSIGNMENT.match(word):
+        return f"the assignment {word}"
+    if word in BUILT_IN and shutil.which(word) is None:
+        return f"'{word}' is the shell's own"
+    return None
+
+
+def needs_shell(text: str) -> str | None:
+    """The first thing that only a shell understands, in words; None: there is none."""
+    quote, word_start, place = "", True, 0
+    while place < len(text):
+        char = text[place]
+        if char == "\\" and quote != "'":
+            place += 1
+            if quote and text[place : place + 1] in (*IN_DOUBLE_QUOTES, "\n"):
+                return f"'{text[place - 1 : place + 1]}'"  # shlex leaves these as they are
+        elif quote:
+            if quote == '"' and char in IN_DOUBLE_QUOTES:
+                return f"'{char}'"
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char in SYNTAX or (word_start and char in AT_WORD_START):
+            return "a second line" if char == "\n" else f"'{char}'"
+        word_start = char.isspace() and not quote
+        place += 1
+    return None
+
+
+def check_here(command: Command) -> None:
+    """MissingError, with a hint, where this machine has no such program."""
+    name = command.argv[0]
+    if shutil.which(name) is not None:
+        return
+    if name in BUILT_IN:
+        hint = f": it is the shell's own; say sh -c {shlex.quote(command.text)}"
+    elif any(char in name for char in SYNTAX + " "):
+        hint = f": a command line is one word in quotes: steelyard run {shlex.quote(command.text)}"
+    elif Path(name).is_file():
+        hint = f", which may be executed: chmod +x {shlex.quote(name)}"
+    else:
+        hint = "" if "/" in name else did_you_mean(name, programs())
+    raise MissingError(f"{name}: no such program on this machine{hint}")
+
+
+def programs() -> set[str]:
+    """Names of what is on the PATH."""
+    folders = [Path(folder) for folder in os.get_exec_path() if Path(folder).is_dir()]
+    return {
+        entry.name for folder in folders if os.access(folder, os.R_OK) for entry in folder.iterdir()
+    }
+
+
+def are_programs(words: Sequence[str]) -> bool:
+    """All are programs of this machine: perhaps several commands were meant."""
+    return len(words) > 1 and all(shutil.which(word) for word in words)

@@ -1,0 +1,155 @@
+"""Comparisons between the commands of a `steelyard run`, and the notes about single runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steelyard.analysis.stats import readable
+from steelyard.analysis.stats.basics import CONFIDENCE, median, outliers
+from steelyard.analysis.stats.clusters import MIN_BLOCKS, overhead_by_block
+from steelyard.analysis.stats.overhead import Overhead, overhead
+from steelyard.wrappers.run.measurement import Measurement
+
+METRIC = "elapsed"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How many times as long a command takes as the baseline.
+
+    The limits of all comparisons hold together in 95 % of cases; None: with a reason.
+    """
+
+    place: int
+    baseline: int
+    ratio: float | None
+    low: float | None
+    high: float | None
+    design: str  # what is independent
+    reason: str | None
+
+    @property
+    def is_shown(self) -> bool:
+        """The interval does not hold 1."""
+        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
+
+
+def elapsed_times(runs: Sequence[Measurement]) -> list[float]:
+    """Elapsed seconds of the runs that count."""
+    return list(elapsed_by_round(runs).values())
+
+
+def elapsed_by_round(runs: Sequence[Measurement]) -> dict[int, float]:
+    """The same by the number of the run, which in rounds is that of the round."""
+    return {
+        run.number: value
+        for run in runs
+        if run.counts and (value := run.values[METRIC]) is not None
+    }
+
+
+def find_fastest(runs: Sequence[Sequence[Measurement]]) -> int | None:
+    """The place of the least mean; None: nothing is known of two of them."""
+    means = {place: sum(v) / len(v) for place, one in enumerate(runs) if (v := elapsed_times(one))}
+    return min(means, key=means.__getitem__) if len(means) > 1 else None
+
+
+def compare_commands(
+    runs: Sequence[Sequence[Measurement]],
+    baseline: int,
+    in_rounds: bool,
+    confidence: float = CONFIDENCE,
+) -> list[Comparison]:
+    """Every other command against the baseline, the least first.
+
+    Which one is the fastest is known from the same runs, so that all pairs of commands compete for
+    being told: their intervals hold together with this confidence. Dunn (1961), "Multiple
+    Comparisons among Means", JASA 56(293).
+    """
+    known = [place for place in range(len(runs)) if elapsed_times(runs[place])]
+    each = 1 - (1 - confidence) / max(math.comb(len(known), 2), 1)
+    found = [
+        compare_command(runs, place, baseline, in_rounds, each)
+        for place in known
+        if place != baseline
+    ]
+    return sorted(found, key=lambda one: one.ratio or 0.0)
+
+
+def compare_command(
+    runs: Sequence[Sequence[Measurement]],
+    place: int,
+    baseline: int,
+    in_rounds: bool,
+    confidence: float,
+) -> Comparison:
+    """Rounds are pairs, where enough hold both: what disturbs one hits both."""
+    ours, base = elapsed_by_round(runs[place]), elapsed_by_round(runs[baseline])
+    pairs = [([value], [base[number]]) for number, value in ours.items() if number in base]
+    found: Overhead
+    if in_rounds and len(pairs) >= MIN_BLOCKS:
+        found = overhead_by_block(pairs, confidence)
+        rounds = len(ours.keys() | base.keys())
+        of_all = "" if rounds == len(pairs) else f"of {rounds} "
+        design = f"paired in {len(pairs)} {of_all}rounds"
+    else:
+        found = overhead(list(ours.values()), list(base.values()), confidence)
+        design = f"{found.n_condition} and {found.n_baseline} runs"
+    ratio, low, high = (
+        None if value is None else max(1 + value, 0.0)
+        for value in (found.value, found.low, found.high)
+    )
+    return Comparison(place, baseline, ratio, low, high, design, found.reason)
+
+
+def list_notes(runs: Sequence[Measurement], warmed_up: bool) -> list[str]:
+    """A first run that was slow, and runs that stand apart."""
+    counted = [run for run in runs if run.counts and run.values[METRIC] is not None]
+    values = elapsed_times(runs)
+    if not values:
+        return []
+    apart = outliers(values).indices
+    middle = median(values)
+    found = []
+    if 0 in apart and values[0] > middle and counted[0].number == 1:
+        found.append(note_slow_first(values[0], middle, warmed_up))
+        apart = apart[1:]
+    if apart:
+        found.append(note_outliers([(counted[i].number, values[i]) for i in apart], len(values)))
+    return found
+
+
+def note_memory_sources(runs: Sequence[Measurement]) -> list[str]:
+    """How memory was counted, which makes a difference of two to four times."""
+    found = sorted(
+        {run.memory_source for run in runs if run.memory_source and run.values["memory"]}
+    )
+    return [f"memory: {' or '.join(found)}"] if found else []
+
+
+def note_unseen_usage(runs: Sequence[Measurement]) -> list[str]:
+    """What CPU time and bytes may lack, where only samples and wait4 tell them."""
+    reasons = dict.fromkeys(run.unseen for run in runs if run.unseen and run.values["cpu"])
+    return [f"cpu and bytes: {reason} (as root the kernel counts them)" for reason in reasons]
+
+
+def note_slow_first(value: float, middle: float, warmed_up: bool) -> str:
+    """The run that found nothing in the caches."""
+    advice = "was that too little warm-up?" if warmed_up else "--warmup leaves it out"
+    return f"the first run was slow ({format_seconds(value)}, the median {format_seconds(middle)}): {advice}"
+
+
+def note_outliers(found: Sequence[tuple[int, float]], n: int) -> str:
+    """Marked, never left out."""
+    few = ", ".join(f"run {number}: {format_seconds(value)}" for number, value in found[:3])
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    verb = "stands" if len(found) == 1 else "stand"
+    return f"{len(found)} of {n} runs {verb} apart ({few}{more}): was the machine busy?"
+
+
+def format_seconds(seconds: float) -> str:
+    """As people read it."""
+    factor, name = readable.scale(seconds, "s")
+    return f"{seconds / factor:.3g} {name}"

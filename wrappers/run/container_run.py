@@ -1,0 +1,184 @@
+"""`steelyard run --in LAUNCHER`: the command as a run of its own, in a container.
+
+Everything is done by the job scripts' own library, as in a study: the container is started before
+the measured time, `containers=N` are N clients that start together. The command is weighed inside by
+steelyard-time, which starts it and waits for it as steelyard-node does without a container.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.analysis.sources import study_files
+from steelyard.facts.quantities import METRICS
+from steelyard.jobscripts import registry, runscript
+from steelyard.wrappers.base import leftovers, programs
+from steelyard.wrappers.base.errors import MissingError, UsageError
+from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.launchers.launcher import Launcher
+
+RUN_ID = "run"
+ATTEMPT = "local.1"
+TIMER = "steelyard-time"
+SHOWN = tuple(total for total in METRICS.values() if total.run_name)
+CPU_PARTS = {"user": "user_s", "system": "system_s"}
+# What a client's steelyard-time has written, by the name that `steelyard run` gives it.
+WEIGHED = {shown.run_name: shown.name for shown in SHOWN if shown.whose == "REAPED"} | CPU_PARTS
+# Figures of the job's own processes, which a daemon's children are not.
+OF_PROCESSES = (*(shown.run_name for shown in SHOWN if not shown.is_of_node), *CPU_PARTS)
+# Figures of the record that nothing inside can tell: they take in the container's start and end.
+OF_WHOLE_RUN = tuple(shown.run_name for shown in SHOWN if shown.whose != "REAPED")
+NOT_OURS = "the container's processes are not the job's, but children of another daemon"
+
+
+@dataclass(frozen=True)
+class ContainerRun:
+    """What the clients left: their common time (result.json), how each ended, what each weighed,
+    and what each noted."""
+
+    elapsed_s: float | None
+    exit_codes: tuple[int | None, ...]
+    weighed: tuple[Mapping[str, float], ...]
+    tags: tuple[Mapping[str, str], ...]
+
+    @property
+    def exit_code(self) -> int | None:
+        """The first that is not 0; None where a client left none."""
+        return next((code for code in self.exit_codes if code != 0), 0)
+
+    def values(self) -> dict[str, float | None]:
+        """The slowest client's time, the sums of the others' figures, the slowest start; None as
+        soon as one client's is not known."""
+        sums = {name: self.over_clients(key, sum) for name, key in WEIGHED.items()}
+        starts = slowest_start(self.tags)
+        return {"elapsed": self.over_clients("elapsed_s", max), "start": starts, **sums}
+
+    def over_clients(self, key: str, join: Callable[[list[float]], float]) -> float | None:
+        """One number of all clients."""
+        found = [one[key] for one in self.weighed if key in one]
+        return join(found) if found and len(found) == len(self.weighed) else None
+
+
+def slowest_start(tags: Sequence[Mapping[str, str]]) -> float | None:
+    """Seconds until the last container was ready; None as soon as one did not say."""
+    texts = [one.get("launcher_start_s", "") for one in tags]
+    return max(map(float, texts)) if texts and all(map(is_number, texts)) else None
+
+
+def is_number(text: str) -> bool:
+    """Digits, and perhaps a point."""
+    return text.replace(".", "", 1).isdecimal()
+
+
+def has_its_processes(tags: Sequence[Mapping[str, str]]) -> bool:
+    """The tag `launcher_weighed` of docs/launchers.md."""
+    return bool(tags) and tags[0].get("launcher_weighed") == "yes"
+
+
+def prepare(
+    launcher: Launcher,
+    command: Sequence[str],
+    folder: Path,
+    scratch: Path | None = None,
+    condition: str = "none",
+    stdin: Path | None = None,
+) -> list[str]:
+    """Make the run's script below `folder`; the command line that executes it."""
+    if launcher.across:
+        raise UsageError(
+            f"--in {launcher.text}: ranks=across puts one MPI program of a benchmark into all "
+            "containers (see --benchmark): for a command leave it out"
+        )
+    here = str(Path.cwd())
+    timer = programs.find_program(TIMER)
+    if timer is None:
+        raise MissingError(
+            f"{TIMER} is missing, which measures inside a container: {programs.remedy(TIMER)}"
+        )
+    timed = f'"$STEELYARD_TIME" "$SY_ATTEMPT_DIR/weighed.$SY_CLIENT" {shlex.join(command)}'
+    body = f"cd -- {shlex.quote(here)} || return\n    {locale()}\n    {timed} <{shlex.quote(str(stdin or '/dev/null'))}"
+    benchmark = registry.Benchmark(
+        name="command",
+        summary="a command",
+        parameters={},
+        results={},
+        needs=(),
+        template=f"sy_client() {{\n    {body}\n}}",
+    )
+    script = folder / "runs" / RUN_ID / "run.sh"
+    script.parent.mkdir(parents=True)
+    (folder / "lib").mkdir()
+    (folder / "lib" / "steelyard.sh").write_text(registry.library(), encoding="utf-8")
+    fixed = {
+        "SY_SCHEDULER": "local",
+        "SY_ATTEMPT": ATTEMPT,
+        "SY_LAUNCHER_FOLDER": here,
+        "SY_LAUNCHER_LABEL": leftovers.container_label(),
+        programs.variable(TIMER): str(timer),
+        **({} if stdin is None else {"STEELYARD_INPUT": str(stdin)}),  # is there inside
+        **({} if scratch is None else {"SY_SCRATCH_BASE": str(scratch)}),
+    }
+    text = runscript.render(
+        benchmark,
+        {},
+        study_dir=folder,
+        run_id=RUN_ID,
+        clients=launcher.clients_per_node,
+        environment=fixed | launchers.variables(launcher, condition),
+    )
+    script.write_text(text, encoding="utf-8")
+    return ["/bin/bash", str(script)]
+
+
+def locale() -> str:
+    """The user's own: the job scripts have set C, in which the command would run faster or slower
+    than without a container."""
+    names = [name for name in os.environ if name in ("LANG", "LANGUAGE") or name.startswith("LC_")]
+    words = [f"{name}={shlex.quote(os.environ[name])}" for name in sorted(names)]
+    return "; ".join(["unset LC_ALL", *(["export " + " ".join(words)] if words else [])])
+
+
+def gather(folder: Path, place: Path) -> None:
+    """Append what the clients wrote to `out` and `err` of `place`, in their order."""
+    for stream in ("out", "err"):
+        found = attempt_of(folder).glob(f"{stream}.[0-9]*")
+        with (place / stream).open("ab") as whole:
+            for path in sorted(found, key=lambda path: int(path.suffix[1:])):
+                whole.write(path.read_bytes())
+
+
+def read(attempt: Path) -> ContainerRun:
+    """What the clients left in the attempt's folder."""
+    left = study_files.run_folder(RUN_ID, attempt)
+    if left.problem is not None:
+        raise MissingError(left.problem)
+    codes = left.exit_codes or (None,)
+    clients = range(len(codes))
+    return ContainerRun(
+        left.number("elapsed_s"),
+        codes,
+        tuple(numbers(lines(attempt / f"weighed.{client}")) for client in clients),
+        tuple(lines(attempt / f"tags.{client}") for client in clients),
+    )
+
+
+def attempt_of(folder: Path) -> Path:
+    """Where the run below `folder` leaves its files."""
+    return folder / "runs" / RUN_ID / ATTEMPT
+
+
+def numbers(found: Mapping[str, str]) -> dict[str, float]:
+    """Those values that are numbers."""
+    return {name: float(text) for name, text in found.items() if is_number(text)}
+
+
+def lines(path: Path) -> dict[str, str]:
+    """KEY=VALUE lines; none where there is no file."""
+    if not path.exists():
+        return {}
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)

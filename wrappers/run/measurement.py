@@ -1,0 +1,353 @@
+"""Measures one command on this machine, without a scheduler: each repeat under steelyard-node sample."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from steelyard.analysis.sources.records import MEMORY_SOURCES, VERSION
+from steelyard.analysis.stats.basics import CONFIDENCE, mean_interval, spread
+from steelyard.analysis.stats.rates import costs, rate_interval
+from steelyard.wrappers.base.errors import RUNS_FAILED, MissingError, UsageError
+from steelyard.wrappers.launchers.launcher import BARE, Launcher
+from steelyard.wrappers.netem import program as netem
+from steelyard.wrappers.run import container_run as run_inside
+
+GRACE_S = 10
+
+# A run that was to be under conditions, and whose record is silent about them, does not count.
+NOT_SAID: dict[str, object] = {
+    "valid": False,
+    "invalid_reason": "the record does not say what the network was like",
+}
+
+# name: (path in the record, unit). `elapsed` is the command's own: the record's elapsed_s goes from
+# the first to the last sample.
+METRICS = {"elapsed": ("exit.elapsed_s", "s")}
+for _shown in run_inside.SHOWN:
+    METRICS[_shown.run_name] = (_shown.path, _shown.unit)
+    if _shown.run_name == "cpu":
+        METRICS |= {name: (f"cpu.{key}", "s") for name, key in run_inside.CPU_PARTS.items()}
+
+# What processes that nobody waited for may have used without anybody's knowing.
+OF_REAPED = tuple(run_inside.WEIGHED)
+UNSEEN = "cpu.unseen_s"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `steelyard run` was asked."""
+
+    command: tuple[str, ...]
+    is_alone: bool = True  # the one run there is: it talks to the terminal
+    shows_first: bool = True  # what the first run said, where it talks to files
+    sample_rate_hz: float | None = None
+    bpf: bool = True  # as root the kernel counts, where it can
+    tags: tuple[str, ...] = ()
+    quiet: bool = False  # keep the command's stdout away from ours
+    conditions: netem.Conditions = netem.NOTHING
+    run_dir: Path = netem.RUN_DIR  # where states of conditions are
+    launcher: Launcher = BARE  # inside what the command runs
+    input: Path | None = None  # what every run reads as its stdin
+    scratch: Path | None = None  # where its containers' working folders are; None: in $TMPDIR
+
+    @property
+    def to_files(self) -> bool:
+        """The command talks to files, not to the terminal."""
+        return not (self.is_alone and self.launcher.is_bare)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One execution: its exit, its figures, and why a figure is not there."""
+
+    number: int  # from 1
+    exit_code: int | None
+    signal: int | None
+    values: dict[str, float | None]
+    missing: dict[str, str]  # why a figure is not there, by its name
+    network_conditions: dict[str, object] | None = None  # docs/formats.md part 9
+    of_whole_run: tuple[str, ...] = ()  # figures that the launcher's start and end are in
+    containers: int = 1  # whose sums these are
+    memory_source: str | None = None  # in words
+    unseen: str | None = None  # whose use may be in none of the figures
+
+    @property
+    def failed(self) -> bool:
+        """It did not end with 0."""
+        return self.exit_code != 0
+
+    @property
+    def end(self) -> str:
+        """How it ended, in words."""
+        return f"signal {self.signal}" if self.signal else f"exit code {self.exit_code}"
+
+    @property
+    def shell_code(self) -> int:
+        """Its exit code as shells say it; 5 where there is none."""
+        return 128 + self.signal if self.signal else self.exit_code or RUNS_FAILED
+
+    @property
+    def invalid_reason(self) -> str | None:
+        """Why it was not weighed under the conditions asked for; None: it was."""
+        held = self.network_conditions
+        if held is None or held.get("valid"):
+            return None
+        return str(held.get("invalid_reason") or "its network conditions were not verified")
+
+    @property
+    def counts(self) -> bool:
+        """It is in the figures."""
+        return not self.failed and self.invalid_reason is None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A metric over the runs that count; low, high and sd are None for fewer than two."""
+
+    metric: str
+    unit: str
+    mean: float | None
+    low: float | None
+    high: float | None
+    min: float | None
+    max: float | None
+    n: int
+    reason: str | None  # why there is no value, or not from every run
+    scope: str = "command"  # or "whole run": the launcher's start and end are in it
+    sd: float | None = None
+
+
+def check_empty(folder: Path) -> None:
+    """Nothing is written over."""
+    if any(folder.glob("run-*")) or any(folder.glob("command-*")):
+        raise UsageError(f"{folder}: has runs in it already: name an empty folder", str(folder))
+
+
+def measure(options: Options, program: str, folder: Path, number: int) -> Measurement:
+    """One execution. A single one talks to the terminal; of several, every one talks to files,
+    so that all run alike, and what the first said is shown when it has ended."""
+    place = folder / f"run-{number:03}"
+    place.mkdir(parents=True)
+    inside = folder / f"inside-{number:03}"
+    options = wrap_in_container(options, inside)
+    with netem.held(options.conditions, options.run_dir, job_id_of(options, number)) as told:
+        code = execute(options, sample_command(options, program, place, number, told), place)
+    result = read_measurement(place, number, code)
+    if not options.launcher.is_bare:
+        run_inside.gather(inside, place)
+        found = run_inside.read(run_inside.attempt_of(inside))
+        result = take_inner_values(result, found, options.launcher.containers)
+    if options.conditions.shapes and result.network_conditions is None:
+        result = replace(
+            result, network_conditions={"requested": options.conditions.network, **NOT_SAID}
+        )
+    return result
+
+
+def wrap_in_container(options: Options, folder: Path) -> Options:
+    """The command as a script, made below `folder`, that executes it in its containers."""
+    if options.launcher.is_bare:
+        return options
+    command = run_inside.prepare(
+        options.launcher,
+        options.command,
+        folder,
+        options.scratch,
+        options.conditions.network,
+        options.input,
+    )
+    tags = (*options.tags, f"launcher={options.launcher.text}")
+    return replace(options, command=tuple(command), tags=tags)
+
+
+def take_inner_values(
+    result: Measurement, found: run_inside.ContainerRun, containers: int
+) -> Measurement:
+    """The execution without its container: what was weighed inside, and nothing that is another's."""
+    inside = found.values()
+    why = "a client left no figures: it never started, or was killed"
+    missing = {name: why for name, value in inside.items() if value is None}
+    values = result.values | inside
+    if not run_inside.has_its_processes(found.tags):
+        values["memory"] = None
+        missing["memory"] = run_inside.NOT_OURS
+    return replace(
+        result,
+        exit_code=found.exit_code,
+        signal=None,
+        values=values,
+        missing=result.missing | missing,
+        of_whole_run=run_inside.OF_WHOLE_RUN,
+        containers=containers,
+    )
+
+
+def execute(options: Options, argv: Sequence[str], place: Path) -> int:
+    """The exit code of the sampler around the command."""
+    with contextlib.ExitStack() as files:
+        stdin: BinaryIO | int | None = subprocess.DEVNULL if options.to_files else None
+        if options.input is not None and options.launcher.is_bare:
+            stdin = files.enter_context(options.input.open("rb"))
+        if not options.to_files:
+            return wait(argv, stdin, sys.stderr.buffer if options.quiet else None, None)
+        out, err = (files.enter_context((place / name).open("wb")) for name in ("out", "err"))
+        return wait(argv, stdin, out, err)
+
+
+def has_output(options: Options, result: Measurement) -> bool:
+    """The first run's are shown, and those of one that failed."""
+    return options.to_files and (result.failed or shows_all(options, result))
+
+
+def shows_all(options: Options, result: Measurement) -> bool:
+    """What it said on stdout, too."""
+    return result.number == 1 and options.shows_first
+
+
+def show_output(options: Options, folder: Path, result: Measurement) -> None:
+    """What the first run said, and what a failed one said on stderr."""
+    place = folder / f"run-{result.number:03}"
+    if shows_all(options, result):
+        copy_output(place / "out", sys.stderr if options.quiet else sys.stdout)
+    copy_output(place / "err", sys.stderr)
+
+
+def job_id_of(options: Options, number: int) -> str:
+    """The run's name; with conditions no other `steelyard run` of this node may have the same."""
+    name = f"run-{number:03}"
+    return f"{name}.{os.getpid()}" if options.conditions.shapes else name
+
+
+def sample_command(
+    options: Options, program: str, place: Path, number: int, told: Sequence[str]
+) -> list[str]:
+    """steelyard-node sample around the command; `told` of the conditions."""
+    rate = options.sample_rate_hz
+    return [
+        program,
+        "sample",
+        f"--record-dir={place}",
+        f"--job-id={job_id_of(options, number)}",
+        "--with-parent",  # killed with -9, we leave no command behind that nobody weighs
+        *told,
+        *([] if rate is None else [f"--rate={rate:g}"]),
+        *([] if options.bpf else ["--bpf=no"]),
+        *(f"--tag={tag}" for tag in options.tags),
+        "--",
+        *options.command,
+    ]
+
+
+def wait(
+    argv: Sequence[str], stdin: BinaryIO | int | None, out: BinaryIO | None, err: BinaryIO | None
+) -> int:
+    """The exit code. On Ctrl-C the terminal has told the command too: it gets time to end."""
+    child = subprocess.Popen(list(argv), stdin=stdin, stdout=out, stderr=err)
+    try:
+        return child.wait()
+    except BaseException:  # whatever ends us: the command must not outlive us
+        child.terminate()
+        try:
+            child.wait(timeout=GRACE_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        raise
+
+
+def copy_output(path: Path, stream: object) -> None:
+    """Show what a command wrote, byte for byte."""
+    buffer = getattr(stream, "buffer", None)
+    getattr(stream, "flush", lambda: None)()
+    with path.open("rb") as source:
+        if buffer is not None:
+            shutil.copyfileobj(source, buffer)
+            buffer.flush()
+
+
+def read_measurement(place: Path, number: int, code: int) -> Measurement:
+    """The record of one execution; MissingError when the sampler left none."""
+    paths = sorted(place.rglob("*.json"))
+    if not paths:
+        raise MissingError(
+            f"run {number}: steelyard-node left no record in {place}, see what it said above; "
+            f"is its disk full? (exit code {code})"
+        )
+    try:
+        record = json.loads(paths[-1].read_bytes())
+    except ValueError as error:
+        raise MissingError(
+            f"run {number}: {paths[-1]} is no whole record; is its disk full? (exit code {code})"
+        ) from error
+    if record.get("version") != VERSION:
+        raise MissingError(
+            f"run {number}: steelyard-node writes records of version {record.get('version')}, this "
+            f"command reads version {VERSION}: run `make all`"
+        )
+    reasons = record.get("missing", {})
+    missing = {name: str(reasons[path]) for name, (path, _) in METRICS.items() if path in reasons}
+    values = {name: number_at(record, path) for name, (path, _) in METRICS.items()}
+    if not record.get("complete"):
+        why = str(record.get("incomplete_reason") or "the sampler did not come to its end")
+        lost = OF_REAPED if record.get("incomplete_of") == "processes" else tuple(values)
+        values |= dict.fromkeys(lost)
+        missing |= dict.fromkeys(lost, f"the record was cut short: {why}")
+    end = record.get("exit") or {}
+    held = record.get("network_conditions")
+    ended = end.get("exit_code"), end.get("signal")
+    unseen = None if number_at(record, UNSEEN) is not None else reasons.get(UNSEEN)
+    memory = record.get("memory") or {}
+    source = MEMORY_SOURCES.get(str(memory.get("source")))
+    return Measurement(number, *ended, values, missing, held, unseen=unseen, memory_source=source)
+
+
+def number_at(record: Mapping[str, object], path: str) -> float | None:
+    """The number at a dotted path, or None."""
+    value: object = record
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def summarize_runs(runs: Sequence[Measurement], confidence: float = CONFIDENCE) -> list[Summary]:
+    """Every metric over the runs that count; the launcher's start where there was one."""
+    good = [run for run in runs if run.counts]
+    units = {name: unit for name, (_, unit) in METRICS.items()}
+    if any("start" in run.values for run in runs):
+        units = {"elapsed": "s", "start": "s"} | units
+    return [summarize_metric(name, unit, good, confidence) for name, unit in units.items()]
+
+
+def summarize_metric(
+    name: str,
+    unit: str,
+    runs: Sequence[Measurement],
+    confidence: float = CONFIDENCE,
+    rate: bool = False,
+) -> Summary:
+    """One metric; its reason is that of the first run that lacks it."""
+    values = [value for run in runs if (value := run.values[name]) is not None]
+    without = [run for run in runs if run.values[name] is None]
+    reason = without[0].missing.get(name, "no reason given") if without else None
+    scope = "whole run" if any(name in run.of_whole_run for run in runs) else "command"
+    if not values:
+        why = reason or "no run counts"
+        return Summary(name, unit, None, None, None, None, None, 0, why, scope)
+    has_costs = rate and min(values) > 0
+    interval = mean_interval(
+        costs(values) if has_costs else values, confidence, never_negative=True
+    )
+    interval = rate_interval(interval) if has_costs else interval
+    low, high = interval.low, interval.high
+    ends = min(values), max(values)
+    sd = spread(values).sd
+    return Summary(name, unit, interval.mean, low, high, *ends, interval.n, reason, scope, sd)

@@ -1,0 +1,125 @@
+"""From the request to its results: every command measured with its own options and folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from steelyard.wrappers.base import leftovers, programs
+from steelyard.wrappers.run import benchmark as run_benchmark
+from steelyard.wrappers.run import command_line, comparisons, measurement, progress, shell_overhead
+from steelyard.wrappers.run.benchmark import Chosen
+from steelyard.wrappers.run.command_line import Command
+from steelyard.wrappers.run.measurement import Measurement, Options
+from steelyard.wrappers.run.results import CommandResults, RunResults
+from steelyard.wrappers.run.session import Hooks, Plan, Session
+
+
+@dataclass(frozen=True)
+class MeasurementSeries:
+    """All of it; one command and no hooks for a benchmark."""
+
+    commands: Sequence[Command]
+    hooks: Sequence[Hooks]
+    plan: Plan
+    options: Options  # but for the command
+    chosen: Chosen | None = None
+
+    def go(self, output: Path | None) -> RunResults:
+        """Weigh; `output` keeps records."""
+        program = str(programs.find_node_program())
+        if self.chosen is None and self.options.launcher.has_our_programs:
+            for command in self.commands:
+                command_line.check_here(command)
+        with leftovers.make_run_folder() as temporary:
+            folder = temporary / "kept" if output is None else output.absolute()
+            measurement.check_empty(folder)
+            # swept with it, should all be killed
+            options = replace(self.options, scratch=temporary)
+            weigher = Measurer(self, options, program, folder)
+            return weigher.go(output)
+
+    def names(self) -> list[str]:
+        """What a command is called in a sentence: its parameters, where these alone differ."""
+        told = [
+            ", ".join(f"{key}={value}" for key, value in one.parameters.items())
+            for one in self.commands
+        ]
+        alone = len(set(told)) == len(told) and all(told)
+        return told if alone else [one.text for one in self.commands]
+
+
+class Measurer:
+    """Weighs runs one after another, and shows what they say."""
+
+    def __init__(
+        self, task: MeasurementSeries, options: Options, program: str, folder: Path
+    ) -> None:
+        self.task, self.program, self.folder = task, program, folder
+        self.executed = 0
+        if task.chosen is not None:
+            options = run_benchmark.begin(task.chosen, options, folder)
+        self.options = [self.options_of(options, one) for one in task.commands]
+
+    def options_of(self, options: Options, command: Command) -> Options:
+        """A command's own: its words, and its parameters as tags."""
+        if self.task.chosen is not None:
+            return options
+        told = [f"{k}={v}" for k, v in command.parameters.items() if v and v.isprintable()]
+        return replace(options, command=command.argv, tags=(*options.tags, *told))
+
+    def folder_of(self, place: int) -> Path:
+        """Where the records of a command are."""
+        several = len(self.task.commands) > 1
+        return self.folder / f"command-{place + 1}" if several else self.folder
+
+    def go(self, kept: Path | None) -> RunResults:
+        """All runs, and what they tell."""
+        task, load = self.task, os.getloadavg()[0]
+        names = {one.shell for one in task.commands if one.shell is not None}
+        bare = task.options.launcher.is_bare
+        costs = {
+            name: cost for name in sorted(names) if bare and (cost := shell_overhead.measure(name))
+        }
+        with progress.shown(task.names(), task.plan) as bars:
+            self.bars = bars
+            course = Session(task.commands, task.hooks, task.plan, self.weigh, bars.tell).go()
+        found = [self.of_command(place, runs, kept) for place, runs in enumerate(course.runs)]
+        name = None if task.chosen is None else task.chosen.benchmark.name
+        return RunResults(found, task.plan, course, costs, name, kept, task.names(), load)
+
+    def weigh(self, place: int, number: int, warm_up: bool) -> Measurement:
+        """One run; those that warm up leave nothing."""
+        options, folder = self.options[place], self.folder_of(place)
+        if warm_up:
+            folder = (options.scratch or folder) / f"warm-up-{place + 1}"
+            options = replace(options, shows_first=False)
+        with self.bars.running(place, f"{'warm-up' if warm_up else 'run'} {number}"):
+            weighed = measurement.measure(options, self.program, folder, number)
+        self.executed += 1
+        if self.task.chosen is not None:
+            weighed = run_benchmark.with_figures(
+                self.task.chosen, self.folder, weighed, self.executed
+            )
+        if measurement.has_output(options, weighed):
+            with self.bars.away():
+                measurement.show_output(options, folder, weighed)
+        return weighed
+
+    def of_command(
+        self, place: int, runs: Sequence[Measurement], kept: Path | None
+    ) -> CommandResults:
+        """Figures and notes."""
+        confidence = self.task.plan.confidence
+        metrics = measurement.summarize_runs(runs, confidence)
+        if self.task.chosen is not None:
+            metrics = run_benchmark.summaries(self.task.chosen, runs, confidence) + metrics
+        notes = [
+            *comparisons.list_notes(runs, self.task.plan.warm_up > 0),
+            *comparisons.note_memory_sources(runs),
+            *comparisons.note_unseen_usage(runs),
+        ]
+        folder = None if kept is None else kept / self.folder_of(place).relative_to(self.folder)
+        return CommandResults(self.task.commands[place], runs, metrics, notes, folder)

@@ -1,0 +1,127 @@
+"""Checks what `steelyard run` was asked before anything is begun."""
+
+from __future__ import annotations
+
+import argparse
+import array
+import fcntl
+import os
+import re
+import stat
+import sys
+import termios
+from pathlib import Path
+
+from steelyard.wrappers.base.errors import UsageError
+from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.launchers import launcher_checks
+from steelyard.wrappers.launchers.launcher import Launcher
+from steelyard.wrappers.netem import program as netem
+from steelyard.wrappers.netem.program import Conditions
+from steelyard.wrappers.study.job import TAG_KEY
+
+MIN_RATE_HZ, MAX_RATE_HZ = 0.001, 1000.0
+
+
+def checked_conditions(args: argparse.Namespace) -> Conditions:
+    """What was asked for, of the right form, and possible here as far as that can be told now."""
+    if args.netem != netem.NONE:
+        netem.parse(args.netem)
+    elif args.peer is not None:
+        raise UsageError("--peer: goes with --netem=SPEC, whose round-trip times are measured")
+    peer = None if args.peer is None else netem.address_of(args.peer)
+    wanted = netem.Conditions(args.netem, args.cache, peer)
+    netem.check_here(wanted)
+    return wanted
+
+
+def checked_launcher(text: str, condition: str = netem.NONE) -> Launcher:
+    """A launcher that this machine has, this user may use, and the condition can hold for."""
+    try:
+        launcher = launchers.parse(text)
+    except UsageError as error:
+        raise UsageError(f"--in: {error}", part=text) from error
+    why = launchers.condition_refusal(launcher, condition)
+    if why is not None:
+        raise UsageError(f"--in {text} --netem={condition}: {why}", part=text)
+    around = netem.of_this_job()
+    why = launchers.condition_refusal(launcher, around)
+    if why is not None:
+        raise UsageError(f"--in {text}: this job has --netem={around}: {why}", part=text)
+    launcher_checks.check_here(launcher)
+    return launcher
+
+
+def checked_input(text: str | None, benchmark: str | None, to_files: bool) -> Path | None:
+    """The file that every run reads as its stdin; None: the terminal's, or an empty one where the
+    command talks to files, which is said to somebody who has given us another."""
+    if text is None:
+        if to_files and benchmark is None:
+            check_own_input(os.fstat(0) if is_open(0) else None)
+        return None
+    if benchmark is not None:
+        raise UsageError(f"--input {text}: goes with commands, not with --benchmark", part=text)
+    path = Path(text).absolute()
+    if not path.exists() or path.is_dir() or not os.access(path, os.R_OK):
+        raise UsageError(f"--input {text}: no file that can be read", part=text)
+    return path
+
+
+def check_own_input(status: os.stat_result | None) -> None:
+    """UsageError for a file as stdin that nobody has begun to read: it is meant for the command, of
+    which each run would need it from its start. Of what else could be meant for it a note."""
+    if status is None or stat.S_ISCHR(status.st_mode):
+        return
+    empty = "the command's stdin is empty in every run"
+    if stat.S_ISREG(status.st_mode) and status.st_size and os.lseek(0, 0, os.SEEK_CUR) == 0:
+        raise UsageError(
+            f"stdin is a file, and {empty}: give each run the file with --input FILE, "
+            "or none with </dev/null",
+            part="--input",
+        )
+    if not stat.S_ISREG(status.st_mode) and not bytes_waiting(0):
+        return
+    print(f"steelyard run: note: {empty}; --input FILE gives each run a file", file=sys.stderr)
+
+
+def bytes_waiting(fd: int) -> int:
+    """How many are in a pipe or socket, and were not read."""
+    number = array.array("i", [0])
+    try:
+        fcntl.ioctl(fd, termios.FIONREAD, number)
+    except OSError:
+        return 0
+    return number[0]
+
+
+def is_open(fd: int) -> bool:
+    """Whether this descriptor can be asked for anything."""
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+def checked_rate(text: str | None) -> float | None:
+    """A rate that the sampler can keep: the grammar and the words of plugins/node/base/rate.c."""
+    if text is None:
+        return None
+    plain = re.fullmatch(r"[0-9]+\.?[0-9]*|\.[0-9]+", text)
+    rate_hz = float(text) if plain else -1.0
+    if rate_hz != 0 and not MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ:
+        raise UsageError(
+            f"--sample-rate={text}: expected a rate in Hz: 0 (totals only), or {MIN_RATE_HZ:g} "
+            f"to {MAX_RATE_HZ:g}",
+            part=text,
+        )
+    return rate_hz
+
+
+def checked_tags(tags: list[str]) -> tuple[str, ...]:
+    """KEY=VALUE each."""
+    for tag in tags:
+        key, equals, value = tag.partition("=")
+        if not (equals and TAG_KEY.fullmatch(key) and value and value.isprintable()):
+            raise UsageError(f"--tag {tag}: allowed is KEY=VALUE, the key a word", part=tag)
+    return tuple(tags)

@@ -1,0 +1,223 @@
+"""Prints what `steelyard run` has found; about 80 columns."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from steelyard.analysis.stats import readable
+from steelyard.wrappers.base import console
+from steelyard.wrappers.netem import words as netem_words
+from steelyard.wrappers.run import comparisons
+from steelyard.wrappers.run.comparisons import Comparison
+from steelyard.wrappers.run.measurement import Measurement, Summary
+from steelyard.wrappers.run.results import CommandResults, RunResults
+
+HEADINGS = ("metric", "mean ± sd", "95 % interval", "min … max", "n")
+LONGEST_NAME = 56
+BUSY = 0.5  # of the load average, by processor
+
+
+def print_results(outcome: RunResults) -> None:
+    """Everything: each command's figures, what they say of each other, how it ended."""
+    several = len(outcome.commands) > 1
+    for place, one in enumerate(outcome.commands):
+        if several:
+            console.print_line(f"{place + 1}: {one.command.text}")
+        print_command(outcome, one)
+    print_missing([metric for one in outcome.commands for metric in one.metrics if one.runs])
+    print_load(outcome)
+    if several:
+        print_elapsed(outcome)
+    print_comparisons(outcome)
+    print_end(outcome, sys.stdout)
+
+
+def print_command(outcome: RunResults, one: CommandResults) -> None:
+    """Its table, and what belongs to it alone."""
+    rows = [row(entry) for entry in one.metrics if entry.mean is not None]
+    if rows:
+        console.print_table(HEADINGS, rows)
+    for text in (*one.notes, *shell_lines(outcome, one)):
+        console.print_line(text)
+    print_scopes(one.runs, one.metrics)
+    print_conditions(one.runs)
+    for run in one.runs:
+        if not run.failed and run.invalid_reason is not None:
+            print(
+                f"run {run.number} {'is not in the figures' if rows else 'does not count'}: {run.invalid_reason}"
+            )
+        if run.failed:
+            print(
+                f"run {run.number} failed ({run.end}){': it is not in the figures' if rows else ''}"
+            )
+    if one.runs and not rows:
+        failed = sum(run.failed for run in one.runs)
+        print(f"no figures: {failed} of {len(one.runs)} runs failed")
+
+
+def row(entry: Summary) -> tuple[str, str, str | None, str | None, int]:
+    """All numbers of a row in one unit, and to the same decimals."""
+    mean, ends = entry.mean or 0.0, (entry.min, entry.max)
+    factor, unit = readable.scale(mean, entry.unit)
+    half = None if entry.low is None or entry.high is None else (entry.high - entry.low) / 2
+    widths = [width / factor for width in (half, entry.sd) if width]
+    places = readable.decimals(mean / factor, min(widths, default=None))
+
+    def text(value: float | None) -> str:
+        return readable.text(value, factor, places)
+
+    middle = text(mean) if entry.sd is None else f"{text(mean)} ± {text(entry.sd)}"
+    interval = None if half is None else f"{text(entry.low)} … {text(entry.high)}"
+    spread = " … ".join(map(text, ends)) if entry.n > 1 else None
+    return entry.metric, f"{middle} {unit}".removesuffix(" 1"), interval, spread, entry.n
+
+
+def print_elapsed(outcome: RunResults) -> None:
+    """Elapsed time, a row for each command."""
+    rows = [
+        (f"{place + 1}: {name_of(outcome, place)}", *row(one.elapsed)[1:])
+        for place, one in enumerate(outcome.commands)
+        if one.elapsed.mean is not None
+    ]
+    if rows:
+        console.print_table(("elapsed of", *HEADINGS[1:]), rows)
+
+
+def print_missing(metrics: Sequence[Summary]) -> None:
+    """What could not be measured, each reason once."""
+    said: dict[str, dict[str, None]] = {}
+    for entry in metrics:
+        if entry.reason is None or (entry.mean is None and entry.reason == "no run counts"):
+            continue
+        known = f"known of {entry.n} runs only" if entry.mean is not None else "not measured"
+        said.setdefault(f"{known}: {entry.reason}", {})[entry.metric] = None
+    for text, names in said.items():
+        console.print_line(f"{', '.join(names)}: {text}")
+    if any(entry.metric == "energy" and entry.mean is not None for entry in metrics):
+        print("energy is the whole machine's, whoever used it: let nothing else run")
+
+
+def print_load(outcome: RunResults) -> None:
+    """That others were at work, and had been before."""
+    cpus = os.cpu_count() or 1
+    if outcome.load_average >= BUSY * cpus:
+        load = f"load average {outcome.load_average:.1f} on {cpus} processors before the runs"
+        print(f"{load}: others' work is in elapsed")
+
+
+def shell_lines(outcome: RunResults, one: CommandResults) -> list[str]:
+    """That there was one, why, and how much of the figures is its own."""
+    name, cost = one.command.shell, outcome.shells.get(one.command.shell or "")
+    if name is None:
+        return []
+    said = f"through {name}, for {one.command.why_shell}"
+    if cost is None:
+        return [f"{said}: its own time is in the figures, and was not measured"]
+    own = f"  by itself it takes {comparisons.format_seconds(cost.mean_s)} ({name} -c :, n = {cost.n})"
+    mean = one.elapsed.mean
+    less = f"; without it {comparisons.format_seconds(max(mean - cost.mean_s, 0))}" if mean else ""
+    return [f"{said}: the shell is in the figures", f"{own}{less}"]
+
+
+def print_comparisons(outcome: RunResults) -> None:
+    """The fastest against each of the others."""
+    found = outcome.comparisons
+    if not found:
+        return
+    console.print_line(f"{name_of(outcome, found[0].baseline)} was")
+    for one in found:
+        console.print_line("  " + format_comparison(one, name_of(outcome, one.place)))
+    order = (
+        "interleaved, in random order"
+        if outcome.plan.interleaved
+        else "not interleaved: drift is in this"
+    )
+    print(f"  (95 %, {found[0].design}; runs were {order})")
+
+
+def format_comparison(one: Comparison, name: str) -> str:
+    """`2.31 times faster (2.25 … 2.38) than NAME`."""
+    if one.ratio is None:
+        return f"not to be compared with {name}: {one.reason}"
+    if one.low is None or one.high is None:
+        return f"{one.ratio:.3g} times faster than {name}, without an interval: {one.reason}"
+    ratio, between = readable.times(one.ratio, one.low, one.high)
+    if not one.is_shown:
+        return f"not shown to be faster ({between} times) than {name}"
+    ends = f" ({between})" if between else ""
+    return f"{ratio} times faster{ends} than {name}"
+
+
+def format_ratio(one: Comparison | None) -> str:
+    """`2.31 (2.25 … 2.38)`; `2.31` without an interval, and a dash where nothing is known."""
+    if one is None or one.ratio is None:
+        return readable.MISSING
+    if one.low is None or one.high is None:
+        return f"{one.ratio:.3g}"
+    ratio, between = readable.times(one.ratio, one.low, one.high)
+    return f"{ratio} ({between})" if between else ratio
+
+
+def name_of(outcome: RunResults, place: int) -> str:
+    """A command in a sentence: its parameters, where these alone differ."""
+    name = outcome.names[place]
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+
+
+def print_end(outcome: RunResults, out: TextIO) -> None:
+    """Why it ended, where that was not told beforehand; `out` is stderr beside a document."""
+    plan, counts = outcome.plan, [len(one.runs) for one in outcome.commands]
+    if plan.until is not None and outcome.course.enough is not None:
+        print(format_precision(outcome), file=out)
+    ended = outcome.course.ended
+    if ended is None or sum(counts) == len(counts) == plan.repeat and not plan.warm_up:
+        return
+    is_run = ended.text.startswith(("run ", "warm-up "))
+    hint = "; -i goes on" if is_run and not plan.go_on else ""
+    known = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    runs = f"{known} {'run' if max(counts) == 1 else 'runs'}{' each' if len(counts) > 1 else ''}"
+    sys.stdout.flush()
+    text = console.plain(ended.text.replace("\n", "?"))
+    print(f"steelyard run: {text}: stopped after {runs}{hint}", file=sys.stderr)
+
+
+def format_precision(outcome: RunResults) -> str:
+    """How narrow it became, and what ended it where that is not enough."""
+    widths = [
+        (one.elapsed.high - one.elapsed.low) / 2 / one.elapsed.mean
+        for one in outcome.commands
+        if one.elapsed.mean and one.elapsed.low is not None and one.elapsed.high is not None
+    ]
+    most = max((len(one.runs) for one in outcome.commands), default=0)
+    width = f"± {100 * max(widths):.2g} %" if widths else "no interval"
+    plan = outcome.plan
+    if outcome.course.enough:
+        return f"enough after {most} runs: elapsed is known to {width}"
+    limit = "--max-repeat" if most >= plan.max_repeat else "--max-time"
+    return (
+        f"--until {100 * (plan.until or 0):g}% was not reached: {width} after {most} runs ({limit})"
+    )
+
+
+def print_scopes(runs: Sequence[Measurement], found: Sequence[Summary]) -> None:
+    """What else is in the figures of a run in containers."""
+    whole = [one.metric for one in found if one.mean is not None and one.scope != "command"]
+    if whole:
+        print(f"{', '.join(whole)}: of the whole run, the container's start and end are in it")
+    count = max((run.containers for run in runs), default=1)
+    if count > 1:
+        print(f"elapsed: of the slowest of {count} containers; cpu, memory, bytes: sums over them")
+
+
+def print_conditions(runs: Sequence[Measurement]) -> None:
+    """What was asked, applied and measured; of several runs in a line each."""
+    held = [run for run in runs if run.network_conditions is not None]
+    for run in held[:1]:
+        print("network conditions" + (f" of run {run.number}" if len(runs) > 1 else ""))
+        print("\n".join(f"  {line}" for line in netem_words.summary(run.network_conditions or {})))
+    for run in held[1:]:
+        trips = netem_words.round_trips(run.network_conditions or {})
+        print(f"  run {run.number}: " + (trips or "round trips were not measured"))

@@ -1,0 +1,72 @@
+"""The nodes on which a batch could run, as the scheduler reports them before submission."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as its scheduler describes it; None: it does not say."""
+
+    name: str
+    features: frozenset[str] = frozenset()
+    partitions: frozenset[str] = frozenset()
+    up: bool = True  # neither down nor drained
+    idle: bool | None = None
+    cores: int | None = None
+    watts: float | None = None  # as measured by the scheduler now
+    kernel: str | None = None  # what uname -r says there
+
+
+@dataclass(frozen=True)
+class AvailableNodes:
+    """The nodes that a batch may have, and what is allowed there."""
+
+    name: str  # `partition main`, `this machine`
+    nodes: tuple[Node, ...]
+    known_features: frozenset[str] = frozenset()  # of all nodes there, wanted or not
+    lacking: str | None = None  # a feature that is asked for and that no node there has
+    most_nodes: int | None = None  # of one job
+    most_s: int | None = None
+    up: bool = True
+    is_all: bool = True  # no job can have more than these nodes
+    any_cores: int | None = None  # of a node there, whether or not it fits
+
+    @property
+    def up_nodes(self) -> int:
+        """Those that can run something now or when they are free."""
+        return sum(node.up for node in self.nodes)
+
+    @property
+    def idle_nodes(self) -> int | None:
+        """Those that could begin now; None: it is not said."""
+        known = [node.idle for node in self.nodes]
+        return None if None in known else sum(bool(idle) for idle in known)
+
+    @property
+    def cores(self) -> int | None:
+        """Of a node; the most that one has where they differ."""
+        return most(node.cores for node in self.nodes) if self.nodes else self.any_cores
+
+    @property
+    def watts(self) -> float | None:
+        """Of a node now, on average over those that tell it."""
+        known = [node.watts for node in self.nodes if node.watts]
+        return sum(known) / len(known) if known else None
+
+
+def most(values: Iterable[int | None]) -> int | None:
+    """The largest that is known."""
+    return max((value for value in values if value is not None), default=None)
+
+
+def with_features(
+    nodes: Iterable[Node], wanted: Iterable[str]
+) -> tuple[tuple[Node, ...], str | None]:
+    """The nodes that have all of them; the first feature that no node has."""
+    every = tuple(nodes)
+    asked = tuple(wanted) if every else ()
+    lacking = next((one for one in asked if not any(one in node.features for node in every)), None)
+    return tuple(node for node in every if node.features.issuperset(asked)), lacking

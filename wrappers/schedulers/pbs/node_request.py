@@ -1,0 +1,100 @@
+"""On which nodes: `nodes=2:virtual`, `nodes=host1+host2`, `select=2:virtual=True`, made whole.
+
+What a study says of places is joined with what it says of the job: how many nodes, how many
+processors of each, which property. Nothing of it is guessed: a contradiction is a UsageError.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steelyard.wrappers.base.errors import UsageError
+
+PROPERTIES = re.compile(r"[A-Za-z0-9_.-]+(?:&[A-Za-z0-9_.-]+)*")
+
+
+@dataclass(frozen=True)
+class NodeRequest:
+    """What [job] asks of every node, and how many nodes a run has."""
+
+    nodes: int
+    each: int | None  # processors of a node
+    properties: tuple[str, ...] = ()
+
+
+def properties_of(constraint: str | None) -> tuple[str, ...]:
+    """Those of `a&b`; UsageError where PBS has no such thing."""
+    if constraint is None:
+        return ()
+    if not PROPERTIES.fullmatch(constraint):
+        raise UsageError(
+            f"job.constraint = '{constraint}': on PBS it is a property of nodes, or several joined "
+            "by '&'; anything else is said in [job] options, as -l nodes=… or -l select=…"
+        )
+    return tuple(constraint.split("&"))
+
+
+def parts_of(spec: str) -> list[str]:
+    """`a` and `b` of `nodes=a+b`; what follows `#` belongs to the whole and is left out."""
+    return spec.partition("=")[2].partition("#")[0].split("+")
+
+
+def count_of(part: str) -> int | None:
+    """How many nodes a part asks for; None: it names one."""
+    head = part.partition(":")[0]
+    return int(head) if head.isdigit() else None
+
+
+def first_named(spec: str, nodes: int) -> list[str]:
+    """The parts; of named nodes only as many as a run has, so that one list does for all levels."""
+    parts = parts_of(spec)
+    named = all(count_of(part) is None for part in parts)
+    return parts[:nodes] if named else parts
+
+
+def counted(spec: str, parts: Sequence[str], nodes: int) -> None:
+    """UsageError unless they are as many nodes as a run has."""
+    found = sum(1 if (count := count_of(part)) is None else count for part in parts)
+    if found != nodes:
+        raise UsageError(
+            f"'{spec}' asks for {found} {'node' if found == 1 else 'nodes'}, and a run has {nodes}: "
+            "write {nodes} for their number, name as many as the largest run has, or mend [job] nodes"
+        )
+
+
+def nodes_spec(spec: str, wanted: NodeRequest) -> str:
+    """`nodes=…` with processors and properties at every part that does not say its own."""
+    parts = first_named(spec, wanted.nodes)
+    counted(spec, parts, wanted.nodes)
+    whole = []
+    for part in parts:
+        words = part.split(":")
+        words += [one for one in wanted.properties if one not in words]
+        if wanted.each is not None and not any(word.startswith("ppn=") for word in words):
+            words.append(f"ppn={wanted.each}")
+        whole.append(":".join(words))
+    _, mark, rest = spec.partition("#")
+    return f"nodes={'+'.join(whole)}{mark}{rest}"
+
+
+def select_spec(spec: str, wanted: NodeRequest, one_a_node: bool) -> str:
+    """`select=…` of OpenPBS likewise; `one_a_node`: each chunk is a node of its own."""
+    parts = parts_of(spec)
+    if one_a_node:
+        hosts = all("host=" in part for part in parts)
+        parts = parts[: wanted.nodes] if hosts else parts
+        counted(spec, parts, wanted.nodes)
+    return f"select={'+'.join(chunk(part, wanted) for part in parts)}"
+
+
+def chunk(part: str, wanted: NodeRequest) -> str:
+    """One chunk, whole."""
+    words = part.split(":")
+    names = [word.partition("=")[0] for word in words]
+    words += [f"{one}=True" for one in wanted.properties if one not in names]
+    if wanted.each is not None:
+        keys = ("ncpus", "mpiprocs")
+        words += [f"{key}={wanted.each}" for key in keys if key not in names]
+    return ":".join(words)

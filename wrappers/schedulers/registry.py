@@ -1,0 +1,80 @@
+"""The schedulers that exist: a module beside this one for each, a line here, and nothing else."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.wrappers.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from steelyard.analysis.sources.study_files import Submission
+    from steelyard.wrappers.schedulers.base import Scheduler
+    from steelyard.wrappers.study.study import Study
+
+# Module and class. The first is meant where none is named and none is found.
+CLASSES = {"slurm": "Slurm", "pbs": "Pbs", "local": "Local"}
+# Who kills a job's children before its shell, which may then write that the run is completed. Told
+# here, so that a finished study's status needs no scheduler's module.
+ENDS_CHILDREN_FIRST = frozenset({"pbs"})
+
+
+def kind(name: str) -> type[Scheduler]:
+    """The class of that name; UsageError for one that this version does not have."""
+    if name not in CLASSES:
+        raise UsageError(f"--scheduler {name}: allowed is {' or '.join(CLASSES)}")
+    module = importlib.import_module(f"{__package__}.{name}")
+    found: type[Scheduler] = getattr(module, CLASSES[name])
+    return found
+
+
+def kinds() -> Iterator[type[Scheduler]]:
+    """All of them."""
+    return map(kind, CLASSES)
+
+
+def by_name(name: str, study_dir: Path, patient: bool = True) -> Scheduler:
+    """The scheduler of that name, for a study; UsageError as above."""
+    return kind(name)(study_dir, patient)
+
+
+def of(
+    submissions: Iterable[Submission], study_dir: Path, patient: bool = True
+) -> Iterator[tuple[Scheduler, list[Submission]]]:
+    """Every scheduler that a study was handed in to, with its submissions."""
+    groups: dict[str, list[Submission]] = {}
+    for submission in submissions:
+        groups.setdefault(submission.scheduler, []).append(submission)
+    for name, group in groups.items():
+        yield by_name(name, study_dir, patient), group
+
+
+def here() -> list[type[Scheduler]]:
+    """The batch systems whose commands this machine has; without any the first one."""
+    systems = [one for one in kinds() if not one.runs_here]
+    return [one for one in systems if one.is_here()] or systems[:1]
+
+
+def detect() -> str:
+    """The name of the batch system that is meant where none is named."""
+    return here()[0].name
+
+
+def check_options(study: Study, scheduler: type[Scheduler]) -> None:
+    """UsageError for options that a scheduler does not take from a study, or of one unknown.
+
+    Those of [job] are for the scheduler that it is handed in to, those of [place.LEVEL] for each
+    by its name.
+    """
+    from steelyard.wrappers.study.study_table import Table
+
+    top = Table(study.file, {"job": {}, "place": {level: {} for level in study.place}})
+    scheduler.check_options(top.table("job"), "options", study.job.options)
+    owners = {one.name: one for one in kinds() if not one.runs_here}
+    for level, lines in study.place.items():
+        entry = Table(study.file, lines, f"place.{level}.")
+        entry.only(owners)
+        for name, options in lines.items():
+            owners[name].check_options(entry, name, options)

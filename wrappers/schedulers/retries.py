@@ -1,0 +1,47 @@
+"""A scheduler's command that fails because its server is away is retried for a while, with a message."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from steelyard.wrappers.base.errors import MissingError
+from steelyard.wrappers.schedulers.base import PATIENCE_S
+
+Answer = TypeVar("Answer")
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 16
+
+
+class LostError(MissingError):
+    """The server did not answer; the same may work a moment later."""
+
+
+class CommandError(MissingError):
+    """A command of a scheduler's said no; `message` is its own last line."""
+
+    def __init__(self, program: str, message: str) -> None:
+        super().__init__(f"{program}: {message}")
+        self.message = message
+
+
+def retry(action: Callable[[], Answer], limit_s: float | None = None) -> Answer:
+    """`action()` until it is answered, at most `limit_s` long; each new try is said on stderr."""
+    limit_s = PATIENCE_S if limit_s is None else limit_s
+    deadline = time.monotonic() + limit_s
+    pause_s = FIRST_PAUSE_S
+    while True:
+        try:
+            return action()
+        except LostError as error:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise MissingError(
+                    f"{error}; given up after {limit_s:.0f} s. "
+                    "What was submitted is recorded: the same command goes on from there"
+                ) from error
+            print(f"steelyard: {error}; trying again, {left_s:.0f} s left", file=sys.stderr)
+            time.sleep(min(pause_s, left_s))
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

@@ -1,0 +1,36 @@
+"""A run of a plan, as plan.json has it, for commands that need nothing else of a study."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.sources.study_files import PlannedRun
+
+if TYPE_CHECKING:
+    from steelyard.wrappers.launchers.launcher import Launcher
+
+
+class Run(PlannedRun):
+    """A run of a plan, with what its condition says about how it is started."""
+
+    @property
+    def clients(self) -> int:
+        """How many instances of the benchmark run side by side, each on its node; one that has
+        the whole job is one, whatever clients of its own it has."""
+        return int(self.condition.get("clients", 1)) if spans_a_node(self.benchmark) else 1
+
+    @property
+    def launcher(self) -> Launcher:
+        """Inside what each of them runs."""
+        from steelyard.wrappers.launchers import launcher
+
+        return launcher.of_condition(self.condition)
+
+
+@functools.cache
+def spans_a_node(benchmark: str) -> bool:
+    """Whether a client of it works on its own node only."""
+    from steelyard.jobscripts import registry  # `status` reads 10,000 runs and asks for none
+
+    return registry.load(benchmark).span == "node"

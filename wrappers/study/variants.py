@@ -1,0 +1,100 @@
+"""Which factors a variant of a benchmark is swept over, and its parameters under their levels.
+
+A factor applies where it has a meaning of its own, is a parameter, or stands as `{name}` in a
+command or its variables. Under the others a variant is measured once, and not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from steelyard.jobscripts import placeholders, registry
+from steelyard.wrappers.base.errors import UsageError, did_you_mean
+from steelyard.wrappers.study.factors import MEANT, Level, has_meaning
+
+Factors = Mapping[str, tuple[Level, ...]]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A benchmark with one value of each parameter that the study gives, as it writes them."""
+
+    benchmark: registry.Benchmark
+    given: tuple[tuple[str, Level], ...]
+    label: str  # `filesystem test=large_file_copy`: what tells it from its fellows
+    factors: tuple[str, ...] = ()  # those that apply to it
+    first: tuple[tuple[str, Level], ...] = ()  # their first levels
+
+    def values(self) -> dict[str, Level]:
+        """All parameters under the first level of every factor."""
+        return self.values_under(dict(self.first))
+
+    def values_under(self, levels: Mapping[str, Level]) -> dict[str, Level]:
+        """All parameters, defaults filled in, sizes in bytes; UsageError in one line."""
+        known = self.benchmark.parameters
+        free = {name: level for name, level in levels.items() if self.has_parameter(name)}
+        try:
+            checked = self.benchmark.check_parameters({**dict(self.given), **free})
+            return {
+                name: placeholders.fill(known[name], value, levels)
+                for name, value in checked.items()
+            }
+        except registry.ParameterError as error:
+            raise UsageError(str(error), part=error.parameter) from error
+        except ValueError as error:
+            raise UsageError(f"{self.label}: {error}") from error
+
+    def has_parameter(self, factor: str) -> bool:
+        """Whether a factor's levels are values of a parameter."""
+        return factor in self.benchmark.parameters and not has_meaning(factor, [self.benchmark])
+
+    def braces(self, factors: Factors) -> set[str]:
+        """What stands in braces in what it is given, or in the levels that it is given."""
+        return {
+            name
+            for key, parameter in self.benchmark.parameters.items()
+            for value in (*factors.get(key, ()), *(v for k, v in self.given if k == key))
+            for name in placeholders.names_in(parameter, value)
+        }
+
+
+def list_applicable_factors(
+    variant: Variant, factors: Factors, used: Iterable[registry.Benchmark]
+) -> list[str]:
+    """The factors that say something of this variant, in their order."""
+    used = list(used)
+    braces = variant.braces(factors)
+    return [
+        name
+        for name in factors
+        if has_meaning(name, used) or variant.has_parameter(name) or name in braces
+    ]
+
+
+def variants_without_factor(factors: Factors, variants: Sequence[Variant]) -> dict[str, list[str]]:
+    """Factors that do not apply to all: the variants that they leave alone."""
+    found = {name: [one.label for one in variants if name not in one.factors] for name in factors}
+    return {name: labels for name, labels in found.items() if labels}
+
+
+def explain_unused_factor(name: str, factors: Factors, variants: Sequence[Variant]) -> str:
+    """Why a factor is one of nothing, and what was probably meant."""
+    benchmarks = {one.benchmark.name: one.benchmark for one in variants}
+    braces = set().union(*(one.braces(factors) for one in variants)) - set(factors)
+    known = [*MEANT, *(key for one in benchmarks.values() for key in one.parameters), *braces]
+    commands = [
+        name
+        for name, one in benchmarks.items()
+        if any(parameter.type in placeholders.KINDS for parameter in one.parameters.values())
+    ]
+    where = f", and {{{name}}} stands in no command or env of {', '.join(commands)}"
+    to_do = (
+        f": write {{{name}}} where its level belongs"
+        if commands
+        else f"; `steelyard list {next(iter(benchmarks))}` has its parameters"
+    )
+    return (
+        f"no factor with a meaning ({', '.join(MEANT)}) and no parameter of "
+        f"{', '.join(benchmarks)}{where if commands else ''}{did_you_mean(name, known) or to_do}"
+    )

@@ -1,0 +1,111 @@
+"""Submits batches and records accepted job ids, so that a crash loses nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from steelyard.analysis.sources.study_files import Submission
+from steelyard.wrappers.schedulers import ledger
+from steelyard.wrappers.schedulers.base import Batch, Scheduler
+from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.study.study import Study
+
+
+def print_message(message: str, command: str = "submit") -> None:
+    """A line for the person at the keyboard, from the command that runs."""
+    print(f"steelyard {command}: {message}", file=sys.stderr)
+
+
+def chain_batches(batch: Batch, after: str | None) -> str | None:
+    """at_once holds over submissions too: each waits for the one before it."""
+    return None if batch.job.at_once is None else after
+
+
+def submit_batches(folder: StudyDir, batches: Iterable[Batch], scheduler: Scheduler) -> None:
+    """Submit each batch and record it; after a crash `recover` finds what was not recorded.
+
+    The disk takes some 4 ms for a record: it works on the last one while sbatch works on the next.
+    """
+    after = find_last_active(folder, scheduler)
+    with ThreadPoolExecutor(1) as disk:
+        begun: Future[None] | None = None
+        for batch in batches:
+            script = write_batch(folder, batch, scheduler, after)
+            begin_unix_s = time.time()
+            if scheduler.runs_here:  # its runs begin now: recorded first
+                record_submission(folder, batch, scheduler, None, begin_unix_s)
+                scheduler.submit(batch, script)
+                continue
+            after = scheduler.submit(batch, script)
+            if begun is not None:
+                begun.result()
+            begun = disk.submit(record_submission, folder, batch, scheduler, after, begin_unix_s)
+        if begun is not None:
+            begun.result()
+
+
+def write_batch(folder: StudyDir, batch: Batch, scheduler: Scheduler, after: str | None) -> Path:
+    """The batch script, which is returned, and its list of runs."""
+    script = folder.script(batch.submission_id)
+    text = scheduler.script(batch, chain_batches(batch, after))
+    # Not forced to disk, at 4 ms each: sbatch keeps the script, submissions.jsonl the run ids.
+    ledger.write_whole(script, text, durable=False)
+    lines = "".join(f"{run_id}\n" for run_id in batch.run_ids)
+    ledger.write_whole(folder.run_list(batch.submission_id), lines, durable=False)
+    return script
+
+
+def find_last_active(folder: StudyDir, scheduler: Scheduler) -> str | None:
+    """The job id of the last submission that still has something to do."""
+    submissions = [e for e in ledger.read(folder) if e.scheduler == scheduler.name]
+    active = set() if scheduler.runs_here else scheduler.active(submissions).keys()
+    jobs = [e.job_id for e in submissions if not active.isdisjoint(e.run_ids)]
+    return jobs[-1] if jobs else None
+
+
+def record_submission(
+    folder: StudyDir, batch: Batch, scheduler: Scheduler, job_id: str | None, begin_unix_s: float
+) -> None:
+    """Append the accepted submission to submissions.jsonl.
+
+    `begin_unix_s` is before the scheduler was asked: no job of it can be older. The record itself may
+    be written minutes after the job was accepted, or hours where the submit broke off.
+    """
+    ledger.append(
+        folder,
+        Submission(
+            submission_id=batch.submission_id,
+            scheduler=scheduler.name,
+            cluster=scheduler.cluster(),
+            job_id=job_id,
+            submitted_unix_s=begin_unix_s,
+            block=batch.block,
+            options=batch.options,
+            run_ids=batch.run_ids,
+        ),
+    )
+
+
+def recover_submissions(folder: StudyDir, study: Study, scheduler: Scheduler) -> list[str]:
+    """Record submissions that were accepted just before a crash; remove those that were not."""
+    found = []
+    for path in ledger.orphans(folder, ledger.read(folder)):
+        run_ids = tuple(path.read_text(encoding="utf-8").split())
+        block = int(path.stem[1:].partition("-")[0])
+        batch = Batch(path.stem, study.name, folder.path, block, 0, (), (), run_ids, study.job)
+        written_unix_s = path.stat().st_mtime  # just before the scheduler was asked
+        job_id = scheduler.find(batch, written_unix_s)
+        if job_id is None:
+            path.unlink()
+            folder.script(path.stem).unlink(missing_ok=True)
+            continue
+        print_message(
+            f"{path.stem} had been accepted as job {job_id} before the last submit broke off"
+        )
+        record_submission(folder, batch, scheduler, job_id, written_unix_s)
+        found.append(path.stem)
+    return found

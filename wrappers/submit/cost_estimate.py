@@ -1,0 +1,229 @@
+"""What a study will cost before it is handed in: node time, core-hours, joules, time to the end.
+
+By earlier runs of the same benchmarks, where a database has them; else at most what the time limit
+allows. What neither tells is None, with the reason.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from steelyard.analysis.summary.earlier import Earlier, Seen
+from steelyard.wrappers.base.errors import UsageError
+from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
+from steelyard.wrappers.study.planned_run import Run
+from steelyard.wrappers.study.study import Study
+
+S_PER_H = 3600.0
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One run: its nodes, cores on each, and seconds, expected and at most."""
+
+    nodes: int
+    cores: int | None
+    expected_s: float | None
+    most_s: float | None
+    joules: float | None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of all runs that are still to come; `missing` says of each None why."""
+
+    runs: int
+    expected_s: float | None  # of all runs, one after another
+    core_hours: float | None
+    core_hours_at_most: float | None
+    core_hours_used: float | None  # by runs that are over
+    energy_j: float | None
+    end_s: float | None  # from now on, on the nodes that are idle now
+    end_all_s: float | None  # when all of its nodes are free
+    idle_nodes: int | None
+    known_nodes: int | None
+    earlier: Mapping[str, int]  # runs by how near the earlier runs are from which they are judged
+    missing: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def bound(self) -> float | None:
+        """The core-hours that count against max_core_hours: used, and to come."""
+        to_come = self.core_hours if self.core_hours is not None else self.core_hours_at_most
+        return None if to_come is None else to_come + (self.core_hours_used or 0.0)
+
+
+def estimate(
+    study: Study,
+    runs: Sequence[Run],
+    over: Sequence[tuple[Run, float | None]],
+    earlier: Earlier,
+    place_of: Callable[[Run], AvailableNodes],
+    node_watts: float | None = None,
+    runs_here: bool = False,
+) -> Cost:
+    """The cost of `runs`; `over`: those that have ended, with the seconds of their jobs."""
+    near: dict[str, int] = {}
+    pieces = [
+        piece(study, run, earlier, place_of(run), node_watts, near, runs_here) for run in runs
+    ]
+    places = [place_of(run) for run in runs[:1]]
+    idle, known = (places[0].idle_nodes, len(places[0].nodes)) if places else (None, None)
+    used = [hours(piece_of_over(study, run, s, place_of(run), runs_here)) for run, s in over]
+    limit = 1 if runs_here else study.job.at_once
+    cost = Cost(
+        runs=len(runs),
+        expected_s=total(one.expected_s for one in pieces),
+        core_hours=total(hours(one) for one in pieces),
+        core_hours_at_most=total(hours(one, most=True) for one in pieces),
+        core_hours_used=total(used),
+        energy_j=total(one.joules for one in pieces),
+        end_s=end(pieces, idle, limit),
+        end_all_s=end(pieces, known, limit),
+        idle_nodes=idle,
+        known_nodes=known,
+        earlier=near,
+    )
+    return with_reasons(cost, pieces, earlier)
+
+
+def piece(
+    study: Study,
+    run: Run,
+    earlier: Earlier,
+    place: AvailableNodes,
+    node_watts: float | None,
+    near: dict[str, int],
+    runs_here: bool,
+) -> Piece:
+    """What a run takes, by runs that are like it."""
+    seen, words = earlier.of(run.benchmark, run.parameters, run.condition)
+    near[words] = near.get(words, 0) + 1
+    expected_s = None if seen is None else job_s(study, mean(seen.elapsed_s))
+    nodes = 1 if runs_here else max(study.job.nodes, run.clients)
+    watts = node_watts or place.watts
+    return Piece(
+        nodes=nodes,
+        cores=cores(study, place),
+        expected_s=expected_s,
+        most_s=study.job.time_limit_s or place.most_s,
+        joules=joules(seen, expected_s, nodes, watts),
+    )
+
+
+def job_s(study: Study, run_s: float) -> float:
+    """How long a job takes whose measured run takes so long."""
+    return run_s * (1 + study.job.warm_up) + 2 * study.job.idle_s
+
+
+def joules(
+    seen: Seen | None, expected_s: float | None, nodes: int, watts: float | None
+) -> float | None:
+    """As measured before, else the node's power for the time."""
+    if seen is not None and seen.energy_j:
+        return mean(seen.energy_j)
+    return None if watts is None or expected_s is None else watts * expected_s * nodes
+
+
+def piece_of_over(
+    study: Study, run: Run, seconds: float | None, place: AvailableNodes, runs_here: bool
+) -> Piece:
+    """A run that has ended."""
+    nodes = 1 if runs_here else max(study.job.nodes, run.clients)
+    return Piece(nodes, cores(study, place), seconds, seconds, None)
+
+
+def cores(study: Study, place: AvailableNodes) -> int | None:
+    """Of each node that a job has: all of them, or as many as it has tasks there."""
+    if study.job.exclusive:
+        return place.cores
+    return study.job.tasks_per_node or 1
+
+
+def hours(one: Piece, most: bool = False) -> float | None:
+    """Core-hours."""
+    seconds = one.most_s if most else one.expected_s
+    return (
+        None if seconds is None or one.cores is None else one.nodes * one.cores * seconds / S_PER_H
+    )
+
+
+def end(pieces: Sequence[Piece], nodes: int | None, at_once: int | None) -> float | None:
+    """When the last run ends if they begin in their order, each as soon as its nodes are free."""
+    if not pieces:
+        return 0.0
+    times = [(one.nodes, one.expected_s) for one in pieces]
+    if not nodes or any(s is None or wanted > nodes for wanted, s in times):
+        return None
+    free, now = nodes, 0.0
+    busy: list[tuple[float, int]] = []
+    for wanted, seconds in times:
+        while free < wanted or (at_once is not None and len(busy) >= at_once):
+            now, freed = heapq.heappop(busy)
+            free += freed
+        free -= wanted
+        heapq.heappush(busy, (now + (seconds or 0.0), wanted))
+    return max((until for until, _ in busy), default=0.0)
+
+
+def with_reasons(cost: Cost, pieces: Sequence[Piece], earlier: Earlier) -> Cost:
+    """Why what is None is not known."""
+    unknown = sum(one.expected_s is None for one in pieces)
+    no_time = (
+        f"of {unknown} runs there is no earlier run of the same benchmark: submit a small study of "
+        "it first and `steelyard collect` it, or name one by --earlier"
+    )
+    no_cores = "the scheduler does not tell how many cores a node has"
+    reasons = {
+        "expected_s": no_time,
+        "core_hours": no_time if cost.expected_s is None else no_cores,
+        "core_hours_at_most": "no [job] time_limit, and the partition has none"
+        if any(one.most_s is None for one in pieces)
+        else no_cores,
+        "energy_j": no_time
+        if cost.expected_s is None and not earlier.studies
+        else "no earlier run has joules, and no power is known: give --node-power WATTS",
+        "end_s": no_time
+        if cost.expected_s is None
+        else "the scheduler does not tell which nodes are idle"
+        if cost.idle_nodes is None
+        else f"{cost.idle_nodes} nodes are idle now, fewer than a run needs",
+    }
+    for name, why in reasons.items():
+        if getattr(cost, name) is None:
+            cost.missing[name] = why
+    return cost
+
+
+def keep(study: Study, cost: Cost) -> None:
+    """UsageError for more core-hours than the study allows, or where that cannot be told."""
+    limit = study.max_core_hours
+    if limit is None:
+        return
+    if cost.bound is None:
+        why = cost.missing.get("core_hours_at_most", "")
+        raise UsageError(
+            f"{study.file}: study.max_core_hours = {limit:g}: what the runs may take cannot be "
+            f"told: {why}: give [job] time_limit",
+            part="study.max_core_hours",
+        )
+    if cost.bound > limit:
+        how = "expected" if cost.core_hours is not None else "possible by [job] time_limit"
+        used = f", {cost.core_hours_used:.3g} of them used" if cost.core_hours_used else ""
+        raise UsageError(
+            f"{study.file}: study.max_core_hours = {limit:g}: {cost.bound:.3g} core-hours are "
+            f"{how}{used}: fewer repeats or levels, a shorter time_limit, or a larger limit",
+            part="study.max_core_hours",
+        )
+
+
+def total(values: Iterable[float | None]) -> float | None:
+    """Their sum; None as soon as one is not known."""
+    known = list(values)
+    return None if None in known else sum(value or 0.0 for value in known)
+
+
+def mean(values: Sequence[float]) -> float:
+    """Of at least one."""
+    return sum(values) / len(values)

@@ -1,0 +1,72 @@
+"""Figures of a study's own, mended or added after its runs: collect reads them from the kept output.
+
+A pattern is no part of what is executed, so it is none of a run's id. The plan has the figures, and
+`collect` brings them up to date from the study file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from steelyard.analysis.sources import study_files
+from steelyard.wrappers.base.errors import MissingError, UsageError
+from steelyard.wrappers.schedulers import ledger
+from steelyard.wrappers.study import plan, study
+from steelyard.wrappers.study.folder import SUFFIX, StudyDir
+from steelyard.wrappers.study.planned_run import Run
+
+
+def update_plan(study_dir: Path, given: str | None) -> Iterator[str]:
+    """Give the plan the figures that the study file has now; what else a person must know."""
+    file, folder = study_file(study_dir, given), StudyDir(study_dir.absolute())
+    if file is None or not folder.toml.is_file() or file.read_bytes() == folder.toml.read_bytes():
+        return
+    try:
+        drawn = study.read_drawn_files(file, study_dir)
+        now = study.load(file, drawn)
+        before = study.parse(folder.toml.read_bytes(), folder.toml, drawn)
+        with ledger.locked(folder):
+            yield from write_plan(folder, before, now)
+    except (UsageError, MissingError, OSError) as error:
+        yield f"{error}: figures are read as the last submit had them"
+
+
+def study_file(study_dir: Path, given: str | None) -> Path | None:
+    """The file that the study was submitted from: as named, or beside its folder."""
+    file = Path(given) if given else study_dir
+    if not file.is_file():
+        file = study_dir.with_name(study_dir.name.removesuffix(SUFFIX) + ".toml")
+    return file if file.is_file() else None
+
+
+def write_plan(folder: StudyDir, before: study.Study, now: study.Study) -> Iterator[str]:
+    """The runs of the plan with the figures of the same conditions in the study as it is now."""
+    said, runs = study_files.read_plan_as(folder.path, Run)
+    new = {condition_of(run): run.parameters for run in plan.make_plan(now)}
+    found = [replace(run, parameters=new.get(condition_of(run), run.parameters)) for run in runs]
+    if without_figures(now) != without_figures(before):
+        now, toml = before, before.toml
+        yield f"{folder.path} takes figures from the study file; `steelyard submit` takes the rest"
+    else:
+        toml = now.toml
+    if found != runs:
+        grown = replace(now, repeat=int(said.get("repeat", now.repeat)))  # [study] stop
+        ledger.write_whole(folder.plan, plan.document(grown, found))
+    ledger.write_whole(folder.toml, toml)
+
+
+def condition_of(run: Run) -> str:
+    """A run's id without the repeat."""
+    return run.run_id.rpartition("-")[0]
+
+
+def without_figures(found: study.Study) -> dict[str, Any]:
+    """The study file but for what is read from output."""
+    data = tomllib.loads(found.toml.decode("utf-8"))
+    for table in data["benchmark"]:
+        table.pop("figures", None)
+    return data

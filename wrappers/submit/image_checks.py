@@ -1,0 +1,90 @@
+"""What the images of a study's launchers lack of what its benchmarks start."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from steelyard.jobscripts.registry import Benchmark
+from steelyard.wrappers.base import programs
+from steelyard.wrappers.launchers import image_contents, launcher_checks
+from steelyard.wrappers.launchers.launcher import Launcher
+from steelyard.wrappers.study.planned_run import Run
+from steelyard.wrappers.submit.program_checks import OURS
+
+SYSTEM = ("bin", "sbin", "usr")  # the image's own (sy_launcher_is_system of jobscripts/)
+
+
+def find_missing_programs(
+    benchmarks: Mapping[str, Benchmark], runs: Sequence[Run]
+) -> Iterator[str]:
+    """A sentence for each image that is here and has not all; each is entered once."""
+    of_images: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        of_images.setdefault((run.launcher.kind, run.launcher.name), []).append(run)
+    for (_, name), of_one in of_images.items():
+        launcher = of_one[0].launcher
+        if name and can_enter(launcher):
+            chosen = {repr((r.benchmark, sorted(r.parameters.items()))): r for r in of_one}
+            said = image_contents.find_missing(
+                launcher, required_programs(benchmarks, list(chosen.values()))
+            )
+            if said is not None:
+                yield said
+
+
+def can_enter(launcher: Launcher) -> bool:
+    """Its image is here, and we may have it."""
+    return (
+        launcher_checks.refusal(launcher, os.geteuid()) is None
+        and launcher_checks.lacking(launcher) is None
+    )
+
+
+def required_programs(
+    benchmarks: Mapping[str, Benchmark], runs: Sequence[Run]
+) -> image_contents.RequiredPrograms:
+    """What is started inside: the benchmarks' programs, ours among them, and what parameters name."""
+    commands: dict[str, str] = {}
+    paths: dict[Path, None] = {}
+    for run in runs:
+        for program in benchmarks[run.benchmark].needs:
+            if not program.is_needed(run.parameters):
+                continue
+            if program.name.startswith(OURS):
+                paths |= dict.fromkeys(own(program.name, run.parameters))
+            else:
+                commands[program.name] = program.debian
+        for path in named(run.parameters):
+            if path.parts[1] in SYSTEM:
+                commands.setdefault(str(path), "")
+            else:
+                paths[path] = None
+    return image_contents.RequiredPrograms(commands, image_contents.list_linked(paths))
+
+
+def own(name: str, parameters: Mapping[str, object]) -> Iterator[Path]:
+    """A program of ours; of npb the kernel's, of a profiler the library that it preloads."""
+    path = programs.find_program(name)
+    if path is not None:
+        short = name.removeprefix(OURS)
+        yield path
+        yield path.parent / f"{short}-{parameters.get('kernel')}"
+        yield path.parent.parent / "lib" / f"lib{name}.so"
+
+
+def named(parameters: Mapping[str, object]) -> Iterator[Path]:
+    """Programs of the user's: paths of a command line, a folder of them."""
+    for key, value in parameters.items():
+        if not isinstance(value, str) or "/" not in value:
+            continue
+        try:
+            words = shlex.split(value)
+        except ValueError:
+            continue
+        for word in words:
+            path = Path(word)
+            if path.is_absolute() and (path.is_file() or (key == "folder" and path.is_dir())):
+                yield path

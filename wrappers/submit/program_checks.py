@@ -1,0 +1,145 @@
+"""Checks before submission: the programs that a study's benchmarks and commands start.
+
+Runs begin in an empty folder, so a program's name is an absolute path or is found in PATH.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from steelyard.jobscripts.registry import Benchmark, Module, Program
+from steelyard.wrappers.base import programs as base_programs
+from steelyard.wrappers.base.shell_syntax import ASSIGNMENT, BUILT_IN, SYNTAX
+from steelyard.wrappers.study.planned_run import Run
+from steelyard.wrappers.study.study import Study
+from steelyard.wrappers.submit.preflight import Problem
+
+OURS = "steelyard-"
+TIMER = "steelyard-time"
+
+
+def find_missing_programs(study: Study, runs: Sequence[Run]) -> list[str]:
+    """One phrase for each thing that is not here: its name, why it is needed, where to get it."""
+    benchmarks = study.benchmarks()
+    return find_missing_of([(benchmarks[run.benchmark], run.parameters) for run in runs])
+
+
+def find_missing_of(chosen: Sequence[tuple[Benchmark, Mapping[str, object]]]) -> list[str]:
+    """The same for benchmarks with all their parameters."""
+    programs: dict[str, Program] = {}
+    modules: dict[str, Module] = {}
+    for benchmark, values in chosen:
+        programs |= {p.name: p for p in benchmark.needs if p.is_needed(values)}
+        modules |= {m.name: m for m in benchmark.modules if m.is_needed(values)}
+    return [
+        *(
+            f"{program.name} ({program.why}; {suggest_package(program)})"
+            for program in programs.values()
+            if base_programs.find_program(program.name) is None
+        ),
+        *(
+            f"the Python module {name} ({module.why}; {sys.executable} -m pip install {name})"
+            for name, module in modules.items()
+            if importlib.util.find_spec(name) is None
+        ),
+    ]
+
+
+def suggest_package(program: Program) -> str:
+    """What to do about a missing program."""
+    if program.debian:
+        return f"apt install {program.debian}"
+    return base_programs.remedy(program.name) if program.name.startswith(OURS) else "put it on PATH"
+
+
+def environment(study: Study) -> dict[str, str]:
+    """What run.sh is told beside its parameters: where our programs are, and [job]'s wishes."""
+    return variables(list(study.benchmarks().values())) | study.job.quality()
+
+
+def variables(benchmarks: Sequence[Benchmark]) -> dict[str, str]:
+    """Where the programs of ours are which these benchmarks need, steelyard-time, which measures
+    what they start (lib/usage.sh), and Python for their clients."""
+    names = {program.name for benchmark in benchmarks for program in benchmark.needs} | {TIMER}
+    paths = {
+        name: base_programs.find_program(name) for name in sorted(names) if name.startswith(OURS)
+    }
+    found = {
+        base_programs.variable(name): str(path) for name, path in paths.items() if path is not None
+    }
+    if any(benchmark.modules for benchmark in benchmarks):
+        found["STEELYARD_PYTHON"] = sys.executable
+    return found
+
+
+BASH_ONLY = frozenset(
+    ("[[", "((", "function", "select", "source", "time", "coproc", "declare", "local")
+)
+
+
+def check_commands(study: Study, runs: Sequence[Run], runs_here: bool) -> Iterator[Problem]:
+    """What is wrong with the first word of each command, each thing once."""
+    found: dict[str, Problem] = {}
+    commands = {
+        benchmark.name: [
+            name
+            for name, parameter in benchmark.parameters.items()
+            if parameter.type == "command" and parameter.required
+        ]
+        for benchmark in study.benchmarks().values()
+    }
+    for run in runs:
+        for name in commands[run.benchmark]:
+            if not run.launcher.has_our_programs:
+                continue  # its image has them
+            problem = check_command(str(run.parameters[name]), has_own_path(run), runs_here)
+            if problem is not None:
+                found.setdefault(problem.text, problem)
+    yield from found.values()
+
+
+def has_own_path(run: Run) -> bool:
+    """Whether the study sets PATH for its command."""
+    return "PATH" in json.loads(run.parameters.get("env") or "{}")
+
+
+def check_command(command: str, has_path: bool, runs_here: bool) -> Problem | None:
+    """None: its program is here, or cannot be told from the line."""
+    program = first_program(command)
+    if program is None:
+        return None
+    where = "" if runs_here else ", and maybe not on the nodes"
+    path = Path(program)
+    if "/" not in program:
+        if has_path or shutil.which(program) is not None:
+            return None
+        beside = f": give its absolute path, {path.absolute()}" if path.is_file() else ""
+        return Problem(f"{program} is no program in PATH on this machine{where}{beside}", runs_here)
+    if not path.is_absolute():
+        return Problem(
+            f"{program}: runs begin in an empty folder: give its absolute path, {path.absolute()}",
+            sure=True,
+        )
+    if not path.is_file():
+        return Problem(f"{program} is not on this machine{where}", runs_here)
+    if not os.access(path, os.X_OK):
+        return Problem(f"{program} may not be executed: chmod +x {shlex.quote(program)}", runs_here)
+    return None
+
+
+def first_program(command: str) -> str | None:
+    """The word by which a shell starts a program; None where that takes a shell to tell."""
+    try:
+        words = shlex.split(command, comments=True)
+    except ValueError:
+        return None
+    word = next((one for one in words if not ASSIGNMENT.match(one)), "")
+    is_plain = word and not any(char in word for char in SYNTAX + "{}~!'\"")
+    return word if is_plain and word not in BUILT_IN | BASH_ONLY else None

@@ -1,0 +1,89 @@
+"""The difference that a study can detect with its repeats, from the spread of earlier runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steelyard.analysis.stats.basics import CONFIDENCE
+from steelyard.analysis.stats.planning import (
+    MOST_REPEATS,
+    STOPPING_CONFIDENCE,
+    difference_seen,
+    repeats_to_see,
+)
+from steelyard.analysis.summary.earlier import Earlier, Spread
+from steelyard.wrappers.study.planned_run import Run
+from steelyard.wrappers.study.study import Study
+
+REQUESTED = (0.01, 0.02, 0.05, 0.1)  # differences for which the repeats are told
+GUESSES = (0.01, 0.05, 0.2)  # spreads, where no earlier run tells one
+ANY = "any benchmark"
+
+
+@dataclass(frozen=True)
+class DetectableDifference:
+    """Of one main figure: what is seen in four studies of five, and the repeats that others need."""
+
+    variant: str
+    figure: str | None  # None: a guess
+    spread: float  # standard deviation inside a condition as a share of the mean
+    runs: int  # earlier ones from which it is known; 0: it is a guess
+    near: str | None  # how much these have in common with the study's
+    seen: float | None  # share of the mean; None: too few repeats for a test
+    repeats_for: dict[str, int | None]
+
+
+def count_comparisons(study: Study, runs: Sequence[Run], earlier: Earlier) -> int:
+    """How many tests the report corrects for: of each main figure of each condition."""
+    compared = {(run.variant, run.condition_label): run for run in runs if not run.is_baseline}
+    return sum(len(main_figures(study, run, earlier)) for run in compared.values())
+
+
+def main_figures(study: Study, run: Run, earlier: Earlier) -> list[str]:
+    """Those that earlier runs had, else all that the benchmark may have."""
+    seen, _ = earlier.of(run.benchmark, run.parameters, run.condition)
+    if seen is not None and seen.figures:
+        return list(seen.figures)
+    specs = study.benchmarks()[run.benchmark].specs(run.parameters)
+    return [name for name, spec in specs.items() if spec.primary]
+
+
+def significance_level(study: Study, runs: Sequence[Run], earlier: Earlier) -> float:
+    """The chance of an error that a test is allowed: shared by all comparisons, as Holm's first
+    step does it."""
+    confidence = CONFIDENCE if study.stop is None else STOPPING_CONFIDENCE
+    return (1 - confidence) / max(1, count_comparisons(study, runs, earlier))
+
+
+def detectable_differences(
+    study: Study, runs: Sequence[Run], earlier: Earlier
+) -> list[DetectableDifference]:
+    """For each main figure of each variant; guesses where nothing is known of any."""
+    level = significance_level(study, runs, earlier)
+    first = {run.variant: run for run in sorted(runs, key=lambda run: run.is_baseline)}
+    found = []
+    for variant, run in first.items():
+        seen, near = earlier.of(run.benchmark, run.parameters, run.condition)
+        for figure in () if seen is None else seen.figures:
+            spread = seen.spread(figure) if seen is not None else None
+            if spread is not None and spread.share:
+                found.append(detectable_difference(study, variant, figure, spread, near, level))
+    guesses = (Spread(share, 0) for share in GUESSES)
+    return found or [
+        detectable_difference(study, ANY, None, guess, None, level) for guess in guesses
+    ]
+
+
+def detectable_difference(
+    study: Study, variant: str, figure: str | None, spread: Spread, near: str | None, level: float
+) -> DetectableDifference:
+    """By the power of the report's test."""
+    found = difference_seen(study.repeat, level, study.blocks)
+    # A block for each repeat stays one where there are more repeats.
+    blocks = MOST_REPEATS if study.blocks == study.repeat else study.blocks
+    repeats = {
+        f"{share:.0%}": repeats_to_see(share / spread.share, level, blocks) for share in REQUESTED
+    }
+    seen = None if found is None else found * spread.share
+    return DetectableDifference(variant, figure, spread.share, spread.runs, near, seen, repeats)

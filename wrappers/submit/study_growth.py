@@ -1,0 +1,61 @@
+"""A study with `stop`: submitted again, it grows by blocks until its intervals are narrow enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from steelyard.wrappers.study import plan
+from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.study.study import Study
+from steelyard.wrappers.submit import status
+
+Say = Callable[[str], None]
+MOST_NAMED = 3
+OVER = ("completed", *status.FAILED, *status.CANCELLED)
+
+
+def read_grown_study(study: Study, folder: StudyDir) -> Study:
+    """With the repeats to which the study has grown already."""
+    if study.stop is None or not folder.plan.is_file():
+        return study
+    repeats = [run.repeat for run in plan.read_runs(folder.plan)]
+    return replace(study, repeat=max(study.repeat, *repeats))
+
+
+def grow_study(study: Study, folder: StudyDir, say: Say) -> Study:
+    """With more repeats, when all runs are over and an interval is still too wide."""
+    study = read_grown_study(study, folder)
+    if study.stop is None or not folder.plan.is_file():
+        return study
+    states = status.run_states(folder, patient=True)
+    open_runs = sum(entry.state not in OVER for entry in states)
+    if open_runs:
+        say(f"{open_runs} runs are not over: whether more are needed is judged when they are")
+        return study
+    from steelyard.analysis.collect import merge
+    from steelyard.analysis.summary import stopping, summary
+
+    merge.collect(folder.path)
+    need = stopping.more_repeats(summary.summarize(folder.path), study.stop.half_width)
+    if need.failing:
+        say(
+            f"{len(need.failing)} conditions are not judged, most of their runs gave no value "
+            f"(see `steelyard status`): {', '.join(need.failing[:MOST_NAMED])}"
+            + (", …" if len(need.failing) > MOST_NAMED else "")
+        )
+    wanted = f"± {study.stop.half_width * 100:g} %"
+    if not need.judged:
+        say("no run gave a value of a main figure: nothing is added (see `steelyard status`)")
+    elif not need.repeats:
+        which = "all" if not need.failing else "the other"
+        say(f"enough: {which} {need.judged} main figures are within {wanted}")
+    elif study.repeat >= study.stop.max_repeat:
+        say(f"{need.too_wide} of {need.judged} main figures are wider than {wanted}, and "
+            f"max_repeat = {study.stop.max_repeat} is reached")  # fmt: skip
+    else:
+        repeat = min(study.repeat + need.repeats, study.stop.max_repeat)
+        say(f"{need.too_wide} of {need.judged} main figures are wider than {wanted}: "
+            f"{repeat - study.repeat} more repeats of every condition")  # fmt: skip
+        return replace(study, repeat=repeat)
+    return study

@@ -1,0 +1,222 @@
+"""A study before submission, as `submit --dry-run` and `check` print it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.analysis.summary import earlier as earlier_runs
+from steelyard.analysis.summary.earlier import Earlier
+from steelyard.wrappers.base.errors import MissingError, SteelyardError
+from steelyard.wrappers.launchers import launcher_checks
+from steelyard.wrappers.netem import program as netem
+from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
+from steelyard.wrappers.schedulers.base import Batch, Scheduler
+from steelyard.wrappers.study.benchmarks import uncompared
+from steelyard.wrappers.study.factors import PLACED
+from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.study.planned_run import Run
+from steelyard.wrappers.study.study import Study
+from steelyard.wrappers.study.variants import variants_without_factor
+from steelyard.wrappers.submit import (
+    cost_estimate,
+    image_checks,
+    kernel_releases,
+    preflight,
+    program_checks,
+    status,
+)
+from steelyard.wrappers.submit import node_checks as submit_nodes
+from steelyard.wrappers.submit import study_growth as submit_stop
+from steelyard.wrappers.submit.batch_submission import chain_batches, find_last_active
+from steelyard.wrappers.submit.batches import make_batch, make_batches, planned, to_submit
+from steelyard.wrappers.submit.cost_estimate import Cost
+from steelyard.wrappers.submit.preflight import Problem
+
+States = Mapping[str, status.RunState]
+
+
+@dataclass(frozen=True)
+class StudyPreview:
+    """All runs of a study, those that are to be handed in, and what stands against them."""
+
+    study: Study
+    folder: StudyDir
+    scheduler: Scheduler
+    runs: Sequence[Run]
+    states: States
+    missing: Sequence[Run]
+    batches: Sequence[Batch]
+    problems: Sequence[Problem]
+    kernels: Mapping[str, Sequence[str]]  # nodes by release, where that is a factor
+
+    def scripts(self) -> list[tuple[str, str]]:
+        """As they would be submitted; a job id that is not there yet stands as JOBID."""
+        after, found = find_last_active(self.folder, self.scheduler), []
+        for batch in self.batches:
+            text = self.scheduler.script(batch, chain_batches(batch, after))
+            found.append((batch.submission_id, text))
+            after = "JOBID"
+        return found
+
+    def cost(self, earlier: Earlier, node_watts: float | None = None) -> Cost:
+        """Of what is to be handed in, waits or runs."""
+        return cost_of(
+            self.study, self.runs, self.states, self.missing, self.scheduler, self.folder,
+            earlier, node_watts,
+        )  # fmt: skip
+
+
+def make_preview(
+    study: Study, folder: StudyDir, scheduler: Scheduler, retry_failed: bool = False
+) -> StudyPreview:
+    """Writes nothing, hands in nothing."""
+    study = submit_stop.read_grown_study(study, folder)
+    runs, states = planned(study, folder, "check")
+    runs, missing = to_submit(study, runs, dict(states), retry_failed)
+    batches = make_batches(study, folder, missing, scheduler)
+    problems = [
+        *here(study, missing, scheduler),
+        *preflight.look(study, missing, batches, scheduler),
+    ]
+    doubt = None if scheduler.runs_here else submit_nodes.check_network_support(batches, scheduler)
+    problems += [] if doubt is None else [Problem(doubt, sure=False)]
+    problems += over_limit(study, runs, states, missing, scheduler, folder)
+    return StudyPreview(study, folder, scheduler, runs, states, missing, batches, problems,
+        kernel_releases.group_by_release(study, batches, scheduler),
+    )  # fmt: skip
+
+
+def list_notes(study: Study) -> Iterator[str]:
+    """What the study will not compare though it looks as if it should."""
+    for what in uncompared(study.variants):
+        yield (
+            f"{what} has several values in [[benchmark]]: they are variants, which the report does "
+            "not compare; as a list in [factors] they are levels, which it does"
+        )
+    for name, labels in variants_without_factor(study.factors, study.variants).items():
+        yield (
+            f"the factor {name} says nothing of {submit_nodes.list_names(labels)}: measured once for all "
+            "of its levels"
+        )
+
+
+def here(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> Iterator[Problem]:
+    """What this machine lacks; of other nodes that says little."""
+    sure = scheduler.runs_here
+    where = "" if sure else ", and maybe not on the nodes"
+    for what in program_checks.find_missing_programs(study, runs):
+        yield Problem(f"not on this machine{where}: {what}", sure)
+    yield from program_checks.check_commands(study, runs, sure)
+    for folder in folders(runs):
+        yield Problem(f"the folder {folder} (directory) is not on this machine{where}", sure)
+    launchers = list(dict.fromkeys(run.launcher for run in runs))
+    try:
+        launcher_checks.check_user(launchers)
+    except SteelyardError as error:
+        yield Problem(str(error), sure=True)
+    for why in launcher_checks.lacking_here(launchers):
+        yield Problem(f"{'here' if sure else 'here, and maybe on the nodes too'}: {why}", sure)
+    for why in image_checks.find_missing_programs(study.benchmarks(), runs):
+        yield Problem(why, sure=False)
+    if sure:
+        for conditions in dict.fromkeys(netem.of_levels(run.condition) for run in runs):
+            try:
+                netem.check_here(conditions)
+            except SteelyardError as error:
+                yield Problem(str(error), sure=True)
+
+
+def folders(runs: Sequence[Run]) -> list[str]:
+    """Folders that a benchmark is to work in, and that are not here."""
+    named = dict.fromkeys(str(run.parameters.get("directory") or "") for run in runs)
+    return [name for name in named if name.startswith("/") and not Path(name).is_dir()]
+
+
+def places(study: Study, folder: StudyDir, scheduler: Scheduler) -> Callable[[Run], AvailableNodes]:
+    """Where a run may go; asked once for each kind of condition."""
+    known: dict[str, AvailableNodes] = {}
+
+    def place_of(run: Run) -> AvailableNodes:
+        key = " ".join(str(run.condition.get(name)) for name in ("clients", *PLACED))
+        if key not in known:
+            try:
+                known[key] = scheduler.place(make_batch(study, folder, [run], 0, scheduler))
+            except MissingError:
+                known[key] = AvailableNodes("the cluster", ())
+        return known[key]
+
+    return place_of
+
+
+def cost_of(
+    study: Study,
+    runs: Sequence[Run],
+    states: States,
+    missing: Sequence[Run],
+    scheduler: Scheduler,
+    folder: StudyDir,
+    earlier: Earlier,
+    node_watts: float | None = None,
+) -> Cost:
+    """Of all runs that have not ended or are to run again; those that have are what was used.
+
+    What a job took is the accounting's word; where there is none, what is expected of one like it.
+    """
+    spent = earlier_runs.job_seconds(folder.path)
+    over: dict[str, tuple[Run, float]] = {}
+    for run_id, entry in states.items():
+        known = spent.get(run_id)
+        if known is None and entry.elapsed_s is not None:
+            known = cost_estimate.job_s(study, entry.elapsed_s)
+        if known is not None and entry.state in submit_stop.OVER:
+            over[run_id] = entry.run, known
+    again = {run.run_id for run in missing}
+    return cost_estimate.estimate(
+        study,
+        [run for run in runs if run.run_id in again or run.run_id not in over],
+        list(over.values()),
+        earlier,
+        places(study, folder, scheduler),
+        node_watts,
+        scheduler.runs_here,
+    )
+
+
+def own_runs(folder: StudyDir) -> Earlier:
+    """What the study itself has collected."""
+    try:
+        return earlier_runs.read([folder.path])
+    except MissingError:
+        return earlier_runs.NONE
+
+
+def keep(
+    study: Study,
+    runs: Sequence[Run],
+    states: States,
+    missing: Sequence[Run],
+    scheduler: Scheduler,
+    folder: StudyDir,
+) -> None:
+    """UsageError for more core-hours than the study allows, as soon as more is to be handed in."""
+    if study.max_core_hours is not None and missing:
+        found = cost_of(study, runs, states, missing, scheduler, folder, own_runs(folder))
+        cost_estimate.keep(study, found)
+
+
+def over_limit(
+    study: Study,
+    runs: Sequence[Run],
+    states: States,
+    missing: Sequence[Run],
+    scheduler: Scheduler,
+    folder: StudyDir,
+) -> list[Problem]:
+    """The same, as a problem."""
+    try:
+        keep(study, runs, states, missing, scheduler, folder)
+    except SteelyardError as error:
+        return [Problem(str(error), sure=True)]
+    return []

@@ -1,0 +1,401 @@
+"""A day's files into packs, and out of their folders once they are in one, byte by byte the same."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+import stat
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+import duckdb
+
+from steelyard.analysis.sources import packed_samples, record_packs, records
+from steelyard.analysis.sources.packed_samples import Frame, SampleTable, file_of
+from steelyard.analysis.store.database import side_engine
+from steelyard.analysis.store.spool import quote_path, storable
+from steelyard.jobscripts.userfiles import read_regular
+from steelyard.wrappers.sweep.record_files import (
+    MOST_BYTES,
+    PACKED_KINDS,
+    File,
+    Jobs,
+    by_kind,
+    files_in,
+    node_and_start,
+)
+
+SPILL = ".spill"
+Access = tuple[int, int]
+Name = tuple[str, str]  # job id and file name
+
+# A pack is made in memory, and on the disk where memory does not hold it.
+MOST_FILES = 20_000
+MOST_LINES = 1_000_000  # of samples
+MOST_COLUMNS = 300  # of samples, before no more files are added
+PACK_BYTES = 64 << 20  # of records, and of what is not made into rows
+BATCH_BYTES = 16 << 20  # of files on their way into DuckDB
+BATCH_STARTS, BATCH_LINES = 250, 250_000
+# A group of rows is what a reader of one job reads.
+RECORDS_GROUP_BYTES = 2 << 20
+SAMPLES_GROUP_ROWS = 20_480
+# Version 2 of Parquet has the encodings of differences.
+PARQUET = "FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2"
+COPY_RECORDS = (
+    "COPY (FROM records ORDER BY job_id, node, start_unix_s) TO {path} "
+    f"({PARQUET}, ROW_GROUP_SIZE_BYTES {RECORDS_GROUP_BYTES})"
+)
+COPY_SAMPLES = f"COPY samples TO {{path}} ({PARQUET}, ROW_GROUP_SIZE {SAMPLES_GROUP_ROWS})"
+KINDS = {"bool": "BOOLEAN", "text": "VARCHAR", "int": "BIGINT", "float": "DOUBLE"}
+# Of the document, for who reads a pack without Steelyard: as in the table `records`.
+OF_DOCUMENT = {
+    "cluster": "VARCHAR",
+    **{
+        name: KINDS[kind]
+        for name, (_, kind) in records.COLUMNS.items()
+        if name not in packed_samples.KEYS
+    },
+}
+COLUMNS = record_packs.KEYS | OF_DOCUMENT | record_packs.OF_RECORD | record_packs.OF_SAMPLES
+Row = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The files of one start of a job on a node, and their bytes."""
+
+    key: packed_samples.Key
+    record: tuple[File, bytes] | None
+    samples: tuple[File, bytes] | None
+
+    @property
+    def files(self) -> list[tuple[File, bytes]]:
+        """Those that there are."""
+        return [one for one in (self.record, self.samples) if one is not None]
+
+
+def starts(folder: Path, access: Access) -> Iterator[Start]:
+    """The files of a job that is over, as far as these may read them. One start is in
+    memory at a time."""
+    found: dict[packed_samples.Key, dict[str, File]] = defaultdict(dict)
+    for file in by_kind(folder, files_in(folder)).packed:
+        named = node_and_start(file.path)
+        if file.access == access and named is not None:
+            found[file.job_id, *named][file.path.suffix] = file
+    for key in sorted(found):
+        yield Start(key, *(read(found[key].get(suffix)) for suffix in PACKED_KINDS))
+
+
+def read(file: File | None) -> tuple[File, bytes] | None:
+    """With its bytes; None where it was removed or replaced by no file meanwhile."""
+    with contextlib.suppress(OSError):
+        return None if file is None else (file, read_regular(file.path, MOST_BYTES))
+    return None
+
+
+def pack(day: Path, access: Access, starts: Iterator[Start], every_s: int | None) -> Iterator[Pack]:
+    """Write new packs of a day, of files of the same readers by job; each as soon as it is on the
+    disk. OSError: there is no room, and what is not in a pack stays in its folder."""
+    start = next(starts, None)
+    while start is not None:
+        with Pack(day, access, every_s) as new:
+            while start is not None and not new.is_full:
+                new.add(start)
+                start = next(starts, None)
+            if new.seals:
+                new.write()
+        yield new
+
+
+class Pack:
+    """A pack before it is complete. Its files have their names once all of them are on the disk."""
+
+    def __init__(self, day: Path, access: Access, every_s: int | None) -> None:
+        self.folder = record_packs.folder_of(day)
+        self.gid, self.mode = access
+        self.every_s = every_s
+        for path in (self.folder.parent, self.folder):
+            path.mkdir(mode=0o755, exist_ok=True)
+        self.path = self._free_name()
+        self.bytes = self.thinned = 0
+        self.seals: dict[Name, bytes] = {}  # SHA-256 of each file as it was read
+        self._waiting: list[Start] = []
+        self._waiting_bytes = self._waiting_lines = 0
+        # Not the folder of whoever started it: a unit of systemd has `/`, and may not write there.
+        self._engine = side_engine(self.folder / SPILL)
+        self._engine.execute("SET threads = 1")
+        columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+        self._engine.execute(f"CREATE TABLE records ({columns})")
+        self._samples = SampleTable(self._engine)
+
+    def _free_name(self) -> Path:
+        """That of the records, with the first number that no pack of these readers has."""
+        number = 1
+        while True:
+            name = f"{record_packs.RECORDS}{self.gid}-{self.mode:o}-{number}{record_packs.SUFFIX}"
+            path = self.folder / name
+            if not any(one.exists() for one in record_packs.parts_of(path)):
+                return path
+            number += 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._engine.close()
+        shutil.rmtree(self.folder / SPILL, ignore_errors=True)
+        if error is not None:
+            for path in self._parts().values():
+                path.unlink(missing_ok=True)
+
+    @property
+    def is_full(self) -> bool:
+        """No more goes into it."""
+        return (
+            len(self.seals) >= MOST_FILES
+            or self._samples.rows >= MOST_LINES
+            or len(self._samples.columns) >= MOST_COLUMNS
+            or self.bytes >= PACK_BYTES
+        )
+
+    def add(self, start: Start) -> None:
+        """A start's files; those of one whose name is in the pack already wait for the next sweep."""
+        names = {(file.job_id, file.path.name): content for file, content in start.files}
+        if not names or names.keys() & self.seals.keys():
+            return
+        self.seals |= {name: seal(content) for name, content in names.items()}
+        self._waiting.append(start)
+        self.bytes += len(start.record[1]) if start.record else 0
+        self._waiting_bytes += sum(map(len, names.values()))
+        self._waiting_lines += start.samples[1].count(b"\n") if start.samples else 0
+        if (
+            len(self._waiting) >= BATCH_STARTS
+            or self._waiting_bytes >= BATCH_BYTES
+            or self._waiting_lines >= BATCH_LINES
+        ):
+            self._insert()
+
+    def _insert(self) -> None:
+        """What waits into DuckDB."""
+        starts, self._waiting = self._waiting, []
+        self._waiting_bytes = self._waiting_lines = 0
+        with_samples = [start for start in starts if start.samples is not None]
+        texts = [file_of(one.key, one.samples[1]) for one in with_samples if one.samples]
+        try:
+            frames = self._samples.insert(texts, self.every_s)
+            by_key = dict(zip((start.key for start in with_samples), frames, strict=True))
+            rows = [row_of(start, by_key.get(start.key)) for start in starts]
+            unnest = ", ".join(f"unnest(?::{kind}[])" for kind in COLUMNS.values())
+            if rows:
+                columns = [[row.get(name) for row in rows] for name in COLUMNS]
+                self._engine.execute(f"INSERT INTO records SELECT {unnest}", columns)
+        except duckdb.Error as error:
+            raise unwritten(error, self.path) from None
+        self.thinned += sum(frame.thinned_s is not None for frame in frames)
+        self.bytes += sum(len(frame.rest) for frame in frames)
+
+    def _parts(self) -> dict[Path, Path]:
+        """The files of the pack, the one that makes it count last, by their names before that."""
+        records, samples, jobs = record_packs.parts_of(self.path)
+        paths = (samples, jobs, records) if self._samples.rows else (jobs, records)
+        return {path: path.with_name(f".{path.name}.tmp") for path in paths}
+
+    def write(self) -> None:
+        """Onto the disk; OSError when that cannot be."""
+        self._insert()
+        records, samples, jobs = record_packs.parts_of(self.path)
+        made = self._parts()
+        if samples in made:
+            # They came by job. The records are sorted, too, and their groups bound by their bytes.
+            self._engine.execute("SET preserve_insertion_order = true")
+            self._copy("samples", COPY_SAMPLES, made[samples])
+            self._engine.execute("SET preserve_insertion_order = false")
+        self._copy("records", COPY_RECORDS, made[records])
+        with made[jobs].open("wb") as listed:
+            ids = sorted({job_id for job_id, _ in self.seals})
+            listed.write("".join(f"{job_id}\n" for job_id in ids).encode())
+            settle(listed, -1, 0o444)
+        for path, temporary in made.items():
+            temporary.rename(path)
+        for folder in (self.folder, self.folder.parent, self.folder.parent.parent):
+            sync_folder(folder)
+
+    def _copy(self, table: str, copy: str, path: Path) -> None:
+        """A table into a Parquet file that has been read again; OSError when that cannot be written."""
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600))
+        try:
+            self._engine.execute(copy.format(path=quote_path(path)))
+            meant, read = (
+                self._engine.execute(
+                    f"SELECT count(*), sum(hash(t)::HUGEINT) FROM {source} AS t"
+                ).fetchone()
+                for source in (table, f"read_parquet({quote_path(path)})")
+            )
+        except duckdb.Error as error:
+            raise unwritten(error, path) from None
+        if read != meant:
+            raise OSError(errno.EIO, f"{read} was read again where {meant} was written", str(path))
+        with path.open("rb") as file:
+            settle(file, self.gid, self.mode)
+
+
+def unwritten(error: duckdb.Error, path: Path) -> OSError:
+    """With the number that says of a full disk that it is one."""
+    is_full = os.strerror(errno.ENOSPC) in str(error)
+    return OSError(errno.ENOSPC if is_full else 0, f"no pack could be written: {error}", str(path))
+
+
+def settle(file: BinaryIO, gid: int, mode: int) -> None:
+    """Its readers, and all of it on the disk."""
+    file.flush()
+    os.fchown(file.fileno(), -1, gid)
+    os.fchmod(file.fileno(), mode)
+    os.fsync(file.fileno())
+
+
+def sync_folder(path: Path) -> None:
+    """The names in it, too."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def seal(content: bytes) -> bytes:
+    """Of a file that was packed as it was."""
+    return hashlib.sha256(content).digest()
+
+
+def is_sealed(sealed: bytes, content: bytes) -> bool:
+    """Whether a file is as it was when it was packed."""
+    return seal(content) == sealed
+
+
+def row_of(start: Start, frame: Frame | None) -> Row:
+    """A row of records: the key, the document's columns, and what gives the two files back."""
+    keys = dict(zip(packed_samples.KEYS, start.key, strict=True))
+    row: Row = {"format_version": record_packs.FORMAT_VERSION, **keys}
+    if start.record is not None:
+        file, content = start.record
+        status = file.status
+        row |= document_columns(file.path, content) | {
+            "uid": status.st_uid,
+            "mode": stat.S_IMODE(status.st_mode),
+            "modified_unix_ns": status.st_mtime_ns,
+            "changed_unix_ns": status.st_ctime_ns,
+        }
+        try:
+            row["record"] = content.decode()
+        except UnicodeDecodeError:
+            row["record_rest"] = content
+    if start.samples is not None and frame is not None:
+        row |= {
+            "samples_modified_unix_ns": start.samples[0].status.st_mtime_ns,
+            "samples_header": frame.header,
+            "samples_lines": frame.lines,
+            "samples_rest": frame.rest,
+            "thinned_s": frame.thinned_s,
+        }
+    return row
+
+
+def document_columns(path: Path, content: bytes) -> Row:
+    """What the table `records` would have of it; of a document that is none of ours nothing."""
+    try:
+        record = records.record_of(path, content)
+    except records.RecordError:
+        return {}
+    cluster = record.get("job.cluster")
+    columns = record.columns() | {"cluster": cluster if isinstance(cluster, str) else None}
+    return {
+        name: storable(value) if isinstance(value, str) else value
+        for name, value in columns.items()
+        if name in OF_DOCUMENT
+    }
+
+
+def by_access(record_dir: Path, files: Iterable[File]) -> dict[Access, list[str]]:
+    """Jobs' folders below the folder of records by who may read their files, as they come."""
+    found: dict[Access, list[str]] = defaultdict(list)
+    for file in files:
+        folder = str(file.path.parent.relative_to(record_dir))
+        if found[file.access][-1:] != [folder]:
+            found[file.access].append(folder)
+    return found
+
+
+def of_access(record_dir: Path, folders: Iterable[str], access: Access) -> Iterator[Start]:
+    """The files of jobs that are over, as far as these may read them."""
+    for name in folders:
+        yield from starts(record_dir / name, access)
+
+
+def remove_sealed(new: Pack, jobs: Jobs, day: Path) -> tuple[int, int]:
+    """Remove files that are in a pack that was just made; jobs' folders and files removed."""
+    seen, files = set(), 0
+    for (job_id, name), sealed in new.seals.items():
+        for folder in (day / job_id, jobs.record_dir / job_id):
+            files += remove_if(folder / name, partial(is_sealed, sealed))
+            seen.add(folder)
+    return sum(map(remove_empty, seen)), files
+
+
+def remove_packed(one: Path, jobs: Jobs, day: Path, among: Sequence[str]) -> tuple[int, int]:
+    """As remove_sealed, of jobs in a pack of an earlier sweep."""
+    seen, files = set(), 0
+    for file in readable(one, among):
+        for folder in (day / file.job_id, jobs.record_dir / file.job_id):
+            files += remove_if(folder / file.name, partial(is_packed_so, file))
+            seen.add(folder)
+    return sum(map(remove_empty, seen)), files
+
+
+def readable(one: Path, job_ids: Sequence[str]) -> Iterator[record_packs.Packed]:
+    """The files of jobs in a pack, as far as they are not damaged; some may come twice."""
+    try:
+        yield from record_packs.files(one, job_ids)
+    except OSError:
+        if len(job_ids) > 1:
+            for job_id in job_ids:
+                yield from readable(one, [job_id])
+
+
+def remove_if(path: Path, is_packed: Callable[[bytes], bool]) -> bool:
+    """Remove a file whose bytes are in a pack: no other has this name by now."""
+    try:
+        if not is_packed(read_regular(path, MOST_BYTES)):
+            return False
+        path.unlink()
+    except OSError:
+        return False
+    return True
+
+
+def is_packed_so(packed: record_packs.Packed, content: bytes) -> bool:
+    """Whether the pack has a file, or what thinning leaves of it."""
+    if packed.thinned_s is None:
+        return content == packed.content
+    return packed_samples.thin(content, packed.thinned_s) == packed.content
+
+
+def remove_empty(folder: Path) -> bool:
+    """Remove a folder that has nothing left in it."""
+    try:
+        folder.rmdir()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,237 @@
+"""The files in a folder of records, classified for a sweep."""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import os
+import stat
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from steelyard.analysis.sources import record_folders, record_packs
+from steelyard.analysis.sources.records import INT64, name_parts
+from steelyard.jobscripts.userfiles import RECORD_BYTES, read_regular
+
+# A job without samples writes nothing while it runs: so old a record that has no end is of a node
+# that never came back.
+UNFINISHED_S = 60 * 86400
+TEMPORARY_S = 7 * 86400
+MOST_BYTES = 64 << 20  # a larger file stays as it is: each is in memory once
+PACKED_KINDS = (".json", ".csv")
+# Why a file is never packed.
+LARGE = "over 64 MB"
+PRIVATE = "not for their group"
+OTHER = "others"  # no file of ours, or of a name that no list of jobs can have
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of a job."""
+
+    path: Path
+    status: os.stat_result
+
+    @property
+    def job_id(self) -> str:
+        """Its folder's name."""
+        return self.path.parent.name
+
+    @property
+    def access(self) -> tuple[int, int]:
+        """Who may read a pack that it lies in: the group, and others or not."""
+        return self.status.st_gid, 0o444 if self.status.st_mode & stat.S_IROTH else 0o440
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """A job's files, as a sweep takes them."""
+
+    packed: Sequence[File] = ()  # these can go into a pack
+    stay: Mapping[str, Sequence[File]] = field(default_factory=dict)  # by reason: these never will
+    waits: bool = False  # one may still be written to: none of them is touched
+
+
+class Jobs:
+    """Jobs' folders by day: one of the flat layout under that of its last record. What else lies
+    there is an administrator's.
+
+    A folder of records may have millions: names of the flat layout are kept as text, ten bytes each,
+    all others are listed when it is their day's turn.
+    """
+
+    def __init__(self, record_dir: Path, when_empty: Callable[[Path], None]) -> None:
+        """`when_empty`: told of folders of jobs in the flat layout that have nothing in them."""
+        self.record_dir = record_dir
+        self._flat: dict[Path, bytearray] = defaultdict(bytearray)
+        for name in record_folders.names_in(record_dir):
+            if record_folders.MONTH.fullmatch(name):
+                continue
+            names = list(names_of(record_dir / name))
+            starts = [parts[1] for one in names if (parts := node_and_start(Path(one)))]
+            if starts:
+                self._flat[record_dir / record_folders.day_of(max(starts))] += name_bytes(name)
+            elif not names and name[:1].isdigit():
+                when_empty(record_dir / name)
+
+    def days(self) -> list[Path]:
+        """Those that have any, or packs; the first one first."""
+        return sorted({*record_folders.days(self.record_dir), *self._flat})
+
+    def of(self, day: Path) -> Iterator[Path]:
+        """Folders that are there now, by name, so that those of one job come together."""
+        by_day = sorted(record_folders.names_in(day))
+        flat = sorted(map(os.fsdecode, filter(None, bytes(self._flat.get(day, b"")).split(END))))
+        folders = ((day / name for name in by_day), (self.record_dir / name for name in flat))
+        return heapq.merge(*folders, key=lambda folder: folder.name)
+
+
+END = b"\0"  # no name has it
+
+
+def name_bytes(name: str) -> bytes:
+    """A name in a list of them."""
+    return os.fsencode(name) + END
+
+
+def names_of(folder: Path) -> Iterator[str]:
+    """What lies in it; nothing when it is gone by now."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        yield from (entry.name for entry in entries)
+
+
+def node_and_start(path: Path) -> tuple[str, int] | None:
+    """Of a record or its samples: a job killed early may have left no record."""
+    if path.suffix not in PACKED_KINDS or not is_text(path.name):
+        return None
+    parts = name_parts(path.with_suffix(".json"))
+    return parts if parts and path.stem == f"{parts[0]}.{parts[1]}" and parts[1] < INT64 else None
+
+
+def files_in(folder: Path) -> list[File]:
+    """A job's files, hidden ones too; [] when it is gone by now."""
+    try:
+        return sorted(
+            (File(Path(e.path), e.stat(follow_symlinks=False)) for e in os.scandir(folder)),
+            key=lambda file: file.path.name,
+        )
+    except FileNotFoundError:
+        return []
+
+
+def sort_out(folder: Path, before_unix_s: float, now_unix_s: float) -> Sorted:
+    """What is to be packed of a job, what never is, and whether it is too early to say."""
+    files = files_in(folder)
+    newest = max((file.status.st_mtime for file in files), default=0.0)
+    if newest >= before_unix_s or (
+        newest >= now_unix_s - UNFINISHED_S and not all(is_finished(file) for file in files)
+    ):
+        return Sorted(waits=True)
+    return by_kind(folder, files)
+
+
+def by_kind(folder: Path, files: Sequence[File]) -> Sorted:
+    """What can be packed of a job that is over, and what never is."""
+    starts: dict[str, list[File]] = defaultdict(list)
+    for file in files:
+        if not file.path.name.startswith("."):
+            starts[file.path.stem if file.path.suffix in PACKED_KINDS else file.path.name] += [file]
+    stay: dict[str, list[File]] = defaultdict(list)
+    packed: list[File] = []
+    for mine in starts.values():
+        why = OTHER if not is_text(folder.name) else why_loose(mine)
+        (stay[why] if why else packed).extend(mine)
+    return Sorted(packed, stay)
+
+
+def is_text(name: str) -> bool:
+    """Whether a name can be in a list of jobs, and in a row of a pack."""
+    return name.isprintable() and all(ord(letter) < 0xD800 for letter in name)
+
+
+def is_finished(file: File) -> bool:
+    """No record without an end, no temporary file of one."""
+    if file.path.suffix != ".json":
+        return not file.path.name.startswith(".")
+    try:
+        return b'"end_unix_s": null' not in read_regular(file.path, RECORD_BYTES)
+    except OSError:
+        return False
+
+
+def why_loose(files: Sequence[File]) -> str:
+    """Why a record and its samples, or a file that is neither, are never packed; "": they are.
+
+    The two stay together, and a pack has no more readers than each of its files.
+    """
+    statuses = [file.status for file in files]
+    if any(node_and_start(file.path) is None for file in files) or not all(
+        stat.S_ISREG(status.st_mode) for status in statuses
+    ):
+        return OTHER
+    if any(status.st_size > MOST_BYTES for status in statuses):
+        return LARGE
+    is_open = all(status.st_mode & stat.S_IRGRP for status in statuses)
+    return "" if is_open and len({file.access for file in files}) == 1 else PRIVATE
+
+
+def temporary_files(folder: Path, now_unix_s: float) -> Iterator[Path]:
+    """What killed writers left of a record in a job's folder: nothing of this start was touched for
+    a week. One that a living sampler keeps has nothing in it, and is made again when it is needed."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        if not any(entry.name.endswith(".json.tmp") for entry in entries):
+            return  # as nearly all: a million have no status taken
+    files = files_in(folder)
+    for file in files:
+        name = file.path.name
+        if (
+            name.startswith(".")
+            and name.endswith(".json.tmp")
+            and stat.S_ISREG(file.status.st_mode)
+        ):
+            start = name[1:].removesuffix(".json.tmp")
+            mine = [f for f in files if f is file or f.path.name.startswith(f"{start}.")]
+            if max(f.status.st_mtime for f in mine) < now_unix_s - TEMPORARY_S:
+                yield file.path
+
+
+def half_made(day: Path) -> Iterator[Path]:
+    """What a killed sweep left among a day's packs: files of a pack that has no records."""
+    folder = record_packs.folder_of(day)
+    if not folder.is_dir():
+        return
+    paths = sorted(folder.iterdir())
+    packs = [path for path in paths if path.name.startswith(record_packs.RECORDS)]
+    packs = [path for path in packs if path.suffix == record_packs.SUFFIX]
+    beside = {record_packs.samples_of(path) for path in packs}
+    beside |= {path.with_suffix(record_packs.LIST_SUFFIX) for path in packs}
+    for path in paths:
+        if path.name.startswith(".") or (path not in beside and is_beside_a_pack(path)):
+            yield path
+
+
+def is_beside_a_pack(path: Path) -> bool:
+    """Whether it is of no use without the records of its pack."""
+    return path.suffix == record_packs.LIST_SUFFIX or path.name.startswith(record_packs.SAMPLES)
+
+
+def own_bytes(path: Path) -> int:
+    """Of the disk, by a file or a folder itself."""
+    return path.lstat().st_blocks * 512
+
+
+def used_bytes(path: Path) -> int:
+    """Of the disk, by everything below a folder, links not followed."""
+    total, below = 0, [os.scandir(path)]
+    while below:
+        entry = next(below[-1], None)
+        if entry is None:
+            below.pop().close()
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            total += entry.stat(follow_symlinks=False).st_blocks * 512
+            if entry.is_dir(follow_symlinks=False):
+                below.append(os.scandir(entry))
+    return total
