@@ -20,7 +20,7 @@ from tests.waiting import LIMIT_S, wait_for
 
 from steelyard.analysis.sources import admin_comment, record_folders
 from steelyard.analysis.sources.sacct import Sacct
-from steelyard.wrappers.base.node import find_program
+from steelyard.wrappers.base.programs import find_program
 from steelyard.wrappers.cluster import cluster as throwaway
 from steelyard.wrappers.cluster import daemons as cluster_state
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout

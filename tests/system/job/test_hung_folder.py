@@ -12,8 +12,8 @@ from tests.hung_folder import Mounted, needed, waiting_samplers
 from tests.waiting import wait_for
 
 from steelyard.wrappers.base.check import Check
-from steelyard.wrappers.base.node import find_node_program
-from steelyard.wrappers.doctor import node as doctor
+from steelyard.wrappers.base.programs import find_node_program
+from steelyard.wrappers.doctor import local_node as doctor
 
 LIMIT = 64
 
@@ -21,7 +21,7 @@ LIMIT = 64
 def look(node: Any) -> Check:
     """The doctor's one line of the record folder."""
     folders = (f"--record-dir={node.records}", f"--run-dir={node.run}")
-    (check,) = doctor.ask(find_node_program(), "--only=record folder", *folders)
+    (check,) = doctor.query_program(find_node_program(), "--only=record folder", *folders)
     return check
 
 
