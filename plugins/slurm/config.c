@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/rate.h"
+#include "base/number.h"
 #include "netem/policy/file.h"
 #include "netem/policy/policy.h"
 #include "job/tag.h"

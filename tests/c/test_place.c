@@ -5,7 +5,7 @@
 
 #include "tap.h"
 
-#include "../../plugins/node/base/place.h"
+#include "../../plugins/node/base/folder.h"
 #include "../../plugins/node/job/record_folder.h"
 
 static char top[] = "/tmp/steelyard-test-XXXXXX";

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/rate.h"
+#include "base/number.h"
 #include "tap.h"
 
 #include "../../plugins/node/job/comment.c"

@@ -104,7 +104,7 @@ def is_open(fd: int) -> bool:
 
 
 def checked_rate(text: str | None) -> float | None:
-    """A rate that the sampler can keep: the grammar and the words of plugins/node/base/rate.c."""
+    """A rate that the sampler can keep: the grammar and the words of plugins/node/base/number.c."""
     if text is None:
         return None
     plain = re.fullmatch(r"[0-9]+\.?[0-9]*|\.[0-9]+", text)

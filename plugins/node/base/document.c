@@ -2,7 +2,7 @@
 
 #include "base/exec.h"
 #include "base/file.h"
-#include "base/shortage.h"
+#include "base/error.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -105,36 +105,57 @@ json_t *sy_json_text(const char *text)
 	return json_string(clean);
 }
 
-/* The object that a path's last word goes into; `word` is set to that word. */
-static json_t *find_object(struct sy_document *document, const char *path, const char **word)
+/* The child of a container at one step of a path, made when it is not there. */
+static json_t *step_into(json_t *at, const char *word)
 {
-	json_t *object = document->top;
+	json_t *inner;
+
+	if (json_is_array(at))
+		return json_array_get(at, (size_t)strtoul(word, NULL, 10));
+	inner = json_object_get(at, word);
+	if (!inner) {
+		inner = json_object();
+		if (json_object_set_new(at, word, inner) < 0)
+			inner = NULL; /* it is gone; what is put into nothing is, too */
+	}
+	return inner;
+}
+
+/* The object that a path's last word goes into; `word` is set to that word. */
+static json_t *find_object(json_t *at, const char *path, const char **word)
+{
 	const char *dot;
 
 	while ((dot = strchr(path, '.'))) {
-		char key[64];
-		json_t *next;
+		char key[256];
 
 		(void)snprintf(key, sizeof(key), "%.*s", (int)(dot - path), path);
-		next = json_object_get(object, key);
-		if (!next) {
-			next = json_object();
-			if (json_object_set_new(object, key, next)) {
-				document->failed = true;
-				next = NULL; /* it is gone; what is put into nothing is, too */
-			}
-		}
-		object = next;
+		at = step_into(at, key);
 		path = dot + 1;
 	}
 	*word = path;
-	return object;
+	return at;
+}
+
+void sy_json_put(json_t *top, const char *path, json_t *value, const char *why)
+{
+	json_t *missing = step_into(top, "missing");
+	const char *word;
+	json_t *object = find_object(top, path, &word);
+
+	if (!value)
+		value = json_null();
+	if (json_is_null(value))
+		(void)json_object_set_new(missing, path, sy_json_text(why ? why : "not known"));
+	else
+		(void)json_object_del(missing, path);
+	(void)json_object_set_new(object, word, value);
 }
 
 void sy_doc_put(struct sy_document *document, const char *path, json_t *value)
 {
 	const char *word;
-	json_t *object = find_object(document, path, &word);
+	json_t *object = find_object(document->top, path, &word);
 
 	if (json_object_set_new(object, word, value))
 		document->failed = true;

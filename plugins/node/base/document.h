@@ -32,7 +32,7 @@ json_t *sy_json_read_fd(int fd);
  * within `limit_ms`. For folders on a shared file system, which may not answer. */
 json_t *sy_json_within(int limit_ms, json_t *(*make)(const void *context), const void *context);
 
-/* From now on memory that JSON cannot have is a shortage (base/shortage.h): for programs of our
+/* From now on memory that JSON cannot have is a shortage (base/error.h): for programs of our
  * own, not in daemons of others, who have one jansson with us. */
 void sy_json_watch_memory(void);
 
@@ -58,6 +58,11 @@ void sy_doc_put_line(struct sy_document *document, const char *path, int root, c
 
 /* The words of a file's first line as a list; empty, with a reason, when it cannot be read. */
 void sy_doc_put_words(struct sy_document *document, const char *path, int root, const char *file);
+
+/* Set the value at a dotted path of a document that is not being filled in but changed
+ * ("energy.zones.0.energy_j": lists have numbers), making objects on the way. A null has its reason
+ * `why` under `missing` of `top`; a value takes the reason away. Takes `value`. */
+void sy_json_put(json_t *top, const char *path, json_t *value, const char *why);
 
 /* A sentence into `notes` of an object, once. */
 __attribute__((format(printf, 2, 3))) void sy_json_note(json_t *object, const char *format, ...);

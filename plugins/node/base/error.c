@@ -1,6 +1,8 @@
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,4 +31,23 @@ int sy_fail_errno(struct sy_error *err, int errnum, const char *format, ...)
 	used = strlen(err->text);
 	(void)snprintf(err->text + used, sizeof(err->text) - used, ": %s", strerror(errnum));
 	return -1;
+}
+
+static atomic_uint shortages;
+
+bool sy_is_shortage(int errnum)
+{
+	return errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE;
+}
+
+int sy_short(int errnum)
+{
+	if (sy_is_shortage(errnum))
+		atomic_fetch_add(&shortages, 1);
+	return -errnum;
+}
+
+unsigned sy_shortages(void)
+{
+	return atomic_load(&shortages);
 }

@@ -5,6 +5,8 @@
 #ifndef STEELYARD_BASE_ERROR_H
 #define STEELYARD_BASE_ERROR_H
 
+#include <stdbool.h>
+
 struct sy_error {
 	char text[512];
 };
@@ -15,5 +17,18 @@ __attribute__((format(printf, 2, 3))) int sy_fail(struct sy_error *err, const ch
 /* The same, followed by ": " and strerror(errnum). */
 __attribute__((format(printf, 3, 4))) int sy_fail_errno(struct sy_error *err, int errnum,
 							const char *format, ...);
+
+/* Memory and descriptors that could not be had. What was read or built meanwhile may lack a part
+ * that nobody misses, so nobody may take it for the whole. */
+
+/* No memory, or no descriptor left: it may be there in the next moment. */
+bool sy_is_shortage(int errnum);
+
+/* Count it if it is one; returns -errnum. */
+int sy_short(int errnum);
+
+/* How many there have been in this process: more than before, then what was done lacks something.
+ */
+unsigned sy_shortages(void);
 
 #endif

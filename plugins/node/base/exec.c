@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/kernel.h"
-#include "base/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 /* What follows the digits, or NULL. strtoll costs three times as much, and there are thousands of
  * these a second. */
 static inline const char *sy_number(const char *text, int64_t *value)
@@ -22,5 +24,14 @@ static inline const char *sy_number(const char *text, int64_t *value)
 	*value = result;
 	return text;
 }
+
+/* The rate of samples: one grammar and one message, for sbatch, steelyard-node and messages.
+ * wrappers/commands/run.py says the same. */
+
+#define SY_MIN_RATE_HZ 0.001
+#define SY_MAX_RATE_HZ 1000.0 /* what the sampler can keep up with */
+
+/* 0 (totals only), or SY_MIN_RATE_HZ to `max_hz`. */
+int sy_rate_parse(const char *text, double max_hz, double *hz, struct sy_error *err);
 
 #endif

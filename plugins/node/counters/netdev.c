@@ -1,7 +1,7 @@
 #include "counters/netdev.h"
 
-#include "base/shortage.h"
-#include "base/tree.h"
+#include "base/error.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <linux/ethtool.h>

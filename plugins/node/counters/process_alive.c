@@ -1,7 +1,7 @@
 #include "counters/process_alive.h"
 
 #include "base/file.h"
-#include "base/shortage.h"
+#include "base/error.h"
 #include "counters/parse.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
 #include "doctor/check.h"
 
 #include "base/document.h"
-#include "base/place.h"
+#include "base/folder.h"
 #include "record/spool.h"
 
 #include <stdarg.h>

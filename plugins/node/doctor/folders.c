@@ -2,7 +2,6 @@
 
 #include "base/file.h"
 #include "base/folder.h"
-#include "base/place.h"
 #include "base/document.h"
 #include "record/opening.h"
 #include "record/spool.h"

@@ -1,7 +1,7 @@
 #include "doctor/records.h"
 
 #include "base/file.h"
-#include "base/place.h"
+#include "base/folder.h"
 
 #include <ctype.h>
 #include <dirent.h>

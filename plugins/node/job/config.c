@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/folder.h"
-#include "base/rate.h"
+#include "base/number.h"
 #include "netem/policy/file.h"
 
 #define FILE_SIZE 65536

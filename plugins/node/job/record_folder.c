@@ -1,7 +1,7 @@
 #include "job/record_folder.h"
 
 #include "base/file.h"
-#include "base/place.h"
+#include "base/folder.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* Where records of a job lie, found without a listing of all of them (base/place.h). */
+/* Where records of a job lie, found without a listing of all of them (base/folder.h). */
 #ifndef STEELYARD_JOB_RECORD_FOLDER_H
 #define STEELYARD_JOB_RECORD_FOLDER_H
 

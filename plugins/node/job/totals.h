@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "base/quantities.h"
+#include "base/line.h"
 
 /* Whether the job has the node for itself. */
 enum sy_exclusive { SY_NOT_SAID, SY_SHARED, SY_ALONE };

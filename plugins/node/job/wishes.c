@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/rate.h"
+#include "base/number.h"
 #include "netem/spec/values.h"
 
 #define SHOWN_MAX 80 /* how much of a faulty value a message repeats */

@@ -1,7 +1,6 @@
 #include "meters/amdgpu.h"
 
 #include "base/file.h"
-#include "base/tree.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/number.h"
-#include "base/tree.h"
 
 #include <stdio.h>
 #include <string.h>

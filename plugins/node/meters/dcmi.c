@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>

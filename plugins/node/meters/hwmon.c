@@ -2,7 +2,6 @@
 
 #include "base/file.h"
 #include "base/number.h"
-#include "base/tree.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "meters/idle_power.h"
 
-#include "base/tree.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fnmatch.h>

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/folder.h"
-#include "base/tree.h"
 #include "meters/meter_file_text.h"
 
 #include <errno.h>

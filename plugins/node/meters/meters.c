@@ -1,6 +1,6 @@
 #include "meters/meters.h"
 
-#include "base/shortage.h"
+#include "base/error.h"
 #include "meters/amdgpu.h"
 #include "meters/choose.h"
 #include "meters/cray.h"

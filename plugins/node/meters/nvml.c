@@ -1,7 +1,6 @@
 #include "meters/nvml.h"
 
 #include "base/file.h"
-#include "base/tree.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 #include "meters/perf.h"
 
 #include "base/file.h"
-#include "base/tree.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>

@@ -1,6 +1,6 @@
 #include "meters/powercap.h"
 
-#include "base/tree.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "base/quantities.h"
+#include "base/line.h"
 #include "meters/energy.h"
 
 #define SY_LAST_READING_US 200000 /* who ends the job waits for it */

@@ -1,7 +1,7 @@
 #include "netem/state.h"
 
 #include "base/document.h"
-#include "base/shortage.h"
+#include "base/error.h"
 #include "base/exec.h"
 #include "base/file.h"
 #include "base/folder.h"

@@ -1,6 +1,6 @@
 #include "probe/cpu.h"
 
-#include "base/tree.h"
+#include "base/file.h"
 
 #include <stdio.h>
 #include <string.h>

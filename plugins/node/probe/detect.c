@@ -1,7 +1,7 @@
 /* The three layers together, and the node type that follows from them. */
 #include "probe/detect.h"
 
-#include "base/tree.h"
+#include "base/file.h"
 #include "probe/detect_container.h"
 #include "probe/detect_dmi.h"
 #include "probe/detect_systemd.h"

@@ -1,6 +1,6 @@
 #include "probe/detect_container.h"
 
-#include "base/tree.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "probe/devices.h"
 
-#include "base/tree.h"
+#include "base/file.h"
 #include "counters/netdev.h"
 #include "meters/meters.h"
 #include "meters/powercap.h"

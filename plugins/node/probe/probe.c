@@ -1,7 +1,7 @@
 /* The probe's document: docs/formats.md, part 3. */
 #include "probe/probe.h"
 
-#include "base/shortage.h"
+#include "base/error.h"
 #include "base/document.h"
 #include "probe/cpu.h"
 #include "probe/detect.h"

@@ -1,5 +1,5 @@
 /* steelyard-node record: make or repair the record of a sampler that was killed. */
-#include "base/shortage.h"
+#include "base/error.h"
 #include "base/document.h"
 #include "base/file.h"
 #include "netem/teardown.h"
@@ -94,8 +94,8 @@ static json_t *make_new(const struct repair *repair, const char *job_id)
 	(void)snprintf(samples, sizeof(samples), "%s.csv", repair->name);
 	sampling.told = (struct sy_told){json_object(), json_object(), json_object()};
 	record = sy_record_new(&head);
-	sy_record_put(record, "sampler.rate_hz", json_null(), "the record of the start is lost");
-	sy_record_put(record, "job.scheduler", json_null(), "the record of the start is lost");
+	sy_json_put(record, "sampler.rate_hz", json_null(), "the record of the start is lost");
+	sy_json_put(record, "job.scheduler", json_null(), "the record of the start is lost");
 	json_decref(sampling.told.job);
 	json_decref(sampling.told.tags);
 	json_decref(sampling.told.conditions);
@@ -160,7 +160,7 @@ static void settle(struct repair *repair, const char *given)
 
 	sy_record_totals(repair->record, &repair->sums);
 	for (size_t i = 0; i < sizeof(sampler) / sizeof(sampler[0]); i++)
-		sy_record_put(repair->record, sampler[i], json_null(), "the sampler was killed");
+		sy_json_put(repair->record, sampler[i], json_null(), "the sampler was killed");
 	json_object_foreach(missing, path, why)
 	{
 		if (!strcmp(json_string_value(why), SY_NOT_YET))

@@ -1,6 +1,6 @@
 /* steelyard-node sample: weigh a command, or the processes of a job. */
 #include "base/folder.h"
-#include "base/rate.h"
+#include "base/number.h"
 #include "program/command_line.h"
 #include "program/commands.h"
 #include "program/sample_words.h"

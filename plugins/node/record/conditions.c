@@ -38,7 +38,7 @@ static void put_network(json_t *record, const struct sy_sampling *sampling)
 
 	if (requested)
 		(void)json_object_set(json_object_get(record, "tags"), "network", requested);
-	sy_record_put(record, "network_conditions", conditions, why);
+	sy_json_put(record, "network_conditions", conditions, why);
 }
 
 void sy_record_recover_conditions(json_t *record, const struct sy_sampling *sampling)

@@ -50,13 +50,13 @@ static void put_seen(json_t *record, const struct sy_status *status, const char 
 	for (int i = 0; i < SY_TOTALS; i++)
 		if (is_of_moments((enum sy_total)i))
 			explain(record, sy_total_facts[i].path, why);
-	sy_record_put(record, "memory.source",
-		      sy_sums_total(&status->sums, SY_MAX_MEMORY_BYTES) != SY_UNKNOWN
-			  ? source(status->memory_source)
-			  : json_null(),
-		      why);
-	sy_record_put(record, "memory.charged_peak_bytes", whole(status->charged_peak_bytes),
-		      "no cgroup of the job has counted the peak of its memory");
+	sy_json_put(record, "memory.source",
+		    sy_sums_total(&status->sums, SY_MAX_MEMORY_BYTES) != SY_UNKNOWN
+			? source(status->memory_source)
+			: json_null(),
+		    why);
+	sy_json_put(record, "memory.charged_peak_bytes", whole(status->charged_peak_bytes),
+		    "no cgroup of the job has counted the peak of its memory");
 }
 
 /* How much there is at least, where that is known. */
@@ -75,12 +75,12 @@ static void put_unseen(json_t *record, const struct sy_status *status)
 {
 	bool counted = status->io_source == SY_SOURCE_BPF; /* all of them */
 
-	sy_record_put(record, "cpu.unseen_s",
-		      status->unseen.known ? micro(status->unseen.us)
-		      : counted		   ? micro(0)
-					   : json_null(),
-		      "no cgroup counts the job's CPU: nobody would know of processes that no "
-		      "sample saw and that were not waited for");
+	sy_json_put(record, "cpu.unseen_s",
+		    status->unseen.known ? micro(status->unseen.us)
+		    : counted		 ? micro(0)
+					 : json_null(),
+		    "no cgroup counts the job's CPU: nobody would know of processes that no "
+		    "sample saw and that were not waited for");
 }
 
 static const char *why_not_in_kernel(const struct sy_status *status)
@@ -92,8 +92,8 @@ static const char *why_not_in_kernel(const struct sy_status *status)
 
 static void put_faults(json_t *record, int64_t minor, int64_t major, const char *why)
 {
-	sy_record_put(record, sy_total_facts[SY_MINOR_FAULTS].path, whole(minor), why);
-	sy_record_put(record, sy_total_facts[SY_MAJOR_FAULTS].path, whole(major), why);
+	sy_json_put(record, sy_total_facts[SY_MINOR_FAULTS].path, whole(minor), why);
+	sy_json_put(record, sy_total_facts[SY_MAJOR_FAULTS].path, whole(major), why);
 }
 
 static void put_job_sources(json_t *record, const struct sy_status *status)
@@ -102,8 +102,8 @@ static void put_job_sources(json_t *record, const struct sy_status *status)
 	bool cpu = status->sums.last.cell[SY_CPU] != SY_UNKNOWN;
 	bool io = status->sums.last.cell[SY_RCHAR] != SY_UNKNOWN;
 
-	sy_record_put(record, "processes.named", json_boolean(!status->nothing_named), NULL);
-	sy_record_put(record, "cpu.source", cpu ? source(status->cpu_source) : json_null(), why);
+	sy_json_put(record, "processes.named", json_boolean(!status->nothing_named), NULL);
+	sy_json_put(record, "cpu.source", cpu ? source(status->cpu_source) : json_null(), why);
 	put_seen(record, status, why);
 	put_unseen(record, status);
 	put_faults(record, status->minor_faults, status->major_faults, why_not_in_kernel(status));
@@ -112,7 +112,7 @@ static void put_job_sources(json_t *record, const struct sy_status *status)
 	else if (status->io_unseen)
 		why = status->unwaited_io ? "the end of a process of the job was not seen"
 					  : "not all processes of the job were seen (cpu.unseen_s)";
-	sy_record_put(record, "io.source", io ? source(status->io_source) : json_null(), why);
+	sy_json_put(record, "io.source", io ? source(status->io_source) : json_null(), why);
 	if (status->nothing_named || status->io_unreadable || status->io_unseen)
 		explain_io(record, status, why);
 	if (!status->nothing_named)
@@ -128,57 +128,57 @@ static bool has_pressure(const struct sy_status *status)
 
 void sy_record_status(json_t *record, const struct sy_status *status)
 {
-	sy_record_put(record, "cpu.user_s", micro(status->user_us),
-		      "told only by cgroups, and of a command that the sampler started");
-	sy_record_put(record, "cpu.system_s", micro(status->system_us),
-		      "told only by cgroups, and of a command that the sampler started");
+	sy_json_put(record, "cpu.user_s", micro(status->user_us),
+		    "told only by cgroups, and of a command that the sampler started");
+	sy_json_put(record, "cpu.system_s", micro(status->system_us),
+		    "told only by cgroups, and of a command that the sampler started");
 	put_job_sources(record, status);
-	sy_record_put(record, "cpu.node_steal_s",
-		      status->finished ? micro(status->stolen_us) : json_null(),
-		      "/proc/stat was not read at the job's end, or tells no steal");
-	sy_record_put(record, "pressure.scope",
-		      has_pressure(status) ? json_string(status->pressure_of_job ? "job" : "node")
-					   : json_null(),
-		      "the kernel gives no pressure (PSI) here");
+	sy_json_put(record, "cpu.node_steal_s",
+		    status->finished ? micro(status->stolen_us) : json_null(),
+		    "/proc/stat was not read at the job's end, or tells no steal");
+	sy_json_put(record, "pressure.scope",
+		    has_pressure(status) ? json_string(status->pressure_of_job ? "job" : "node")
+					 : json_null(),
+		    "the kernel gives no pressure (PSI) here");
 	for (int i = SY_PRESSURE_CPU_S; i <= SY_PRESSURE_MEMORY_S; i++)
 		explain(record, sy_total_facts[i].path, "the kernel gives no pressure (PSI) here");
 	explain(record, sy_total_facts[SY_NODE_CPU_S].path,
 		"read only where an energy counter of packages and dram can be shared out");
-	sy_record_put(record, "clock.steps",
-		      status->sums.samples ? json_integer(status->clock_steps) : json_null(),
-		      "no sample was taken");
-	sy_record_put(record, "clock.step_s",
-		      status->sums.samples ? micro(status->clock_step_us) : json_null(),
-		      "no sample was taken");
-	sy_record_put(record, "sampler.rate_hz", json_real(status->rate_hz), NULL);
-	sy_record_put(record, "sampler.samples", json_integer(status->sums.samples - status->lost),
-		      NULL);
-	sy_record_put(record, "sampler.samples_lost", json_integer(status->lost), NULL);
-	sy_record_put(record, "sampler.samples_lost_reason",
-		      status->lost ? json_string(strerror(status->lost_errno)) : json_null(),
-		      "none was lost");
-	sy_record_put(record, "sampler.missed_deadlines", json_integer(status->missed_deadlines),
-		      NULL);
-	sy_record_put(record, "sampler.cpu_s", micro(status->cpu_ns / 1000), NULL);
-	sy_record_put(record, "sampler.max_memory_bytes", whole(status->max_memory_bytes),
-		      "the sampler did not live to its end");
+	sy_json_put(record, "clock.steps",
+		    status->sums.samples ? json_integer(status->clock_steps) : json_null(),
+		    "no sample was taken");
+	sy_json_put(record, "clock.step_s",
+		    status->sums.samples ? micro(status->clock_step_us) : json_null(),
+		    "no sample was taken");
+	sy_json_put(record, "sampler.rate_hz", json_real(status->rate_hz), NULL);
+	sy_json_put(record, "sampler.samples", json_integer(status->sums.samples - status->lost),
+		    NULL);
+	sy_json_put(record, "sampler.samples_lost", json_integer(status->lost), NULL);
+	sy_json_put(record, "sampler.samples_lost_reason",
+		    status->lost ? json_string(strerror(status->lost_errno)) : json_null(),
+		    "none was lost");
+	sy_json_put(record, "sampler.missed_deadlines", json_integer(status->missed_deadlines),
+		    NULL);
+	sy_json_put(record, "sampler.cpu_s", micro(status->cpu_ns / 1000), NULL);
+	sy_json_put(record, "sampler.max_memory_bytes", whole(status->max_memory_bytes),
+		    "the sampler did not live to its end");
 }
 
 void sy_record_in_kernel(json_t *record, const struct sy_status *status)
 {
 	const char *why = why_not_in_kernel(status);
 
-	sy_record_put(record, "bpf.missed_ends",
-		      status->io_source == SY_SOURCE_BPF && !status->nothing_named
-			  ? json_integer(status->missed_ends)
-			  : json_null(),
-		      why);
-	sy_record_put(record, "bpf.by_cgroup", status->bpf_by_cgroup ? json_true() : json_null(),
-		      status->bpf_why_no_group[0] ? status->bpf_why_no_group
-						  : "no cgroup of the job was told of");
-	sy_record_put(record, "bpf.unread_tasks", json_integer(status->unread_tasks), NULL);
-	sy_record_put(record, "bpf.ticks", json_integer(status->ticks), NULL);
-	sy_record_put(record, "bpf.ticks_s", micro(status->ticks_us), NULL);
+	sy_json_put(record, "bpf.missed_ends",
+		    status->io_source == SY_SOURCE_BPF && !status->nothing_named
+			? json_integer(status->missed_ends)
+			: json_null(),
+		    why);
+	sy_json_put(record, "bpf.by_cgroup", status->bpf_by_cgroup ? json_true() : json_null(),
+		    status->bpf_why_no_group[0] ? status->bpf_why_no_group
+						: "no cgroup of the job was told of");
+	sy_json_put(record, "bpf.unread_tasks", json_integer(status->unread_tasks), NULL);
+	sy_json_put(record, "bpf.ticks", json_integer(status->ticks), NULL);
+	sy_json_put(record, "bpf.ticks_s", micro(status->ticks_us), NULL);
 }
 
 #define ROUNDING_US 20000 /* of ticks */
@@ -207,18 +207,18 @@ static int64_t larger_of(int64_t one, int64_t other)
 static void put_exact_use(json_t *record, const struct sy_exact *exact,
 			  const struct sy_status *status)
 {
-	sy_record_put(record, "cpu.cpu_s", micro(exact->cpu_us), NULL);
-	sy_record_put(record, "cpu.user_s", micro(exact->user_us), NULL);
-	sy_record_put(record, "cpu.system_s", micro(exact->system_us), NULL);
-	sy_record_put(record, "cpu.source", source(SY_SOURCE_RUSAGE), NULL);
+	sy_json_put(record, "cpu.cpu_s", micro(exact->cpu_us), NULL);
+	sy_json_put(record, "cpu.user_s", micro(exact->user_us), NULL);
+	sy_json_put(record, "cpu.system_s", micro(exact->system_us), NULL);
+	sy_json_put(record, "cpu.source", source(SY_SOURCE_RUSAGE), NULL);
 	/* Of children that nobody waited for only the kernel's program may know. */
 	put_faults(record, larger_of(exact->minor_faults, status->minor_faults),
 		   larger_of(exact->major_faults, status->major_faults), NULL);
 	for (int i = 0; exact->io_known && i < 4; i++)
-		sy_record_put(record, sy_total_facts[SY_RCHAR_BYTES + i].path,
-			      json_integer(exact->io[i]), NULL);
+		sy_json_put(record, sy_total_facts[SY_RCHAR_BYTES + i].path,
+			    json_integer(exact->io[i]), NULL);
 	if (exact->io_known)
-		sy_record_put(record, "io.source", source(SY_SOURCE_REAPED), NULL);
+		sy_json_put(record, "io.source", source(SY_SOURCE_REAPED), NULL);
 }
 
 void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct sy_status *status)
@@ -227,27 +227,26 @@ void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct 
 	bool larger = !sums->unsure[SY_MAX_MEMORY_BYTES] &&
 		      exact->max_memory_bytes >= sums->largest[SY_MAX_MEMORY_BYTES];
 
-	sy_record_put(record, "exit.exit_code",
-		      exact->exit_code < 0 ? json_null() : json_integer(exact->exit_code),
-		      "it was ended by a signal");
-	sy_record_put(record, "exit.signal",
-		      exact->signal < 0 ? json_null() : json_integer(exact->signal),
-		      "it was not ended by a signal");
-	sy_record_put(record, "exit.elapsed_s",
-		      exact->known ? micro(exact->elapsed_us) : json_null(),
-		      "the command could not be started");
+	sy_json_put(record, "exit.exit_code",
+		    exact->exit_code < 0 ? json_null() : json_integer(exact->exit_code),
+		    "it was ended by a signal");
+	sy_json_put(record, "exit.signal",
+		    exact->signal < 0 ? json_null() : json_integer(exact->signal),
+		    "it was not ended by a signal");
+	sy_json_put(record, "exit.elapsed_s", exact->known ? micro(exact->elapsed_us) : json_null(),
+		    "the command could not be started");
 	if (!exact->known)
 		return;
 	if (!sy_exact_lacks(exact, status))
 		put_exact_use(record, exact, status);
 	if (status->io_source != SY_SOURCE_BPF)
-		sy_record_put(record, "cpu.unseen_s", json_null(),
-			      "the kernel has added up all that ended below the command, but "
-			      "children of a parent that ignores SIGCHLD");
+		sy_json_put(record, "cpu.unseen_s", json_null(),
+			    "the kernel has added up all that ended below the command, but "
+			    "children of a parent that ignores SIGCHLD");
 	if (larger) {
-		sy_record_put(record, "memory.max_memory_bytes",
-			      json_integer(exact->max_memory_bytes), NULL);
-		sy_record_put(record, "memory.source", source(SY_SOURCE_RUSAGE), NULL);
+		sy_json_put(record, "memory.max_memory_bytes",
+			    json_integer(exact->max_memory_bytes), NULL);
+		sy_json_put(record, "memory.source", source(SY_SOURCE_RUSAGE), NULL);
 	}
 }
 
@@ -282,10 +281,10 @@ static void put_window(json_t *record, const char *window, const char *unit,
 	char path[64];
 
 	(void)snprintf(path, sizeof(path), "tcp.%s_median_%s", window, unit);
-	sy_record_put(record, path, any ? json_real(sy_rtt_median_us(read, counts)) : json_null(),
-		      why);
+	sy_json_put(record, path, any ? json_real(sy_rtt_median_us(read, counts)) : json_null(),
+		    why);
 	(void)snprintf(path, sizeof(path), "tcp.%s_max_%s", window, unit);
-	sy_record_put(record, path, any ? json_integer(read->max_us) : json_null(), why);
+	sy_json_put(record, path, any ? json_integer(read->max_us) : json_null(), why);
 }
 
 void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
@@ -299,23 +298,22 @@ void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
 
 	(void)snprintf(many, sizeof(many), "more than %d connections at once: not all were counted",
 		       SY_MAX_CONNECTIONS);
-	sy_record_put(record, "tcp.source", tcp->asked ? json_string("inet_diag") : json_null(),
-		      why);
-	sy_record_put(record, "tcp.connections",
-		      tcp->asked && !tcp->overflowed ? json_integer(tcp->connections) : json_null(),
-		      why_total);
-	sy_record_put(record, "tcp.job_retransmitted_segments",
-		      all ? json_integer(tcp->retransmitted) : json_null(), why_total);
-	sy_record_put(record, "tcp.rtt_readings",
-		      tcp->asked ? json_integer(rtt->readings) : json_null(), why);
-	sy_record_put(record, "tcp.rtt_floor_s",
-		      micro_or_null(tcp->floor_us ? tcp->floor_us : -1.0), why);
-	sy_record_put(record, "tcp.rtt_min_s", micro_or_null(any ? rtt->min_us : -1.0), why);
-	sy_record_put(record, "tcp.rtt_median_s",
-		      micro_or_null(sy_rtt_median_us(rtt, &counts->rtt)), why);
-	sy_record_put(record, "tcp.rtt_mean_s", micro_or_null(any ? rtt->mean_us : -1.0), why);
-	sy_record_put(record, "tcp.rtt_sd_s", micro_or_null(sy_rtt_sd_us(rtt)), why);
-	sy_record_put(record, "tcp.rtt_max_s", micro_or_null(any ? rtt->max_us : -1.0), why);
+	sy_json_put(record, "tcp.source", tcp->asked ? json_string("inet_diag") : json_null(), why);
+	sy_json_put(record, "tcp.connections",
+		    tcp->asked && !tcp->overflowed ? json_integer(tcp->connections) : json_null(),
+		    why_total);
+	sy_json_put(record, "tcp.job_retransmitted_segments",
+		    all ? json_integer(tcp->retransmitted) : json_null(), why_total);
+	sy_json_put(record, "tcp.rtt_readings",
+		    tcp->asked ? json_integer(rtt->readings) : json_null(), why);
+	sy_json_put(record, "tcp.rtt_floor_s", micro_or_null(tcp->floor_us ? tcp->floor_us : -1.0),
+		    why);
+	sy_json_put(record, "tcp.rtt_min_s", micro_or_null(any ? rtt->min_us : -1.0), why);
+	sy_json_put(record, "tcp.rtt_median_s", micro_or_null(sy_rtt_median_us(rtt, &counts->rtt)),
+		    why);
+	sy_json_put(record, "tcp.rtt_mean_s", micro_or_null(any ? rtt->mean_us : -1.0), why);
+	sy_json_put(record, "tcp.rtt_sd_s", micro_or_null(sy_rtt_sd_us(rtt)), why);
+	sy_json_put(record, "tcp.rtt_max_s", micro_or_null(any ? rtt->max_us : -1.0), why);
 	put_window(record, "snd_cwnd", "segments", &tcp->snd_cwnd, &counts->snd_cwnd, why);
 	put_window(record, "rcv_space", "bytes", &tcp->rcv_space_bytes, &counts->rcv_space_bytes,
 		   why);
@@ -369,12 +367,12 @@ void sy_record_dropped(json_t *record, const struct sy_head *head)
 		char path[64];
 
 		(void)snprintf(path, sizeof(path), "network.devices.%d.rx_dropped", i);
-		sy_record_put(
+		sy_json_put(
 		    record, path,
 		    difference(sy_node_dropped(head->node, i, "rx_dropped"), head->dropped_rx[i]),
 		    "the device's statistics could not be read");
 		(void)snprintf(path, sizeof(path), "network.devices.%d.tx_dropped", i);
-		sy_record_put(
+		sy_json_put(
 		    record, path,
 		    difference(sy_node_dropped(head->node, i, "tx_dropped"), head->dropped_tx[i]),
 		    "the device's statistics could not be read");
@@ -408,17 +406,17 @@ void sy_record_off(json_t *record, const struct sy_status *status)
 	};
 
 	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
-		sy_record_put(record, never[i], json_null(), why);
+		sy_json_put(record, never[i], json_null(), why);
 	for (int i = 0; i < SY_TOTALS; i++) {
 		bool is_kept = i == SY_MAX_MEMORY_BYTES && known_exactly;
 
 		if (is_of_moments((enum sy_total)i) && !is_kept)
-			sy_record_put(record, sy_total_facts[i].path, json_null(), why);
+			sy_json_put(record, sy_total_facts[i].path, json_null(), why);
 		if (sy_total_facts[i].whose == SY_OF_REAPED)
 			explain_off(record, sy_total_facts[i].path, not_told);
 	}
 	if (!known_exactly)
-		sy_record_put(record, "memory.source", json_null(), why);
+		sy_json_put(record, "memory.source", json_null(), why);
 	if (!status->nothing_named) {
 		explain(record, "cpu.source", not_told);
 		explain(record, "io.source", not_told);

@@ -1,5 +1,5 @@
 /* The files of one job on one node: NODE.START.json and .csv in its folder
- * below RECORD_DIR (base/place.h).
+ * below RECORD_DIR (base/folder.h).
  *
  * Nothing a user names is followed: the folder must be ours or root's, writable by nobody else,
  * and no link; files are made new (O_EXCL). The temporary file of the record is made at the job's
@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "base/place.h"
+#include "base/folder.h"
 
 struct sy_recordfile {
 	int dir;		   /* the job's folder, or -1 */

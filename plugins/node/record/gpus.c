@@ -4,7 +4,6 @@
 #include "base/number.h"
 #include "meters/amdgpu.h"
 #include "meters/nvml.h"
-#include "record/put.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -213,16 +212,16 @@ static void put(json_t *record, const struct gpus *gpus)
 
 	for (int i = 0; i < gpus->count; i++) {
 		(void)snprintf(path, sizeof(path), "energy.zones.%d.of_job", gpus->zone[i]);
-		sy_record_put(record, path, gpus->told ? json_boolean(gpus->own[i]) : json_null(),
-			      gpus->why);
+		sy_json_put(record, path, gpus->told ? json_boolean(gpus->own[i]) : json_null(),
+			    gpus->why);
 		own += gpus->own[i];
 	}
-	sy_record_put(record, "energy.gpus.of_node",
-		      gpus->lacking ? json_null() : json_integer(gpus->count), LACKING);
-	sy_record_put(record, "energy.gpus.of_job", gpus->told ? json_integer(own) : json_null(),
-		      gpus->why);
-	sy_record_put(record, "energy.gpus.told_by",
-		      gpus->told ? json_string(gpus->basis) : json_null(), gpus->why);
+	sy_json_put(record, "energy.gpus.of_node",
+		    gpus->lacking ? json_null() : json_integer(gpus->count), LACKING);
+	sy_json_put(record, "energy.gpus.of_job", gpus->told ? json_integer(own) : json_null(),
+		    gpus->why);
+	sy_json_put(record, "energy.gpus.told_by",
+		    gpus->told ? json_string(gpus->basis) : json_null(), gpus->why);
 }
 
 static struct gpus know(const struct sy_meters *meters, const struct sy_told *told)
@@ -313,5 +312,5 @@ void sy_record_gpu_energy(json_t *record)
 	}
 	if (!some)
 		why = reason_of(record, "energy.gpus.of_job");
-	sy_record_put(record, "energy.gpu_energy_j", why ? json_null() : json_real(sum_j), why);
+	sy_json_put(record, "energy.gpu_energy_j", why ? json_null() : json_real(sum_j), why);
 }

@@ -2,7 +2,6 @@
 
 #include "base/document.h"
 #include "base/number.h"
-#include "base/rate.h"
 #include "counters/parse.h"
 
 #include <ctype.h>

@@ -3,7 +3,6 @@
 #include "base/document.h"
 #include "meters/powercap.h"
 #include "record/gpus.h"
-#include "record/put.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +12,7 @@ static void put(json_t *record, int i, const char *field, json_t *value, const c
 	char path[64];
 
 	(void)snprintf(path, sizeof(path), "energy.zones.%d.%s", i, field);
-	sy_record_put(record, path, value, why);
+	sy_json_put(record, path, value, why);
 }
 
 static json_t *micro_or_null(int64_t value)
@@ -79,8 +78,8 @@ static void put_covers(json_t *record, const struct sy_meters *meters)
 		seen[meter->domain] |= meter->counted;
 		power |= meter->counted && meter->power;
 	}
-	sy_record_put(record, "energy.covers", covers, NULL);
-	sy_record_put(record, "energy.integrated", json_boolean(power), NULL);
+	sy_json_put(record, "energy.covers", covers, NULL);
+	sy_json_put(record, "energy.integrated", json_boolean(power), NULL);
 }
 
 void sy_record_meters(json_t *record, const struct sy_meters *meters,
@@ -88,12 +87,12 @@ void sy_record_meters(json_t *record, const struct sy_meters *meters,
 {
 	const char *why = why_none(meters);
 
-	sy_record_put(record, "energy.zones", json_array(), NULL);
+	sy_json_put(record, "energy.zones", json_array(), NULL);
 	for (int i = 0; i < meters->count; i++)
 		put_meter(record, i, &meters->meter[i], labels->zone[i].text);
 	if (*why)
-		sy_record_put(record, "energy.energy_j", json_null(), why);
-	sy_record_put(record, "energy.scope", json_string("node"), NULL);
+		sy_json_put(record, "energy.energy_j", json_null(), why);
+	sy_json_put(record, "energy.scope", json_string("node"), NULL);
 	put_covers(record, meters);
 }
 

@@ -41,7 +41,7 @@ static void put_total(json_t *record, const char *path, json_t *value)
 	char why[256];
 
 	(void)snprintf(why, sizeof(why), "%s", reason(record, path, SY_NO_VALUE));
-	sy_record_put(record, path, value, why);
+	sy_json_put(record, path, value, why);
 }
 
 void sy_record_totals(json_t *record, const struct sy_sums *sums)
@@ -60,9 +60,9 @@ void sy_record_totals(json_t *record, const struct sy_sums *sums)
 				  (sy_is_micro(fact->unit) ? micro : whole)(value));
 	}
 	if (sums->samples)
-		sy_record_put(record, "start_unix_s", micro(sums->first_unix), NULL);
+		sy_json_put(record, "start_unix_s", micro(sums->first_unix), NULL);
 	put_total(record, "end_unix_s", micro(last[SY_UNIX]));
-	sy_record_put(record, "sampler.samples", json_integer(sums->samples), NULL);
+	sy_json_put(record, "sampler.samples", json_integer(sums->samples), NULL);
 	for (size_t i = 0; i < json_array_size(zones) && i < SY_MAX_ZONES; i++) {
 		(void)snprintf(path, sizeof(path), "energy.zones.%zu.energy_j", i);
 		put_total(record, path, micro(last[SY_ZONE + i]));
@@ -83,16 +83,16 @@ static void put_job(json_t *record, const struct sy_sampling *sampling)
 					     "nodes",	      "name",	       "exclusive"};
 	char path[64];
 
-	sy_record_put(record, "job.scheduler", json_string("none"), NULL);
+	sy_json_put(record, "job.scheduler", json_string("none"), NULL);
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		(void)snprintf(path, sizeof(path), "job.%s", fields[i]);
-		sy_record_put(record, path, json_null(), NOT_TOLD);
+		sy_json_put(record, path, json_null(), NOT_TOLD);
 	}
-	sy_record_put(record, "job.job_id", sy_json_text(sampling->job_id), NULL);
-	sy_record_put(record, "job.command", json_null(), "the sampler did not start the command");
+	sy_json_put(record, "job.job_id", sy_json_text(sampling->job_id), NULL);
+	sy_json_put(record, "job.command", json_null(), "the sampler did not start the command");
 	if (!sampling->command)
 		return;
-	sy_record_put(record, "job.command", json_array(), NULL);
+	sy_json_put(record, "job.command", json_array(), NULL);
 	for (char **word = sampling->command; *word; word++)
 		(void)json_array_append_new(
 		    json_object_get(json_object_get(record, "job"), "command"),
@@ -108,7 +108,7 @@ static void put_told(json_t *record, const struct sy_sampling *sampling)
 	json_object_foreach(sampling->told.job, field, value)
 	{
 		(void)snprintf(path, sizeof(path), "job.%s", field);
-		sy_record_put(record, path, json_incref(value), NULL);
+		sy_json_put(record, path, json_incref(value), NULL);
 	}
 	(void)json_object_set_new(record, "tags", json_deep_copy(sampling->told.tags));
 }
@@ -126,12 +126,11 @@ static void put_conditions(json_t *record, const struct sy_sampling *sampling)
 {
 	json_t *cache = json_object_get(sampling->told.conditions, "cache");
 
-	sy_record_put(record, "cache", cache ? json_incref(cache) : json_null(),
-		      sy_record_unmet(sampling, "cache", "none was asked for"));
-	sy_record_put(record, "network_conditions", json_null(),
-		      sampling->run_dir
-			  ? sy_record_unmet(sampling, "network_conditions", SY_NOT_YET)
-			  : "the sampler was told no folder of states (--run-dir)");
+	sy_json_put(record, "cache", cache ? json_incref(cache) : json_null(),
+		    sy_record_unmet(sampling, "cache", "none was asked for"));
+	sy_json_put(record, "network_conditions", json_null(),
+		    sampling->run_dir ? sy_record_unmet(sampling, "network_conditions", SY_NOT_YET)
+				      : "the sampler was told no folder of states (--run-dir)");
 }
 
 /* In the administrator's words, or why there are none. */
@@ -141,9 +140,9 @@ static void put_idle_power(json_t *record, const struct sy_head *head)
 	struct sy_error err = {""};
 	bool told = sy_idle_power_read(head->node->root, head->sampling->node, &watts, &err) == 0;
 
-	sy_record_put(record, "energy.idle_w", told ? json_real(watts) : json_null(), err.text);
-	sy_record_put(record, "energy.idle_told_by", told ? json_string(SY_NODE_CONF) : json_null(),
-		      err.text);
+	sy_json_put(record, "energy.idle_w", told ? json_real(watts) : json_null(), err.text);
+	sy_json_put(record, "energy.idle_told_by", told ? json_string(SY_NODE_CONF) : json_null(),
+		    err.text);
 }
 
 static void put_devices(json_t *record, const struct sy_node *node)
@@ -152,7 +151,7 @@ static void put_devices(json_t *record, const struct sy_node *node)
 	json_t *devices = json_array();
 	char path[64];
 
-	sy_record_put(record, "network.devices", devices, NULL);
+	sy_json_put(record, "network.devices", devices, NULL);
 	for (int i = 0; i < node->devices; i++) {
 		const struct sy_netdev *device = &node->device[i];
 
@@ -162,7 +161,7 @@ static void put_devices(json_t *record, const struct sy_node *node)
 							       "counted", (int)device->counted));
 		for (int c = 0; c < 4; c++) {
 			(void)snprintf(path, sizeof(path), "network.devices.%d.%s", i, counters[c]);
-			sy_record_put(record, path, json_null(), SY_NOT_YET);
+			sy_json_put(record, path, json_null(), SY_NOT_YET);
 		}
 	}
 }
@@ -179,14 +178,14 @@ static void explain_devices(json_t *record, const struct sy_node *node)
 		why = "no network device counts as an uplink";
 	if (counted)
 		return;
-	sy_record_put(record, "network.rx_bytes", json_null(), why);
-	sy_record_put(record, "network.tx_bytes", json_null(), why);
+	sy_json_put(record, "network.rx_bytes", json_null(), why);
+	sy_json_put(record, "network.tx_bytes", json_null(), why);
 }
 
 static void put_empty(json_t *record, const char *const paths[], size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		sy_record_put(record, paths[i], json_null(), SY_NOT_YET);
+		sy_json_put(record, paths[i], json_null(), SY_NOT_YET);
 }
 
 static void put_empty_of(json_t *record, enum sy_cell cell, enum sy_over over_time)
@@ -237,7 +236,7 @@ static void put_empty_totals(json_t *record)
 	for (int cell = 0; cell < SY_FIXED; cell++)
 		put_empty_of(record, (enum sy_cell)cell, SY_OVER_LARGEST);
 	put_empty(record, others, sizeof(others) / sizeof(others[0]));
-	sy_record_put(record, "sampler.samples", json_integer(0), NULL);
+	sy_json_put(record, "sampler.samples", json_integer(0), NULL);
 }
 
 json_t *sy_record_new(const struct sy_head *head)
@@ -255,22 +254,22 @@ json_t *sy_record_new(const struct sy_head *head)
 	put_job(record, sampling);
 	put_told(record, sampling);
 	put_conditions(record, sampling);
-	sy_record_put(record, "start_unix_s", json_real((double)head->start_unix_s), NULL);
-	sy_record_put(record, "exit.exit_code", json_null(), no_exit);
-	sy_record_put(record, "exit.signal", json_null(), no_exit);
-	sy_record_put(record, "exit.elapsed_s", json_null(), no_exit);
+	sy_json_put(record, "start_unix_s", json_real((double)head->start_unix_s), NULL);
+	sy_json_put(record, "exit.exit_code", json_null(), no_exit);
+	sy_json_put(record, "exit.signal", json_null(), no_exit);
+	sy_json_put(record, "exit.elapsed_s", json_null(), no_exit);
 	put_empty_totals(record);
 	sy_record_meters(record, &head->node->meters, &head->node->labels);
 	put_idle_power(record, head);
 	sy_record_gpus(record, &head->node->meters, &sampling->told);
 	put_devices(record, head->node);
 	explain_devices(record, head->node);
-	sy_record_put(record, "network.scope", json_string("node"), NULL);
-	sy_record_put(record, "sampler.rate_hz", json_real(sampling->rate_hz), NULL);
-	sy_record_put(record, "samples_file", text_or_null(head->samples_file),
-		      "the file of samples could not be made, or sampling was off");
-	sy_record_put(record, "probe", head->probe ? json_incref(head->probe) : json_null(),
-		      "the probe had not been made yet");
+	sy_json_put(record, "network.scope", json_string("node"), NULL);
+	sy_json_put(record, "sampler.rate_hz", json_real(sampling->rate_hz), NULL);
+	sy_json_put(record, "samples_file", text_or_null(head->samples_file),
+		    "the file of samples could not be made, or sampling was off");
+	sy_json_put(record, "probe", head->probe ? json_incref(head->probe) : json_null(),
+		    "the probe had not been made yet");
 	return record;
 }
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "counters/node.h"
-#include "record/put.h"
+#include "base/document.h"
 #include "record/sampling.h"
 
 /* What is known at the job's start. */

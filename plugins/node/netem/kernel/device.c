@@ -2,7 +2,6 @@
 
 #include "base/document.h"
 #include "base/file.h"
-#include "base/tree.h"
 #include "netem/kernel/routes.h"
 #include "netem/spec/values.h"
 

@@ -1,4 +1,4 @@
-#include "base/rate.h"
+#include "base/number.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
