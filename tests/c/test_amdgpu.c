@@ -2,7 +2,7 @@
  * (drivers/gpu/drm/amd/include/kgd_pp_interface.h, in ROCm/amdgpu up to 1.8). */
 #include "tap.h"
 
-#include "meters/amdgpu.h"
+#include "meters/readers.h"
 
 static unsigned char table[4096];
 

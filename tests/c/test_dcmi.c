@@ -2,7 +2,7 @@
  * answered here, after Documentation/driver-api/ipmi.rst and DCMI 1.5. */
 #include "tap.h"
 
-#include "meters/dcmi.h"
+#include "meters/readers.h"
 
 #include "base/clock.h"
 #include "base/file.h"

@@ -1,10 +1,8 @@
 /* Which meters make up the node's energy: each joule once, whoever tells it. */
 #include "tap.h"
 
-#include "meters/choose.h"
 #include "meters/meters.h"
-#include "meters/perf.h"
-#include "meters/powercap.h"
+#include "meters/readers.h"
 
 #include "base/clock.h"
 #include "base/file.h"

@@ -2,11 +2,9 @@
  */
 #include "base/document.h"
 #include "counters/netdev.h"
-#include "probe/evidence.h"
-#include "probe/cpu.h"
+#include "probe/detect.h"
+#include "probe/probe.h"
 #include "tap.h"
-
-#include "probe/mounts.h"
 
 #include <string.h>
 

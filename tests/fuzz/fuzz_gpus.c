@@ -3,9 +3,7 @@
  * together. */
 #include "fuzz.h"
 
-#include "meters/amdgpu.h"
-#include "meters/nvml.h"
-#include "meters/powercap.h"
+#include "meters/readers.h"
 #include "record/gpus.h"
 #include "record/message.h"
 #include "record/record.h"

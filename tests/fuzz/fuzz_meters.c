@@ -7,8 +7,7 @@
 #include "base/clock.h"
 #include "base/folder.h"
 #include "meters/meters.h"
-#include "meters/nvml.h"
-#include "meters/meter_file_text.h"
+#include "meters/readers.h"
 
 #define HWMON "sys/class/hwmon/hwmon0/"
 #define POWER "sys/bus/event_source/devices/power/"

@@ -4,7 +4,7 @@
 #include <jansson.h>
 
 #include "base/document.h"
-#include "probe/mounts.h"
+#include "probe/probe.h"
 
 /* A root folder with nothing but that file in it. */
 static int root_with(const char *text, size_t size)

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "counters/parse.h"
-#include "probe/cpu.h"
+#include "probe/probe.h"
 
 static void read_number(const char *text)
 {

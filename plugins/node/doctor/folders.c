@@ -1,4 +1,5 @@
-#include "doctor/folders.h"
+/* The folders that samplers write into: is there room, may they, and is it mounted? */
+#include "doctor/doctor.h"
 
 #include "base/file.h"
 #include "base/folder.h"

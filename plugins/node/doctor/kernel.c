@@ -1,8 +1,8 @@
-#include "doctor/kernel.h"
+/* What this kernel counts of jobs: cgroups, and steelyard-bpf. */
+#include "doctor/doctor.h"
 
 #include "base/exec.h"
 #include "base/file.h"
-#include "doctor/plugin.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,10 @@
-#include "doctor/meters.h"
+/* What tells joules here, and what an administrator says that the node draws idle. */
+#include "doctor/doctor.h"
 
 #include "base/document.h"
 #include "base/file.h"
 #include "meters/idle_power.h"
-#include "probe/devices.h"
+#include "probe/probe.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-#include "doctor/plugstack.h"
+/* Our line of Slurm's plugstack.conf. */
+#include "doctor/doctor.h"
 
 #include "base/file.h"
 

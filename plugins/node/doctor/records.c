@@ -1,4 +1,5 @@
-#include "doctor/records.h"
+/* How records lie in their folder, whether it is swept, and what waits in this node's spool. */
+#include "doctor/doctor.h"
 
 #include "base/file.h"
 #include "base/folder.h"

@@ -1,4 +1,12 @@
-#include "meters/amdgpu.h"
+/* AMD's GPUs: the joules that the firmware has counted, out of the table `gpu_metrics` that the
+ * driver amdgpu writes below /sys/class/drm; what ROCm's rsmi_dev_energy_count_get tells, without
+ * its library.
+ *
+ * Slow: each reading asks the firmware. Units of 2^-16 J. A GPU that does not count (RDNA4: always
+ * 0) is read by its watts.
+ * Sources: drivers/gpu/drm/amd/include/kgd_pp_interface.h of the kernel and of ROCm/amdgpu
+ * (gpu_metrics_v1_1 to v1_8); ROCm SMI's reference, rsmi_dev_energy_count_get. */
+#include "meters/readers.h"
 
 #include "base/file.h"
 

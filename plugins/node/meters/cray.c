@@ -1,4 +1,10 @@
-#include "meters/cray.h"
+/* HPE Cray EX, XC: /sys/cray/pm_counters, joules that the blade's controller counts ten times a
+ * second.
+ *
+ * `energy` is the whole node's, accelerators included; the others are parts of it. Lines are
+ * "12345 J 1795270138123456 us".
+ * Source: "User Access to Compute Node Power Data", docs-csm of Cray-HPE. */
+#include "meters/readers.h"
 
 #include "base/clock.h"
 #include "base/file.h"

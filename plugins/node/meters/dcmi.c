@@ -1,4 +1,13 @@
-#include "meters/dcmi.h"
+/* The watts of a whole node as its BMC tells them: IPMI's DCMI, "Get Power Reading", asked through
+ * /dev/ipmi0. Slow: some BMCs take a tenth of a second, and the driver may poll meanwhile. So the
+ * samplers of a node share a reading, in /run/steelyard/dcmi: one of them asks every 5 s, and where
+ * a job begins or ends, if the last answer is older than a second.
+ *
+ * In a recorded tree the answer's bytes stand in /.steelyard/ipmi/dcmi-power, as
+ * `ipmitool raw 0x2c 0x02 0xdc 0x01 0x00 0x00` prints them.
+ * Sources: Data Center Manageability Interface Specification 1.5, 6.6.1;
+ * Documentation/driver-api/ipmi.rst of the kernel. */
+#include "meters/readers.h"
 
 #include "base/clock.h"
 #include "base/file.h"

@@ -1,4 +1,5 @@
-#include "probe/cpu.h"
+/* CPU and memory of the probe's document. */
+#include "probe/probe.h"
 
 #include "base/file.h"
 

@@ -1,4 +1,6 @@
-#include "probe/detect_container.h"
+/* The container layer: what the runtimes leave behind, weighed against where PID 1, the root mount
+ * and the namespaces really are. A left-over /.dockerenv is not a container. */
+#include "probe/detect.h"
 
 #include "base/file.h"
 

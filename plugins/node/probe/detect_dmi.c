@@ -1,4 +1,5 @@
-#include "probe/detect_dmi.h"
+/* What the firmware says (DMI), for the machine layer and for the cloud product. */
+#include "probe/detect.h"
 
 #include "base/file.h"
 

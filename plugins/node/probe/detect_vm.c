@@ -1,4 +1,5 @@
-#include "probe/detect_vm.h"
+/* The machine layer: what the hypervisor, the firmware and the kernel leave to be seen. */
+#include "probe/detect.h"
 
 #include "base/file.h"
 

@@ -1,9 +1,10 @@
-#include "probe/devices.h"
+/* Network devices and meters of energy of the probe's document. */
+#include "probe/probe.h"
 
 #include "base/file.h"
 #include "counters/netdev.h"
 #include "meters/meters.h"
-#include "meters/powercap.h"
+#include "meters/readers.h"
 
 #include <errno.h>
 #include <stdio.h>

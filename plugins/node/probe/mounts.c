@@ -1,4 +1,5 @@
-#include "probe/mounts.h"
+/* Mounted file systems of the probe's document: /proc/self/mountinfo, as proc(5) describes it. */
+#include "probe/probe.h"
 
 #include "base/file.h"
 

@@ -3,10 +3,7 @@
 
 #include "base/error.h"
 #include "base/document.h"
-#include "probe/cpu.h"
 #include "probe/detect.h"
-#include "probe/devices.h"
-#include "probe/mounts.h"
 
 #include <stdio.h>
 #include <string.h>

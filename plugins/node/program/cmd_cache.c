@@ -6,7 +6,7 @@
 #include "program/cold_cache.h"
 #include "program/command_line.h"
 #include "program/commands.h"
-#include "program/policy_options.h"
+#include "program/options.h"
 
 #include <stdio.h>
 

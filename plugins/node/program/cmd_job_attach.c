@@ -3,9 +3,9 @@
 #include "job/journal.h"
 #include "job/outbox.h"
 #include "netem/spec/values.h"
-#include "program/cmd_job.h"
+#include "program/commands.h"
 #include "program/command_line.h"
-#include "program/job_options.h"
+#include "program/options.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -3,11 +3,10 @@
 #include "job/journal.h"
 #include "job/request.h"
 #include "netem/spec/values.h"
-#include "program/cmd_job.h"
+#include "program/commands.h"
 #include "record/message.h"
 #include "program/command_line.h"
-#include "program/job_options.h"
-#include "program/policy_options.h"
+#include "program/options.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,9 +2,9 @@
 #include "job/admission.h"
 #include "job/config.h"
 #include "job/request.h"
-#include "program/cmd_job.h"
+#include "program/commands.h"
 #include "program/command_line.h"
-#include "program/policy_options.h"
+#include "program/options.h"
 
 #include <grp.h>
 #include <pwd.h>

@@ -1,9 +1,9 @@
 /* steelyard-node job end, job sweep. */
 #include "job/end.h"
 #include "job/journal.h"
-#include "program/cmd_job.h"
+#include "program/commands.h"
 #include "program/command_line.h"
-#include "program/job_options.h"
+#include "program/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>

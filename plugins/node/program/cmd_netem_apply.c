@@ -4,9 +4,9 @@
 #include "netem/policy/file.h"
 #include "netem/setup.h"
 #include "netem/spec/values.h"
-#include "program/cmd_netem.h"
+#include "program/commands.h"
 #include "program/command_line.h"
-#include "program/policy_options.h"
+#include "program/options.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
 #include "netem/policy/policy.h"
 #include "netem/spec/text.h"
 #include "netem/spec/values.h"
-#include "program/cmd_netem.h"
+#include "program/commands.h"
 #include "program/command_line.h"
-#include "program/policy_options.h"
+#include "program/options.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* steelyard-node netem finish, reap, clear: undoing. */
 #include "netem/teardown.h"
-#include "program/cmd_netem.h"
+#include "program/commands.h"
 #include "program/command_line.h"
 #include "record/stale_files.h"
 

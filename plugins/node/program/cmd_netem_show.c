@@ -1,6 +1,6 @@
 /* steelyard-node netem show: whose conditions are on this node. */
 #include "netem/teardown.h"
-#include "program/cmd_netem.h"
+#include "program/commands.h"
 #include "program/command_line.h"
 
 #include <getopt.h>

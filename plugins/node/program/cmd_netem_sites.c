@@ -2,7 +2,7 @@
 #include "netem/policy/file.h"
 #include "netem/sites.h"
 #include "netem/spec/text.h"
-#include "program/cmd_netem.h"
+#include "program/commands.h"
 #include "program/command_line.h"
 
 #include <getopt.h>

@@ -1,9 +1,9 @@
-/* steelyard-node sample: weigh a command, or the processes of a job. */
+/* steelyard-node sample: measure a command, or the processes of a job. */
+#include "base/file.h"
 #include "base/folder.h"
 #include "base/number.h"
 #include "program/command_line.h"
 #include "program/commands.h"
-#include "program/sample_words.h"
 #include "record/file.h"
 #include "record/spool.h"
 #include "sampler/in_kernel.h"
@@ -12,14 +12,90 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* A whole number from `least` to `most` that ends at `end`. */
+static int parse_whole(const char *text, char end, long least, long most, long *value,
+		       const char **rest)
+{
+	char *after;
+
+	errno = 0;
+	*value = strtol(text, &after, 10);
+	if (errno || after == text || *text < '0' || *text > '9' || *value < least ||
+	    *value > most || (*after && *after != end))
+		return -1;
+	*rest = after;
+	return 0;
+}
+
+static int parse_number(const char *option, const char *text, long least, long most, int *value,
+			struct sy_error *err)
+{
+	const char *rest;
+	long number;
+
+	if (parse_whole(text, '\0', least, most, &number, &rest) < 0)
+		return sy_fail(err, "--%s '%s': expected a whole number from %ld to %ld", option,
+			       text, least, most);
+	*value = (int)number;
+	return 0;
+}
+
+/* UID or UID:GID. */
+static int take_owner(const char *text, struct sy_sampling *sampling, struct sy_error *err)
+{
+	const char *rest;
+	long uid, gid;
+
+	if (parse_whole(text, ':', 0, UINT32_MAX - 1L, &uid, &rest) < 0)
+		return sy_fail(err, "--owner '%s': expected UID or UID:GID, as numbers", text);
+	gid = uid;
+	if (*rest == ':' && parse_whole(rest + 1, '\0', 0, UINT32_MAX - 1L, &gid, &rest) < 0)
+		return sy_fail(err, "--owner '%s': expected UID or UID:GID, as numbers", text);
+	sampling->has_owner = true;
+	sampling->owner_uid = (uid_t)uid;
+	sampling->owner_gid = (gid_t)gid;
+	return 0;
+}
+
+/* The id of a program that runs. */
+static int take_process(const char *text, struct sy_sampling *sampling, struct sy_error *err)
+{
+	if (parse_number("process", text, 1, INT32_MAX, &sampling->process, err) < 0)
+		return -1;
+	if (kill(sampling->process, 0) < 0 && errno == ESRCH)
+		return sy_fail(err, "--process %s: there is no process of that id", text);
+	return 0;
+}
+
+/* A file with such an id. */
+static int take_process_file(const char *path, struct sy_sampling *sampling, struct sy_error *err)
+{
+	char text[32];
+	struct sy_error why;
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got;
+
+	if (fd < 0)
+		return sy_fail_errno(err, errno, "cannot open --process-file %s", path);
+	got = sy_read_fd(fd, text, sizeof(text));
+	if (got < 0)
+		return sy_fail_errno(err, (int)-got, "cannot read --process-file %s", path);
+	text[strcspn(text, "\n")] = '\0';
+	if (take_process(text, sampling, &why) < 0)
+		return sy_fail(err, "--process-file %s: %s", path, why.text);
+	return 0;
+}
 
 static const char help[] =
     "usage: steelyard-node sample --record-dir DIR --job-id ID [OPTIONS] [-- COMMAND ARG...]\n"
@@ -141,7 +217,7 @@ static int add_root(const char *text, struct sy_sampling *sampling, struct sy_er
 {
 	if (sampling->roots == SY_MAX_ROOTS)
 		return sy_fail(err, "--pid: at most %d", SY_MAX_ROOTS);
-	return sy_sample_number("pid", text, 1, INT32_MAX, &sampling->root[sampling->roots++], err);
+	return parse_number("pid", text, 1, INT32_MAX, &sampling->root[sampling->roots++], err);
 }
 
 /* --job, --tag and --cache say the same as the messages do. */
@@ -212,9 +288,9 @@ static int take_number(int option, const char *text, struct sy_sampling *samplin
 {
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (numbers[i].option == option)
-			return sy_sample_number(numbers[i].name, text, numbers[i].least,
-						numbers[i].most,
-						(int *)((char *)sampling + numbers[i].at), err);
+			return parse_number(numbers[i].name, text, numbers[i].least,
+					    numbers[i].most,
+					    (int *)((char *)sampling + numbers[i].at), err);
 	return 1;
 }
 
@@ -264,14 +340,14 @@ static int take_option(int option, const char *text, struct sy_sampling *samplin
 	case PID:
 		return add_root(text, sampling, err);
 	case PROCESS:
-		return sy_sample_process(text, sampling, err);
+		return take_process(text, sampling, err);
 	case PROCESS_FILE:
-		return sy_sample_process_file(text, sampling, err);
+		return take_process_file(text, sampling, err);
 	case WITH_PARENT:
 		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 		return 0;
 	case OWNER:
-		return sy_sample_owner(text, sampling, err);
+		return take_owner(text, sampling, err);
 	case ORPHAN:
 		return add_mark(text, sampling, err);
 	case JOB:

@@ -2,8 +2,7 @@
 
 #include "base/document.h"
 #include "base/number.h"
-#include "meters/amdgpu.h"
-#include "meters/nvml.h"
+#include "meters/readers.h"
 
 #include <stdio.h>
 #include <string.h>

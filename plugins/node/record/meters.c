@@ -1,7 +1,7 @@
 #include "record/meters.h"
 
 #include "base/document.h"
-#include "meters/powercap.h"
+#include "meters/readers.h"
 #include "record/gpus.h"
 
 #include <stdio.h>

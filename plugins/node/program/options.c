@@ -1,10 +1,11 @@
-#include "program/job_options.h"
+#include "program/options.h"
+
+#include "base/folder.h"
+#include "netem/spec/values.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/folder.h"
 
 static const char *const keys[] = {"record_dir", "run_dir", "node_program", "netem_policy", "rate",
 				   "max_rate",	 "protect", "bpf",	    "root"};
@@ -65,4 +66,65 @@ const char *sy_job_options_program(struct sy_job_options *options)
 	length = readlink("/proc/self/exe", options->own_path, sizeof(options->own_path) - 1);
 	options->own_path[length > 0 ? length : 0] = '\0';
 	return options->own_path;
+}
+
+void sy_policy_options_init(struct sy_policy_options *options)
+{
+	options->policy = SY_POLICY_PATH;
+	options->no_policy = options->told_who = false;
+	options->asker = (struct sy_asker){.groups = options->groups, .exclusive = SY_NOT_KNOWN};
+}
+
+int sy_policy_options_id(const char *text, unsigned *id, struct sy_error *err)
+{
+	int64_t number;
+
+	/* The last number means "none" to the kernel. */
+	if (sy_parse_count(text, 0, UINT32_MAX - 1, &number, err) < 0)
+		return -1;
+	*id = (unsigned)number;
+	return 1;
+}
+
+static int take_group(struct sy_policy_options *options, const char *text, struct sy_error *err)
+{
+	struct sy_asker *asker = &options->asker;
+
+	options->told_who = true;
+	if (asker->group_count == SY_POLICY_OPTIONS_GROUPS)
+		return sy_fail(err, "expected at most %d of them", SY_POLICY_OPTIONS_GROUPS);
+	return sy_policy_options_id(text, &options->groups[asker->group_count++], err);
+}
+
+static int take_exclusive(struct sy_policy_options *options, const char *text, struct sy_error *err)
+{
+	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
+		return sy_fail(err, "expected yes or no");
+	options->asker.exclusive = *text == 'y' ? SY_YES : SY_NO;
+	return 1;
+}
+
+int sy_policy_options_take(struct sy_policy_options *options, int option, const char *text,
+			   struct sy_error *err)
+{
+	switch (option) {
+	case 'f':
+		options->policy = text;
+		return 1;
+	case 'n':
+		options->no_policy = true;
+		return 1;
+	case 'p':
+		options->asker.partition = text;
+		return 1;
+	case 'u':
+		options->told_who = true;
+		return sy_policy_options_id(text, &options->asker.uid, err);
+	case 'g':
+		return take_group(options, text, err);
+	case 'x':
+		return take_exclusive(options, text, err);
+	default:
+		return 0;
+	}
 }

@@ -1,4 +1,5 @@
-#include "doctor/check.h"
+/* `steelyard-node doctor`: what one look has found, and the list of them. */
+#include "doctor/doctor.h"
 
 #include "base/document.h"
 #include "base/folder.h"
@@ -7,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const words[SY_STATES_OF_CHECKS] = {"ok", "warning", "missing"};
 
@@ -53,4 +55,39 @@ int sy_doctor_count(const struct sy_doctor *doctor, enum sy_state state)
 		count += word && strcmp(word, words[state]) == 0;
 	}
 	return count;
+}
+
+/* How Steelyard was set up on this node: by a line of Slurm's plugstack.conf, or by
+ * /etc/steelyard/pbs.conf. */
+static void take_pbs(struct sy_doctor *doctor, const char *path)
+{
+	const char *name = "PBS settings";
+	struct sy_error err = {""};
+
+	doctor->is_set_up = true;
+	(void)snprintf(doctor->place, sizeof(doctor->place), "%s", path);
+	if (sy_job_config_read(&doctor->config, path, false, &err) < 0)
+		sy_doctor_say(doctor, name, SY_WARNING,
+			      "mend it: docs/admin-pbs.md says what may stand there", "%s",
+			      err.text);
+	else
+		sy_doctor_say(doctor, name, SY_OK, "", "%s", path);
+}
+
+void sy_doctor_find_place(struct sy_doctor *doctor)
+{
+	if (doctor->settings)
+		take_pbs(doctor, doctor->settings);
+	else if (doctor->plugstack || !doctor->is_machine || access(SY_JOB_CONFIG, F_OK) < 0) {
+		if (sy_doctor_plugstack(doctor) < 0)
+			sy_doctor_say(doctor, "plugstack line", SY_WARNING,
+				      "on a node of Slurm: docs/admin.md, Install; of PBS: "
+				      "docs/admin-pbs.md; --plugstack FILE names one that lies "
+				      "elsewhere",
+				      "neither a plugstack.conf nor " SY_JOB_CONFIG
+				      " was found: no scheduler's jobs are weighed here");
+	} else {
+		take_pbs(doctor, SY_JOB_CONFIG);
+		(void)sy_doctor_plugstack(doctor);
+	}
 }
