@@ -68,8 +68,8 @@ int sy_doctor_plugstack(struct sy_doctor *doctor);
 /* This very program, and the one that jobs are weighed with. */
 void sy_doctor_programs(struct sy_doctor *doctor);
 
-/* Does Slurm's plugin load, and was it built for the slurmd that is here? And does the program exist
- * that writes AdminComment? */
+/* Does Slurm's plugin load, and was it built for the slurmd that is here? And does the program
+ * exist that writes AdminComment? */
 void sy_doctor_plugin(struct sy_doctor *doctor);
 
 /* A program that lies beside node_program, or beside this one: its path; false: there is none. */
