@@ -56,8 +56,9 @@ def read_against(text: str) -> tuple[str, tuple[Level, ...]]:
     except ValueError as error:
         raise UsageError(f"'{text}': {error}", part=text) from error
     if not equals or not re.fullmatch(r"[a-z][a-z0-9_]*", name.strip()) or len(levels) < 2:
+        one = " has one level, and a comparison needs two" if len(levels) == 1 else ""
         raise UsageError(
-            f"'{text}': expected NAME=LEVEL LEVEL …, the baseline first, such as "
+            f"'{text}'{one}: expected NAME=LEVEL LEVEL …, the baseline first, such as "
             "'threads=1 2 4', 'network=none delay=20ms' or 'node_type=physical virtual'",
             part=text,
         )

@@ -104,6 +104,10 @@ def test_five_questions_are_asked_again_until_they_are_understood(
     [
         (("--against", "n=1 2"), "mine.toml: factors.n: no factor with a meaning"),
         (("--against", "n"), "'n': expected NAME=LEVEL LEVEL …, the baseline first"),
+        (
+            ("--against", "n=1"),
+            "'n=1' has one level, and a comparison needs two: expected NAME=LEVEL",
+        ),
         (("--against", "n='1"), "No closing quotation"),
         (("--repeat", "0"), "'0': expected a number of repeats from 1 to 999, or a difference"),
         (("--scheduler", "lsf"), "--scheduler lsf: allowed is slurm or pbs or local"),
