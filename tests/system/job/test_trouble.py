@@ -299,26 +299,28 @@ def test_a_condition_outlives_its_sampler_while_the_job_runs(node: Any, shaped: 
     assert shaped.is_clean()
 
 
-def applying(node: Any) -> list[int]:
-    return [
-        pid for pid in ours(node.run)
-        if b"netem\0apply" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]  # fmt: skip
-
-
 def test_a_begin_that_is_killed_over_a_condition_leaves_none(node: Any, shaped: Shaped) -> None:
     """Its end finds nothing to undo yet, and the daemon lives on."""
-    program = node.without_sampler()
+    held = node.base / "held"
+    program = node.other_program(
+        "stops-first",
+        '[ "$1" = sample ] && exit 1\n'
+        f'[ "$1 $2" != "netem apply" ] || {{ echo $$ >{held}.new; mv {held}.new {held}; kill -s STOP $$; }}\n'
+        'exec $program "$@"',
+    )
     words = shaped.begin_words("7.srv", "rate%3D10mbit%2Cto%3D10.9.9.77")  # nobody's: no echo comes
     begin = subprocess.Popen(
         shaped.inside(find_node_program(), "job", *words, f"--node-program={program}"),
         start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    wait_for("it is being put in place", lambda: applying(node))
+    wait_for("the program that puts it in place", held.exists)
+    applying = psutil.Process(int(held.read_text()))
+    wait_for("it stands", lambda: applying.status() == psutil.STATUS_STOPPED)
     kill_tree(begin)
-    assert applying(node), "it outlives its begin"
+    assert applying.status() == psutil.STATUS_STOPPED, "it outlives its begin"
+    applying.resume()
     shaped.call("end", "--job-id=7.srv", *node.where())
-    wait_for("its end", lambda: not applying(node))
+    wait_for("its end", lambda: not is_there(applying.pid))
     assert shaped.is_clean(), shaped.tree()
     shaped.call("sweep", *node.where())
     assert shaped.is_clean(), shaped.tree()

@@ -171,8 +171,11 @@ def test_no_prefix_of_a_good_output_gives_a_number(
     benchmark = registry.load(name)
     assert benchmark.parse(tmp_path, 0, given)
     whole = out.stat().st_size
-    near_the_end = max(whole - 1000, 0)  # every length there, and 60 before
-    for length in (*range(whole - 1, near_the_end, -1), *reversed(spread(near_the_end + 1))):
+    # Every length of the last lines, the end of each line of the last 4 kB, and 60 before.
+    ends = [at for at, byte in enumerate(out.read_bytes()) if byte == ord("\n")]
+    ends = [end + more for end in ends if end > whole - 4000 for more in (0, 1)]
+    lengths = {*range(max(whole - 200, 0), whole), *ends, *spread(whole)} - {whole}
+    for length in sorted(lengths, reverse=True):
         os.truncate(out, length)
         with pytest.raises((OutputError, FailedError)):
             benchmark.parse(tmp_path, 0, given)
