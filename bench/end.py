@@ -49,7 +49,7 @@ def log_of(slurm: Cluster) -> str:
 def end_ms(slurm: Cluster, folder: Path) -> tuple[float, bool]:
     """Of one job, milliseconds; and whether slurmctld has got a comment of it."""
     said = folder / "said"
-    argv = ["sbatch", "--parsable", "-o", said, "--wrap", "sleep 0.3; date +%s%N"]
+    argv = ["sbatch", "--parsable", "-o", str(said), "--wrap", "sleep 0.3; date +%s%N"]
     job = subprocess.run(
         argv, env=slurm.environment(), check=True, capture_output=True, text=True
     ).stdout.strip()

@@ -210,12 +210,15 @@ def test_each_component_gets_its_own_comment_and_a_job_of_another_time_none(
 
 
 def test_who_writes_it_is_no_part_of_the_job(lab: Lab) -> None:
-    """It is started beside a tagged job's tasks: what it reads and writes is not theirs."""
-    script = "sleep 0.3"
-    tagged = [lab.sbatch("-w", "n1", "--tag=a=b", "--sample-rate=100", script=script) for _ in "12"]
-    plain = lab.sbatch("-w", "n1", "--sample-rate=100", script=script)
+    """It is started beside the first step of an allocation, whose comment is written before the step's
+    last word, where steps are tagged: what it reads, writes and computes is not theirs."""
     used = []
-    for job in [plain, *tagged]:
+    for options in ([], ["--tag=a=b"], ["--tag=a=b"]):
+        step = "srun -n1 sleep 0.3; echo $SLURM_JOB_ID"
+        argv = ("salloc", "-Q", "-w", "n1", "--sample-rate=100", *options, "sh", "-c", step)
+        done = lab.run(*argv)
+        assert done.returncode == 0, done.stderr
+        lab.jobs.append(job := done.stdout.strip())
         (record,) = lab.records(job, 1)
         used.append((record["io"]["rchar_bytes"], record["io"]["wchar_bytes"]))
     # A task is handed some words before it is the job's program, whoever counts them.
