@@ -20,6 +20,7 @@ from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit import kernel_releases
 
 MOST_ASKED = 40  # kinds of jobs that sbatch is asked about, some 20 ms each
+NODE_TYPE = PLACED[0]
 CONDITIONS = ("--netem", "--cache")  # options that choose no nodes
 
 
@@ -37,11 +38,14 @@ def look(
     """What the scheduler has against these batches, each thing once."""
     if scheduler.runs_here:
         return [
-            Problem(text, sure)
-            for batch in batches[:1]
-            for text, sure in kernel_releases.check_local_levels(
-                study, runs, scheduler.place(batch)
-            )
+            *node_types_here(runs),
+            *(
+                Problem(text, sure)
+                for batch in batches[:1]
+                for text, sure in kernel_releases.check_local_levels(
+                    study, runs, scheduler.place(batch)
+                )
+            ),
         ]
     by_id = {run.run_id: run for run in runs}
     found: dict[str, Problem] = {}
@@ -50,6 +54,17 @@ def look(
         for problem in of_batch(study, by_id[batch.run_ids[0]], batch, scheduler):
             found.setdefault(problem.text, problem)
     return [*found.values(), *unasked(len(every), scheduler)]
+
+
+def node_types_here(runs: Sequence[Run]) -> Iterator[Problem]:
+    """One machine is of one type: its levels would be told as different and are not."""
+    levels = sorted({str(run.condition[NODE_TYPE]) for run in runs if NODE_TYPE in run.condition})
+    if len(levels) > 1:
+        yield Problem(
+            f"{NODE_TYPE} = {', '.join(levels)}: without a scheduler all runs are on this machine, so "
+            "its levels differ in name only",
+            sure=False,
+        )
 
 
 def unasked(count: int, scheduler: Scheduler) -> Iterator[Problem]:

@@ -208,3 +208,15 @@ def test_where_all_runs_are_submitted_it_says_so(
     slurm.fail("scontrol", "Could not establish a configuration source")
     cli.main(["check", str(path)])
     assert "None" not in capsys.readouterr().out
+
+
+def test_types_of_node_on_this_machine_alone_are_told_before_they_run(
+    write_study: Write, capsys: Capture
+) -> None:
+    text = '[study]\nrepeat = 1\n[factors]\nnode_type = ["physical", "virtual"]\n[[benchmark]]\n'
+    path = write_study(text=f'{text}use = "app"\ncommand = "/bin/true"\n')
+    words = "node_type = physical, virtual: without a scheduler all runs are on this machine"
+    (problem,) = told(path, capsys, "--scheduler", "local")["problems"]
+    assert problem["text"].startswith(words) and not problem["sure"]
+    assert cli.main(["submit", str(path), "--scheduler", "local", "--dry-run"]) == 0
+    assert f"warning: {words}" in capsys.readouterr().err
