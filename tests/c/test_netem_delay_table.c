@@ -2,7 +2,7 @@
  */
 #include "netem_documents.h"
 
-#include "netem/kernel/delay_table.h"
+#include "netem/kernel/tables.h"
 #include "netem/verify/measure.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * them. */
 #include "tap.h"
 
-#include "netem/kernel/kernel_mounts.h"
+#include "netem/kernel/scope.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -203,7 +203,7 @@ static void test_program(void)
 	struct sy_netem one = parsed("loss=1%,to=10.0.0.0/8,to=fd00::/8,port=80");
 	struct sy_netem two = parsed("delay=9ms,to=10.2.0.0/16"),
 			three = parsed("loss=1%,to=fd02::/16");
-	struct sy_scope_wish wish[] = {
+	struct sy_scope_rule wish[] = {
 	    {&one, 0x57e10002}, {&two, 0x57e10003}, {&three, 0x57e10004}};
 
 	is_program(sy_scope_program(wish, 1, NULL, 0, code), 0x57e10002);

@@ -42,7 +42,7 @@ static void read_back(const char *kind, const char *asked, const char *expected)
 	(void)snprintf(qdisc.kind, sizeof(qdisc.kind), "%s", kind);
 	if (!ok(sy_netem_parse(asked, &spec, &err) == 0, "asked: %s", asked))
 		return;
-	sy_qdisc_spec(&qdisc, &spec);
+	sy_qdisc_read_spec(&qdisc, &spec);
 	(void)sy_netem_format(&spec, text);
 	is_string(text, expected, "what the kernel has");
 }

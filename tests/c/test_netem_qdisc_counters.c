@@ -98,18 +98,18 @@ static void test_what_netem_counts_itself(void)
 
 	make_message(0);
 	(void)sy_qdisc_parse((struct nlmsghdr *)message, used, &device, &counters);
-	ok(!counters.told, "kernels until 2026 do not");
+	ok(!counters.has_xstats, "kernels until 2026 do not");
 	is_int(counters.waiting_packets, 9, "waiting");
 	own = xstats;
 	own_size = sizeof(xstats) - 1;
 	make_message(0);
 	(void)sy_qdisc_parse((struct nlmsghdr *)message, used, &device, &counters);
-	ok(!counters.told, "what is shorter is something else");
+	ok(!counters.has_xstats, "what is shorter is something else");
 	own_size = sizeof(xstats);
 	make_message(0);
 	(void)sy_qdisc_parse((struct nlmsghdr *)message, used, &device, &counters);
 	own = NULL;
-	ok(counters.told, "newer ones do");
+	ok(counters.has_xstats, "newer ones do");
 	is_int(counters.lost, 12, "lost");
 	is_int(counters.corrupted, 34, "corrupted");
 	is_int(counters.duplicated, 56, "duplicated");
@@ -155,8 +155,8 @@ static void test_sums(void)
 					     .requeues = 3};
 	json_t *conditions = json_pack("{s:n}", "counters"), *sums;
 
-	sy_netem_count(conditions, &counters);
-	sy_netem_count(conditions, &counters);
+	sy_netem_add_counters(conditions, &counters);
+	sy_netem_add_counters(conditions, &counters);
 	sums = json_object_get(conditions, "counters");
 	is_int(json_integer_value(json_object_get(sums, "sent_packets")), 20, "packets");
 	is_int(json_integer_value(json_object_get(sums, "sent_bytes")), 2000, "bytes");
@@ -164,10 +164,14 @@ static void test_sums(void)
 	is_int(json_integer_value(json_object_get(sums, "overlimits")), 4, "overlimits");
 	is_int(json_integer_value(json_object_get(sums, "requeues")), 6, "requeues");
 	ok(!json_object_get(sums, "duplicated_packets"), "what is not counted is not there");
-	counters = (struct sy_qdisc_counters){
-	    .told = true, .lost = 1, .corrupted = 2, .duplicated = 3, .reordered = 4, .marked = 5};
-	sy_netem_count(conditions, &counters);
-	sy_netem_count(conditions, &counters);
+	counters = (struct sy_qdisc_counters){.has_xstats = true,
+					      .lost = 1,
+					      .corrupted = 2,
+					      .duplicated = 3,
+					      .reordered = 4,
+					      .marked = 5};
+	sy_netem_add_counters(conditions, &counters);
+	sy_netem_add_counters(conditions, &counters);
 	is_int(json_integer_value(json_object_get(sums, "lost_packets")), 2, "lost");
 	is_int(json_integer_value(json_object_get(sums, "corrupted_packets")), 4, "corrupted");
 	is_int(json_integer_value(json_object_get(sums, "duplicated_packets")), 6, "duplicated");

@@ -49,7 +49,7 @@ static json_t *state_of(pid_t watch)
 	json_t *state = json_pack("{s:s,s:s,s:s,s:{s:[]}}", "requested", "delay=50ms", "node", "n",
 				  "job_id", "7", "undo", "places");
 
-	(void)sy_state_own(state, watch, NULL);
+	(void)sy_state_set_owner(state, watch, NULL);
 	return state;
 }
 
@@ -65,7 +65,7 @@ static pid_t ended_process(void)
 
 static void is_owner(json_t *state, enum sy_owner owner, const char *name)
 {
-	is_int(sy_state_owner(state), owner, name);
+	is_int(sy_state_find_owner(state), owner, name);
 	json_decref(state);
 }
 
@@ -127,7 +127,7 @@ static void test_folder(void)
 	char path[200], name[SY_STATE_NAME_SIZE];
 
 	is_int(sy_states_open(run_dir, false, &states, &err), 1, "no folder, none is made");
-	is_int(sy_netem_reap(run_dir, "hand", &err), 0, "nothing to undo");
+	is_int(sy_netem_undo_stale(run_dir, "hand", &err), 0, "nothing to undo");
 	ok(sy_states_open(run_dir, true, &states, &err) == 0, "a folder is made");
 	sy_states_close(&states);
 	(void)snprintf(path, sizeof(path), "%s/netem", run_dir);
@@ -136,8 +136,8 @@ static void test_folder(void)
 	   "one that others can read is distrusted: %s", err.text);
 	sy_states_close(&states);
 	(void)chmod(path, 0700);
-	ok(sy_state_name(name, "n/..", "7", false, &err) < 0, "no node of that name");
-	ok(sy_state_name(name, "n", "7", true, &err) == 0, "a name");
+	ok(sy_state_make_name(name, "n/..", "7", false, &err) < 0, "no node of that name");
+	ok(sy_state_make_name(name, "n", "7", true, &err) == 0, "a name");
 	is_string(name, "n.7.done.json", "of a finished one");
 }
 
@@ -160,7 +160,7 @@ static void test_half_written(void)
 	sy_states_close(&states);
 	is_int(sy_netem_finish(run_dir, "n", "8", "job", &err), 1, "nothing to finish");
 	ok(!is_there("netem/n.8.json"), "and it is gone");
-	is_int(sy_netem_reap(run_dir, "slurmd", &err), 0, "reaped, none of them was undone");
+	is_int(sy_netem_undo_stale(run_dir, "slurmd", &err), 0, "reaped, none of them was undone");
 	ok(!is_there("netem/n.7.json") && !is_there("netem/n.9.json"), "they are gone");
 	ok(!is_there("netem/n.10.json"), "the link, too");
 }
@@ -176,13 +176,13 @@ static void test_reaped(void)
 	   "a state of another boot");
 	sy_states_close(&states);
 	json_decref(state);
-	is_int(sy_netem_reap(run_dir, "slurmd", &err), 1, "is undone");
-	done = sy_netem_take(run_dir, "n", "7");
+	is_int(sy_netem_undo_stale(run_dir, "slurmd", &err), 1, "is undone");
+	done = sy_netem_take_document(run_dir, "n", "7");
 	ok(json_is_true(json_object_get(done, "undone")), "for the reboot has done it");
 	is_string(json_string_value(json_object_get(done, "undone_by")), "slurmd", "by whom");
 	ok(!json_object_get(done, "boot_id"), "its owner is nobody's business in the record");
 	json_decref(done);
-	done = sy_netem_take(run_dir, "n", "7");
+	done = sy_netem_take_document(run_dir, "n", "7");
 	ok(!done, "taken once");
 	json_decref(done);
 }

@@ -91,15 +91,15 @@ static void test_what_is_due(void)
 	struct sy_step steps[] = {{.at_us = 0}, {.at_us = 1000}, {.at_us = 3000}};
 	struct sy_steps trace = {.count = 3, .step = steps};
 
-	is_int(sy_steps_due(&trace, false, 0), 0, "the first");
-	is_int(sy_steps_due(&trace, false, 999), 0, "still");
-	is_int(sy_steps_due(&trace, false, 1000), 1, "the second");
-	is_int(sy_steps_due(&trace, false, 99000), 2, "the last is held");
-	is_int(sy_steps_due(&trace, true, 2999), 1, "of a round");
-	is_int(sy_steps_due(&trace, true, 3000), 2, "the next one begins");
-	is_int(sy_steps_due(&trace, true, 7500), 5, "and goes on");
-	is_int(sy_steps_time_us(&trace, 2), 3000, "when the second round begins");
-	is_int(sy_steps_time_us(&trace, 5), 7000, "and its third's second step");
+	is_int(sy_steps_find_due(&trace, false, 0), 0, "the first");
+	is_int(sy_steps_find_due(&trace, false, 999), 0, "still");
+	is_int(sy_steps_find_due(&trace, false, 1000), 1, "the second");
+	is_int(sy_steps_find_due(&trace, false, 99000), 2, "the last is held");
+	is_int(sy_steps_find_due(&trace, true, 2999), 1, "of a round");
+	is_int(sy_steps_find_due(&trace, true, 3000), 2, "the next one begins");
+	is_int(sy_steps_find_due(&trace, true, 7500), 5, "and goes on");
+	is_int(sy_steps_find_time(&trace, 2), 3000, "when the second round begins");
+	is_int(sy_steps_find_time(&trace, 5), 7000, "and its third's second step");
 }
 
 static void is_ended(json_t *state, double now_boot_s, const char *reason)

@@ -123,8 +123,8 @@ static void tries(const char *text, const double ms[3], const char *reason)
 
 		(void)sy_netem_parse(text, &spec, NULL);
 		for (int i = 0; i < 3; i++)
-			sy_netem_take_rtt(conditions, &spec, "during_start",
-					  rtt(ms[(first + i) % 3]));
+			sy_netem_keep_fastest(conditions, &spec, "during_start",
+					      rtt(ms[(first + i) % 3]));
 		judge_new(conditions, text, reason);
 	}
 }
@@ -226,7 +226,7 @@ static bool holds(json_t *conditions, const char *moment)
 {
 	struct sy_netem spec;
 	bool answer = sy_netem_parse("delay=50ms", &spec, NULL) == 0 &&
-		      sy_netem_rtt_holds(conditions, &spec, moment);
+		      sy_netem_is_rtt_tolerated(conditions, &spec, moment);
 
 	json_decref(conditions);
 	return answer;

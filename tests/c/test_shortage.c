@@ -119,12 +119,13 @@ static void put_state(void)
 				  "job_id", "7", "undo", "places");
 	struct sy_error err = {0};
 
-	is_int(sy_state_own(state, getpid(), &err), 0, "its owner is read");
+	is_int(sy_state_set_owner(state, getpid(), &err), 0, "its owner is read");
 	ok(sy_states_open(run_dir, true, &states, &err) == 0 &&
 	       sy_state_save(&states, "n.7.json", state, &err) == 0,
 	   "a condition is in force%s", err.text);
 	allow(0);
-	is_int(sy_state_owner(state), SY_OWNER_LIVES, "whose owner lives, though none can look");
+	is_int(sy_state_find_owner(state), SY_OWNER_LIVES,
+	       "whose owner lives, though none can look");
 	is_int(sy_start_ticks(getpid()), SY_TICKS_NOT_READ, "not read is not gone");
 	allow(-1);
 	json_decref(state);
@@ -139,10 +140,10 @@ static void test_owner(void)
 		int result;
 
 		allow(more);
-		result = sy_state_own(state, getpid(), &err);
+		result = sy_state_set_owner(state, getpid(), &err);
 		allow(-1);
 		ok(result < 0 ? json_object_size(state) == 0 && strstr(err.text, "no descriptor")
-			      : sy_state_owner(state) == SY_OWNER_LIVES,
+			      : sy_state_find_owner(state) == SY_OWNER_LIVES,
 		   "%d descriptors: its owner is written down, or nothing is: %s", more, err.text);
 		ok(more || result < 0, "without any it is refused");
 		json_decref(state);

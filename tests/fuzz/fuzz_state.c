@@ -15,9 +15,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	json_t *state = sy_json_read_fd(fd);
 
 	if (json_is_object(state)) {
-		(void)sy_state_owner(state);
-		sy_state_strip(state);
-		sy_netem_count(state, &counters);
+		(void)sy_state_find_owner(state);
+		sy_state_remove_private(state);
+		sy_netem_add_counters(state, &counters);
 		sy_json_note(state, "a note");
 	}
 	json_decref(state);

@@ -6,6 +6,7 @@
 #include "netem/teardown.h"
 #include "netem/policy/contents.h"
 #include "netem/policy/file.h"
+#include "netem/kernel/tables.h"
 #include "netem/sites.h"
 
 #include <glob.h>
@@ -28,7 +29,7 @@ static int read_sites(const char *path, char *told, size_t size, struct sy_error
 
 	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(file, "."), file);
 	if (sy_own_addresses_read(&own, err) < 0 ||
-	    sy_sites_read(SY_SITES, name, &own, &sites, err) < 0)
+	    sy_sites_read(SY_TABLES, name, &own, &sites, err) < 0)
 		return -1;
 	(void)snprintf(told + used, size - used, "%s%s (sha256 %.*s)", used ? ", " : "", name, SUM,
 		       sites.sha256);
@@ -42,7 +43,7 @@ static void say_sites(struct sy_doctor *doctor)
 	glob_t found = {0};
 	int good = 0;
 
-	if (!doctor->is_machine || glob(SY_SITES "/*.sites", 0, NULL, &found) != 0)
+	if (!doctor->is_machine || glob(SY_TABLES "/*.sites", 0, NULL, &found) != 0)
 		return globfree(&found);
 	for (size_t i = 0; i < found.gl_pathc && good == 0; i++)
 		good = read_sites(found.gl_pathv[i], told, sizeof(told), &err);
@@ -199,7 +200,7 @@ static void say_states(struct sy_doctor *doctor)
 		sy_doctor_say(doctor, name, SY_OK, "", "none: %s is not there", run_dir);
 		return;
 	}
-	states = sy_netem_show(run_dir, &err);
+	states = sy_netem_list_states(run_dir, &err);
 	if (!states) {
 		sy_doctor_say(doctor, name, SY_WARNING, "look again as root: only root may",
 			      "not known: %s", err.text);

@@ -2,9 +2,8 @@
 
 #include "base/exec.h"
 #include "base/file.h"
-#include "netem/kernel/delay_table.h"
+#include "netem/kernel/tables.h"
 #include "netem/kernel/link.h"
-#include "netem/kernel/offload.h"
 #include "netem/kernel/qdisc.h"
 #include "netem/kernel/scope.h"
 #include "netem/kernel/scope_program.h"
@@ -18,7 +17,7 @@
 #include <sys/utsname.h>
 
 /* Which line of its batch tc stopped at: "Command failed -:3". */
-static int failed_line(const char *problem)
+static int find_failed_line(const char *problem)
 {
 	const char *at = strstr(problem, "Command failed -:");
 	int line;
@@ -26,7 +25,7 @@ static int failed_line(const char *problem)
 	return at && sscanf(at, "Command failed -:%d", &line) == 1 ? line : 0;
 }
 
-static const char *line_of(const char *lines, int number)
+static const char *find_line(const char *lines, int number)
 {
 	while (--number > 0 && lines) {
 		lines = strchr(lines, '\n');
@@ -35,7 +34,7 @@ static const char *line_of(const char *lines, int number)
 	return lines ? lines : "";
 }
 
-static bool kind_unknown(const char *problem)
+static bool is_kind_unknown(const char *problem)
 {
 	return strstr(problem, "kind is unknown") ||
 	       strstr(problem, "RTNETLINK answers: No such file or directory");
@@ -58,13 +57,13 @@ static int read_refusal(struct sy_conditions *conditions, const struct sy_netem 
 			struct sy_place *place, const char *lines, const char *problem,
 			struct sy_error *err)
 {
-	const char *line = line_of(lines, failed_line(problem));
+	const char *line = find_line(lines, find_failed_line(problem));
 	int length = (int)strcspn(line, "\n");
 	cleanup_free char *text = strndup(line, (size_t)length);
 
-	if (failed_line(problem) > 1)
+	if (find_failed_line(problem) > 1)
 		place->first = false; /* the root stands: htb does not take it twice */
-	if (text && kind_unknown(problem)) {
+	if (text && is_kind_unknown(problem)) {
 		if (strstr(text, ": prio ") && !place->htb)
 			return place->htb = true;
 		if (strstr(text, ": netem ") && !sy_netem_needs_netem(spec) && !place->tbf)
@@ -91,7 +90,7 @@ static int try_place(struct sy_conditions *conditions, const struct sy_netem *sp
 			      place->direction == SY_INGRESS ? place->ifb : place->device) < 0)
 		return sy_fail(err, "out of memory");
 	/* tc(8): where it looks for `distribution NAME`. */
-	sy_run_telling(spec->distribution == SY_TABLE ? "TC_LIB_DIR=" SY_DELAY_TABLES : NULL);
+	sy_run_telling(spec->distribution == SY_TABLE ? "TC_LIB_DIR=" SY_TABLES : NULL);
 	result = sy_run(argv, lines, &output, err);
 	sy_run_telling(NULL);
 	if (result < 0) {
@@ -106,8 +105,8 @@ static int try_place(struct sy_conditions *conditions, const struct sy_netem *sp
 	return 0;
 }
 
-static int read_ours(const struct sy_place *place, struct sy_qdiscs *list,
-		     const struct sy_qdisc **ours, struct sy_error *err)
+static int read_own_qdisc(const struct sy_place *place, struct sy_qdiscs *list,
+			  const struct sy_qdisc **ours, struct sy_error *err)
 {
 	bool ingress = place->direction == SY_INGRESS;
 
@@ -115,7 +114,7 @@ static int read_ours(const struct sy_place *place, struct sy_qdiscs *list,
 		return -1;
 	*ours = sy_qdisc_by_handle(list, (SY_CHILD_MAJOR + place->band) << 16);
 	return *ours ? 0
-		     : sy_fail(err, "tc said nothing, but %s has no qdisc of ours",
+		     : sy_fail(err, "tc reported no error, but %s has no qdisc of ours",
 			       ingress ? place->ifb : place->device);
 }
 
@@ -128,7 +127,7 @@ static int set_seed(const struct sy_netem *spec, const struct sy_place *place, s
 
 	if (!spec->has_seed)
 		return 0;
-	if (read_ours(place, &list, &ours, err) < 0)
+	if (read_own_qdisc(place, &list, &ours, err) < 0)
 		return -1;
 	return sy_qdisc_seed(ingress ? (int)if_nametoindex(place->ifb) : place->index, ours,
 			     spec->seed, err);
@@ -143,20 +142,21 @@ static int check_applied(const struct sy_netem *spec, const struct sy_place *pla
 	struct sy_netem applied = *spec;
 	const struct sy_qdisc *ours;
 
-	if (read_ours(place, &list, &ours, err) < 0)
+	if (read_own_qdisc(place, &list, &ours, err) < 0)
 		return -1;
-	sy_qdisc_spec(ours, &applied);
+	sy_qdisc_read_spec(ours, &applied);
 	(void)sy_netem_format(spec, asked);
 	(void)sy_netem_format(&applied, got);
 	if (applied.has_seed != spec->has_seed)
 		return sy_fail(err, "seed: this kernel's sch_netem takes none: it came with Linux "
 				    "6.6; leave seed= out");
-	return strcmp(asked, got) ? sy_fail(err, "asked %s, but the kernel has %s", asked, got) : 0;
+	return strcmp(asked, got) ? sy_fail(err, "requested %s, but the kernel has %s", asked, got)
+				  : 0;
 }
 
 /* Of several conditions on a device the first one has the tree before; a link has its number. */
-static void add_link(json_t *devices, const struct sy_condition *condition,
-		     const struct sy_place *place)
+static void label_link(json_t *devices, const struct sy_condition *condition,
+		       const struct sy_place *place)
 {
 	json_t *device = json_array_get(devices, json_array_size(devices) - 1);
 
@@ -173,8 +173,8 @@ static void add_link(json_t *devices, const struct sy_condition *condition,
 static void add_device(json_t *devices, json_t *undo, const struct sy_place *place,
 		       const char *tree)
 {
-	cleanup_free char *line = sy_tree_own_line(tree, place);
-	int64_t segments = sy_gso_segments(place->device);
+	cleanup_free char *line = sy_tree_find_own(tree, place);
+	int64_t segments = sy_gso_segments_read(place->device);
 
 	(void)json_object_set_new(undo, "htb", json_boolean(place->htb));
 	(void)json_object_set_new(undo, "tbf", json_boolean(place->tbf));
@@ -190,7 +190,7 @@ static void add_device(json_t *devices, json_t *undo, const struct sy_place *pla
 }
 
 /* What netem is to lose, double, spoil or send ahead must come to it one by one. */
-static int make_single(const struct sy_place *place, const json_t *undo, struct sy_error *err)
+static int split_packets(const struct sy_place *place, const json_t *undo, struct sy_error *err)
 {
 	if (sy_offloads_set(place->device, json_object_get(undo, "offloads"), false, err) < 0)
 		return -1;
@@ -200,7 +200,7 @@ static int make_single(const struct sy_place *place, const json_t *undo, struct 
 }
 
 /* The root that this place has made or found is that of the conditions after it, too. */
-static void share_root(struct sy_conditions *conditions, const struct sy_place *made)
+static void pass_on_root(struct sy_conditions *conditions, const struct sy_place *made)
 {
 	for (int i = made->condition + 1; i < conditions->count; i++)
 		for (int j = 0; j < conditions->item[i].place_count; j++) {
@@ -222,18 +222,18 @@ static int build_place(struct sy_conditions *conditions, struct sy_condition *co
 	cleanup_free char *tree = NULL;
 	int result;
 
-	if (make_single(place, condition->undo[number], err) < 0)
+	if (split_packets(place, condition->undo[number], err) < 0)
 		return -1;
-	if (place->direction == SY_INGRESS && sy_ifb_make(place->ifb, err) < 0)
+	if (place->direction == SY_INGRESS && sy_ifb_create(place->ifb, err) < 0)
 		return -1;
 	while ((result = try_place(conditions, condition->spec, place, &tree, err)) == 1)
 		;
 	if (result < 0 || set_seed(condition->spec, place, err) < 0 ||
 	    check_applied(condition->spec, place, err) < 0)
 		return -1;
-	share_root(conditions, place);
+	pass_on_root(conditions, place);
 	add_device(devices, condition->undo[number], place, tree);
-	add_link(devices, condition, place);
+	label_link(devices, condition, place);
 	return 0;
 }
 
@@ -250,7 +250,7 @@ int sy_condition_change(const struct sy_condition *condition, const struct sy_pl
 }
 
 /* The kernel has what was requested, word by word: check_applied(). */
-static void copy_requested(json_t *document)
+static void set_applied(json_t *document)
 {
 	(void)json_object_set(document, "applied", json_object_get(document, "requested"));
 }
@@ -264,24 +264,24 @@ int sy_conditions_build(struct sy_conditions *conditions, struct sy_error *err)
 		for (int j = 0; j < condition->place_count; j++)
 			if (build_place(conditions, condition, j, err) < 0)
 				return -1;
-		copy_requested(condition->document);
+		set_applied(condition->document);
 	}
-	copy_requested(conditions->document);
+	set_applied(conditions->document);
 	return 0;
 }
 
 /* A program writes one priority, so a condition has the same band on all of its devices. */
-static int find_band(const struct sy_condition *condition, struct sy_scope_wish *wish,
+static int find_band(const struct sy_condition *condition, struct sy_scope_rule *rule,
 		     struct sy_error *err)
 {
-	*wish = (struct sy_scope_wish){.spec = condition->spec};
+	*rule = (struct sy_scope_rule){.spec = condition->spec};
 	for (int i = 0; i < condition->place_count; i++) {
 		uint32_t class = SY_ROOT_MAJOR << 16 | condition->place[i].band;
 
-		if (wish->priority && wish->priority != class)
+		if (rule->priority && rule->priority != class)
 			return sy_fail(err, "the devices have no band in common: name one with "
 					    "dev=");
-		wish->priority = class;
+		rule->priority = class;
 	}
 	return 0;
 }
@@ -291,7 +291,7 @@ int sy_conditions_attach(const struct sy_conditions *conditions, struct sy_error
 	cleanup_free struct bpf_insn *code = calloc(SY_SCOPE_MOST, sizeof(*code));
 	const json_t *undo = json_object_get(conditions->document, "undo");
 	const char *folder = json_string_value(json_object_get(undo, "cgroup"));
-	struct sy_scope_wish wish[SY_SCOPE_WISHES];
+	struct sy_scope_rule rule[SY_SCOPE_RULES];
 	int count;
 
 	if (!folder || !conditions->count)
@@ -299,9 +299,9 @@ int sy_conditions_attach(const struct sy_conditions *conditions, struct sy_error
 	if (!code)
 		return sy_fail(err, "out of memory");
 	for (int i = 0; i < conditions->count; i++)
-		if (find_band(&conditions->item[i], &wish[i], err) < 0)
+		if (find_band(&conditions->item[i], &rule[i], err) < 0)
 			return -1;
-	count = sy_scope_program(wish, conditions->count, conditions->protect,
+	count = sy_scope_program(rule, conditions->count, conditions->protect,
 				 conditions->protected_count, code);
 	return count < 0 ? sy_fail(err, "too many networks for a cgroup program")
 			 : sy_scope_attach(folder, code, count, err);

@@ -1,5 +1,7 @@
 #include "netem/condition.h"
 
+#include "netem/kernel/tables.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -27,7 +29,7 @@ static int add_trace(struct sy_conditions *conditions, struct sy_error *err)
 	const struct sy_netem_request *request = conditions->request;
 
 	condition->requested = *request->spec;
-	if (sy_trace_read(SY_TRACES, request->spec, &condition->steps, err) < 0)
+	if (sy_trace_read(SY_TABLES, request->spec, &condition->steps, err) < 0)
 		return -1;
 	condition->spec = &condition->steps.step[0].spec;
 	conditions->count = 1;
@@ -41,7 +43,7 @@ static int add_links(struct sy_conditions *conditions, struct sy_error *err)
 	struct sy_sites sites;
 
 	if (sy_own_addresses_read(&own, err) < 0 ||
-	    sy_sites_read(SY_SITES, request->spec->sites, &own, &sites, err) < 0 ||
+	    sy_sites_read(SY_TABLES, request->spec->sites, &own, &sites, err) < 0 ||
 	    sy_sites_check_policy(&sites, request->policy, err) < 0)
 		return -1;
 	(void)snprintf(conditions->here, sizeof(conditions->here), "%s", sites.here);

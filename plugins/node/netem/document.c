@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/document.h"
-#include "netem/kernel/delay_table.h"
+#include "netem/kernel/tables.h"
 #include "netem/kernel/device.h"
 #include "netem/spec/text.h"
 #include "netem/spec/values.h"
@@ -42,13 +42,14 @@ static bool is_shaped(const struct sy_conditions *conditions, const struct sy_ne
 	return false;
 }
 
-/* The policy's peer tells nothing of a device that does not lead to it. */
+/* The policy's peer, where packets to it leave by the condition's device. */
 static const char *policy_peer(const struct sy_conditions *conditions, const struct sy_netem *spec)
 {
 	const struct sy_policy *policy = conditions->request->policy;
 	const char *peer = policy ? sy_policy_peer(policy) : NULL;
 
-	return peer && (!*spec->device || sy_netem_leads_over(peer, spec->device)) ? peer : NULL;
+	return peer && (!*spec->device || sy_netem_is_routed_over(peer, spec->device)) ? peer
+										       : NULL;
 }
 
 /* Of one condition the first peer of the request, else the policy's. */
@@ -126,13 +127,12 @@ static int add_job(const struct sy_conditions *conditions, json_t *document, str
 	(void)json_object_set_new(document, "start_boot_s", json_real(sy_now_s(CLOCK_BOOTTIME)));
 	if (request->marks)
 		(void)json_object_set(document, "marks", request->marks);
-	return sy_state_own(document, request->watch, err);
+	return sy_state_set_owner(document, request->watch, err);
 }
 
-static int describe(struct sy_condition *condition, struct sy_error *err)
+static int add_details(struct sy_condition *condition, struct sy_error *err)
 {
-	json_t *table =
-	    sy_delay_table_read(SY_DELAY_TABLES, condition->spec, SY_MEASURE_COUNT, err);
+	json_t *table = sy_delay_table_read(SY_TABLES, condition->spec, SY_MEASURE_COUNT, err);
 
 	if (!table)
 		return -1;
@@ -178,7 +178,7 @@ int sy_conditions_make_document(struct sy_conditions *conditions, struct sy_erro
 	else
 		add_links(conditions);
 	for (int i = 0; i < conditions->count; i++)
-		if (describe(&conditions->item[i], err) < 0)
+		if (add_details(&conditions->item[i], err) < 0)
 			return -1;
 	return add_job(conditions, conditions->document, err);
 }
@@ -209,7 +209,7 @@ int sy_condition_read_spec(const json_t *document, struct sy_netem *spec)
 /* --- measured --- */
 
 /* On a shared node the packets of the job carry the class of their condition. */
-static uint32_t priority_of(const json_t *state, size_t number, const char *moment)
+static uint32_t find_priority(const json_t *state, size_t number, const char *moment)
 {
 	json_t *undo = json_object_get(state, "undo"), *place;
 	size_t i;
@@ -259,7 +259,7 @@ static void measure_condition(json_t *document, const char *moment, uint32_t pri
 }
 
 /* A list of one has nothing to add up. */
-static void add_up(json_t *state, const char *moment, double spent_s)
+static void add_totals(json_t *state, const char *moment, double spent_s)
 {
 	if (sy_condition_document(state, 0) == state)
 		return;
@@ -278,11 +278,11 @@ void sy_conditions_measure(json_t *state, const char *moment, int64_t until_us)
 			skip_moment(document, moment,
 				    "the links before it took 8 s and more: a job waits");
 		else
-			measure_condition(document, moment, priority_of(state, i, moment),
+			measure_condition(document, moment, find_priority(state, i, moment),
 					  until_us);
 		spent_s += json_number_value(json_object_get(document, "verify_s"));
 	}
-	add_up(state, moment, spent_s);
+	add_totals(state, moment, spent_s);
 }
 
 /* --- judged --- */

@@ -18,7 +18,8 @@
 #define LOOK_US 1000000 /* how often it looks whether the condition is still there */
 
 /* What the kernel has must be what was requested; the link is as it was when that fails. */
-static int change(struct sy_condition *condition, const struct sy_netem *spec, struct sy_error *err)
+static int change_places(struct sy_condition *condition, const struct sy_netem *spec,
+			 struct sy_error *err)
 {
 	condition->spec = spec;
 	for (int i = 0; i < condition->place_count; i++)
@@ -27,7 +28,7 @@ static int change(struct sy_condition *condition, const struct sy_netem *spec, s
 	return 0;
 }
 
-static json_t *number_or_null(bool there, double value)
+static json_t *make_number(bool there, double value)
 {
 	return there ? json_real(value) : json_null();
 }
@@ -43,14 +44,13 @@ static void record_step(json_t *trace, int64_t number, int64_t due_us, const str
 	if (json_array_size(steps) < SY_TRACE_MOST_TOLD)
 		(void)json_array_append_new(
 		    steps,
-		    json_pack(
-			"{s:I, s:f, s:f, s:s, s:o, s:o, s:o}", "number", (json_int_t)number,
-			"unix_s", (double)sy_now_us(CLOCK_REALTIME) / 1e6, "late_s",
-			(double)late_us / 1e6, "applied", applied, "delay_s",
-			number_or_null(spec->has_delay, (double)spec->delay_us / 1e6),
-			"rate_bit_per_s",
-			number_or_null(spec->has_rate, (double)spec->rate_bit_per_s), "loss",
-			number_or_null(spec->has_loss, (double)spec->loss_ppb / SY_WHOLE_PPB)));
+		    json_pack("{s:I, s:f, s:f, s:s, s:o, s:o, s:o}", "number", (json_int_t)number,
+			      "unix_s", (double)sy_now_us(CLOCK_REALTIME) / 1e6, "late_s",
+			      (double)late_us / 1e6, "applied", applied, "delay_s",
+			      make_number(spec->has_delay, (double)spec->delay_us / 1e6),
+			      "rate_bit_per_s",
+			      make_number(spec->has_rate, (double)spec->rate_bit_per_s), "loss",
+			      make_number(spec->has_loss, (double)spec->loss_ppb / SY_WHOLE_PPB)));
 	(void)json_object_set_new(trace, "now", json_string(applied));
 }
 
@@ -62,7 +62,7 @@ static bool has_next(const struct sy_condition *condition, int64_t number)
 	return condition->requested.trace_repeats ? steps->count > 1 : number + 1 < steps->count;
 }
 
-static const struct sy_netem *spec_of(const struct sy_condition *condition, int64_t number)
+static const struct sy_netem *find_spec(const struct sy_condition *condition, int64_t number)
 {
 	const struct sy_steps *steps = &condition->steps;
 	bool repeats = condition->requested.trace_repeats && steps->count > 1;
@@ -77,7 +77,7 @@ static void record_next(json_t *trace, const struct sy_condition *condition, int
 	json_t *next = json_null();
 
 	if (has_next(condition, number)) {
-		int64_t left_us = began_us + sy_steps_time_us(&condition->steps, number + 1) -
+		int64_t left_us = began_us + sy_steps_find_time(&condition->steps, number + 1) -
 				  sy_now_us(CLOCK_MONOTONIC);
 
 		next = json_real((double)(sy_now_us(CLOCK_BOOTTIME) + left_us) / 1e6);
@@ -85,11 +85,11 @@ static void record_next(json_t *trace, const struct sy_condition *condition, int
 	(void)json_object_set_new(trace, "next_boot_s", next);
 }
 
-static void record(json_t *trace, const struct sy_condition *condition, int64_t number,
-		   int64_t began_us)
+static void record_progress(json_t *trace, const struct sy_condition *condition, int64_t number,
+			    int64_t began_us)
 {
-	record_step(trace, number, began_us + sy_steps_time_us(&condition->steps, number),
-		    spec_of(condition, number));
+	record_step(trace, number, began_us + sy_steps_find_time(&condition->steps, number),
+		    find_spec(condition, number));
 	record_next(trace, condition, number, began_us);
 }
 
@@ -113,12 +113,12 @@ static bool make_step(const struct sy_conditions *conditions, struct sy_conditio
 	struct sy_error why = {{0}};
 
 	ours = trace && is_same(state, conditions->document);
-	if (ours && change(condition, spec_of(condition, number), &why) < 0) {
+	if (ours && change_places(condition, find_spec(condition, number), &why) < 0) {
 		(void)json_object_set_new(trace, "failed", sy_json_text(why.text));
 		(void)sy_state_save(&states, conditions->name, state, NULL);
 		ours = false;
 	} else if (ours) {
-		record(trace, condition, number, began_us);
+		record_progress(trace, condition, number, began_us);
 		ours = sy_state_save(&states, conditions->name, state, NULL) == 0;
 	}
 	sy_states_close(&states);
@@ -140,7 +140,7 @@ static bool wait_until(const struct sy_conditions *conditions, int64_t until_us)
 		if (left_us <= 0)
 			return true;
 		if (access(path, F_OK) < 0 ||
-		    sy_state_owner(conditions->document) != SY_OWNER_LIVES)
+		    sy_state_find_owner(conditions->document) != SY_OWNER_LIVES)
 			return false;
 		left_us = left_us < LOOK_US ? left_us : LOOK_US;
 		pause = (struct timespec){left_us / 1000000, left_us % 1000000 * 1000};
@@ -149,24 +149,24 @@ static bool wait_until(const struct sy_conditions *conditions, int64_t until_us)
 }
 
 /* A node that slept for several steps makes the last of them alone. */
-static void follow(const struct sy_conditions *conditions, struct sy_condition *condition,
-		   int64_t began_us)
+static void follow_steps(const struct sy_conditions *conditions, struct sy_condition *condition,
+			 int64_t began_us)
 {
 	const struct sy_steps *steps = &condition->steps;
 	int64_t number = 0;
 
 	while (has_next(condition, number)) {
-		if (!wait_until(conditions, began_us + sy_steps_time_us(steps, number + 1)))
+		if (!wait_until(conditions, began_us + sy_steps_find_time(steps, number + 1)))
 			return;
-		number = sy_steps_due(steps, condition->requested.trace_repeats,
-				      sy_now_us(CLOCK_MONOTONIC) - began_us);
+		number = sy_steps_find_due(steps, condition->requested.trace_repeats,
+					   sy_now_us(CLOCK_MONOTONIC) - began_us);
 		if (!make_step(conditions, condition, number, began_us))
 			return;
 	}
 }
 
 /* The process that started it does not wait for it; no descriptor of that one stays open. */
-static void leave(void)
+static void detach_from_parent(void)
 {
 	sigset_t all;
 
@@ -191,8 +191,8 @@ static int start_follower(const struct sy_conditions *conditions, struct sy_cond
 		return sy_fail_errno(err, errno, "no process can be started to follow the trace");
 	if (child > 0)
 		return 0;
-	leave();
-	follow(conditions, condition, began_us);
+	detach_from_parent();
+	follow_steps(conditions, condition, began_us);
 	_exit(0);
 }
 
@@ -208,7 +208,7 @@ int sy_conditions_follow(struct sy_conditions *conditions, struct sy_error *err)
 			continue;
 		(void)json_object_set_new(trace, "began_boot_s",
 					  json_real(sy_now_s(CLOCK_BOOTTIME)));
-		record(trace, condition, 0, began_us);
+		record_progress(trace, condition, 0, began_us);
 		if (sy_state_save(&conditions->states, conditions->name, conditions->document,
 				  err) < 0)
 			return -1;

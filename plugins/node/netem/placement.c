@@ -6,7 +6,6 @@
 #include "netem/document.h"
 #include "netem/kernel/device.h"
 #include "netem/kernel/link.h"
-#include "netem/kernel/offload.h"
 #include "netem/kernel/qdisc.h"
 #include "netem/undo.h"
 #include "netem/verify/verdict.h"
@@ -50,7 +49,7 @@ static int remove_orphan(struct spot *spot, struct sy_error *err)
 	spot->list = (struct sy_qdiscs){0};
 	if (sy_qdiscs_read(spot->device->index, &spot->list, err) < 0)
 		return -1;
-	spot->root = sy_root_of(&spot->list);
+	spot->root = sy_qdiscs_find_root(&spot->list);
 	return 0;
 }
 
@@ -58,9 +57,9 @@ static int read_device(struct spot *spot, struct sy_error *err)
 {
 	if (sy_qdiscs_read(spot->device->index, &spot->list, err) < 0)
 		return -1;
-	spot->root = sy_root_of(&spot->list);
-	spot->shared =
-	    sy_place_shared(&spot->conditions->states, spot->conditions->name, spot->device->name);
+	spot->root = sy_qdiscs_find_root(&spot->list);
+	spot->shared = sy_place_find_shared(&spot->conditions->states, spot->conditions->name,
+					    spot->device->name);
 	if (spot->root == SY_ROOT_OURS && !spot->shared && remove_orphan(spot, err) < 0)
 		return -1;
 	if (spot->root == SY_ROOT_FOREIGN)
@@ -71,12 +70,12 @@ static int read_device(struct spot *spot, struct sy_error *err)
 			       "%s has an ingress or clsact qdisc already, which is not ours: "
 			       "incoming packets cannot be shaped here",
 			       spot->device->name);
-	spot->before = sy_tree_text(spot->device->name, err);
+	spot->before = sy_tree_read(spot->device->name, err);
 	return spot->before ? 0 : -1;
 }
 
 /* Whether a packet could belong to another state, too; what cannot be read could have any. */
-static bool overlaps(json_t *state, const struct sy_netem *spec)
+static bool has_same_packets(json_t *state, const struct sy_netem *spec)
 {
 	struct sy_netem other;
 	json_t *document;
@@ -100,14 +99,14 @@ static int check_state(const struct spot *spot, const char *name, json_t *state,
 	{
 		struct sy_place place;
 
-		sy_place_read(item, &place);
+		sy_place_from_json(item, &place);
 		if (strcmp(place.device, spot->device->name) != 0)
 			continue;
 		if (place.band <= SY_LAST_BAND)
 			taken[place.band] = true;
 		if (spot->conditions->request->cgroup && scope && !strcmp(scope, "job"))
 			continue;
-		if (overlaps(state, spot->condition->spec))
+		if (has_same_packets(state, spot->condition->spec))
 			return sy_fail(err,
 				       "%s is shaped already, by %.*s (%s): two conditions cannot "
 				       "have the same packets",
@@ -118,7 +117,7 @@ static int check_state(const struct spot *spot, const char *name, json_t *state,
 }
 
 /* The bands that the job's conditions before this one have. */
-static void mark_own(const struct spot *spot, bool *taken)
+static void mark_own_bands(const struct spot *spot, bool *taken)
 {
 	for (const struct sy_condition *one = spot->conditions->item; one < spot->condition; one++)
 		for (int i = 0; i < one->place_count; i++)
@@ -137,7 +136,7 @@ static int find_free_band(const struct spot *spot, unsigned *band, struct sy_err
 		if (check_state(spot, name, state, taken, err) < 0)
 			return -1;
 	}
-	mark_own(spot, taken);
+	mark_own_bands(spot, taken);
 	for (*band = SY_FIRST_BAND; *band <= SY_LAST_BAND; ++*band)
 		if (!taken[*band])
 			return 0;
@@ -157,9 +156,9 @@ static bool needs_single_packets(const struct sy_conditions *conditions)
 
 /* What is handed from the first state on a device to the next, so that the last one undone can put
  * it back. */
-static json_t *new_undo(const struct spot *spot, const struct sy_place *place)
+static json_t *make_undo(const struct spot *spot, const struct sy_place *place)
 {
-	json_t *json = sy_place_json(place), *offloads, *segments = NULL;
+	json_t *json = sy_place_to_json(place), *offloads, *segments = NULL;
 
 	if (spot->shared) {
 		(void)json_object_set(json, "before", json_object_get(spot->shared, "before"));
@@ -168,17 +167,17 @@ static json_t *new_undo(const struct spot *spot, const struct sy_place *place)
 		segments = json_incref(json_object_get(spot->shared, "gso_max_segs"));
 	} else {
 		(void)json_object_set_new(json, "before", json_string(spot->before));
-		(void)json_object_set_new(json, "restore", sy_qdiscs_keep(&spot->list));
+		(void)json_object_set_new(json, "restore", sy_qdiscs_to_json(&spot->list));
 		offloads = json_array();
 	}
 	if (needs_single_packets(spot->conditions)) {
-		json_t *on = sy_offloads_on(spot->device->name,
-					    spot->condition->spec->direction != SY_EGRESS);
+		json_t *on = sy_offloads_read(spot->device->name,
+					      spot->condition->spec->direction != SY_EGRESS);
 
 		(void)json_array_extend(offloads, on);
 		json_decref(on);
 		if (!json_is_integer(segments))
-			segments = json_integer(sy_gso_segments(spot->device->name));
+			segments = json_integer(sy_gso_segments_read(spot->device->name));
 	}
 	(void)json_object_set_new(json, "offloads", offloads);
 	(void)json_object_set_new(json, "gso_max_segs", segments ? segments : json_null());
@@ -186,10 +185,10 @@ static json_t *new_undo(const struct spot *spot, const struct sy_place *place)
 }
 
 /* The longest queue that one of the steps needs. */
-static int64_t limit_of(const struct spot *spot)
+static int64_t choose_limit(const struct spot *spot)
 {
 	const struct sy_steps *steps = &spot->condition->steps;
-	int64_t window_bytes = sy_tcp_window_bytes(), most = 0;
+	int64_t window_bytes = sy_tcp_window_read(), most = 0;
 
 	for (int i = 0; i < steps->count; i++) {
 		int64_t limit = sy_plan_limit(&steps->step[i].spec, spot->device->mtu,
@@ -216,12 +215,12 @@ static void add_place(struct spot *spot, unsigned band, enum sy_direction direct
 	    .by_cgroup = spot->conditions->request->cgroup != NULL,
 	    .condition = (int)(condition - spot->conditions->item),
 	    .mtu = spot->device->mtu,
-	    .limit_packets = limit_of(spot),
+	    .limit_packets = choose_limit(spot),
 	};
 	strcpy(place->device, spot->device->name);
 	if (direction == SY_INGRESS)
 		(void)snprintf(place->ifb, sizeof(place->ifb), "sy-ifb%d", place->index);
-	item = new_undo(spot, place);
+	item = make_undo(spot, place);
 	if (direction == SY_EGRESS && condition->spec->direction == SY_BOTH)
 		(void)json_object_set_new(item, "more", json_true());
 	if (json_array_append_new(json_object_get(undo, "places"), item) < 0)
@@ -263,7 +262,7 @@ static int place_condition(struct sy_conditions *conditions, struct sy_condition
 			   struct sy_error *err)
 {
 	struct sy_netem_device devices[SY_NETEM_TARGETS];
-	int count = sy_netem_devices(condition->spec, devices, SY_NETEM_TARGETS, err);
+	int count = sy_netem_find_devices(condition->spec, devices, SY_NETEM_TARGETS, err);
 
 	for (int i = 0; i < count; i++) {
 		struct spot spot = {conditions, condition, &devices[i], .before = NULL};

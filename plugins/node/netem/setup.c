@@ -6,9 +6,8 @@
 #include "netem/condition.h"
 #include "netem/document.h"
 #include "netem/follower.h"
-#include "netem/kernel/kernel_mounts.h"
-#include "netem/kernel/routes.h"
 #include "netem/kernel/scope.h"
+#include "netem/kernel/routes.h"
 #include "netem/placement.h"
 #include "netem/spec/text.h"
 #include "netem/undo.h"
@@ -19,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static void gather_protected(struct sy_conditions *conditions)
+static void collect_protected(struct sy_conditions *conditions)
 {
 	const struct sy_netem_request *request = conditions->request;
 
@@ -40,20 +39,21 @@ static int check_request(const struct sy_conditions *conditions, struct sy_error
 	if (spec->none)
 		return sy_fail(err, "none asks for nothing: there is nothing to apply");
 	if (conditions->request->cgroup && spec->direction != SY_EGRESS)
-		return sy_fail(err, "direction: incoming packets of one job alone cannot be told "
-				    "from others; ask for the node exclusively, or for egress");
+		return sy_fail(err, "direction: the incoming packets of one job cannot be "
+				    "separated from those of others; request the node "
+				    "exclusively, or egress");
 	if (conditions->request->cgroup && spec->has_rto_min)
-		return sy_fail(err, "rto_min: it stands in the node's routes, which one job alone "
-				    "does not have; ask for the node exclusively");
+		return sy_fail(err, "rto_min: it is set in the node's routes, which jobs share; "
+				    "request the node exclusively");
 	return 0;
 }
 
-static json_t *undo_part(struct sy_conditions *conditions)
+static json_t *get_undo(struct sy_conditions *conditions)
 {
 	return json_object_get(conditions->document, "undo");
 }
 
-static int plan_scope(struct sy_conditions *conditions, struct sy_error *err)
+static int prepare_scope(struct sy_conditions *conditions, struct sy_error *err)
 {
 	char folder[PATH_MAX], word[SY_STATE_NAME_SIZE];
 	bool own;
@@ -66,8 +66,8 @@ static int plan_scope(struct sy_conditions *conditions, struct sy_error *err)
 	if (sy_scope_folder(conditions->request->run_dir, conditions->request->cgroup, word, folder,
 			    &own, err) < 0)
 		return -1;
-	(void)json_object_set_new(undo_part(conditions), "cgroup", json_string(folder));
-	(void)json_object_set_new(undo_part(conditions), "own_cgroup", json_boolean(own));
+	(void)json_object_set_new(get_undo(conditions), "cgroup", json_string(folder));
+	(void)json_object_set_new(get_undo(conditions), "own_cgroup", json_boolean(own));
 	if (own)
 		(void)json_object_set_new(conditions->document, "join_path",
 					  json_sprintf("%s/cgroup.procs", folder));
@@ -75,7 +75,7 @@ static int plan_scope(struct sy_conditions *conditions, struct sy_error *err)
 }
 
 /* The routes over a device, once. */
-static int keep_routes(struct sy_conditions *conditions, const struct sy_condition *condition,
+static int save_routes(struct sy_conditions *conditions, const struct sy_condition *condition,
 		       struct sy_error *err)
 {
 	for (int i = 0; condition->spec->has_rto_min && i < condition->place_count; i++) {
@@ -83,19 +83,19 @@ static int keep_routes(struct sy_conditions *conditions, const struct sy_conditi
 
 		if (i && !strcmp(condition->place[i].device, condition->place[i - 1].device))
 			continue;
-		routes = sy_routes_keep(condition->place[i].index, err);
+		routes = sy_routes_to_json(condition->place[i].index, err);
 		if (!routes)
 			return -1;
-		(void)json_array_extend(json_object_get(undo_part(conditions), "routes"), routes);
+		(void)json_array_extend(json_object_get(get_undo(conditions), "routes"), routes);
 		json_decref(routes);
 	}
 	return 0;
 }
 
-static int plan_routes(struct sy_conditions *conditions, struct sy_error *err)
+static int prepare_routes(struct sy_conditions *conditions, struct sy_error *err)
 {
 	for (int i = 0; i < conditions->count; i++)
-		if (keep_routes(conditions, &conditions->item[i], err) < 0)
+		if (save_routes(conditions, &conditions->item[i], err) < 0)
 			return -1;
 	return 0;
 }
@@ -105,7 +105,7 @@ static int change_kernel(struct sy_conditions *conditions, struct sy_error *err)
 {
 	if (sy_conditions_build(conditions, err) < 0 || sy_conditions_attach(conditions, err) < 0)
 		return -1;
-	return sy_routes_set(json_object_get(undo_part(conditions), "routes"),
+	return sy_routes_set(json_object_get(get_undo(conditions), "routes"),
 			     conditions->request->spec->rto_min_us, err);
 }
 
@@ -118,19 +118,19 @@ static void roll_back(struct sy_conditions *conditions)
 		return;
 	}
 	(void)json_object_set_new(conditions->document, "invalid_reason", json_string(why.text));
-	/* Nobody's: whoever comes next tries again. */
+	/* It has no owner: the next process that undoes leftovers tries again. */
 	(void)json_object_set_new(conditions->document, "watch_pid", json_integer(INT32_MAX));
 	(void)json_object_del(conditions->document, "marks");
 	(void)sy_state_save(&conditions->states, conditions->name, conditions->document, NULL);
 }
 
 /* All steps of a job share one condition. 1: it holds already and is conditions->document now; 0:
- * there is none yet, or whoever was putting it in place was killed. */
-static int find_shared(struct sy_conditions *conditions, struct sy_error *err)
+ * there is none yet, or the process that was applying it was killed. */
+static int find_applied(struct sy_conditions *conditions, struct sy_error *err)
 {
 	json_t *state = json_object_get(conditions->states.all, conditions->name);
 	const char *held = json_string_value(json_object_get(state, "requested"));
-	enum sy_owner owner = sy_state_owner(state);
+	enum sy_owner owner = sy_state_find_owner(state);
 	char asked[SY_NETEM_SIZE];
 
 	if (!held || owner == SY_OWNER_GONE || owner == SY_OWNER_AND_KERNEL_GONE ||
@@ -153,15 +153,15 @@ static int join_other_step(struct sy_conditions *conditions, struct sy_error *er
 	int result = sy_states_open(conditions->request->run_dir, false, &conditions->states, err);
 
 	if (result == 0)
-		result = find_shared(conditions, err);
+		result = find_applied(conditions, err);
 	else if (result == 1) /* no folder */
 		result = 0;
 	sy_states_close(&conditions->states);
 	return result;
 }
 
-/* Nobody can read the answer any more: whoever asked was killed, or has lost patience. */
-static bool asker_gone(int answer_fd)
+/* The process that requested the conditions was killed, or no longer waits for the answer. */
+static bool is_caller_gone(int answer_fd)
 {
 	struct pollfd answer = {.fd = answer_fd};
 
@@ -170,20 +170,20 @@ static bool asker_gone(int answer_fd)
 
 /* Whoever would undo it may have been killed while echoes were under way: then he has looked for a
  * condition, found none yet, and will not look again. */
-static int still_wanted(const struct sy_conditions *conditions, struct sy_error *err)
+static int check_wanted(const struct sy_conditions *conditions, struct sy_error *err)
 {
-	if (sy_state_owner(conditions->document) != SY_OWNER_LIVES)
-		return sy_fail(err,
-			       "process %d, at whose end it would be undone, is there no more: "
-			       "nothing has changed",
-			       (int)conditions->request->watch);
-	if (asker_gone(conditions->request->answer_fd))
-		return sy_fail(err, "whoever asked for it is there no more: nothing has changed");
+	if (sy_state_find_owner(conditions->document) != SY_OWNER_LIVES)
+		return sy_fail(
+		    err,
+		    "process %d, at whose end it would be undone, has ended: nothing has changed",
+		    (int)conditions->request->watch);
+	if (is_caller_gone(conditions->request->answer_fd))
+		return sy_fail(err, "the process that requested it has ended: nothing has changed");
 	return 0;
 }
 
 /* 1: another step of the job has done it. */
-static int under_lock(struct sy_conditions *conditions, struct sy_error *err)
+static int apply_locked(struct sy_conditions *conditions, struct sy_error *err)
 {
 	double start = sy_now_s(CLOCK_MONOTONIC);
 	int shared;
@@ -191,16 +191,16 @@ static int under_lock(struct sy_conditions *conditions, struct sy_error *err)
 	if (sy_states_open(conditions->request->run_dir, true, &conditions->states, err) < 0)
 		return -1;
 	(void)sy_undo_stale(&conditions->states, "next job", NULL);
-	shared = find_shared(conditions, err);
+	shared = find_applied(conditions, err);
 	if (shared)
 		return shared;
-	if (still_wanted(conditions, err) < 0)
+	if (check_wanted(conditions, err) < 0)
 		return -1;
 	if (json_object_get(conditions->states.all, conditions->name) &&
 	    sy_undo_state(&conditions->states, conditions->name, "next job", err) < 0)
 		return -1;
-	if (sy_conditions_place(conditions, err) < 0 || plan_routes(conditions, err) < 0 ||
-	    plan_scope(conditions, err) < 0 ||
+	if (sy_conditions_place(conditions, err) < 0 || prepare_routes(conditions, err) < 0 ||
+	    prepare_scope(conditions, err) < 0 ||
 	    sy_state_save(&conditions->states, conditions->name, conditions->document, err) < 0)
 		return -1;
 	if (change_kernel(conditions, err) < 0) {
@@ -225,7 +225,7 @@ static int verify(struct sy_conditions *conditions, struct sy_error *err)
 		return -1;
 	if (!json_object_get(conditions->states.all, conditions->name))
 		return sy_fail(err, "it was undone while it was being verified");
-	if (still_wanted(conditions, err) < 0 ||
+	if (check_wanted(conditions, err) < 0 ||
 	    sy_state_save(&conditions->states, conditions->name, conditions->document, err) < 0 ||
 	    sy_conditions_follow(conditions, err) < 0) {
 		roll_back(conditions);
@@ -242,7 +242,7 @@ static int apply_new(struct sy_conditions *conditions, struct sy_error *err)
 	    sy_conditions_make_document(conditions, err) < 0)
 		return -1;
 	sy_conditions_measure(conditions->document, "before", 0);
-	result = under_lock(conditions, err);
+	result = apply_locked(conditions, err);
 	return result ? result : verify(conditions, err);
 }
 
@@ -252,9 +252,9 @@ int sy_netem_apply(const struct sy_netem_request *request, json_t **document,
 	struct sy_conditions conditions = {.request = request, .states = SY_STATES_NONE};
 	int result = -1;
 
-	gather_protected(&conditions);
+	collect_protected(&conditions);
 	if (check_request(&conditions, err) == 0 &&
-	    sy_state_name(conditions.name, request->node, request->job_id, false, err) == 0) {
+	    sy_state_make_name(conditions.name, request->node, request->job_id, false, err) == 0) {
 		result = join_other_step(&conditions, err);
 		if (result == 0)
 			result = apply_new(&conditions, err);
@@ -263,7 +263,7 @@ int sy_netem_apply(const struct sy_netem_request *request, json_t **document,
 	*failure = conditions.failure;
 	if (result >= 0) {
 		*document = json_deep_copy(conditions.document);
-		sy_state_strip(*document);
+		sy_state_remove_private(*document);
 	}
 	sy_conditions_free(&conditions);
 	return result < 0 ? -1 : 0;

@@ -1,7 +1,7 @@
 #include "netem/sites.h"
 
 #include "base/file.h"
-#include "netem/kernel/table_file.h"
+#include "netem/kernel/tables.h"
 #include "netem/spec/values.h"
 
 #include <errno.h>
@@ -175,7 +175,7 @@ static int read_line(char *line, struct reader *reader, struct sy_error *err)
 }
 
 /* `number`: of the line that is wrong; 0: none is to blame. */
-static int parse(char *text, struct reader *reader, int *number, struct sy_error *err)
+static int parse_lines(char *text, struct reader *reader, int *number, struct sy_error *err)
 {
 	const struct sy_own_addresses *own = reader->own;
 	char first[SY_UNIT_SIZE] = "no address";
@@ -212,15 +212,14 @@ int sy_sites_read(const char *folder, const char *name, const struct sy_own_addr
 	if (!text)
 		return sy_fail(err, "out of memory");
 	(void)snprintf(path, sizeof(path), "%s/%s.sites", folder, name);
-	fd = sy_table_file_open(path, "sites", ": steelyard netem sites FILE --write", MOST_BYTES,
-				err);
+	fd = sy_table_open(path, "sites", ": steelyard netem sites FILE --write", MOST_BYTES, err);
 	if (fd < 0)
 		return -1;
 	length = sy_read_fd(fd, text, MOST_BYTES);
 	if (length < 0)
 		return sy_fail(err, "sites %s: cannot be read", path);
 	(void)sy_sha256(text, (size_t)length, sites->sha256);
-	if (parse(text, &reader, &number, &why) == 0)
+	if (parse_lines(text, &reader, &number, &why) == 0)
 		return 0;
 	return number ? sy_fail(err, "sites %s, line %d: %s", path, number, why.text)
 		      : sy_fail(err, "sites %s: %s", path, why.text);

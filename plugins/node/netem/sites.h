@@ -25,7 +25,6 @@ struct sy_own_addresses {
 /* Those of all devices but loopback's and link-local ones. */
 int sy_own_addresses_read(struct sy_own_addresses *own, struct sy_error *err);
 
-#define SY_SITES       "/etc/steelyard/netem"
 #define SY_SITES_LINKS (SY_LAST_BAND - SY_FIRST_BAND + 1) /* from one site: bands of a device */
 
 /* To one other site, or to eight of its networks. */

@@ -18,7 +18,8 @@
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
-int sy_state_name(char *name, const char *node, const char *job_id, bool done, struct sy_error *err)
+int sy_state_make_name(char *name, const char *node, const char *job_id, bool done,
+		       struct sy_error *err)
 {
 	int length;
 
@@ -72,7 +73,7 @@ static int take_lock(int dir, struct sy_error *err)
 		       SY_LOCK_PATIENCE_MS / 1000);
 }
 
-static json_t *load(int dir, const char *name)
+static json_t *read_state(int dir, const char *name)
 {
 	cleanup_close int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	json_t *state;
@@ -83,9 +84,9 @@ static json_t *load(int dir, const char *name)
 	return json_is_object(state) ? state : (json_decref(state), json_null());
 }
 
-/* Holds what is there; NULL when it cannot be read now: a condition that nobody knows of would stay
- * for ever. */
-static json_t *load_all(int dir)
+/* NULL when the folder cannot be read now: a condition without a known state would stay for ever.
+ */
+static json_t *read_states(int dir)
 {
 	unsigned shortages = sy_shortages();
 	cleanup_close int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -98,7 +99,8 @@ static json_t *load_all(int dir)
 	while (folder && (entry = readdir(folder)))
 		if (entry->d_name[0] != '.' && sy_ends_with(entry->d_name, ".json") &&
 		    !sy_ends_with(entry->d_name, ".done.json"))
-			(void)json_object_set_new(all, entry->d_name, load(dir, entry->d_name));
+			(void)json_object_set_new(all, entry->d_name,
+						  read_state(dir, entry->d_name));
 	if (folder && closedir(folder) == 0 && sy_shortages() == shortages)
 		return all;
 	json_decref(all);
@@ -115,7 +117,7 @@ int sy_states_open(const char *run_dir, bool make, struct sy_states *states, str
 	if (states->lock < 0)
 		return -1;
 	sy_run_holding(states->lock);
-	states->all = load_all(states->dir);
+	states->all = read_states(states->dir);
 	if (!states->all)
 		return sy_fail(err, "cannot read the states of network conditions in %s/netem",
 			       run_dir);
@@ -165,7 +167,7 @@ int sy_state_remove(struct sy_states *states, const char *name, struct sy_error 
 	return 0;
 }
 
-void sy_state_strip(json_t *state)
+void sy_state_remove_private(json_t *state)
 {
 	static const char *const own[] = {"node",    "job_id",
 					  "user_id", "watch_pid",
@@ -187,7 +189,7 @@ static void read_boot_id(char *text, size_t size)
 		text[0] = '\0';
 }
 
-static int64_t namespace_of(const char *path)
+static int64_t read_namespace(const char *path)
 {
 	struct stat info;
 
@@ -198,7 +200,7 @@ static int64_t namespace_of(const char *path)
 }
 
 /* A namespace lives as long as a process or a mount (ip-netns(8)) holds it. */
-static bool held(const char *folder, const char *tail, int64_t inode)
+static bool is_namespace_alive(const char *folder, const char *tail, int64_t inode)
 {
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
@@ -207,24 +209,24 @@ static bool held(const char *folder, const char *tail, int64_t inode)
 
 	while (dir && !found && (entry = readdir(dir))) {
 		(void)snprintf(path, sizeof(path), "%s/%s%s", folder, entry->d_name, tail);
-		found = entry->d_name[0] != '.' && namespace_of(path) == inode;
+		found = entry->d_name[0] != '.' && read_namespace(path) == inode;
 	}
 	if (dir)
 		(void)closedir(dir);
 	return found;
 }
 
-int sy_state_own(json_t *state, pid_t watch, struct sy_error *err)
+int sy_state_set_owner(json_t *state, pid_t watch, struct sy_error *err)
 {
 	unsigned shortages = sy_shortages();
-	int64_t inode = namespace_of("/proc/self/ns/net");
+	int64_t inode = read_namespace("/proc/self/ns/net");
 	int64_t ticks = watch ? sy_start_ticks(watch) : 0;
 	char boot[64];
 
 	read_boot_id(boot, sizeof(boot));
 	if (ticks == SY_TICKS_NOT_READ || sy_shortages() != shortages)
-		return sy_fail(err, "no descriptor or memory is left to read whose it will be: "
-				    "nobody could tell when to undo it");
+		return sy_fail(err, "no descriptor or memory is left to read the owner, at whose "
+				    "end the conditions would be undone");
 	(void)json_object_set_new(state, "boot_id", json_string(boot));
 	(void)json_object_set_new(state, "network_namespace", json_integer(inode));
 	(void)json_object_set_new(state, "watch_pid", json_integer(watch));
@@ -233,13 +235,13 @@ int sy_state_own(json_t *state, pid_t watch, struct sy_error *err)
 	return 0;
 }
 
-static int64_t number(const json_t *state, const char *key)
+static int64_t read_number(const json_t *state, const char *key)
 {
 	return json_integer_value(json_object_get(state, key));
 }
 
-/* Whoever watched over it may have been killed under a job that goes on. */
-static bool job_lives(const json_t *state)
+/* The watched process may have been killed while the job continues. */
+static bool is_job_alive(const json_t *state)
 {
 	const char *mark[SY_MAX_MARKS];
 	int count = 0;
@@ -251,29 +253,30 @@ static bool job_lives(const json_t *state)
 		if (json_is_string(word) && count < SY_MAX_MARKS)
 			mark[count++] = json_string_value(word);
 	}
-	return sy_marked_process_lives((uid_t)number(state, "user_id"), mark, count);
+	return sy_marked_process_lives((uid_t)read_number(state, "user_id"), mark, count);
 }
 
-enum sy_owner sy_state_owner(const json_t *state)
+enum sy_owner sy_state_find_owner(const json_t *state)
 {
 	const char *boot = json_string_value(json_object_get(state, "boot_id"));
-	int64_t inode = number(state, "network_namespace");
-	pid_t watch = (pid_t)number(state, "watch_pid");
+	int64_t inode = read_number(state, "network_namespace");
+	pid_t watch = (pid_t)read_number(state, "watch_pid");
 	char now[64];
 	int64_t ticks;
 
 	read_boot_id(now, sizeof(now));
 	if (!boot || (now[0] && strcmp(boot, now)))
 		return SY_OWNER_AND_KERNEL_GONE;
-	if (inode != namespace_of("/proc/self/ns/net"))
-		return held("/proc", "/ns/net", inode) || held("/run/netns", "", inode)
+	if (inode != read_namespace("/proc/self/ns/net"))
+		return is_namespace_alive("/proc", "/ns/net", inode) ||
+			       is_namespace_alive("/run/netns", "", inode)
 			   ? SY_OWNER_NOT_HERE
 			   : SY_OWNER_AND_KERNEL_GONE;
 	if (!watch)
 		return SY_OWNER_LIVES;
 	ticks = sy_start_ticks(watch);
 	if (ticks == SY_TICKS_NOT_READ ||
-	    (ticks >= 0 && ticks == number(state, "watch_start_ticks")))
+	    (ticks >= 0 && ticks == read_number(state, "watch_start_ticks")))
 		return SY_OWNER_LIVES;
-	return job_lives(state) ? SY_OWNER_LIVES : SY_OWNER_GONE;
+	return is_job_alive(state) ? SY_OWNER_LIVES : SY_OWNER_GONE;
 }

@@ -24,17 +24,17 @@ void sy_states_close(struct sy_states *states);
 #define SY_STATES_NONE ((struct sy_states){.dir = -1, .lock = -1})
 
 /* "NODE.JOB.json" or "NODE.JOB.done.json": 0, or -1 when node or job are no words for files. */
-int sy_state_name(char *name, const char *node, const char *job_id, bool done,
-		  struct sy_error *err);
+int sy_state_make_name(char *name, const char *node, const char *job_id, bool done,
+		       struct sy_error *err);
 
 /* Write a document whole or not at all, fsync and rename; a state also enters `all`. */
 int sy_state_save(struct sy_states *states, const char *name, json_t *document,
 		  struct sy_error *err);
 int sy_state_remove(struct sy_states *states, const char *name, struct sy_error *err);
 
-/* Whose it is and how to tell that he is gone, into a state; -1: that cannot be read now, and the
- * state is as before. */
-int sy_state_own(json_t *state, pid_t watch, struct sy_error *err);
+/* Write the owner into a state: the watched process, the boot, the network namespace. -1: that
+ * cannot be read now, and the state is unchanged. */
+int sy_state_set_owner(json_t *state, pid_t watch, struct sy_error *err);
 
 enum sy_owner {
 	SY_OWNER_LIVES,
@@ -42,9 +42,9 @@ enum sy_owner {
 	SY_OWNER_NOT_HERE,	  /* another network namespace, which still exists */
 	SY_OWNER_AND_KERNEL_GONE, /* rebooted, or its namespace is gone: nothing to undo */
 };
-enum sy_owner sy_state_owner(const json_t *state);
+enum sy_owner sy_state_find_owner(const json_t *state);
 
 /* The fields that are in the state alone, taken away for the record. */
-void sy_state_strip(json_t *state);
+void sy_state_remove_private(json_t *state);
 
 #endif

@@ -21,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The next job may begin as soon as whoever waits for us has given up (20 s): by then all must be
- * undone. So nothing is measured later than this after the begin. */
+/* The next job may begin as soon as the caller has given up waiting for us (20 s): by then all must
+ * be undone. So nothing is measured later than this after the begin. */
 #define DURING_US 10000000
 #define AFTER_US  15000000
 
@@ -35,7 +35,8 @@ static void accept_last_step(json_t *shown, const struct sy_place *place, const 
 
 	if (json_is_object(json_object_get(document, "trace")) &&
 	    sy_condition_read_spec(document, &spec) == 0 &&
-	    sy_qdisc_is((int)if_nametoindex(device), (SY_CHILD_MAJOR + place->band) << 16, &spec))
+	    sy_qdisc_has_spec((int)if_nametoindex(device), (SY_CHILD_MAJOR + place->band) << 16,
+			      &spec))
 		(void)json_object_set(shown, "kernel", json_object_get(shown, "kernel_end"));
 }
 
@@ -48,16 +49,16 @@ static void read_place(json_t *state, size_t number, const json_t *json)
 	struct sy_place place;
 	const char *device;
 
-	sy_place_read(json, &place);
+	sy_place_from_json(json, &place);
 	document = sy_condition_document(state, (size_t)place.condition);
 	device = place.direction == SY_INGRESS ? place.ifb : place.device;
 	if (sy_qdisc_read(device, (SY_CHILD_MAJOR + place.band) << 16, &counters, NULL) == 0) {
-		sy_netem_count(state, &counters);
+		sy_netem_add_counters(state, &counters);
 		if (document && document != state)
-			sy_netem_count(document, &counters);
+			sy_netem_add_counters(document, &counters);
 	}
-	tree = sy_tree_text(device, NULL);
-	line = tree ? sy_tree_own_line(tree, &place) : NULL;
+	tree = sy_tree_read(device, NULL);
+	line = tree ? sy_tree_find_own(tree, &place) : NULL;
 	(void)json_object_set_new(shown, "kernel_end",
 				  line && *line ? json_string(line) : json_null());
 	accept_last_step(shown, &place, device, document);
@@ -103,7 +104,7 @@ static int measure_during(const char *run_dir, struct sy_states *states, const c
 	int result;
 
 	/* A full disk must not keep it in force; nor that it stays its owner's. */
-	if (sy_state_own(state, getpid(), NULL) == 0)
+	if (sy_state_set_owner(state, getpid(), NULL) == 0)
 		(void)sy_state_save(states, name, state, NULL);
 	copy = json_deep_copy(state);
 	sy_states_close(states);
@@ -152,7 +153,7 @@ static int check_state(struct sy_states *states, const char *name, struct sy_err
 		return 1;
 	if (!json_is_object(state))
 		return sy_state_remove(states, name, err) < 0 ? -1 : 1;
-	if (sy_state_owner(state) == SY_OWNER_NOT_HERE)
+	if (sy_state_find_owner(state) == SY_OWNER_NOT_HERE)
 		return sy_fail(err, "%.*s has its condition in another network namespace",
 			       (int)(strlen(name) - 5), name);
 	return 0;
@@ -165,7 +166,7 @@ static bool can_measure(json_t *state)
 	struct sy_netem spec;
 
 	return text && sy_netem_parse(text, &spec, NULL) == 0 &&
-	       sy_state_owner(state) != SY_OWNER_AND_KERNEL_GONE;
+	       sy_state_find_owner(state) != SY_OWNER_AND_KERNEL_GONE;
 }
 
 int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, const char *by,
@@ -178,7 +179,7 @@ int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, c
 	int result;
 	bool measures;
 
-	if (sy_state_name(name, node, job_id, false, err) < 0)
+	if (sy_state_make_name(name, node, job_id, false, err) < 0)
 		return -1;
 	result = sy_states_open(run_dir, false, &states, err);
 	if (!result)
@@ -197,14 +198,14 @@ int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, c
 	return undo_and_judge(&states, name, by, measures, begun_us, err);
 }
 
-json_t *sy_netem_take(const char *run_dir, const char *node, const char *job_id)
+json_t *sy_netem_take_document(const char *run_dir, const char *node, const char *job_id)
 {
 	cleanup_states struct sy_states states = SY_STATES_NONE;
 	cleanup_close int fd = -1;
 	char name[SY_STATE_NAME_SIZE];
 	json_t *document;
 
-	if (sy_state_name(name, node, job_id, true, NULL) < 0 ||
+	if (sy_state_make_name(name, node, job_id, true, NULL) < 0 ||
 	    sy_states_open(run_dir, false, &states, NULL))
 		return NULL;
 	fd = openat(states.dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -214,18 +215,18 @@ json_t *sy_netem_take(const char *run_dir, const char *node, const char *job_id)
 	return document;
 }
 
-int sy_netem_reap(const char *run_dir, const char *by, struct sy_error *err)
+int sy_netem_undo_stale(const char *run_dir, const char *by, struct sy_error *err)
 {
 	cleanup_states struct sy_states states = SY_STATES_NONE;
 	int result;
 
-	if (!sy_netem_any(run_dir))
+	if (!sy_netem_has_states(run_dir))
 		return 0;
 	result = sy_states_open(run_dir, false, &states, err);
 	return result ? (result < 0 ? -1 : 0) : sy_undo_stale(&states, by, err);
 }
 
-bool sy_netem_any(const char *run_dir)
+bool sy_netem_has_states(const char *run_dir)
 {
 	struct dirent *entry;
 	bool found = false;
@@ -249,14 +250,14 @@ bool sy_netem_is_live(const char *run_dir, const char *node, const char *job_id)
 	char name[SY_STATE_NAME_SIZE];
 	json_t *state;
 
-	if (sy_state_name(name, node, job_id, false, NULL) < 0 ||
+	if (sy_state_make_name(name, node, job_id, false, NULL) < 0 ||
 	    sy_states_open(run_dir, false, &states, NULL))
 		return false;
 	state = json_object_get(states.all, name);
-	return json_is_object(state) && sy_state_owner(state) == SY_OWNER_LIVES;
+	return json_is_object(state) && sy_state_find_owner(state) == SY_OWNER_LIVES;
 }
 
-json_t *sy_netem_show(const char *run_dir, struct sy_error *err)
+json_t *sy_netem_list_states(const char *run_dir, struct sy_error *err)
 {
 	cleanup_states struct sy_states states = SY_STATES_NONE;
 	json_t *list = json_array(), *state;
@@ -269,7 +270,7 @@ json_t *sy_netem_show(const char *run_dir, struct sy_error *err)
 	}
 	json_object_foreach(states.all, name, state)
 	{
-		enum sy_owner owner = sy_state_owner(state);
+		enum sy_owner owner = sy_state_find_owner(state);
 		json_t *copy = json_is_object(state) ? json_deep_copy(state) : json_object();
 
 		(void)json_object_set_new(
@@ -284,7 +285,7 @@ json_t *sy_netem_show(const char *run_dir, struct sy_error *err)
 /* Roots of ours that no state knows, found by their handle. */
 static int clear_device(const char *device, struct sy_error *err)
 {
-	cleanup_free char *tree = sy_tree_text(device, err);
+	cleanup_free char *tree = sy_tree_read(device, err);
 	const char *argv[] = {"tc", "qdisc", "del", "dev", device, "root", NULL};
 	cleanup_free char *said = NULL;
 
@@ -310,7 +311,7 @@ static int clear_ifb(const char *device, struct sy_error *err)
 	return sy_link_remove(device, err) < 0 ? -1 : 1;
 }
 
-static int clear_rest(struct sy_error *err)
+static int clear_unknown(struct sy_error *err)
 {
 	struct if_nameindex *list = if_nameindex();
 	int count = 0;
@@ -340,7 +341,7 @@ int sy_netem_clear_all(const char *run_dir, struct sy_error *err)
 		char copy[SY_STATE_NAME_SIZE];
 
 		(void)snprintf(copy, sizeof(copy), "%s", name);
-		if (json_is_object(state) && sy_state_owner(state) == SY_OWNER_NOT_HERE)
+		if (json_is_object(state) && sy_state_find_owner(state) == SY_OWNER_NOT_HERE)
 			continue;
 		mark_early(state, "hand");
 		if ((json_is_object(state) ? sy_undo_state(&states, copy, "hand", err)
@@ -348,6 +349,6 @@ int sy_netem_clear_all(const char *run_dir, struct sy_error *err)
 			return -1;
 		count++;
 	}
-	rest = clear_rest(err);
+	rest = clear_unknown(err);
 	return rest < 0 ? -1 : count + rest;
 }

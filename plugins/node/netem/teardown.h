@@ -14,22 +14,22 @@ int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, c
 		    struct sy_error *err);
 
 /* Take the finished document of a job, removing it; NULL: there is none. */
-json_t *sy_netem_take(const char *run_dir, const char *node, const char *job_id);
+json_t *sy_netem_take_document(const char *run_dir, const char *node, const char *job_id);
 
 /* Undo what nobody owns any more: another boot, or the watched process is gone. Returns how many
  * were undone, -1 when one could not be. One readdir when there is nothing. */
-int sy_netem_reap(const char *run_dir, const char *by, struct sy_error *err);
+int sy_netem_undo_stale(const char *run_dir, const char *by, struct sy_error *err);
 
 /* Undo everything of ours in this network namespace, state files or not (own handles). */
 int sy_netem_clear_all(const char *run_dir, struct sy_error *err);
 
-/* Whether anything for sy_netem_reap lies in run_dir: cheap enough for every job's start. */
-bool sy_netem_any(const char *run_dir);
+/* Whether anything for sy_netem_undo_stale lies in run_dir: cheap enough for every job's start. */
+bool sy_netem_has_states(const char *run_dir);
 
 /* Whether a job has conditions here that are not stale. */
 bool sy_netem_is_live(const char *run_dir, const char *node, const char *job_id);
 
 /* All states, as an array of documents with node, job_id, user_id, stale, devices. */
-json_t *sy_netem_show(const char *run_dir, struct sy_error *err);
+json_t *sy_netem_list_states(const char *run_dir, struct sy_error *err);
 
 #endif

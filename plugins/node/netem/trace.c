@@ -1,7 +1,7 @@
 #include "netem/trace.h"
 
 #include "base/file.h"
-#include "netem/kernel/table_file.h"
+#include "netem/kernel/tables.h"
 #include "netem/spec/text.h"
 #include "netem/spec/values.h"
 
@@ -121,8 +121,8 @@ static int add_step(char *line, const struct table *table, const struct sy_netem
 	return check_order(steps, err);
 }
 
-static int parse(char *text, const struct sy_netem *spec, struct sy_steps *steps, int *number,
-		 struct sy_error *err)
+static int parse_lines(char *text, const struct sy_netem *spec, struct sy_steps *steps, int *number,
+		       struct sy_error *err)
 {
 	struct table table = {0};
 
@@ -150,13 +150,13 @@ int sy_trace_read(const char *folder, const struct sy_netem *spec, struct sy_ste
 
 	*steps = (struct sy_steps){.step = calloc(SY_TRACE_MOST, sizeof(*steps->step))};
 	(void)snprintf(path, sizeof(path), "%s/%s.csv", folder, spec->trace);
-	fd = text && steps->step ? sy_table_file_open(path, "trace", "", MOST_BYTES, err)
+	fd = text && steps->step ? sy_table_open(path, "trace", "", MOST_BYTES, err)
 				 : sy_fail(err, "out of memory");
 	if (fd >= 0)
 		length = sy_read_fd(fd, text, MOST_BYTES);
 	if (length >= 0) {
 		(void)sy_sha256(text, (size_t)length, steps->sha256);
-		if (parse(text, spec, steps, &number, &why) == 0)
+		if (parse_lines(text, spec, steps, &number, &why) == 0)
 			return 0;
 		(void)sy_fail(err, "trace %s, line %d: %s", path, number, why.text);
 	} else if (fd >= 0) {
@@ -167,31 +167,31 @@ int sy_trace_read(const char *folder, const struct sy_netem *spec, struct sy_ste
 }
 
 /* A trace that repeats lasts until its last line, which is the first one again. */
-static int64_t length_us(const struct sy_steps *steps)
+static int64_t find_length(const struct sy_steps *steps)
 {
 	return steps->step[steps->count - 1].at_us;
 }
 
-int64_t sy_steps_due(const struct sy_steps *steps, bool repeats, int64_t elapsed_us)
+int64_t sy_steps_find_due(const struct sy_steps *steps, bool repeats, int64_t elapsed_us)
 {
 	int64_t round = 0, number = 0;
 
 	if (repeats && steps->count > 1) {
-		round = elapsed_us / length_us(steps);
-		elapsed_us %= length_us(steps);
+		round = elapsed_us / find_length(steps);
+		elapsed_us %= find_length(steps);
 	}
 	while (number + 1 < steps->count && steps->step[number + 1].at_us <= elapsed_us)
 		number++;
 	return round * (steps->count - 1) + number;
 }
 
-int64_t sy_steps_time_us(const struct sy_steps *steps, int64_t number)
+int64_t sy_steps_find_time(const struct sy_steps *steps, int64_t number)
 {
 	int64_t in_round = steps->count - 1;
 
 	if (number <= in_round)
 		return steps->step[number].at_us;
-	return number / in_round * length_us(steps) + steps->step[number % in_round].at_us;
+	return number / in_round * find_length(steps) + steps->step[number % in_round].at_us;
 }
 
 int sy_trace_check_policy(const struct sy_steps *steps, const struct sy_policy *policy,
@@ -221,7 +221,7 @@ json_t *sy_steps_document(const struct sy_netem *requested, const struct sy_step
 	return json_pack(
 	    "{s:s, s:s, s:b, s:i, s:f, s:I, s:s, s:f, s:f, s:[], s:n, s:n, s:n, s:n}", "name",
 	    requested->trace, "sha256", steps->sha256, "repeats", requested->trace_repeats, "lines",
-	    steps->count, "length_s", (double)length_us(steps) / 1e6, "steps", (json_int_t)0,
+	    steps->count, "length_s", (double)find_length(steps) / 1e6, "steps", (json_int_t)0,
 	    "first", first, "least_loss", (double)least / SY_WHOLE_PPB, "most_loss",
 	    (double)most / SY_WHOLE_PPB, "told", "failed", "began_boot_s", "next_boot_s", "held_s");
 }

@@ -10,7 +10,6 @@
 #include "netem/policy/policy.h"
 #include "netem/spec/spec.h"
 
-#define SY_TRACES	   "/etc/steelyard/netem"
 #define SY_TRACE_MOST	   10000  /* lines */
 #define SY_TRACE_LEAST_US  100000 /* between two lines: tc takes some ms for each */
 #define SY_TRACE_MOST_TOLD 1000	  /* steps in the document; of the others the number alone */
@@ -44,9 +43,9 @@ int sy_trace_check_policy(const struct sy_steps *steps, const struct sy_policy *
 json_t *sy_steps_document(const struct sy_netem *requested, const struct sy_steps *steps);
 
 /* Which step is due `elapsed_us` after the beginning, counted on where it repeats. */
-int64_t sy_steps_due(const struct sy_steps *steps, bool repeats, int64_t elapsed_us);
+int64_t sy_steps_find_due(const struct sy_steps *steps, bool repeats, int64_t elapsed_us);
 
 /* When the step of this number is due. */
-int64_t sy_steps_time_us(const struct sy_steps *steps, int64_t number);
+int64_t sy_steps_find_time(const struct sy_steps *steps, int64_t number);
 
 #endif

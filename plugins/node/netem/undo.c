@@ -5,7 +5,6 @@
 #include "base/file.h"
 #include "netem/kernel/device.h"
 #include "netem/kernel/link.h"
-#include "netem/kernel/offload.h"
 #include "netem/kernel/qdisc.h"
 #include "netem/kernel/routes.h"
 #include "netem/kernel/scope.h"
@@ -16,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-json_t *sy_place_json(const struct sy_place *place)
+json_t *sy_place_to_json(const struct sy_place *place)
 {
 	return json_pack("{s:s, s:i, s:s, s:s, s:i, s:b, s:b, s:b, s:i, s:I, s:I}", "device",
 			 place->device, "index", place->index, "direction",
@@ -33,31 +32,31 @@ static void copy_name(const json_t *json, const char *key, char *name)
 	(void)snprintf(name, SY_DEVICE_SIZE, "%s", text ? text : "");
 }
 
-static json_int_t number(const json_t *json, const char *key)
+static json_int_t read_number(const json_t *json, const char *key)
 {
 	return json_integer_value(json_object_get(json, key));
 }
 
-void sy_place_read(const json_t *json, struct sy_place *place)
+void sy_place_from_json(const json_t *json, struct sy_place *place)
 {
 	const char *direction = json_string_value(json_object_get(json, "direction"));
 
 	*place = (struct sy_place){
-	    .index = (int)number(json, "index"),
+	    .index = (int)read_number(json, "index"),
 	    .direction = direction && !strcmp(direction, "ingress") ? SY_INGRESS : SY_EGRESS,
-	    .band = (unsigned)number(json, "band"),
+	    .band = (unsigned)read_number(json, "band"),
 	    .htb = json_is_true(json_object_get(json, "htb")),
 	    .tbf = json_is_true(json_object_get(json, "tbf")),
 	    .by_cgroup = json_is_true(json_object_get(json, "by_cgroup")),
-	    .condition = (int)number(json, "link"),
-	    .mtu = number(json, "mtu"),
-	    .limit_packets = number(json, "limit_packets"),
+	    .condition = (int)read_number(json, "link"),
+	    .mtu = read_number(json, "mtu"),
+	    .limit_packets = read_number(json, "limit_packets"),
 	};
 	copy_name(json, "device", place->device);
 	copy_name(json, "ifb", place->ifb);
 }
 
-static json_t *place_on(const json_t *state, const char *device)
+static json_t *find_place(const json_t *state, const char *device)
 {
 	json_t *places = json_object_get(json_object_get(state, "undo"), "places"), *place;
 	size_t i;
@@ -72,7 +71,7 @@ static json_t *place_on(const json_t *state, const char *device)
 	return NULL;
 }
 
-json_t *sy_place_shared(const struct sy_states *states, const char *but, const char *device)
+json_t *sy_place_find_shared(const struct sy_states *states, const char *but, const char *device)
 {
 	const char *name;
 	json_t *state;
@@ -84,22 +83,22 @@ json_t *sy_place_shared(const struct sy_states *states, const char *but, const c
 
 		if (but && !strcmp(name, but))
 			continue;
-		owner = sy_state_owner(state);
-		place = place_on(state, device);
+		owner = sy_state_find_owner(state);
+		place = find_place(state, device);
 		if (place && (owner == SY_OWNER_LIVES || owner == SY_OWNER_GONE))
 			return place;
 	}
 	return NULL;
 }
 
-char *sy_tree_text(const char *device, struct sy_error *err)
+char *sy_tree_read(const char *device, struct sy_error *err)
 {
 	const char *argv[] = {"tc", "qdisc", "show", "dev", device, NULL};
 
 	return sy_run_text(argv, NULL, err);
 }
 
-char *sy_tree_own_line(const char *tree, const struct sy_place *place)
+char *sy_tree_find_own(const char *tree, const struct sy_place *place)
 {
 	char start[40];
 	const char *line;
@@ -141,7 +140,7 @@ static int undo_egress(const struct sy_place *place, const json_t *json,
 		       const struct sy_qdiscs *list, bool last, struct sy_error *err)
 {
 	const json_t *restore = json_object_get(json, "restore");
-	enum sy_root root = sy_root_of(list);
+	enum sy_root root = sy_qdiscs_find_root(list);
 
 	if (root == SY_ROOT_OURS && run_lines(sy_plan_undo(place, last), err) < 0)
 		return -1;
@@ -159,27 +158,27 @@ static int check_gone(const struct sy_place *place, bool last, struct sy_error *
 		return -1;
 	if (place->direction == SY_EGRESS &&
 	    (sy_qdisc_by_handle(&list, (SY_CHILD_MAJOR + place->band) << 16) ||
-	     (last && sy_root_of(&list) == SY_ROOT_OURS)))
+	     (last && sy_qdiscs_find_root(&list) == SY_ROOT_OURS)))
 		return sy_fail(err, "our qdisc on %s is still there: tc qdisc del dev %s root",
 			       place->device, place->device);
 	return 0;
 }
 
 /* 1: the tree is the one from before (or others still shape there); 0: it is not; -1. */
-static int compare(const struct sy_place *place, const json_t *json, bool last,
-		   struct sy_error *err)
+static int compare_trees(const struct sy_place *place, const json_t *json, bool last,
+			 struct sy_error *err)
 {
 	const char *before = json_string_value(json_object_get(json, "before"));
 	cleanup_free char *after = NULL;
 
 	if (!last)
 		return 1;
-	after = sy_tree_text(place->device, err);
+	after = sy_tree_read(place->device, err);
 	return after ? before && !strcmp(before, after) : -1;
 }
 
 /* As it was: pieces of many segments, and the offloads that make them. */
-static int make_large(const struct sy_place *place, const json_t *json, struct sy_error *err)
+static int restore_segments(const struct sy_place *place, const json_t *json, struct sy_error *err)
 {
 	json_int_t segments = json_integer_value(json_object_get(json, "gso_max_segs"));
 
@@ -194,8 +193,8 @@ static bool is_same_device(const json_t *a, const json_t *b)
 }
 
 /* Another condition stays on the device, and may not have needed this: it puts it back, later. */
-static int hand_on(struct sy_states *states, const char *from, const json_t *mine,
-		   struct sy_error *err)
+static int pass_on_offloads(struct sy_states *states, const char *from, const json_t *mine,
+			    struct sy_error *err)
 {
 	json_t *offloads = json_object_get(mine, "offloads");
 	json_t *segments = json_object_get(mine, "gso_max_segs"), *state, *place;
@@ -216,8 +215,8 @@ static int hand_on(struct sy_states *states, const char *from, const json_t *min
 			if (json_array_size(offloads) >
 			    json_array_size(json_object_get(place, "offloads")))
 				changed |= !json_object_set(place, "offloads", offloads);
-			/* Whoever came when they were few already knows no better. */
-			if (number(mine, "gso_max_segs") > number(place, "gso_max_segs"))
+			/* A place made while they were few has the small number. */
+			if (read_number(mine, "gso_max_segs") > read_number(place, "gso_max_segs"))
 				changed |= !json_object_set(place, "gso_max_segs", segments);
 		}
 		if (changed && sy_state_save(states, name, state, err) < 0)
@@ -233,21 +232,24 @@ static int undo_place(struct sy_states *states, const char *name, const json_t *
 	struct sy_place place;
 	bool last;
 
-	sy_place_read(json, &place);
+	sy_place_from_json(json, &place);
 	if (!if_indextoname((unsigned)place.index, place.device))
 		return remove_ifb(&place, err) < 0 ? -1 : 1; /* the device is gone, and all on it */
-	last = !sy_place_shared(states, name, json_string_value(json_object_get(json, "device")));
+	last =
+	    !sy_place_find_shared(states, name, json_string_value(json_object_get(json, "device")));
 	if (sy_qdiscs_read(place.index, &list, err) < 0)
 		return -1;
 	if ((place.direction == SY_INGRESS ? undo_ingress(&place, &list, err)
 					   : undo_egress(&place, json, &list, last, err)) < 0)
 		return -1;
-	if ((last ? make_large(&place, json, err) : hand_on(states, name, json, err)) < 0)
+	if ((last ? restore_segments(&place, json, err)
+		  : pass_on_offloads(states, name, json, err)) < 0)
 		return -1;
 	if (check_gone(&place, last, err) < 0)
 		return -1;
 	/* Both directions of one device have the same tree before: the last of them compares. */
-	return compare(&place, json, last && !json_is_true(json_object_get(json, "more")), err);
+	return compare_trees(&place, json, last && !json_is_true(json_object_get(json, "more")),
+			     err);
 }
 
 static int undo_scope(const json_t *undo, struct sy_error *err)
@@ -260,7 +262,7 @@ static int undo_scope(const json_t *undo, struct sy_error *err)
 }
 
 /* Of jobs before, in whose folders a process was dying when their own undo gave up waiting. */
-static void sweep_scopes(const struct sy_states *states, const json_t *state)
+static void remove_old_scopes(const struct sy_states *states, const json_t *state)
 {
 	const json_t *undo = json_object_get(state, "undo");
 	const char *node = json_string_value(json_object_get(state, "node"));
@@ -280,11 +282,11 @@ int sy_undo_tree(struct sy_states *states, const char *name, json_t *state, stru
 	bool same;
 	size_t i;
 
-	if (sy_state_owner(state) == SY_OWNER_AND_KERNEL_GONE)
+	if (sy_state_find_owner(state) == SY_OWNER_AND_KERNEL_GONE)
 		return json_object_set_new(state, "undone", json_true());
 	if (undo_scope(undo, err) < 0)
 		return -1;
-	sweep_scopes(states, state);
+	remove_old_scopes(states, state);
 	same = sy_routes_restore(json_object_get(undo, "routes"));
 	json_array_foreach(json_object_get(undo, "places"), i, place)
 	{
@@ -299,13 +301,13 @@ int sy_undo_tree(struct sy_states *states, const char *name, json_t *state, stru
 	return 0;
 }
 
-/* By the clock that it began by, whoever has set it since. */
-static double end_unix_s(const json_t *state)
+/* By the clock of its beginning, though the wall clock may have been set since. */
+static double find_end(const json_t *state)
 {
 	const json_t *start = json_object_get(state, "start_boot_s");
 	double boot_s = sy_now_s(CLOCK_BOOTTIME);
 
-	if (!json_is_number(start) || sy_state_owner(state) == SY_OWNER_AND_KERNEL_GONE)
+	if (!json_is_number(start) || sy_state_find_owner(state) == SY_OWNER_AND_KERNEL_GONE)
 		return sy_now_s(CLOCK_REALTIME);
 	return json_number_value(json_object_get(state, "start_unix_s")) + boot_s -
 	       json_number_value(start);
@@ -324,9 +326,9 @@ int sy_undo_state(struct sy_states *states, const char *name, const char *by, st
 		return -1;
 	}
 	(void)json_object_set_new(state, "undone_by", json_string(by));
-	(void)json_object_set_new(state, "end_unix_s", json_real(end_unix_s(state)));
+	(void)json_object_set_new(state, "end_unix_s", json_real(find_end(state)));
 	(void)snprintf(done, sizeof(done), "%.*s.done.json", (int)(strlen(name) - 5), name);
-	sy_state_strip(state);
+	sy_state_remove_private(state);
 	result = sy_state_save(states, done, state, err);
 	json_decref(state);
 	return result < 0 ? -1 : sy_state_remove(states, name, err);
@@ -343,9 +345,8 @@ void sy_undo_mark_early(json_t *state, const char *by)
 				 by));
 }
 
-/* Whoever was putting it in place did not come to the end of that: nobody was told that it holds.
- */
-static bool never_held(const json_t *state)
+/* The process that applied it was killed before it reported that the condition holds. */
+static bool was_never_verified(const json_t *state)
 {
 	return json_is_null(json_object_get(json_object_get(state, "rtt"), "during_start")) &&
 	       !json_object_get(json_object_get(state, "missing"), "rtt.during_start");
@@ -355,7 +356,7 @@ static int undo_early(struct sy_states *states, const char *name, const char *by
 		      struct sy_error *err)
 {
 	json_t *state = json_object_get(states->all, name);
-	bool remove = never_held(state);
+	bool remove = was_never_verified(state);
 	char done[SY_STATE_NAME_SIZE];
 
 	sy_undo_mark_early(state, by);
@@ -375,7 +376,7 @@ int sy_undo_stale(struct sy_states *states, const char *by, struct sy_error *err
 
 	json_object_foreach_safe(states->all, next, name, state)
 	{
-		enum sy_owner owner = sy_state_owner(state);
+		enum sy_owner owner = sy_state_find_owner(state);
 		char copy[SY_STATE_NAME_SIZE];
 
 		if (owner == SY_OWNER_LIVES || owner == SY_OWNER_NOT_HERE)

@@ -118,7 +118,7 @@ int sy_netem_reap_command(int argc, char **argv)
 	if (words.node || words.job_id || words.all || !is_who(words.by))
 		return wrong(reap_help);
 	(void)sy_stale_files_remove(words.run_dir);
-	return answer(argv[0], sy_netem_reap(words.run_dir, words.by, &err), &err);
+	return answer(argv[0], sy_netem_undo_stale(words.run_dir, words.by, &err), &err);
 }
 
 int sy_netem_clear_command(int argc, char **argv)

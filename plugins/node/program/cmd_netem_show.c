@@ -60,7 +60,7 @@ static int print_table(const json_t *states)
 static int show(const char *run_dir, bool as_json)
 {
 	struct sy_error err = {{0}};
-	json_t *states = sy_netem_show(run_dir, &err);
+	json_t *states = sy_netem_list_states(run_dir, &err);
 	int code;
 
 	if (!states) {

@@ -1,4 +1,5 @@
 /* steelyard-node netem sites: what a file of sites asks of this node. */
+#include "netem/kernel/tables.h"
 #include "netem/policy/file.h"
 #include "netem/sites.h"
 #include "netem/spec/text.h"
@@ -11,7 +12,8 @@
 static const char help[] =
     "usage: steelyard-node netem sites NAME [--folder DIR] [--policy FILE]\n"
     "\n"
-    "Reads DIR/NAME.sites (default: " SY_SITES ") as --netem=sites=NAME does, and prints at which\n"
+    "Reads DIR/NAME.sites (default: " SY_TABLES
+    ") as --netem=sites=NAME does, and prints at which\n"
     "site this node is and the links that begin there, as one JSON object. Exit code 4: the file\n"
     "is not there or not as expected, the node is in no site of it, or the policy refuses a link.\n"
     "\n"
@@ -69,7 +71,7 @@ int sy_netem_sites_command(int argc, char **argv)
 					      {"policy", required_argument, NULL, 'p'},
 					      {"help", no_argument, NULL, 'h'},
 					      {NULL, 0, NULL, 0}};
-	const char *folder = SY_SITES, *policy = NULL;
+	const char *folder = SY_TABLES, *policy = NULL;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "h", table, NULL)) != -1) {

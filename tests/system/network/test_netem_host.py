@@ -237,7 +237,7 @@ def test_whoever_asked_is_gone_before_it_is_in_place(lab: Lab, moment: str) -> N
             os.kill(pid, signal.SIGKILL)
         said = applying.communicate(timeout=60)[1]
     assert applying.returncode == 4
-    assert f"process {pid}, at whose end it would be undone, is there no more" in said
+    assert f"process {pid}, at whose end it would be undone, has ended" in said
     assert lab.tree() == before
     assert not list((lab.run / "netem").glob("*.json"))
 

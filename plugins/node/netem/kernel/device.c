@@ -18,7 +18,7 @@
 #define MBIT	     1000000LL
 #define LEVELS_BELOW 3 /* a VLAN on a bond on a card */
 
-static int64_t speed_of(int fd, struct ifreq *request)
+static int64_t read_speed(int fd, struct ifreq *request)
 {
 	struct ethtool_cmd settings = {.cmd = ETHTOOL_GSET};
 	uint32_t speed;
@@ -40,7 +40,7 @@ static bool has_driver(int fd, struct ifreq *request, const char *driver)
 }
 
 /* docs.kernel.org/networking/bonding, 8021q: `lower_NAME` leads to each device below. */
-static bool rdma_below(int root, const char *folder, int levels)
+static bool has_rdma_below(int root, const char *folder, int levels)
 {
 	cleanup_names struct sy_names names = {0};
 	char path[320];
@@ -54,7 +54,7 @@ static bool rdma_below(int root, const char *folder, int levels)
 		if (strncmp(names.name[i], "lower_", 6))
 			continue;
 		(void)snprintf(path, sizeof(path), "/sys/class/net/%s", names.name[i] + 6);
-		found = rdma_below(root, path, levels - 1);
+		found = has_rdma_below(root, path, levels - 1);
 	}
 	return found;
 }
@@ -68,7 +68,7 @@ bool sy_has_rdma(int root, const char *device, int index)
 	if (sy_read_int_at(root, path, &shown) < 0 || shown != index)
 		return false;
 	(void)snprintf(path, sizeof(path), "/sys/class/net/%s", device);
-	return rdma_below(root, path, LEVELS_BELOW);
+	return has_rdma_below(root, path, LEVELS_BELOW);
 }
 
 static int refuse_bypass(int fd, const struct sy_netem_device *device, struct ifreq *request,
@@ -88,7 +88,7 @@ static int refuse_bypass(int fd, const struct sy_netem_device *device, struct if
 		    : 0;
 }
 
-static int look_up(const char *name, struct sy_netem_device *device, struct sy_error *err)
+static int read_device(const char *name, struct sy_netem_device *device, struct sy_error *err)
 {
 	cleanup_close int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -104,13 +104,13 @@ static int look_up(const char *name, struct sy_netem_device *device, struct sy_e
 	if (fd < 0 || ioctl(fd, SIOCGIFMTU, &request) < 0)
 		return sy_fail_errno(err, errno, "cannot read the MTU of %s", name);
 	device->mtu = request.ifr_mtu > 0 ? request.ifr_mtu : 1500;
-	device->speed_bit_per_s = speed_of(fd, &request);
+	device->speed_bit_per_s = read_speed(fd, &request);
 	device->rdma = root >= 0 && sy_has_rdma(root, name, device->index);
 	return refuse_bypass(fd, device, &request, err);
 }
 
 /* The device on the way to a host, or to the one of this number in a network: its index, or -1. */
-static int device_to_host(struct sy_network host, uint8_t number, struct sy_error *err)
+static int find_device_to_host(struct sy_network host, uint8_t number, struct sy_error *err)
 {
 	int last = host.family == AF_INET ? 3 : 15;
 	char text[SY_UNIT_SIZE];
@@ -120,7 +120,7 @@ static int device_to_host(struct sy_network host, uint8_t number, struct sy_erro
 	if (host.prefix < 8 * (last + 1))
 		host.address[last] |= number;
 	host.prefix = 8 * (last + 1);
-	index = sy_route_to(&host, &why);
+	index = sy_route_find_device(&host, &why);
 	return index > 0 ? index
 			 : sy_fail(err, "which device leads to %s? %s; dev=NAME names it",
 				   sy_format_network(&host, text), why.text);
@@ -148,23 +148,23 @@ static bool see_only(void *context, const struct sy_route *route)
 }
 
 /* The device of all routes into a network, when it is the same; -1. */
-static int only_device(const struct sy_network *network)
+static int find_only_device(const struct sy_network *network)
 {
 	struct only only = {0};
 
-	(void)sy_routes_within(network, see_only, &only);
+	(void)sy_routes_find_within(network, see_only, &only);
 	return only.index && !only.several ? only.index : -1;
 }
 
 /* A network's own address may be taken for a broadcast, and its first one may be our own. To a wide
  * one there may be no route, but to a part of it. */
-static int device_towards(const struct sy_network *network, struct sy_error *err)
+static int find_device_towards(const struct sy_network *network, struct sy_error *err)
 {
-	int index = device_to_host(*network, 1, err);
+	int index = find_device_to_host(*network, 1, err);
 
 	if (index < 0)
-		return only_device(network);
-	return is_loopback(index) ? device_to_host(*network, 2, err) : index;
+		return find_only_device(network);
+	return is_loopback(index) ? find_device_to_host(*network, 2, err) : index;
 }
 
 static bool see_default(void *context, const struct sy_route *route)
@@ -173,28 +173,28 @@ static bool see_default(void *context, const struct sy_route *route)
 
 	if (route->to.prefix)
 		return true;
-	*index = route->index; /* the kernel tells the one it prefers first */
+	*index = route->index; /* the kernel lists the preferred one first */
 	return false;
 }
 
 /* A cluster's own network often leads nowhere else. */
-static int default_device(struct sy_error *err)
+static int find_default_device(struct sy_error *err)
 {
 	static const struct sy_network four = {.family = AF_INET}, six = {.family = AF_INET6};
 	int index = 0;
 
-	(void)sy_routes_within(&four, see_default, &index);
+	(void)sy_routes_find_within(&four, see_default, &index);
 	if (!index)
-		(void)sy_routes_within(&six, see_default, &index);
+		(void)sy_routes_find_within(&six, see_default, &index);
 	if (!index)
-		index = only_device(&four);
+		index = find_only_device(&four);
 	return index > 0
 		   ? index
 		   : sy_fail(err, "this node has no default route: name the device with dev=NAME, "
 				  "or whom to reach with to=ADDRESS");
 }
 
-static int add(int index, struct sy_netem_device *devices, int count, struct sy_error *err)
+static int add_device(int index, struct sy_netem_device *devices, int count, struct sy_error *err)
 {
 	char name[IF_NAMESIZE];
 
@@ -208,20 +208,20 @@ static int add(int index, struct sy_netem_device *devices, int count, struct sy_
 				    "it is named, dev=lo");
 	if (!if_indextoname((unsigned)index, name))
 		return sy_fail_errno(err, errno, "the device of the route there is gone");
-	return look_up(name, &devices[count], err) < 0 ? -1 : count + 1;
+	return read_device(name, &devices[count], err) < 0 ? -1 : count + 1;
 }
 
-int sy_netem_devices(const struct sy_netem *spec, struct sy_netem_device *devices, int size,
-		     struct sy_error *err)
+int sy_netem_find_devices(const struct sy_netem *spec, struct sy_netem_device *devices, int size,
+			  struct sy_error *err)
 {
 	int count = 0;
 
 	if (spec->device[0])
-		return look_up(spec->device, devices, err) < 0 ? -1 : 1;
+		return read_device(spec->device, devices, err) < 0 ? -1 : 1;
 	if (!spec->to_count)
-		return add(default_device(err), devices, 0, err);
+		return add_device(find_default_device(err), devices, 0, err);
 	for (int i = 0; i < spec->to_count && count >= 0 && count < size; i++)
-		count = add(device_towards(&spec->to[i], err), devices, count, err);
+		count = add_device(find_device_towards(&spec->to[i], err), devices, count, err);
 	return count;
 }
 
@@ -232,7 +232,7 @@ struct noting {
 	int count;
 };
 
-static bool note_other(void *context, const struct sy_route *route)
+static bool add_other(void *context, const struct sy_route *route)
 {
 	const struct noting *noting = context;
 	char asked[SY_UNIT_SIZE], where[SY_UNIT_SIZE], name[IF_NAMESIZE];
@@ -257,21 +257,21 @@ void sy_netem_note_others(json_t *document, const struct sy_netem *spec,
 		struct noting noting = {document, &spec->to[i], devices, count};
 
 		if (spec->to[i].prefix < (spec->to[i].family == AF_INET ? 32 : 128))
-			(void)sy_routes_within(&spec->to[i], note_other, &noting);
+			(void)sy_routes_find_within(&spec->to[i], add_other, &noting);
 	}
 }
 
-bool sy_netem_leads_over(const char *address, const char *device)
+bool sy_netem_is_routed_over(const char *address, const char *device)
 {
 	struct sy_network host;
 	int index = -1;
 
 	if (sy_parse_network(address, &host, NULL) == 0)
-		index = device_to_host(host, 0, NULL);
+		index = find_device_to_host(host, 0, NULL);
 	return index < 0 || index == (int)if_nametoindex(device);
 }
 
-static int64_t third_number(const char *path)
+static int64_t read_third_number(const char *path)
 {
 	cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	long long number = 0;
@@ -283,10 +283,10 @@ static int64_t third_number(const char *path)
 	return number;
 }
 
-int64_t sy_tcp_window_bytes(void)
+int64_t sy_tcp_window_read(void)
 {
-	int64_t receive = third_number("/proc/sys/net/ipv4/tcp_rmem");
-	int64_t send = third_number("/proc/sys/net/ipv4/tcp_wmem");
+	int64_t receive = read_third_number("/proc/sys/net/ipv4/tcp_rmem");
+	int64_t send = read_third_number("/proc/sys/net/ipv4/tcp_wmem");
 
 	return receive > send ? receive : send;
 }

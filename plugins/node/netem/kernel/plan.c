@@ -10,7 +10,7 @@
 
 #define DEFAULT_SPEED_BIT_PER_S 10000000000LL
 #define LEAST_LIMIT		1000	 /* tc-netem(8): the default */
-#define MOST_LIMIT		10000000 /* 15 GB of packets: a guard, not a wish */
+#define MOST_LIMIT		10000000 /* 15 GB of packets: a guard */
 
 #define SLOWEST_HZ  100 /* tc-tbf(8): burst ≥ rate / HZ */
 #define MOST_BYTES  2000000000LL
@@ -45,7 +45,7 @@ int64_t sy_plan_limit(const struct sy_netem *spec, int64_t mtu, int64_t speed_bi
 	return packets > MOST_LIMIT ? MOST_LIMIT : (int64_t)(packets + 0.999999);
 }
 
-static void percent(FILE *out, const char *word, int32_t ppb)
+static void write_percent(FILE *out, const char *word, int32_t ppb)
 {
 	(void)fprintf(out, " %s%" PRId32 ".%07" PRId32 "%%", word, ppb / 10000000, ppb % 10000000);
 }
@@ -66,20 +66,20 @@ static void write_delay(FILE *out, const struct sy_netem *spec)
 static void write_gemodel(FILE *out, const struct sy_gemodel *model)
 {
 	(void)fputs(" loss gemodel", out);
-	percent(out, "", model->p_ppb);
-	percent(out, "", model->r_ppb);
-	percent(out, "", model->one_minus_h_ppb);
-	percent(out, "", model->one_minus_k_ppb);
+	write_percent(out, "", model->p_ppb);
+	write_percent(out, "", model->r_ppb);
+	write_percent(out, "", model->one_minus_h_ppb);
+	write_percent(out, "", model->one_minus_k_ppb);
 }
 
 static void write_loss_state(FILE *out, const struct sy_loss_state *state)
 {
 	(void)fputs(" loss state", out);
-	percent(out, "", state->p13_ppb);
-	percent(out, "", state->p31_ppb);
-	percent(out, "", state->p32_ppb);
-	percent(out, "", state->p23_ppb);
-	percent(out, "", state->p14_ppb);
+	write_percent(out, "", state->p13_ppb);
+	write_percent(out, "", state->p31_ppb);
+	write_percent(out, "", state->p32_ppb);
+	write_percent(out, "", state->p23_ppb);
+	write_percent(out, "", state->p14_ppb);
 }
 
 static void write_rate(FILE *out, const struct sy_netem *spec)
@@ -106,7 +106,7 @@ static void write_slot(FILE *out, const struct sy_slot *slot)
 
 #define TELL_TIME(out, word, us)      (void)fprintf(out, " %s %" PRId64 "us", word, us)
 #define TELL_WHOLE_MS(out, word, us)  TELL_TIME(out, word, us)
-#define TELL_PERCENT(out, word, ppb)  percent(out, word " ", ppb)
+#define TELL_PERCENT(out, word, ppb)  write_percent(out, word " ", ppb)
 #define TELL_RATE(out, word, rate)    write_rate(out, spec)
 #define TELL_COUNT(out, word, number) (void)fprintf(out, " %s %" PRId64, word, number)
 
@@ -133,7 +133,7 @@ static void write_netem(FILE *out, const struct sy_netem *spec, const struct sy_
 	(void)fputc('\n', out);
 }
 
-static int64_t at_most(int64_t value, int64_t most)
+static int64_t clamp_to(int64_t value, int64_t most)
 {
 	return value < most ? value : most;
 }
@@ -145,10 +145,10 @@ static void write_tbf(FILE *out, const struct sy_netem *spec, const struct sy_pl
 
 	if (burst < 2 * frame)
 		burst = 2 * frame;
-	burst = at_most(burst, MOST_BYTES / 2);
+	burst = clamp_to(burst, MOST_BYTES / 2);
 	(void)fprintf(out, " tbf rate %" PRId64 "bit burst %" PRId64 "b limit %" PRId64 "b\n",
 		      spec->rate_bit_per_s, burst,
-		      at_most(place->limit_packets * frame + burst, MOST_BYTES));
+		      clamp_to(place->limit_packets * frame + burst, MOST_BYTES));
 }
 
 /* The words of tc-netem(8) and tc-tbf(8) for what a specification asks of packets. A seed is not
@@ -296,7 +296,7 @@ static void write_wanted(const struct rule *rule, const struct sy_netem *spec)
 }
 
 /* All protected networks of all conditions come before all that is shaped. */
-static unsigned preference(const struct sy_place *place, bool protects)
+static unsigned find_preference(const struct sy_place *place, bool protects)
 {
 	return (protects ? 100 : 200) + 2 * place->band;
 }
@@ -305,7 +305,7 @@ static void write_filters(FILE *out, const struct sy_netem *spec, const struct s
 			  const struct sy_network *protect, int count)
 {
 	char ours[80], free_pass[16];
-	struct rule rule = {.out = out, .place = place, .preference = preference(place, true)};
+	struct rule rule = {.out = out, .place = place, .preference = find_preference(place, true)};
 
 	if (place->direction == SY_INGRESS) {
 		/* A match without an action lets the packet pass as it is. */
@@ -320,7 +320,7 @@ static void write_filters(FILE *out, const struct sy_netem *spec, const struct s
 	rule.verdict = free_pass;
 	write_protected(&rule, protect, count);
 	write_answers(&rule);
-	rule.preference = preference(place, false);
+	rule.preference = find_preference(place, false);
 	rule.verdict = ours;
 	write_wanted(&rule, spec);
 }
@@ -386,7 +386,7 @@ char *sy_plan_change(const struct sy_netem *spec, const struct sy_place *place)
 static void undo_band(FILE *out, const struct sy_place *place)
 {
 	for (int protects = 0; protects < 2; protects++) {
-		unsigned number = preference(place, protects);
+		unsigned number = find_preference(place, protects);
 
 		(void)fprintf(out, "filter del dev %s parent %x: protocol ip pref %u\n",
 			      place->device, SY_ROOT_MAJOR, number);
@@ -418,7 +418,7 @@ char *sy_plan_undo(const struct sy_place *place, bool last)
 	return text;
 }
 
-static bool networks_meet(const struct sy_network *a, const struct sy_network *b)
+static bool have_same_network(const struct sy_network *a, const struct sy_network *b)
 {
 	int bits = a->prefix < b->prefix ? a->prefix : b->prefix;
 
@@ -433,7 +433,7 @@ bool sy_plan_overlap(const struct sy_netem *a, const struct sy_netem *b)
 		return true;
 	for (int i = 0; i < a->to_count; i++)
 		for (int j = 0; j < b->to_count; j++)
-			if (networks_meet(&a->to[i], &b->to[j]))
+			if (have_same_network(&a->to[i], &b->to[j]))
 				return true;
 	return false;
 }

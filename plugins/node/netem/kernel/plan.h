@@ -42,7 +42,7 @@ struct sy_place {
 };
 
 /* How many packets may wait: what was asked for, or 1.5 × rate × (delay + jitter) / MTU, and no
- * less than netem's own 1000. Without rate= the device's speed counts (0 when it does not tell: 10
+ * less than netem's own 1000. Without rate= the device's speed counts (0: unknown, 10
  * gbit are taken then), and a TCP window (`window_bytes`) fits, so that nothing is dropped. */
 int64_t sy_plan_limit(const struct sy_netem *spec, int64_t mtu, int64_t speed_bit_per_s,
 		      int64_t window_bytes);

@@ -54,7 +54,7 @@ struct dump {
 	int index;
 };
 
-static int take(const struct nlmsghdr *header, void *context)
+static int take_qdisc(const struct nlmsghdr *header, void *context)
 {
 	const struct tcmsg *message = mnl_nlmsg_get_payload(header);
 	struct dump *dump = context;
@@ -74,7 +74,7 @@ int sy_qdiscs_read(int index, struct sy_qdiscs *list, struct sy_error *err)
 	int result;
 
 	body->tcm_ifindex = index;
-	result = sy_rtnl_ask(request, take, &dump);
+	result = sy_rtnl_request(request, take_qdisc, &dump);
 	return result ? sy_fail_errno(err, -result, "cannot read the qdiscs") : 0;
 }
 
@@ -111,7 +111,7 @@ static bool is_special(const struct sy_qdisc *qdisc)
 	return qdisc->parent == TC_H_INGRESS; /* clsact too */
 }
 
-enum sy_root sy_root_of(const struct sy_qdiscs *list)
+enum sy_root sy_qdiscs_find_root(const struct sy_qdiscs *list)
 {
 	const struct sy_qdisc *root = sy_qdisc_by_parent(list, TC_H_ROOT);
 	bool named = false;
@@ -131,7 +131,7 @@ enum sy_root sy_root_of(const struct sy_qdiscs *list)
 	return named ? SY_ROOT_PLAIN : SY_ROOT_DEFAULT;
 }
 
-json_t *sy_qdiscs_keep(const struct sy_qdiscs *list)
+json_t *sy_qdiscs_to_json(const struct sy_qdiscs *list)
 {
 	json_t *kept = json_array();
 
@@ -169,7 +169,7 @@ static int put_back(int index, const json_t *one, struct sy_error *err)
 	mnl_attr_put_strz(request, TCA_KIND, kind);
 	if (size)
 		mnl_attr_put(request, TCA_OPTIONS, size, bytes);
-	result = sy_rtnl_ask(request, NULL, NULL);
+	result = sy_rtnl_request(request, NULL, NULL);
 	return result ? sy_fail_errno(err, -result, "cannot put qdisc %s back", kind) : 0;
 }
 
@@ -203,12 +203,12 @@ int sy_qdisc_seed(int index, const struct sy_qdisc *qdisc, int64_t seed, struct 
 	request->nlmsg_len += (uint32_t)RTA_ALIGN(qdisc->options_size);
 	mnl_attr_put_u64(request, SY_TCA_NETEM_PRNG_SEED, (uint64_t)seed);
 	mnl_attr_nest_end(request, options);
-	result = sy_rtnl_ask(request, NULL, NULL);
+	result = sy_rtnl_request(request, NULL, NULL);
 	return result ? sy_fail_errno(err, -result, "the kernel refused the seed") : 0;
 }
 
 /* The kernel counts chances in 2^-32, tc through a double: 1e-9 is below either. */
-static int32_t from_chance(uint32_t chance, int32_t asked)
+static int32_t read_chance(uint32_t chance, int32_t asked)
 {
 	int32_t ppb = (int32_t)((double)chance / 4294967295.0 * SY_WHOLE_PPB + 0.5);
 
@@ -224,11 +224,11 @@ static void read_loss_state(const struct nlattr *loss, struct sy_loss_state *sta
 	if (!inner)
 		return;
 	memcpy(&got, mnl_attr_get_payload(inner), sizeof(got));
-	state->p13_ppb = from_chance(got.p13, state->p13_ppb);
-	state->p31_ppb = from_chance(got.p31, state->p31_ppb);
-	state->p32_ppb = from_chance(got.p32, state->p32_ppb);
-	state->p23_ppb = from_chance(got.p23, state->p23_ppb);
-	state->p14_ppb = from_chance(got.p14, state->p14_ppb);
+	state->p13_ppb = read_chance(got.p13, state->p13_ppb);
+	state->p31_ppb = read_chance(got.p31, state->p31_ppb);
+	state->p32_ppb = read_chance(got.p32, state->p32_ppb);
+	state->p23_ppb = read_chance(got.p23, state->p23_ppb);
+	state->p14_ppb = read_chance(got.p14, state->p14_ppb);
 }
 
 static void read_gemodel(const struct nlattr *loss, struct sy_gemodel *model)
@@ -240,19 +240,19 @@ static void read_gemodel(const struct nlattr *loss, struct sy_gemodel *model)
 	if (!inner)
 		return;
 	memcpy(&got, mnl_attr_get_payload(inner), sizeof(got));
-	model->p_ppb = from_chance(got.p, model->p_ppb);
-	model->r_ppb = from_chance(got.r, model->r_ppb);
+	model->p_ppb = read_chance(got.p, model->p_ppb);
+	model->r_ppb = read_chance(got.r, model->r_ppb);
 	/* The kernel keeps h and 1 - k: man tc-netem and netem.c of iproute2. */
 	model->one_minus_h_ppb =
-	    SY_WHOLE_PPB - from_chance(got.h, SY_WHOLE_PPB - model->one_minus_h_ppb);
-	model->one_minus_k_ppb = from_chance(got.k1, model->one_minus_k_ppb);
+	    SY_WHOLE_PPB - read_chance(got.h, SY_WHOLE_PPB - model->one_minus_h_ppb);
+	model->one_minus_k_ppb = read_chance(got.k1, model->one_minus_k_ppb);
 }
 
 /* Values that an attribute has by itself; tc goes through a double, hence the rounding. */
 #define FROM_CHANCE(id, kind, which)                                                               \
 	if (type == (which) && size >= sizeof(uint32_t))                                           \
 		spec->SY_FIELD_##kind(id) =                                                        \
-		    from_chance(mnl_attr_get_u32(attribute), spec->SY_FIELD_##kind(id));
+		    read_chance(mnl_attr_get_u32(attribute), spec->SY_FIELD_##kind(id));
 #define FROM_NS(id, kind, which)                                                                   \
 	if (type == (which) && size >= sizeof(uint64_t))                                           \
 		spec->SY_FIELD_##kind(id) = ((int64_t)mnl_attr_get_u64(attribute) + 500) / 1000;
@@ -274,7 +274,7 @@ static void read_rate(const struct nlattr *attribute, struct sy_netem *spec)
 	};
 }
 
-/* Which distribution it is the kernel does not tell. */
+/* The kernel does not report the distribution. */
 static void read_slot(const struct nlattr *attribute, struct sy_netem *spec)
 {
 	enum sy_distribution asked = spec->slot.distribution;
@@ -322,7 +322,7 @@ static int read_attribute(const struct nlattr *attribute, void *context)
 
 /* Chances that stand in the queue's first struct. */
 #define BASIC_QOPT(id, kind, which)                                                                \
-	spec->SY_FIELD_##kind(id) = from_chance(basic.which, spec->SY_FIELD_##kind(id));
+	spec->SY_FIELD_##kind(id) = read_chance(basic.which, spec->SY_FIELD_##kind(id));
 #define BASIC_CHANCE(...)
 #define BASIC_NS(...)
 #define BASIC_OWN(...)
@@ -338,7 +338,7 @@ static void read_netem(const struct sy_qdisc *qdisc, struct sy_netem *spec)
 	memcpy(&basic, qdisc->options, sizeof(basic));
 	if (spec->has_limit)
 		spec->limit_packets = basic.limit;
-	/* Told only where they are there. */
+	/* Reported only where they are set. */
 	spec->has_ecn = spec->has_slot = false;
 	if (spec->has_seed)
 		spec->has_seed = sy_rtnl_find(qdisc->options + head, qdisc->options_size - head,
@@ -371,7 +371,7 @@ static void read_tbf(const struct sy_qdisc *qdisc, struct sy_netem *spec)
 	}
 }
 
-void sy_qdisc_spec(const struct sy_qdisc *qdisc, struct sy_netem *spec)
+void sy_qdisc_read_spec(const struct sy_qdisc *qdisc, struct sy_netem *spec)
 {
 	if (!strcmp(qdisc->kind, "netem"))
 		read_netem(qdisc, spec);
@@ -379,7 +379,7 @@ void sy_qdisc_spec(const struct sy_qdisc *qdisc, struct sy_netem *spec)
 		read_tbf(qdisc, spec);
 }
 
-bool sy_qdisc_is(int index, uint32_t handle, const struct sy_netem *spec)
+bool sy_qdisc_has_spec(int index, uint32_t handle, const struct sy_netem *spec)
 {
 	cleanup_qdiscs struct sy_qdiscs list = {0};
 	char asked[SY_NETEM_SIZE], got[SY_NETEM_SIZE];
@@ -391,7 +391,7 @@ bool sy_qdisc_is(int index, uint32_t handle, const struct sy_netem *spec)
 	qdisc = sy_qdisc_by_handle(&list, handle);
 	if (!qdisc)
 		return false;
-	sy_qdisc_spec(qdisc, &found);
+	sy_qdisc_read_spec(qdisc, &found);
 	(void)sy_netem_format(spec, asked);
 	(void)sy_netem_format(&found, got);
 	return !strcmp(asked, got);

@@ -37,21 +37,21 @@ enum sy_root {
 	SY_ROOT_OURS,
 	SY_ROOT_FOREIGN, /* somebody shapes here already */
 };
-enum sy_root sy_root_of(const struct sy_qdiscs *list);
+enum sy_root sy_qdiscs_find_root(const struct sy_qdiscs *list);
 
 /* What must be put back, as JSON for the state: [{parent, handle, kind, options (hex)}]. */
-json_t *sy_qdiscs_keep(const struct sy_qdiscs *list);
+json_t *sy_qdiscs_to_json(const struct sy_qdiscs *list);
 int sy_qdiscs_restore(int index, const json_t *kept, struct sy_error *err);
 
 /* Have a netem qdisc begin its random numbers from `seed`: its own options once more, and the seed.
- * Kernels before 6.6 take no notice of it; sy_qdisc_spec() tells. */
+ * Kernels before 6.6 ignore it, which sy_qdisc_read_spec() shows. */
 int sy_qdisc_seed(int index, const struct sy_qdisc *qdisc, int64_t seed, struct sy_error *err);
 
-/* What the kernel says about a netem or tbf qdisc of ours, into the fields of a specification; a
+/* What the kernel reports of a netem or tbf qdisc of ours, into the fields of a specification; a
  * value that differs from `spec` only by the kernel's rounding is taken as asked. */
-void sy_qdisc_spec(const struct sy_qdisc *qdisc, struct sy_netem *spec);
+void sy_qdisc_read_spec(const struct sy_qdisc *qdisc, struct sy_netem *spec);
 
 /* Whether the qdisc `handle` of a device is as `spec` asks. */
-bool sy_qdisc_is(int index, uint32_t handle, const struct sy_netem *spec);
+bool sy_qdisc_has_spec(int index, uint32_t handle, const struct sy_netem *spec);
 
 #endif

@@ -22,7 +22,7 @@ struct netem_xstats {
 };
 
 /* No kernel has counted so far: such a number is none. */
-static void take(int64_t *to, uint64_t value)
+static void set_counter(int64_t *to, uint64_t value)
 {
 	if (value <= INT64_MAX)
 		*to = (int64_t)value;
@@ -36,12 +36,12 @@ static void take_own(struct sy_qdisc_counters *counters, const char *data, size_
 	if (size < sizeof(own))
 		return;
 	memcpy(&own, data, sizeof(own));
-	counters->told = true;
-	take(&counters->lost, own.dropped);
-	take(&counters->corrupted, own.corrupted);
-	take(&counters->duplicated, own.duplicated);
-	take(&counters->reordered, own.reordered);
-	take(&counters->marked, own.ecn_marked);
+	counters->has_xstats = true;
+	set_counter(&counters->lost, own.dropped);
+	set_counter(&counters->corrupted, own.corrupted);
+	set_counter(&counters->duplicated, own.duplicated);
+	set_counter(&counters->reordered, own.reordered);
+	set_counter(&counters->marked, own.ecn_marked);
 }
 
 /* linux/gen_stats.h. TCA_STATS_BASIC has 32 bits of packets; where they are not enough, the kernel
@@ -57,12 +57,12 @@ static int take_statistics(const struct nlattr *attribute, void *context)
 
 	if (mnl_attr_get_type(attribute) == TCA_STATS_BASIC) {
 		copy_struct(&basic, sizeof(basic), data, size);
-		take(&counters->sent_bytes, basic.bytes);
+		set_counter(&counters->sent_bytes, basic.bytes);
 		if (counters->sent_packets < basic.packets)
 			counters->sent_packets = basic.packets;
 	} else if (mnl_attr_get_type(attribute) == SY_TCA_STATS_PKT64) {
 		copy_struct(&packets, sizeof(packets), data, size);
-		take(&counters->sent_packets, packets);
+		set_counter(&counters->sent_packets, packets);
 	} else if (mnl_attr_get_type(attribute) == TCA_STATS_QUEUE) {
 		copy_struct(&queue, sizeof(queue), data, size);
 		counters->dropped_packets = queue.drops;
@@ -113,7 +113,7 @@ struct search {
 	struct sy_qdisc_counters *counters;
 };
 
-static int look_at(const struct nlmsghdr *header, void *context)
+static int take_matching(const struct nlmsghdr *header, void *context)
 {
 	struct search *search = context;
 	struct sy_qdisc_counters one;
@@ -140,20 +140,20 @@ int sy_qdisc_read(const char *device, uint32_t handle, struct sy_qdisc_counters 
 
 	/* The dump filters by nothing but the device, and older kernels not even by that. */
 	body->tcm_ifindex = search.index;
-	result = search.index ? sy_rtnl_ask(request, look_at, &search) : 0;
+	result = search.index ? sy_rtnl_request(request, take_matching, &search) : 0;
 	if (result)
 		return sy_fail_errno(err, -result, "cannot read the qdiscs of %s", device);
 	return !search.found;
 }
 
-static void add(json_t *sums, const char *key, int64_t value)
+static void add_counter(json_t *sums, const char *key, int64_t value)
 {
 	int64_t sum = json_integer_value(json_object_get(sums, key)) + value;
 
 	(void)json_object_set_new(sums, key, json_integer(sum));
 }
 
-void sy_netem_count(json_t *conditions, const struct sy_qdisc_counters *counters)
+void sy_netem_add_counters(json_t *conditions, const struct sy_qdisc_counters *counters)
 {
 	json_t *sums = json_object_get(conditions, "counters");
 
@@ -161,17 +161,17 @@ void sy_netem_count(json_t *conditions, const struct sy_qdisc_counters *counters
 		sums = json_object();
 		(void)json_object_set_new(conditions, "counters", sums);
 	}
-	add(sums, "sent_packets", counters->sent_packets);
-	add(sums, "sent_bytes", counters->sent_bytes);
-	add(sums, "dropped_packets", counters->dropped_packets);
-	add(sums, "overlimits", counters->overlimits);
-	add(sums, "requeues", counters->requeues);
-	add(sums, "waiting_packets", counters->waiting_packets);
-	if (!counters->told)
+	add_counter(sums, "sent_packets", counters->sent_packets);
+	add_counter(sums, "sent_bytes", counters->sent_bytes);
+	add_counter(sums, "dropped_packets", counters->dropped_packets);
+	add_counter(sums, "overlimits", counters->overlimits);
+	add_counter(sums, "requeues", counters->requeues);
+	add_counter(sums, "waiting_packets", counters->waiting_packets);
+	if (!counters->has_xstats)
 		return;
-	add(sums, "lost_packets", counters->lost);
-	add(sums, "corrupted_packets", counters->corrupted);
-	add(sums, "duplicated_packets", counters->duplicated);
-	add(sums, "reordered_packets", counters->reordered);
-	add(sums, "marked_packets", counters->marked);
+	add_counter(sums, "lost_packets", counters->lost);
+	add_counter(sums, "corrupted_packets", counters->corrupted);
+	add_counter(sums, "duplicated_packets", counters->duplicated);
+	add_counter(sums, "reordered_packets", counters->reordered);
+	add_counter(sums, "marked_packets", counters->marked);
 }

@@ -18,7 +18,7 @@ struct sy_qdisc_counters {
 	int64_t overlimits;		  /* tbf: how often a packet had to wait */
 	int64_t requeues;		  /* netem: packets sent ahead of the others (reorder) */
 	int64_t waiting_packets;	  /* in its queue at this moment */
-	bool told;    /* those below, by the kernel's struct tc_netem_xstats (kernels of 2026) */
+	bool has_xstats; /* those below, by the kernel's struct tc_netem_xstats (kernels of 2026) */
 	int64_t lost; /* by the loss asked for; of a packet that is doubled too, one copy stays */
 	int64_t corrupted, duplicated, reordered, marked; /* packets; marked: ecn= */
 };
@@ -35,6 +35,6 @@ int sy_qdisc_parse(const struct nlmsghdr *header, size_t size, int *device_index
 
 /* Add them to the sums in `counters` of the document, which are made when there are none. Call it
  * at the end, before the undoing, once for each of our qdiscs. */
-void sy_netem_count(json_t *conditions, const struct sy_qdisc_counters *counters);
+void sy_netem_add_counters(json_t *conditions, const struct sy_qdisc_counters *counters);
 
 #endif

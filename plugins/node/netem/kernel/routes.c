@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define BAD_FLAGS  (RTNH_F_DEAD | RTNH_F_LINKDOWN)
-#define KEPT_FLAGS (RTNH_F_ONLINK | RTNH_F_PERVASIVE) /* the others are the kernel's to tell */
+#define KEPT_FLAGS (RTNH_F_ONLINK | RTNH_F_PERVASIVE) /* the kernel sets the others */
 
 /* What a route's message has behind its header. */
 struct message {
@@ -18,19 +18,20 @@ struct message {
 	size_t size; /* of all, the body included */
 };
 
-static struct message message_of(const struct nlmsghdr *header)
+static struct message read_message(const struct nlmsghdr *header)
 {
 	return (struct message){mnl_nlmsg_get_payload(header), mnl_nlmsg_get_payload_len(header)};
 }
 
-static const struct nlattr *find(const struct message *message, uint16_t type, size_t size)
+static const struct nlattr *find_attribute(const struct message *message, uint16_t type,
+					   size_t size)
 {
 	return sy_rtnl_find(message->body + 1, message->size - sizeof(*message->body), type, size);
 }
 
-static uint32_t number(const struct message *message, uint16_t type, uint32_t otherwise)
+static uint32_t read_number(const struct message *message, uint16_t type, uint32_t otherwise)
 {
-	const struct nlattr *found = find(message, type, sizeof(uint32_t));
+	const struct nlattr *found = find_attribute(message, type, sizeof(uint32_t));
 
 	return found ? mnl_attr_get_u32(found) : otherwise;
 }
@@ -38,11 +39,11 @@ static uint32_t number(const struct message *message, uint16_t type, uint32_t ot
 /* A route that people have made, of the main table: no copy in a cache. */
 static bool is_route(const struct nlmsghdr *header)
 {
-	struct message message = message_of(header);
+	struct message message = read_message(header);
 
 	return header->nlmsg_type == RTM_NEWROUTE && message.size >= sizeof(*message.body) &&
 	       !(message.body->rtm_flags & RTM_F_CLONED) &&
-	       number(&message, RTA_TABLE, message.body->rtm_table) == RT_TABLE_MAIN;
+	       read_number(&message, RTA_TABLE, message.body->rtm_table) == RT_TABLE_MAIN;
 }
 
 static size_t address_size(int family)
@@ -54,10 +55,10 @@ static struct sy_route read_route(const struct message *message)
 {
 	struct sy_route route = {
 	    .to = {.family = message->body->rtm_family, .prefix = message->body->rtm_dst_len},
-	    .index = (int)number(message, RTA_OIF, 0),
+	    .index = (int)read_number(message, RTA_OIF, 0),
 	    .carries = !(message->body->rtm_flags & RTNH_F_LINKDOWN),
 	};
-	const struct nlattr *to = find(message, RTA_DST, address_size(route.to.family));
+	const struct nlattr *to = find_attribute(message, RTA_DST, address_size(route.to.family));
 
 	if (to)
 		memcpy(route.to.address, mnl_attr_get_payload(to), address_size(route.to.family));
@@ -68,15 +69,15 @@ static struct sy_route read_route(const struct message *message)
 
 static int take_index(const struct nlmsghdr *header, void *context)
 {
-	struct message message = message_of(header);
+	struct message message = read_message(header);
 	int *index = context;
 
 	if (header->nlmsg_type == RTM_NEWROUTE && message.size >= sizeof(*message.body))
-		*index = (int)number(&message, RTA_OIF, 0);
+		*index = (int)read_number(&message, RTA_OIF, 0);
 	return MNL_CB_OK;
 }
 
-int sy_route_to(const struct sy_network *host, struct sy_error *err)
+int sy_route_find_device(const struct sy_network *host, struct sy_error *err)
 {
 	struct sy_rtnl room;
 	struct rtmsg *body;
@@ -87,7 +88,7 @@ int sy_route_to(const struct sy_network *host, struct sy_error *err)
 	body->rtm_family = (unsigned char)host->family;
 	body->rtm_dst_len = (unsigned char)host->prefix;
 	mnl_attr_put(request, RTA_DST, address_size(host->family), host->address);
-	result = sy_rtnl_ask(request, take_index, &index);
+	result = sy_rtnl_request(request, take_index, &index);
 	if (result)
 		return sy_fail_errno(err, -result, "the kernel has no route there");
 	return index ? index : sy_fail(err, "the kernel has no route there");
@@ -103,7 +104,7 @@ struct listing {
 static int take_route(const struct nlmsghdr *header, void *context)
 {
 	struct listing *listing = context;
-	struct message message = message_of(header);
+	struct message message = read_message(header);
 	struct sy_route route;
 
 	if (listing->ended || !is_route(header))
@@ -122,10 +123,10 @@ static int list_routes(int family, mnl_cb_t take, void *context)
 	    sy_rtnl_new(&room, RTM_GETROUTE, NLM_F_DUMP, sizeof(*body), (void **)&body);
 
 	body->rtm_family = (unsigned char)family;
-	return sy_rtnl_ask(request, take, context);
+	return sy_rtnl_request(request, take, context);
 }
 
-int sy_routes_within(const struct sy_network *network, sy_route_see *see, void *context)
+int sy_routes_find_within(const struct sy_network *network, sy_route_see *see, void *context)
 {
 	struct listing listing = {network, see, context, false};
 
@@ -134,9 +135,10 @@ int sy_routes_within(const struct sy_network *network, sy_route_see *see, void *
 
 /* --- rto_min --- */
 
-static bool is_over(const struct message *message, int index)
+static bool is_over_device(const struct message *message, int index)
 {
-	const struct nlattr *several = find(message, RTA_MULTIPATH, sizeof(struct rtnexthop));
+	const struct nlattr *several =
+	    find_attribute(message, RTA_MULTIPATH, sizeof(struct rtnexthop));
 	const struct rtnexthop *hop = several ? mnl_attr_get_payload(several) : NULL;
 	size_t left = several ? mnl_attr_get_payload_len(several) : 0;
 
@@ -148,12 +150,13 @@ static bool is_over(const struct message *message, int index)
 		left = step < left ? left - step : 0;
 		hop = (const void *)((const char *)hop + step);
 	}
-	return (int)number(message, RTA_OIF, 0) == index;
+	return (int)read_number(message, RTA_OIF, 0) == index;
 }
 
-static bool expires(const struct message *message)
+static bool has_expiry(const struct message *message)
 {
-	const struct nlattr *found = find(message, RTA_CACHEINFO, sizeof(struct rta_cacheinfo));
+	const struct nlattr *found =
+	    find_attribute(message, RTA_CACHEINFO, sizeof(struct rta_cacheinfo));
 	struct rta_cacheinfo info;
 
 	if (!found)
@@ -172,13 +175,13 @@ struct keeping {
 static int take_kept(const struct nlmsghdr *header, void *context)
 {
 	struct keeping *keeping = context;
-	struct message message = message_of(header);
+	struct message message = read_message(header);
 	char text[SY_UNIT_SIZE];
 	struct sy_route route;
 
-	if (keeping->failed || !is_route(header) || !is_over(&message, keeping->index))
+	if (keeping->failed || !is_route(header) || !is_over_device(&message, keeping->index))
 		return MNL_CB_OK;
-	if (!expires(&message) && !(message.body->rtm_flags & BAD_FLAGS)) {
+	if (!has_expiry(&message) && !(message.body->rtm_flags & BAD_FLAGS)) {
 		(void)json_array_append_new(keeping->kept, sy_rtnl_hex(message.body, message.size));
 		return MNL_CB_OK;
 	}
@@ -186,11 +189,11 @@ static int take_kept(const struct nlmsghdr *header, void *context)
 	keeping->failed = true;
 	(void)sy_fail(keeping->err, "rto_min: the route to %s cannot be put back as it is: it %s",
 		      sy_format_network(&route.to, text),
-		      expires(&message) ? "expires" : "is not up");
+		      has_expiry(&message) ? "expires" : "is not up");
 	return MNL_CB_OK;
 }
 
-json_t *sy_routes_keep(int index, struct sy_error *err)
+json_t *sy_routes_to_json(int index, struct sy_error *err)
 {
 	struct keeping keeping = {index, json_array(), err, false};
 	int four = list_routes(AF_INET, take_kept, &keeping);
@@ -258,8 +261,8 @@ static int change_route(const struct message *message, int64_t rto_min_us)
 	(void)mnl_attr_parse_payload(message->body + 1, message->size - sizeof(*body),
 				     copy_attribute, &change);
 	if (change.rto_min_ms)
-		put_metrics(&change, find(message, RTA_METRICS, 0));
-	return sy_rtnl_ask(change.request, NULL, NULL);
+		put_metrics(&change, find_attribute(message, RTA_METRICS, 0));
+	return sy_rtnl_request(change.request, NULL, NULL);
 }
 
 /* A kept route changed: 0, or -errno. */

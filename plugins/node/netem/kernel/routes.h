@@ -17,17 +17,17 @@ struct sy_route {
 };
 
 /* The device by which packets to this address leave: its index, or -1. */
-int sy_route_to(const struct sy_network *host, struct sy_error *err);
+int sy_route_find_device(const struct sy_network *host, struct sy_error *err);
 
 /* Called for each: false ends it. */
 typedef bool sy_route_see(void *context, const struct sy_route *route);
 
 /* Every route to a network inside of this one: 0, or -1. */
-int sy_routes_within(const struct sy_network *network, sy_route_see *see, void *context);
+int sy_routes_find_within(const struct sy_network *network, sy_route_see *see, void *context);
 
-/* The routes over a device, as the kernel told them (hex), for the state. NULL with a sentence when
- * one could not be put back as it is (it expires, or is not up). */
-json_t *sy_routes_keep(int index, struct sy_error *err);
+/* The routes over a device, as the kernel dumps them (hex), for the state. NULL with a sentence
+ * when one could not be put back as it is (it expires, or is not up). */
+json_t *sy_routes_to_json(int index, struct sy_error *err);
 
 int sy_routes_set(const json_t *kept, int64_t rto_min_us, struct sy_error *err);
 

@@ -38,7 +38,7 @@ static struct mnl_socket *open_socket(void)
 	return socket;
 }
 
-/* A list that changed while it was told: ip(8) goes on as well. */
+/* A list that changed while it was dumped: ip(8) continues as well. */
 static void forgive_changes(char *answer, int size)
 {
 	struct nlmsghdr *header = (struct nlmsghdr *)answer;
@@ -47,7 +47,7 @@ static void forgive_changes(char *answer, int size)
 		header->nlmsg_flags &= (uint16_t)~NLM_F_DUMP_INTR;
 }
 
-int sy_rtnl_ask(struct nlmsghdr *request, mnl_cb_t take, void *context)
+int sy_rtnl_request(struct nlmsghdr *request, mnl_cb_t take, void *context)
 {
 	__attribute__((cleanup(close_socket))) struct mnl_socket *socket = open_socket();
 	cleanup_free char *answer = malloc(ANSWER_SIZE);

@@ -17,7 +17,7 @@ struct nlmsghdr *sy_rtnl_new(struct sy_rtnl *rtnl, uint16_t type, uint16_t flags
 			     void **body);
 
 /* Send, and hand every answer to `take` (NULL: only whether it worked): 0, or -errno. */
-int sy_rtnl_ask(struct nlmsghdr *request, mnl_cb_t take, void *context);
+int sy_rtnl_request(struct nlmsghdr *request, mnl_cb_t take, void *context);
 
 /* An attribute of this type with at least `size` bytes among `length` bytes of them, or NULL. */
 const struct nlattr *sy_rtnl_find(const void *attributes, size_t length, uint16_t type,

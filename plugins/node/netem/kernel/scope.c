@@ -1,10 +1,13 @@
 #include "netem/kernel/scope.h"
 
+#include "base/document.h"
 #include "base/file.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <mntent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -16,13 +19,13 @@
 #define MOST_OTHERS  64
 #define REMOVE_TRIES 200 /* of 5 ms */
 
-static int bpf(int command, union bpf_attr *attr)
+static int call_bpf(int command, union bpf_attr *attr)
 {
 	return (int)syscall(SYS_bpf, command, attr, sizeof(*attr));
 }
 
 /* Where cgroup2 is mounted with its root; proc(5): /proc/PID/mountinfo. */
-static bool mounted(char *where, size_t size)
+static bool find_mounted(char *where, size_t size)
 {
 	FILE *mounts = fopen("/proc/self/mountinfo", "re");
 	char line[4096], root[512], point[512];
@@ -39,7 +42,7 @@ static bool mounted(char *where, size_t size)
 
 static int find_hierarchy(const char *run_dir, char *where, size_t size, struct sy_error *err)
 {
-	if (mounted(where, size))
+	if (find_mounted(where, size))
 		return 0;
 	(void)snprintf(where, size, "%s/netem/cgroup2", run_dir);
 	if (mkdir(where, 0700) < 0 && errno != EEXIST)
@@ -87,17 +90,17 @@ static int load_program(const struct bpf_insn *code, int count)
 	attr.license = (uint64_t)(uintptr_t) "Apache-2.0";
 	attr.expected_attach_type = BPF_CGROUP_INET_EGRESS;
 	strcpy(attr.prog_name, PROGRAM_NAME);
-	return bpf(BPF_PROG_LOAD, &attr);
+	return call_bpf(BPF_PROG_LOAD, &attr);
 }
 
-static int attach(int command, int cgroup, int program)
+static int attach_program(int command, int cgroup, int program)
 {
 	union bpf_attr attr = {.target_fd = (uint32_t)cgroup};
 
 	attr.attach_bpf_fd = (uint32_t)program;
 	attr.attach_type = BPF_CGROUP_INET_EGRESS;
 	attr.attach_flags = command == BPF_PROG_ATTACH ? BPF_F_ALLOW_MULTI : 0;
-	return bpf(command, &attr);
+	return call_bpf(command, &attr);
 }
 
 int sy_scope_attach(const char *folder, const struct bpf_insn *code, int count,
@@ -114,7 +117,7 @@ int sy_scope_attach(const char *folder, const struct bpf_insn *code, int count,
 				     "one job's traffic alone cannot be shaped: the kernel "
 				     "refuses a program on its cgroup (it needs Linux 4.20 and "
 				     "CONFIG_CGROUP_BPF)");
-	if (attach(BPF_PROG_ATTACH, cgroup, program) < 0)
+	if (attach_program(BPF_PROG_ATTACH, cgroup, program) < 0)
 		return sy_fail_errno(err, errno, "cannot put a program on the cgroup %s", folder);
 	return 0;
 }
@@ -127,10 +130,10 @@ static bool is_ours(int program)
 	attr.info.bpf_fd = (uint32_t)program;
 	attr.info.info_len = sizeof(info);
 	attr.info.info = (uint64_t)(uintptr_t)&info;
-	return bpf(BPF_OBJ_GET_INFO_BY_FD, &attr) == 0 && !strcmp(info.name, PROGRAM_NAME);
+	return call_bpf(BPF_OBJ_GET_INFO_BY_FD, &attr) == 0 && !strcmp(info.name, PROGRAM_NAME);
 }
 
-/* How many programs are on it; -1: that cannot be told. */
+/* How many programs are on it; -1: unknown. */
 static int list_programs(int cgroup, uint32_t ids[MOST_OTHERS])
 {
 	union bpf_attr query = {0};
@@ -139,7 +142,7 @@ static int list_programs(int cgroup, uint32_t ids[MOST_OTHERS])
 	query.query.attach_type = BPF_CGROUP_INET_EGRESS;
 	query.query.prog_ids = (uint64_t)(uintptr_t)ids;
 	query.query.prog_cnt = MOST_OTHERS;
-	return bpf(BPF_PROG_QUERY, &query) < 0 ? -1 : (int)query.query.prog_cnt;
+	return call_bpf(BPF_PROG_QUERY, &query) < 0 ? -1 : (int)query.query.prog_cnt;
 }
 
 static int detach_all(int cgroup, struct sy_error *err)
@@ -151,17 +154,17 @@ static int detach_all(int cgroup, struct sy_error *err)
 		return sy_fail_errno(err, errno, "cannot list the programs of the job's cgroup");
 	for (int i = 0; i < count; i++) {
 		union bpf_attr by_id = {.prog_id = ids[i]};
-		cleanup_close int program = bpf(BPF_PROG_GET_FD_BY_ID, &by_id);
+		cleanup_close int program = call_bpf(BPF_PROG_GET_FD_BY_ID, &by_id);
 
 		if (program >= 0 && is_ours(program) &&
-		    attach(BPF_PROG_DETACH, cgroup, program) < 0)
+		    attach_program(BPF_PROG_DETACH, cgroup, program) < 0)
 			return sy_fail_errno(err, errno, "cannot take our program off the cgroup");
 	}
 	return 0;
 }
 
 /* What still runs there (a process that outlived its job) goes up to where nothing is shaped. */
-static void empty(const char *folder)
+static void move_processes_out(const char *folder)
 {
 	char path[PATH_MAX + 32], pid[32];
 	FILE *processes;
@@ -180,12 +183,12 @@ static void empty(const char *folder)
 }
 
 /* A process that dies this moment can be moved no more, and holds its cgroup until it is gone. */
-static void remove_emptied(const char *folder)
+static void remove_folder(const char *folder)
 {
 	const struct timespec pause = {.tv_nsec = 5000000};
 
 	for (int left = REMOVE_TRIES; left; left--) {
-		empty(folder);
+		move_processes_out(folder);
 		if (rmdir(folder) == 0 || errno != EBUSY)
 			return;
 		(void)nanosleep(&pause, NULL);
@@ -203,7 +206,7 @@ int sy_scope_detach(const char *folder, bool own, struct sy_error *err)
 	if (own) {
 		char above[PATH_MAX];
 
-		remove_emptied(folder);
+		remove_folder(folder);
 		(void)snprintf(above, sizeof(above), "%s", folder);
 		*strrchr(above, '/') = '\0';
 		(void)rmdir(above); /* stays while it has others */
@@ -212,7 +215,7 @@ int sy_scope_detach(const char *folder, bool own, struct sy_error *err)
 }
 
 /* NODE.JOB without a state. One with a program is in force: of a node whose name begins as ours. */
-static bool is_left(int above, const char *name, const char *node, const json_t *states)
+static bool is_leftover(int above, const char *name, const char *node, const json_t *states)
 {
 	size_t length = strlen(node);
 	char state[NAME_MAX + sizeof(".json")];
@@ -236,18 +239,80 @@ int sy_scope_sweep(const char *own, const char *node, const json_t *states)
 
 	if (own)
 		(void)snprintf(above, sizeof(above), "%.*s", (int)(strrchr(own, '/') - own), own);
-	else if (mounted(where, sizeof(where)))
+	else if (find_mounted(where, sizeof(where)))
 		(void)snprintf(above, sizeof(above), "%s/steelyard", where);
 	else
 		return 0;
 	dir = opendir(above);
 	/* Only what is empty goes: whose last process is still there waits for the next time. */
 	while (dir && (entry = readdir(dir)))
-		count += is_left(dirfd(dir), entry->d_name, node, states) &&
+		count += is_leftover(dirfd(dir), entry->d_name, node, states) &&
 			 unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR) == 0;
 	if (dir)
 		(void)closedir(dir);
 	if (count)
 		(void)rmdir(above); /* stays while it has others */
 	return count;
+}
+
+#define SHOWN_SIZE 200
+
+/* In Linux (fs/Kconfig, "Network File Systems"), and those of vendors and of FUSE. */
+static const char *const types[] = {
+    "nfs",    "nfs4",	   "cifs",	 "smb3",	   "ceph",	 "lustre",   "afs",
+    "beegfs", "gpfs",	   "9p",	 "panfs",	   "pvfs2",	 "orangefs", "coda",
+    "wekafs", "fuse.ceph", "fuse.sshfs", "fuse.glusterfs", "fuse.cvmfs2"};
+
+static bool is_networked(const struct mntent *mount)
+{
+	/* A plain "fuse" shows a network only in its source, HOST:PATH; cvmfs2 is one such. */
+	if (!strcmp(mount->mnt_type, "fuse"))
+		return strchr(mount->mnt_fsname, ':') || !strcmp(mount->mnt_fsname, "cvmfs2");
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (!strcmp(mount->mnt_type, types[i]))
+			return true;
+	return false;
+}
+
+/* As many as there is room for. */
+static int list_mounts(FILE *file, char *text)
+{
+	char line[4096];
+	struct mntent mount;
+	size_t used = 0;
+	int count = 0;
+
+	while (getmntent_r(file, &mount, line, sizeof(line))) {
+		size_t length = strlen(mount.mnt_dir) + strlen(mount.mnt_type) + 5;
+
+		if (!is_networked(&mount))
+			continue;
+		count++;
+		if (used + length >= SHOWN_SIZE - 8)
+			continue;
+		used += (size_t)snprintf(text + used, SHOWN_SIZE - used, "%s%s (%s)",
+					 used ? ", " : "", mount.mnt_dir, mount.mnt_type);
+	}
+	return count;
+}
+
+void sy_netem_note_mounts(json_t *document, const char *mounts)
+{
+	char text[SHOWN_SIZE] = "";
+	FILE *file = setmntent(mounts, "re");
+
+	if (!file) {
+		sy_json_note(document,
+			     "only the job's own sockets were shaped; whether file systems of the "
+			     "network are mounted, which do not use them, is not known: %s: %s",
+			     mounts, strerror(errno));
+		return;
+	}
+	if (list_mounts(file, text) > 0)
+		sy_json_note(document,
+			     "only the job's own sockets were shaped: file systems that the kernel "
+			     "or a daemon reads over the network were not: %s; ask for the node "
+			     "exclusively",
+			     *text ? text : "names too long to list");
+	(void)endmntent(file);
 }

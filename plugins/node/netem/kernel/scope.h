@@ -31,4 +31,9 @@ int sy_scope_detach(const char *folder, bool own, struct sy_error *err);
  * states' lock. */
 int sy_scope_sweep(const char *own, const char *node, const json_t *states);
 
+/* Into `notes` of the document that the job's own sockets alone are shaped, and which network file
+ * systems `mounts` (as /proc/self/mounts, proc(5)) has, whose packets are the kernel's or a
+ * daemon's; nothing where it has none. That it cannot be read is noted, too. */
+void sy_netem_note_mounts(json_t *document, const char *mounts);
+
 #endif

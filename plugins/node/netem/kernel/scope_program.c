@@ -15,7 +15,7 @@ enum {
 	SSH = 22,
 };
 
-enum label { OUT, V6, WANTED4, WANTED6, STORE, PORT, SET, LABELS = SET + SY_SCOPE_WISHES };
+enum label { OUT, V6, WANTED4, WANTED6, STORE, PORT, SET, LABELS = SET + SY_SCOPE_RULES };
 
 struct assembler {
 	struct bpf_insn *code;
@@ -131,18 +131,18 @@ static void read_v6(struct assembler *a)
 	read_ports(a, WANTED6);
 }
 
-static void decide(struct assembler *a, const struct sy_scope_wish *wish, int wishes,
-		   const struct sy_network *protect, int count, int family)
+static void write_rules(struct assembler *a, const struct sy_scope_rule *rule, int rules,
+			const struct sy_network *protect, int count, int family)
 {
-	bool everywhere = wishes == 1 && !wish->spec->to_count;
+	bool everywhere = rules == 1 && !rule->spec->to_count;
 
 	emit(a, BPF_JMP | BPF_JNE | BPF_K, 7, 0, 2, TCP);
 	jump(a, BPF_JEQ, 8, htons(SSH), OUT);
 	jump(a, BPF_JEQ, 9, htons(SSH), OUT);
 	match_networks(a, protect, count, family, OUT);
-	for (int i = 0; i < wishes; i++)
-		match_networks(a, wish[i].spec->to, wish[i].spec->to_count, family,
-			       wishes == 1 ? PORT : (enum label)(SET + i));
+	for (int i = 0; i < rules; i++)
+		match_networks(a, rule[i].spec->to, rule[i].spec->to_count, family,
+			       rules == 1 ? PORT : (enum label)(SET + i));
 	/* One way on, or the kernel refuses the program for instructions nobody reaches. */
 	jump(a, BPF_JA, 0, 0, everywhere ? PORT : OUT);
 }
@@ -158,14 +158,14 @@ static void match_ports(struct assembler *a, const struct sy_netem *spec)
 		jump(a, BPF_JA, 0, 0, OUT);
 }
 
-static void finish(struct assembler *a, const struct sy_scope_wish *wish, int wishes)
+static void write_end(struct assembler *a, const struct sy_scope_rule *rule, int rules)
 {
-	if (wishes == 1)
-		match_ports(a, wish->spec);
-	for (int i = 0; i < wishes; i++) {
+	if (rules == 1)
+		match_ports(a, rule->spec);
+	for (int i = 0; i < rules; i++) {
 		put(a, (enum label)(SET + i));
-		emit(a, BPF_ALU | BPF_MOV | BPF_K, 1, 0, 0, (int32_t)wish[i].priority);
-		if (i < wishes - 1)
+		emit(a, BPF_ALU | BPF_MOV | BPF_K, 1, 0, 0, (int32_t)rule[i].priority);
+		if (i < rules - 1)
 			jump(a, BPF_JA, 0, 0, STORE);
 	}
 	put(a, STORE);
@@ -185,7 +185,7 @@ static int resolve(struct assembler *a)
 	return a->count;
 }
 
-int sy_scope_program(const struct sy_scope_wish *wish, int wishes, const struct sy_network *protect,
+int sy_scope_program(const struct sy_scope_rule *rule, int rules, const struct sy_network *protect,
 		     int count, struct bpf_insn *code)
 {
 	struct assembler a = {.code = code};
@@ -198,11 +198,11 @@ int sy_scope_program(const struct sy_scope_wish *wish, int wishes, const struct 
 	jump(&a, BPF_JNE, 7, htons(ETH_P_IP), OUT);
 	read_v4(&a);
 	put(&a, WANTED4);
-	decide(&a, wish, wishes, protect, count, AF_INET);
+	write_rules(&a, rule, rules, protect, count, AF_INET);
 	put(&a, V6);
 	read_v6(&a);
 	put(&a, WANTED6);
-	decide(&a, wish, wishes, protect, count, AF_INET6);
-	finish(&a, wish, wishes);
+	write_rules(&a, rule, rules, protect, count, AF_INET6);
+	write_end(&a, rule, rules);
 	return resolve(&a);
 }

@@ -48,7 +48,7 @@ int sy_policy_allows_rdma(const struct sy_policy *policy, const char *device, st
 /* Addresses that are never shaped, beside the scheduler's: how many, written to `to`. */
 int sy_policy_protected(const struct sy_policy *policy, struct sy_network *to, int size);
 
-/* Where round-trip times are measured when nothing else says; NULL: nowhere. */
+/* The address to which round-trip times are measured by default; NULL: none. */
 const char *sy_policy_peer(const struct sy_policy *policy);
 
 int64_t sy_policy_cvmfs_quota_bytes(const struct sy_policy *policy); /* 0: left alone */

@@ -10,7 +10,7 @@
 /* How many dropped packets of so many are within chance, at 99.9 %: one good run in a thousand is
  * condemned, where 95 % would condemn one in twenty. */
 struct sy_drops {
-	bool judged; /* false: there is too little to tell */
+	bool judged; /* false: there are too few packets */
 	double loss; /* asked for, a fraction: in the long run */
 	int64_t low, high;
 };

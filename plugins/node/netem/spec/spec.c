@@ -258,7 +258,7 @@ static const struct part *find_part(const char *name, size_t length)
 	return NULL;
 }
 
-/* What can be said of a part before its value is read. */
+/* Errors of a part that show before its value is read. */
 static int check_part(const char *text, const struct part *part, unsigned int seen,
 		      const char *shown, struct sy_error *err)
 {
@@ -303,7 +303,7 @@ static int parse_part(char *text, unsigned int *seen, struct sy_netem *spec, str
 	return 0;
 }
 
-/* What no part can tell alone. */
+/* Rules about several parts. */
 static int check_whole(const char *text, const struct sy_netem *spec, struct sy_error *err)
 {
 	bool shapes = false;

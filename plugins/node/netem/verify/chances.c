@@ -9,7 +9,7 @@
 #define NEWER "known from kernels of 2026 on, which have struct tc_netem_xstats"
 
 /* -1: the kernel does not count it. */
-static int64_t counter(const json_t *counters, const char *key)
+static int64_t read_counter(const json_t *counters, const char *key)
 {
 	json_t *value = json_object_get(counters, key);
 
@@ -21,11 +21,11 @@ static int64_t most(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-struct sy_counted sy_netem_counted(const json_t *counters, const struct sy_netem *spec)
+struct sy_counted sy_netem_count_hits(const json_t *counters, const struct sy_netem *spec)
 {
-	int64_t sent = most(0, counter(counters, "sent_packets"));
-	int64_t dropped = most(0, counter(counters, "dropped_packets"));
-	int64_t marked = counter(counters, "marked_packets");
+	int64_t sent = most(0, read_counter(counters, "sent_packets"));
+	int64_t dropped = most(0, read_counter(counters, "dropped_packets"));
+	int64_t marked = read_counter(counters, "marked_packets");
 	struct sy_counted count = {dropped, sent + dropped, sent + dropped};
 
 	if (!spec->has_ecn)
@@ -38,7 +38,7 @@ struct sy_counted sy_netem_counted(const json_t *counters, const struct sy_netem
 	return count;
 }
 
-static json_t *share(int64_t hits, int64_t packets)
+static json_t *make_share(int64_t hits, int64_t packets)
 {
 	double low, high;
 
@@ -47,7 +47,7 @@ static json_t *share(int64_t hits, int64_t packets)
 			 low, "high", high, "packets", (json_int_t)packets);
 }
 
-static void lacks(json_t *conditions, const char *key, const char *why)
+static void note_missing(json_t *conditions, const char *key, const char *why)
 {
 	json_t *missing = json_object_get(conditions, "missing");
 
@@ -56,16 +56,17 @@ static void lacks(json_t *conditions, const char *key, const char *why)
 		(void)json_object_set_new(missing, key, json_string(why));
 }
 
-void sy_netem_tell_loss(json_t *conditions, const struct sy_counted *count)
+void sy_netem_record_loss(json_t *conditions, const struct sy_counted *count)
 {
 	if (!count->packets)
 		(void)json_object_set_new(conditions, "loss", json_null());
 	else if (count->least < count->packets)
-		lacks(conditions, "loss",
-		      "this kernel counts a packet that ecn= has marked as dropped and as "
-		      "sent; " NEWER);
+		note_missing(conditions, "loss",
+			     "this kernel counts a packet that ecn= has marked as dropped and as "
+			     "sent; " NEWER);
 	else
-		(void)json_object_set_new(conditions, "loss", share(count->hits, count->packets));
+		(void)json_object_set_new(conditions, "loss",
+					  make_share(count->hits, count->packets));
 }
 
 /* One of them: how many packets it happened to (-1: not counted), of how many. */
@@ -76,7 +77,7 @@ struct chance {
 	int64_t hits, least, packets;
 };
 
-static int judge(json_t *conditions, const struct chance *chance, char *reason, size_t size)
+static int judge_chance(json_t *conditions, const struct chance *chance, char *reason, size_t size)
 {
 	struct sy_drops expected;
 	char why[160];
@@ -87,11 +88,11 @@ static int judge(json_t *conditions, const struct chance *chance, char *reason, 
 		(void)snprintf(why, sizeof(why),
 			       "this kernel does not count packets that are %s; " NEWER,
 			       chance->what);
-		lacks(conditions, chance->key, why);
+		note_missing(conditions, chance->key, why);
 		return 0;
 	}
 	(void)json_object_set_new(conditions, chance->key,
-				  chance->packets > 0 ? share(chance->hits, chance->packets)
+				  chance->packets > 0 ? make_share(chance->hits, chance->packets)
 						      : json_null());
 	expected = sy_hits_expected(chance->ppb / (double)SY_WHOLE_PPB, most(0, chance->least),
 				    most(0, chance->packets));
@@ -107,30 +108,31 @@ static int judge(json_t *conditions, const struct chance *chance, char *reason, 
 }
 
 /* Which packets meet which chance: netem_enqueue() of sch_netem.c, Linux 7.2. Each copy comes to
- * the queue anew and is not doubled again; what is lost is not spoilt; what was spoilt may not fit.
+ * the queue again and is not doubled again; what is lost is not spoilt; what was spoilt may not
+ * fit.
  */
 int sy_netem_judge_chances(json_t *conditions, const struct sy_netem *spec, char *reason,
 			   size_t size)
 {
 	const json_t *counters = json_object_get(conditions, "counters");
-	int64_t kept = most(0, counter(counters, "sent_packets")) +
-		       most(0, counter(counters, "waiting_packets"));
-	int64_t dropped = most(0, counter(counters, "dropped_packets")), came = kept + dropped;
-	int64_t doubled = counter(counters, "duplicated_packets");
-	int64_t lost = most(0, counter(counters, "lost_packets"));
+	int64_t kept = most(0, read_counter(counters, "sent_packets")) +
+		       most(0, read_counter(counters, "waiting_packets"));
+	int64_t dropped = most(0, read_counter(counters, "dropped_packets")), came = kept + dropped;
+	int64_t doubled = read_counter(counters, "duplicated_packets");
+	int64_t lost = most(0, read_counter(counters, "lost_packets"));
 	int64_t gone = lost + dropped < doubled ? lost + dropped : doubled;
 	const struct chance chances[] = {
 	    {"duplicate", "sent twice", spec->has_duplicate, spec->duplicate_ppb, doubled,
 	     came - doubled, came - doubled + most(0, gone)},
 	    {"corrupt", "spoilt", spec->has_corrupt, spec->corrupt_ppb,
-	     counter(counters, "corrupted_packets"), kept, came},
+	     read_counter(counters, "corrupted_packets"), kept, came},
 	    {"reorder", "sent ahead", spec->has_reorder, spec->reorder_ppb,
-	     counter(counters, "requeues"), kept, kept},
+	     read_counter(counters, "requeues"), kept, kept},
 	};
 	int result = 0;
 
 	for (size_t i = 0; i < sizeof(chances) / sizeof(chances[0]); i++)
-		if (judge(conditions, &chances[i], reason, size) < 0)
+		if (judge_chance(conditions, &chances[i], reason, size) < 0)
 			result = -1;
 	return result;
 }

@@ -17,10 +17,10 @@ struct sy_counted {
 			* counted twice */
 };
 
-struct sy_counted sy_netem_counted(const json_t *counters, const struct sy_netem *spec);
+struct sy_counted sy_netem_count_hits(const json_t *counters, const struct sy_netem *spec);
 
 /* `loss` of the document, or null; why, where there were packets. */
-void sy_netem_tell_loss(json_t *conditions, const struct sy_counted *count);
+void sy_netem_record_loss(json_t *conditions, const struct sy_counted *count);
 
 /* `duplicate`, `corrupt`, `reorder` of the document, each where it was asked for: `{achieved, low,
  * high, packets}`, or null with the reason in `missing`. -1: one is beyond chance (99.9 %),

@@ -15,11 +15,11 @@
 #define BASE_WAIT_US 400000 /* the farthest places on earth are 300 ms apart */
 #define SPREAD_US    300000 /* all are sent within it, so a low rate sees fewer of them */
 #define LEAST	     5
-#define TCP_MOST     10 /* whoever listens there is troubled no more than this */
+#define TCP_MOST     10 /* the listener is not troubled further */
 #define TRIES	     3	/* a busy node holds up all echoes at once, for some 10 ms */
 #define PAUSE_NS     20000000
 
-static bool reaches(const struct sy_netem *spec, const char *peer)
+static bool is_shaped(const struct sy_netem *spec, const char *peer)
 {
 	struct sy_network address;
 
@@ -32,7 +32,7 @@ static bool reaches(const struct sy_netem *spec, const char *peer)
 }
 
 /* Two frames of ours never wait for each other, so that no queue grows at a low rate. */
-static void pace(const struct sy_measure *measure, struct sy_ping *ping)
+static void set_pace(const struct sy_measure *measure, struct sy_ping *ping)
 {
 	const struct sy_netem *spec = measure->spec;
 	int64_t frame_bits = 8 * sy_bytes_on_link(&spec->overhead, SY_ECHO_BYTES);
@@ -50,7 +50,7 @@ static void pace(const struct sy_measure *measure, struct sy_ping *ping)
 }
 
 /* How long it may take. An answer that is not waited for would count as lost. */
-static int64_t longest_us(const struct sy_ping *ping)
+static int64_t find_longest(const struct sy_ping *ping)
 {
 	return ping->count * ping->gap_us + ping->wait_us;
 }
@@ -60,7 +60,7 @@ static bool has_time(const struct sy_measure *measure, int64_t takes_us)
 	return !measure->until_us || sy_now_us(CLOCK_MONOTONIC) + takes_us <= measure->until_us;
 }
 
-static json_t *seconds(double value)
+static json_t *make_seconds(double value)
 {
 	return isnan(value) ? json_null() : json_real(value);
 }
@@ -74,7 +74,7 @@ static double sum_of_squares(const struct sy_pongs *pongs, double mean_s)
 	return sum;
 }
 
-static json_t *statistics(const struct sy_pongs *pongs)
+static json_t *make_statistics(const struct sy_pongs *pongs)
 {
 	int n = pongs->received;
 	double mean = 0, sd = NAN;
@@ -86,10 +86,10 @@ static json_t *statistics(const struct sy_pongs *pongs)
 	return json_pack("{s:i,s:i,s:f,s:f,s:f,s:o,s:f}", "sent", pongs->sent, "received", n,
 			 "min_s", pongs->s[0], "median_s",
 			 (pongs->s[(n - 1) / 2] + pongs->s[n / 2]) / 2, "mean_s", mean, "sd_s",
-			 seconds(sd), "max_s", pongs->s[n - 1]);
+			 make_seconds(sd), "max_s", pongs->s[n - 1]);
 }
 
-static int ask(const struct sy_measure *measure, struct sy_pongs *pongs, struct sy_error *err)
+static int ping_peer(const struct sy_measure *measure, struct sy_pongs *pongs, struct sy_error *err)
 {
 	const struct sy_netem *spec = measure->spec;
 	struct sy_ping ping = {.peer = measure->peer,
@@ -99,13 +99,13 @@ static int ask(const struct sy_measure *measure, struct sy_pongs *pongs, struct 
 
 	if (!measure->peer)
 		return sy_fail(err, "there is no peer to measure the round-trip time to");
-	if (!reaches(spec, measure->peer))
+	if (!is_shaped(spec, measure->peer))
 		return sy_fail(err, "%s lies in none of the networks of to=", measure->peer);
-	pace(measure, &ping);
-	if (!has_time(measure, longest_us(&ping)))
+	set_pace(measure, &ping);
+	if (!has_time(measure, find_longest(&ping)))
 		return sy_fail(
 		    err, "an answer may take %.1f s, longer than the job's end may be held up",
-		    (double)longest_us(&ping) / 1e6);
+		    (double)find_longest(&ping) / 1e6);
 	if (sy_ping(&ping, pongs, err) < 0)
 		return -1;
 	if (pongs->received)
@@ -122,9 +122,9 @@ static int ask(const struct sy_measure *measure, struct sy_pongs *pongs, struct 
 int sy_netem_measure(const struct sy_measure *measure, json_t **rtt, struct sy_error *err)
 {
 	struct sy_pongs pongs;
-	int result = ask(measure, &pongs, err);
+	int result = ping_peer(measure, &pongs, err);
 
-	*rtt = result < 0 ? json_null() : statistics(&pongs);
+	*rtt = result < 0 ? json_null() : make_statistics(&pongs);
 	return result;
 }
 
@@ -145,7 +145,7 @@ static void measure_once(struct sy_document *document, const char *moment,
 	(void)snprintf(path, sizeof(path), "rtt.%s", moment);
 	if (sy_netem_measure(measure, &rtt, &err) == 0) {
 		(void)json_object_del(document->missing, path);
-		sy_netem_take_rtt(document->top, measure->spec, moment, rtt);
+		sy_netem_keep_fastest(document->top, measure->spec, moment, rtt);
 	} else if (!json_is_object(kept)) {
 		sy_doc_put_null(document, path, "%s", err.text);
 	}
@@ -168,7 +168,7 @@ void sy_netem_measure_into(json_t *conditions, const char *moment, const struct 
 	(void)json_object_set_new(json_object_get(conditions, "rtt"), moment, json_null());
 	measure_once(&document, moment, measure);
 	for (; tries < TRIES && has_time(measure, 0) &&
-	       !sy_netem_rtt_holds(conditions, measure->spec, moment);
+	       !sy_netem_is_rtt_tolerated(conditions, measure->spec, moment);
 	     tries++) {
 		(void)nanosleep(&pause, NULL);
 		measure_once(&document, moment, measure);

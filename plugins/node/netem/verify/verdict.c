@@ -29,8 +29,8 @@ struct verdict {
 	const struct sy_netem *spec;
 };
 
-__attribute__((format(printf, 2, 3))) static void condemn(struct verdict *verdict,
-							  const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void invalidate(struct verdict *verdict,
+							     const char *format, ...)
 {
 	char text[512];
 	va_list args;
@@ -47,7 +47,7 @@ __attribute__((format(printf, 2, 3))) static void condemn(struct verdict *verdic
 /* --- round-trip times --- */
 
 /* In seconds; NAN: was not measured. */
-static double seconds_of(const json_t *rtt, const char *key)
+static double read_seconds(const json_t *rtt, const char *key)
 {
 	json_t *value = json_object_get(rtt, key);
 
@@ -56,21 +56,21 @@ static double seconds_of(const json_t *rtt, const char *key)
 		   : NAN;
 }
 
-static json_t *rtt_at(json_t *conditions, const char *moment)
+static json_t *find_rtt(json_t *conditions, const char *moment)
 {
 	return json_object_get(json_object_get(conditions, "rtt"), moment);
 }
 
-/* Whatever holds up packets on a busy node adds to their time, so the fastest echo tells a delay
+/* Whatever holds up packets on a busy node adds to their time, so the fastest echo shows a delay
  * best; but where each waits another time, or some do not wait at all, the median. */
-static const char *evidence(const struct sy_netem *spec)
+static const char *choose_statistic(const struct sy_netem *spec)
 {
 	return spec->jitter_us || spec->reorder_ppb ? "median_s" : "min_s";
 }
 
 /* How often an echo and its answer pass our qdiscs. Marked answers are not shaped where they are
  * made (plan.c): neither by the peer, nor by this node when they leave by the loopback. */
-static int passes(const struct verdict *verdict)
+static int count_passes(const struct verdict *verdict)
 {
 	return verdict->spec->direction == SY_BOTH ? 2 : 1;
 }
@@ -117,27 +117,27 @@ static void add_table(const struct verdict *verdict, struct added *delay, int ti
 }
 
 /* Of a busy node's `before`, the true median lies between its fastest echo and its median. */
-static double nearest(double wanted, double low, double high)
+static double clamp_to(double wanted, double low, double high)
 {
 	return fmin(fmax(wanted, low), high);
 }
 
 /* False: there is nothing to compare. */
-static bool compare(const struct verdict *verdict, const char *moment, struct added *delay)
+static bool compare_delay(const struct verdict *verdict, const char *moment, struct added *delay)
 {
-	json_t *before = rtt_at(verdict->conditions, "before");
-	json_t *during = rtt_at(verdict->conditions, moment);
-	const char *key = evidence(verdict->spec);
-	double least = seconds_of(before, "min_s"), most = seconds_of(before, key);
-	int times = passes(verdict);
+	json_t *before = find_rtt(verdict->conditions, "before");
+	json_t *during = find_rtt(verdict->conditions, moment);
+	const char *key = choose_statistic(verdict->spec);
+	double least = read_seconds(before, "min_s"), most = read_seconds(before, key);
+	int times = count_passes(verdict);
 
-	delay->now = seconds_of(during, key);
+	delay->now = read_seconds(during, key);
 	delay->received = (int)json_integer_value(json_object_get(during, "received"));
 	delay->asked = times * (double)verdict->spec->delay_us / 1e6;
 	delay->slot = times * (double)verdict->spec->slot.max_us / 1e6;
 	add_table(verdict, delay, times);
 	delay->added =
-	    nearest(delay->asked + delay->slot / 2, delay->now - most, delay->now - least);
+	    clamp_to(delay->asked + delay->slot / 2, delay->now - most, delay->now - least);
 	delay->before = delay->now - delay->added;
 	if (isnan(delay->now) || isnan(least) || isnan(most))
 		return false;
@@ -147,7 +147,8 @@ static bool compare(const struct verdict *verdict, const char *moment, struct ad
 }
 
 /* What the job has left in the queue of a low rate delays those behind it. */
-static bool holds(const struct verdict *verdict, const char *moment, const struct added *delay)
+static bool is_delay_tolerated(const struct verdict *verdict, const char *moment,
+			       const struct added *delay)
 {
 	bool queues = verdict->spec->has_rate || verdict->spec->has_slot;
 
@@ -163,26 +164,26 @@ static const struct sy_netem nothing; /* what is asked for before applying and a
 /* Half of the echoes of a quiet node take hardly longer than the fastest. */
 static bool is_steady(json_t *rtt)
 {
-	double least_s = seconds_of(rtt, "min_s"), median_s = seconds_of(rtt, "median_s");
+	double least_s = read_seconds(rtt, "min_s"), median_s = read_seconds(rtt, "median_s");
 
 	return isnan(median_s) || median_s - least_s <= tolerance_s(&nothing, least_s, 1, 1);
 }
 
 static void note_busy(struct verdict *verdict, const char *moment, const char *when)
 {
-	json_t *rtt = rtt_at(verdict->conditions, moment);
+	json_t *rtt = find_rtt(verdict->conditions, moment);
 
 	if (!is_steady(rtt))
 		sy_json_note(verdict->conditions,
 			     "%s the node, its peer or the way was busy: half of the echoes took "
 			     "%.2f ms and more, the fastest, which counts, %.2f ms",
-			     when, seconds_of(rtt, "median_s") * 1e3,
-			     seconds_of(rtt, "min_s") * 1e3);
+			     when, read_seconds(rtt, "median_s") * 1e3,
+			     read_seconds(rtt, "min_s") * 1e3);
 }
 
 /* What was asked at a moment: of a trace the step that held, in `room`. */
-static const struct sy_netem *asked_at(const struct verdict *verdict, const char *moment,
-				       struct sy_netem *room)
+static const struct sy_netem *find_spec(const struct verdict *verdict, const char *moment,
+					struct sy_netem *room)
 {
 	json_t *trace = json_object_get(verdict->conditions, "trace");
 	const char *key = strcmp(moment, "during_start") ? "now" : "first";
@@ -194,38 +195,39 @@ static const struct sy_netem *asked_at(const struct verdict *verdict, const char
 static void judge_delay(struct verdict *whole, const char *moment, const char *when)
 {
 	struct sy_netem room;
-	struct verdict at = {whole->conditions, asked_at(whole, moment, &room)}, *verdict = &at;
-	bool least = !strcmp(evidence(verdict->spec), "min_s");
+	struct verdict at = {whole->conditions, find_spec(whole, moment, &room)}, *verdict = &at;
+	bool least = !strcmp(choose_statistic(verdict->spec), "min_s");
 	struct added delay;
 
 	if (least && !(verdict->spec->has_rate && !strcmp(moment, "during_end")))
 		note_busy(verdict, moment, when);
 
-	if (!compare(verdict, moment, &delay))
+	if (!compare_delay(verdict, moment, &delay))
 		return;
 	if (verdict->spec->reorder_ppb >= REORDER_MOST_PPB)
 		sy_json_note(verdict->conditions,
 			     "the delay was not judged: with reorder=25%% and more, the median may "
 			     "be that of packets sent ahead");
-	if (!holds(verdict, moment, &delay))
-		condemn(verdict,
-			"%s the %s round-trip time was %.2f ms longer than before (%.2f ms "
-			"beside %.2f ms, %d answers); asked were %.2f ms%s, tolerance %.2f ms",
-			when, least ? "least" : "median", delay.added * 1e3, delay.now * 1e3,
-			delay.before * 1e3, delay.received, delay.asked * 1e3,
-			verdict->spec->has_slot			  ? " and the time to the next slot"
-			: verdict->spec->distribution == SY_TABLE ? " and more, by the delay table"
-								  : "",
-			delay.tolerance * 1e3);
+	if (!is_delay_tolerated(verdict, moment, &delay))
+		invalidate(verdict,
+			   "%s the %s round-trip time was %.2f ms longer than before (%.2f ms "
+			   "beside %.2f ms, %d answers); asked were %.2f ms%s, tolerance %.2f ms",
+			   when, least ? "least" : "median", delay.added * 1e3, delay.now * 1e3,
+			   delay.before * 1e3, delay.received, delay.asked * 1e3,
+			   verdict->spec->has_slot ? " and the time to the next slot"
+			   : verdict->spec->distribution == SY_TABLE
+			       ? " and more, by the delay table"
+			       : "",
+			   delay.tolerance * 1e3);
 }
 
-/* Somebody else's packets, or another way there: tc's tree says that ours are not delayed. */
+/* Somebody else's packets, or another way there: tc's tree shows that ours are not delayed. */
 static void judge_after(struct verdict *verdict)
 {
 	struct verdict plain = {verdict->conditions, &nothing};
 	struct added delay;
 
-	if (!compare(&plain, "after", &delay) || delay.added <= delay.tolerance)
+	if (!compare_delay(&plain, "after", &delay) || delay.added <= delay.tolerance)
 		return;
 	sy_json_note(verdict->conditions,
 		     "after undoing the least round-trip time was %.2f ms, %.2f ms longer than "
@@ -233,29 +235,30 @@ static void judge_after(struct verdict *verdict)
 		     delay.now * 1e3, delay.added * 1e3);
 }
 
-void sy_netem_take_rtt(json_t *conditions, const struct sy_netem *spec, const char *moment,
-		       json_t *rtt)
+void sy_netem_keep_fastest(json_t *conditions, const struct sy_netem *spec, const char *moment,
+			   json_t *rtt)
 {
-	const char *key = strcmp(moment, "after") ? evidence(spec) : "min_s";
-	json_t *kept = rtt_at(conditions, moment);
+	const char *key = strcmp(moment, "after") ? choose_statistic(spec) : "min_s";
+	json_t *kept = find_rtt(conditions, moment);
 
-	if (json_is_object(kept) && seconds_of(kept, key) <= seconds_of(rtt, key))
+	if (json_is_object(kept) && read_seconds(kept, key) <= read_seconds(rtt, key))
 		json_decref(rtt);
 	else
 		(void)json_object_set_new(json_object_get(conditions, "rtt"), moment, rtt);
 }
 
-bool sy_netem_rtt_holds(json_t *conditions, const struct sy_netem *spec, const char *moment)
+bool sy_netem_is_rtt_tolerated(json_t *conditions, const struct sy_netem *spec, const char *moment)
 {
 	bool after = !strcmp(moment, "after");
 	struct verdict verdict = {conditions, after ? &nothing : spec};
 	struct added delay;
 
 	if (!strcmp(moment, "before"))
-		return is_steady(rtt_at(conditions, moment));
-	if (!compare(&verdict, moment, &delay))
+		return is_steady(find_rtt(conditions, moment));
+	if (!compare_delay(&verdict, moment, &delay))
 		return true;
-	return after ? delay.added <= delay.tolerance : holds(&verdict, moment, &delay);
+	return after ? delay.added <= delay.tolerance
+		     : is_delay_tolerated(&verdict, moment, &delay);
 }
 
 /* --- qdiscs --- */
@@ -267,15 +270,17 @@ static void judge_device(struct verdict *verdict, const json_t *device)
 	json_t *ended = json_object_get(device, "kernel_end");
 
 	if (json_is_null(ended))
-		condemn(verdict,
-			"the qdisc of %s was gone at the end: someone took it away during the job "
-			"(it was: %.200s)",
-			name, began ? began : "?");
+		invalidate(
+		    verdict,
+		    "the qdisc of %s was gone at the end: someone took it away during the job "
+		    "(it was: %.200s)",
+		    name, began ? began : "?");
 	else if (ended && began && strcmp(began, json_string_value(ended)) != 0)
-		condemn(verdict,
-			"the qdisc of %s was changed during the job: it was '%.180s', at the end "
-			"'%.180s'",
-			name, began, json_string_value(ended));
+		invalidate(
+		    verdict,
+		    "the qdisc of %s was changed during the job: it was '%.180s', at the end "
+		    "'%.180s'",
+		    name, began, json_string_value(ended));
 }
 
 /* What a full link does, or what was asked for. */
@@ -293,9 +298,9 @@ static void note_full_queue(struct verdict *verdict, int64_t times)
 }
 
 /* As the kernel counted them. */
-static struct sy_counted counted(const struct verdict *verdict)
+static struct sy_counted count_losses(const struct verdict *verdict)
 {
-	return sy_netem_counted(json_object_get(verdict->conditions, "counters"), verdict->spec);
+	return sy_netem_count_hits(json_object_get(verdict->conditions, "counters"), verdict->spec);
 }
 
 static void note_model(const struct verdict *verdict)
@@ -308,7 +313,7 @@ static void note_model(const struct verdict *verdict)
 }
 
 /* Of a trace each packet met one of its losses. */
-static struct sy_drops drops_expected(const struct verdict *verdict, const struct sy_counted *count)
+static struct sy_drops expect_drops(const struct verdict *verdict, const struct sy_counted *count)
 {
 	json_t *trace = json_object_get(verdict->conditions, "trace");
 
@@ -322,7 +327,7 @@ static struct sy_drops drops_expected(const struct verdict *verdict, const struc
 static void judge_drops(struct verdict *verdict, const struct sy_counted *count)
 {
 	const struct sy_netem *spec = verdict->spec;
-	struct sy_drops drops = drops_expected(verdict, count);
+	struct sy_drops drops = expect_drops(verdict, count);
 
 	if (!drops.judged) {
 		sy_json_note(verdict->conditions,
@@ -340,19 +345,21 @@ static void judge_drops(struct verdict *verdict, const struct sy_counted *count)
 	if (count->hits >= drops.low && count->hits <= drops.high)
 		return;
 	if (drops.loss > 0)
-		condemn(verdict,
-			"%" PRId64 " of %" PRId64 " packets were lost%s (%.4g %%), asked were "
-			"%.4g %%: chance explains %" PRId64 " to %" PRId64 " (99.9 %%)%s",
-			count->hits, count->packets, spec->has_ecn ? " or marked" : "",
-			100 * (double)count->hits / (double)count->packets, 100 * drops.loss,
-			drops.low, drops.high,
-			count->hits > drops.high ? "; the others did not fit into the queue" : "");
+		invalidate(verdict,
+			   "%" PRId64 " of %" PRId64 " packets were lost%s (%.4g %%), asked were "
+			   "%.4g %%: chance explains %" PRId64 " to %" PRId64 " (99.9 %%)%s",
+			   count->hits, count->packets, spec->has_ecn ? " or marked" : "",
+			   100 * (double)count->hits / (double)count->packets, 100 * drops.loss,
+			   drops.low, drops.high,
+			   count->hits > drops.high ? "; the others did not fit into the queue"
+						    : "");
 	else
-		condemn(verdict,
-			"%" PRId64 " of %" PRId64 " packets were dropped, asked were 0, tolerance "
-			"0: the queue was too short (a limit= or rate= asked for says this is "
-			"meant)",
-			count->hits, count->packets);
+		invalidate(verdict,
+			   "%" PRId64 " of %" PRId64
+			   " packets were dropped, asked were 0, tolerance "
+			   "0: the queue was too short (a limit= or rate= asked for says this is "
+			   "meant)",
+			   count->hits, count->packets);
 }
 
 static void judge_chances(struct verdict *verdict)
@@ -360,7 +367,7 @@ static void judge_chances(struct verdict *verdict)
 	char reason[256];
 
 	if (sy_netem_judge_chances(verdict->conditions, verdict->spec, reason, sizeof(reason)) < 0)
-		condemn(verdict, "%s", reason);
+		invalidate(verdict, "%s", reason);
 }
 
 void sy_netem_judge(json_t *conditions, const struct sy_netem *spec)
@@ -381,9 +388,9 @@ void sy_netem_judge(json_t *conditions, const struct sy_netem *spec)
 	judge_delay(&verdict, "during_start", "at the start");
 	judge_delay(&verdict, "during_end", "at the end");
 	if (json_is_object(json_object_get(conditions, "counters"))) {
-		struct sy_counted count = counted(&verdict);
+		struct sy_counted count = count_losses(&verdict);
 
-		sy_netem_tell_loss(conditions, &count);
+		sy_netem_record_loss(conditions, &count);
 		judge_drops(&verdict, &count);
 		judge_chances(&verdict);
 	}

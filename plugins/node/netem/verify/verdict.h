@@ -23,11 +23,11 @@ void sy_netem_judge(json_t *conditions, const struct sy_netem *spec);
 
 /* One more try at this moment (before, during_start, during_end, after): whatever holds up echoes
  * adds to them, so the fastest try is kept and the others are dropped. Steals `rtt`. */
-void sy_netem_take_rtt(json_t *conditions, const struct sy_netem *spec, const char *moment,
-		       json_t *rtt);
+void sy_netem_keep_fastest(json_t *conditions, const struct sy_netem *spec, const char *moment,
+			   json_t *rtt);
 
 /* Whether what was measured at this moment is within the tolerance, or is not judged; `before`:
  * whether the median lies close to the minimum. */
-bool sy_netem_rtt_holds(json_t *conditions, const struct sy_netem *spec, const char *moment);
+bool sy_netem_is_rtt_tolerated(json_t *conditions, const struct sy_netem *spec, const char *moment);
 
 #endif

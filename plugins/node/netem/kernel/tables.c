@@ -1,14 +1,37 @@
-#include "netem/kernel/delay_table.h"
+#include "netem/kernel/tables.h"
 
 #include "base/file.h"
-#include "netem/kernel/table_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int sy_table_open(const char *path, const char *what, const char *maker, int most,
+		  struct sy_error *err)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	struct stat info;
+
+	if (fd < 0)
+		return sy_fail_errno(err, errno,
+				     "%s %s: cannot be opened; on each node root puts it there%s",
+				     what, path, maker);
+	if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+	    (info.st_uid == 0 || info.st_uid == geteuid()) &&
+	    !(info.st_mode & (S_IWGRP | S_IWOTH)) && info.st_size < most)
+		return fd;
+	(void)close(fd);
+	return sy_fail(err,
+		       "%s %s: expected a file of root's, writable by root alone, of less than %d "
+		       "bytes",
+		       what, path, most);
+}
 
 #define MOST_BYTES (16 * SY_DELAY_TABLE_MOST)
 #define Z_999	   3.290526731491926 /* of the normal distribution, two-sided */
@@ -95,8 +118,8 @@ json_t *sy_delay_table_read(const char *folder, const struct sy_netem *spec, int
 	if (!text || !room)
 		return (void)sy_fail(err, "out of memory"), NULL;
 	(void)snprintf(path, sizeof(path), "%s/%s.dist", folder, spec->table);
-	fd = sy_table_file_open(path, "delay table", "; its format is in docs/netem.md", MOST_BYTES,
-				err);
+	fd =
+	    sy_table_open(path, "delay table", "; its format is in docs/netem.md", MOST_BYTES, err);
 	if (fd < 0)
 		return NULL;
 	if (sy_read_fd(fd, text, MOST_BYTES) < 0)
