@@ -16,7 +16,7 @@
 #include "job_cgroup.h"
 #include "job_facts.h"
 #include "launch_sampler.h"
-#include "netem/spec/text.h"
+#include "netem/spec/spec.h"
 #include "options.h"
 
 #define SITES_PEERS 16 /* of the job: one of them may be at each site */

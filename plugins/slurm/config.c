@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "netem/policy/file.h"
 #include "netem/policy/policy.h"
 #include "job/tag.h"
 

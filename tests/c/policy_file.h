@@ -4,7 +4,6 @@
 
 #include "tap.h"
 
-#include "netem/policy/file.h"
 #include "netem/policy/policy.h"
 
 #include <fcntl.h>

@@ -11,10 +11,8 @@
 #include "base/file.h"
 #include "meters/energy.h"
 #include "counters/parse.h"
-#include "netem/policy/file.h"
 #include "netem/policy/policy.h"
 #include "netem/spec/spec.h"
-#include "netem/spec/text.h"
 #include "record/message.h"
 
 #include "../../plugins/node/job/comment.c"

@@ -1,5 +1,5 @@
 /* Who may ask: users, groups, partitions, exclusive jobs; caches. */
-#include "netem/policy/file.h"
+#include "netem/policy/policy.h"
 #include "policy_file.h"
 
 #include <grp.h>

@@ -3,7 +3,6 @@
 
 #include "netem/kernel/plan.h"
 #include "netem/kernel/scope.h"
-#include "netem/kernel/scope_program.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>

@@ -2,7 +2,7 @@
 #include "tap.h"
 
 #include "netem/kernel/qdisc.h"
-#include "netem/spec/text.h"
+#include "netem/spec/spec.h"
 
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>

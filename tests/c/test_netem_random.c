@@ -4,7 +4,6 @@
 
 #include "netem/spec/spec.h"
 #include "netem/spec/models.h"
-#include "netem/spec/text.h"
 #include "netem/spec/values.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * link: measured, judged, and the whole by all of them. */
 #include "netem_documents.h"
 
-#include "netem/document.h"
-#include "netem/spec/text.h"
+#include "netem/condition.h"
+#include "netem/spec/spec.h"
 #include "netem/spec/values.h"
 #include "netem/verify/measure.h"
 

@@ -2,7 +2,6 @@
 #include "tap.h"
 
 #include "netem/spec/spec.h"
-#include "netem/spec/text.h"
 #include "netem/spec/values.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * again; and what nobody has taken. Nothing of the kernel's is touched. */
 #include "tap.h"
 
-#include "netem/teardown.h"
+#include "netem/netem.h"
 #include "netem/state.h"
 #include "record/stale_files.h"
 #include "record/unfinished.h"

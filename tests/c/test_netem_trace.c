@@ -1,9 +1,8 @@
 /* Traces of a link: files that are read, files that are refused, and what is due when. */
 #include "tap.h"
 
-#include "netem/document.h"
-#include "netem/follower.h"
-#include "netem/spec/text.h"
+#include "netem/condition.h"
+#include "netem/spec/spec.h"
 #include "netem/trace.h"
 
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "counters/netdev.h"
 #include "counters/process_alive.h"
 #include "meters/meters.h"
-#include "netem/teardown.h"
+#include "netem/netem.h"
 #include "netem/state.h"
 
 #include <dlfcn.h>

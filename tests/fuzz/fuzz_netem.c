@@ -2,7 +2,6 @@
 #include "fuzz.h"
 
 #include "netem/spec/spec.h"
-#include "netem/spec/text.h"
 #include "netem/spec/values.h"
 
 static void say_again(const struct sy_netem *spec)

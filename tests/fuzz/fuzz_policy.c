@@ -1,7 +1,6 @@
 /* The administrator's file: the first line is what a user asks for, the others are the policy. */
 #include "fuzz.h"
 
-#include "netem/policy/file.h"
 #include "netem/policy/policy.h"
 #include "netem/spec/spec.h"
 

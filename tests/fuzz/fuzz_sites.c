@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 #include "netem/sites.h"
-#include "netem/spec/text.h"
+#include "netem/spec/spec.h"
 #include "netem/spec/values.h"
 
 static void check(const struct sy_sites *sites)

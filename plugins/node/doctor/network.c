@@ -3,9 +3,9 @@
 
 #include "base/exec.h"
 #include "base/file.h"
-#include "netem/teardown.h"
+#include "netem/netem.h"
 #include "netem/policy/contents.h"
-#include "netem/policy/file.h"
+#include "netem/policy/policy.h"
 #include "netem/kernel/tables.h"
 #include "netem/sites.h"
 

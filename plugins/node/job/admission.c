@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "netem/policy/file.h"
+#include "netem/policy/policy.h"
 
 static int ask(const struct sy_policy *policy, const struct sy_asker *who, enum sy_wish which,
 	       const struct sy_wishes *wishes, struct sy_error *err)

@@ -24,7 +24,7 @@
 #include "job/record_folder.h"
 #include "job/report.h"
 #include "job/state.h"
-#include "netem/spec/text.h"
+#include "netem/spec/spec.h"
 
 #define PATIENCE_MS 40000 /* for an end of the same job */
 #define LINGER_S    300	  /* a pbs_mom that was started anew looks at its jobs every 45 s */

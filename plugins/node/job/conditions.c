@@ -9,8 +9,8 @@
 
 #include "base/document.h"
 #include "base/file.h"
-#include "netem/teardown.h"
-#include "netem/spec/text.h"
+#include "netem/netem.h"
+#include "netem/spec/spec.h"
 #include "record/stale_files.h"
 
 #define DOCUMENT_SIZE 262144 /* of sites each link has its own in it */

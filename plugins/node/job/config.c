@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/number.h"
-#include "netem/policy/file.h"
+#include "netem/policy/policy.h"
 
 #define FILE_SIZE 65536
 

@@ -1,4 +1,4 @@
-#include "netem/build.h"
+#include "netem/condition.h"
 
 #include "base/exec.h"
 #include "base/file.h"
@@ -6,8 +6,7 @@
 #include "netem/kernel/link.h"
 #include "netem/kernel/qdisc.h"
 #include "netem/kernel/scope.h"
-#include "netem/kernel/scope_program.h"
-#include "netem/spec/text.h"
+#include "netem/spec/spec.h"
 #include "netem/undo.h"
 
 #include <net/if.h>

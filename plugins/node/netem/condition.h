@@ -47,4 +47,60 @@ struct sy_conditions {
 int sy_conditions_expand(struct sy_conditions *conditions, struct sy_error *err);
 void sy_conditions_free(struct sy_conditions *conditions);
 
+/* --- documents --- */
+
+/* The job's document is made before anything is done, and read again at its end. Where each
+ * condition's is in it is known to document.c alone: of a list of one it is the job's own; with
+ * sites each has its own below `sites.links`, and the job's has their sums and is valid when all
+ * are. */
+
+/* Fill in `document` of the job and of each condition, owner included: nothing is measured yet.
+ * -1: a delay table is missing, or the owner cannot be read. */
+int sy_conditions_make_document(struct sy_conditions *conditions, struct sy_error *err);
+
+/* The document of one condition, a borrowed reference; NULL: there is no such number. */
+json_t *sy_condition_document(json_t *state, size_t number);
+
+/* What the document's condition requests, of several steps the one in force: 0; -1: it cannot be
+ * read. */
+int sy_condition_read_spec(const json_t *document, struct sy_netem *spec);
+
+/* The round-trip times of every condition that has a peer, into `rtt.MOMENT` of its document. A
+ * peer that had not answered before is not asked again. What may end later than `until_us`
+ * (CLOCK_MONOTONIC; 0: no limit) is not begun. */
+void sy_conditions_measure(json_t *state, const char *moment, int64_t until_us);
+
+/* Every condition, and the job's document. */
+void sy_conditions_judge(json_t *state);
+
+/* --- places in the kernel --- */
+
+/* Read the devices and decide where each condition goes: its places, and undo.places of the job's
+ * document. Nothing is changed, but for a root of ours that no state knows: that is removed. */
+int sy_conditions_place(struct sy_conditions *conditions, struct sy_error *err);
+
+/* Build every place; `devices` of the job's document gets what the kernel reports back, which must
+ * be what was requested. */
+int sy_conditions_build(struct sy_conditions *conditions, struct sy_error *err);
+
+/* Attach the program to the job's cgroup that marks its packets, once the queues are built; nothing
+ * to do where the node is the job's alone. */
+int sy_conditions_attach(const struct sy_conditions *conditions, struct sy_error *err);
+
+/* Give one built place the parameters of condition->spec, and read them back. */
+int sy_condition_change(const struct sy_condition *condition, const struct sy_place *place,
+			struct sy_error *err);
+
+/* --- conditions with more than one step --- */
+
+/* Under the lock, once the conditions hold: record their first step and start the processes. From
+ * then on `trace` of the document grows with each step (docs/formats.md part 9). A process ends by
+ * itself when the state has another owner or is gone, or its owner is. */
+int sy_conditions_follow(struct sy_conditions *conditions, struct sy_error *err);
+
+/* At the end: a condition whose steps were not made as its trace has it is invalid, with the
+ * reason; `held_s` of the trace, and a note, where its last line held longer than the trace is
+ * long. */
+void sy_conditions_end_steps(json_t *state, double now_boot_s);
+
 #endif

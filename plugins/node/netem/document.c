@@ -1,10 +1,10 @@
-#include "netem/document.h"
+#include "netem/condition.h"
 
 #include "base/clock.h"
 #include "base/document.h"
 #include "netem/kernel/tables.h"
 #include "netem/kernel/device.h"
-#include "netem/spec/text.h"
+#include "netem/spec/spec.h"
 #include "netem/spec/values.h"
 #include "netem/verify/measure.h"
 #include "netem/verify/verdict.h"

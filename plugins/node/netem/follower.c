@@ -1,11 +1,9 @@
-#include "netem/follower.h"
+#include "netem/condition.h"
 
 #include "base/clock.h"
 #include "base/document.h"
 #include "base/exec.h"
-#include "netem/build.h"
-#include "netem/document.h"
-#include "netem/spec/text.h"
+#include "netem/spec/spec.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,30 +6,32 @@
  * on an ifb device. All conditions of a job are in one state file, RUN_DIR/netem/NODE.JOB.json, and
  * hold or fail together. Their states, in the words of its document (docs/formats.md part 9):
  *
- *   requested   sy_netem_apply() (setup.h) has read specification, policy and files; round-trip
- * times before. applied     places are in the state, then in the kernel, which reports back what
- * was requested. With several steps a process changes them from now on (follower.h). measured
- * round-trip times at the start and at the end, counters of our qdiscs at the end; `valid` is
- * judged from these alone (verify/verdict.h). undone      what was on the device before is there
- * again. By sy_netem_finish() (teardown.h) at the job's end; by whoever comes first (sampler, next
- * job, slurmd, an admin) where the owner is gone: then the run is invalid. The finished document is
- * NODE.JOB.done.json.
+ * - requested: specification, policy and files are read; round-trip times before are measured.
+ * - applied: their places are in the state, then in the kernel, which must report back what was
+ *   requested. Of a trace a process makes one step after another from now on.
+ * - measured: round-trip times at the start and at the end, counters of our qdiscs at the end.
+ *   `valid` is judged from these alone (verify/verdict.h).
+ * - undone: what was on the device before is there again, and the finished document is in
+ *   NODE.JOB.done.json. The job's end does it (sy_netem_finish); where the owner is gone, the
+ *   sampler, the next job, slurmd's start or an admin does, and the run is invalid.
  *
  * The room promises: the state is written before the kernel is touched, so that each step of a
  * killed process can be undone; one lock serializes all of it; undoing may be repeated; a job has
  * its conditions as requested or fails with one sentence; the scheduler's addresses, the policy's
  * and ssh are never shaped; somebody else's qdisc is never replaced.
  *
- * It does not: know any scheduler, decide who may ask (policy/policy.h does), shape RDMA or what a
- * kernel file system sends for a job on a shared node, or verify that the job reaches `rate`.
+ * It does not: know any scheduler, shape RDMA or what a kernel file system sends for a job on a
+ * shared node, or verify that the job reaches `rate`.
  *
  * tc is executed without a shell, with a time-out, from fixed folders. */
 #ifndef STEELYARD_NETEM_NETEM_H
 #define STEELYARD_NETEM_NETEM_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/error.h"
 #include "netem/policy/policy.h"
 #include "netem/spec/spec.h"
 
@@ -56,5 +58,36 @@ struct sy_netem_request {
 };
 
 enum sy_netem_failure { SY_NETEM_REFUSED, SY_NETEM_MISSING, SY_NETEM_FAILED };
+
+/* Put the conditions of a request in place and verify them. On success `*document` is that of
+ * docs/formats.md part 9 so far: also when the job has these very conditions already, for another
+ * of its steps. On failure nothing is changed and nothing is left. */
+int sy_netem_apply(const struct sy_netem_request *request, json_t **document,
+		   enum sy_netem_failure *failure, struct sy_error *err);
+
+/* The job's end: measure once more, undo, leave the finished document in
+ * RUN_DIR/netem/NODE.JOB.done.json for the record. 1: there was nothing; 0; -1: could not be undone
+ * (the state stays, with the reason in it). `by`: undone_by of the document. */
+int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, const char *by,
+		    struct sy_error *err);
+
+/* Take the finished document of a job, removing it; NULL: there is none. */
+json_t *sy_netem_take_document(const char *run_dir, const char *node, const char *job_id);
+
+/* Undo what nobody owns any more: another boot, or the watched process is gone. Returns how many
+ * were undone, -1 when one could not be. One readdir when there is nothing. */
+int sy_netem_undo_stale(const char *run_dir, const char *by, struct sy_error *err);
+
+/* Undo everything of ours in this network namespace, state files or not (own handles). */
+int sy_netem_clear_all(const char *run_dir, struct sy_error *err);
+
+/* Whether anything for sy_netem_undo_stale lies in run_dir: cheap enough for every job's start. */
+bool sy_netem_has_states(const char *run_dir);
+
+/* Whether a job has conditions here that are not stale. */
+bool sy_netem_is_live(const char *run_dir, const char *node, const char *job_id);
+
+/* All states, as an array of documents with node, job_id, user_id, stale, devices. */
+json_t *sy_netem_list_states(const char *run_dir, struct sy_error *err);
 
 #endif

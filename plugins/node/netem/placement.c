@@ -1,9 +1,8 @@
-#include "netem/placement.h"
+#include "netem/condition.h"
 
 #include "base/document.h"
 #include "base/exec.h"
 #include "base/file.h"
-#include "netem/document.h"
 #include "netem/kernel/device.h"
 #include "netem/kernel/link.h"
 #include "netem/kernel/qdisc.h"

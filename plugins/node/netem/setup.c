@@ -1,15 +1,11 @@
-#include "netem/setup.h"
+#include "netem/netem.h"
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "netem/build.h"
 #include "netem/condition.h"
-#include "netem/document.h"
-#include "netem/follower.h"
 #include "netem/kernel/scope.h"
 #include "netem/kernel/routes.h"
-#include "netem/placement.h"
-#include "netem/spec/text.h"
+#include "netem/spec/spec.h"
 #include "netem/undo.h"
 
 #include <poll.h>

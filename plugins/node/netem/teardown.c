@@ -1,11 +1,10 @@
-#include "netem/teardown.h"
+#include "netem/netem.h"
 
 #include "base/clock.h"
 #include "base/document.h"
 #include "base/exec.h"
 #include "base/file.h"
-#include "netem/document.h"
-#include "netem/follower.h"
+#include "netem/condition.h"
 #include "netem/kernel/link.h"
 #include "netem/kernel/qdisc.h"
 #include "netem/kernel/qdisc_counters.h"

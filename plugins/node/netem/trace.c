@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "netem/kernel/tables.h"
-#include "netem/spec/text.h"
+#include "netem/spec/spec.h"
 #include "netem/spec/values.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* steelyard-node cache: cold caches, where the policy lets the job have them. */
 #include "base/file.h"
 #include "job/wishes.h"
-#include "netem/policy/file.h"
+#include "netem/policy/policy.h"
 #include "netem/spec/values.h"
 #include "program/cold_cache.h"
 #include "program/command_line.h"

@@ -2,7 +2,7 @@
 #include "base/document.h"
 #include "base/file.h"
 #include "doctor/doctor.h"
-#include "netem/policy/file.h"
+#include "netem/policy/policy.h"
 #include "program/command_line.h"
 #include "program/commands.h"
 #include "record/spool.h"

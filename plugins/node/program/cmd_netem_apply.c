@@ -1,8 +1,8 @@
 /* steelyard-node netem apply: put a condition in place, print what was done. */
 #include "base/document.h"
 #include "counters/processes_list.h"
-#include "netem/policy/file.h"
-#include "netem/setup.h"
+#include "netem/policy/policy.h"
+#include "netem/netem.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"
 #include "program/command_line.h"

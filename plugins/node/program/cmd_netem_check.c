@@ -1,7 +1,6 @@
 /* steelyard-node netem parse and check: what a specification means, and whether it is allowed. */
-#include "netem/policy/file.h"
 #include "netem/policy/policy.h"
-#include "netem/spec/text.h"
+#include "netem/spec/spec.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"
 #include "program/command_line.h"

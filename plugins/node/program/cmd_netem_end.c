@@ -1,5 +1,5 @@
 /* steelyard-node netem finish, reap, clear: undoing. */
-#include "netem/teardown.h"
+#include "netem/netem.h"
 #include "program/commands.h"
 #include "program/command_line.h"
 #include "record/stale_files.h"

@@ -1,5 +1,5 @@
 /* steelyard-node netem show: whose conditions are on this node. */
-#include "netem/teardown.h"
+#include "netem/netem.h"
 #include "program/commands.h"
 #include "program/command_line.h"
 

@@ -1,8 +1,8 @@
 /* steelyard-node netem sites: what a file of sites asks of this node. */
 #include "netem/kernel/tables.h"
-#include "netem/policy/file.h"
+#include "netem/policy/policy.h"
 #include "netem/sites.h"
-#include "netem/spec/text.h"
+#include "netem/spec/spec.h"
 #include "program/commands.h"
 #include "program/command_line.h"
 

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "base/document.h"
 #include "base/file.h"
-#include "netem/teardown.h"
+#include "netem/netem.h"
 #include "program/command_line.h"
 #include "program/commands.h"
 #include "record/conditions.h"

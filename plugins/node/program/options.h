@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "job/config.h"
-#include "netem/policy/file.h"
 #include "netem/policy/policy.h"
 
 struct sy_job_options {

@@ -1,7 +1,7 @@
 #include "record/conditions.h"
 
 #include "base/document.h"
-#include "netem/teardown.h"
+#include "netem/netem.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -134,7 +134,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("node/base/planted.c", '#include "no/such.h"', True),
         ("node/sampler/planted.c", '#include "base/file.h"', False),
         ("node/netem/planted.c", '#include "netem/verify/verdict.h"', False),
-        ("slurm/planted.c", '#include "netem/teardown.h"', False),
+        ("slurm/planted.c", '#include "netem/netem.h"', False),
         ("slurm/planted.c", '#include "step.h"', False),
         ("node/base/planted.c", '#include "facts/quantities.def"', False),
     ],

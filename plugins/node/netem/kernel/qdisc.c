@@ -4,7 +4,7 @@
 #include "base/kernel.h"
 #include "netem/kernel/plan.h"
 #include "netem/kernel/rtnl.h"
-#include "netem/spec/text.h"
+#include "netem/spec/spec.h"
 
 #include <errno.h>
 #include <linux/pkt_sched.h>

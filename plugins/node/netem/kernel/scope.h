@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "netem/spec/spec.h"
 
 /* The folder of a job's cgroup in the cgroup2 hierarchy: `cgroup` itself (as in /proc/PID/cgroup)
  * where it is one, else one of ours, made, `*own` true: the job's processes must be moved into it.
@@ -35,5 +36,19 @@ int sy_scope_sweep(const char *own, const char *node, const json_t *states);
  * systems `mounts` (as /proc/self/mounts, proc(5)) has, whose packets are the kernel's or a
  * daemon's; nothing where it has none. That it cannot be read is noted, too. */
 void sy_netem_note_mounts(json_t *document, const char *mounts);
+
+#define SY_SCOPE_MOST 4096 /* BPF_MAXINSNS */
+
+#define SY_SCOPE_RULES 15 /* bands of a device */
+
+/* Which packets get which priority. Of several each has a `to`, and none a port. */
+struct sy_scope_rule {
+	const struct sy_netem *spec;
+	uint32_t priority;
+};
+
+/* The program: how many instructions were written to `code`, or -1 when there are too many. */
+int sy_scope_program(const struct sy_scope_rule *rule, int rules, const struct sy_network *protect,
+		     int count, struct bpf_insn *code);
 
 #endif

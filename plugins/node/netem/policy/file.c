@@ -1,5 +1,5 @@
 /* The policy's file: opened with distrust, kept until it is freed; its lines. */
-#include "netem/policy/file.h"
+#include "netem/policy/policy.h"
 
 #include "base/file.h"
 #include "netem/policy/contents.h"

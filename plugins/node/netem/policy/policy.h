@@ -53,4 +53,12 @@ const char *sy_policy_peer(const struct sy_policy *policy);
 
 int64_t sy_policy_cvmfs_quota_bytes(const struct sy_policy *policy); /* 0: left alone */
 
+#define SY_POLICY_PATH "/etc/steelyard/netem.conf"
+
+/* Read a policy. A missing file is a valid policy that allows nothing. A file that is not root's,
+ * that others may write to, or that has a line it does not understand is an error (-> NULL): its
+ * name, the line, what was expected. `must_be_root` false: tests. */
+struct sy_policy *sy_policy_read(const char *path, bool must_be_root, struct sy_error *err);
+void sy_policy_free(struct sy_policy *policy);
+
 #endif

@@ -7,6 +7,7 @@
 #ifndef STEELYARD_NETEM_SPEC_SPEC_H
 #define STEELYARD_NETEM_SPEC_SPEC_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -58,5 +59,13 @@ bool sy_netem_needs_single_packets(const struct sy_netem *spec);
 
 /* Whether only sch_netem can do it; a rate alone sch_tbf can as well. */
 bool sy_netem_needs_netem(const struct sy_netem *spec);
+
+/* The canonical text: parts in the order of the grammar, the largest unit that loses nothing.
+ * Parsing it gives the same specification. Returns its length; `text` holds SY_NETEM_SIZE. */
+size_t sy_netem_format(const struct sy_netem *spec, char *text);
+
+/* The specification as a JSON object in SI units (docs/formats.md part 9): delay_s, loss (a
+ * fraction) …; what was not asked for is not there. A new reference. */
+json_t *sy_netem_json(const struct sy_netem *spec);
 
 #endif

@@ -1,4 +1,4 @@
-#include "netem/spec/text.h"
+#include "netem/spec/spec.h"
 
 #include "netem/spec/models.h"
 #include "netem/spec/values.h"

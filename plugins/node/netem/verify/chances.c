@@ -1,4 +1,4 @@
-#include "netem/verify/chances.h"
+#include "netem/verify/verdict.h"
 
 #include "base/document.h"
 #include "netem/spec/loss.h"

@@ -3,7 +3,6 @@
 #include "base/document.h"
 #include "netem/spec/loss.h"
 #include "netem/spec/models.h"
-#include "netem/verify/chances.h"
 #include "netem/verify/ping.h"
 
 #include <inttypes.h>
