@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import itertools
 import json
-import shutil
 from pathlib import Path
 from types import ModuleType
 
@@ -33,11 +34,15 @@ def test_report_writes_one_file_and_says_the_overheads(
 
 
 def test_each_study_has_a_report_of_its_own(
-    demo_folder: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    synthetic: ModuleType, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without -o, from wherever: beside the study, named by it."""
     for name in ("one", "two"):
-        shutil.copytree(demo_folder, tmp_path / f"{name}.study")
+        maker = synthetic.StudyMaker(name, {"clients": [1, 2]}, {"clients": 1})
+        for number in range(6):
+            run = maker.run("x", {}, {"clients": 1 + number % 2}, 1 + number // 2)
+            maker.result(run, "seconds", 10 + number / 10, "s")
+        maker.write(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert main(["report", "one", "--export", "csv"]) == 0
     assert "report: one.html\n" in capsys.readouterr().out
@@ -60,15 +65,21 @@ def test_a_report_that_cannot_be_written_names_the_file_that_was_asked_for(
     assert capsys.readouterr().err == f"steelyard report: {words}\n"
 
 
-def test_report_with_figures_in_the_asked_formats(
-    demo_folder: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    output = tmp_path / "r.html"
-    arguments = [str(demo_folder), "-o", str(output), "--figures", "--format", "svg,csv"]
-    assert main(["report", *arguments]) == 0
-    written = [path.suffix for path in (tmp_path / "figures").iterdir()]
+@pytest.fixture(scope="module")
+def drawn(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of a report with its figures as SVG and CSV, and what the command printed."""
+    folder = tmp_path_factory.mktemp("drawn")
+    arguments = [str(demo_folder), "-o", str(folder / "r.html"), "--figures", "--format", "svg,csv"]
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert main(["report", *arguments]) == 0
+    return folder, printed.getvalue()
+
+
+def test_report_with_figures_in_the_asked_formats(drawn: tuple[Path, str]) -> None:
+    folder, printed = drawn
+    written = [path.suffix for path in (folder / "figures").iterdir()]
     assert (written.count(".svg"), written.count(".csv"), len(written)) == (14, 14, 28)
-    assert f"figures: 28 files in {tmp_path / 'figures'}" in capsys.readouterr().out
+    assert f"figures: 28 files in {folder / 'figures'}" in printed
 
 
 def test_report_as_json_has_null_for_what_is_not_known(
@@ -90,16 +101,13 @@ def test_report_as_json_has_null_for_what_is_not_known(
 
 
 def test_json_has_every_figure_as_its_csv_has_it(
-    demo_folder: Path, tmp_path: Path, capsys: Capture
+    demo_folder: Path, drawn: tuple[Path, str], capsys: Capture
 ) -> None:
-    drawn = ["-o", str(tmp_path / "r.html"), "--figures", "--format", "csv"]
-    assert main(["report", str(demo_folder), *drawn]) == 0
-    capsys.readouterr()
     assert main(["report", str(demo_folder), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["figures"]
     assert len(told) == 14
     for figure in told:
-        path = tmp_path / "figures" / f"{figure['name']}.csv"
+        path = drawn[0] / "figures" / f"{figure['name']}.csv"
         with path.open(newline="", encoding="utf-8") as lines:
             heading, *cells = csv.reader(lines)
         assert figure["columns"] == heading
