@@ -28,13 +28,12 @@ from steelyard.wrappers.publish import publish
 from steelyard.wrappers.publish.publish import Found
 from steelyard.wrappers.study import folder as studydir
 
-# The way that has to hold on every kernel, unless it is asked for the other: with that test_bpf.py and
-# test_calibrate.py are.
-KERNEL_COUNTS = os.environ.get("STEELYARD_LAB_BPF") == "yes"
+# As sites run it: the kernel counts, where it can. Without it, and without cgroups, no record's CPU and
+# I/O are complete.
+KERNEL_COUNTS = os.environ.get("STEELYARD_LAB_BPF") != "no" and os.geteuid() == 0
 STILL_RUNNING = "the job was still running"  # in the record of the start, until the last one
-# Where nobody but its processes tells what a job has used, one that is killed or abandoned may end
-# unseen, and its record says so.
-UNSEEN = "at work ended without anyone's waiting for them"
+# The reason where nothing but steps' reports shows what a job has used.
+UNCOUNTED = "neither the kernel nor a cgroup has counted the job's processes"
 
 
 def until(
@@ -45,8 +44,8 @@ def until(
 
 
 def is_whole(record: dict[str, Any]) -> bool:
-    """Nothing lacks, or just what a process did that ended unseen, and the record says so."""
-    return bool(record["complete"]) or UNSEEN in record["incomplete_reason"]
+    """Nothing is missing, or just what nobody could count, and the record says so."""
+    return bool(record["complete"]) or record["incomplete_reason"].startswith(UNCOUNTED)
 
 
 def command_line(pid: int) -> str:

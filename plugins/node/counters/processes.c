@@ -7,22 +7,23 @@
 #include "counters/processes_find.h"
 #include "counters/processes_handed.h"
 #include "counters/processes_read.h"
-#include "counters/processes_settle.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/vfs.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Of more processes than that, only so many that have run are read a sample, in turn, io of each
  * once in IO_US at least. docs/sampler.md says what that does to memory_bytes and I/O. */
 #define STATS_A_SAMPLE 16
 #define IOS_A_SAMPLE   32
 #define IO_US	       1000000
-#define KEPT_FILES     1024 /* an open file of /proc holds 5 kB in the kernel */
-#define GROUP_ASKED    3    /* samples: a daemon enters its group at its start, or never */
+#define KEPT_FILES     1024	/* an open file of /proc holds 5 kB in the kernel */
+#define WANTED_US      30000000 /* to walk through /proc costs some ms */
 
 static bool is_kernels_own(int fd)
 {
@@ -43,7 +44,6 @@ static void set_start(struct sy_processes *all, pid_t sampler, long ticks)
 	all->start_ticks = started >= 0 && started < now ? started : now;
 	all->now_us = sy_now_us(CLOCK_MONOTONIC);
 	all->start_us = all->now_us - (now - all->start_ticks) * (all->tick_ns / 1000);
-	all->since_us = all->start_us;
 }
 
 int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int max_fds,
@@ -61,7 +61,6 @@ int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int ma
 	all->last_pid = all->last_pid_before = -1;
 	all->fds_left = max_fds < KEPT_FILES ? max_fds : KEPT_FILES;
 	all->tick_ns = 1000000000 / ticks;
-	all->coarse_clock = sy_process_clock_ns(getpid()) % all->tick_ns == 0;
 	all->page_bytes = sysconf(_SC_PAGESIZE);
 	set_start(all, parent, ticks);
 	return 0;
@@ -74,13 +73,11 @@ static struct sy_process *as_root(struct sy_processes *all, pid_t pid)
 
 	if (known && known->root)
 		return known;
-	if (known) { /* a step's daemon that was found as a process of the job */
+	if (known) /* a step's daemon that was found as a process of the job */
 		sy_process_make_root(all, known);
-	} else {
-		known = sy_process_add(all, pid, 0, true);
-	}
+	else
+		known = sy_process_add(all, pid, true);
 	all->open_roots += known != NULL;
-	all->new_parents = true;
 	return known;
 }
 
@@ -91,14 +88,6 @@ void sy_processes_root(struct sy_processes *all, pid_t pid)
 	(void)as_root(all, pid);
 }
 
-void sy_processes_promise(struct sy_processes *all, pid_t pid)
-{
-	struct sy_process *root = sy_process_find(all, pid);
-
-	if (root)
-		root->promised = true;
-}
-
 void sy_processes_cgroup(struct sy_processes *all, const char *path)
 {
 	all->named = true;
@@ -106,35 +95,9 @@ void sy_processes_cgroup(struct sy_processes *all, const char *path)
 	all->cgroup = path;
 }
 
-/* Told twice of a step without a batch step: the later one replaces the earlier. */
-/* Final counters have to hold what its children were seen to use. CPU time in whole ticks lacks
- * some of it all the same (UML: 60 ms that no parent ever showed). */
-static bool is_loss(const struct sy_processes *all, const struct sy_usage *missing)
-{
-	return (!all->coarse_clock && missing->use[SY_USE_CPU_NS] > 2 * all->tick_ns) ||
-	       missing->use[SY_USE_RCHAR] > SY_UNSURE_BYTES ||
-	       missing->use[SY_USE_WCHAR] > SY_UNSURE_BYTES;
-}
-
-/* Whether those for whom it was gone before it was asked are in what it tells now. */
-static void settle_doubts(struct sy_processes *all, struct sy_process *root,
-			  const struct sy_usage *missing, int64_t faults)
-{
-	int64_t left;
-
-	root->reaped_faults = faults < 0 ? INT64_MAX : faults; /* not told: it may hold all */
-	left = root->reaped_faults - root->shown_faults;
-	if (!sy_gone_are_shown(&root->doubtful, &left) || is_loss(all, missing))
-		sy_gone_add(&all->unwaited, &root->doubtful);
-	root->shown_faults = root->reaped_faults - left;
-	root->doubtful = (struct sy_gone){0};
-}
-
-void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usage *final,
-		       int64_t faults)
+void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usage *final)
 {
 	struct sy_process *root = sy_process_find(all, pid);
-	struct sy_usage missing;
 
 	if (!root || !root->root)
 		root = sy_process_find(all, -pid);
@@ -143,26 +106,23 @@ void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usag
 	all->done_roots++;
 	if (!root)
 		return;
-	for (int i = 0; i < SY_USES; i++) {
-		int64_t known = root->now.use[i] + root->kept.use[i];
-
-		root->now.use[i] = final->use[i] > known ? final->use[i] : known;
-		root->kept.use[i] = 0;
-		missing.use[i] = known - final->use[i];
-	}
-	settle_doubts(all, root, &missing, faults);
-	root->moved = true;
-	sy_processes_used_since(all, root->stat_us);
+	root->now = *final;
 	all->open_roots -= !root->done;
 	root->done = true;
 }
 
-static void set_before(struct sy_process *process)
+/* A root that is gone may still report, as long as messages wait. */
+static bool is_over(const struct sy_processes *all, const struct sy_process *process)
 {
-	process->before = process->now;
-	process->reaped_before_ns = process->reaped_ns;
-	process->reaped_faults_before = process->reaped_faults;
-	process->moved = false;
+	return process->gone &&
+	       (!process->root || (process->pid < 0 && process->gone_at < all->heard));
+}
+
+static void keep_root(struct sy_processes *all, struct sy_process *root)
+{
+	sy_process_close(all, root);
+	root->pid = -root->pid;
+	root->gone_at = all->heard;
 }
 
 static void forget_gone(struct sy_processes *all)
@@ -173,28 +133,16 @@ static void forget_gone(struct sy_processes *all)
 	for (int i = 0; i < count; i++) {
 		struct sy_process *process = &all->process[i];
 
-		if (process->gone && !process->root)
-			continue;
-		if (process->done && process->gone && process->gone_at < all->heard) {
-			sy_usage_add(&all->kept, &process->now);
-			sy_usage_add(&all->kept, &process->kept);
-			sy_usage_add(&all->told, &process->now);
-			all->daemons.count += process->in_group;
-			all->daemons.cpu_us += process->own_ns / 1000;
+		if (is_over(all, process)) {
+			sy_process_close(all, process);
+			if (process->done || process->final)
+				sy_usage_add(&all->reported, &process->now);
 			continue;
 		}
 		if (process->gone && process->pid > 0) {
-			/* Its final counters may still be told; its id may be given anew. */
-			sy_process_close(all, process);
-			if (process->threads)
-				process->threads->used = false;
-			process->threads = NULL;
-			process->pid = -process->pid;
+			keep_root(all, process);
 			renamed = true;
-			process->gone_at = all->heard;
 		}
-		if (process->moved)
-			set_before(process);
 		if (kept != i)
 			all->process[kept] = *process;
 		kept++;
@@ -225,105 +173,90 @@ static bool is_turn(const struct sy_processes *all, const struct sy_process *pro
 	return turns < 2 || process->root || (all->sample + process->pid) % turns == 0;
 }
 
-/* A root's counters matter when a child is gone; for children never seen, once in a while. */
-static bool is_due(const struct sy_processes *all, const struct sy_process *process)
-{
-	return !process->root || process->force || all->sample - process->stat_at >= 10;
-}
-
 void sy_processes_refresh(struct sy_processes *all, bool all_of_them)
 {
 	struct turns turns;
-	bool unsettled = false;
 
 	all->sample++;
-	all->before_us = all->now_us;
 	all->now_us = sy_now_us(CLOCK_MONOTONIC);
 	if (!all->resting)
 		sy_processes_discover(all);
-	sy_processes_look_for_parents(all);
 	turns = turns_of(all);
 	for (int i = 0; i < all->count; i++) {
 		struct sy_process *process = &all->process[i];
 
 		process->force |= all_of_them;
-		if (process->gone || !is_due(all, process))
-			continue;
-		sy_process_read(all, process,
-				(struct sy_turn){is_turn(all, process, turns.stat),
-						 is_turn(all, process, turns.io)});
-		process->out_of_turn = process->stands_behind;
-		unsettled |= process->gone || process->out_of_turn;
+		if (!process->gone)
+			sy_process_read(all, process,
+					(struct sy_turn){is_turn(all, process, turns.stat),
+							 is_turn(all, process, turns.io)});
 	}
-	if (unsettled)
-		sy_processes_settle(all);
+	/* A child that is there now is in no counter of its parent's that was read before. */
+	for (int i = 0; i < all->count; i++)
+		if (!all->process[i].root && !all->process[i].gone)
+			sy_process_check(&all->process[i]);
 	forget_gone(all);
+}
+
+/* Pages that hold no process. */
+static void give_back(struct sy_processes *all)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = ((uintptr_t)&all->process[all->count] + page - 1) & ~(page - 1);
+	uintptr_t to = (uintptr_t)&all->process[SY_MAX_PROCESSES] & ~(page - 1);
+
+	if (from < to)
+		(void)madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+void sy_processes_rest(struct sy_processes *all)
+{
+	int kept = 0, count = all->count;
+
+	if (all->wanted && sy_now_us(CLOCK_MONOTONIC) - all->now_us < WANTED_US)
+		return;
+	all->wanted = false;
+	all->resting = true;
+	for (int i = 0; i < count; i++) {
+		if (!all->process[i].root) {
+			sy_process_close(all, &all->process[i]);
+			continue;
+		}
+		if (kept != i)
+			all->process[kept] = all->process[i];
+		kept++;
+	}
+	if (kept == count)
+		return;
+	all->count = kept;
+	sy_processes_index(all);
+	give_back(all);
+}
+
+void sy_processes_wake(struct sy_processes *all)
+{
+	if (all->resting)
+		all->walk_all = true;
+	all->resting = false;
+}
+
+struct sy_usage sy_processes_reported(const struct sy_processes *all)
+{
+	struct sy_usage reported = all->reported;
+
+	for (int i = 0; i < all->count; i++)
+		if (all->process[i].done || all->process[i].final)
+			sy_usage_add(&reported, &all->process[i].now);
+	return reported;
 }
 
 struct sy_usage sy_processes_total(const struct sy_processes *all)
 {
-	struct sy_usage total = all->kept;
-
-	for (int i = 0; i < all->count; i++) {
-		sy_usage_add(&total, &all->process[i].now);
-		if (all->process[i].root)
-			sy_usage_add(&total, &all->process[i].kept);
-	}
-	return total;
-}
-
-struct sy_usage sy_processes_told(const struct sy_processes *all)
-{
-	struct sy_usage told = all->told;
+	struct sy_usage total = all->reported;
 
 	for (int i = 0; i < all->count; i++)
-		if (all->process[i].done)
-			sy_usage_add(&told, &all->process[i].now);
-	return told;
-}
-
-/* The extern step's. */
-static void add_keeper(struct sy_processes *all, const char *controller, struct sy_daemons *sum)
-{
-	int64_t clock = all->keeper ? sy_process_clock_ns(all->keeper) : -1;
-
-	if (clock < 0 || sy_process_find(all, all->keeper))
-		clock = all->keeper_ns;
-	else if (!all->keeper_in_group)
-		all->keeper_in_group = sy_process_is_in_cgroup(all, all->keeper, controller);
-	all->keeper_ns = clock;
-	sum->count += all->keeper_in_group;
-	sum->cpu_us += all->keeper_in_group ? clock / 1000 : 0;
-}
-
-/* Not its clock_ns, which tells whether it has run since its counters were read. */
-static void read_own_cpu(struct sy_process *root)
-{
-	int64_t clock = root->pid > 0 ? sy_process_clock_ns(root->pid) : -1;
-
-	if (clock > root->own_ns)
-		root->own_ns = clock;
-}
-
-/* Their own CPU since they were started, which may be from before the cgroup counted it. */
-struct sy_daemons sy_processes_daemons(struct sy_processes *all, const char *controller)
-{
-	struct sy_daemons sum = all->daemons;
-
-	for (int i = 0; i < all->count; i++) {
-		struct sy_process *process = &all->process[i];
-
-		if (!process->root)
-			continue;
-		if (!process->in_group && !process->gone && process->group_asked++ < GROUP_ASKED)
-			process->in_group = sy_process_is_in_cgroup(all, process->pid, controller);
-		if (process->in_group)
-			read_own_cpu(process);
-		sum.count += process->in_group;
-		sum.cpu_us += process->own_ns / 1000;
-	}
-	add_keeper(all, controller, &sum);
-	return sum;
+		sy_usage_add(&total, &all->process[i].now);
+	return total;
 }
 
 enum sy_place sy_processes_place(struct sy_processes *all, const char *controller)
@@ -359,31 +292,6 @@ int sy_processes_alive(const struct sy_processes *all)
 	for (int i = 0; i < all->count; i++)
 		alive += !all->process[i].root;
 	return alive;
-}
-
-int sy_processes_at_work(const struct sy_processes *all)
-{
-	int count = 0;
-
-	for (int i = 0; i < all->count; i++) {
-		const struct sy_process *process = &all->process[i];
-
-		count += !process->root && !process->gone && !process->final &&
-			 sy_process_is_at_work(all, process, all->now_us);
-	}
-	return count;
-}
-
-int sy_processes_silent_roots(const struct sy_processes *all)
-{
-	int count = 0;
-
-	for (int i = 0; i < all->count; i++) {
-		const struct sy_process *root = &all->process[i];
-
-		count += root->promised && root->gone && !root->done;
-	}
-	return count;
 }
 
 pid_t sy_processes_any(const struct sy_processes *all, bool (*lives)(pid_t))

@@ -1,13 +1,23 @@
-/* The processes of a job and what they have used, short-lived ones as far as can be known.
+/* The living processes of a job, and what the job's steps have reported.
  *
- * A job's processes are the descendants of its roots (roots left out) and whatever lies in its
- * cgroup. New ones are found without walking /proc: /proc/loadavg tells the process id given last,
- * so only ids between two samples are looked at. A process that has not run since the last sample
- * (its CPU clock stands still) has not changed and is not read again.
+ * A process of the job is a descendant of a root (a step's daemon, or the parent of a command), is
+ * in the job's cgroup, or is known by its marks. New ones are found without walking /proc:
+ * /proc/loadavg shows the process id given last, so only ids between two samples are looked at. A
+ * process whose CPU clock stands still has not changed and is not read again.
  *
- * A process' own counters take in those of the children it has waited for. So when a process is
- * gone, its counters must show up in its parent's: what does is dropped, what does not is kept.
- * Thus totals never go down and nothing counts twice. No allocation after sy_processes_init(). */
+ * Two kinds of sums come from here:
+ * - reported: the final counters of roots (message `done`), and of tasks that a scheduler's daemon
+ *   starts, read at their end. They are the kernel's own sums over all children that these have
+ *   waited for, and totals of a record.
+ * - the sum of a sample: what was reported, and of steps that run what their living processes
+ *   have used, those they have waited for included. It is approximate, and never too large: each
+ *   reading of a process precedes the last look at whether its children are there, so no child is
+ *   in it twice. It lacks what has ended and was waited for by a root since then (I/O), or by
+ *   nobody.
+ * What is missing is not inferred. record/complete.h decides whether a record is complete.
+ *
+ * Where another source counts the job, only roots are kept (sy_processes_rest). No allocation after
+ * sy_processes_init(). */
 #ifndef STEELYARD_COUNTERS_PROCESSES_H
 #define STEELYARD_COUNTERS_PROCESSES_H
 
@@ -25,14 +35,9 @@ int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int ma
 /* The job's processes are the descendants of `pid`. */
 void sy_processes_root(struct sy_processes *all, pid_t pid);
 
-/* This root tells its final counters at its end (sy_processes_done). */
-void sy_processes_promise(struct sy_processes *all, pid_t pid);
-
-/* Root `pid` ends; its own final counters, and the page faults of the children that it has waited
- * for, -1: not told. What is told of the same process again replaces what
- * was told before, as long as messages of it may be waiting: `heard` says when none is. */
-void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usage *final,
-		       int64_t faults);
+/* Root `pid` ends and reports its final counters. What the same process reports again replaces what
+ * it had reported before, as long as messages of it may be waiting: `heard` counts when none is. */
+void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usage *final);
 
 /* The job's cgroup; `path` must stay where it is. */
 void sy_processes_cgroup(struct sy_processes *all, const char *path);
@@ -40,19 +45,15 @@ void sy_processes_cgroup(struct sy_processes *all, const char *path);
 /* Take a sample; `all_of_them` reads also what has not changed, for the last one. */
 void sy_processes_refresh(struct sy_processes *all, bool all_of_them);
 
-/* Totals of the last sample. */
+/* Let go all but the roots: until sy_processes_wake() nothing new is looked for. */
+void sy_processes_rest(struct sy_processes *all);
+void sy_processes_wake(struct sy_processes *all);
+
+/* The sum of the last sample, and of that what roots have reported. */
 struct sy_usage sy_processes_total(const struct sy_processes *all);
-/* Of the cgroup of that controller. */
-struct sy_daemons sy_processes_daemons(struct sy_processes *all, const char *controller);
-struct sy_usage sy_processes_told(const struct sy_processes *all); /* by roots at their end */
+struct sy_usage sy_processes_reported(const struct sy_processes *all);
 int64_t sy_processes_rss_bytes(const struct sy_processes *all);
 int sy_processes_alive(const struct sy_processes *all);
-
-/* Those at work that live on. */
-int sy_processes_at_work(const struct sy_processes *all);
-
-/* Roots that are gone and have not told the final counters that they had promised. */
-int sy_processes_silent_roots(const struct sy_processes *all);
 
 /* One of them that `lives`; 0: none. */
 pid_t sy_processes_any(const struct sy_processes *all, bool (*lives)(pid_t));

@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "counters/parse.h"
 #include "counters/processes_handed.h"
-#include "counters/processes_others.h"
 #include "counters/processes_read.h"
 
 #include <errno.h>
@@ -44,13 +43,12 @@ bool sy_process_is_in_cgroup(struct sy_processes *all, pid_t pid, const char *co
 /* Its parent may be one that was added a moment ago, and it may be the parent of such. */
 static void add_apart(struct search *search, const struct candidate *c)
 {
-	pid_t parent = sy_process_find(search->all, c->ppid) ? c->ppid : 0;
+	bool apart = !sy_process_find(search->all, c->ppid);
 
-	(void)sy_process_add(search->all, c->pid, parent, false);
-	search->all->new_parents = true;
-	if (!parent && c->session == c->pid)
+	(void)sy_process_add(search->all, c->pid, false);
+	if (apart && c->session == c->pid)
 		sy_processes_session(search->all, c->session);
-	if (!parent && search->all->starter.pid && c->ppid != 1)
+	if (apart && search->all->starter.pid && c->ppid != 1)
 		sy_processes_head(search->all, c->pid);
 	search->all->named = search->all->starter.found = true;
 }
@@ -75,7 +73,7 @@ static void take_children(struct search *search)
 			if (!c->pid || !sy_process_find(search->all, c->ppid))
 				continue;
 			added |= !is_of_the_daemon(search->all, c) &&
-				 sy_process_add(search->all, c->pid, c->ppid, false) != NULL;
+				 sy_process_add(search->all, c->pid, false) != NULL;
 			c->pid = 0;
 		}
 	}
@@ -109,14 +107,9 @@ static bool take_apart(struct search *search)
  * started are found at once. */
 static void resolve(struct search *search)
 {
-	struct sy_processes *all = search->all;
-
 	do {
 		take_children(search);
 	} while (take_apart(search));
-	for (int i = 0; i < search->count; i++)
-		if (search->candidate[i].pid)
-			sy_others_add(all, search->candidate[i].pid, search->candidate[i].session);
 	search->count = 0;
 }
 
@@ -140,7 +133,7 @@ static void look_at(struct search *search, pid_t pid)
 
 	/* Most new ids are gone again, or are threads: the clock tells at a tenth of the price. */
 	if (pid == all->ours[0] || pid == all->ours[1] || sy_process_find(all, pid) ||
-	    sy_others_have(all, pid) || sy_process_clock_ns(pid) < 0)
+	    sy_process_clock_ns(pid) < 0)
 		return;
 	if (sy_process_file(all, pid, "stat", NULL, text, sizeof(text)) < 0 ||
 	    sy_parse_stat(text, &stat) < 0 || keeps_the_place(all, pid, stat.ppid))
@@ -226,7 +219,6 @@ void sy_processes_discover(struct sy_processes *all)
 	all->last_pid_before = all->last_pid;
 	all->last_pid = last;
 	all->walk_all = false;
-	sy_others_begin(all, everything, search.low, search.high);
 	if (everything || search.low < 0) {
 		walk(&search, true);
 	} else if (search.low < search.high && search.high - search.low <= FEW) {
@@ -242,6 +234,5 @@ void sy_processes_follow(struct sy_processes *all, pid_t pid)
 {
 	all->named = true;
 	all->walk_all = true;
-	all->new_parents = true;
-	(void)sy_process_add(all, pid, 0, false);
+	(void)sy_process_add(all, pid, false);
 }

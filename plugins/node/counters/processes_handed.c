@@ -42,9 +42,9 @@ static bool read_name(struct sy_processes *all, pid_t pid, char name[SY_NAME_SIZ
 void sy_processes_starter(struct sy_processes *all, pid_t pid, int events_fd)
 {
 	all->starter.events_fd = events_fd;
+	all->fds_left -= SY_MAX_HEADS;
 	all->starter.pid = pid;
 	all->starter.soon_until_us = all->start_us + SOON_US;
-	all->fds_left -= SY_MAX_HEADS;
 	if (!read_name(all, pid, all->starter.name))
 		all->starter.name[0] = '\0';
 }
@@ -210,7 +210,6 @@ void sy_processes_head(struct sy_processes *all, pid_t pid)
 
 	if (!process)
 		return;
-	process->head = true;
 	if (!starter->events_fd || starter->heads == SY_MAX_HEADS)
 		return;
 	event.data.fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -224,7 +223,7 @@ void sy_processes_head(struct sy_processes *all, pid_t pid)
 	starter->head[starter->heads++] = pid;
 }
 
-/* Once it is waited for, nobody can tell any more. */
+/* A zombie still has its counters; once the daemon has waited for it they are gone. */
 static void read_at_its_end(struct sy_processes *all, pid_t pid)
 {
 	struct sy_process *process = sy_process_find(all, pid);
@@ -234,7 +233,6 @@ static void read_at_its_end(struct sy_processes *all, pid_t pid)
 	process->force = true;
 	sy_process_read(all, process, SY_EVERYTHING);
 	process->final = !process->gone;
-	process->gone = false; /* found so, and settled, by the next sample */
 }
 
 void sy_processes_heads_ended(struct sy_processes *all)
@@ -275,9 +273,6 @@ pid_t sy_process_next_handed(struct sy_processes *all, int *at)
 		starter->wait[*at] = starter->wait[--starter->waiting];
 		if (marked == MARKED)
 			return pid;
-		/* The job's own first process, gone before it was seen to be that. */
-		if (owner == NOBODY_KNOWN && is_of_session(all, pid))
-			sy_gone_add(&all->unwaited, &(struct sy_gone){.at_work = 1, .most_us = -1});
 	}
 	return 0;
 }

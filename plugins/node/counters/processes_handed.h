@@ -8,10 +8,17 @@
 
 #include "counters/processes_list.h"
 
-/* Every marked child of that daemon is the job's, and of whoever has its name and is root's once it
- * is gone: a daemon may be started anew under a job. `events_fd`: of epoll(7), where ends of its
- * children are to be told. */
+/* Every marked child of that daemon is the job's. Once it is gone, so is every marked child of a
+ * process of root's that has its name: a daemon may be restarted under a job. `events_fd`: of
+ * epoll(7), which reports the ends of its children. */
 void sy_processes_starter(struct sy_processes *all, pid_t pid, int events_fd);
+
+/* A child of the daemon has become the job's. The daemon waits for it and reports nothing to us:
+ * its last counters are read at its end, as long as the daemon has not waited for it. */
+void sy_processes_head(struct sy_processes *all, pid_t pid);
+
+/* Heads have ended: read them, before they are waited for. */
+void sy_processes_heads_ended(struct sy_processes *all);
 
 /* `pid` keeps the job's place; daemons of steps, each a root to be, bear its name. */
 void sy_processes_keeper(struct sy_processes *all, pid_t pid);
@@ -22,13 +29,6 @@ bool sy_process_is_fellow(struct sy_processes *all, pid_t pid, pid_t ppid);
 
 /* Forked off by such a daemon, and not yet the user's program. */
 bool sy_process_is_task_to_be(struct sy_processes *all, pid_t pid);
-
-/* A child of the daemon has become the job's. What it has used in the end is waited for by the
- * daemon and by nobody of ours: its end must be seen in the moment between. */
-void sy_processes_head(struct sy_processes *all, pid_t pid);
-
-/* Heads have ended: read them, before they are waited for. */
-void sy_processes_heads_ended(struct sy_processes *all);
 
 /* Whether processes of the job may come before the next sample: then they are looked for. */
 bool sy_processes_soon(const struct sy_processes *all, int64_t now_us);

@@ -62,25 +62,6 @@ void sy_processes_index(struct sy_processes *all)
 		all->index[free_place(all, all->process[i].pid)] = (uint16_t)(i + 1);
 }
 
-void sy_processes_used_since(struct sy_processes *all, int64_t us)
-{
-	if (us < all->since_us)
-		all->since_us = us;
-}
-
-void sy_processes_look_for_parents(struct sy_processes *all)
-{
-	if (!all->new_parents)
-		return;
-	all->new_parents = false;
-	for (int i = 0; i < all->count; i++) {
-		struct sy_process *process = &all->process[i];
-
-		if (!process->root && process->parent == 0)
-			process->inherits = process->force = true;
-	}
-}
-
 void sy_process_close(struct sy_processes *all, struct sy_process *process)
 {
 	int *fds[] = {&process->stat_fd, &process->io_fd};
@@ -92,18 +73,6 @@ void sy_process_close(struct sy_processes *all, struct sy_process *process)
 		*fds[i] = -1;
 		all->fds_left++;
 	}
-}
-
-#define REST_US 90000 /* on a busy node who has work to do may wait for so long */
-
-bool sy_process_is_at_work(const struct sy_processes *all, const struct sy_process *process,
-			   int64_t seen_us)
-{
-	int64_t rest_us = all->period_us / 2;
-
-	if (rest_us && rest_us < REST_US)
-		rest_us = REST_US;
-	return seen_us - process->worked_us <= rest_us;
 }
 
 void sy_usage_add(struct sy_usage *sum, const struct sy_usage *more)

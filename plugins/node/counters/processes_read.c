@@ -9,14 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-/* Between two readings: who does less than that, and then ends, takes no more than that along. */
-#define WORK_NS	   1000000
-#define WORK_BYTES 1000
-/* At first sight; to begin takes CPU, and bytes that are read. */
-#define BEGUN_NS    20000000
-#define BEGUN_BYTES 65536
-#define BEGUN_SHARE 10 /* one part in so many of its life */
-
 /* The clock of a process by its id, as clock_getcpuclockid(3) makes it without asking whether it
  * is there: the bits are the kernel's interface (include/linux/posix-timers.h). */
 int64_t sy_process_clock_ns(pid_t pid)
@@ -62,127 +54,27 @@ ssize_t sy_process_file(struct sy_processes *all, pid_t pid, const char *file, i
 	return got;
 }
 
-static struct sy_usage usage_of(const struct sy_io *io)
-{
-	return (struct sy_usage){{0, io->rchar, io->wchar, io->read, io->write}};
-}
-
-/* A root's own I/O is not the job's. As sy_thread_io_take_off(). */
-static int take_off_own(struct sy_processes *all, struct sy_process *root, struct sy_io *io)
-{
-	for (int i = 0; i < SY_THREADED_ROOTS && !root->threads; i++) {
-		if (all->threads[i].used)
-			continue;
-		root->threads = &all->threads[i];
-		*root->threads = (struct sy_thread_io){.used = true};
-	}
-	return root->threads ? sy_thread_io_take_off(root->threads, all->proc, root->pid, io) : -1;
-}
-
-/* What a root has grown by since the last look may be a thread's that has ended: left out. Of
- * children who were waited for meanwhile, what they were seen to use stands in until it is told. */
-static void veil(const struct sy_processes *all, struct sy_process *root,
-		 const struct sy_usage *usage)
-{
-	root->veiled_at = all->sample;
-	for (int i = SY_USE_RCHAR; i < SY_USES; i++)
-		root->base.use[i] = usage->use[i] - root->now.use[i];
-}
-
-static bool is_work(const struct sy_process *process, int use, int64_t bytes)
-{
-	return process->known ? bytes >= WORK_BYTES : use == SY_USE_WCHAR && bytes >= BEGUN_BYTES;
-}
-
 static void read_io(struct sy_processes *all, struct sy_process *process, bool first)
 {
 	char text[512];
 	struct sy_io io;
 	struct sy_usage usage;
-	int own = 0;
 	ssize_t got = sy_process_file(all, process->pid, "io", &process->io_fd, text, sizeof(text));
 
 	if (got == -ESRCH || got == -ENOENT) {
 		process->gone = true;
 		return;
 	}
-	if (got < 0 || sy_parse_io(text, &io) < 0)
-		own = -1;
-	else if (process->root)
-		own = take_off_own(all, process, &io);
-	if (own < 0) {
+	if (got < 0 || sy_parse_io(text, &io) < 0) {
 		all->deaf += !process->deaf;
 		process->deaf = true;
 		return;
 	}
-	process->moved = true;
-	usage = usage_of(&io);
+	usage = (struct sy_usage){{0, io.rchar, io.wchar, io.read, io.write}};
 	if (first)
 		process->base = usage;
-	else if (own > 0)
-		veil(all, process, &usage);
-	for (int i = SY_USE_RCHAR; i < SY_USES; i++) {
-		int64_t since = usage.use[i] - process->base.use[i];
-
-		if (is_work(process, i, since - process->now.use[i]))
-			process->worked_us = all->now_us;
-		if (since > process->now.use[i])
-			process->now.use[i] = since;
-	}
-}
-
-/* Its new parent counts for it from here on: a subreaper of ours, or nobody we know. */
-static void adopt(struct sy_processes *all, struct sy_process *process, pid_t ppid)
-{
-	struct sy_process *parent = sy_process_find(all, ppid);
-
-	process->inherits = false;
-	process->parent = parent ? ppid : 0;
-	if (parent && parent > process)
-		parent->stands_behind = true;
-}
-
-/* From when on may have been used what is read now: of a new process all, of others what children
- * used that were never seen. */
-static void note_age(struct sy_processes *all, const struct sy_process *process,
-		     const struct sy_stat *stat, bool first)
-{
-	int64_t age = (stat->starttime - all->start_ticks) * (all->tick_ns / 1000);
-
-	if (first)
-		sy_processes_used_since(all, all->start_us + (age > 0 ? age : 0));
-	else if ((stat->cutime + stat->cstime) * all->tick_ns != process->reaped_ns)
-		sy_processes_used_since(all, process->stat_us);
-}
-
-/* Is one that was never seen before at work, or has it begun and waits? */
-static bool has_begun_work(const struct sy_processes *all, const struct sy_process *process,
-			   const struct sy_stat *stat)
-{
-	int64_t born_us =
-	    all->start_us + (stat->starttime - all->start_ticks) * (all->tick_ns / 1000);
-
-	return stat->state == 'R' || stat->state == 'D' ||
-	       (process->clock_ns >= BEGUN_NS &&
-		process->clock_ns / 1000 >= (all->now_us - born_us) / BEGUN_SHARE);
-}
-
-/* `text` of stat has the name in brackets. */
-static bool is_named(const char *text, const char *name)
-{
-	const char *begin = strchr(text, '('), *end = strrchr(text, ')');
-	size_t length = strlen(name);
-
-	return length && begin && end && (size_t)(end - begin - 1) == length &&
-	       !strncmp(begin + 1, name, length);
-}
-
-/* One that was found apart may have been seen before it bore our program's name. */
-static bool is_of_daemon(const struct sy_processes *all, const struct sy_process *process,
-			 const char *text)
-{
-	return is_named(text, all->keeper_name) ||
-	       (all->keeper && !process->parent && is_named(text, "steelyard-node"));
+	for (int i = SY_USE_RCHAR; i < SY_USES; i++)
+		process->now.use[i] = usage.use[i] - process->base.use[i];
 }
 
 static void read_stat(struct sy_processes *all, struct sy_process *process, bool first)
@@ -196,131 +88,84 @@ static void read_stat(struct sy_processes *all, struct sy_process *process, bool
 		process->gone |= got == -ESRCH || got == -ENOENT;
 		return;
 	}
-	if (!stat.threads) { /* waited for at this moment: its parent and its children's times are 0
-			      */
+	if (!stat.threads) { /* it is being waited for, and its children's times are 0 */
 		process->gone = true;
 		return;
 	}
-	note_age(all, process, &stat, first);
 	process->stat_at = all->sample;
-	process->stat_us = all->now_us;
-	process->moved = true;
 	process->rss_bytes = stat.rss * all->page_bytes;
 	process->reaped_ns = (stat.cutime + stat.cstime) * all->tick_ns;
-	if (first && has_begun_work(all, process, &stat))
-		process->worked_us = all->now_us;
-	if (first) /* children of before were not known */
-		process->shown_faults = stat.cminflt;
-	process->reaped_faults = stat.cminflt;
-	process->faults = stat.minflt + stat.cminflt;
-	process->tasks = (int)stat.threads;
-	process->of_daemon = is_of_daemon(all, process, text);
-	process->ended = stat.state == 'Z' && stat.threads == 1;
-	if (process->inherits)
-		adopt(all, process, stat.ppid);
-	/* A process older than the sampler: what it had used before is not ours to count. */
+	/* A process older than the sampler: what it had used before is not counted. */
 	if (first && stat.starttime < all->start_ticks) {
 		process->base_ns = process->reaped_ns + (process->root ? 0 : process->clock_ns);
-		process->reaped_before_ns = process->reaped_ns;
-		process->reaped_faults_before = process->reaped_faults;
-		read_io(all, process, true);
+		if (!process->root)
+			read_io(all, process, true);
 	}
-}
-
-/* It waits for its parent: nothing is to come any more. */
-static void read_for_good(struct sy_process *process)
-{
-	int64_t clock = sy_process_clock_ns(process->pid);
-
-	if (clock > process->clock_ns)
-		process->clock_ns = clock;
-	process->final = true;
 }
 
 static void set_cpu(struct sy_process *process)
 {
 	int64_t own = process->root ? 0 : process->clock_ns;
-	int64_t total = own + process->reaped_ns - process->base_ns;
 
-	if (total > process->now.use[SY_USE_CPU_NS])
-		process->now.use[SY_USE_CPU_NS] = total;
-}
-
-/* Found gone right after its stat was read: whom it had waited for by then its heir shows with it,
- * and they with their own last counters; so what it tells of them is what it told before. */
-static void forget_waited_for(struct sy_process *process, const struct sy_process *before)
-{
-	process->reaped_ns = before->reaped_ns;
-	process->reaped_faults = before->reaped_faults;
-	process->faults = before->faults;
-}
-
-/* A clock that counts whole ticks may have been given another's. */
-static int64_t work_ns(const struct sy_processes *all)
-{
-	return all->coarse_clock ? 2 * all->tick_ns : WORK_NS;
+	process->now.use[SY_USE_CPU_NS] = own + process->reaped_ns - process->base_ns;
 }
 
 void sy_process_read(struct sy_processes *all, struct sy_process *process, struct sy_turn turn)
 {
 	bool first = process->stat_at < 0, all_of_it = first || process->force;
 	int64_t clock = sy_process_clock_ns(process->pid);
-	struct sy_process before = {.reaped_ns = process->reaped_ns,
-				    .reaped_faults = process->reaped_faults,
-				    .faults = process->faults};
 
 	if (clock < 0 || clock < process->clock_ns) {
 		process->gone = true;
 		return;
 	}
-	if (process->done) {
-		process->clock_ns = clock; /* of its own use */
+	if (process->done || process->final)
 		return;
-	}
 	if (clock != process->clock_ns || all_of_it)
-		process->old_stat = process->old_io = process->moved = true;
-	if (process->known && clock - process->clock_ns >= work_ns(all))
-		process->worked_us = all->now_us;
+		process->old_stat = process->old_io = true;
 	process->clock_ns = clock;
 	if (process->old_stat && (turn.stat || all_of_it)) {
 		process->old_stat = false;
 		read_stat(all, process, first);
 	}
-	if (process->old_io && !process->gone && (turn.io || all_of_it)) {
+	/* A root's I/O holds its own: its children's is known when it reports. */
+	if (process->old_io && !process->gone && !process->root && (turn.io || all_of_it)) {
 		process->old_io = false;
 		read_io(all, process, false);
-		if (process->gone && !process->root)
-			forget_waited_for(process, &before);
 	}
-	if (process->ended && !process->old_io && !process->gone && !process->root)
-		read_for_good(process);
-	if (process->moved)
-		set_cpu(process);
 	process->force = false;
-	process->known = true;
+	set_cpu(process);
 }
 
-/* From nothing: what it has used itself is in its counters until now. */
+void sy_process_check(struct sy_process *process)
+{
+	int64_t clock = sy_process_clock_ns(process->pid);
+
+	if (clock < process->clock_ns) {
+		process->gone = true;
+		return;
+	}
+	if (process->final)
+		return;
+	process->old_stat |= clock != process->clock_ns;
+	process->old_io |= clock != process->clock_ns;
+	process->clock_ns = clock;
+	set_cpu(process);
+}
+
 void sy_process_make_root(struct sy_processes *all, struct sy_process *process)
 {
 	sy_process_close(all, process);
-	*process = (struct sy_process){.pid = process->pid,
-				       .root = true,
-				       .stands_behind = process->stands_behind,
-				       .stat_fd = -1,
-				       .io_fd = -1,
-				       .stat_at = -1};
+	*process = (struct sy_process){
+	    .pid = process->pid, .root = true, .stat_fd = -1, .io_fd = -1, .stat_at = -1};
 	sy_process_read(all, process, SY_EVERYTHING);
 }
 
-struct sy_process *sy_process_add(struct sy_processes *all, pid_t pid, pid_t parent, bool root)
+struct sy_process *sy_process_add(struct sy_processes *all, pid_t pid, bool root)
 {
-	struct sy_process *process = sy_processes_append(all, &(struct sy_process){.pid = pid,
-										   .parent = parent,
-										   .root = root,
-										   .stat_fd = -1,
-										   .io_fd = -1,
-										   .stat_at = -1});
+	struct sy_process *process = sy_processes_append(
+	    all, &(struct sy_process){
+		     .pid = pid, .root = root, .stat_fd = -1, .io_fd = -1, .stat_at = -1});
 
 	if (!process)
 		return NULL;

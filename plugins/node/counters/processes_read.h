@@ -21,11 +21,14 @@ struct sy_turn {
 /* Read one process; marks it `gone` when it is. */
 void sy_process_read(struct sy_processes *all, struct sy_process *process, struct sy_turn turn);
 
+/* Read only its clock, after all others were read; marks it `gone` when it is. */
+void sy_process_check(struct sy_process *process);
+
 /* Counts only for the children it has waited for, from now on. */
 void sy_process_make_root(struct sy_processes *all, struct sy_process *process);
 
 /* A new one, read once: NULL when it is gone already, or there is no room. */
-struct sy_process *sy_process_add(struct sy_processes *all, pid_t pid, pid_t parent, bool root);
+struct sy_process *sy_process_add(struct sy_processes *all, pid_t pid, bool root);
 
 /* Read PID/FILE once, into `buffer`: its length, or -errno. `fd` keeps it open, when it may. */
 ssize_t sy_process_file(struct sy_processes *all, pid_t pid, const char *file, int *fd,

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "counters/parse.h"
-#include "counters/processes_rest.h"
+#include "counters/processes.h"
 
 #include <errno.h>
 #include <fcntl.h>

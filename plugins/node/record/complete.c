@@ -1,10 +1,30 @@
 #include "record/complete.h"
 
+#include "counters/agreement.h"
 #include "record/record.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+
+/* What a step's daemon itself may write while its step runs is allowed for (docs/calibrate.md). */
+#define SY_UNSURE_BYTES 1000
+
+#define ROUNDING_US 20000 /* of ticks */
+
+/* The kernel adds to nobody what a child of a parent that ignores SIGCHLD has used. What samples
+ * show is never too much: where it is more than the command has waited for, some is missing. */
+bool sy_exact_lacks(const struct sy_exact *exact, const struct sy_status *status)
+{
+	const int64_t *seen = status->sums.last.cell;
+
+	/* What lives on is not the command's, but the kernel counts what it has used until now. */
+	if (!exact->known || (exact->left_behind && status->io_source != SY_SOURCE_BPF))
+		return false;
+	return seen[SY_CPU] > exact->cpu_us + ROUNDING_US ||
+	       (exact->io_known &&
+		(seen[SY_RCHAR] > exact->io[0] || seen[SY_WCHAR] > exact->io[1]));
+}
 
 /* Why it may lack anything. */
 static const char *job_reason(const struct sy_status *status, pid_t child, int ended, char *text,
@@ -32,103 +52,85 @@ static const char *job_reason(const struct sy_status *status, pid_t child, int e
 	return text;
 }
 
-static const char *unwaited_reason(const struct sy_status *status, char *text, size_t size)
+/* Why the kernel's count is not used; "" where it was not to be. */
+static void append_kernel(const struct sy_status *status, char *text, size_t size)
 {
-	char most[80] = "";
+	size_t used = strlen(text);
 
-	if (status->unwaited_most_us >= 0)
-		(void)snprintf(most, sizeof(most), " (at most %.2f s of CPU by the threads seen)",
-			       (double)status->unwaited_most_us / 1e6);
-	(void)snprintf(text, size,
-		       "%lld processes at work ended without anyone's waiting for them: cpu and io "
-		       "lack what they did after their last sample%s, and others like them that no "
-		       "sample saw",
-		       (long long)status->unwaited, most);
-	return text;
+	if (status->bpf_why[0])
+		(void)snprintf(text + used, size - used, "; the kernel's count is not used: %s",
+			       status->bpf_why);
 }
 
-static const char *kernel_reason(const struct sy_status *status, char *text, size_t size)
+bool sy_has_gap(const struct sy_status *status)
 {
-	(void)snprintf(text, size,
-		       "the kernel counted the job's processes and stopped: %s; what had come and "
-		       "gone until then may lack",
-		       status->bpf_why);
-	return text;
+	return status->gap_us != SY_UNKNOWN && status->gap_us > sy_agreement_us(status->group_us);
 }
 
-/* Processes whose last moments nobody has told. */
-static const char *lost_reason(const struct sy_status *status, char *text, size_t size)
+static const char *job_processes_reason(const struct sy_status *status, char *text, size_t size)
 {
-	if (status->unwaited)
-		return unwaited_reason(status, text, size);
-	if (status->silent_roots)
+	if (sy_has_gap(status))
 		(void)snprintf(text, size,
-			       "%lld steps' daemons ended without telling their final counters: "
-			       "cpu and io lack what the steps did after their last sample, and "
-			       "what came and went between two",
-			       (long long)status->silent_roots);
-	else if (status->outliving)
-		(void)snprintf(text, size,
-			       "%lld processes of the job were still at work when it ended: cpu "
-			       "and io lack what they did from then on",
-			       (long long)status->outliving);
-	else
+			       "the job's cgroup has counted %.2f s of CPU (%.0f %% of the job's) "
+			       "that no step reported: its I/O is not known",
+			       (double)status->gap_us / 1e6,
+			       100.0 * (double)status->gap_us / (double)status->group_us);
+	else if (status->gap_us != SY_UNKNOWN)
 		return NULL;
+	else if (status->group_gone)
+		(void)snprintf(text, size,
+			       "the job's cgroup was removed before it was read for the last "
+			       "time: cpu and io lack what came after the last sample");
+	else
+		(void)snprintf(text, size,
+			       "neither the kernel nor a cgroup has counted the job's processes: "
+			       "cpu and io lack those that no step has waited for");
+	append_kernel(status, text, size);
 	return text;
 }
 
-/* Why what its processes have used may be too little, or too much. */
-static const char *processes_reason(const struct sy_status *status, char *text, size_t size)
+static const char *command_reason(const struct sy_status *status, const struct sy_exact *exact,
+				  char *text, size_t size)
 {
-	if (status->overflowed)
-		(void)snprintf(text, size,
-			       "more than %d processes at once: the others were not "
-			       "counted",
-			       SY_MAX_PROCESSES);
-	else if (status->cpu_held_us)
-		(void)snprintf(text, size,
-			       "the job's processes were found to have used %.2f s more CPU than "
-			       "the node's CPUs can give in that time: not counted in cpu_s",
-			       (double)status->cpu_held_us / 1e6);
-	else if (status->attached)
-		(void)snprintf(
-		    text, size,
-		    "pbs_attach brought %lld processes: neither kernel nor cgroup counts "
-		    "them, and what they and theirs used is not in here",
-		    (long long)status->attached);
-	else if (status->bpf_stopped && status->io_source == SY_SOURCE_PROCESSES)
-		return kernel_reason(status, text, size);
-	else if (status->group_gone)
-		return "the job's cgroup was removed before it was read for the last time: cpu "
-		       "lacks what the job did after the last sample that saw it";
-	else if (status->io_unseen && status->unwaited_io)
-		(void)snprintf(text, size,
-			       "%lld processes ended before their last counters could be read, "
-			       "without anyone's waiting for them: their I/O is not known",
-			       (long long)status->unwaited_io);
-	else if (status->io_unseen)
-		(void)snprintf(
-		    text, size,
-		    "processes that no sample saw and nobody waited for have used %.2f s "
-		    "of CPU (%.0f %% of the job's): their I/O is not known",
-		    (double)status->unseen.us / 1e6,
-		    100.0 * (double)status->unseen.us / (double)status->unseen.group_us);
-	else if (status->io_unsure_bytes > SY_UNSURE_BYTES)
+	if (exact->known && exact->left_behind)
+		return "processes that the command left behind ran on when it ended: cpu and io "
+		       "lack what they used";
+	if (!sy_exact_lacks(exact, status))
+		return NULL;
+	(void)snprintf(text, size,
+		       "samples show %.2f s more CPU than the command has waited for: cpu and io "
+		       "lack children of a parent that ignores SIGCHLD",
+		       (double)(status->sums.last.cell[SY_CPU] - exact->cpu_us) / 1e6);
+	return text;
+}
+
+/* Why what its processes have used may be too little. */
+static const char *processes_reason(const struct sy_status *status, const struct sy_exact *exact,
+				    char *text, size_t size)
+{
+	bool counted = status->io_source == SY_SOURCE_BPF;
+
+	if (!counted && exact)
+		return command_reason(status, exact, text, size);
+	if (!counted && status->io_unsure_bytes > SY_UNSURE_BYTES) {
 		(void)snprintf(text, size,
 			       "a step's daemon was reading or writing at every look at what its "
 			       "children had: io may be wrong by %lld bytes",
 			       (long long)status->io_unsure_bytes);
-	else
-		return lost_reason(status, text, size);
-	return text;
+		return text;
+	}
+	if (counted || (status->nothing_named && !status->by_marks))
+		return NULL;
+	return job_processes_reason(status, text, size);
 }
 
-void sy_record_completeness(json_t *record, const struct sy_status *status, pid_t child, int ended)
+void sy_record_completeness(json_t *record, const struct sy_status *status,
+			    const struct sy_exact *exact, pid_t child, int ended)
 {
-	char text[256];
+	char text[400];
 	const char *why = job_reason(status, child, ended, text, sizeof(text));
 
-	sy_record_complete(record, why ? why : processes_reason(status, text, sizeof(text)));
+	sy_record_complete(record, why ? why : processes_reason(status, exact, text, sizeof(text)));
 	if (!why && !json_is_true(json_object_get(record, "complete")))
 		(void)json_object_set_new(record, "incomplete_of", json_string("processes"));
 }

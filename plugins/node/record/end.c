@@ -67,7 +67,7 @@ static void explain_io(json_t *record, const struct sy_status *status, const cha
 		char text[160];
 
 		(void)snprintf(text, sizeof(text), "%s; at least %lld", why, (long long)least);
-		explain(record, sy_total_facts[i].path, status->io_unseen ? text : why);
+		explain(record, sy_total_facts[i].path, status->io_unreported ? text : why);
 	}
 }
 
@@ -75,12 +75,9 @@ static void put_unseen(json_t *record, const struct sy_status *status)
 {
 	bool counted = status->io_source == SY_SOURCE_BPF; /* all of them */
 
-	sy_json_put(record, "cpu.unseen_s",
-		    status->unseen.known ? micro(status->unseen.us)
-		    : counted		 ? micro(0)
-					 : json_null(),
-		    "no cgroup counts the job's CPU: nobody would know of processes that no "
-		    "sample saw and that were not waited for");
+	sy_json_put(record, "cpu.unseen_s", counted ? micro(0) : micro(status->gap_us),
+		    "no cgroup counts the job's CPU to its end: what no step has waited for is "
+		    "not known");
 }
 
 static const char *why_not_in_kernel(const struct sy_status *status)
@@ -109,11 +106,10 @@ static void put_job_sources(json_t *record, const struct sy_status *status)
 	put_faults(record, status->minor_faults, status->major_faults, why_not_in_kernel(status));
 	if (status->io_unreadable)
 		why = "/proc/PID/io of a process of the job may not be read";
-	else if (status->io_unseen)
-		why = status->unwaited_io ? "the end of a process of the job was not seen"
-					  : "not all processes of the job were seen (cpu.unseen_s)";
+	else if (status->io_unreported)
+		why = "the job's cgroup has counted CPU that no step reported (cpu.unseen_s)";
 	sy_json_put(record, "io.source", io ? source(status->io_source) : json_null(), why);
-	if (status->nothing_named || status->io_unreadable || status->io_unseen)
+	if (status->nothing_named || status->io_unreadable || status->io_unreported)
 		explain_io(record, status, why);
 	if (!status->nothing_named)
 		return;
@@ -181,23 +177,6 @@ void sy_record_in_kernel(json_t *record, const struct sy_status *status)
 	sy_json_put(record, "bpf.ticks_s", micro(status->ticks_us), NULL);
 }
 
-#define ROUNDING_US 20000 /* of ticks */
-
-/* The kernel adds to nobody what a child of a parent that ignores SIGCHLD has used. Samples have
- * seen some of it; orphans are waited for by the sampler, and are no gap. */
-bool sy_exact_lacks(const struct sy_exact *exact, const struct sy_status *status)
-{
-	const int64_t *seen = status->sums.last.cell;
-
-	/* Who lives on is not the command's, but the kernel counts what he has used by now. */
-	if (!exact->known ||
-	    (!status->unwaited && seen[SY_PROCESSES] != 0 && status->io_source != SY_SOURCE_BPF))
-		return false;
-	return seen[SY_CPU] > exact->cpu_us + ROUNDING_US ||
-	       (exact->io_known &&
-		(seen[SY_RCHAR] > exact->io[0] || seen[SY_WCHAR] > exact->io[1]));
-}
-
 /* SY_UNKNOWN is below every number. */
 static int64_t larger_of(int64_t one, int64_t other)
 {
@@ -241,8 +220,8 @@ void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct 
 		put_exact_use(record, exact, status);
 	if (status->io_source != SY_SOURCE_BPF)
 		sy_json_put(record, "cpu.unseen_s", json_null(),
-			    "the kernel has added up all that ended below the command, but "
-			    "children of a parent that ignores SIGCHLD");
+			    "no cgroup counts the command's CPU: the kernel has added up all that "
+			    "ended below it, but children of a parent that ignores SIGCHLD");
 	if (larger) {
 		sy_json_put(record, "memory.max_memory_bytes",
 			    json_integer(exact->max_memory_bytes), NULL);

@@ -13,7 +13,6 @@
 
 /* Put in what else the child knew, and what the parent does. */
 void sy_record_status(json_t *record, const struct sy_status *status);
-bool sy_exact_lacks(const struct sy_exact *exact, const struct sy_status *status);
 void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct sy_status *status);
 void sy_record_dropped(json_t *record, const struct sy_head *head);
 

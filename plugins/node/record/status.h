@@ -9,7 +9,6 @@
 #include "counters/cgroup.h"
 #include "counters/processes.h"
 #include "counters/tcp_sockets.h"
-#include "counters/unseen.h"
 #include "meters/meters.h"
 
 #define SY_NOTES_SIZE 65536 /* messages about the job, on their way to its record */
@@ -24,8 +23,7 @@ struct sy_status {
 	int64_t charged_peak_bytes;	    /* of its cgroup; SY_UNKNOWN */
 	int64_t gpu_energy_uj;		    /* of those that are the job's; SY_UNKNOWN */
 	bool has_gpus;			    /* the node */
-	int64_t exclusive;   /* 1: the job has the node for itself; 0: not; SY_UNKNOWN */
-	int64_t cpu_held_us; /* found, but more than can be */
+	int64_t exclusive; /* 1: the job has the node for itself; 0: not; SY_UNKNOWN */
 	int64_t clock_steps,
 	    clock_step_us; /* of the wall clock: how often it was set, by how much */
 	double rate_hz;
@@ -33,28 +31,22 @@ struct sy_status {
 	bool pressure_of_job;
 	int64_t stolen_us; /* by the node's host, until the job's end; SY_UNKNOWN */
 	bool finished;	   /* the last sample has been taken */
-	bool overflowed;
 	int lost_errno;
 	int64_t dropped_notes;
 	bool nothing_named; /* no process of the job was named */
 	bool begun_late;    /* nobody told the job's begin */
 	bool watch_lost;    /* whoever was to tell the job's end was gone without a word */
 	struct sy_tcp_status tcp;
-	struct sy_unseen unseen;
+	int64_t group_us;	   /* CPU that the job's cgroup has counted, and of it what */
+	int64_t gap_us;		   /* no step has reported; SY_UNKNOWN: not compared */
+	bool by_marks;		   /* no step reports: the job's processes are known by marks */
 	bool group_gone;	   /* the cgroup went before it could be read for the last time */
-	int64_t attached;	   /* brought by others than its daemon, and counted by nobody */
-	int64_t unwaited;	   /* processes that nobody has waited for */
-	int64_t unwaited_most_us;  /* CPU that their threads may have used; -1: not known */
-	int64_t unwaited_io;	   /* the same, where a cgroup has counted their CPU */
-	int64_t outliving;	   /* processes that were still at work when the job ended */
-	int64_t silent_roots;	   /* steps' daemons gone without their final counters */
 	int64_t io_unsure_bytes;   /* a root could not tell its own from its children's */
 	int64_t io_least[SY_USES]; /* what its processes show, all of it or not */
-	bool io_unseen;		   /* and it is not all of it */
+	bool io_unreported;	   /* and it is not all of it */
 	int64_t missed_ends;	   /* tasks whose last moments the kernel did not count */
 	int64_t unread_tasks;	   /* the most at once that its reading left out while they lived */
 	char bpf_why[160];	   /* it does not count at all */
-	bool bpf_stopped;	   /* it had begun to */
 	bool networks_known;	   /* in which network namespaces its programs began */
 	bool other_networks;	   /* some in another one than the sampler's */
 	bool bpf_by_cgroup;	   /* who was moved into the job's cgroup is counted, too */

@@ -19,7 +19,7 @@ static int64_t value_of(const struct sy_status *status, enum sy_total which)
 	if (which == SY_GPU_ENERGY_J)
 		return status->gpu_energy_uj;
 	if (which == SY_CPU_UNSEEN_S)
-		return status->unseen.known ? status->unseen.us : counted ? 0 : SY_UNKNOWN;
+		return counted ? 0 : status->gap_us;
 	return sy_sums_total(&status->sums, which);
 }
 

@@ -49,12 +49,12 @@ static void wait_until_next(void)
 	int64_t left = sy_life_sleep_us(&s.life, next, now);
 	unsigned woken = sy_wakeup_sleep(&s.wakeup, soon && left > SOON_US ? SOON_US : left);
 
+	if (soon && !woken)
+		sy_processes_discover(&s.job.processes);
 	if (woken & SY_WOKEN_HEAD) /* first of all: it is a race */
 		sy_processes_heads_ended(&s.job.processes);
 	if (woken & SY_WOKEN_HEAD && s.job.cgroup.cpu_source) /* its group may go next */
 		sy_sampler_sample(&s, SY_LOOK_NOW);
-	if (soon && !woken)
-		sy_processes_discover(&s.job.processes);
 	if (woken & (SY_WOKEN_CONTROL | SY_WOKEN_WATCH)) /* before the parent's `end` */
 		sy_sampler_listen(&s, s.child->control_fd);
 	if (woken & SY_WOKEN_CONTROL)
@@ -110,12 +110,12 @@ static void prepare(struct sy_child *child)
 	s.status.io_source = SY_SOURCE_PROCESSES;
 	s.status.user_us = s.status.system_us = s.status.max_memory_bytes = SY_UNKNOWN;
 	s.status.charged_peak_bytes = SY_UNKNOWN;
-	s.status.stolen_us = SY_UNKNOWN;
+	s.status.stolen_us = s.status.gap_us = SY_UNKNOWN;
+	s.status.by_marks = child->sampling->parent != 0;
 	s.status.minor_faults = s.status.major_faults = SY_UNKNOWN;
 	s.status.exclusive = exclusive_from_start(child->sampling);
 	sy_sums_init(&s.status.sums);
 	sy_cgroup_init(&s.job.cgroup);
-	sy_cpu_guard_init(&s.job.guard, sy_now_us(CLOCK_MONOTONIC));
 	sy_columns_init(&s.columns, &child->node->labels);
 	sy_tcp_init(&s.tcp, sy_job_user(child->sampling), &child->shared->tcp_counts);
 	sy_wakeup_signals(on_term);

@@ -1,7 +1,5 @@
 #include "sampler/counted.h"
 
-#include "base/clock.h"
-#include "counters/processes_rest.h"
 #include "sampler/group.h"
 #include "sampler/job_totals.h"
 #include "sampler/memory.h"
@@ -17,9 +15,8 @@ static bool may_be_counted(const struct sy_job *job)
 }
 
 /* From now on its processes are asked: what is gone by now is known by its parent alone. */
-static bool leave_to_processes(struct sy_job *job, struct sy_status *status)
+static bool leave_to_processes(struct sy_job *job)
 {
-	status->bpf_stopped |= job->counted && !job->kernel->counts;
 	job->counted = job->kernel_counts = false;
 	sy_processes_wake(&job->processes);
 	return false;
@@ -37,9 +34,9 @@ static void ask_groups(struct sy_job *job, enum sy_look look, struct sy_status *
 	}
 	if (!asked && !changed)
 		return;
-	if (!job->unseen.known || changed)
+	if (!job->group_counts || changed)
 		sy_group_begin_counting(job);
-	sy_job_tell_sources(job, status);
+	sy_job_report_sources(job, status);
 }
 
 void sy_job_tell_largest(const struct sy_job *job, enum sy_look look, struct sy_status *status)
@@ -73,52 +70,28 @@ static void tell_left_out(struct sy_job *job, uint64_t unlisted, struct sy_line 
 }
 
 /* At the end, or when all steps have told theirs, the group says whether that is all. */
-static void read_cpu(struct sy_job *job, bool told, int64_t group_us, const struct sy_usage *total,
-		     struct sy_line *line, struct sy_status *status)
+static void read_cpu(struct sy_job *job, bool told, bool end, int64_t group_us,
+		     const struct sy_usage *total, struct sy_line *line, struct sy_status *status)
 {
 	if (told && job->cgroup.cpu_source != SY_SOURCE_NONE)
 		group_us = sy_group_last_us(job, group_us, status);
 	if (told) {
-		sy_job_read_cpu(job, group_us, total, line, status);
+		sy_job_read_cpu(job, end, group_us, total, line, status);
 		return;
 	}
 	status->cpu_source = SY_SOURCE_BPF;
 	sy_job_set(line, &status->sums.last, SY_CPU, total->use[SY_USE_CPU_NS] / 1000);
 }
 
-#define AT_WORK_US 1000 /* of CPU since a sample that is REST_US old at least */
-#define REST_US	   90000
-
-static void note(struct sy_job *job, int64_t at_us, uint64_t living_ns)
-{
-	if (at_us - job->seen[0].at_us < REST_US)
-		return;
-	job->seen[1] = job->seen[0];
-	job->seen[0] = (struct sy_moment){at_us, (int64_t)living_ns / 1000};
-}
-
-/* What has ended since is not at work, however much it used. */
-static int64_t outliving(const struct sy_job *job, bool end, int64_t now_us)
-{
-	const struct sy_bpf_answer *now = &job->kernel->now;
-	const struct sy_moment *before = &job->seen[now_us - job->seen[0].at_us < REST_US];
-
-	if (!sy_job_is_left_alone(job, end) || !before->at_us)
-		return 0;
-	return (int64_t)now->living_ns / 1000 - before->living_us >= AT_WORK_US
-		   ? (int64_t)now->processes
-		   : 0;
-}
-
 bool sy_job_read_counted(struct sy_job *job, enum sy_look look, struct sy_line *line,
 			 struct sy_status *status)
 {
-	bool end = look == SY_LOOK_LAST, told = end || sy_job_all_told(job);
-	int64_t group_us = SY_UNKNOWN, now_us;
+	bool end = look == SY_LOOK_LAST, told = end || sy_job_all_reported(job);
+	int64_t group_us = SY_UNKNOWN;
 	struct sy_usage total;
 
 	if (!may_be_counted(job))
-		return leave_to_processes(job, status);
+		return leave_to_processes(job);
 	/* First, so that what is used between the two readings is no gap. */
 	if (told && job->cgroup.cpu_source != SY_SOURCE_NONE)
 		group_us = sy_group_us(job);
@@ -127,17 +100,12 @@ bool sy_job_read_counted(struct sy_job *job, enum sy_look look, struct sy_line *
 		sy_processes_refresh(&job->processes, end);
 	total = sy_job_usage(job, end);
 	if (!job->kernel_counts)
-		return leave_to_processes(job, status);
+		return leave_to_processes(job);
 	job->counted = true;
 	ask_groups(job, look, status);
 	sy_processes_rest(&job->processes);
-	status->unwaited = status->unwaited_io = status->silent_roots = 0;
-	now_us = sy_now_us(CLOCK_MONOTONIC);
-	status->outliving = outliving(job, end, now_us);
-	note(job, now_us, job->kernel->now.living_ns);
-	status->overflowed = false;
 	sy_in_kernel_tell(job->kernel, status);
-	read_cpu(job, told, group_us, &total, line, status);
+	read_cpu(job, told, end, group_us, &total, line, status);
 	read_memory(job, look, (int64_t)job->kernel->now.rss_pages, line, status);
 	sy_job_read_io(job, end, &total, line, status);
 	line->cell[SY_PROCESSES] = (int64_t)job->kernel->now.processes;
@@ -151,7 +119,6 @@ void sy_job_set_tick(struct sy_job *job, const struct sy_bpf_tick *tick, struct 
 	const struct sy_bpf_usage *used = &tick->used;
 	const struct sy_line before = *line;
 
-	note(job, (int64_t)tick->at_ns / 1000, tick->living_ns);
 	sy_job_set(line, &before, SY_CPU, (int64_t)used->cpu_ns / 1000);
 	sy_job_set(line, &before, SY_RCHAR, (int64_t)used->rchar);
 	sy_job_set(line, &before, SY_WCHAR, (int64_t)used->wchar);

@@ -1,5 +1,6 @@
 #include "sampler/group.h"
 
+#include "sampler/job_totals.h"
 #include "sampler/open_roots.h"
 
 /* Where the daemons of steps lie in the group, too (version 2), the groups of their tasks tell. */
@@ -11,14 +12,6 @@ int64_t sy_group_us(struct sy_job *job)
 						       : sy_step_groups_cpu_us(&job->steps);
 }
 
-static struct sy_daemons daemons_of(struct sy_job *job)
-{
-	if (job->by_steps)
-		return (struct sy_daemons){.count = 0};
-	return sy_processes_daemons(&job->processes,
-				    job->cgroup.cpu_source == SY_SOURCE_CGROUP1 ? "cpuacct" : "");
-}
-
 /* Where only some controllers have the job in a group, the others may still have one of that name,
  * left behind by an earlier job of that id. */
 static void leave_strange_groups(struct sy_job *job)
@@ -28,7 +21,7 @@ static void leave_strange_groups(struct sy_job *job)
 
 	if (sy_processes_place(&job->processes, cpu1 ? "cpuacct" : "") == SY_ELSEWHERE) {
 		sy_cgroup_leave_cpu(&job->cgroup);
-		job->unseen.known = false;
+		job->group_counts = false;
 	}
 	if (sy_processes_place(&job->processes, memory1 ? "memory" : "") == SY_ELSEWHERE)
 		sy_cgroup_leave_memory(&job->cgroup);
@@ -43,7 +36,6 @@ void sy_group_begin_counting(struct sy_job *job)
 	 * processes do not show is its. */
 	int64_t rounding_us = job->processes.starter.pid ? 0 : ROUNDING_US;
 	int64_t before_us, after_us, total_us, found_us, used_us;
-	struct sy_daemons daemons;
 
 	before_us = sy_group_us(job);
 	total_us = sy_job_usage(job, false).use[SY_USE_CPU_NS] / 1000;
@@ -59,8 +51,7 @@ void sy_group_begin_counting(struct sy_job *job)
 		sy_step_groups_count_from(&job->steps, found_us, used_us);
 	else
 		sy_cgroup_count_from(&job->cgroup, job->root, found_us, used_us);
-	daemons = daemons_of(job);
-	sy_unseen_begin(&job->unseen, used_us, total_us, &daemons);
+	job->group_counts = true;
 }
 
 bool sy_group_look(struct sy_job *job)
@@ -85,54 +76,20 @@ bool sy_group_look_for_steps(struct sy_job *job)
 	return true;
 }
 
-void sy_group_compare(struct sy_job *job, const struct sy_usage *total, int64_t group_us,
-		      struct sy_status *status)
-{
-	struct sy_daemons daemons = daemons_of(job);
-
-	if (group_us == SY_UNKNOWN || !job->unseen.known)
-		return;
-	sy_unseen_compare(&job->unseen, group_us, total->use[SY_USE_CPU_NS] / 1000, &daemons);
-	status->unseen = job->unseen;
-}
-
-/* Where the daemons of steps lie in the group (version 2), their own CPU is not the job's. */
-int64_t sy_group_cpu_of_tasks_us(const struct sy_job *job, const struct sy_usage *total,
-				 int64_t group_us)
-{
-	int64_t total_us = total->use[SY_USE_CPU_NS] / 1000;
-
-	if (job->by_steps) /* of more steps than there is room for some are not in the sum */
-		return group_us > total_us ? group_us : total_us;
-	if (!job->unseen.known || !job->unseen.daemons)
-		return group_us;
-	return total_us + job->unseen.us;
-}
-
-int64_t sy_group_cpu_meanwhile_us(struct sy_job *job, int64_t group_us)
-{
-	struct sy_daemons daemons;
-
-	if (!job->unseen.daemons)
-		return group_us;
-	daemons = daemons_of(job);
-	return sy_unseen_left_us(&job->unseen, group_us, &daemons);
-}
-
 /* A group is removed as soon as nobody is in it (OpenPBS' pbs_cgroups: before its other hooks hear
  * of the job's end): who comes later does not know what the last ones have used. */
 int64_t sy_group_last_us(struct sy_job *job, int64_t before_us, struct sy_status *status)
 {
-	bool alive = sy_processes_any(&job->processes, sy_lives) > 0;
+	const struct sy_processes *processes = &job->processes;
+	bool alive = sy_processes_any(processes, sy_lives) > 0;
 	int64_t now_us = alive ? before_us : sy_group_us(job);
 	int64_t group_us = now_us != SY_UNKNOWN ? now_us : before_us;
 
-	if (group_us != SY_UNKNOWN) {
-		job->group_in_use = alive;
-		job->group_unused = group_us <= 0;
-	}
-	status->group_gone =
-	    group_us == SY_UNKNOWN && !sy_job_all_told(job) &&
-	    (job->group_in_use || (job->group_unused && job->processes.unwaited.at_work > 0));
+	if (group_us != SY_UNKNOWN)
+		job->group_unused = group_us <= 0 && !processes->starter.found &&
+				    processes->open_roots + processes->done_roots == 0;
+	else if (job->group_unused) /* and no process of the job was ever there */
+		return 0;
+	status->group_gone = group_us == SY_UNKNOWN && !sy_job_all_reported(job);
 	return group_us;
 }

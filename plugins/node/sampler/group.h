@@ -1,4 +1,4 @@
-/* The cgroup of the job that is sampled: what it counts, held against what its processes show. */
+/* The cgroup of the job that is sampled: what it has counted, and from when on. */
 #ifndef STEELYARD_SAMPLER_GROUP_H
 #define STEELYARD_SAMPLER_GROUP_H
 
@@ -19,16 +19,5 @@ bool sy_group_look(struct sy_job *job);
 
 /* Returns whether the groups of steps tell from now on. */
 bool sy_group_look_for_steps(struct sy_job *job);
-
-/* Hold it against `total`, what is known of the job's processes. */
-void sy_group_compare(struct sy_job *job, const struct sy_usage *total, int64_t group_us,
-		      struct sy_status *status);
-
-/* Without what the daemons of steps have used in it. */
-int64_t sy_group_cpu_of_tasks_us(const struct sy_job *job, const struct sy_usage *total,
-				 int64_t group_us);
-
-/* The same, of processes that are not asked now. */
-int64_t sy_group_cpu_meanwhile_us(struct sy_job *job, int64_t group_us);
 
 #endif

@@ -4,6 +4,7 @@
 #include "bpf/groups.h"
 #include "bpf/pins.h"
 #include "bpf/rights.h"
+#include "counters/agreement.h"
 #include "sampler/loader.h"
 #include "sampler/open_roots.h"
 
@@ -13,10 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Between two readings of the same; the daemon of a step forks what is no task, too. */
-#define SLACK_NS    100000000
+/* Bytes that a step's daemon and what it forks for itself may add to what it reports. */
 #define SLACK_BYTES 65536
-#define SHARE	    50 /* one part in so many */
 
 static int begin(struct sy_in_kernel *kernel, const char *base, uint64_t number)
 {
@@ -170,11 +169,10 @@ void sy_in_kernel_in_time(struct sy_in_kernel *kernel)
 		kernel->counts = false; /* the reason is known */
 }
 
-bool sy_in_kernel_attach(struct sy_in_kernel *kernel, pid_t pid)
+void sy_in_kernel_attach(struct sy_in_kernel *kernel, pid_t pid)
 {
 	if (kernel->counts && !adopt(kernel, pid, SY_BPF_MEMBER, -1))
 		give_up(kernel, "what pbs_attach brought had ended before it was told of");
-	return kernel->counts;
 }
 
 /* Those of PBS that are in no cgroup are known by the daemon that starts them. */
@@ -241,17 +239,17 @@ void sy_in_kernel_tell(const struct sy_in_kernel *kernel, struct sy_status *stat
 			       kernel->why.text);
 }
 
-bool sy_in_kernel_holds(struct sy_in_kernel *kernel, const struct sy_usage *shown)
+bool sy_in_kernel_holds(struct sy_in_kernel *kernel, const struct sy_usage *reported)
 {
 	struct sy_usage counted = sy_in_kernel_usage(kernel);
 
 	for (int i = 0; i < SY_USES; i++) {
-		int64_t most = counted.use[i] + counted.use[i] / SHARE;
+		int64_t most = i == SY_USE_CPU_NS
+				   ? 1000 * sy_agreement_us(counted.use[i] / 1000)
+				   : SLACK_BYTES + counted.use[i] / SY_AGREEMENT_SHARE;
 
-		most += i == SY_USE_CPU_NS ? SLACK_NS : SLACK_BYTES;
-		if (shown->use[i] > most)
-			give_up(kernel,
-				"processes and their parents show more than it had counted");
+		if (reported->use[i] > counted.use[i] + most)
+			give_up(kernel, "steps have reported more than it had counted");
 	}
 	return kernel->counts;
 }

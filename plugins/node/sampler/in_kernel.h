@@ -57,8 +57,8 @@ void sy_in_kernel_group(struct sy_in_kernel *kernel, int root, const char *path,
 /* Nothing of a job of PBS has begun before its starter, or its cgroup, was known to the kernel. */
 void sy_in_kernel_in_time(struct sy_in_kernel *kernel);
 
-/* Brought by others than its daemon, and from now on the job's. False: it is not counted. */
-bool sy_in_kernel_attach(struct sy_in_kernel *kernel, pid_t pid);
+/* Brought by others than its daemon, and from now on the job's. */
+void sy_in_kernel_attach(struct sy_in_kernel *kernel, pid_t pid);
 
 /* Read into `now`: whether all is known. */
 bool sy_in_kernel_read(struct sy_in_kernel *kernel, bool last);
@@ -67,9 +67,9 @@ struct sy_usage sy_in_kernel_usage(const struct sy_in_kernel *kernel);
 /* For the record: that it counts, or why not. */
 void sy_in_kernel_tell(const struct sy_in_kernel *kernel, struct sy_status *status);
 
-/* At the end: `shown` by processes and their parents cannot be more. Where it is, the kernel was
- * told of a root too late, and no more is asked of it. */
-bool sy_in_kernel_holds(struct sy_in_kernel *kernel, const struct sy_usage *shown);
+/* What steps have reported cannot be more than the kernel has counted. Where it is, the kernel was
+ * told of a root too late, and its count is not used from then on. */
+bool sy_in_kernel_holds(struct sy_in_kernel *kernel, const struct sy_usage *reported);
 
 /* The CPU time of the last sample in that of programs and that of the kernel, as ticks divide it.
  */

@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "counters/processes_find.h"
-#include "counters/processes_rest.h"
 #include "counters/tcp_sockets.h"
 #include "sampler/counted.h"
 #include "sampler/group.h"
@@ -14,6 +13,12 @@
 #include <unistd.h>
 
 #define SELDOM_US 1000000 /* how often processes are asked where their group tells most */
+
+void sy_job_root(struct sy_job *job, pid_t pid, int64_t faults, int64_t since_ns)
+{
+	sy_in_kernel_root(job->kernel, pid, faults, since_ns);
+	sy_processes_root(&job->processes, pid);
+}
 
 void sy_job_step_is_there(struct sy_job *job)
 {
@@ -44,7 +49,7 @@ static bool group_tells_most(const struct sy_job *job)
 {
 	return job->cgroup.cpu_source != SY_SOURCE_NONE &&
 	       job->cgroup.memory_source != SY_SOURCE_NONE && job->groups_asked &&
-	       job->unseen.known && !job->exact;
+	       job->group_counts && !job->exact;
 }
 
 static bool processes_are_due(struct sy_job *job, enum sy_look look, int64_t group_us)
@@ -65,29 +70,11 @@ static void read_group_alone(struct sy_job *job, int64_t group_us, struct sy_lin
 
 	if (job->processes.starter.pid) /* whose children's ends must not be missed */
 		sy_processes_discover(&job->processes);
-	sy_job_set(line, before, SY_CPU, sy_group_cpu_meanwhile_us(job, group_us));
+	sy_job_set(line, before, SY_CPU, group_us);
 	read_memory(job, line, status);
 	for (int i = SY_RCHAR; i <= SY_WRITE; i++)
 		line->cell[i] = before->cell[i];
 	line->cell[SY_PROCESSES] = before->cell[SY_PROCESSES];
-}
-
-/* A group has counted CPU, and parents have waited for I/O; a batch daemon does not tell it. */
-static void tell_lost(const struct sy_job *job, bool end, struct sy_status *status)
-{
-	struct sy_gone unwaited = job->processes.unwaited;
-	bool grouped = job->unseen.known; /* then the scheduler has ended them all */
-
-	if (!sy_job_processes_are_known(job))
-		unwaited = (struct sy_gone){0};
-	status->unwaited = grouped ? 0 : unwaited.at_work;
-	status->unwaited_most_us = unwaited.most_us;
-	status->unwaited_io = grouped && job->processes.starter.pid ? unwaited.at_work : 0;
-	status->silent_roots = end && !grouped && sy_job_processes_are_known(job)
-				   ? sy_processes_silent_roots(&job->processes)
-				   : 0;
-	status->outliving =
-	    sy_job_is_left_alone(job, end) ? sy_processes_at_work(&job->processes) : 0;
 }
 
 void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
@@ -113,28 +100,26 @@ void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
 	sy_processes_refresh(processes, end);
 	/* Without samples nobody has looked for what it has started. */
 	status->nothing_named = !processes->named && job->period_us > 0;
-	tell_lost(job, end, status);
 	if (!processes->named)
 		return;
 	if (sy_group_look(job) || changed) {
-		if (!job->unseen.known || changed)
+		if (!job->group_counts || changed)
 			sy_group_begin_counting(job);
-		sy_job_tell_sources(job, status);
+		sy_job_report_sources(job, status);
 		group_us = sy_group_us(job);
 	}
 	total = sy_job_usage(job, end);
-	if (job->kernel_counts) {
-		status->unwaited = status->unwaited_io = status->silent_roots = 0;
+	if (job->kernel_counts)
 		sy_job_tell_largest(job, look, status);
-	}
 	sy_in_kernel_tell(job->kernel, status);
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
 		group_us = sy_group_last_us(job, group_us, status);
-	sy_job_read_cpu(job, group_us, &total, line, status);
+	sy_job_read_cpu(job, end, group_us, &total, line, status);
 	read_memory(job, line, status);
 	sy_job_read_io(job, end, &total, line, status);
 	line->cell[SY_PROCESSES] = sy_processes_alive(processes);
-	status->overflowed = processes->overflowed && !job->kernel_counts;
+	if (processes->overflowed && !job->kernel_counts)
+		status->sums.unsure[SY_MOST_PROCESSES] = true;
 }
 
 /* What is told of the job's CPU may be a reading more than the group's of now: its sum, their
@@ -158,7 +143,7 @@ void sy_job_split(struct sy_job *job, struct sy_status *status)
 
 	if (status->cpu_source == SY_SOURCE_BPF)
 		sy_in_kernel_split(job->kernel, status);
-	if (!job->cgroup.cpu_source || job->unseen.daemons ||
+	if (!job->cgroup.cpu_source ||
 	    (job->by_steps ? sy_step_groups_split_us(&job->steps, &user, &system)
 			   : sy_cgroup_cpu_split_us(&job->cgroup, job->root, &user, &system)) < 0)
 		return; /* what was known while the group was there stays */

@@ -4,6 +4,9 @@
 
 #include "sampler/job_state.h"
 
+/* Its processes are the descendants of `pid`. `faults`: as sy_in_kernel_root. */
+void sy_job_root(struct sy_job *job, pid_t pid, int64_t faults, int64_t since_ns);
+
 /* The cgroup's files have been opened: what its processes have used is the job's, the rest that it
  * has counted is not; from here on both must agree. */
 void sy_job_count_from_here(struct sy_job *job, int root);

@@ -74,7 +74,7 @@ static void use_cgroup(struct sy_sampler *s, const char *path)
 	sy_processes_cgroup(&s->job.processes, s->job.cgroup.path);
 	sy_in_kernel_group(s->child->kernel, s->child->node->root, path, s->child->sampling);
 	sy_job_count_from_here(&s->job, s->child->node->root);
-	sy_job_tell_sources(&s->job, &s->status);
+	sy_job_report_sources(&s->job, &s->status);
 	sy_tcp_cgroup(&s->tcp, s->child->node->root, path);
 	if (s->job.cgroup.pressure_fd[0] >= 0) {
 		sy_node_pressure_from(s->child->node, s->job.cgroup.pressure_fd);
@@ -105,13 +105,13 @@ static void root_done(struct sy_sampler *s, const struct sy_message *message)
 				  message->number[3], message->number[4]}};
 
 	sy_in_kernel_done(s->child->kernel, message->pid);
-	sy_processes_done(&s->job.processes, message->pid, &final, message->number[6]);
+	sy_processes_done(&s->job.processes, message->pid, &final);
 	sy_step_groups_done(&s->job.steps, message->pid, message->number[0]);
 	s->status.io_unsure_bytes += message->number[5];
 	s->job.processes.named = true;
 	s->job.exact |= s->child->command;
 	/* The job may end now: its cgroup goes, and another node sums up what lies in our file. */
-	if (!s->period_us || sy_job_all_told(&s->job)) {
+	if (!s->period_us || sy_job_all_reported(&s->job)) {
 		sy_sampler_sample(s, SY_LOOK_NOW);
 		sy_job_split(&s->job, &s->status);
 	}
@@ -123,14 +123,12 @@ static void new_peak(struct sy_sampler *s, int64_t bytes)
 	sy_job_note_memory(&s->status, bytes, SY_SOURCE_RUSAGE);
 }
 
-/* Brought to the job: where nothing counts it the record says so, for it is no child of any of the
- * job's processes. */
 static void take_process(struct sy_sampler *s, const struct sy_message *message)
 {
 	if (message->word == SY_WORD_SESSION)
 		sy_processes_session(&s->job.processes, message->pid);
-	else if (!sy_in_kernel_attach(s->child->kernel, message->pid) && !s->job.cgroup.path[0])
-		s->status.attached++;
+	else
+		sy_in_kernel_attach(s->child->kernel, message->pid);
 }
 
 /* A thousand tasks say the same of their GPUs. */
@@ -215,7 +213,7 @@ static void act(struct sy_sampler *s, const char *text, const struct sockaddr_un
 		s->status.watch_lost = s->end = true;
 		break;
 	case SY_WORD_END:
-		s->end = s->job.end_is_told = true;
+		s->end = true;
 		break;
 	case SY_WORD_EXCLUSIVE:
 		keep_exclusive(s, &message, text);

@@ -245,6 +245,7 @@ static void reap(void)
 
 	while ((pid = sy_reap(p.command, WNOHANG, &p.exact)) > 0)
 		p.end |= pid == p.command;
+	p.exact.left_behind = p.exact.known && pid == 0;
 }
 
 static void on_signal(void)
@@ -358,11 +359,10 @@ static void write_last_record(void)
 		sy_record_in_kernel(record, status);
 	if (status->rate_hz <= 0)
 		sy_record_off(record, status);
-	if (p.sampling->command && !sy_exact_lacks(&p.exact, status))
-		status->unwaited = 0;
 	if (p.sampling->command)
 		sy_record_exact(record, &p.exact, status);
-	sy_record_completeness(record, status, p.child, p.child_status);
+	sy_record_completeness(record, status, p.sampling->command ? &p.exact : NULL, p.child,
+			       p.child_status);
 	write_record(record);
 }
 

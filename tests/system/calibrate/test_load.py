@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -150,10 +149,9 @@ def run_of(tmp_path: Path, *actions: str) -> dict[str, Any]:
 def test_children_of_a_parent_that_ignores_sigchld_are_weighed_as_far_as_samples_saw_them(
     tmp_path: Path,
 ) -> None:
-    """The kernel adds them to nobody. These do little and rest for a second before they end, and
-    their waking up is no work: all was seen."""
+    """The kernel adds them to nobody: what samples show is more than was waited for."""
     record = run_of(tmp_path, "ignored=2:0.04:300000:1.5", "sleep=0.1")
-    assert record["incomplete_reason"] is None
+    assert record["incomplete_reason"].startswith("samples show 0.0")
     assert 600_000 <= record["io"]["wchar_bytes"] < 602_000
     assert 0.04 <= record["cpu"]["cpu_s"] < 0.06
 
@@ -161,8 +159,7 @@ def test_children_of_a_parent_that_ignores_sigchld_are_weighed_as_far_as_samples
 def test_of_those_that_work_to_their_end_the_record_says_that_it_lacks_some(tmp_path: Path) -> None:
     record = run_of(tmp_path, "ignored=2:1.2:300000:0", "sleep=0.1")
     assert record["complete"] is False
-    told = r"[12] processes at work ended without anyone's waiting"  # a busy machine's samples
-    assert re.match(told, record["incomplete_reason"])
+    assert record["incomplete_reason"].startswith("samples show ")
     assert 600_000 <= record["io"]["wchar_bytes"] < 602_000
     assert 0.1 < record["cpu"]["cpu_s"] < 1.25
 

@@ -30,7 +30,7 @@ def test_a_job_begins_ends_and_begins_again(node: Any) -> None:
         assert not (node.records / "7.srv").exists()
         for path in paths:
             record = json.loads(path.read_bytes())
-            assert record["complete"], record["incomplete_reason"]
+            assert record["incomplete_of"] == "processes", record["incomplete_reason"]
             day = record_folders.day_of(int(path.name.split(".")[1]))
             assert path.parent == node.records / day / "7.srv"
             assert path.with_suffix(".csv").is_file()

@@ -47,8 +47,8 @@ def test_a_sampler_that_comes_after_all_is_over_ends(node: Any, way: str) -> Non
     wait_for("nothing left", lambda: node.left() == [] and not ours(node.run))
     paths = (node.records / "7.srv").glob("*.json")
     records = [json.loads(path.read_bytes()) for path in paths]
-    expected = [({"second": "start"}, True)] if way == "begin and end" else []
-    assert [(record["tags"], record["complete"]) for record in records] == expected
+    expected = [({"second": "start"}, "processes")] if way == "begin and end" else []
+    assert [(record["tags"], record["incomplete_of"]) for record in records] == expected
 
 
 def test_what_a_job_does_while_its_sampler_still_starts_counts(node: Any, tmp_path: Path) -> None:

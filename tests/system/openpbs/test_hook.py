@@ -55,7 +55,7 @@ def test_a_job_is_weighed_and_told_to_the_server(mom: Mom, tmp_path: Path) -> No
     assert who["user_id"] == "65533"
     assert who["nodes"] == "vm"
     assert who["exclusive"] is True
-    assert mom.record("41.vm")["complete"] is True
+    assert mom.record("41.vm")["incomplete_of"] == "processes"
 
 
 @pytest.mark.parametrize("event", ["EXECJOB_END", "EXECJOB_ABORT"])
@@ -84,14 +84,14 @@ def test_a_job_whose_begin_nobody_told_has_a_record_that_says_so(mom: Mom) -> No
 def test_a_job_that_is_known_gets_no_second_record(mom: Mom) -> None:
     for event in ("EXECJOB_BEGIN", "EXECJOB_END", "EXECJOB_EPILOGUE"):
         assert mom.run({"event": event, "job": job()})["accepted"]
-    assert mom.record("41.vm")["complete"] is True
+    assert mom.record("41.vm")["incomplete_of"] == "processes"
 
 
 def test_begun_twice_is_one_record(mom: Mom) -> None:
     for _ in range(2):
         assert mom.run({"event": "EXECJOB_BEGIN", "job": job()})["accepted"]
     mom.run({"event": "EXECJOB_END", "job": job()})
-    assert mom.record("41.vm")["complete"] is True
+    assert mom.record("41.vm")["incomplete_of"] == "processes"
 
 
 def test_what_pbs_attach_brings_is_told(mom: Mom) -> None:
@@ -102,7 +102,7 @@ def test_what_pbs_attach_brings_is_told(mom: Mom) -> None:
     mom.run({"event": "EXECJOB_EPILOGUE", "job": {**job(), "Exit_status": "0"}})
     record = mom.record("41.vm")
     assert record["complete"] is False
-    assert record["incomplete_reason"].startswith("pbs_attach brought 1 processes: ")
+    assert record["incomplete_reason"].startswith("neither the kernel nor a cgroup has counted")
 
 
 def test_a_task_of_an_array(mom: Mom) -> None:

@@ -49,11 +49,11 @@ def test_descendants_of_a_root_agree_with_psutil(sampler: Any, waiting: Any) -> 
     assert totals["max_memory_bytes"] == pytest.approx(rss, rel=0.2)
     end_root(root, 2)
     record = attached.end()
-    assert record["complete"] is True
+    assert record["complete"] is False  # nobody has counted those that no sample saw
     assert record["processes"]["max_processes"] == 2
     # They are gone, and what they used is still there.
     assert 0.4 <= totals["cpu_s"] <= record["cpu"]["cpu_s"] < totals["cpu_s"] + 0.2
-    assert totals["wchar_bytes"] <= record["io"]["wchar_bytes"] < totals["wchar_bytes"] + 65536
+    assert totals["wchar_bytes"] == record["io"]["wchar_bytes"]
     assert (record["cpu"]["source"], record["io"]["source"]) == ("processes", "processes")
 
 
@@ -185,7 +185,7 @@ def test_rate_0_gives_what_the_steps_have_told(sampler: Any, waiting: Any) -> No
     assert totals["max_memory_bytes"] == 5_000_000
     assert totals["elapsed_s"] > 0 and totals["rx_bytes"] is not None
     record = attached.end()
-    assert (record["complete"], record["cpu"]["cpu_s"]) == (True, 5)
+    assert record["cpu"]["cpu_s"] == 5
     assert (record["io"]["write_bytes"], record["io"]["source"]) == (44, "reaped")
     assert record["memory"] == {
         "max_memory_bytes": 5_000_000, "source": "rusage", "charged_peak_bytes": None,
@@ -244,7 +244,6 @@ def test_two_hundred_processes(sampler: Any, waiting: Any) -> None:
     root.wait(90)
     record = attached.end()
     assert record["processes"]["max_processes"] == 200
-    assert record["incomplete_reason"] is None
 
 
 def test_of_many_processes_what_each_did_last_is_read_though_it_sleeps(
@@ -303,9 +302,8 @@ def test_a_program_that_runs_is_weighed_with_its_descendants_until_it_ends(
     used_s = sum(after_s) - sum(before_s)
     assert used_s > 0.9 and attached.record["cpu"]["cpu_s"] == pytest.approx(used_s, abs=0.15)
     assert attached.record["processes"]["max_processes"] == 2
-    # Whoever started it has waited for it, not the sampler: what it did last may be told to lack.
-    reason = attached.record["incomplete_reason"]
-    assert reason is None or "1 processes at work ended without anyone's waiting" in reason
+    # What it did after the last sample that saw it nobody has counted.
+    assert attached.record["incomplete_reason"].startswith("neither the kernel nor a cgroup")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -77,42 +76,15 @@ def test_what_orphans_used_shows_in_the_cgroup_alone(
     record = attached.end()
     truth = ORPHANS * BURN_S
     assert truth * 0.9 <= record["cpu"]["cpu_s"] < truth * 2 + 0.5
-    # On a busy machine one that had to wait may have been seen.
-    assert truth * 0.5 <= record["cpu"]["unseen_s"] <= record["cpu"]["cpu_s"]
+    assert record["cpu"]["unseen_s"] == record["cpu"]["cpu_s"]
     assert record["cpu"]["source"] == "cgroup1"
     assert record["complete"] is False
-    assert "nobody waited for have used" in record["incomplete_reason"]
+    assert "that no step reported" in record["incomplete_reason"]
     assert [record["io"][name] for name in (*NAMES, "source")] == [None] * 5
     why = record["missing"]["io.wchar_bytes"]
-    least = int(why.removeprefix("not all processes of the job were seen (cpu.unseen_s); at least"))
+    least = int(why.rpartition("; at least")[2])
+    assert why.startswith("the job's cgroup has counted CPU that no step reported (cpu.unseen_s)")
     assert least < ORPHANS * WRITTEN
-
-
-DAEMON = """
-import sys, time
-sys.stdin.readline()
-while time.process_time() < 0.5: pass
-print("done", flush=True)
-sys.stdin.readline()
-"""
-
-
-def test_a_daemon_in_the_jobs_cgroup_is_not_the_job(sampler: Any, group: str) -> None:
-    """As slurmstepd where the cgroup is of version 2."""
-    attached = sampler.attach("--rate", "20")
-    argv = [sys.executable, "-c", DAEMON]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as root:
-        assert root.stdin is not None and root.stdout is not None
-        attached.send(f"root {root.pid}")
-        Path(f"/sys/fs/cgroup/cpuacct/{group}/cgroup.procs").write_text(str(root.pid))
-        attached.send(f"cgroup /{group}")
-        root.stdin.write(b"\n")
-        root.stdin.flush()
-        root.stdout.readline()
-        assert attached.totals()["cpu_s"] < 0.1
-        record = attached.end()
-    assert record["cpu"]["cpu_s"] < 0.1
-    assert record["complete"] is True
 
 
 def children(pid: int) -> list[int]:
@@ -136,11 +108,34 @@ def test_cpu_of_a_cgroup_that_no_process_shows(
     assert record["cpu"]["unseen_s"] == more_us / 1e6
     assert record["complete"] is complete
     reason = (
-        "processes that no sample saw and nobody waited for have used 1.20 s of CPU (100 % of the "
-        "job's): their I/O is not known"
+        "the job's cgroup has counted 1.20 s of CPU (100 % of the job's) that no step reported: "
+        "its I/O is not known"
     )
     assert record["incomplete_reason"] == (None if complete else reason)
     assert (record["io"]["wchar_bytes"] is None) is not complete
+
+
+def test_what_steps_report_agrees_with_their_cgroup(sampler: Any, tmp_path: Path) -> None:
+    """Two readings of the same may differ by so much; more than that is missing."""
+    group = tmp_path / "tree/sys/fs/cgroup/system.slice/job_7"
+    group.mkdir(parents=True)
+    usage = "usage_usec {0}\nuser_usec {0}\nsystem_usec 0\n"
+    for counted_us, complete in ((10_290_000, True), (10_310_000, False)):
+        (group / "cpu.stat").write_text(usage.format(0))
+        attached = sampler.attach("--root", tmp_path / "tree")
+        with subprocess.Popen(["sleep", "60"]) as root:
+            attached.send(f"root {root.pid} 0", "cgroup /system.slice/job_7")
+            attached.totals()  # it has read the messages
+            (group / "cpu.stat").write_text(usage.format(counted_us))
+            attached.send(f"done {root.pid} 10000000 1 2 3 4 0 0")
+            assert attached.totals()["cpu_unseen_s"] == (counted_us - 10_000_000) / 1e6
+            root.kill()
+        record = attached.end()
+        assert record["cpu"]["cpu_s"] == counted_us / 1e6
+        assert (record["complete"], record["io"]["wchar_bytes"]) == (
+            complete,
+            2 if complete else None,
+        )
 
 
 def test_without_a_cgroup_the_record_says_what_it_cannot_know(sampler: Any) -> None:
@@ -148,79 +143,38 @@ def test_without_a_cgroup_the_record_says_what_it_cannot_know(sampler: Any) -> N
     with subprocess.Popen(["sleep", "0.2"]) as root:
         attached.send(f"root {root.pid}")
     record = attached.end()
-    assert record["complete"] is True
+    assert record["complete"] is False
     assert record["cpu"]["unseen_s"] is None
     assert record["missing"]["cpu.unseen_s"].startswith("no cgroup counts the job's CPU")
 
 
-def test_children_at_work_that_nobody_waits_for_make_a_record_incomplete(sampler: Any) -> None:
-    attached = sampler.attach("--rate", "20")
-    with under_a_root(IGNORING) as root:
-        attached.send(f"root {root.pid}")
-        root.wait()
-    record = attached.end()
-    assert record["complete"] is False
-    # All three, but one that came and went while a busy machine kept the sampler waiting.
-    told = r"[123] processes at work ended without anyone's waiting for them: "
-    assert re.match(told, record["incomplete_reason"])
-    assert record["incomplete_of"] == "processes"
-
-
-# As a step's daemon: its script is killed -9, and what that has started a moment later.
-KILLING = """
-import os, signal, subprocess, sys, time
-script = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
-sys.stdin.readline()
-child = subprocess.Popen([sys.executable, "-c", script, sys.argv[1]], stdout=subprocess.PIPE)
-orphan = int(child.stdout.readline())
-time.sleep(1)
-child.kill()
-child.wait()
-time.sleep(float(sys.argv[2]))
-os.kill(orphan, signal.SIGSTOP)
-time.sleep(0.01)
-print(open(f"/proc/{orphan}/io").read().split()[3], flush=True)
-os.kill(orphan, signal.SIGKILL)
-time.sleep(0.5)
+LEFT_BEHIND = """
+import subprocess
+null = subprocess.DEVNULL
+print(subprocess.Popen(["sleep", "60"], stdout=null, stderr=null).pid, flush=True)
 """
-# Who adopts orphans, and waits for them at once: none of the job's.
-ADOPTING = """
-import contextlib, ctypes, os, subprocess, sys
-ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-root = subprocess.Popen([sys.executable, "-c", *sys.argv[1:]])
-print(root.pid, flush=True)
-with contextlib.suppress(ChildProcessError):
-    while True: os.wait()
-"""
-WORKING = """
-import os, time
-print(os.getpid(), flush=True)
-null = os.open("/dev/null", os.O_WRONLY)
-while True:
-    os.write(null, bytes(100_000))
-    time.sleep(0.01)
-"""
-RESTING = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
 
 
-@pytest.mark.parametrize("later_s", [0, 0.5])
-@pytest.mark.parametrize("working", [True, False])
-def test_what_a_killed_script_leaves(sampler: Any, working: bool, later_s: float) -> None:
-    """Complete, and too little, was told of what its child had done since the last sample."""
-    attached = sampler.attach("--rate", "5")
-    child = WORKING if working else RESTING
-    argv = [sys.executable, "-c", ADOPTING, KILLING, child, str(later_s)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(argv, stdin=pipe, stdout=pipe) as outer:
-        assert outer.stdout is not None
-        attached.send(f"root {int(outer.stdout.readline())}")
-        written = int(outer.communicate(b"\n")[0])
-    record = attached.end()
-    assert 0 <= written - record["io"]["wchar_bytes"] <= written * working / 3
-    assert record["complete"] is not working, record["incomplete_reason"]
-    if working:
-        why = r"[12] processes at work ended without .* \(at most \d\.\d\d s of CPU by the threads"
-        assert re.match(why, record["incomplete_reason"])
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (IGNORING, "samples show"),
+        (LEFT_BEHIND, "processes that the command left"),
+        ("import subprocess; subprocess.run(['sleep', '0.1'])", None),
+    ],
+)
+def test_a_command_that_was_waited_for_and_left_nobody_behind(
+    sampler: Any, script: str, reason: str | None
+) -> None:
+    done, weighed = sampler.run(
+        [sys.executable, "-c", script], "--bpf", "no", "--rate", "20", stdout=subprocess.PIPE
+    )
+    for pid in done.stdout.split():
+        os.kill(int(pid), signal.SIGKILL)
+    assert done.returncode == 0
+    record = weighed.record
+    assert record["complete"] is (reason is None)
+    assert (record["incomplete_reason"] or "").startswith(reason or "")
 
 
 # It leaves the tree at birth, does what is known, and lives on to be seen.
@@ -275,26 +229,3 @@ def test_an_orphan_is_known_by_its_environment(
     least, most = (0.3, 0.5) if mine else (0, 0.1)
     assert least <= totals["cpu_s"] < most
     assert 5_000_000 * mine <= totals["wchar_bytes"] < 5_000_000 * mine + 10_000
-
-
-def test_a_root_that_reads_itself_while_its_children_end_has_waited_for_them(sampler: Any) -> None:
-    """Its own bytes are read a moment after the sum that they are taken off, and grow meanwhile."""
-    child = (
-        "import os, time\n"
-        "null = os.open('/dev/null', os.O_WRONLY)\n"
-        "while time.process_time() < 0.06: os.write(null, bytes(10000))\n"
-    )
-    root = (
-        "import os, subprocess, sys\n"
-        "sys.stdin.readline()\n"
-        "zero = os.open('/dev/zero', os.O_RDONLY)\n"
-        "for _ in range(12):\n"
-        f"    child = subprocess.Popen([sys.executable, '-S', '-c', {child!r}])\n"
-        "    while child.poll() is None: os.read(zero, 1 << 20)\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", root], stdin=subprocess.PIPE) as process:
-        attached = sampler.attach("--pid", str(process.pid), "--rate", "100")
-        process.communicate(b"\n")
-    record = attached.end()
-    assert record["incomplete_reason"] is None
-    assert record["complete"] is True

@@ -52,7 +52,7 @@ def test_two_nodes_in_the_order_of_torque(cluster: Cluster) -> None:
     assert cluster.first.pelog("epilogue", done) == 0
     first, second = (cluster.record_of(JOB, name) for name in ("vm", "vmb"))
     for record in (first, second):
-        assert record["complete"], record["incomplete_reason"]
+        assert record["incomplete_of"] == "processes", record["incomplete_reason"]
     assert int(first["job"]["nodes"]) == 2
     assert first["job"]["exit_status"] == "3"
     assert second["job"].get("exit_status") is None, "a sister is told 0 whatever it was"
@@ -76,7 +76,7 @@ def test_a_name_is_nothing_but_a_name(cluster: Cluster, tmp_path: Path, name: st
     assert cluster.first.pelog("prologue", given) == 0
     assert cluster.first.pelog("epilogue", cluster.given("torque.epilogue.0.vm", name=name)) == 0
     assert not marker.exists()
-    assert cluster.record_of("0.vm", "vm")["complete"]
+    assert cluster.record_of("0.vm", "vm")["incomplete_of"] == "processes"
     assert cluster.left() == []
 
 
@@ -117,7 +117,7 @@ def test_a_prologue_twice_is_one_record(cluster: Cluster) -> None:
     for _ in range(2):
         assert cluster.first.pelog("prologue", cluster.given("torque.prologue.0.vm")) == 0
     assert cluster.first.pelog("epilogue", cluster.given("torque.epilogue.0.vm")) == 0
-    assert cluster.record_of("0.vm", "vm")["complete"]
+    assert cluster.record_of("0.vm", "vm")["incomplete_of"] == "processes"
 
 
 GROUPS = Path(__file__).parents[2] / "data/torque/cgroups"
@@ -147,7 +147,7 @@ def test_the_jobs_cgroup_counts_what_no_sample_saw(
     cluster: Cluster, tmp_path: Path, job: str
 ) -> None:
     record = sisters_record(cluster, tmp_path / "tree", job, "cpuacct", "memory", "cpuset")
-    assert "processes that no sample saw" in record["incomplete_reason"], "the recorded ones"
+    assert "that no step reported" in record["incomplete_reason"], "the recorded ones"
     counted_ns = (GROUPS / "end/sys/fs/cgroup/cpuacct/torque/11[7].tqsrv/cpuacct.usage").read_text()
     assert record["cpu"]["source"] == "cgroup1"
     assert record["cpu"]["cpu_s"] == int(counted_ns) // 1000 / 1e6
