@@ -69,7 +69,7 @@ class Mom:
         *words: str,
         node: int = 0,
         uid: int = USER,
-        pause_s: float = 0.0,
+        held: bool = False,
         late_session: bool = False,
         before: Mapping[str, str] = MappingProxyType({}),  # variables in front of the marks
     ) -> int:
@@ -79,9 +79,14 @@ class Mom:
             start=list(words),
             uid=uid,
             environment=marks,
-            pause_s=pause_s,
+            held=held,
             late_session=late_session,
         )
+
+    def let_continue(self, pid: int) -> None:
+        """A job that was started `held`."""
+        wait_for("it stands", lambda: state_of(pid) == "T")
+        os.kill(pid, signal.SIGCONT)
 
     def reap(self, pid: int) -> int:
         return self.order(reap=pid)

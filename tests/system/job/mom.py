@@ -12,20 +12,21 @@ import json
 import os
 import signal
 import sys
-import time
 
 
 def start(
-    words: list[str], uid: int, environment: dict[str, str], pause_s: float, late_session: bool
+    words: list[str], uid: int, environment: dict[str, str], held: bool, late_session: bool
 ) -> int:
-    """As Torque does: fork, a while as root and under the daemon's name, then the user's program."""
+    """As Torque does: fork, a while as root and under the daemon's name, then the user's program.
+    `held`: the while lasts until SIGCONT."""
     pid = os.fork()
     if pid:
         return pid
     try:
         if not late_session:
             os.setsid()
-        time.sleep(pause_s)
+        if held:
+            os.kill(os.getpid(), signal.SIGSTOP)
         if late_session:
             os.setsid()
         null = os.open("/dev/null", os.O_RDWR)
@@ -55,7 +56,7 @@ def main() -> None:
                 order["start"],
                 order["uid"],
                 order["environment"],
-                order.get("pause_s", 0.0),
+                order.get("held", False),
                 order.get("late_session", False),
             )
         else:

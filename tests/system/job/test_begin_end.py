@@ -240,8 +240,9 @@ def test_a_task_is_found_with_the_child_it_has_by_then(node: Any) -> None:
 
 def test_one_that_was_forked_off_before_the_beginning_is_seen(node: Any) -> None:
     """Torque's prologue is started by the very process that becomes the job."""
-    job = node.mom.start("7.srv", "sleep", "60", pause_s=0.4)
+    job = node.mom.start("7.srv", "sleep", "60", held=True)
     node.begin("7.srv", "--rate=10")
+    node.mom.let_continue(job)
     wait_for("it has become the job", lambda: processes(node, "7.srv") == 1)
     os.kill(job, signal.SIGKILL)
     node.mom.reap(job)
@@ -249,11 +250,12 @@ def test_one_that_was_forked_off_before_the_beginning_is_seen(node: Any) -> None
 
 def test_a_job_that_was_over_before_it_was_seen_is_told(node: Any) -> None:
     """Its record was complete, and all of it 0."""
-    job = node.mom.start("7.srv", "true", pause_s=1.5, late_session=True)
+    job = node.mom.start("7.srv", "true", held=True, late_session=True)
     node.begin("7.srv", f"--session={job}", "--rate=10")
     wait_for("a sample", lambda: last(node, "7.srv", "elapsed_s"))
     (child,) = psutil.Process(node.sampler("7.srv")).children()
     child.suspend()
+    node.mom.let_continue(job)
     assert node.mom.reap(job) == 0
     child.resume()
     node.end("7.srv")
