@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.system.network.netem_wire import EtcLab, two_namespaces_with_etc
+from tests.system.network.netem_wire import NODE, EtcLab, two_namespaces_with_etc
 
 WAIT_S = 60
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -95,3 +96,21 @@ def test_a_step_that_is_changed_by_somebody_makes_the_run_invalid(lab: EtcLab) -
     assert (done["valid"], done["undone"]) == (False, True)
     assert done["invalid_reason"].startswith("the qdisc of v0 was changed during the job")
     assert lab.tree() == before
+
+
+def test_where_no_process_can_be_started_nothing_is_left(lab: EtcLab) -> None:
+    lab.put("wan.csv", "time_s,rate_mbit\n0,8\n3600,24\n")
+    before = lab.tree()
+    log = lab.run.parent / "calls"
+    apply = (str(NODE), "netem", "apply", f"--run-dir={lab.run}", "--node=n", "--job-id=1",
+             "--uid=1000", "--no-policy", "--", "trace=wan,to=10.77.0.2")  # fmt: skip
+    lab.run.mkdir()
+    lab.inside("strace", "-e", "trace=clone,clone3,fork,vfork", "-o", str(log), *apply)
+    assert lab.finish()["undone"] is True
+    calls = re.findall(r"^(\w+)\(", log.read_text(), re.MULTILINE)
+    last = f"{calls[-1]}:error=EAGAIN:when={calls.count(calls[-1])}"
+    done = lab.inside("strace", "-o", "/dev/null", f"--inject={last}", *apply)
+    assert done.returncode == 4
+    assert "no process can be started to follow the trace" in done.stderr
+    assert lab.tree() == before
+    assert not (lab.run / "netem/n.1.json").exists()
