@@ -26,9 +26,9 @@ from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report.export import Relation, relations
 from steelyard.analysis.store.spool import Spool
-from steelyard.analysis.summary.condition_names import known_label
-from steelyard.analysis.summary.load import StudyData, read_study
-from steelyard.analysis.summary.opening import database_of
+from steelyard.analysis.summary.condition_labels import known_label
+from steelyard.analysis.summary.study_data import StudyData, read_study
+from steelyard.analysis.summary.study_database import database_of
 from steelyard.analysis.summary.summary import Row, Summary, summary_of
 
 if TYPE_CHECKING:
@@ -153,12 +153,12 @@ class Study:
 
     def figures(self, variant: str) -> list[Drawing]:
         """The report's figures of a variant; each has a matplotlib figure and its numbers."""
-        from steelyard.analysis.report.figures import drawn, variant_draws
+        from steelyard.analysis.report.figures import draw_figures, variant_draws
 
         if variant not in self.summary.variants:
             known = ", ".join(self.summary.variants)
             raise UsageError(f"no variant '{variant}'; there are {known}", variant)
-        return drawn(variant_draws(self.summary, variant))
+        return draw_figures(variant_draws(self.summary, variant))
 
     @cached_property
     def _computed(self) -> dict[str, Relation]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 
 from steelyard.analysis.store.database import bound
-from steelyard.analysis.store.sample_columns import COLUMNS
+from steelyard.analysis.store.schema import SAMPLE_COLUMNS
 from steelyard.analysis.store.spool import quote, quote_path
 
 
@@ -17,8 +17,8 @@ def main(record_dir: Path) -> None:
     paths = sorted(record_dir.glob("*/*.csv"))
     with paths[0].open(encoding="utf-8") as file:
         columns = file.readline().rstrip("\n").split(",")
-    largest = ", ".join(f'max("{name}")' for name in COLUMNS)
-    types = ", ".join(f"{quote(name)}: '{COLUMNS.get(name, 'VARCHAR')}'" for name in columns)
+    largest = ", ".join(f'max("{name}")' for name in SAMPLE_COLUMNS)
+    types = ", ".join(f"{quote(name)}: '{SAMPLE_COLUMNS.get(name, 'VARCHAR')}'" for name in columns)
     with duckdb.connect() as connection:
         bound(connection, record_dir)
         for start in range(0, len(paths), 500):

@@ -8,18 +8,17 @@ from collections.abc import Callable
 import numpy as np
 from coverage_draws import LEVELS, Chance, Draw, Study, differs, flat, normal, skewed
 
+from steelyard.analysis.findings.changes_over_time import DRIFT_LEVEL, INNER_LEVEL
 from steelyard.analysis.findings.nodes import NODE_P
-from steelyard.analysis.findings.over_time import DRIFT_LEVEL, INNER_LEVEL
-from steelyard.analysis.stats.changes import warm_up
-from steelyard.analysis.stats.clusters import overhead_by_block, overhead_by_job, paired_p
+from steelyard.analysis.stats.bimodality import two_humps
+from steelyard.analysis.stats.dependent_runs import overhead_by_block, overhead_by_job, paired_p
 from steelyard.analysis.stats.drift import Timed, trend, wander
-from steelyard.analysis.stats.iterations import inner_warm_up
 from steelyard.analysis.stats.overhead import overhead
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
-from steelyard.analysis.stats.shape import two_humps
+from steelyard.analysis.stats.significance_tests import LEVEL as TEST_LEVEL
+from steelyard.analysis.stats.significance_tests import holm, kruskal, welch
 from steelyard.analysis.stats.slope import fit, line_break
-from steelyard.analysis.stats.tests import LEVEL as TEST_LEVEL
-from steelyard.analysis.stats.tests import holm, kruskal, welch
+from steelyard.analysis.stats.warm_up import find_inner_warm_up, find_warm_up
 from steelyard.analysis.summary.slopes import FactorLine, corrected
 
 
@@ -122,7 +121,7 @@ def many_warm_ups_study(draw: Draw, n: int, series: int) -> Study:
     """A warm-up told of any of so many steady series (SY20); the peer: any found by itself."""
 
     def study(chance: Chance, _: bool) -> tuple[bool, bool]:
-        found = [warm_up(draw(chance, n).tolist()) for _ in range(series)]
+        found = [find_warm_up(draw(chance, n).tolist()) for _ in range(series)]
         tests = [one.p if one is not None else 1.0 for one in found]
         return min(holm(tests)) <= TEST_LEVEL, min(tests) < 1.0
 
@@ -172,7 +171,9 @@ def inner_study(runs: int, iterations: int) -> Study:
         noise = chance.standard_normal((runs, iterations))
         for place in range(1, iterations):
             noise[:, place] = 0.6 * noise[:, place - 1] + 0.8 * noise[:, place]
-        found = inner_warm_up({run: [series] for run, series in enumerate((10 + noise).tolist())})
+        found = find_inner_warm_up(
+            {run: [series] for run, series in enumerate((10 + noise).tolist())}
+        )
         return found is not None and found.p <= INNER_LEVEL, None
 
     return study

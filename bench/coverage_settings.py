@@ -46,8 +46,8 @@ from coverage_studies import (
     tells_overhead,
 )
 
-from steelyard.analysis.stats.changes import warm_up
-from steelyard.analysis.stats.shape import two_humps
+from steelyard.analysis.stats.bimodality import two_humps
+from steelyard.analysis.stats.warm_up import find_warm_up
 
 FAMILY = 20
 
@@ -135,8 +135,8 @@ ALARMS: dict[str, Study] = {
     "verdict by block, 10": block_verdict_study(10, 0.1),
     "verdict of stopped conditions": grown_study(0.05, 0.02, tells_difference),
     f"any of {FAMILY} verdicts, 10 + 10": verdict_study(normal, 10, FAMILY),
-    "warm-up, n = 12": series_study(normal, 12, warm_up),
-    "warm-up, skewed, n = 35": series_study(skewed, 35, warm_up),
+    "warm-up, n = 12": series_study(normal, 12, find_warm_up),
+    "warm-up, skewed, n = 35": series_study(skewed, 35, find_warm_up),
     "any of 10 warm-ups, n = 20": many_warm_ups_study(skewed, 20, 10),
     "two humps, normal, n = 35": series_study(normal, 35, two_humps),
     "two humps, skewed, n = 100": series_study(skewed, 100, two_humps),

@@ -19,14 +19,14 @@ from coverage_draws import (
 )
 
 from steelyard.analysis.stats.basics import mean_interval
-from steelyard.analysis.stats.clusters import overhead_by_block, overhead_by_job
-from steelyard.analysis.stats.groups import mean_by_group
+from steelyard.analysis.stats.dependent_runs import overhead_by_block, overhead_by_job
+from steelyard.analysis.stats.grouped_mean import mean_by_group
 from steelyard.analysis.stats.latency_share import Side, split
 from steelyard.analysis.stats.overhead import overhead
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE, enough
 from steelyard.analysis.stats.proportion import wilson
+from steelyard.analysis.stats.significance_tests import hedges, hedges_paired
 from steelyard.analysis.stats.slope import line_slope, slope_by_block
-from steelyard.analysis.stats.tests import hedges, hedges_paired
 
 
 def mean_study(draw: Draw, n: int, share: float | None = None) -> Study:

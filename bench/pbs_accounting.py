@@ -24,8 +24,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from steelyard.analysis.sources.pbs import lines, server_log
-from steelyard.analysis.sources.pbs.values import JobId
+from steelyard.analysis.sources.pbs import accounting_lines, server_log
+from steelyard.analysis.sources.pbs.field_values import JobId
 from steelyard.wrappers.base.signals import ending_on_sigterm
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "data"
@@ -70,7 +70,7 @@ def odd(line: str, place: int) -> str:
 
 def ours(rows: Sequence[str]) -> int:
     """How many lines are understood."""
-    return sum(isinstance(one, lines.Line) for one in lines.read_lines(rows))
+    return sum(isinstance(one, accounting_lines.Line) for one in accounting_lines.read_lines(rows))
 
 
 def peer(rows: Sequence[str]) -> int:

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from steelyard.analysis.figures import drawing, forest
+from steelyard.analysis.figures import drawing, forest_plot
 from steelyard.analysis.stats.overhead import Direction, Overhead, Verdict
-from steelyard.analysis.summary.load import Metric
+from steelyard.analysis.summary.study_data import Metric
 from steelyard.analysis.summary.summary import Row
 
 PAGES = Path(__file__).parent
@@ -69,7 +69,7 @@ def main() -> None:
     rows = list(recorded_rows((PAGES / "quick-start.txt").read_text(encoding="utf-8")))
     data = SimpleNamespace(meta=SimpleNamespace(study=STUDY), records=[])
     with drawing.style():
-        figure = forest.forest(cast(Any, SimpleNamespace(data=data)), rows, narrow=False)
+        figure = forest_plot.forest(cast(Any, SimpleNamespace(data=data)), rows, narrow=False)
     drawing.save(replace(figure, name="demo"), PAGES, ("svg",))
 
 

@@ -16,11 +16,11 @@ from typing import Protocol
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base.errors import UsageError
-from steelyard.analysis.cluster import days, jobs, known
+from steelyard.analysis.cluster import day_files, jobs, stored_jobs
 from steelyard.analysis.cluster.database import opened, put, spools, transaction
 from steelyard.analysis.cluster.jobs import Job, Key
-from steelyard.analysis.cluster.known import Known
-from steelyard.analysis.cluster.near import Near
+from steelyard.analysis.cluster.record_index import RecordIndex
+from steelyard.analysis.cluster.stored_jobs import StoredJobs
 from steelyard.analysis.sources.sacct_window import Begun, Unreadable
 from steelyard.analysis.store.sample_store import scratch_folder
 from steelyard.analysis.store.spool import Spool
@@ -101,11 +101,11 @@ def collect(
         spans = list(chunks(since, until))
         for place, (first, last) in enumerate(spans):
             progress("days", place, len(spans))
-            take_in(work, accounting.window(first, last), asked_until=last)
+            import_jobs(work, accounting.window(first, last), asked_until=last)
         ask_for_open(work, accounting)
         note_end(work)
         progress("days", len(spans), len(spans))
-        done.days = days.export(connection, folder / "parquet")
+        done.days = day_files.export(connection, folder / "parquet")
     done.elapsed_s = time.monotonic() - begun
     return done
 
@@ -130,7 +130,7 @@ def chunks(since: float, until: float) -> Iterator[tuple[float, float]]:
         first = last
 
 
-def take_in(
+def import_jobs(
     work: Pass, answer: Iterable[Begun | Unreadable], asked_until: float | None = None
 ) -> None:
     """One answer of the accounting, in one transaction."""
@@ -181,12 +181,12 @@ def check_cluster(work: Pass, found: Iterable[Key]) -> None:
 
 def weighed(work: Pass, found: Mapping[Key, Begun]) -> Iterator[Job]:
     """Those of which something is new."""
-    have = known.jobs_of(work.connection, found)
-    starts = known.starts_of(work.connection, found)
+    have = stored_jobs.jobs_of(work.connection, found)
+    starts = stored_jobs.starts_of(work.connection, found)
     left = [key for key in found if work.look_again or not is_done(have.get(key), found[key])]
-    read = known.records_of(work.connection, [key for key in left if key in have])
+    read = stored_jobs.records_of(work.connection, [key for key in left if key in have])
     work.done.same += sum(key not in work.seen for key in found.keys() - set(left))
-    near = Near(work.record_dirs)
+    near = RecordIndex(work.record_dirs)
     for place, key in enumerate(left):
         if place % AT_ONCE == 0:
             some = (found[one].row for one in left[place : place + AT_ONCE])
@@ -203,7 +203,7 @@ def weighed(work: Pass, found: Mapping[Key, Begun]) -> Iterator[Job]:
             yield job  # for its marks
 
 
-def is_done(have: Known | None, begun: Begun) -> bool:
+def is_done(have: StoredJobs | None, begun: Begun) -> bool:
     """All is known of a job, and the accounting says what it said."""
     return have is not None and have.is_settled and have.facts == jobs.facts(begun)
 
@@ -238,16 +238,16 @@ def write_records(spool: Spool, job: Job) -> None:
     for seen in job.found.seen.values():
         found = seen.record.columns()
         head = (*jobs.key_of(job.begun.row), seen.record.node, str(seen.record.path), seen.sha256)
-        extra = known.besides(seen.record)
+        extra = stored_jobs.besides(seen.record)
         spool.write((*head, list(seen.marks), *extra, *found.values()))
 
 
 def ask_for_open(work: Pass, accounting: ClusterAccounting) -> None:
     """Jobs that were open and are in no answer: asked for by their ids, and lost if nobody knows."""
-    left = [key for key in known.open_jobs(work.connection) if key not in work.seen]
+    left = [key for key in stored_jobs.open_jobs(work.connection) if key not in work.seen]
     if not left:
         return
-    take_in(work, accounting.of_jobs(sorted({key[1] for key in left})))
+    import_jobs(work, accounting.of_jobs(sorted({key[1] for key in left})))
     lost = [key for key in left if key not in work.seen]
     with transaction(work.connection):
         for key in lost:

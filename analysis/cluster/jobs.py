@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from steelyard.analysis.cluster import records, trust
-from steelyard.analysis.cluster.near import Near
+from steelyard.analysis.cluster import job_records, record_trust
+from steelyard.analysis.cluster.record_index import RecordIndex
 from steelyard.analysis.collect.job_totals import is_idle
-from steelyard.analysis.collect.one_job import JobView
-from steelyard.analysis.job.use import RECORDS, best
+from steelyard.analysis.collect.job_view import JobView
+from steelyard.analysis.job.usage import RECORDS, best
 from steelyard.analysis.sources import admin_comment
-from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow, Held
+from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow, Allocation
 from steelyard.analysis.sources.sacct_window import Begun
 from steelyard.facts.quantities import TOTALS
 
@@ -68,7 +68,7 @@ class Job:
 
     begun: Begun
     view: JobView
-    found: records.Found
+    found: job_records.Found
     used: Used
 
     @property
@@ -82,14 +82,17 @@ class Job:
 
 
 def weigh(
-    begun: Begun, starts: Sequence[float], near: Near, before: Mapping[str, trust.Seen]
+    begun: Begun,
+    starts: Sequence[float],
+    near: RecordIndex,
+    before: Mapping[str, record_trust.Seen],
 ) -> Job:
     """One start; `starts`: when others of its id began; `near`, `before`: as of records.find."""
     row = begun.row
     comment = admin_comment.own(row.admin_comment) if row.admin_comment else None
     view = JobView(row.task_id or row.job_id, row, tuple(starts), comment, held=begun.held)
     ran = has_run(row)
-    found = records.find(view, near, before) if ran else records.Found()
+    found = job_records.find(view, near, before) if ran else job_records.Found()
     used = use(view, begun.held) if ran else not_yet(row)
     used.marks += found.marks
     for mark in used.marks[: len(used.marks) - len(found.marks)]:
@@ -115,14 +118,14 @@ def not_yet(row: AccountingRow) -> Used:
     return used
 
 
-def use(view: JobView, held: Held) -> Used:
+def use(view: JobView, held: Allocation) -> Used:
     """Of a job that is over: its records, where the accounting does not know better."""
     used = Used()
     totals = {name: view.total_or_why(name) for name in QUANTITIES}
     wrong = dict(contradictions(view, held, totals))
     for name in QUANTITIES:
         value, why = total(view, name, *totals[name])
-        told = trust.of_comment(view.admin_comment, name)
+        told = record_trust.of_comment(view.admin_comment, name)
         if wrong and (told is None or value is None or name in wrong):
             value, why = None, CONTRADICTS
         if value is not None:
@@ -152,7 +155,7 @@ def total(
 
 
 def contradictions(
-    view: JobView, held: Held, totals: Mapping[str, tuple[float | None, str | None]]
+    view: JobView, held: Allocation, totals: Mapping[str, tuple[float | None, str | None]]
 ) -> Iterator[tuple[str, str]]:
     """Quantities of the records that the accounting shows to be wrong, and how."""
     nodes = len(view.all_nodes)
@@ -160,10 +163,10 @@ def contradictions(
         value, _ = totals[name]
         if value is None:
             continue
-        told = trust.of_comment(view.admin_comment, name)
-        if told is not None and not trust.agrees(name, value, told, nodes):
+        told = record_trust.of_comment(view.admin_comment, name)
+        if told is not None and not record_trust.agrees(name, value, told, nodes):
             yield name, f"{name} is {value:.10g} by its records, {told:.10g} by AdminComment"
-        elif name == "cpu_s" and not trust.agrees_with_cpu(value, held.cpu_s, nodes):
+        elif name == "cpu_s" and not record_trust.agrees_with_cpu(value, held.cpu_s, nodes):
             yield name, f"cpu_s is {value:.10g} by its records, {held.cpu_s:.10g} by sacct"
 
 
@@ -173,7 +176,7 @@ def memory(view: JobView, used: Used, is_wrong: bool) -> None:
     Slurm's MaxRSS is that of one task: no more than a bound, and left out.
     """
     value, is_least, _ = best(view, "max_memory_bytes", None)
-    told = trust.of_comment(view.admin_comment, "max_memory_bytes")
+    told = record_trust.of_comment(view.admin_comment, "max_memory_bytes")
     if value is not None and not is_least and not is_wrong:
         used.tell("memory_used_bytes", value, RECORDS)
     elif told is not None and len(view.all_nodes) == 1:

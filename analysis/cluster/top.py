@@ -15,7 +15,7 @@ from typing import Any
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base import spark
-from steelyard.analysis.cluster import days
+from steelyard.analysis.cluster import day_files
 
 # What a person groups by, and the column of `jobs`.
 BY = {
@@ -124,14 +124,14 @@ def top(
     return on_duckdb(database_dir, by, span)
 
 
-def on_duckdb(database_dir: Path, by: str, span: days.Span) -> Top:
+def on_duckdb(database_dir: Path, by: str, span: day_files.Span) -> Top:
     """As top()."""
-    return days.read(
+    return day_files.read(
         database_dir, lambda found, mark: answer(duckdb_engine(found), by, span, mark), span=span
     )
 
 
-def on_spark(database_dir: Path, by: str, span: days.Span, master: str | None) -> Top:
+def on_spark(database_dir: Path, by: str, span: day_files.Span, master: str | None) -> Top:
     """As top()."""
     with spark.started(master) as session:
         from pyspark.errors import PySparkException
@@ -142,10 +142,10 @@ def on_spark(database_dir: Path, by: str, span: days.Span, master: str | None) -
             session.read.parquet(*map(spark.hadoop_path, files)).createOrReplaceTempView("jobs")
             return answer(spark_engine(session), by, span, mark)
 
-        return days.whole(database_dir, attempt, PySparkException, span=span)
+        return day_files.whole(database_dir, attempt, PySparkException, span=span)
 
 
-def answer(engine: Engine, by: str, span: days.Span, mark: Mapping[str, Any]) -> Top:
+def answer(engine: Engine, by: str, span: day_files.Span, mark: Mapping[str, Any]) -> Top:
     """As top(), of the jobs that an engine has."""
     sums = sums_by(engine, [by], span)
     why = reasons(engine, span)
@@ -160,7 +160,7 @@ class Sums:
     total: Line
 
 
-def sums_by(engine: Engine, by: Sequence[str], span: days.Span) -> Sums:
+def sums_by(engine: Engine, by: Sequence[str], span: day_files.Span) -> Sums:
     """One look at the jobs, whatever they are summed by, and at no column that is not needed."""
     groups = [f"g{place}" for place in range(len(by))]
     keys = (f"coalesce(j.{BY[key]}, '{NOBODY}') AS {g}" for key, g in zip(by, groups, strict=True))
@@ -186,7 +186,7 @@ def sums_by(engine: Engine, by: Sequence[str], span: days.Span) -> Sums:
     return Sums(lines, total)
 
 
-def that_ended(span: days.Span) -> str:
+def that_ended(span: day_files.Span) -> str:
     """Jobs that had nodes and ended in a span."""
     since, until = (f"CAST('{moment!r}' AS DOUBLE)" for moment in map(float, span))
     return f"j.start_unix_s IS NOT NULL AND j.end_unix_s >= {since} AND j.end_unix_s < {until}"
@@ -198,7 +198,7 @@ def line(row: Sequence[Any]) -> Line:
     return Line(row[0], row[1], row[2], values, dict(zip(NAMES, row[4::2], strict=True)))
 
 
-def reasons(engine: Engine, span: days.Span) -> dict[str, list[tuple[str, int]]]:
+def reasons(engine: Engine, span: day_files.Span) -> dict[str, list[tuple[str, int]]]:
     """By quantity why it is not known of jobs, the commonest first; words after a colon are each
     job's own."""
     of_each = ", ".join(

@@ -12,7 +12,7 @@ from steelyard.analysis.collect.job_index import (
     JobIndex,
     NumberedRow,
 )
-from steelyard.analysis.sources import run_end, schedulers
+from steelyard.analysis.sources import accounting_readers, run_outcome
 from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow
 from steelyard.analysis.sources.records import Record
 from steelyard.analysis.sources.study_files import NO_JOB, RESULT_STATES, RunFolder, Submission
@@ -88,8 +88,8 @@ def waiting_attempts(
 def from_row(numbered: NumberedRow, folder: RunFolder | None) -> Attempt:
     """An attempt that the accounting knows, with its folder if it left one."""
     row = numbered.row
-    told = run_end.Told(row.state, row.reason, row.start_unix_s is not None)
-    state, reason = run_end.join(told, folder)
+    told = run_outcome.SchedulerReport(row.state, row.reason, row.start_unix_s is not None)
+    state, reason = run_outcome.decide_outcome(told, folder)
     attempt = Attempt(
         run_id=numbered.run_id,
         attempt=numbered.attempt,
@@ -160,7 +160,7 @@ def scheduler_of(folder: RunFolder, submission: Submission | None) -> str:
         return NO_JOB
     if submission is not None and submission.job_id is not None:
         return submission.scheduler
-    return schedulers.of_job(folder.attempt.rpartition(".")[0])
+    return accounting_readers.scheduler_of_job(folder.attempt.rpartition(".")[0])
 
 
 def from_folder(folder: RunFolder, submission: Submission | None, known: Known) -> Attempt:

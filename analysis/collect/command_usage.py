@@ -17,7 +17,7 @@ from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.collect.attempt_notes import node_of
 from steelyard.analysis.collect.attempts import Attempt
-from steelyard.analysis.collect.settled import SETTLED
+from steelyard.analysis.collect.unchanged_attempts import SETTLED
 from steelyard.analysis.store.database import replace_rows, table_columns
 from steelyard.analysis.store.spool import Spool
 from steelyard.jobscripts import usage

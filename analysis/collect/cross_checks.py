@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.sources import thinned
-from steelyard.analysis.sources.pbs.cells import HOOK
+from steelyard.analysis.sources import thinning
+from steelyard.analysis.sources.pbs.accounting_cells import HOOK
 from steelyard.facts.quantities import COUNTERS, METRICS
 
 
@@ -196,7 +196,7 @@ def write_checks(connection: DuckDBPyConnection) -> None:
         "whole_samples": "SELECT * FROM sources SEMI JOIN "
         "(SELECT * FROM whole_records WHERE samples_lost IS NOT DISTINCT FROM 0) "
         "USING (run_id, attempt, node) "
-        f"WHERE reason IS NULL OR starts_with(reason, '{thinned.WORDS}')",
+        f"WHERE reason IS NULL OR starts_with(reason, '{thinning.WORDS}')",
         "samples_sums": sums("whole_samples", "true"),
         "records_sums": sums("whole_records", "true"),
     }

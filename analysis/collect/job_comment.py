@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from steelyard.analysis.collect import job_totals
-from steelyard.analysis.collect.one_job import JobView, refusals
+from steelyard.analysis.collect.job_view import JobView, refusals
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.admin_comment import IN_COMMENT
 from steelyard.analysis.sources.records import Record

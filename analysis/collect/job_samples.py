@@ -22,18 +22,18 @@ def loaded(records: Mapping[str, Record], scratch: Path) -> Iterator[duckdb.Duck
     """The samples of these nodes' records as the table `samples`; those that are there."""
     import duckdb
 
-    from steelyard.analysis.collect import samples_in
+    from steelyard.analysis.collect import sample_import
     from steelyard.analysis.store import sample_store, schema
 
     files = [
-        samples_in.SampleFile(path, str(path), "run", "attempt", node)
+        sample_import.SampleFile(path, str(path), "run", "attempt", node)
         for node, record in records.items()
         if (path := record.samples_path) is not None and path.is_file()
     ]
     with duckdb.connect() as connection:
         connection.execute(schema.schema_text())
         parts = sample_store.Parts(connection, scratch, scratch)
-        for _ in samples_in.load(connection, files, parts, scratch):
+        for _ in sample_import.load(connection, files, parts, scratch):
             pass
         parts.refresh()
         yield connection
@@ -41,14 +41,14 @@ def loaded(records: Mapping[str, Record], scratch: Path) -> Iterator[duckdb.Duck
 
 def sampled_totals(records: Mapping[str, Record]) -> dict[str, dict[str, Any]]:
     """Totals of records cut short, by node, computed as collect does."""
-    from steelyard.analysis.collect import settled, tables
+    from steelyard.analysis.collect import tables, unchanged_attempts
 
     attempt = Attempt("run", "attempt", "none", "completed", records=dict(records))
     with (
         tempfile.TemporaryDirectory(prefix="steelyard-") as folder,
         loaded(records, Path(folder)) as connection,
     ):
-        settled.keep(connection, ())
+        unchanged_attempts.keep(connection, ())
         tables.write_records(connection, [attempt], Path(folder))
         tables.write_notes(connection, [attempt], Path(folder))
         names = ", ".join(COLUMNS)

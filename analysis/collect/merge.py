@@ -13,26 +13,32 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect import command_usage, network, samples_in, settled, tables
-from steelyard.analysis.collect.accounting_in import (
+from steelyard.analysis.collect import (
+    command_usage,
+    network,
+    sample_import,
+    tables,
+    unchanged_attempts,
+)
+from steelyard.analysis.collect.accounting_import import (
     Jobs,
     Progress,
+    import_accounting,
     job_gaps,
-    take_in,
     unreadable_gaps,
 )
 from steelyard.analysis.collect.attempts import Attempt, Known, build_attempts
 from steelyard.analysis.collect.cross_checks import write_checks
 from steelyard.analysis.collect.job_index import JobIndex
-from steelyard.analysis.collect.known_samples import KnownFiles, sample_files, sample_gaps
-from steelyard.analysis.collect.outputs_in import Output, read_output
-from steelyard.analysis.collect.records_in import (
+from steelyard.analysis.collect.output_import import Output, read_output
+from steelyard.analysis.collect.record_import import (
     Gap,
-    bring_records,
+    copy_records,
     default_record_dirs,
     record_gaps,
 )
-from steelyard.analysis.sources import schedulers, thinned
+from steelyard.analysis.collect.sample_import import ImportedFiles, sample_files, sample_gaps
+from steelyard.analysis.sources import accounting_readers, thinning
 from steelyard.analysis.sources.accounting import FINAL_STATES, WAITING_STATES, Accounting
 from steelyard.analysis.sources.study_files import (
     Plan,
@@ -100,7 +106,7 @@ class Merge:
     outputs: dict[tuple[str, str], Output] = field(default_factory=dict)
     runs: dict[str, PlannedRun] = field(init=False)
     left: Sequence[Attempt] = ()  # of `attempts`, whose rows are made anew
-    stamps: dict[settled.Key, str | None] = field(
+    stamps: dict[unchanged_attempts.Key, str | None] = field(
         default_factory=dict
     )  # of these, as they are read
     accounting_is_new: bool = False
@@ -135,7 +141,7 @@ def collect(
     begun = time.monotonic()
     plan = read_plan(study_dir)
     dirs = default_record_dirs() if record_dirs is None else list(record_dirs)
-    by_scheduler: Mapping[str, Accounting] = accounting or schedulers.every()
+    by_scheduler: Mapping[str, Accounting] = accounting or accounting_readers.all_readers()
     with (
         open_for_writing(study_dir) as connection,
         sample_store.scratch_folder(study_dir) as scratch,
@@ -199,7 +205,7 @@ def find_attempts(work: Merge, accounting: Mapping[str, Accounting]) -> None:
     for scheduler, reader in accounting.items():
         mine = [s for s in submissions if s.scheduler == scheduler]
         if mine:
-            found = take_in(work.connection, reader, mine, work.scratch, work.progress)
+            found = import_accounting(work.connection, reader, mine, work.scratch, work.progress)
             jobs.numbered += found.numbered
             jobs.waiting += found.waiting
             jobs.answered |= found.answered
@@ -248,14 +254,14 @@ def result_gaps(attempts: Sequence[Attempt]) -> Iterator[Gap]:
             yield Gap(attempt.run_id, attempt.attempt, None, "result", problem)
 
 
-def leave_settled(work: Merge, record_dirs: Sequence[Path]) -> settled.Stamps:
+def leave_settled(work: Merge, record_dirs: Sequence[Path]) -> unchanged_attempts.Stamps:
     """Part the attempts into those whose rows stay and those that are read."""
-    look = settled.Stamps(work.connection, work.study_dir, record_dirs, work.runs)
+    look = unchanged_attempts.Stamps(work.connection, work.study_dir, record_dirs, work.runs)
     stay = look.settled(work.attempts)
     if work.parts.broken:  # whose samples are lost is not known yet: everything is read
         stay = set()
-    settled.keep(work.connection, stay)
-    work.left = [a for a in work.attempts if settled.key_of(a) not in stay]
+    unchanged_attempts.keep(work.connection, stay)
+    work.left = [a for a in work.attempts if unchanged_attempts.key_of(a) not in stay]
     ((attempts,),) = work.connection.execute("SELECT count(*) FROM attempts").fetchall()
     work.is_touched = bool(work.left) or work.parts.broken or attempts != len(stay)
     ((runs,),) = work.connection.execute("SELECT count(*) FROM runs").fetchall()
@@ -267,7 +273,7 @@ def leave_settled(work: Merge, record_dirs: Sequence[Path]) -> settled.Stamps:
     return look
 
 
-def find_records(work: Merge, record_dirs: Sequence[Path], look: settled.Stamps) -> None:
+def find_records(work: Merge, record_dirs: Sequence[Path], look: unchanged_attempts.Stamps) -> None:
     """Records into the study folder and to their attempts; their new samples into the database.
 
     DuckDB reads samples while other records are copied and outputs read.
@@ -275,14 +281,14 @@ def find_records(work: Merge, record_dirs: Sequence[Path], look: settled.Stamps)
     if not work.is_touched:  # no attempt is read
         work.gaps += sample_gaps(work.connection)
         return
-    known = KnownFiles(work.connection, work.parts)
+    known = ImportedFiles(work.connection, work.parts)
     found = []
 
     def before_reading(attempts: Sequence[Attempt]) -> None:
-        work.stamps.update((settled.key_of(a), look.stamp(a)) for a in attempts)
+        work.stamps.update((unchanged_attempts.key_of(a), look.stamp(a)) for a in attempts)
 
-    with samples_in.Loader(work.connection, work.parts, work.scratch) as loader:
-        for attempts, gaps in bring_records(
+    with sample_import.Loader(work.connection, work.parts, work.scratch) as loader:
+        for attempts, gaps in copy_records(
             work.study_dir, record_dirs, work.left, work.progress, before_reading
         ):
             found += gaps
@@ -293,7 +299,7 @@ def find_records(work: Merge, record_dirs: Sequence[Path], look: settled.Stamps)
             read_outputs(work, attempts)
         loader.finish()
         work.progress("samples", loader.loaded, loader.count)
-    samples_in.note_lost(work.connection, known.broken)
+    sample_import.note_lost(work.connection, known.broken)
     told = {(g.run_id or "", g.attempt or "", g.node or "") for g in found}
     work.gaps += [*found, *record_gaps(work.left, record_dirs, told)]
     work.sample_files = loader.count
@@ -306,9 +312,9 @@ def write_tables(work: Merge) -> dict[str, int]:
     work.progress("outputs", len(work.left), len(work.left))
     name_refusals(work)
     # What a sweep has thinned never becomes more: no reason to look again.
-    may_end = (gap for gap in work.gaps if thinned.WORDS not in gap.reason)
+    may_end = (gap for gap in work.gaps if thinning.WORDS not in gap.reason)
     with_gaps = {(gap.run_id or "", gap.attempt or "") for gap in may_end}
-    settled.stamp_whole(work.attempts, work.stamps, with_gaps)
+    unchanged_attempts.stamp_whole(work.attempts, work.stamps, with_gaps)
     tables.write_meta(work.connection, work.study_dir, work.plan, work.scratch, work.now_unix_s)
     states = {"completed": len(work.runs)}  # whatever is settled is
     if not work.runs_stay:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect import attempt_notes, caches, kernels, network, suspension
+from steelyard.analysis.collect import attempt_notes, level_checks, network, suspension
 from steelyard.analysis.collect.attempts import Attempt
-from steelyard.analysis.collect.outputs_in import Output
-from steelyard.analysis.collect.records_in import Gap
-from steelyard.analysis.collect.settled import SETTLED, Key
+from steelyard.analysis.collect.output_import import Output
+from steelyard.analysis.collect.record_import import Gap
+from steelyard.analysis.collect.unchanged_attempts import SETTLED, Key
 from steelyard.analysis.sources.records import COLUMNS as RECORD_COLUMNS
 from steelyard.analysis.sources.study_files import Plan, PlannedRun
 from steelyard.analysis.store.database import SCHEMA_VERSION, replace_rows, table_columns
@@ -110,7 +110,15 @@ def invalid_reasons(connection: DuckDBPyConnection) -> dict[Key, str | None]:
 
 def invalid_reason(run: PlannedRun, last: Attempt) -> str | None:
     """Why a completed run was not under its levels; None: it was."""
-    reasons = (of.invalid_reason(run, last) for of in (network, kernels, caches, suspension))
+    reasons = (
+        check(run, last)
+        for check in (
+            network.invalid_reason,
+            level_checks.check_kernel_release,
+            level_checks.check_cache,
+            suspension.invalid_reason,
+        )
+    )
     return "; ".join(filter(None, reasons)) or None
 
 

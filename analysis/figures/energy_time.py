@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
-from steelyard.analysis.figures.beside import name_points
 from steelyard.analysis.figures.drawing import COLOURS, MARKERS, Drawing
-from steelyard.analysis.stats.readable import reaches, scale
+from steelyard.analysis.figures.point_labels import name_points
+from steelyard.analysis.stats.number_format import reaches, scale
 from steelyard.analysis.summary.factor_series import n_words
 from steelyard.analysis.summary.summary import Row, Summary
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
-from steelyard.analysis.stats.readable import scale
-from steelyard.analysis.summary.opening import opened
+from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.summary.study_database import open_database
 from steelyard.analysis.summary.summary import Row, Summary
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def read_nodes(summary: Summary, rows: list[Row]) -> Nodes:
     fewer than the nodes, all nodes of the run stand together.
     """
     ids = [run for row in rows for run in row.run_ids]
-    with opened(summary.data.folder) as connection:
+    with open_database(summary.data.folder) as connection:
         lines = connection.execute(
             """
             WITH placed AS (
@@ -292,7 +292,7 @@ def label_averages(axes: Axes, levels: Sequence[Level]) -> None:
     """The averages as numbers at the right; when the axes' limits are set."""
     means = [level.average for level in levels if level.average is not None]
     low, high = axes.get_ylim()
-    for mean, place in zip(means, apart(means, GAP * (high - low)), strict=True):
+    for mean, place in zip(means, separate_labels(means, GAP * (high - low)), strict=True):
         axes.annotate(
             f"{mean:#.4g}".rstrip("."), (1.0, place), xycoords=("axes fraction", "data"),
             xytext=(-2, 0), textcoords="offset points", ha="right", va="center", fontsize=8,
@@ -300,7 +300,7 @@ def label_averages(axes: Axes, levels: Sequence[Level]) -> None:
         )  # fmt: skip
 
 
-def apart(means: Sequence[float], gap: float) -> list[float]:
+def separate_labels(means: Sequence[float], gap: float) -> list[float]:
     """Where labels of means stand so that they do not hide each other: as near as `gap` allows.
 
     Neighbours that are too near form a block around their common middle (Barlow et al. (1972),

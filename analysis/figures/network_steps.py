@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.figures.drawing import COLOURS, DASHES
-from steelyard.analysis.summary.load import Run
-from steelyard.analysis.summary.opening import opened
+from steelyard.analysis.summary.study_data import Run
+from steelyard.analysis.summary.study_database import open_database
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,7 @@ def read_steps(summary: Summary, runs: Sequence[Run]) -> dict[str, Steps]:
     numbers = ", ".join(f"(step->>'{q.name}')::DOUBLE" for q in QUANTITIES)
     keys = [key for run in runs for key in (run.run_id, run.attempt)]
     found: dict[str, Steps] = {}
-    with opened(summary.data.folder) as connection:
+    with open_database(summary.data.folder) as connection:
         rows = connection.execute(QUERY.format(marks=marks, numbers=numbers), keys).fetchall()
     for run_id, node, elapsed_s, *values in rows:
         if elapsed_s is not None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, Drawing
-from steelyard.analysis.stats.readable import scale
-from steelyard.analysis.summary.opening import opened
+from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.summary.study_database import open_database
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +45,7 @@ def read_boxes(summary: Summary) -> list[Box]:
     """Of the samples, of the jobs' medians, and of the probe to the peer while the job ran."""
     counted = [run.run_id for run in summary.data.runs if run.counts]
     quantiles = "quantile_cont(v, [0.05, 0.25, 0.5, 0.75, 0.95])"
-    with opened(summary.data.folder) as connection:
+    with open_database(summary.data.folder) as connection:
         rows = connection.execute(
             f"""
             WITH used AS (

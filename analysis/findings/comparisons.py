@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, counted, place
-from steelyard.analysis.findings.node_facts import Facts
-from steelyard.analysis.findings.rows import main_rows, measured_rows, row_place, total_runs
+from steelyard.analysis.findings.finding import (
+    Facts,
+    Finding,
+    Kind,
+    Rule,
+    Severity,
+    counted,
+    format_location,
+    format_row_location,
+    main_rows,
+    measured_rows,
+    total_runs,
+)
 from steelyard.analysis.stats.overhead import EXACT, SHOWN
 from steelyard.analysis.stats.planning import MIN_PILOT, repeats_assured
 from steelyard.analysis.summary.design import sample_means, samples_of
@@ -38,7 +48,7 @@ def check_few_runs(summary: Summary) -> Iterator[Finding]:
             SY04,
             f"{counted(len(few), 'mean')} of a benchmark's main figure rest on fewer than "
             f"{FEW_RUNS} runs.".replace("1 mean of a benchmark's main figure rest", "1 mean rests"),
-            tuple(f"{row_place(row)}: n = {row.n}" for row in few),
+            tuple(f"{format_row_location(row)}: n = {row.n}" for row in few),
         )
 
 
@@ -59,7 +69,7 @@ def check_no_baseline(summary: Summary) -> Iterator[Finding]:
         yield Finding(
             SY14,
             f"{len(without)} of {len(summary.groups)} groups of runs have none.",
-            tuple(place(group) for group in without),
+            tuple(format_location(group) for group in without),
         )
 
 
@@ -124,7 +134,7 @@ def check_missing_values(summary: Summary) -> Iterator[Finding]:
         yield Finding(
             SY19,
             f"{counted(sum(row.missing for row in hit), 'run')} completed without a value.",
-            tuple(f"{row_place(row)}: {row.missing}" for row in hit),
+            tuple(f"{format_row_location(row)}: {row.missing}" for row in hit),
         )
 
 
@@ -157,7 +167,7 @@ def check_wide_interval(summary: Summary) -> Iterator[Finding]:
         yield Finding(
             SY22,
             f"{len(wide)} of {len(measured_rows(summary))} means of a main figure.",
-            tuple(f"{row_place(row)}: {repeats_words(row)}" for row in wide),
+            tuple(f"{format_row_location(row)}: {repeats_words(row)}" for row in wide),
         )
 
 
@@ -236,7 +246,7 @@ def check_other_program(summary: Summary) -> Iterator[Finding]:
         for key in sorted(here.keys() & base.keys()):
             if here[key] != base[key] or len(here[key]) > 1:
                 said, there = (" and ".join(sorted(values[key])) for values in (here, base))
-                places.append(f"{place(group)}: {key} {said}, the baseline's {there}")
+                places.append(f"{format_location(group)}: {key} {said}, the baseline's {there}")
     if places:
         text = f"{counted(len(places), 'difference')} in what the program was or used."
         yield Finding(SY31, text, tuple(places))

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, counted, place
+from steelyard.analysis.findings.finding import (
+    Finding,
+    Kind,
+    Rule,
+    Severity,
+    counted,
+    format_location,
+)
 from steelyard.analysis.summary.latency_share import split_rows
 from steelyard.analysis.summary.summary import Summary
 
@@ -54,7 +61,9 @@ def check_no_split(summary: Summary) -> Iterator[Finding]:
         yield Finding(
             SY27,
             f"In {len(broken)} of {counted(len(rows), 'comparison')} with bulk transfers beside it.",
-            tuple(f"{place(o.row.group)} by {o.bulk}: {'; '.join(o.broken)}" for o in broken),
+            tuple(
+                f"{format_location(o.row.group)} by {o.bulk}: {'; '.join(o.broken)}" for o in broken
+            ),
         )
 
 

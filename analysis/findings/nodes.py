@@ -5,13 +5,22 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, counted, place
-from steelyard.analysis.findings.node_facts import NODE_FACTS, facts_by_group
-from steelyard.analysis.findings.rows import measured_rows, row_place
+from steelyard.analysis.findings.finding import (
+    NODE_FACTS,
+    Finding,
+    Kind,
+    Rule,
+    Severity,
+    counted,
+    facts_by_group,
+    format_location,
+    format_row_location,
+    measured_rows,
+)
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
 from steelyard.analysis.stats.basics import median
-from steelyard.analysis.stats.readable import quantity
-from steelyard.analysis.stats.tests import holm, kruskal
+from steelyard.analysis.stats.number_format import quantity
+from steelyard.analysis.stats.significance_tests import holm, kruskal
 from steelyard.analysis.summary.design import jobs_of
 from steelyard.analysis.summary.summary import Row, Summary
 
@@ -32,7 +41,7 @@ SY11 = Kind(
 def check_mixed_nodes(summary: Summary) -> Iterator[Finding]:
     facts = facts_by_group(summary)
     places = [
-        f"{place(group)}: {name} {' and '.join(sorted(values))}"
+        f"{format_location(group)}: {name} {' and '.join(sorted(values))}"
         for group in summary.groups
         for name, values in facts.get((group.variant, group.label), {}).items()
         if len(values) > 1
@@ -67,7 +76,7 @@ def check_unlike_baseline(summary: Summary) -> Iterator[Finding]:
                 continue
             if values != base[name]:
                 here, there = (" and ".join(sorted(v)) or "not known" for v in (values, base[name]))
-                places.append(f"{place(group)}: {name} {here}, the baseline's {there}")
+                places.append(f"{format_location(group)}: {name} {here}, the baseline's {there}")
     if places:
         text = f"{counted(len(places), 'difference')} in what the nodes were."
         yield Finding(SY12, text, tuple(places))
@@ -151,7 +160,8 @@ def check_node_effect(summary: Summary) -> Iterator[Finding]:
             f"In {len(hit)} of {len(p_values)} series of a main figure with several nodes "
             "(Kruskal and Wallis' test, Holm).",
             tuple(
-                f"{row_place(row)}: {node_words(row, nodes)} (p = {p:.2g})" for row, nodes, p in hit
+                f"{format_row_location(row)}: {node_words(row, nodes)} (p = {p:.2g})"
+                for row, nodes, p in hit
             ),
         )
 
@@ -201,7 +211,7 @@ def check_other_node_type(summary: Summary) -> Iterator[Finding]:
         return
     facts = facts_by_group(summary)
     places = [
-        f"{place(group)}: {' and '.join(sorted(found))}"
+        f"{format_location(group)}: {' and '.join(sorted(found))}"
         for group in summary.groups
         if (wanted := group.condition.get("node_type")) in NODE_TYPES
         and (found := facts.get((group.variant, group.label), {}).get("node_type", set()))

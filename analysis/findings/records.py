@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, counted
-from steelyard.analysis.summary.load import Record
+from steelyard.analysis.summary.study_data import Record
 from steelyard.analysis.summary.summary import Summary
 
 SY07 = Kind(

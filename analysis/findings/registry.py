@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.analysis.findings import (
+    changes_over_time,
     comparisons,
     network,
     nodes,
-    over_time,
     records,
     runs,
     sources,
@@ -17,7 +17,7 @@ from steelyard.analysis.findings import (
 from steelyard.analysis.findings.finding import Finding, Rule, Severity
 from steelyard.analysis.summary.summary import Summary
 
-SUBJECTS = (runs, comparisons, spread, over_time, nodes, records, sources, network)
+SUBJECTS = (runs, comparisons, spread, changes_over_time, nodes, records, sources, network)
 RULES: tuple[Rule, ...] = tuple(
     sorted(
         (rule for subject in SUBJECTS for rule in subject.RULES), key=lambda rule: rule.kind.code

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, counted
-from steelyard.analysis.findings.rows import shares, total_runs
-from steelyard.analysis.summary.load import Run
+from steelyard.analysis.findings.finding import (
+    Finding,
+    Kind,
+    Rule,
+    Severity,
+    counted,
+    shares,
+    total_runs,
+)
+from steelyard.analysis.summary.study_data import Run
 from steelyard.analysis.summary.summary import WAITING, Summary
 
 SY01 = Kind(

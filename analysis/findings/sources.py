@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, counted, place
-from steelyard.analysis.stats.readable import quantity
-from steelyard.analysis.summary.disagreements import Disagreement
+from steelyard.analysis.findings.finding import (
+    Finding,
+    Kind,
+    Rule,
+    Severity,
+    counted,
+    format_location,
+)
+from steelyard.analysis.stats.number_format import quantity
+from steelyard.analysis.summary.source_checks import Disagreement
 from steelyard.analysis.summary.summary import Summary
 from steelyard.analysis.summary.usage_sources import mixed
 from steelyard.facts.quantities import METRICS
@@ -141,7 +148,7 @@ def check_unlike_usage(summary: Summary) -> Iterator[Finding]:
         for metric, words in (("max_memory_bytes", "memory"), ("cpu_s", "CPU time and bytes")):
             ways = mixed(found, metric)
             if ways:
-                places.append(f"{place(group)}: {words}: {' and '.join(ways)}")
+                places.append(f"{format_location(group)}: {words}: {' and '.join(ways)}")
     if places:
         text = f"{counted(len(places), 'figure')} of processes, in a condition or its baseline."
         yield Finding(SY37, text, tuple(places[:MOST_PLACES]))

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, counted
-from steelyard.analysis.findings.rows import main_rows, measured_rows, row_place
-from steelyard.analysis.stats.readable import quantity
-from steelyard.analysis.stats.shape import MIN_VALUES, two_humps
+from steelyard.analysis.findings.finding import (
+    Finding,
+    Kind,
+    Rule,
+    Severity,
+    counted,
+    format_row_location,
+    main_rows,
+    measured_rows,
+)
+from steelyard.analysis.stats.bimodality import MIN_VALUES, two_humps
+from steelyard.analysis.stats.number_format import quantity
 from steelyard.analysis.summary.design import job_means, sample_word
 from steelyard.analysis.summary.summary import Row, Summary
 
@@ -33,7 +41,7 @@ def check_outliers(summary: Summary) -> Iterator[Finding]:
             SY05,
             f"{counted(total, 'value')} of {sum(row.n for row in main_rows(summary))} "
             f"of the main figures: far from the others of their condition.",
-            tuple(f"{row_place(row)}: {', '.join(outlier_runs(row))}" for row in hit),
+            tuple(f"{format_row_location(row)}: {', '.join(outlier_runs(row))}" for row in hit),
         )
 
 
@@ -61,7 +69,10 @@ def check_noisy(summary: Summary) -> Iterator[Finding]:
         yield Finding(
             SY06,
             f"In {len(noisy)} of {len(shares_of_mean)} means of a main figure.",
-            tuple(f"{row_place(row)}: {share * 100:.0f} % of the mean" for row, share in noisy),
+            tuple(
+                f"{format_row_location(row)}: {share * 100:.0f} % of the mean"
+                for row, share in noisy
+            ),
         )
 
 
@@ -95,7 +106,7 @@ def check_two_humps(summary: Summary) -> Iterator[Finding]:
             SY21,
             f"In {len(found)} of {len(measured_rows(summary))} series of a main figure.",
             tuple(
-                f"{row_place(row)}: {counted(h.low_n, sample_word(row))} around {quantity(h.low_mean, row.metric.unit)}, "
+                f"{format_row_location(row)}: {counted(h.low_n, sample_word(row))} around {quantity(h.low_mean, row.metric.unit)}, "
                 f"{h.high_n} around {quantity(h.high_mean, row.metric.unit)} (p = {h.p:.2g})"
                 for row, h in found
             ),

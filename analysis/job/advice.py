@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from steelyard.analysis.collect.job_totals import is_idle
-from steelyard.analysis.collect.one_job import JobView, lack_of_records
+from steelyard.analysis.collect.job_view import JobView, lack_of_records
 from steelyard.analysis.job import pressure
-from steelyard.analysis.job.course import Course
-from steelyard.analysis.job.use import RECORDS, Efficiency
-from steelyard.analysis.stats.readable import binary
+from steelyard.analysis.job.time_series import Course
+from steelyard.analysis.job.usage import RECORDS, Efficiency
+from steelyard.analysis.stats.number_format import binary
 
 LEAST_S = 60.0  # a shorter job has too few samples
 LITTLE = 0.5  # of what was held: less is worth a word

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from steelyard.analysis.collect.one_job import JobView
+from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job import gpus
-from steelyard.analysis.job.course import Course, Series
-from steelyard.analysis.job.use import elapsed_s
+from steelyard.analysis.job.time_series import Course, Series
+from steelyard.analysis.job.usage import elapsed_s
 from steelyard.facts.quantities import METRICS
 
 # In the order of what matters: what was asked of the node, what the node is, what was handed out.
@@ -108,11 +108,11 @@ def described(view: JobView) -> dict[str, object]:
 def of_records(view: JobView, path: str) -> object:
     """What all its nodes say, or all that any of them says, as text."""
     values = [node.record.get(path) for node in view.nodes]
-    said = sorted({words(value) for value in values if value is not None})
+    said = sorted({format_fact(value) for value in values if value is not None})
     return ", ".join(said) or None
 
 
-def words(value: object) -> str:
+def format_fact(value: object) -> str:
     """A value of a record."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -141,8 +141,8 @@ def on_one_clock(series: Series, piece_s: float, width_s: float, number: int) ->
     result: Series = []
     for place in range(number):
         begin, end = place * width_s, (place + 1) * width_s
-        length = between(known, piece_s, begin, end)
-        result.append(between(sums, piece_s, begin, end) / length if length > 1e-9 else None)
+        length = interpolate(known, piece_s, begin, end)
+        result.append(interpolate(sums, piece_s, begin, end) / length if length > 1e-9 else None)
     return result
 
 
@@ -154,7 +154,7 @@ def cumulated(series: Series, piece_s: float) -> list[float]:
     return sums
 
 
-def between(sums: Sequence[float], piece_s: float, begin: float, end: float) -> float:
+def interpolate(sums: Sequence[float], piece_s: float, begin: float, end: float) -> float:
     """What was added between two moments."""
     return up_to(sums, piece_s, end) - up_to(sums, piece_s, begin)
 
@@ -187,6 +187,6 @@ def apart_from_s(a: Course, b: Course, name: str) -> float | None:
     return moments[near + 1]
 
 
-def alike(found: Iterable[Fact]) -> list[str]:
+def list_equal_facts(found: Iterable[Fact]) -> list[str]:
     """The names of what does not differ."""
     return [fact.about for fact in found if not fact.differs]

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from steelyard.analysis.collect.one_job import JobView
+from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job.advice import Advice, advise, why_none
-from steelyard.analysis.job.use import Efficiency, Use, efficiency
+from steelyard.analysis.job.usage import Efficiency, Use, efficiency
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def of_tasks(views: Sequence[JobView]) -> Array:
     advice, why = advise_all(views)
     return Array(
         states=dict(Counter(view.row.state for view in views if view.row is not None)),
-        cpu=added([one.cpu for one in used]),
+        cpu=add_usage([one.cpu for one in used]),
         memory=largest([one.memory for one in used]),
         time=largest([one.time for one in used]),
         energy_j=None if None in joules else sum(one for one in joules if one is not None),
@@ -44,7 +44,7 @@ def of_tasks(views: Sequence[JobView]) -> Array:
     )
 
 
-def added(uses: Sequence[Use]) -> Use:
+def add_usage(uses: Sequence[Use]) -> Use:
     """At least what is known; what was held only where it is known of all."""
     used = [one.used for one in uses if one.used is not None]
     held = [one.held for one in uses if one.held is not None]

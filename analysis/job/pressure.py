@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from steelyard.analysis.collect.one_job import JobView, NodeView
+from steelyard.analysis.collect.job_view import JobView, NodeView
 
 MUCH = (
     0.1  # of its time: more means that another number of CPUs, or another hour, gives other times

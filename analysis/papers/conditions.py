@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from steelyard.analysis.collect.kernels import FACTOR as KERNEL
+from steelyard.analysis.collect.level_checks import KERNEL_RELEASE as KERNEL
 from steelyard.analysis.collect.network import FACTOR as NETWORK
 from steelyard.analysis.papers.claims import ABSENT, Above, Facts
 from steelyard.analysis.summary.factor_axes import UNITS, Specification, base_units, specification

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from steelyard.analysis.summary.load import Metric
 from steelyard.analysis.summary.network import NodeNetwork, tcp_of
-from steelyard.analysis.summary.opening import opened
+from steelyard.analysis.summary.study_data import Metric
+from steelyard.analysis.summary.study_database import open_database
 from steelyard.analysis.summary.summary import Row, Summary, row_of
 
 TCP: Mapping[str, str] = {  # by metric: a field of LevelTcp
@@ -66,7 +66,7 @@ def round_trips(summary: Summary) -> dict[str, Values]:
 def of_iterations(summary: Summary, name: str) -> tuple[str, Values]:
     """The unit, and by run the first iteration's value or the mean of the others; a run of a single
     iteration has neither: whether it was a first one is not known."""
-    with opened(summary.data.folder) as connection:
+    with open_database(summary.data.folder) as connection:
         lines = connection.execute(
             """
             SELECT s.run_id, s.iteration, avg(s.value), any_value(s.unit)

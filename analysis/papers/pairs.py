@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from steelyard.analysis.papers.claims import Claim, Facts
 from steelyard.analysis.papers.conditions import Studies, fits, only_differ_in
-from steelyard.analysis.summary.load import StudyData
+from steelyard.analysis.summary.study_data import StudyData
 from steelyard.analysis.summary.summary import Row, Summary, summary_of
 
 Pair = tuple[Row, Row]  # the condition, and what it is compared with

@@ -15,7 +15,7 @@ from steelyard.analysis.papers.claims import (
     read_contradictions,
 )
 from steelyard.analysis.papers.conditions import Studies
-from steelyard.analysis.papers.printed import PrintedComparison
+from steelyard.analysis.papers.printed_values import PrintedComparison
 from steelyard.analysis.papers.verdicts import Kind
 from steelyard.analysis.report.figures import Draw
 

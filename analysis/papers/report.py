@@ -17,7 +17,7 @@ from steelyard.analysis.papers.conditions import Studies
 from steelyard.analysis.papers.derived_rows import derived_rows
 from steelyard.analysis.papers.pairs import distinguished
 from steelyard.analysis.papers.paper import Paper
-from steelyard.analysis.papers.printed import (
+from steelyard.analysis.papers.printed_values import (
     PrintedComparison,
     compare_values,
     numbers_without,
@@ -26,7 +26,6 @@ from steelyard.analysis.papers.printed import (
 )
 from steelyard.analysis.papers.verdicts import OUTCOMES, Verdict, judge_claim
 from steelyard.analysis.report.answer import answer
-from steelyard.analysis.report.as_json import document, figure_document
 from steelyard.analysis.report.export import (
     COUNT,
     NUMBER,
@@ -35,11 +34,12 @@ from steelyard.analysis.report.export import (
     relation_of,
     study_content,
 )
-from steelyard.analysis.report.extras import Extra, Section
+from steelyard.analysis.report.extra_sections import Extra, Section
 from steelyard.analysis.report.figures import Draw, Job, begin
+from steelyard.analysis.report.json_document import document, figure_document
 from steelyard.analysis.report.page import redo_commands
 from steelyard.analysis.report.tables import Table, moment
-from steelyard.analysis.stats.readable import MISSING
+from steelyard.analysis.stats.number_format import MISSING
 from steelyard.analysis.summary.summary import Summary
 
 CLAIMS, NUMBERS, CONTRADICTIONS = "claims", "printed", "faults"

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from steelyard.analysis.findings.finding import counted
-from steelyard.analysis.report.words import mean_and_n
-from steelyard.analysis.stats import readable
+from steelyard.analysis.report.terminal_text import mean_and_n
+from steelyard.analysis.stats import number_format
 from steelyard.analysis.stats.overhead import (
     AS_TIMES,
     NO_DURATION,
@@ -46,17 +46,17 @@ def costs(summary: Summary) -> list[str]:
         return [
             "No main figure can be judged against the baseline: the table of overheads says why."
         ]
-    return told(Namer.of(summary), judged)
+    return describe_rows(Namer.of(summary), judged)
 
 
 def whole_runs(summary: Summary) -> list[str]:
     """The same of the runs' elapsed_s: what starts and ends around a main figure is in it."""
     rows = [row for row in summary.compared() if row.metric.name == "elapsed_s" and row.verdict]
     judged = [row for row in rows if direction(row) is not Direction.UNKNOWN]
-    return told(replace(Namer.of(summary), has_many=False), judged)
+    return describe_rows(replace(Namer.of(summary), has_many=False), judged)
 
 
-def told(namer: Namer, judged: Sequence[Row]) -> list[str]:
+def describe_rows(namer: Namer, judged: Sequence[Row]) -> list[str]:
     """A sentence a condition."""
     by_name: dict[str, list[Row]] = {}
     for row in judged:
@@ -256,7 +256,7 @@ def noisy(name: str, row: Row) -> str:
     less = f"{percent(abs(low), low, high)} % {comparative(row, False)}{side_word(row, False)}"
     more = f"{percent(high, low, high)} % {comparative(row, True)} {noun(row)}"
     if high > AS_TIMES:
-        more = f"{readable.times(1 + high, 1 + low, 1 + high)[0]} times {as_much(row)}"
+        more = f"{number_format.times(1 + high, 1 + low, 1 + high)[0]} times {as_much(row)}"
     return f"too noisy to tell for {name}: {less} to {more}"
 
 

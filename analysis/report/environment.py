@@ -7,7 +7,7 @@ import platform
 
 from steelyard.analysis.report import tables
 from steelyard.analysis.report.tables import Table, listed
-from steelyard.analysis.stats.readable import MISSING
+from steelyard.analysis.stats.number_format import MISSING
 from steelyard.analysis.store.database import SCHEMA_VERSION
 from steelyard.analysis.summary.environment import TagValue
 from steelyard.analysis.summary.summary import Summary

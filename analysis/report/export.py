@@ -12,14 +12,14 @@ from typing import Any
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.findings.finding import Finding
-from steelyard.analysis.report.as_json import (
+from steelyard.analysis.report.json_document import (
     document,
     finding_document,
     row_document,
     slope_document,
 )
-from steelyard.analysis.report.as_latex import latex_tables
 from steelyard.analysis.report.latency_share import split_document
+from steelyard.analysis.report.latex_tables import latex_tables
 from steelyard.analysis.store.spool import Spool, quote
 from steelyard.analysis.summary.latency_share import split_rows
 from steelyard.analysis.summary.slopes import factor_lines

@@ -51,7 +51,7 @@ def figure_jobs(summary: Summary, variants: Sequence[str]) -> list[Job]:
 
 def draw_answer(summary: Summary, narrow: bool = False) -> Drawing | None:
     """All overheads with their intervals."""
-    from steelyard.analysis.figures.forest import draw_forest
+    from steelyard.analysis.figures.forest_plot import draw_forest
 
     return draw_forest(summary, narrow)
 
@@ -65,10 +65,10 @@ def draw_energy(summary: Summary) -> Drawing | None:
 
 def variant_draws(summary: Summary, variant: str) -> Iterator[Draw]:
     # Here and not above: not needed by whoever only wants words.
-    from steelyard.analysis.figures.bars import draw_bars
-    from steelyard.analysis.figures.factors import factor_draws
+    from steelyard.analysis.figures.bar_chart import draw_bars
+    from steelyard.analysis.figures.factor_figures import factor_draws
     from steelyard.analysis.figures.iterations import draw_iterations
-    from steelyard.analysis.figures.series import draw_series
+    from steelyard.analysis.figures.run_series import draw_series
 
     for rows in metric_rows(summary, variant, primary=True):
         yield partial(draw_bars, summary, rows)
@@ -80,7 +80,7 @@ def variant_draws(summary: Summary, variant: str) -> Iterator[Draw]:
 
 def draw_time(summary: Summary, variant: str) -> Drawing | None:
     """The figure over time; None without samples."""
-    from steelyard.analysis.figures.over_time import draw_times
+    from steelyard.analysis.figures.run_time_series import draw_times
 
     return dict(draw_times(summary, [variant])).get(variant)
 
@@ -101,7 +101,7 @@ def metric_rows(summary: Summary, variant: str, primary: bool | None = None) -> 
     yield from by_metric.values()
 
 
-def drawn(draws: Iterable[Draw]) -> list[Drawing]:
+def draw_figures(draws: Iterable[Draw]) -> list[Drawing]:
     """All there are, by this process alone: a matplotlib figure goes to no other."""
     return [drawing for draw in draws if (drawing := draw()) is not None]
 

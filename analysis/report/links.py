@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from steelyard.analysis.findings.finding import place
+from steelyard.analysis.findings.finding import format_location
 from steelyard.analysis.summary.summary import Row, Summary
 
 EVERY_RUN = "runs"  # the section
@@ -54,7 +54,7 @@ def heads_of(summary: Summary) -> dict[str, str]:
     for group in summary.groups:
         anchor = anchors[group.variant, group.label]
         heads |= dict.fromkeys((run.run_id for run in group.runs), anchor)
-        heads[place(group)] = anchor
+        heads[format_location(group)] = anchor
     return heads
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from steelyard.analysis.findings.finding import counted
 from steelyard.analysis.report.links import label_anchors
 from steelyard.analysis.report.tables import Table, listed
+from steelyard.analysis.stats.number_format import MISSING, quantity
 from steelyard.analysis.stats.proportion import Share
-from steelyard.analysis.stats.readable import MISSING, quantity
 from steelyard.analysis.summary.network import LevelNetwork, LevelTcp, by_level, tcp_by_level
 
 if TYPE_CHECKING:
@@ -137,13 +137,15 @@ def loss_words(loss: Share | None) -> str:
 def sentences(summary: Summary, levels: list[LevelNetwork]) -> Iterator[str]:
     """What a reader needs before the table."""
     probed = [level for level in levels if level.requested and level.during_s is not None]
-    yield from (map(measured, probed) if len(probed) <= MAX_SENTENCES else [ends(probed)])
+    yield from (
+        map(measured, probed) if len(probed) <= MAX_SENTENCES else [format_rtt_range(probed)]
+    )
     asked = [level for level in levels if level.requested or level.valid < level.runs]
     runs, valid = sum(level.runs for level in asked), sum(level.valid for level in asked)
     if asked and runs == valid:
         yield f"All {counted(runs, 'completed run')} with network conditions kept them."
     elif asked:
-        yield kept(summary, runs, valid)
+        yield format_valid_runs(summary, runs, valid)
     left = sum(level.not_undone for level in levels)
     if left:
         yield (
@@ -168,7 +170,7 @@ def measured(level: LevelNetwork) -> str:
     return f"{text} (median over {counted(level.jobs, 'job')} on a node)."
 
 
-def ends(levels: list[LevelNetwork]) -> str:
+def format_rtt_range(levels: list[LevelNetwork]) -> str:
     """All in one sentence, where one each would be too many."""
     medians = [level.during_s or 0.0 for level in levels]
     return (
@@ -177,7 +179,7 @@ def ends(levels: list[LevelNetwork]) -> str:
     )
 
 
-def kept(summary: Summary, runs: int, valid: int) -> str:
+def format_valid_runs(summary: Summary, runs: int, valid: int) -> str:
     """How many runs were left out and why."""
     invalid = [run for run in summary.data.runs if run.valid is False]
     reasons = Counter(run.invalid_reason or "no reason given" for run in invalid)

@@ -23,7 +23,7 @@ from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report import links, tables
 from steelyard.analysis.report.answer import answer
 from steelyard.analysis.report.environment import facts, program_table, tag_table
-from steelyard.analysis.report.extras import Extra
+from steelyard.analysis.report.extra_sections import Extra
 from steelyard.analysis.report.figures import (
     ANSWER,
     ENERGY,
@@ -40,8 +40,7 @@ from steelyard.analysis.report.figures import (
 from steelyard.analysis.report.latency_share import split_part
 from steelyard.analysis.report.network import network_part
 from steelyard.analysis.report.slopes import slope_table
-from steelyard.analysis.summary.main_figures import is_main
-from steelyard.analysis.summary.summary import Summary
+from steelyard.analysis.summary.summary import Summary, is_main
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from steelyard.analysis.report.links import variant_anchors
 from steelyard.analysis.report.tables import Table, p_text
-from steelyard.analysis.stats.readable import MISSING, decimals, scale, text
+from steelyard.analysis.stats.number_format import MISSING, decimals, scale, text
 from steelyard.analysis.stats.slope import Line, Slope
-from steelyard.analysis.summary.main_figures import is_common
 from steelyard.analysis.summary.slopes import FactorLine, factor_lines
-from steelyard.analysis.summary.summary import Summary
+from steelyard.analysis.summary.summary import Summary, is_common
 
 HEADINGS = ("Variant", "Metric", "Other factors", "Slope (95 % interval)", "In words", "Break", "n")
 

@@ -11,13 +11,12 @@ from datetime import UTC, datetime
 
 from steelyard.analysis.report.links import Anchors, anchor_of
 from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS, Interval
+from steelyard.analysis.stats.number_format import MISSING, places_of, quantity, scale, text
 from steelyard.analysis.stats.overhead import SHOWN, Direction
 from steelyard.analysis.stats.proportion import unseen_share
-from steelyard.analysis.stats.readable import MISSING, places_of, quantity, scale, text
-from steelyard.analysis.stats.tests import effect_words
-from steelyard.analysis.summary.load import Record, Run, StudyData
-from steelyard.analysis.summary.main_figures import is_main
-from steelyard.analysis.summary.summary import Group, Row, Summary
+from steelyard.analysis.stats.significance_tests import effect_words
+from steelyard.analysis.summary.study_data import Record, Run, StudyData
+from steelyard.analysis.summary.summary import Group, Row, Summary, is_main
 
 TOLD = (
     *SHOWN,

@@ -1,4 +1,4 @@
-"""What is wanted from any scheduler's accounting; schedulers.py knows the readers."""
+"""What is wanted from any scheduler's accounting; accounting_readers.py knows the readers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class StepRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Allocation:
     """What a scheduler says that one start of a job held, and used of it; None: it does not say.
 
     Of all nodes together; a job that waits holds nothing.
@@ -144,7 +144,7 @@ class Accounting(Protocol):
         MissingError when the accounting cannot be asked.
         """
 
-    def held(self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]) -> Held:
+    def held(self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]) -> Allocation:
         """What this start of a job held and used; `steps` are the rows behind it."""
 
     def parse(self, fields: Sequence[str]) -> AccountingRow:

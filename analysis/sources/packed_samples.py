@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.sources.thinned import COLUMN as THINNED
+from steelyard.analysis.sources.thinning import COLUMN as THINNED
 from steelyard.analysis.store.spool import identifier
 from steelyard.facts.quantities import COLUMNS, TOTALS
 

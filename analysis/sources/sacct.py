@@ -20,8 +20,8 @@ from datetime import UTC, datetime
 from typing import IO, Self
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.sources import slurm_environment, slurm_held, squeue
-from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, Held, StepRow
+from steelyard.analysis.sources import slurm_allocation, slurm_environment, squeue
+from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, Allocation, StepRow
 from steelyard.analysis.sources.hostlist import expand_nodes
 from steelyard.analysis.sources.slurm_job_ids import split_job_id
 from steelyard.analysis.sources.slurm_states import REASONS, STATES
@@ -361,10 +361,10 @@ class Sacct:
         rows = self.starts(("Submit",), f"--user={user}", f"--starttime={since}")
         return list(dict.fromkeys(row.array_job_id or row.job_id for row in rows))
 
-    def held(self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]) -> Held:
+    def held(self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]) -> Allocation:
         """See Accounting.held."""
         lines = [s.text.split(SEPARATOR) if isinstance(s, StepRow) else s.fields for s in steps]
-        held = slurm_held.read(row, FIELDS, lines)
+        held = slurm_allocation.read(row, FIELDS, lines)
         if row.told_by is None:
             return held
         why = "squeue does not say"
@@ -411,7 +411,7 @@ class Sacct:
 
     def try_once(self, arguments: Sequence[str], output: int, times: str | None) -> str:
         """What went wrong, in words; empty when nothing did."""
-        environment = slurm_environment.own()
+        environment = slurm_environment.build_environment()
         environment |= {} if times is None else {"SLURM_TIME_FORMAT": times}
         try:
             done = subprocess.run(

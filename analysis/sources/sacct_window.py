@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, Held, StepRow
+from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, Allocation, StepRow
 from steelyard.analysis.sources.sacct import FIELDS, OPTIONAL, Sacct, answer_file, parse_row
 
 # What a cluster's database keeps; AdminComment is root's.
@@ -32,7 +32,7 @@ class Begun:
     """A start of a job as the accounting has it, and what it held."""
 
     row: AccountingRow
-    held: Held
+    held: Allocation
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from typing import BinaryIO
 import numpy as np
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.sources import native
-from steelyard.analysis.store.sample_columns import COLUMNS
+from steelyard.analysis.sources import sample_library
 from steelyard.analysis.store.sample_store import DAY_S, KEY, UNKNOWN, Part, Parts, day_of
+from steelyard.analysis.store.schema import SAMPLE_COLUMNS
 
 ROWS = 500_000  # in a batch: 75 MB
 TEXT_BYTES = 64_000_000  # larger files are read by DuckDB, piece by piece
@@ -57,7 +57,7 @@ Room = tuple[dict[str, Array], Array]  # of a batch: by column; the files' numbe
 def new_room() -> Room:
     """Memory is taken as it is filled."""
     columns: dict[str, Array] = {
-        name: np.empty(ROWS, dtype=TYPES[kind]) for name, kind in COLUMNS.items()
+        name: np.empty(ROWS, dtype=TYPES[kind]) for name, kind in SAMPLE_COLUMNS.items()
     }
     return columns, np.empty(ROWS, dtype=np.int32)
 
@@ -75,17 +75,19 @@ class RowBatch:
 
     def read(self, text: Text, size: int, columns: Sequence[str]) -> int:
         """A file's lines, `size` bytes of `text`: how many, or native.ODD or FULL; see keep()."""
-        read = native.read_samples()
+        read = sample_library.read_samples()
         assert read is not None
         kinds: list[int] = []
         pointers: list[int | None] = []
         for name in columns:
             array = self._arrays.get(name)
             if array is None:
-                kinds.append(native.SKIP)
+                kinds.append(sample_library.SKIP)
                 pointers.append(None)
             else:
-                kinds.append(native.REAL if array.dtype.kind == "f" else native.INTEGER)
+                kinds.append(
+                    sample_library.REAL if array.dtype.kind == "f" else sample_library.INTEGER
+                )
                 pointers.append(array.ctypes.data + self.count * array.itemsize)
         out = (ctypes.c_void_p * len(columns))(*pointers)
         rows = read(text, size, len(columns), bytes(kinds), out, ROWS - self.count)
@@ -124,7 +126,7 @@ class RowBatch:
         engine.register("row_files", {"file": numbers, **texts})
         try:
             return parts.write(
-                f"SELECT {', '.join(KEY)}, {', '.join(map(cell, COLUMNS))} "
+                f"SELECT {', '.join(KEY)}, {', '.join(map(cell, SAMPLE_COLUMNS))} "
                 "FROM row_batch JOIN row_files USING (file)",
                 self.day,
                 engine,
@@ -136,7 +138,7 @@ class RowBatch:
 
 def cell(column: str) -> str:
     """A column of a batch as DuckDB shall have it; NaN it takes for NULL by itself."""
-    if COLUMNS[column] == "BIGINT":
+    if SAMPLE_COLUMNS[column] == "BIGINT":
         return f"nullif({column}, {NOT_KNOWN}) AS {column}"
     return column
 

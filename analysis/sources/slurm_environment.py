@@ -15,17 +15,17 @@ WAY = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT", "SLURM_
        "SLURM_SACK_KEY", "SLURM_SACK_JWKS")  # fmt: skip
 
 
-def without_slurm() -> dict[str, str]:
+def without_slurm_variables() -> dict[str, str]:
     """Our environment without what another Slurm job or cluster left in it."""
     return {name: value for name, value in os.environ.items() if not name.startswith(OF_SLURM)}
 
 
-def way() -> dict[str, str]:
+def server_variables() -> dict[str, str]:
     """What leads to the cluster that our environment points to."""
     return {name: os.environ[name] for name in WAY if name in os.environ}
 
 
-def own() -> dict[str, str]:
+def build_environment() -> dict[str, str]:
     """For a program that only asks, or cancels: times in UTC, text in UTF-8, `100_[1,3,…]` whole."""
     fixed = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
-    return {**without_slurm(), **way(), **fixed}
+    return {**without_slurm_variables(), **server_variables(), **fixed}

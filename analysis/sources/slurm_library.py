@@ -48,7 +48,7 @@ def library(sacct: str = "sacct") -> Any:
         module = importlib.import_module("pyslurm")
         done = subprocess.run(
             [sacct, "--version"], capture_output=True, text=True, timeout=30, check=False,
-            env=slurm_environment.own(),
+            env=slurm_environment.build_environment(),
         )  # fmt: skip
     except (ImportError, OSError, subprocess.TimeoutExpired) as error:
         raise MissingError(f"pyslurm cannot be used ({error}): use Sacct") from None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from steelyard.analysis.sources import slurm_environment
 from steelyard.analysis.sources.accounting import SEPARATOR
-from steelyard.analysis.sources.slurm_held import clock_s
+from steelyard.analysis.sources.slurm_allocation import clock_s
 
 # sacct's names of columns, and squeue's letters for them; a name may have a line break, so it is not
 # the last.
@@ -42,7 +42,7 @@ def ask(job_ids: Sequence[str], time_out_s: float) -> str:
             arguments,
             capture_output=True,
             stdin=subprocess.DEVNULL,
-            env=slurm_environment.own(),
+            env=slurm_environment.build_environment(),
             timeout=time_out_s,
             check=False,
         )

@@ -1,1 +1,11 @@
-"""Statistics: pure functions on numbers; they know no study."""
+"""Statistics: pure functions on numbers.
+
+`basics` has means, spreads, intervals and outliers; `overhead` compares a condition with the baseline and
+words the verdict, with `ratio` (Fieller), `rates` (harmonic means), `equivalence` (TOST) and
+`significance_tests` (Welch, Holm, effect sizes). `grouped_mean` and `dependent_runs` are for runs that are
+not independent: by job or by block. `slope` fits a factor, `planning` computes repeats and power, `drift`,
+`warm_up` and `bimodality` find what violates the assumptions. `number_format` prints numbers with units.
+
+Functions know no database and no study. Too few values, or values without spread, give None and a reason,
+never a number.
+"""

@@ -17,8 +17,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.analysis.stats.clusters import Group, mean_error
-from steelyard.analysis.stats.groups import covariance, mean, residuals
+from steelyard.analysis.stats.dependent_runs import Group, mean_error
+from steelyard.analysis.stats.grouped_mean import covariance, mean, residuals
 from steelyard.analysis.stats.ratio import welch_degrees
 
 

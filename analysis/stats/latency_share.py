@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.analysis.stats.basics import CONFIDENCE, student_quantile
-from steelyard.analysis.stats.groups import Groups, covariance, mean, residuals
+from steelyard.analysis.stats.grouped_mean import Groups, covariance, mean, residuals
 from steelyard.analysis.stats.ratio import fieller, welch_degrees
 
 MIN_GROUPS = 3  # jobs of runs, and of transfers, on each side

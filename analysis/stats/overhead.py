@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from steelyard.analysis.stats import readable
+from steelyard.analysis.stats import number_format
 from steelyard.analysis.stats.basics import CONFIDENCE, checked, student_quantile, variance
 from steelyard.analysis.stats.printed_decimals import coarse
 from steelyard.analysis.stats.ratio import fieller, welch_degrees
@@ -336,7 +336,7 @@ def difference(word: str, value: float, low: float, high: float) -> str:
 
 def in_times(value: float, low: float, high: float, what: str = "") -> str:
     """`20 times as long (9 … 31)`."""
-    ratio, ends = readable.times(1 + value, 1 + low, 1 + high)
+    ratio, ends = number_format.times(1 + value, 1 + low, 1 + high)
     words = f"{ratio} times {what}".rstrip()
     return f"{words} ({ends})" if ends else words
 
@@ -357,7 +357,7 @@ def ends(low: float, high: float) -> str:
 def between(low: float, high: float) -> str:
     """`−0.4 … 0.9 %`; `0.5 … 4.1 times` where more than 100 % more is in it."""
     if AS_TIMES < high < math.inf and low >= -1:
-        return f"{readable.times(1.0, 1 + low, 1 + high)[1]} times"
+        return f"{number_format.times(1.0, 1 + low, 1 + high)[1]} times"
     return f"{percent_range(low, high)} %"
 
 

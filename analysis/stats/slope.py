@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats.basics import CONFIDENCE, checked, student_quantile, variance
-from steelyard.analysis.stats.clusters import MIN_BLOCKS, block_mean
+from steelyard.analysis.stats.dependent_runs import MIN_BLOCKS, block_mean
 from steelyard.analysis.stats.overhead import ROUNDING
 
 if TYPE_CHECKING:

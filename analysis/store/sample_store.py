@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.store.sample_columns import COLUMNS
+from steelyard.analysis.store.schema import SAMPLE_COLUMNS
 from steelyard.analysis.store.spool import quote, quote_path
 from steelyard.jobscripts.userfiles import ANY_BYTES, open_regular
 
@@ -33,7 +33,7 @@ OPTIONS = (
     "DICTIONARY_SIZE_LIMIT 1000"
 )
 KEY = {"run_id": "VARCHAR", "attempt": "VARCHAR", "node": "VARCHAR"}
-ALL_COLUMNS = {**KEY, **COLUMNS}
+ALL_COLUMNS = {**KEY, **SAMPLE_COLUMNS}
 
 SMALL_BYTES = 2_000_000
 SMALL_PARTS = 8  # so many small ones of a day stay; one more, and they become one

@@ -7,6 +7,7 @@ import importlib.resources
 import re
 from collections.abc import Callable, Iterable
 
+from steelyard.facts import quantities
 from steelyard.facts.quantities import COUNTERS, METRICS, TOTALS, Column, Total
 
 FILES = ("schema.sql", "schema_views.sql")
@@ -78,3 +79,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "metrics_of_nodes": lambda: picked(of_node=True),
     "metrics_of_processes": lambda: picked(of_node=False),
 }
+
+
+# The fixed columns; a file may have more (zones, devices), or fewer in a version to come.
+SAMPLE_COLUMNS = {column.name: sql_type(column) for column in quantities.COLUMNS}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats.basics import CONFIDENCE, Interval
-from steelyard.analysis.stats.clusters import (
+from steelyard.analysis.stats.dependent_runs import (
     MIN_BLOCKS,
     block_mean,
     overhead_by_block,
@@ -23,11 +23,11 @@ from steelyard.analysis.stats.clusters import (
     paired_p,
 )
 from steelyard.analysis.stats.equivalence import Sides, independent, paired, past_margin, tost
-from steelyard.analysis.stats.groups import mean_by_group
+from steelyard.analysis.stats.grouped_mean import mean_by_group
+from steelyard.analysis.stats.number_format import never_negative
 from steelyard.analysis.stats.overhead import Overhead, overhead
 from steelyard.analysis.stats.rates import costs, is_rate, rate_interval, rate_overhead
-from steelyard.analysis.stats.readable import never_negative
-from steelyard.analysis.stats.tests import Effect, hedges, hedges_paired, welch
+from steelyard.analysis.stats.significance_tests import Effect, hedges, hedges_paired, welch
 
 if TYPE_CHECKING:
     from steelyard.analysis.summary.summary import Group, Row

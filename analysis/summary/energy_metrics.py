@@ -1,15 +1,19 @@
-"""Two metrics of every run for whoever asks for shares of shared nodes' joules: docs/energy.md.
+"""Metrics of energy on shared nodes: docs/energy.md.
 
-`energy_low_j` and `energy_high_j`: above idle, at least and at most the job's, over all its nodes.
-Of a run that had its nodes for itself they lie close together.
+`energy_low_j` and `energy_high_j` are, above idle, at least and at most the job's joules over all its
+nodes. Two conditions are compared by both together: only where the lower bound of one is above the upper
+bound of the other is a difference shown.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from steelyard.analysis.stats.basics import Interval
+from steelyard.analysis.stats.overhead import Direction, Verdict, between, percent
 from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, energy_shares
 
 if TYPE_CHECKING:
@@ -81,3 +85,48 @@ def weighed_runs(connection: duckdb.DuckDBPyConnection) -> list[WeighedRun]:
         """
     ).fetchall()
     return [WeighedRun(*row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A condition's energy_low_j and energy_high_j; None: no run has a value."""
+
+    low: Interval | None
+    high: Interval | None
+
+    def range_j(self) -> tuple[float, float] | None:
+        """From the lowest to the highest that the means can be, their 95 % intervals included."""
+        if self.low is None or self.high is None:
+            return None
+        if self.low.low is None or self.high.high is None:
+            return None
+        return max(self.low.low, 0.0), self.high.high
+
+
+def bounds_verdict(ours: Bounds, base: Bounds) -> Verdict:
+    """In words; `better` is lower."""
+    mine, theirs = ours.range_j(), base.range_j()
+    if mine is None or theirs is None:
+        return Verdict(Direction.UNKNOWN, "cannot be judged: fewer than two values")
+    assert ours.low is not None and base.low is not None
+    n = f"n = {ours.low.n} + {base.low.n}"
+    least, most = (
+        format_bounds_ratio(mine[0], theirs[1]) - 1,
+        format_bounds_ratio(mine[1], theirs[0]) - 1,
+    )
+    if least > 0:
+        return Verdict(Direction.WORSE, f"higher: {format_bounds(least, most)}, {n}")
+    if most < 0:
+        return Verdict(Direction.BETTER, f"lower: {format_bounds(least, most)}, {n}")
+    return Verdict(Direction.NOT_SHOWN, f"not shown to differ ({format_bounds(least, most)}), {n}")
+
+
+def format_bounds_ratio(one: float, other: float) -> float:
+    return one / other if other > 0 else math.inf if one > 0 else 1.0
+
+
+def format_bounds(least: float, most: float) -> str:
+    """What lies between both conditions' bounds."""
+    if math.isinf(most):
+        return f"bounds: {percent(least, least, least)} % and more"
+    return f"bounds: {between(least, most)}"

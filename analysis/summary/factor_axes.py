@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from steelyard.analysis.collect.network import FACTOR, NO_LEVEL, canonical
 from steelyard.analysis.stats.slope import MIN_LEVELS
-from steelyard.analysis.summary.load import LARGEST
+from steelyard.analysis.summary.study_data import LARGEST
 from steelyard.facts.netem_keys import VALUES
 
 # Kinds of a specification's numbers: unit to be told, how many of it are one base unit.

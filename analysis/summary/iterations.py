@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.base.benchmark_traits import has_time_order
-from steelyard.analysis.stats.iterations import MIN_ITERATIONS
+from steelyard.analysis.stats.warm_up import MIN_ITERATIONS
 
 if TYPE_CHECKING:
     import duckdb

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from steelyard.analysis.collect.network import FACTOR
-from steelyard.analysis.stats.groups import Groups, mean, size
+from steelyard.analysis.stats.grouped_mean import Groups, mean, size
 from steelyard.analysis.stats.latency_share import (
     MIN_GROUPS,
     Side,
@@ -15,10 +15,10 @@ from steelyard.analysis.stats.latency_share import (
     excludes_zero,
     split,
 )
-from steelyard.analysis.stats.readable import quantity
-from steelyard.analysis.summary.bulk import bulk_of, short_transfers
+from steelyard.analysis.stats.number_format import quantity
 from steelyard.analysis.summary.design import jobs_of
 from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.transfer_length import bulk_of, short_transfers
 from steelyard.jobscripts.transfers import KINDS, Bulk
 
 MODEL = (

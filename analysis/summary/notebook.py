@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.stats.readable import MISSING, mean_words
+from steelyard.analysis.stats.number_format import MISSING, mean_words
 
 if TYPE_CHECKING:
     from steelyard.analysis.summary.summary import Row

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from steelyard.analysis.stats.significance_tests import holm
 from steelyard.analysis.stats.slope import LEVEL, Line, fit
-from steelyard.analysis.stats.tests import holm
 from steelyard.analysis.summary.design import at_level
 from steelyard.analysis.summary.factor_axes import Axis, axes
 from steelyard.analysis.summary.summary import Row, Summary

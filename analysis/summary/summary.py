@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from steelyard.analysis.base.benchmark_traits import elapsed_figures
 from steelyard.analysis.stats.basics import CONFIDENCE, Interval, Outliers, Spread, median, outliers
 from steelyard.analysis.stats.basics import spread as spread_of
 from steelyard.analysis.stats.counts import exact_overhead, is_counted, may_be_counted
@@ -23,7 +24,7 @@ from steelyard.analysis.stats.overhead import (
     verdict,
 )
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
-from steelyard.analysis.stats.tests import Effect
+from steelyard.analysis.stats.significance_tests import Effect
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.analysis.summary import notebook
 from steelyard.analysis.summary.design import (
@@ -35,12 +36,13 @@ from steelyard.analysis.summary.design import (
     p_of_non_inferiority,
     samples_of,
 )
-from steelyard.analysis.summary.energy_bounds import Bounds, bounds_verdict
 from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
-from steelyard.analysis.summary.families import correct
-from steelyard.analysis.summary.load import Condition, Metric, Run, StudyData, read_study
-from steelyard.analysis.summary.scope import programs, remark
-from steelyard.analysis.summary.turns import turns_of
+from steelyard.analysis.summary.energy_metrics import Bounds, bounds_verdict
+from steelyard.analysis.summary.interleaving import check_interleaving
+from steelyard.analysis.summary.multiple_comparisons import correct
+from steelyard.analysis.summary.node_metrics import GPU_ENERGY
+from steelyard.analysis.summary.study_data import Condition, Metric, Run, StudyData, read_study
+from steelyard.analysis.summary.total_scope import programs, remark
 
 NO_OUTLIERS = Outliers(())
 NAME_ITS_UNIT = 'a count is compared exactly once its unit says so: unit = "count"'
@@ -335,7 +337,7 @@ def judge_all(pairs: Sequence[tuple[Row, Row | None]]) -> list[Judged]:
         family = [n for n, (row, _) in enumerate(pairs) if row.metric.is_primary == is_main]
         by_place |= correct({place: tests[place] for place in family})
     return [
-        with_remark(row, base, told(row, base, found, by_place[place]))
+        with_remark(row, base, decide_verdict(row, base, found, by_place[place]))
         for place, ((row, base), found) in enumerate(zip(pairs, plain, strict=True))
     ]
 
@@ -362,7 +364,7 @@ def with_remark(row: Row, base: Row | None, found: Judged) -> Judged:
     conditions = row.group.condition, base.group.condition
     words = counted_apart = remark(row.metric.name, *conditions)
     if found.overhead.low is not None and found.overhead.method != EXACT:
-        words = "; ".join(filter(None, (words, turns_of(row, base).words)))
+        words = "; ".join(filter(None, (words, check_interleaving(row, base).words)))
     if not words:
         return found
     direction = found.verdict.direction
@@ -388,7 +390,7 @@ def tests_of(row: Row, base: Row | None, found: Judged) -> Evidence:
     )
 
 
-def told(row: Row, base: Row | None, found: Judged, evidence: Evidence) -> Judged:
+def decide_verdict(row: Row, base: Row | None, found: Judged, evidence: Evidence) -> Judged:
     """With tests and effect size, and the words that go with them."""
     if base is None or found.overhead is None or found.overhead.low is None:
         return found
@@ -426,3 +428,18 @@ def compare_row(row: Row, base: Row) -> Overhead:
     if exact is not None and may_be_counted(metric.unit, values):
         return replace(result, reason=f"{result.reason} ({NAME_ITS_UNIT})")
     return result
+
+
+# Of every run, shares where they were asked for; shown beside a benchmark's own figures.
+MAIN = ("elapsed_s", "energy_j", *ENERGY_SHARES, GPU_ENERGY, "cpu_s")
+
+
+def is_main(row: Row) -> bool:
+    """Whether a metric stands in the first tables."""
+    return row.metric.is_primary or is_common(row.group.variant, row.metric.name)
+
+
+def is_common(variant: str, metric: str) -> bool:
+    """Whether a metric of every run stands there: elapsed_s only where the benchmark has no figure
+    that is the same time."""
+    return metric in MAIN and not (metric == "elapsed_s" and elapsed_figures(variant))

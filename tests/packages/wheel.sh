@@ -64,7 +64,7 @@ print(all(node.find_program(name).parent == node.BUNDLED for name in node.IN_WHE
     ok "a study runs" "4 of 4 runs executed here (0 failed" as_user 'steelyard submit files.toml --scheduler local'
     ok "it is collected" "4 records" as_user 'steelyard collect files.study'
     ok "it is reported" "4 of 4 runs completed" as_user 'steelyard report files.study'
-    ok "the reader of samples is loaded" True as_user '.local/pipx/venvs/steelyard/bin/python -c "from steelyard.analysis.sources import native; print(native.read_samples() is not None)"'
+    ok "the reader of samples is loaded" True as_user '.local/pipx/venvs/steelyard/bin/python -c "from steelyard.analysis.sources import sample_library as native; print(native.read_samples() is not None)"'
     ok "a benchmark that the wheel does not have" "run \`make all\` in the checkout" as_user '! steelyard run --benchmark stream'
     as_user 'rm -r .local/pipx/venvs/steelyard/lib/python3*/site-packages/steelyard/libexec'
     ok "without its programs it names the remedies" "install the wheel of Steelyard for this platform, or run \`make all\`" \

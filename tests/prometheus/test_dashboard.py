@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 
 from steelyard.analysis.cluster.collect import collect
-from steelyard.analysis.cluster.metrics import SAMPLE
+from steelyard.analysis.cluster.prometheus_metrics import SAMPLE
 from steelyard.analysis.cluster.top import top
 from steelyard.analysis.sources.sacct_window import ClusterSacct
 from steelyard.wrappers.commands import cli

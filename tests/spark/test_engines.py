@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from steelyard.analysis.base import spark
-from steelyard.analysis.summary import engines, summary
+from steelyard.analysis.summary import parquet_summary, summary
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
@@ -19,15 +19,15 @@ DOCS = Path(__file__).parents[2] / "docs" / "collect.md"
 
 
 @pytest.fixture(scope="module")
-def answers(folder: Path) -> dict[str, list[engines.Line]]:
-    return {engine: engines.summarize(folder, engine) for engine in ("duckdb", "spark")}
+def answers(folder: Path) -> dict[str, list[parquet_summary.Line]]:
+    return {engine: parquet_summary.summarize(folder, engine) for engine in ("duckdb", "spark")}
 
 
-def numbers(line: engines.Line) -> list[float | None]:
+def numbers(line: parquet_summary.Line) -> list[float | None]:
     return [line.mean, line.sd, line.median, line.low, line.high]
 
 
-def test_both_engines_say_the_same(answers: dict[str, list[engines.Line]]) -> None:
+def test_both_engines_say_the_same(answers: dict[str, list[parquet_summary.Line]]) -> None:
     duck, spark = answers["duckdb"], answers["spark"]
     assert len(duck) > 10
     for ours, theirs in zip(duck, spark, strict=True):
@@ -37,7 +37,9 @@ def test_both_engines_say_the_same(answers: dict[str, list[engines.Line]]) -> No
             assert one == (other if other is None else pytest.approx(other, rel=1e-12))
 
 
-def test_the_report_says_so_too(folder: Path, answers: dict[str, list[engines.Line]]) -> None:
+def test_the_report_says_so_too(
+    folder: Path, answers: dict[str, list[parquet_summary.Line]]
+) -> None:
     rows = {
         (r.group.variant, r.group.label, r.metric.name): r for r in summary.summarize(folder).rows
     }
@@ -53,7 +55,7 @@ def test_the_report_says_so_too(folder: Path, answers: dict[str, list[engines.Li
     assert compared >= 8
 
 
-def test_a_run_that_failed_is_in_no_mean(answers: dict[str, list[engines.Line]]) -> None:
+def test_a_run_that_failed_is_in_no_mean(answers: dict[str, list[parquet_summary.Line]]) -> None:
     for lines in answers.values():
         assert sum(line.n for line in lines if line.metric == "elapsed_s") == 4
 
@@ -85,7 +87,7 @@ def plain_spark(parquet: Path) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("engine", [plain_duckdb, plain_spark])
 def test_the_documented_files_and_query_are_enough_for_any_engine(
     folder: Path,
-    answers: dict[str, list[engines.Line]],
+    answers: dict[str, list[parquet_summary.Line]],
     engine: Callable[[Path], list[tuple[Any, ...]]],
 ) -> None:
     lines = answers["duckdb"]
@@ -99,6 +101,6 @@ def test_the_documented_files_and_query_are_enough_for_any_engine(
     assert engine(folder / "parquet") == wanted
 
 
-def measured(lines: list[engines.Line]) -> set[str]:
+def measured(lines: list[parquet_summary.Line]) -> set[str]:
     """The metrics that benchmarks gave."""
     return {line.metric for line in lines if not line.metric.startswith("samples.")}

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.summary import engines
+from steelyard.analysis.summary import parquet_summary
 from steelyard.wrappers.cluster import cluster as throwaway
 from steelyard.wrappers.cluster.config import ClusterConfig
 
@@ -73,7 +73,7 @@ def test_a_job_of_two_nodes_gives_the_answers_of_duckdb(
 ) -> None:
     code, out, err = job(cluster, tmp_path, str(folder), "--json")
     assert code == "0:0", err
-    expected = [rounded(asdict(line)) for line in engines.summarize(folder, "duckdb")]
+    expected = [rounded(asdict(line)) for line in parquet_summary.summarize(folder, "duckdb")]
     assert len(expected) > 10
     assert [rounded(line) for line in json.loads(out)] == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == ["err", "out"]

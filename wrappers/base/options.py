@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.base.percent import share_of
+from steelyard.analysis.stats.number_format import parse_percent
 from steelyard.wrappers.base.errors import UsageError
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def add_equivalent(parser: argparse.ArgumentParser) -> None:
 
 def equivalent(text: str) -> float:
     """`2%` as a share."""
-    share = share_of(text if text.endswith("%") else f"{text}%")
+    share = parse_percent(text if text.endswith("%") else f"{text}%")
     if share is None:
         raise UsageError(
             f"--equivalent '{text}' is no share: expected percent above 0, such as 2%", text

@@ -21,7 +21,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from steelyard.analysis.sources.native import BUILT, BUNDLED, INSTALLED
+from steelyard.analysis.sources.sample_library import BUILT, BUNDLED, INSTALLED
 from steelyard.wrappers.base.errors import MissingError
 
 PROGRAM = "steelyard-node"

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from steelyard.analysis.sources.pbs.values import split_job_id
+from steelyard.analysis.sources.pbs.field_values import split_job_id
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import job_results, known_loads
 from steelyard.wrappers.calibrate.cells import StartCells

@@ -183,7 +183,7 @@ def cell_json(cell: Cell) -> dict[str, Any]:
 
 def as_page(table: Table, facts: dict[str, Any]) -> str:
     """One HTML file in the reports' style."""
-    from steelyard.analysis.report.calibration import page
+    from steelyard.analysis.report.calibration_page import page
 
     headings, rows = overview(table)
     return page(

@@ -93,7 +93,7 @@ def main(args: argparse.Namespace) -> int:
 
 def request(args: argparse.Namespace) -> Any:
     """The options, for calibration.py."""
-    from steelyard.analysis.collect.records_in import default_record_dirs
+    from steelyard.analysis.collect.record_import import default_record_dirs
     from steelyard.wrappers.calibrate.calibration import Request
 
     return Request(

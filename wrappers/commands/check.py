@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from steelyard.analysis.summary.earlier import Earlier
+    from steelyard.analysis.summary.earlier_runs import EarlierRuns
     from steelyard.wrappers.submit.cost_estimate import Cost
     from steelyard.wrappers.submit.statistical_power import DetectableDifference
     from steelyard.wrappers.submit.study_preview import StudyPreview
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Look, and tell."""
-    from steelyard.analysis.summary import earlier as earlier_runs
+    from steelyard.analysis.summary import earlier_runs
     from steelyard.wrappers.base import console, errors
     from steelyard.wrappers.schedulers import registry
     from steelyard.wrappers.study import folder as studydir
@@ -69,7 +69,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def document(
-    found: StudyPreview, cost: Cost, sights: list[DetectableDifference], earlier: Earlier
+    found: StudyPreview, cost: Cost, sights: list[DetectableDifference], earlier: EarlierRuns
 ) -> dict[str, Any]:
     """For programs."""
     from dataclasses import asdict
@@ -99,7 +99,7 @@ def document(
 
 
 def print_all(
-    found: StudyPreview, cost: Cost, sights: list[DetectableDifference], earlier: Earlier
+    found: StudyPreview, cost: Cost, sights: list[DetectableDifference], earlier: EarlierRuns
 ) -> None:
     """For a person."""
     from steelyard.wrappers.submit import study_preview
@@ -126,7 +126,7 @@ def print_all(
 
 def print_cost(found: StudyPreview, cost: Cost, studies: tuple[str, ...]) -> None:
     """Jobs, core-hours, joules, time."""
-    from steelyard.analysis.stats.readable import quantity
+    from steelyard.analysis.stats.number_format import quantity
     from steelyard.wrappers.base import console
 
     study = found.study
@@ -193,7 +193,9 @@ def percent(share: float) -> str:
     return f"{share * 100:.2g} %" if share < 0.1 else f"{share * 100:.0f} %"
 
 
-def print_sights(found: StudyPreview, sights: list[DetectableDifference], earlier: Earlier) -> None:
+def print_sights(
+    found: StudyPreview, sights: list[DetectableDifference], earlier: EarlierRuns
+) -> None:
     """Which differences are seen."""
     from steelyard.wrappers.base import console
     from steelyard.wrappers.submit import statistical_power

@@ -21,7 +21,7 @@ from steelyard.wrappers.submit import figure_updates
 
 if TYPE_CHECKING:
     from steelyard.analysis.collect.merge import Collected
-    from steelyard.analysis.collect.records_in import Gap
+    from steelyard.analysis.collect.record_import import Gap
 
 # Gaps of a kind, in words, and what to do about them.
 WHAT = {

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Collect, then say what there is and what is amiss."""
     from steelyard.analysis.cluster.collect import collect
-    from steelyard.analysis.collect.records_in import default_record_dirs
+    from steelyard.analysis.collect.record_import import default_record_dirs
     from steelyard.analysis.sources.sacct_window import ClusterSacct
 
     if args.study is not None:

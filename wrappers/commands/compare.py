@@ -40,10 +40,12 @@ def main(args: argparse.Namespace) -> int:
 
 def compare_jobs(args: argparse.Namespace) -> int:
     """Of two words, which are job ids."""
-    from steelyard.analysis.sources import schedulers
+    from steelyard.analysis.sources import accounting_readers
 
     for text in (args.study, args.a):
-        if not any(reader.job_ids.fullmatch(text) for reader in schedulers.READERS.values()):
+        if not any(
+            reader.job_ids.fullmatch(text) for reader in accounting_readers.READERS.values()
+        ):
             if is_study(args.study):
                 raise UsageError(
                     f"'{args.study}' is a study, and '{args.a}' one condition of it: name the other "
@@ -83,7 +85,7 @@ def compare_conditions(args: argparse.Namespace) -> int:
     from steelyard.analysis.base.process_tuning import be_lean
 
     be_lean()
-    from steelyard.analysis.summary.condition_names import known_label
+    from steelyard.analysis.summary.condition_labels import known_label
     from steelyard.analysis.summary.summary import summarize
 
     idle = options.idle_power_of_shares(args)
@@ -125,7 +127,7 @@ def pairs(summary: Summary, a: str, b: str) -> list[Pair]:
 
 
 def cells(left: Row, right: Row, judged: Judged) -> tuple[str, ...]:
-    from steelyard.analysis.report.words import mean_and_n
+    from steelyard.analysis.report.terminal_text import mean_and_n
 
     return left.metric.name, mean_and_n(left), mean_and_n(right), judged.verdict.text
 

@@ -276,7 +276,7 @@ def _answer(demo: Demo, asked: Mapping[str, tuple[str, str]]) -> None:
 
 def _about(summary: Summary) -> Iterator[str]:
     """What must be known beside a comparison of node types."""
-    from steelyard.analysis.findings.node_facts import facts_by_group
+    from steelyard.analysis.findings.finding import facts_by_group
     from steelyard.analysis.report.answer import whole_runs
 
     if "node_type" not in summary.data.meta.factors:

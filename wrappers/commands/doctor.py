@@ -22,7 +22,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from steelyard.analysis.sources.hostlist import expand_nodes
-from steelyard.analysis.sources.pbs import programs
+from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.wrappers.base import console, errors, options
 from steelyard.wrappers.base import programs as base_programs
 from steelyard.wrappers.base.check import Check
@@ -103,7 +103,7 @@ def node_names(nodeset: str, scheduler: Scheduler) -> list[str]:
 
 def all_checks() -> Iterator[Check]:
     """Every check, in the order in which a person would mend things."""
-    home, openpbs_home = programs.torque_home(), doctor_openpbs.home()
+    home, openpbs_home = pbs_commands.torque_home(), doctor_openpbs.home()
     yield from doctor_node.check_node(
         *doctor_torque.settings(home), *doctor_openpbs.settings(openpbs_home)
     )

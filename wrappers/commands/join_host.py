@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.wrappers.base import console, errors, options
 
 if TYPE_CHECKING:
-    from steelyard.analysis.job.host import Joined, Side
+    from steelyard.analysis.job.host_record import Joined, Side
     from steelyard.analysis.sources.records import Record
 
 SUFFIXES = (".svg", ".png", ".pdf")
@@ -44,12 +44,12 @@ def main(args: argparse.Namespace) -> int:
         raise errors.UsageError(
             f"--figure {args.figure}: expected a name that ends in .svg, .png or .pdf", "--figure"
         )
-    from steelyard.analysis.job.host import host_record, join
+    from steelyard.analysis.job.host_record import host_record, join_host
 
     guest = guest_record(args)
-    joined = join(guest, host_record(args.host, guest), options.idle_power(args.idle_power))
+    joined = join_host(guest, host_record(args.host, guest), options.idle_power(args.idle_power))
     if args.figure is not None:
-        from steelyard.analysis.figures.host_time import draw
+        from steelyard.analysis.figures.host_time_series import draw
 
         draw(joined, args.figure)
     if args.json:
@@ -108,7 +108,7 @@ def side(one: Side) -> dict[str, Any]:
 
 def print_joined(joined: Joined) -> None:
     """A line each, guest beside host."""
-    from steelyard.analysis.job.host import COUNTERS
+    from steelyard.analysis.job.host_record import COUNTERS
 
     seconds = joined.end_unix_s - joined.begin_unix_s
     title = f"{seconds:.1f} s of {joined.guest.record.node} on {joined.host.record.node}"

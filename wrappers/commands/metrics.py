@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Ask and write."""
-    from steelyard.analysis.cluster.metrics import text_of
+    from steelyard.analysis.cluster.prometheus_metrics import text_of
 
     if args.most < 1:
         raise errors.UsageError("--most: expected 1 or more")

@@ -45,7 +45,7 @@ def main(args: argparse.Namespace) -> int:
     """Look, write, and tell; 3 when something could not be written."""
     import time
 
-    from steelyard.analysis.collect.records_in import default_record_dirs
+    from steelyard.analysis.collect.record_import import default_record_dirs
     from steelyard.analysis.sources.sacct import Sacct
     from steelyard.wrappers.publish import publish
 

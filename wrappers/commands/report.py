@@ -79,7 +79,7 @@ def main(args: argparse.Namespace) -> int:
     be_lean()
     if args.preset:
         return report_preset(args, formats, exports)
-    from steelyard.analysis.report.as_json import document
+    from steelyard.analysis.report.json_document import document
     from steelyard.analysis.summary.summary import summarize
 
     folders = [studydir.resolve(one) for one in args.study or (None,)]
@@ -215,14 +215,14 @@ def write(
 ) -> int:
     """Page, figures, tables; then the words."""
     from steelyard.analysis.report.page import write_report
-    from steelyard.analysis.report.words import terminal
+    from steelyard.analysis.report.terminal_text import format_summary
 
     figures = None
     if args.figures is not None:
         figures = Path(args.figures or folder_for(args, "figures"))
     extra = paper.extra() if paper is not None else None
     paths, findings = write_report(summary, args.page, figures, formats, extra)
-    print(terminal(summary, findings))
+    print(format_summary(summary, findings))
     print(f"\nreport: {paths[0]}")
     if figures is not None:
         print(f"figures: {len(paths) - 1} files in {figures}")

@@ -18,7 +18,7 @@ from steelyard.wrappers.base import console, errors, options
 from steelyard.wrappers.show import job_lookup
 
 if TYPE_CHECKING:
-    from steelyard.analysis.collect.one_job import JobView
+    from steelyard.analysis.collect.job_view import JobView
 
 SINCE = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 SINCE_WORDS = "expected a time such as 90m, 12h, 7d or 2w"
@@ -70,7 +70,7 @@ def main(args: argparse.Namespace) -> int:
     try:
         view = job_lookup.find_job(args.job_ids[0], args.record_dir, args.database)
     except errors.UsageError as error:
-        from steelyard.analysis.collect.one_job import ArrayError
+        from steelyard.analysis.collect.job_view import ArrayError
 
         if not isinstance(error, ArrayError):
             raise
@@ -129,16 +129,16 @@ def show_several(args: argparse.Namespace, is_array: bool = False) -> int:
 
 def find_mine(args: argparse.Namespace) -> tuple[list[JobView], list[str]]:
     """Of the scheduler that this machine has."""
-    from steelyard.analysis.sources import schedulers
+    from steelyard.analysis.sources import accounting_readers
 
     since = time.time() - since_s(args.since or DEFAULT_SINCE)
-    reader = schedulers.here().hurried()
+    reader = accounting_readers.detect_reader().hurried()
     ids = reader.recent(getpass.getuser(), since)
     if not ids:
         return [], []
-    from steelyard.analysis.job.several import look_up_all
+    from steelyard.analysis.job.job_lookup import look_up_jobs
 
-    views, unknown = look_up_all(ids, job_lookup.choose_record_dirs(args.record_dir), reader)
+    views, unknown = look_up_jobs(ids, job_lookup.choose_record_dirs(args.record_dir), reader)
     return [view for view in views if is_requested(view, args.tag or (), args.state)], unknown
 
 

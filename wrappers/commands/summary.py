@@ -24,9 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Compute and print."""
     folder = studydir.resolve(args.study)
-    from steelyard.analysis.summary import engines
+    from steelyard.analysis.summary import parquet_summary
 
-    lines = engines.summarize(folder, args.engine, args.master)
+    lines = parquet_summary.summarize(folder, args.engine, args.master)
     if args.json:
         console.print_json([asdict(line) for line in lines])
         return errors.DONE
@@ -40,5 +40,5 @@ def main(args: argparse.Namespace) -> int:
             f"median {line.median:.6g}, n = {line.n}"
         )
     if any(line.reason for line in lines):
-        print(f"no interval: {engines.SHARED}")
+        print(f"no interval: {parquet_summary.SHARED}")
     return errors.DONE

@@ -83,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
     """Sweep each folder, and tell it in a line; 3 when something could not be done."""
     import dataclasses
 
-    from steelyard.analysis.collect.records_in import default_record_dirs
+    from steelyard.analysis.collect.record_import import default_record_dirs
     from steelyard.wrappers.sweep import sweep
     from steelyard.wrappers.sweep.sweep_report import SweepRequest
 

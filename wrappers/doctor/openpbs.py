@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from steelyard.analysis.sources.pbs.node_settings import HOOK_FILE, NODE_FILE, read_hook_file
-from steelyard.analysis.sources.pbs.programs import has_mom
+from steelyard.analysis.sources.pbs.pbs_commands import has_mom
 from steelyard.wrappers.base.check import Check
 
 TIMEOUT_S = 10

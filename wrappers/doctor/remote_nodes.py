@@ -13,7 +13,7 @@ from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.sources import slurm_environment
-from steelyard.analysis.sources.native import INSTALLED
+from steelyard.analysis.sources.sample_library import INSTALLED
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base import programs as node_program
 from steelyard.wrappers.base.check import Check
@@ -66,7 +66,7 @@ def query_nodes(nodes: Sequence[str], way: Way, program: Path | None) -> list[An
 def query_node(node: str, argv: Sequence[str]) -> Answer:
     """One node; nothing that goes wrong on the way is an answer of it."""
     try:
-        done = programs.run_quietly(argv, TIMEOUT_S, slurm_environment.own())
+        done = programs.run_quietly(argv, TIMEOUT_S, slurm_environment.build_environment())
     except subprocess.TimeoutExpired:
         return Answer(node, why=f"no answer in {TIMEOUT_S} s")
     except OSError as error:

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from steelyard.analysis.sources.pbs import programs
+from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.wrappers.base.check import Check
 
 AS_ROOT = ("prologue", "epilogue", "prologue.parallel", "epilogue.parallel")
@@ -29,7 +29,7 @@ def checks(home: Path, sweep: Path = SWEEP, timer: Path = TIMER) -> Iterator[Che
     """Nothing where no pbs_mom runs, on a host of the server or of users, and we are not installed."""
     folder = home / "mom_priv"
     installed = any(is_ours(folder / base) for base in [*AS_ROOT, AS_USER])
-    if not installed and not programs.has_mom(home):
+    if not installed and not pbs_commands.has_mom(home):
         return
     yield check_scripts(folder)
     yield from check_sweep(home, sweep, timer)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from steelyard.analysis.cluster import trust
+from steelyard.analysis.cluster import record_trust
 from steelyard.analysis.collect import job_comment
 from steelyard.analysis.collect.job_index import age
-from steelyard.analysis.collect.one_job import JobView, find_records
+from steelyard.analysis.collect.job_view import JobView, find_records
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
 from steelyard.analysis.sources.sacct import INDEX, Sacct, in_short
@@ -123,13 +123,15 @@ def judge(found: Found, rows: Sequence[AccountingRow], asked: Asked) -> None:
 
 def comment_of(found: Found, view: JobView, own: dict[str, Any] | None) -> dict[str, Any]:
     """Our value, where what is written lacks some of it; a record is its user's file, so that it only
-    adds to what root has written (analysis/cluster/trust.py)."""
+    adds to what root has written (analysis/cluster/record_trust.py)."""
     document = job_comment.of_job(view)
     ours = admin_comment.whole(document)
     if own is not None and not job_comment.lacks_nodes(own, ours):
         other = job_comment.unlike(own, ours)
         for name in other:
-            if own.get(name) is None or trust.agrees(name, ours[name], own[name], ours["nodes"]):
+            if own.get(name) is None or record_trust.agrees(
+                name, ours[name], own[name], ours["nodes"]
+            ):
                 continue
             found.left[view.job_id] = (
                 f"{name} is {own[name]:.10g} there and {ours[name]:.10g} by its records, which "

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from steelyard.analysis.base.percent import share_of
+from steelyard.analysis.stats.number_format import parse_percent
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
 from steelyard.wrappers.run import command_line
 from steelyard.wrappers.run.command_line import Command
@@ -106,7 +106,7 @@ def read_plan(args: argparse.Namespace, made: Made) -> Plan:
 
 def read_share(text: str) -> float:
     """0.02 of `2%`."""
-    found = share_of(text)
+    found = parse_percent(text)
     if found is None:
         raise UsageError(
             f"--until {text}: expected a share of the mean, such as 2%: elapsed's interval is then "

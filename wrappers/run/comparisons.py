@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.analysis.stats import readable
+from steelyard.analysis.stats import number_format
 from steelyard.analysis.stats.basics import CONFIDENCE, median, outliers
-from steelyard.analysis.stats.clusters import MIN_BLOCKS, overhead_by_block
+from steelyard.analysis.stats.dependent_runs import MIN_BLOCKS, overhead_by_block
 from steelyard.analysis.stats.overhead import Overhead, overhead
 from steelyard.wrappers.run.measurement import Measurement
 
@@ -151,5 +151,5 @@ def note_outliers(found: Sequence[tuple[int, float]], n: int) -> str:
 
 def format_seconds(seconds: float) -> str:
     """As people read it."""
-    factor, name = readable.scale(seconds, "s")
+    factor, name = number_format.scale(seconds, "s")
     return f"{seconds / factor:.3g} {name}"

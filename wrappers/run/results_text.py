@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from steelyard.analysis.stats import readable
+from steelyard.analysis.stats import number_format
 from steelyard.wrappers.base import console
 from steelyard.wrappers.netem import words as netem_words
 from steelyard.wrappers.run import comparisons
@@ -61,13 +61,13 @@ def print_command(outcome: RunResults, one: CommandResults) -> None:
 def row(entry: Summary) -> tuple[str, str, str | None, str | None, int]:
     """All numbers of a row in one unit, and to the same decimals."""
     mean, ends = entry.mean or 0.0, (entry.min, entry.max)
-    factor, unit = readable.scale(mean, entry.unit)
+    factor, unit = number_format.scale(mean, entry.unit)
     half = None if entry.low is None or entry.high is None else (entry.high - entry.low) / 2
     widths = [width / factor for width in (half, entry.sd) if width]
-    places = readable.decimals(mean / factor, min(widths, default=None))
+    places = number_format.decimals(mean / factor, min(widths, default=None))
 
     def text(value: float | None) -> str:
-        return readable.text(value, factor, places)
+        return number_format.text(value, factor, places)
 
     middle = text(mean) if entry.sd is None else f"{text(mean)} ± {text(entry.sd)}"
     interval = None if half is None else f"{text(entry.low)} … {text(entry.high)}"
@@ -144,7 +144,7 @@ def format_comparison(one: Comparison, name: str) -> str:
         return f"not to be compared with {name}: {one.reason}"
     if one.low is None or one.high is None:
         return f"{one.ratio:.3g} times faster than {name}, without an interval: {one.reason}"
-    ratio, between = readable.times(one.ratio, one.low, one.high)
+    ratio, between = number_format.times(one.ratio, one.low, one.high)
     if not one.is_shown:
         return f"not shown to be faster ({between} times) than {name}"
     ends = f" ({between})" if between else ""
@@ -154,10 +154,10 @@ def format_comparison(one: Comparison, name: str) -> str:
 def format_ratio(one: Comparison | None) -> str:
     """`2.31 (2.25 … 2.38)`; `2.31` without an interval, and a dash where nothing is known."""
     if one is None or one.ratio is None:
-        return readable.MISSING
+        return number_format.MISSING
     if one.low is None or one.high is None:
         return f"{one.ratio:.3g}"
-    ratio, between = readable.times(one.ratio, one.low, one.high)
+    ratio, between = number_format.times(one.ratio, one.low, one.high)
     return f"{ratio} ({between})" if between else ratio
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from steelyard.analysis.collect.one_job import JobView
-from steelyard.analysis.stats.readable import binary
+from steelyard.analysis.collect.job_view import JobView
+from steelyard.analysis.stats.number_format import binary
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import terminal
 from steelyard.wrappers.show.terminal import format_joules, group_by_reason

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from steelyard.analysis.job import gpus, pressure
-from steelyard.analysis.job.use import ACCOUNTING, Use
+from steelyard.analysis.job.usage import ACCOUNTING, Use
 from steelyard.analysis.sources.records import MEMORY_SOURCES
-from steelyard.analysis.stats.readable import binary
+from steelyard.analysis.stats.number_format import binary
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import terminal
 from steelyard.wrappers.show.job_details import JobDetails

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.collect.job_totals import is_alone
-from steelyard.analysis.collect.one_job import JobView
-from steelyard.analysis.job import advice, use
+from steelyard.analysis.collect.job_view import JobView
+from steelyard.analysis.job import advice, usage
 
 if TYPE_CHECKING:
-    from steelyard.analysis.job.course import Course
+    from steelyard.analysis.job.time_series import Course
     from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower
 
 NO_SAMPLES = "no samples of it can be read here"
@@ -23,7 +23,7 @@ class JobDetails:
     """A job; `no_course`, `no_advice`: why there is none."""
 
     view: JobView
-    used: use.Efficiency
+    used: usage.Efficiency
     course: Course | None = None
     no_course: str | None = None
     advice: list[advice.Advice] = field(default_factory=list)
@@ -33,7 +33,7 @@ class JobDetails:
 
 def read_details(view: JobView, idle: IdlePower | None = None) -> JobDetails:
     """Everything, samples too; `idle`: what nodes draw when nothing runs."""
-    used = use.efficiency(view)
+    used = usage.efficiency(view)
     found, why = read_time_series(view)
     return JobDetails(
         view,
@@ -56,9 +56,9 @@ def read_time_series(view: JobView) -> tuple[Course | None, str | None]:
     if not records:
         return None, NO_SAMPLES
     # Here and not above: duckdb would make `--help` slow.
-    from steelyard.analysis.job import course
+    from steelyard.analysis.job import time_series
 
-    found = course.course(records)
+    found = time_series.course(records)
     return found, TOO_FEW if found is None else None
 
 

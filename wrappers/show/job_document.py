@@ -12,9 +12,9 @@ from steelyard.wrappers.show.job_details import JobDetails
 from steelyard.wrappers.show.node_usage import usage_minimum
 
 if TYPE_CHECKING:
-    from steelyard.analysis.collect.one_job import JobView
-    from steelyard.analysis.job.course import Course
-    from steelyard.analysis.job.use import Use
+    from steelyard.analysis.collect.job_view import JobView
+    from steelyard.analysis.job.time_series import Course
+    from steelyard.analysis.job.usage import Use
     from steelyard.analysis.sources.records import Record
     from steelyard.analysis.store.energy_shares import EnergyShare
 

@@ -10,34 +10,34 @@ from typing import TYPE_CHECKING
 from steelyard.wrappers.base import errors
 
 if TYPE_CHECKING:
-    from steelyard.analysis.cluster.kept import ClusterDatabase
-    from steelyard.analysis.collect.one_job import JobView
+    from steelyard.analysis.cluster.job_archive import ClusterDatabase
+    from steelyard.analysis.collect.job_view import JobView
 
 
 def find_jobs(
     job_ids: Sequence[str], given: Sequence[Path] | None, database: Path
 ) -> tuple[list[JobView], list[str]]:
     """Of the scheduler that gives such ids, or a cluster's database."""
-    from steelyard.analysis.job.several import look_up_all
-    from steelyard.analysis.sources import schedulers
+    from steelyard.analysis.job.job_lookup import look_up_jobs
+    from steelyard.analysis.sources import accounting_readers
 
-    readers = [reader for text in job_ids for reader in schedulers.meant(text)]
+    readers = [reader for text in job_ids for reader in accounting_readers.readers_of_job_id(text)]
     ids, reader = list(dict.fromkeys(job_ids)), readers[0].hurried()
-    return look_up_all(ids, choose_record_dirs(given), reader, open_cluster_database(database))
+    return look_up_jobs(ids, choose_record_dirs(given), reader, open_cluster_database(database))
 
 
 def open_cluster_database(database: Path | None) -> ClusterDatabase | None:
     """A cluster's database, where there is one: without it nothing of it has to be imported."""
     if database is None or not os.path.lexists(database):
         return None
-    from steelyard.analysis.cluster.kept import ClusterDatabase
+    from steelyard.analysis.cluster.job_archive import ClusterDatabase
 
     return ClusterDatabase(database)
 
 
 def choose_record_dirs(given: Sequence[Path] | None) -> Sequence[Path]:
     """--record-dir, or where they are by default."""
-    from steelyard.analysis.collect.records_in import default_record_dirs
+    from steelyard.analysis.collect.record_import import default_record_dirs
 
     return given or default_record_dirs()
 
@@ -45,12 +45,12 @@ def choose_record_dirs(given: Sequence[Path] | None) -> Sequence[Path]:
 def find_job(job_id: str, given: Sequence[Path] | None, database: Path | None = None) -> JobView:
     """Of the schedulers that this machine has and that give such ids, the first that knows it; what
     it or records do not have is as a cluster's database has it, where that is named."""
-    from steelyard.analysis.collect.one_job import look_up
-    from steelyard.analysis.sources import schedulers
+    from steelyard.analysis.collect.job_view import look_up
+    from steelyard.analysis.sources import accounting_readers
 
     unknown: list[errors.MissingError] = []
     alone: JobView | None = None
-    for reader in schedulers.meant(job_id):
+    for reader in accounting_readers.readers_of_job_id(job_id):
         try:
             view = look_up(
                 job_id, choose_record_dirs(given), reader.hurried(), open_cluster_database(database)

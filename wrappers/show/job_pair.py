@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from steelyard.analysis.collect.one_job import JobView
+from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job import differences
-from steelyard.analysis.job.course import LEVELS, Course, Series
 from steelyard.analysis.job.differences import Fact, Used
-from steelyard.analysis.sources import thinned
-from steelyard.analysis.stats.readable import binary
+from steelyard.analysis.job.time_series import LEVELS, Course, Series
+from steelyard.analysis.sources import thinning
+from steelyard.analysis.stats.number_format import binary
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import time_series
@@ -48,7 +48,7 @@ def print_facts(a: JobView, b: JobView, found: list[Fact]) -> None:
         console.print_table(headings, rows, title="what differs")
     else:
         console.print_line("what differs: nothing that is known of both")
-    alike = differences.alike(found)
+    alike = differences.list_equal_facts(found)
     if alike:
         console.print_line(f"alike: {', '.join(alike)}")
 
@@ -107,7 +107,7 @@ def print_courses(a: JobView, b: JobView) -> None:
 def thinned_words(a: JobView, b: JobView) -> list[str]:
     """Of which job samples are not all there: where the two part is seen less well."""
     notes = ((name, note) for name, view in (("A", a), ("B", b)) for note in view.notes)
-    return [f"{name}: {note}" for name, note in notes if thinned.WORDS in note]
+    return [f"{name}: {note}" for name, note in notes if thinning.WORDS in note]
 
 
 def pair_lines(a: Course, b: Course, name: str, letters: int) -> list[str]:
@@ -148,7 +148,7 @@ def document(a: JobView, b: JobView) -> dict[str, Any]:
         "a": a.job_id,
         "b": b.job_id,
         "differences": [asdict(fact) for fact in found if fact.differs],
-        "alike": differences.alike(found),
+        "alike": differences.list_equal_facts(found),
         "used": [asdict(one) | {"ratio": one.ratio} for one in differences.used(a, b)],
         "course": None if left is None or right is None else courses(left, right),
         "course_missing": why_left or why_right,

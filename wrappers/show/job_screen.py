@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.collect.one_job import JobView, NodeView, network_lines
+from steelyard.analysis.collect.job_view import JobView, NodeView, network_lines
 from steelyard.analysis.sources import admin_comment
-from steelyard.analysis.stats.readable import binary
+from steelyard.analysis.stats.number_format import binary
 from steelyard.analysis.store.energy_shares import ADMINISTRATOR
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.base import console, errors

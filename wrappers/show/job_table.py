@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from steelyard.analysis.collect.one_job import JobView
+from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job import job_array
 from steelyard.analysis.job.job_array import Array
-from steelyard.analysis.job.use import Efficiency, Use, efficiency
-from steelyard.analysis.stats.readable import binary
+from steelyard.analysis.job.usage import Efficiency, Use, efficiency
+from steelyard.analysis.stats.number_format import binary
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import terminal
 from steelyard.wrappers.show.terminal import format_joules, format_percent

@@ -6,15 +6,19 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.collect.one_job import JobView, NodeView
+from steelyard.analysis.collect.job_view import JobView, NodeView
 from steelyard.analysis.job import gpus
-from steelyard.analysis.job.use import of_nodes
+from steelyard.analysis.job.usage import of_nodes
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
-from steelyard.analysis.stats.readable import binary
+from steelyard.analysis.stats.number_format import binary
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import terminal
 from steelyard.wrappers.show.terminal import format_joules
+
+if TYPE_CHECKING:
+    from steelyard.analysis.collect.job_view import JobView
+
 
 NOTHING: Mapping[str, float] = MappingProxyType({})
 # Neighbours of one heading share a cell: `read / written`.
@@ -107,10 +111,6 @@ def print_sampler(node: NodeView) -> None:
         f"{''.join(f', {words}' for words in trouble)}, "
         f"{console.format_seconds(values['sampler_cpu_s'])} of CPU"
     )
-
-
-if TYPE_CHECKING:
-    from steelyard.analysis.collect.one_job import JobView
 
 
 def print_gpus(view: JobView) -> None:

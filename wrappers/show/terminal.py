@@ -10,7 +10,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-from steelyard.analysis.stats.readable import MISSING
+from steelyard.analysis.stats.number_format import MISSING
 from steelyard.wrappers.base import console
 
 

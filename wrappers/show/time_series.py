@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from steelyard.analysis.job.course import Course
-from steelyard.analysis.stats.readable import binary, scale
+from steelyard.analysis.job.time_series import Course
+from steelyard.analysis.stats.number_format import binary, scale
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import terminal
 from steelyard.wrappers.show.job_details import JobDetails

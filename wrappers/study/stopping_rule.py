@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from steelyard.analysis.base.percent import share_of
+from steelyard.analysis.stats.number_format import parse_percent
 from steelyard.wrappers.study.study_table import Table
 
 KEYS = ("half_width", "max_repeat")
@@ -26,7 +26,7 @@ def read_stop(head: Table, repeat: int) -> Stop | None:
     table = head.table("stop")
     table.only(KEYS)
     text = table.data.get("half_width")
-    half_width = share_of(text)
+    half_width = parse_percent(text)
     if half_width is None:
         table.wrong("half_width", text, 'a share of the mean above zero, such as "1%"')
     most = table.count("max_repeat", 100, most=MOST_REPEATS)
@@ -39,7 +39,7 @@ def read_equivalent(head: Table) -> float | None:
     """Check `equivalent`: overheads of less count as none; as a share, None when absent."""
     if "equivalent" not in head.data:
         return None
-    share = share_of(head.data["equivalent"])
+    share = parse_percent(head.data["equivalent"])
     if share is None:
         head.wrong(
             "equivalent",

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from steelyard.analysis.summary.earlier import Earlier, Seen
+from steelyard.analysis.summary.earlier_runs import EarlierRuns, MeasuredCost
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
 from steelyard.wrappers.study.planned_run import Run
@@ -58,7 +58,7 @@ def estimate(
     study: Study,
     runs: Sequence[Run],
     over: Sequence[tuple[Run, float | None]],
-    earlier: Earlier,
+    earlier: EarlierRuns,
     place_of: Callable[[Run], AvailableNodes],
     node_watts: float | None = None,
     runs_here: bool = False,
@@ -91,7 +91,7 @@ def estimate(
 def piece(
     study: Study,
     run: Run,
-    earlier: Earlier,
+    earlier: EarlierRuns,
     place: AvailableNodes,
     node_watts: float | None,
     near: dict[str, int],
@@ -118,7 +118,7 @@ def job_s(study: Study, run_s: float) -> float:
 
 
 def joules(
-    seen: Seen | None, expected_s: float | None, nodes: int, watts: float | None
+    seen: MeasuredCost | None, expected_s: float | None, nodes: int, watts: float | None
 ) -> float | None:
     """As measured before, else the node's power for the time."""
     if seen is not None and seen.energy_j:
@@ -167,7 +167,7 @@ def end(pieces: Sequence[Piece], nodes: int | None, at_once: int | None) -> floa
     return max((until for until, _ in busy), default=0.0)
 
 
-def with_reasons(cost: Cost, pieces: Sequence[Piece], earlier: Earlier) -> Cost:
+def with_reasons(cost: Cost, pieces: Sequence[Piece], earlier: EarlierRuns) -> Cost:
     """Why what is None is not known."""
     unknown = sum(one.expected_s is None for one in pieces)
     no_time = (

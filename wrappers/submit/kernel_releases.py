@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from steelyard.analysis.collect.kernels import FACTOR, is_release_of
+from steelyard.analysis.collect.level_checks import KERNEL_RELEASE, is_release_of
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
@@ -21,7 +21,7 @@ def group_by_release(
     study: Study, batches: Sequence[Batch], scheduler: Scheduler
 ) -> dict[str, list[str]]:
     """The nodes that the study may have, by what they run; nothing without the factor."""
-    if FACTOR not in study.factors:
+    if KERNEL_RELEASE not in study.factors:
         return {}
     nodes: dict[str, Node] = {}
     for batch in batches:
@@ -37,12 +37,12 @@ def group_by_release(
 
 def check_level(study: Study, run: Run, place: AvailableNodes) -> Iterator[tuple[str, bool]]:
     """What is wrong with the nodes of the run's level, in words, and whether it is sure."""
-    level = run.condition.get(FACTOR)
+    level = run.condition.get(KERNEL_RELEASE)
     told = [node for node in place.nodes if node.kernel is not None]
     others = [node for node in told if not is_release_of(level, node.kernel)]
     if level is None or not others:
         return
-    key = f"{study.file}: factors.{FACTOR}: {shown(level)}"
+    key = f"{study.file}: factors.{KERNEL_RELEASE}: {shown(level)}"
     listed = list_names([f"{node.name} {node.kernel}" for node in others])
     if len(others) == len(place.nodes):
         remedy = f'[place."{level}"] says where such nodes are'
@@ -59,6 +59,6 @@ def check_local_levels(
     study: Study, runs: Iterable[Run], place: AvailableNodes
 ) -> Iterator[tuple[str, bool]]:
     """On a machine that is all there is: each level once."""
-    levels = {str(run.condition.get(FACTOR)): run for run in runs}
+    levels = {str(run.condition.get(KERNEL_RELEASE)): run for run in runs}
     for run in levels.values():
         yield from check_level(study, run, place)

@@ -12,7 +12,7 @@ from steelyard.analysis.stats.planning import (
     difference_seen,
     repeats_to_see,
 )
-from steelyard.analysis.summary.earlier import Earlier, Spread
+from steelyard.analysis.summary.earlier_runs import EarlierRuns, Spread
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
 
@@ -34,13 +34,13 @@ class DetectableDifference:
     repeats_for: dict[str, int | None]
 
 
-def count_comparisons(study: Study, runs: Sequence[Run], earlier: Earlier) -> int:
+def count_comparisons(study: Study, runs: Sequence[Run], earlier: EarlierRuns) -> int:
     """How many tests the report corrects for: of each main figure of each condition."""
     compared = {(run.variant, run.condition_label): run for run in runs if not run.is_baseline}
     return sum(len(main_figures(study, run, earlier)) for run in compared.values())
 
 
-def main_figures(study: Study, run: Run, earlier: Earlier) -> list[str]:
+def main_figures(study: Study, run: Run, earlier: EarlierRuns) -> list[str]:
     """Those that earlier runs had, else all that the benchmark may have."""
     seen, _ = earlier.of(run.benchmark, run.parameters, run.condition)
     if seen is not None and seen.figures:
@@ -49,7 +49,7 @@ def main_figures(study: Study, run: Run, earlier: Earlier) -> list[str]:
     return [name for name, spec in specs.items() if spec.primary]
 
 
-def significance_level(study: Study, runs: Sequence[Run], earlier: Earlier) -> float:
+def significance_level(study: Study, runs: Sequence[Run], earlier: EarlierRuns) -> float:
     """The chance of an error that a test is allowed: shared by all comparisons, as Holm's first
     step does it."""
     confidence = CONFIDENCE if study.stop is None else STOPPING_CONFIDENCE
@@ -57,7 +57,7 @@ def significance_level(study: Study, runs: Sequence[Run], earlier: Earlier) -> f
 
 
 def detectable_differences(
-    study: Study, runs: Sequence[Run], earlier: Earlier
+    study: Study, runs: Sequence[Run], earlier: EarlierRuns
 ) -> list[DetectableDifference]:
     """For each main figure of each variant; guesses where nothing is known of any."""
     level = significance_level(study, runs, earlier)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.sources import run_end, study_files
+from steelyard.analysis.sources import run_outcome, study_files
 from steelyard.analysis.sources.study_files import (
     RESULT_STATES,
     RunFolder,
@@ -252,7 +252,7 @@ def maybe_killed(
 
 def is_unsure(entry: RunState) -> bool:
     """Only the scheduler can tell: no result, or stopped from outside."""
-    stopped = entry.state == "failed" and run_end.STOPPED.match(entry.reason or "")
+    stopped = entry.state == "failed" and run_outcome.STOPPED.match(entry.reason or "")
     return bool(stopped) or entry.state in ("lost", "planned")
 
 
@@ -301,8 +301,8 @@ def refusals(
     its submission, which runs of the same conditions share; else what the job's record says: Torque
     brings back no output of a job that its prologue refused."""
     from steelyard.analysis.collect import network
-    from steelyard.analysis.collect.one_job import why_refused
-    from steelyard.analysis.collect.records_in import default_record_dirs
+    from steelyard.analysis.collect.job_view import why_refused
+    from steelyard.analysis.collect.record_import import default_record_dirs
     from steelyard.wrappers.schedulers.base import NOT_APPLIED
 
     told: dict[str, str] = {}
@@ -326,8 +326,8 @@ def with_end(entry: RunState, task: Task) -> RunState:
     folder = entry.folder
     if entry.state == "completed" and (folder is None or folder.text("job_id") != task.job_id):
         return entry  # of another job of this run, or nobody knows it
-    told = run_end.Told(task.state, task.reason, task.begun)
-    state, reason = run_end.join(told, folder)
+    told = run_outcome.SchedulerReport(task.state, task.reason, task.begun)
+    state, reason = run_outcome.decide_outcome(told, folder)
     if state == entry.state:
         return replace(entry, reason=reason)
     if folder is None and task.state == "completed":  # the job ended well, and yet left nothing

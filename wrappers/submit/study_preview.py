@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.analysis.summary import earlier as earlier_runs
-from steelyard.analysis.summary.earlier import Earlier
+from steelyard.analysis.summary import earlier_runs
+from steelyard.analysis.summary.earlier_runs import EarlierRuns
 from steelyard.wrappers.base.errors import MissingError, SteelyardError
 from steelyard.wrappers.launchers import launcher_checks
 from steelyard.wrappers.netem import program as netem
@@ -60,7 +60,7 @@ class StudyPreview:
             after = "JOBID"
         return found
 
-    def cost(self, earlier: Earlier, node_watts: float | None = None) -> Cost:
+    def cost(self, earlier: EarlierRuns, node_watts: float | None = None) -> Cost:
         """Of what is to be handed in, waits or runs."""
         return cost_of(
             self.study, self.runs, self.states, self.missing, self.scheduler, self.folder,
@@ -157,7 +157,7 @@ def cost_of(
     missing: Sequence[Run],
     scheduler: Scheduler,
     folder: StudyDir,
-    earlier: Earlier,
+    earlier: EarlierRuns,
     node_watts: float | None = None,
 ) -> Cost:
     """Of all runs that have not ended or are to run again; those that have are what was used.
@@ -184,7 +184,7 @@ def cost_of(
     )
 
 
-def own_runs(folder: StudyDir) -> Earlier:
+def own_runs(folder: StudyDir) -> EarlierRuns:
     """What the study itself has collected."""
     try:
         return earlier_runs.read([folder.path])

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
 from steelyard.analysis.papers.conditions import Studies
-from steelyard.analysis.papers.printed import PrintedComparison
+from steelyard.analysis.papers.printed_values import PrintedComparison
 from steelyard.analysis.report.figures import Draw
-from steelyard.analysis.stats.readable import scale
-from steelyard.analysis.summary.opening import opened
+from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.summary.study_database import open_database
 from steelyard.analysis.summary.summary import Row
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def draw_stacked_bar(axes: Axes, place: int, widths: Sequence[float]) -> None:
 def clients_of(studies: Studies, row: Row) -> Stack:
     """Each client's mean over the runs; of iperf3 an iteration is a client."""
     which = "s.iteration" if row.group.runs[0].benchmark == "iperf3" else "s.client"
-    with opened(studies.study_of(row).data.folder) as connection:
+    with open_database(studies.study_of(row).data.folder) as connection:
         lines = connection.execute(
             f"""
             SELECT {which} AS who, count(DISTINCT s.run_id), avg(s.value)

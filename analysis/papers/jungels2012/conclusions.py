@@ -14,7 +14,7 @@ from steelyard.analysis.papers.conditions import fits
 from steelyard.analysis.papers.jungels2012.measurements import FOLDER
 from steelyard.analysis.stats.basics import CONFIDENCE
 from steelyard.analysis.stats.overhead import Direction
-from steelyard.analysis.stats.tests import holm, welch_effective
+from steelyard.analysis.stats.significance_tests import holm, welch_effective
 from steelyard.analysis.summary.summary import Judged, Row, Summary, judge_all
 
 OPPOSITE = {"worse": Direction.BETTER, "better": Direction.WORSE}

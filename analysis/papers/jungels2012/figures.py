@@ -15,9 +15,9 @@ from steelyard.analysis.papers.jungels2012.measurements import (
     read_series,
     variant_of,
 )
-from steelyard.analysis.papers.printed import PrintedComparison, sizes_words
+from steelyard.analysis.papers.printed_values import PrintedComparison, sizes_words
 from steelyard.analysis.report.figures import Draw
-from steelyard.analysis.stats.readable import unit_text
+from steelyard.analysis.stats.number_format import unit_text
 from steelyard.analysis.summary.summary import Row
 
 RUN_COLUMNS = ("benchmark", "whose", "node_type", "number", "value", "unit")

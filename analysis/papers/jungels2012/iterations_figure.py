@@ -16,7 +16,7 @@ from steelyard.analysis.papers.jungels2012.measurements import (
     Series,
 )
 from steelyard.analysis.stats.basics import Interval, mean_interval
-from steelyard.analysis.stats.readable import unit_text
+from steelyard.analysis.stats.number_format import unit_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

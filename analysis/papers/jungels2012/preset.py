@@ -38,8 +38,6 @@ from steelyard.analysis.papers.jungels2012.measurements import (
     read_measurements,
 )
 from steelyard.analysis.report.answer import costs, tally
-from steelyard.analysis.report.as_json import document, figure_document
-from steelyard.analysis.report.as_latex import plain_table
 from steelyard.analysis.report.export import (
     COUNT,
     FLAG,
@@ -50,11 +48,13 @@ from steelyard.analysis.report.export import (
     relation_of,
     study_content,
 )
-from steelyard.analysis.report.extras import Extra, Section
+from steelyard.analysis.report.extra_sections import Extra, Section
 from steelyard.analysis.report.figures import Draw, Job, begin
+from steelyard.analysis.report.json_document import document, figure_document
+from steelyard.analysis.report.latex_tables import plain_table
 from steelyard.analysis.report.links import anchor_of, run_anchors
 from steelyard.analysis.report.tables import Table, p_text
-from steelyard.analysis.stats.readable import MISSING, decimals, text
+from steelyard.analysis.stats.number_format import MISSING, decimals, text
 from steelyard.analysis.summary.summary import Row, Summary
 
 WHEN = "Published 2012-04-18 by G. M. Jungels, Purdue University; values as printed"

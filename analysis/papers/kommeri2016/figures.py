@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
-from steelyard.analysis.figures.over_time import draw_times
+from steelyard.analysis.figures.run_time_series import draw_times
 from steelyard.analysis.papers.conditions import DELAY, Studies, value_words
-from steelyard.analysis.papers.printed import PrintedComparison
+from steelyard.analysis.papers.printed_values import PrintedComparison
 from steelyard.analysis.report.figures import Draw
-from steelyard.analysis.stats.readable import scale
+from steelyard.analysis.stats.number_format import scale
 from steelyard.analysis.summary.summary import Row, Summary
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from steelyard.analysis.papers.conditions import DELAY, MACHINES, Studies, fits
 from steelyard.analysis.papers.kommeri2016.figures import draws
 from steelyard.analysis.papers.paper import paper_of
 from steelyard.analysis.papers.verdicts import Evidence, Kind, outcome_of
-from steelyard.analysis.stats.readable import MISSING, text
+from steelyard.analysis.stats.number_format import MISSING, text
 from steelyard.analysis.summary.factor_axes import axes
 from steelyard.analysis.summary.latency_share import split_rows
 from steelyard.analysis.summary.slopes import FactorLine, factor_lines

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
-from steelyard.analysis.figures.stack import LEGIBLE
+from steelyard.analysis.figures.stacked_bars import LEGIBLE
 from steelyard.analysis.papers.conditions import Studies
-from steelyard.analysis.papers.printed import PrintedComparison, sizes_words
+from steelyard.analysis.papers.printed_values import PrintedComparison, sizes_words
 from steelyard.analysis.report.figures import Draw
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from steelyard.analysis.papers.conditions import DELAY, Studies, fits, other_siz
 from steelyard.analysis.papers.paper import paper_of
 from steelyard.analysis.papers.ruiz2015.figures import draws
 from steelyard.analysis.papers.verdicts import Evidence, Kind, outcome_of, short_name
-from steelyard.analysis.stats.readable import mean_words
+from steelyard.analysis.stats.number_format import mean_words
 
 FOLDER = Path(__file__).parent
 # TCP waits for time-outs where packets are lost. Their network lost some by itself; a study whose

@@ -13,24 +13,24 @@ from collections.abc import Iterator, Sequence
 from typing import Self
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow, Held, StepRow
+from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow, Allocation, StepRow
 from steelyard.analysis.sources.pbs import (
-    cells,
-    held,
-    programs,
+    accounting_cells,
+    accounting_rows,
+    allocation,
+    pbs_commands,
     qstat,
-    rows,
     server_log,
 )
+from steelyard.analysis.sources.pbs.field_values import JOB_ID, JobId, split_job_id
 from steelyard.analysis.sources.pbs.history import History
 from steelyard.analysis.sources.pbs.states import OPENPBS
-from steelyard.analysis.sources.pbs.values import JOB_ID, JobId, split_job_id
 
 
 class Pbs:
     """The accounting of the server that the environment (PBS_DEFAULT, PBS_CONF_FILE) points to."""
 
-    fields: tuple[str, ...] = cells.FIELDS
+    fields: tuple[str, ...] = accounting_cells.FIELDS
     chunk_size = 10_000  # the logs are read once for all of them
     job_ids = re.compile(JOB_ID.pattern, re.ASCII)
     job_ids_words = "a number, a task such as 4711[3], or either with its server: 4711[3].pbs.site"
@@ -44,7 +44,7 @@ class Pbs:
     @classmethod
     def is_here(cls) -> bool:
         """By qstat."""
-        return programs.is_here()
+        return pbs_commands.is_here()
 
     @classmethod
     def hurried(cls) -> Self:
@@ -92,29 +92,29 @@ class Pbs:
         """
         open_ids = [r.job_id for r in found if r.state in WAITING_STATES and not r.waits_in_array]
         told: dict[str, qstat.Job] | None = None
-        if open_ids and programs.is_here():
+        if open_ids and pbs_commands.is_here():
             with contextlib.suppress(MissingError):  # what the logs say will do
-                told = programs.jobs(open_ids, self.time_out_s)
-        dialect = (programs.dialect() or OPENPBS) if told is not None else OPENPBS
+                told = pbs_commands.jobs(open_ids, self.time_out_s)
+        dialect = (pbs_commands.dialect() or OPENPBS) if told is not None else OPENPBS
         for row in found:
             if told is None or row.state not in WAITING_STATES or row.waits_in_array:
                 yield row
             else:
-                yield rows.as_qstat_has_it(row, told.get(row.job_id), dialect)
+                yield accounting_rows.as_qstat_has_it(row, told.get(row.job_id), dialect)
 
     def from_programs(self, asked: Sequence[JobId], why: str) -> Iterator[AccountingRow]:
         """What stands in; MissingError where neither logs nor programs could be asked.
 
         qstat is asked for the whole array of a task, and only the requested tasks are returned.
         """
-        if not programs.is_here():
+        if not pbs_commands.is_here():
             if why:
                 raise MissingError(f"{why}, and qstat is not here either: ask on a login node")
             return
-        dialect = programs.dialect() or OPENPBS
-        told = programs.jobs([written(job) for job in asked], self.time_out_s)
+        dialect = pbs_commands.dialect() or OPENPBS
+        told = pbs_commands.jobs([written(job) for job in asked], self.time_out_s)
         for job_id, job in told.items():
-            row = rows.qstat_row(job_id, job, dialect)
+            row = accounting_rows.qstat_row(job_id, job, dialect)
             if row is not None and any(told_of(one, row) for one in asked):
                 yield row
 
@@ -125,8 +125,8 @@ class Pbs:
         if place is not None:
             with contextlib.suppress(OSError):
                 ids += server_log.ids_of_user(place, user, since_unix_s)
-        if programs.is_here():
-            told = programs.some_jobs((), self.time_out_s)
+        if pbs_commands.is_here():
+            told = pbs_commands.some_jobs((), self.time_out_s)
             ids += [i for i, job in told.items() if is_of_user(job, user)]
         elif place is None:
             raise MissingError(
@@ -136,13 +136,13 @@ class Pbs:
         parts = ((text, split_job_id(text)) for text in ids)
         return list(dict.fromkeys((job and job.array()) or text for text, job in parts))
 
-    def held(self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]) -> Held:
+    def held(self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]) -> Allocation:
         """See Accounting.held; jobs of PBS have no steps."""
-        return held.read(row)
+        return allocation.read(row)
 
     def parse(self, fields: Sequence[str]) -> AccountingRow:
         """See Accounting.parse."""
-        return cells.row_of(tuple(field or "" for field in fields))
+        return accounting_cells.row_of(tuple(field or "" for field in fields))
 
 
 def is_of_user(job: qstat.Job, user: str) -> bool:
@@ -169,4 +169,4 @@ def all_rows(histories: Sequence[History]) -> Iterator[AccountingRow]:
         job = split_job_id(one.job_id)
         tasks[job.array() if job is not None else None].append(one)
     for one in histories:
-        yield from rows.rows_of(one, tasks.get(one.job_id, ()))
+        yield from accounting_rows.rows_of(one, tasks.get(one.job_id, ()))

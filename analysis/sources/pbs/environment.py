@@ -15,16 +15,22 @@ WAY = ("PBS_DEFAULT", "PBS_SERVER", "PBS_PRIMARY", "PBS_SECONDARY", "PBS_CONF_FI
        "PBS_AUTH_METHOD", "PBS_ENCRYPT_METHOD", "PBS_SUPPORTED_AUTH_METHODS")  # fmt: skip
 
 
-def without_pbs() -> dict[str, str]:
+def without_pbs_variables() -> dict[str, str]:
     """Our environment without what another job or server of PBS left in it."""
     return {name: value for name, value in os.environ.items() if not name.startswith(OF_PBS)}
 
 
-def way() -> dict[str, str]:
+def server_variables() -> dict[str, str]:
     """What leads to the server that our environment points to."""
     return {name: os.environ[name] for name in WAY if name in os.environ}
 
 
-def own() -> dict[str, str]:
+def build_environment() -> dict[str, str]:
     """For a program that only asks, or deletes: times in UTC, nothing from a ~/.qstatrc."""
-    return {**without_pbs(), **way(), "TZ": "UTC", "LC_ALL": "C.UTF-8", "QSTATRCHOME": "/dev/null"}
+    return {
+        **without_pbs_variables(),
+        **server_variables(),
+        "TZ": "UTC",
+        "LC_ALL": "C.UTF-8",
+        "QSTATRCHOME": "/dev/null",
+    }

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from steelyard.analysis.sources.pbs.cells import SERVER_LOG
-from steelyard.analysis.sources.pbs.lines import Line, Unreadable
+from steelyard.analysis.sources.pbs.accounting_cells import SERVER_LOG
+from steelyard.analysis.sources.pbs.accounting_lines import Line, Unreadable
+from steelyard.analysis.sources.pbs.field_values import epoch, parse_count
 from steelyard.analysis.sources.pbs.states import NOT_BEGUN, OPENPBS, TORQUE
-from steelyard.analysis.sources.pbs.values import epoch, whole
 
 Fields = dict[str, str]
 
@@ -110,7 +110,7 @@ class History:
         last.fields = last.fields | fields
         last.ended, last.requeued = True, False
         last.end_unix_s = epoch(fields.get("end")) or unix_s
-        last.status = whole(fields.get("Exit_status"))
+        last.status = parse_count(fields.get("Exit_status"))
         self.waits_again = False
 
     def requeue(self, fields: Fields, unix_s: float | None) -> None:
@@ -121,7 +121,7 @@ class History:
             start.fields = start.fields | fields
             start.ended = start.requeued = True
             start.end_unix_s = epoch(fields.get("end")) or unix_s
-            start.status = whole(fields.get("Exit_status"))
+            start.status = parse_count(fields.get("Exit_status"))
 
 
 def read_history(

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from steelyard.analysis.sources.pbs.accounting_lines import Line, LineReader, Unreadable, records
+from steelyard.analysis.sources.pbs.field_values import JobId, split_job_id
 from steelyard.analysis.sources.pbs.history import History, read_history
-from steelyard.analysis.sources.pbs.lines import Line, LineReader, Unreadable, records
-from steelyard.analysis.sources.pbs.values import JobId, split_job_id
 
 VARIABLE = "STEELYARD_PBS_ACCOUNTING"
 BELOW_HOME = Path("server_priv/accounting")

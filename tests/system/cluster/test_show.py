@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.throwaway_lab import Lab, until
 
-from steelyard.analysis.sources.slurm_held import clock_s
+from steelyard.analysis.sources.slurm_allocation import clock_s
 
 BUSY = "timeout 3 sh -c 'while :; do :; done'; true"
 

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.cluster.sacct_lab import DAY_S, NOW, Lab, lab
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.cluster import database, days
+from steelyard.analysis.cluster import database, day_files
 from steelyard.analysis.cluster.collect import Collected, collect
 from steelyard.analysis.sources.record_folders import day_of
 from steelyard.analysis.sources.sacct_window import ClusterSacct
@@ -39,7 +39,7 @@ def content(lab: Lab) -> dict[str, list[str]]:
     files = f"{lab.dir}/parquet/jobs/*/*.parquet"
     query = f"SELECT * EXCLUDE (day) FROM read_parquet('{files}') ORDER BY job_id, submit_unix_s"
     tables["parquet"] = [repr(row) for row in duckdb.execute(query).fetchall()]
-    assert days.mark_of(lab.dir / "parquet") is not None
+    assert day_files.mark_of(lab.dir / "parquet") is not None
     return tables
 
 

@@ -15,7 +15,7 @@ import pytest
 from tests.unit.cluster.sacct_lab import NOW, Lab, lab
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.cluster import days, metrics
+from steelyard.analysis.cluster import day_files, prometheus_metrics
 from steelyard.analysis.cluster import top as sums
 from steelyard.analysis.cluster.collect import collect
 from steelyard.analysis.cluster.top import Engine, top
@@ -122,11 +122,11 @@ def test_jobs_are_looked_at_once_whatever_they_are_summed_by(
 
         return Engine(rows, "len", "json_extract_string")
 
-    for module in (sums, metrics):
+    for module in (sums, prometheus_metrics):
         monkeypatch.setattr(module, "duckdb_engine", told)
     assert top(lab.dir, "user", 0, NOW).total.jobs == 5
     assert [bool("missing" in statement) for statement in asked] == [False, True]
-    assert "steelyard_partition_jobs_total" in metrics.text_of(lab.dir, 500, None)
+    assert "steelyard_partition_jobs_total" in prometheus_metrics.text_of(lab.dir, 500, None)
     assert len(asked) == 3 and "missing" not in asked[2]
 
 
@@ -163,15 +163,15 @@ def test_files_that_change_while_they_are_read_are_read_again(lab: Lab) -> None:
             collect(lab.dir, ClusterSacct(), [lab.records], now=lambda: NOW + 60)
         return int(count)
 
-    assert (days.read(lab.dir, ask), answers) == (6, [5, 6])
+    assert (day_files.read(lab.dir, ask), answers) == (6, [5, 6])
 
 
 def test_a_reader_waits_for_a_collect_that_puts_files_in_place(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(days, "PATIENCE_S", 90.0)
+    monkeypatch.setattr(day_files, "PATIENCE_S", 90.0)
     fill(lab)
-    mark = lab.dir / "parquet" / days.MARK
+    mark = lab.dir / "parquet" / day_files.MARK
     text = mark.read_text(encoding="utf-8")
     mark.unlink()
     back = threading.Timer(0.2, lambda: mark.write_text(text, encoding="utf-8"))

@@ -15,9 +15,9 @@ from tests.unit.collect import study as HELP
 
 import steelyard.analysis
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.collect import outputs_in as outputs
+from steelyard.analysis.collect import output_import as outputs
 from steelyard.analysis.findings.registry import find
-from steelyard.analysis.summary import engines
+from steelyard.analysis.summary import parquet_summary
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands import cli
 
@@ -44,7 +44,7 @@ def test_a_truncated_parquet_file_is_told_and_written_anew(study: Any) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UsageError, match=r"no whole Parquet file: `steelyard collect` writes it"):
-        engines.summarize(study.dir, "duckdb")
+        parquet_summary.summarize(study.dir, "duckdb")
     study.now_unix_s += 1
     study.collect()
     assert not path.exists()
@@ -58,18 +58,18 @@ def test_a_lost_parquet_file_and_one_too_many_are_told(study: Any) -> None:
     other = path.with_name("999999.parquet")
     shutil.copy(path, other)
     with pytest.raises(UsageError, match=r"999999.parquet is not of the last collect"):
-        engines.summarize(study.dir, "duckdb")
+        parquet_summary.summarize(study.dir, "duckdb")
     other.unlink()
     path.unlink()
     with pytest.raises(UsageError, match=r"00001.parquet is missing: `steelyard collect` mends"):
-        engines.summarize(study.dir, "duckdb")
+        parquet_summary.summarize(study.dir, "duckdb")
 
 
 def test_parquet_files_that_a_collect_did_not_finish_are_not_read(study: Any) -> None:
     study.collect()
     (study.dir / "parquet" / "exported").unlink()
     with pytest.raises(UsageError, match="a collect writes it now or broke off"):
-        engines.summarize(study.dir, "duckdb")
+        parquet_summary.summarize(study.dir, "duckdb")
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ import pytest
 from tests.unit.collect import study as HELP
 
 from steelyard.analysis.base.errors import UsageError
-from steelyard.analysis.collect import one_job
-from steelyard.analysis.summary import engines
+from steelyard.analysis.collect import job_view
+from steelyard.analysis.summary import parquet_summary
 from steelyard.jobscripts.registry import Benchmark
 from steelyard.wrappers.submit.state_cache import StateCache
 
@@ -211,7 +211,7 @@ def test_show_does_not_wait_for_a_file_that_is_none(
     row = study.row("11")
     path = study.record(row, row.nodes[1], complete=False, incomplete_reason="killed")
     make(path.with_suffix(suffix))
-    view = one_job.look_up("11", [study.record_dir], study.accounting)
+    view = job_view.look_up("11", [study.record_dir], study.accounting)
     assert len(view.nodes) == (1 if suffix == ".json" else 2)
     assert any(row.nodes[1] in words for words in view.missing)
 
@@ -230,16 +230,16 @@ def test_exported_files_that_are_none_are_made_anew(
     study: Any, make: Callable[[Path], None]
 ) -> None:
     study.collect()
-    lines = engines.summarize(study.dir, "duckdb")
+    lines = parquet_summary.summarize(study.dir, "duckdb")
     (part, *_) = sorted((study.dir / "parquet" / "samples").glob("*/*.parquet"))
     make(part)
     with pytest.raises(UsageError, match="is no whole Parquet file"):
-        engines.summarize(study.dir, "duckdb")
+        parquet_summary.summarize(study.dir, "duckdb")
     study.collect()
-    assert engines.summarize(study.dir, "duckdb") == lines
+    assert parquet_summary.summarize(study.dir, "duckdb") == lines
     make(study.dir / "parquet" / "exported")
     with pytest.raises(UsageError, match="is not whole"):
-        engines.summarize(study.dir, "duckdb")
+        parquet_summary.summarize(study.dir, "duckdb")
     make(study.dir / "study.duckdb")
     with pytest.raises(UsageError, match="is no regular file"):
         study.collect()

@@ -72,7 +72,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     lines = LOG.read_text(encoding="utf-8").split("\n")
     (logs / "20261121").write_text("\n".join(map(hooked, lines)), encoding="utf-8")
     monkeypatch.setenv("STEELYARD_PBS_ACCOUNTING", str(logs))
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.programs.is_here", lambda: False)
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.is_here", lambda: False)
     study.log = logs / "20261121"
     study.now_unix_s = 1795250000.0
     for task in JOULES:
@@ -148,7 +148,7 @@ def test_what_left_a_result_was_not_deleted_while_it_waited(
     over = {"job_state": "F", "ctime": "Sat Nov 21 05:51:35 2026", "Exit_status": "1"}
     told = {f"8[{task}].vm": over for task in range(1, 5)}
     monkeypatch.setenv("STEELYARD_PBS_ACCOUNTING", "/nowhere")
-    programs = "steelyard.analysis.sources.pbs.programs"
+    programs = "steelyard.analysis.sources.pbs.pbs_commands"
     monkeypatch.setattr(f"{programs}.is_here", lambda: True)
     monkeypatch.setattr(f"{programs}.dialect", lambda: "openpbs")
     monkeypatch.setattr(f"{programs}.jobs", lambda ids, limit: told)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.collect import study as HELP
 
-from steelyard.analysis.collect import samples_in as samples
+from steelyard.analysis.collect import sample_import as samples
 
 query = HELP.query
 FIRST, SECOND = HELP.run_id("array", 0), HELP.run_id("array", 3)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.system.collect.test_samples_in import reader as reader  # noqa: PLC0414 - a fixture
+from tests.system.collect.test_sample_import import reader as reader  # noqa: PLC0414 - a fixture
 
 pytestmark = pytest.mark.slow
 
@@ -36,15 +36,15 @@ MANY_BAD = """
 import resource, sys
 from pathlib import Path
 import duckdb
-from steelyard.analysis.collect import samples_in
+from steelyard.analysis.collect import sample_import
 from steelyard.analysis.store import schema
 from steelyard.analysis.store import sample_store
 connection = duckdb.connect()
 connection.execute(schema.schema_text())
 folder = Path(sys.argv[1])
-file = samples_in.SampleFile(folder / "n1.csv", "n1", "run", "1.0", "n1")
+file = sample_import.SampleFile(folder / "n1.csv", "n1", "run", "1.0", "n1")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for _ in samples_in.load(connection, [file], sample_store.Parts(connection, folder, folder), folder):
+for _ in sample_import.load(connection, [file], sample_store.Parts(connection, folder, folder), folder):
     pass
 print(connection.execute("SELECT samples, reason FROM sources").fetchall())
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)

@@ -12,9 +12,9 @@ from tests.unit.collect import study as HELP
 from tests.unit.collect.conditions import conditions
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.collect import one_job
-from steelyard.analysis.job import several
-from steelyard.analysis.sources import admin_comment, schedulers
+from steelyard.analysis.collect import job_view
+from steelyard.analysis.job import job_lookup
+from steelyard.analysis.sources import accounting_readers, admin_comment
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.show import job_details, job_document, job_screen
@@ -27,11 +27,11 @@ def study(tmp_path: Path) -> Any:
     return study
 
 
-def look_up(study: Any, job_id: str) -> one_job.JobView:
-    return one_job.look_up(job_id, [study.record_dir], study.accounting)
+def look_up(study: Any, job_id: str) -> job_view.JobView:
+    return job_view.look_up(job_id, [study.record_dir], study.accounting)
 
 
-def shown(view: one_job.JobView, capsys: pytest.CaptureFixture[str]) -> str:
+def shown(view: job_view.JobView, capsys: pytest.CaptureFixture[str]) -> str:
     job_screen.print_job(job_details.read_details(view))
     return capsys.readouterr().out
 
@@ -77,7 +77,7 @@ def test_show_of_an_array_is_a_table_of_its_tasks(
     study: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(study.accounting, "hurried", lambda: study.accounting, raising=False)
-    monkeypatch.setattr(schedulers, "meant", lambda _: [study.accounting])
+    monkeypatch.setattr(accounting_readers, "readers_of_job_id", lambda _: [study.accounting])
     words = ["show", "2", "--record-dir", str(study.record_dir)]
     assert cli.main(words) == 0
     out = capsys.readouterr().out
@@ -105,10 +105,10 @@ def test_another_job_of_the_same_id_is_no_start_of_it(
     study: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ids come again, after the highest; nine years ago 11 was somebody else's."""
-    (mine,) = one_job.starts(study.accounting.rows(["11"]))
+    (mine,) = job_view.starts(study.accounting.rows(["11"]))
     old = dataclasses.replace(mine.row, user="other", start_unix_s=1_507_052_369.0,
                               end_unix_s=1_507_053_369.0, submit_unix_s=1_507_052_000.0)  # fmt: skip
-    monkeypatch.setattr(one_job, "ask", lambda *_: [one_job.Start(old), mine])
+    monkeypatch.setattr(job_view, "ask", lambda *_: [job_view.Start(old), mine])
     view = look_up(study, "11")
     assert view.row is not None and view.row.user == mine.row.user
     assert view.earlier_starts == ()
@@ -186,7 +186,7 @@ def test_a_refusal_is_told_by_the_accounting_where_no_record_can_be_read(
     text = shown(look_up(study, "1"), capsys)
     assert f"  refused: {why} (from the accounting)\n" in text
     assert "its record cannot be read" not in text
-    (line,) = several.look_up_all(["1"], [study.record_dir], study.accounting)[0][0].refused
+    (line,) = job_lookup.look_up_jobs(["1"], [study.record_dir], study.accounting)[0][0].refused
     assert line == f"refused: {why} (from the accounting)"
 
 

@@ -24,7 +24,7 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("STEELYARD_PBS_ACCOUNTING", str(logs))
     monkeypatch.setattr("steelyard.analysis.sources.sacct.Sacct.is_here", lambda: False)
     monkeypatch.setattr("steelyard.analysis.sources.pbs.accounting.Pbs.is_here", lambda: True)
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.programs.is_here", lambda: False)
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.is_here", lambda: False)
     monkeypatch.setenv("STEELYARD_RECORD_DIR", str(tmp_path / "records"))
     (tmp_path / "records").mkdir()
     return tmp_path / "records"

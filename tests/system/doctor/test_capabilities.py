@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.unit.doctor.test_now import told
+from tests.unit.doctor.test_capabilities import told
 
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.commands import cli

@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.unit.doctor.test_nodes import here
+from tests.unit.doctor.test_remote_nodes import here
 
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.doctor import remote_nodes

@@ -13,14 +13,14 @@ import duckdb
 import pytest
 
 from steelyard.analysis.figures import drawing as figures
-from steelyard.analysis.figures.bars import draw_bars
+from steelyard.analysis.figures.bar_chart import draw_bars
 from steelyard.analysis.figures.drawing import Drawing, slug
-from steelyard.analysis.figures.over_time import draw_times, rates
-from steelyard.analysis.figures.series import draw_series
+from steelyard.analysis.figures.run_series import draw_series
+from steelyard.analysis.figures.run_time_series import draw_times, rates
 from steelyard.analysis.stats.basics import Interval
-from steelyard.analysis.stats.readable import mean_words, quantity, scale
+from steelyard.analysis.stats.number_format import mean_words, quantity, scale
 from steelyard.analysis.store.database import FILE_NAME
-from steelyard.analysis.summary.opening import opened
+from steelyard.analysis.summary.study_database import open_database
 from steelyard.analysis.summary.summary import Row, Summary, summarize
 
 COPY = "filesystem test=large_file_copy"
@@ -263,7 +263,7 @@ def test_plain_names_stay_as_they_read() -> None:
 def test_time_shows_a_link_that_varied(energy_folder: Path, tmp_path: Path) -> None:
     """Below the rest, as long as each step held; nothing where a trace does not say it."""
     folder = shutil.copytree(energy_folder, tmp_path / "study")
-    with opened(folder) as connection:
+    with open_database(folder) as connection:
         begins = connection.execute(
             "SELECT min(unix_s - elapsed_s), run_id FROM samples GROUP BY run_id"
         ).fetchall()

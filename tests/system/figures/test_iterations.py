@@ -9,7 +9,12 @@ from types import ModuleType
 import pytest
 
 from steelyard.analysis.figures.drawing import Drawing, inline_svg
-from steelyard.analysis.figures.iterations import MAX_NODES, MAX_PANELS, apart, draw_iterations
+from steelyard.analysis.figures.iterations import (
+    MAX_NODES,
+    MAX_PANELS,
+    draw_iterations,
+    separate_labels,
+)
 from steelyard.analysis.report.figures import metric_rows
 from steelyard.analysis.summary.summary import Summary, summarize
 
@@ -121,9 +126,9 @@ def test_of_many_nodes_and_conditions_the_csv_has_all(
 
 
 def test_numbers_of_averages_do_not_hide_each_other() -> None:
-    assert apart([3.0, 1.0], 0.5) == [3.0, 1.0]
-    assert apart([1.0, 1.2], 1.0) == pytest.approx([0.6, 1.6])
-    assert apart([1.2, 1.0], 1.0) == pytest.approx([1.6, 0.6])
-    places = apart([5.0, 1.0, 1.1, 1.2, 9.0], 1.0)
+    assert separate_labels([3.0, 1.0], 0.5) == [3.0, 1.0]
+    assert separate_labels([1.0, 1.2], 1.0) == pytest.approx([0.6, 1.6])
+    assert separate_labels([1.2, 1.0], 1.0) == pytest.approx([1.6, 0.6])
+    places = separate_labels([5.0, 1.0, 1.1, 1.2, 9.0], 1.0)
     assert places == pytest.approx([5.0, 0.1, 1.1, 2.1, 9.0])
-    assert apart([], 1.0) == []
+    assert separate_labels([], 1.0) == []

@@ -11,11 +11,11 @@ from matplotlib.axis import Tick
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from steelyard.analysis.figures.bars import draw_bars
-from steelyard.analysis.figures.box import draw_boxes
+from steelyard.analysis.figures.bar_chart import draw_bars
+from steelyard.analysis.figures.box_plot import draw_boxes
 from steelyard.analysis.figures.drawing import Drawing, lay_out, style
-from steelyard.analysis.figures.forest import draw_forest
-from steelyard.analysis.figures.heat import draw_heat
+from steelyard.analysis.figures.forest_plot import draw_forest
+from steelyard.analysis.figures.heat_map import draw_heat
 from steelyard.analysis.figures.iterations import draw_iterations
 from steelyard.analysis.figures.labels import (
     cut,
@@ -25,11 +25,11 @@ from steelyard.analysis.figures.labels import (
     shortened,
     wrapped,
 )
-from steelyard.analysis.figures.lines import draw_lines
-from steelyard.analysis.figures.over_time import draw_times
+from steelyard.analysis.figures.line_plot import draw_lines
 from steelyard.analysis.figures.rtt import draw_rtt
-from steelyard.analysis.figures.series import draw_series
-from steelyard.analysis.figures.stack import draw_stack
+from steelyard.analysis.figures.run_series import draw_series
+from steelyard.analysis.figures.run_time_series import draw_times
+from steelyard.analysis.figures.stacked_bars import draw_stack
 from steelyard.analysis.summary import factor_axes
 from steelyard.analysis.summary.factor_series import over_factor
 from steelyard.analysis.summary.summary import Summary, summarize

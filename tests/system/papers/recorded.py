@@ -17,7 +17,7 @@ from unittest import mock
 from tests.unit.summary.study_maker import StudyMaker
 
 from steelyard.analysis.papers.report import BesideReport
-from steelyard.analysis.report import as_json
+from steelyard.analysis.report import json_document
 
 from . import paper_studies as made
 from . import shipped
@@ -110,7 +110,7 @@ def digest_lines(report: BesideReport) -> Iterator[str]:
 
 def beside_part(report: BesideReport) -> dict[str, Any]:
     """The JSON without the figures of any study, which take longer than all the rest."""
-    with mock.patch.object(as_json, "figure_jobs", return_value=[]):
+    with mock.patch.object(json_document, "figure_jobs", return_value=[]):
         found: dict[str, Any] = report.document()["beside"]
     return found
 

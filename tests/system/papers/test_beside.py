@@ -18,7 +18,7 @@ from steelyard.analysis.papers.conditions import kernel_facts
 from steelyard.analysis.papers.jungels2012.measurements import FOLDER, read_measurements
 from steelyard.analysis.papers.report import BesideReport
 from steelyard.analysis.papers.verdicts import FAILS, HOLDS, KINDS, ORDER, UNKNOWN, WORDS
-from steelyard.analysis.report.figures import drawn
+from steelyard.analysis.report.figures import draw_figures
 from steelyard.jobscripts.examples import examples
 from steelyard.wrappers.commands.cli import main
 from steelyard.wrappers.commands.report import PAPERS as PAPERS_OF_COMMAND
@@ -129,7 +129,7 @@ def test_invalid_runs_are_in_no_number_beside_a_paper(tmp_path: Path) -> None:
         "75 ms raise a run's energy at 100 Mb/s",
         "Joules grow with run time",
     ]
-    (over,) = [one for one in drawn(report.draws) if one.name == "kommeri2016-delay"]
+    (over,) = [one for one in draw_figures(report.draws) if one.name == "kommeri2016-delay"]
     means = {(row[0], row[2]): (row[3], row[4]) for row in over.rows}
     assert means["seconds", 75.0] == (4, pytest.approx(0.995 * 5))
     assert means["energy_j", 0.0] == (5, pytest.approx(20.0))
@@ -137,7 +137,7 @@ def test_invalid_runs_are_in_no_number_beside_a_paper(tmp_path: Path) -> None:
 
 def test_the_thesis_own_runs_stand_in_the_figure(tmp_path: Path) -> None:
     report = beside(paper_studies.jungels_hpc(), "jungels2012", tmp_path)
-    (figure,) = [one for one in drawn(report.draws) if one.name == "jungels2012-cg"]
+    (figure,) = [one for one in draw_figures(report.draws) if one.name == "jungels2012-cg"]
     printed = [row for row in figure.rows if row[1] == "printed"]
     series = [s for s in read_measurements().series if s.variant.startswith("npb kernel=CG")]
     assert {row[4] for row in printed} == {v for s in series for v in s.values}
@@ -171,7 +171,7 @@ def test_rates_in_turn_stand_stacked_beside_those_at_once(tmp_path: Path) -> Non
     report = beside(paper_studies.bourilkov_trees(), "bourilkov2012", tmp_path)
     words = "Clients at once reach rates close to their rates in turn, stacked (ROOT trees)"
     assert outcomes(report)[words][0] == UNKNOWN
-    (figure,) = [one for one in drawn(report.draws) if one.name.startswith("bourilkov2012")]
+    (figure,) = [one for one in draw_figures(report.draws) if one.name.startswith("bourilkov2012")]
     rates = [(row[1], row[2], row[4]) for row in figure.rows]
     turn, once = "clients=2, mode=sequential", "clients=2, mode=parallel"
     assert rates == [
@@ -181,7 +181,7 @@ def test_rates_in_turn_stand_stacked_beside_those_at_once(tmp_path: Path) -> Non
 
 
 def test_every_figure_can_be_put_into_a_page(q3: BesideReport) -> None:
-    for one in drawn(q3.draws):
+    for one in draw_figures(q3.draws):
         assert "<svg" in inline_svg(one) and one.caption and len(one.rows[0]) == len(one.columns)
 
 
@@ -284,7 +284,9 @@ def test_power_and_traffic_over_time_are_the_shape_of_figure_1(tmp_path: Path) -
     maker.record(run, "v1", 8.0, energy_j=500.0)
     maker.samples(run, "v1", 8.0, watts=60)
     report = beside(maker, "kommeri2016", tmp_path)
-    (found,) = [one for one in drawn(report.draws) if one.name.startswith("kommeri2016-time")]
+    (found,) = [
+        one for one in draw_figures(report.draws) if one.name.startswith("kommeri2016-time")
+    ]
     labels = {axes.get_ylabel() for axes in found.figure.axes}
     assert {"power (W)", "CPUs busy"} < labels
     assert any(label.startswith("network (") for label in labels)

@@ -19,7 +19,7 @@ from steelyard.analysis.papers.jungels2012.findings import KINDS, CheckedAverage
 from steelyard.analysis.papers.jungels2012.measurements import FOLDER, NAME, Average
 from steelyard.analysis.papers.jungels2012.preset import ThesisReport, thesis_report
 from steelyard.analysis.report.export import export_tables
-from steelyard.analysis.report.figures import drawn
+from steelyard.analysis.report.figures import draw_figures
 from steelyard.wrappers.commands.cli import main
 from steelyard.wrappers.commands.report import PRESETS
 
@@ -175,7 +175,7 @@ def test_21_figures_hold_every_measurement(report: ThesisReport, found: dict[str
     averages = {row[-2] for row in found["figures"][12]["rows"]}
     assert sorted(averages) == [pytest.approx(629.918, abs=1e-3), pytest.approx(694.612, abs=1e-3)]
     assert sum(row[-1] == "B6" for row in rows) == 34
-    for drawing in drawn(report.draws):
+    for drawing in draw_figures(report.draws):
         assert re.search(r"n = \d+ physical \+ \d+ virtual", drawing.caption)
         svg = inline_svg(drawing)
         assert "iteration" in svg and re.search(r"time \(s\)|op/s\)", svg)

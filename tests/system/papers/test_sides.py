@@ -9,7 +9,7 @@ import pytest
 from tests.unit.summary.study_maker import StudyMaker
 
 from steelyard.analysis.papers.verdicts import FAILS, HOLDS, UNKNOWN
-from steelyard.analysis.report.figures import drawn
+from steelyard.analysis.report.figures import draw_figures
 
 from . import paper_studies
 from .paper_studies import SPREAD, beside, outcomes
@@ -71,7 +71,7 @@ def test_each_metric_of_the_best_rates_is_judged(tmp_path: Path) -> None:
 def test_table_1_of_ruiz_is_drawn_of_eight_containers(tmp_path: Path) -> None:
     """In 2 containers 50 % are computing, in 8, which the paper printed, 60 %."""
     report = beside(paper_studies.ruiz_q2(), "ruiz2015", tmp_path)
-    (figure,) = [one for one in drawn(report.draws) if one.name == "ruiz2015-table-1"]
+    (figure,) = [one for one in draw_figures(report.draws) if one.name == "ruiz2015-table-1"]
     place = {name: number for number, name in enumerate(figure.columns)}
     ours = {
         (row[place["configuration"]], row[place["benchmark"]], row[place["part"]]): row[

@@ -10,7 +10,7 @@ from tests.unit.summary.study_maker import StudyMaker
 
 from steelyard.analysis.papers.report import BesideReport
 from steelyard.analysis.papers.verdicts import HOLDS, UNKNOWN, Verdict
-from steelyard.analysis.report.figures import drawn
+from steelyard.analysis.report.figures import draw_figures
 from steelyard.wrappers.commands.cli import main
 
 from ..report.test_page import Checker
@@ -61,7 +61,7 @@ def test_together_they_can(q2: BesideReport) -> None:
 def test_table_1_has_all_three_configurations(q2: BesideReport) -> None:
     found = {one.value.place[0] for one in q2.values if one.row}
     assert found == {"multinode", "container", "sm"}
-    (figure,) = [one for one in drawn(q2.draws) if one.name == "ruiz2015-table-1"]
+    (figure,) = [one for one in draw_figures(q2.draws) if one.name == "ruiz2015-table-1"]
     assert len(figure.rows) == 3 * 2 * 3  # configurations, programs, parts
 
 

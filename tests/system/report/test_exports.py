@@ -12,9 +12,9 @@ import duckdb
 import pytest
 
 from steelyard.analysis.findings.registry import find
-from steelyard.analysis.report.as_json import document
-from steelyard.analysis.report.as_latex import escaped, latex_tables
 from steelyard.analysis.report.export import RUNS, WRITERS, export_tables, study_content
+from steelyard.analysis.report.json_document import document
+from steelyard.analysis.report.latex_tables import escaped, latex_tables
 from steelyard.analysis.summary.summary import Summary
 from steelyard.wrappers.commands.cli import main
 from steelyard.wrappers.commands.report import EXPORTS

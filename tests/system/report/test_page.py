@@ -19,7 +19,7 @@ from steelyard.analysis.report.answer import answer
 from steelyard.analysis.report.links import places_of
 from steelyard.analysis.report.page import write_report
 from steelyard.analysis.report.tables import asked_table
-from steelyard.analysis.report.words import terminal
+from steelyard.analysis.report.terminal_text import format_summary
 from steelyard.analysis.summary.summary import Summary, summarize
 
 VOID = {"meta", "br", "link", "img", "hr", "input", "col"}
@@ -273,7 +273,7 @@ def test_ten_thousand_runs_stay_below_3_mb(synthetic: ModuleType, tmp_path: Path
 
 
 def test_the_terminal_fits_80_columns(demo_summary: Summary) -> None:
-    words = terminal(demo_summary, find(demo_summary))
+    words = format_summary(demo_summary, find(demo_summary))
     assert max(map(len, words.splitlines())) <= 80
     lines = [" ".join(line.split()) for line in words.splitlines()]
     for line in (

@@ -11,10 +11,10 @@ import pytest
 
 from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report.answer import answer, whole_runs
-from steelyard.analysis.report.as_json import row_document
+from steelyard.analysis.report.json_document import row_document
 from steelyard.analysis.report.links import run_anchors
 from steelyard.analysis.report.tables import asked_table, metric_table
-from steelyard.analysis.report.words import terminal
+from steelyard.analysis.report.terminal_text import format_summary
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands.cli import main
 
@@ -58,7 +58,7 @@ def test_without_results_nobody_speaks_of_a_missing_condition(
         "No run has given a result that counts: there is nothing to compare.",
         "0 of 12 runs gave a result.",
     ]
-    assert "app\n  no values\n" in terminal(summary, [])
+    assert "app\n  no values\n" in format_summary(summary, [])
 
 
 def test_without_factors_nothing_is_called_a_baseline(
@@ -114,7 +114,7 @@ def test_cancelled_runs_are_told_apart_from_failed_ones(
     folder, page = maker.write(tmp_path), tmp_path / "r.html"
     summary = summarize(folder)
     assert [(g.counts.failed, g.counts.cancelled) for g in summary.groups] == [(1, 2), (1, 2)]
-    assert terminal(summary, []).startswith(
+    assert format_summary(summary, []).startswith(
         "stopped: 6 of 12 runs completed, 2 failed, 4 cancelled\n"
     )
     assert dict(asked_table(summary).rows)["… cancelled"] == "4"

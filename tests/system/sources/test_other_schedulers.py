@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.collect import study as HELP
 
-from steelyard.analysis.sources import schedulers
+from steelyard.analysis.sources import accounting_readers
 from steelyard.analysis.sources.pbs.accounting import Pbs
 
 query = HELP.query
@@ -109,14 +109,16 @@ def test_records_of_such_jobs_are_theirs(study: Any) -> None:
      ("123.srv", "pbs"), ("123[4].srv", "pbs"), ("123[]", "pbs")],
 )  # fmt: skip
 def test_whose_an_id_is_by_its_form(job_id: str, scheduler: str) -> None:
-    assert schedulers.of_job(job_id) == scheduler
+    assert accounting_readers.scheduler_of_job(job_id) == scheduler
 
 
 def test_where_both_give_such_ids_who_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    readers = schedulers.READERS
+    readers = accounting_readers.READERS
     for here in (["slurm"], ["pbs"], ["slurm", "pbs"], []):
         for name, reader in readers.items():
             monkeypatch.setattr(reader, "is_here", lambda is_it=name in here: is_it)
-        assert schedulers.meant("123") == [readers[name] for name in here or ["slurm"]]
-        assert schedulers.meant("123[4].srv") == [readers["pbs"]]
-        assert schedulers.meant("123_4") == [readers["slurm"]]
+        assert accounting_readers.readers_of_job_id("123") == [
+            readers[name] for name in here or ["slurm"]
+        ]
+        assert accounting_readers.readers_of_job_id("123[4].srv") == [readers["pbs"]]
+        assert accounting_readers.readers_of_job_id("123_4") == [readers["slurm"]]

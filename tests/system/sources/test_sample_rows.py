@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis.collect import samples_in
-from steelyard.analysis.sources import native, sample_rows
+from steelyard.analysis.collect import sample_import
+from steelyard.analysis.sources import sample_library, sample_rows
 from steelyard.analysis.store import sample_store, schema
 
 HEADER = "unix_s,elapsed_s,cpu_s,rchar_bytes,energy_j:package-0,energy_j,rtt_s"
@@ -35,11 +35,11 @@ def loaded(folder: Path, text: str) -> tuple[list[Any], list[Any]]:
     """Samples and sources of one file."""
     folder.mkdir()
     (folder / "n1.csv").write_text(text, encoding="utf-8", newline="")
-    file = samples_in.SampleFile(folder / "n1.csv", "n1", "run", "1.0", "n1")
+    file = sample_import.SampleFile(folder / "n1.csv", "n1", "run", "1.0", "n1")
     connection = duckdb.connect()
     connection.execute(schema.schema_text())
     mine = sample_store.Parts(connection, folder, folder)
-    for _ in samples_in.load(connection, [file], mine, folder):
+    for _ in sample_import.load(connection, [file], mine, folder):
         pass
     return (
         connection.execute("SELECT * FROM samples ORDER BY ALL").fetchall(),
@@ -74,7 +74,7 @@ def test_both_readers_say_the_same(
 ) -> None:
     text = spoilt(random.Random(seed))
     ours = loaded(tmp_path / "ours", text)
-    monkeypatch.setattr(native, "read_samples", lambda: None)
+    monkeypatch.setattr(sample_library, "read_samples", lambda: None)
     theirs = loaded(tmp_path / "theirs", text)
     # As text: NaN is not equal to itself.
     assert repr(ours).replace("/ours/", "/theirs/") == repr(theirs)
@@ -108,6 +108,6 @@ def test_rows_of_no_day_or_of_two_are_of_none(text: bytes) -> None:
 def test_without_the_library_there_is_no_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     for named in ("", "/nowhere.so", __file__):
         monkeypatch.setenv("STEELYARD_SAMPLES", named)
-        native.read_samples.cache_clear()
-        assert native.read_samples() is None
-    native.read_samples.cache_clear()
+        sample_library.read_samples.cache_clear()
+        assert sample_library.read_samples() is None
+    sample_library.read_samples.cache_clear()

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.submit.test_stop import submit
+from tests.unit.submit.test_study_growth import submit
 
-from steelyard.analysis.stats.groups import mean_by_group
+from steelyard.analysis.stats.grouped_mean import mean_by_group
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.summary import design as summary_design
 from steelyard.analysis.summary.summary import summarize

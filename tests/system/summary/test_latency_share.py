@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from steelyard.analysis.findings.registry import find
-from steelyard.analysis.report.as_json import document
 from steelyard.analysis.report.export import relations
+from steelyard.analysis.report.json_document import document
 from steelyard.analysis.report.latency_share import split_part
 from steelyard.analysis.stats.latency_share import Side, difference, split
 from steelyard.analysis.summary.latency_share import split_rows

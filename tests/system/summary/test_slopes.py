@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.analysis.figures.factors import factor_draws
+from steelyard.analysis.figures.factor_figures import factor_draws
 from steelyard.analysis.report.page import write_report
 from steelyard.analysis.report.slopes import judgement, slope_table, table_row
+from steelyard.analysis.stats.significance_tests import holm
 from steelyard.analysis.stats.slope import COARSE, Break, Line, Slope, fit
-from steelyard.analysis.stats.tests import holm
 from steelyard.analysis.summary.factor_axes import axes, number_of
 from steelyard.analysis.summary.slopes import FactorLine, corrected, factor_lines
 from steelyard.analysis.summary.summary import summarize

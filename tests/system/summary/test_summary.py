@@ -12,7 +12,7 @@ import pytest
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.findings import registry as summary_findings
-from steelyard.analysis.report import words as report_words
+from steelyard.analysis.report import terminal_text as report_words
 from steelyard.analysis.stats.overhead import Direction
 from steelyard.analysis.store.database import SCHEMA_VERSION
 from steelyard.analysis.summary.summary import Row, Summary, summarize
@@ -95,7 +95,7 @@ def test_a_study_without_factors_tells_its_means(synthetic: ModuleType, tmp_path
     for number, seconds in enumerate((1.0, 2.0, 3.0), start=1):
         maker.result(maker.run("x", {}, {}, number), "seconds", seconds, "s")
     summary = summarize(maker.write(tmp_path))
-    text = report_words.terminal(summary, [])
+    text = report_words.format_summary(summary, [])
     assert "baseline: none, since there are no factors" in text
     assert "seconds    2.0 (0.0 … 6.9) s, n = 3" in text
     assert "cannot be judged" not in text and "(baseline)" not in text

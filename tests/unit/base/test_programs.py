@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.sources import native
+from steelyard.analysis.sources import sample_library
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import MissingError
 
@@ -90,9 +90,9 @@ def test_the_library_is_searched_in_the_wheel_before_the_installation(
 ) -> None:
     """A library that cannot be loaded ends the search, which shows which one was tried."""
     monkeypatch.delenv("STEELYARD_SAMPLES", raising=False)
-    monkeypatch.setattr(native, "BUILT", tmp_path / "checkout")
-    monkeypatch.setattr(native, "BUNDLED", tmp_path / "wheel")
-    monkeypatch.setattr(native, "INSTALLED", (tmp_path / "usr",))
+    monkeypatch.setattr(sample_library, "BUILT", tmp_path / "checkout")
+    monkeypatch.setattr(sample_library, "BUNDLED", tmp_path / "wheel")
+    monkeypatch.setattr(sample_library, "INSTALLED", (tmp_path / "usr",))
     tried: list[str] = []
 
     def load(path: str) -> None:
@@ -101,8 +101,8 @@ def test_the_library_is_searched_in_the_wheel_before_the_installation(
 
     monkeypatch.setattr("ctypes.CDLL", load)
     for folder in ("usr", "wheel", "checkout/lib"):
-        make_program(tmp_path / folder, native.LIBRARY)
-        assert native.read_samples.__wrapped__() is None
+        make_program(tmp_path / folder, sample_library.LIBRARY)
+        assert sample_library.read_samples.__wrapped__() is None
     assert [Path(path).parent.relative_to(tmp_path).as_posix() for path in tried] == [
         "usr", "wheel", "checkout/lib",
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.calibrate.test_table import MIB, result
 
-from steelyard.analysis.sources.pbs import programs
+from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import job_results, known_loads, pbs_jobs, table
 from steelyard.wrappers.calibrate.cells import StartCells
@@ -152,7 +152,7 @@ def test_a_job_that_the_server_has_forgotten_has_ended(monkeypatch: pytest.Monke
             raise MissingError("qstat does not answer")
         return found
 
-    monkeypatch.setattr(programs, "jobs", jobs)
+    monkeypatch.setattr(pbs_commands, "jobs", jobs)
     system = pbs_jobs.PbsJobs(Path("/load"))
     found = [
         {

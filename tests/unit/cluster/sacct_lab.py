@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.cluster import trust
+from steelyard.analysis.cluster import record_trust
 from steelyard.analysis.sources.sacct_window import WANTED
 from steelyard.wrappers.sweep.sweep import SweepRequest, sweep
 
@@ -115,5 +115,5 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     made = Lab(tmp_path)
     monkeypatch.setenv("PATH", made.environment["PATH"])
     if os.getuid():  # records are the test's own files, as a user's are who has them in hand
-        monkeypatch.setattr(trust, "odd", lambda *_: iter(()))
+        monkeypatch.setattr(record_trust, "odd", lambda *_: iter(()))
     return made

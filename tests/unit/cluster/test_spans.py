@@ -22,13 +22,13 @@ def test_keys_are_kept_of_what_a_later_answer_may_have_alone(
         lab.job(str(number), ago_s)
     lab.job("9", 100, State="RUNNING", End="Unknown", Start=str(int(NOW - 3.2 * DAY_S)))
     kept: list[set[str]] = []
-    take_in = collect.take_in
+    take_in = collect.import_jobs
 
     def taken(work: Any, *given: Any, **named: Any) -> None:
         take_in(work, *given, **named)
         kept.append({key[1] for key in work.seen})
 
-    monkeypatch.setattr(collect, "take_in", taken)
+    monkeypatch.setattr(collect, "import_jobs", taken)
     since = NOW - 4 * DAY_S
     done = collect.collect(
         lab.dir, ClusterSacct(tries=1), [lab.records], since_unix_s=since, now=lambda: NOW

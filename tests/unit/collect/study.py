@@ -17,7 +17,7 @@ import duckdb
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.collect import merge
-from steelyard.analysis.collect.records_in import Gap
+from steelyard.analysis.collect.record_import import Gap
 from steelyard.analysis.sources import sacct
 from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.store import sample_store

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.collect import records_in
+from steelyard.analysis.collect import record_import
 
-SIZES = (0, 1, records_in.COPY_BYTES, 2 * records_in.COPY_BYTES + 17)
+SIZES = (0, 1, record_import.COPY_BYTES, 2 * record_import.COPY_BYTES + 17)
 
 
 def copied(folder: Path, size: int) -> None:
     source, target = folder / "n1.1.csv", folder / "into" / "n1.1.csv"
     source.write_bytes(os.urandom(size))
-    records_in.bring_file(source, target)
+    record_import.copy_into_study(source, target)
     assert target.read_bytes() == source.read_bytes()
-    assert records_in.same_file(source, target)
+    assert record_import.same_file(source, target)
     assert not target.samefile(source)
 
 
@@ -61,11 +61,11 @@ def left(folder: Path, text: str) -> Path:
 
 def test_what_nobody_may_write_is_linked_and_stays_when_its_source_goes(tmp_path: Path) -> None:
     source, target = left(tmp_path, "all of it"), tmp_path / "into" / "n1.1.csv"
-    records_in.bring_file(source, target)
+    record_import.copy_into_study(source, target)
     assert target.samefile(source)
     source.unlink()
     assert target.read_text() == "all of it"
-    records_in.bring_file(left(tmp_path, "another"), target)
+    record_import.copy_into_study(left(tmp_path, "another"), target)
     assert target.read_text() == "another"
     assert [path.name for path in target.parent.iterdir()] == [target.name]
 
@@ -78,9 +78,9 @@ def test_where_there_can_be_no_link_it_is_copied(
 
     monkeypatch.setattr(os, "link", refuse)
     source, target = left(tmp_path, "all of it"), tmp_path / "into" / "n1.1.csv"
-    records_in.bring_file(source, target)
+    record_import.copy_into_study(source, target)
     assert target.read_text() == "all of it"
-    assert records_in.same_file(source, target) and not target.samefile(source)
+    assert record_import.same_file(source, target) and not target.samefile(source)
 
 
 def test_a_link_that_the_user_left_is_not_linked_but_read(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_link_that_the_user_left_is_not_linked_but_read(tmp_path: Path) -> Non
     real.chmod(0o440)
     source, target = tmp_path / "n1.1.csv", tmp_path / "into" / "n1.1.csv"
     source.symlink_to(real)
-    records_in.bring_file(source, target)
+    record_import.copy_into_study(source, target)
     assert not target.is_symlink() and target.read_text() == "all of it"
 
 
@@ -98,6 +98,6 @@ def test_a_record_is_not_linked_for_a_cluster_would_take_it_for_touched(tmp_path
     source.write_text("{}", encoding="ascii")
     source.chmod(0o440)
     before = source.stat()
-    records_in.bring_file(source, target)
+    record_import.copy_into_study(source, target)
     assert target.read_text() == "{}"
     assert (source.stat().st_nlink, source.stat().st_ctime_ns) == (1, before.st_ctime_ns)

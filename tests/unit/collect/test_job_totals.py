@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis.collect import job_totals, one_job
+from steelyard.analysis.collect import job_totals, job_view
 from steelyard.analysis.sources.records import COLUMNS, Record, dig
 from steelyard.analysis.store import schema
 from steelyard.facts.quantities import METRICS
@@ -34,8 +34,8 @@ def record(node: str, *parts: dict[str, Any], exclusive: bool | None = True) -> 
     return Record(Path(f"{node}.1.json"), document)
 
 
-def view_of(*records: Record) -> one_job.JobView:
-    return one_job.JobView("1", nodes=one_job.node_views(records))
+def view_of(*records: Record) -> job_view.JobView:
+    return job_view.JobView("1", nodes=job_view.node_views(records))
 
 
 def from_database(*records: Record) -> dict[str, float | None]:
@@ -127,7 +127,7 @@ def test_show_says_what_a_guests_cpu_time_holds(capsys: pytest.CaptureFixture[st
 def test_an_admin_comment_that_does_not_say_alone_has_no_joules(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    view = one_job.JobView("1")
+    view = job_view.JobView("1")
     view.admin_comment = {"steelyard": 1, "energy_j": 123.4, "rx_bytes": 5, "cpu_s": 1.0}
     job_screen.print_comment(view)
     assert "123" not in capsys.readouterr().out

@@ -9,8 +9,8 @@ import re
 import pytest
 
 from steelyard.analysis.figures.drawing import COLOURS, inline_svg
-from steelyard.analysis.figures.forest import LOOKS, draw_forest
-from steelyard.analysis.figures.heat import COLOUR_MAP, DARK, LIGHT, text_colour
+from steelyard.analysis.figures.forest_plot import LOOKS, draw_forest
+from steelyard.analysis.figures.heat_map import COLOUR_MAP, DARK, LIGHT, text_colour
 from steelyard.analysis.summary.summary import Summary
 
 TEXT, GRAPHICS = 4.5, 3.0  # success criteria 1.4.3 and 1.4.11

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from steelyard.analysis.findings.changes_over_time import DRIFT_LEVEL
 from steelyard.analysis.findings.finding import Finding
-from steelyard.analysis.findings.over_time import DRIFT_LEVEL
 from steelyard.analysis.findings.registry import find
 from steelyard.analysis.stats.drift import Timed, trend, wander
 from steelyard.analysis.summary.summary import summarize

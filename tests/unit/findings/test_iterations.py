@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 from steelyard.analysis.findings.registry import find
-from steelyard.analysis.stats.iterations import inner_warm_up, student_p
+from steelyard.analysis.stats.warm_up import find_inner_warm_up, student_p
 from steelyard.analysis.summary.summary import summarize
 
 
@@ -18,7 +18,7 @@ def test_a_slow_start_is_found_to_its_end() -> None:
     chance = np.random.default_rng(5)
     runs = 10 + 0.1 * chance.standard_normal((8, 20))
     runs[:, :4] += [3.0, 2.5, 2.5, 2.0]
-    found = inner_warm_up({job: [run] for job, run in enumerate(runs.tolist())})
+    found = find_inner_warm_up({job: [run] for job, run in enumerate(runs.tolist())})
     assert found is not None and (found.length, found.iterations, found.runs) == (4, 20, 8)
     assert found.p < 1e-6 and found.excess == pytest.approx(0.25, abs=0.01)
 
@@ -31,17 +31,17 @@ def test_students_p_is_scipys() -> None:
 
 def test_runs_of_one_job_are_one_sample() -> None:
     steep = [[3.0, 2.0, 1.0]] * 10
-    assert inner_warm_up({"a": steep}) is None
-    assert inner_warm_up({job: steep for job in range(4)}) is None
-    found = inner_warm_up({job: steep for job in range(5)})
+    assert find_inner_warm_up({"a": steep}) is None
+    assert find_inner_warm_up({job: steep for job in range(4)}) is None
+    found = find_inner_warm_up({job: steep for job in range(5)})
     assert found is not None and (found.runs, found.jobs) == (50, 5)
 
 
 def test_too_few_iterations_are_not_judged_and_odd_runs_left_out() -> None:
-    assert inner_warm_up({job: [[2.0, 1.0]] for job in range(9)}) is None
-    assert inner_warm_up({}) is None
+    assert find_inner_warm_up({job: [[2.0, 1.0]] for job in range(9)}) is None
+    assert find_inner_warm_up({}) is None
     jobs = {job: [[2.0 + job, 1.0, 1.0]] for job in range(6)}
-    found = inner_warm_up(jobs | {9: [[1.0] * 7]})
+    found = find_inner_warm_up(jobs | {9: [[1.0] * 7]})
     assert found is not None and found.runs == 6
 
 

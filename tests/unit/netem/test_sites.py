@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.collect import one_job
+from steelyard.analysis.collect import job_view
 from steelyard.wrappers.base.errors import ConditionError, UsageError
 from steelyard.wrappers.commands import netem, netem_sites
 from steelyard.wrappers.netem import program, sites, words
@@ -224,4 +224,4 @@ def test_each_link_is_told_in_words() -> None:
         TOLD,
         "NOT VALID to site fnal: at the end …",
     ]
-    assert one_job.link_lines(DOCUMENT) == ["at site cern of wan, sha256 ab12", SHOWN]
+    assert job_view.link_lines(DOCUMENT) == ["at site cern of wan, sha256 ab12", SHOWN]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.sources import schedulers as readers
+from steelyard.analysis.sources import accounting_readers as readers
 from steelyard.analysis.sources.pbs.accounting import Pbs
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.commands import cli

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.collect import one_job
-from steelyard.analysis.job import advice, use
-from steelyard.analysis.job.course import Course
-from steelyard.analysis.sources.accounting import Held
+from steelyard.analysis.collect import job_view
+from steelyard.analysis.job import advice, usage
+from steelyard.analysis.job.time_series import Course
+from steelyard.analysis.sources.accounting import Allocation
 from steelyard.analysis.sources.records import read_record
 from steelyard.wrappers.show import efficiency
 from steelyard.wrappers.show.job_details import JobDetails
@@ -21,18 +21,18 @@ from ..collect import study as HELP
 
 GIB = 1 << 30
 # An hour on 8 CPUs and 64 GiB, of which it used one CPU and 3 GiB.
-HELD = Held("main", "root", 1, 8, 8, 64 * GIB, 0, 8 * 3600.0, 3600.0, 3 * GIB, 3 * GIB)
+HELD = Allocation("main", "root", 1, 8, 8, 64 * GIB, 0, 8 * 3600.0, 3600.0, 3 * GIB, 3 * GIB)
 COURSE = Course(("n1",), 0.0, 60.0, {"cpus_busy": [1.0] * 60}, 1.02, 1.0)
 
 
-def view(folder: Path, held: Held = HELD, nodes: int = 1, **row: object) -> one_job.JobView:
+def view(folder: Path, held: Allocation = HELD, nodes: int = 1, **row: object) -> job_view.JobView:
     """A job with a record of each node; `idle`: how many of them no step came to."""
     idle = row.pop("idle", 0)
     record: Any = row.pop("record", {})
     names = tuple(f"n{n + 1}" for n in range(nodes))
     base = next(r for r in HELP.recorded_rows("22.05") if r.step is None and r.job_id == "1")
     fields = {"nodes": names, "start_unix_s": 1e9, "state": "completed", "elapsed_s": 3600, **row}
-    found = one_job.JobView("1", dataclasses.replace(base, **fields), held=held)
+    found = job_view.JobView("1", dataclasses.replace(base, **fields), held=held)
     records = [
         HELP.write_record(
             folder, name, 1e9, "1",
@@ -41,12 +41,12 @@ def view(folder: Path, held: Held = HELD, nodes: int = 1, **row: object) -> one_
         )
         for n, name in enumerate(names)
     ]  # fmt: skip
-    found.nodes = one_job.node_views([read_record(path) for path in records])
+    found.nodes = job_view.node_views([read_record(path) for path in records])
     return found
 
 
-def said(job: one_job.JobView, course: Course | None = COURSE) -> dict[str, str]:
-    found = advice.advise(job, use.efficiency(job), course)
+def said(job: job_view.JobView, course: Course | None = COURSE) -> dict[str, str]:
+    found = advice.advise(job, usage.efficiency(job), course)
     return {one.about: one.text for one in found}
 
 
@@ -76,9 +76,9 @@ def test_half_an_hour_for_a_minute_is_worth_a_word(tmp_path: Path) -> None:
     ("state", "reason"), [("pending", "it has not begun"), ("cancelled", "it never began")]
 )
 def test_a_job_without_a_start(tmp_path: Path, state: str, reason: str) -> None:
-    held = Held("main", "root", time_limit_s=1800.0)
+    held = Allocation("main", "root", time_limit_s=1800.0)
     job = view(tmp_path, held, nodes=0, state=state, start_unix_s=None, elapsed_s=None)
-    used = use.efficiency(job)
+    used = usage.efficiency(job)
     assert (used.cpu.reason, used.memory.reason) == (reason, reason)
 
 
@@ -182,33 +182,33 @@ def test_of_a_job_that_waited_for_cpus_nothing_is_said_of_them(
         record = {"elapsed_s": 3600.0, "cpu": steal, "probe": {"cpu": {"cpus_online": 2}}}
     job = view(tmp_path, record=record)
     assert said(job).keys() == about
-    told = JobDetails(job, use.efficiency(job), COURSE)
+    told = JobDetails(job, usage.efficiency(job), COURSE)
     assert efficiency.describe_pressure(told) == ([words] if words else [])
 
 
 def test_a_node_without_a_record_leaves_the_sum_at_least(tmp_path: Path) -> None:
     job = view(tmp_path, dataclasses.replace(HELD, cpu_s=None, resident_low_bytes=None), nodes=2)
     job.nodes.pop()
-    found = use.efficiency(job)
-    assert (found.cpu.used, found.cpu.is_least, found.cpu.source) == (3600.0, True, use.RECORDS)
+    found = usage.efficiency(job)
+    assert (found.cpu.used, found.cpu.is_least, found.cpu.source) == (3600.0, True, usage.RECORDS)
     assert found.cpu.share == pytest.approx(1 / 8)
     assert (found.memory.used, found.memory.is_least) == (3 * GIB, True)
     job.held = HELD  # the accounting has counted all of it
-    assert use.efficiency(job).cpu == use.Use(8 * 3600.0, 3600.0, False, use.ACCOUNTING, None)
+    assert usage.efficiency(job).cpu == usage.Use(8 * 3600.0, 3600.0, False, usage.ACCOUNTING, None)
 
 
 def test_a_running_job_of_pbs_has_begun(tmp_path: Path) -> None:
     """Seen: "CPU: it has not begun" beside 11.9 s used: qstat tells no time of a job that runs."""
     began = time.time() - 600
     job = view(tmp_path, state="running", elapsed_s=None, end_unix_s=None, start_unix_s=began)
-    found = use.efficiency(job)
+    found = usage.efficiency(job)
     assert found.time.used == pytest.approx(600, abs=60)
     assert found.cpu.held == pytest.approx(8 * 600, abs=8 * 60)
     assert found.cpu.reason is None
     waiting = view(tmp_path, state="pending", elapsed_s=None, start_unix_s=None)
-    assert use.efficiency(waiting).cpu.reason == use.NOT_BEGUN
+    assert usage.efficiency(waiting).cpu.reason == usage.NOT_BEGUN
     over = view(tmp_path, elapsed_s=None)
-    assert use.efficiency(over).cpu.reason == use.NO_TIME
+    assert usage.efficiency(over).cpu.reason == usage.NO_TIME
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_server_that_was_away_counts_from_a_later_start(
 ) -> None:
     """Seen: "took less than 1 s" of a job of 6 s. The record has 20 s."""
     job = view(tmp_path, start_unix_s=server_start, elapsed_s=server_s)
-    assert use.efficiency(job).time.used == took_s
+    assert usage.efficiency(job).time.used == took_s
 
 
 def test_a_running_jobs_record_is_so_far(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_running_jobs_record_is_so_far(tmp_path: Path) -> None:
     }
     job = view(tmp_path, state="running", record={"complete": False, **fields})
     (record,) = [read_record(path) for path in tmp_path.glob("*.json")]
-    one_job.note_record(job, record, with_samples=False)
+    job_view.note_record(job, record, with_samples=False)
     assert (job.missing, job.notes[-1:]) == (
         [],
         ["n1: so far, as of its last sample: the job runs"],
@@ -242,14 +242,14 @@ def test_a_running_jobs_record_is_so_far(tmp_path: Path) -> None:
 
 
 def test_a_job_that_ended_within_a_second_has_no_share(tmp_path: Path) -> None:
-    found = use.efficiency(view(tmp_path, elapsed_s=0))
-    assert (found.cpu.share, found.cpu.reason) == (None, use.WITHIN_A_SECOND)
+    found = usage.efficiency(view(tmp_path, elapsed_s=0))
+    assert (found.cpu.share, found.cpu.reason) == (None, usage.WITHIN_A_SECOND)
 
 
 def test_cpu_time_that_is_not_believed_says_why_there_is_no_share(tmp_path: Path) -> None:
     job = view(tmp_path)
     why = "sacct's TotalCPU is 147587 s, more than the 8 CPUs it was given have in 3600 s"
     job.held = dataclasses.replace(HELD, cpu_s=None, missing={"cpu_s": why})
-    assert use.efficiency(job).cpu.share == 0.125  # by its record
+    assert usage.efficiency(job).cpu.share == 0.125  # by its record
     job.nodes = []
-    assert (use.efficiency(job).cpu.share, use.efficiency(job).cpu.reason) == (None, why)
+    assert (usage.efficiency(job).cpu.share, usage.efficiency(job).cpu.reason) == (None, why)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.job import differences
-from steelyard.analysis.job.course import Course, Series
+from steelyard.analysis.job.time_series import Course, Series
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.show import job_pair, time_series
 

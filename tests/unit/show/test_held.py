@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.collect.one_job import Start, starts
-from steelyard.analysis.sources import sacct, slurm_held
-from steelyard.analysis.sources.accounting import AccountingRow, Held
+from steelyard.analysis.collect.job_view import Start, starts
+from steelyard.analysis.sources import sacct, slurm_allocation
+from steelyard.analysis.sources.accounting import AccountingRow, Allocation
 from steelyard.analysis.sources.pbs.accounting import Pbs
 
 DATA = Path(__file__).parents[2] / "data"
@@ -22,11 +22,11 @@ def found() -> list[Start]:
         return starts(sacct.parse_light(file, ASKED))
 
 
-def held_of(start: Start) -> Held:
+def held_of(start: Start) -> Allocation:
     return sacct.Sacct().held(start.row, start.steps)
 
 
-def by_id(job: str) -> Held:
+def by_id(job: str) -> Allocation:
     return next(held_of(s) for s in found() if job in (s.row.task_id, s.row.job_id))
 
 
@@ -95,7 +95,7 @@ def test_a_cluster_that_hands_out_no_memory_says_so() -> None:
         start = next(iter(starts(sacct.parse_light(file, ASKED))))
     held = sacct.Sacct().held(start.row, start.steps)
     assert held.memory_bytes is None and held.cpus == 1
-    assert held.missing["memory_bytes"] == slurm_held.NO_MEMORY
+    assert held.missing["memory_bytes"] == slurm_allocation.NO_MEMORY
 
 
 @pytest.mark.parametrize(
@@ -109,17 +109,17 @@ def test_a_cluster_that_hands_out_no_memory_says_so() -> None:
     ],
 )
 def test_times_of_sacct(text: str, seconds: float | None) -> None:
-    assert slurm_held.clock_s(text) == seconds
+    assert slurm_allocation.clock_s(text) == seconds
 
 
-def told(**changed: str) -> tuple[AccountingRow, Held]:
+def told(**changed: str) -> tuple[AccountingRow, Allocation]:
     """Of a job with some cells of its line changed."""
     cells = list(next(s.row for s in found()).fields)
     for name, text in changed.items():
         cells[sacct.INDEX[name]] = text
     row = sacct.parse_row(cells)
     assert row is not None
-    return row, slurm_held.read(row, sacct.FIELDS, [])
+    return row, slurm_allocation.read(row, sacct.FIELDS, [])
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_time_that_a_job_was_suspended_is_told() -> None:
 @pytest.fixture
 def pbs_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[str, Path]]:
     monkeypatch.setenv("STEELYARD_PBS_ACCOUNTING", str(tmp_path))
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.programs.is_here", lambda: False)
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.is_here", lambda: False)
     yield "", tmp_path
 
 

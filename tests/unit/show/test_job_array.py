@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.collect.one_job import JobView
+from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job import job_array
 from steelyard.wrappers.show import job_document, job_table
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.base.percent import share_of
 from steelyard.analysis.stats.equivalence import independent, paired, past_margin, tost
+from steelyard.analysis.stats.number_format import parse_percent
 from steelyard.analysis.stats.overhead import Direction, Evidence, Overhead, overhead, verdict
-from steelyard.analysis.stats.tests import holm
-from steelyard.analysis.summary.families import correct
+from steelyard.analysis.stats.significance_tests import holm
+from steelyard.analysis.summary.multiple_comparisons import correct
 
 MARGIN = 0.02
 
@@ -359,4 +359,4 @@ def test_the_worse_side_is_the_metrics_own(
     [("2%", 0.02), ("0.5 %", 0.005), ("0%", None), ("100%", None), ("2", None), (2, None)],
 )
 def test_a_margin_is_percent(text: object, share: float | None) -> None:
-    assert share_of(text) == share
+    assert parse_percent(text) == share

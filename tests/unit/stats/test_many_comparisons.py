@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.figures.forest import draw_forest
+from steelyard.analysis.figures.forest_plot import draw_forest
 from steelyard.analysis.report.answer import answer
-from steelyard.analysis.report.as_json import row_document
+from steelyard.analysis.report.json_document import row_document
 from steelyard.analysis.report.links import run_anchors
 from steelyard.analysis.report.tables import overhead_groups, p_text
 from steelyard.analysis.stats.overhead import Direction

@@ -10,16 +10,21 @@ import pytest
 import scipy.stats
 
 from steelyard.analysis.stats.basics import ranks
-from steelyard.analysis.stats.changes import PERMUTATIONS, best_cut, contrasts, permuted_highest
-from steelyard.analysis.stats.clusters import overhead_by_block, overhead_by_job
+from steelyard.analysis.stats.bimodality import least_bandwidth, modes, silverman_p, usual_bandwidth
+from steelyard.analysis.stats.dependent_runs import overhead_by_block, overhead_by_job
 from steelyard.analysis.stats.drift import Timed, trend, wander
-from steelyard.analysis.stats.groups import mean_by_group
-from steelyard.analysis.stats.iterations import inner_warm_up
+from steelyard.analysis.stats.grouped_mean import mean_by_group
 from steelyard.analysis.stats.proportion import wilson
 from steelyard.analysis.stats.ratio import fieller, welch_degrees
-from steelyard.analysis.stats.shape import least_bandwidth, modes, silverman_p, usual_bandwidth
+from steelyard.analysis.stats.significance_tests import holm, welch, welch_effective
 from steelyard.analysis.stats.slope import line_break
-from steelyard.analysis.stats.tests import holm, welch, welch_effective
+from steelyard.analysis.stats.warm_up import (
+    PERMUTATIONS,
+    best_cut,
+    contrasts,
+    find_inner_warm_up,
+    permuted_highest,
+)
 
 
 @pytest.fixture
@@ -195,7 +200,7 @@ def test_the_trend_of_strata_is_a_correlation_of_centred_ranks(chance: np.random
 def test_warm_up_inside_runs_is_students_test_of_the_jobs(chance: np.random.Generator) -> None:
     runs = chance.normal(10, 0.1, (8, 3))
     runs[:, 0] += 0.5
-    found = inner_warm_up({n: [run] for n, run in enumerate(runs.tolist())})
+    found = find_inner_warm_up({n: [run] for n, run in enumerate(runs.tolist())})
     rest = runs[:, 1:].mean(axis=1)
     expected = scipy.stats.ttest_1samp((runs[:, 0] - rest) / rest, 0)
     assert found is not None and (found.length, found.runs) == (1, 8)

@@ -11,7 +11,7 @@ import pytest
 import scipy.stats
 
 from steelyard.analysis.stats.basics import mean_interval
-from steelyard.analysis.stats.changes import highest_p, warm_up
+from steelyard.analysis.stats.bimodality import two_humps
 from steelyard.analysis.stats.overhead import overhead
 from steelyard.analysis.stats.planning import (
     FIRST_LOOK,
@@ -20,16 +20,7 @@ from steelyard.analysis.stats.planning import (
     repeats_assured,
     repeats_needed,
 )
-from steelyard.analysis.stats.shape import two_humps
-from steelyard.analysis.stats.slope import (
-    COARSE,
-    Slope,
-    fit,
-    line_break,
-    line_slope,
-    slope_by_block,
-)
-from steelyard.analysis.stats.tests import (
+from steelyard.analysis.stats.significance_tests import (
     FAR,
     effect_words,
     hedges,
@@ -38,6 +29,15 @@ from steelyard.analysis.stats.tests import (
     noncentral_limits,
     welch,
 )
+from steelyard.analysis.stats.slope import (
+    COARSE,
+    Slope,
+    fit,
+    line_break,
+    line_slope,
+    slope_by_block,
+)
+from steelyard.analysis.stats.warm_up import find_warm_up, highest_p
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def test_lines_need_levels() -> None:
 
 def test_a_ramp_is_found_to_its_end(chance: np.random.Generator) -> None:
     values = np.r_[np.linspace(15, 11, 11), np.full(24, 10.0)] + chance.normal(0, 0.1, 35)
-    found = warm_up(values.tolist())
+    found = find_warm_up(values.tolist())
     assert found is not None and found.length == 11 and found.p < 0.01
     assert found.without.mean == pytest.approx(10.0, abs=0.1)
     assert found.with_it.n == 35 and found.without.n == 24
@@ -254,12 +254,12 @@ def test_a_ramp_is_found_to_its_end(chance: np.random.Generator) -> None:
     ],
 )
 def test_what_is_no_warm_up(values: list[float]) -> None:
-    assert warm_up(values) is None
+    assert find_warm_up(values) is None
 
 
 def test_a_warm_up_is_as_unlikely_as_counting_says() -> None:
     """8 of 20 values above all others: exact p at that cut 2 / C(20, 8), for 10 cuts at most 10 times."""
-    rising = warm_up([*range(108, 100, -1), *range(12)])
+    rising = find_warm_up([*range(108, 100, -1), *range(12)])
     assert rising is not None and rising.length == 8
     exact = 2 / math.comb(20, 8)
     assert exact < rising.p < 20 * exact * 10

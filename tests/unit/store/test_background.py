@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from steelyard.analysis.base.background import AHEAD, Background, InOrder
+from steelyard.analysis.base.background_threads import AHEAD, Background, InOrder
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis.collect import records_in as gather
+from steelyard.analysis.collect import record_import as gather
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.analysis.store import sample_store, schema
 from steelyard.wrappers.schedulers import ledger
@@ -66,14 +66,14 @@ def test_a_record_is_brought_after_its_samples(
     """Alone it would look whole, and its samples would be gone with the node's copy."""
     study = HELP.Study(tmp_path)
     study.everything()
-    real: Any = gather.bring_file
+    real: Any = gather.copy_into_study
     brought: dict[str, list[str]] = {}
 
     def bring_file(source: Path, target: Path) -> None:
         brought.setdefault(source.stem + source.parent.name, []).append(source.suffix)
         real(source, target)
 
-    monkeypatch.setattr(gather, "bring_file", bring_file)
+    monkeypatch.setattr(gather, "copy_into_study", bring_file)
     study.collect()
     assert len(brought) == 7
     assert set(map(tuple, brought.values())) == {(".csv", ".json")}

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from steelyard.analysis.store import sample_store, schema
-from steelyard.analysis.store.sample_columns import COLUMNS
+from steelyard.analysis.store.schema import SAMPLE_COLUMNS
 
 DAY_S = 86400.0
 
@@ -188,4 +188,4 @@ def test_a_part_has_the_columns_of_samples(
     rows = connection.execute(
         f"DESCRIBE FROM read_parquet('{path}', hive_partitioning = false)"
     ).fetchall()
-    assert {row[0]: row[1] for row in rows} == sample_store.KEY | COLUMNS
+    assert {row[0]: row[1] for row in rows} == sample_store.KEY | SAMPLE_COLUMNS

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.summary.earlier import Earlier, Seen, keys
+from steelyard.analysis.summary.earlier_runs import EarlierRuns, MeasuredCost, keys
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
 from steelyard.wrappers.study import plan, study
@@ -38,18 +38,18 @@ def place(nodes: int = 4, idle: int | None = 4, **more: Any) -> AvailableNodes:
     return AvailableNodes("partition main", tuple(one), **more)
 
 
-def earlier_of(found: study.Study, **seconds: list[float]) -> Earlier:
+def earlier_of(found: study.Study, **seconds: list[float]) -> EarlierRuns:
     """Runs of n = 1 and n = 2."""
     by_key = {}
     for run in plan.make_plan(found):
         key = keys(run.benchmark, run.parameters, run.condition)[0]
         values = seconds[f"n{run.condition['n']}"]
-        by_key[key] = Seen(values, [100.0] * len(values), {"seconds": {key: values}})
-    return Earlier(by_key, ("before",))
+        by_key[key] = MeasuredCost(values, [100.0] * len(values), {"seconds": {key: values}})
+    return EarlierRuns(by_key, ("before",))
 
 
 def estimate(
-    found: study.Study, earlier: Earlier, where: AvailableNodes, **more: Any
+    found: study.Study, earlier: EarlierRuns, where: AvailableNodes, **more: Any
 ) -> cost_estimate.Cost:
     return cost_estimate.estimate(
         found, plan.make_plan(found), [], earlier, lambda _: where, **more
@@ -100,7 +100,7 @@ def test_joules_by_power_where_none_were_measured() -> None:
 
 
 def test_what_is_not_known_has_a_reason() -> None:
-    told = estimate(parsed(), Earlier({}, ()), place(idle=None))
+    told = estimate(parsed(), EarlierRuns({}, ()), place(idle=None))
     for name in ("expected_s", "core_hours", "core_hours_at_most", "energy_j", "end_s"):
         assert getattr(told, name) is None
         assert told.missing[name]
@@ -117,7 +117,7 @@ def test_what_is_not_known_has_a_reason() -> None:
 )
 def test_max_core_hours_is_kept(limit: float, job: str, fault: str | None) -> None:
     found = parsed(f"max_core_hours = {limit}", job)
-    told = estimate(found, Earlier({}, ()), place())
+    told = estimate(found, EarlierRuns({}, ()), place())
     if fault is None:
         cost_estimate.keep(found, told)
         return
@@ -154,7 +154,7 @@ def test_the_difference_that_is_seen_comes_from_the_spread_of_earlier_runs() -> 
     assert one.spread == pytest.approx(0.01)
     # One comparison of 4 runs with 4: 2.3808 standard deviations (statsmodels 0.14.6).
     assert one.seen == pytest.approx(0.023808, rel=1e-3)
-    guesses = statistical_power.detectable_differences(found, runs, Earlier({}, ()))
+    guesses = statistical_power.detectable_differences(found, runs, EarlierRuns({}, ()))
     assert [guess.runs for guess in guesses] == [0, 0, 0]
 
 
@@ -171,7 +171,7 @@ def test_each_main_figure_of_each_condition_is_a_comparison() -> None:
         one.figure for one in statistical_power.detectable_differences(found, runs, earlier)
     ] == ["seconds", "rate"]
     assert (
-        statistical_power.count_comparisons(found, runs, Earlier({}, ())) == 1
+        statistical_power.count_comparisons(found, runs, EarlierRuns({}, ())) == 1
     )  # what app describes: seconds
 
 

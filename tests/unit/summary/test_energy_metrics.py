@@ -10,7 +10,7 @@ from steelyard.analysis.report.answer import energy
 from steelyard.analysis.stats.basics import Interval
 from steelyard.analysis.stats.overhead import Direction
 from steelyard.analysis.store.energy_shares import NOT_KNOWN, IdlePower
-from steelyard.analysis.summary.energy_bounds import Bounds, bounds_verdict
+from steelyard.analysis.summary.energy_metrics import Bounds, bounds_verdict
 from steelyard.analysis.summary.summary import Summary, summarize
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.base.options import idle_power

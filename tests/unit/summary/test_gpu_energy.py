@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.store.energy_shares import IdlePower
-from steelyard.analysis.summary.gpu_energy import METRIC
+from steelyard.analysis.summary.node_metrics import GPU_ENERGY
 from steelyard.analysis.summary.summary import summarize
 
 from .study_maker import StudyMaker
@@ -50,14 +50,14 @@ def test_a_sum_over_the_nodes_that_have_gpus(
     sums: list[float],
 ) -> None:
     summary = summarize(study(tmp_path, joules, gpus))
-    assert values(summary, "cpus=4", METRIC) == sums
-    assert values(summary, "cpus=1", METRIC) == []  # no node had one
+    assert values(summary, "cpus=4", GPU_ENERGY) == sums
+    assert values(summary, "cpus=1", GPU_ENERGY) == []  # no node had one
 
 
 def test_no_metric_where_nobody_has_gpus(tmp_path: Path) -> None:
     nothing: dict[str, float | None] = {"n1": None, "n2": None}
     summary = summarize(study(tmp_path, nothing, {"n1": 0, "n2": 0}))
-    assert summary.row(VARIANT, "cpus=4", METRIC) is None
+    assert summary.row(VARIANT, "cpus=4", GPU_ENERGY) is None
 
 
 @pytest.mark.parametrize(

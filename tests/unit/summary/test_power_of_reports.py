@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from steelyard.analysis.stats.planning import difference_seen
-from steelyard.analysis.summary.earlier import Seen, add
-from steelyard.analysis.summary.load import Meta, Metric, Run, StudyData
+from steelyard.analysis.summary.earlier_runs import MeasuredCost, add
+from steelyard.analysis.summary.study_data import Meta, Metric, Run, StudyData
 from steelyard.analysis.summary.summary import Direction, summary_of
 
 STUDIES = 300
@@ -70,7 +70,7 @@ def test_what_conditions_differ_by_is_no_spread() -> None:
         for value in side.tolist():
             row = ("app", "{}", f'{{"node_type": "{name}"}}', value, None, {"seconds": value})
             add(found, "trial", row)
-    seen: Seen = found["app", "{}"]
+    seen: MeasuredCost = found["app", "{}"]
     spread = seen.spread("seconds")
     assert spread is not None and spread.runs == 20
     shares = [side.std(ddof=1) / side.mean() for side in values.values()]

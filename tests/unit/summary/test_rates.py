@@ -14,7 +14,7 @@ import pytest
 from steelyard.analysis.stats.basics import mean_interval
 from steelyard.analysis.stats.rates import costs, is_rate, mean_by_kind, rate_interval
 from steelyard.analysis.store import export
-from steelyard.analysis.summary import design, engines
+from steelyard.analysis.summary import design, parquet_summary
 from steelyard.analysis.summary.summary import Row, Summary, summarize
 
 WORK = 1e9  # bytes of each run
@@ -134,7 +134,9 @@ def test_the_summary_of_parquet_has_the_reports_rates(
         assert mark is not None
         export.export(connection, folder / "parquet", mark, lambda *_: None)
     summary = summarize(folder)
-    lines = [one for one in engines.summarize(folder, "duckdb") if one.metric == "throughput"]
+    lines = [
+        one for one in parquet_summary.summarize(folder, "duckdb") if one.metric == "throughput"
+    ]
     assert len(lines) == 2
     for line in lines:
         row = summary.row(line.variant, line.condition, line.metric)

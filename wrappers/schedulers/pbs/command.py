@@ -42,7 +42,9 @@ def answer(
 ) -> subprocess.CompletedProcess[str]:
     """What a command said; LostError without an answer, MissingError without the program."""
     try:
-        return programs.run_quietly(argv, TIMEOUT_S, environment.own() if env is None else env, cwd)
+        return programs.run_quietly(
+            argv, TIMEOUT_S, environment.build_environment() if env is None else env, cwd
+        )
     except FileNotFoundError as error:
         raise MissingError(f"{argv[0]} is not on this machine: {NO_PBS}") from error
     except subprocess.TimeoutExpired as error:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from steelyard.analysis.sources.pbs import environment, programs
-from steelyard.analysis.sources.schedulers import READERS
+from steelyard.analysis.sources.accounting_readers import READERS
+from steelyard.analysis.sources.pbs import environment, pbs_commands
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
@@ -59,7 +59,7 @@ class Pbs(Scheduler):
     @functools.cached_property
     def dialect(self) -> Dialect:
         """Torque or OpenPBS; MissingError where neither is here."""
-        found = programs.dialect() if pbs_checks.is_here() else None
+        found = pbs_commands.dialect() if pbs_checks.is_here() else None
         if found is None:
             raise MissingError(f"{pbs_checks.absence()}: {command.NO_PBS}")
         return DIALECTS[found]()
@@ -197,7 +197,7 @@ class Pbs(Scheduler):
 
         def ask() -> dict[str, Attributes]:
             try:
-                return dict(programs.jobs(job_ids, command.TIMEOUT_S))
+                return dict(pbs_commands.jobs(job_ids, command.TIMEOUT_S))
             except MissingError as error:
                 raise command.sorted_out(error) from error
 
@@ -226,7 +226,7 @@ class AbsentPbs(Pbs):
     @functools.cached_property
     def dialect(self) -> Dialect:
         """That of the commands that are here, if any are."""
-        return DIALECTS[programs.dialect() or "openpbs"]()
+        return DIALECTS[pbs_commands.dialect() or "openpbs"]()
 
     @functools.cached_property
     def server(self) -> tuple[str, Attributes]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow, StepRow
 from steelyard.analysis.sources.pbs import states
-from steelyard.analysis.sources.pbs.values import split_job_id
+from steelyard.analysis.sources.pbs.field_values import split_job_id
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
 

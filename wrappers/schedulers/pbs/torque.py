@@ -7,8 +7,8 @@ import string
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
-from steelyard.analysis.sources.pbs import programs
-from steelyard.analysis.sources.pbs.values import split_job_id
+from steelyard.analysis.sources.pbs import pbs_commands
+from steelyard.analysis.sources.pbs.field_values import split_job_id
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.schedulers.pbs import command
@@ -97,8 +97,8 @@ class Torque(Dialect):
         """The submit filter, which a user sees; prologues only root does."""
         program = submit_filter()
         if self.has_node_part():
-            yield check_filter(program or "", programs.version())
-        elif program is None and programs.has_mom(programs.torque_home()):
+            yield check_filter(program or "", pbs_commands.version())
+        elif program is None and pbs_commands.has_mom(pbs_commands.torque_home()):
             yield Check(
                 "submit filter", "ok",
                 "qsub asks none, as on a node where no user submits; where users do: "
@@ -130,7 +130,9 @@ def check_filter(program: str, version: str | None) -> Check:
 def submit_filter() -> str | None:
     """The program that torque.cfg has qsub ask; None: there is none."""
     try:
-        text = (programs.torque_home() / "torque.cfg").read_text(encoding="utf-8", errors="replace")
+        text = (pbs_commands.torque_home() / "torque.cfg").read_text(
+            encoding="utf-8", errors="replace"
+        )
     except OSError:
         return None
     found = re.findall(r"^\s*SUBMITFILTER\s+(\S+)", text, re.MULTILINE | re.IGNORECASE)

@@ -16,7 +16,7 @@ TIMEOUT_S = 10  # a person waits
 def says(*command: str) -> str | None:
     """stdout of a program of Slurm's, or None when it is missing, fails or hangs."""
     try:
-        done = programs.run_quietly(command, TIMEOUT_S, slurm_environment.own())
+        done = programs.run_quietly(command, TIMEOUT_S, slurm_environment.build_environment())
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout if done.returncode == 0 else None

@@ -32,7 +32,9 @@ def run_once(
 ) -> str:
     """stdout of one command; LostError, CommandError, or MissingError without the program."""
     try:
-        environment = slurm_environment.own() if env is None else {**env, "LC_ALL": "C.UTF-8"}
+        environment = (
+            slurm_environment.build_environment() if env is None else {**env, "LC_ALL": "C.UTF-8"}
+        )
         done = programs.run_quietly(argv, TIMEOUT_S, environment, cwd)
     except FileNotFoundError as error:
         raise MissingError(f"{argv[0]} is not on this machine: {NO_SLURM}") from error

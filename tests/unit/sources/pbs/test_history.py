@@ -20,7 +20,7 @@ WHO = "user=u group=g jobname=j queue=b ctime=1795375655 qtime=1795375655 etime=
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.programs.is_here", lambda: False)
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.is_here", lambda: False)
 
 
 @pytest.fixture
@@ -142,9 +142,9 @@ def test_other_jobs_that_the_server_gives_up(logs: Path) -> None:
 def asked_qstat(monkeypatch: pytest.MonkeyPatch, **jobs: dict[str, str]) -> None:
     """qstat knows these jobs alone."""
     told = {f"{name[1:]}.s": job for name, job in jobs.items()}
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.programs.is_here", lambda: True)
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.programs.dialect", lambda: "torque")
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.programs.jobs", lambda ids, limit: told)
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.is_here", lambda: True)
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.dialect", lambda: "torque")
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.jobs", lambda ids, limit: told)
 
 
 def test_an_end_that_torque_never_wrote(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

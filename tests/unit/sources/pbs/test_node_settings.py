@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.collect.records_in import default_record_dirs
+from steelyard.analysis.collect.record_import import default_record_dirs
 from steelyard.analysis.sources.pbs import node_settings
 
 

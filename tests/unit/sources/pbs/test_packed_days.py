@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.sources.pbs import server_log, values
+from steelyard.analysis.sources.pbs import field_values, server_log
 
 RECORDS = (
     "11/20/2026 06:00:10;Q;73.srv;queue=batch\n"
@@ -31,7 +31,7 @@ RECORDS = (
 def test_they_are_read(tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
     (tmp_path / name).write_bytes(pack(RECORDS.encode()))
     (tmp_path / "20261121").write_text("")
-    job = values.split_job_id("73.srv")
+    job = field_values.split_job_id("73.srv")
     assert job is not None
     found = server_log.scan(tmp_path, [job])
     assert [len(lines) for lines in found.found.values()] == [2]
@@ -47,7 +47,7 @@ def test_they_are_read(tmp_path: Path, name: str, pack: Callable[[bytes], bytes]
 )
 def test_what_cannot_be_read_is_told(tmp_path: Path, name: str, content: bytes, words: str) -> None:
     (tmp_path / name).write_bytes(content)
-    job = values.split_job_id("73.srv")
+    job = field_values.split_job_id("73.srv")
     assert job is not None
     with pytest.raises(OSError, match=words):
         server_log.scan(tmp_path, [job])
@@ -64,7 +64,7 @@ def test_days_before_the_oldest_submission_are_not_read(
     monkeypatch.setattr(
         server_log.Scan, "file", lambda self, path: read.append(path.name) or real(self, path)
     )
-    job = values.split_job_id("7.srv")
+    job = field_values.split_job_id("7.srv")
     assert job is not None
     since_unix_s = calendar.timegm((2026, 11, 20, 12, 0, 0))
     server_log.scan(tmp_path, [job], since_unix_s)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.collect.one_job import look_up
-from steelyard.analysis.sources.pbs import programs, qstat, server_log
+from steelyard.analysis.collect.job_view import look_up
+from steelyard.analysis.sources.pbs import pbs_commands, qstat, server_log
 from steelyard.analysis.sources.pbs.accounting import Pbs
 
 DATA = Path(__file__).parents[3] / "data"
@@ -50,9 +50,9 @@ def only_qstat(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server's logs that an ordinary user cannot read; qstat answers for the whole array."""
     told = qstat.parse_text((DATA / "openpbs/qstat-xtf-array-deleted.txt").read_text())
     monkeypatch.setattr(server_log, "folder", lambda: None)
-    monkeypatch.setattr(programs, "is_here", lambda: True)
-    monkeypatch.setattr(programs, "dialect", lambda: "openpbs")
-    monkeypatch.setattr(programs, "some_jobs", lambda ids, *_: told if ids == ["73[]"] else {})
+    monkeypatch.setattr(pbs_commands, "is_here", lambda: True)
+    monkeypatch.setattr(pbs_commands, "dialect", lambda: "openpbs")
+    monkeypatch.setattr(pbs_commands, "some_jobs", lambda ids, *_: told if ids == ["73[]"] else {})
 
 
 @pytest.mark.usefixtures("only_qstat")

@@ -1,0 +1,187 @@
+"""One job from a cluster's database, when its records or the accounting no longer have it.
+
+Reads the Parquet files of its day, as `top` does: it waits for no collect and takes no lock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from duckdb import DuckDBPyConnection
+
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.cluster import day_files, jobs
+from steelyard.analysis.cluster.stored_jobs import BESIDES, document_of
+from steelyard.analysis.collect.job_index import begins_before_last
+from steelyard.analysis.collect.job_view import JobView, NodeView, natural
+from steelyard.analysis.sources.accounting import AccountingRow, Allocation
+from steelyard.analysis.sources.records import COLUMNS, Record
+from steelyard.analysis.store import sample_store
+from steelyard.analysis.store.spool import quote_path
+
+NAME = "the cluster's database"
+LACKS = "without tags, conditions, GPUs and samples"
+NOT_KEPT = f"{NAME} does not have it"
+PATIENCE_S = 1.0  # a person waits
+ACCOUNTED = ("partition", "account", "cpus", "cpus_asked", "memory_bytes", "gpus", "time_limit_s")
+USED = (*jobs.QUANTITIES, "memory_used_bytes")
+Cells = Mapping[str, Any]
+# Of a job and of an array's tasks: each half by bounds that spare files which have no such id.
+STARTS = """
+FROM (
+    FROM jobs WHERE job_id = $1
+    UNION ALL
+    FROM jobs WHERE task >= $1 AND task < $3 AND job_id <> $1
+        AND (task = $1 OR starts_with(task, $2))
+) ORDER BY coalesce(start_unix_s, submit_unix_s), submit_unix_s
+"""
+
+
+class ClusterDatabase:
+    """The database in a folder, for look_up() of one job."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def add_start(self, view: JobView) -> None:
+        """The last start of the job, where the accounting did not tell; what is amiss in `missing`."""
+        try:
+            found, collected = self.starts(view.job_id)
+        except MissingError as error:
+            view.missing.append(f"{NAME}: {error}")
+            return
+        if not found:
+            return
+        check_one(view.job_id, found)
+        last = found[-1]
+        view.row, view.held = row_of(last), held_of(last)
+        view.notes.append(f"the job is as {NAME} {self.folder} has it, collected until {collected}")
+        view.earlier_starts, view.other_starts = begins_before_last([row_of(c) for c in found])
+        view.kept = {"database": str(self.folder)} | {name: last[name] for name in USED}
+        view.kept |= {name: last[name] for name in ("sources", "missing", "marks", "tags")}
+
+    def starts(self, job_id: str) -> tuple[list[Cells], str]:
+        """Every start of a job, the last one last, and until when was collected."""
+        if not is_there(self.folder):
+            return [], ""
+
+        def ask(connection: DuckDBPyConnection, mark: Mapping[str, Any]) -> tuple[list[Cells], str]:
+            connection.execute("SET parquet_metadata_cache = true")  # the ends of files, read once
+            rows = connection.execute(STARTS, [job_id, f"{job_id}_", f"{job_id}`"])
+            names = [column[0] for column in rows.description]
+            found = [decode_cells(dict(zip(names, row, strict=True))) for row in rows.fetchall()]
+            return found, clock(mark.get("asked_until_unix_s"))
+
+        return day_files.read(self.folder, ask, PATIENCE_S)
+
+    def add_nodes(self, view: JobView) -> None:
+        """Records of nodes that have none any more, as the database keeps them."""
+        row = view.row
+        lacking = set(view.all_nodes) - {node.node for node in view.nodes}
+        if row is None or row.end_unix_s is None or not lacking or not is_there(self.folder):
+            return
+        try:
+            found = self.records(row)
+        except MissingError as error:
+            view.missing.append(f"{NAME}: {error}")
+            return
+        mine = [cells for cells in found if cells["node"] in lacking]
+        view.nodes = sorted([*view.nodes, *map(node_of, mine)], key=lambda node: node.node)
+        if mine:
+            names = ", ".join(cells["node"] for cells in mine)
+            view.notes.append(f"the record of {names} is as {self.folder} keeps it, {LACKS}")
+
+    def records(self, row: AccountingRow) -> list[Cells]:
+        """Of one start, in the order of its nodes."""
+        day = sample_store.day_of(row.end_unix_s or 0.0)
+        file = self.folder / "parquet" / "records" / f"day={day}" / "records.parquet"
+        names = ["node", "file", *BESIDES, *COLUMNS]
+        cells = ", ".join(f'"{name}"' for name in names)
+
+        def ask(connection: DuckDBPyConnection, mark: Mapping[str, Any]) -> list[Cells]:
+            if not file.exists():
+                return []
+            rows = connection.execute(
+                f"SELECT {cells} FROM read_parquet({quote_path(file)}) WHERE cluster = ? AND "
+                "job_id = ? AND submit_unix_s = ? ORDER BY node",
+                [*jobs.key_of(row)],
+            ).fetchall()
+            return [dict(zip(names, row, strict=True)) for row in rows]
+
+        return day_files.read(self.folder, ask, PATIENCE_S)
+
+
+def is_there(folder: Path) -> bool:
+    """MissingError: it may be, but not for us."""
+    try:
+        return any((folder / "parquet").iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise MissingError(f"{folder} cannot be read: {error.strerror}") from None
+
+
+def decode_cells(cells: dict[str, Any]) -> Cells:
+    """JSON as what it says."""
+    names = ("sources", "missing", "tags")
+    return cells | {name: json.loads(cells[name] or "{}") for name in names}
+
+
+def check_one(job_id: str, found: Sequence[Cells]) -> None:
+    """UsageError where an array is meant, as the accounting has it."""
+    tasks = {cells["task"] for cells in found if cells["task"] != cells["job_id"]}
+    if len(tasks) > 1 and not any(cells["task"] == job_id for cells in found):
+        shown = ", ".join(sorted(tasks, key=natural)[:10]) + (" …" if len(tasks) > 10 else "")
+        raise UsageError(
+            f"{job_id} is an array of {len(tasks)} jobs: ask for one of {shown}", job_id
+        )
+
+
+def row_of(cells: Cells) -> AccountingRow:
+    """As the accounting told it when it was asked."""
+    array, _, task = cells["task"].partition("_")
+    names = ("job_id", "restarts", "state", "reason", "cluster", "name", "user", "submit_unix_s")
+    times = ("start_unix_s", "end_unix_s", "elapsed_s", "exit_code")
+    return AccountingRow(
+        step=None,
+        array_job_id=array if task else None,
+        array_task_id=task or None,
+        waits_in_array=False,
+        waiting_tasks=(),
+        het_offset=None,
+        nodes=tuple(cells["nodes"]),
+        admin_comment=None,
+        **{name: cells[name] for name in (*names, *times)},
+    )
+
+
+def held_of(cells: Cells) -> Allocation:
+    """CPU time is the scheduler's where it said so."""
+    held = {name: cells[name] for name in ACCOUNTED}
+    is_accounted = cells["sources"].get("cpu_s") == jobs.SLURM
+    return Allocation(
+        nodes=len(cells["nodes"]) or None,
+        cpu_s=cells["cpu_s"] if is_accounted else None,
+        is_part=cells["task"] != cells["job_id"],
+        missing={name: NOT_KEPT for name, value in held.items() if value is None},
+        **held,
+    )
+
+
+def node_of(cells: Cells) -> NodeView:
+    """A node's record again, of the fields that were kept."""
+    record = Record(Path(cells["file"]), document_of(cells))
+    values = record.columns()
+    missing = {column: NOT_KEPT for column in COLUMNS if values[column] is None}
+    return NodeView(cells["node"], record, values, missing)
+
+
+def clock(unix_s: float | None) -> str:
+    """`2026-11-24 03:20 UTC`."""
+    if unix_s is None:
+        return "a time that it does not tell"
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,170 @@
+"""A cluster's sums as counters in Prometheus' text format, for node_exporter's textfile collector.
+
+Counters are of all jobs that were ever collected, and never go back: a smaller value would be taken
+for a restart, and all of it be counted once more. So what the file said before is looked at first.
+https://prometheus.io/docs/instrumenting/exposition_formats/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.cluster import day_files
+from steelyard.analysis.cluster.top import Line, duckdb_engine, sums_by
+from steelyard.jobscripts.userfiles import OddFileError, read_regular
+
+OTHERS = "(others)"
+MOST_BYTES = 64 << 20
+# By what, the part of the name for it, and the label: user, account, partition as in Slurm's own
+# metrics (src/plugins/metrics/openmetrics).
+GROUPS = {
+    "user": ("user", "username"),
+    "account": ("account", "account"),
+    "partition": ("partition", "partition"),
+    "node-type": ("node_type", "node_type"),
+}
+# The rest of a name, the quantity of `top`, and what it is; with each the jobs of which it is known.
+COUNTERS = {
+    "energy_joules": ("energy_j", "Energy of the nodes of jobs that had them for themselves."),
+    "cpu_seconds": ("cpu_s", "CPU time used."),
+    "cpu_held_seconds": ("cpu_held_s", "CPUs given times elapsed time."),
+    "cpu_unused_seconds": ("cpu_unused_s", "CPUs given times elapsed time, less CPU time used."),
+    "memory_unused_byte_seconds": (
+        "memory_unused_byte_s",
+        "Memory given less the highest use, times elapsed time.",
+    ),
+    "read_bytes": ("read_bytes", "Bytes from storage."),
+    "written_bytes": ("write_bytes", "Bytes to storage."),
+}
+SAMPLE = re.compile(r'(\w+)\{cluster="((?:[^"\\]|\\.)*)"(?:,\w+="((?:[^"\\]|\\.)*)")?\} (\S+)')
+DATABASE = "# steelyard database "
+
+
+@dataclass(slots=True)
+class Before:
+    """What the file said: values by name of the metric and of the user, account, …"""
+
+    database: str | None = None
+    values: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def names(self, metric: str) -> list[str]:
+        """Those that have a line of their own."""
+        return [name for found, name in self.values if found == metric and name != OTHERS]
+
+
+def text_of(database_dir: Path, most: int, file: Path | None) -> str:
+    """The metrics; of each group `most` lines of their own, all others together as one.
+
+    `file`: where they were written before; None: nowhere.
+    """
+    found, mark = day_files.read(
+        database_dir,
+        lambda base, mark: (sums_by(duckdb_engine(base), [*GROUPS], day_files.EVER), mark),
+    )
+    before = read_before(file)
+    if before.database != mark["database_id"]:
+        before = Before()  # another database: its counters begin anew
+    cluster = escaped(str(mark["cluster"] or ""))
+    lines = [f"{DATABASE}{mark['database_id']}"]
+    for by, sums in found.lines.items():
+        lines += group(by, sums, most, before, cluster)
+    lines += gauges(mark, cluster)
+    return "\n".join(lines) + "\n"
+
+
+def group(by: str, sums: Sequence[Line], most: int, before: Before, cluster: str) -> Iterator[str]:
+    """All counters by user, or account, …"""
+    part, label = GROUPS[by]
+    jobs = f"steelyard_{part}_jobs_total"
+    if (jobs, OTHERS) in before.values:
+        most = 0  # a line of one's own would count again what `(others)` keeps
+    chosen = choose(sums, before.names(jobs), most)
+
+    def family(name: str, words: str, values: Mapping[str, float | None]) -> Iterator[str]:
+        yield f"# HELP {name} {words}"
+        yield f"# TYPE {name} counter"
+        for who, value in values.items():
+            if value is not None:
+                value = max(value, before.values.get((name, who), value))
+                yield f'{name}{{cluster="{cluster}",{label}="{escaped(who)}"}} {value!r}'
+
+    words = "Jobs that had nodes and ended, a requeued one once for each start."
+    yield from family(jobs, words, {who: float(line.jobs) for who, line in chosen.items()})
+    for rest, (quantity, meaning) in COUNTERS.items():
+        name = f"steelyard_{part}_{rest}"
+        values = {who: line.values[quantity] for who, line in chosen.items()}
+        known = {who: float(line.known[quantity]) for who, line in chosen.items()}
+        yield from family(f"{name}_total", meaning, values)
+        yield from family(f"{name}_known_jobs_total", "Jobs of which that is known.", known)
+
+
+def choose(lines: Iterable[Line], had: Iterable[str], most: int) -> dict[str, Line]:
+    """By name those that have had a line, then the largest; who is among the others stays there, for
+    no counter may become smaller."""
+    every = {line.name: line for line in lines}
+    kept = [name for name in had if name in every]
+    size = sorted(every, key=lambda name: (-(every[name].values["cpu_held_s"] or 0.0), name))
+    own = list(dict.fromkeys([*kept, *size]))[: max(most, len(kept))]
+    chosen = {name: every[name] for name in own}
+    rest = [line for name, line in every.items() if name not in chosen]
+    return chosen | ({OTHERS: together(rest)} if rest else {})
+
+
+def together(lines: list[Line]) -> Line:
+    """One line of several."""
+    values = {}
+    for name in lines[0].values:
+        found = [value for line in lines if (value := line.values[name]) is not None]
+        values[name] = sum(found) if found else None
+    known = {name: sum(line.known[name] for line in lines) for name in lines[0].known}
+    jobs, marked = sum(line.jobs for line in lines), sum(line.marked for line in lines)
+    return Line(OTHERS, jobs, marked, values, known)
+
+
+def gauges(mark: Mapping[str, Any], cluster: str) -> Iterator[str]:
+    """How old all this is, and what is not in it."""
+    told = {
+        "steelyard_collected_timestamp_seconds": (
+            mark["asked_until_unix_s"],
+            "Until when the accounting has been collected.",
+        ),
+        "steelyard_jobs_running": (mark["running"], "Jobs that ran then: in no counter."),
+    }
+    for name, (value, words) in told.items():
+        yield f"# HELP {name} {words}"
+        yield f"# TYPE {name} gauge"
+        if value is not None:
+            yield f'{name}{{cluster="{cluster}"}} {float(value)!r}'
+
+
+def escaped(text: str) -> str:
+    """A label's value."""
+    safe = text.encode("utf-8", "replace").decode("utf-8")
+    return safe.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def unescaped(text: str) -> str:
+    """What `escaped` was given."""
+    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)
+
+
+def read_before(file: Path | None) -> Before:
+    """The file as it is; lines that are not ours mean nothing."""
+    before = Before()
+    try:
+        text = "" if file is None else read_regular(file, MOST_BYTES).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return before
+    except OddFileError as error:
+        raise MissingError(f"{file} is no file of metrics ({error}): name another one") from None
+    for line in text.split("\n"):
+        if line.startswith(DATABASE):
+            before.database = line.removeprefix(DATABASE)
+        elif (match := SAMPLE.fullmatch(line)) and match[3] is not None:
+            before.values[match[1], unescaped(match[3])] = float(match[4])
+    return before

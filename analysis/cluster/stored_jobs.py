@@ -1,0 +1,103 @@
+"""The rows that a cluster's database has of jobs, read for many jobs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from duckdb import DuckDBPyConnection
+
+from steelyard.analysis.cluster.database import KEY
+from steelyard.analysis.cluster.jobs import Key
+from steelyard.analysis.cluster.record_trust import Seen
+from steelyard.analysis.sources.records import COLUMNS, FORMAT, VERSION, Record
+from steelyard.analysis.sources.sacct_window import Begun
+
+KEYS = ", ".join(KEY)
+# Fields of a record that decide whose its totals are; the column of the table for each.
+BESIDES = {
+    "scheduler": "job.scheduler",
+    "incomplete_of": "incomplete_of",
+    "named": "processes.named",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredJobs:
+    """A job that the database has."""
+
+    facts: str
+    is_settled: bool
+
+
+def jobs_of(connection: DuckDBPyConnection, keys: Iterable[Key]) -> dict[Key, StoredJobs]:
+    """Those of these keys that it has."""
+    rows = connection.execute(
+        f"SELECT {KEYS}, facts, is_settled FROM jobs WHERE job_id IN (SELECT unnest(?))",
+        [sorted({key[1] for key in keys})],
+    ).fetchall()
+    return {(row[0], row[1], row[2]): StoredJobs(row[3], row[4]) for row in rows}
+
+
+def starts_of(
+    connection: DuckDBPyConnection, found: Mapping[Key, Begun]
+) -> dict[str, list[tuple[Key, float]]]:
+    """When each job of these ids began, by id: those of the answer and of the database."""
+    rows = connection.execute(
+        f"SELECT {KEYS}, start_unix_s FROM jobs WHERE start_unix_s IS NOT NULL "
+        "AND job_id IN (SELECT unnest(?))",
+        [sorted({key[1] for key in found})],
+    ).fetchall()
+    begins = {(row[0], row[1], row[2]): row[3] for row in rows}
+    begins |= {k: b.row.start_unix_s for k, b in found.items() if b.row.start_unix_s is not None}
+    by_id: dict[str, list[tuple[Key, float]]] = {}
+    for key, at in begins.items():
+        by_id.setdefault(key[1], []).append((key, at))
+    return by_id
+
+
+def records_of(connection: DuckDBPyConnection, keys: Collection[Key]) -> dict[Key, dict[str, Seen]]:
+    """The records that were read of these jobs, by node, as far as the database keeps them."""
+    if not keys:
+        return {}
+    names = ["node", "file", "sha256", "marks", *BESIDES, *COLUMNS]
+    listed = ", ".join(f'"{name}"' for name in names)
+    rows = connection.execute(
+        f"SELECT {KEYS}, {listed} FROM records WHERE job_id IN (SELECT unnest(?))",
+        [sorted({key[1] for key in keys})],
+    ).fetchall()
+    found: dict[Key, dict[str, Seen]] = {}
+    for row in rows:
+        cells = dict(zip(names, row[len(KEY) :], strict=True))
+        record = Record(Path(cells["file"]), document_of(cells))
+        seen = Seen(record, cells["sha256"], tuple(cells["marks"]))
+        found.setdefault((row[0], row[1], row[2]), {})[cells["node"]] = seen
+    return found
+
+
+def document_of(cells: Mapping[str, Any]) -> dict[str, Any]:
+    """A record again, of the fields that were kept."""
+    document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "node": cells["node"]}
+    paths = {name: path for name, (path, _) in COLUMNS.items()} | BESIDES
+    for name, path in paths.items():
+        *parents, last = path.split(".")
+        place = document
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = cells[name]
+    return document
+
+
+def besides(record: Record) -> list[Any]:
+    """The cells of BESIDES."""
+    return [record.get(path) for path in BESIDES.values()]
+
+
+def open_jobs(connection: DuckDBPyConnection) -> list[Key]:
+    """Those that had not ended when they were last asked for."""
+    rows = connection.execute(
+        f"SELECT {KEYS} FROM jobs WHERE NOT is_over AND state <> 'lost'"
+    ).fetchall()
+    return [(row[0], row[1], row[2]) for row in rows]

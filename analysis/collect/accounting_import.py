@@ -1,0 +1,307 @@
+"""Accounting into the study's database: asked once per job, kept when it is purged elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from duckdb import DuckDBPyConnection
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.collect.job_index import (
+    ACCOUNTING_LAG_S,
+    JobIndex,
+    NumberedRow,
+    number_rows,
+)
+from steelyard.analysis.collect.record_import import Gap
+from steelyard.analysis.sources.accounting import FINAL_STATES, Accounting, AccountingRow, StepRow
+from steelyard.analysis.sources.study_files import Submission
+from steelyard.analysis.store.spool import Spool, TextSpool
+
+# A job that is over may still be requeued or get its AdminComment; after this it is left alone.
+SETTLED_AFTER_S = 600.0
+FORGOTTEN = "the accounting, asked again, no longer knows the job: purged, or another cluster"
+
+MAPPING_COLUMNS = {
+    "serial": "BIGINT",
+    "submission_id": "VARCHAR",
+    "run_id": "VARCHAR",
+    "attempt": "VARCHAR",
+}
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(slots=True)
+class Jobs:
+    """What the accounting knows of a study's jobs."""
+
+    numbered: list[NumberedRow] = field(default_factory=list)
+    waiting: list[tuple[Submission, AccountingRow]] = field(default_factory=list)
+    answered: set[str] = field(default_factory=set)  # submission ids
+    gaps: list[Gap] = field(default_factory=list)
+    are_new: bool = False  # rows came from the accounting just now
+    too_old: dict[str, float] = field(default_factory=dict)  # by submission: its id's rows, by s
+
+
+def import_accounting(
+    connection: DuckDBPyConnection,
+    accounting: Accounting,
+    submissions: Sequence[Submission],
+    scratch: Path,
+    progress: Progress,
+) -> Jobs:
+    """Ask for the jobs that may have changed, keep their rows, and return all jobs' rows."""
+    jobs = Jobs()
+    index = JobIndex(submissions)
+    kept = stored_rows(connection, accounting, submissions)
+    before = number_rows(index, [row for _, row in kept])
+    settled = settled_submissions(connection, before[0].values(), submissions)
+    asked = [s for s in submissions if s.job_id and s.submission_id not in settled]
+    jobs.answered |= settled
+    answers = ask(accounting, asked, scratch, jobs, progress)
+    jobs.are_new = bool(answers)
+    again = {s.submission_id for s in asked} & jobs.answered
+    fresh = [row for answer in answers for row in answer.rows]
+    left = not_answered(index, kept, fresh, again)
+    numbered, waiting = before
+    if fresh or left != kept:
+        numbered, waiting = number_rows(index, [*fresh, *(row for _, row in left)])
+    forget_waiting(connection, kept, left)
+    first = 0
+    for answer in answers:
+        mapping = map_rows(answer, first, numbered, waiting)
+        store(connection, accounting, answer, mapping, bool(kept))
+        first += len(answer.rows)
+    note_too_old(index, fresh, jobs)
+    jobs.numbered += numbered.values()
+    jobs.waiting += waiting
+    # Earlier answers are still there when the accounting is not.
+    jobs.answered |= {n.submission.submission_id for n in jobs.numbered}
+    jobs.answered |= {submission.submission_id for submission, _ in jobs.waiting}
+    return jobs
+
+
+def stored_rows(
+    connection: DuckDBPyConnection, accounting: Accounting, submissions: Sequence[Submission]
+) -> list[tuple[str, AccountingRow]]:
+    """Submission and row of the jobs that earlier collects kept, steps left out."""
+    names = ", ".join(f'"{name}"' for name in accounting.fields)
+    cursor = connection.execute(
+        f"SELECT submission_id, {names} FROM accounting "
+        "WHERE step IS NULL AND submission_id IN (SELECT unnest(?))",
+        [[s.submission_id for s in submissions]],
+    )
+    rows = []
+    while some := cursor.fetchmany(10_000):
+        rows += [(line[0], without_fields(accounting.parse(line[1:]))) for line in some]
+    return rows
+
+
+def without_fields(row: AccountingRow) -> AccountingRow:
+    """The row without its text: a million of them must fit into memory."""
+    return dataclasses.replace(row, fields=())
+
+
+def settled_submissions(
+    connection: DuckDBPyConnection,
+    numbered: Iterable[NumberedRow],
+    submissions: Sequence[Submission],
+) -> set[str]:
+    """Submissions of which nothing new can come: all their runs ended well before they were asked."""
+    times = connection.execute("SELECT collected_unix_s FROM meta").fetchall()
+    if not times:
+        return set()
+    latest_end = times[0][0] - SETTLED_AFTER_S
+    over: dict[str, set[str]] = defaultdict(set)
+    last: dict[tuple[str, str], NumberedRow] = {}
+    for number in numbered:
+        key = number.submission.submission_id, number.run_id
+        if key not in last or last[key].restart < number.restart:
+            last[key] = number
+    for (submission_id, run_id), number in last.items():
+        row = number.row
+        ended = row.end_unix_s is not None and row.end_unix_s < latest_end
+        if ended and row.state in FINAL_STATES and row.state != "requeued":
+            over[submission_id].add(run_id)
+    return {s.submission_id for s in submissions if over[s.submission_id] >= set(s.run_ids)}
+
+
+@dataclass(slots=True)
+class Answer:
+    """One answer of the accounting: rows of jobs in memory, all rows as text in a file."""
+
+    spool: TextSpool
+    rows: list[AccountingRow] = field(default_factory=list)
+
+
+def ask(
+    accounting: Accounting,
+    submissions: Sequence[Submission],
+    scratch: Path,
+    jobs: Jobs,
+    progress: Progress,
+) -> list[Answer]:
+    """Ask in chunks; what is not answered becomes a gap and is asked for the next time."""
+    answers = []
+    for start in range(0, len(submissions), accounting.chunk_size):
+        chunk = submissions[start : start + accounting.chunk_size]
+        try:
+            answers.append(ask_chunk(accounting, chunk, scratch / f"accounting-{start}.jsonl"))
+        except MissingError as error:
+            # It was asked several times: the other chunks would fare no better.
+            jobs.gaps.append(Gap(None, None, None, "accounting", str(error)))
+            break
+        jobs.answered |= {s.submission_id for s in chunk}
+        progress("accounting", start + len(chunk), len(submissions))
+    return answers
+
+
+def ask_chunk(accounting: Accounting, chunk: Sequence[Submission], path: Path) -> Answer:
+    """One question; each text row notes the place of its job's row, to which its steps belong."""
+    last: dict[str, str] = {}
+    with TextSpool(path, ("serial", "step", *accounting.fields)) as spool:
+        answer = Answer(spool)
+        ids = list(dict.fromkeys(s.job_id for s in chunk if s.job_id))
+        since_unix_s = min((s.submitted_unix_s for s in chunk), default=0.0)
+        for row in accounting.rows(ids, since_unix_s):
+            if isinstance(row, StepRow):
+                if row.job_id in last:
+                    spool.write_joined((last[row.job_id], row.step), row.text)
+                continue
+            if row.step is None:
+                last[row.job_id] = str(len(answer.rows))
+                answer.rows.append(without_fields(row))
+            if row.job_id in last:
+                spool.write((last[row.job_id], row.step or "", *row.fields))
+    return answer
+
+
+def not_answered(
+    index: JobIndex,
+    kept: Sequence[tuple[str, AccountingRow]],
+    fresh: Sequence[AccountingRow],
+    again: Collection[str],
+) -> list[tuple[str, AccountingRow]]:
+    """The kept rows in whose place no fresh one came: purged, or another cluster was asked.
+
+    Of submissions asked again (`again`) an open state is no longer known to be true.
+    """
+    # slurmdbd's own key: a requeued job is submitted anew.
+    known = {(row.job_id, row.submit_unix_s) for row in fresh}
+    told = {s.submission_id for row in fresh if (s := index.submission(row)) is not None}
+    left = []
+    for submission_id, row in kept:
+        if submission_id not in again or (
+            row.state in FINAL_STATES and (row.job_id, row.submit_unix_s) not in known
+        ):
+            left.append((submission_id, row))
+        elif (row.job_id, row.submit_unix_s) in known:
+            continue
+        elif not (row.waits_in_array and submission_id in told):  # a list that grew shorter
+            left.append((submission_id, dataclasses.replace(row, state="lost", reason=FORGOTTEN)))
+    return left
+
+
+def forget_waiting(
+    connection: DuckDBPyConnection,
+    kept: Sequence[tuple[str, AccountingRow]],
+    left: Sequence[tuple[str, AccountingRow]],
+) -> None:
+    """Take out the lists of waiting tasks in whose place newer ones came."""
+    still = {submission_id for submission_id, row in left if row.waits_in_array}
+    gone = {submission_id for submission_id, row in kept if row.waits_in_array} - still
+    connection.execute(
+        "DELETE FROM accounting WHERE attempt IS NULL AND submission_id IN (SELECT unnest(?))",
+        [sorted(gone)],
+    )
+
+
+def map_rows(
+    answer: Answer,
+    first: int,
+    numbered: Mapping[int, NumberedRow],
+    waiting: Sequence[tuple[Submission, AccountingRow]],
+) -> Spool:
+    """Whose each row of an answer is; `first` is the place of its first row among all."""
+    places = {id(row): place for place, row in enumerate(answer.rows)}
+    with Spool(answer.spool.path.with_suffix(".map"), MAPPING_COLUMNS) as mapping:
+        for place in range(len(answer.rows)):
+            number = numbered.get(first + place)
+            if number is not None:
+                mapping.write(
+                    (place, number.submission.submission_id, number.run_id, number.attempt)
+                )
+        for submission, row in waiting:
+            if id(row) in places:
+                mapping.write((places[id(row)], submission.submission_id, None, None))
+    return mapping
+
+
+def store(
+    connection: DuckDBPyConnection,
+    accounting: Accounting,
+    answer: Answer,
+    mapping: Spool,
+    anew: bool,
+) -> None:
+    """Rows of the study's own jobs into the table, each in the place of its older self (`anew`).
+
+    What was once collected and is not in the answer stays: jobs are purged, steps before them.
+    """
+    joined = (
+        f"FROM ({answer.spool.select()}) AS a "
+        f"JOIN ({mapping.select()}) AS m ON m.serial = a.serial::BIGINT"
+    )
+    if anew:
+        connection.execute(
+            "DELETE FROM accounting AS k USING (SELECT m.submission_id, m.attempt, "
+            f"nullif(a.step, '') AS step {joined}) AS f WHERE k.submission_id = f.submission_id "
+            "AND k.attempt = f.attempt AND k.step IS NOT DISTINCT FROM f.step"
+        )
+    names = ", ".join(f'"{name}"' for name in accounting.fields)
+    connection.execute(
+        f"INSERT INTO accounting (submission_id, run_id, attempt, step, {names}) "
+        f"SELECT submission_id, run_id, attempt, nullif(step, ''), {names} {joined}"
+    )
+
+
+def note_too_old(index: JobIndex, fresh: Sequence[AccountingRow], jobs: Jobs) -> None:
+    """Rows of a submission's job id that are older than it."""
+    for off in filter(None, (index.off_by(row) for row in fresh)):
+        known = jobs.too_old.get(off[0].submission_id, off[1])
+        jobs.too_old[off[0].submission_id] = min(known, off[1])
+
+
+def unreadable_gaps(connection: DuckDBPyConnection) -> Iterator[Gap]:
+    """Lines of jobs that the accounting has and nobody could understand; kept in `extra`."""
+    rows = connection.execute(
+        "SELECT run_id, attempt, JobID, extra->>'unreadable_lines', extra->>'$.unreadable[0].reason' "
+        "FROM accounting WHERE extra->>'unreadable_lines' IS NOT NULL ORDER BY ALL"
+    ).fetchall()
+    for run_id, attempt, job_id, count, reason in rows:
+        lines = "a line" if count == "1" else f"{count} lines"
+        told = f"{lines} of job {job_id} in the accounting cannot be read, and are kept: {reason}"
+        yield Gap(run_id, attempt, None, "accounting", told)
+
+
+def job_gaps(submissions: Sequence[Submission], jobs: Jobs, now_unix_s: float) -> Iterator[Gap]:
+    """Jobs that the accounting was asked for and does not know at all."""
+    known = {n.submission.submission_id for n in jobs.numbered}
+    known |= {s.submission_id for s, _ in jobs.waiting}
+    for submission in submissions:
+        is_new = now_unix_s - submission.submitted_unix_s < ACCOUNTING_LAG_S
+        if submission.submission_id in jobs.answered - known and not is_new:
+            off = jobs.too_old.get(submission.submission_id)
+            why = "another cluster, or purged"
+            if off is not None:
+                why = (
+                    f"a job of that id was submitted {off:.0f} s before: another one, of another "
+                    "cluster maybe, or the clock of the host that submitted is off"
+                )
+            reason = f"the accounting does not know job {submission.job_id}, submitted as "
+            yield Gap(None, None, None, "job", f"{reason}{submission.submission_id} ({why})")

@@ -1,0 +1,440 @@
+"""One job, without any study: what the accounting and the nodes' records say of it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.collect import job_totals
+from steelyard.analysis.collect.job_index import CLOCK_SLACK_S, age, begins_before_last
+from steelyard.analysis.collect.network import columns, conditions
+from steelyard.analysis.collect.record_import import clock_set, incomplete_reason, stray_words
+from steelyard.analysis.sources import admin_comment, thinning
+from steelyard.analysis.sources.accounting import Accounting, AccountingRow, Allocation, StepRow
+from steelyard.analysis.sources.record_folders import Window, job_folders, job_ids, job_sources
+from steelyard.analysis.sources.records import COLUMNS, Record, RecordError, name_parts, read_record
+from steelyard.analysis.stats.number_format import quantity
+from steelyard.facts.quantities import METRICS
+
+LATER_S = 2.0  # clocks of a server and its nodes are seldom so far apart
+
+
+class ArrayError(UsageError):
+    """The id stands for the tasks of an array."""
+
+
+@dataclass(slots=True)
+class NodeView:
+    """A node of the job; `values` are the columns of the table `records`."""
+
+    node: str
+    record: Record
+    values: dict[str, Any]
+    missing: dict[str, str]  # column: why it is None
+
+
+@dataclass(slots=True)
+class JobView:
+    """All that is known of a job."""
+
+    job_id: str
+    row: AccountingRow | None = None
+    earlier_starts: tuple[float, ...] = ()  # seconds since 1970 UTC
+    admin_comment: dict[str, Any] | None = None  # Steelyard's own, docs/formats.md part 5
+    nodes: list[NodeView] = field(default_factory=list)
+    held: Allocation | None = None  # of the row
+    refused: list[str] = field(default_factory=list)  # conditions not had, node by node
+    missing: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    kept: dict[str, Any] | None = None  # what a cluster's database says it used; analysis/cluster
+    other_starts: tuple[float, ...] = ()  # of other jobs, which had the same id
+
+    @property
+    def all_nodes(self) -> list[str]:
+        """Every node of the job that is known of."""
+        known = [*self.row.nodes] if self.row is not None else []
+        return known + [n.node for n in self.nodes if n.node not in known]
+
+    def total(self, column: str) -> float | None:
+        """Over all nodes; None as soon as one has no record, one cut short, or no value."""
+        return self.total_or_why(column)[0]
+
+    def total_or_why(self, column: str) -> tuple[float | None, str | None]:
+        """The total, or None and the reason."""
+        of_node = METRICS[column].is_of_node
+        whole = [(n.record, n.values) for n in self.nodes if n.record.is_whole(of_node)]
+        if len(whole) < len(self.all_nodes) or not whole:
+            return None, lack_of_records(len(whole), len(self.all_nodes))
+        return job_totals.job_total(whole, column)
+
+
+def lack_of_records(whole: int, nodes: int) -> str:
+    """Why there is no total over the nodes."""
+    if nodes == 1:
+        return "its node has no whole record"
+    return f"{whole} of {nodes} nodes have a whole record"
+
+
+class Elsewhere(Protocol):
+    """Who else may know a job: asked for what the accounting, or records, do not have."""
+
+    def add_start(self, view: JobView) -> None:
+        """Its row and what it held, if known."""
+
+    def add_nodes(self, view: JobView) -> None:
+        """Records of nodes that left none that is there."""
+
+
+def look_up(
+    job_id: str,
+    record_dirs: Sequence[Path],
+    accounting: Accounting,
+    elsewhere: Elsewhere | None = None,
+) -> JobView:
+    """The job of this id, `4711`, `4711_3`, `4711+1` or `4711[3].srv`, as a person types it.
+
+    UsageError when it is no job id or stands for several jobs; MissingError when neither the
+    accounting nor a record knows it.
+    """
+    if not accounting.job_ids.fullmatch(job_id):
+        raise UsageError(f"'{job_id}' is no job id: expected {accounting.job_ids_words}", job_id)
+    view = JobView(job_id)
+    choose_start(view, ask(view, accounting), accounting)
+    if view.row is None and elsewhere is not None:
+        elsewhere.add_start(view)
+    find_records(view, record_dirs, raw_id(view, record_dirs, accounting))
+    if elsewhere is not None:
+        elsewhere.add_nodes(view)
+    if view.row is None and not view.nodes:
+        where = ", ".join(str(path) for path in record_dirs)
+        raise MissingError(
+            f"job {job_id} is not known: {'; '.join(view.missing)}. Is it a job of this cluster "
+            f"({accounting.reached_by}), and are its records elsewhere (--record-dir, now {where})?"
+        )
+    return view
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A start of a job, or what waits of an array, and its steps."""
+
+    row: AccountingRow
+    steps: list[AccountingRow | StepRow] = field(default_factory=list)
+
+
+def starts(rows: Iterable[AccountingRow | StepRow]) -> list[Start]:
+    """Each job's row comes before its steps."""
+    found: list[Start] = []
+    for row in rows:
+        if isinstance(row, AccountingRow) and row.step is None:
+            found.append(Start(row))
+        elif found and found[-1].row.job_id == row.job_id:
+            found[-1].steps.append(row)
+    return found
+
+
+def ask(view: JobView, accounting: Accounting) -> list[Start]:
+    """What the accounting says of the job."""
+    try:
+        found = starts(accounting.rows([view.job_id]))
+    except MissingError as error:
+        view.missing.append(f"accounting: {error}")
+        return []
+    if not found:
+        view.missing.append("accounting: it does not know this job")
+    return found
+
+
+def choose_start(view: JobView, found: Sequence[Start], accounting: Accounting) -> None:
+    """The last start of the job; an array as a whole is no job."""
+    tasks = {task_name(start.row) for start in found if start.row.array_job_id is not None}
+    if len(tasks) > 1:
+        shown = ", ".join(sorted(tasks, key=natural)[:10]) + (" …" if len(tasks) > 10 else "")
+        raise ArrayError(
+            f"{view.job_id} is an array of {len(tasks)} jobs: ask for one of {shown}", view.job_id
+        )
+    leader = min((start.row.het_offset or 0 for start in found), default=0)
+    wanted = view.job_id.partition("+")[2]
+    mine = [s for s in found if (s.row.het_offset or 0) == (int(wanted) if wanted else leader)]
+    if len(found) > len(mine):
+        view.notes.append("one component of a heterogeneous job: ask for the others by ID+1, …")
+    if mine:
+        take_last(view, mine, accounting)
+
+
+def take_last(view: JobView, mine: Sequence[Start], accounting: Accounting) -> None:
+    """The last of a job's starts, and what is told of it."""
+    mine = sorted(mine, key=lambda start: age(start.row))
+    row = view.row = mine[-1].row
+    view.held = accounting.held(row, mine[-1].steps)
+    view.earlier_starts, view.other_starts = begins_before_last([start.row for start in mine])
+    if row.told_by is not None:
+        view.notes.append(
+            f"{row.told_by} answered: the accounting cannot be read here, or does not have this job yet"
+        )
+    if row.admin_comment:
+        view.admin_comment = admin_comment.own(row.admin_comment)
+
+
+def task_name(row: AccountingRow) -> str:
+    """`4711_3`, or the job id of what waits in the array."""
+    return row.task_id or f"{row.array_job_id}_[{len(row.waiting_tasks)} waiting]"
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """Sorts 4711_10 behind 4711_9."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
+
+
+def raw_id(view: JobView, record_dirs: Sequence[Path], accounting: Accounting) -> str:
+    """The name of the folder with the job's records; without the accounting by what is there."""
+    if view.row is not None:
+        return view.row.job_id
+    if accounting.ids_are_whole or any(job_sources(path, view.job_id) for path in record_dirs):
+        return view.job_id  # else every name is looked at: of a million jobs that takes a second
+    ids = (name for path in record_dirs for name in job_ids(path))
+    names = {name for name in ids if accounting.means(view.job_id, name)}
+    if len(names) > 1:
+        shown = ", ".join(sorted(names, key=natural)[:10])
+        raise UsageError(f"{view.job_id} could be any of {shown}: ask for one", view.job_id)
+    return names.pop() if len(names) == 1 else view.job_id
+
+
+def find_records(
+    view: JobView,
+    record_dirs: Sequence[Path],
+    raw_id: str,
+    *,
+    with_samples: bool = True,
+    only_near: bool = False,
+) -> None:
+    """The records of the job's last start, in the folders of its id; `only_near`: of days around it,
+    if there are any, which is faster for many jobs."""
+    window = window_of(view.row) if only_near else None
+    folders = [f for path in record_dirs for f in job_folders(path, raw_id, window)]
+    found = [p for folder in folders for p in sorted(folder.glob("*.json")) if name_parts(p)]
+    chosen = of_last_start(view, found)
+    if len(chosen) < len(found):
+        view.notes.append(f"{len(found) - len(chosen)} records of other starts of this id left out")
+    records = []
+    for path in chosen:
+        try:
+            records.append(read_record(path))
+        except RecordError as error:
+            view.missing.append(f"{error.what}: {error}")
+    view.nodes = node_views(records, with_samples=with_samples)
+    for record in records:
+        note_record(view, record, with_samples)
+    view.refused += refused_as_told(view)
+    if has_later_start(view):
+        view.notes.append(
+            "the scheduler counts from a later start: its time is that of the records"
+        )
+    absent = sorted(set(view.all_nodes) - {name for p in chosen for name in (parts_node(p),)})
+    if absent or not chosen:
+        where = ", ".join(map(str, folders or (path / raw_id for path in record_dirs)))
+        begun = None if view.row is None else view.row.start_unix_s
+        hints = {} if begun is None else {n: stray_words(found, n, begun) for n in absent}
+        view.missing.append(
+            f"record: none of {', '.join(absent) or 'this job'} in {where}{''.join(hints.values())}"
+        )
+
+
+def window_of(row: AccountingRow | None) -> Window | None:
+    """When the job ran, as far as it is known."""
+    if row is None or row.start_unix_s is None:
+        return None
+    return row.start_unix_s, time.time() if row.end_unix_s is None else row.end_unix_s
+
+
+def unmet(record: Record) -> Iterator[str]:
+    """Conditions that were asked for and not had (docs/formats.md, part 4)."""
+    for name in ("network_conditions", "cache"):
+        reason = record.why_missing(name) or ""
+        if reason.startswith(("refused: ", "asked for, ")):
+            yield f"{record.node}: {reason}"
+
+
+def refusals(record: Record) -> list[str]:
+    """Which conditions its node has refused, and why."""
+    lines = (line.split(": refused: ", 1) for line in unmet(record))
+    return [parts[1] for parts in lines if len(parts) == 2]
+
+
+def refused_as_told(view: JobView) -> list[str]:
+    """What the accounting says of it, where no record can be read here."""
+    why = (view.admin_comment or {}).get("refused")
+    if view.nodes or not isinstance(why, str):
+        return []
+    return [f"refused: {why} (from the accounting)"]
+
+
+def why_refused(job_id: str, record_dirs: Sequence[Path]) -> str | None:
+    """What the records of a job's last start say of a condition that a node refused, its name and
+    its words; None: nothing, or none can be read."""
+    view = JobView(job_id)
+    find_records(view, record_dirs, job_id, with_samples=False)
+    lines = (line.split(": refused: ", 1) for node in view.nodes for line in unmet(node.record))
+    return next((": ".join(parts) for parts in lines if len(parts) == 2), None)
+
+
+def parts_node(path: Path) -> str:
+    """The node in the name of a record."""
+    parts = name_parts(path)
+    return parts[0] if parts else path.name
+
+
+def note_record(view: JobView, record: Record, with_samples: bool) -> None:
+    """What a person must know of a node's record."""
+    if view.row is not None and view.row.state == "running" and not record.complete:
+        view.notes.append(f"{record.node}: so far, as of its last sample: the job runs")
+    elif reason := incomplete_reason(record):
+        view.missing.append(f"{record.node}: {reason}")
+    if said := clock_set(record):
+        view.notes.append(said)
+    if said := thinning.read_note(record.samples_path) if with_samples else None:
+        view.notes.append(f"{record.node}: {said}")
+    view.refused += unmet(record)
+
+
+def recorded_s(view: JobView) -> float | None:
+    """As long as the sampler of some node saw it; None without records."""
+    return max((node.values["elapsed_s"] or 0.0 for node in view.nodes), default=None)
+
+
+def has_later_start(view: JobView) -> bool:
+    """Whether the scheduler counts from a later start than the job had: a PBS server that was away when
+    the job ended begins to count at its return."""
+    row, seen_s = view.row, recorded_s(view)
+    if row is None or row.start_unix_s is None or row.elapsed_s is None or seen_s is None:
+        return False
+    starts = [s for node in view.nodes if (s := node.values["start_unix_s"]) is not None]
+    began_before = bool(starts) and min(starts) < row.start_unix_s - LATER_S
+    return began_before and seen_s > row.elapsed_s + LATER_S
+
+
+def of_last_start(view: JobView, paths: Iterable[Path]) -> list[Path]:
+    """Records of the row's start; without a row those that began with the newest."""
+    starts = {path: parts[1] for path in paths if (parts := name_parts(path))}
+    newest_of_node = {
+        parts_node(path): path
+        for path in sorted(starts, key=lambda p: starts[p])
+        if fits_last_start(view, starts[path], max(starts.values()))
+    }
+    return [newest_of_node[node] for node in sorted(newest_of_node)]
+
+
+def fits_last_start(view: JobView, start: int, newest: int) -> bool:
+    """A record with this start is of the job's last one: in its time, and nearest to it."""
+    row = view.row
+    if row is None:
+        return start >= newest - CLOCK_SLACK_S
+    if row.start_unix_s is None:  # it waits; or a node refused it, and PBS tells no start then
+        known_since = max(row.submit_unix_s or 0.0, newest)
+        return row.state == "failed" and start >= known_since - CLOCK_SLACK_S
+    end = float("inf") if row.end_unix_s is None else row.end_unix_s
+    begins = (*view.earlier_starts, *view.other_starts, row.start_unix_s)
+    nearest = min(begins, key=lambda s: abs(s - start))
+    in_time = row.start_unix_s - CLOCK_SLACK_S <= start <= end + CLOCK_SLACK_S
+    return in_time and nearest == row.start_unix_s
+
+
+def node_views(records: Sequence[Record], *, with_samples: bool = True) -> list[NodeView]:
+    """Values of the records; of one cut short those of its last sample, if these are to be read."""
+    cut = {record.node: record for record in records if with_samples and not record.complete}
+    totals: dict[str, dict[str, Any]] = {}
+    if cut:  # few are, and it brings half of collect
+        from steelyard.analysis.collect.job_samples import sampled_totals
+
+        totals = sampled_totals(cut)
+    views = []
+    for record in records:
+        values = record.columns() | totals.get(record.node, {})
+        missing = {
+            column: record.why_missing(path) or "the record does not say why"
+            for column, (path, _) in COLUMNS.items()
+            if values[column] is None
+        }
+        views.append(NodeView(record.node, record, values, missing))
+    return views
+
+
+def network_lines(node: NodeView) -> list[str]:
+    """A node's network conditions in two or three lines; [] when there is nothing to tell."""
+    document = conditions(node.record)
+    if document is None:
+        return tcp_line(node)
+    row = columns(document)
+    where = f"{', '.join(dict.fromkeys(row['devices'])) or '?'} ({row['qdisc'] or '?'}, scope {row['scope'] or '?'})"
+    applied = "as asked" if row["applied"] == row["requested"] else row["applied"] or "not known"
+    lines = [f"{node.node}: {row['requested']} asked for, applied: {applied}, on {where}"]
+    links = link_lines(document)
+    lines += [f"{node.node}: {line}" for line in links or [measured_words(row)]]
+    notes = document.get("notes")
+    for note in notes if isinstance(notes, list) else []:
+        lines.append(f"{node.node}: note: {note}")
+    if row["valid"] is False or row["undone"] is False:
+        undone = "; not undone" if row["undone"] is False else ""
+        reason = row["invalid_reason"] or "the record does not say why"
+        word = f"invalid: {reason}" if row["valid"] is False else "valid"
+        lines.append(f"{node.node}: {word}{undone}")
+    return lines + tcp_line(node)
+
+
+def link_lines(document: Mapping[str, Any]) -> list[str]:
+    """Of sites where the node was, and what was measured on each link; [] without sites."""
+    sites = document.get("sites")
+    if not isinstance(sites, dict):
+        return []
+    lines = [f"at site {sites.get('here')} of {sites.get('name')}, sha256 {sites.get('sha256')}"]
+    links = sites.get("links")
+    for link in links if isinstance(links, list) else []:
+        if isinstance(link, dict):
+            bad = (
+                "" if link.get("valid") is not False else f"; invalid: {link.get('invalid_reason')}"
+            )
+            told = measured_words(columns(link))
+            lines.append(f"to site {link.get('to_site')}: {link.get('applied')}: {told}{bad}")
+    return lines
+
+
+def measured_words(row: dict[str, Any]) -> str:
+    """`round trip to n9: before 0.3 ms, during 50.3 … 50.4 ms, after 0.3 ms; loss 0 %, …`."""
+    names = ("before", "during_start", "during_end", "after")
+    before, start, end, after = (quantity(row[f"rtt_{name}_s"], "s") for name in names)
+    text = f"round trip to {row['peer']}: before {before}, during {start} and {end}, after {after}"
+    if row["peer"] is None:
+        text = "round trip not measured: no peer"
+    if row["loss_achieved"] is not None:
+        text += f"; lost {100 * row['loss_achieved']:.3g} %"
+    if row["dropped_packets"] is not None:
+        text += f"; {row['dropped_packets']} of {row['sent_packets']} packets dropped"
+    return text
+
+
+def tcp_line(node: NodeView) -> list[str]:
+    """What the kernel saw on the job's own sockets."""
+    values = node.values
+    if values["rtt_median_s"] is None:
+        return []
+    low, middle, high = (
+        quantity(values[f"rtt_{name}_s"], "s") for name in ("min", "median", "max")
+    )
+    words = (
+        f"{node.node}: the job's own TCP: round trip {middle} (median; {low} … {high}), "
+        f"connections: {values['tcp_connections']}, "
+        f"segments sent again: {values['job_retransmitted_segments']}"
+    )
+    if values["snd_cwnd_median_segments"] is not None:
+        words += (
+            f", congestion window {values['snd_cwnd_median_segments']:.4g} segments "
+            f"(median; largest {values['snd_cwnd_max_segments']}), receive space "
+            f"{quantity(values['rcv_space_median_bytes'], 'bytes')} "
+            f"(median; largest {quantity(values['rcv_space_max_bytes'], 'bytes')})"
+        )
+    return [words]

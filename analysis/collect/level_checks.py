@@ -1,0 +1,84 @@
+"""Whether a run was executed under its levels of the factors `cache` and `kernel_release`.
+
+The evidence is the records of its nodes: the caches that were dropped, the kernel that ran.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.collect.record_import import missing_nodes
+
+if TYPE_CHECKING:
+    from steelyard.analysis.collect.attempts import Attempt
+    from steelyard.analysis.sources.records import Record
+    from steelyard.analysis.sources.study_files import PlannedRun
+
+
+CACHE, COLD, LIMIT = "cache", "cold", ":cvmfs="
+DROPPED = ("page cache", "dentries and inodes")  # as steelyard-node reports them
+
+
+def check_cache(run: PlannedRun, attempt: Attempt) -> str | None:
+    """Why a completed run was not under its level; None: it was, or the factor is not there."""
+    level = run.condition.get(CACHE)
+    if level is None:
+        return None
+    cold, _, limit_mb = str(level).partition(LIMIT)
+    records = sorted(attempt.records.items())
+    if cold != COLD:
+        found = [f"{node}: they were dropped" for node, r in records if r.get("cache") is not None]
+    elif not records:
+        found = ["no record says what was done to the nodes' caches"]
+    else:
+        needed = (*DROPPED, *([f"CVMFS limit {limit_mb} MB"] if limit_mb else []))
+        found = [fault for node, record in records for fault in cache_faults(node, record, needed)]
+        found += [f"{node} left no record" for node in missing_nodes(attempt)]
+        if (attempt.tries or 1) > 1:
+            found.append(
+                f"the run was begun {attempt.tries} times in one job, which drops them once"
+            )
+    return f"{CACHE}={level} was requested: {'; '.join(found)}" if found else None
+
+
+def cache_faults(node: str, record: Record, needed: tuple[str, ...]) -> Iterator[str]:
+    """What of its caches a node has kept."""
+    document = record.get("cache")
+    if not isinstance(document, dict):
+        yield f"{node}: {record.why_missing('cache') or 'its caches were not dropped'}"
+        return
+    done, refused = ([str(one) for one in document.get(key) or ()] for key in ("done", "refused"))
+    kept = [one for one in needed if one not in done]
+    if kept:
+        yield f"{node}: {', '.join(kept)}: not done"
+    yield from (f"{node}: refused: {one}" for one in refused)
+
+
+KERNEL_RELEASE = "kernel_release"
+
+
+def is_release_of(level: object, release: str | None) -> bool:
+    """Whether `uname -r` begins with the level, as a whole: 6.1 is 6.1.176, and not 6.18.5."""
+    text = str(level)
+    if release is None or not release.startswith(text):
+        return False
+    following = release[len(text) : len(text) + 1]
+    return not (text[-1].isdigit() and following.isdigit())
+
+
+def check_kernel_release(run: PlannedRun, attempt: Attempt) -> str | None:
+    """Why a completed run was not under its level; None: it was, or the factor is not there."""
+    level = run.condition.get(KERNEL_RELEASE)
+    if level is None:
+        return None
+    if not attempt.records:
+        return f"{KERNEL_RELEASE}={level} was asked for, and no record says what the nodes ran"
+    found = {node: r.get("probe.kernel.release") for node, r in sorted(attempt.records.items())}
+    others = [
+        f"{node} ran Linux {re.sub(r'[^ -~]', '?', release)}" if release else f"{node}: not told"
+        for node, release in found.items()
+        if not is_release_of(level, release)
+    ]
+    return f"{KERNEL_RELEASE}={level} was asked for: {', '.join(others)}" if others else None

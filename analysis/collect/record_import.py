@@ -1,0 +1,391 @@
+"""Records: brought into the study, read, and joined with the attempts they belong to."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from steelyard.analysis.collect.job_index import CLOCK_SLACK_S
+from steelyard.analysis.sources import thinning
+from steelyard.analysis.sources.accounting_readers import READERS
+from steelyard.analysis.sources.pbs import node_settings
+from steelyard.analysis.sources.record_folders import DAY_S, MANY_DAYS, Window, job_folders
+from steelyard.analysis.sources.records import Record, RecordError, name_parts, read_record
+from steelyard.analysis.store.spool import NO_ROOM
+from steelyard.jobscripts.userfiles import (
+    BULK_BYTES,
+    RECORD_BYTES,
+    WRITABLE,
+    OddFileError,
+    create_beside,
+    open_regular,
+)
+
+if TYPE_CHECKING:
+    from steelyard.analysis.collect.attempts import Attempt
+
+DEFAULT_RECORD_DIR = "/var/lib/steelyard/records"
+COPIES_AT_ONCE = 8
+COPY_BYTES = 1 << 20
+JOBS_AHEAD = 32  # copied before their turn: more would fall out of the page cache
+
+
+def default_record_dirs() -> list[Path]:
+    """Where the nodes leave records: as the reader's environment says, else as PBS' settings of this
+    host do."""
+    said = os.environ.get("STEELYARD_RECORD_DIR")
+    return [Path(said) if said else node_settings.record_dir() or Path(DEFAULT_RECORD_DIR)]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A row of the table `gaps`."""
+
+    run_id: str | None
+    attempt: str | None
+    node: str | None
+    what: str
+    reason: str
+
+
+def same_file(source: Path, target: Path) -> bool:
+    """The copy is as long and as old as its source."""
+    try:
+        a, b = source.stat(), target.stat()
+    except OSError:
+        return False
+    return (a.st_size, a.st_mtime_ns) == (b.st_size, b.st_mtime_ns)
+
+
+def copy_has_more_samples(copy: Path, source: Path) -> bool:
+    """The copy is of the same time, and whole, where a sweep has thinned the source since."""
+    try:
+        is_old = copy.stat().st_mtime_ns == source.stat().st_mtime_ns
+    except OSError:
+        return False
+    return is_old and thinning.read_note(source) is not None and thinning.read_note(copy) is None
+
+
+def copy_into_study(source: Path, target: Path) -> None:
+    """Into the study whole or not at all, with the time of the source."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.part")
+    most_bytes = RECORD_BYTES if source.suffix == ".json" else BULK_BYTES
+    with open_regular(source, most_bytes) as file:
+        if not link_file(source, os.fstat(file.fileno()), part):
+            copy_file(file, part)
+    part.replace(target)
+
+
+def may_be_linked(name: str, mode: int) -> bool:
+    """Samples that nobody may write, as the sampler leaves them. Not a record: its
+    inode's time, which a link changes, tells a cluster's database that its user had it in hand."""
+    return not name.endswith(".json") and not mode & WRITABLE
+
+
+def link_file(source: Path, status: os.stat_result, part: Path) -> bool:
+    """The same file under one more name, which takes no room: where it may be, on the same file
+    system, and the kernel lets this user link it."""
+    if not may_be_linked(source.name, status.st_mode):
+        return False
+    part.unlink(missing_ok=True)
+    try:
+        os.link(source, part, follow_symlinks=False)
+    except OSError:
+        return False
+    return os.path.samestat(status, part.lstat())
+
+
+def copy_file(file: BinaryIO, part: Path) -> None:
+    """Its content and its time."""
+    status = os.fstat(file.fileno())
+    with create_beside(part) as copy:
+        copy_bytes(file, copy)
+    os.utime(part, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def copy_bytes(source: BinaryIO, target: BinaryIO) -> None:
+    """All of an open file, by the kernel where it can: samples are most of what collect copies."""
+    sent = 0
+    try:
+        while more := os.sendfile(target.fileno(), source.fileno(), sent, COPY_BYTES):
+            sent += more
+    except OSError as error:
+        if sent or error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+        shutil.copyfileobj(source, target, COPY_BYTES)
+
+
+def jobs_attempts(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
+    """The attempts of each job that began."""
+    jobs = defaultdict(list)
+    for attempt in attempts:
+        if attempt.job_id is not None and attempt.job_window is not None:
+            jobs[attempt.job_id].append(attempt)
+    return jobs
+
+
+def copy_records(
+    study_dir: Path,
+    record_dirs: Sequence[Path],
+    attempts: Iterable[Attempt],
+    progress: Callable[[str, int, int], None],
+    before_reading: Callable[[Sequence[Attempt]], None],
+) -> Iterator[tuple[Sequence[Attempt], list[Gap]]]:
+    """Copy what the nodes left, before an admin's clean-up takes it, and join it to its attempts.
+
+    `before_reading` is called when all is copied, for several attempts at once. Yields job by job, with what is wrong: its files are still in the page cache then. Attempts
+    that never began do not come.
+    """
+    attempts = list(attempts)
+    jobs = list(jobs_attempts(attempts).items())
+
+    def copied(job: tuple[str, list[Attempt]]) -> list[Gap]:
+        window = window_of(job[1])
+        folders = (f for path in record_dirs for f in job_folders(path, job[0], window))
+        gaps = [gap for folder in folders for gap in try_copy(study_dir, folder, job[1])]
+        before_reading(job[1])
+        return gaps
+
+    progress("records", 0, len(jobs))
+    # The time goes into waiting for file systems, network ones mostly.
+    with ThreadPoolExecutor(COPIES_AT_ONCE) as pool:
+        ahead = deque(pool.submit(copied, job) for job in jobs[:JOBS_AHEAD])
+        for done, (job_id, mine) in enumerate(jobs, 1):
+            gaps = ahead.popleft().result()
+            for job in jobs[done + JOBS_AHEAD - 1 : done + JOBS_AHEAD]:
+                ahead.append(pool.submit(copied, job))
+            yield mine, [*gaps, *join_records(study_dir / "records" / job_id, mine)]
+            progress("records", done, len(jobs))
+    for attempt in attempts:
+        # Local runs have theirs in their own folder.
+        if attempt.folder is not None and attempt.has_no_job:
+            before_reading([attempt])
+            paths = sorted((attempt.folder.path / "record").rglob("*.json"))
+            yield [attempt], [g for p in paths if name_parts(p) for g in add_record(attempt, p)]
+
+
+def try_copy(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> list[Gap]:
+    """copy_job, what goes wrong as a gap; OSError when there is no room."""
+    try:
+        return list(copy_job(study_dir, folder, attempts))
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise
+        return [not_copied(attempts[0], None, error)]
+
+
+def not_copied(attempt: Attempt, node: str | None, error: OSError) -> Gap:
+    """A record or samples that stay where the node left them."""
+    reason = f"{error.filename or 'a file of it'} cannot be copied: {error.strerror}"
+    return Gap(attempt.run_id, attempt.attempt, node, "record", reason)
+
+
+def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> Iterator[Gap]:
+    """Copy the records of one job with their samples; yields what is no file of ours any more."""
+    if not folder.is_dir():
+        return
+    for source in folder.iterdir():
+        parts = name_parts(source)
+        attempt = nearest(attempts, parts[1]) if parts else None
+        # What still runs leaves its record to the next time.
+        if attempt is None or not attempt.is_over:
+            continue
+        # The record last: with its samples not there yet it would look whole.
+        for file in (source.with_suffix(".csv"), source):
+            target = study_dir / "records" / folder.name / file.name
+            try:
+                if os.path.lexists(file) and not (
+                    same_file(file, target) or copy_has_more_samples(target, file)
+                ):
+                    copy_into_study(file, target)
+            except OddFileError as error:
+                yield not_copied(attempt, parts[0] if parts else None, error)
+
+
+def join_records(folder: Path, attempts: Sequence[Attempt]) -> Iterator[Gap]:
+    """Give a job's attempts the records of their nodes; yields what is wrong with records."""
+    for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+        parts = name_parts(path)
+        attempt = nearest(attempts, parts[1]) if parts else None
+        if attempt is not None and attempt.is_over:
+            yield from add_record(attempt, path)
+
+
+def nearest(attempts: Sequence[Attempt], start: int) -> Attempt | None:
+    """The attempt that began nearest to the record's start, of those that can have made it.
+
+    None: the record is of a job that had the id before.
+    """
+    off = [
+        (abs(begun - start), number)
+        for number, attempt in enumerate(attempts)
+        for begun, first, last in windows(attempt)
+        if first <= start <= last
+    ]
+    return attempts[min(off)[1]] if off else None
+
+
+def windows(attempt: Attempt) -> Iterator[tuple[float, float, float]]:
+    """When a record of this attempt can have begun, at best and at all: by the scheduler's clock, and
+    by its node's own, which may be another and have told result.json."""
+    if attempt.job_window is None:
+        return
+    yield begin(attempt), *attempt.job_window
+    if attempt.folder is None or (start := attempt.folder.number("start_unix_s")) is None:
+        return
+    elapsed = attempt.folder.number("elapsed_s")
+    last = float("inf") if elapsed is None else start + elapsed
+    yield start, start - CLOCK_SLACK_S, last + CLOCK_SLACK_S
+
+
+def window_of(attempts: Iterable[Attempt]) -> Window | None:
+    """When records of any of these can have begun; None: not known. A job without an end, which may be
+    lost, has one: its record begins with it."""
+    spans = [
+        (first, first + MANY_DAYS * DAY_S if last == float("inf") else last)
+        for a in attempts
+        for _, first, last in windows(a)
+    ]
+    return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
+
+
+def begin(attempt: Attempt) -> float:
+    """When the job began: the record does with it, the run in it comes later."""
+    if attempt.row is not None and attempt.row.start_unix_s is not None:
+        return attempt.row.start_unix_s
+    return attempt.start_unix_s or 0.0
+
+
+def add_record(attempt: Attempt, path: Path) -> Iterator[Gap]:
+    """Read one record for an attempt; of two for a node the complete or later one counts."""
+    try:
+        record = read_record(path)
+    except RecordError as error:
+        parts = name_parts(path)
+        yield Gap(
+            attempt.run_id, attempt.attempt, parts[0] if parts else None, error.what, str(error)
+        )
+        return
+    cluster = record.get("job.cluster")
+    # slurmdbd keeps names of clusters in small letters.
+    if cluster and attempt.cluster and str(cluster).casefold() != attempt.cluster.casefold():
+        reason = f"{path.name} is of job {attempt.job_id} of the cluster {cluster}, left out: this "
+        reason += f"one ran on {attempt.cluster}"
+        yield Gap(attempt.run_id, attempt.attempt, record.node, "record", reason)
+        return
+    if is_of_another_start(record, attempt):
+        reason = (
+            f"{path.name} is of start {record.get('job.restart_count')} of the job, left out: by "
+        )
+        reason += f"its time it would be of this one. Was the clock of {record.node} set?"
+        yield Gap(attempt.run_id, attempt.attempt, record.node, "record", reason)
+        return
+    other = attempt.records.get(record.node)
+    if other is None:
+        attempt.records[record.node] = record
+        return
+    best = max(other, record, key=lambda r: (r.complete, r.get("start_unix_s") or 0.0))
+    attempt.records[record.node] = best
+    left = record if best is other else other
+    reason = f"{left.path.name} is a second record of this job and node; {best.path.name} counts"
+    yield Gap(attempt.run_id, attempt.attempt, record.node, "record", reason)
+
+
+def is_of_another_start(record: Record, attempt: Attempt) -> bool:
+    """Slurm 22.05 tells its plugins 0 of every start."""
+    told = record.get("job.restart_count")
+    reader = READERS.get(str(record.get("job.scheduler")))
+    if reader is None or not reader.counts_starts or told in (None, "0"):
+        return False
+    return attempt.restart_count is not None and str(told) != str(attempt.restart_count)
+
+
+def record_gaps(
+    attempts: Iterable[Attempt], record_dirs: Sequence[Path], known: set[tuple[str, str, str]]
+) -> Iterator[Gap]:
+    """Nodes without a record, and records cut short. `known`: (run, attempt, node) told already."""
+    where = ", ".join(str(path) for path in record_dirs) or "no folder"
+    absent = [str(path) for path in record_dirs if not path.is_dir()]
+    hint = f" ({', '.join(absent)} does not exist here)" if absent else ""
+    for attempt in attempts:
+        for record in attempt.records.values():
+            told = {"incomplete_record": incomplete_reason(record), "clock": clock_set(record)}
+            for what, reason in told.items():
+                if reason:
+                    yield Gap(attempt.run_id, attempt.attempt, record.node, what, reason)
+        for node in missing_nodes(attempt):
+            if (attempt.run_id, attempt.attempt, node) not in known:
+                place = "its own folder" if attempt.has_no_job else f"{where}{hint}"
+                reason = (
+                    f"no record of job {attempt.job_id or attempt.attempt} on {node} in {place}"
+                    f"{stray(attempt, node, record_dirs)}"
+                )
+                yield Gap(attempt.run_id, attempt.attempt, node, "record", reason)
+
+
+def stray(attempt: Attempt, node: str, record_dirs: Sequence[Path]) -> str:
+    """Words on a record of this job id and node whose start does not fit; empty: there is none."""
+    job_id, window = attempt.job_id or "-", window_of([attempt])
+    folders = (folder for path in record_dirs for folder in job_folders(path, job_id, window))
+    paths = [path for folder in folders for path in folder.glob("*.json")]
+    return stray_words(paths, node, begin(attempt))
+
+
+def stray_words(paths: Iterable[Path], node: str, begun: float) -> str:
+    """Of these records that of the node which began nearest to the job, in words."""
+    found = {parts[1]: path for path in paths if (parts := name_parts(path)) and parts[0] == node}
+    if not found:
+        return ""
+    start = min(found, key=lambda one: abs(one - begun))
+    off = start - begun
+    return (
+        f" that fits: {found[start].name} begins {abs(off):.0f} s "
+        f"{'after' if off > 0 else 'before'} the job did. Is the clock of {node} off, or had "
+        f"another job this id?{step_words(found[start])}"
+    )
+
+
+def step_words(path: Path) -> str:
+    """What a record says of its node's clock, if anything."""
+    try:
+        said = clock_set(read_record(path))
+    except RecordError:
+        return ""
+    return f" It says: {said}" if said else ""
+
+
+def clock_set(record: Record) -> str | None:
+    """The node's wall clock was set while the job ran; None: it was not, or nobody knows."""
+    steps, step_s = record.get("clock.steps"), record.get("clock.step_s")
+    if not steps:
+        return None
+    times = "once" if steps == 1 else f"{steps} times"
+    return (
+        f"the clock of {record.node} was set {times} while the job ran, by {step_s or 0.0:+.0f} s in "
+        "all: what was counted, and elapsed_s, hold; times of day of its other files may not"
+    )
+
+
+def incomplete_reason(record: Record) -> str | None:
+    """What a record cut short means; None: it is whole."""
+    if record.complete:
+        return None
+    why = record.get("incomplete_reason") or "the sampler did not come to its end"
+    return f"{record.path.name} was cut short: {why}; its totals are those of the last sample"
+
+
+def missing_nodes(attempt: Attempt) -> list[str]:
+    """Nodes of an attempt that is over without a record."""
+    if not attempt.is_over:
+        return []
+    if attempt.has_no_job:
+        return [] if attempt.records else list(attempt.nodes)
+    return [node for node in attempt.nodes if node not in attempt.records]

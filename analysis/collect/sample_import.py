@@ -1,0 +1,397 @@
+"""Samples: many CSV files into few Parquet files, docs/formats.md part 2.
+
+The reader in C puts files in the sampler's own form into memory (sample_rows.py); DuckDB reads all
+others (sample_csv.py). A file that an earlier collect has read, and that is unchanged, is not read again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from duckdb import DuckDBPyConnection
+
+from steelyard.analysis.base.background_threads import Background, InOrder
+from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.collect.record_import import Gap
+from steelyard.analysis.sources import sample_library, thinning
+from steelyard.analysis.sources.sample_csv import (
+    TextBatch,
+    find_refused,
+    read_header,
+    times_of_ends,
+)
+from steelyard.analysis.sources.sample_rows import ROWS, Room, RowBatch, Text, TextBuffer
+from steelyard.analysis.store import sample_store
+from steelyard.analysis.store.database import side_engine
+from steelyard.analysis.store.sample_store import KEY, Parts, day_of, scan
+from steelyard.analysis.store.schema import SAMPLE_COLUMNS
+from steelyard.analysis.store.spool import NO_ROOM, Spool, storable
+from steelyard.facts.quantities import COUNTERS
+from steelyard.jobscripts.userfiles import open_regular
+
+BATCH_BYTES = 256_000_000  # put together before DuckDB reads them: bounds the room on disk
+BATCHES = 64  # open at once, one for each day and kind of columns
+ROWS_AT_ONCE = 2 * ROWS  # in memory, of all days, beside those that DuckDB writes
+FILES_AHEAD = 32  # that wait for the reader: more would fall out of the page cache
+DAYS_AT_ONCE = 16  # each reserves 75 MB of addresses; files of further days go into one of several
+
+CUT = "the last line was cut short and is left out"
+
+
+@dataclass(frozen=True, slots=True)
+class SampleFile:
+    """A file of samples and what it belongs to."""
+
+    path: Path
+    key: str  # its name in the table `sources`: the path inside the study folder
+    run_id: str
+    attempt: str
+    node: str
+
+    def stamp(self) -> tuple[int, int]:
+        """Size in bytes and time of the last change in ns: what tells a changed file.
+
+        (0, 0): it cannot be reached, and is tried again by the next collect.
+        """
+        try:
+            status = self.path.stat()
+        except OSError:
+            return 0, 0
+        return status.st_size, status.st_mtime_ns
+
+
+FILE_COLUMNS = {
+    "file": "BIGINT",
+    "key": "VARCHAR",
+    "run_id": "VARCHAR",
+    "attempt": "VARCHAR",
+    "node": "VARCHAR",
+    "size_bytes": "BIGINT",
+    "modified_unix_ns": "BIGINT",
+    "path": "VARCHAR",
+    "lines": "BIGINT",  # whole ones behind the header
+    "reason": "VARCHAR",  # what is wrong with it
+}
+LOADED_COLUMNS = {**KEY, "samples": "BIGINT", **{name: SAMPLE_COLUMNS[name] for name in COUNTERS}}
+
+Day = str | None  # None: of several
+
+
+class Loader:
+    """Writes files' samples to parts and notes them in `sources`. Files are read in the background, and
+    so works DuckDB.
+
+    Lines that do not fit their columns are left out and counted in `sources.reason`. `scratch`
+    is a folder for what is on its way.
+    """
+
+    def __init__(self, connection: DuckDBPyConnection, parts: Parts, scratch: Path) -> None:
+        self.count = 0  # files that were added
+        self.loaded = 0  # of which DuckDB has read
+        self._taken = 0  # of which the reader has read
+        self._connection = connection
+        self._parts = parts
+        self._scratch = scratch
+        self._reader = InOrder("samples", FILES_AHEAD)
+        self._background = Background(connection)
+        self._engine = side_engine(scratch / "spill")
+        self._texts: dict[tuple[tuple[str, ...], Day], TextBatch] = {}
+        self._rows: dict[Day, RowBatch] = {}
+        # Of batches that are written: fresh memory costs more than the reading.
+        self._free: list[Room] = []
+        self._text = TextBuffer()
+        self._changed: list[str] = []
+        self._flushed = 0
+        self._files, self._totals = self._new_spools()
+        for table, columns in (("sample_files", FILE_COLUMNS), ("loaded", LOADED_COLUMNS)):
+            names = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} ({names})")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with contextlib.ExitStack() as all_of:  # on a full disk each of them may fail
+            for closed in self._texts.values():
+                all_of.callback(closed.close)
+            all_of.callback(self._files.close)
+            all_of.callback(self._totals.close)
+            all_of.callback(self._engine.close)
+            all_of.callback(self._reader.end)
+            self._reader.cancel()
+            self._background.close(interrupt=error is not None)
+
+    def _new_spools(self) -> tuple[Spool, Spool]:
+        """For rows of `sample_files`, and for those of `loaded` that are known without DuckDB."""
+        name = f"samples-{self._flushed}"
+        return (
+            Spool(self._scratch / f"{name}.files", FILE_COLUMNS),
+            Spool(self._scratch / f"{name}.totals", LOADED_COLUMNS),
+        )
+
+    def add(self, file: SampleFile, instead_of: Sequence[str] = ()) -> None:
+        """One file; what was read before from files of these keys, itself maybe, is taken out."""
+        number, self.count = self.count, self.count + 1
+        self._reader.submit(lambda: self._read(number, file, instead_of))
+
+    def _read(self, number: int, file: SampleFile, instead_of: Sequence[str]) -> None:
+        """Take in one file; where enough has come together, have it written."""
+        self._changed += instead_of
+        stamp = file.stamp()  # of now: what comes while it is read is for the next collect
+        try:
+            lines, reason = self._take(number, file)
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                raise
+            lines, reason = 0, f"{file.path} cannot be read: {error.strerror}"
+        what = (file.key, file.run_id, file.attempt, file.node, *stamp)
+        self._files.write((number, *what, str(file.path), lines, reason))
+        self._taken = number + 1
+        size_bytes = sum(batch.size_bytes for batch in self._texts.values())
+        if size_bytes >= BATCH_BYTES or len(self._texts) >= BATCHES:
+            self._flush(list(self._texts.values()))
+        if sum(batch.count for batch in self._rows.values()) >= ROWS_AT_ONCE:
+            self._flush([max(self._rows.values(), key=lambda batch: batch.count)])
+
+    def _take(self, number: int, file: SampleFile) -> tuple[int, str | None]:
+        """Put a file into a batch; its lines, and what is wrong with it."""
+        with open_regular(file.path) as source:
+            columns, problem = read_header(source, file.path)
+            if problem is not None:
+                return 0, problem
+            lines, is_whole = self._take_lines(number, file, source, columns)
+        fewer = thinning.read_note(file.path) if thinning.COLUMN in columns else None
+        return lines, "; ".join(filter(None, (None if is_whole else CUT, fewer))) or None
+
+    def _take_lines(
+        self, number: int, file: SampleFile, source: BinaryIO, columns: tuple[str, ...]
+    ) -> tuple[int, bool]:
+        """What stands behind the header: its lines, and whether the last one is whole."""
+        days = {day_of(time) for time in times_of_ends(source, columns)}
+        day = days.pop() if len(days) == 1 else None
+        found = self._take_rows(file, source, columns, day)
+        if found is not None:
+            return found
+        if (columns, day) not in self._texts:
+            path = self._scratch / f"samples-{number}.csv"
+            self._texts[columns, day] = TextBatch(columns, day, path)
+        return self._texts[columns, day].append(number, source)
+
+    def _take_rows(
+        self, file: SampleFile, source: BinaryIO, columns: Sequence[str], day: Day
+    ) -> tuple[int, bool] | None:
+        """As _take_lines, by our own reader; None: not as the sampler writes it."""
+        found = None if sample_library.read_samples() is None else self._text.read(source)
+        if found is None:
+            return None
+        text, size_bytes, is_whole = found
+        if day not in self._rows and len(self._rows) >= DAYS_AT_ONCE:
+            day = None
+        for one in (day, None):
+            batch, rows = self._read_rows(text, size_bytes, columns, one)
+            if rows < 0:
+                return None
+            if batch.is_of(one):
+                key = (file.run_id, file.attempt, file.node)
+                self._totals.write((*key, rows, *batch.keep(key, COUNTERS)))
+                break
+        return rows, is_whole
+
+    def _read_rows(
+        self, text: Text, size_bytes: int, columns: Sequence[str], day: Day
+    ) -> tuple[RowBatch, int]:
+        """RowBatch.read() into the batch of a day, or into an empty one where that is too full."""
+        while True:
+            if day not in self._rows:
+                self._rows[day] = RowBatch(day, self._free.pop() if self._free else None)
+            batch = self._rows[day]
+            rows = batch.read(text, size_bytes, columns)
+            if rows != sample_library.FULL or batch.count == 0:
+                return batch, rows
+            self._flush([batch])
+
+    def _flush(self, batches: Sequence[TextBatch | RowBatch]) -> None:
+        """Have DuckDB take the names of all files so far, and write their samples."""
+        for batch in batches:
+            if isinstance(batch, TextBatch):
+                del self._texts[batch.columns, batch.day]
+                batch.close()
+            else:
+                del self._rows[batch.day]
+        files, totals, changed, count = self._files, self._totals, self._changed, self._taken
+        files.close()
+        totals.close()
+        self._flushed += 1
+        self._files, self._totals = self._new_spools()
+        self._changed = []
+
+        def work() -> None:
+            for table, spool in (("sample_files", files), ("loaded", totals)):
+                self._connection.execute(f"INSERT INTO {table} {spool.select()}")
+                spool.path.unlink()
+            if changed:
+                forget(self._connection, self._parts, changed)
+            for batch in batches:
+                if isinstance(batch, RowBatch):
+                    batch.write(self._engine, self._parts)
+                    self._free.append(batch.room)
+                else:
+                    written = batch.write(self._connection, self._parts)
+                    note_loaded(self._connection, [part.path for part in written])
+            self.loaded = count
+
+        self._background.submit(work)
+
+    def finish(self) -> None:
+        """What is still on its way; then nothing is at work in the background."""
+        self._reader.wait()
+        self._flush([*self._texts.values(), *self._rows.values()])
+        self._background.wait()
+        if self.count:
+            note_sources(self._connection, self._scratch)
+            self._parts.refresh()
+
+
+def load(
+    connection: DuckDBPyConnection, files: Sequence[SampleFile], parts: Parts, scratch: Path
+) -> Iterator[int]:
+    """Load files one after the other; yields how many."""
+    with Loader(connection, parts, scratch) as loader:
+        for file in files:
+            loader.add(file)
+            yield loader.count
+        loader.finish()
+
+
+def note_loaded(connection: DuckDBPyConnection, paths: Sequence[Path]) -> None:
+    """Rows and totals of what was just written, per file of samples; all rows of one are in it."""
+    # Counters only grow: the largest value is the last one.
+    totals = ", ".join(f"max({name})" for name in COUNTERS)
+    keys = ", ".join(KEY)
+    connection.execute(
+        f"INSERT INTO loaded SELECT {keys}, count(*), {totals} FROM {scan(paths)} GROUP BY {keys}"
+    )
+
+
+def note_sources(connection: DuckDBPyConnection, scratch: Path) -> None:
+    """Rows read and lines refused, per file."""
+    with Spool(scratch / "refused.jsonl", {"file": "BIGINT", "words": "VARCHAR"}) as words:
+        for file, path, lines, samples in connection.execute(
+            "SELECT f.file, f.path, f.lines, coalesce(n.samples, 0) FROM sample_files AS f "
+            "LEFT JOIN loaded AS n USING (run_id, attempt, node) "
+            "WHERE f.lines > coalesce(n.samples, 0) ORDER BY f.file"
+        ).fetchall():
+            refused = find_refused(connection, Path(path), lines, samples, scratch)
+            if refused is not None:
+                words.write((file, refused.words()))
+    connection.execute(
+        "INSERT INTO sources BY NAME SELECT f.key AS path, f.run_id, f.attempt, f.node, "
+        "f.size_bytes, f.modified_unix_ns, coalesce(n.samples, 0) AS samples, "
+        f"{', '.join(f'n.{name}' for name in COUNTERS)}, "
+        "nullif(concat_ws('; ', f.reason, r.words), '') AS reason FROM sample_files AS f "
+        "LEFT JOIN loaded AS n USING (run_id, attempt, node) "
+        f"LEFT JOIN ({words.select()}) AS r USING (file)"
+    )
+
+
+def forget(connection: DuckDBPyConnection, parts: Parts, keys: Sequence[str]) -> None:
+    """Take the samples of these files, names in `sources`, out again: the files have changed."""
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE forgotten AS SELECT DISTINCT {', '.join(KEY)} "
+        "FROM sources WHERE path IN (SELECT unnest(?))",
+        [list(keys)],
+    )
+    parts.remove("forgotten")
+    connection.execute("DELETE FROM sources WHERE path IN (SELECT unnest(?))", [list(keys)])
+
+
+def broken_files(connection: DuckDBPyConnection, parts: Parts) -> set[str]:
+    """Files, names in `sources`, of which samples are lost with a part that is gone or cut short."""
+    if not parts.broken:
+        return set()
+    rows = connection.execute(
+        "SELECT path FROM sources LEFT JOIN (SELECT run_id, attempt, node, count(*) AS there "
+        "FROM samples GROUP BY ALL) USING (run_id, attempt, node) "
+        "WHERE sources.samples <> coalesce(there, 0)"
+    ).fetchall()
+    return {path for (path,) in rows}
+
+
+def note_lost(connection: DuckDBPyConnection, keys: Collection[str]) -> None:
+    """Say of files that samples of them are lost, and that they could not be read again."""
+    if not keys:
+        return
+    connection.execute(
+        "UPDATE sources SET samples = there, reason = concat_ws('; ', reason, "
+        "concat(samples - there, ' samples are lost with a Parquet file, and cannot be read again'))"
+        " FROM (SELECT path AS key, count(samples.node) AS there FROM sources LEFT JOIN samples "
+        "USING (run_id, attempt, node) GROUP BY path) WHERE path = key AND path IN (SELECT unnest(?))",
+        [list(keys)],
+    )
+
+
+class ImportedFiles:
+    """The files of samples that earlier collects read.
+
+    One that is gone keeps its samples: they may be all that is left of the job.
+    """
+
+    def __init__(self, connection: DuckDBPyConnection, parts: sample_store.Parts) -> None:
+        rows = connection.execute(
+            "SELECT path, size_bytes, modified_unix_ns, run_id, attempt, node FROM sources"
+        ).fetchall()
+        self._stored = {row[0]: row[1:] for row in rows}
+        self._owners: dict[tuple[str, str, str], set[str]] = {}
+        for path, _, _, *owner in rows:
+            self._owners.setdefault(tuple(owner), set()).add(path)
+        self.broken = broken_files(connection, parts)  # not yet read again
+
+    def has(self, file: SampleFile) -> bool:
+        """Whether its samples are there as the file has them, and no other's in their place."""
+        stored = (*file.stamp(), file.run_id, file.attempt, file.node)
+        others = self._owners.get(stored[2:], set()) - {file.key}
+        return self._stored.get(file.key) == stored and not others and file.key not in self.broken
+
+    def instead_of(self, file: SampleFile) -> list[str]:
+        """Keys of the files whose samples go when this one is read: of a node one file counts."""
+        keys = {file.key} | self._owners.get((file.run_id, file.attempt, file.node), set())
+        self.broken -= keys
+        return sorted(keys & self._stored.keys())
+
+
+def sample_files(
+    study_dir: Path, attempts: Iterable[Attempt], gaps: list[Gap]
+) -> Iterator[SampleFile]:
+    """The files of samples that records name; a missing file is a gap."""
+    for attempt in attempts:
+        for node, record in attempt.records.items():
+            path = record.samples_path
+            if path is None:
+                continue
+            if not path.is_file():
+                reason = f"the record names {path.name}, which is not beside it"
+                gaps.append(Gap(attempt.run_id, attempt.attempt, node, "samples", reason))
+                continue
+            key = str(path.relative_to(study_dir))
+            yield SampleFile(path, key, attempt.run_id, attempt.attempt, storable(node))
+
+
+def sample_gaps(connection: DuckDBPyConnection) -> Iterator[Gap]:
+    """Lines that were left out, now or in an earlier collect."""
+    rows = connection.execute(
+        "SELECT run_id, attempt, node, path, reason FROM sources WHERE reason IS NOT NULL "
+        "ORDER BY path"
+    ).fetchall()
+    for run_id, attempt, node, path, reason in rows:
+        what = "cut_samples" if reason.startswith(CUT) else "samples"
+        yield Gap(run_id, attempt, node, what, f"{path}: {reason}")

@@ -1,0 +1,156 @@
+"""Bars: the mean of every condition with its 95 % interval, and every run as a dot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.figures import drawing
+from steelyard.analysis.figures import labels as figures_labels
+from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
+from steelyard.analysis.stats.number_format import places_of, reaches, scale, text
+from steelyard.analysis.summary.summary import Row, Summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLUMNS = ("variant", "condition", "metric", "unit", "n", "mean", "low", "high")
+DENSE = 15  # from so many bars on they stand closer
+MAX_DOTS = 3000  # runs above which dots would only be a blot
+RASTER = 300  # dots from which on they are drawn as an image, for the size of the file
+
+
+def draw_bars(summary: Summary, rows: list[Row]) -> Drawing:
+    """One figure of one variant and metric; rows are its conditions."""
+    with drawing.style():
+        return bars(summary, rows)
+
+
+def bars(summary: Summary, rows: list[Row]) -> Drawing:
+    first = rows[0]
+    factor, unit = scale(
+        max((r.interval.mean for r in rows if r.interval), default=None), first.metric.unit
+    )
+    pitch = 0.36 if len(rows) <= DENSE else 0.24
+    figure = drawing.new_figure(1.0 + pitch * len(rows))
+    axes = figure.add_subplot()
+    draw_rows(axes, summary, rows, factor)
+    draw_dots(axes, rows, factor)
+    draw_intervals(axes, rows, factor)
+    labels, names = figures_labels.short_labels(summary, [row.group for row in rows])
+    axes.set_yticks(range(len(rows)), labels)
+    axes.set_ylabel(names)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.grid(visible=False, axis="y")
+    axes.set_xlim(lowest(rows, factor), 1.3 * max(highest(row, factor) for row in rows) or 1)
+    axes.set_xlabel(f"{first.metric.name} ({unit}){direction(row=first)}\n{key(rows)}")
+    figures_labels.set_title(figure, first.group.variant)
+    return Drawing(
+        name=drawing.slug("bars", first.group.variant, first.metric.name),
+        title=f"{first.group.variant}: {first.metric.name} by condition",
+        caption=caption(rows),
+        figure=figure,
+        columns=COLUMNS,
+        rows=[data_row(row) for row in rows],
+    )
+
+
+def key(rows: list[Row]) -> str:
+    """What is drawn, for whoever has the file alone."""
+    dots = ", dots: runs" if has_dots(rows) else ""
+    return f"bars: means, brackets: 95 % intervals{dots}"
+
+
+def has_dots(rows: list[Row]) -> bool:
+    return sum(row.n for row in rows) <= MAX_DOTS
+
+
+def direction(row: Row) -> str:
+    """Which way is better, in words."""
+    return f", {row.metric.better} is better" if row.metric.better else ""
+
+
+def draw_rows(axes: Axes, summary: Summary, rows: list[Row], factor: float) -> None:
+    """Bars and their means as text; `no value` where there is none."""
+    by_level: dict[int, list[tuple[int, float]]] = {}
+    shown = places_of([row.interval for row in rows if row.interval], factor)
+    for place, row in enumerate(rows):
+        if row.interval is None:
+            axes.text(0, place, "no value", va="center", style="italic", color="#444444")
+            continue
+        mean = row.interval.mean / factor
+        level = drawing.level_index(summary, row.group)
+        by_level.setdefault(level, []).append((place, mean))
+        words = f"{text(mean, 1, shown)} (n = {row.n})"
+        axes.annotate(
+            words, (highest(row, factor), place), (6, 0), textcoords="offset points",
+            va="center", fontsize=8.5,
+        )  # fmt: skip
+    for level, bars_of_level in by_level.items():
+        places, means = zip(*bars_of_level, strict=True)
+        axes.barh(
+            places, means, 0.62, color=COLOURS[level], alpha=0.55, hatch=HATCHES[level],
+            edgecolor="#333333", linewidth=0.7,
+        )  # fmt: skip
+
+
+def draw_dots(axes: Axes, rows: list[Row], factor: float) -> None:
+    """Every run, in five thin lines a bar so that they do not hide each other."""
+    if not has_dots(rows):
+        return
+    total = sum(row.n for row in rows)
+    values = [value / factor for row in rows for value in row.values]
+    spots = [place + 0.1 * (i % 5 - 2) for place, row in enumerate(rows) for i in range(row.n)]
+    axes.plot(
+        values, spots, linestyle="", marker=".", markersize=3, color="#222222", alpha=0.6,
+        rasterized=total > RASTER,
+    )  # fmt: skip
+
+
+def draw_intervals(axes: Axes, rows: list[Row], factor: float) -> None:
+    """The 95 % intervals of the means."""
+    known = [
+        (row.interval.mean / factor, place, *(reach / factor for reach in reaches(row.interval)))
+        for place, row in enumerate(rows)
+        if row.interval is not None and row.interval.half_width is not None
+    ]
+    if known:
+        means, places, below, above = zip(*known, strict=True)
+        axes.errorbar(
+            means,
+            places,
+            xerr=(below, above),
+            color="black",
+            capsize=3.5,
+            linewidth=1.3,
+            linestyle="",
+        )
+
+
+def lowest(rows: list[Row], factor: float) -> float:
+    """Bars start at 0; an interval may reach below, and is not cut."""
+    ends = (row.interval.low for row in rows if row.interval and row.interval.low is not None)
+    return 1.05 * min(0.0, min(ends, default=0.0) / factor)
+
+
+def highest(row: Row, factor: float) -> float:
+    """The largest thing drawn in a row."""
+    if row.interval is None or row.maximum is None:
+        return 0.0
+    return max(row.interval.high or 0.0, row.maximum, row.interval.mean) / factor
+
+
+def caption(rows: list[Row]) -> str:
+    sizes = sorted({row.n for row in rows})
+    n = f"n = {sizes[0]}" if len(sizes) == 1 else f"n = {sizes[0]} to {sizes[-1]}"
+    dots = " Each dot is a run." if has_dots(rows) else ""
+    return (
+        f"Mean {rows[0].metric.name} of the runs of each condition, with its 95 % confidence "
+        f"interval (Student), {n} runs.{dots}"
+    )
+
+
+def data_row(row: Row) -> tuple[object, ...]:
+    interval = row.interval
+    numbers = (interval.mean, interval.low, interval.high) if interval else (None, None, None)
+    group, metric = row.group, row.metric
+    return (group.variant, group.label, metric.name, metric.unit, row.n, *numbers)

@@ -1,0 +1,66 @@
+"""Which figures over factors a variant has: boxes and lines over a number, heat map, stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from steelyard.analysis.collect.network import FACTOR
+from steelyard.analysis.figures.box_plot import draw_boxes
+from steelyard.analysis.figures.drawing import Drawing
+from steelyard.analysis.figures.heat_map import draw_heat
+from steelyard.analysis.figures.line_plot import draw_lines
+from steelyard.analysis.figures.stacked_bars import draw_stack
+from steelyard.analysis.stats.rates import is_rate
+from steelyard.analysis.summary.factor_axes import axes
+from steelyard.analysis.summary.factor_series import over_factor
+from steelyard.analysis.summary.study_data import Metric
+from steelyard.analysis.summary.summary import Row, Summary
+
+TIME, ENERGY = "elapsed_s", "energy_j"
+MAX_THROUGHPUTS = 2  # secondary ones, over network conditions
+
+
+def factor_draws(summary: Summary, variant: str) -> Iterator[Callable[[], Drawing | None]]:
+    """Each draws a figure when it is called, if there is one; in the order of the report."""
+    for axis in axes(summary.data.meta.factors):
+        panels = list(over_factor(summary, variant, axis, box_metrics(summary, variant)))
+        if panels:
+            yield partial(draw_boxes, panels)
+        for found in over_factor(
+            summary, variant, axis, line_metrics(summary, variant, axis.factor)
+        ):
+            yield partial(draw_lines, found)
+    for rows in primary_rows(summary, variant).values():
+        yield partial(draw_heat, summary, rows)
+    yield partial(draw_stack, summary, variant)
+
+
+def box_metrics(summary: Summary, variant: str) -> list[str]:
+    """A benchmark's own time, or else the run's, and the energy."""
+    own = [m.name for m in primary(summary, variant) if m.unit == "s"]
+    return [*(own[:1] or [TIME]), ENERGY]
+
+
+def line_metrics(summary: Summary, variant: str, factor: str) -> list[str]:
+    """The main figures; over network conditions throughput, too."""
+    names = [metric.name for metric in primary(summary, variant)]
+    if factor == FACTOR:
+        others = [
+            m.name for m in summary.data.metrics.get(variant, []) if is_rate(m.unit, m.better)
+        ]
+        names += [name for name in others if name not in names][:MAX_THROUGHPUTS]
+    return names
+
+
+def primary(summary: Summary, variant: str) -> list[Metric]:
+    return [metric for metric in summary.data.metrics.get(variant, []) if metric.is_primary]
+
+
+def primary_rows(summary: Summary, variant: str) -> dict[str, list[Row]]:
+    """The rows of each main figure."""
+    found: dict[str, list[Row]] = {}
+    for row in summary.rows:
+        if row.group.variant == variant and row.metric.is_primary:
+            found.setdefault(row.metric.name, []).append(row)
+    return found

@@ -1,0 +1,291 @@
+"""Forest plot: every overhead with its 95 % interval, the study's answer in one picture.
+
+Lewis & Clarke (2001), "Forest Plots: Trying to See the Wood and the Trees", BMJ 322.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.figures import drawing
+from steelyard.analysis.figures import labels as figures_labels
+from steelyard.analysis.figures.drawing import Drawing
+from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
+from steelyard.analysis.stats.overhead import Direction, percent, percent_range
+from steelyard.analysis.summary.factor_series import n_words
+from steelyard.analysis.summary.summary import Row, Summary, is_main
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMNS = (
+    "variant", "condition", "baseline", "metric", "unit", "better", "overhead", "low", "high", "n",
+    "n_baseline", "meaning",
+)  # fmt: skip
+MAX_ROWS = 40  # the CSV has all
+FARTHEST = 2.5  # times the largest overhead: intervals that reach farther end in an arrow
+LEAST = 0.05  # of the axis to each side
+NARROW_IN = 3.7  # of a page as wide as a telephone
+LETTERS, NARROW_LETTERS = 46, 40  # of a row's name
+NARROW_LINE, LEAST_NAME = 54, 16  # of a name and the overhead behind it
+# Colour and marker say the same; of Okabe and Ito's colours.
+LOOKS = {
+    Direction.WORSE: ("#D55E00", "s", True),
+    Direction.BETTER: ("#0072B2", "o", True),
+    Direction.DIFFERENT: ("#CC79A7", "^", True),
+    Direction.EQUIVALENT: ("#009E73", "D", True),
+    Direction.NON_INFERIOR: ("#009E73", "D", False),
+    Direction.PERHAPS: ("#777777", "s", False),
+    Direction.NOT_SHOWN: ("#777777", "o", False),
+}
+BAND = "#009E73"
+PANELS = {
+    "lower": ("less is better", "← better", "worse →"),
+    "higher": ("more is better", "← worse", "better →"),
+    None: ("neither is better", "← less", "more →"),
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a panel: a group's heading, or a row with its words."""
+
+    name: str
+    row: Row | None = None
+
+
+def draw_forest(summary: Summary, narrow: bool = False) -> Drawing | None:
+    """All main overheads that have an interval; None where there is none."""
+    stolen = holds_stolen_time(summary)
+    every = [
+        row
+        for row in summary.compared()
+        if is_main(row) and has_interval(row) and not (stolen and row.metric.name == "cpu_s")
+    ]
+    if not every:
+        return None
+    with drawing.style():
+        return forest(summary, every, narrow)
+
+
+def holds_stolen_time(summary: Summary) -> bool:
+    """Whether CPU seconds of some node are not the job's alone (SY32): no picture is led by them."""
+    return any(record.vm in COUNTS_STOLEN_TIME for record in summary.data.records)
+
+
+def has_interval(row: Row) -> bool:
+    found = row.overhead
+    return found is not None and found.low is not None and row.verdict is not None
+
+
+def value(row: Row) -> tuple[float, float, float]:
+    """Overhead, low and high, as shares."""
+    found = row.overhead
+    assert found is not None and found.value is not None
+    assert found.low is not None and found.high is not None
+    return found.value, found.low, found.high
+
+
+def chosen(rows: Sequence[Row]) -> list[Row]:
+    """Main figures first, of these and of the others the largest."""
+    ranked = sorted(rows, key=lambda row: (not row.metric.is_primary, -abs(value(row)[0])))
+    return ranked[:MAX_ROWS]
+
+
+def forest(summary: Summary, every: list[Row], narrow: bool) -> Drawing:
+    rows = chosen(every)
+    panels = {
+        better: lines_of(summary, mine)
+        for better in PANELS
+        if (mine := [row for row in rows if row.metric.better == better])
+    }
+    each = 0.34 if narrow else 0.21
+    heights = [each * len(lines) + 0.75 for lines in panels.values()]
+    figure = drawing.new_figure(sum(heights) + 0.45)
+    if narrow:
+        figure.set_figwidth(NARROW_IN)
+    grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})[
+        :, 0
+    ]
+    for axes, (better, lines) in zip(grid, panels.items(), strict=True):
+        draw_panel(axes, lines, better, narrow)
+    draw_legend(figure, rows, 1 if narrow else 3)
+    title = f"{summary.data.meta.study}: overheads against the baseline"
+    figures_labels.set_title(figure, figures_labels.cut(title, NARROW_LETTERS if narrow else 84))
+    return Drawing(
+        name=drawing.slug("overheads", *(("narrow",) if narrow else ())),
+        title="Overheads against the baseline",
+        caption=caption(rows, every, holds_stolen_time(summary)),
+        figure=figure,
+        columns=COLUMNS,
+        rows=[data_row(row) for row in every],
+        page_only=narrow,
+    )
+
+
+def lines_of(summary: Summary, rows: Sequence[Row]) -> list[Line]:
+    """Under a heading a condition (or a variant, where there are more conditions), sorted."""
+    conditions, variants = ({of(row) for row in rows} for of in (label_of, variant_of))
+    head, tail = (label_of, variant_of)
+    if len(conditions) > len(variants):
+        head, tail = variant_of, label_of
+    groups: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: (not row.metric.is_primary, -value(row)[0])):
+        groups.setdefault(head(row), []).append(row)
+    has_one = len({tail(row) for row in rows}) == 1 and len(groups) > 1
+    lines = []
+    for name, members in groups.items():
+        lines.append(Line(name))
+        lines += [
+            Line(row.metric.name if has_one else f"{tail(row)} · {row.metric.name}", row)
+            for row in members
+        ]
+    return lines
+
+
+def label_of(row: Row) -> str:
+    return row.group.label or "all runs"
+
+
+def variant_of(row: Row) -> str:
+    return row.group.variant
+
+
+def draw_panel(axes: Axes, lines: Sequence[Line], better: str | None, narrow: bool) -> None:
+    """Intervals below each other; names beside them, or above where the page is narrow."""
+    low, high = span([line.row for line in lines if line.row])
+    axes.set_xlim(100 * low, 100 * high)
+    axes.set_ylim(len(lines) - 0.4, -0.8)
+    axes.axvline(0, color="#000000", linewidth=0.9)
+    margin = next((line.row.margin for line in lines if line.row), None)
+    if margin is not None:
+        axes.axvspan(-100 * margin, 100 * margin, color=BAND, alpha=0.13, linewidth=0)
+    for place, line in enumerate(lines):
+        if line.row is not None:
+            draw_interval(axes, place, line.row, (low, high))
+    write_names(axes, lines, narrow)
+    axes.grid(visible=False, axis="y")
+    axes.spines["left"].set_visible(False)
+    title, left, right = PANELS[better]
+    axes.set_xlabel(f"{left} · overhead (%){'' if narrow else f', {title}'} · {right}")
+
+
+def span(rows: Sequence[Row]) -> tuple[float, float]:
+    """From where to where the axis goes, as shares: all overheads, and what intervals need."""
+    found = [value(row) for row in rows]
+    reach = max(FARTHEST * max(abs(v) for v, _, _ in found), LEAST)
+    low = max(min(min(low for _, low, _ in found), 0.0), -reach)
+    high = min(max(max(high for _, _, high in found), 0.0), reach)
+    if low == high:  # nothing but counts that are exactly equal
+        low, high = -reach, reach
+    room = 0.06 * (high - low)
+    return min(low, -LEAST * (high - low)) - room, max(high, LEAST * (high - low)) + room
+
+
+def draw_interval(axes: Axes, place: int, row: Row, ends: tuple[float, float]) -> None:
+    """Its line, arrows where it goes on beyond the axis, and the overhead."""
+    middle, low, high = (100 * v for v in value(row))
+    assert row.verdict is not None
+    colour, marker, filled = LOOKS[row.verdict.direction]
+    left, right = (100 * end for end in ends)
+    axes.plot([max(low, left), min(high, right)], [place, place], color=colour, linewidth=1.6)
+    for end, limit, arrow in ((low, left, "<"), (high, right, ">")):
+        if (end < limit) if arrow == "<" else (end > limit):
+            axes.plot([limit], [place], marker=arrow, color=colour, markersize=6, clip_on=False)
+        else:
+            axes.plot([end], [place], marker="|", color=colour, markersize=5)
+    axes.plot(
+        [middle], [place], marker=marker, markersize=6 if row.metric.is_primary else 4.5,
+        color=colour, markerfacecolor=colour if filled else "#ffffff", linestyle="",
+    )  # fmt: skip
+
+
+def write_names(axes: Axes, lines: Sequence[Line], narrow: bool) -> None:
+    """Headings bold, rows with their overhead and interval in words."""
+    axes.set_yticks([])
+    most = name_letters(lines) if narrow else LETTERS
+    short = figures_labels.shortened(list(dict.fromkeys(line.name for line in lines)), most)
+    for place, line in enumerate(lines):
+        name, text = short[line.name], format_overhead(line.row) if line.row else ""
+        weight = "normal" if line.row else "bold"
+        if narrow:
+            both = f"{name}: {text}" if text else name
+            axes.annotate(
+                both, (0, place), (0, 5 if text else -3), xycoords=("axes fraction", "data"),
+                textcoords="offset points", fontsize=8, weight=weight, annotation_clip=False,
+                bbox={"facecolor": "#ffffff", "edgecolor": "none", "pad": 0.5},
+            )  # fmt: skip
+            continue
+        axes.annotate(
+            name, (0, place), (-8 if text else -14, 0), xycoords=("axes fraction", "data"),
+            textcoords="offset points", ha="right", va="center", fontsize=8.5, weight=weight,
+            annotation_clip=False,
+        )  # fmt: skip
+        axes.annotate(
+            text, (1, place), (8, 0), xycoords=("axes fraction", "data"),
+            textcoords="offset points", va="center", fontsize=8.5, annotation_clip=False,
+        )  # fmt: skip
+
+
+def name_letters(lines: Sequence[Line]) -> int:
+    """Of a name on a narrow page, where its overhead stands behind it."""
+    longest = max((len(format_overhead(line.row)) + 2 for line in lines if line.row), default=0)
+    return max(LEAST_NAME, min(NARROW_LETTERS, NARROW_LINE - longest))
+
+
+def format_overhead(row: Row) -> str:
+    """`+12 % (9 … 15)`: in the axis' unit, however large it is."""
+    middle, low, high = value(row)
+    sign = "+" if middle > 0 else ""
+    text = f"{sign}{percent(middle, low, high)} %"
+    return text if low == high else f"{text} ({percent_range(low, high)})"
+
+
+def draw_legend(figure: Figure, rows: Sequence[Row], columns: int) -> None:
+    """What colours, markers and the band mean: only what is there."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    found = {row.verdict.direction for row in rows if row.verdict}
+    handles: list[Line2D | Patch] = [
+        Line2D(
+            [], [], color=colour, marker=marker, markersize=6, linewidth=1.6,
+            markerfacecolor=colour if filled else "#ffffff", label=direction.value,
+        )
+        for direction, (colour, marker, filled) in LOOKS.items()
+        if direction in found
+    ]  # fmt: skip
+    margin = next((row.margin for row in rows if row.margin is not None), None)
+    if margin is not None:
+        handles.append(Patch(color=BAND, alpha=0.2, label=f"within ± {100 * margin:g} %"))
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=columns, title="line: 95 % interval",
+        title_fontsize=8.5,
+    )  # fmt: skip
+
+
+def caption(rows: Sequence[Row], every: Sequence[Row], stolen: bool) -> str:
+    part = " CPU seconds are left out: see SY32 among the findings." if stolen else ""
+    if len(rows) < len(every):
+        part += (
+            f" Shown are {len(rows)} of {len(every)} overheads: main figures first, then the largest; "
+            "the figure's CSV has all."
+        )
+    return (
+        f"Overhead against the baseline with its 95 % interval ({n_words(rows, 'condition')}), "
+        "the benchmarks' main figures first, then the largest; an arrow means that "
+        "the interval goes on. Large markers are the benchmarks' main figures, small ones what every "
+        f"run has.{part}"
+    )
+
+
+def data_row(row: Row) -> tuple[object, ...]:
+    group, metric, found = row.group, row.metric, row.overhead
+    assert found is not None and row.verdict is not None
+    return (
+        group.variant, group.label, group.baseline_label, metric.name, metric.unit, metric.better,
+        *value(row), found.n_condition, found.n_baseline, row.verdict.direction.value,
+    )  # fmt: skip

@@ -1,0 +1,87 @@
+"""Lines with bands over a numeric factor: how a figure scales, and throughput over delay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.figures import drawing
+from steelyard.analysis.figures import labels as figures_labels
+from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
+from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.summary.factor_series import OverFactor, Series, left_out, n_words, shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLUMNS = (
+    "variant", "factor", "level", "others", "metric", "unit", "n", "mean", "low", "high",
+)  # fmt: skip
+BAND_ALPHA = 0.2
+Y_LETTERS = 30  # that have room beside the lines
+
+
+def draw_lines(found: OverFactor) -> Drawing:
+    """One figure of one variant, metric and factor."""
+    with drawing.style():
+        return lines(found)
+
+
+def lines(found: OverFactor) -> Drawing:
+    factor, unit = scale(max((row.maximum or 0.0 for row in found.rows), default=None), found.unit)
+    series = shown(found)
+    legend = figures_labels.legend([one.others for one in series])
+    figure = drawing.new_figure(2.9 + legend.height_in)
+    axes = figure.add_subplot()
+    for number, (one, name) in enumerate(zip(series, legend.words, strict=True)):
+        draw_series(axes, one, number, factor, name)
+    better = found.series[0].rows[0].metric.better
+    words = f"{found.metric} ({unit})" + (f", {better} is better" if better else "")
+    axes.set_ylabel(figures_labels.wrapped(words, Y_LETTERS))
+    axes.set_xlabel(found.factor_words)
+    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    figures_labels.set_title(figure, found.variant)
+    levels = sorted({place for one in found.series for place in one.places})
+    if len(levels) <= 8:
+        axes.set_xticks(levels, [f"{level:g}" for level in levels])
+    if len(series) > 1:
+        figure.legend(loc="outside lower center", ncols=legend.columns)
+    return Drawing(
+        name=drawing.slug("lines", found.variant, found.factor, found.metric),
+        title=f"{found.variant}: {found.metric} over {found.factor_words}",
+        caption=(
+            f"Mean {found.metric} over {found.factor_words}, with the band of its 95 % confidence "
+            f"interval (Student; {n_words(found.rows)}).{left_out(found)}"
+        ),
+        figure=figure,
+        columns=COLUMNS,
+        rows=[cells for one in found.series for cells in data_rows(found, one)],
+    )
+
+
+def draw_series(axes: Axes, one: Series, number: int, factor: float, name: str) -> None:
+    """A line through the means, and its band where there are intervals."""
+    means = [row.interval.mean / factor if row.interval else float("nan") for row in one.rows]
+    axes.plot(
+        one.places, means, DASHES[number % len(DASHES)], color=COLOURS[number], linewidth=1.4,
+        marker=MARKERS[number], markersize=4.5, markeredgecolor="#333333", markeredgewidth=0.4,
+        label=name or None,
+    )  # fmt: skip
+    known = [
+        (place, row.interval.low / factor, row.interval.high / factor)
+        for place, row in zip(one.places, one.rows, strict=True)
+        if row.interval and row.interval.low is not None and row.interval.high is not None
+    ]
+    if known:
+        places, low, high = zip(*known, strict=True)
+        axes.fill_between(places, low, high, color=COLOURS[number], alpha=BAND_ALPHA, linewidth=0)
+
+
+def data_rows(found: OverFactor, one: Series) -> list[tuple[object, ...]]:
+    return [
+        (
+            found.variant, found.factor, place, one.others, found.metric, found.unit, row.n,
+            row.interval and row.interval.mean, row.interval and row.interval.low,
+            row.interval and row.interval.high,
+        )
+        for place, row in zip(one.places, one.rows, strict=True)
+    ]  # fmt: skip

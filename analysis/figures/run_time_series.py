@@ -1,0 +1,350 @@
+"""Power, CPU and network over the time of a run, from its samples."""
+
+from __future__ import annotations
+
+import statistics
+from bisect import bisect_left
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.figures import drawing, network_steps
+from steelyard.analysis.figures import labels as figures_labels
+from steelyard.analysis.figures.drawing import COLOURS, DASHES, Drawing
+from steelyard.analysis.job import counter_readings
+from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.summary.study_data import Run
+from steelyard.analysis.summary.study_database import open_database
+from steelyard.analysis.summary.summary import Group, Row, Summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+
+    Panel = Callable[[Axes, "list[Trace]", "Trace"], None]
+
+MAX_NODES = 6  # lines in one panel
+TITLE = 84  # letters of 8.5 points across the figure
+MAX_POINTS = 600  # of a line; of more samples, neighbours are put together
+MIN_SAMPLES = 5  # of fewer there is nothing to see
+MIN_PERIODS = 3  # with a rate; of fewer a line is a stub
+
+COUNTERS = ("energy_j", "cpu_s", "rx_bytes", "tx_bytes")
+COLUMNS = ("variant", "condition", "run_id", "node", "elapsed_s", "power_w", "cpus_busy")
+NETWORK_COLUMNS = ("rx_bytes_per_s", "tx_bytes_per_s")
+
+Counters = tuple[float | None, ...]  # elapsed_s and the COUNTERS
+# Start and end of a period between two samples, and the rates of COUNTERS in it.
+Rate = tuple[float, float, tuple[float | None, ...]]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A run's rates, node by node."""
+
+    group: Group
+    run: Run
+    nodes: dict[str, list[Rate]]
+    steps: network_steps.Steps = field(default_factory=dict)  # of a link that varied
+
+    @property
+    def end_s(self) -> float:
+        return max((periods[-1][1] for periods in self.nodes.values() if periods), default=0.0)
+
+    @property
+    def has_course(self) -> bool:
+        """Whether CPU time was read often enough for a line."""
+        place = COUNTERS.index("cpu_s")
+        known = [
+            sum(rates[place] is not None for *_, rates in node) for node in self.nodes.values()
+        ]
+        return max(known, default=0) >= MIN_PERIODS
+
+    @property
+    def has_energy(self) -> bool:
+        return any(rates[0] is not None for node in self.nodes.values() for *_, rates in node)
+
+
+def draw_times(summary: Summary, variants: list[str]) -> list[tuple[str, Drawing]]:
+    """(variant, figure) of each variant that has samples: its median run under the baseline and under the largest overhead."""
+    chosen = {variant: choose(summary, variant) for variant in variants}
+    runs = [run for pairs in chosen.values() for _, run in pairs]
+    samples, steps = read_rates(summary, runs), network_steps.read_steps(summary, runs)
+    drawings = []
+    for variant, pairs in chosen.items():
+        sampled = [
+            Trace(g, run, samples[run.run_id], steps.get(run.run_id, {}))
+            for g, run in pairs
+            if run.run_id in samples
+        ]
+        traces = [trace for trace in sampled if trace.has_course]
+        if traces:
+            with drawing.style():
+                found = draw(variant, summary, traces)
+            for trace in sampled:
+                if not trace.has_course:
+                    found = replace(found, caption=f"{found.caption} {too_short(trace)}")
+            drawings.append((variant, found))
+    return drawings
+
+
+def too_short(trace: Trace) -> str:
+    """Why a run is not drawn."""
+    name = trace.group.label or "This variant"
+    return f"{name} is left out: its run of {trace.end_s:.2g} s is too short for a line."
+
+
+def choose(summary: Summary, variant: str) -> list[tuple[Group, Run]]:
+    """The runs to show, those in the middle of their conditions."""
+    rows = [r for r in summary.rows if r.group.variant == variant and r.metric.is_primary]
+    rows = [row for row in rows if row.metric.name == rows[0].metric.name and row.values]
+    if not rows:
+        return []
+    base = next((row for row in rows if row.group.label == row.group.baseline_label), rows[0])
+    others = [row for row in rows if row.overhead is not None and row.overhead.value is not None]
+    farthest = max(others, key=overhead_size, default=None)
+    sampled = {r.run_id for r in summary.data.records if (r.samples or 0) >= MIN_SAMPLES}
+    pairs = [(row.group, middle_run(row, sampled)) for row in (base, farthest) if row is not None]
+    return [(group, run) for group, run in pairs if run is not None]
+
+
+def overhead_size(row: Row) -> float:
+    return abs(row.overhead.value) if row.overhead and row.overhead.value is not None else -1.0
+
+
+def middle_run(row: Row, sampled: set[str]) -> Run | None:
+    """Of the runs with samples the one whose value is nearest to the median."""
+    ids = dict(zip(row.run_ids, row.values, strict=True))
+    runs = [run for run in row.group.runs if run.run_id in ids and run.run_id in sampled]
+    middle = row.median or 0.0
+    return min(runs, key=lambda run: abs(ids[run.run_id] - middle), default=None)
+
+
+def read_rates(summary: Summary, runs: list[Run]) -> dict[str, dict[str, list[Rate]]]:
+    """Rates by run and node."""
+    if not runs:
+        return {}
+    marks = ", ".join("(?, ?)" for _ in runs)
+    keys = [key for run in runs for key in (run.run_id, run.attempt)]
+    with open_database(summary.data.folder) as connection:
+        rows = connection.execute(
+            f"SELECT run_id, node, elapsed_s, {', '.join(COUNTERS)} FROM samples "
+            f"WHERE (run_id, attempt) IN ({marks}) AND elapsed_s IS NOT NULL "
+            "ORDER BY run_id, node, elapsed_s",
+            keys,
+        ).fetchall()
+        timed = connection.execute(
+            f"SELECT run_id, node FROM records WHERE (run_id, attempt) IN ({marks}) "
+            f"AND (record->>'$.{counter_readings.TICKS}')::BIGINT > 0",
+            keys,
+        ).fetchall()
+    by_timer = {*timed}
+    counters: dict[str, dict[str, list[Counters]]] = {}
+    for run_id, node, *numbers in rows:
+        counters.setdefault(run_id, {}).setdefault(node, []).append(tuple(numbers))
+    return {
+        run_id: {
+            node: rates(lines, (run_id, node) in by_timer)
+            for node, lines in nodes.items()
+            if len(lines) >= MIN_SAMPLES
+        }
+        for run_id, nodes in counters.items()
+    }
+
+
+def rates(lines: list[Counters], by_timer: bool) -> list[Rate]:
+    """Of each counter its growth a second between two new readings of it, for all times between samples
+    that they hold; None where it was not read."""
+    kept = evenly(lines)
+    times = [(a, b) for (a, *_), (b, *_) in pairwise(kept) if a is not None and b is not None]
+    columns = [
+        rates_at(
+            [(line[0], line[place]) for line in kept],
+            counter_readings.idle_s(counter, by_timer),
+            times,
+        )
+        for counter, place in zip(COUNTERS, range(1, len(kept[0])), strict=False)
+    ]
+    return [
+        (begin, end, values)
+        for (begin, end), values in zip(times, zip(*columns, strict=True), strict=True)
+    ]
+
+
+def rates_at(
+    samples: list[tuple[float | None, float | None]],
+    idle_s: float,
+    times: list[tuple[float, float]],
+) -> list[float | None]:
+    """Of one counter, for each of the times."""
+    known = [(at_s, value) for at_s, value in samples if at_s is not None and value is not None]
+    grown = counter_readings.rates(counter_readings.new_readings(known, idle_s))
+    ends = [end for _, end, _ in grown]
+    places = [bisect_left(ends, end) for _, end in times]
+    return [
+        grown[place][2] if place < len(grown) and grown[place][0] <= begin else None
+        for place, (begin, _) in zip(places, times, strict=True)
+    ]
+
+
+def evenly(lines: list[Counters]) -> list[Counters]:
+    """The samples without those that follow another too closely for a rate.
+
+    The last sample comes when the job ends, maybe 1 ms after the one before: what was counted
+    between them (the CPU time of a process that ended) would look like a hundred busy CPUs.
+    """
+    times = [time for time, *_ in lines if time is not None]
+    periods = [after - before for before, after in pairwise(times)]
+    least = max(statistics.median(periods) / 2, (times[-1] - times[0]) / MAX_POINTS)
+    kept = lines[:1]
+    for line in lines[1:]:
+        if (line[0] or 0.0) - (kept[-1][0] or 0.0) >= least:
+            kept.append(line)
+    if kept[-1] is not lines[-1]:
+        kept[-1:] = [lines[-1]] if len(kept) > 1 else [kept[0], lines[-1]]
+    return kept
+
+
+def draw(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
+    """Panels below each other, runs side by side."""
+    energy = any(trace.has_energy for trace in traces)
+    panels: list[Panel] = [draw_power] if energy else []
+    panels.append(draw_cpu)
+    if traffic := any(v for trace in traces for v in network_rates(trace)):
+        panels.append(draw_network)
+    varied = network_steps.varying([trace.steps for trace in traces])
+    panels += [partial(draw_link, quantity) for quantity in varied]
+    figure = drawing.new_figure(0.8 + 1.2 * len(panels))
+    grid = figure.subplots(len(panels), len(traces), squeeze=False, sharex="col", sharey="row")
+    highest = [0.0] * len(panels)
+    conditions = [trace.group.label for trace in traces]
+    labels = figures_labels.in_lines(conditions, TITLE // len(traces))
+    for column, trace in enumerate(traces):
+        for row, panel in enumerate(panels):
+            panel(grid[row, column], traces, trace)
+            top = max((v for line in grid[row, column].lines for v in line.get_ydata()), default=0)
+            highest[row] = max(highest[row], top)
+            grid[row, column].set_ylim(0, 1.35 * highest[row] or 1)  # room for the legend
+        grid[-1, column].set_xlim(left=0)  # once all panels are there, which share it
+        grid[-1, column].set_xlabel("time since the job's start (s)")
+        grid[0, column].set_title(f"{labels[column]}\n{trace.run.run_id}".lstrip(), fontsize=8.5)
+    figures_labels.set_title(figure, variant)
+    for row in range(len(panels)):
+        for column in range(1, len(traces)):
+            grid[row, column].set_ylabel("")
+    return Drawing(
+        name=drawing.slug("time", variant),
+        title=f"{variant}: one run over time",
+        caption=caption(summary, traces, energy, traffic),
+        figure=figure,
+        columns=(*COLUMNS, *NETWORK_COLUMNS),
+        rows=[cells for trace in traces for cells in data_rows(variant, trace)],
+    )
+
+
+def lines(trace: Trace, counter: str) -> list[tuple[str, list[float], list[float]]]:
+    """(node, times, rates) of the nodes that have the counter; periods without it are left out."""
+    index = COUNTERS.index(counter)
+    found = []
+    for node, periods in list(trace.nodes.items())[:MAX_NODES]:
+        known = [(a, b, v[index]) for a, b, v in periods if v[index] is not None]
+        if known:  # a step needs the start of the first period too
+            times = [known[0][0], *(end for _, end, _ in known)]
+            values = [known[0][2], *(value for *_, value in known)]
+            found.append((node, times, [value or 0.0 for value in values]))
+    return found
+
+
+def plot(axes: Axes, trace: Trace, counter: str, factor: float, dashes: bool, label: str) -> None:
+    """A line per node; colours and dashes tell the nodes, or dashes the direction."""
+    for place, (node, times, values) in enumerate(lines(trace, counter)):
+        dash = DASHES[1] if dashes else DASHES[place % len(DASHES)] if not label else DASHES[0]
+        words = f"{node} {label}".strip()
+        scaled = [value / factor for value in values]
+        axes.plot(
+            times, scaled, drawstyle="steps-pre", linewidth=1.3, linestyle=dash,
+            color=COLOURS[place % len(COLOURS)], label=words,
+        )  # fmt: skip
+    if axes.lines and not label:
+        axes.legend(loc="upper right", ncols=3, fontsize=7.5, handlelength=2.6)
+
+
+def draw_power(axes: Axes, traces: list[Trace], trace: Trace) -> None:
+    axes.set_ylabel("power (W)")
+    plot(axes, trace, "energy_j", 1.0, dashes=False, label="")
+    if not trace.has_energy:
+        axes.text(0.5, 0.5, "no energy", transform=axes.transAxes, ha="center", style="italic")
+
+
+def draw_cpu(axes: Axes, traces: list[Trace], trace: Trace) -> None:
+    axes.set_ylabel("CPUs busy")
+    plot(axes, trace, "cpu_s", 1.0, dashes=False, label="")
+
+
+def draw_network(axes: Axes, traces: list[Trace], trace: Trace) -> None:
+    """One unit for all runs, so that the panels compare; nodes have the colours of the CPUs."""
+    from matplotlib.lines import Line2D
+
+    every = [value for one in traces for value in network_rates(one)]
+    factor, unit = scale(max(every, default=None), "bytes_per_s")
+    axes.set_ylabel(f"network ({unit})")
+    plot(axes, trace, "rx_bytes", factor, dashes=False, label="received")
+    plot(axes, trace, "tx_bytes", factor, dashes=True, label="sent")
+    handles = [
+        Line2D([], [], color="#333333", linestyle="-", label="received"),
+        Line2D([], [], color="#333333", linestyle="--", label="sent"),
+    ]
+    axes.legend(handles=handles, loc="upper right", ncols=2, fontsize=7.5, handlelength=2.6)
+
+
+def draw_link(
+    quantity: network_steps.Quantity, axes: Axes, traces: list[Trace], trace: Trace
+) -> None:
+    network_steps.draw(axes, quantity, trace.steps, trace.end_s)
+
+
+def network_rates(trace: Trace) -> list[float]:
+    """All there are, in both directions."""
+    counters = ("rx_bytes", "tx_bytes")
+    return [value for name in counters for _, _, values in lines(trace, name) for value in values]
+
+
+def caption(summary: Summary, traces: list[Trace], energy: bool, traffic: bool) -> str:
+    what = "Power of the node, CPUs" if energy else "CPUs"
+    network = ", and network traffic of the node," if traffic else ""
+    which = (
+        "the baseline and the condition with the largest overhead"
+        if len(traces) > 1
+        else (traces[0].group.label or "this variant")
+    )
+    words = (
+        f"{what} used by the job{network} in the run nearest to the "
+        f"median of {which} (n = 1 run each), from the differences between samples."
+    )
+    if any(trace.steps for trace in traces):
+        words += " Below: the link of a trace as the kernel was told, step by step."
+    if not traffic:
+        words += " No network traffic was seen."
+    if not energy:
+        words += f" No power: {no_energy_reason(summary, traces)}."
+    most = max(len(trace.nodes) for trace in traces)
+    if most > MAX_NODES:
+        words += f" The first {MAX_NODES} of {most} nodes; the CSV has all."
+    return words
+
+
+def no_energy_reason(summary: Summary, traces: list[Trace]) -> str:
+    """As the records say it."""
+    ids = {trace.run.run_id for trace in traces}
+    reasons = (r.no_energy_reason for r in summary.data.records if r.run_id in ids)
+    return next((reason.rstrip(".") for reason in reasons if reason), "the records have no energy")
+
+
+def data_rows(variant: str, trace: Trace) -> list[tuple[object, ...]]:
+    return [
+        (variant, trace.group.label, trace.run.run_id, node, end, *values)
+        for node, periods in trace.nodes.items()
+        for _, end, values in periods
+    ]

@@ -1,0 +1,219 @@
+"""A guest's job beside its host: what the hypervisor's record has of the job's time (docs/virtual.md).
+
+The host's record is one of a sampler that followed the virtual machine's processes, or still does:
+then its samples tell how far it has come, up to where all of them were read. They have the host's joules and traffic, and the CPU time of
+the virtual machine. Between two samples counters are taken to grow evenly. Times of the two records are
+their own nodes' wall clocks.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.collect.job_samples import loaded
+from steelyard.analysis.job import counter_readings
+from steelyard.analysis.job.host_share import Points, share_of_host, value_at
+from steelyard.analysis.sources import thinning
+from steelyard.analysis.sources.records import FILE_NAME, Record, RecordError, read_record
+from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower
+from steelyard.jobscripts.userfiles import read_tail
+
+COUNTERS = {
+    "energy_j": "J",
+    "cpu_s": "s",
+    "node_cpu_s": "s",
+    "rx_bytes": "bytes",
+    "tx_bytes": "bytes",
+}
+# What a record calls them, for its reasons.
+PATHS = {"energy_j": "energy.energy_j", "cpu_s": "cpu.cpu_s", "node_cpu_s": "cpu.node_cpu_s"}
+PATHS |= {"rx_bytes": "network.rx_bytes", "tx_bytes": "network.tx_bytes"}
+
+SHARED = ("energy_j", "cpu_s", "node_cpu_s")  # what a virtual machine's part is reckoned from
+Line = tuple[float | None, ...]  # unix_s and the COUNTERS
+
+# A virtual machine runs for months: only the samples of the job's time, and those around it, some more
+# since a cell may be empty.
+AROUND_S = 60.0
+LINES = f"""SELECT unix_s, {", ".join(COUNTERS)} FROM samples
+WHERE unix_s >= (SELECT least(max(unix_s), $1 - {AROUND_S}) FROM samples WHERE unix_s <= $1)
+AND unix_s <= (SELECT greatest(min(unix_s), $2 + {AROUND_S}) FROM samples WHERE unix_s >= $2)
+ORDER BY unix_s"""
+NODE_CPU_S = 1.0  # how seldom that is (plugins/node/counters/node.c)
+TAIL_BYTES = 1 << 16  # of a file of samples, the last lines
+
+
+@dataclass(frozen=True)
+class Side:
+    """One record, its samples, and what its counters grew by in the job's time."""
+
+    record: Record
+    lines: Sequence[Line]
+    used: dict[str, float | None]
+    missing: dict[str, str]
+    thinned: str | None = None  # its samples are fewer than were taken
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The guest's job on one node, and its host meanwhile; `share`: of the host's joules."""
+
+    begin_unix_s: float
+    end_unix_s: float
+    guest: Side
+    host: Side
+    share: EnergyShare | None
+
+
+def join_host(guest: Record, host: Record, idle: IdlePower) -> Joined:
+    """MissingError where the host's record does not hold the whole of the job's time."""
+    begin, end = span_of(guest)
+    first, last = span_of_host(host)
+    if begin < first or end > last:
+        raise MissingError(
+            f"{host.path}: expected a record of all of the job's time, {begin:.1f} to {end:.1f} s "
+            f"since 1970; found one from {first:.1f} to {last:.1f}"
+        )
+    sides = []
+    share = None
+    for record in (guest, host):
+        with (
+            tempfile.TemporaryDirectory(prefix="steelyard-") as folder,
+            loaded({record.node: record}, Path(folder)) as connection,
+        ):
+            rows = connection.execute(LINES, [begin, end]).fetchall()
+            whole = totals_of(guest) if record is guest else {}
+            sides.append(side_of(record, rows, begin, end, whole))
+            if record is host:
+                joules, own, node = (points_of(rows, name) for name in SHARED)
+                share = share_of_host(connection, (joules, own, node), (begin, end), idle)
+    return Joined(begin, end, sides[0], sides[1], share)
+
+
+def span_of(record: Record) -> tuple[float, float]:
+    """From when to when; MissingError of one that has not ended."""
+    begin, end = record.get("start_unix_s"), record.get("end_unix_s")
+    if not isinstance(begin, int | float) or not isinstance(end, int | float):
+        raise MissingError(f"{record.path}: expected a record that has ended; found no end_unix_s")
+    return float(begin), float(end)
+
+
+def span_of_host(record: Record) -> tuple[float, float]:
+    """The same; of a sampler that still runs, to where the node's CPU time was read for certain."""
+    begin = record.get("start_unix_s")
+    if record.get("end_unix_s") is not None or not isinstance(begin, int | float):
+        return span_of(record)
+    last = last_sample_unix_s(record)
+    if last is None:
+        raise MissingError(f"{record.path}: has not ended, and has no samples so far")
+    return float(begin), max(float(begin), last - NODE_CPU_S)
+
+
+def last_sample_unix_s(record: Record) -> float | None:
+    """When the last whole line of its samples was taken."""
+    path = record.samples_path
+    try:
+        lines = (read_tail(path, TAIL_BYTES) if path else b"").split(b"\n")[:-1]
+        return float(lines[-1].split(b",")[0])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def totals_of(record: Record) -> dict[str, float]:
+    """Of the job's own record, whose time it is: what the samples began with may not be told there."""
+    found = {counter: record.get(path) for counter, path in PATHS.items()}
+    return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
+
+
+def side_of(
+    record: Record,
+    lines: Sequence[Line],
+    begin: float,
+    end: float,
+    whole: Mapping[str, float],
+) -> Side:
+    """What its counters grew by, each null with its reason."""
+    used, missing = {}, {}
+    for counter in COUNTERS:
+        value = grown(points_of(lines, counter), begin, end)
+        if value is None:
+            value = whole.get(counter)
+        used[counter] = value
+        if value is None:
+            told = record.why_missing(PATHS[counter])
+            missing[counter] = told or "its samples do not tell it for all of the job's time"
+    return Side(record, lines, used, missing, thinning.read_note(record.samples_path))
+
+
+def points_of(lines: Sequence[Line], counter: str) -> Points:
+    """The samples that tell it."""
+    place = 1 + list(COUNTERS).index(counter)
+    return [
+        (moment, value)
+        for line in lines
+        if (moment := line[0]) is not None and (value := line[place]) is not None
+    ]
+
+
+def grown(points: Points, begin: float, end: float) -> float | None:
+    """Of a counter; None where a moment is not between two samples."""
+    ends = [value_at(points, moment) for moment in (begin, end)]
+    return None if ends[0] is None or ends[1] is None else ends[1] - ends[0]
+
+
+def rates(side: Side, counter: str, begin: float, end: float) -> tuple[list[float], list[float]]:
+    """Times since the job's begin and rates a second between two new readings, the later one's time."""
+    place = 1 + list(COUNTERS).index(counter)
+    samples = [
+        (s, v) for s, v in ((line[0], line[place]) for line in side.lines) if s and v is not None
+    ]
+    idle_s = counter_readings.idle_s(counter, counter_readings.is_by_timer(side.record))
+    grown = counter_readings.rates(counter_readings.new_readings(samples, idle_s))
+    inside = [(b, rate) for a, b, rate in grown if b > a + 1e-3 and b > begin and a < end]
+    return [b - begin for b, _ in inside], [rate for _, rate in inside]
+
+
+def host_record(path: Path, guest: Record) -> Record:
+    """A file, or of a folder the one record of another node that holds the job's time."""
+    if path.is_file():
+        return read_record(path)
+    if not path.is_dir():
+        raise UsageError(
+            f"{path}: expected a record of the host, or a folder of them; found neither"
+        )
+    begin, end = span_of(guest)
+    found = [
+        record
+        for record in readable(sorted(path.rglob("*.json")))
+        if record.path.resolve() != guest.path.resolve() and holds(record, begin, end)
+    ]
+    if len(found) != 1:
+        names = ", ".join(str(record.path) for record in found) or "none"
+        raise MissingError(
+            f"{path}: expected one record that holds {begin:.1f} to {end:.1f} s since 1970; "
+            f"found {names}: name the file"
+        )
+    return found[0]
+
+
+def readable(paths: Iterable[Path]) -> Iterable[Record]:
+    """Those that are records."""
+    for path in paths:
+        if FILE_NAME.fullmatch(path.name):
+            try:
+                yield read_record(path)
+            except RecordError:
+                continue
+
+
+def holds(record: Record, begin: float, end: float) -> bool:
+    """Whether it saw that time."""
+    try:
+        first, last = span_of_host(record)
+    except MissingError:
+        return False
+    return first <= begin and end <= last

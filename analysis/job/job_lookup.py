@@ -1,0 +1,89 @@
+"""Several jobs at once: one question to the accounting, then each job's records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.collect.job_view import (
+    Elsewhere,
+    JobView,
+    Start,
+    find_records,
+    look_up,
+    starts,
+    take_last,
+    task_name,
+)
+from steelyard.analysis.sources.accounting import Accounting
+
+FEW = 20  # so many jobs' samples are read, where a record was cut short or is still written
+
+
+def look_up_jobs(
+    job_ids: Sequence[str],
+    record_dirs: Sequence[Path],
+    accounting: Accounting,
+    elsewhere: Elsewhere | None = None,
+) -> tuple[list[JobView], list[str]]:
+    """Every job that these ids name, of arrays each task; and of ids that nothing is known of, why.
+
+    UsageError for what is no job id.
+    """
+    for text in job_ids:
+        if not accounting.job_ids.fullmatch(text):
+            words = accounting.job_ids_words
+            raise UsageError(f"'{text}' is no job id: expected {words}", text)
+    try:
+        found = ask(job_ids, accounting)
+    except MissingError:
+        found = []
+    views = views_of(found, record_dirs, accounting)
+    known = {name for start in found for name in names(start, accounting)}
+    left = [text for text in job_ids if not is_known(text, known, accounting)]
+    unknown = []
+    for text in left:
+        try:
+            views.append(look_up(text, record_dirs, accounting, elsewhere))
+        except MissingError as error:
+            unknown.append(str(error))
+    return views, unknown
+
+
+def ask(job_ids: Sequence[str], accounting: Accounting) -> list[Start]:
+    """In the order of the ids, as far as the accounting keeps to it."""
+    size = accounting.chunk_size
+    chunks = [job_ids[place : place + size] for place in range(0, len(job_ids), size)]
+    return [start for chunk in chunks for start in starts(accounting.rows(chunk))]
+
+
+def names(start: Start, accounting: Accounting) -> set[str]:
+    """All names of a job, and of its array."""
+    row = start.row
+    written = row.fields[accounting.fields.index("JobID")]
+    return {name for name in (row.job_id, row.task_id, row.array_job_id, written) if name}
+
+
+def is_known(typed: str, known: Iterable[str], accounting: Accounting) -> bool:
+    """Whether an answer is of what a person typed."""
+    return typed in known or any(accounting.means(typed, name) for name in known)
+
+
+def views_of(
+    found: Iterable[Start], record_dirs: Sequence[Path], accounting: Accounting
+) -> list[JobView]:
+    """Of each job its last start; what waits of an array is one."""
+    jobs: dict[tuple[str, bool], list[Start]] = {}
+    for start in found:
+        jobs.setdefault((start.row.job_id, start.row.waits_in_array), []).append(start)
+    views = []
+    for (job_id, waits), mine in jobs.items():
+        row = mine[-1].row
+        view = JobView(task_name(row) if waits else row.task_id or job_id)
+        take_last(view, mine, accounting)
+        if not waits:
+            few = len(jobs) <= FEW
+            find_records(view, record_dirs, job_id, with_samples=few, only_near=not few)
+        views.append(view)
+    return views

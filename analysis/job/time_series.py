@@ -1,0 +1,201 @@
+"""What a job used over its time, from its samples: rates and levels in equal pieces."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.collect.job_samples import loaded
+from steelyard.analysis.job import counter_readings
+from steelyard.analysis.sources.records import Record
+
+if TYPE_CHECKING:
+    import duckdb
+
+MOST_PIECES = 60
+FEWEST_SAMPLES = 5  # of fewer there is nothing to see
+# Name of the series: the counter that it is the rate of.
+RATES = {
+    "cpus_busy": "cpu_s",
+    "power_w": "energy_j",
+    "read_bytes_per_s": "read_bytes",
+    "write_bytes_per_s": "write_bytes",
+    "rx_bytes_per_s": "rx_bytes",
+    "tx_bytes_per_s": "tx_bytes",
+}
+LEVELS = ("memory_bytes",)
+COUNTERS = tuple(RATES.values())
+METERS = ("energy_j",)
+READING_S = 1e-3  # a sample and the end of the last piece are the same moment
+
+Point = tuple[float, float]  # when, in seconds since 1970; what a counter had then
+Series = list[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """Of the nodes named, added up; a piece is None where none of them tells.
+
+    `most_cpus`: most CPUs busy between two samples, `period_s` apart on the average.
+    """
+
+    nodes: tuple[str, ...]
+    start_unix_s: float
+    piece_s: float
+    series: Mapping[str, Series]
+    most_cpus: float | None
+    period_s: float
+
+    @property
+    def end_s(self) -> float:
+        """Since its start."""
+        return self.piece_s * max((len(s) for s in self.series.values()), default=0)
+
+
+def course(records: Mapping[str, Record], pieces: int = MOST_PIECES) -> Course | None:
+    """Of these nodes' samples; None: there are none, or too few."""
+    with (
+        tempfile.TemporaryDirectory(prefix="steelyard-") as folder,
+        loaded(records, Path(folder)) as connection,
+    ):
+        timed = [node for node, record in records.items() if counter_readings.is_by_timer(record)]
+        words = "CREATE TEMP TABLE by_timer AS SELECT unnest(?::VARCHAR[]) AS node"
+        connection.execute(words, [timed])
+        return read(connection, pieces)
+
+
+def read(connection: duckdb.DuckDBPyConnection, pieces: int = MOST_PIECES) -> Course | None:
+    """Of the tables `samples` and `by_timer` (counter_readings.py)."""
+    found = connection.execute(
+        "SELECT node, count(*), min(unix_s), max(unix_s) FROM samples WHERE unix_s IS NOT NULL "
+        "GROUP BY node ORDER BY node"
+    ).fetchall()
+    most = max((count for _, count, *_ in found), default=0)
+    if most < FEWEST_SAMPLES:
+        return None
+    start, end = min(row[2] for row in found), max(row[3] for row in found)
+    number = min(pieces, most - 1)
+    width = (end - start) / number
+    if width <= 0:
+        return None
+    nodes = tuple(row[0] for row in found)
+    edges = [start + width * n for n in range(number + 1)]
+    series: dict[str, Series] = {}
+    for name, counter in RATES.items():
+        points = counted(connection, counter, start, width, number)
+        series[name] = add_series(
+            [rates(points[node], edges, counter in METERS) for node in nodes if node in points],
+            number,
+        )
+    for name in LEVELS:
+        tops = levels(connection, name, start, width, number)
+        series[name] = add_series([held_on(tops[n]) for n in nodes if n in tops], number)
+    return Course(nodes, start, width, series, busiest(connection), (end - start) / (most - 1))
+
+
+def counted(
+    connection: duckdb.DuckDBPyConnection, counter: str, start: float, width: float, number: int
+) -> dict[str, list[Point]]:
+    """Of each node the first and the last reading of a counter in each piece; empty ones left out."""
+    piece = f"least({number - 1}, floor((unix_s - ?) / ?))"
+    rows = connection.execute(
+        f"SELECT node, min(unix_s), min(value), max(unix_s), max(value) "
+        f"FROM ({counter_readings.of_table(counter)}) "
+        f"WHERE value IS NOT NULL AND unix_s IS NOT NULL GROUP BY node, {piece} "
+        "ORDER BY node, min(unix_s)",
+        [start, width],
+    ).fetchall()
+    points: dict[str, list[Point]] = {}
+    for node, first_s, first, last_s, last in rows:
+        known = points.setdefault(node, [])
+        if not known and first_s > start:
+            known.append((start, 0.0))  # it began to count at 0 when the record began
+        known += [(first_s, float(first)), (last_s, float(last))]
+    return points
+
+
+def rates(points: Sequence[Point], edges: Sequence[float], is_meter: bool) -> Series:
+    """The counter's growth in each piece over its length: all of them add up to all of its growth. After a
+    meter's last reading nothing is known."""
+    end = points[-1][0] + READING_S if is_meter else math.inf
+    values = [at(points, edge) if edge <= end else None for edge in edges]
+    return [
+        None if before is None or after is None else (after - before) / (edges[1] - edges[0])
+        for before, after in pairwise(values)
+    ]
+
+
+def at(points: Sequence[Point], moment: float) -> float | None:
+    """The counter at a moment, on the line between two readings; it stays as it was last read."""
+    if moment < points[0][0]:
+        return None
+    if moment >= points[-1][0]:
+        return points[-1][1]
+    place = bisect_left(points, (moment, float("inf")))
+    (a_s, a), (b_s, b) = points[place - 1], points[place]
+    return a + (b - a) * (moment - a_s) / (b_s - a_s) if b_s > a_s else b
+
+
+def levels(
+    connection: duckdb.DuckDBPyConnection, name: str, start: float, width: float, number: int
+) -> dict[str, Series]:
+    """Of each node the highest level in each piece."""
+    piece = f"least({number - 1}, floor((unix_s - ?) / ?))"
+    rows = connection.execute(
+        f"SELECT node, {piece} AS piece, max({name}) FROM samples WHERE {name} IS NOT NULL "
+        "AND unix_s IS NOT NULL GROUP BY ALL ORDER BY node, piece",
+        [start, width],
+    ).fetchall()
+    found: dict[str, Series] = {}
+    for node, piece_number, top in rows:
+        found.setdefault(node, [None] * number)[int(piece_number)] = float(top)
+    return found
+
+
+def held_on(series: Series) -> Series:
+    """A piece without a sample between two that have one: as the one before."""
+    known = [place for place, value in enumerate(series) if value is not None]
+    last = known[-1] if known else 0
+    result: Series = []
+    for place, value in enumerate(series):
+        before = result[-1] if result and place < last else None
+        result.append(before if value is None else value)
+    return result
+
+
+def add_series(several: Sequence[Series], number: int) -> Series:
+    """Piece by piece, of those that tell."""
+    pieces = [[s[place] for s in several] for place in range(number)]
+    known = [[value for value in piece if value is not None] for piece in pieces]
+    return [sum(piece) if piece else None for piece in known]
+
+
+def busiest(connection: duckdb.DuckDBPyConnection) -> float | None:
+    """Most CPUs busy on one node between two samples that are as far apart as most are.
+
+    The last sample may come 1 ms after the one before it: no time for a rate.
+    """
+    row = connection.execute(
+        """
+        WITH gaps AS (
+            SELECT node, unix_s - lag(unix_s) OVER w AS s, cpu_s - lag(cpu_s) OVER w AS cpu_s
+            FROM (
+                SELECT node, unix_s,  -- no process yet at the first one: 0
+                       coalesce(cpu_s, if(row_number() OVER v = 1, 0, NULL)) AS cpu_s
+                FROM samples WHERE unix_s IS NOT NULL
+                WINDOW v AS (PARTITION BY node ORDER BY unix_s)
+            )
+            WHERE cpu_s IS NOT NULL
+            WINDOW w AS (PARTITION BY node ORDER BY unix_s)
+        )
+        SELECT max(cpu_s / s) FROM gaps
+        WHERE s > 0 AND s >= (SELECT median(s) / 2 FROM gaps WHERE s IS NOT NULL)
+        """
+    ).fetchone()
+    return None if row is None else row[0]

@@ -1,0 +1,133 @@
+"""What was allocated to a job, and how much of it the job used."""
+
+from __future__ import annotations
+
+import time as wall_clock
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from steelyard.analysis.collect.job_totals import is_idle
+from steelyard.analysis.collect.job_view import JobView, NodeView, has_later_start, recorded_s
+from steelyard.analysis.sources.accounting import FINAL_STATES, Allocation
+
+RECORDS, ACCOUNTING = "records", "accounting"
+NOT_TOLD = "the scheduler does not say"
+NOT_BEGUN = "it has not begun"
+NEVER_BEGUN = "it never began"
+NO_TIME = "the scheduler does not say how long it took"
+WITHIN_A_SECOND = "it ended within a second, and the scheduler counts whole ones"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Of one resource; `share` is used / held.
+
+    `is_least`: there may be more, of nodes that nothing is known of. `reason`: why there is no share.
+    """
+
+    held: float | None = None
+    used: float | None = None
+    is_least: bool = False
+    source: str | None = None  # of `used`
+    reason: str | None = None
+
+    @property
+    def share(self) -> float | None:
+        """None where one of both is not known."""
+        return None if self.used is None or not self.held else self.used / self.held
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiency:
+    """CPU in core-seconds, memory in bytes, time in seconds."""
+
+    cpu: Use
+    memory: Use
+    time: Use
+
+
+def efficiency(view: JobView) -> Efficiency:
+    """Of a job; of one that runs, so far."""
+    return Efficiency(cpu(view), memory(view), time(view))
+
+
+def elapsed_s(view: JobView) -> float | None:
+    """How long it had its nodes, so far where it runs: PBS tells that only at its end. As long as its
+    records saw it where only they know it, or the scheduler counts from a later start."""
+    row = view.row
+    if row is None or has_later_start(view):
+        return recorded_s(view)
+    if row.elapsed_s is None and row.state == "running" and row.start_unix_s is not None:
+        return max(wall_clock.time() - row.start_unix_s, 0.0)
+    return row.elapsed_s
+
+
+def cpu(view: JobView) -> Use:
+    """Of its CPUs × its time what its processes used."""
+    told = view.held or Allocation()
+    used, is_least, source = best(view, "cpu_s", told.cpu_s)
+    cpus, elapsed = told.cpus, elapsed_s(view)
+    held = cpus * elapsed if cpus and elapsed else None
+    reason = why_not(view, "cpus", cpus, used)
+    if used is None and cpus is not None:
+        reason = told.missing.get("cpu_s", reason)
+    if reason is None and held is None:
+        begun = view.row is None or view.row.start_unix_s is not None
+        reason = WITHIN_A_SECOND if elapsed == 0 else NO_TIME if begun else not_begun(view)
+    return Use(held, used, is_least, source, reason)
+
+
+def memory(view: JobView) -> Use:
+    """Of all its memory the sum of its nodes' highest: seen by samples, so at least."""
+    told = view.held or Allocation()
+    held = told.memory_bytes
+    used, is_least, source = best(view, "max_memory_bytes", told.resident_low_bytes)
+    return Use(held, used, is_least, source, why_not(view, "memory_bytes", held, used))
+
+
+def time(view: JobView) -> Use:
+    """Of its time limit what it took."""
+    limit, elapsed = (view.held or Allocation()).time_limit_s, elapsed_s(view)
+    source = RECORDS if view.row is None or has_later_start(view) else ACCOUNTING
+    return Use(limit, elapsed, False, source, why_not(view, "time_limit_s", limit, elapsed))
+
+
+def why_not(view: JobView, field: str, held: float | None, used: float | None) -> str | None:
+    """Why there is no share of a field of Held; None: both are known."""
+    if held is None:
+        told = view.held.missing.get(field) if view.held is not None else None
+        begun = view.row is None or view.row.start_unix_s is not None
+        return told or (NOT_TOLD if begun else not_begun(view))
+    return None if used is not None else "what it used is not known"
+
+
+def not_begun(view: JobView) -> str:
+    """Of a job without a start: whether it may still begin."""
+    return NEVER_BEGUN if view.row is not None and view.row.state in FINAL_STATES else NOT_BEGUN
+
+
+def best(
+    view: JobView, column: str, accounted: float | None
+) -> tuple[float | None, bool, str | None]:
+    """What was used, whether that is the least, and who says so.
+
+    All nodes' records, else the accounting, else those records that are there.
+    """
+    found = [value for _, value in of_nodes(view, column)]
+    if all(is_idle(node.record) for node in view.nodes):
+        found = []  # no step came anywhere: what there was is the scheduler's own
+    is_least = len(found) < len(view.all_nodes)
+    if found and not is_least:
+        return float(sum(found)), False, RECORDS
+    if accounted is not None:
+        return float(accounted), False, ACCOUNTING
+    return (float(sum(found)), True, RECORDS) if found else (None, False, None)
+
+
+def of_nodes(view: JobView, column: str) -> Iterator[tuple[NodeView, float]]:
+    """What processes used on each node whose record tells it, so far where the job runs."""
+    runs = view.row is not None and view.row.state == "running"
+    for node in view.nodes:
+        value = 0 if is_idle(node.record) else node.values[column]
+        if value is not None and (runs or node.record.is_whole(False)):
+            yield node, value

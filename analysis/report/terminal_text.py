@@ -1,0 +1,94 @@
+"""What a report says on the terminal."""
+
+from __future__ import annotations
+
+import textwrap
+
+from steelyard.analysis.findings.finding import Finding, Severity
+from steelyard.analysis.stats.number_format import mean_words
+from steelyard.analysis.summary.summary import Row, Summary, is_main
+
+MAX_CONDITIONS = 12  # of a variant on the terminal
+TERMINAL = 80  # columns
+
+
+def format_summary(summary: Summary, findings: list[Finding]) -> str:
+    """What `steelyard report` prints: per variant the overheads in words, 80 columns wide."""
+    meta = summary.data.meta
+    counts = [group.counts for group in summary.groups]
+    done, failed = sum(c.completed for c in counts), sum(c.failed for c in counts)
+    cancelled = sum(c.cancelled for c in counts)
+    lines = [
+        f"{meta.study}: {done} of {len(summary.data.runs)} runs completed, {failed} failed"
+        + (f", {cancelled} cancelled" if cancelled else ""),
+        f"baseline: {baseline_words(summary)}",
+    ]
+    for variant in summary.variants:
+        lines += ["", variant, *variant_lines(summary, variant)]
+    lines += [
+        "",
+        "n = runs of the condition + runs of the baseline; 95 % intervals in brackets;",
+        "a difference is told when its test holds among all comparisons, too (Holm)",
+    ]
+    return "\n".join([*lines, *finding_lines(findings)])
+
+
+def baseline_words(summary: Summary) -> str:
+    meta = summary.data.meta
+    if not meta.factors:
+        return "none, since there are no factors"
+    return ", ".join(f"{name}={level}" for name, level in meta.baseline.items()) or "none named"
+
+
+def variant_lines(summary: Summary, variant: str) -> list[str]:
+    """The baseline's means, then each condition's overheads, names in a column."""
+    rows = [r for r in summary.rows if r.group.variant == variant and is_main(r) and is_shown(r)]
+    if not rows:
+        return ["  no values"]
+    width = max((len(row.metric.name) for row in rows), default=0)
+    by_label: dict[str, list[Row]] = {}
+    for row in rows:
+        by_label.setdefault(row.group.label, []).append(row)
+    lines: list[str] = []
+    for label, members in list(by_label.items())[:MAX_CONDITIONS]:
+        is_base = summary.data.meta.factors and label == members[0].group.baseline_label
+        base = " (baseline)" if is_base else ""
+        lines.append(f"  {label or 'all runs'}{base}")
+        lines += (wrapped(f"    {row.metric.name:<{width}}  ", row_words(row)) for row in members)
+    if len(by_label) > MAX_CONDITIONS:
+        lines.append(f"  … and {len(by_label) - MAX_CONDITIONS} more conditions in the report")
+    return lines
+
+
+def wrapped(name: str, words: str) -> str:
+    """Words beside a name, on as many lines as a terminal takes."""
+    indent = " " * len(name)
+    return textwrap.fill(
+        words, TERMINAL, initial_indent=name, subsequent_indent=indent, break_on_hyphens=False
+    )
+
+
+def is_shown(row: Row) -> bool:
+    """Whether a line says anything: a metric that nobody measured does not."""
+    return bool(row.values) or row.metric.is_primary
+
+
+def row_words(row: Row) -> str:
+    return mean_and_n(row) if row.verdict is None else row.verdict.text
+
+
+def mean_and_n(row: Row) -> str:
+    """`800 ± 32 ms, n = 5`."""
+    if row.interval is None:
+        return "no values"
+    return f"{mean_words(row.interval, row.metric.unit)}, n = {row.n_words}"
+
+
+def finding_lines(findings: list[Finding]) -> list[str]:
+    """One line a finding; the report has places and advice."""
+    if not findings:
+        return []
+    width = max(len(severity.value) for severity in Severity)
+    return ["", "findings:"] + [
+        f"  {f.kind.code} {f.kind.severity.value:<{width}} {f.kind.title}" for f in findings
+    ]

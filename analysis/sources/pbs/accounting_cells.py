@@ -1,0 +1,158 @@
+"""A job's fields as columns of the table `accounting`, and as the row that the merge knows.
+
+Columns are named and written as Slurm's sacct does it; what it does not have goes into `extra`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.sources.accounting import AccountingRow
+from steelyard.analysis.sources.pbs import field_values
+from steelyard.analysis.sources.pbs.hook_totals import HookTotals, comment_of
+
+FIELDS = (
+    "JobID", "JobIDRaw", "JobName", "Cluster", "User", "Account", "Partition", "State", "ExitCode",
+    "Reason", "Submit", "Eligible", "Start", "End", "ElapsedRaw", "CPUTimeRAW", "TotalCPU",
+    "MaxRSS", "MaxVMSize", "ConsumedEnergyRaw", "NNodes", "NCPUS", "NodeList", "AdminComment",
+    "TimelimitRaw", "Restarts", "extra",
+)  # fmt: skip
+# What stands in columns, and is not told again in `extra`.
+TAKEN = frozenset(("user", "account", "jobname", "queue", "ctime", "etime", "start", "end"))
+SOURCES = SERVER_LOG, QSTAT = ("server log", "qstat")
+HOOK = "resources_used.steelyard_used"
+NAMES = {"JobName": "jobname", "User": "user", "Account": "account", "Partition": "queue"}
+
+
+def clock(seconds: float | None) -> str:
+    """`HH:MM:SS`, as sacct has durations."""
+    if seconds is None:
+        return ""
+    minutes, rest = divmod(seconds, 60)
+    return f"{int(minutes // 60):02d}:{int(minutes % 60):02d}:{rest:02.0f}"
+
+
+def kib(text: str | None) -> str:
+    """A size as sacct has it; of 0, which no process has, nothing: it was not looked at in time."""
+    found = field_values.size_bytes(text)
+    return f"{found >> 10}K" if found else ""
+
+
+def moment(unix_s: float | None) -> str:
+    """A time as sacct has it."""
+    return "Unknown" if unix_s is None else f"{unix_s:.0f}"
+
+
+def node_count(text: str | None) -> str:
+    """How many nodes; nothing where none is known."""
+    return str(len(field_values.nodes_of(text)) or "")
+
+
+def cells_of(
+    job_id: str,
+    fields: Mapping[str, str],
+    state: str,
+    reason: str | None,
+    exit_code: int | None,
+    times: tuple[float | None, float | None, float | None],
+    extra: Mapping[str, Any],
+) -> dict[str, str]:
+    """`times`: submission, start and end, seconds since 1970."""
+    submit, start, end = times
+    parts = field_values.split_job_id(job_id)
+    elapsed = None if start is None or end is None else max(0.0, end - start)
+    host = fields.get("exec_host")
+    slots = field_values.processors(fields)
+    limit = field_values.duration_s(fields.get("Resource_List.walltime"))
+    cells = {
+        "JobID": job_id,
+        "JobIDRaw": job_id,
+        "Cluster": (parts.server if parts is not None else None) or "",
+        "State": state.upper(),
+        "ExitCode": "" if exit_code is None else f"{exit_code}:0",
+        "Reason": reason or "",
+        "Submit": moment(submit),
+        "Eligible": moment(field_values.epoch(fields.get("etime"))),
+        "Start": moment(start),
+        "End": moment(end),
+        "ElapsedRaw": "" if elapsed is None else f"{elapsed:.0f}",
+        "CPUTimeRAW": "" if elapsed is None or not slots else f"{elapsed * slots:.0f}",
+        "TotalCPU": clock(field_values.duration_s(fields.get("resources_used.cput"))),
+        "MaxRSS": kib(fields.get("resources_used.mem")),
+        "MaxVMSize": kib(fields.get("resources_used.vmem")),
+        "NNodes": node_count(host),
+        "NCPUS": str(slots or ""),
+        "NodeList": ",".join(field_values.nodes_of(host)),
+        "TimelimitRaw": "" if limit is None else f"{limit / 60:g}",
+    }
+    cells |= {column: fields.get(name, "") for column, name in NAMES.items()}
+    others: dict[str, Any] = {n: v for n, v in fields.items() if n not in TAKEN and n != HOOK}
+    weighed = comment_of(fields.get(HOOK), len(field_values.nodes_of(host)))
+    if weighed is not None:
+        others |= {HOOK: weighed.by_node}
+        cells["AdminComment"] = json.dumps(weighed.comment, separators=(",", ":"))
+        cells["ConsumedEnergyRaw"] = joules(fields, weighed)
+    elif HOOK in fields:
+        others[HOOK] = fields[HOOK]
+    cells["extra"] = json.dumps({**others, **extra}, ensure_ascii=False)
+    return {name: cells.get(name, "") for name in FIELDS}
+
+
+def joules(fields: Mapping[str, str], weighed: HookTotals) -> str:
+    """The built-in resource, which is in joules where our hook is: others' may be in kWh. The server
+    adds up what nodes told: without one of them it is no sum of the job's.
+    """
+    return fields.get("resources_used.energy", "") if weighed.is_sum("energy_j") else ""
+
+
+def tasks_of(text: str) -> tuple[int, ...]:
+    """`0-3,7-11:2` -> 0, 1, 2, 3, 7, 9, 11; nothing where it is no such list."""
+    found: list[int] = []
+    for part in text.split(","):
+        ends, _, step = part.partition(":")
+        low, dash, high = ends.partition("-")
+        if not low.isdigit() or (dash and not high.isdigit()) or (step and not step.isdigit()):
+            return ()
+        last = int(high) if dash else int(low)
+        if last - int(low) > 10_000_000:
+            return ()
+        found += range(int(low), last + 1, int(step or 1) or 1)
+    return tuple(found)
+
+
+def row_of(fields: Sequence[str]) -> AccountingRow:
+    """The row of these cells, in the order of FIELDS."""
+    cells = dict(zip(FIELDS, fields, strict=True))
+    job = field_values.split_job_id(cells["JobID"])
+    if job is None:
+        raise MissingError(f"the database has a row of PBS without a job id: {fields[:2]}")
+    extra = json.loads(cells["extra"] or "{}")
+    is_array = job.task == ""
+    code = cells["ExitCode"].partition(":")[0]
+    return AccountingRow(
+        job_id=cells["JobIDRaw"],
+        step=None,
+        array_job_id=cells["JobID"] if is_array else job.array(),
+        array_task_id=job.task or None,
+        waits_in_array=is_array,
+        waiting_tasks=tasks_of(str(extra.get("waiting_tasks", ""))) if is_array else (),
+        het_offset=None,
+        restarts=field_values.parse_count(cells["Restarts"]),
+        state=cells["State"].lower(),
+        reason=cells["Reason"] or None,
+        cluster=cells["Cluster"] or None,
+        name=cells["JobName"] or None,
+        user=cells["User"] or None,
+        submit_unix_s=field_values.epoch(cells["Submit"]),
+        start_unix_s=field_values.epoch(cells["Start"]),
+        end_unix_s=field_values.epoch(cells["End"]),
+        elapsed_s=field_values.parse_count(cells["ElapsedRaw"]),
+        exit_code=field_values.parse_count(code),
+        nodes=tuple(cells["NodeList"].split(",")) if cells["NodeList"] else (),
+        admin_comment=cells["AdminComment"] or None,
+        fields=tuple(fields),
+        told_by=None if extra.get("source") == SERVER_LOG else extra.get("source"),
+    )

@@ -1,0 +1,241 @@
+"""From what happened to a job, or what qstat says of it, to rows of the accounting."""
+
+from __future__ import annotations
+
+import calendar
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from steelyard.analysis.sources.accounting import AccountingRow
+from steelyard.analysis.sources.pbs import field_values, states
+from steelyard.analysis.sources.pbs.accounting_cells import (
+    FIELDS,
+    QSTAT,
+    cells_of,
+    row_of,
+    tasks_of,
+)
+from steelyard.analysis.sources.pbs.history import History, Start
+
+MOST_KEPT = 20  # unreadable lines of a job that are kept; more have the same fault
+LIMIT_SLACK_S = 1.0
+GONE_WAITING = "no longer in the queue, and no start of it in the accounting: deleted"
+GONE_RUNNING = "the accounting has no end of it, and qstat no longer knows it"
+
+
+def rows_of(history: History, others: Iterable[History] = ()) -> Iterator[AccountingRow]:
+    """One per start; of a job that never started one. `others`: the jobs of its array."""
+    job = field_values.split_job_id(history.job_id)
+    if job is not None and job.task == "":
+        yield from array_row(history, others)
+        return
+    for number, start in enumerate(history.starts):
+        is_last = number == len(history.starts) - 1
+        yield start_row(history, start, number, is_last)
+    if history.waits_again or not history.starts:
+        yield waiting_row(history)
+
+
+def extra_of(history: History, start: Start | None) -> dict[str, Any]:
+    """What no column has room for."""
+    extra: dict[str, Any] = {"source": history.source}
+    if start is not None and start.tries > 1:
+        extra["starts"] = start.tries
+    if start is not None and start.doubts:
+        extra["doubtful"] = sorted(start.doubts)
+    if history.unreadable:
+        kept = history.unreadable[:MOST_KEPT]
+        extra["unreadable"] = [{"line": one.text[:4096], "reason": one.reason} for one in kept]
+        extra["unreadable_lines"] = len(history.unreadable)
+    return extra
+
+
+def start_row(history: History, start: Start, number: int, is_last: bool) -> AccountingRow:
+    """A start that ran, or runs."""
+    told = outcome_of(history, start, is_last)
+    cells = cells_of(
+        history.job_id,
+        history.queued | start.fields,
+        told.state,
+        told.reason,
+        told.exit_code,
+        (history.submit_unix_s or field_values.epoch(start.fields.get("ctime")), start.start_unix_s,
+         start.end_unix_s),
+        extra_of(history, start),
+    )  # fmt: skip
+    return row_of(tuple((cells | {"Restarts": str(number)}).values()))
+
+
+def outcome_of(history: History, start: Start, is_last: bool) -> states.Outcome:
+    """State and reason of a start."""
+    if start.requeued:
+        return states.Outcome("requeued", "the job was sent back to the queue", None)
+    if not start.ended and history.aborted is not None:
+        return given_up(history)
+    if not start.ended:
+        asked = f"{history.deleted_by} has asked for its deletion" if history.deleted_by else None
+        return states.Outcome("running", asked, None)
+    told = states.outcome(
+        history.dialect,
+        start.status,
+        history.deleted_by if is_last else None,
+        is_out_of_time(start.fields),
+    )
+    if start.tries > 1 and told.reason:
+        reason = f"{told.reason} (started {start.tries} times)"
+        return states.Outcome(told.state, reason, told.exit_code)
+    return told
+
+
+def given_up(history: History) -> states.Outcome:
+    """What A says: a hook refused it (a condition of ours, too), or what it depends on failed."""
+    state = "failed" if "hook" in (history.aborted or "") else "cancelled"
+    return states.Outcome(state, f"the server gave it up: {history.aborted}", None)
+
+
+def is_out_of_time(fields: Mapping[str, str]) -> bool:
+    """It ran as long as it might."""
+    limit = field_values.duration_s(fields.get("Resource_List.walltime"))
+    used = field_values.duration_s(fields.get("resources_used.walltime"))
+    return limit is not None and used is not None and used >= limit - LIMIT_SLACK_S
+
+
+def waiting_row(history: History) -> AccountingRow:
+    """A job that has not started, or not again."""
+    state, reason, end = "pending", None, history.deleted_unix_s
+    if history.deleted_by is not None:
+        state, reason = "cancelled", f"deleted by {history.deleted_by} while it waited"
+    elif history.aborted is not None:
+        told = given_up(history)
+        state, reason = told.state, told.reason
+    elif history.queued.get("etime") == "0":
+        reason = "waiting: held, or for its time"
+    elif history.waits_again:
+        reason = "waiting: it was sent back to the queue"
+    if history.unreadable and state == "pending":
+        state = "lost"
+        reason = f"its lines in the accounting cannot be read: {history.unreadable[0].reason}"
+    times = (history.submit_unix_s, None, None if state == "pending" else end)
+    cells = cells_of(
+        history.job_id, history.queued, state, reason, None, times, extra_of(history, None)
+    )
+    return row_of(tuple((cells | {"Restarts": str(len(history.starts))}).values()))
+
+
+def array_row(history: History, others: Iterable[History]) -> Iterator[AccountingRow]:
+    """The tasks of an array that have no record of their own yet (OpenPBS); none: no row."""
+    begun = {
+        job.task for one in others if (job := field_values.split_job_id(one.job_id)) is not None
+    }
+    asked = history.queued.get("array_indices") or ""
+    if not asked:
+        asked = next((s.fields["array_indices"] for s in history.starts
+                      if "array_indices" in s.fields), "")  # fmt: skip
+    waiting = [task for task in tasks_of(asked) if str(task) not in begun]
+    if not waiting:
+        return
+    over = history.deleted_by is not None or any(start.ended for start in history.starts)
+    state, reason, end = "pending", None, None
+    if over:
+        state = "cancelled"
+        reason = f"deleted by {history.deleted_by or 'somebody'} while it waited"
+        end = history.deleted_unix_s or history.starts[-1].end_unix_s
+    extra = extra_of(history, None) | {"waiting_tasks": ",".join(map(str, waiting))}
+    cells = cells_of(
+        history.job_id, history.queued, state, reason, None, (history.submit_unix_s, None, end),
+        extra,
+    )  # fmt: skip
+    yield row_of(tuple(cells.values()))
+
+
+# --- qstat ----------------------------------------------------------------------------------
+
+# Attributes of qstat, and the fields of the accounting that say the same.
+SAME = {
+    "Job_Name": "jobname", "euser": "user", "egroup": "group", "Account_Name": "account",
+    "project": "project", "queue": "queue", "exec_host": "exec_host", "exec_vnode": "exec_vnode",
+    "session_id": "session", "Exit_status": "Exit_status", "exit_status": "Exit_status",
+    "run_count": "run_count", "start_count": "start_count", "ctime": "ctime", "qtime": "qtime",
+    "etime": "etime", "stime": "start", "start_time": "start", "obittime": "end",
+    "comp_time": "end", "array_indices_submitted": "array_indices",
+}  # fmt: skip
+TIMES = ("ctime", "qtime", "etime", "start", "end")
+
+
+def unix_text(text: str) -> str:
+    """`Sat Nov 21 06:06:34 2026`, asked for in UTC, or seconds since 1970, as the latter."""
+    if text.isascii() and text.isdigit():
+        return text
+    try:
+        parts = time.strptime(text, "%a %b %d %H:%M:%S %Y")
+    except ValueError:
+        return ""
+    return str(int(calendar.timegm(parts)))
+
+
+def fields_of(job: Mapping[str, str]) -> dict[str, str]:
+    """The attributes of a job under the names of the accounting."""
+    fields = {SAME[name]: value for name, value in job.items() if name in SAME}
+    fields |= {n: v for n, v in job.items() if n.startswith(("Resource_List.", "resources_used."))}
+    owner = job.get("Job_Owner", "").partition("@")[0]
+    fields.setdefault("user", owner)
+    return fields | {name: unix_text(fields[name]) for name in TIMES if name in fields}
+
+
+def qstat_row(job_id: str, job: Mapping[str, str], dialect: str) -> AccountingRow | None:
+    """The one start that qstat still tells of; None: of an array as a whole."""
+    parts = field_values.split_job_id(job_id)
+    if parts is None or parts.task == "":
+        return None
+    fields = fields_of(job)
+    told = qstat_outcome(fields, job, dialect)
+    start, end = field_values.epoch(fields.get("start")), field_values.epoch(fields.get("end"))
+    if told.state == "pending" or never_began(job, dialect):
+        start = None
+    if told.state in ("pending", "running"):
+        end = None
+    cells = cells_of(
+        job_id, fields, told.state, told.reason, told.exit_code,
+        (field_values.epoch(fields.get("ctime")), start, end), {"source": QSTAT},
+    )  # fmt: skip
+    return row_of(tuple(cells.values()))
+
+
+def as_qstat_has_it(
+    row: AccountingRow, job: Mapping[str, str] | None, dialect: str
+) -> AccountingRow:
+    """A row without an end, ended where qstat says so, or knows the job no longer."""
+    cells = dict(zip(FIELDS, row.fields, strict=True))
+    if job is None:
+        was = {"pending": ("CANCELLED", GONE_WAITING), "running": ("LOST", GONE_RUNNING)}
+        state, reason = was[row.state]
+        return row_of(tuple((cells | {"State": state, "Reason": reason}).values()))
+    newer = qstat_row(row.job_id, job, dialect)
+    if newer is None or job.get("job_state") not in states.OVER:
+        return row
+    told = dict(zip(FIELDS, newer.fields, strict=True))
+    return row_of(tuple((told | {"Restarts": cells["Restarts"]}).values()))
+
+
+def qstat_outcome(
+    fields: Mapping[str, str], job: Mapping[str, str], dialect: str
+) -> states.Outcome:
+    """From job_state, and of what is over from its exit status."""
+    word = job.get("job_state", "")
+    if word in states.WAITING:
+        why = states.WAITING[word] or job.get("comment")
+        return states.Outcome("pending", f"waiting: {why}" if why else None, None)
+    if word in states.RUNNING:
+        return states.Outcome("running", states.RUNNING[word], None)
+    status = field_values.parse_count(fields.get("Exit_status"))
+    if word in states.OVER and (status is None or never_began(job, dialect)):
+        return states.Outcome("cancelled", "deleted before it began, as qstat has it", None)
+    return states.outcome(dialect, status, None, is_out_of_time(fields))
+
+
+def never_began(job: Mapping[str, str], dialect: str) -> bool:
+    """A task of an array of OpenPBS that was deleted while it waited: history gives it the array's
+    start and an exit status of 1, but it has run no time."""
+    over = job.get("job_state") in states.OVER
+    return dialect == states.OPENPBS and over and not {"run_count", "exec_host"} & job.keys()

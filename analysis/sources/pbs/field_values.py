@@ -1,0 +1,113 @@
+"""Values as Torque and OpenPBS write them: job ids, durations, sizes, nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+JOB_ID = re.compile(r"(\d+)(?:\[(\d*)\])?(?:\.([A-Za-z0-9][\w.:-]*))?", re.ASCII)
+
+
+class JobId(NamedTuple):
+    """`123[4].srv` taken apart; what was not written is None."""
+
+    number: str
+    task: str | None  # "" of an array as a whole
+    server: str | None
+
+    def means(self, other: JobId) -> bool:
+        """Whether this, as a person types it, is the other or the array around it.
+
+        A short server name is that of a full one: `123.srv`, `123.srv.site.org`.
+        """
+        if self.number != other.number or (self.task or other.task) != other.task:
+            return False
+        a, b = self.server, other.server
+        return not a or not b or a == b or f"{b}.".startswith(f"{a}.")
+
+    def array(self) -> str | None:
+        """The id of the array that it is a part of, as qsub printed it; None: of none."""
+        if not self.task:
+            return None
+        return f"{self.number}[]" + (f".{self.server}" if self.server else "")
+
+
+def split_job_id(text: str) -> JobId | None:
+    """The parts of `123`, `123[4]`, `123[].srv`; None: no job id."""
+    match = JOB_ID.fullmatch(text)
+    return JobId(match[1], match[2], match[3]) if match else None
+
+
+def parse_count(text: str | None) -> int | None:
+    """A whole number, or None."""
+    if text is None or len(text) > 18 or not re.fullmatch(r"-?[0-9]+", text):
+        return None
+    return int(text)
+
+
+def epoch(text: str | None) -> float | None:
+    """Seconds since 1970; 0 stands for never (`etime=0` of a held job)."""
+    return float(found) if (found := parse_count(text)) is not None and found > 0 else None
+
+
+def duration_s(text: str | None) -> float | None:
+    """`37`, `00:02:00`, `100:00:00`, `1:02:03:04` (with days), `12.5` -> seconds."""
+    if text is None or not re.fullmatch(r"(?:\d{1,9}:){0,3}\d{1,12}(?:\.\d+)?", text, re.ASCII):
+        return None
+    parts = [float(part) for part in text.split(":")][::-1]
+    return sum(part * unit for part, unit in zip(parts, (1, 60, 3600, 86400), strict=False))
+
+
+def size_bytes(text: str | None) -> int | None:
+    """`44048kb` -> bytes; `w` are words of 8 bytes; a number alone is bytes."""
+    match = re.fullmatch(r"(\d{1,18})([kmgtp]?)([bw]?)", text or "", re.ASCII | re.IGNORECASE)
+    if match is None:
+        return None
+    power = " kmgtp".index(match[2].lower() or " ")
+    words = 8 if match[3] in ("w", "W") else 1
+    return words * int(match[1]) << 10 * power
+
+
+def nodes_of(text: str | None) -> tuple[str, ...]:
+    """`vm/0+vm/1*2+vmb:15002/0-3` -> vm, vmb: each once, in their order."""
+    parts = (part.split("/")[0].split(":")[0] for part in (text or "").split("+"))
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def slots_asked(nodes: str | None) -> int | None:
+    """`2:ppn=25`, `n1:ppn=4+n2`, `3` (Resource_List.nodes) -> processors; None: it does not say."""
+    slots = 0
+    for part in (nodes or "").split("+"):
+        first, *others = part.split(":")
+        each = [other[4:] for other in others if other.startswith("ppn=")] or ["1"]
+        if not first or not each[0].isdigit():
+            return None
+        slots += int(each[0]) * (int(first) if first.isdigit() else 1)
+    return slots
+
+
+def processors(fields: Mapping[str, str]) -> int | None:
+    """How many a job was given. Torque's exec_host may tell a number where it usually tells an id:
+    `n1/25` is processor 25, or 25 of them."""
+    for name in ("total_execution_slots", "Resource_List.ncpus"):
+        if found := parse_count(fields.get(name)):
+            return found
+    given, asked = slots_of(fields.get("exec_host")), slots_asked(fields.get("Resource_List.nodes"))
+    return given if given is None or asked is None else max(given, asked)
+
+
+def slots_of(text: str | None) -> int | None:
+    """How many processors `vm/0+vm/1*2` (OpenPBS), `vm/0-3,7+vmb/0` (Torque) name."""
+    slots = 0
+    for part in (text or "").split("+"):
+        place = part.partition("/")[2]
+        if match := re.fullmatch(r"\d+\*(\d{1,6})", place, re.ASCII):
+            slots += int(match[1])
+            continue
+        for piece in place.split(","):
+            match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", piece, re.ASCII)
+            if match is None:
+                return None
+            slots += int(match[2] or match[1]) - int(match[1]) + 1
+    return slots

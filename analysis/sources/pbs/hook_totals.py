@@ -1,0 +1,95 @@
+"""What our hook in OpenPBS writes into a job's accounting: the totals of each node.
+
+`resources_used.steelyard_used` is one JSON object, keyed by host; its values have the words of
+AdminComment (docs/formats.md part 5).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.facts.quantities import TOTALS, Total
+
+SHARED = "of the whole node, and not said that the job was alone"
+
+
+@dataclass(frozen=True, slots=True)
+class HookTotals:
+    """By node as it was written, and as one comment over all nodes."""
+
+    by_node: dict[str, dict[str, Any]]
+    comment: dict[str, Any]
+
+    def is_sum(self, name: str) -> bool:
+        """Whether every node of the job has told it."""
+        told = [values.get(name) for values in self.by_node.values()]
+        return len(told) >= self.comment["nodes"] and all(isinstance(n, int | float) for n in told)
+
+
+def parse(text: str | None) -> dict[str, dict[str, Any]] | None:
+    """The object by host; None: it is none. qstat and the accounting put quotes around it."""
+    for quote in ('"', "'"):
+        if text and len(text) > 1 and text[0] == text[-1] == quote:
+            text = text[1:-1]
+    try:
+        found = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+        return None
+    return found
+
+
+def comment_of(text: str | None, nodes: int) -> HookTotals | None:
+    """None where no hook of ours has written."""
+    by_node = parse(text)
+    if not by_node:
+        return None
+    first = next(iter(by_node.values()))
+    kept = {name: first.get(name) for name in ("node_type", "vm", "container", "kernel", "tags")}
+    comment: dict[str, Any] = {"steelyard": 1, **{n: v for n, v in kept.items() if v is not None}}
+    silent = sum(values.get("nodes_weighed") == 0 for values in by_node.values())
+    comment |= {"nodes": max(nodes, len(by_node)), "nodes_weighed": len(by_node) - silent}
+    if idle := sum(1 for values in by_node.values() if values.get("nodes_idle")):
+        comment["nodes_idle"] = idle
+    comment["exclusive"] = alone(by_node)
+    missing = {}
+    for name, total in TOTALS.items():
+        if total.in_comment:
+            shared = total.is_of_node and comment["exclusive"] is not True
+            found = None if shared else over_nodes(by_node, total)
+            comment[name] = found
+            if found is None:
+                missing[name] = SHARED if shared else why(by_node, name)
+    return HookTotals(by_node, comment | ({"missing": missing} if missing else {}))
+
+
+def over_nodes(by_node: Mapping[str, Mapping[str, Any]], total: Total) -> float | None:
+    """The sum, or the largest; None as soon as one node has none. A node without a step adds none."""
+    counted = [v for v in by_node.values() if total.is_of_node or not v.get("nodes_idle")]
+    found = [values.get(total.name) for values in counted]
+    numbers = [one for one in found if isinstance(one, int | float)]
+    if not found or len(numbers) < len(found):
+        return None
+    return max(numbers) if total.over_nodes == "LARGEST" else sum(numbers)
+
+
+def why(by_node: Mapping[str, Mapping[str, Any]], name: str) -> str:
+    """The reason of the first node that has none."""
+    for node, values in by_node.items():
+        told = values.get("missing")
+        if values.get(name) is None:
+            reason = told.get(name) if isinstance(told, dict) else None
+            return f"{node}: {reason or 'not told'}"
+    return "not told"
+
+
+def alone(by_node: Mapping[str, Mapping[str, Any]]) -> bool | None:
+    """Whether the job had every node for itself; None: not said of one."""
+    said = [values.get("exclusive") for values in by_node.values()]
+    if False in said:
+        return False
+    return True if all(one is True for one in said) else None

@@ -1,0 +1,166 @@
+"""The commands of Torque and OpenPBS, asked as an ordinary user."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.sources.pbs import environment, qstat
+from steelyard.analysis.sources.pbs.field_values import split_job_id
+from steelyard.analysis.sources.pbs.states import OPENPBS, TORQUE
+
+HEAD_BYTES = 1 << 16
+# One id of many that is not known makes qstat end with an error, although it tells the others.
+UNKNOWN = re.compile(
+    r"Unknown Job Id|Job has finished|Unknown queue|illegally formed job", re.IGNORECASE
+)
+TORQUE_HOME = Path("/var/spool/torque")
+CHUNK = 100  # ids to a call: its arguments must fit
+MOST_OF_TORQUE = 10  # its qstat keeps a connection for each id that is not known, and runs out
+
+
+def is_here() -> bool:
+    """By qstat and pbsnodes: Grid Engine has no pbsnodes, and that of slurm-wlm-torque is a script."""
+    program = shutil.which("qstat")
+    return program is not None and shutil.which("pbsnodes") is not None and not of_slurm(program)
+
+
+def of_slurm(program: str) -> bool:
+    """Whether it is Slurm's own imitation: a script that speaks of Slurm."""
+    try:
+        with Path(program).open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError:
+        return False
+    return head.startswith(b"#!") and b"slurm" in head.lower()
+
+
+def dialect() -> str | None:
+    """`torque` or `openpbs` (PBS Pro too), as qstat says; None: no PBS on the PATH."""
+    program = shutil.which("qstat")
+    return version_of(program)[0] if program is not None and is_here() else None
+
+
+def version() -> str | None:
+    """`6.1.3`, `23.06.06`; None: not known."""
+    program = shutil.which("qstat")
+    return version_of(program)[1] if program is not None and is_here() else None
+
+
+@functools.cache
+def version_of(program: str) -> tuple[str | None, str | None]:
+    """Dialect and version that a qstat tells of itself."""
+    try:
+        words = run([program, "--version"], 10.0).text
+    except MissingError:
+        return None, None
+    match = re.search(r"pbs_version = (\S+)", words)
+    if match is not None:
+        return OPENPBS, match[1]
+    match = re.search(r"^version: (\S+)", words, re.IGNORECASE | re.MULTILINE)
+    return (TORQUE, match[1]) if match else (None, None)
+
+
+class Answer:
+    """What a program said: standard output, errors behind it, and its exit code."""
+
+    def __init__(self, done: subprocess.CompletedProcess[bytes]) -> None:
+        self.out = done.stdout.decode("utf-8", "replace")
+        self.errors = done.stderr.decode("utf-8", "replace")
+        self.text = self.out + self.errors
+        self.code = done.returncode
+
+
+def run(arguments: Sequence[str], time_out_s: float) -> Answer:
+    """MissingError when it cannot be run or does not end in time."""
+    name = Path(arguments[0]).name
+    try:
+        done = subprocess.run(
+            list(arguments),
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            env=environment.build_environment(),
+            timeout=time_out_s,
+            check=False,
+        )
+    except OSError as error:
+        raise MissingError(f"'{name}' cannot be run: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise MissingError(f"{name}: no answer in {time_out_s:g} s") from None
+    return Answer(done)
+
+
+def jobs(
+    job_ids: Sequence[str], time_out_s: float = 60.0, program: str = "qstat"
+) -> dict[str, qstat.Job]:
+    """Attributes of the jobs that the server still knows, of arrays their jobs too.
+
+    Times are seconds since 1970 in Torque's, and text in UTC in OpenPBS' answer.
+    """
+    asked = list(dict.fromkeys(as_arrays(job_ids)))
+    if dialect() == TORQUE and len(asked) > MOST_OF_TORQUE:
+        told = some_jobs((), time_out_s, program)
+        return {job: told[job] for job in told if is_one_of(job, {*asked, *job_ids})}
+    found: dict[str, qstat.Job] = {}
+    for start in range(0, len(asked), CHUNK):
+        found |= some_jobs(asked[start : start + CHUNK], time_out_s, program)
+    return found
+
+
+def some_jobs(
+    job_ids: Sequence[str], time_out_s: float = 60.0, program: str = "qstat"
+) -> dict[str, qstat.Job]:
+    """As jobs(), in one question; no ids: all that the server knows."""
+    is_torque = dialect() == TORQUE
+    # What Torque has of XML, OpenPBS has of history: -x.
+    flags = ["-x", "-t"] if is_torque else ["-x", "-f", "-t"]
+    parse = qstat.parse_xml if is_torque else qstat.parse_text
+    return parse(answered([program, *flags, *job_ids], time_out_s))
+
+
+def torque_home() -> Path:
+    """Where Torque keeps its files on this machine, as it was built; nodes do without commands."""
+    try:
+        words = run(["qsub", "--about"], 10.0).text
+    except MissingError:
+        return TORQUE_HOME
+    found = re.search(r"(?:serverhome|homedir):\s*(/\S*)", words, re.IGNORECASE)
+    return Path(found[1]) if found else TORQUE_HOME
+
+
+def has_mom(home: Path) -> bool:
+    """Whether a pbs_mom runs on this machine, by its lock file; packages of a server or of the users'
+    commands bring an empty mom_priv."""
+    try:
+        return (home / "mom_priv/mom.lock").exists()
+    except OSError:
+        return False
+
+
+def as_arrays(job_ids: Sequence[str]) -> Iterator[str]:
+    """For each task of an array the array: one question for all of them."""
+    for text in job_ids:
+        job = split_job_id(text)
+        yield (job.array() if job is not None else None) or text
+
+
+def is_one_of(job_id: str, asked: set[str]) -> bool:
+    """It, its array, or either without the server's name."""
+    job = split_job_id(job_id)
+    names = {job_id, job.array() or job_id} if job is not None else {job_id}
+    return bool(names & asked or {name.partition(".")[0] for name in names} & asked)
+
+
+def answered(arguments: Sequence[str], time_out_s: float) -> str:
+    """What qstat says of the jobs that it knows; MissingError when it is not about jobs."""
+    answer = run(arguments, time_out_s)
+    lines = [line for line in answer.errors.split("\n") if line.strip()]
+    if answer.code and not (lines and all(map(UNKNOWN.search, lines))):
+        words = " ".join(answer.errors.split())[:300] or f"exit code {answer.code}"
+        raise MissingError(f"qstat does not answer: {words}. Is pbs_server running?")
+    return answer.out

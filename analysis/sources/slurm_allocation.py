@@ -1,0 +1,112 @@
+"""What Slurm allocated to a job and what the job used, from its line of sacct and those of its steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from steelyard.analysis.sources.accounting import AccountingRow, Allocation
+
+CLOCK = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)", re.ASCII)
+SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
+NO_MEMORY = "this cluster hands out no memory: AllocTRES has no mem"
+NO_GPUS = "AllocTRES names no GPU: there is none, or the cluster does not track gres/gpu"
+SHARED_GPUS = "it has parts of GPUs (AllocTRES: {}), and how many GPUs that is, Slurm does not say"
+# TotalCPU is of samples, and Elapsed of whole seconds.
+CPU_ROUNDING, ELAPSED_ROUNDING_S = 1.01, 1.0
+LIMITS = {"UNLIMITED": "there is none", "Partition_Limit": "it is the partition's"}
+
+
+def clock_s(text: str) -> float | None:
+    """`1-02:03:04`, `00:06.431` -> seconds; None for anything else."""
+    match = CLOCK.fullmatch(text)
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return 86400 * days + 3600 * hours + 60 * minutes + seconds
+
+
+def size_bytes(text: str) -> int | None:
+    """`211836K`, `4.50G`, `1000` -> bytes, by powers of 1024."""
+    match = SIZE.fullmatch(text)
+    return round(float(match[1]) * 1024 ** " KMGTP".index(match[2] or " ")) if match else None
+
+
+def tres(text: str) -> dict[str, str]:
+    """`cpu=2,gres/gpu=1,mem=4G` by name."""
+    return {name: value for part in text.split(",") for name, _, value in [part.partition("=")]}
+
+
+def count(found: Mapping[str, str], name: str) -> int | None:
+    """How many; None: it does not say."""
+    value = found.get(name, "")
+    return int(value) if value.isascii() and value.isdigit() else None
+
+
+def gpus(got: Mapping[str, str]) -> tuple[int | None, str | None]:
+    """How many GPUs, or why it is not known: a TRES that is not tracked is never named."""
+    if (total := count(got, "gres/gpu")) is not None:
+        return total, None
+    of_types = [name for name in got if name.startswith("gres/gpu:")]
+    found = [number for name in of_types if (number := count(got, name)) is not None]
+    if found and len(found) == len(of_types):
+        return sum(found), None
+    parts = [f"{name}={got[name]}" for name in got if name.startswith(("gres/shard", "gres/mps"))]
+    return None, SHARED_GPUS.format(",".join(parts)) if parts else NO_GPUS
+
+
+def cpu_time(row: AccountingRow, total: str, cpus: int | None) -> tuple[float | None, str | None]:
+    """TotalCPU in seconds, or why it is not believed; sacct adds up the steps' at their ends."""
+    cpu_s = (clock_s(total) or None) if row.end_unix_s is not None else None
+    if cpu_s is None or cpus is None or row.elapsed_s is None:
+        return cpu_s, None
+    if cpu_s <= cpus * (row.elapsed_s + ELAPSED_ROUNDING_S) * CPU_ROUNDING:
+        return cpu_s, None
+    return None, (
+        f"sacct's TotalCPU is {cpu_s:.10g} s, more than the {cpus} CPUs it was given have in "
+        f"{row.elapsed_s:.10g} s"
+    )
+
+
+def resident(names: Sequence[str], steps: Sequence[Sequence[str]]) -> Iterator[tuple[int, int]]:
+    """Of each step whose memory Slurm looked at: that of its largest task, and as much for all."""
+    max_rss, ntasks = names.index("MaxRSS"), names.index("NTasks")
+    for step in steps:
+        size = size_bytes(step[max_rss]) if step[max_rss] else None
+        tasks = int(step[ntasks]) if step[ntasks].isdigit() else 1
+        if size:
+            yield size, size * max(tasks, 1)
+
+
+def read(row: AccountingRow, names: Sequence[str], lines: Sequence[Sequence[str]]) -> Allocation:
+    """The job's line as `row`; `lines` of its steps, fields in the order of `names`."""
+    cells = dict(zip(names, row.fields, strict=True))
+    asked, got = tres(cells["ReqTRES"]), tres(cells["AllocTRES"])
+    found = list(resident(names, lines))
+    limit = cells["TimelimitRaw"]
+    memory = size_bytes(got.get("mem", ""))
+    missing = {} if limit.isdigit() else {"time_limit_s": LIMITS.get(limit, "sacct tells none")}
+    if memory is None and got != {"": ""}:
+        missing["memory_bytes"] = NO_MEMORY
+    cpus = count(got, "cpu")
+    gpu_count, no_gpus = gpus(got)
+    if no_gpus and got != {"": ""}:
+        missing["gpus"] = no_gpus
+    cpu_s, no_cpu_s = cpu_time(row, cells["TotalCPU"], cpus)
+    if no_cpu_s:
+        missing["cpu_s"] = no_cpu_s
+    return Allocation(
+        partition=cells["Partition"] or None,
+        account=cells["Account"] or None,
+        nodes=len(row.nodes) or None,
+        cpus=cpus,
+        cpus_asked=count(asked, "cpu"),
+        memory_bytes=memory,
+        gpus=gpu_count,
+        time_limit_s=60.0 * int(limit) if limit.isdigit() else None,
+        cpu_s=cpu_s,
+        resident_low_bytes=max((low for low, _ in found), default=None),
+        resident_high_bytes=max((high for _, high in found), default=None),
+        is_part=row.array_job_id is not None or row.het_offset is not None,
+        missing=missing,
+    )

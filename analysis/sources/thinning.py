@@ -1,0 +1,40 @@
+"""Samples that a sweep has thinned (docs/records.md): each line of theirs says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from steelyard.jobscripts.userfiles import BULK_BYTES, open_regular
+
+COLUMN = "thinned_s"
+LINE_BYTES = 1 << 20  # longer than any
+WORDS = "a sweep has thinned its samples"
+
+
+def spacing_s(header: bytes, first: bytes) -> int | None:
+    """In how many seconds one line is left, by a file's first two lines; 0: none between its ends;
+    None: all are there."""
+    names = header.rstrip(b"\r\n").split(b",")
+    if COLUMN.encode() not in names:
+        return None
+    cells = first.rstrip(b"\r\n").split(b",")
+    place = names.index(COLUMN.encode())
+    return int(cells[place]) if place < len(cells) and cells[place].isdigit() else 0
+
+
+def format_note(every_s: int) -> str:
+    """For people."""
+    left = f"one in {every_s} s is left" if every_s else "none is left between its ends"
+    return f"{WORDS}: {left}. Totals are what they were; rates are means of longer times"
+
+
+def read_note(path: Path | None) -> str | None:
+    """The words for a file; None: it is whole, or not there."""
+    if path is None:
+        return None
+    try:
+        with open_regular(path, BULK_BYTES) as file:
+            found = spacing_s(file.readline(LINE_BYTES), file.readline(LINE_BYTES))
+    except OSError:
+        return None
+    return None if found is None else format_note(found)

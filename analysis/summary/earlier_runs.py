@@ -1,0 +1,136 @@
+"""What earlier runs of the same benchmarks took: seconds, joules, and how widely they spread."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from steelyard.analysis.stats.basics import variance
+from steelyard.analysis.store.database import FILE_NAME
+from steelyard.analysis.summary.study_database import open_database
+
+MIN_RUNS = 2  # for a spread
+Key = tuple[str, ...]
+
+# One row a completed run: what it was, its time, its joules, and its main figures by name.
+SQL = """
+SELECT r.benchmark, r.parameters, r.condition, a.elapsed_s,
+    max(m.value) FILTER (m.metric = 'energy_j'),
+    map_from_entries(list((m.metric, m.value)) FILTER (m.is_primary AND m.value IS NOT NULL))
+FROM runs AS r JOIN attempts AS a ON a.run_id = r.run_id AND a.attempt = r.attempt
+LEFT JOIN measurements AS m ON m.run_id = r.run_id
+WHERE r.state = 'completed' AND r.valid IS NOT false AND a.elapsed_s IS NOT NULL
+GROUP BY r.run_id, r.benchmark, r.parameters, r.condition, a.elapsed_s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The standard deviation as a share of the mean, and the runs from which it is known."""
+
+    share: float
+    runs: int
+
+
+@dataclass
+class MeasuredCost:
+    """Runs that are alike."""
+
+    elapsed_s: list[float] = field(default_factory=list)
+    energy_j: list[float] = field(default_factory=list)
+    # By the main figure's name: the values by study, parameters and condition.
+    figures: dict[str, dict[Key, list[float]]] = field(default_factory=dict)
+
+    def spread(self, figure: str) -> Spread | None:
+        """Within conditions: what conditions differ by is no spread.
+
+        The pooled coefficient of variation, each condition with its degrees of freedom: Zar (1999),
+        "Biostatistical Analysis", 4th ed., equation 8.42. None where no condition has two runs.
+        """
+        squares, degrees, runs = 0.0, 0, 0
+        for values in self.figures[figure].values():
+            mean = statistics.fmean(values)
+            if len(values) >= MIN_RUNS and mean > 0:
+                degrees += len(values) - 1
+                squares += (len(values) - 1) * variance(values, mean) / mean**2
+                runs += len(values)
+        return Spread(math.sqrt(squares / degrees), runs) if degrees else None
+
+
+@dataclass(frozen=True)
+class EarlierRuns:
+    """Runs by how much they have in common with what is asked for."""
+
+    by_key: Mapping[Key, MeasuredCost]
+    studies: tuple[str, ...]
+
+    def of(
+        self, benchmark: str, parameters: Mapping[str, Any], condition: Mapping[str, Any]
+    ) -> tuple[MeasuredCost | None, str]:
+        """The nearest runs there are, and in words how near: the same condition, else the same
+        parameters, else the same benchmark."""
+        for key, words in zip(keys(benchmark, parameters, condition), NEAR, strict=True):
+            if key in self.by_key:
+                return self.by_key[key], words
+        return None, "no earlier run"
+
+
+NEAR = ("the same condition", "the same parameters", "the same benchmark with others")
+NONE = EarlierRuns({}, ())
+
+
+def keys(benchmark: str, parameters: Mapping[str, Any], condition: Mapping[str, Any]) -> list[Key]:
+    """From the most to the least alike."""
+    given, levels = canonical(parameters), canonical(condition)
+    return [(benchmark, given, levels), (benchmark, given), (benchmark,)]
+
+
+def canonical(table: Mapping[str, Any]) -> str:
+    return json.dumps(table, sort_keys=True)
+
+
+def read(folders: Iterable[Path]) -> EarlierRuns:
+    """From the databases of these studies; one that was never collected has none."""
+    found: dict[Key, MeasuredCost] = {}
+    studies = []
+    for folder in folders:
+        if not (folder / FILE_NAME).is_file():
+            continue
+        studies.append(folder.name.removesuffix(".study"))
+        with open_database(folder) as connection:
+            for row in connection.execute(SQL).fetchall():
+                add(found, studies[-1], row)
+    return EarlierRuns(found, tuple(studies))
+
+
+# Of all attempts of a run; a step is a part of its job.
+JOBS_SQL = """
+SELECT run_id, sum(TRY_CAST(ElapsedRaw AS DOUBLE)) FROM accounting
+WHERE run_id IS NOT NULL AND step IS NULL
+GROUP BY run_id HAVING bool_and(TRY_CAST(ElapsedRaw AS DOUBLE) IS NOT NULL)
+"""
+
+
+def job_seconds(folder: Path) -> dict[str, float]:
+    """By run: how long its jobs took by the scheduler's accounting, as far as it was collected."""
+    if not (folder / FILE_NAME).is_file():
+        return {}
+    with open_database(folder) as connection:
+        return dict(connection.execute(JOBS_SQL).fetchall())
+
+
+def add(found: dict[Key, MeasuredCost], study: str, row: Sequence[Any]) -> None:
+    """A run to all that it is like."""
+    benchmark, parameters, condition, elapsed_s, energy_j, figures = row
+    alike = keys(benchmark, json.loads(parameters), json.loads(condition))
+    for key in alike:
+        seen = found.setdefault(key, MeasuredCost())
+        seen.elapsed_s.append(elapsed_s)
+        seen.energy_j += [] if energy_j is None else [energy_j]
+        for name, value in (figures or {}).items():
+            seen.figures.setdefault(name, {}).setdefault((study, *alike[0]), []).append(value)

@@ -1,0 +1,68 @@
+"""Whether the two sides of a comparison were interleaved in time, so that drift affects both equally.
+
+Blocks are those of the plan: where a run failed, its block holds both sides all the same. A level
+that was added to a study, and a run that was submitted again, have blocks of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.summary.design import compared_runs, pairs_of
+
+if TYPE_CHECKING:
+    from steelyard.analysis.summary.summary import Row
+
+Span = tuple[float, float]  # first and last start
+
+
+@dataclass(frozen=True, slots=True)
+class Interleaving:
+    """How many of the compared runs are in blocks that hold no run of the other side.
+
+    `spans`: of the starts of both sides, where one side ran wholly before the other.
+    """
+
+    alone: int
+    runs: int
+    spans: tuple[Span, Span] | None = None
+
+    @property
+    def words(self) -> str:
+        """What is said beside the comparison; empty where all runs took turns."""
+        if self.spans is not None or self.alone == self.runs:
+            return "the two sides did not take turns"
+        return f"{self.alone} of {self.runs} runs did not take turns" if self.alone else ""
+
+
+def check_interleaving(row: Row, base: Row) -> Interleaving:
+    """Of the runs that the overhead compares; two rows with values."""
+    sides = [
+        [(run, side.group.blocks[run]) for run in side.run_ids] for side in compared_runs(row, base)
+    ]
+    runs, alone = sum(map(len, sides)), 0
+    if pairs_of(row, base) is None:
+        planned = [set(side.group.blocks.values()) for side in (base, row)]
+        alone = sum(
+            block is not None and block not in other
+            for side, other in zip(sides, planned, strict=True)
+            for _, block in side
+        )
+    ours, theirs = ([run for run, _ in side] for side in sides)
+    return Interleaving(alone, runs, separate_spans((row, ours), (base, theirs)))
+
+
+def separate_spans(*sides: tuple[Row, Sequence[str]]) -> tuple[Span, Span] | None:
+    """The starts of these runs of both sides where they do not overlap; None where they do, or are not known."""
+    spans = []
+    for row, run_ids in sides:
+        ids = set(run_ids)
+        starts = [run.start_unix_s for run in row.group.runs if run.run_id in ids]
+        known = [start for start in starts if start is not None]
+        if not known or len(known) < len(starts):
+            return None
+        spans.append((min(known), max(known)))
+    mine, other = spans
+    return (mine, other) if mine[1] < other[0] or other[1] < mine[0] else None

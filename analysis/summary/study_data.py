@@ -1,0 +1,363 @@
+"""The study's database as the report reads it (docs/formats.md part 8)."""
+
+from __future__ import annotations
+
+import functools
+import json
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.analysis.stats.number_format import parse_percent
+from steelyard.analysis.store import sample_store
+from steelyard.analysis.store.energy_shares import IdlePower
+from steelyard.analysis.summary import environment
+from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
+from steelyard.analysis.summary.energy_metrics import Values, read_energy_metrics
+from steelyard.analysis.summary.environment import Program, TagValue
+from steelyard.analysis.summary.iterations import Iterations, read_iterations
+from steelyard.analysis.summary.meter_disagreements import MeterDisagreement, read_meters
+from steelyard.analysis.summary.network import NodeNetwork, read_network
+from steelyard.analysis.summary.node_metrics import (
+    GPU_ENERGY,
+    PRESSURE,
+    read_gpu_energy,
+    read_pressure,
+)
+from steelyard.analysis.summary.source_checks import Checks, read_checks, read_stand_ins
+from steelyard.analysis.summary.span_metrics import UNITS as SPAN_UNITS
+from steelyard.analysis.summary.span_metrics import read_span_metrics
+from steelyard.analysis.summary.study_database import open_database
+from steelyard.analysis.summary.unit_conflicts import OtherUnit, settle_units
+from steelyard.analysis.summary.usage_sources import Found as UsageSources
+from steelyard.analysis.summary.usage_sources import read_usage_sources
+from steelyard.facts.quantities import METRICS
+
+if TYPE_CHECKING:
+    import duckdb
+
+Condition = dict[str, Any]
+
+SMALLEST, LARGEST = 1e-100, 1e100  # beside 0: what is beyond them no measurement gives
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What the database is."""
+
+    study: str
+    seed: int | None
+    toml: str | None
+    toml_sha256: str | None
+    steelyard: str
+    collected_unix_s: float
+    baseline: Condition
+    factors: dict[str, list[Any]]
+    equivalent: float | None = None  # overheads of less to both sides count as none
+
+    @property
+    def stops(self) -> bool:
+        """Whether the study was repeated until its intervals were narrow enough."""
+        return stops_early(self.toml or "")
+
+
+@functools.lru_cache(maxsize=4)  # asked for each row of the report
+def stops_early(toml: str) -> bool:
+    """Whether a study file has [study] stop."""
+    return "stop" in head_of(toml)
+
+
+def head_of(toml: str) -> dict[str, Any]:
+    """The table [study]; empty where there is none."""
+    try:
+        study = tomllib.loads(toml).get("study", {})
+    except tomllib.TOMLDecodeError:
+        return {}
+    return study if isinstance(study, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A planned run and the attempt that counts; what is not known is None."""
+
+    run_id: str
+    block: int | None
+    position: int | None
+    benchmark: str
+    variant: str
+    condition: Condition
+    label: str
+    is_baseline: bool
+    repeat: int | None
+    attempts: int
+    attempt: str | None
+    state: str
+    reason: str | None
+    valid: bool | None
+    invalid_reason: str | None
+    job_id: str | None
+    start_unix_s: float | None
+    elapsed_s: float | None
+    nodes: tuple[str, ...]
+    tries: int = 1  # in that attempt
+    include_invalid: bool = False  # it was asked for that invalid runs count
+
+    @property
+    def counts(self) -> bool:
+        """Whether its values enter the means: completed, and its conditions were met."""
+        return self.state == "completed" and (self.valid is not False or self.include_invalid)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What a figure is called, its unit, and which direction is better (None: neither)."""
+
+    name: str
+    unit: str | None
+    better: str | None
+    is_primary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A job on a node: what the node was, and how well it was sampled."""
+
+    run_id: str
+    node: str
+    complete: bool
+    incomplete_reason: str | None
+    node_type: str | None
+    vm: str | None
+    container: str | None
+    kernel: str | None
+    cpu_model: str | None
+    exclusive: bool | None  # None: not known; what no scheduler has started counts as alone
+    cpus: str | None
+    memory_bytes: float | None
+    has_energy: bool
+    no_energy_reason: str | None
+    samples_lost: int | None
+    missed_deadlines: int | None
+    samples: int | None
+    energy_covers: str | None  # "package, dram": what energy_j is made of
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something that should be there and is not; run_id None: of the whole study."""
+
+    run_id: str | None
+    node: str | None
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class StudyData:
+    """All that a summary is made of; `values[variant, label, metric]` is {run_id: value}."""
+
+    folder: Path
+    meta: Meta
+    runs: list[Run]
+    metrics: dict[str, list[Metric]]
+    values: dict[tuple[str, str, str], dict[str, float | None]]
+    records: list[Record]
+    gaps: list[Gap]
+    network: list[NodeNetwork] = field(default_factory=list)
+    repeated: dict[str, int] = field(default_factory=dict)  # figures of one run, by variant
+    checks: Checks = field(default_factory=Checks)
+    meters: tuple[MeterDisagreement, ...] = ()
+    stand_ins: dict[str, int] = field(default_factory=dict)  # for the accounting: program, runs
+    other_units: list[OtherUnit] = field(default_factory=list)
+    tags: list[TagValue] = field(default_factory=list)
+    programs: list[Program] = field(default_factory=list)
+    program_tags: dict[str, dict[str, set[str]]] = field(default_factory=dict)  # by run and key
+    iterations: Iterations = field(default_factory=dict)
+    parameters: dict[str, dict[str, Any]] = field(default_factory=dict)  # by variant
+    usage_sources: UsageSources = field(default_factory=dict)  # by variant and condition
+
+    def __repr__(self) -> str:
+        return f"<data of {self.meta.study}: {len(self.runs)} runs>"
+
+
+def read_study(
+    folder: Path, include_invalid: bool = False, idle: IdlePower | None = None
+) -> StudyData:
+    """Everything but the samples; `include_invalid`: runs that are invalid count too; `idle`: with
+    shares of shared nodes' joules, which are made from the samples."""
+    with open_database(folder) as connection:
+        runs = read_runs(connection, include_invalid)
+        metrics, values, other_units = read_values(connection)
+        joules = {GPU_ENERGY: "J"}
+        add_metrics(metrics, values, joules, read_gpu_energy(connection))
+        add_metrics(metrics, values, dict.fromkeys(PRESSURE, "%"), read_pressure(connection))
+        add_metrics(metrics, values, SPAN_UNITS, read_span_metrics(connection))
+        if idle is not None:
+            shares = read_energy_metrics(connection, idle)
+            add_metrics(metrics, values, dict.fromkeys(ENERGY_SHARES, "J"), shares)
+        return StudyData(
+            folder=folder,
+            meta=read_meta(connection),
+            runs=runs,
+            metrics=metrics,
+            values=values,
+            records=read_records(connection),
+            gaps=[*read_gaps(connection), *lost_samples(connection, folder)],
+            network=read_network(connection),
+            repeated=read_repeated(connection),
+            checks=read_checks(connection),
+            meters=read_meters(connection),
+            stand_ins=read_stand_ins(connection),
+            other_units=other_units,
+            tags=environment.read_tags(connection),
+            programs=environment.read_programs(connection),
+            program_tags=environment.read_program_tags(connection),
+            iterations=read_iterations(connection),
+            parameters=environment.read_parameters(connection),
+            usage_sources=read_usage_sources(connection),
+        )
+
+
+def read_meta(connection: duckdb.DuckDBPyConnection) -> Meta:
+    row = connection.execute(
+        "SELECT study, seed, toml, toml_sha256, steelyard, collected_unix_s, baseline, factors "
+        "FROM meta"
+    ).fetchone()
+    assert row is not None  # check_version has seen it
+    fields: list[Any] = list(row)
+    fields[6:] = (json.loads(text or "{}") for text in fields[6:])
+    fields.append(parse_percent(head_of(fields[2] or "").get("equivalent")))
+    return Meta(*fields)
+
+
+def read_runs(connection: duckdb.DuckDBPyConnection, include_invalid: bool = False) -> list[Run]:
+    """In the order in which they started, those that never did last, as planned."""
+    rows = connection.execute(
+        """
+        SELECT r.run_id, r.block, r.position, r.benchmark, r.variant, r.condition,
+            r.condition_label, r.is_baseline, r.repeat, r.attempts, r.attempt, r.state,
+            coalesce(r.reason, a.reason), r.valid, r.invalid_reason,
+            CASE WHEN contains(a.job_id, '[') THEN a.job_id  -- names the task itself
+                ELSE coalesce(a.array_job_id || '_' || a.array_task_id, a.job_id) END,
+            a.start_unix_s, a.elapsed_s, a.nodes, coalesce(a.tries, 1)
+        FROM runs AS r LEFT JOIN attempts AS a ON a.run_id = r.run_id AND a.attempt = r.attempt
+        ORDER BY a.start_unix_s NULLS LAST, r.block, r.position, r.run_id
+        """
+    ).fetchall()
+    # Of each condition one object: there are a hundred times as many runs.
+    conditions = {text: json.loads(text) for text in {row[5] for row in rows}}
+    return [run_of([*row, include_invalid], conditions[row[5]]) for row in rows]
+
+
+def run_of(row: list[Any], condition: Condition) -> Run:
+    row[5] = condition
+    row[18] = tuple(row[18] or ())
+    return Run(*row)
+
+
+def read_values(
+    connection: duckdb.DuckDBPyConnection,
+) -> tuple[
+    dict[str, list[Metric]], dict[tuple[str, str, str], dict[str, float | None]], list[OtherUnit]
+]:
+    """Metrics of each variant (primary ones first), and one value per run; nan counts as none.
+
+    So does what is larger or smaller than any measurement: a variance needs its square.
+    """
+    # Lists in place of rows take a third of the time.
+    rows = connection.execute(
+        f"""
+        SELECT r.variant, r.condition_label, m.metric, list(m.run_id),
+            list(CASE WHEN isfinite(m.value) AND (m.value = 0
+                OR abs(m.value) BETWEEN {SMALLEST} AND {LARGEST}) THEN m.value END),
+            m.unit, m.better, m.is_primary
+        FROM measurements AS m JOIN runs AS r USING (run_id)
+        GROUP BY ALL ORDER BY ALL
+        """
+    ).fetchall()
+    values: dict[tuple[str, str, str], dict[str, float | None]] = {}
+    found: dict[str, dict[str, Metric]] = {}
+    settled, others = settle_units(rows)
+    for variant, label, metric, run_ids, numbers, unit, better, is_primary in settled:
+        values.setdefault((variant, label, metric), {}).update(zip(run_ids, numbers, strict=True))
+        if metric not in found.setdefault(variant, {}):
+            found[variant][metric] = Metric(metric, unit, better, is_primary)
+    return {v: sorted(m.values(), key=metric_order) for v, m in found.items()}, values, others
+
+
+def add_metrics(
+    metrics: dict[str, list[Metric]], values: Values, units: dict[str, str], found: Values
+) -> None:
+    """What is made of records and samples, as metrics like all others."""
+    values |= found
+    for variant in {variant for variant, _, _ in found}:
+        names = {name for other, _, name in found if other == variant}
+        own = [Metric(name, unit, "lower", False) for name, unit in units.items() if name in names]
+        metrics[variant] = sorted([*metrics.get(variant, []), *own], key=metric_order)
+
+
+# Those of every run, in the order in which people ask for them; a benchmark's own come before.
+COMMON = ("elapsed_s", *ENERGY_SHARES, GPU_ENERGY, *SPAN_UNITS, *METRICS, *PRESSURE)
+
+
+def metric_order(metric: Metric) -> tuple[bool, int, str]:
+    common = COMMON.index(metric.name) if metric.name in COMMON else -1
+    return not metric.is_primary, common, metric.name
+
+
+# Taken together: a record is parsed as often as it is asked for something.
+OF_THE_RECORD = (
+    "$.probe.cpu.cpus_online",
+    "$.probe.memory.memory_bytes",
+    '$.missing."energy.energy_j"',
+    "$.job.scheduler",
+)
+
+
+def read_records(connection: duckdb.DuckDBPyConnection) -> list[Record]:
+    """Of the attempts that count."""
+    rows = connection.execute(
+        """
+        SELECT n.run_id, n.node, n.complete, n.incomplete_reason, n.node_type, n.vm, n.container,
+            n.kernel, n.cpu_model,
+            CASE WHEN n.exclusive IS NULL AND json[4] = 'none' THEN TRUE ELSE n.exclusive END,
+            json[1], TRY_CAST(json[2] AS DOUBLE),
+            n.energy_j IS NOT NULL, json[3], n.samples_lost, n.missed_deadlines, n.samples,
+            nullif(array_to_string(n.record->>'$.energy.covers[*]', ', '), '')
+        FROM records AS n JOIN runs AS r ON r.run_id = n.run_id AND r.attempt = n.attempt,
+            LATERAL (SELECT json_extract_string(n.record, ?)) AS j (json)
+        ORDER BY n.node, n.run_id
+        """,
+        [list(OF_THE_RECORD)],
+    ).fetchall()
+    return [Record(*row) for row in rows]
+
+
+def read_gaps(connection: duckdb.DuckDBPyConnection) -> list[Gap]:
+    rows = connection.execute(
+        "SELECT run_id, node, what, reason FROM gaps ORDER BY what, run_id NULLS FIRST, node"
+    ).fetchall()
+    return [Gap(*row) for row in rows]
+
+
+def lost_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[Gap]:
+    for part in sample_store.lost(connection, folder):
+        words = "is cut short" if part.path.exists() else "is not there"
+        reason = f"{sample_store.FOLDER / part.name} {words}: its {part.samples} samples are in no figure; "
+        yield Gap(None, None, "samples", reason + "`steelyard collect` makes it anew")
+
+
+def read_repeated(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """How many primary figures (iterations x clients) at most stand behind one run's value."""
+    rows = connection.execute(
+        """
+        SELECT variant, max(figures) FROM (
+            SELECT r.variant, count(*) AS figures
+            FROM results AS s JOIN runs AS r ON r.run_id = s.run_id AND r.attempt = s.attempt
+            WHERE s.is_primary GROUP BY r.variant, s.run_id, s.metric)
+        GROUP BY variant
+        """
+    ).fetchall()
+    return dict(rows)

@@ -1,0 +1,100 @@
+"""The study's database, opened for reading; each fault of it is one sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.base import locks
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.store import sample_store
+from steelyard.analysis.store.database import FILE_NAME, check_version
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@contextmanager
+def open_database(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The study's database, read-only; MissingError when it was not made yet, or is damaged."""
+    import duckdb
+
+    damage = (
+        duckdb.IOException,
+        duckdb.InvalidInputException,  # a Parquet file whose bytes are not what was written
+        duckdb.SerializationException,
+        duckdb.InternalException,
+        duckdb.FatalException,
+        duckdb.CatalogException,  # a table is missing, or a column
+        duckdb.BinderException,
+    )
+    connection = database_of(folder)
+    try:
+        yield connection
+    except duckdb.Error as error:
+        # That itself, of no kind: a Parquet file's pages that say nothing known.
+        if isinstance(error, damage) or type(error) is duckdb.Error:
+            raise unreadable(folder / FILE_NAME, error) from error
+        raise
+    finally:
+        connection.close()
+
+
+def database_of(folder: Path) -> duckdb.DuckDBPyConnection:
+    """As opened(), for whoever closes it himself."""
+    import duckdb
+
+    path = folder / FILE_NAME
+    if not path.is_file():
+        raise MissingError(f"{path} is not there: run `steelyard collect` first")
+    try:
+        connection = duckdb.connect(str(path), read_only=True)
+    except duckdb.IOException as error:
+        raise unreadable(path, error) from error
+    try:
+        check_schema(connection, path)
+        sample_store.attach(connection, folder)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def unreadable(path: Path, error: duckdb.Error) -> MissingError:
+    """What to do: wait, or make it anew."""
+    first = str(error).splitlines()[0]
+    if locks.are_missing(first):
+        return MissingError(f"{path} cannot be locked: {locks.NO_LOCKS_ADVICE}")
+    if "lock" in first:
+        return MissingError(
+            f"{path} is held by another process: {first}. Is a collect still running? Wait for its end"
+        )
+    if part := re.search(r'file "([^"]+\.parquet)"', first):
+        return MissingError(
+            f"{part[1]} is damaged: {first}. Remove it and run `steelyard collect`: it is made "
+            "from the records' samples, which are kept"
+        )
+    return MissingError(
+        f"{path} is damaged, or no database of a study: {first}. Move it away and run `steelyard "
+        "collect`: it is made from accounting, records and output, which are kept"
+    )
+
+
+def check_schema(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """UsageError unless the schema is one that this version knows."""
+    import duckdb
+
+    try:
+        rows = connection.execute("SELECT schema_version FROM meta").fetchall()
+    except duckdb.CatalogException as error:
+        if not connection.execute("SELECT 1 FROM duckdb_tables() LIMIT 1").fetchall():
+            raise MissingError(
+                f"{path} has nothing in it: its first collect broke off. Run `steelyard collect` again"
+            ) from error
+        raise UsageError(f"{path} is no study's database: it has no table meta") from error
+    if not rows:
+        raise MissingError(f"{path} is empty: run `steelyard collect` again")
+    check_version(path, rows[0][0])

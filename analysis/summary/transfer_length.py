@@ -1,0 +1,124 @@
+"""Whether bulk transfers are long enough to measure throughput, and not the way.
+
+A short transfer over a long way waits for answers most of its time: what it tells as throughput is
+then latency, and would be counted as throughput in the split of a difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from statistics import fmean
+from typing import Any
+
+from steelyard.analysis.base.benchmark_traits import described
+from steelyard.analysis.collect.network import FACTOR
+from steelyard.analysis.stats.number_format import quantity
+from steelyard.analysis.summary.factor_axes import specification
+from steelyard.analysis.summary.network import middle
+from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.jobscripts.hep import bulk
+from steelyard.jobscripts.transfers import Bulk
+
+NEEDED, MOVED, SECONDS = "bytes_needed", "bytes_read", "seconds"
+
+
+def bulk_of(summary: Summary, variant: str) -> Bulk | None:
+    """What its benchmark says of its bulk transfers; None where the variant has none."""
+    benchmark = described(variant.split()[0])
+    if benchmark is None or benchmark.bulk is None:
+        return None
+    return benchmark.bulk if benchmark.bulk.is_measured(parameters(summary, variant)) else None
+
+
+def parameters(summary: Summary, variant: str) -> dict[str, Any]:
+    """As the study gave them, else their defaults."""
+    benchmark = described(variant.split()[0])
+    defaults = benchmark.defaults() if benchmark is not None else {}
+    return {**defaults, **summary.data.parameters.get(variant, {})}
+
+
+def bound_by_latency(summary: Summary, variant: str, label: str, transfers: Bulk) -> str | None:
+    """What length would do, where these transfers wait more than a tenth of their time; else None."""
+    if transfers.kind == "timed":
+        return too_short_s(summary, variant, label, transfers)
+    needed, moved = needed_bytes(summary, variant, label, transfers)
+    if needed is None or moved is None or needed <= moved:
+        return None
+    return (
+        f"the bulk transfer of {quantity(moved, 'bytes')} under {label} is bound by latency itself: "
+        f"it takes {quantity(needed, 'bytes')} for its own round trips to be at most a tenth of it"
+    )
+
+
+def needed_bytes(
+    summary: Summary, variant: str, label: str, transfers: Bulk
+) -> tuple[float | None, float | None]:
+    """(bytes that would do, bytes moved): the benchmark's own word, else from the round trip."""
+    needed, moved, rate, seconds = (
+        mean_of(summary.row(variant, label, name))
+        for name in (NEEDED, MOVED, transfers.metric, SECONDS)
+    )
+    if moved is None and rate is not None and seconds is not None:
+        moved = rate * transfers.factor * seconds
+    rtt = round_trip_s(summary, variant, label)
+    if needed is None and moved and seconds and rtt is not None:
+        needed = bulk.bytes_needed(moved, seconds, rtt)
+    return needed, moved
+
+
+def too_short_s(summary: Summary, variant: str, label: str, transfers: Bulk) -> str | None:
+    """Of transfers for a time: slow start lasts longer than what is omitted, by a tenth of it."""
+    rtt = round_trip_s(summary, variant, label)
+    rate = mean_of(summary.row(variant, label, transfers.metric))
+    if not rtt or not rate:
+        return None
+    length, omitted = transfers.times_s(parameters(summary, variant))
+    # Doubling from the first window until one round trip carries what the way holds.
+    slow = max(
+        math.log2(max(rate * transfers.factor * rtt / bulk.FIRST_WINDOW, 1.0)) * rtt - omitted, 0.0
+    )
+    if slow <= bulk.MOST_SHARE * length:
+        return None
+    return (
+        f"the bulk transfer of {length:g} s under {label} is bound by latency itself: it takes "
+        f"{math.ceil(slow / bulk.MOST_SHARE)} s for its slow start to be at most a tenth of it"
+    )
+
+
+def mean_of(row: Row | None) -> float | None:
+    """None without values."""
+    return fmean(row.values) if row is not None and row.values else None
+
+
+def round_trip_s(summary: Summary, variant: str, label: str) -> float | None:
+    """As the benchmark or its nodes measured it, else what was asked for; None: nobody knows."""
+    own = mean_of(summary.row(variant, label, "rtt_s"))
+    if own is not None:
+        return own
+    runs = {run.run_id for run in summary.data.runs if (run.variant, run.label) == (variant, label)}
+    nodes = [node for node in summary.data.network if node.run_id in runs]
+    measured = middle(node.rtt_during_s for node in nodes)
+    return measured if measured is not None else asked_s(summary, variant, label)
+
+
+def asked_s(summary: Summary, variant: str, label: str) -> float | None:
+    """There and back: a run's condition stands on each of its nodes."""
+    levels = [
+        run.condition[FACTOR]
+        for run in summary.data.runs
+        if (run.variant, run.label) == (variant, label) and FACTOR in run.condition
+    ]
+    if not levels:
+        return None
+    return 2 * float(specification(str(levels[0])).numbers.get("delay", 0))
+
+
+def short_transfers(
+    summary: Summary, variant: str, labels: tuple[str, str], transfers: Bulk
+) -> Iterator[str]:
+    """On either side of a comparison."""
+    for label in labels:
+        words = bound_by_latency(summary, variant, label, transfers)
+        if words:
+            yield words
