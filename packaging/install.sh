@@ -170,7 +170,7 @@ hypervisor() {
     install -d -m 0755 "$root$host_records"
     put_filled 0644 contrib/hypervisor/steelyard-vm@.service.example "$doc/steelyard-vm@.service.example"
     put 0755 contrib/hypervisor/libvirt_hook.sh "$doc/libvirt_hook.sh"
-    echo "Next: docs/virtual.md, \"Its host's joules\"."
+    echo "Next: docs/virtual.md, \"The host's joules\"."
 }
 
 timed() { # FILES: a unit of systemd, its timer, a line for cron

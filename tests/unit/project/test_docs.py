@@ -49,6 +49,24 @@ def test_make_targets_exist(page: Path) -> None:
     assert used <= targets
 
 
+def test_headings_that_programs_name_exist() -> None:
+    """`docs/PAGE.md, "HEADING"` in what a program prints; the heading may have more words."""
+    sources = [
+        *ROOT.glob("packaging/*.sh"),
+        *ROOT.glob("plugins/**/*.[ch]"),
+        *ROOT.glob("wrappers/**/*.py"),
+    ]
+    named = {
+        found
+        for source in sources
+        for found in re.findall(r'(docs/[\w-]+\.md), \\"([^"\\]+)\\"', source.read_text("utf-8"))
+    }
+    assert len(named) > 3
+    for page, heading in named:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert re.search(rf"^#+ {re.escape(heading)}", text, re.MULTILINE), (page, heading)
+
+
 def test_the_changelog_has_this_version() -> None:
     """Unreleased work, or the version that VERSION names."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
