@@ -67,6 +67,15 @@ def test_headings_that_programs_name_exist() -> None:
         assert re.search(rf"^#+ {re.escape(heading)}", text, re.MULTILINE), (page, heading)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_of_the_sources_exist(page: Path) -> None:
+    """`plugins/node/record/end.c` in a page; NAME and KIND are placeholders."""
+    rooms = "plugins|wrappers|analysis|jobscripts|facts|packaging|setup|contrib|bench|tests"
+    named = re.findall(rf"(?<![\w/.-])((?:{rooms})/[\w./-]*\w)", page.read_text(encoding="utf-8"))
+    missing = [name for name in named if not (ROOT / name).exists()]
+    assert not [name for name in missing if not re.search("NAME|KIND", name)]
+
+
 def test_the_changelog_has_this_version() -> None:
     """Unreleased work, or the version that VERSION names."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
