@@ -12,6 +12,7 @@ from steelyard.analysis.report.terminal_text import mean_and_n
 from steelyard.analysis.stats import number_format
 from steelyard.analysis.stats.overhead import (
     AS_TIMES,
+    EXACT,
     NO_DURATION,
     SHOWN,
     Direction,
@@ -230,7 +231,12 @@ def side_word(row: Row, more: bool) -> str:
 
 
 def shown(name: str, row: Row) -> str:
-    return f"{difference(row)} for {name}"
+    return f"{'exactly ' if is_exact(row) else ''}{difference(row)} for {name}"
+
+
+def is_exact(row: Row) -> bool:
+    """Of a count that did not vary on either side."""
+    return row.overhead is not None and row.overhead.method == EXACT
 
 
 def perhaps(name: str, row: Row) -> str:
@@ -238,6 +244,8 @@ def perhaps(name: str, row: Row) -> str:
 
 
 def equivalent(name: str, row: Row) -> str:
+    if is_exact(row) and limits(row) == (0, 0):
+        return f"exactly equal {noun(row)} for {name}"
     return f"within ± {100 * (row.margin or 0):g} % for {name}{ends(*limits(row))}"
 
 

@@ -4,6 +4,7 @@ end and are told; nothing of them waits for it."""
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -72,8 +73,10 @@ def test_beside_too_many_samplers_that_wait_a_job_runs_unmeasured(lab: Lab) -> N
 
 @pytest.mark.skipif("STEELYARD_HUNG_S" not in os.environ, reason="STEELYARD_HUNG_S: for how long")
 def test_an_hour_of_jobs_beside_a_folder_that_hangs(lab: Lab, mounted: Mounted) -> None:
-    """Each completes, none takes a minute for its second, no node drains; then all records are whole."""
+    """Each completes, none takes a minute for its second, no node drains, and samplers that wait do not
+    pile up; then the records of all that were measured are whole."""
     jobs: list[str] = []
+    most_samplers = 0
     with switched(lab, f"record_dir={mounted.at}"):
         mounted.hang()
         end_s = time.monotonic() + float(os.environ["STEELYARD_HUNG_S"])
@@ -82,6 +85,7 @@ def test_an_hour_of_jobs_beside_a_folder_that_hangs(lab: Lab, mounted: Mounted) 
             where = ("-N2",) if len(jobs) % 5 == 4 else node
             jobs.append(lab.sbatch(*where, f"--tag=k={len(jobs)}", script="sleep 1"))
             until(lambda: len(lab.queued()) < 4, "the queue moves")
+            most_samplers = max(most_samplers, len(lab.samplers()))
         until(lambda: not lab.queued(), "all have ended")
         until(lambda: lab.nodes() <= {"idle"}, "no node is held or drained")
         harmed = {
@@ -90,14 +94,25 @@ def test_an_hour_of_jobs_beside_a_folder_that_hangs(lab: Lab, mounted: Mounted) 
             for state, elapsed in lab.sacct(job, "State", "ElapsedRaw")
             if state != "COMPLETED" or int(elapsed) >= 60
         }
-        sys.stdout.write(f"{len(jobs)} jobs\n")
+        unmeasured = set(
+            re.findall(r"job (\d+) on \w+ is not sampled: 64 samplers", slurmd_logs(lab))
+        )
+        sys.stdout.write(
+            f"{len(jobs)} jobs, {len(unmeasured)} unmeasured, {most_samplers} samplers at most\n"
+        )
         assert not harmed
+        assert most_samplers <= 2 * 64  # those that have waited for 10 s, and those that have not
         mounted.answer()
         until(
             lambda: {
                 path.parent.name
                 for path in mounted.behind.rglob("*.json")
                 if '"end_unix_s"' in path.read_text()
-            } >= set(jobs),
+            } >= set(jobs) - unmeasured,
             "the records of all are final once the folder answers",
         )  # fmt: skip
+        until(lambda: not lab.samplers(), "no sampler waits any more")
+
+
+def slurmd_logs(lab: Lab) -> str:
+    return "".join(path.read_text() for path in (lab.cluster.dir / "log").glob("slurmd.*.log"))

@@ -179,3 +179,22 @@ def test_whole_runs_are_told_beside_the_main_figure(synthetic: ModuleType, tmp_p
     summary = summarize(maker.write(tmp_path))
     assert answer(summary)[0] == "clients=2: at most 4.8 % worse or 5 % better for app."
     assert whole_runs(summary) == ["clients=2: 3.00 times as long (2.86 … 3.15) for app."]
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "words"),
+    [
+        (1000.0, 980.0, "clients=2: exactly 2.00 % lower size (better) for app"),
+        (1000.0, 1000.0, "clients=2: exactly equal size for app"),
+    ],
+)
+def test_the_answer_says_that_a_count_did_not_vary(
+    base: float, ours: float, words: str, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    maker = synthetic.StudyMaker("counts", {"clients": [1, 2]}, {"clients": 1})
+    for number in range(RUNS):
+        for level, value in ((1, base), (2, ours)):
+            run = maker.run("app", {}, {"clients": level}, number + 1, block=number + 1)
+            maker.result(run, "size", value, "bytes", "lower")
+    text = " ".join(answer(summarize(maker.write(tmp_path))))
+    assert words in text
