@@ -176,7 +176,7 @@ for number in INT TERM KILL; do
     env --default-signal=INT \
         steelyard run --netem=rate=10mbit,dev=sy-cli0 -- sh -c 'touch ran; exec sleep 60' &
     pid=$!
-    for _ in $(seq 600); do
+    for _ in $(seq 1200); do
         [ ! -e ran ] || break
         sleep 0.05
     done
@@ -184,7 +184,7 @@ for number in INT TERM KILL; do
     kill -s "$number" "$pid"
     wait "$pid" && code=0 || code=$?
     echo "$number: $code"
-    for _ in $(seq 200); do
+    for _ in $(seq 1200); do
         [ "$before" != "$(tc qdisc show dev sy-cli0)" ] || break
         sleep 0.05
     done
@@ -241,7 +241,7 @@ set -eu
 before=$(tc qdisc show dev sy-cli0)
 steelyard run --netem=rate=10mbit,dev=sy-cli0 -- sh -c 'echo $$ >ran; exec sleep 60' &
 pid=$!
-for _ in $(seq 600); do
+for _ in $(seq 1200); do
     [ ! -s ran ] || break
     sleep 0.05
 done
@@ -268,7 +268,7 @@ set -eu
 before=$(tc qdisc show dev sy-cli0)
 steelyard run --netem=rate=10mbit,dev=sy-cli0 -- sh -c 'echo $$ >ran; exec sleep 60' &
 pid=$!
-for _ in $(seq 600); do
+for _ in $(seq 1200); do
     [ ! -s ran ] || break
     sleep 0.05
 done

@@ -87,14 +87,14 @@ static void write_sampler(void)
 	(void)chmod(path, 0700);
 }
 
-/* What the sampler's stand-in wrote, or "" after two seconds. */
+/* What the sampler's stand-in wrote, or "" after a minute. */
 static void wait_for_sampler(char *text, size_t size)
 {
 	struct timespec pause = {.tv_nsec = 10000000};
 	FILE *file = NULL;
 	size_t length = 0;
 
-	for (int i = 0; i < 200 && !file; i++) {
+	for (int i = 0; i < 6000 && !file; i++) {
 		(void)nanosleep(&pause, NULL);
 		file = fopen(told, "r");
 	}
@@ -112,7 +112,7 @@ static void wait_until_nobody_listens(void)
 	const struct timespec pause = {0, 10000000};
 
 	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", control);
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i < 6000; i++) {
 		int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
 		int refused = connect(fd, (struct sockaddr *)&address, sizeof(address));
 
