@@ -4,8 +4,8 @@
 #ifndef STEELYARD_RECORD_OPENING_H
 #define STEELYARD_RECORD_OPENING_H
 
-/* So many may wait on a node: about 200 MB of memory, and more than most nodes have jobs at a time,
- * so that an outage of minutes costs few of them their record. */
+/* So many may wait on a node: some 25 MB of memory of their own, and more than most nodes have jobs
+ * at a time, so that an outage of minutes costs few of them their record. */
 #define SY_OPENING_MAX 64
 #define SY_OPENING_S   10 /* a sampler that takes so long to open its record waits for the folder */
 
