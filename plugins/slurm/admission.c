@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "job/admission.h"
+#include "job/job_options.h"
 #include "job_facts.h"
 
 /* Who is at the keyboard; partition and exclusive use are in options that we do not see. */

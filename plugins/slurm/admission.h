@@ -5,7 +5,7 @@
 #define STEELYARD_SLURM_ADMISSION_H
 
 #include "base/error.h"
-#include "job/wishes.h"
+#include "job/job_options.h"
 
 int sy_admit_here(const char *policy_path, enum sy_wish which, const struct sy_wishes *wishes,
 		  struct sy_error *err);

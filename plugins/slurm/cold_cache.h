@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "config.h"
 #include "job_facts.h"
-#include "job/outbox.h"
+#include "job/message_queue.h"
 #include "step.h"
 
 /* Drop them, if the policy lets him and no other step of the job has done it on this node, and tell

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "cold_cache.h"
 #include "job/conditions.h"
-#include "job/left.h"
+#include "job/leftovers.h"
 #include "job_cgroup.h"
 #include "job_facts.h"
 #include "launch_sampler.h"

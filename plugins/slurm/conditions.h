@@ -9,7 +9,7 @@
 #include <slurm/spank.h>
 
 #include "config.h"
-#include "job/outbox.h"
+#include "job/message_queue.h"
 #include "step.h"
 
 /* A step that is not the extern one starts: put in place what its options ask for. Waits for the

@@ -6,7 +6,7 @@
 
 #include "base/number.h"
 #include "netem/policy/policy.h"
-#include "job/tag.h"
+#include "job/job_options.h"
 
 typedef void complain_f(const char *sentence);
 

@@ -10,7 +10,7 @@
 #include <slurm/spank.h>
 
 #include "config.h"
-#include "job/totals.h"
+#include "job/comment.h"
 
 /* Not said where several slurmd share a host, for no node there is a job's own, nor where slurmctld
  * does not answer. */

@@ -3,7 +3,7 @@
 #define STEELYARD_SLURM_FINISH_H
 
 #include "config.h"
-#include "job/outbox.h"
+#include "job/message_queue.h"
 #include "step.h"
 
 /* Whether this step's end is the moment: the batch step; in a job that has none, every step, on

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "config.h"
 #include "job/command.h"
-#include "job/launch.h"
 #include "job_facts.h"
 #include "step.h"
 

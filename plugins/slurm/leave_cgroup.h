@@ -2,7 +2,7 @@
 #ifndef STEELYARD_SLURM_LEAVE_CGROUP_H
 #define STEELYARD_SLURM_LEAVE_CGROUP_H
 
-#include "job/way_out.h"
+#include "job/spawn.h"
 
 /* Up to what slurmd made; nowhere when Slurm does not use cgroups. */
 void sy_way_out_of_slurm(struct sy_way_out *way, const char *controllers, const char *path);

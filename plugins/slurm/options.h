@@ -9,7 +9,7 @@
 #include <slurm/spank.h>
 
 #include "config.h"
-#include "job/wishes.h"
+#include "job/job_options.h"
 
 /* Carries all tags to the job: Slurm hands over only the last value of a repeated option. Its name
  * starts with SLURM_ so that --export=NONE lets it through. */

@@ -3,7 +3,7 @@
 #ifndef STEELYARD_SLURM_OWN_GPUS_H
 #define STEELYARD_SLURM_OWN_GPUS_H
 
-#include "job/outbox.h"
+#include "job/message_queue.h"
 #include "step.h"
 
 /* In the task's own process, as the user and in its cgroup: what it may open is asked of the kernel

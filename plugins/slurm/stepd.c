@@ -19,7 +19,7 @@
 #include "job/counted.h"
 #include "launch_sampler.h"
 #include "options.h"
-#include "job/outbox.h"
+#include "job/message_queue.h"
 #include "own_gpus.h"
 #include "own_usage.h"
 #include "job/run_dir.h"

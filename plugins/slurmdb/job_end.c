@@ -14,7 +14,7 @@
 #include <slurm/slurm_errno.h>
 
 #include "base/file.h"
-#include "job/comment_merge.h"
+#include "job/comment.h"
 #include "plugins/slurm/release.h"
 
 #define LIMIT_S	     60 /* of all tries */

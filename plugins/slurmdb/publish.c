@@ -15,7 +15,7 @@
 #include <slurm/slurmdb.h>
 
 #include "base/file.h"
-#include "job/comment_merge.h"
+#include "job/comment.h"
 
 #define EXIT_MISSING 3
 

@@ -4,7 +4,6 @@
 #include "tap.h"
 
 #include "job/comment.h"
-#include "job/comment_merge.h"
 
 static char *say(const struct sy_comment *comment)
 {

@@ -14,8 +14,8 @@
 #include "job/conditions.h"
 #include "job/config.h"
 #include "job/control.h"
-#include "job/request.h"
-#include "job/way_out.h"
+#include "job/job_options.h"
+#include "job/spawn.h"
 
 struct told {
 	enum sy_wish which;

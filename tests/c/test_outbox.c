@@ -5,7 +5,7 @@
 
 #include "tap.h"
 
-#include "../../plugins/node/job/outbox.c"
+#include "../../plugins/node/job/message_queue.c"
 
 static struct sy_outbox outbox;
 

@@ -10,8 +10,7 @@
 #include "../../plugins/slurm/config.c"
 #include "../../plugins/slurm/job_cgroup.c"
 #include "../../plugins/slurm/leave_cgroup.c"
-#include "../../plugins/node/job/tag.c"
-#include "../../plugins/node/job/totals.c"
+#include "../../plugins/node/job/job_options.c"
 
 static char *say(const struct sy_comment *comment)
 {

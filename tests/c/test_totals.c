@@ -1,7 +1,7 @@
 /* What a sampler has counted, from its answer. */
 #include "tap.h"
 
-#include "job/totals.h"
+#include "job/comment.h"
 
 static void test_answer(void)
 {

@@ -2,7 +2,7 @@
  * below /sys/fs/cgroup. */
 #include "fuzz.h"
 
-#include "job/way_out.h"
+#include "job/spawn.h"
 
 #include "../../plugins/slurm/job_cgroup.c"
 #include "../../plugins/slurm/leave_cgroup.c"

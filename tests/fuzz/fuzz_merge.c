@@ -4,7 +4,6 @@
 
 #include <jansson.h>
 
-#include "job/comment_merge.h"
 #include "job/comment.h"
 
 #define OWN "{\"cpu_s\":1.5,\"tags\":{\"a\":\"}\\\"\"}}"

@@ -2,9 +2,7 @@
  * be carried. Then the options themselves, as Slurm hands them over. */
 #include "fuzz.h"
 
-#include "job/request.h"
-#include "job/tag.h"
-#include "job/wishes.h"
+#include "job/job_options.h"
 
 struct heard {
 	int count;

@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include "job/comment.h"
-#include "job/totals.h"
 
 static void must_be_countable(const struct sy_totals *totals)
 {

@@ -158,7 +158,7 @@ def split_options(table: Table, key: str) -> tuple[str, ...]:
 
 
 def is_tag_value(text: str) -> bool:
-    """What the plugin takes (plugins/node/job/tag.c)."""
+    """What the plugin takes (plugins/node/job/job_options.c)."""
     return text.isascii() and text.isprintable() and 0 < len(text) <= TAG_VALUE_LENGTH
 
 

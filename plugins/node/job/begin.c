@@ -1,4 +1,5 @@
-#include "job/begin.h"
+/* A job begins on this node: its sampler is started, what its user asked for is put in place. */
+#include "job/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,10 +18,9 @@
 #include "job/conditions.h"
 #include "job/control.h"
 #include "job/counted.h"
-#include "job/end.h"
-#include "job/journal.h"
-#include "job/launch.h"
-#include "job/outbox.h"
+#include "job/run_dir.h"
+#include "job/command.h"
+#include "job/message_queue.h"
 #include "job/record_folder.h"
 #include "job/report.h"
 #include "job/state.h"

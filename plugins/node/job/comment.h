@@ -1,12 +1,34 @@
-/* What is told of a job in a scheduler's accounting (docs/formats.md, part 5). Pure: no scheduler
- * in here. */
+/* What a scheduler's accounting has of a job (docs/formats.md, part 5), from the totals of this
+ * node's sampler to one line of JSON, and how that stands in Slurm's AdminComment beside what
+ * others wrote there. Pure: no scheduler in here. */
 #ifndef STEELYARD_JOB_COMMENT_H
 #define STEELYARD_JOB_COMMENT_H
 
 #include <stdbool.h>
+#include <time.h>
 
-#include "job/tag.h"
-#include "job/totals.h"
+#include "base/line.h"
+#include "job/job_options.h"
+
+/* Whether the job has the node for itself. */
+enum sy_exclusive { SY_NOT_SAID, SY_SHARED, SY_ALONE };
+
+/* What a node's sampler has counted so far. */
+struct sy_totals {
+	bool known[SY_TOTALS]; /* false: null, never 0 */
+	double value[SY_TOTALS];
+	bool no_gpus; /* on the node: nothing to tell of them */
+	bool idle;    /* no step of the job has come to this node */
+	enum sy_exclusive exclusive;
+	bool other_networks; /* programs of the job began in another network namespace */
+	time_t start;	     /* in the names of the sampler's files; 0: not told */
+};
+
+/* What cannot have been counted is no number: records are their users' to change. */
+bool sy_is_countable(double value);
+
+/* The sampler's answer to `totals`. False when it is not that. */
+bool sy_totals_from_json(struct sy_totals *totals, const char *text);
 
 #define SY_COMMENT_KEY "steelyard"
 #define SY_COMMENT_MAX 4000 /* bytes */
@@ -43,5 +65,16 @@ char *sy_comment_short(const struct sy_comment *comment);
 /* Read the kind from a node's record of the start, which holds the probe; fields not found stay
  * empty. */
 void sy_node_kind_from_record(struct sy_node_kind *kind, const char *text);
+
+/* AdminComment is everybody's: ours stands in it below one key, and what others wrote stays, to the
+ * byte. */
+#define SY_ADMIN_COMMENT_MAX 65535 /* Slurm cuts what is longer, without a word */
+
+/* `present` (NULL: nothing) with `own`, a line of JSON, below SY_COMMENT_KEY in the place of what
+ * we had written before; to be freed. NULL and `*why` when it has to be left as it is. */
+char *sy_comment_merge(const char *present, const char *own, const char **why);
+
+/* What `present` has below our key is of a later moment of the job than `own`. */
+bool sy_comment_is_later(const char *present, const char *own);
 
 #endif

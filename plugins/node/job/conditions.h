@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "job/addresses.h"
 #include "job/command.h"
-#include "job/outbox.h"
+#include "job/message_queue.h"
 #include "job/run_dir.h"
-#include "job/wishes.h"
+#include "job/job_options.h"
 
 struct sy_netem_wish {
 	const char *text; /* canonical */

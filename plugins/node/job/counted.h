@@ -9,7 +9,7 @@
 
 #include "bpf/held.h"
 #include "bpf/layout.h"
-#include "job/launch.h"
+#include "job/command.h"
 #include "job/run_dir.h"
 
 /* steelyard-bpf, where it is `wanted`, we are root, and it lies beside steelyard-node; or NULL. */

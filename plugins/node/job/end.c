@@ -1,4 +1,5 @@
-#include "job/end.h"
+/* A job ends on this node, told or found out. */
+#include "job/job.h"
 
 #include <jansson.h>
 #include <poll.h>
@@ -18,10 +19,10 @@
 #include "bpf/sweep.h"
 #include "job/control.h"
 #include "job/counted.h"
-#include "job/journal.h"
-#include "job/launch.h"
-#include "job/left.h"
-#include "job/outbox.h"
+#include "job/run_dir.h"
+#include "job/command.h"
+#include "job/leftovers.h"
+#include "job/message_queue.h"
 #include "job/report.h"
 
 #define PATIENCE_MS 40000 /* for a begin of the same job */

@@ -1,4 +1,5 @@
-/* The node's own folder: whose it must be, and what samplers complained about. */
+/* The node's own folder: who may own it, and its log RUN_DIR/NODE.log, where the administrator
+ * finds what did not go as it should. */
 #ifndef STEELYARD_JOB_RUN_DIR_H
 #define STEELYARD_JOB_RUN_DIR_H
 
@@ -16,5 +17,10 @@ int sy_complaints_open(const char *run_dir, const char *node);
 
 /* Hand over each line of that file once, and empty it. */
 void sy_complaints_tell(const char *run_dir, const char *node, void (*tell)(const char *line));
+
+/* One line of the log, with the time and the job; a log that has grown beyond 1 MB begins anew.
+ * Where the folder is not ours alone it goes to syslog(3): nothing of ours reaches the job. */
+__attribute__((format(printf, 4, 5))) void sy_journal(const char *run_dir, const char *node,
+						      const char *job_id, const char *format, ...);
 
 #endif

@@ -1,6 +1,6 @@
 /* steelyard-node cache: cold caches, where the policy lets the job have them. */
 #include "base/file.h"
-#include "job/wishes.h"
+#include "job/job_options.h"
 #include "netem/policy/policy.h"
 #include "netem/spec/values.h"
 #include "program/cold_cache.h"

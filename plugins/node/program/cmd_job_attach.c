@@ -1,7 +1,7 @@
 /* steelyard-node job attach. */
 #include "job/control.h"
-#include "job/journal.h"
-#include "job/outbox.h"
+#include "job/run_dir.h"
+#include "job/message_queue.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"
 #include "program/command_line.h"

@@ -1,7 +1,7 @@
 /* steelyard-node job begin. */
-#include "job/begin.h"
-#include "job/journal.h"
-#include "job/request.h"
+#include "job/job.h"
+#include "job/run_dir.h"
+#include "job/job_options.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"
 #include "record/message.h"

@@ -1,7 +1,6 @@
 /* steelyard-node job check, job encode: a user's wishes before anything is queued. */
-#include "job/admission.h"
+#include "job/job_options.h"
 #include "job/config.h"
-#include "job/request.h"
 #include "program/commands.h"
 #include "program/command_line.h"
 #include "program/options.h"

@@ -1,6 +1,6 @@
 /* steelyard-node job end, job sweep. */
-#include "job/end.h"
-#include "job/journal.h"
+#include "job/job.h"
+#include "job/run_dir.h"
 #include "program/commands.h"
 #include "program/command_line.h"
 #include "program/options.h"

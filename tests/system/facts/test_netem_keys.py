@@ -81,7 +81,7 @@ def test_what_help_gives_as_an_example_is_understood() -> None:
     texts = [
         ROOT / "wrappers/commands/netem.py",
         ROOT / "wrappers/commands/run.py",
-        ROOT / "plugins/node/job/wishes.c",
+        ROOT / "plugins/node/job/job_options.c",
         ROOT / "plugins/node/program/cmd_netem_check.c",
     ]
     keys = tuple(f"{value.key}=" for value in VALUES)

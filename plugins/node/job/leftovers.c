@@ -1,12 +1,12 @@
-#include "job/left.h"
+#include "job/leftovers.h"
+
+#include "job/run_dir.h"
 
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "job/run_dir.h"
 
 #define MARKS	    "/run/steelyard-containers"
 #define MARK	    "steelyard-"

@@ -1,7 +1,7 @@
 /* Messages to the sampler (docs/formats.md, part 4): sent without waiting, kept when its queue is
  * full (the kernel holds 10 while the sampler still starts), dropped when it is gone. */
-#ifndef STEELYARD_JOB_OUTBOX_H
-#define STEELYARD_JOB_OUTBOX_H
+#ifndef STEELYARD_JOB_MESSAGE_QUEUE_H
+#define STEELYARD_JOB_MESSAGE_QUEUE_H
 
 #include <stdbool.h>
 #include <stddef.h>

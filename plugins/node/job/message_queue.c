@@ -1,4 +1,4 @@
-#include "job/outbox.h"
+#include "job/message_queue.h"
 
 #include "base/clock.h"
 

@@ -1,12 +1,12 @@
 /* What runs of containers have left on this node that were killed: steelyard-left, the program
  * beside steelyard-node, removes it (jobscripts/lib/launcher_left.sh). Nothing to do where it is
  * not there: the next run removes it then. */
-#ifndef STEELYARD_JOB_LEFT_H
-#define STEELYARD_JOB_LEFT_H
+#ifndef STEELYARD_JOB_LEFTOVERS_H
+#define STEELYARD_JOB_LEFTOVERS_H
 
 #include <sys/types.h>
 
-#include "job/launch.h"
+#include "job/command.h"
 
 #define SY_LEFT_BY_ANYBODY ((uid_t)-1)
 
