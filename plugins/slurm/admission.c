@@ -19,16 +19,16 @@ static struct sy_asker asker(gid_t *groups, int room)
 	};
 }
 
-int sy_admit_here(const char *policy_path, enum sy_wish which, const struct sy_wishes *wishes,
-		  struct sy_error *err)
+int sy_admit_here(const char *policy_path, enum sy_user_option which,
+		  const struct sy_user_options *wishes, struct sy_error *err)
 {
 	gid_t groups[SY_GROUPS_MAX];
 	struct sy_asker who = asker(groups, SY_GROUPS_MAX);
 	struct sy_addresses scheduler;
 
-	if (sy_admit(policy_path, &who, which, wishes, err) < 0)
+	if (sy_check_policy(policy_path, &who, which, wishes, err) < 0)
 		return -1;
-	if (which != SY_WISH_NETEM || wishes->netem.none || wishes->netem.to_count == 0 ||
+	if (which != SY_USER_OPTION_NETEM || wishes->netem.none || wishes->netem.to_count == 0 ||
 	    !sy_scheduler_addresses(&scheduler))
 		return 0;
 	return sy_refuse_scheduler(&wishes->netem, &scheduler, SY_SLURM_DAEMONS, err);

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "job/job_options.h"
 
-int sy_admit_here(const char *policy_path, enum sy_wish which, const struct sy_wishes *wishes,
-		  struct sy_error *err);
+int sy_admit_here(const char *policy_path, enum sy_user_option which,
+		  const struct sy_user_options *wishes, struct sy_error *err);
 
 #endif

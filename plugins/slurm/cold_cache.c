@@ -47,8 +47,8 @@ void sy_cold_cache_forget(const struct sy_config *config, const struct sy_step *
 }
 
 int sy_cold_cache_make(const struct sy_config *config, const struct sy_step *step,
-		       const struct sy_job_facts *facts, int64_t until_ms, struct sy_outbox *outbox,
-		       struct sy_error *err)
+		       const struct sy_job_facts *facts, int64_t until_ms,
+		       struct sy_message_queue *queue, struct sy_error *err)
 {
 	cleanup_close int mark = open_mark(config, step, until_ms, err);
 	char id[SY_JOB_ID_SIZE], done;
@@ -59,7 +59,7 @@ int sy_cold_cache_make(const struct sy_config *config, const struct sy_step *ste
 	if (read(mark, &done, 1) == 1)
 		return 0;
 	job.until_ms = until_ms;
-	if (sy_conditions_cold(&job, sy_options.cvmfs_mb, outbox, err) < 0)
+	if (sy_conditions_cold(&job, sy_options.cvmfs_mb, queue, err) < 0)
 		return -1;
 	if (write(mark, "1", 1) != 1)
 		return sy_fail_errno(err, errno, "cannot note that caches were dropped");

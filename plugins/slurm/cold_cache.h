@@ -13,8 +13,8 @@
  * the sampler what was done. What was refused to one step is asked for again by the next.
  * `until_ms`: as of struct sy_command_job. */
 int sy_cold_cache_make(const struct sy_config *config, const struct sy_step *step,
-		       const struct sy_job_facts *facts, int64_t until_ms, struct sy_outbox *outbox,
-		       struct sy_error *err);
+		       const struct sy_job_facts *facts, int64_t until_ms,
+		       struct sy_message_queue *queue, struct sy_error *err);
 
 /* At the job's start and end on this node: forget that it was done. */
 void sy_cold_cache_forget(const struct sy_config *config, const struct sy_step *step);

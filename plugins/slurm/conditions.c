@@ -77,7 +77,7 @@ static int apply(const struct sy_config *config, const struct sy_step *step,
 		wish.cgroup =
 		    sy_job_cgroup_read("self", step->job_id, cgroup, sizeof(cgroup)) ? cgroup : "/";
 	(void)snprintf(peer, sizeof(peer), "%s", facts->peers.count ? facts->peers.text[0] : "");
-	sy_peer_of(&sy_options.netem, peer);
+	sy_find_peer(&sy_options.netem, peer);
 	return sy_conditions_shape(&job, &wish, join_path, err);
 }
 
@@ -86,18 +86,18 @@ static bool has_state(const struct sy_config *config, const struct sy_step *step
 	char id[SY_JOB_ID_SIZE];
 	struct sy_command_job job = sy_slurm_command_job(config, step, NULL, id);
 
-	return sy_conditions_are_there(&job);
+	return sy_has_conditions(&job);
 }
 
 /* `none` touches nothing, and so needs nobody's permission. */
 static void start_none(const struct sy_config *config, const struct sy_step *step,
-		       struct sy_outbox *outbox)
+		       struct sy_message_queue *queue)
 {
 	if (has_state(config, step))
 		refuse_netem("this job has its network conditions on this node already; one job, "
 			     "one set of conditions");
 	else
-		sy_outbox_send(outbox, "tag network=none");
+		sy_queue_send(queue, "tag network=none");
 }
 
 static void start_netem(const struct sy_config *config, const struct sy_step *step,
@@ -115,7 +115,7 @@ static void start_netem(const struct sy_config *config, const struct sy_step *st
 }
 
 static void try_conditions(spank_t spank, const struct sy_config *config,
-			   const struct sy_step *step, struct sy_outbox *outbox)
+			   const struct sy_step *step, struct sy_message_queue *queue)
 {
 	static struct sy_job_facts facts;
 	struct sy_error err;
@@ -131,24 +131,24 @@ static void try_conditions(spank_t spank, const struct sy_config *config,
 	if (shapes)
 		start_netem(config, step, &facts, until_ms);
 	if (cold && !refusal[0] &&
-	    sy_cold_cache_make(config, step, &facts, until_ms, outbox, &err) < 0)
+	    sy_cold_cache_make(config, step, &facts, until_ms, queue, &err) < 0)
 		refuse("--cache=cold", "%s", err.text);
 }
 
 void sy_conditions_start(spank_t spank, const struct sy_config *config, const struct sy_step *step,
-			 struct sy_outbox *outbox)
+			 struct sy_message_queue *queue)
 {
 	if (sy_options.has_netem)
 		(void)sy_netem_format(&sy_options.netem, canonical);
 	if (sy_options.fault[0])
 		refuse("", "%s", sy_options.fault);
 	else if (canonical[0] && sy_options.netem.none)
-		start_none(config, step, outbox);
-	sy_conditions_unmet(&sy_options, "asked for, not in place yet", NULL, outbox);
-	if (!sy_options.fault[0] && sy_wishes_change_node(&sy_options))
-		try_conditions(spank, config, step, outbox);
+		start_none(config, step, queue);
+	sy_report_unmet_conditions(&sy_options, "asked for, not in place yet", NULL, queue);
+	if (!sy_options.fault[0] && sy_user_options_change_node(&sy_options))
+		try_conditions(spank, config, step, queue);
 	if (refusal[0])
-		sy_conditions_unmet(&sy_options, "refused", refusal, outbox);
+		sy_report_unmet_conditions(&sy_options, "refused", refusal, queue);
 }
 
 void sy_conditions_join(void)
@@ -195,7 +195,7 @@ int sy_conditions_valid(const struct sy_config *config, const struct sy_step *st
 	char id[SY_JOB_ID_SIZE];
 	struct sy_command_job job = sy_slurm_command_job(config, step, NULL, id);
 
-	return sy_conditions_hold(&job, other_networks);
+	return sy_conditions_are_valid(&job, other_networks);
 }
 
 void sy_conditions_end(const struct sy_config *config, const struct sy_step *step)
@@ -216,7 +216,7 @@ void sy_conditions_reap(const struct sy_config *config, const char *by)
 
 	if (sy_conditions_undo_stale(&job, by, &err) < 0)
 		slurm_error("steelyard: network conditions of dead jobs not undone: %s", err.text);
-	sy_left_sweep(&job.program);
+	sy_leftovers_sweep(&job.program);
 }
 
 static void tell_left(const char *line)
@@ -230,5 +230,5 @@ void sy_conditions_remove_left(const struct sy_config *config, const struct sy_s
 	char id[SY_JOB_ID_SIZE];
 
 	(void)snprintf(id, sizeof(id), "%u", step->job_id);
-	sy_left_end(&program, id, step->uid, tell_left);
+	sy_leftovers_remove(&program, id, step->uid, tell_left);
 }

@@ -15,7 +15,7 @@
 /* A step that is not the extern one starts: put in place what its options ask for. Waits for the
  * kernel to be asked and the conditions to be verified. */
 void sy_conditions_start(spank_t spank, const struct sy_config *config, const struct sy_step *step,
-			 struct sy_outbox *outbox);
+			 struct sy_message_queue *queue);
 
 /* In a task's process, still as root: join the job's own traffic, where that is what is shaped. */
 void sy_conditions_join(void);

@@ -67,7 +67,7 @@ static void ask_slurmctld(struct question *question, const struct sy_config *con
 {
 	struct sy_node_program program = sy_slurm_program(config);
 	char path[SY_PATH_SIZE], text[32] = "";
-	struct sy_answer answer = {.out = text, .out_size = sizeof(text)};
+	struct sy_spawn_output answer = {.out = text, .out_size = sizeof(text)};
 	struct sy_arguments arguments;
 	int64_t cores;
 
@@ -75,7 +75,7 @@ static void ask_slurmctld(struct question *question, const struct sy_config *con
 	sy_begin_arguments(&arguments, &program);
 	arguments.argv[0] = path;
 	sy_option(&arguments, "--cores", question->node);
-	if (sy_ask(&arguments, ANSWER_MS, &answer, NULL) < 0)
+	if (sy_spawn_and_read(&arguments, ANSWER_MS, &answer, NULL) < 0)
 		return;
 	text[strcspn(text, "\n")] = '\0';
 	if (!sy_number(text, &cores) || cores <= 0)

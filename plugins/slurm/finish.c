@@ -14,7 +14,7 @@ bool sy_finish_is_due(const struct sy_step *step)
 }
 
 void sy_finish(spank_t spank, const struct sy_config *config, const struct sy_step *step,
-	       struct sy_outbox *outbox)
+	       struct sy_message_queue *queue)
 {
 	char answer[SY_MESSAGE_MAX];
 	struct sy_totals totals = {0};
@@ -26,7 +26,7 @@ void sy_finish(spank_t spank, const struct sy_config *config, const struct sy_st
 	cleanup_free char *text = NULL;
 
 	/* The last sample would be some of the totals, and nothing would say so. */
-	if (sy_outbox_ask(outbox, answer, sizeof(answer), ANSWER_LIMIT_MS) > 0 &&
+	if (sy_queue_request_totals(queue, answer, sizeof(answer), ANSWER_LIMIT_MS) > 0 &&
 	    sy_totals_from_json(&totals, answer)) {
 		comment.totals = &totals;
 		sy_node_kind_from_record(&comment.kind, answer);

@@ -13,6 +13,6 @@ bool sy_finish_is_due(const struct sy_step *step);
 /* Ask this node's sampler, and have its totals written. Waits 2 s at most for the sampler, and half
  * a second for the writing. */
 void sy_finish(spank_t spank, const struct sy_config *config, const struct sy_step *step,
-	       struct sy_outbox *outbox);
+	       struct sy_message_queue *queue);
 
 #endif

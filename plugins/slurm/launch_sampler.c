@@ -13,7 +13,7 @@ struct sy_node_program sy_slurm_program(const struct sy_config *config)
 					.run_dir = config->run_dir,
 					/* `steelyard cluster down` looks for it */
 					.keep = "SLURM_CONF",
-					.way_out = sy_way_out_of_slurm};
+					.egress = sy_egress_from_slurm};
 }
 
 void sy_slurm_accounting_program(const struct sy_config *config, char path[SY_PATH_SIZE])

@@ -5,6 +5,6 @@
 #include "job/spawn.h"
 
 /* Up to what slurmd made; nowhere when Slurm does not use cgroups. */
-void sy_way_out_of_slurm(struct sy_way_out *way, const char *controllers, const char *path);
+void sy_egress_from_slurm(struct sy_egress *way, const char *controllers, const char *path);
 
 #endif

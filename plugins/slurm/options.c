@@ -6,7 +6,7 @@
 
 #include "admission.h"
 
-struct sy_wishes sy_options;
+struct sy_user_options sy_options;
 static const struct sy_config *config;
 
 /* Leave all tags so far where the job's steps find them. */
@@ -20,13 +20,13 @@ static void carry_tags(void)
 }
 
 /* In the user's own command: what the policy says to it, and what the job must be handed. */
-static int take_here(enum sy_wish which, struct sy_error *err)
+static int take_here(enum sy_user_option which, struct sy_error *err)
 {
-	if (which == SY_WISH_TAG)
+	if (which == SY_USER_OPTION_TAG)
 		carry_tags();
 	if (sy_admit_here(config->netem_policy, which, &sy_options, err) == 0)
 		return 0;
-	if (which == SY_WISH_NETEM)
+	if (which == SY_USER_OPTION_NETEM)
 		sy_options.has_netem = false;
 	return -1;
 }
@@ -36,19 +36,19 @@ static int take_here(enum sy_wish which, struct sy_error *err)
  * job does not run without it. */
 static int take(int value, const char *text, int remote)
 {
-	enum sy_wish which = (enum sy_wish)value;
+	enum sy_user_option which = (enum sy_user_option)value;
 	char said[sizeof(sy_options.fault)];
 	struct sy_error err;
 
 	text = text ? text : "";
-	if (sy_wish_take(&sy_options, which, text, config->max_rate_hz, &err) == 0 &&
+	if (sy_user_option_take(&sy_options, which, text, config->max_rate_hz, &err) == 0 &&
 	    (remote || take_here(which, &err) == 0)) {
-		if (remote && which == SY_WISH_CACHE)
-			sy_wish_tag_cache(&sy_options);
+		if (remote && which == SY_USER_OPTION_CACHE)
+			sy_tag_cache_option(&sy_options);
 		return 0;
 	}
-	sy_wish_said(said, sizeof(said), which, text, &err);
-	if (remote && sy_wish_words[which].condition)
+	sy_format_option_fault(said, sizeof(said), which, text, &err);
+	if (remote && sy_user_option_facts[which].condition)
 		(void)snprintf(sy_options.fault, sizeof(sy_options.fault), "%s", said);
 	else
 		slurm_error("steelyard: %s", said);
@@ -57,25 +57,26 @@ static int take(int value, const char *text, int remote)
 
 void sy_options_register(spank_t spank, const struct sy_config *arguments)
 {
-	static struct spank_option options[SY_WISHES];
-	static char help[SY_WISHES][128];
+	static struct spank_option options[SY_USER_OPTIONS];
+	static char help[SY_USER_OPTIONS][128];
 	const char *inherited = getenv(SY_TAGS_VARIABLE);
 
 	config = arguments;
 	if (inherited) /* srun inside a job: what it adds comes after the job's own tags */
 		sy_tags_add_joined(&sy_options.tags, inherited);
-	for (size_t i = 0; i < SY_WISHES; i++) {
-		(void)snprintf(help[i], sizeof(help[i]), "[steelyard] %s", sy_wish_words[i].help);
-		options[i] = (struct spank_option){.name = (char *)sy_wish_words[i].name,
-						   .arginfo = (char *)sy_wish_words[i].value,
+	for (size_t i = 0; i < SY_USER_OPTIONS; i++) {
+		(void)snprintf(help[i], sizeof(help[i]), "[steelyard] %s",
+			       sy_user_option_facts[i].help);
+		options[i] = (struct spank_option){.name = (char *)sy_user_option_facts[i].name,
+						   .arginfo = (char *)sy_user_option_facts[i].value,
 						   .usage = help[i],
-						   .has_arg = sy_wish_words[i].value != NULL,
+						   .has_arg = sy_user_option_facts[i].value != NULL,
 						   .val = (int)i,
 						   .cb = take};
 		if (spank_option_register(spank, &options[i]) != ESPANK_SUCCESS)
 			slurm_error("steelyard: Slurm does not take the option --%s: another "
 				    "plugin may have it",
-				    sy_wish_words[i].name);
+				    sy_user_option_facts[i].name);
 	}
 }
 
@@ -84,9 +85,9 @@ void sy_options_forget_environment(void)
 	char name[96];
 
 	(void)unsetenv(SY_TAGS_VARIABLE);
-	for (size_t i = 0; i < SY_WISHES; i++) {
+	for (size_t i = 0; i < SY_USER_OPTIONS; i++) {
 		(void)snprintf(name, sizeof(name), "SLURM_SPANK__SLURM_SPANK_OPTION_steelyard_%s",
-			       sy_wish_words[i].name);
+			       sy_user_option_facts[i].name);
 		for (char *c = name; *c; c++) {
 			if (*c == '-')
 				*c = '_';

@@ -16,7 +16,7 @@
 #define SY_TAGS_VARIABLE "SLURM_STEELYARD_TAGS"
 
 /* What was given in this process. */
-extern struct sy_wishes sy_options;
+extern struct sy_user_options sy_options;
 
 /* Register them with Slurm; from slurm_spank_init() only. `config` must stay. */
 void sy_options_register(spank_t spank, const struct sy_config *config);

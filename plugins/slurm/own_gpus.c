@@ -66,7 +66,7 @@ static void listed(spank_t spank, const struct sy_step *step, char *value, size_
 		(void)snprintf(value, size, "%s", visible);
 }
 
-void sy_own_gpus_tell(spank_t spank, const struct sy_step *step, struct sy_outbox *outbox)
+void sy_own_gpus_tell(spank_t spank, const struct sy_step *step, struct sy_message_queue *queue)
 {
 	struct list open = {""}, denied = {""};
 	char value[SY_GPUS_SIZE];
@@ -77,5 +77,5 @@ void sy_own_gpus_tell(spank_t spank, const struct sy_step *step, struct sy_outbo
 	if (strcmp(value, "-") != 0 || access("/dev/dri", F_OK) == 0)
 		look("dri/renderD", 128, &open, &denied);
 	if (strcmp(value, "-") != 0 || *open.text || *denied.text)
-		sy_outbox_send(outbox, "gpus %s %s %s", value, shown(&open), shown(&denied));
+		sy_queue_send(queue, "gpus %s %s %s", value, shown(&open), shown(&denied));
 }

@@ -30,7 +30,7 @@
 
 static struct sy_config config;
 static struct sy_step step;
-static struct sy_outbox outbox = {.fd = -1};
+static struct sy_message_queue queue = {.fd = -1};
 static struct sockaddr_un control;
 static struct sy_counted counted;
 static bool started_sampler; /* by this very step */
@@ -73,7 +73,7 @@ static void load_bpf(void)
  * does meanwhile. */
 static void have_it_counted(void)
 {
-	if (config.bpf && outbox.fd >= 0 && !step.extern_step)
+	if (config.bpf && queue.fd >= 0 && !step.extern_step)
 		sy_counted_join(&counted, &control, SY_BPF_STEPD);
 }
 
@@ -97,7 +97,7 @@ static void start_sampler(spank_t spank)
 	struct sy_error err;
 
 	(void)snprintf(user, sizeof(user), "user_id=%u", step.uid);
-	sy_complaints_tell(config.run_dir, step.node, complain);
+	sy_log_forward(config.run_dir, step.node, complain);
 	sy_cold_cache_forget(&config, &step); /* of an earlier start of the same job */
 	sy_remove_stale_sockets(config.run_dir, step.node);
 	finish_records(step.node);
@@ -118,8 +118,8 @@ static void tell_array(spank_t spank)
 	    task_id >= 0xfffffffd ||
 	    spank_get_item(spank, S_JOB_ARRAY_ID, &array_id) != ESPANK_SUCCESS)
 		return;
-	sy_outbox_send(&outbox, "job array_job_id %u", array_id);
-	sy_outbox_send(&outbox, "job array_task_id %u", task_id);
+	sy_queue_send(&queue, "job array_job_id %u", array_id);
+	sy_queue_send(&queue, "job array_task_id %u", task_id);
 }
 
 /* The variable has all tags in their order; the option itself only the last one. */
@@ -150,16 +150,16 @@ static void announce(spank_t spank)
 	struct rusage waited;
 
 	(void)getrusage(RUSAGE_CHILDREN, &waited);
-	sy_outbox_send(&outbox, "root %d %ld %lld", (int)getpid(), waited.ru_minflt,
-		       (long long)counted.since_ns);
+	sy_queue_send(&queue, "root %d %ld %lld", (int)getpid(), waited.ru_minflt,
+		      (long long)counted.since_ns);
 	if (sy_options.has_rate)
-		sy_outbox_send(&outbox, "rate %g", sy_options.rate_hz);
+		sy_queue_send(&queue, "rate %g", sy_options.rate_hz);
 	collect_tags(spank);
 	for (size_t i = 0; i < sy_options.tags.count; i++)
-		sy_outbox_send(&outbox, "tag %s", sy_options.tags.items[i]);
+		sy_queue_send(&queue, "tag %s", sy_options.tags.items[i]);
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
 		if (sy_step_variable(spank, variables[i].variable, value, sizeof(value)))
-			sy_outbox_send(&outbox, "job %s %s", variables[i].field, value);
+			sy_queue_send(&queue, "job %s %s", variables[i].field, value);
 	}
 	tell_array(spank);
 }
@@ -198,18 +198,18 @@ void sy_stepd_start(spank_t spank)
 	if (step.extern_step || !step.extern_runs)
 		sy_conditions_reap(&config, "next job");
 	/* Without an extern step the first step on the node weighs itself (docs/admin.md). */
-	if (step.extern_step || (!step.extern_runs && !sy_outbox_open(&outbox, &control)))
+	if (step.extern_step || (!step.extern_runs && !sy_queue_open(&queue, &control)))
 		start_sampler(spank);
 	/* The extern step's not only at its end, when it may have the user's rights for a moment
 	 * (24.11). */
-	if (outbox.fd < 0 && (started_sampler || !step.extern_step) &&
-	    !sy_outbox_open(&outbox, &control))
+	if (queue.fd < 0 && (started_sampler || !step.extern_step) &&
+	    !sy_queue_open(&queue, &control))
 		slurm_verbose("steelyard: no sampler for job %u on %s", step.job_id, step.node);
 	have_it_counted();
 	if (step.extern_step)
 		return;
 	announce(spank);
-	sy_conditions_start(spank, &config, &step, &outbox);
+	sy_conditions_start(spank, &config, &step, &queue);
 }
 
 /* The cgroup that is the whole job's: this step's, or one of its tasks' knows it. */
@@ -225,15 +225,15 @@ static void tell_cgroup(spank_t spank)
 		if (!sy_job_cgroup_read(task, step.job_id, path, sizeof(path)))
 			return;
 	}
-	sy_outbox_send(&outbox, "cgroup %s", path);
+	sy_queue_send(&queue, "cgroup %s", path);
 }
 
 void sy_stepd_task(spank_t spank)
 {
 	static bool told;
 
-	sy_outbox_flush(&outbox);
-	if (told || outbox.fd < 0)
+	sy_queue_flush(&queue);
+	if (told || queue.fd < 0)
 		return;
 	told = true;
 	/* As late as can be: the first task waits to be let go. */
@@ -251,12 +251,12 @@ void sy_stepd_child(spank_t spank)
 	char count[16];
 
 	sy_conditions_enforce(spank);
-	if (outbox.fd < 0)
+	if (queue.fd < 0)
 		return;
 	if (!sy_step_variable(spank, "SLURM_RESTART_COUNT", count, sizeof(count)))
 		(void)snprintf(count, sizeof(count), "0");
-	sy_outbox_send(&outbox, "job restart_count %s", count);
-	sy_own_gpus_tell(spank, &step, &outbox);
+	sy_queue_send(&queue, "job restart_count %s", count);
+	sy_own_gpus_tell(spank, &step, &queue);
 }
 
 /* The step's final counters, without what slurmstepd itself reads and writes. */
@@ -264,20 +264,20 @@ static void tell_done(void)
 {
 	struct sy_own_usage now;
 
-	if (outbox.fd < 0 || !counted_at_start || !sy_own_usage_read(&now))
+	if (queue.fd < 0 || !counted_at_start || !sy_own_usage_read(&now))
 		return;
 	for (size_t i = 0; i < 4; i++)
 		now.io[i] -= now.io[i] < at_start.io[i] ? now.io[i] : at_start.io[i];
 	if (now.largest_bytes > 0)
-		sy_outbox_send(&outbox, "peak %lld", now.largest_bytes);
-	sy_outbox_send(&outbox, "done %d %lld %lld %lld %lld %lld %lld %lld", (int)getpid(),
-		       now.cpu_us - at_start.cpu_us, now.io[0], now.io[1], now.io[2], now.io[3],
-		       now.unsure_bytes + at_start.unsure_bytes, now.waited_faults);
+		sy_queue_send(&queue, "peak %lld", now.largest_bytes);
+	sy_queue_send(&queue, "done %d %lld %lld %lld %lld %lld %lld %lld", (int)getpid(),
+		      now.cpu_us - at_start.cpu_us, now.io[0], now.io[1], now.io[2], now.io[3],
+		      now.unsure_bytes + at_start.unsure_bytes, now.waited_faults);
 }
 
 static void finish(spank_t spank)
 {
-	sy_finish(spank, &config, &step, &outbox);
+	sy_finish(spank, &config, &step, &queue);
 	totals_told = true;
 }
 
@@ -318,24 +318,24 @@ void sy_stepd_exit(spank_t spank)
 		if (comments && !totals_told)
 			finish(spank);
 		if (is_left_to_tell())
-			sy_outbox_send(&outbox, "leave");
+			sy_queue_send(&queue, "leave");
 	}
 	if (step.extern_step)
 		sy_conditions_end(&config, &step);
 	if (started_sampler) {
-		sy_complaints_tell(config.run_dir, step.node, complain);
-		if (outbox.fd < 0)
-			(void)sy_outbox_open(&outbox, &control);
-		sy_outbox_send(&outbox, "leave");
+		sy_log_forward(config.run_dir, step.node, complain);
+		if (queue.fd < 0)
+			(void)sy_queue_open(&queue, &control);
+		sy_queue_send(&queue, "leave");
 		/* Steps may still come to a sampler that weighs others. Without an extern step the
 		 * next one starts its own. */
-		if (!step.extern_step || outbox.fd < 0)
+		if (!step.extern_step || queue.fd < 0)
 			(void)unlink(control.sun_path);
-		if (outbox.fd < 0)
+		if (queue.fd < 0)
 			finish_for_sampler();
 	}
-	sy_outbox_drain(&outbox, LAST_WORDS_MS);
-	sy_outbox_close(&outbox);
+	sy_queue_drain(&queue, LAST_WORDS_MS);
+	sy_queue_close(&queue);
 	/* It may wait for the job's last processes. */
 	if (step.extern_step)
 		sy_conditions_remove_left(&config, &step);

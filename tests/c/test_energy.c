@@ -76,8 +76,8 @@ static void test_oddities(void)
 	sy_energy_add(&energy, 1, 10);
 	ok(!energy.valid, "a counter above its own range");
 	sy_energy_init(&energy, 1000);
-	sy_energy_fail(&energy, "no right");
-	sy_energy_fail(&energy, "later");
+	sy_energy_invalidate(&energy, "no right");
+	sy_energy_invalidate(&energy, "later");
 	is_string(energy.why, "no right", "the first reason stays");
 }
 

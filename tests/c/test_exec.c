@@ -56,10 +56,10 @@ static void inherited(char *out, size_t size)
 {
 	struct sy_arguments arguments = {.argv = {(char *)"/bin/ls", (char *)"/proc/self/fd"},
 					 .count = 2};
-	struct sy_answer answer = {.out = out, .out_size = size};
+	struct sy_spawn_output answer = {.out = out, .out_size = size};
 	struct sy_error err;
 
-	if (sy_ask(&arguments, 10000, &answer, &err) < 0)
+	if (sy_spawn_and_read(&arguments, 10000, &answer, &err) < 0)
 		(void)snprintf(out, size, "%s", err.text);
 }
 

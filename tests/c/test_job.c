@@ -18,12 +18,12 @@
 #include "job/spawn.h"
 
 struct told {
-	enum sy_wish which;
+	enum sy_user_option which;
 	char text[1024];
 	int count;
 };
 
-static int keep(void *context, enum sy_wish which, const char *text, struct sy_error *err)
+static int keep(void *context, enum sy_user_option which, const char *text, struct sy_error *err)
 {
 	struct told *told = context;
 
@@ -44,9 +44,10 @@ static void test_round_trip(void)
 	for (int i = 1; i < 256; i++)
 		text[i - 1] = (char)i;
 	text[255] = '\0';
-	ok(sy_request_add(request, sizeof(request), SY_WISH_TAG, text, &err) == 0, "it fits");
+	ok(sy_request_add(request, sizeof(request), SY_USER_OPTION_TAG, text, &err) == 0,
+	   "it fits");
 	ok(sy_request_read(request, keep, &told, &err) == 0, "it is read");
-	ok(told.which == SY_WISH_TAG && told.count == 1, "one tag");
+	ok(told.which == SY_USER_OPTION_TAG && told.count == 1, "one tag");
 	ok(!strcmp(told.text, text), "all bytes come back");
 	ok(strspn(request + 4,
 		  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-%") ==
@@ -59,7 +60,7 @@ static void test_no_room(void)
 	char request[16] = "";
 	struct sy_error err;
 
-	ok(sy_request_add(request, sizeof(request), SY_WISH_NETEM, "delay=50ms", &err) < 0,
+	ok(sy_request_add(request, sizeof(request), SY_USER_OPTION_NETEM, "delay=50ms", &err) < 0,
 	   "too long");
 	ok(strstr(err.text, "longer than 16 bytes") != NULL, "says how long");
 	ok(strlen(request) < sizeof(request), "and stays in its place");
@@ -88,23 +89,23 @@ static void test_random(void)
 	ok(taken > 100 && refused > 100, "both happen: %d, %d", taken, refused);
 }
 
-static void test_way_out(void)
+static void test_egress(void)
 {
-	static struct sy_way_out way;
+	static struct sy_egress way;
 
-	sy_way_out_read(&way,
-			"9:name=systemd:/system.slice/pbs_mom.service\n"
-			"4:memory:/torque/7.srv\n2:cpu,cpuacct:/\n"
-			"0::/pbs_jobs.service/jobid/7.srv\n",
-			sy_way_out_top);
+	sy_egress_read(&way,
+		       "9:name=systemd:/system.slice/pbs_mom.service\n"
+		       "4:memory:/torque/7.srv\n2:cpu,cpuacct:/\n"
+		       "0::/pbs_jobs.service/jobid/7.srv\n",
+		       sy_egress_to_top);
 	ok(way.count == 4, "four ways: %zu", way.count);
 	ok(!strcmp(way.paths[0], "/sys/fs/cgroup/systemd/cgroup.procs"), "%s", way.paths[0]);
 	ok(!strcmp(way.paths[1], "/sys/fs/cgroup/memory/cgroup.procs"), "%s", way.paths[1]);
 	ok(!strcmp(way.paths[2], "/sys/fs/cgroup/cgroup.procs"), "%s", way.paths[2]);
 	ok(!strcmp(way.paths[3], "/sys/fs/cgroup/unified/cgroup.procs"), "%s", way.paths[3]);
-	sy_way_out_read(&way, "0::/\n", sy_way_out_top);
+	sy_egress_read(&way, "0::/\n", sy_egress_to_top);
 	ok(way.count == 0, "at the top: nowhere to go");
-	sy_way_out_read(&way, "0:\n::\n0::torque\n\nx", sy_way_out_top);
+	sy_egress_read(&way, "0:\n::\n0::torque\n\nx", sy_egress_to_top);
 	ok(way.count == 0, "no line of /proc/PID/cgroup: %zu", way.count);
 }
 
@@ -205,7 +206,7 @@ static void test_condition_of_containers(const char *scope, bool other_networks,
 	file = fopen(path, "w");
 	(void)fprintf(file, "{\"valid\":true,\"scope\":\"%s\"}", scope);
 	(void)fclose(file);
-	is_int(sy_conditions_hold(&job, other_networks), expected, scope);
+	is_int(sy_conditions_are_valid(&job, other_networks), expected, scope);
 	(void)unlink(path);
 	(void)snprintf(path, sizeof(path), "%s/netem", folder);
 	(void)rmdir(path);
@@ -249,7 +250,7 @@ int main(void)
 	test_round_trip();
 	test_no_room();
 	test_random();
-	test_way_out();
+	test_egress();
 	test_control();
 	test_socket_is_roots_alone();
 	test_samplers_that_hang_hold_up_a_start_once();

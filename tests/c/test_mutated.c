@@ -250,12 +250,12 @@ static bool comment(const char *text)
 
 static bool cgroups(const char *text)
 {
-	struct sy_way_out plan;
+	struct sy_egress plan;
 	size_t length = 0;
 	const char *found = sy_job_cgroup_find(text, 4711, &length);
 
 	for (size_t rule = 0; rule < 2; rule++) {
-		sy_way_out_read(&plan, text, rule ? sy_way_out_of_slurm : sy_way_out_top);
+		sy_egress_read(&plan, text, rule ? sy_egress_from_slurm : sy_egress_to_top);
 		for (size_t i = 0; i < plan.count; i++) {
 			if (strncmp(plan.paths[i], "/sys/fs/cgroup/", 15) != 0)
 				return false;

@@ -18,9 +18,9 @@ static void command(const char *text)
 	ok(system(line) == 0, "%s", text);
 }
 
-static int opened(char place[SY_PLACE_SIZE], struct sy_error *err)
+static int opened(char place[SY_JOB_PATH_SIZE], struct sy_error *err)
 {
-	int fd = sy_job_folder(top, "7.srv", "n1", place, err);
+	int fd = sy_open_job_folder(top, "7.srv", "n1", place, err);
 
 	if (fd >= 0)
 		(void)close(fd);
@@ -29,19 +29,19 @@ static int opened(char place[SY_PLACE_SIZE], struct sy_error *err)
 
 static void test_names(void)
 {
-	char place[SY_PLACE_SIZE];
+	char place[SY_JOB_PATH_SIZE];
 
-	sy_place(place, true, "7", 1795478399);
+	sy_format_job_path(place, true, "7", 1795478399);
 	is_string(place, "2026-11/23/7", "the last second of a day in UTC");
-	sy_place(place, true, "7", 1795478400);
+	sy_format_job_path(place, true, "7", 1795478400);
 	is_string(place, "2026-11/24/7", "and the next");
-	sy_place(place, false, "7", 1795478400);
+	sy_format_job_path(place, false, "7", 1795478400);
 	is_string(place, "7", "without the mark");
 }
 
 static void test_the_mark(void)
 {
-	char place[SY_PLACE_SIZE];
+	char place[SY_JOB_PATH_SIZE];
 	struct sy_error err;
 
 	ok(opened(place, &err) >= 0 && !strcmp(place, "7.srv"), "flat");
@@ -54,7 +54,7 @@ static void test_the_mark(void)
 /* Another's folder, or a link, on any level: nothing is written through it. */
 static void test_what_another_put_there(void)
 {
-	char place[SY_PLACE_SIZE], day[SY_PLACE_SIZE], line[600];
+	char place[SY_JOB_PATH_SIZE], day[SY_JOB_PATH_SIZE], line[600];
 	struct sy_error err;
 
 	(void)opened(place, &err);
@@ -80,16 +80,16 @@ static void write_record(const char *folder, const char *name)
 /* The sampler began before midnight, the job goes on for days, or began before the mark was put. */
 static void test_found_again(void)
 {
-	char place[SY_PLACE_SIZE], path[SY_RECORD_PATH_SIZE], link[64];
+	char place[SY_JOB_PATH_SIZE], path[SY_RECORD_PATH_SIZE], link[64];
 	time_t now = time(NULL);
 	struct sy_error err;
 	json_t *all;
 	ssize_t length;
 	int fd;
 
-	sy_place(place, true, "8", now - SY_DAY_S);
+	sy_format_job_path(place, true, "8", now - SY_DAY_S);
 	write_record(place, "n1.100.json");
-	fd = sy_job_folder_of_record(top, "8", "n1", &err);
+	fd = sy_open_job_folder_of_record(top, "8", "n1", &err);
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	length = readlink(link, path, sizeof(path) - 1);
 	path[length > 0 ? length : 0] = '\0';
@@ -97,7 +97,7 @@ static void test_found_again(void)
 	(void)close(fd);
 	is_int(sy_record_newest(top, "8", "n1"), 100, "found by its node");
 	is_int(sy_record_newest(top, "8", "n2"), 0, "which another is not");
-	sy_place(place, true, "9", now - 40 * SY_DAY_S);
+	sy_format_job_path(place, true, "9", now - 40 * SY_DAY_S);
 	write_record(place, "n1.300.json");
 	is_int(sy_record_newest(top, "9", "n1"), 300, "40 days ago");
 	write_record("10", "n1.200.json");

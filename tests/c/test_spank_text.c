@@ -293,7 +293,7 @@ static void test_comment(void)
 /* Recorded texts of /proc/PID/cgroup (tests/data/cgroups): what is the job's, and the way out. */
 #define SCOPE "/system.slice/layout_slurmstepd.scope"
 static const struct layout {
-	const char *name, *job, *way_out;
+	const char *name, *job, *egress;
 } layouts[] = {
     {"22.05-v1", "/slurm_layout/uid_4711/job_1", "/sys/fs/cgroup/freezer/slurm_layout"},
     {"24.11-v1", "/slurm_layout/uid_4711/job_1", "/sys/fs/cgroup/freezer/slurm_layout"},
@@ -339,7 +339,7 @@ static void is_the_jobs(const char *cgroups, const char *expected, const char *l
 
 static void test_cgroup_layouts(void)
 {
-	static struct sy_way_out way;
+	static struct sy_egress way;
 
 	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
 		const struct layout *at = &layouts[i];
@@ -348,10 +348,10 @@ static void test_cgroup_layouts(void)
 
 		is_the_jobs(recorded(at->name, "stepd"), at->job, at->name, "slurmstepd");
 		is_the_jobs(recorded(at->name, "task"), by_id ? at->job : NULL, at->name, "a task");
-		sy_way_out_read(&way, recorded(at->name, "stepd"), sy_way_out_of_slurm);
+		sy_egress_read(&way, recorded(at->name, "stepd"), sy_egress_from_slurm);
 		(void)snprintf(what, sizeof(what), "%s: the way out", at->name);
-		if (at->way_out)
-			(void)snprintf(expected, sizeof(expected), "%s/cgroup.procs", at->way_out);
+		if (at->egress)
+			(void)snprintf(expected, sizeof(expected), "%s/cgroup.procs", at->egress);
 		is_string(way.count > 0 ? way.paths[0] : "", expected, what);
 	}
 }
@@ -369,7 +369,7 @@ static void test_cluster_in_a_job(void)
 
 static void test_cgroups(void)
 {
-	static struct sy_way_out way;
+	static struct sy_egress way;
 	size_t length;
 
 	ok(!sy_job_cgroup_find("4:cpu:/slurm/uid_0/job_55/step_0\n0::/\n", 5, &length),
@@ -378,11 +378,11 @@ static void test_cgroups(void)
 	   "at the text's end");
 	ok(!sy_job_cgroup_find("4:cpu:/sEKNKTV3WPV500/step_0/slurm\n", 5, &length),
 	   "version 1 has no SLUIDs");
-	sy_way_out_read(&way,
-			"5:cpu,cpuacct:/slurm_n1/uid_0/job_5/step_extern\n"
-			"4:name=systemd:/slurm_n1/uid_0/job_5/step_extern\n"
-			"3:pids:/\n",
-			sy_way_out_of_slurm);
+	sy_egress_read(&way,
+		       "5:cpu,cpuacct:/slurm_n1/uid_0/job_5/step_extern\n"
+		       "4:name=systemd:/slurm_n1/uid_0/job_5/step_extern\n"
+		       "3:pids:/\n",
+		       sy_egress_from_slurm);
 	is_int((int64_t)way.count, 2, "only where it is in a job's group");
 	is_string(way.paths[1], "/sys/fs/cgroup/systemd/slurm_n1/cgroup.procs", "a named one");
 }

@@ -7,13 +7,13 @@
 #include "../../plugins/slurm/job_cgroup.c"
 #include "../../plugins/slurm/leave_cgroup.c"
 
-static void must_lead_out(const char *text, sy_way_out_rule rule)
+static void must_lead_out(const char *text, sy_egress_rule rule)
 {
-	static struct sy_way_out way;
+	static struct sy_egress way;
 
 	memset(&way, 0, sizeof(way));
-	sy_way_out_read(&way, text, rule);
-	must(way.count <= SY_WAY_OUT_MAX);
+	sy_egress_read(&way, text, rule);
+	must(way.count <= SY_EGRESS_MAX);
 	for (size_t i = 0; i < way.count; i++) {
 		size_t length = strnlen(way.paths[i], sizeof(way.paths[i]));
 
@@ -33,8 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(found >= text && length > 0 && found + length <= text + strlen(text));
 		must(*found == '/' && !memchr(found, '\n', length));
 	}
-	must_lead_out(text, sy_way_out_of_slurm);
-	must_lead_out(text, sy_way_out_top);
+	must_lead_out(text, sy_egress_from_slurm);
+	must_lead_out(text, sy_egress_to_top);
 	free(text);
 	return 0;
 }

@@ -100,9 +100,9 @@ static void take_told(const uint8_t *data, size_t size)
 {
 	char *text = text_of(data, size);
 	struct sy_error err = {""};
-	struct sy_file_said told;
+	struct sy_meter_text told;
 
-	if (sy_file_said_parse(text, &told, &err) < 0) {
+	if (sy_parse_meter_text(text, &told, &err) < 0) {
 		must_say_why(&err);
 	} else {
 		must(told.domain != SY_DOMAIN_OTHER && told.domain != SY_DOMAIN_ACCELERATOR &&
@@ -139,7 +139,7 @@ static void read_slow(struct sy_meters *meters, int64_t now_us)
 			continue;
 		value = meter->reader->read(meter, &why);
 		if (value < 0)
-			sy_energy_fail(&meters->energy[i], why);
+			sy_energy_invalidate(&meters->energy[i], why);
 		else if (meter->power)
 			sy_energy_add_power(&meters->energy[i], now_us, value);
 		else

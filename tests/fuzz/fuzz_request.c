@@ -6,12 +6,12 @@
 
 struct heard {
 	int count;
-	enum sy_wish which[64];
+	enum sy_user_option which[64];
 	char text[64][1024];
 	char again[SY_REQUEST_MAX];
 };
 
-static int hear(void *context, enum sy_wish which, const char *text, struct sy_error *err)
+static int hear(void *context, enum sy_user_option which, const char *text, struct sy_error *err)
 {
 	struct heard *heard = context;
 
@@ -48,7 +48,7 @@ static void carry(const char *text)
 	heard.count = 0;
 	heard.again[0] = '\0';
 	if (strlen(text) >= 1024 ||
-	    sy_request_add(request, sizeof(request), SY_WISH_TAG, text, &err) < 0)
+	    sy_request_add(request, sizeof(request), SY_USER_OPTION_TAG, text, &err) < 0)
 		return;
 	must(is_printable(request));
 	must(sy_request_read(request, hear, &heard, &err) == 0);
@@ -57,16 +57,16 @@ static void carry(const char *text)
 
 static void take_options(const char *text)
 {
-	static struct sy_wishes wishes;
+	static struct sy_user_options wishes;
 	struct sy_error err = {0};
 	char said[512];
 
 	memset(&wishes, 0, sizeof(wishes));
-	for (int which = 0; which < SY_WISHES; which++) {
-		if (sy_wish_take(&wishes, (enum sy_wish)which, text, 50, &err) == 0)
+	for (int which = 0; which < SY_USER_OPTIONS; which++) {
+		if (sy_user_option_take(&wishes, (enum sy_user_option)which, text, 50, &err) == 0)
 			continue;
 		must_say_why(&err);
-		sy_wish_said(said, sizeof(said), (enum sy_wish)which, text, &err);
+		sy_format_option_fault(said, sizeof(said), (enum sy_user_option)which, text, &err);
 		must(strlen(said) < sizeof(said) && !strpbrk(said, "\n\r\x1b"));
 	}
 	must(!wishes.has_rate || (wishes.rate_hz >= 0 && wishes.rate_hz <= 50));

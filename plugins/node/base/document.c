@@ -22,7 +22,7 @@ static void *allocate(size_t size)
 
 	if (!memory) {
 		lacked_memory = true;
-		(void)sy_short(ENOMEM);
+		(void)sy_count_shortage(ENOMEM);
 	}
 	return memory;
 }

@@ -40,14 +40,14 @@ bool sy_is_shortage(int errnum)
 	return errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE;
 }
 
-int sy_short(int errnum)
+int sy_count_shortage(int errnum)
 {
 	if (sy_is_shortage(errnum))
 		atomic_fetch_add(&shortages, 1);
 	return -errnum;
 }
 
-unsigned sy_shortages(void)
+unsigned sy_get_shortages(void)
 {
 	return atomic_load(&shortages);
 }

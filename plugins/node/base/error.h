@@ -25,10 +25,10 @@ __attribute__((format(printf, 3, 4))) int sy_fail_errno(struct sy_error *err, in
 bool sy_is_shortage(int errnum);
 
 /* Count it if it is one; returns -errnum. */
-int sy_short(int errnum);
+int sy_count_shortage(int errnum);
 
 /* How many there have been in this process: more than before, then what was done lacks something.
  */
-unsigned sy_shortages(void);
+unsigned sy_get_shortages(void);
 
 #endif

@@ -26,7 +26,7 @@ static int open_without_openat2(int root, const char *path)
 {
 	int fd = openat(root, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-	return fd < 0 ? sy_short(errno) : fd;
+	return fd < 0 ? sy_count_shortage(errno) : fd;
 }
 
 int sy_open_at(int root, const char *path)
@@ -42,7 +42,7 @@ int sy_open_at(int root, const char *path)
 	fd = syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
 	if (fd < 0 && errno == ENOSYS)
 		return open_without_openat2(root, *path ? path : ".");
-	return fd < 0 ? sy_short(errno) : (int)fd;
+	return fd < 0 ? sy_count_shortage(errno) : (int)fd;
 }
 
 ssize_t sy_read_fd(int fd, char *buffer, size_t size)
@@ -128,11 +128,11 @@ static int add_name(struct sy_names *names, const char *name)
 	char **more = reallocarray(names->name, names->count + 1, sizeof(*more));
 
 	if (!more)
-		return sy_short(ENOMEM);
+		return sy_count_shortage(ENOMEM);
 	names->name = more;
 	more[names->count] = strdup(name);
 	if (!more[names->count])
-		return sy_short(ENOMEM);
+		return sy_count_shortage(ENOMEM);
 	names->count++;
 	return 0;
 }
@@ -148,7 +148,7 @@ int sy_list_at(int root, const char *path, struct sy_names *names)
 		return fd;
 	dir = fdopendir(fd);
 	if (!dir) {
-		result = sy_short(errno);
+		result = sy_count_shortage(errno);
 		(void)close(fd);
 		return result;
 	}
@@ -173,7 +173,7 @@ static int open_path(int root, const char *path, uint64_t flags)
 	fd = syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
 	if (fd < 0 && errno == ENOSYS)
 		fd = openat(root, *path ? path : ".", (int)how.flags);
-	return fd < 0 ? sy_short(errno) : (int)fd;
+	return fd < 0 ? sy_count_shortage(errno) : (int)fd;
 }
 
 ssize_t sy_link_at(int root, const char *path, char *buffer, size_t size)

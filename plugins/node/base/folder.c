@@ -67,7 +67,7 @@ bool sy_records_by_day(const char *record_dir)
 	return top >= 0 && sy_records_are_marked(top);
 }
 
-bool sy_records_are_somebodys(const char *record_dir)
+bool sy_records_are_marked_by_owner(const char *record_dir)
 {
 	cleanup_close int top = open(record_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct stat folder, mark;
@@ -77,15 +77,15 @@ bool sy_records_are_somebodys(const char *record_dir)
 	       S_ISREG(mark.st_mode) && mark.st_uid == folder.st_uid;
 }
 
-void sy_place(char place[SY_PLACE_SIZE], bool by_day, const char *job_id, time_t start)
+void sy_format_job_path(char place[SY_JOB_PATH_SIZE], bool by_day, const char *job_id, time_t start)
 {
 	struct tm utc;
 
 	if (by_day && gmtime_r(&start, &utc))
-		(void)snprintf(place, SY_PLACE_SIZE, "%04d-%02d/%02d/%.200s", utc.tm_year + 1900,
+		(void)snprintf(place, SY_JOB_PATH_SIZE, "%04d-%02d/%02d/%.200s", utc.tm_year + 1900,
 			       utc.tm_mon + 1, utc.tm_mday, job_id);
 	else
-		(void)snprintf(place, SY_PLACE_SIZE, "%.200s", job_id);
+		(void)snprintf(place, SY_JOB_PATH_SIZE, "%.200s", job_id);
 }
 
 /* The folder `name` of `above`, made first if it is not there. */
@@ -108,9 +108,9 @@ static int open_level(int above, const char *name, const char *place, struct sy_
 	return -1;
 }
 
-int sy_place_open(int top, const char *place, struct sy_error *err)
+int sy_open_job_path(int top, const char *place, struct sy_error *err)
 {
-	char path[SY_PLACE_SIZE], *rest = path, *name;
+	char path[SY_JOB_PATH_SIZE], *rest = path, *name;
 	int fd = -1;
 
 	(void)snprintf(path, sizeof(path), "%s", place);
@@ -145,8 +145,8 @@ static int open_top(const char *record_dir, struct sy_error *err)
 	return -1;
 }
 
-int sy_job_folder(const char *record_dir, const char *job_id, const char *node,
-		  char place[SY_PLACE_SIZE], struct sy_error *err)
+int sy_open_job_folder(const char *record_dir, const char *job_id, const char *node,
+		       char place[SY_JOB_PATH_SIZE], struct sy_error *err)
 {
 	cleanup_close int top = -1;
 
@@ -156,8 +156,8 @@ int sy_job_folder(const char *record_dir, const char *job_id, const char *node,
 	top = open_top(record_dir, err);
 	if (top < 0)
 		return -1;
-	sy_place(place, sy_records_are_marked(top), job_id, time(NULL));
-	return sy_place_open(top, place, err);
+	sy_format_job_path(place, sy_records_are_marked(top), job_id, time(NULL));
+	return sy_open_job_path(top, place, err);
 }
 
 /* Whether a record of the node lies in `place`. */
@@ -177,17 +177,17 @@ static bool has_record_of(int top, const char *place, const char *node)
 	return found;
 }
 
-int sy_job_folder_of_record(const char *record_dir, const char *job_id, const char *node,
-			    struct sy_error *err)
+int sy_open_job_folder_of_record(const char *record_dir, const char *job_id, const char *node,
+				 struct sy_error *err)
 {
-	char place[SY_PLACE_SIZE], before[SY_PLACE_SIZE];
-	cleanup_close int fd = sy_job_folder(record_dir, job_id, node, place, err);
+	char place[SY_JOB_PATH_SIZE], before[SY_JOB_PATH_SIZE];
+	cleanup_close int fd = sy_open_job_folder(record_dir, job_id, node, place, err);
 	cleanup_close int top = fd < 0 ? -1 : open_top(record_dir, err);
 
 	if (top < 0)
 		return -1;
-	sy_place(before, strchr(place, '/') != NULL, job_id, time(NULL) - SY_DAY_S);
+	sy_format_job_path(before, strchr(place, '/') != NULL, job_id, time(NULL) - SY_DAY_S);
 	if (!has_record_of(top, place, node) && has_record_of(top, before, node))
-		return sy_place_open(top, before, err);
+		return sy_open_job_path(top, before, err);
 	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }

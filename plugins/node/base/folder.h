@@ -23,9 +23,9 @@ int sy_folder_below(const char *run_dir, const char *name, bool make, struct sy_
  * where the folder's owner has put the mark into it, in YYYY-MM/DD/JOB, by the day in UTC of the
  * record's START. One folder with a million names is slow to list and cannot be swept by age. */
 
-#define SY_RECORDS_MARK ".steelyard-records"
-#define SY_PLACE_SIZE	256
-#define SY_DAY_S	86400
+#define SY_RECORDS_MARK	 ".steelyard-records"
+#define SY_JOB_PATH_SIZE 256
+#define SY_DAY_S	 86400
 
 /* Whether the folder bears the mark: a regular file of root's or ours. */
 bool sy_records_are_marked(int top);
@@ -35,23 +35,24 @@ bool sy_records_by_day(const char *record_dir);
 
 /* Whether it bears a mark of its owner's, whoever that is: root may be nobody there (root_squash),
  * and others write. */
-bool sy_records_are_somebodys(const char *record_dir);
+bool sy_records_are_marked_by_owner(const char *record_dir);
 
 /* `2026-11/23/4711`, or `4711`: below the folder of records. */
-void sy_place(char place[SY_PLACE_SIZE], bool by_day, const char *job_id, time_t start);
+void sy_format_job_path(char place[SY_JOB_PATH_SIZE], bool by_day, const char *job_id,
+			time_t start);
 
 /* Open `place` below `top`, each level made where it is not there, no link followed, nobody else's
  * folder gone through: a descriptor, or -1. */
-int sy_place_open(int top, const char *place, struct sy_error *err);
+int sy_open_job_path(int top, const char *place, struct sy_error *err);
 
 /* The job's folder below RECORD_DIR for a record that starts now, made when RECORD_DIR is there and
  * it is not: a descriptor, or -1. `place`: where it is below RECORD_DIR. */
-int sy_job_folder(const char *record_dir, const char *job_id, const char *node,
-		  char place[SY_PLACE_SIZE], struct sy_error *err);
+int sy_open_job_folder(const char *record_dir, const char *job_id, const char *node,
+		       char place[SY_JOB_PATH_SIZE], struct sy_error *err);
 
 /* The same for what belongs to the node's record of the job: one that started before midnight lies
  * in the folder of the day before. */
-int sy_job_folder_of_record(const char *record_dir, const char *job_id, const char *node,
-			    struct sy_error *err);
+int sy_open_job_folder_of_record(const char *record_dir, const char *job_id, const char *node,
+				 struct sy_error *err);
 
 #endif

@@ -78,7 +78,7 @@ int sy_rights_drop(bool bpf, struct sy_error *err)
 	return drop_to(bpf ? NEEDED | RIGHT(CAP_BPF) : NEEDED, err);
 }
 
-bool sy_rights_are_asked_for(int (*call)(const void *context), const void *context)
+bool sy_needs_rights(int (*call)(const void *context), const void *context)
 {
 	struct rights own = own_rights();
 	int result;
@@ -109,7 +109,7 @@ bool sy_rights_drop_ptrace(void)
 	return set_rights(keep, keep, 0) == 0;
 }
 
-int sy_rights_none(struct sy_error *err)
+int sy_rights_drop_all(struct sy_error *err)
 {
 	return drop_to(0, err);
 }

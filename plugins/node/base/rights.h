@@ -16,9 +16,9 @@ int sy_rights_drop(bool bpf, struct sy_error *err);
 bool sy_rights_drop_ptrace(void);
 
 /* Whether a call that this process may make is refused (-EPERM) to who has no right: tried so. */
-bool sy_rights_are_asked_for(int (*call)(const void *context), const void *context);
+bool sy_needs_rights(int (*call)(const void *context), const void *context);
 
 /* Give up every right there is. */
-int sy_rights_none(struct sy_error *err);
+int sy_rights_drop_all(struct sy_error *err);
 
 #endif

@@ -16,7 +16,7 @@ static int look(const void *context)
 
 bool sy_bpf_wants_right(const struct sy_bpf *bpf)
 {
-	return sy_rights_are_asked_for(look, bpf);
+	return sy_needs_rights(look, bpf);
 }
 
 struct rlimit sy_bpf_lift_limit(void)

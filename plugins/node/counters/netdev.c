@@ -170,7 +170,7 @@ static enum sy_netdev_kind ask_kernel(const char *device)
 	struct ifreq request = {.ifr_data = (char *)&info};
 
 	if (fd < 0)
-		(void)sy_short(errno);
+		(void)sy_count_shortage(errno);
 	if (fd < 0)
 		return SY_NETDEV_UNKNOWN;
 	(void)snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device);
@@ -304,7 +304,7 @@ static void mark_counted(struct sy_netdev *devices, int count)
 int sy_netdev_find(int root, struct sy_netdev *devices, size_t capacity, struct sy_error *err)
 {
 	cleanup_names struct sy_names names = {0};
-	unsigned shortages = sy_shortages();
+	unsigned shortages = sy_get_shortages();
 	int result = sy_list_at(root, NET, &names);
 	bool machine = sy_root_is_machine(root);
 	int count = 0;
@@ -327,7 +327,7 @@ int sy_netdev_find(int root, struct sy_netdev *devices, size_t capacity, struct 
 	}
 	if (count == 0)
 		(void)sy_fail(err, "no network devices: " NET " is empty");
-	if (sy_shortages() != shortages) { /* the sum would lack some */
+	if (sy_get_shortages() != shortages) { /* the sum would lack some */
 		(void)sy_fail(err, "no network devices: " NET
 				   " cannot be read whole: no descriptor or no memory left");
 		return 0;

@@ -20,7 +20,7 @@ static ssize_t read_file(pid_t pid, const char *file, char *text, size_t size)
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? sy_short(errno) : sy_read_fd(fd, text, size);
+	return fd < 0 ? sy_count_shortage(errno) : sy_read_fd(fd, text, size);
 }
 
 int64_t sy_start_ticks(pid_t pid)

@@ -12,26 +12,26 @@
 
 static const char *const words[SY_STATES_OF_CHECKS] = {"ok", "warning", "missing"};
 
-bool sy_doctor_forwards(const struct sy_doctor *doctor)
+bool sy_doctor_uses_spool(const struct sy_doctor *doctor)
 {
 	const char *records = doctor->config.record_dir;
 
 	return sy_has_spool(doctor->spool_dir) && !sy_records_by_day(records) &&
-	       sy_records_are_somebodys(records);
+	       sy_records_are_marked_by_owner(records);
 }
 
-bool sy_doctor_wants(const struct sy_doctor *doctor, const char *name)
+bool sy_doctor_is_selected(const struct sy_doctor *doctor, const char *name)
 {
 	return !doctor->only || strcmp(doctor->only, name) == 0;
 }
 
-void sy_doctor_say(struct sy_doctor *doctor, const char *name, enum sy_state state,
+void sy_doctor_add(struct sy_doctor *doctor, const char *name, enum sy_state state,
 		   const char *advice, const char *format, ...)
 {
 	char found[2048];
 	va_list list;
 
-	if (!sy_doctor_wants(doctor, name))
+	if (!sy_doctor_is_selected(doctor, name))
 		return;
 	va_start(list, format);
 	(void)vsnprintf(found, sizeof(found), format, list);
@@ -65,22 +65,22 @@ static void take_pbs(struct sy_doctor *doctor, const char *path)
 	struct sy_error err = {""};
 
 	doctor->is_set_up = true;
-	(void)snprintf(doctor->place, sizeof(doctor->place), "%s", path);
+	(void)snprintf(doctor->setup_file, sizeof(doctor->setup_file), "%s", path);
 	if (sy_job_config_read(&doctor->config, path, false, &err) < 0)
-		sy_doctor_say(doctor, name, SY_WARNING,
+		sy_doctor_add(doctor, name, SY_WARNING,
 			      "mend it: docs/admin-pbs.md says what may stand there", "%s",
 			      err.text);
 	else
-		sy_doctor_say(doctor, name, SY_OK, "", "%s", path);
+		sy_doctor_add(doctor, name, SY_OK, "", "%s", path);
 }
 
-void sy_doctor_find_place(struct sy_doctor *doctor)
+void sy_doctor_find_setup(struct sy_doctor *doctor)
 {
 	if (doctor->settings)
 		take_pbs(doctor, doctor->settings);
 	else if (doctor->plugstack || !doctor->is_machine || access(SY_JOB_CONFIG, F_OK) < 0) {
-		if (sy_doctor_plugstack(doctor) < 0)
-			sy_doctor_say(doctor, "plugstack line", SY_WARNING,
+		if (sy_doctor_check_plugstack(doctor) < 0)
+			sy_doctor_add(doctor, "plugstack line", SY_WARNING,
 				      "on a node of Slurm: docs/admin.md, Install; of PBS: "
 				      "docs/admin-pbs.md; --plugstack FILE names one that lies "
 				      "elsewhere",
@@ -88,6 +88,6 @@ void sy_doctor_find_place(struct sy_doctor *doctor)
 				      " was found: no scheduler's jobs are weighed here");
 	} else {
 		take_pbs(doctor, SY_JOB_CONFIG);
-		(void)sy_doctor_plugstack(doctor);
+		(void)sy_doctor_check_plugstack(doctor);
 	}
 }

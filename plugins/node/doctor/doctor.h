@@ -28,73 +28,75 @@
 enum sy_state { SY_OK, SY_WARNING, SY_MISSING, SY_STATES_OF_CHECKS };
 
 struct sy_doctor {
-	int root;		   /* "/", or a recorded tree, of which nothing is tried */
-	const char *dir;	   /* its name */
-	bool is_machine;	   /* it is "/" */
-	bool as_root;		   /* who looks may do what samplers may */
-	bool is_set_up;		   /* a scheduler here was told of Steelyard */
-	bool folder_hangs;	   /* the record folder does not answer: nothing looks at it */
-	const char *only;	   /* the name of the one check that is wanted; NULL: all */
-	const char *plugstack;	   /* a plugstack.conf that was named; NULL: look for it */
-	const char *settings;	   /* a pbs.conf that was named; NULL: look for it */
-	const char *spool_dir;	   /* where records wait that their folder could not have */
-	char place[SY_PATH_SIZE];  /* what `config` is from, and is to be mended in; "": nothing */
-	char plugin[SY_PATH_SIZE]; /* the plugin's file, where plugstack.conf names it */
+	int root;		       /* "/", or a recorded tree, of which nothing is tried */
+	const char *dir;	       /* its name */
+	bool is_machine;	       /* it is "/" */
+	bool as_root;		       /* who looks may do what samplers may */
+	bool is_set_up;		       /* a scheduler here was told of Steelyard */
+	bool folder_hangs;	       /* the record folder does not answer: nothing looks at it */
+	const char *only;	       /* the name of the one check that is wanted; NULL: all */
+	const char *plugstack;	       /* a plugstack.conf that was named; NULL: look for it */
+	const char *settings;	       /* a pbs.conf that was named; NULL: look for it */
+	const char *spool_dir;	       /* where records wait that their folder could not have */
+	char setup_file[SY_PATH_SIZE]; /* what `config` is from, and is to be mended in; "": nothing
+					*/
+	char plugin[SY_PATH_SIZE];     /* the plugin's file, where plugstack.conf names it */
 	struct sy_job_config config;
 	json_t *checks; /* objects of name, state, found, advice */
 };
 
 /* Whether root leaves the folder of records to its owner: a spool is there, and the mark is his. */
-bool sy_doctor_forwards(const struct sy_doctor *doctor);
+bool sy_doctor_uses_spool(const struct sy_doctor *doctor);
 
-bool sy_doctor_wants(const struct sy_doctor *doctor, const char *name);
+bool sy_doctor_is_selected(const struct sy_doctor *doctor, const char *name);
 
 /* Add what was found. `advice`: what to do, "" where nothing is. */
-__attribute__((format(printf, 5, 6))) void sy_doctor_say(struct sy_doctor *doctor, const char *name,
+__attribute__((format(printf, 5, 6))) void sy_doctor_add(struct sy_doctor *doctor, const char *name,
 							 enum sy_state state, const char *advice,
 							 const char *format, ...);
 
 /* How many are in this state. */
 int sy_doctor_count(const struct sy_doctor *doctor, enum sy_state state);
 
-/* Fill in `config`, `place` and `plugin`, and say what is wrong with them. */
-void sy_doctor_find_place(struct sy_doctor *doctor);
+/* Fill in `config`, `setup_file` and `plugin`, and say what is wrong with them. */
+void sy_doctor_find_setup(struct sy_doctor *doctor);
 
 /* Look for the file, where --plugstack names none: as slurm.conf's PlugStackConfig says, else
- * beside it. 0: there is one; `place`, `plugin` and `config` are set by it and it was judged; -1:
- * none. */
-int sy_doctor_plugstack(struct sy_doctor *doctor);
+ * beside it. 0: there is one; `setup_file`, `plugin` and `config` are set by it and it was judged;
+ * -1: none. */
+int sy_doctor_check_plugstack(struct sy_doctor *doctor);
 
 /* This very program, and the one that jobs are weighed with. */
-void sy_doctor_programs(struct sy_doctor *doctor);
+void sy_doctor_check_programs(struct sy_doctor *doctor);
 
 /* Does Slurm's plugin load, and was it built for the slurmd that is here? And does the program
  * exist that writes AdminComment? */
-void sy_doctor_plugin(struct sy_doctor *doctor);
+void sy_doctor_check_plugin(struct sy_doctor *doctor);
 
 /* A program that lies beside node_program, or beside this one: its path; false: there is none. */
-bool sy_doctor_beside(const struct sy_doctor *doctor, const char *name, char path[SY_PATH_SIZE]);
+bool sy_doctor_find_sibling(const struct sy_doctor *doctor, const char *name,
+			    char path[SY_PATH_SIZE]);
 
 /* Ask for the record folder's file system, at most 2 s: sets `folder_hangs`. */
 void sy_doctor_try_record_folder(struct sy_doctor *doctor);
 
 /* Of whoever is not root only whether he can read the records. */
-void sy_doctor_record_folder(struct sy_doctor *doctor);
-void sy_doctor_run_folder(struct sy_doctor *doctor);
+void sy_doctor_check_record_folder(struct sy_doctor *doctor);
+void sy_doctor_check_run_folder(struct sy_doctor *doctor);
 
-void sy_doctor_cgroups(struct sy_doctor *doctor);
-void sy_doctor_kernel_counts(struct sy_doctor *doctor);
+void sy_doctor_check_cgroups(struct sy_doctor *doctor);
+void sy_doctor_check_kernel_counts(struct sy_doctor *doctor);
 
-void sy_doctor_energy(struct sy_doctor *doctor);
+void sy_doctor_check_energy(struct sy_doctor *doctor);
 
 /* Nothing where nobody has said it. */
-void sy_doctor_idle_power(struct sy_doctor *doctor);
+void sy_doctor_check_idle_power(struct sy_doctor *doctor);
 
 /* Programs, kernel, policy, and what was left behind. */
-void sy_doctor_network(struct sy_doctor *doctor);
+void sy_doctor_check_network(struct sy_doctor *doctor);
 
-void sy_doctor_records(struct sy_doctor *doctor);
-void sy_doctor_sweep(struct sy_doctor *doctor);
-void sy_doctor_spool(struct sy_doctor *doctor);
+void sy_doctor_check_records(struct sy_doctor *doctor);
+void sy_doctor_check_sweep(struct sy_doctor *doctor);
+void sy_doctor_check_spool(struct sy_doctor *doctor);
 
 #endif

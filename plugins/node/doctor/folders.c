@@ -48,7 +48,7 @@ static bool is_guarded(const struct sy_doctor *doctor)
 	const char *path = doctor->config.record_dir;
 
 	return sy_has_spool(doctor->spool_dir) &&
-	       (sy_records_by_day(path) || sy_records_are_somebodys(path));
+	       (sy_records_by_day(path) || sy_records_are_marked_by_owner(path));
 }
 
 static void say_room(struct sy_doctor *doctor, const char *path, int folder, const char *may)
@@ -57,24 +57,24 @@ static void say_room(struct sy_doctor *doctor, const char *path, int folder, con
 	double free_bytes;
 
 	if (fstatvfs(folder, &room) < 0) {
-		sy_doctor_say(doctor, NAME, SY_OK, "", "%s, %s", path, may);
+		sy_doctor_add(doctor, NAME, SY_OK, "", "%s, %s", path, may);
 		return;
 	}
 	free_bytes = (double)room.f_bavail * (double)room.f_frsize;
 	if (free_bytes < ROOM_BYTES)
-		sy_doctor_say(doctor, NAME, SY_WARNING,
+		sy_doctor_add(doctor, NAME, SY_WARNING,
 			      "make room, or remove old records: docs/admin.md, Where records lie",
 			      "%s has %.0f MB left: jobs lose samples when it is full", path,
 			      free_bytes / 1e6);
 	else
-		sy_doctor_say(doctor, NAME, SY_OK, "", "%s, %s", path, may);
+		sy_doctor_add(doctor, NAME, SY_OK, "", "%s, %s", path, may);
 }
 
 /* Records can be made there, as far as can be said. */
 static void say_usable(struct sy_doctor *doctor, const char *path, int folder, const char *may)
 {
 	if (is_mount_point(path, folder) && !is_guarded(doctor))
-		sy_doctor_say(
+		sy_doctor_add(
 		    doctor, NAME, SY_WARNING,
 		    "where it is not mounted one day, records go to the node's own disk, "
 		    "unseen: let record_dir= in plugstack.conf name a folder below it, or "
@@ -89,18 +89,18 @@ static void look_as_root(struct sy_doctor *doctor, const char *path, int folder)
 	struct sy_error err = {""};
 	int result;
 
-	if (sy_doctor_forwards(doctor)) {
+	if (sy_doctor_uses_spool(doctor)) {
 		say_usable(doctor, path, folder, "its owner's: records go there by the spool");
 		return;
 	}
 	if (sy_folder_check(folder, path, &err) < 0) {
-		sy_doctor_say(doctor, NAME, SY_MISSING,
+		sy_doctor_add(doctor, NAME, SY_MISSING,
 			      "it must be root's, mode 0755: else no records", "%s", err.text);
 		return;
 	}
 	result = try_writing(folder);
 	if (result < 0)
-		sy_doctor_say(doctor, NAME, SY_MISSING,
+		sy_doctor_add(doctor, NAME, SY_MISSING,
 			      "root must be able to write there: not read-only, no root_squash; or "
 			      "make a spool (docs/records.md)",
 			      "%s: cannot make a file in it: %s", path, strerror(-result));
@@ -129,7 +129,7 @@ static void say_hangs(struct sy_doctor *doctor, const char *path)
 {
 	int waiting = sy_opening_count(doctor->config.run_dir);
 
-	sy_doctor_say(
+	sy_doctor_add(
 	    doctor, NAME, waiting < SY_OPENING_MAX ? SY_WARNING : SY_MISSING,
 	    "see to its file system; when it answers, the samplers that wait write their "
 	    "records and end by themselves",
@@ -138,18 +138,18 @@ static void say_hangs(struct sy_doctor *doctor, const char *path)
 	    path, ANSWER_MS / 1000, waiting, SY_OPENING_MAX);
 }
 
-void sy_doctor_record_folder(struct sy_doctor *doctor)
+void sy_doctor_check_record_folder(struct sy_doctor *doctor)
 {
 	const char *path = doctor->config.record_dir;
 	cleanup_close int folder =
 	    doctor->folder_hangs ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (!sy_doctor_wants(doctor, NAME))
+	if (!sy_doctor_is_selected(doctor, NAME))
 		return;
 	if (doctor->folder_hangs)
 		say_hangs(doctor, path);
 	else if (folder < 0)
-		sy_doctor_say(doctor, NAME,
+		sy_doctor_add(doctor, NAME,
 			      doctor->as_root && doctor->is_set_up ? SY_MISSING : SY_WARNING,
 			      "mount it, or make it once, root's and mode 0755; record_dir= in "
 			      "plugstack.conf says where it is, STEELYARD_RECORD_DIR where readers "
@@ -161,23 +161,23 @@ void sy_doctor_record_folder(struct sy_doctor *doctor)
 		say_usable(doctor, path, folder, "readable; whether root can write there: as root");
 }
 
-void sy_doctor_run_folder(struct sy_doctor *doctor)
+void sy_doctor_check_run_folder(struct sy_doctor *doctor)
 {
 	const char *name = "run folder", *path = doctor->config.run_dir;
 	cleanup_close int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct sy_error err = {""};
 
 	if (folder < 0 && errno == ENOENT)
-		sy_doctor_say(doctor, name, SY_OK, "",
+		sy_doctor_add(doctor, name, SY_OK, "",
 			      "%s is not there yet: the first job makes it", path);
 	else if (folder < 0 && errno == EACCES && !doctor->as_root)
-		sy_doctor_say(doctor, name, SY_OK, "", "%s is root's alone", path);
+		sy_doctor_add(doctor, name, SY_OK, "", "%s is root's alone", path);
 	else if (folder < 0)
-		sy_doctor_say(doctor, name, SY_MISSING, "run_dir= must name a folder of root's",
+		sy_doctor_add(doctor, name, SY_MISSING, "run_dir= must name a folder of root's",
 			      "%s: %s", path, strerror(errno));
 	else if (sy_folder_check(folder, path, &err) < 0)
-		sy_doctor_say(doctor, name, SY_MISSING, "else jobs are not weighed", "%s",
+		sy_doctor_add(doctor, name, SY_MISSING, "else jobs are not weighed", "%s",
 			      err.text);
 	else
-		sy_doctor_say(doctor, name, SY_OK, "", "%s", path);
+		sy_doctor_add(doctor, name, SY_OK, "", "%s", path);
 }

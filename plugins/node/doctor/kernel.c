@@ -32,7 +32,7 @@ static bool is_there(int root, const char *path)
 	return fd >= 0;
 }
 
-void sy_doctor_cgroups(struct sy_doctor *doctor)
+void sy_doctor_check_cgroups(struct sy_doctor *doctor)
 {
 	const char *name = "cgroups";
 	int root = doctor->root;
@@ -40,14 +40,14 @@ void sy_doctor_cgroups(struct sy_doctor *doctor)
 	if (is_there(root, "/sys/fs/cgroup/cgroup.controllers")) {
 		bool cpu = has_controller(root, "cpu"), memory = has_controller(root, "memory");
 
-		sy_doctor_say(doctor, name, SY_OK, "", "version 2%s%s",
+		sy_doctor_add(doctor, name, SY_OK, "", "version 2%s%s",
 			      cpu ? "" : ", without the controller cpu",
 			      memory ? "" : ", without the controller memory");
 	} else if (is_there(root, "/sys/fs/cgroup/cpuacct/cpuacct.usage") ||
 		   is_there(root, "/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage")) {
-		sy_doctor_say(doctor, name, SY_OK, "", "version 1");
+		sy_doctor_add(doctor, name, SY_OK, "", "version 1");
 	} else {
-		sy_doctor_say(
+		sy_doctor_add(
 		    doctor, name, SY_OK,
 		    "nothing to do: with cgroups (proctrack/cgroup, jobacct_gather/cgroup) "
 		    "processes between two samples are counted, too",
@@ -83,13 +83,13 @@ static void say_able(struct sy_doctor *doctor, const json_t *said)
 	char advice[SY_PATH_SIZE + 64];
 
 	if (doctor->config.bpf) {
-		sy_doctor_say(doctor, NAME, SY_OK, "", "%s; bpf=yes: of jobs, too",
+		sy_doctor_add(doctor, NAME, SY_OK, "", "%s; bpf=yes: of jobs, too",
 			      says ? says : "");
 		return;
 	}
 	(void)snprintf(advice, sizeof(advice), "take bpf=no out of %s: docs/sampler.md",
-		       doctor->place);
-	sy_doctor_say(doctor, NAME, SY_OK, advice, "%s; bpf=no: " LOST, says ? says : "");
+		       doctor->setup_file);
+	sy_doctor_add(doctor, NAME, SY_OK, advice, "%s; bpf=no: " LOST, says ? says : "");
 }
 
 static void say_unable(struct sy_doctor *doctor, const json_t *said, const char *why)
@@ -99,24 +99,24 @@ static void say_unable(struct sy_doctor *doctor, const json_t *said, const char 
 	const char *setting = doctor->config.bpf ? "yes" : "no";
 
 	if (said && !tried)
-		sy_doctor_say(doctor, NAME, SY_OK, "look again as root",
+		sy_doctor_add(doctor, NAME, SY_OK, "look again as root",
 			      "not known: only root can try; bpf=%s: " LOST, setting);
 	else
-		sy_doctor_say(doctor, NAME, doctor->config.bpf ? SY_WARNING : SY_OK,
+		sy_doctor_add(doctor, NAME, doctor->config.bpf ? SY_WARNING : SY_OK,
 			      said ? "Linux 5.8 or later, with BTF: docs/sampler.md"
 				   : "build it with libbpf-dev and clang: make all, and install it",
 			      "%s; bpf=%s: " LOST, says ? says : why, setting);
 }
 
-void sy_doctor_kernel_counts(struct sy_doctor *doctor)
+void sy_doctor_check_kernel_counts(struct sy_doctor *doctor)
 {
 	struct sy_error err = {"steelyard-bpf was not found"};
 	char program[SY_PATH_SIZE];
 	json_t *said = NULL;
 
-	if (!sy_doctor_wants(doctor, NAME))
+	if (!sy_doctor_is_selected(doctor, NAME))
 		return;
-	if (sy_doctor_beside(doctor, "steelyard-bpf", program))
+	if (sy_doctor_find_sibling(doctor, "steelyard-bpf", program))
 		said = ask(program, &err);
 	if (said && is(said, "able"))
 		say_able(doctor, said);

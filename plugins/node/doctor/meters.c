@@ -76,30 +76,30 @@ static void take(struct told *told, const json_t *meter, size_t i, const json_t 
 static void say(struct sy_doctor *doctor, const struct told *told, const char *none)
 {
 	if (!told->meters)
-		sy_doctor_say(doctor, NAME, SY_WARNING, "guests and some clouds have none; " TRY,
+		sy_doctor_add(doctor, NAME, SY_WARNING, "guests and some clouds have none; " TRY,
 			      "%s: joules will be null", none);
 	else if (!told->counting)
-		sy_doctor_say(doctor, NAME, SY_WARNING, "accelerators are told apart; " TRY,
+		sy_doctor_add(doctor, NAME, SY_WARNING, "accelerators are told apart; " TRY,
 			      "%s: none of them is the node's, its joules will be null", told->all);
 	else if (told->unreadable)
-		sy_doctor_say(
+		sy_doctor_add(
 		    doctor, NAME, SY_WARNING,
 		    "the Slurm plugin reads as root; `steelyard run` needs root for joules",
 		    "%s: joules will be null here: %s", told->all, told->refused);
 	else
-		sy_doctor_say(doctor, NAME, SY_OK, "", "%s; the node's is the sum of %s%s%s",
+		sy_doctor_add(doctor, NAME, SY_OK, "", "%s; the node's is the sum of %s%s%s",
 			      told->all, told->counted,
 			      told->refused[0] ? "; cannot be read: " : "", told->refused);
 }
 
-void sy_doctor_energy(struct sy_doctor *doctor)
+void sy_doctor_check_energy(struct sy_doctor *doctor)
 {
 	struct sy_document document = {.top = json_object(), .missing = json_object()};
 	struct told told = {.meters = 0};
 	json_t *meter;
 	size_t i;
 
-	if (sy_doctor_wants(doctor, NAME)) {
+	if (sy_doctor_is_selected(doctor, NAME)) {
 		sy_probe_meters(doctor->root, &document);
 		json_array_foreach(json_object_get(document.top, "meters"), i, meter)
 		    take(&told, meter, i, document.missing);
@@ -118,7 +118,7 @@ static void own_name(char *name, size_t size)
 	name[strcspn(name, ".")] = '\0';
 }
 
-void sy_doctor_idle_power(struct sy_doctor *doctor)
+void sy_doctor_check_idle_power(struct sy_doctor *doctor)
 {
 	const char *name = "idle power";
 	cleanup_close int there = sy_open_at(doctor->root, SY_NODE_CONF);
@@ -132,12 +132,12 @@ void sy_doctor_idle_power(struct sy_doctor *doctor)
 	own_name(node, sizeof(node));
 	said = sy_idle_power_read(doctor->root, node, &watts, &err);
 	if (said == 0)
-		sy_doctor_say(doctor, name, SY_OK, "", "%g W (" SY_NODE_CONF ")", watts);
+		sy_doctor_add(doctor, name, SY_OK, "", "%g W (" SY_NODE_CONF ")", watts);
 	else if (said == SY_IDLE_POWER_FAULT)
-		sy_doctor_say(doctor, name, SY_WARNING,
+		sy_doctor_add(doctor, name, SY_WARNING,
 			      "mend that file: as long as a line of it is wrong none counts, and "
 			      "records have no energy.idle_w (docs/admin.md, Energy)",
 			      "%s", err.text);
 	else
-		sy_doctor_say(doctor, name, SY_OK, "", "%s", err.text);
+		sy_doctor_add(doctor, name, SY_OK, "", "%s", err.text);
 }

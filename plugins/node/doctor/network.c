@@ -48,11 +48,11 @@ static void say_sites(struct sy_doctor *doctor)
 	for (size_t i = 0; i < found.gl_pathc && good == 0; i++)
 		good = read_sites(found.gl_pathv[i], told, sizeof(told), &err);
 	if (good < 0)
-		sy_doctor_say(doctor, SITES, SY_WARNING,
+		sy_doctor_add(doctor, SITES, SY_WARNING,
 			      "jobs that ask for it are refused here: docs/netem.md", "%s",
 			      err.text);
 	else
-		sy_doctor_say(doctor, SITES, SY_OK, "", "this node is in a site of %s", told);
+		sy_doctor_add(doctor, SITES, SY_OK, "", "this node is in a site of %s", told);
 	globfree(&found);
 }
 
@@ -131,7 +131,7 @@ static void say_kernel(struct sy_doctor *doctor)
 		if (answer != IS_THERE && !advice[0])
 			(void)snprintf(advice, sizeof(advice), "%s; without it: " PAGE, err.text);
 	}
-	sy_doctor_say(doctor, "netem kernel", advice[0] ? SY_WARNING : SY_OK, advice, "%s", said);
+	sy_doctor_add(doctor, "netem kernel", advice[0] ? SY_WARNING : SY_OK, advice, "%s", said);
 }
 
 static void say_programs(struct sy_doctor *doctor)
@@ -141,10 +141,10 @@ static void say_programs(struct sy_doctor *doctor)
 	struct sy_error err = {""};
 
 	if (sy_run(argv, NULL, &output, &err) < 0)
-		sy_doctor_say(doctor, "netem programs", SY_WARNING, "apt install iproute2",
+		sy_doctor_add(doctor, "netem programs", SY_WARNING, "apt install iproute2",
 			      "tc not found: no network conditions");
 	else
-		sy_doctor_say(doctor, "netem programs", SY_OK, "", "%.*s",
+		sy_doctor_add(doctor, "netem programs", SY_OK, "", "%.*s",
 			      (int)strcspn(output.out, "\n"), output.out);
 }
 
@@ -156,13 +156,13 @@ static void say_policy(struct sy_doctor *doctor)
 	struct sy_policy *policy = sy_policy_read(path, true, &err);
 
 	if (!policy)
-		sy_doctor_say(doctor, name, SY_WARNING, "its lines are explained in " PAGE, "%s",
+		sy_doctor_add(doctor, name, SY_WARNING, "its lines are explained in " PAGE, "%s",
 			      err.text);
 	else if (!policy->there)
-		sy_doctor_say(doctor, name, SY_WARNING, "an admin allows them: " PAGE,
+		sy_doctor_add(doctor, name, SY_WARNING, "an admin allows them: " PAGE,
 			      "%s is not there: no job gets network conditions", path);
 	else
-		sy_doctor_say(doctor, name, SY_OK, "", "%s: network conditions %s, cold caches %s",
+		sy_doctor_add(doctor, name, SY_OK, "", "%s: network conditions %s, cold caches %s",
 			      path, policy->enabled && policy->netem ? "yes" : "no",
 			      policy->enabled && policy->cache ? "yes" : "no");
 	sy_policy_free(policy);
@@ -197,37 +197,37 @@ static void say_states(struct sy_doctor *doctor)
 	int stale;
 
 	if (access(run_dir, F_OK) < 0) {
-		sy_doctor_say(doctor, name, SY_OK, "", "none: %s is not there", run_dir);
+		sy_doctor_add(doctor, name, SY_OK, "", "none: %s is not there", run_dir);
 		return;
 	}
 	states = sy_netem_list_states(run_dir, &err);
 	if (!states) {
-		sy_doctor_say(doctor, name, SY_WARNING, "look again as root: only root may",
+		sy_doctor_add(doctor, name, SY_WARNING, "look again as root: only root may",
 			      "not known: %s", err.text);
 		return;
 	}
 	stale = stale_jobs(states, jobs, sizeof(jobs));
 	if (stale)
-		sy_doctor_say(doctor, name, SY_WARNING,
+		sy_doctor_add(doctor, name, SY_WARNING,
 			      "the next job on this node undoes them; now, as root: "
 			      "steelyard-node netem clear --run-dir RUN_DIR --all",
 			      "%d left behind, of job %s", stale, jobs);
 	else
-		sy_doctor_say(doctor, name, SY_OK, "", "%zu hold, none was left behind",
+		sy_doctor_add(doctor, name, SY_OK, "", "%zu hold, none was left behind",
 			      json_array_size(states));
 	json_decref(states);
 }
 
-void sy_doctor_network(struct sy_doctor *doctor)
+void sy_doctor_check_network(struct sy_doctor *doctor)
 {
-	if (sy_doctor_wants(doctor, "netem programs"))
+	if (sy_doctor_is_selected(doctor, "netem programs"))
 		say_programs(doctor);
-	if (sy_doctor_wants(doctor, "netem kernel"))
+	if (sy_doctor_is_selected(doctor, "netem kernel"))
 		say_kernel(doctor);
-	if (sy_doctor_wants(doctor, "netem policy"))
+	if (sy_doctor_is_selected(doctor, "netem policy"))
 		say_policy(doctor);
-	if (sy_doctor_wants(doctor, "netem sites"))
+	if (sy_doctor_is_selected(doctor, "netem sites"))
 		say_sites(doctor);
-	if (sy_doctor_wants(doctor, "netem states"))
+	if (sy_doctor_is_selected(doctor, "netem states"))
 		say_states(doctor);
 }

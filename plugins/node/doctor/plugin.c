@@ -136,7 +136,8 @@ static bool sibling(const char *program, const char *name, char path[SY_PATH_SIZ
 	return access(path, X_OK) == 0;
 }
 
-bool sy_doctor_beside(const struct sy_doctor *doctor, const char *name, char path[SY_PATH_SIZE])
+bool sy_doctor_find_sibling(const struct sy_doctor *doctor, const char *name,
+			    char path[SY_PATH_SIZE])
 {
 	char own[SY_PATH_SIZE];
 
@@ -162,24 +163,24 @@ static void say_jobs_program(struct sy_doctor *doctor, const char *program)
 
 	version_of(program, "--version", version, sizeof(version));
 	if (!version[0])
-		sy_doctor_say(doctor, name, SY_MISSING,
+		sy_doctor_add(doctor, name, SY_MISSING,
 			      "install it there, or let node_program= name where it is: else jobs "
 			      "run unweighed",
-			      "node_program=%s of %s does not run", program, doctor->place);
+			      "node_program=%s of %s does not run", program, doctor->setup_file);
 	else if (strcmp(version, "steelyard-node " SY_VERSION) != 0)
-		sy_doctor_say(doctor, name, SY_WARNING,
+		sy_doctor_add(doctor, name, SY_WARNING,
 			      "install one release of Steelyard on all nodes",
 			      "%s at %s; this one is " SY_VERSION, version, program);
 	else
-		sy_doctor_say(doctor, name, SY_OK, "", "%s at %s", version, program);
+		sy_doctor_add(doctor, name, SY_OK, "", "%s at %s", version, program);
 }
 
-void sy_doctor_programs(struct sy_doctor *doctor)
+void sy_doctor_check_programs(struct sy_doctor *doctor)
 {
 	const char *used = doctor->config.node_program;
 	char own[SY_PATH_SIZE];
 
-	sy_doctor_say(doctor, "node program", SY_OK, "", "steelyard-node %s at %s", SY_VERSION,
+	sy_doctor_add(doctor, "node program", SY_OK, "", "steelyard-node %s at %s", SY_VERSION,
 		      self(own));
 	if (used[0] && strcmp(used, own) != 0)
 		say_jobs_program(doctor, used);
@@ -248,13 +249,13 @@ static void say_release(struct sy_doctor *doctor, unsigned release)
 			       here >> 8 & 255, here & 255);
 	/* Slurm compares the major release alone. */
 	if (here && here >> 8 != release >> 8)
-		sy_doctor_say(doctor, NAME, SY_MISSING,
+		sy_doctor_add(doctor, NAME, SY_MISSING,
 			      "install the plugin that was built for this release: "
 			      "docs/admin.md, \"Upgrading, and going back\"",
 			      "%s was built for Slurm %s, %s: Slurm does not load it",
 			      doctor->plugin, text, daemon);
 	else
-		sy_doctor_say(doctor, NAME, SY_OK, "", "%s loads, built for Slurm %s; %s",
+		sy_doctor_add(doctor, NAME, SY_OK, "", "%s loads, built for Slurm %s; %s",
 			      doctor->plugin, text, daemon);
 }
 
@@ -267,27 +268,27 @@ static void say_accounting(struct sy_doctor *doctor)
 	char program[SY_PATH_SIZE], line[128];
 
 	if (!sibling(doctor->config.node_program, ACCOUNTING, program)) {
-		sy_doctor_say(doctor, "accounting", SY_WARNING, advice, "%s is missing", program);
+		sy_doctor_add(doctor, "accounting", SY_WARNING, advice, "%s is missing", program);
 		return;
 	}
 	version_of(program, "--help", line, sizeof(line));
 	if (line[0])
-		sy_doctor_say(doctor, "accounting", SY_OK, "", "%s writes AdminComment", program);
+		sy_doctor_add(doctor, "accounting", SY_OK, "", "%s writes AdminComment", program);
 	else
-		sy_doctor_say(doctor, "accounting", SY_WARNING, advice, "%s does not run", program);
+		sy_doctor_add(doctor, "accounting", SY_WARNING, advice, "%s does not run", program);
 }
 
-void sy_doctor_plugin(struct sy_doctor *doctor)
+void sy_doctor_check_plugin(struct sy_doctor *doctor)
 {
 	char says[512];
 	unsigned release;
 
-	if (doctor->plugin[0] && doctor->is_machine && sy_doctor_wants(doctor, "accounting"))
+	if (doctor->plugin[0] && doctor->is_machine && sy_doctor_is_selected(doctor, "accounting"))
 		say_accounting(doctor);
-	if (!doctor->plugin[0] || !sy_doctor_wants(doctor, NAME))
+	if (!doctor->plugin[0] || !sy_doctor_is_selected(doctor, NAME))
 		return;
 	if (doctor->plugin[0] != '/') {
-		sy_doctor_say(doctor, NAME, SY_OK, "",
+		sy_doctor_add(doctor, NAME, SY_OK, "",
 			      "%s is looked for in Slurm's PluginDir: not looked at",
 			      doctor->plugin);
 		return;
@@ -296,11 +297,11 @@ void sy_doctor_plugin(struct sy_doctor *doctor)
 	if (release)
 		say_release(doctor, release);
 	else if (is_of_slurm(says))
-		sy_doctor_say(doctor, NAME, SY_WARNING, "",
+		sy_doctor_add(doctor, NAME, SY_WARNING, "",
 			      "%s: its release of Slurm cannot be read from the file",
 			      doctor->plugin);
 	else
-		sy_doctor_say(doctor, NAME, SY_MISSING,
+		sy_doctor_add(doctor, NAME, SY_MISSING,
 			      "install it: docs/admin.md; it needs libjansson and libmnl",
 			      "%s does not load: %s", doctor->plugin, says);
 }

@@ -90,7 +90,7 @@ static void take_line(struct sy_doctor *doctor, const char *file, char *text, st
 	line->found = true;
 	line->required = strcmp(kind, "required") == 0;
 	(void)snprintf(doctor->plugin, sizeof(doctor->plugin), "%s", path);
-	(void)snprintf(doctor->place, sizeof(doctor->place), "%s", file);
+	(void)snprintf(doctor->setup_file, sizeof(doctor->setup_file), "%s", file);
 	for (char *word = strtok_r(NULL, BLANKS, &rest); word; word = strtok_r(NULL, BLANKS, &rest))
 		take_argument(doctor, word, line);
 }
@@ -162,34 +162,35 @@ static bool find(const struct sy_doctor *doctor, char *path, size_t size)
 static void judge(struct sy_doctor *doctor, const char *path, const struct line *line)
 {
 	if (!line->found)
-		sy_doctor_say(doctor, NAME, SY_WARNING,
+		sy_doctor_add(doctor, NAME, SY_WARNING,
 			      "on a cluster that is to be weighed add the line of "
 			      "plugstack.conf.example: " INSTALL,
 			      "%s has no line of spank_steelyard.so: jobs of Slurm are not weighed",
 			      path);
 	else if (line->wrong[0])
-		sy_doctor_say(doctor, NAME, SY_WARNING,
+		sy_doctor_add(doctor, NAME, SY_WARNING,
 			      "mend it: the plugin logs it and goes on with the default", "%s: %s",
-			      doctor->place, line->wrong);
+			      doctor->setup_file, line->wrong);
 	else if (line->required)
-		sy_doctor_say(doctor, NAME, SY_WARNING,
+		sy_doctor_add(doctor, NAME, SY_WARNING,
 			      "write `optional`: else Slurm drains the node when the plugin cannot "
 			      "be loaded",
-			      "%s says `required`", doctor->place);
+			      "%s says `required`", doctor->setup_file);
 	else
-		sy_doctor_say(doctor, NAME, SY_OK, "", "%s: %s", doctor->place, doctor->plugin);
+		sy_doctor_add(doctor, NAME, SY_OK, "", "%s: %s", doctor->setup_file,
+			      doctor->plugin);
 }
 
-int sy_doctor_plugstack(struct sy_doctor *doctor)
+int sy_doctor_check_plugstack(struct sy_doctor *doctor)
 {
 	struct line line = {.found = false};
 	char path[SY_PATH_SIZE];
 
 	if (!find(doctor, path, sizeof(path)))
 		return -1;
-	(void)snprintf(doctor->place, sizeof(doctor->place), "%s", path);
+	(void)snprintf(doctor->setup_file, sizeof(doctor->setup_file), "%s", path);
 	if (!is_there(doctor, path)) {
-		sy_doctor_say(doctor, NAME, SY_WARNING, INSTALL, "%s cannot be read", path);
+		sy_doctor_add(doctor, NAME, SY_WARNING, INSTALL, "%s cannot be read", path);
 		return 0;
 	}
 	take_file(doctor, path, &line);

@@ -86,11 +86,11 @@ static void say_flat(struct sy_doctor *doctor, const char *path, const char *how
 		     const char *advice)
 {
 	if (flat >= MANY)
-		sy_doctor_say(doctor, "records", SY_WARNING, advice,
+		sy_doctor_add(doctor, "records", SY_WARNING, advice,
 			      "%s: %s, and %d entries or more lie beside one another: slow to list",
 			      path, how, MANY);
 	else
-		sy_doctor_say(doctor, "records", SY_OK, "",
+		sy_doctor_add(doctor, "records", SY_OK, "",
 			      "%s: %s; %ld entries lie beside one another", path, how, flat);
 }
 
@@ -98,12 +98,12 @@ static void say_layout(struct sy_doctor *doctor, const char *path, int folder, l
 {
 	struct stat mark;
 
-	if (sy_records_are_marked(folder) || sy_doctor_forwards(doctor))
+	if (sy_records_are_marked(folder) || sy_doctor_uses_spool(doctor))
 		say_flat(doctor, path, "by day", flat,
 			 "they are from before the mark: steelyard sweep packs them and removes "
 			 "empty ones (docs/records.md)");
 	else if (fstatat(folder, SY_RECORDS_MARK, &mark, AT_SYMLINK_NOFOLLOW) == 0)
-		sy_doctor_say(doctor, "records", SY_WARNING,
+		sy_doctor_add(doctor, "records", SY_WARNING,
 			      "make it a regular file of root's, or what is to be by day lies flat",
 			      "%s/%s is of uid %d, or no regular file: it counts for nobody", path,
 			      SY_RECORDS_MARK, (int)mark.st_uid);
@@ -124,12 +124,12 @@ static int look_at(struct layout *found, const char *path)
 	return found->top;
 }
 
-void sy_doctor_records(struct sy_doctor *doctor)
+void sy_doctor_check_records(struct sy_doctor *doctor)
 {
 	const char *path = doctor->config.record_dir;
 	struct layout found;
 
-	if (!sy_doctor_wants(doctor, "records") || look_at(&found, path) < 0)
+	if (!sy_doctor_is_selected(doctor, "records") || look_at(&found, path) < 0)
 		return;
 	say_layout(doctor, path, found.top, found.flat);
 	(void)close(found.top);
@@ -138,9 +138,9 @@ void sy_doctor_records(struct sy_doctor *doctor)
 /* What has been left for weeks; "": nothing, so that nobody need have swept. */
 static void left_loose(char text[128], const struct layout *found, time_t now)
 {
-	char day[SY_PLACE_SIZE];
+	char day[SY_JOB_PATH_SIZE];
 
-	sy_place(day, true, "", now - (time_t)LOOSE_DAYS * SY_DAY_S);
+	sy_format_job_path(day, true, "", now - (time_t)LOOSE_DAYS * SY_DAY_S);
 	text[0] = '\0';
 	if (found->loose[0] && strcmp(found->loose, day) < 0)
 		(void)snprintf(text, 128, "jobs of %s lie loose", found->loose);
@@ -159,25 +159,26 @@ static void say_sweep(struct sy_doctor *doctor, const struct layout *found, time
 
 	left_loose(left, found, now);
 	if (last == 0 && left[0])
-		sy_doctor_say(doctor, name, SY_WARNING, advice,
+		sy_doctor_add(doctor, name, SY_WARNING, advice,
 			      "%s: %s, and no sweep has gone through", path, left);
 	else if (last == 0)
-		sy_doctor_say(doctor, name, SY_OK, "",
+		sy_doctor_add(doctor, name, SY_OK, "",
 			      "%s: no sweep has gone through; nothing is old enough to matter",
 			      path);
 	else
-		sy_doctor_say(doctor, name, days > SWEPT_DAYS ? SY_WARNING : SY_OK,
+		sy_doctor_add(doctor, name, days > SWEPT_DAYS ? SY_WARNING : SY_OK,
 			      days > SWEPT_DAYS ? advice : "",
 			      "%s: the last sweep that did all went through %ld days ago%s%s", path,
 			      days, left[0] ? "; " : "", left);
 }
 
-void sy_doctor_sweep(struct sy_doctor *doctor)
+void sy_doctor_check_sweep(struct sy_doctor *doctor)
 {
 	struct layout found;
 	struct stat lock;
 
-	if (!sy_doctor_wants(doctor, "sweep") || look_at(&found, doctor->config.record_dir) < 0)
+	if (!sy_doctor_is_selected(doctor, "sweep") ||
+	    look_at(&found, doctor->config.record_dir) < 0)
 		return;
 	if (fstatat(found.top, LOCK, &lock, AT_SYMLINK_NOFOLLOW) < 0)
 		lock.st_mtime = 0;
@@ -235,26 +236,26 @@ static void say_spool(struct sy_doctor *doctor, const struct spool *spool)
 	const char *path = doctor->spool_dir, *records = doctor->config.record_dir;
 	long hours = (long)(time(NULL) - spool->oldest) / 3600;
 
-	if (!sy_records_by_day(records) && !sy_doctor_forwards(doctor))
-		sy_doctor_say(doctor, "spool", SY_WARNING,
+	if (!sy_records_by_day(records) && !sy_doctor_uses_spool(doctor))
+		sy_doctor_add(doctor, "spool", SY_WARNING,
 			      "mount it; where it is mounted make the mark, once, as its owner: "
 			      "touch RECORD_DIR/" SY_RECORDS_MARK " (docs/records.md)",
 			      "%s bears no mark %s: records go to %s, where %ld wait", records,
 			      SY_RECORDS_MARK, path, spool->over + spool->running);
 	else if (spool->over && time(NULL) - spool->oldest > HAND_ON_S)
-		sy_doctor_say(doctor, "spool", SY_WARNING,
+		sy_doctor_add(doctor, "spool", SY_WARNING,
 			      "as root: steelyard-forward SPOOL RECORD_DIR NAME says why; by a "
 			      "timer: docs/records.md, A spool on every node",
 			      "%ld records that are over lie in %s, the oldest for %ld hours: "
 			      "nobody sends them on",
 			      spool->over, path, hours);
 	else
-		sy_doctor_say(doctor, "spool", SY_OK, "",
+		sy_doctor_add(doctor, "spool", SY_OK, "",
 			      "%s: %ld records to be sent on, %ld of jobs that run", path,
 			      spool->over, spool->running);
 }
 
-void sy_doctor_spool(struct sy_doctor *doctor)
+void sy_doctor_check_spool(struct sy_doctor *doctor)
 {
 	struct spool spool = {.top = open(doctor->spool_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
 

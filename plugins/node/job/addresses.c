@@ -38,7 +38,7 @@ static bool is_one_host(const struct sy_network *network)
 	return network->prefix == (network->family == AF_INET ? 32 : 128);
 }
 
-void sy_peer_of(const struct sy_netem *spec, char peer[SY_ADDRESS_SIZE])
+void sy_find_peer(const struct sy_netem *spec, char peer[SY_ADDRESS_SIZE])
 {
 	if (spec->to_count == 1 && is_one_host(&spec->to[0]))
 		(void)inet_ntop(spec->to[0].family, spec->to[0].address, peer, SY_ADDRESS_SIZE);

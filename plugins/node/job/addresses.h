@@ -23,6 +23,6 @@ int sy_refuse_scheduler(const struct sy_netem *spec, const struct sy_addresses *
 			const char *whose, struct sy_error *err);
 
 /* Whom round-trip times tell most of: the one host that `to` names, else `peer` as it is. */
-void sy_peer_of(const struct sy_netem *spec, char peer[SY_ADDRESS_SIZE]);
+void sy_find_peer(const struct sy_netem *spec, char peer[SY_ADDRESS_SIZE]);
 
 #endif

@@ -36,7 +36,7 @@ struct begin {
 	struct sy_job_begin *job;
 	struct sy_job_state state;
 	struct sockaddr_un control;
-	struct sy_outbox outbox;
+	struct sy_message_queue queue;
 	struct sy_command_job command;
 	struct sy_addresses protect;
 	gid_t groups[SY_GROUPS_MAX];
@@ -55,7 +55,7 @@ static struct sy_job_end end_of(const struct sy_job_begin *job)
 				   .node = job->node};
 }
 
-#define TELL(job, ...) sy_journal((job)->config.run_dir, (job)->node, (job)->job_id, __VA_ARGS__)
+#define TELL(job, ...) sy_log_write((job)->config.run_dir, (job)->node, (job)->job_id, __VA_ARGS__)
 
 /* --- an earlier begin of this job --- */
 
@@ -82,7 +82,7 @@ static void end_leftover(struct begin *b)
 	struct sy_job_end end = end_of(b->job);
 
 	if (json_object_size(b->state.json) > 0 || sy_control_is_live(&b->control) ||
-	    sy_conditions_are_there(&b->command))
+	    sy_has_conditions(&b->command))
 		sy_job_abandon(&end, &b->state, "left by an earlier start of the job");
 }
 
@@ -160,9 +160,9 @@ static pid_t start_sampler(struct begin *b)
  * kernel's count: when the sampler has answered, the job may start. */
 static void await(struct begin *b, bool is_new)
 {
-	if ((b->job->cgroup || b->bpf) && sy_outbox_await(&b->outbox, COUNTED_MS) && b->bpf &&
+	if ((b->job->cgroup || b->bpf) && sy_queue_await_answer(&b->queue, COUNTED_MS) && b->bpf &&
 	    is_new)
-		sy_outbox_send(&b->outbox, "intime");
+		sy_queue_send(&b->queue, "intime");
 }
 
 /* A new sampler has the tags among its arguments: while it starts, ten messages wait for it. */
@@ -170,29 +170,29 @@ static void announce(struct begin *b, bool is_new)
 {
 	const struct sy_job_begin *job = b->job;
 
-	if (!sy_outbox_open(&b->outbox, &b->control))
+	if (!sy_queue_open(&b->queue, &b->control))
 		return;
 	if (job->late)
-		sy_outbox_send(&b->outbox, "late");
+		sy_queue_send(&b->queue, "late");
 	if (job->session > 0)
-		sy_outbox_send(&b->outbox, "session %d", (int)job->session);
+		sy_queue_send(&b->queue, "session %d", (int)job->session);
 	if (job->cgroup)
-		sy_outbox_send(&b->outbox, "cgroup %s", job->cgroup);
+		sy_queue_send(&b->queue, "cgroup %s", job->cgroup);
 	if (job->exclusive || job->shared)
-		sy_outbox_send(&b->outbox, "exclusive %s", job->exclusive ? "yes" : "no");
+		sy_queue_send(&b->queue, "exclusive %s", job->exclusive ? "yes" : "no");
 	if (job->wishes.has_rate)
-		sy_outbox_send(&b->outbox, "rate %g", job->wishes.rate_hz);
+		sy_queue_send(&b->queue, "rate %g", job->wishes.rate_hz);
 	for (size_t i = 0; !is_new && i < job->wishes.tags.count; i++)
-		sy_outbox_send(&b->outbox, "tag %s", job->wishes.tags.items[i]);
+		sy_queue_send(&b->queue, "tag %s", job->wishes.tags.items[i]);
 	await(b, is_new && !job->late);
 }
 
-static void close_outbox(struct begin *b)
+static void close_queue(struct begin *b)
 {
-	sy_outbox_drain(&b->outbox, READY_MS);
-	if (b->outbox.fd >= 0 && b->outbox.count > 0)
-		TELL(b->job, "the sampler has not taken %zu messages", b->outbox.count);
-	sy_outbox_close(&b->outbox);
+	sy_queue_drain(&b->queue, READY_MS);
+	if (b->queue.fd >= 0 && b->queue.count > 0)
+		TELL(b->job, "the sampler has not taken %zu messages", b->queue.count);
+	sy_queue_close(&b->queue);
 }
 
 /* --- conditions --- */
@@ -248,7 +248,7 @@ static int shape(struct begin *b, struct sy_error *err)
 	sy_addresses_add_host(&peers, job->peer);
 	if (peers.count > 0)
 		(void)snprintf(peer, sizeof(peer), "%s", peers.text[0]);
-	sy_peer_of(&job->wishes.netem, peer);
+	sy_find_peer(&job->wishes.netem, peer);
 	if (sy_conditions_shape(&b->command, &wish, join_path, err) < 0)
 		return -1;
 	if (join_path[0] && !job->joins)
@@ -264,12 +264,12 @@ static int shape(struct begin *b, struct sy_error *err)
  * record is gone in a moment. */
 static void find_watch(struct begin *b, pid_t sampler)
 {
-	b->watch = sampler && sy_outbox_await(&b->outbox, READY_MS) ? sampler : b->job->parent;
+	b->watch = sampler && sy_queue_await_answer(&b->queue, READY_MS) ? sampler : b->job->parent;
 }
 
 static int put_in_place(struct begin *b, struct sy_error *why)
 {
-	const struct sy_wishes *wishes = &b->job->wishes;
+	const struct sy_user_options *wishes = &b->job->wishes;
 	struct sy_error err;
 
 	find_protected(b);
@@ -277,32 +277,32 @@ static int put_in_place(struct begin *b, struct sy_error *why)
 	if (wishes->has_netem && !wishes->netem.none && shape(b, &err) < 0)
 		return sy_fail(why, "--netem=%s: %s", b->netem, err.text);
 	if (wishes->cache == SY_CACHE_COLD &&
-	    sy_conditions_cold(&b->command, wishes->cvmfs_mb, &b->outbox, &err) < 0)
+	    sy_conditions_cold(&b->command, wishes->cvmfs_mb, &b->queue, &err) < 0)
 		return sy_fail(why, "--cache=cold: %s", err.text);
 	return 0;
 }
 
 static int conditions(struct begin *b, pid_t sampler, struct sy_error *why)
 {
-	const struct sy_wishes *wishes = &b->job->wishes;
+	const struct sy_user_options *wishes = &b->job->wishes;
 	int result = 0;
 
 	if (wishes->has_netem)
 		(void)sy_netem_format(&wishes->netem, b->netem);
 	if (wishes->has_netem && wishes->netem.none && !wishes->fault[0])
-		sy_outbox_send(&b->outbox, "tag network=none");
-	sy_conditions_unmet(wishes, "asked for, not in place yet", NULL, &b->outbox);
+		sy_queue_send(&b->queue, "tag network=none");
+	sy_report_unmet_conditions(wishes, "asked for, not in place yet", NULL, &b->queue);
 	if (b->job->late) {
 		(void)sy_fail(why, "nobody told the job's begin on this node");
-		sy_conditions_unmet(wishes, "refused", why->text, &b->outbox);
+		sy_report_unmet_conditions(wishes, "refused", why->text, &b->queue);
 	} else if (wishes->fault[0]) {
 		result = sy_fail(why, "%s", wishes->fault);
-	} else if (sy_wishes_change_node(wishes)) {
+	} else if (sy_user_options_change_node(wishes)) {
 		find_watch(b, sampler);
 		result = put_in_place(b, why);
 	}
 	if (result < 0)
-		sy_conditions_unmet(wishes, "refused", why->text, &b->outbox);
+		sy_report_unmet_conditions(wishes, "refused", why->text, &b->queue);
 	return result;
 }
 
@@ -357,7 +357,7 @@ static int begin_anew(struct begin *b, struct sy_error *refusal)
 	write_state(b, sampler, false);
 	announce(b, true);
 	result = conditions(b, sampler, refusal);
-	close_outbox(b);
+	close_queue(b);
 	if (result < 0) {
 		TELL(b->job, "refused: %s", refusal->text);
 		sy_job_give_up(&end, &b->state);
@@ -369,7 +369,7 @@ static int begin_anew(struct begin *b, struct sy_error *refusal)
 
 int sy_job_begin(struct sy_job_begin *job, struct sy_error *refusal)
 {
-	struct begin b = {.job = job, .state = SY_JOB_STATE_NONE, .outbox = {.fd = -1}};
+	struct begin b = {.job = job, .state = SY_JOB_STATE_NONE, .queue = {.fd = -1}};
 	struct sy_error err;
 	int result = 0;
 
@@ -377,7 +377,7 @@ int sy_job_begin(struct sy_job_begin *job, struct sy_error *refusal)
 		job->parent = sy_topmost(job->parent);
 	b.command = (struct sy_command_job){.program = {.path = job->program,
 							.run_dir = job->config.run_dir,
-							.way_out = sy_way_out_top},
+							.egress = sy_egress_to_top},
 					    .node = job->node,
 					    .job_id = job->job_id};
 	if (!sy_control_address(&b.control, job->config.run_dir, job->node, job->job_id))
@@ -390,7 +390,7 @@ int sy_job_begin(struct sy_job_begin *job, struct sy_error *refusal)
 				sy_job_state_remove(&b.state);
 		} else if (goes_on(&b)) {
 			announce(&b, false);
-			close_outbox(&b);
+			close_queue(&b);
 		} else {
 			end_leftover(&b);
 			result = begin_anew(&b, refusal);
@@ -399,7 +399,7 @@ int sy_job_begin(struct sy_job_begin *job, struct sy_error *refusal)
 		return result;
 	}
 	TELL(job, "not sampled: %s", err.text);
-	if (!sy_wishes_change_node(&job->wishes) && !job->wishes.fault[0])
+	if (!sy_user_options_change_node(&job->wishes) && !job->wishes.fault[0])
 		return 0;
 	return sy_fail(refusal, "%s", err.text);
 }

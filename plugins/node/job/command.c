@@ -20,7 +20,7 @@ void sy_begin_arguments(struct sy_arguments *to, const struct sy_node_program *p
 {
 	to->count = 0;
 	to->keep = program->keep;
-	to->way_out = program->way_out;
+	to->egress = program->egress;
 	to->unseen = false;
 	to->usage = NULL;
 	sy_argument(to, program->path);
@@ -91,7 +91,7 @@ int sy_launch_sampler(const struct sy_launch *launch, pid_t *pid, struct sy_erro
 	control = sy_control_bind(launch->control, err);
 	if (control < 0)
 		return -1;
-	complaints = sy_complaints_open(launch->program.run_dir, launch->node);
+	complaints = sy_log_open(launch->program.run_dir, launch->node);
 	met = sy_control_meet_others(launch->program.run_dir, launch->node, launch->control);
 	fill_arguments(&arguments, launch, met, text);
 	if (sy_spawn_pid(&arguments, (int[SY_SPAWN_FDS]){-1, -1, complaints, control}, pid, err) <
@@ -109,7 +109,7 @@ void sy_finish_records(const struct sy_node_program *program, const char *node)
 
 	if (!sy_unfinished_any(program->run_dir))
 		return;
-	complaints = sy_complaints_open(program->run_dir, node);
+	complaints = sy_log_open(program->run_dir, node);
 	sy_begin_arguments(&arguments, program);
 	sy_argument(&arguments, "record");
 	sy_option(&arguments, "--unfinished", program->run_dir);
@@ -128,7 +128,7 @@ void sy_sweep_bpf(const struct sy_node_program *program, const char *bpf)
 	(void)sy_spawn(&arguments, (int[SY_SPAWN_FDS]){-1, -1, -1, -1}, NULL);
 }
 
-void sy_command_number(struct sy_command *command, const char *option, unsigned value)
+void sy_command_add_number(struct sy_command *command, const char *option, unsigned value)
 {
 	char *text = command->number[command->numbers++];
 
@@ -146,26 +146,26 @@ void sy_command_begin(struct sy_command *command, const struct sy_command_job *j
 	sy_argument(&command->arguments, verb);
 }
 
-void sy_command_states(struct sy_command *command, const struct sy_command_job *job)
+void sy_command_add_run_dir(struct sy_command *command, const struct sy_command_job *job)
 {
 	sy_option(&command->arguments, "--run-dir", job->program.run_dir);
 }
 
 void sy_command_job(struct sy_command *command, const struct sy_command_job *job)
 {
-	sy_command_states(command, job);
+	sy_command_add_run_dir(command, job);
 	sy_option(&command->arguments, "--node", job->node);
 	sy_option(&command->arguments, "--job-id", job->job_id);
 }
 
-void sy_command_asker(struct sy_command *command, const struct sy_command_job *job)
+void sy_command_add_asker(struct sy_command *command, const struct sy_command_job *job)
 {
 	struct sy_arguments *to = &command->arguments;
 
 	sy_option(to, "--policy", job->policy);
-	sy_command_number(command, "--uid", job->uid);
+	sy_command_add_number(command, "--uid", job->uid);
 	for (size_t i = 0; i < job->group_count && i < SY_GROUPS_MAX; i++)
-		sy_command_number(command, "--gid", job->groups[i]);
+		sy_command_add_number(command, "--gid", job->groups[i]);
 	if (job->partition && job->partition[0])
 		sy_option(to, "--partition", job->partition);
 	sy_option(to, "--exclusive", job->whole_host ? "yes" : "no");
@@ -181,20 +181,20 @@ int sy_command_limit_ms(int64_t until_ms, int limit_ms)
 }
 
 /* One that has no time is not begun: it would go on alone. */
-static int ask(const struct sy_command *command, int limit_ms, struct sy_answer *answer,
+static int ask(const struct sy_command *command, int limit_ms, struct sy_spawn_output *answer,
 	       struct sy_error *err)
 {
 	int left_ms = sy_command_limit_ms(command->until_ms, limit_ms);
 
 	if (left_ms == 0)
 		return sy_fail(err, "no time is left: what was asked for before took too long");
-	return sy_ask(&command->arguments, left_ms, answer, err);
+	return sy_spawn_and_read(&command->arguments, left_ms, answer, err);
 }
 
 int sy_command_run(const struct sy_command *command, int limit_ms, char *out, size_t size,
 		   struct sy_error *err)
 {
-	struct sy_answer answer = {.out = out, .out_size = size};
+	struct sy_spawn_output answer = {.out = out, .out_size = size};
 
 	if (ask(command, limit_ms, &answer, err) < 0)
 		return -1;
@@ -204,10 +204,10 @@ int sy_command_run(const struct sy_command *command, int limit_ms, char *out, si
 		       answer.said[0] ? answer.said : "steelyard-node ended without a word");
 }
 
-int sy_command_tell(const struct sy_command *command, int limit_ms, struct sy_error *err)
+int sy_command_run_silent(const struct sy_command *command, int limit_ms, struct sy_error *err)
 {
 	char out[64];
-	struct sy_answer answer = {.out = out, .out_size = sizeof(out)};
+	struct sy_spawn_output answer = {.out = out, .out_size = sizeof(out)};
 
 	if (ask(command, limit_ms, &answer, err) < 0)
 		return -1;

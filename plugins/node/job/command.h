@@ -16,8 +16,8 @@
 /* How our own program is started on this node. */
 struct sy_node_program {
 	const char *path, *run_dir;
-	const char *keep;	 /* as in struct sy_arguments */
-	sy_way_out_rule way_out; /* likewise */
+	const char *keep;      /* as in struct sy_arguments */
+	sy_egress_rule egress; /* likewise */
 };
 
 struct sy_launch {
@@ -81,18 +81,18 @@ int sy_command_limit_ms(int64_t until_ms, int limit_ms);
 void sy_command_begin(struct sy_command *command, const struct sy_command_job *job,
 		      const char *group, const char *verb);
 
-void sy_command_number(struct sy_command *command, const char *option, unsigned value);
-void sy_command_states(struct sy_command *command, const struct sy_command_job *job);
+void sy_command_add_number(struct sy_command *command, const char *option, unsigned value);
+void sy_command_add_run_dir(struct sy_command *command, const struct sy_command_job *job);
 void sy_command_job(struct sy_command *command, const struct sy_command_job *job);
 
 /* The policy, and what it is asked about. */
-void sy_command_asker(struct sy_command *command, const struct sy_command_job *job);
+void sy_command_add_asker(struct sy_command *command, const struct sy_command_job *job);
 
 /* Run it; its stdout in `out`. -1: it said nothing there, with what it said on stderr instead. */
 int sy_command_run(const struct sy_command *command, int limit_ms, char *out, size_t size,
 		   struct sy_error *err);
 
 /* Run one whose stdout does not matter: -1 with what it complained of. */
-int sy_command_tell(const struct sy_command *command, int limit_ms, struct sy_error *err);
+int sy_command_run_silent(const struct sy_command *command, int limit_ms, struct sy_error *err);
 
 #endif

@@ -349,7 +349,7 @@ static const char *member_end(const char *at)
 }
 
 /* By a name of ours, which is of a-z and _, however it is written: "steely\u0061rd" is one, too. */
-static bool is_named(const char *member, const char *name)
+static bool is_member_named(const char *member, const char *name)
 {
 	if (*member++ != '"')
 		return false;
@@ -379,7 +379,7 @@ static char *others(const char *present)
 		end = member_end(at);
 		while (isspace((unsigned char)*at))
 			at++;
-		if (at == end || is_named(at, SY_COMMENT_KEY))
+		if (at == end || is_member_named(at, SY_COMMENT_KEY))
 			continue;
 		to = mempcpy(to, at, (size_t)(end - at));
 		*to++ = ',';

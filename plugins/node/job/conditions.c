@@ -49,8 +49,8 @@ int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_
 		return sy_fail(err, "no memory");
 	sy_command_begin(&command, job, "netem", "apply");
 	sy_command_job(&command, job);
-	sy_command_asker(&command, job);
-	sy_command_number(&command, "--watch", (unsigned)wish->watch);
+	sy_command_add_asker(&command, job);
+	sy_command_add_number(&command, "--watch", (unsigned)wish->watch);
 	if (wish->cgroup)
 		sy_option(&command.arguments, "--cgroup", wish->cgroup);
 	for (int i = 0; wish->peers && i < wish->peers->count; i++)
@@ -68,7 +68,7 @@ int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_
 }
 
 /* Of the answer, what the record has (docs/formats.md part 1). */
-static int tell_sampler(const char *text, struct sy_outbox *outbox, struct sy_error *err)
+static int tell_sampler(const char *text, struct sy_message_queue *queue, struct sy_error *err)
 {
 	static const char *const fields[] = {"requested", "done", "refused"};
 	json_t *answer = json_loads(text, 0, NULL), *told = json_object();
@@ -82,7 +82,7 @@ static int tell_sampler(const char *text, struct sy_outbox *outbox, struct sy_er
 	}
 	line = sy_json_dump(told, JSON_COMPACT | JSON_ENSURE_ASCII);
 	if (line && answer)
-		sy_outbox_send(outbox, "cache %s", line);
+		sy_queue_send(queue, "cache %s", line);
 	json_decref(told);
 	if (!answer)
 		return sy_fail(err, "what steelyard-node said is no JSON: %.80s", text);
@@ -90,34 +90,34 @@ static int tell_sampler(const char *text, struct sy_outbox *outbox, struct sy_er
 	return 0;
 }
 
-int sy_conditions_cold(const struct sy_command_job *job, int64_t cvmfs_mb, struct sy_outbox *outbox,
-		       struct sy_error *err)
+int sy_conditions_cold(const struct sy_command_job *job, int64_t cvmfs_mb,
+		       struct sy_message_queue *queue, struct sy_error *err)
 {
 	static struct sy_command command;
 	char out[SY_MESSAGE_MAX];
 
 	sy_command_begin(&command, job, "cache", "--cold");
 	if (cvmfs_mb)
-		sy_command_number(&command, "--cvmfs-mb", (unsigned)cvmfs_mb);
-	sy_command_asker(&command, job);
+		sy_command_add_number(&command, "--cvmfs-mb", (unsigned)cvmfs_mb);
+	sy_command_add_asker(&command, job);
 	/* Dropping 100 GB of page cache takes some 10 s. */
 	if (sy_command_run(&command, APPLY_LIMIT_MS, out, sizeof(out), err) < 0)
 		return -1;
-	return tell_sampler(out, outbox, err);
+	return tell_sampler(out, queue, err);
 }
 
-void sy_conditions_unmet(const struct sy_wishes *wishes, const char *how, const char *what,
-			 struct sy_outbox *outbox)
+void sy_report_unmet_conditions(const struct sy_user_options *wishes, const char *how,
+				const char *what, struct sy_message_queue *queue)
 {
 	char netem[SY_NETEM_SIZE] = "";
 
 	if (wishes->has_netem && !wishes->netem.none) {
 		(void)sy_netem_format(&wishes->netem, netem);
-		sy_outbox_send(outbox, "unmet network_conditions %s: %s%s", how,
-			       what ? "" : "--netem=", what ? what : netem);
+		sy_queue_send(queue, "unmet network_conditions %s: %s%s", how,
+			      what ? "" : "--netem=", what ? what : netem);
 	}
 	if (wishes->cache == SY_CACHE_COLD)
-		sy_outbox_send(outbox, "unmet cache %s: %s", how, what ? what : "--cache=cold");
+		sy_queue_send(queue, "unmet cache %s: %s", how, what ? what : "--cache=cold");
 }
 
 static void state_path(char *path, size_t size, const struct sy_command_job *job)
@@ -126,7 +126,7 @@ static void state_path(char *path, size_t size, const struct sy_command_job *job
 		       job->job_id);
 }
 
-bool sy_conditions_are_there(const struct sy_command_job *job)
+bool sy_has_conditions(const struct sy_command_job *job)
 {
 	char path[2 * SY_PATH_SIZE];
 
@@ -134,7 +134,7 @@ bool sy_conditions_are_there(const struct sy_command_job *job)
 	return access(path, F_OK) == 0;
 }
 
-int sy_conditions_hold(const struct sy_command_job *job, bool other_networks)
+int sy_conditions_are_valid(const struct sy_command_job *job, bool other_networks)
 {
 	char path[2 * SY_PATH_SIZE];
 	json_t *state;
@@ -157,12 +157,12 @@ int sy_conditions_finish(const struct sy_command_job *job, const char *by, struc
 {
 	static struct sy_command command;
 
-	if (!sy_conditions_are_there(job))
+	if (!sy_has_conditions(job))
 		return 0;
 	sy_command_begin(&command, job, "netem", "finish");
 	sy_command_job(&command, job);
 	sy_option(&command.arguments, "--by", by);
-	return sy_command_tell(&command, FINISH_LIMIT_MS, err);
+	return sy_command_run_silent(&command, FINISH_LIMIT_MS, err);
 }
 
 int sy_conditions_undo_stale(const struct sy_command_job *job, const char *by, struct sy_error *err)
@@ -172,7 +172,7 @@ int sy_conditions_undo_stale(const struct sy_command_job *job, const char *by, s
 	if (!sy_netem_has_states(job->program.run_dir) && !sy_stale_files_any(job->program.run_dir))
 		return 0;
 	sy_command_begin(&command, job, "netem", "reap");
-	sy_command_states(&command, job);
+	sy_command_add_run_dir(&command, job);
 	sy_option(&command.arguments, "--by", by);
-	return sy_command_tell(&command, REAP_LIMIT_MS, err);
+	return sy_command_run_silent(&command, REAP_LIMIT_MS, err);
 }

@@ -32,17 +32,17 @@ int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_
 			char join_path[SY_PATH_SIZE], struct sy_error *err);
 
 /* Drop this node's page caches, and tell the sampler what was done. */
-int sy_conditions_cold(const struct sy_command_job *job, int64_t cvmfs_mb, struct sy_outbox *outbox,
-		       struct sy_error *err);
+int sy_conditions_cold(const struct sy_command_job *job, int64_t cvmfs_mb,
+		       struct sy_message_queue *queue, struct sy_error *err);
 
 /* For the record: what was asked for stands there from the beginning, and why it is not had. What
  * is had after all takes its place. `what` NULL: the option itself. */
-void sy_conditions_unmet(const struct sy_wishes *wishes, const char *how, const char *what,
-			 struct sy_outbox *outbox);
+void sy_report_unmet_conditions(const struct sy_user_options *wishes, const char *how,
+				const char *what, struct sy_message_queue *queue);
 
 /* Whether the job has its network conditions here; and whether they hold: 1, 0, -1: not known. */
-bool sy_conditions_are_there(const struct sy_command_job *job);
-int sy_conditions_hold(const struct sy_command_job *job, bool other_networks);
+bool sy_has_conditions(const struct sy_command_job *job);
+int sy_conditions_are_valid(const struct sy_command_job *job, bool other_networks);
 
 /* The job's end on this node: undo what is there. */
 int sy_conditions_finish(const struct sy_command_job *job, const char *by, struct sy_error *err);

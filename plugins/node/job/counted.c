@@ -43,12 +43,12 @@ static bool was_refused(const char *refusal, const char *bpf)
 static void run_loader(const struct sy_node_program *program, const char *bpf, int wait_ms)
 {
 	struct sy_arguments arguments;
-	struct sy_answer answer = {.out = (char[64]){""}, .out_size = 64};
+	struct sy_spawn_output answer = {.out = (char[64]){""}, .out_size = 64};
 
 	sy_begin_arguments(&arguments, program);
 	arguments.argv[0] = (char *)bpf;
 	sy_argument(&arguments, "load");
-	(void)sy_ask(&arguments, wait_ms, &answer, NULL);
+	(void)sy_spawn_and_read(&arguments, wait_ms, &answer, NULL);
 }
 
 void sy_counted_load(const struct sy_node_program *program, const char *bpf, int wait_ms)

@@ -35,7 +35,7 @@ static struct sy_command_job command_of(const struct sy_job_end *job)
 {
 	return (struct sy_command_job){.program = {.path = job->program,
 						   .run_dir = job->config.run_dir,
-						   .way_out = sy_way_out_top},
+						   .egress = sy_egress_to_top},
 				       .node = job->node,
 				       .job_id = job->job_id};
 }
@@ -46,8 +46,8 @@ static void undo(const struct sy_job_end *job, const char *by)
 	struct sy_error err;
 
 	if (sy_conditions_finish(&command, by, &err) < 0)
-		sy_journal(job->config.run_dir, job->node, job->job_id,
-			   "network conditions not undone yet: %s", err.text);
+		sy_log_write(job->config.run_dir, job->node, job->job_id,
+			     "network conditions not undone yet: %s", err.text);
 }
 
 /* Until the sampler has written its record and is gone; where it was killed, its child, too, which
@@ -68,23 +68,23 @@ static void wait_for_end(pid_t sampler, const struct sockaddr_un *control)
 static bool end_sampler(const struct sy_job_end *job, pid_t sampler, const char *last, char *totals,
 			size_t size)
 {
-	static struct sy_outbox outbox;
+	static struct sy_message_queue queue;
 	struct sockaddr_un control;
 	bool answered;
 
 	if (!sy_control_address(&control, job->config.run_dir, job->node, job->job_id) ||
-	    !sy_outbox_open(&outbox, &control))
+	    !sy_queue_open(&queue, &control))
 		return false;
 	if (job->exclusive)
-		sy_outbox_send(&outbox, "exclusive yes");
+		sy_queue_send(&queue, "exclusive yes");
 	if (job->exit_status)
-		sy_outbox_send(&outbox, "job exit_status %s", job->exit_status);
-	answered = sy_outbox_ask(&outbox, totals, size, ANSWER_MS) > 0;
-	sy_outbox_send(&outbox, "%s", last);
-	sy_outbox_drain(&outbox, END_MS);
-	if (outbox.count > 0 && sampler > 0) /* it does not read */
+		sy_queue_send(&queue, "job exit_status %s", job->exit_status);
+	answered = sy_queue_request_totals(&queue, totals, size, ANSWER_MS) > 0;
+	sy_queue_send(&queue, "%s", last);
+	sy_queue_drain(&queue, END_MS);
+	if (queue.count > 0 && sampler > 0) /* it does not read */
 		(void)kill(sampler, SIGTERM);
-	sy_outbox_close(&outbox);
+	sy_queue_close(&queue);
 	wait_for_end(sampler, &control);
 	(void)unlink(control.sun_path);
 	return answered;
@@ -118,7 +118,7 @@ static const struct sy_job_end *ending;
 
 static void tell_left(const char *line)
 {
-	sy_journal(ending->config.run_dir, ending->node, ending->job_id, "%s", line);
+	sy_log_write(ending->config.run_dir, ending->node, ending->job_id, "%s", line);
 }
 
 static void remove_left(const struct sy_job_end *job, const struct sy_job_state *state)
@@ -127,9 +127,10 @@ static void remove_left(const struct sy_job_end *job, const struct sy_job_state 
 	const json_t *user = json_object_get(state->json, "user_id");
 
 	ending = job;
-	sy_left_end(&command.program, job->job_id,
-		    json_is_integer(user) ? (uid_t)json_integer_value(user) : SY_LEFT_BY_ANYBODY,
-		    tell_left);
+	sy_leftovers_remove(&command.program, job->job_id,
+			    json_is_integer(user) ? (uid_t)json_integer_value(user)
+						  : SY_LEFTOVERS_OF_ANYBODY,
+			    tell_left);
 }
 
 char *sy_job_end(const struct sy_job_end *job)
@@ -142,7 +143,7 @@ char *sy_job_end(const struct sy_job_end *job)
 
 	if (sy_job_state_open(&state, job->config.run_dir, job->node, job->job_id, false,
 			      PATIENCE_MS, &err) < 0)
-		sy_journal(job->config.run_dir, job->node, job->job_id, "%s", err.text);
+		sy_log_write(job->config.run_dir, job->node, job->job_id, "%s", err.text);
 	undo(job, "job");
 	report.sampled = end_sampler(job, state.json ? sy_job_state_process(&state, "sampler") : 0,
 				     "end", totals, sizeof(totals));
@@ -159,7 +160,7 @@ void sy_job_abandon(const struct sy_job_end *job, struct sy_job_state *state, co
 {
 	char totals[4096];
 
-	sy_journal(job->config.run_dir, job->node, job->job_id, "%s: ended here", why);
+	sy_log_write(job->config.run_dir, job->node, job->job_id, "%s: ended here", why);
 	undo(job, "next job");
 	(void)end_sampler(job, sy_job_state_process(state, "sampler"), "lost", totals,
 			  sizeof(totals));
@@ -182,11 +183,11 @@ void sy_job_sweep_rest(const struct sy_job_end *job)
 	struct sy_error err;
 
 	if (sy_conditions_undo_stale(&command, "next job", &err) < 0)
-		sy_journal(job->config.run_dir, job->node, "-",
-			   "network conditions of dead jobs not undone: %s", err.text);
+		sy_log_write(job->config.run_dir, job->node, "-",
+			     "network conditions of dead jobs not undone: %s", err.text);
 	sy_remove_stale_sockets(job->config.run_dir, job->node);
 	sy_finish_records(&command.program, job->node);
-	sy_left_sweep(&command.program);
+	sy_leftovers_sweep(&command.program);
 }
 
 static bool is_alive(const struct sy_job_sweep *sweep, const char *job_id)

@@ -49,7 +49,7 @@ struct sy_job_begin {
 	int joins;
 	char *field[SY_JOB_FIELDS + 3]; /* FIELD=VALUE, ended by NULL */
 	int fields;
-	struct sy_wishes wishes;
+	struct sy_user_options wishes;
 };
 
 /* 0; -1: a condition that was asked for cannot be had, and all of this job is undone: the sentence.

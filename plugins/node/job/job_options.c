@@ -129,7 +129,7 @@ void sy_tags_add_joined(struct sy_tags *tags, const char *text)
 
 #define SHOWN_MAX 80 /* how much of a faulty value a message repeats */
 
-const struct sy_wish_word sy_wish_words[SY_WISHES] = {
+const struct sy_user_option_fact sy_user_option_facts[SY_USER_OPTIONS] = {
     {"tag", "KEY=VALUE", "note a condition with the job's record; repeatable", false},
     {"sample-rate", "HZ", "samples of energy, CPU, I/O and network a second; 0: totals only",
      false},
@@ -138,7 +138,7 @@ const struct sy_wish_word sy_wish_words[SY_WISHES] = {
      "cold: drop the nodes' page caches before the job, and limit CVMFS' own", true},
 };
 
-static int take_netem(struct sy_wishes *wishes, const char *text, struct sy_error *err)
+static int take_netem(struct sy_user_options *wishes, const char *text, struct sy_error *err)
 {
 	wishes->has_netem = false;
 	if (sy_netem_parse(text, &wishes->netem, err) < 0)
@@ -147,7 +147,7 @@ static int take_netem(struct sy_wishes *wishes, const char *text, struct sy_erro
 	return 0;
 }
 
-static int take_cache(struct sy_wishes *wishes, const char *text, struct sy_error *err)
+static int take_cache(struct sy_user_options *wishes, const char *text, struct sy_error *err)
 {
 	static const char limited[] = "cold:cvmfs=";
 	int64_t limit_mb = 0;
@@ -163,27 +163,27 @@ static int take_cache(struct sy_wishes *wishes, const char *text, struct sy_erro
 	return 0;
 }
 
-int sy_wish_take(struct sy_wishes *wishes, enum sy_wish which, const char *text, double max_rate_hz,
-		 struct sy_error *err)
+int sy_user_option_take(struct sy_user_options *wishes, enum sy_user_option which, const char *text,
+			double max_rate_hz, struct sy_error *err)
 {
 	switch (which) {
-	case SY_WISH_TAG:
+	case SY_USER_OPTION_TAG:
 		return sy_tags_add(&wishes->tags, text, err);
-	case SY_WISH_RATE:
+	case SY_USER_OPTION_RATE:
 		if (sy_rate_parse(text, max_rate_hz, &wishes->rate_hz, err) < 0)
 			return -1;
 		wishes->has_rate = true;
 		return 0;
-	case SY_WISH_NETEM:
+	case SY_USER_OPTION_NETEM:
 		return take_netem(wishes, text, err);
-	case SY_WISH_CACHE:
+	case SY_USER_OPTION_CACHE:
 		return take_cache(wishes, text, err);
 	default:
 		return sy_fail(err, "unknown");
 	}
 }
 
-void sy_wish_tag_cache(struct sy_wishes *wishes)
+void sy_tag_cache_option(struct sy_user_options *wishes)
 {
 	char limit[64];
 
@@ -197,7 +197,7 @@ void sy_wish_tag_cache(struct sy_wishes *wishes)
 			  NULL);
 }
 
-bool sy_wishes_change_node(const struct sy_wishes *wishes)
+bool sy_user_options_change_node(const struct sy_user_options *wishes)
 {
 	return (wishes->has_netem && !wishes->netem.none) || wishes->cache == SY_CACHE_COLD;
 }
@@ -212,10 +212,10 @@ static void show(char to[SHOWN_MAX + 4], const char *text)
 	}
 }
 
-void sy_wish_said(char *to, size_t size, enum sy_wish which, const char *text,
-		  const struct sy_error *err)
+void sy_format_option_fault(char *to, size_t size, enum sy_user_option which, const char *text,
+			    const struct sy_error *err)
 {
-	const struct sy_wish_word *word = &sy_wish_words[which];
+	const struct sy_user_option_fact *word = &sy_user_option_facts[which];
 	char shown[SHOWN_MAX + 4];
 
 	show(shown, text);
@@ -229,12 +229,12 @@ static bool is_plain(char c)
 	       c == '.' || c == '_' || c == '-';
 }
 
-int sy_request_add(char *request, size_t size, enum sy_wish which, const char *text,
+int sy_request_add(char *request, size_t size, enum sy_user_option which, const char *text,
 		   struct sy_error *err)
 {
 	size_t used = strlen(request);
 	int length = snprintf(request + used, size - used, "%s%s=", used ? ":" : "",
-			      sy_wish_words[which].name);
+			      sy_user_option_facts[which].name);
 
 	used += (size_t)length;
 	for (; *text && used + 4 < size; text++) {
@@ -280,18 +280,19 @@ static const char *decode(const char *at, char *text)
 	return at;
 }
 
-/* Which wish begins at `at`, which is set behind its '='; SY_WISHES: none. */
-static enum sy_wish wish_at(const char **at)
+/* Which wish begins at `at`, which is set behind its '='; SY_USER_OPTIONS: none. */
+static enum sy_user_option wish_at(const char **at)
 {
-	for (int i = 0; i < SY_WISHES; i++) {
-		size_t length = strlen(sy_wish_words[i].name);
+	for (int i = 0; i < SY_USER_OPTIONS; i++) {
+		size_t length = strlen(sy_user_option_facts[i].name);
 
-		if (strncmp(*at, sy_wish_words[i].name, length) == 0 && (*at)[length] == '=') {
+		if (strncmp(*at, sy_user_option_facts[i].name, length) == 0 &&
+		    (*at)[length] == '=') {
 			*at += length + 1;
-			return (enum sy_wish)i;
+			return (enum sy_user_option)i;
 		}
 	}
-	return SY_WISHES;
+	return SY_USER_OPTIONS;
 }
 
 static int fail_request(const char *at, struct sy_error *err)
@@ -310,7 +311,7 @@ static int fail_request(const char *at, struct sy_error *err)
 }
 
 int sy_request_read(const char *request,
-		    int (*take)(void *context, enum sy_wish which, const char *text,
+		    int (*take)(void *context, enum sy_user_option which, const char *text,
 				struct sy_error *err),
 		    void *context, struct sy_error *err)
 {
@@ -320,9 +321,9 @@ int sy_request_read(const char *request,
 		return sy_fail(err, "the request is longer than %d bytes", SY_REQUEST_MAX - 1);
 	for (const char *at = request; *at;) {
 		const char *part = at;
-		enum sy_wish which = wish_at(&at);
+		enum sy_user_option which = wish_at(&at);
 
-		at = which == SY_WISHES ? NULL : decode(at, text);
+		at = which == SY_USER_OPTIONS ? NULL : decode(at, text);
 		if (!at || (*at == ':' && !at[1]))
 			return fail_request(part, err);
 		if (take(context, which, text, err) < 0)
@@ -333,26 +334,28 @@ int sy_request_read(const char *request,
 }
 
 static int ask_policy(const struct sy_policy *policy, const struct sy_asker *who,
-		      enum sy_wish which, const struct sy_wishes *wishes, struct sy_error *err)
+		      enum sy_user_option which, const struct sy_user_options *wishes,
+		      struct sy_error *err)
 {
 	switch (which) {
-	case SY_WISH_NETEM:
+	case SY_USER_OPTION_NETEM:
 		return sy_policy_allows_netem(policy, &wishes->netem, who, err);
-	case SY_WISH_CACHE:
+	case SY_USER_OPTION_CACHE:
 		return sy_policy_allows_cache(policy, who, err);
 	default:
 		return 0;
 	}
 }
 
-static bool is_free(enum sy_wish which, const struct sy_wishes *wishes)
+static bool is_free(enum sy_user_option which, const struct sy_user_options *wishes)
 {
-	return !sy_wish_words[which].condition || (which == SY_WISH_NETEM && wishes->netem.none) ||
-	       (which == SY_WISH_CACHE && wishes->cache != SY_CACHE_COLD);
+	return !sy_user_option_facts[which].condition ||
+	       (which == SY_USER_OPTION_NETEM && wishes->netem.none) ||
+	       (which == SY_USER_OPTION_CACHE && wishes->cache != SY_CACHE_COLD);
 }
 
-int sy_admit(const char *policy_path, const struct sy_asker *who, enum sy_wish which,
-	     const struct sy_wishes *wishes, struct sy_error *err)
+int sy_check_policy(const char *policy_path, const struct sy_asker *who, enum sy_user_option which,
+		    const struct sy_user_options *wishes, struct sy_error *err)
 {
 	struct sy_policy *policy;
 	int rc;

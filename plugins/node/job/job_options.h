@@ -40,7 +40,7 @@ void sy_tags_add_joined(struct sy_tags *tags, const char *text);
 
 enum sy_cache { SY_CACHE_AS_IT_IS, SY_CACHE_WARM, SY_CACHE_COLD };
 
-struct sy_wishes {
+struct sy_user_options {
 	struct sy_tags tags;
 	bool has_rate;
 	double rate_hz;
@@ -53,48 +53,54 @@ struct sy_wishes {
 	char fault[sizeof(((struct sy_error *)0)->text)];
 };
 
-enum sy_wish { SY_WISH_TAG, SY_WISH_RATE, SY_WISH_NETEM, SY_WISH_CACHE, SY_WISHES };
+enum sy_user_option {
+	SY_USER_OPTION_TAG,
+	SY_USER_OPTION_RATE,
+	SY_USER_OPTION_NETEM,
+	SY_USER_OPTION_CACHE,
+	SY_USER_OPTIONS
+};
 
-struct sy_wish_word {
+struct sy_user_option_fact {
 	const char *name, *value, *help;
 	bool condition; /* a job must not run without it */
 };
 
-extern const struct sy_wish_word sy_wish_words[SY_WISHES];
+extern const struct sy_user_option_fact sy_user_option_facts[SY_USER_OPTIONS];
 
 /* Take one; -1 with what was expected. */
-int sy_wish_take(struct sy_wishes *wishes, enum sy_wish which, const char *text, double max_rate_hz,
-		 struct sy_error *err);
+int sy_user_option_take(struct sy_user_options *wishes, enum sy_user_option which, const char *text,
+			double max_rate_hz, struct sy_error *err);
 
 /* The tag by which a record says what was asked of the caches. */
-void sy_wish_tag_cache(struct sy_wishes *wishes);
+void sy_tag_cache_option(struct sy_user_options *wishes);
 
 /* Whether the node must be changed for the job. */
-bool sy_wishes_change_node(const struct sy_wishes *wishes);
+bool sy_user_options_change_node(const struct sy_user_options *wishes);
 
 /* What the user is told of a faulty one: "--netem=SPEC: expected …", of SPEC only what is fit for a
  * log: whoever gave it must not write lines there. */
-void sy_wish_said(char *to, size_t size, enum sy_wish which, const char *text,
-		  const struct sy_error *err);
+void sy_format_option_fault(char *to, size_t size, enum sy_user_option which, const char *text,
+			    const struct sy_error *err);
 
 /* A user's options as one word that any scheduler carries (docs/formats.md part 11):
  * netem=delay%3D50ms:tag=a%3Db, of a value every byte but A-Z a-z 0-9 . _ - as %XX. */
 #define SY_REQUEST_MAX 16384 /* bytes: more is no request of ours */
 
 /* Append one wish; -1 when it does not fit. `text` is not looked at. */
-int sy_request_add(char *request, size_t size, enum sy_wish which, const char *text,
+int sy_request_add(char *request, size_t size, enum sy_user_option which, const char *text,
 		   struct sy_error *err);
 
 /* Hand over every wish of a request with its value as it was before; -1 with what is wrong, also
  * when `take` says so. */
 int sy_request_read(const char *request,
-		    int (*take)(void *context, enum sy_wish which, const char *text,
+		    int (*take)(void *context, enum sy_user_option which, const char *text,
 				struct sy_error *err),
 		    void *context, struct sy_error *err);
 
 /* Whether the policy allows a user what they request, before anything is queued: -1 with a sentence
  * when it does not. Where the policy cannot be read, nothing is known: the node decides. */
-int sy_admit(const char *policy_path, const struct sy_asker *who, enum sy_wish which,
-	     const struct sy_wishes *wishes, struct sy_error *err);
+int sy_check_policy(const char *policy_path, const struct sy_asker *who, enum sy_user_option which,
+		    const struct sy_user_options *wishes, struct sy_error *err);
 
 #endif

@@ -47,12 +47,12 @@ static void begin(struct sy_arguments *arguments, const struct sy_node_program *
 	sy_argument(arguments, "sweep");
 }
 
-void sy_left_end(const struct sy_node_program *program, const char *job_id, uid_t user,
-		 void (*tell)(const char *line))
+void sy_leftovers_remove(const struct sy_node_program *program, const char *job_id, uid_t user,
+			 void (*tell)(const char *line))
 {
 	struct sy_arguments arguments;
 	char path[SY_PATH_SIZE], uid[16], out[8192] = "", *rest = NULL;
-	struct sy_answer answer = {.out = out, .out_size = sizeof(out)};
+	struct sy_spawn_output answer = {.out = out, .out_size = sizeof(out)};
 	struct sy_error err;
 
 	if ((!holds(MARKS, MARK) && !holds(NOTES, NOTE)) || !beside(program->path, path))
@@ -60,9 +60,9 @@ void sy_left_end(const struct sy_node_program *program, const char *job_id, uid_
 	begin(&arguments, program, path);
 	sy_option(&arguments, "--job", job_id);
 	(void)snprintf(uid, sizeof(uid), "%u", user);
-	if (user != SY_LEFT_BY_ANYBODY)
+	if (user != SY_LEFTOVERS_OF_ANYBODY)
 		sy_option(&arguments, "--user", uid);
-	if (sy_ask(&arguments, LIMIT_MS, &answer, &err) < 0)
+	if (sy_spawn_and_read(&arguments, LIMIT_MS, &answer, &err) < 0)
 		tell(err.text);
 	for (char *line = strtok_r(out, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
 		tell(line);
@@ -70,7 +70,7 @@ void sy_left_end(const struct sy_node_program *program, const char *job_id, uid_
 		tell(answer.said);
 }
 
-void sy_left_sweep(const struct sy_node_program *program)
+void sy_leftovers_sweep(const struct sy_node_program *program)
 {
 	struct sy_arguments arguments;
 	char path[SY_PATH_SIZE];

@@ -8,16 +8,16 @@
 
 #include "job/command.h"
 
-#define SY_LEFT_BY_ANYBODY ((uid_t)-1)
+#define SY_LEFTOVERS_OF_ANYBODY ((uid_t)-1)
 
 /* A job ends: wait for its last processes, some seconds, and remove what they left, of folders in
  * /tmp its user's only; `tell` gets a line for each thing. One or two readdirs when there is
  * nothing.
  */
-void sy_left_end(const struct sy_node_program *program, const char *job_id, uid_t user,
-		 void (*tell)(const char *line));
+void sy_leftovers_remove(const struct sy_node_program *program, const char *job_id, uid_t user,
+			 void (*tell)(const char *line));
 
 /* What earlier jobs have left, without waiting. One look for a folder when there is nothing. */
-void sy_left_sweep(const struct sy_node_program *program);
+void sy_leftovers_sweep(const struct sy_node_program *program);
 
 #endif

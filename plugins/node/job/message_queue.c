@@ -12,55 +12,55 @@
 #include <time.h>
 #include <unistd.h>
 
-bool sy_outbox_open(struct sy_outbox *outbox, const struct sockaddr_un *address)
+bool sy_queue_open(struct sy_message_queue *queue, const struct sockaddr_un *address)
 {
 	struct sockaddr_un own = {.sun_family = AF_UNIX};
 
-	outbox->count = outbox->sent = 0;
-	outbox->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (outbox->fd < 0)
+	queue->count = queue->sent = 0;
+	queue->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (queue->fd < 0)
 		return false;
 	/* Binding to the family alone makes the kernel choose an address, for answers; connecting
 	 * makes it drop what others than the sampler send there. */
-	if (bind(outbox->fd, (struct sockaddr *)&own, sizeof(own.sun_family)) == 0 &&
-	    connect(outbox->fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
+	if (bind(queue->fd, (struct sockaddr *)&own, sizeof(own.sun_family)) == 0 &&
+	    connect(queue->fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
 		return true;
-	sy_outbox_close(outbox);
+	sy_queue_close(queue);
 	return false;
 }
 
-void sy_outbox_close(struct sy_outbox *outbox)
+void sy_queue_close(struct sy_message_queue *queue)
 {
-	if (outbox->fd >= 0)
-		(void)close(outbox->fd);
-	outbox->fd = -1;
+	if (queue->fd >= 0)
+		(void)close(queue->fd);
+	queue->fd = -1;
 }
 
-void sy_outbox_flush(struct sy_outbox *outbox)
+void sy_queue_flush(struct sy_message_queue *queue)
 {
-	while (outbox->fd >= 0 && outbox->sent < outbox->count) {
-		const char *text = outbox->messages[outbox->sent];
+	while (queue->fd >= 0 && queue->sent < queue->count) {
+		const char *text = queue->messages[queue->sent];
 
-		if (send(outbox->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		if (send(queue->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 			if (errno == EAGAIN || errno == EINTR)
 				return;
-			sy_outbox_close(outbox); /* the sampler is gone */
+			sy_queue_close(queue); /* the sampler is gone */
 			return;
 		}
-		outbox->sent++;
+		queue->sent++;
 	}
-	outbox->count = outbox->sent = 0;
+	queue->count = queue->sent = 0;
 }
 
-void sy_outbox_send(struct sy_outbox *outbox, const char *format, ...)
+void sy_queue_send(struct sy_message_queue *queue, const char *format, ...)
 {
 	char *text;
 	va_list list;
 	int length;
 
-	if (outbox->fd < 0 || outbox->count == SY_OUTBOX_MAX)
+	if (queue->fd < 0 || queue->count == SY_QUEUE_MAX)
 		return;
-	text = outbox->messages[outbox->count];
+	text = queue->messages[queue->count];
 	va_start(list, format);
 	length = vsnprintf(text, SY_MESSAGE_MAX, format, list);
 	va_end(list);
@@ -70,38 +70,38 @@ void sy_outbox_send(struct sy_outbox *outbox, const char *format, ...)
 		if ((unsigned char)*c < ' ')
 			*c = '\0';
 	}
-	outbox->count++;
-	sy_outbox_flush(outbox);
+	queue->count++;
+	sy_queue_flush(queue);
 }
 
-void sy_outbox_drain(struct sy_outbox *outbox, int limit_ms)
+void sy_queue_drain(struct sy_message_queue *queue, int limit_ms)
 {
 	int64_t end = sy_now_ms(CLOCK_MONOTONIC) + limit_ms, left;
 
-	sy_outbox_flush(outbox);
-	while (outbox->fd >= 0 && outbox->count > 0 &&
+	sy_queue_flush(queue);
+	while (queue->fd >= 0 && queue->count > 0 &&
 	       (left = end - sy_now_ms(CLOCK_MONOTONIC)) > 0) {
-		struct pollfd room = {.fd = outbox->fd, .events = POLLOUT};
+		struct pollfd room = {.fd = queue->fd, .events = POLLOUT};
 
 		(void)poll(&room, 1, (int)left);
-		sy_outbox_flush(outbox);
+		sy_queue_flush(queue);
 	}
 }
 
-int sy_outbox_ask(struct sy_outbox *outbox, char *answer, size_t size, int limit_ms)
+int sy_queue_request_totals(struct sy_message_queue *queue, char *answer, size_t size, int limit_ms)
 {
 	struct pollfd ready = {.events = POLLIN};
 	int64_t end = sy_now_ms(CLOCK_MONOTONIC) + limit_ms, left;
 	char wanted[40];
 
-	(void)snprintf(wanted, sizeof(wanted), "{\"question\":%u,", ++outbox->questions);
-	sy_outbox_send(outbox, "totals %u", outbox->questions);
-	sy_outbox_drain(outbox, limit_ms);
-	if (outbox->fd < 0 || outbox->count > 0)
+	(void)snprintf(wanted, sizeof(wanted), "{\"question\":%u,", ++queue->questions);
+	sy_queue_send(queue, "totals %u", queue->questions);
+	sy_queue_drain(queue, limit_ms);
+	if (queue->fd < 0 || queue->count > 0)
 		return -1;
-	ready.fd = outbox->fd;
+	ready.fd = queue->fd;
 	while ((left = end - sy_now_ms(CLOCK_MONOTONIC)) >= 0 && poll(&ready, 1, (int)left) == 1) {
-		ssize_t length = recv(outbox->fd, answer, size - 1, MSG_DONTWAIT);
+		ssize_t length = recv(queue->fd, answer, size - 1, MSG_DONTWAIT);
 
 		if (length <= 0)
 			return -1;
@@ -112,12 +112,12 @@ int sy_outbox_ask(struct sy_outbox *outbox, char *answer, size_t size, int limit
 	return -1;
 }
 
-bool sy_outbox_await(struct sy_outbox *outbox, int limit_ms)
+bool sy_queue_await_answer(struct sy_message_queue *queue, int limit_ms)
 {
 	int64_t end = sy_now_ms(CLOCK_MONOTONIC) + limit_ms;
 	char answer[4096];
 
-	sy_outbox_drain(outbox, limit_ms);
-	return sy_outbox_ask(outbox, answer, sizeof(answer),
-			     (int)(end - sy_now_ms(CLOCK_MONOTONIC))) > 0;
+	sy_queue_drain(queue, limit_ms);
+	return sy_queue_request_totals(queue, answer, sizeof(answer),
+				       (int)(end - sy_now_ms(CLOCK_MONOTONIC))) > 0;
 }

@@ -18,9 +18,9 @@
 static void folder_of(char path[SY_RECORD_PATH_SIZE], const char *record_dir, const char *job_id,
 		      bool by_day, time_t start)
 {
-	char place[SY_PLACE_SIZE];
+	char place[SY_JOB_PATH_SIZE];
 
-	sy_place(place, by_day, job_id, start);
+	sy_format_job_path(place, by_day, job_id, start);
 	(void)snprintf(path, SY_RECORD_PATH_SIZE, "%.*s/%s", SY_PATH_SIZE - 1, record_dir, place);
 }
 

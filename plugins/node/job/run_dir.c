@@ -36,7 +36,7 @@ static int open_complaints(const char *run_dir, const char *node, int flags)
 	return open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 }
 
-int sy_complaints_open(const char *run_dir, const char *node)
+int sy_log_open(const char *run_dir, const char *node)
 {
 	return open_complaints(run_dir, node, O_WRONLY | O_APPEND | O_CREAT);
 }
@@ -54,7 +54,7 @@ static void tell_lines(char *text, void (*tell)(const char *line))
 	}
 }
 
-void sy_complaints_tell(const char *run_dir, const char *node, void (*tell)(const char *line))
+void sy_log_forward(const char *run_dir, const char *node, void (*tell)(const char *line))
 {
 	char text[TOLD_MAX];
 	cleanup_close int fd = open_complaints(run_dir, node, O_RDWR);
@@ -68,7 +68,8 @@ void sy_complaints_tell(const char *run_dir, const char *node, void (*tell)(cons
 
 #define LARGEST_BYTES 1000000
 
-void sy_journal(const char *run_dir, const char *node, const char *job_id, const char *format, ...)
+void sy_log_write(const char *run_dir, const char *node, const char *job_id, const char *format,
+		  ...)
 {
 	char said[1024], line[1400], when[32];
 	cleanup_close int fd = -1;
@@ -88,7 +89,7 @@ void sy_journal(const char *run_dir, const char *node, const char *job_id, const
 	}
 	/* Not into a folder of somebody else's, who may have linked anything there. */
 	if (sy_run_dir_make(run_dir, &err) == 0)
-		fd = sy_complaints_open(run_dir, node);
+		fd = sy_log_open(run_dir, node);
 	if (fd < 0) {
 		syslog(LOG_DAEMON | LOG_WARNING, "steelyard: job %.200s: %s", job_id, said);
 		return;

@@ -13,14 +13,14 @@ int sy_run_dir_make(const char *run_dir, struct sy_error *err);
 
 /* RUN_DIR/NODE.log, for a sampler's stderr: it goes on when the slurmstepd that started it has
  * ended. -1: cannot be had. */
-int sy_complaints_open(const char *run_dir, const char *node);
+int sy_log_open(const char *run_dir, const char *node);
 
 /* Hand over each line of that file once, and empty it. */
-void sy_complaints_tell(const char *run_dir, const char *node, void (*tell)(const char *line));
+void sy_log_forward(const char *run_dir, const char *node, void (*tell)(const char *line));
 
 /* One line of the log, with the time and the job; a log that has grown beyond 1 MB begins anew.
  * Where the folder is not ours alone it goes to syslog(3): nothing of ours reaches the job. */
-__attribute__((format(printf, 4, 5))) void sy_journal(const char *run_dir, const char *node,
-						      const char *job_id, const char *format, ...);
+__attribute__((format(printf, 4, 5))) void
+sy_log_write(const char *run_dir, const char *node, const char *job_id, const char *format, ...);
 
 #endif

@@ -18,16 +18,16 @@
 #include <time.h>
 #include <unistd.h>
 
-void sy_way_out_add(struct sy_way_out *way, const char *mount, const char *path, size_t length,
-		    const char *below)
+void sy_egress_add(struct sy_egress *way, const char *mount, const char *path, size_t length,
+		   const char *below)
 {
-	if (way->count < SY_WAY_OUT_MAX)
+	if (way->count < SY_EGRESS_MAX)
 		(void)snprintf(way->paths[way->count++], sizeof(way->paths[0]),
 			       "/sys/fs/cgroup%s%.*s%s/cgroup.procs", mount, (int)length, path,
 			       below);
 }
 
-void sy_way_out_mount(char *mount, size_t size, const char *controllers)
+void sy_egress_mount(char *mount, size_t size, const char *controllers)
 {
 	/* "name=systemd" is mounted as "systemd". */
 	(void)snprintf(mount, size, "/%s",
@@ -35,23 +35,23 @@ void sy_way_out_mount(char *mount, size_t size, const char *controllers)
 }
 
 /* Who is at the top already stays. */
-void sy_way_out_top(struct sy_way_out *way, const char *controllers, const char *path)
+void sy_egress_to_top(struct sy_egress *way, const char *controllers, const char *path)
 {
 	char mount[128];
 
 	if (strcmp(path, "/") == 0)
 		return;
 	if (*controllers) {
-		sy_way_out_mount(mount, sizeof(mount), controllers);
-		sy_way_out_add(way, mount, "", 0, "");
+		sy_egress_mount(mount, sizeof(mount), controllers);
+		sy_egress_add(way, mount, "", 0, "");
 	} else {
-		sy_way_out_add(way, "", "", 0, "");
-		sy_way_out_add(way, "/unified", "", 0, "");
+		sy_egress_add(way, "", "", 0, "");
+		sy_egress_add(way, "/unified", "", 0, "");
 	}
 }
 
 /* One line: ID:CONTROLLERS:PATH */
-static void read_cgroup_line(struct sy_way_out *way, char *line, sy_way_out_rule rule)
+static void read_cgroup_line(struct sy_egress *way, char *line, sy_egress_rule rule)
 {
 	char *controllers = strchr(line, ':');
 	char *path = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -62,7 +62,7 @@ static void read_cgroup_line(struct sy_way_out *way, char *line, sy_way_out_rule
 	rule(way, controllers + 1, path);
 }
 
-void sy_way_out_read(struct sy_way_out *way, const char *cgroups, sy_way_out_rule rule)
+void sy_egress_read(struct sy_egress *way, const char *cgroups, sy_egress_rule rule)
 {
 	cleanup_free char *text = strdup(cgroups);
 	char *rest = NULL;
@@ -73,17 +73,17 @@ void sy_way_out_read(struct sy_way_out *way, const char *cgroups, sy_way_out_rul
 		read_cgroup_line(way, line, rule);
 }
 
-void sy_way_out_find(struct sy_way_out *way, sy_way_out_rule rule)
+void sy_egress_find(struct sy_egress *way, sy_egress_rule rule)
 {
 	char text[8192];
 	cleanup_close int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
 
 	way->count = 0;
 	if (fd >= 0 && sy_read_fd(fd, text, sizeof(text)) > 0)
-		sy_way_out_read(way, text, rule);
+		sy_egress_read(way, text, rule);
 }
 
-void sy_leave_cgroup(const struct sy_way_out *way)
+void sy_leave_cgroup(const struct sy_egress *way)
 {
 	for (size_t i = 0; i < way->count; i++) {
 		int fd = open(way->paths[i], O_WRONLY | O_CLOEXEC);
@@ -128,7 +128,7 @@ void sy_option(struct sy_arguments *to, const char *option, const char *value)
 	sy_argument(to, value);
 }
 
-void sy_be_root_again(void)
+void sy_restore_root(void)
 {
 	if (getuid() != 0)
 		return;
@@ -140,14 +140,14 @@ void sy_be_root_again(void)
 struct start {
 	char *const *argv, *const *environment;
 	const int *fds;
-	const struct sy_way_out *way;
+	const struct sy_egress *way;
 	bool unseen;
 	int tell; /* its process id goes there; -1: nowhere */
 };
 
 static void step_out(const struct start *start)
 {
-	sy_be_root_again();
+	sy_restore_root();
 	sy_leave_cgroup(start->way);
 }
 
@@ -223,7 +223,7 @@ static int wait_for_child(pid_t child, struct rusage *usage)
 int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS], pid_t *pid,
 		 struct sy_error *err)
 {
-	struct sy_way_out way = {.count = 0};
+	struct sy_egress way = {.count = 0};
 	char kept[VARIABLE_SIZE];
 	char *environment[] = {(char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *)"LC_ALL=C",
 			       arguments->keep ? kept : NULL, NULL};
@@ -238,8 +238,8 @@ int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FD
 	if (access(arguments->argv[0], X_OK) != 0)
 		return sy_fail_errno(err, errno, "cannot run node_program=%s", arguments->argv[0]);
 	keep_variable(kept, sizeof(kept), arguments->keep);
-	if (arguments->way_out)
-		sy_way_out_find(&way, arguments->way_out);
+	if (arguments->egress)
+		sy_egress_find(&way, arguments->egress);
 	if (pid && pipe2(told, O_CLOEXEC) != 0)
 		return sy_fail_errno(err, errno, "cannot make a pipe");
 	start.tell = told[1];
@@ -332,8 +332,8 @@ static void keep_last_line(char *to, size_t size, char *text)
 	(void)snprintf(to, size, "%s", colon ? colon + 2 : line);
 }
 
-int sy_ask(const struct sy_arguments *arguments, int limit_ms, struct sy_answer *answer,
-	   struct sy_error *err)
+int sy_spawn_and_read(const struct sy_arguments *arguments, int limit_ms,
+		      struct sy_spawn_output *answer, struct sy_error *err)
 {
 	char said[4096] = "";
 	int out[2], errors[2], rc;

@@ -11,35 +11,35 @@
 
 #include "base/error.h"
 
-#define SY_WAY_OUT_MAX 48
+#define SY_EGRESS_MAX 48
 
-struct sy_way_out {
+struct sy_egress {
 	size_t count;
-	char paths[SY_WAY_OUT_MAX][320]; /* cgroup.procs files, in the order to try */
+	char paths[SY_EGRESS_MAX][320]; /* cgroup.procs files, in the order to try */
 };
 
 /* Append MOUNT/PATH/cgroup.procs, MOUNT below /sys/fs/cgroup, of PATH `length` bytes. */
-void sy_way_out_add(struct sy_way_out *way, const char *mount, const char *path, size_t length,
-		    const char *below);
+void sy_egress_add(struct sy_egress *way, const char *mount, const char *path, size_t length,
+		   const char *below);
 
 /* The mount point of a hierarchy of version 1, from /proc/PID/cgroup's second field. */
-void sy_way_out_mount(char *mount, size_t size, const char *controllers);
+void sy_egress_mount(char *mount, size_t size, const char *controllers);
 
 /* The way out of one group, as a line of /proc/PID/cgroup has it: `controllers` is "" in version 2,
  * `path` begins with "/". */
-typedef void (*sy_way_out_rule)(struct sy_way_out *way, const char *controllers, const char *path);
+typedef void (*sy_egress_rule)(struct sy_egress *way, const char *controllers, const char *path);
 
 /* To the top of every hierarchy: out of whatever the scheduler or its daemon is kept in. */
-void sy_way_out_top(struct sy_way_out *way, const char *controllers, const char *path);
+void sy_egress_to_top(struct sy_egress *way, const char *controllers, const char *path);
 
 /* By this rule out of our own groups; before the fork, since it uses more than system calls. */
-void sy_way_out_find(struct sy_way_out *way, sy_way_out_rule rule);
+void sy_egress_find(struct sy_egress *way, sy_egress_rule rule);
 
 /* The same from a given text of /proc/PID/cgroup. */
-void sy_way_out_read(struct sy_way_out *way, const char *cgroups, sy_way_out_rule rule);
+void sy_egress_read(struct sy_egress *way, const char *cgroups, sy_egress_rule rule);
 
 /* Go: system calls only. */
-void sy_leave_cgroup(const struct sy_way_out *way);
+void sy_leave_cgroup(const struct sy_egress *way);
 
 /* Put processes into the group of a cgroup.procs: their children, which are the job's, inherit it.
  */
@@ -52,10 +52,10 @@ int sy_join_cgroup(const pid_t *pids, int count, const char *path, struct sy_err
 struct sy_arguments {
 	char *argv[SY_ARGUMENTS_MAX];
 	size_t count;
-	const char *keep;	 /* a variable of our environment that it has, too */
-	sy_way_out_rule way_out; /* which cgroups it must leave; NULL: none */
-	bool unseen;	      /* beside a job's tasks: a sampler never takes it for one of them */
-	struct rusage *usage; /* gets what the fork has used here; NULL: not wanted */
+	const char *keep;      /* a variable of our environment that it has, too */
+	sy_egress_rule egress; /* which cgroups it must leave; NULL: none */
+	bool unseen;	       /* beside a job's tasks: a sampler never takes it for one of them */
+	struct rusage *usage;  /* gets what the fork has used here; NULL: not wanted */
 };
 
 /* Append one word, or an option with its value; what has no room is left out. Keeps the NULL that
@@ -75,11 +75,11 @@ int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FD
 /* In a process that a daemon has just forked: a thread of slurmstepd takes the user's effective ids
  * for a moment (24.11 and 26.05: when the extern step ends), and glibc gives them to all threads.
  * What we start is root's whatever the moment. System calls only. */
-void sy_be_root_again(void);
+void sy_restore_root(void);
 
 /* What the program said. `out` is cut at its size and ended by NUL; `said` is the last line of its
  * stderr. */
-struct sy_answer {
+struct sy_spawn_output {
 	char *out;
 	size_t out_size;
 	char said[sizeof(((struct sy_error *)0)->text)];
@@ -88,7 +88,7 @@ struct sy_answer {
 /* Start it, and wait until it has closed stdout and stderr, at most `limit_ms`. -1 when it could
  * not be started, or is not done by then: it goes on by itself. Its exit code is not seen, since it
  * is nobody's child; a command of ours that fails leaves stdout empty and says why on stderr. */
-int sy_ask(const struct sy_arguments *arguments, int limit_ms, struct sy_answer *answer,
-	   struct sy_error *err);
+int sy_spawn_and_read(const struct sy_arguments *arguments, int limit_ms,
+		      struct sy_spawn_output *answer, struct sy_error *err);
 
 #endif

@@ -95,7 +95,7 @@ static int card_number(const char *name)
 {
 	if (strncmp(name, "card", 4) != 0 || name[4 + strspn(name + 4, "0123456789")])
 		return -1;
-	return sy_meter_unit(name + 4);
+	return sy_parse_meter_unit(name + 4);
 }
 
 /* The device by which programs compute: "dri/renderD128". */
@@ -113,7 +113,7 @@ static void find_device(int root, const char *card, struct sy_meter *meter)
 				       names.name[i]);
 }
 
-static void find(int root, struct sy_found *found, struct sy_error *err)
+static void find(int root, struct sy_meter_list *found, struct sy_error *err)
 {
 	cleanup_names struct sy_names names = {0};
 
@@ -127,7 +127,7 @@ static void find(int root, struct sy_found *found, struct sy_error *err)
 
 		(void)snprintf(path, sizeof(path), DRM "/%.32s/device/gpu_metrics", names.name[i]);
 		if (card < 0 || !sy_exists_at(root, path) ||
-		    !(meter = sy_found_next(found, &sy_amdgpu)))
+		    !(meter = sy_meter_list_add(found, &sy_amdgpu)))
 			continue;
 		(void)snprintf(meter->path, sizeof(meter->path), "%s", path);
 		(void)snprintf(meter->name, sizeof(meter->name), "amdgpu-%d", card);

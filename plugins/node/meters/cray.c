@@ -31,7 +31,7 @@ static int accelerator(const char *name)
 	end = digits + strspn(digits, "0123456789");
 	if (strcmp(end, "_energy") != 0)
 		return -1;
-	return end == digits ? 0 : sy_meter_unit(digits);
+	return end == digits ? 0 : sy_parse_meter_unit(digits);
 }
 
 static bool tell_domain(struct sy_meter *meter, const char *name)
@@ -101,7 +101,7 @@ static void check_access(int root, struct sy_meter *meter)
 		(void)snprintf(meter->why, sizeof(meter->why), "%s", err.text);
 }
 
-static void find(int root, struct sy_found *found, struct sy_error *err)
+static void find(int root, struct sy_meter_list *found, struct sy_error *err)
 {
 	cleanup_names struct sy_names names = {0};
 
@@ -111,7 +111,8 @@ static void find(int root, struct sy_found *found, struct sy_error *err)
 	for (size_t i = 0; i < names.count && !found->full; i++) {
 		struct sy_meter one = {0}, *meter;
 
-		if (!tell_domain(&one, names.name[i]) || !(meter = sy_found_next(found, &sy_cray)))
+		if (!tell_domain(&one, names.name[i]) ||
+		    !(meter = sy_meter_list_add(found, &sy_cray)))
 			continue;
 		(void)tell_domain(meter, names.name[i]);
 		(void)snprintf(meter->path, sizeof(meter->path), COUNTERS "/%.100s", names.name[i]);

@@ -213,10 +213,10 @@ static const char *find_device(int root)
 	return NULL;
 }
 
-static void find(int root, struct sy_found *found, struct sy_error *err)
+static void find(int root, struct sy_meter_list *found, struct sy_error *err)
 {
 	const char *path = find_device(root);
-	struct sy_meter *meter = path ? sy_found_next(found, &sy_dcmi) : NULL;
+	struct sy_meter *meter = path ? sy_meter_list_add(found, &sy_dcmi) : NULL;
 
 	if (!meter)
 		return;

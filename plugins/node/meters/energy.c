@@ -22,7 +22,7 @@ int64_t sy_energy_max_gap_us(int64_t range_uj)
 	return range_uj / SY_ENERGY_MAX_WATTS; /* µJ / W = µs */
 }
 
-void sy_energy_fail(struct sy_energy *energy, const char *why)
+void sy_energy_invalidate(struct sy_energy *energy, const char *why)
 {
 	if (!energy->valid)
 		return;
@@ -36,7 +36,7 @@ static void add_sum(struct sy_energy *energy, int64_t more_uj)
 	int64_t sum_uj;
 
 	if (more_uj < 0 || __builtin_add_overflow(energy->sum_uj, more_uj, &sum_uj))
-		sy_energy_fail(energy, "it has told more than can be counted");
+		sy_energy_invalidate(energy, "it has told more than can be counted");
 	else
 		energy->sum_uj = sum_uj;
 }
@@ -53,7 +53,7 @@ static void add_gap(struct sy_energy *energy, int64_t gap_us, int64_t counter_uj
 		return;
 	}
 	if (delta < 0 && !energy->range_uj) {
-		sy_energy_fail(energy, "the counter went down and its range is not known");
+		sy_energy_invalidate(energy, "the counter went down and its range is not known");
 		return;
 	}
 	if (delta < 0) {
@@ -61,7 +61,7 @@ static void add_gap(struct sy_energy *energy, int64_t gap_us, int64_t counter_uj
 		energy->wraps++;
 	}
 	if (delta < 0) {
-		sy_energy_fail(energy, "the counter was above its max_energy_range_uj");
+		sy_energy_invalidate(energy, "the counter was above its max_energy_range_uj");
 		return;
 	}
 	add_sum(energy, delta);
@@ -102,6 +102,6 @@ void sy_energy_add_power(struct sy_energy *energy, int64_t now_us, int64_t power
 	if (energy->mean_us * 5 / 4 < gap_us) /* a reading that comes a little late is whole */
 		mean_uw = ((double)energy->last + (double)power_uw) / 2;
 	if (energy->started)
-		add_sum(energy, sy_meter_whole(mean_uw * (double)gap_us / 1e6));
+		add_sum(energy, sy_meter_to_integer(mean_uw * (double)gap_us / 1e6));
 	keep(energy, now_us, power_uw);
 }

@@ -42,7 +42,7 @@ void sy_energy_add_power(struct sy_energy *energy, int64_t now_us, int64_t power
 void sy_energy_add(struct sy_energy *energy, int64_t now_us, int64_t counter_uj);
 
 /* The zone could not be read: it has no value from here on. */
-void sy_energy_fail(struct sy_energy *energy, const char *why);
+void sy_energy_invalidate(struct sy_energy *energy, const char *why);
 
 /* The longest time between two readings in which no wrap can be missed, µs; 0: any. */
 int64_t sy_energy_max_gap_us(int64_t range_uj);

@@ -67,7 +67,7 @@ static bool tell_energy(struct sy_meter *meter, const char *driver, const char *
 	meter->resolution = 16; /* 2^-16 J, the unit of most; what it is here is not told */
 	if ((!strcmp(driver, "amd_energy") || !strcmp(driver, "zenergy")) &&
 	    !strncmp(label, "Esocket", 7))
-		meter->unit = sy_meter_unit(label + 7);
+		meter->unit = sy_parse_meter_unit(label + 7);
 	if (meter->unit >= 0) {
 		meter->domain = SY_DOMAIN_PACKAGE;
 		(void)snprintf(meter->name, sizeof(meter->name), "hwmon-package-%d", meter->unit);
@@ -98,7 +98,7 @@ static bool tell_power(struct sy_meter *meter, const char *oem)
 
 		if (strncmp(oem, words[i].format, length) != 0)
 			continue;
-		meter->unit = sy_meter_unit(oem + length);
+		meter->unit = sy_parse_meter_unit(oem + length);
 		meter->domain = words[i].domain;
 		(void)snprintf(meter->name, sizeof(meter->name), "hwmon-%s-%d", words[i].name,
 			       meter->unit);
@@ -124,7 +124,7 @@ static void tell_period(int root, const char *folder, const char *file, struct s
 	meter->mean_us = mean_us;
 }
 
-static void add(int root, struct sy_found *found, const char *folder, const char *driver,
+static void add(int root, struct sy_meter_list *found, const char *folder, const char *driver,
 		const char *file)
 {
 	bool power = !strncmp(file, "power", 5);
@@ -138,7 +138,7 @@ static void add(int root, struct sy_found *found, const char *folder, const char
 	read_beside(root, folder, file, power ? "_oem_info" : "_label", text, sizeof(text));
 	if (power ? !tell_power(&one, text) : !tell_energy(&one, driver, text))
 		return;
-	meter = sy_found_next(found, &sy_hwmon);
+	meter = sy_meter_list_add(found, &sy_hwmon);
 	if (!meter)
 		return;
 	one.reader = &sy_hwmon;
@@ -152,7 +152,7 @@ static void add(int root, struct sy_found *found, const char *folder, const char
 }
 
 /* ACPI's power meter has its files beside those of the device. */
-static void look_into(int root, struct sy_found *found, const char *folder)
+static void look_into(int root, struct sy_meter_list *found, const char *folder)
 {
 	cleanup_names struct sy_names names = {0};
 	char path[256], driver[32];
@@ -166,7 +166,7 @@ static void look_into(int root, struct sy_found *found, const char *folder)
 		add(root, found, folder, driver, names.name[i]);
 }
 
-static void find(int root, struct sy_found *found, struct sy_error *err)
+static void find(int root, struct sy_meter_list *found, struct sy_error *err)
 {
 	cleanup_names struct sy_names names = {0};
 

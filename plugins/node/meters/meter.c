@@ -7,7 +7,7 @@
 
 #define MOST_UNITS 10000
 
-struct sy_meter *sy_found_next(struct sy_found *found, const struct sy_reader *reader)
+struct sy_meter *sy_meter_list_add(struct sy_meter_list *found, const struct sy_reader *reader)
 {
 	struct sy_meter *meter;
 
@@ -59,14 +59,14 @@ int64_t sy_meter_stale_us(const struct sy_meter *meter)
 	return 10 * meter->period_us + 1000000;
 }
 
-int sy_meter_unit(const char *digits)
+int sy_parse_meter_unit(const char *digits)
 {
 	int64_t number;
 
 	return sy_number(digits, &number) && number < MOST_UNITS ? (int)number : -1;
 }
 
-int64_t sy_meter_whole(double micro)
+int64_t sy_meter_to_integer(double micro)
 {
 	return micro >= 0 && micro < 0x1p63 ? (int64_t)micro : -1;
 }

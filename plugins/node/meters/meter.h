@@ -55,7 +55,7 @@ struct sy_meter {
 };
 
 /* Meters on their way into a list of limited length. */
-struct sy_found {
+struct sy_meter_list {
 	struct sy_meter *meter;
 	int count, capacity;
 	bool full; /* there was one more */
@@ -65,7 +65,7 @@ struct sy_reader {
 	const char *name; /* in records: "powercap" */
 	const char *who;  /* may read it, in words */
 	/* Append those below `root`; when there are none, `err` says why. */
-	void (*find)(int root, struct sy_found *found, struct sy_error *err);
+	void (*find)(int root, struct sy_meter_list *found, struct sy_error *err);
 	/* Get one ready to be read, as whoever has found it: 0, or -1. */
 	int (*open)(int root, struct sy_meter *meter, struct sy_error *err);
 	/* The counter in µJ, or the power in µW; negative: it could not be read, `why` says it
@@ -80,7 +80,7 @@ struct sy_reader {
 bool sy_dies_share_a_counter(int root);
 
 /* The next place, empty but for its reader; NULL when the list is full. */
-struct sy_meter *sy_found_next(struct sy_found *found, const struct sy_reader *reader);
+struct sy_meter *sy_meter_list_add(struct sy_meter_list *found, const struct sy_reader *reader);
 
 /* "package"; what it is called in records. */
 const char *sy_domain_name(enum sy_domain domain);
@@ -92,10 +92,10 @@ int64_t sy_meter_read_file(const struct sy_meter *meter, int64_t scale);
 int64_t sy_meter_stale_us(const struct sy_meter *meter);
 
 /* The number of a package or a card: -1 where there is no digit, or more than any machine has. */
-int sy_meter_unit(const char *digits);
+int sy_parse_meter_unit(const char *digits);
 
 /* µ units as the whole number that they are; negative when no such number is that large. */
-int64_t sy_meter_whole(double micro);
+int64_t sy_meter_to_integer(double micro);
 
 /* Open a file for that: 0, or -1 with why not, in the words of its last part. */
 int sy_meter_open_file(int root, const char *path, struct sy_meter *meter, struct sy_error *err);

@@ -50,7 +50,7 @@ static bool read_domain(const char *text, enum sy_domain *domain)
 	return false;
 }
 
-static bool parse_value(struct sy_file_said *told, enum key key, const char *text)
+static bool parse_value(struct sy_meter_text *told, enum key key, const char *text)
 {
 	int64_t *const places[KEYS] = {
 	    [WATTS] = &told->value,	     [JOULES] = &told->value, [AT] = &told->at_us,
@@ -61,11 +61,11 @@ static bool parse_value(struct sy_file_said *told, enum key key, const char *tex
 		return read_domain(text, &told->domain);
 	if (key != UNIT)
 		return read_micro(text, places[key]);
-	told->unit = text[strspn(text, "0123456789")] ? -1 : sy_meter_unit(text);
+	told->unit = text[strspn(text, "0123456789")] ? -1 : sy_parse_meter_unit(text);
 	return told->unit >= 0;
 }
 
-static int read_line(struct sy_file_said *told, bool *seen, char *line, struct sy_error *err)
+static int read_line(struct sy_meter_text *told, bool *seen, char *line, struct sy_error *err)
 {
 	char *value = line + strcspn(line, " ");
 	enum key key = COVERS;
@@ -87,7 +87,7 @@ static int read_line(struct sy_file_said *told, bool *seen, char *line, struct s
 	return 0;
 }
 
-static int judge(struct sy_file_said *told, const bool *seen, struct sy_error *err)
+static int judge(struct sy_meter_text *told, const bool *seen, struct sy_error *err)
 {
 	told->power = seen[WATTS];
 	if (seen[WATTS] == seen[JOULES])
@@ -103,11 +103,11 @@ static int judge(struct sy_file_said *told, const bool *seen, struct sy_error *e
 	return told->mean_us > MOST_US ? sy_fail(err, "its mean is over more than 60 s") : 0;
 }
 
-int sy_file_said_parse(char *text, struct sy_file_said *told, struct sy_error *err)
+int sy_parse_meter_text(char *text, struct sy_meter_text *told, struct sy_error *err)
 {
 	bool seen[KEYS] = {false};
 
-	*told = (struct sy_file_said){.unit = -1};
+	*told = (struct sy_meter_text){.unit = -1};
 	for (char *line = strsep(&text, "\n"); line; line = strsep(&text, "\n"))
 		if (*line && *line != '#' && read_line(told, seen, line, err) < 0)
 			return -1;
@@ -156,7 +156,7 @@ static int open_told(int root, const char *path, struct sy_error *err)
 	return sy_fail(err, "it must be a file of who owns its folder, written by nobody else");
 }
 
-static int read_told(int root, const char *path, struct sy_file_said *told, struct sy_error *err)
+static int read_told(int root, const char *path, struct sy_meter_text *told, struct sy_error *err)
 {
 	int64_t now = sy_now_us(CLOCK_MONOTONIC);
 	cleanup_close int fd = open_told(root, path, err);
@@ -166,7 +166,7 @@ static int read_told(int root, const char *path, struct sy_file_said *told, stru
 		return -1;
 	if (sy_read_fd(fd, text, sizeof(text)) < 0)
 		return sy_fail(err, "it cannot be read");
-	if (sy_file_said_parse(text, told, err) < 0)
+	if (sy_parse_meter_text(text, told, err) < 0)
 		return -1;
 	if (told->at_us > now + AHEAD_US)
 		return sy_fail(err, "its time lies %.0f s ahead: CLOCK_MONOTONIC is meant",
@@ -179,7 +179,7 @@ static int read_told(int root, const char *path, struct sy_file_said *told, stru
 static int64_t read_value(struct sy_meter *meter, const char **why)
 {
 	struct sy_error err = {""};
-	struct sy_file_said told;
+	struct sy_meter_text told;
 
 	*why = meter->why;
 	if (read_told(meter->fd, meter->path, &told, &err) < 0) {
@@ -209,7 +209,7 @@ static int open_root(int root, struct sy_meter *meter, struct sy_error *err)
 	return meter->fd < 0 ? sy_fail_errno(err, errno, "dup") : 0;
 }
 
-static void take(struct sy_meter *meter, const struct sy_file_said *told)
+static void take(struct sy_meter *meter, const struct sy_meter_text *told)
 {
 	meter->domain = told->domain;
 	meter->unit = told->unit;
@@ -224,7 +224,7 @@ static void take(struct sy_meter *meter, const struct sy_file_said *told)
 static void look_at(int root, struct sy_meter *meter)
 {
 	struct sy_error err = {""};
-	struct sy_file_said told;
+	struct sy_meter_text told;
 	int64_t age_us;
 
 	meter->period_us = 1000000; /* until it says it */
@@ -245,7 +245,7 @@ static bool is_name(const char *name)
 	return length > 0 && length <= LONGEST && !strcmp(name + length, END);
 }
 
-static void look_into(int root, struct sy_found *found, const char *folder)
+static void look_into(int root, struct sy_meter_list *found, const char *folder)
 {
 	cleanup_names struct sy_names names = {0};
 
@@ -254,7 +254,7 @@ static void look_into(int root, struct sy_found *found, const char *folder)
 	for (size_t i = 0; i < names.count && !found->full; i++) {
 		const char *name = names.name[i];
 		struct sy_meter *meter =
-		    is_name(name) ? sy_found_next(found, &sy_meter_file) : NULL;
+		    is_name(name) ? sy_meter_list_add(found, &sy_meter_file) : NULL;
 
 		if (!meter)
 			continue;
@@ -265,7 +265,7 @@ static void look_into(int root, struct sy_found *found, const char *folder)
 	}
 }
 
-static void find(int root, struct sy_found *found, struct sy_error *err)
+static void find(int root, struct sy_meter_list *found, struct sy_error *err)
 {
 	cleanup_names struct sy_names names = {0};
 

@@ -118,7 +118,7 @@ static void explain_none(struct sy_meters *meters, const char *why)
 }
 
 /* RAPL's reason when nothing at all is there: it is what most nodes would have. */
-static void ask_readers(struct sy_meters *meters, int root, struct sy_found *found)
+static void ask_readers(struct sy_meters *meters, int root, struct sy_meter_list *found)
 {
 	for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
 		struct sy_error err = {""};
@@ -130,7 +130,7 @@ static void ask_readers(struct sy_meters *meters, int root, struct sy_found *fou
 }
 
 /* Those that count, then others, each in their order, as many as there is room for. */
-static void take_some(struct sy_meters *meters, const struct sy_found *found)
+static void take_some(struct sy_meters *meters, const struct sy_meter_list *found)
 {
 	int place[MOST];
 
@@ -147,7 +147,7 @@ static void take_some(struct sy_meters *meters, const struct sy_found *found)
 			meters->meter[i].parent = place[meters->meter[i].parent];
 }
 
-static void take(struct sy_meters *meters, const struct sy_found *found)
+static void take(struct sy_meters *meters, const struct sy_meter_list *found)
 {
 	int counted = 0;
 
@@ -169,14 +169,14 @@ static void take(struct sy_meters *meters, const struct sy_found *found)
 
 void sy_meters_find(struct sy_meters *meters, int root)
 {
-	struct sy_found found = {.capacity = MOST};
-	unsigned shortages = sy_shortages();
+	struct sy_meter_list found = {.capacity = MOST};
+	unsigned shortages = sy_get_shortages();
 
 	*meters = (struct sy_meters){.count = 0};
 	found.meter = calloc(MOST, sizeof(*found.meter));
 	if (found.meter)
 		ask_readers(meters, root, &found);
-	if (!found.meter || sy_shortages() != shortages) { /* the sum would lack some */
+	if (!found.meter || sy_get_shortages() != shortages) { /* the sum would lack some */
 		meters->lacking = true;
 		explain_none(meters, "no RAPL: /sys/class/powercap cannot be read whole: no "
 				     "descriptor or no memory left");
@@ -201,9 +201,9 @@ void sy_meters_open(struct sy_meters *meters, int root)
 		else
 			sy_energy_init(&meters->energy[i], meter->range_uj);
 		if (!meter->readable)
-			sy_energy_fail(&meters->energy[i], meter->why);
+			sy_energy_invalidate(&meters->energy[i], meter->why);
 		else if (!meter->period_us && meter->reader->open(root, meter, &err) < 0)
-			sy_energy_fail(&meters->energy[i], err.text);
+			sy_energy_invalidate(&meters->energy[i], err.text);
 	}
 }
 
@@ -216,7 +216,7 @@ static void read_one(struct sy_meter *meter, struct sy_energy *energy, int64_t n
 		return;
 	value = meter->reader->read(meter, &why);
 	if (value < 0)
-		sy_energy_fail(energy, why);
+		sy_energy_invalidate(energy, why);
 	else
 		sy_energy_add(energy, now_us, value);
 }
@@ -230,7 +230,7 @@ static int64_t value_of(struct sy_meters *meters, int i, int64_t now_us)
 	if (!meter->period_us)
 		read_one(meter, energy, now_us);
 	else if (meters->slow && energy->valid)
-		sy_slow_look(meters->slow, i, energy);
+		sy_slow_read(meters->slow, i, energy);
 	if (!energy->valid || !energy->started)
 		return SY_UNKNOWN;
 	if (meter->period_us && now_us - energy->last_us > sy_meter_stale_us(meter))

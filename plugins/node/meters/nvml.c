@@ -136,9 +136,9 @@ static void value_of(const char *information, const char *key, char *value, size
 	(void)snprintf(value, size, "%.*s", (int)length, at);
 }
 
-static void add(int root, struct sy_found *found, const char *name)
+static void add(int root, struct sy_meter_list *found, const char *name)
 {
-	struct sy_meter *meter = sy_found_next(found, &sy_nvml);
+	struct sy_meter *meter = sy_meter_list_add(found, &sy_nvml);
 	char path[256], text[4096], minor[16];
 
 	if (!meter)
@@ -150,7 +150,7 @@ static void add(int root, struct sy_found *found, const char *name)
 	value_of(text, "Device Minor:", minor, sizeof(minor));
 	value_of(text, "GPU UUID:", meter->identity, sizeof(meter->identity));
 	meter->domain = SY_DOMAIN_ACCELERATOR;
-	meter->unit = sy_meter_unit(minor);
+	meter->unit = sy_parse_meter_unit(minor);
 	meter->resolution = RESOLUTION_UJ;
 	meter->period_us = PERIOD_US;
 	meter->readable = true;
@@ -162,7 +162,7 @@ static void add(int root, struct sy_found *found, const char *name)
 		(void)snprintf(meter->dev_name, sizeof(meter->dev_name), "nvidia%d", meter->unit);
 }
 
-static void find(int root, struct sy_found *found, struct sy_error *err)
+static void find(int root, struct sy_meter_list *found, struct sy_error *err)
 {
 	cleanup_names struct sy_names names = {0};
 

@@ -66,11 +66,11 @@ static int64_t read_count(struct sy_meter *meter, const char **why)
 	if (meter->key[TYPE] == RECORDED) {
 		int64_t number = sy_meter_read_file(meter, 1);
 
-		return number < 0 ? -1 : sy_meter_whole((double)number * meter->scale);
+		return number < 0 ? -1 : sy_meter_to_integer((double)number * meter->scale);
 	}
 	if (read(meter->fd, &count, sizeof(count)) != sizeof(count))
 		return -1;
-	return sy_meter_whole((double)count * meter->scale);
+	return sy_meter_to_integer((double)count * meter->scale);
 }
 
 /* µJ a count: its scale is joules', and the unit says so. */
@@ -94,7 +94,7 @@ static int place_of(int root, long cpu, const char *what)
 	char text[32];
 
 	(void)snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%ld/topology/%s", cpu, what);
-	return sy_read_line_at(root, path, text, sizeof(text)) < 0 ? -1 : sy_meter_unit(text);
+	return sy_read_line_at(root, path, text, sizeof(text)) < 0 ? -1 : sy_parse_meter_unit(text);
 }
 
 /* "perf-package-1"; of another die than the first, which has a counter of its own, "…-1-die-1". */
@@ -124,12 +124,13 @@ static void check_access(int root, struct sy_meter *meter)
 			       meter->scale > 0 ? err.text : "its scale is not in joules");
 }
 
-static void add(int root, struct sy_found *found, const struct event *event, int64_t type, long cpu)
+static void add(int root, struct sy_meter_list *found, const struct event *event, int64_t type,
+		long cpu)
 {
 	struct sy_meter *meter;
 	char text[64];
 
-	meter = sy_found_next(found, &sy_perf);
+	meter = sy_meter_list_add(found, &sy_perf);
 	if (!meter)
 		return;
 	(void)snprintf(meter->path, sizeof(meter->path), POWER "/events/%s", event->event);
@@ -150,7 +151,7 @@ static void add(int root, struct sy_found *found, const struct event *event, int
 }
 
 /* One CPU of each package: "0,28", "0-1". */
-static void find(int root, struct sy_found *found, struct sy_error *err)
+static void find(int root, struct sy_meter_list *found, struct sy_error *err)
 {
 	char cpus[256], *at = cpus, *word;
 	int64_t type;

@@ -29,7 +29,7 @@ bool sy_powercap_is_mmio(const struct sy_meter *meter)
 }
 
 /* A zone's folder is CONTROL_TYPE:NUMBER[:NUMBER…]; its parent's is the same less one number. */
-static int find_parent(const struct sy_found *found, int first, const struct sy_meter *zone)
+static int find_parent(const struct sy_meter_list *found, int first, const struct sy_meter *zone)
 {
 	const char *name = folder_name(zone);
 	size_t length = (size_t)(strrchr(name, ':') - name);
@@ -92,7 +92,7 @@ static void tell_domain(int root, struct sy_meter *zone)
 		return;
 	(void)snprintf(number, sizeof(number), "%.*s", (int)strcspn(zone->name + 8, "-"),
 		       zone->name + 8);
-	zone->unit = sy_meter_unit(number);
+	zone->unit = sy_parse_meter_unit(number);
 	zone->per_package = strstr(zone->name, "-die-") && sy_dies_share_a_counter(root);
 }
 
@@ -114,7 +114,7 @@ static bool read_zone(int root, const char *folder, struct sy_meter *zone)
 }
 
 /* Sysfs lists inner zones both beside and inside the outer ones; a plain copy has them inside. */
-static bool is_known(const struct sy_found *found, int first, const char *name)
+static bool is_known(const struct sy_meter_list *found, int first, const char *name)
 {
 	for (int i = first; i < found->count; i++)
 		if (!strcmp(folder_name(&found->meter[i]), name))
@@ -122,7 +122,8 @@ static bool is_known(const struct sy_found *found, int first, const char *name)
 	return false;
 }
 
-static void look_into(int root, struct sy_found *found, int first, const char *folder, int depth)
+static void look_into(int root, struct sy_meter_list *found, int first, const char *folder,
+		      int depth)
 {
 	cleanup_names struct sy_names names = {0};
 
@@ -135,7 +136,7 @@ static void look_into(int root, struct sy_found *found, int first, const char *f
 		if (!strchr(names.name[i], ':') || is_known(found, first, names.name[i]))
 			continue;
 		(void)snprintf(path, sizeof(path), "%s/%s", folder, names.name[i]);
-		zone = sy_found_next(found, &sy_powercap);
+		zone = sy_meter_list_add(found, &sy_powercap);
 		if (zone && read_zone(root, path, zone))
 			look_into(root, found, first, path, depth + 1);
 		else if (zone)
@@ -143,7 +144,7 @@ static void look_into(int root, struct sy_found *found, int first, const char *f
 	}
 }
 
-static void find(int root, struct sy_found *found, struct sy_error *err)
+static void find(int root, struct sy_meter_list *found, struct sy_error *err)
 {
 	cleanup_names struct sy_names names = {0};
 	int result = sy_list_at(root, POWERCAP, &names), first = found->count;

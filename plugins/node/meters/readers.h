@@ -30,7 +30,7 @@ int64_t sy_amdgpu_energy_uj(const unsigned char *table, size_t length, const cha
 int64_t sy_amdgpu_power_uw(const unsigned char *table, size_t length);
 
 /* What a file of the administrator's own says: all in µ. */
-struct sy_file_said {
+struct sy_meter_text {
 	enum sy_domain domain;
 	int unit;
 	bool power;
@@ -38,6 +38,6 @@ struct sy_file_said {
 };
 
 /* 0, or -1: which line is wrong. Changes the text. */
-int sy_file_said_parse(char *text, struct sy_file_said *told, struct sy_error *err);
+int sy_parse_meter_text(char *text, struct sy_meter_text *told, struct sy_error *err);
 
 #endif

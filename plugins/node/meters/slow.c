@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-struct sy_slow *sy_slow_new(void)
+struct sy_slow *sy_slow_create(void)
 {
 	struct sy_slow *slow =
 	    mmap(NULL, sizeof(*slow), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -28,7 +28,7 @@ void sy_slow_write(struct sy_slow *slow, int meter, const struct sy_energy *ener
 	atomic_fetch_add(&slow->version, 1);
 }
 
-void sy_slow_look(const struct sy_slow *slow, int meter, struct sy_energy *energy)
+void sy_slow_read(const struct sy_slow *slow, int meter, struct sy_energy *energy)
 {
 	for (int tries = 0; tries < 3; tries++) {
 		unsigned before = atomic_load(&slow->version);

@@ -19,12 +19,12 @@ struct sy_slow {
 };
 
 /* NULL: there is no memory to share. */
-struct sy_slow *sy_slow_new(void);
+struct sy_slow *sy_slow_create(void);
 
 void sy_slow_write(struct sy_slow *slow, int meter, const struct sy_energy *energy);
 
 /* As of its last reading; what cannot be had whole now is left as it was. */
-void sy_slow_look(const struct sy_slow *slow, int meter, struct sy_energy *energy);
+void sy_slow_read(const struct sy_slow *slow, int meter, struct sy_energy *energy);
 
 /* Have all of them read now, and wait for that, `most_us` at most. NULL: there are none. */
 void sy_slow_ask(struct sy_slow *slow, int64_t most_us);

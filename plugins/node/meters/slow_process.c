@@ -43,11 +43,11 @@ static void open_meters(void)
 		struct sy_error err = {""};
 
 		if (is_ours(i) && meter->reader->open(ROOT_FD, meter, &err) < 0) {
-			sy_energy_fail(&p.meters->energy[i], err.text);
+			sy_energy_invalidate(&p.meters->energy[i], err.text);
 			write_down(i);
 		}
 	}
-	if (sy_rights_none(NULL) < 0)
+	if (sy_rights_drop_all(NULL) < 0)
 		_exit(1);
 }
 
@@ -91,7 +91,7 @@ static void read_one(int i, bool last)
 	value = meter->reader->read(meter, &why);
 	at = before + (sy_now_us(CLOCK_MONOTONIC) - before) / 2;
 	if (value < 0)
-		sy_energy_fail(&p.meters->energy[i], why);
+		sy_energy_invalidate(&p.meters->energy[i], why);
 	else if (meter->at_us)
 		add_told(i, at, value, last);
 	else
@@ -176,7 +176,7 @@ static void fail_all(const char *why)
 {
 	for (int i = 0; i < p.meters->count; i++)
 		if (p.meters->meter[i].period_us)
-			sy_energy_fail(&p.meters->energy[i], why);
+			sy_energy_invalidate(&p.meters->energy[i], why);
 }
 
 /* Its own parent ends at once: nobody takes it for a process of the job. */
@@ -204,7 +204,7 @@ void sy_slow_start(struct sy_meters *meters, int root)
 		some |= is_ours(i);
 	if (!some)
 		return;
-	meters->slow = sy_slow_new();
+	meters->slow = sy_slow_create();
 	if (!meters->slow || pipe2(life, O_CLOEXEC) < 0) {
 		fail_all("no memory or no descriptor left for the process that reads it");
 		return;

@@ -79,7 +79,7 @@ static json_t *read_state(int dir, const char *name)
 	json_t *state;
 
 	if (fd < 0)
-		(void)sy_short(errno);
+		(void)sy_count_shortage(errno);
 	state = sy_json_read_fd(fd);
 	return json_is_object(state) ? state : (json_decref(state), json_null());
 }
@@ -88,7 +88,7 @@ static json_t *read_state(int dir, const char *name)
  */
 static json_t *read_states(int dir)
 {
-	unsigned shortages = sy_shortages();
+	unsigned shortages = sy_get_shortages();
 	cleanup_close int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *folder = copy < 0 ? NULL : fdopendir(copy);
 	json_t *all = json_object();
@@ -101,7 +101,7 @@ static json_t *read_states(int dir)
 		    !sy_ends_with(entry->d_name, ".done.json"))
 			(void)json_object_set_new(all, entry->d_name,
 						  read_state(dir, entry->d_name));
-	if (folder && closedir(folder) == 0 && sy_shortages() == shortages)
+	if (folder && closedir(folder) == 0 && sy_get_shortages() == shortages)
 		return all;
 	json_decref(all);
 	return NULL;
@@ -184,7 +184,7 @@ static void read_boot_id(char *text, size_t size)
 	cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (root < 0)
-		(void)sy_short(errno);
+		(void)sy_count_shortage(errno);
 	if (root < 0 || sy_read_line_at(root, BOOT_ID, text, size) < 0)
 		text[0] = '\0';
 }
@@ -195,7 +195,7 @@ static int64_t read_namespace(const char *path)
 
 	if (stat(path, &info) == 0)
 		return (int64_t)info.st_ino;
-	(void)sy_short(errno);
+	(void)sy_count_shortage(errno);
 	return 0;
 }
 
@@ -218,13 +218,13 @@ static bool is_namespace_alive(const char *folder, const char *tail, int64_t ino
 
 int sy_state_set_owner(json_t *state, pid_t watch, struct sy_error *err)
 {
-	unsigned shortages = sy_shortages();
+	unsigned shortages = sy_get_shortages();
 	int64_t inode = read_namespace("/proc/self/ns/net");
 	int64_t ticks = watch ? sy_start_ticks(watch) : 0;
 	char boot[64];
 
 	read_boot_id(boot, sizeof(boot));
-	if (ticks == SY_TICKS_NOT_READ || sy_shortages() != shortages)
+	if (ticks == SY_TICKS_NOT_READ || sy_get_shortages() != shortages)
 		return sy_fail(err, "no descriptor or memory is left to read the owner, at whose "
 				    "end the conditions would be undone");
 	(void)json_object_set_new(state, "boot_id", json_string(boot));

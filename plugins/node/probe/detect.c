@@ -8,8 +8,8 @@
 
 #define TIME_LIMIT_MS 1000 /* of systemd-detect-virt, for each layer */
 
-void sy_witness(struct sy_layer *layer, int weight, const char *says, const char *source,
-		const char *value)
+void sy_add_witness(struct sy_layer *layer, int weight, const char *says, const char *source,
+		    const char *value)
 {
 	struct sy_evidence *evidence;
 
@@ -99,7 +99,8 @@ static enum sy_confidence judge(int pro, int contra)
 	return SY_WEAK;
 }
 
-void sy_decide(struct sy_layer *layer, const char *other, const struct sy_refinement *refinements)
+void sy_decide_layer(struct sy_layer *layer, const char *other,
+		     const struct sy_refinement *refinements)
 {
 	const char *best = best_name(layer, other, refinements);
 	int against = own_weight(layer, "none");
@@ -174,11 +175,11 @@ static void ask_systemd(struct sy_layer *vm, struct sy_layer *container)
 	char answer[64];
 
 	if (ask("--vm", answer, sizeof(answer)))
-		sy_witness(vm, 2, known(vm_names, COUNT(vm_names), answer, "vm-other"),
-			   "systemd-detect-virt --vm", answer);
+		sy_add_witness(vm, 2, known(vm_names, COUNT(vm_names), answer, "vm-other"),
+			       "systemd-detect-virt --vm", answer);
 	/* It believes /.dockerenv at once: it must not make one witness of it into two. */
 	if (ask("--container", answer, sizeof(answer)))
-		sy_witness(
+		sy_add_witness(
 		    container, 1,
 		    known(container_names, COUNT(container_names), answer, "container-other"),
 		    "systemd-detect-virt --container", answer);
@@ -242,9 +243,9 @@ void sy_detect(int root, bool ask_others, struct sy_virtualization *result)
 	sy_detect_container(root, &result->container);
 	if (ask_others && sy_root_is_machine(root))
 		ask_systemd(&result->vm, &result->container);
-	sy_decide(&result->vm, "vm-other", vm_refinements);
-	sy_decide(&result->container, "container-other", container_refinements);
-	sy_decide(&result->cloud, "cloud-other", no_refinements);
+	sy_decide_layer(&result->vm, "vm-other", vm_refinements);
+	sy_decide_layer(&result->container, "container-other", container_refinements);
+	sy_decide_layer(&result->cloud, "cloud-other", no_refinements);
 	name_monitor(result);
 	if (!is(&result->vm, "xen") && !is(&result->vm, "kvm") && !is(&result->vm, "none"))
 		result->detail = NULL;

@@ -42,12 +42,13 @@ struct sy_layer {
 };
 
 /* Add a witness; what does not fit is dropped (there are fewer witnesses than places). */
-void sy_witness(struct sy_layer *layer, int weight, const char *says, const char *source,
-		const char *value);
+void sy_add_witness(struct sy_layer *layer, int weight, const char *says, const char *source,
+		    const char *value);
 
 /* Decide from all witnesses. `other` is the name for "one of them, not known which"; `refinements`
  * ends with a pair of NULLs. No witness at all leaves the name NULL. */
-void sy_decide(struct sy_layer *layer, const char *other, const struct sy_refinement *refinements);
+void sy_decide_layer(struct sy_layer *layer, const char *other,
+		     const struct sy_refinement *refinements);
 
 const char *sy_confidence_name(enum sy_confidence confidence);
 

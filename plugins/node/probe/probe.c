@@ -97,7 +97,7 @@ static void put_tcp(int root, struct sy_document *document)
 json_t *sy_probe(const struct sy_probe_options *options)
 {
 	struct sy_document document = {.top = json_object(), .missing = json_object()};
-	unsigned shortages = sy_shortages();
+	unsigned shortages = sy_get_shortages();
 
 	if (!document.top || !document.missing) {
 		json_decref(document.top);
@@ -116,7 +116,7 @@ json_t *sy_probe(const struct sy_probe_options *options)
 	sy_probe_filesystems(options->root, &document);
 	sy_probe_meters(options->root, &document);
 	sy_doc_put(&document, "missing", document.missing);
-	if (document.failed || sy_shortages() != shortages) {
+	if (document.failed || sy_get_shortages() != shortages) {
 		json_decref(document.top);
 		return NULL;
 	}

@@ -84,34 +84,34 @@ static void set_up(struct wish *wish)
 	doctor->as_root = geteuid() == 0;
 	doctor->checks = json_array();
 	sy_job_config_init(&doctor->config);
-	sy_doctor_find_place(doctor);
+	sy_doctor_find_setup(doctor);
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (wish->value[i])
 			(void)sy_job_config_set(&doctor->config, keys[i].key, wish->value[i], &err);
 	if (wish->said_in)
-		(void)snprintf(doctor->place, sizeof(doctor->place), "%s", wish->said_in);
+		(void)snprintf(doctor->setup_file, sizeof(doctor->setup_file), "%s", wish->said_in);
 }
 
 static void look(struct sy_doctor *doctor)
 {
 	if (doctor->is_machine) {
-		sy_doctor_programs(doctor);
-		sy_doctor_plugin(doctor);
+		sy_doctor_check_programs(doctor);
+		sy_doctor_check_plugin(doctor);
 	}
-	sy_doctor_cgroups(doctor);
-	sy_doctor_energy(doctor);
-	sy_doctor_idle_power(doctor);
+	sy_doctor_check_cgroups(doctor);
+	sy_doctor_check_energy(doctor);
+	sy_doctor_check_idle_power(doctor);
 	if (doctor->is_machine) {
-		sy_doctor_kernel_counts(doctor);
+		sy_doctor_check_kernel_counts(doctor);
 		sy_doctor_try_record_folder(doctor);
-		sy_doctor_record_folder(doctor);
+		sy_doctor_check_record_folder(doctor);
 		if (!doctor->folder_hangs) {
-			sy_doctor_records(doctor);
-			sy_doctor_sweep(doctor);
-			sy_doctor_spool(doctor);
+			sy_doctor_check_records(doctor);
+			sy_doctor_check_sweep(doctor);
+			sy_doctor_check_spool(doctor);
 		}
-		sy_doctor_run_folder(doctor);
-		sy_doctor_network(doctor);
+		sy_doctor_check_run_folder(doctor);
+		sy_doctor_check_network(doctor);
 	}
 }
 

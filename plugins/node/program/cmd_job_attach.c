@@ -49,18 +49,18 @@ static void tell(const struct wish *wish)
 {
 	const struct sy_job_options *options = &wish->options;
 	const char *run_dir = options->config.run_dir;
-	static struct sy_outbox outbox;
+	static struct sy_message_queue queue;
 	struct sockaddr_un control;
 
 	if (!sy_control_address(&control, run_dir, options->node, options->job_id) ||
-	    !sy_outbox_open(&outbox, &control))
+	    !sy_queue_open(&queue, &control))
 		return; /* there is no record that could lack it */
-	sy_outbox_send(&outbox, "attach %d", (int)wish->pid);
-	if (!sy_outbox_await(&outbox, COUNTED_MS))
-		sy_journal(run_dir, options->node, options->job_id,
-			   "the sampler did not answer when pbs_attach brought process %d",
-			   (int)wish->pid);
-	sy_outbox_close(&outbox);
+	sy_queue_send(&queue, "attach %d", (int)wish->pid);
+	if (!sy_queue_await_answer(&queue, COUNTED_MS))
+		sy_log_write(run_dir, options->node, options->job_id,
+			     "the sampler did not answer when pbs_attach brought process %d",
+			     (int)wish->pid);
+	sy_queue_close(&queue);
 }
 
 int sy_job_attach_command(int argc, char **argv)
@@ -75,8 +75,8 @@ int sy_job_attach_command(int argc, char **argv)
 	if (optind < argc || !wish.options.job_id || !wish.options.node || !wish.pid)
 		return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
 	if (sy_job_options_settle(&wish.options, &err) < 0)
-		sy_journal(wish.options.config.run_dir, wish.options.node, wish.options.job_id,
-			   "%s", err.text);
+		sy_log_write(wish.options.config.run_dir, wish.options.node, wish.options.job_id,
+			     "%s", err.text);
 	tell(&wish);
 	return SY_EXIT_DONE;
 }

@@ -202,18 +202,19 @@ static int take_option(int option, void *context, struct sy_error *err)
 
 /* On the node a wrong tag or rate is only noted; a condition that is not understood is remembered,
  * so that the job does not run without it. */
-static int take_wish(void *context, enum sy_wish which, const char *text, struct sy_error *err)
+static int take_wish(void *context, enum sy_user_option which, const char *text,
+		     struct sy_error *err)
 {
 	struct sy_job_begin *job = context;
 	char said[sizeof(job->wishes.fault)];
 
-	if (sy_wish_take(&job->wishes, which, text, job->config.max_rate_hz, err) == 0)
+	if (sy_user_option_take(&job->wishes, which, text, job->config.max_rate_hz, err) == 0)
 		return 0;
-	sy_wish_said(said, sizeof(said), which, text, err);
-	if (sy_wish_words[which].condition)
+	sy_format_option_fault(said, sizeof(said), which, text, err);
+	if (sy_user_option_facts[which].condition)
 		(void)snprintf(job->wishes.fault, sizeof(job->wishes.fault), "%s", said);
 	else
-		sy_journal(job->config.run_dir, job->node, job->job_id, "%s", said);
+		sy_log_write(job->config.run_dir, job->node, job->job_id, "%s", said);
 	return 0;
 }
 
@@ -229,10 +230,10 @@ static int run(struct wish *wish)
 	job->job_id = wish->options.job_id;
 	job->node = wish->options.node;
 	if (wrong)
-		sy_journal(job->config.run_dir, job->node, job->job_id, "%s", err.text);
+		sy_log_write(job->config.run_dir, job->node, job->job_id, "%s", err.text);
 	if (wish->request && sy_request_read(wish->request, take_wish, job, &err) < 0)
 		(void)snprintf(job->wishes.fault, sizeof(job->wishes.fault), "%s", err.text);
-	sy_wish_tag_cache(&job->wishes);
+	sy_tag_cache_option(&job->wishes);
 	if (sy_job_begin(job, &err) == 0)
 		return SY_EXIT_DONE;
 	(void)fprintf(stderr, "steelyard: %s\n", err.text);

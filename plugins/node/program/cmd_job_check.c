@@ -34,7 +34,7 @@ static const char encode_help[] =
 
 struct wish {
 	char request[SY_REQUEST_MAX];
-	struct sy_wishes wishes;
+	struct sy_user_options wishes;
 	struct sy_policy_options options;
 	struct sy_job_config config;
 	const char *file, *max_rate;
@@ -44,11 +44,11 @@ struct wish {
 enum { REQUEST = 256, CONFIG, POLICY, MAX_RATE, WISH = 300 };
 
 #define WISH_OPTIONS                                                                               \
-	{"tag", required_argument, NULL, WISH + SY_WISH_TAG},                                      \
-	    {"sample-rate", required_argument, NULL, WISH + SY_WISH_RATE},                         \
-	    {"netem", required_argument, NULL, WISH + SY_WISH_NETEM},                              \
+	{"tag", required_argument, NULL, WISH + SY_USER_OPTION_TAG},                               \
+	    {"sample-rate", required_argument, NULL, WISH + SY_USER_OPTION_RATE},                  \
+	    {"netem", required_argument, NULL, WISH + SY_USER_OPTION_NETEM},                       \
 	{                                                                                          \
-		"cache", required_argument, NULL, WISH + SY_WISH_CACHE                             \
+		"cache", required_argument, NULL, WISH + SY_USER_OPTION_CACHE                      \
 	}
 
 static const struct option check_table[] = {
@@ -83,7 +83,7 @@ static int take_option(int option, void *context, struct sy_error *err)
 
 	if (option >= WISH)
 		return sy_request_add(wish->request, sizeof(wish->request),
-				      (enum sy_wish)(option - WISH), optarg, err);
+				      (enum sy_user_option)(option - WISH), optarg, err);
 	switch (option) {
 	case REQUEST:
 		return take_request(wish, optarg, err);
@@ -119,17 +119,18 @@ static void find_asker(struct wish *wish)
 	who->group_count = (size_t)count;
 }
 
-static int take_wish(void *context, enum sy_wish which, const char *text, struct sy_error *err)
+static int take_wish(void *context, enum sy_user_option which, const char *text,
+		     struct sy_error *err)
 {
 	struct wish *wish = context;
 	struct sy_error why;
 	char said[sizeof(err->text)];
 
-	if (sy_wish_take(&wish->wishes, which, text, wish->config.max_rate_hz, &why) == 0 &&
-	    (wish->options.no_policy ||
-	     sy_admit(wish->options.policy, &wish->options.asker, which, &wish->wishes, &why) == 0))
+	if (sy_user_option_take(&wish->wishes, which, text, wish->config.max_rate_hz, &why) == 0 &&
+	    (wish->options.no_policy || sy_check_policy(wish->options.policy, &wish->options.asker,
+							which, &wish->wishes, &why) == 0))
 		return 0;
-	sy_wish_said(said, sizeof(said), which, text, &why);
+	sy_format_option_fault(said, sizeof(said), which, text, &why);
 	return sy_fail(err, "%s", said);
 }
 

@@ -97,7 +97,7 @@ static struct sy_job_end job_of(struct wish *wish)
 				 .exclusive = wish->exclusive};
 
 	if (wrong)
-		sy_journal(job.config.run_dir, job.node, job.job_id, "%s", err.text);
+		sy_log_write(job.config.run_dir, job.node, job.job_id, "%s", err.text);
 	return job;
 }
 

@@ -71,7 +71,7 @@ static json_t *load(const struct sy_recordfile *file)
 	(void)snprintf(name, sizeof(name), "%s.json", file->name);
 	fd = openat(file->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		(void)sy_short(errno);
+		(void)sy_count_shortage(errno);
 	record = sy_json_read_fd(fd);
 	if (record)
 		return record;
@@ -190,7 +190,7 @@ static FILE *open_all(const char *samples, struct sy_recordfile *file, struct sy
 	(void)snprintf(file->name, sizeof(file->name), "%s", current.name);
 	fd = open(samples, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &info) < 0 || file->dir < 0) {
-		(void)sy_fail_errno(err, -sy_short(errno), "cannot open %s", samples);
+		(void)sy_fail_errno(err, -sy_count_shortage(errno), "cannot open %s", samples);
 		return NULL;
 	}
 	if (!S_ISREG(info.st_mode)) {
@@ -236,12 +236,12 @@ static int run(const char *samples, const char *reason, const char *run_dir, str
 	if (split_path(samples, &current, err) < 0)
 		return -1;
 	stream = open_all(samples, &file, err);
-	if (!stream && file.dir >= 0 && !sy_shortages()) /* killed before it had samples */
+	if (!stream && file.dir >= 0 && !sy_get_shortages()) /* killed before it had samples */
 		sy_recordfile_close(&file);
 	if (!stream)
 		return -1;
 	current.record = load(&file);
-	if (!current.record && sy_shortages()) { /* it would be lost for good */
+	if (!current.record && sy_get_shortages()) { /* it would be lost for good */
 		(void)fclose(stream);
 		return sy_fail(err, "cannot look for the record beside %s", samples);
 	}

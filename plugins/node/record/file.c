@@ -88,7 +88,7 @@ int sy_recordfile_open(struct sy_recordfile *file, const char *record_dir, const
 	int fd;
 
 	file->dir = -1;
-	fd = sy_job_folder(record_dir, job_id, node, file->place, err);
+	fd = sy_open_job_folder(record_dir, job_id, node, file->place, err);
 	if (fd < 0)
 		return -1;
 	file->dir = fd;

@@ -16,15 +16,15 @@ static int open_in(struct sy_recordfile *file, const struct sy_sampling *samplin
 	return sy_recordfile_open(file, dir, sampling->job_id, sampling->node, err);
 }
 
-int sy_spool_or_open(struct sy_recordfile *file, struct sy_sampling *sampling,
-		     void (*complain)(const struct sy_error *), struct sy_error *err)
+int sy_recordfile_open_or_spool(struct sy_recordfile *file, struct sy_sampling *sampling,
+				void (*complain)(const struct sy_error *), struct sy_error *err)
 {
 	struct sy_error why;
 
 	if (sampling->command || !sampling->spool_dir || !sy_has_spool(sampling->spool_dir))
 		return open_in(file, sampling, sampling->record_dir, err);
 	if (!sy_records_by_day(sampling->record_dir) &&
-	    !sy_records_are_somebodys(sampling->record_dir))
+	    !sy_records_are_marked_by_owner(sampling->record_dir))
 		(void)sy_fail(&why,
 			      "%s does not bear its mark %s, a file of its owner's: is it mounted?",
 			      sampling->record_dir, SY_RECORDS_MARK);

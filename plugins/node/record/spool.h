@@ -14,7 +14,7 @@ bool sy_has_spool(const char *spool_dir);
 /* As sy_recordfile_open(). Where the spool is there the folder of records must bear its mark; if it
  * does not, or cannot be written to, the record is made in the spool, record_dir of `sampling` is
  * that, and `complain` is told why. */
-int sy_spool_or_open(struct sy_recordfile *file, struct sy_sampling *sampling,
-		     void (*complain)(const struct sy_error *), struct sy_error *err);
+int sy_recordfile_open_or_spool(struct sy_recordfile *file, struct sy_sampling *sampling,
+				void (*complain)(const struct sy_error *), struct sy_error *err);
 
 #endif

@@ -69,7 +69,7 @@ static int open_files(struct sy_error *err)
 	p.file = (struct sy_recordfile){.has_owner = sampling->has_owner,
 					.uid = sampling->owner_uid,
 					.gid = sampling->owner_gid};
-	result = sy_spool_or_open(&p.file, sampling, complain, err);
+	result = sy_recordfile_open_or_spool(&p.file, sampling, complain, err);
 	sy_opening_end(sampling->run_dir, opening);
 	if (result < 0)
 		return -1;

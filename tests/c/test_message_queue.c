@@ -7,7 +7,7 @@
 
 #include "../../plugins/node/job/message_queue.c"
 
-static struct sy_outbox outbox;
+static struct sy_message_queue queue;
 
 /* The plugin's side asks in vain; then the sampler answers both questions. */
 static void ask_twice(int sampler)
@@ -16,7 +16,7 @@ static void ask_twice(int sampler)
 	socklen_t length = sizeof(from);
 	char question[64] = "", answer[64];
 
-	is_int(sy_outbox_ask(&outbox, answer, sizeof(answer), 0), -1, "no answer in time");
+	is_int(sy_queue_request_totals(&queue, answer, sizeof(answer), 0), -1, "no answer in time");
 	(void)recvfrom(sampler, question, sizeof(question) - 1, 0, (struct sockaddr *)&from,
 		       &length);
 	is_string(question, "totals 1", "the first question");
@@ -27,9 +27,11 @@ static void ask_twice(int sampler)
 		is_int(sendto(sampler, answer, (size_t)used, 0, (struct sockaddr *)&from, length),
 		       used, "an answer");
 	}
-	ok(sy_outbox_ask(&outbox, answer, sizeof(answer), 10000) > 0, "the second is answered");
+	ok(sy_queue_request_totals(&queue, answer, sizeof(answer), 10000) > 0,
+	   "the second is answered");
 	is_string(answer, "{\"question\":2,\"cpu_s\":2}", "by its own answer");
-	is_int(sy_outbox_ask(&outbox, answer, sizeof(answer), 0), -1, "and the third by none");
+	is_int(sy_queue_request_totals(&queue, answer, sizeof(answer), 0), -1,
+	       "and the third by none");
 }
 
 /* The sampler only starts: it reads after a while, and answers what it is asked. */
@@ -39,7 +41,7 @@ static void read_late(int sampler)
 	socklen_t length;
 	char text[64] = "", wanted[32];
 
-	(void)snprintf(wanted, sizeof(wanted), "totals %u", outbox.questions + 1);
+	(void)snprintf(wanted, sizeof(wanted), "totals %u", queue.questions + 1);
 	(void)alarm(30);
 	(void)usleep(200000);
 	while (strcmp(text, wanted) != 0) {
@@ -50,7 +52,7 @@ static void read_late(int sampler)
 		    recvfrom(sampler, text, sizeof(text) - 1, 0, (struct sockaddr *)&from, &length);
 		text[got > 0 ? got : 0] = '\0';
 	}
-	(void)snprintf(text, sizeof(text), "{\"question\":%u,}", outbox.questions + 1);
+	(void)snprintf(text, sizeof(text), "{\"question\":%u,}", queue.questions + 1);
 	(void)sendto(sampler, text, strlen(text), 0, (struct sockaddr *)&from, length);
 	_exit(0);
 }
@@ -63,9 +65,9 @@ static void ask_behind_many(int sampler)
 	if (child == 0)
 		read_late(sampler);
 	for (int i = 0; i < 40; i++)
-		sy_outbox_send(&outbox, "tag k%d=v", i);
-	ok(outbox.count > 0, "the kernel does not hold all of them");
-	ok(sy_outbox_ask(&outbox, answer, sizeof(answer), 20000) > 0,
+		sy_queue_send(&queue, "tag k%d=v", i);
+	ok(queue.count > 0, "the kernel does not hold all of them");
+	ok(sy_queue_request_totals(&queue, answer, sizeof(answer), 20000) > 0,
 	   "a question waits for those before it");
 	(void)waitpid(child, NULL, 0);
 }
@@ -80,10 +82,10 @@ int main(void)
 		return done_testing();
 	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", dir);
 	ok(bind(sampler, (struct sockaddr *)&address, sizeof(address)) == 0, "a sampler");
-	ok(sy_outbox_open(&outbox, &address), "the plugin finds it");
+	ok(sy_queue_open(&queue, &address), "the plugin finds it");
 	ask_twice(sampler);
 	ask_behind_many(sampler);
-	sy_outbox_close(&outbox);
+	sy_queue_close(&queue);
 	ok(unlink(address.sun_path) == 0 && rmdir(dir) == 0, "tidy");
 	return done_testing();
 }
