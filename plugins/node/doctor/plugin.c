@@ -220,7 +220,7 @@ static unsigned release_of(const char *path, char *says, size_t size)
 	if (text)
 		(void)snprintf(says, size, "%s", text);
 	else
-		(void)snprintf(says, size, "%s: is it cut short?", err.text);
+		(void)snprintf(says, size, "%.400s: is it cut short?", err.text);
 	(void)sscanf(says, "release %u", &release);
 	return release;
 }
