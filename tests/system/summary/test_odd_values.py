@@ -40,9 +40,9 @@ def refuse(word: str) -> None:
 
 
 @pytest.fixture
-def told(synthetic: ModuleType, tmp_path: Path) -> Told:
-    """The row of the condition as `steelyard report --export json` tells it, as `--json` does; the page is
-    written, too."""
+def told(synthetic: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Told:
+    """The row of the condition as `steelyard report --json` tells it; with `page` as `--export json`
+    does, which writes the page, too."""
 
     def report(
         base: Values,
@@ -50,6 +50,7 @@ def told(synthetic: ModuleType, tmp_path: Path) -> Told:
         better: str | None = "lower",
         unit: str = "s",
         per_block: int = 1,
+        page: bool = False,
     ) -> Any:
         name = f"odd{len(list(tmp_path.iterdir()))}"
         maker = synthetic.StudyMaker(name, {"clients": [1, 2]}, {"clients": 1})
@@ -63,8 +64,13 @@ def told(synthetic: ModuleType, tmp_path: Path) -> Told:
             run = maker.run("x", {}, {"clients": level}, number, block=block)
             maker.result(run, "figure", value, unit, better)
         folder = str(maker.write(tmp_path))
-        assert main(["report", folder, "-o", f"{folder}/r.html", "--export", "json"]) == 0
-        text = Path(f"{folder}/tables/report.json").read_text(encoding="utf-8")
+        if page:
+            assert main(["report", folder, "-o", f"{folder}/r.html", "--export", "json"]) == 0
+            text = Path(f"{folder}/tables/report.json").read_text(encoding="utf-8")
+        else:
+            capsys.readouterr()
+            assert main(["report", folder, "--json"]) == 0
+            text = capsys.readouterr().out
         document = json.loads(text, parse_constant=refuse)
         (row,) = [
             row
@@ -101,7 +107,7 @@ def told(synthetic: ModuleType, tmp_path: Path) -> Told:
     ],
 )  # fmt: skip
 def test_odd_values_are_told_as_such(told: Told, base: Values, ours: Values, words: str) -> None:
-    assert told(base, ours)["verdict"] == words
+    assert told(base, ours, page=True)["verdict"] == words
 
 
 SIZE, LARGER = [1_000_000.0] * 10, [1_020_000.0] * 10
