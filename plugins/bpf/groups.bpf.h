@@ -1,6 +1,6 @@
 /* Membership by cgroup: who is moved into the job's, or into one below it, is the job's from then
  * on. Who is moved out stays, as whatever descends from him does; who gets into another job's is
- * that one's. From Linux 5.17 on; before, descent alone tells. */
+ * that one's. */
 #ifndef STEELYARD_BPF_GROUPS_H
 #define STEELYARD_BPF_GROUPS_H
 

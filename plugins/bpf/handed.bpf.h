@@ -1,5 +1,5 @@
 /* Jobs of PBS: a daemon of its own (pbs_mom) starts the tasks of all, and each tells by its
- * environment whose it is. From Linux 5.17 on. */
+ * environment whose it is. */
 #ifndef STEELYARD_BPF_HANDED_H
 #define STEELYARD_BPF_HANDED_H
 

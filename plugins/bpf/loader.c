@@ -11,16 +11,14 @@
 #include "bpf/held.h"
 #include "bpf/pins.h"
 #include "bpf/sweep.h"
-#include "bpf/rights.h"
 #include "job_usage_object.h"
 
-#define MOST_LINKS 16
+#define MOST_LINKS 8
 
 struct loaded {
 	struct bpf_object *object;
 	struct bpf_link *link[MOST_LINKS];
 	int links;
-	struct sy_bpf_can can;
 };
 
 static char
@@ -44,77 +42,28 @@ static void let_go(struct loaded *loaded)
 	loaded->object = NULL;
 }
 
-static const char *const called[] = {"read_job", "join"};
+static const char *const called[] = {"read_job", "join", "set_ticks"};
 #define CALLED (sizeof(called) / sizeof(called[0]))
-
-/* Membership by cgroup and by environment. */
-static const char *const grouping[] = {"adopt_group", "on_attach", "on_handed"};
-#define GROUPING (sizeof(grouping) / sizeof(grouping[0]))
-
-static void leave_out(struct loaded *loaded, const char *program)
-{
-	(void)bpf_program__set_autoload(bpf_object__find_program_by_name(loaded->object, program),
-					false);
-}
-
-static int load_with(struct loaded *loaded, unsigned tasks, struct sy_bpf_can can)
-{
-	LIBBPF_OPTS(bpf_object_open_opts, named, .object_name = "steelyard");
-	int result;
-
-	first_words[0] = '\0';
-	loaded->object = bpf_object__open_mem(sy_object, sizeof(sy_object), &named);
-	if (!loaded->object)
-		return -errno;
-	for (size_t i = 0; !can.walk && i < CALLED; i++)
-		leave_out(loaded, called[i]);
-	for (size_t i = 0; !can.group && i < GROUPING; i++)
-		leave_out(loaded, grouping[i]);
-	if (!can.tick) {
-		leave_out(loaded, "set_ticks");
-		(void)bpf_map__set_autocreate(
-		    bpf_object__find_map_by_name(loaded->object, "tickers"), false);
-	}
-	if (tasks)
-		(void)bpf_map__set_max_entries(
-		    bpf_object__find_map_by_name(loaded->object, "tasks"), tasks);
-	result = bpf_object__load(loaded->object);
-	if (result < 0)
-		let_go(loaded);
-	else
-		loaded->can = can;
-	return result;
-}
-
-/* All that newer kernels have, then less of it until the rest loads. */
-static const struct sy_bpf_can tries[] = {
-    {.count = true, .walk = true, .tick = true, .group = true},
-    {.count = true, .walk = true, .tick = true},
-    {.count = true, .walk = true, .group = true},
-    {.count = true, .walk = true},
-    {.count = true},
-};
-#define TRIES (sizeof(tries) / sizeof(tries[0]))
-
-static bool is_wanted(const struct sy_bpf_can *can, const struct sy_bpf_limits *limits)
-{
-	return !(can->walk && limits->no_walk) && !(can->tick && limits->no_tick) &&
-	       !(can->group && limits->no_group);
-}
 
 static int load(struct loaded *loaded, const struct sy_bpf_limits *limits, struct sy_error *err)
 {
-	struct rlimit before = sy_bpf_lift_limit(); /* older releases of libbpf do not */
+	LIBBPF_OPTS(bpf_object_open_opts, named, .object_name = "steelyard");
 	int result = -EINVAL;
 
 	libbpf_set_print(keep_words);
-	for (size_t i = 0; i < TRIES && result < 0 && result != -EPERM; i++)
-		if (is_wanted(&tries[i], limits))
-			result = load_with(loaded, limits->tasks, tries[i]);
-	sy_bpf_restore_limit(&before);
-	return result < 0 ? sy_fail(err, "the kernel does not take the program that counts: %s: %s",
-				    strerror(-result), first_words)
-			  : 0;
+	first_words[0] = '\0';
+	loaded->object = bpf_object__open_mem(sy_object, sizeof(sy_object), &named);
+	if (loaded->object) {
+		if (limits->tasks)
+			(void)bpf_map__set_max_entries(
+			    bpf_object__find_map_by_name(loaded->object, "tasks"), limits->tasks);
+		result = bpf_object__load(loaded->object);
+	}
+	if (result == 0)
+		return 0;
+	let_go(loaded);
+	return sy_fail(err, "the kernel does not take the program that counts: %s: %s",
+		       strerror(-result), first_words);
 }
 
 /* What ends a life before what begins one: nothing is counted of which the end is not seen. */
@@ -129,17 +78,14 @@ static int attach(struct loaded *loaded, const char *name, struct sy_error *err)
 	return 0;
 }
 
-static const char *const attached[] = {"read_tasks", "adopt",	"on_free",
-				       "on_exit",    "on_exec", "on_new"};
+static const char *const attached[] = {"adopt",	 "on_free",	"on_exit",   "on_exec",
+				       "on_new", "adopt_group", "on_attach", "on_handed"};
 #define ATTACHED (sizeof(attached) / sizeof(attached[0]))
 
 static int attach_all(struct loaded *loaded, struct sy_error *err)
 {
 	for (size_t i = 0; i < ATTACHED; i++)
 		if (attach(loaded, attached[i], err) < 0)
-			return -1;
-	for (size_t i = 0; loaded->can.group && i < GROUPING; i++)
-		if (attach(loaded, grouping[i], err) < 0)
 			return -1;
 	return 0;
 }
@@ -150,7 +96,7 @@ static int pin_maps(const struct loaded *loaded, const char *folder)
 {
 	static const char *const maps[] = {"tasks",  "jobs",  "queues", "lists",  "requests",
 					   "groups", "marks", "unread", "tickers"};
-	size_t count = sizeof(maps) / sizeof(maps[0]) - !loaded->can.tick;
+	size_t count = sizeof(maps) / sizeof(maps[0]);
 	char path[SY_BPF_PATH + 32];
 
 	for (size_t i = 0; i < count; i++) {
@@ -175,10 +121,7 @@ static int pin_links(const struct loaded *loaded, const char *folder)
 	char path[SY_BPF_PATH + 32];
 
 	for (int i = 0; i < loaded->links; i++) {
-		size_t at = (size_t)i;
-
-		(void)snprintf(path, sizeof(path), "%s/%s", folder,
-			       at < ATTACHED ? attached[at] : grouping[at - ATTACHED]);
+		(void)snprintf(path, sizeof(path), "%s/%s", folder, attached[i]);
 		if (bpf_link__pin(loaded->link[i], path) < 0)
 			return -1;
 	}
@@ -189,10 +132,10 @@ static int pin_programs(const struct loaded *loaded, const char *folder)
 {
 	if (pin_links(loaded, folder) < 0)
 		return -1;
-	for (size_t i = 0; loaded->can.walk && i < CALLED; i++)
+	for (size_t i = 0; i < CALLED; i++)
 		if (pin_program(loaded, folder, called[i]) < 0)
 			return -1;
-	return loaded->can.tick ? pin_program(loaded, folder, "set_ticks") : 0;
+	return 0;
 }
 
 /* All of it appears at once, under its name. */
@@ -216,13 +159,10 @@ static int pin(struct loaded *loaded, const char *base, struct sy_error *err)
 /* What is held was loaded with no limits. */
 static bool is_there(const char *base, const struct sy_bpf_limits *limits)
 {
-	bool any = limits->tasks || limits->no_walk || limits->no_tick || limits->no_group;
-
-	return any ? sy_bpf_count_jobs(base) >= 0 : sy_bpf_pin_held(base);
+	return limits->tasks ? sy_bpf_count_jobs(base) >= 0 : sy_bpf_pin_held(base);
 }
 
-int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct sy_bpf_can *can,
-		  struct sy_error *err)
+int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct sy_error *err)
 {
 	struct loaded loaded = {0};
 	int result;
@@ -232,8 +172,6 @@ int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct s
 	result = load(&loaded, limits, err);
 	if (result == 0)
 		result = pin(&loaded, base, err);
-	if (can)
-		*can = loaded.can;
 	let_go(&loaded);
 	return result;
 }

@@ -210,27 +210,4 @@ int read_job(struct sy_bpf_answer *answer)
 	return 0;
 }
 
-/* Where read_job cannot be had: each task's counters as the bytes of a file. */
-SEC("iter/task")
-int read_tasks(struct bpf_iter__task *ctx)
-{
-	const struct task_struct *task = ctx->task;
-	struct sy_bpf_member *member;
-	struct sy_bpf_request *request;
-	struct sy_bpf_usage used = {};
-	struct asking who = {};
-
-	if (!task)
-		return 0;
-	member = own_member_of(task);
-	if (!member || !counts(member->kind))
-		return 0;
-	request = find_request(&who);
-	if (!request || request->job != member->job)
-		return 0;
-	if (member->kind == SY_BPF_MEMBER)
-		read_usage(task, &used);
-	bpf_seq_write(ctx->meta->seq, &used, sizeof(used));
-	return 0;
-}
 #endif

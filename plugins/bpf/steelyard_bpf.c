@@ -43,9 +43,6 @@ static const char usage_text[] =
     "  --after S   sweep: once no job was there for so many seconds; not at all when one comes\n"
     "  --json      of status: for programs\n"
     "  --tasks N   load: of how many tasks of jobs at once there is room for\n"
-    "  --no-walk   load, status: do without what Linux 5.17 and later have\n"
-    "  --no-tick   load, status: do without a timer in the kernel\n"
-    "  --no-group  load, status: do without membership by cgroup, and of PBS' tasks\n"
     "  --cgroup P  count: who is moved into P, too; as in /proc/PID/cgroup\n";
 
 struct options {
@@ -68,9 +65,8 @@ static int load(const struct options *options)
 	struct sy_error err;
 	cleanup_close int lock = sy_bpf_lock(options->base, true, SY_BPF_PATIENCE_MS, &err);
 
-	return lock < 0 || sy_loader_pin(options->base, &options->limits, NULL, &err) < 0
-		   ? complain(&err)
-		   : DONE;
+	return lock < 0 || sy_loader_pin(options->base, &options->limits, &err) < 0 ? complain(&err)
+										    : DONE;
 }
 
 /* What there is to do in a folder that is there; where none is, nothing is left. */
@@ -143,7 +139,7 @@ static int hold_loaded(const struct options *options, struct sy_bpf_holder *hold
 	struct sy_error err;
 	cleanup_close int lock = sy_bpf_lock(options->base, true, SY_BPF_PATIENCE_MS, &err);
 
-	if (lock < 0 || sy_loader_pin(options->base, &options->limits, NULL, &err) < 0 ||
+	if (lock < 0 || sy_loader_pin(options->base, &options->limits, &err) < 0 ||
 	    sy_bpf_hold(holder, options->base, &err) < 0)
 		return complain(&err);
 	sy_bpf_sweep(options->base);
@@ -199,16 +195,14 @@ static int status(const struct options *options)
 	bool held = sy_bpf_is_held(options->base);
 	struct sy_bpf_trial trial;
 	bool able = sy_bpf_try(&options->limits, &trial) == 0;
-	const struct sy_bpf_can *can = &trial.can;
 	int jobs = sy_bpf_count_jobs(options->base), tasks = sy_bpf_count_tasks(options->base);
 	long long bytes = sy_bpf_memory(options->base);
 
 	if (options->json)
-		print(json_pack("{sb sb sb sb sb sb sb sb si si sI ss}", "able", able, "walk",
-				can->walk, "tick", can->tick, "group", can->group, "right",
-				trial.right, "root", geteuid() == 0, "loaded", jobs >= 0, "held",
-				held, "jobs", jobs < 0 ? 0 : jobs, "tasks", tasks < 0 ? 0 : tasks,
-				"memory_bytes", (json_int_t)bytes, "says", trial.says.text));
+		print(json_pack("{sb sb sb sb sb si si sI ss}", "able", able, "right", trial.right,
+				"root", geteuid() == 0, "loaded", jobs >= 0, "held", held, "jobs",
+				jobs < 0 ? 0 : jobs, "tasks", tasks < 0 ? 0 : tasks, "memory_bytes",
+				(json_int_t)bytes, "says", trial.says.text));
 	else
 		(void)printf("%s\n%s, %d jobs, %d tasks, %.1f MB\n", trial.says.text,
 			     loaded_words(jobs >= 0, held), jobs < 0 ? 0 : jobs,
@@ -333,15 +327,9 @@ static const struct {
 static int parse(int argc, char **argv, struct options *options)
 {
 	static const struct option known[] = {
-	    {"base", required_argument, NULL, 'b'},
-	    {"after", required_argument, NULL, 'a'},
-	    {"json", no_argument, NULL, 'j'},
-	    {"tasks", required_argument, NULL, 't'},
-	    {"no-walk", no_argument, NULL, 'w'},
-	    {"no-tick", no_argument, NULL, 'n'},
-	    {"no-group", no_argument, NULL, 'g'},
-	    {"cgroup", required_argument, NULL, 'c'},
-	    {0},
+	    {"base", required_argument, NULL, 'b'},   {"after", required_argument, NULL, 'a'},
+	    {"json", no_argument, NULL, 'j'},	      {"tasks", required_argument, NULL, 't'},
+	    {"cgroup", required_argument, NULL, 'c'}, {0},
 	};
 	int option;
 
@@ -354,12 +342,6 @@ static int parse(int argc, char **argv, struct options *options)
 			options->json = true;
 		else if (option == 't')
 			options->limits.tasks = (unsigned)atoi(optarg);
-		else if (option == 'w')
-			options->limits.no_walk = true;
-		else if (option == 'n')
-			options->limits.no_tick = true;
-		else if (option == 'g')
-			options->limits.no_group = true;
 		else if (option == 'c')
 			options->cgroup = optarg;
 		else

@@ -27,22 +27,22 @@ static int make_place(struct sy_error *err)
 	return 0;
 }
 
-static int load(const struct sy_bpf_limits *limits, struct sy_bpf_can *can, struct sy_error *err)
+static int load(const struct sy_bpf_limits *limits, struct sy_error *err)
 {
 	cleanup_close int lock = sy_bpf_lock(SY_BPF_BASE, true, SY_BPF_PATIENCE_MS, err);
 
-	return lock < 0 ? -1 : sy_loader_pin(SY_BPF_BASE, limits, can, err);
+	return lock < 0 ? -1 : sy_loader_pin(SY_BPF_BASE, limits, err);
 }
 
 /* All that a sampler asks while a job runs. */
-static int ask(struct sy_bpf *bpf, const struct sy_bpf_can *can, struct sy_error *err)
+static int ask(struct sy_bpf *bpf, struct sy_error *err)
 {
 	struct sy_bpf_answer answer;
 	int result = sy_bpf_adopt(bpf, getppid(), SY_BPF_ROOT, -1, err);
 
 	if (result < 0)
 		return -1;
-	result = can->tick ? sy_bpf_set_ticks(bpf, PERIOD_US) : 0;
+	result = sy_bpf_set_ticks(bpf, PERIOD_US);
 	if (result == 0)
 		result = sy_bpf_read(bpf, false, &answer);
 	return result < 0 ? sy_fail_errno(err, -result, "a job cannot be read") : 0;
@@ -58,28 +58,15 @@ static int as_sampler(struct sy_bpf_trial *trial)
 	trial->right = sy_bpf_wants_right(&bpf);
 	if (sy_rights_drop(trial->right, &trial->says) < 0)
 		return -1;
-	if (ask(&bpf, &trial->can, &why) < 0)
+	if (ask(&bpf, &why) < 0)
 		return sy_fail(&trial->says, "%s, with no more rights than a sampler keeps",
 			       why.text);
 	return 0;
 }
 
-/* Older kernels' part that lacks. */
 static void say(struct sy_bpf_trial *trial)
 {
-	const struct sy_bpf_can *can = &trial->can;
-
-	(void)sy_fail(&trial->says, "the kernel counts what jobs use%s%s%s%s",
-		      can->walk ? ""
-				: ", slowly: before Linux 5.17 by going through all tasks of the "
-				  "node",
-		      can->tick
-			  ? ""
-			  : "; without a timer in the kernel (Linux 5.17), so samplers wake up "
-			    "for each sample",
-		      can->group ? ""
-				 : "; neither who is moved into a job's cgroup nor PBS' jobs "
-				   "(before Linux 5.17)",
+	(void)sy_fail(&trial->says, "the kernel counts what jobs use%s",
 		      trial->right ? "; samplers keep the right CAP_BPF, without which this kernel "
 				     "refuses bpf(2) (kernel.unprivileged_bpf_disabled)"
 				   : "");
@@ -87,8 +74,7 @@ static void say(struct sy_bpf_trial *trial)
 
 static int try_here(const struct sy_bpf_limits *limits, struct sy_bpf_trial *trial)
 {
-	if (make_place(&trial->says) < 0 || load(limits, &trial->can, &trial->says) < 0 ||
-	    as_sampler(trial) < 0)
+	if (make_place(&trial->says) < 0 || load(limits, &trial->says) < 0 || as_sampler(trial) < 0)
 		return -1;
 	say(trial);
 	return 0;
@@ -104,8 +90,6 @@ static int hear(pid_t child, int from, struct sy_bpf_trial *trial)
 		continue;
 	if (!told)
 		(void)sy_fail(&trial->says, "it was tried, and the trial ended before it told");
-	if (!told || status != 0)
-		trial->can = (struct sy_bpf_can){0};
 	return told && status == 0 ? 0 : -1;
 }
 

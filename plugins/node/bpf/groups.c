@@ -91,8 +91,6 @@ int sy_bpf_group(struct sy_bpf *bpf, int root, const char *path, struct sy_error
 	char text[4096], *rest = text, *line;
 	cleanup_close int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
 
-	if (bpf->adopt_group < 0)
-		return sy_fail(err, SY_NO_GROUPS);
 	if (fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0)
 		return sy_fail_errno(err, errno, "/proc/self/cgroup");
 	while ((line = strsep(&rest, "\n")))
@@ -137,9 +135,8 @@ int sy_bpf_mark(struct sy_bpf *bpf, pid_t daemon, const char *mark, uid_t uid, s
 	cleanup_close int marks = sy_bpf_open(bpf->base, "marks");
 	int result;
 
-	if (bpf->adopt_group < 0 || marks < 0)
-		return sy_fail(err, "whose a program is that a daemon starts is not seen before "
-				    "Linux 5.17");
+	if (marks < 0)
+		return sy_fail(err, "nothing of this release is pinned in %s", bpf->base);
 	if (strlen(mark) >= sizeof(key.text))
 		return sy_fail(err, "%.60s...: expected less than %zu bytes", mark,
 			       sizeof(key.text));

@@ -1,12 +1,10 @@
 /* By what else than descent tasks become a job's: its cgroup, and what PBS puts into their
- * environment. From Linux 5.17 on. */
+ * environment. */
 #ifndef STEELYARD_BPF_GROUPS_H
 #define STEELYARD_BPF_GROUPS_H
 
 #include "base/error.h"
 #include "bpf/handle.h"
-
-#define SY_NO_GROUPS "who is moved into a job's cgroup is not counted (before Linux 5.17)"
 
 /* Whoever is moved into the cgroup PATH (as in /proc/PID/cgroup, below `root`) or one below it is
  * the job's from then on: 0, or -1. */

@@ -15,11 +15,10 @@ struct sy_bpf {
 	uint64_t job; /* 0: the kernel does not count */
 	const char *base;
 	int program[SY_BPF_PROGRAMS]; /* as long as they are open they are not unloaded */
-	int requests, adopt, join, read_job, read_tasks, set_ticks, map;
-	int adopt_group, groups, unread; /* -1: the kernel knows descent alone */
-	int folder;			 /* whoever has it open uses what is pinned there */
+	int requests, adopt, join, read_job, set_ticks, map;
+	int adopt_group, groups, unread;
+	int folder; /* whoever has it open uses what is pinned there */
 	struct sy_bpf_job *mapped;
-	bool walks;		  /* read_job may be called */
 	bool ticks;		  /* a timer in the kernel may read it */
 	int64_t period_us;	  /* of that timer; 0: it is off */
 	uint64_t taken;		  /* of what it has read */

@@ -26,8 +26,8 @@ void sy_bpf_close(struct sy_bpf *bpf)
 {
 	int *const fds[] = {&bpf->program[0], &bpf->program[1], &bpf->program[2], &bpf->program[3],
 			    &bpf->requests,   &bpf->adopt,	&bpf->join,	  &bpf->read_job,
-			    &bpf->read_tasks, &bpf->set_ticks,	&bpf->map,	  &bpf->folder,
-			    &bpf->groups,     &bpf->unread,	&bpf->adopt_group};
+			    &bpf->set_ticks,  &bpf->map,	&bpf->folder,	  &bpf->groups,
+			    &bpf->unread,     &bpf->adopt_group};
 
 	sy_bpf_reap(bpf);
 	if (bpf->mapped)
@@ -53,26 +53,25 @@ static int open_pinned(struct sy_bpf *bpf, const char *base)
 	bpf->adopt = sy_bpf_open(base, "adopt");
 	bpf->join = sy_bpf_open(base, "join");
 	bpf->folder = sy_bpf_use(base);
-	bpf->read_tasks = sy_bpf_open(base, "read_tasks");
 	bpf->read_job = sy_bpf_open(base, "read_job");
 	bpf->set_ticks = sy_bpf_open(base, "set_ticks");
 	bpf->adopt_group = sy_bpf_open(base, "adopt_group");
 	bpf->groups = sy_bpf_open(base, "groups");
 	bpf->unread = sy_bpf_open(base, "unread");
-	bpf->walks = bpf->read_job >= 0;
-	all &= bpf->requests >= 0 && bpf->adopt >= 0 && bpf->read_tasks >= 0;
+	all &= bpf->requests >= 0 && bpf->adopt >= 0 && bpf->join >= 0 && bpf->read_job >= 0 &&
+	       bpf->set_ticks >= 0 && bpf->adopt_group >= 0 && bpf->groups >= 0;
 	return all ? 0 : -1;
 }
 
 /* Without one its sampler wakes up for every sample. */
 static void make_ticker(struct sy_bpf *bpf, const char *base)
 {
-	cleanup_close int tickers = bpf->set_ticks < 0 ? -1 : sy_bpf_open(base, "tickers");
+	cleanup_close int tickers = sy_bpf_open(base, "tickers");
 	struct sy_bpf_ticker off = {.period_ns = 0};
 	int result =
 	    tickers < 0 ? tickers : sy_bpf_update(tickers, &bpf->job, &off, SY_BPF_NOEXIST);
 
-	bpf->ticks = bpf->walks && (result == 0 || result == -EEXIST);
+	bpf->ticks = result == 0 || result == -EEXIST;
 }
 
 static int begin_locked(struct sy_bpf *bpf, const char *base, uint64_t number, struct sy_error *err)
@@ -118,7 +117,6 @@ int sy_bpf_begin(struct sy_bpf *bpf, const char *base, uint64_t number, enum sy_
 			       .adopt = -1,
 			       .join = -1,
 			       .read_job = -1,
-			       .read_tasks = -1,
 			       .folder = -1,
 			       .set_ticks = -1,
 			       .adopt_group = -1,
@@ -134,15 +132,6 @@ int sy_bpf_begin(struct sy_bpf *bpf, const char *base, uint64_t number, enum sy_
 	return -1;
 }
 
-static void add(struct sy_bpf_usage *sum, const struct sy_bpf_usage *more)
-{
-	uint64_t *to = (uint64_t *)sum;
-	const uint64_t *from = (const uint64_t *)more;
-
-	for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
-		to[i] += from[i];
-}
-
 /* As our own namespace of process ids has it. */
 static int myself(struct sy_bpf_asker *asker)
 {
@@ -154,25 +143,19 @@ static int myself(struct sy_bpf_asker *asker)
 	return 0;
 }
 
-/* Every task passes by; what the program writes of them is summed up: of how many, or -errno. */
-static int pass(int link, struct sy_bpf_usage *sum)
+/* Every task passes by: 0, or -errno. */
+static int pass(int link)
 {
 	cleanup_close int tasks = sy_bpf_iterate(link);
-	struct sy_bpf_usage one;
+	char nothing[64];
 	ssize_t got;
-	int count = 0;
 
 	if (tasks < 0)
 		return tasks;
-	while ((got = read(tasks, &one, sizeof(one))) != 0) {
+	while ((got = read(tasks, nothing, sizeof(nothing))) != 0)
 		if (got < 0 && errno != EINTR && errno != EAGAIN)
 			return -errno;
-		if (got == (ssize_t)sizeof(one) && sum) {
-			add(sum, &one);
-			count++;
-		}
-	}
-	return count;
+	return 0;
 }
 
 int sy_bpf_ask(const struct sy_bpf *bpf, int program, struct sy_bpf_request *request)
@@ -185,7 +168,7 @@ int sy_bpf_ask(const struct sy_bpf *bpf, int program, struct sy_bpf_request *req
 		result = sy_bpf_update(bpf->requests, &asker, request, 0);
 	for (int i = 0; result == 0 && i < PASSES; i++) {
 		before = request->added;
-		result = pass(program, NULL);
+		result = pass(program);
 		if (result == 0)
 			result = sy_bpf_lookup(bpf->requests, &asker, request);
 		if (request->added == before)
@@ -219,42 +202,7 @@ int sy_bpf_join(struct sy_bpf *bpf, enum sy_bpf_kind kind, struct sy_error *err)
 	struct sy_bpf_request request = {
 	    .job = bpf->job, .pid = (uint32_t)getpid(), .kind = kind, .faults = (uint64_t)-1};
 
-	if (bpf->join < 0)
-		return sy_bpf_adopt(bpf, 0, kind, -1, err) < 0 ? -1 : 0;
 	return judge(&request, sy_bpf_run(bpf->join, &request, sizeof(request)), err) < 0 ? -1 : 0;
-}
-
-/* Where there is no read_job: all tasks of the node are gone through. One that was waited for is in
- * no list any more, and is missed until it has ended for good: some ms. */
-static int read_by_passing(struct sy_bpf *bpf, struct sy_bpf_answer *answer)
-{
-	const volatile struct sy_bpf_job *job = bpf->mapped;
-	struct sy_bpf_request request = {.job = bpf->job};
-	struct sy_bpf_asker asker;
-	uint64_t done = job->ending_done;
-	int result;
-
-	answer->used = bpf->mapped->ended;
-	if (myself(&asker) < 0)
-		return -errno;
-	result = sy_bpf_update(bpf->requests, &asker, &request, 0);
-	if (result == 0)
-		result = pass(bpf->read_tasks, &answer->used);
-	(void)sy_bpf_delete(bpf->requests, &asker);
-	answer->tasks = job->tasks;
-	answer->lost = job->lost;
-	answer->missed = job->missed;
-	answer->late = job->late;
-	answer->unread = answer->tasks - (result < 0 ? 0U : (unsigned)result);
-	answer->settled = job->ending_begun == done;
-	return result < 0 ? result : 0;
-}
-
-static int read_once(struct sy_bpf *bpf, struct sy_bpf_answer *answer)
-{
-	*answer = (struct sy_bpf_answer){.job = bpf->job};
-	return bpf->walks ? sy_bpf_run(bpf->read_job, answer, sizeof(*answer))
-			  : read_by_passing(bpf, answer);
 }
 
 /* A task that is at its end, on a processor that others use, too, may take a while. */
@@ -266,7 +214,8 @@ static int read_until_settled(struct sy_bpf *bpf, bool last, struct sy_bpf_answe
 	for (int i = 0; i < (last ? PATIENT_TRIES : TRIES); i++) {
 		if (i >= TRIES)
 			(void)nanosleep(&pause, NULL);
-		result = read_once(bpf, answer);
+		*answer = (struct sy_bpf_answer){.job = bpf->job};
+		result = sy_bpf_run(bpf->read_job, answer, sizeof(*answer));
 		/* One that had no place in the list is left out until it has ended for good. */
 		if (result < 0 ||
 		    (answer->settled && (!last || (!answer->unread && !answer->unlisted))))

@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "bpf/call.h"
 #include "bpf/pins.h"
-#include "bpf/rights.h"
 
 #include <errno.h>
 #include <linux/sched.h>
@@ -75,20 +74,6 @@ static int put(struct sy_bpf *bpf, int outer, int inner)
 	return result;
 }
 
-/* The limit of a job's step is lifted only where the kernel asks for that. */
-static int create(enum sy_bpf_map_type type, uint32_t value_size, uint32_t entries, uint32_t flags)
-{
-	int map = sy_bpf_map_create(type, value_size, entries, flags, "sy_job");
-	struct rlimit before;
-
-	if (map != -EPERM)
-		return map;
-	before = sy_bpf_lift_limit();
-	map = sy_bpf_map_create(type, value_size, entries, flags, "sy_job");
-	sy_bpf_restore_limit(&before);
-	return map;
-}
-
 /* Put an own map of the job's into the pinned one of that name: its descriptor, or -errno. */
 static int own_map(struct sy_bpf *bpf, const char *base, const char *name,
 		   enum sy_bpf_map_type type, uint32_t value_size, uint32_t entries, uint32_t flags)
@@ -98,7 +83,7 @@ static int own_map(struct sy_bpf *bpf, const char *base, const char *name,
 
 	if (outer < 0)
 		return outer;
-	inner = create(type, value_size, entries, flags);
+	inner = sy_bpf_map_create(type, value_size, entries, flags, "sy_job");
 	if (inner < 0)
 		return inner;
 	result = put(bpf, outer, inner);

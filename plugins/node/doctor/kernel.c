@@ -103,7 +103,7 @@ static void say_unable(struct sy_doctor *doctor, const json_t *said, const char 
 			      "not known: only root can try; bpf=%s: " LOST, setting);
 	else
 		sy_doctor_add(doctor, NAME, doctor->config.bpf ? SY_WARNING : SY_OK,
-			      said ? "Linux 5.8 or later, with BTF: docs/sampler.md"
+			      said ? "Linux 5.17 or later, with BTF: docs/sampler.md"
 				   : "build it with libbpf-dev and clang: make all, and install it",
 			      "%s; bpf=%s: " LOST, says ? says : why, setting);
 }

@@ -11,7 +11,7 @@ static bool may_be_counted(const struct sy_job *job)
 {
 	const struct sy_in_kernel *kernel = job->kernel;
 
-	return kernel->counts && kernel->named && kernel->bpf.walks;
+	return kernel->counts && kernel->named;
 }
 
 /* From now on its processes are asked: what is gone by now is known by its parent alone. */

@@ -24,12 +24,6 @@ count() { # NAME HOW OPTION…
     sed -n 2p both >"$name.counted"
 }
 
-limits() { # what a command may lock, and what it could before
-    ulimit -l >limit
-    $bpf count -- sh -c "ulimit -l" | sed -n 1p >limit.count
-    $node sample --rate 10 --job-id limit --record-dir records --bpf $bpf -- sh -c "ulimit -l" >limit.sample
-}
-
 record_of() { # JOB NAME
     cat "records/$1"/*.json >"$2.record"
     cat "records/$1"/*.csv >"$2.samples"
@@ -99,8 +93,6 @@ $node doctor --only "kernel counts" --bpf=yes --node-program $node --json >docto
 for how in wait ignore orphan thread exec; do
     count $how $how
 done
-count passing ignore --no-walk
-limits
 weigh
 attach attached 10 "load ignore $crowd 1000"
 attach seldom 0 "load ignore $crowd 1000"

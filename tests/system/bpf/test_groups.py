@@ -170,34 +170,6 @@ def test_who_goes_on_to_another_job(
         subprocess.run(["umount", "--lazy", place], check=True)
 
 
-@pytest.mark.parametrize("limit", ["--no-group", "--no-walk"])
-def test_a_kernel_that_sees_no_moves(
-    attach: Callable[..., Attached],
-    started: Started,
-    load: Path,
-    any_group: Path,
-    tmp_path: Path,
-    limit: str,
-) -> None:
-    """Descent alone is told; a job that only a group names is asked of its processes."""
-    less = tmp_path / "less"
-    less.write_text(f'#!/bin/sh\nverb=$1; shift; exec {PROGRAM} "$verb" {limit} "$@"\n')
-    less.chmod(0o755)
-    job = attach("--rate", "10", program=less)
-    job.send(f"cgroup /{any_group.name}")
-    job.totals()
-    process = started(str(load), "wait", "10", "1000", "moved")
-    assert answer(process) == "ready\n"
-    (any_group / "cgroup.procs").write_text(str(process.pid))
-    job.totals()
-    tell(process)
-    told(process)
-    record = job.end()
-    assert (record["bpf"]["by_cgroup"], record["bpf"]["missed_ends"]) == (None, None)
-    why = "who is moved into a job's cgroup is not counted (before Linux 5.17)"
-    assert record["missing"]["bpf.by_cgroup"] == why
-
-
 def test_count_takes_a_group_too(
     inside: Inside, load: Path, any_group: Path, tmp_path: Path
 ) -> None:

@@ -1,5 +1,5 @@
 """What older kernels refuse: to call bpf(2) without CAP_BPF (before Linux 5.19, as most distributions
-have it set), and maps beyond the limit of locked memory (before 5.11)."""
+have it set)."""
 
 from __future__ import annotations
 

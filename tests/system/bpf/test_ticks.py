@@ -125,14 +125,13 @@ def test_who_comes_too_late_for_them_says_so(
     assert record["io"]["source"] == "bpf"
 
 
-@pytest.mark.parametrize("older", ["", "--no-walk"])
 def test_a_process_that_is_large_between_two_samples(
-    attach: Callable[..., Attached], job: Callable[[str], subprocess.Popen[str]], older: str
+    attach: Callable[..., Attached], job: Callable[[str], subprocess.Popen[str]]
 ) -> None:
     """As getrusage(2) has it: the kernel's own maximum. The root is no part of the job, and its
     own largest may be that of the tests that started it."""
     process = job(LARGE)
-    weighed = attach("--pid", str(process.pid), "--rate", "0.2", without=older)
+    weighed = attach("--pid", str(process.pid), "--rate", "0.2")
     tell(process)
     assert process.stdout
     largest_kb = int(process.stdout.readline())
