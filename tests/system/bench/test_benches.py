@@ -61,12 +61,12 @@ def test_a_storm_is_in_the_record_or_its_lack_is_told() -> None:
     rows = json.loads(done.stdout.splitlines()[-1])["rows"]
     for row in rows:
         bytes_all = row["count"] * 10_000
-        if row["children"] == "wait" or row["way"] == "kernel":
+        if row["way"] == "kernel":
             assert row["complete"], row["why"]
             assert bytes_all <= row["written_bytes"] <= bytes_all + LINES
             assert bytes_all // 2 <= row["read_bytes"] <= bytes_all // 2 + LINES
         else:
             assert not row["complete"]
-            assert row["written_bytes"] is None or row["written_bytes"] < bytes_all
+            assert row["written_bytes"] is None or row["written_bytes"] <= bytes_all + LINES
         if row["way"] == "cgroup":  # the same counter tells the truth, a moment before
             assert 1 <= row["cpu"] < 1.05
