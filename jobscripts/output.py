@@ -1,6 +1,6 @@
 """Reading a client's output, with the failures that all benchmarks share.
 
-Every parser reads through read_output(), which takes known noise out (noise.py). What it took out, and
+Every parser reads through read_output(), which takes known noise out (output_noise.py). What it took out, and
 lines that are not known, become notes of the run: collect_notes() receives them.
 """
 
@@ -15,9 +15,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from steelyard.jobscripts import noise
+from steelyard.jobscripts import output_noise
 from steelyard.jobscripts.errors import FailedError, OutputError
-from steelyard.jobscripts.noise import Note
+from steelyard.jobscripts.output_noise import Note
 from steelyard.jobscripts.userfiles import read_regular, read_tail
 
 MOST_BYTES = 64 << 20  # far more than any benchmark prints; a runaway must not fill the memory
@@ -51,7 +51,7 @@ def read_output(folder: Path, client: int, program: str) -> str:
     OutputError when it is absent or too large; FailedError when it is empty and the program said
     something in err.CLIENT.
     """
-    text, notes = noise.remove(f"out.{client}", read_text(folder, client, program))
+    text, notes = output_noise.remove(f"out.{client}", read_text(folder, client, program))
     add_notes(notes)
     if not text.strip():
         raise OutputError(
@@ -72,7 +72,7 @@ def read_text(folder: Path, client: int, program: str) -> str:
         if words:
             raise FailedError(f"{program} printed nothing and said: {words}")
         raise OutputError(name, f"empty: {program} printed nothing")
-    text, notes = noise.decode(data)
+    text, notes = output_noise.decode(data)
     add_notes(notes)
     return text
 
@@ -96,7 +96,7 @@ def cut_at_end(
         pass
     if found is None:
         last = (text.rstrip().splitlines() or [""])[-1].strip()[:100]
-        words, origin = last_words(folder, client), noise.origin_of_tags(text)
+        words, origin = last_words(folder, client), output_noise.origin_of_tags(text)
         raise OutputError(
             f"out.{client}",
             f"cut short: {expected}; the last line is '{last}'"
@@ -118,10 +118,10 @@ def _refuse_second(name: str, text: str, end: int) -> None:
 
 def note_unknown(text: str, start: int, end: int) -> None:
     """Note the lines between two places, which are none of the benchmark's own."""
-    first = noise.line_at(text, start)
+    first = output_noise.line_at(text, start)
     lines = enumerate(text[start:end].split("\n"), first)
-    unknown = [noise.note("unknown", number, line) for number, line in lines if line.strip()]
-    add_notes(unknown[: noise.MOST_NOTES])
+    unknown = [output_noise.note("unknown", number, line) for number, line in lines if line.strip()]
+    add_notes(unknown[: output_noise.MOST_NOTES])
 
 
 def read_document(

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from steelyard.jobscripts import environment, figures
+from steelyard.jobscripts import environment, user_figures
 from steelyard.jobscripts.errors import ParameterError, did_you_mean
 
 Value = int | float | str | bool
@@ -147,7 +147,7 @@ CONVERT = {
     "command": _string,
     "bool": _bool,
     "size": _size,
-    "figures": figures.canonical,
+    "figures": user_figures.canonical,
     "environment": environment.canonical,
 }
 

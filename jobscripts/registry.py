@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from steelyard.jobscripts import figures
+from steelyard.jobscripts import user_figures
 from steelyard.jobscripts.description import Description
 from steelyard.jobscripts.errors import (
     DescriptionError,
@@ -23,10 +23,10 @@ from steelyard.jobscripts.errors import (
     ParameterError,
     UnknownBenchmarkError,
 )
-from steelyard.jobscripts.needs import Module, Program, read_needs
-from steelyard.jobscripts.noise import Note
 from steelyard.jobscripts.output import collect_notes
+from steelyard.jobscripts.output_noise import Note
 from steelyard.jobscripts.parameters import CONVERT, Parameter, Value, check_all
+from steelyard.jobscripts.requirements import Module, Program, read_needs
 from steelyard.jobscripts.transfers import Bulk, read_bulk
 
 __all__ = [
@@ -132,7 +132,7 @@ class Benchmark:
         values = self.check_parameters(parameters)
         for name, parameter in self.parameters.items():
             if parameter.type == "figures":
-                specs = _added(specs, figures.figures_of(str(values[name])))
+                specs = _added(specs, user_figures.figures_of(str(values[name])))
         return specs
 
     def parse(
@@ -174,7 +174,7 @@ class Benchmark:
         found = OwnFigures([], {})
         for name, parameter in self.parameters.items():
             wanted = parameters.get(name, parameter.default)
-            if parameter.type != "figures" or not (of := figures.figures_of(str(wanted))):
+            if parameter.type != "figures" or not (of := user_figures.figures_of(str(wanted))):
                 continue
             module = importlib.import_module(f"steelyard.jobscripts.{self.name}.parse")
             with collect_notes([] if notes is None else notes):
@@ -184,7 +184,7 @@ class Benchmark:
 
 
 def _added(
-    specs: dict[str, ResultSpec], found: Mapping[str, figures.Figure]
+    specs: dict[str, ResultSpec], found: Mapping[str, user_figures.Figure]
 ) -> dict[str, ResultSpec]:
     """With the study's own figures beside the described ones."""
     specs = dict(specs)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from steelyard.jobscripts.description import Description
-from steelyard.jobscripts.needs import Conditions, hold, read_conditions
+from steelyard.jobscripts.requirements import Conditions, conditions_hold, read_conditions
 
 BYTES = {"bytes_per_s": 1.0, "bit/s": 1 / 8}  # in one of the metric's unit
 KINDS = ("file", "timed")  # files first: they go the way of the data
@@ -29,7 +29,7 @@ class Bulk:
 
     def is_measured(self, parameters: Mapping[str, object]) -> bool:
         """Whether runs with these parameters, defaults filled in, are such transfers."""
-        return hold(self.when, parameters)
+        return conditions_hold(self.when, parameters)
 
     def times_s(self, parameters: Mapping[str, object]) -> tuple[float, float]:
         """(how long a transfer of kind "timed" lasts, how much of its begin does not count)."""

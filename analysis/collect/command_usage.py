@@ -20,7 +20,7 @@ from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.unchanged_attempts import SETTLED
 from steelyard.analysis.store.database import replace_rows, table_columns
 from steelyard.analysis.store.spool import Spool
-from steelyard.jobscripts import usage
+from steelyard.jobscripts import client_usage
 
 SUMS = ("cpu_s", "rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes")
 # Of several programs of a client, one after another, the largest.
@@ -29,7 +29,7 @@ LARGEST = ("max_memory_bytes", "largest_process_bytes")
 
 def of_client(folder: Path, client: int) -> dict[str, float]:
     """All programs of a client together; a key that one of them lacks is left out."""
-    programs = list(takewhile(bool, (usage.read(folder, client, n) for n in count(1))))
+    programs = list(takewhile(bool, (client_usage.read(folder, client, n) for n in count(1))))
     known = set.intersection(*map(set, programs)) if programs else set()
     sums = {key: sum(one[key] for one in programs) for key in SUMS if key in known}
     return sums | {key: max(one[key] for one in programs) for key in LARGEST if key in known}
@@ -37,7 +37,7 @@ def of_client(folder: Path, client: int) -> dict[str, float]:
 
 def shells_cpu_s(folder: Path, clients: int) -> float | None:
     """CPU time of all shells of the run with what they have waited for; None: not all are known."""
-    noted = [usage.shell_cpu_s(folder, str(name)) for name in ("main", *range(clients))]
+    noted = [client_usage.shell_cpu_s(folder, str(name)) for name in ("main", *range(clients))]
     known = [one for one in noted if one is not None]
     if len(known) < len(noted):
         return None

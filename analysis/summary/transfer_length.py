@@ -17,7 +17,7 @@ from steelyard.analysis.stats.number_format import quantity
 from steelyard.analysis.summary.factor_axes import specification
 from steelyard.analysis.summary.network import middle
 from steelyard.analysis.summary.summary import Row, Summary
-from steelyard.jobscripts.hep import bulk
+from steelyard.jobscripts.hep import copy_length
 from steelyard.jobscripts.transfers import Bulk
 
 NEEDED, MOVED, SECONDS = "bytes_needed", "bytes_read", "seconds"
@@ -63,7 +63,7 @@ def needed_bytes(
         moved = rate * transfers.factor * seconds
     rtt = round_trip_s(summary, variant, label)
     if needed is None and moved and seconds and rtt is not None:
-        needed = bulk.bytes_needed(moved, seconds, rtt)
+        needed = copy_length.bytes_needed(moved, seconds, rtt)
     return needed, moved
 
 
@@ -76,13 +76,15 @@ def too_short_s(summary: Summary, variant: str, label: str, transfers: Bulk) -> 
     length, omitted = transfers.times_s(parameters(summary, variant))
     # Doubling from the first window until one round trip carries what the way holds.
     slow = max(
-        math.log2(max(rate * transfers.factor * rtt / bulk.FIRST_WINDOW, 1.0)) * rtt - omitted, 0.0
+        math.log2(max(rate * transfers.factor * rtt / copy_length.FIRST_WINDOW, 1.0)) * rtt
+        - omitted,
+        0.0,
     )
-    if slow <= bulk.MOST_SHARE * length:
+    if slow <= copy_length.MOST_SHARE * length:
         return None
     return (
         f"the bulk transfer of {length:g} s under {label} is bound by latency itself: it takes "
-        f"{math.ceil(slow / bulk.MOST_SHARE)} s for its slow start to be at most a tenth of it"
+        f"{math.ceil(slow / copy_length.MOST_SHARE)} s for its slow start to be at most a tenth of it"
     )
 
 

@@ -6,14 +6,13 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from steelyard.jobscripts import cvmfs, usage
-from steelyard.jobscripts.app.part_of_number import uncut
-from steelyard.jobscripts.app.units import check_units
+from steelyard.jobscripts import client_usage, cvmfs
+from steelyard.jobscripts.app.figure_checks import check_complete_numbers, check_units
 from steelyard.jobscripts.errors import BenchmarkError, FailedError, OutputError
-from steelyard.jobscripts.figures import Figure
-from steelyard.jobscripts.noise import origin_of_tags
 from steelyard.jobscripts.output import last_words, number, read_text
+from steelyard.jobscripts.output_noise import origin_of_tags
 from steelyard.jobscripts.registry import OwnFigures, Result
+from steelyard.jobscripts.user_figures import Figure
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 TIMES = re.compile(r"(\d+) (\d+) (\d+) (\d+|-) (\d+|-)\n", re.ASCII)
@@ -25,7 +24,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     for iteration, took_s in enumerate(
         seconds(folder, client, int(str(parameters["iterations"]))), 1
     ):
-        used = usage.read(folder, client, iteration)
+        used = client_usage.read(folder, client, iteration)
         took_s = used.get("elapsed_s", took_s)
         results.append(Result("seconds", took_s, "s", iteration))
         results += cvmfs.results(folder, client, iteration)
@@ -92,7 +91,7 @@ def matches(part: str, name: str, figure: Figure, text: str) -> list[Result]:
             part, f"{name}: {len(found)} numbers, count = {figure.count} are expected"
         )
     for match in found:
-        uncut(part, name, match, figure.unit)
+        check_complete_numbers(part, name, match, figure.unit)
     check_units(part, name, found)
     return [
         Result(name, number(part, name, match[1] or ""), figure.unit, iteration)

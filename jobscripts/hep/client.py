@@ -5,7 +5,7 @@
 The parameters are in the environment (SY_PARAM_*). HOST and SERVER_WORDS: a server of the run's own
 and what it said (server.py). SY_HEP_NODES: nodes with clients, this one first; SY_HEP_SCRIPT and
 SY_HEP_ADDRESS: how the others are reached, and this one by them (client_groups.py). Prints the lines of
-client_lines.py; exits with 1 and one line on stderr when something failed, a result that is not what
+client_output.py; exits with 1 and one line on stderr when something failed, a result that is not what
 the input was made with among it.
 """
 
@@ -28,17 +28,16 @@ from typing import Any
 
 from steelyard.jobscripts.errors import FailedError
 from steelyard.jobscripts.hep import (
-    bulk,
-    cache_control,
     client_groups,
-    client_lines,
-    datafile,
-    pages,
+    client_output,
+    copy_length,
+    input_files,
+    run_request,
     spans,
-    wanted,
     workers,
 )
-from steelyard.jobscripts.hep.processes import die_with_parent
+from steelyard.jobscripts.hep import page_cache as hep_page_cache
+from steelyard.jobscripts.hep.process_lifetime import die_with_parent
 from steelyard.jobscripts.hep.reader import ReadError, Tally, open_reader
 from steelyard.jobscripts.parameters import Value
 
@@ -54,21 +53,25 @@ QUIET_S = 30.0  # how long the server may take to see that its clients have gone
 
 @dataclass
 class Input:
-    """Where the input is; `known`: what datafile noted of it, None: not asked for."""
+    """Where the input is; `known`: what its note has of it, None: not asked for."""
 
     where: str
     known: dict[str, Any] | None
     server: str | None = None  # HOST:PORT of a server of the run's own
     version: str | None = None
     path: Path | None = None  # on this node
-    cache_control: tuple[str, int] | None = None  # of the server's node (cache_control.py)
+    cache_control: tuple[str, int] | None = None  # of the server's node (page_cache.py)
     web: str | None = None  # whom the background traffic comes from
 
     def before_iteration(self, page_cache: str) -> float | None:
         """Cold or warm, as asked for; the share of the file that is in memory, if it is known."""
         if self.cache_control is not None:
-            return cache_control.ask(*self.cache_control)
-        return pages.before_iteration(self.path, page_cache) if self.path is not None else None
+            return hep_page_cache.request_cold_cache(*self.cache_control)
+        return (
+            hep_page_cache.before_iteration(self.path, page_cache)
+            if self.path is not None
+            else None
+        )
 
 
 def main() -> int:
@@ -78,11 +81,11 @@ def main() -> int:
     try:
         run(benchmark, server)
     except (
-        datafile.DataError,
+        input_files.DataError,
         workers.WorkerError,
         ReadError,
         FailedError,
-        pages.PagesError,
+        hep_page_cache.PagesError,
         OSError,
     ) as error:
         sys.stderr.write(f"steelyard: {error}\n")
@@ -92,12 +95,12 @@ def main() -> int:
 
 def run(benchmark: str, server: list[str]) -> None:
     """All iterations; the lines are printed also when what was found is wrong."""
-    asked = wanted.parameters(benchmark)
+    asked = run_request.parameters(benchmark)
     mode = str(asked.get("mode", "read"))
     environment = {**os.environ, **variables(asked)}
     os.environ.update(variables(asked))
     given = find_input(asked, mode, server)
-    writer = client_lines.Writer(benchmark)
+    writer = client_output.Writer(benchmark)
     expected = expectation(given.known, mode)
     start = {"asked": asked, "input": given.known, "expected": expected}
     writer.add("start", {**start, "rtt_s": round_trip_s(given)})
@@ -119,7 +122,7 @@ def run(benchmark: str, server: list[str]) -> None:
     sys.stdout.write(writer.text())
     sys.stdout.flush()
     for number, one in enumerate(found):
-        client_lines.verify(one, expected, f"client {number % len(tasks)}")
+        client_output.verify(one, expected, f"client {number % len(tasks)}")
 
 
 def nodes(clients: int) -> tuple[str, client_groups.Elsewhere | None]:
@@ -203,7 +206,7 @@ def find_input(asked: Mapping[str, Value], mode: str, server: list[str]) -> Inpu
             )
         has_note = asked["verify"] and mode != "command"
         return Input(where, read_note(where, mode) if has_note else None)
-    path, known = wanted.place(asked, scratch())
+    path, known = run_request.place(asked, scratch())
     check_known(asked, mode, known)
     return Input(str(path.absolute()), known, path=path.absolute())
 
@@ -219,7 +222,11 @@ def check_known(asked: Mapping[str, Value], mode: str, known: Mapping[str, Any] 
 
 def round_trip_s(given: Input) -> float | None:
     """To the server, before anything is read; None without one."""
-    return bulk.round_trip_s(*bulk.address_of(given.where)) if given.path is None else None
+    return (
+        copy_length.round_trip_s(*copy_length.address_of(given.where))
+        if given.path is None
+        else None
+    )
 
 
 def bracketed(host: str) -> str:
@@ -237,7 +244,7 @@ def read_note(url: str, mode: str) -> dict[str, Any]:
             f"nothing to verify against: {error}. Put FILE.root.json beside FILE.root at the "
             "server, or give verify = false for a file that Steelyard did not make"
         ) from error
-    return datafile.check_note(text, note)
+    return input_files.check_note(text, note)
 
 
 def read_text(url: str) -> str:

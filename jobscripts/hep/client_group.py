@@ -23,8 +23,8 @@ from contextlib import ExitStack
 from types import FrameType
 from typing import Any, NoReturn
 
-from steelyard.jobscripts.hep import background, workers
-from steelyard.jobscripts.hep.processes import die_with_parent
+from steelyard.jobscripts.hep import background_traffic, workers
+from steelyard.jobscripts.hep.process_lifetime import die_with_parent
 
 CALL_S = 60.0
 SECRET = "SY_HEP_SECRET"  # the variable that groups elsewhere have it in
@@ -82,7 +82,7 @@ def serve(line: Line, mode: str, scratch: str) -> str | None:
         answer_questions(line, mode, scratch)
     except (GoneError, ConnectionError):
         return None
-    except (workers.WorkerError, background.BackgroundError, OSError) as error:
+    except (workers.WorkerError, background_traffic.BackgroundError, OSError) as error:
         with contextlib.suppress(OSError):
             line.write({"error": str(error)})
         return str(error)
@@ -97,7 +97,7 @@ def answer_questions(line: Line, mode: str, scratch: str) -> NoReturn:
         environment.pop(SECRET, None)
         group = stack.enter_context(workers.started(int(wanted["count"]), mode, environment))
         line.write({"ready": True})
-        others = background.Others(())
+        others = background_traffic.Others(())
         while True:
             question = line.read()
             if "clock" in question:
@@ -106,7 +106,7 @@ def answer_questions(line: Line, mode: str, scratch: str) -> NoReturn:
                 work(line, group, scratch, question["tasks"])
             elif "others" in question:
                 count, url = int(question["others"]), str(question["url"])
-                others = stack.enter_context(background.others(count, url))
+                others = stack.enter_context(background_traffic.others(count, url))
                 line.write({"others": True})
             elif "others_end" in question:
                 line.write({"others": others.end()})

@@ -22,10 +22,10 @@ from typing import IO, Any
 import numpy as np
 
 from steelyard.jobscripts import placeholders
-from steelyard.jobscripts.hep import datafile, inside
+from steelyard.jobscripts.hep import input_checks, input_files
 from steelyard.jobscripts.hep.events import LEAST_PT, MOST_ETA, Pairs
 from steelyard.jobscripts.hep.reader import ReadError, Tally, source_class
-from steelyard.jobscripts.hep.write_trees import TREE, Digests
+from steelyard.jobscripts.hep.tree_writer import TREE, Digests
 
 NEEDED = ["Muon_pt", "Muon_eta", "Muon_phi", "Muon_charge"]
 Task = Mapping[str, Any]  # where, asked (the parameters), skim (a file of this client's own)
@@ -66,9 +66,9 @@ def open_tree(task: Task, tally: Tally, needed: Sequence[str] = ()) -> tuple[Any
 
     where = str(task["where"])
     handler = source_class(where, tally, task["asked"]["requests"] == "vector")
-    with inside.said(where, f"expected a ROOT file with a tree '{TREE}'"):
+    with input_checks.name_fault(where, f"expected a ROOT file with a tree '{TREE}'"):
         file = uproot.open(where, handler=handler, object_cache=None, array_cache=None)
-    return file, inside.tree_of(file, where, TREE, needed)
+    return file, input_checks.tree_of(file, where, TREE, needed)
 
 
 def steps(task: Task, tree: Any, names: list[str], library: str) -> Iterator[Any]:
@@ -79,7 +79,7 @@ def steps(task: Task, tree: Any, names: list[str], library: str) -> Iterator[Any
         if ahead:
             fetch(tree, names, start + step, start + step * (1 + ahead))
         stop = min(start + step, tree.num_entries)
-        yield inside.arrays_of(tree, where, names, start, stop, library)
+        yield input_checks.arrays_of(tree, where, names, start, stop, library)
 
 
 def fetch(tree: Any, names: list[str], start: int, stop: int) -> None:
@@ -143,7 +143,7 @@ def copy(task: Task) -> dict[str, Any]:
     if done.returncode != 0:
         raise ReadError(f"xrdcp ended with {done.returncode}: {done.stderr.strip()[-300:]}")
     target = Path(task["skim"])
-    found = {"sha256": datafile.sha256(target)}
+    found = {"sha256": input_files.sha256(target)}
     size = target.stat().st_size
     target.unlink()
     return {**times, "bytes_read": size, "found": found}

@@ -4,8 +4,8 @@
 
 It runs as the job's user on a port that was free, serves one folder read-only, and ends when this
 process is asked to, when nobody reads its output any more, or when this process is killed.
-The JSON: `port`, `path` (of the input, as a client asks for it), `version`, `known` (datafile.py),
-`cache_control` (cache_control.py's port), `web` (background.py's, or null).
+The JSON: `port`, `path` (of the input, as a client asks for it), `version`, `known` (input_files.py),
+`cache_control` (page_cache.py's port), `web` (background_traffic.py's, or null).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from steelyard.jobscripts.hep import background, datafile, wanted
-from steelyard.jobscripts.hep.cache_control import CacheControl
-from steelyard.jobscripts.hep.processes import die_with_parent
+from steelyard.jobscripts.hep import background_traffic, input_files, run_request
+from steelyard.jobscripts.hep.page_cache import CacheControl
+from steelyard.jobscripts.hep.process_lifetime import die_with_parent
 from steelyard.jobscripts.parameters import Value
 
 PATIENCE_S = 30.0
@@ -136,8 +136,10 @@ def web(stack: ExitStack, asked: Mapping[str, Value]) -> int | None:
     """The port of a server for the background traffic, if there is to be one."""
     if not asked.get("background"):
         return None
-    process = stack.enter_context(background.started(["serve", str(asked["background_size"])]))
-    return int(background.line_of(process))
+    process = stack.enter_context(
+        background_traffic.started(["serve", str(asked["background_size"])])
+    )
+    return int(background_traffic.line_of(process))
 
 
 def serve(stack: ExitStack) -> None:
@@ -150,8 +152,8 @@ def serve(stack: ExitStack) -> None:
     )
     # Short and without blanks: there are sockets in it, and a configuration has no way to quote.
     own = folder(stack, OWN_BASE)
-    asked = wanted.parameters(sys.argv[1])
-    path, known = wanted.place(asked, copies)
+    asked = run_request.parameters(sys.argv[1])
+    path, known = run_request.place(asked, copies)
     (own / "data").mkdir()
     (own / "data" / path.name).symlink_to(path.absolute())
     guard, port = start(own, copies, program)
@@ -175,7 +177,7 @@ def main() -> int:
     try:
         with ExitStack() as stack:
             serve(stack)
-    except (ServerError, datafile.DataError, BrokenPipeError) as error:
+    except (ServerError, input_files.DataError, BrokenPipeError) as error:
         sys.stderr.write(f"steelyard: {error}\n")
         return 1
     return 0

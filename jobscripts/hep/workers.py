@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from steelyard.jobscripts.hep.processes import die_with_parent, end_by_force_after
+from steelyard.jobscripts.hep.process_lifetime import die_with_parent, end_by_force_after
 
 PATIENCE_S = 300.0  # to import uproot: a slow file system may take a while
 
@@ -115,7 +115,7 @@ def main() -> None:
     # An exception, so that subprocess.run ends what it started.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     end_by_force_after(3.0)
-    from steelyard.jobscripts.hep import client_tasks, datafile, reader
+    from steelyard.jobscripts.hep import client_tasks, input_files, reader
 
     mode = sys.argv[1]
     client_tasks.prepare(mode)
@@ -125,7 +125,7 @@ def main() -> None:
         time.sleep(max(0.0, task["begin_s"] - time.monotonic()))
         try:
             found = client_tasks.WORK[mode](task)
-        except (reader.ReadError, datafile.DataError, OSError) as error:
+        except (reader.ReadError, input_files.DataError, OSError) as error:
             found = {"error": str(error)}
         say(json.dumps(found))
 

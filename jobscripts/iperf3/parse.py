@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from steelyard.jobscripts.errors import FailedError, OutputError
-from steelyard.jobscripts.iperf3 import whole
+from steelyard.jobscripts.iperf3 import report_checks
 from steelyard.jobscripts.pairs import Pair, number, read_pairs
 from steelyard.jobscripts.registry import Result
 
@@ -28,7 +28,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
         for metric, value, unit in _figures(pair.where, end, parameters):
             found.append(Result(metric, value, unit, iteration))
             total += value if metric.endswith("received_bits_per_s") else 0
-        whole.check(pair.where, pair.report, end, parameters)
+        report_checks.check_report(pair.where, pair.report, end, parameters)
         if parameters["protocol"] == "tcp" and parameters["direction"] != "reverse":
             found += _windows(pair, end, iteration)
     found.append(Result("total_received_bits_per_s", total, "bit/s", 1))
@@ -87,9 +87,9 @@ def _figures(
 def _rate(where: str, part: Json, parameters: Mapping[str, object]) -> float:
     """bit/s; the transfer must have lasted as long as was asked, and something have arrived."""
     seconds = number(where, part, "seconds")
-    if seconds < (1 - whole.LATE) * whole.seconds_asked(parameters):
+    if seconds < (1 - report_checks.LATE) * report_checks.seconds_asked(parameters):
         raise OutputError(where, f"{seconds} s instead of {parameters['seconds']} s were measured")
-    rate = whole.rate(where, part)
+    rate = report_checks.rate(where, part)
     if rate == 0:
         raise FailedError(f"{where}: nothing was transferred")
     return rate
@@ -98,7 +98,7 @@ def _rate(where: str, part: Json, parameters: Mapping[str, object]) -> float:
 def _windows(pair: Pair, end: Json, iteration: int) -> list[Result]:
     """Congestion windows and round-trip time of the streams that the client sent."""
     where = pair.where
-    rows = [row.get("sender", {}) for row in whole.ends(where, end)]
+    rows = [row.get("sender", {}) for row in report_checks.ends(where, end)]
     senders = [row for row in rows if row.get("sender")]
     if not senders:
         raise OutputError(where, "no stream that the client sent")

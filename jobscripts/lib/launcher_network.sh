@@ -5,7 +5,7 @@
 #
 # Addresses are of 198.18.0.0/15, which RFC 2544 sets aside for measurements of networks: a block of
 # 16 for each node, from SY_NETWORK_BLOCK on, which the run's name decides: 1 … 8 its containers, 14
-# the node itself. What has to be undone on the node is marked first (launcher_left.sh), and nothing
+# the node itself. What has to be undone on the node is marked first (launcher_leftovers.sh), and nothing
 # is marked as ours that another has.
 
 # host, engine (docker's and podman's own), or ours.

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from steelyard.jobscripts.mpi.measure import TESTS, Task, World, prepare
+from steelyard.jobscripts.mpi.operations import TESTS, Task, World, prepare
 
 FULL_COUNT_BYTES = 8192  # messages up to this size are sent `iterations` times
 LEAST_COUNT = 10

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from steelyard.jobscripts.hep import client_lines
+from steelyard.jobscripts.hep import client_output
 from steelyard.jobscripts.registry import Result
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
     """Seconds, rates and the compression ratio; without `verify` what needs the file's note is
     left out."""
-    start, iterations, _ = client_lines.read(folder, client, "roottree", parameters)
+    start, iterations, _ = client_output.read(folder, client, "roottree", parameters)
     known, results = start["input"], []
     for number, line in enumerate(iterations, start=1):
         (answer,) = line["clients"]
-        client_lines.verify(answer["found"], start["expected"], "the reader")
-        results += client_lines.common(f"out.{client}", number, line)
+        client_output.verify(answer["found"], start["expected"], "the reader")
+        results += client_output.common(f"out.{client}", number, line)
         seconds = answer["end_s"] - answer["begin_s"]
         results.append(Result("wait_share", answer["wait_s"] / seconds, "1", number))
         if known is not None:

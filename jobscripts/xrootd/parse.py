@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from steelyard.jobscripts.hep import bulk, client_lines
+from steelyard.jobscripts.hep import client_output, copy_length
 from steelyard.jobscripts.registry import Result
 
 COUNTED = ("read_requests", "vector_read_requests", "vector_read_segments")
@@ -19,17 +19,17 @@ SERVER = {
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
     """Times and counts of each iteration; the server's counts of the whole run with the first."""
-    start, iterations, server = client_lines.read(folder, client, "xrootd", parameters)
+    start, iterations, server = client_output.read(folder, client, "xrootd", parameters)
     rtt_s, results = start.get("rtt_s"), []
     if rtt_s is not None:
         results.append(Result("rtt_s", rtt_s, "s", 1))
     for number, line in enumerate(iterations, start=1):
         answers = line["clients"]
         for i, answer in enumerate(answers):
-            client_lines.verify(answer["found"], start["expected"], f"client {i}")
-        results += client_lines.common(f"out.{client}", number, line)
+            client_output.verify(answer["found"], start["expected"], f"client {i}")
+        results += client_output.common(f"out.{client}", number, line)
         in_turn = parameters["order"] == "sequential"
-        results += client_lines.of_clients(number, line, in_turn)
+        results += client_output.of_clients(number, line, in_turn)
         if "wait_s" in answers[0]:
             results += analysis(number, answers)
         elif rtt_s is not None and "bytes_read" in answers[0]:
@@ -63,7 +63,7 @@ def analysis(number: int, answers: list[dict[str, Any]]) -> list[Result]:
 def bytes_needed(answers: list[dict[str, Any]], rtt_s: float) -> float:
     """Of all copies together, as bytes_read."""
     return sum(
-        bulk.bytes_needed(one["bytes_read"], one["end_s"] - one["begin_s"], rtt_s)
+        copy_length.bytes_needed(one["bytes_read"], one["end_s"] - one["begin_s"], rtt_s)
         for one in answers
     )
 

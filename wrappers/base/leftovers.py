@@ -1,7 +1,7 @@
 """What runs left on this machine that were killed with SIGKILL: listed, removed, found again.
 
 The folder of temporary files of a `steelyard run` is named by its process (process_folder.py). Its
-containers carry a label that all runs of a user have; jobscripts/lib/launcher_left.sh and the
+containers carry a label that all runs of a user have; jobscripts/lib/launcher_leftovers.sh and the
 engines' own sweep (jobscripts/lib/launchers) check whether their client still lives.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from steelyard.jobscripts import registry
 from steelyard.wrappers.base import process_folder
 
-SCRIPTS = [registry.LIBRARY / name for name in ("launcher_left_words.sh", "launcher_left.sh")]
+SCRIPTS = [registry.LIBRARY / name for name in ("launcher_marks.sh", "launcher_leftovers.sh")]
 PROGRAM = "steelyard-left"  # as which it is a program of its own
 MARKS, NOTES = Path("/run/steelyard-containers"), Path("/tmp")
 TIMEOUT_S = 60

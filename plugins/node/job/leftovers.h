@@ -1,5 +1,5 @@
 /* What runs of containers have left on this node that were killed: steelyard-left, the program
- * beside steelyard-node, removes it (jobscripts/lib/launcher_left.sh). Nothing to do where it is
+ * beside steelyard-node, removes it (jobscripts/lib/launcher_leftovers.sh). Nothing to do where it is
  * not there: the next run removes it then. */
 #ifndef STEELYARD_JOB_LEFTOVERS_H
 #define STEELYARD_JOB_LEFTOVERS_H

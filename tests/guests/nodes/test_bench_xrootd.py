@@ -6,7 +6,7 @@ import json
 
 from tests.throwaway_lab import Lab
 
-from steelyard.jobscripts.hep import datafile
+from steelyard.jobscripts.hep import input_files
 
 RECIPE = {"structure": "jagged", "compression": "zlib", "events": 4000, "cluster": 500, "seed": 1}
 STUDY = """
@@ -48,7 +48,7 @@ def test_clients_are_on_all_nodes_but_the_servers(lab: Lab) -> None:
     """One server, two nodes: each client copies the whole file, and its time is told; the server
     counts as many that opened it, and sends as much."""
     (lab.work / "small.toml").write_text(MANY, encoding="utf-8")
-    known = datafile.keep(lab.work / "small.study" / "data", RECIPE)
+    known = input_files.keep_file(lab.work / "small.study" / "data", RECIPE)
     lab.steelyard("submit", "small.toml")
     lab.wait_study("small.toml")
     lab.collect("small.toml")
@@ -89,7 +89,7 @@ def test_a_delay_between_client_and_server_shows_in_the_time(virtual_lab: Lab) -
     # The guests' addresses, .11 and .12, and neither the controller's nor n1's.
     guests = network.address("v1").rpartition(".")[0] + ".8/29"
     (lab.work / "small.toml").write_text(STUDY.format(guests=guests), encoding="utf-8")
-    datafile.keep(lab.work / "small.study" / "data", RECIPE)  # a guest would take long
+    input_files.keep_file(lab.work / "small.study" / "data", RECIPE)  # a guest would take long
     lab.steelyard("submit", "small.toml")
     # Python with uproot takes its time to start where every system call is slow.
     lab.wait_study("small.toml")

@@ -13,7 +13,7 @@ from typing import Any
 from tests.guests.nodes.netem_guests import address
 from tests.throwaway_lab import Lab, until
 
-from steelyard.jobscripts.hep import datafile
+from steelyard.jobscripts.hep import input_files
 from steelyard.wrappers.cluster.config import Layout
 
 RECIPE = {"structure": "jagged", "compression": "zlib", "events": 16000, "cluster": 2000, "seed": 1}
@@ -139,7 +139,7 @@ def runs_of(lab: Lab, urls: Mapping[str, str]) -> list[Run]:
 
 def test_what_1_5_and_10_clients_got_is_what_the_server_gave(virtual_lab: Lab) -> None:
     lab = virtual_lab
-    known = datafile.keep(lab.work / "data", RECIPE)
+    known = input_files.keep_file(lab.work / "data", RECIPE)
     urls = {name: f"root://{address(lab.cluster, name)}//{known['file']}" for name in DELAYS_S}
     with far_server(lab, "v1"), far_server(lab, "v2"):
         submit(lab, urls)

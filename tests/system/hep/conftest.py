@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from steelyard.jobscripts import registry, runscript
-from steelyard.jobscripts.hep import datafile
+from steelyard.jobscripts.hep import input_files
 from steelyard.jobscripts.parameters import shell_text
 from steelyard.jobscripts.registry import Result
 
@@ -126,7 +126,7 @@ def small(benchmark: str) -> dict[str, object]:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the input of RECIPE in it."""
     folder = tmp_path_factory.mktemp("hep")
-    datafile.keep(folder, RECIPE)
+    input_files.keep_file(folder, RECIPE)
     return folder
 
 

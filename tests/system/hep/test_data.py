@@ -16,7 +16,7 @@ import pytest
 from tests.system.hep.conftest import RECIPE, SMALL
 
 from steelyard.jobscripts import registry
-from steelyard.jobscripts.hep import client_lines, client_tasks, datafile, write_trees
+from steelyard.jobscripts.hep import client_output, client_tasks, input_files, tree_writer
 from steelyard.jobscripts.hep.events import Events, Pairs, reckon
 
 
@@ -58,7 +58,7 @@ def test_events_look_like_a_z_and_depend_on_the_seed_only() -> None:
 def task(data: Path, tmp_path: Path, benchmark: str = "xrootd", **given: object) -> dict[str, Any]:
     """A task of work.py for the small file."""
     asked = registry.load(benchmark).check_parameters({**SMALL, **given})
-    where = data / datafile.file_name(RECIPE)
+    where = data / input_files.file_name(RECIPE)
     return {"where": str(where), "asked": asked, "skim": str(tmp_path / "skim.root")}
 
 
@@ -67,9 +67,9 @@ def task(data: Path, tmp_path: Path, benchmark: str = "xrootd", **given: object)
 def test_the_analysis_finds_the_same_pairs_in_steps_of_any_size(
     data: Path, tmp_path: Path, step: int, columns: str
 ) -> None:
-    known = datafile.keep(data, RECIPE)
+    known = input_files.keep_file(data, RECIPE)
     found = client_tasks.analyse(task(data, tmp_path, step=step, columns=columns))
-    client_lines.verify(found["found"], known["pairs"], "this")
+    client_output.verify(found["found"], known["pairs"], "this")
     assert found["events"] == 3000
     assert not (tmp_path / "skim.root").exists()
 
@@ -77,7 +77,7 @@ def test_the_analysis_finds_the_same_pairs_in_steps_of_any_size(
 def test_reading_ahead_changes_nothing_but_the_waiting(data: Path, tmp_path: Path) -> None:
     plain = client_tasks.analyse(task(data, tmp_path, step=500))
     ahead = client_tasks.analyse(task(data, tmp_path, step=1000, read_ahead=2))
-    client_lines.verify(ahead["found"], plain["found"], "reading ahead")
+    client_output.verify(ahead["found"], plain["found"], "reading ahead")
     # A step of half a basket reads it twice.
     assert ahead["bytes_read"] < plain["bytes_read"]
     assert 0 < ahead["wait_s"] < ahead["end_s"] - ahead["begin_s"]
@@ -90,7 +90,7 @@ def test_every_structure_and_compression_is_read_as_it_was_written(
     tmp_path: Path, structure: str, compression: str
 ) -> None:
     recipe = {"structure": structure, "compression": compression, "events": 250}
-    known = datafile.keep(tmp_path, {**recipe, "cluster": 100, "seed": 1})
+    known = input_files.keep_file(tmp_path, {**recipe, "cluster": 100, "seed": 1})
     asked = registry.load("roottree").check_parameters({**recipe, "step": 110})
     found = client_tasks.read_all({"where": str(tmp_path / known["file"]), "asked": asked})
     assert found["found"] == {"content_sha256": known["content_sha256"]}
@@ -107,18 +107,18 @@ def test_both_benchmarks_have_the_same_compressions() -> None:
 
 def test_a_file_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    write = write_trees.write
+    write = tree_writer.write
 
-    def counted(path: Path, recipe: datafile.Recipe) -> dict[str, Any]:
+    def counted(path: Path, recipe: input_files.Recipe) -> dict[str, Any]:
         made.append(path)
         return write(path, recipe)
 
-    monkeypatch.setattr(write_trees, "write", counted)
+    monkeypatch.setattr(tree_writer, "write", counted)
     with ThreadPoolExecutor(3) as pool:
-        notes = list(pool.map(lambda _: datafile.keep(tmp_path, RECIPE), range(3)))
+        notes = list(pool.map(lambda _: input_files.keep_file(tmp_path, RECIPE), range(3)))
     assert len(made) == 1
-    assert notes[0] == notes[1] == notes[2] == datafile.keep(tmp_path, RECIPE)
-    name = datafile.file_name(RECIPE)
+    assert notes[0] == notes[1] == notes[2] == input_files.keep_file(tmp_path, RECIPE)
+    name = input_files.file_name(RECIPE)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         name,
         f"{name}.json",
@@ -128,47 +128,47 @@ def test_a_file_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_processes_wait_for_each_other(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from steelyard.jobscripts.hep import datafile\n"
-        f"print(datafile.keep(Path(sys.argv[1]), {RECIPE!r})['sha256'])"
+        "import sys; from pathlib import Path; from steelyard.jobscripts.hep import input_files\n"
+        f"print(input_files.keep_file(Path(sys.argv[1]), {RECIPE!r})['sha256'])"
     )
     command = [sys.executable, "-c", code, str(tmp_path)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     sums = {process.communicate(timeout=60)[0] for process in both}
     assert [process.returncode for process in both] == [0, 0]
-    path = tmp_path / datafile.file_name(RECIPE)
-    assert sums == {datafile.sha256(path) + "\n"}
+    path = tmp_path / input_files.file_name(RECIPE)
+    assert sums == {input_files.sha256(path) + "\n"}
 
 
 def test_a_file_that_could_not_be_made_whole_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(path: Path, recipe: datafile.Recipe) -> dict[str, Any]:
+    def full(path: Path, recipe: input_files.Recipe) -> dict[str, Any]:
         path.write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(write_trees, "write", full)
-    with pytest.raises(datafile.DataError, match="cannot be kept in .*No space left"):
-        datafile.keep(tmp_path, RECIPE)
-    assert [path.name for path in tmp_path.iterdir()] == [datafile.file_name(RECIPE) + ".lock"]
+    monkeypatch.setattr(tree_writer, "write", full)
+    with pytest.raises(input_files.DataError, match="cannot be kept in .*No space left"):
+        input_files.keep_file(tmp_path, RECIPE)
+    assert [path.name for path in tmp_path.iterdir()] == [input_files.file_name(RECIPE) + ".lock"]
     monkeypatch.undo()
-    assert datafile.keep(tmp_path, RECIPE)["bytes"] > 0
+    assert input_files.keep_file(tmp_path, RECIPE)["bytes"] > 0
 
 
 def test_a_file_whose_content_changed_is_refused(tmp_path: Path) -> None:
-    known = datafile.keep(tmp_path, RECIPE)
+    known = input_files.keep_file(tmp_path, RECIPE)
     path = tmp_path / known["file"]
-    assert datafile.checked(path, known) == path
+    assert input_files.checked(path, known) == path
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    with pytest.raises(datafile.DataError, match="is not the file that was made: its SHA-256"):
-        datafile.checked(path, known)
+    with pytest.raises(input_files.DataError, match="is not the file that was made: its SHA-256"):
+        input_files.checked(path, known)
 
 
 def test_a_copy_is_checked_while_it_is_made(tmp_path: Path) -> None:
-    known = datafile.keep(tmp_path, RECIPE)
-    copy = datafile.checked(tmp_path / known["file"], known, tmp_path / "copy")
-    assert datafile.sha256(copy) == known["sha256"]
+    known = input_files.keep_file(tmp_path, RECIPE)
+    copy = input_files.checked(tmp_path / known["file"], known, tmp_path / "copy")
+    assert input_files.sha256(copy) == known["sha256"]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_copy_is_checked_while_it_is_made(tmp_path: Path) -> None:
 def test_a_note_of_something_else_is_refused(
     tmp_path: Path, change: dict[str, Any], words: str
 ) -> None:
-    known = datafile.keep(tmp_path, RECIPE)
-    datafile.note_of(tmp_path / known["file"]).write_text(json.dumps(known | change))
-    with pytest.raises(datafile.DataError, match=words):
-        datafile.keep(tmp_path, RECIPE)
+    known = input_files.keep_file(tmp_path, RECIPE)
+    input_files.note_of(tmp_path / known["file"]).write_text(json.dumps(known | change))
+    with pytest.raises(input_files.DataError, match=words):
+        input_files.keep_file(tmp_path, RECIPE)

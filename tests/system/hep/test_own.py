@@ -10,7 +10,7 @@ import pytest
 from tests.system.hep.conftest import Study
 from tests.system.hep.test_client_groups import nodes  # noqa: F401 - a fixture
 
-from steelyard.jobscripts.hep import background
+from steelyard.jobscripts.hep import background_traffic
 
 
 def test_a_program_of_ones_own_beside_the_server_that_we_start(study: Study) -> None:
@@ -63,13 +63,13 @@ def test_others_fetch_beside_the_clients_on_all_nodes(nodes: Study) -> None:  # 
 
 def test_what_others_got_is_what_was_asked_for() -> None:
     """Whole answers: requests times their size, and at most one that was cut short."""
-    with background.started(["serve", "5000000"]) as server:
-        port = int(background.line_of(server))
-        with background.others(2, f"http://127.0.0.1:{port}") as others:
+    with background_traffic.started(["serve", "5000000"]) as server:
+        port = int(background_traffic.line_of(server))
+        with background_traffic.others(2, f"http://127.0.0.1:{port}") as others:
             found = others.end()
     for one in found:
         assert one["requests"] >= 1
         assert 0 <= one["bytes"] - 5_000_000 * one["requests"] < 5_000_000
-    gone = background.others(1, f"http://127.0.0.1:{port}")
-    with pytest.raises(background.BackgroundError, match="got nothing from"):
+    gone = background_traffic.others(1, f"http://127.0.0.1:{port}")
+    with pytest.raises(background_traffic.BackgroundError, match="got nothing from"):
         gone.__enter__()

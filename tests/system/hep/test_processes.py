@@ -10,7 +10,7 @@ import time
 # A mutex that is locked twice: no signal interrupts that, as none interrupts a library that waits.
 HELD = """
 import ctypes, signal, sys
-from steelyard.jobscripts.hep.processes import end_by_force_after
+from steelyard.jobscripts.hep.process_lifetime import end_by_force_after
 signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
 end_by_force_after(0.2)
 mutex, lock = ctypes.create_string_buffer(64), ctypes.CDLL(None).pthread_mutex_lock

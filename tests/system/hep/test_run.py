@@ -16,10 +16,10 @@ from tests.system.hep.conftest import RECIPE, RUN_ID, SMALL, Server, Study
 from tests.waiting import wait_for
 
 from steelyard.jobscripts import registry, runscript
-from steelyard.jobscripts.hep import datafile
+from steelyard.jobscripts.hep import input_files
 from steelyard.jobscripts.registry import FailedError, OutputError
 
-NAME = datafile.file_name(RECIPE)
+NAME = input_files.file_name(RECIPE)
 
 
 # --- xrootd ---
@@ -100,7 +100,7 @@ def test_what_was_not_found_fails_the_run_and_the_parser(
     study: Study, key: str, value: object
 ) -> None:
     """The note is changed, so that it is the file that is another one."""
-    note = datafile.note_of(study.folder / "data" / NAME)
+    note = input_files.note_of(study.folder / "data" / NAME)
     known = json.loads(note.read_text())
     known["pairs"][key] = value
     note.write_text(json.dumps(known))
@@ -154,7 +154,7 @@ def test_a_tree_is_made_and_read_in_a_folder_that_is_given(study: Study, tmp_pat
 
 
 def test_values_that_are_not_those_written_fail_the_run(study: Study) -> None:
-    note = datafile.note_of(study.folder / "data" / NAME)
+    note = input_files.note_of(study.folder / "data" / NAME)
     known = json.loads(note.read_text())
     note.write_text(json.dumps(known | {"content_sha256": "0"}))
     found = study.run("roottree")

@@ -14,7 +14,7 @@ from tests.processes import each_process
 from tests.system.hep.conftest import RECIPE, Server, parameters
 from tests.waiting import wait_for
 
-from steelyard.jobscripts.hep import client, datafile, server
+from steelyard.jobscripts.hep import client, input_files, server
 from steelyard.jobscripts.hep.reader import ReadError, Tally, XRootDReader, open_reader
 
 Start = Callable[..., Server]
@@ -38,7 +38,7 @@ def gone(running: Server) -> None:
 
 
 def test_bytes_come_as_they_are_and_requests_are_counted(start: Start, data: Path) -> None:
-    whole = (data / datafile.file_name(RECIPE)).read_bytes()
+    whole = (data / input_files.file_name(RECIPE)).read_bytes()
     wanted = [whole[a:b] for a, b in FEW]
     running, tally = start(), Tally()
     reader = open_reader(running.url, tally, vector=True)
@@ -56,7 +56,7 @@ def test_bytes_come_as_they_are_and_requests_are_counted(start: Start, data: Pat
 def test_ranges_beyond_the_servers_limits_are_cut(
     start: Start, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = (data / datafile.file_name(RECIPE)).read_bytes()
+    whole = (data / input_files.file_name(RECIPE)).read_bytes()
     monkeypatch.setattr(XRootDReader, "_ask_limits", lambda *_: None)
     monkeypatch.setattr(XRootDReader, "most_ranges", 2)
     monkeypatch.setattr(XRootDReader, "most_bytes", 40)
@@ -155,10 +155,10 @@ def test_it_ends_when_its_keeper_is_killed(start: Start) -> None:
 def test_the_folder_that_was_given_is_served_in_place(start: Start, base: Path) -> None:
     other = base / "with blanks"
     other.mkdir()
-    datafile.keep(other, RECIPE)
+    input_files.keep_file(other, RECIPE)
     running = start(**parameters("xrootd", data=str(other), **RECIPE_PARAMETERS))
     reader = open_reader(running.url, Tally(), vector=True)
-    assert reader.size == (other / datafile.file_name(RECIPE)).stat().st_size
+    assert reader.size == (other / input_files.file_name(RECIPE)).stat().st_size
     reader.close()
 
 
@@ -176,7 +176,7 @@ def test_a_server_that_does_not_start_says_why(start: Start, tmp_path: Path) -> 
 
 def test_a_damaged_input_is_not_served(start: Start, tmp_path: Path) -> None:
     start()
-    path = tmp_path / "study" / "data" / datafile.file_name(RECIPE)
+    path = tmp_path / "study" / "data" / input_files.file_name(RECIPE)
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     running = start()
     assert running.process.wait(60) == 1

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from steelyard.jobscripts import registry
-from steelyard.jobscripts.hep import client, client_lines
+from steelyard.jobscripts.hep import client, client_output
 from steelyard.jobscripts.registry import FailedError, OutputError
 
 DATA = Path(__file__).parents[2] / "data"
@@ -26,7 +26,7 @@ def body(mode: str) -> list[dict[str, Any]]:
 
 def parse(folder: Path, objects: list[dict[str, Any]], mode: str) -> list[registry.Result]:
     """What the parser makes of these lines, with a last one that fits."""
-    writer = client_lines.Writer("xrootd")
+    writer = client_output.Writer("xrootd")
     for content in objects:
         writer.add(content["kind"], content)
     (folder / "out.0").write_text(writer.text())

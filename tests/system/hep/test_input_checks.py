@@ -14,7 +14,7 @@ import uproot
 from tests.system.hep.conftest import RECIPE, SMALL, Study
 
 from steelyard.jobscripts import registry
-from steelyard.jobscripts.hep import client_tasks, datafile
+from steelyard.jobscripts.hep import client_tasks, input_files
 from steelyard.jobscripts.hep.reader import ReadError
 
 Make = Callable[[Path], None]
@@ -90,7 +90,7 @@ def damaged(source: Path, target: Path, branch: str) -> Path:
 
 @pytest.mark.parametrize("compression", ["zlib", "lz4", "zstd", "lzma"])
 def test_a_damaged_basket_is_named(tmp_path: Path, compression: str) -> None:
-    known = datafile.keep(tmp_path, {**RECIPE, "compression": compression})
+    known = input_files.keep_file(tmp_path, {**RECIPE, "compression": compression})
     path = damaged(tmp_path / known["file"], tmp_path / "bad.root", "Muon_eta")
     words = refusal(path, compression=compression)
     assert words.startswith(
@@ -100,7 +100,7 @@ def test_a_damaged_basket_is_named(tmp_path: Path, compression: str) -> None:
 
 
 def test_a_file_that_ends_too_early_is_named(data: Path, tmp_path: Path) -> None:
-    whole = (data / datafile.file_name(RECIPE)).read_bytes()
+    whole = (data / input_files.file_name(RECIPE)).read_bytes()
     (tmp_path / "cut.root").write_bytes(whole[: len(whole) // 2])
     words = refusal(tmp_path / "cut.root")
     assert re.match(r"expected the bytes up to \d+; found: the file's end at \d+$", words)
@@ -108,11 +108,11 @@ def test_a_file_that_ends_too_early_is_named(data: Path, tmp_path: Path) -> None
 
 def test_a_run_gives_the_cause_as_its_reason(study: Study) -> None:
     """Of a tree with another name: nobody has to look for a traceback."""
-    path = study.folder / "data" / datafile.file_name(RECIPE)
+    path = study.folder / "data" / input_files.file_name(RECIPE)
     another_tree(path)
-    note = datafile.note_of(path)
+    note = input_files.note_of(path)
     known: dict[str, Any] = json.loads(note.read_text())
-    known |= {"sha256": datafile.sha256(path), "bytes": path.stat().st_size}
+    known |= {"sha256": input_files.sha256(path), "bytes": path.stat().st_size}
     note.write_text(json.dumps(known))
     found = study.run("xrootd", mode="local", data=str(path.parent))
     assert found["state"] == "failed"

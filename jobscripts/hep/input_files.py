@@ -32,10 +32,10 @@ def file_name(recipe: Recipe) -> str:
     return "-".join(str(recipe[key]) for key in keys) + ".root"
 
 
-def keep(folder: Path, recipe: Recipe) -> dict[str, Any]:
+def keep_file(folder: Path, recipe: Recipe) -> dict[str, Any]:
     """What is known about the file of this recipe in `folder`; it is made when it is not there.
 
-    Keys: `file` (its name), `bytes`, `sha256`, `recipe`, and what `write_trees.write` returns.
+    Keys: `file` (its name), `bytes`, `sha256`, `recipe`, and what `tree_writer.write` returns.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -102,11 +102,11 @@ def make(path: Path, recipe: Recipe) -> dict[str, Any]:
     """Make file and note, each whole or not at all; the note last."""
     check_room(path, recipe)
     # Here, since numpy takes a second to import where system calls are slow.
-    from steelyard.jobscripts.hep import write_trees
+    from steelyard.jobscripts.hep import tree_writer
 
     part = path.with_name(f".{path.name}.part")
     try:
-        found = write_trees.write(part, recipe)
+        found = tree_writer.write(part, recipe)
         known = {"format": FORMAT, "version": VERSION, "file": path.name, "recipe": dict(recipe)}
         known |= {"bytes": part.stat().st_size, "sha256": sha256(part), **found}
         flush(part)

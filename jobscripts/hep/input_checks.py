@@ -29,7 +29,7 @@ def damage() -> tuple[type[Exception], ...]:
 
 
 @contextmanager
-def said(where: str, what: str) -> Iterator[None]:
+def name_fault(where: str, what: str) -> Iterator[None]:
     """Whatever the bytes are not becomes a ReadError that names file, place and expectation."""
     try:
         yield
@@ -41,10 +41,10 @@ def said(where: str, what: str) -> Iterator[None]:
 
 def tree_of(file: Any, where: str, name: str, branches: Sequence[str]) -> Any:
     """The tree, which has these branches."""
-    with said(where, f"expected a tree '{name}'"):
+    with name_fault(where, f"expected a tree '{name}'"):
         kinds = file.classnames(recursive=False)
         if kinds.get(f"{name};1", kinds.get(name)) != "TTree" and name not in file:
-            raise ReadError(f"{where}: expected a tree '{name}'; found: {listed(kinds)}")
+            raise ReadError(f"{where}: expected a tree '{name}'; found: {list_names(kinds)}")
         tree = file[name]
         if not hasattr(tree, "num_entries"):
             raise ReadError(
@@ -54,13 +54,13 @@ def tree_of(file: Any, where: str, name: str, branches: Sequence[str]) -> Any:
     missing = [branch for branch in branches if branch not in found]
     if missing:
         raise ReadError(
-            f"{where}: the tree '{name}' has no branch {listed(missing)}; expected: "
-            f"{listed(branches)}; found: {listed(found)}"
+            f"{where}: the tree '{name}' has no branch {list_names(missing)}; expected: "
+            f"{list_names(branches)}; found: {list_names(found)}"
         )
     return tree
 
 
-def listed(names: Any) -> str:
+def list_names(names: Any) -> str:
     """Some of them, in quotes."""
     first = [f"'{name}'" for name in list(names)[:MOST_NAMES]]
     return ", ".join(first) + (", …" if len(names) > MOST_NAMES else "") if first else "nothing"
@@ -78,6 +78,6 @@ def arrays_of(
                 f"the branch '{name}' of the tree '{tree.name}' is damaged between the events "
                 f"{start} and {stop}; expected: baskets as they were written"
             )
-            with said(where, what):
+            with name_fault(where, what):
                 tree.arrays([name], entry_start=start, entry_stop=stop, library=library)
         raise

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The words of a mark (launcher_left.sh says what each is): whether a line can be one of ours, whether
+# The words of a mark (launcher_leftovers.sh says what each is): whether a line can be one of ours, whether
 # what it names is there still, and its removal. Part of steelyard.sh, and of steelyard-left.
 
 # Whether a line can be one of ours: nobody's device, route or folder but a launcher's.

@@ -1,7 +1,7 @@
 """Traffic of others beside the clients that are measured: HTTP from the server's node.
 
-    python -m steelyard.jobscripts.hep.background serve BYTES
-    python -m steelyard.jobscripts.hep.background fetch URL
+    python -m steelyard.jobscripts.hep.background_traffic serve BYTES
+    python -m steelyard.jobscripts.hep.background_traffic fetch URL
 
 `serve` prints its port, and answers every GET with so many bytes. `fetch` asks again and again, says
 `ready` when the first answer has come, and at the end of its input what it got, a line of JSON:
@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from steelyard.jobscripts.hep.processes import die_with_parent
+from steelyard.jobscripts.hep.process_lifetime import die_with_parent
 
 PIECE = 1 << 20
 PATIENCE_S = 60.0
@@ -79,7 +79,7 @@ class Answer(http.server.BaseHTTPRequestHandler):
 
 def command(*words: str) -> list[str]:
     """This module as a program."""
-    return [sys.executable, "-m", "steelyard.jobscripts.hep.background", *words]
+    return [sys.executable, "-m", "steelyard.jobscripts.hep.background_traffic", *words]
 
 
 @contextmanager

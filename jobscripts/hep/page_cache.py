@@ -1,16 +1,23 @@
-"""Which pages of a file are in this node's page cache, and how to put them out of it.
+"""Pages of a file in a node's page cache: how many there are, how to drop them, how to request that.
 
-Without root: posix_fadvise(2) drops clean pages that nobody has mapped, mincore(2) tells what is
-left. That is this node's cache, not that of a file server behind it.
+Without root, posix_fadvise(2) drops clean pages that no process has mapped, and mincore(2) reports what is
+left. That is this node's cache, not the cache of a file server or of a disk. `CacheControl` is a TCP port
+beside the XRootD server: a client that connects makes the server's node do what `page_cache` requests,
+for the one file that is served, and reads the result in one line.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import mmap
 import os
+import socket
+import socketserver
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 PROT_READ, MAP_SHARED = 1, 1
 # A page that is just being read or written, or that who is ending has mapped, cannot go yet. Where
@@ -55,7 +62,7 @@ def resident(descriptor: int, size: int) -> list[int]:
     return [page & 1 for page in vector]
 
 
-def forget(path: Path) -> None:
+def drop_pages(path: Path) -> None:
     """Put all pages out of memory; PagesError when some stay, as on tmpfs all do."""
     for number in range(TRIES_OF_SOME):
         with path.open("rb") as file:
@@ -76,9 +83,65 @@ def forget(path: Path) -> None:
 def before_iteration(path: Path, page_cache: str) -> float | None:
     """Cold: nothing of the file is in memory afterwards. The share that is; None: not known."""
     if page_cache == "cold":
-        forget(path)
+        drop_pages(path)
         return 0.0
     try:
         return cached_share(path)
     except PagesError:
         return None
+
+
+PATIENCE_S = 120.0
+
+
+class CacheControl(socketserver.TCPServer):
+    """Answers one after the other, from a thread of its own."""
+
+    address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+
+    def __init__(self, path: Path, page_cache: str) -> None:
+        self.path, self.page_cache = path, page_cache
+        super().__init__(("", 0), Answer)
+
+    def server_bind(self) -> None:
+        """For IPv4, too, whatever the node's name means."""
+        if self.address_family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.server_address[1])
+
+    def open(self) -> None:
+        """From now on; it ends with the process."""
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Answer(socketserver.BaseRequestHandler):
+    """One question."""
+
+    server: CacheControl
+
+    def handle(self) -> None:
+        """Prepare the file and tell."""
+        self.request.sendall((json.dumps(prepare(self.server)) + "\n").encode())
+
+
+def prepare(control: CacheControl) -> dict[str, Any]:
+    """The answer, also where the pages stay."""
+    try:
+        return {"cached_share": before_iteration(control.path, control.page_cache)}
+    except (PagesError, OSError) as error:
+        return {"error": str(error)}
+
+
+def request_cold_cache(host: str, port: int) -> float | None:
+    """Before an iteration: the share of the file that is in the server's page cache."""
+    with socket.create_connection((host, port), PATIENCE_S) as line, line.makefile() as file:
+        answer = json.loads(file.readline() or '{"error": "no answer from the server\'s node"}')
+    if "error" in answer:
+        raise PagesError(str(answer["error"]))
+    share = answer["cached_share"]
+    return None if share is None else float(share)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.jobscripts import registry
-from steelyard.jobscripts.hep import datafile
+from steelyard.jobscripts.hep import input_files
 from steelyard.jobscripts.parameters import Value
 
 CONVERT: dict[str, Callable[[str], Value]] = {
@@ -40,7 +40,7 @@ def recipe(asked: Mapping[str, Value]) -> dict[str, Value]:
 def own_file(path: Path) -> Path:
     """A file that Steelyard has not made."""
     if not path.is_file() or not os.access(path, os.R_OK):
-        raise datafile.DataError(
+        raise input_files.DataError(
             f"file = {path}: expected a file that can be read on {os.uname().nodename}, the node "
             "with the server; found none"
         )
@@ -48,7 +48,7 @@ def own_file(path: Path) -> Path:
 
 
 def place(asked: Mapping[str, Value], scratch: Path) -> tuple[Path, dict[str, Any] | None]:
-    """The input's path on this node, checked, and what is known about it (datafile.keep).
+    """The input's path on this node, checked, and what is known about it (input_files.keep_file).
 
     In the folder `data` when one is given; else it is kept in the study's folder and copied into
     `scratch`: the study may lie on a network file system that is not the one to be measured. A
@@ -57,10 +57,10 @@ def place(asked: Mapping[str, Value], scratch: Path) -> tuple[Path, dict[str, An
     if asked.get("file"):
         return own_file(Path(str(asked["file"]))), None
     kept = Path(str(asked["data"]) or Path(os.environ["SY_STUDY_DIR"]) / "data")
-    known = datafile.keep(kept, recipe(asked))
+    known = input_files.keep_file(kept, recipe(asked))
     path = kept / known["file"]
     try:
-        path = datafile.checked(path, known, None if asked["data"] else scratch / path.name)
+        path = input_files.checked(path, known, None if asked["data"] else scratch / path.name)
     except OSError as error:
-        raise datafile.DataError(f"the input {path} cannot be used: {error}") from error
+        raise input_files.DataError(f"the input {path} cannot be used: {error}") from error
     return path, known

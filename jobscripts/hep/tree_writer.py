@@ -21,7 +21,7 @@ import numpy as np
 from steelyard.jobscripts.hep.events import JAGGED, Array, Events, Pairs, reckon, short
 
 if TYPE_CHECKING:
-    from steelyard.jobscripts.hep.datafile import Recipe
+    from steelyard.jobscripts.hep.input_files import Recipe
 
 TREE = "Events"
 LEVELS = {"zlib": 1, "lz4": 4, "zstd": 5, "lzma": 7}  # ROOT's own, core/zip/inc/Compression.h

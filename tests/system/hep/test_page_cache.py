@@ -14,7 +14,7 @@ import pytest
 from tests.system.hep.conftest import Server, Study
 
 from steelyard.jobscripts import registry
-from steelyard.jobscripts.hep import bulk, cache_control, client_lines, pages
+from steelyard.jobscripts.hep import client_output, copy_length, page_cache
 
 
 @pytest.fixture
@@ -35,14 +35,14 @@ def in_memory_only(path: Path) -> bool:
 
 
 def test_pages_are_counted_and_put_out_of_memory(file: Path) -> None:
-    assert pages.cached_share(file) == 1
+    assert page_cache.cached_share(file) == 1
     before = file.read_bytes()
-    pages.forget(file)
-    assert pages.cached_share(file) == 0
+    page_cache.drop_pages(file)
+    assert page_cache.cached_share(file) == 0
     assert file.read_bytes() == before
-    assert pages.cached_share(file) == 1
-    assert pages.before_iteration(file, "warm") == 1
-    assert pages.before_iteration(file, "cold") == 0
+    assert page_cache.cached_share(file) == 1
+    assert page_cache.before_iteration(file, "warm") == 1
+    assert page_cache.before_iteration(file, "cold") == 0
 
 
 def test_who_still_has_a_page_is_waited_for(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,13 +57,13 @@ def test_who_still_has_a_page_is_waited_for(file: Path, monkeypatch: pytest.Monk
                 page.close()
 
         monkeypatch.setattr(time, "sleep", pause)
-        pages.forget(file)
-    assert pages.cached_share(file) == 0
+        page_cache.drop_pages(file)
+    assert page_cache.cached_share(file) == 0
 
 
 def test_an_empty_file_has_no_pages(tmp_path: Path) -> None:
     (tmp_path / "empty").write_bytes(b"")
-    assert pages.cached_share(tmp_path / "empty") == 0
+    assert page_cache.cached_share(tmp_path / "empty") == 0
 
 
 def test_what_stays_in_memory_is_refused() -> None:
@@ -76,9 +76,9 @@ def test_what_stays_in_memory_is_refused() -> None:
     try:
         path.write_bytes(b"x" * 9999)
         with pytest.raises(
-            pages.PagesError, match="100 % of .* stays in memory, none was expected"
+            page_cache.PagesError, match="100 % of .* stays in memory, none was expected"
         ):
-            pages.forget(path)
+            page_cache.drop_pages(path)
     finally:
         path.unlink(missing_ok=True)
 
@@ -111,12 +111,12 @@ def test_the_cache_control_of_the_servers_node_answers_both_kinds_of_address(
 ) -> None:
     if host == "::1" and not Path("/proc/net/if_inet6").exists():
         pytest.skip("no IPv6 here")
-    control = cache_control.CacheControl(file, "cold")
+    control = page_cache.CacheControl(file, "cold")
     control.open()
     try:
-        assert pages.cached_share(file) == 1
-        assert cache_control.ask(host, control.port) == 0
-        assert pages.cached_share(file) == 0
+        assert page_cache.cached_share(file) == 1
+        assert page_cache.request_cold_cache(host, control.port) == 0
+        assert page_cache.cached_share(file) == 0
     finally:
         control.shutdown()
         control.server_close()
@@ -150,7 +150,7 @@ def test_of_a_cold_run_recorded_without_shares_only_the_first_iteration_counts(
     recorded = Path(__file__).parents[2] / "data/roottree/jagged.out"
     rows = [json.loads(line) for line in recorded.read_text().splitlines()[:-1]]
     rows[0]["asked"]["page_cache"] = "cold"
-    writer = client_lines.Writer("roottree")
+    writer = client_output.Writer("roottree")
     writer.lines = [json.dumps(row) for row in rows]
     (tmp_path / "out.0").write_text(writer.text())
     given = {"events": 3000, "cluster": 1000, "iterations": 2, "page_cache": "cold"}
@@ -164,7 +164,7 @@ def test_of_a_cold_run_recorded_without_shares_only_the_first_iteration_counts(
 def test_a_copy_says_its_round_trip_and_how_long_it_should_be(study: Study) -> None:
     found = study.completed("xrootd", mode="xrdcp")
     assert 0 < found["rtt_s"] < found["seconds"]
-    needed = bulk.bytes_needed(found["bytes_read"], found["seconds"], found["rtt_s"])
+    needed = copy_length.bytes_needed(found["bytes_read"], found["seconds"], found["rtt_s"])
     assert found["bytes_needed"] == pytest.approx(needed, rel=1e-9)
     assert "bytes_needed" not in study.completed("xrootd", mode="analysis")
 
@@ -175,9 +175,9 @@ def test_what_is_needed_is_a_copy_whose_round_trips_are_a_tenth(
     size: float, rate: float, rtt_s: float
 ) -> None:
     """By a model of a copy that is not ours to fit: its round trips, then its bytes at the rate."""
-    trips = bulk.trips(size)
+    trips = copy_length.trips(size)
     seconds = trips * rtt_s + size / rate
-    needed = bulk.bytes_needed(size, seconds, rtt_s)
+    needed = copy_length.bytes_needed(size, seconds, rtt_s)
     if trips * rtt_s < 0.9 * seconds:
         assert trips * rtt_s / (trips * rtt_s + needed / rate) == pytest.approx(0.1)
     else:  # of the rate nothing is known but that it is at least so much
@@ -185,9 +185,12 @@ def test_what_is_needed_is_a_copy_whose_round_trips_are_a_tenth(
 
 
 def test_the_address_of_a_url() -> None:
-    assert bulk.address_of("root://data.example.org//store/x.root") == ("data.example.org", 1094)
-    assert bulk.address_of("root://me@[::1]:2094//x.root") == ("::1", 2094)
-    assert bulk.round_trip_s("127.0.0.1", 9) is None
+    assert copy_length.address_of("root://data.example.org//store/x.root") == (
+        "data.example.org",
+        1094,
+    )
+    assert copy_length.address_of("root://me@[::1]:2094//x.root") == ("::1", 2094)
+    assert copy_length.round_trip_s("127.0.0.1", 9) is None
 
 
 def test_split_is_refused_with_what_to_use() -> None:

@@ -13,7 +13,7 @@ GAP_S = 0.1  # iperf3 leaves out a last interval that is shorter and had no data
 ROUNDED = 1e-4  # bytes and rates come from one count each; seconds are told with six decimals
 
 
-def check(where: str, report: object, end: Json, parameters: Mapping[str, object]) -> None:
+def check_report(where: str, report: object, end: Json, parameters: Mapping[str, object]) -> None:
     """OutputError unless every stream asked for is there, in every interval and in the sums."""
     asked = int(str(parameters["streams"])) * (2 if parameters["direction"] == "both" else 1)
     streams = ends(where, end)

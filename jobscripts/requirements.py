@@ -26,9 +26,9 @@ class Program:
 
     def is_needed(self, parameters: Mapping[str, object]) -> bool:
         """Whether runs with these parameters execute it."""
-        if self.unless and hold(self.unless, parameters):
+        if self.unless and conditions_hold(self.unless, parameters):
             return False
-        return hold(self.when, parameters)
+        return conditions_hold(self.when, parameters)
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class Module:
 
     def is_needed(self, parameters: Mapping[str, object]) -> bool:
         """Whether runs with these parameters import it."""
-        return hold(self.when, parameters)
+        return conditions_hold(self.when, parameters)
 
 
-def hold(conditions: Conditions, parameters: Mapping[str, object]) -> bool:
+def conditions_hold(conditions: Conditions, parameters: Mapping[str, object]) -> bool:
     """Whether every parameter named there has one of its values."""
     return all(_matches(parameters[name], values) for name, values in conditions.items())
 
