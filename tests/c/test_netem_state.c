@@ -4,7 +4,6 @@
 
 #include "netem/netem.h"
 #include "netem/state.h"
-#include "record/stale_files.h"
 #include "record/unfinished.h"
 
 #include <fcntl.h>

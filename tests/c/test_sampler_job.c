@@ -4,7 +4,7 @@
 
 #include "actors.h"
 #include "counters/processes_read.h"
-#include "record/complete.h"
+#include "record/record.h"
 #include "sampler/job.h"
 #include "sampler/job_totals.h"
 

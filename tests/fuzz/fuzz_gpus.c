@@ -4,9 +4,8 @@
 #include "fuzz.h"
 
 #include "meters/readers.h"
-#include "record/gpus.h"
-#include "record/message.h"
 #include "record/record.h"
+#include "record/message.h"
 
 #define MOST 8
 

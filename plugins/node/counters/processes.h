@@ -14,7 +14,7 @@
  *   reading of a process precedes the last look at whether its children are there, so no child is
  *   in it twice. It lacks what has ended and was waited for by a root since then (I/O), or by
  *   nobody.
- * What is missing is not inferred. record/complete.h decides whether a record is complete.
+ * What is missing is not inferred. record/record.h decides whether a record is complete.
  *
  * Where another source counts the job, only roots are kept (sy_processes_rest). No allocation after
  * sy_processes_init(). */

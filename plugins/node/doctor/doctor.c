@@ -3,7 +3,7 @@
 
 #include "base/document.h"
 #include "base/folder.h"
-#include "record/spool.h"
+#include "record/file.h"
 
 #include <stdarg.h>
 #include <stdio.h>

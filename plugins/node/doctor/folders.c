@@ -4,8 +4,8 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/document.h"
-#include "record/opening.h"
-#include "record/spool.h"
+#include "record/unfinished.h"
+#include "record/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

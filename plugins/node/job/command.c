@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "job/control.h"
 #include "job/run_dir.h"
-#include "record/opening.h"
 #include "record/unfinished.h"
 #include "sampler/io.h"
 

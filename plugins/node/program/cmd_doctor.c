@@ -5,7 +5,7 @@
 #include "netem/policy/policy.h"
 #include "program/command_line.h"
 #include "program/commands.h"
-#include "record/spool.h"
+#include "record/file.h"
 
 #include <stdio.h>
 #include <string.h>

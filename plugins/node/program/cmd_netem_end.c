@@ -2,7 +2,7 @@
 #include "netem/netem.h"
 #include "program/commands.h"
 #include "program/command_line.h"
-#include "record/stale_files.h"
+#include "record/unfinished.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -5,9 +5,8 @@
 #include "netem/netem.h"
 #include "program/command_line.h"
 #include "program/commands.h"
-#include "record/conditions.h"
-#include "record/file.h"
 #include "record/record.h"
+#include "record/file.h"
 #include "record/unfinished.h"
 
 #include <errno.h>

@@ -5,7 +5,6 @@
 #include "program/command_line.h"
 #include "program/commands.h"
 #include "record/file.h"
-#include "record/spool.h"
 #include "sampler/in_kernel.h"
 #include "sampler/parent.h"
 

@@ -1,7 +1,13 @@
-#include "record/complete.h"
+/* Whether a record lacks anything. The one rule: what its processes have used is complete
+ * - where the kernel counted them (bpf), or
+ * - where their cgroup's CPU and what steps have reported agree (counters/agreement.h), or
+ * - where it is a command that was waited for, that left no process behind, and of whose processes
+ *   samples show no more than was waited for.
+ * Else it is not, and the reason has the gap in seconds, where there is a cgroup to show it. A job
+ * that named no process has none that could be missing. */
+#include "record/record.h"
 
 #include "counters/agreement.h"
-#include "record/record.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-#include "record/conditions.h"
+/* A job's conditions of the network, copied into the record at its end. */
+#include "record/record.h"
 
 #include "base/document.h"
 #include "netem/netem.h"

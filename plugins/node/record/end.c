@@ -1,4 +1,5 @@
-#include "record/end.h"
+/* What goes into a record at the job's end, beside the totals of the samples. */
+#include "record/record.h"
 
 #include "base/document.h"
 

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/folder.h"
+#include "record/record.h"
 
 struct sy_recordfile {
 	int dir;		      /* the job's folder, or -1 */
@@ -39,5 +40,18 @@ int sy_recordfile_write(const struct sy_recordfile *file, const json_t *record,
 /* Remove the temporary file that was kept for the next writing, and names that were taken and never
  * written to: a disk was full. Samples that could be written stay. */
 void sy_recordfile_close(struct sy_recordfile *file);
+
+/* Records that their folder cannot have now: it is not mounted, or root may not write there. They
+ * go to a folder of this node, if the administrator has made it; contrib/spool sends them on. */
+
+#define SY_SPOOL_DIR "/var/spool/steelyard"
+
+bool sy_has_spool(const char *spool_dir);
+
+/* As sy_recordfile_open(). Where the spool is there the folder of records must bear its mark; if it
+ * does not, or cannot be written to, the record is made in the spool, record_dir of `sampling` is
+ * that, and `complain` is told why. */
+int sy_recordfile_open_or_spool(struct sy_recordfile *file, struct sy_sampling *sampling,
+				void (*complain)(const struct sy_error *), struct sy_error *err);
 
 #endif

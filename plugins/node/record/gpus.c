@@ -1,4 +1,8 @@
-#include "record/gpus.h"
+/* Which of a node's accelerators are the job's, and the joules of those.
+ *
+ * Meters know no jobs. Tasks tell what the scheduler has given them, and which devices the kernel
+ * lets them open (plugins/slurm/own_gpus.h); where neither says it surely, it is not known. */
+#include "record/record.h"
 
 #include "base/document.h"
 #include "base/number.h"

@@ -1,8 +1,8 @@
-#include "record/meters.h"
+/* The meters of energy in a record: what each is, and what they have told. */
+#include "record/record.h"
 
 #include "base/document.h"
 #include "meters/readers.h"
-#include "record/gpus.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,6 @@
 
 #include "base/document.h"
 #include "meters/idle_power.h"
-#include "record/gpus.h"
-#include "record/meters.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 #include "record/unfinished.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/folder.h"
 #include "record/file.h"
@@ -7,9 +8,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 static int open_folder(const char *run_dir, bool make, struct sy_error *err)
 {
@@ -120,4 +124,125 @@ bool sy_unfinished_any(const char *run_dir)
 	cleanup_close int fd = -1;
 
 	return sy_unfinished_take(run_dir, name, samples, sizeof(name), &fd);
+}
+
+#define PREFIX ".opening."
+
+static void name_own(char name[64])
+{
+	(void)snprintf(name, 64, PREFIX "%d", (int)getpid());
+}
+
+int sy_opening_begin(const char *run_dir)
+{
+	cleanup_close int folder = sy_folder_below(run_dir, "sample", true, NULL);
+	char name[64];
+	int fd;
+
+	name_own(name);
+	fd = folder < 0 ? -1
+			: openat(folder, name,
+				 O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		(void)sy_lock(fd, 0);
+	return fd;
+}
+
+void sy_opening_end(const char *run_dir, int fd)
+{
+	cleanup_close int folder = fd < 0 ? -1 : sy_folder_below(run_dir, "sample", false, NULL);
+	char name[64];
+
+	name_own(name);
+	if (folder >= 0)
+		(void)unlinkat(folder, name, 0);
+	if (fd >= 0)
+		(void)close(fd);
+}
+
+static bool waits(int folder, const char *name, time_t now)
+{
+	cleanup_close int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat info;
+
+	if (fd < 0 || fstat(fd, &info) < 0 || now - info.st_mtime < SY_OPENING_S)
+		return false;
+	if (!sy_lock(fd, 0))
+		return true;
+	(void)unlinkat(folder, name, 0);
+	return false;
+}
+
+int sy_opening_count(const char *run_dir)
+{
+	int folder = sy_folder_below(run_dir, "sample", false, NULL), count = 0;
+	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
+	const struct dirent *entry;
+	time_t now = time(NULL);
+
+	while (dir && (entry = readdir(dir)))
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0)
+			count += waits(folder, entry->d_name, now);
+	if (dir)
+		(void)closedir(dir);
+	return count;
+}
+
+#define KEEP_S 86400
+#define ENDING ".done.json"
+
+static bool is_old(const struct stat *info)
+{
+	time_t now = (time_t)sy_now_s(CLOCK_REALTIME);
+	time_t since_boot = (time_t)sy_now_s(CLOCK_BOOTTIME);
+
+	return info->st_mtime < now - KEEP_S || info->st_mtime < now - since_boot - 1;
+}
+
+/* By the wall clock, which may have been set: what a record has still to take is kept whatever it
+ * says. */
+static bool will_be_taken(const char *run_dir, const char *file)
+{
+	char name[256];
+
+	(void)snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - strlen(ENDING)), file);
+	return sy_unfinished_of(run_dir, name);
+}
+
+/* States of conditions are not among them: those are undone (netem/undo.h). */
+static bool is_left(const char *run_dir, int folder, const char *name)
+{
+	struct stat info;
+
+	return name[0] != '.' && sy_ends_with(name, ENDING) &&
+	       fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
+	       is_old(&info) && !will_be_taken(run_dir, name);
+}
+
+static int look(const char *run_dir, bool removes)
+{
+	struct dirent *entry;
+	char path[512];
+	int count = 0;
+	DIR *dir;
+
+	(void)snprintf(path, sizeof(path), "%s/netem", run_dir);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		if (is_left(run_dir, dirfd(dir), entry->d_name) &&
+		    (!removes || unlinkat(dirfd(dir), entry->d_name, 0) == 0))
+			count++;
+	if (dir)
+		(void)closedir(dir);
+	return count;
+}
+
+bool sy_stale_files_any(const char *run_dir)
+{
+	return look(run_dir, false);
+}
+
+int sy_stale_files_remove(const char *run_dir)
+{
+	return look(run_dir, true);
 }

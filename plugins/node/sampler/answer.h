@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "record/status.h"
+#include "record/record.h"
 
 /* What of the record of the start goes into every answer, as members of an object without its
  * braces: the node's kind, and why totals are not known. Empty where `size` is too small. */

@@ -9,8 +9,7 @@
 
 #include "bpf/job.h"
 #include "counters/processes_list.h"
-#include "record/sampling.h"
-#include "record/status.h"
+#include "record/record.h"
 
 struct sy_in_kernel {
 	struct sy_bpf bpf;

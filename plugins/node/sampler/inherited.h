@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "counters/node.h"
-#include "record/sampling.h"
+#include "record/record.h"
 #include "sampler/in_kernel.h"
 #include "sampler/shared.h"
 #include "sampler/wall.h"

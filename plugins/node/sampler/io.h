@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "record/file.h"
-#include "record/sampling.h"
+#include "record/record.h"
 
 #define SY_SAMPLE_UNABLE 3 /* exit code: nothing could be set up */
 

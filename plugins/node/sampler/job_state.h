@@ -6,8 +6,7 @@
 #include "counters/cgroup.h"
 #include "counters/processes.h"
 #include "counters/step_groups.h"
-#include "record/sampling.h"
-#include "record/status.h"
+#include "record/record.h"
 #include "sampler/in_kernel.h"
 
 struct sy_job {

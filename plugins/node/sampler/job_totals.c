@@ -1,7 +1,7 @@
 #include "sampler/job_totals.h"
 
 #include "counters/agreement.h"
-#include "record/complete.h"
+#include "record/record.h"
 
 void sy_job_set(struct sy_line *line, const struct sy_line *before, enum sy_cell cell,
 		int64_t value)

@@ -5,7 +5,7 @@
 #include "counters/processes_handed.h"
 #include "counters/tcp_sockets.h"
 #include "meters/slow.h"
-#include "record/gpus.h"
+#include "record/record.h"
 #include "sampler/answer.h"
 #include "sampler/job_totals.h"
 #include "sampler/memory.h"

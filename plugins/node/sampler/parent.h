@@ -6,7 +6,7 @@
 #ifndef STEELYARD_SAMPLER_PARENT_H
 #define STEELYARD_SAMPLER_PARENT_H
 
-#include "record/sampling.h"
+#include "record/record.h"
 
 /* The parent's whole life: the exit code of the program. */
 int sy_sample(struct sy_sampling *sampling);

@@ -6,7 +6,7 @@
 
 #include "counters/tcp_sockets.h"
 #include "meters/energy.h"
-#include "record/status.h"
+#include "record/record.h"
 #include "sampler/sample_buffer.h"
 
 #define SY_KIND_SIZE 3000 /* with the totals it fits into one answer */
