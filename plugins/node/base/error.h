@@ -1,7 +1,17 @@
-/* Errors travel up as one value with a sentence; leaf functions neither log nor exit.
+/* Room base: what all other rooms stand on, and which knows none of them: errors (here), clocks,
+ * files below a root (file.h), folders that root writes into (folder.h), processes with a time
+ * limit (exec.h), JSON documents (document.h), lines of samples (line.h), numbers, checksums,
+ * capabilities (rights.h), and what the kernel offers before its headers name it (kernel.h).
  *
- * Every function that can fail takes a `struct sy_error *` as its last argument and returns 0, or
- * -1 with the sentence set. The sentence says what was tried on which object, and why it failed. */
+ * Its conventions hold in all rooms. Errors travel up as one value with a sentence; leaf functions
+ * neither log nor exit. A function that can fail takes a `struct sy_error *` as its last argument
+ * and returns 0, or -1 with the sentence set: what was tried on which object, and why it failed.
+ * Functions that read small files return -errno instead. What a function allocates or opens is
+ * freed at the end of its scope (cleanup_free, cleanup_close). Paths are resolved below a root
+ * descriptor, which is "/" or a recorded tree.
+ *
+ * It promises that nothing in here blocks without a limit but reading a file, writes to stdout or
+ * stderr, or ends the process: it also runs within daemons of others. */
 #ifndef STEELYARD_BASE_ERROR_H
 #define STEELYARD_BASE_ERROR_H
 
