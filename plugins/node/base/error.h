@@ -28,7 +28,7 @@ __attribute__((format(printf, 2, 3))) int sy_fail(struct sy_error *err, const ch
 __attribute__((format(printf, 3, 4))) int sy_fail_errno(struct sy_error *err, int errnum,
 							const char *format, ...);
 
-/* Memory and descriptors that could not be had. What was read or built meanwhile may lack a part
+/* Memory and descriptors that were missing. What was read or built meanwhile may lack a part
  * that nobody misses, so nobody may take it for the whole. */
 
 /* No memory, or no descriptor left: it may be there in the next moment. */
