@@ -1,6 +1,6 @@
 /* What runs of containers have left on this node that were killed: steelyard-left, the program
- * beside steelyard-node, removes it (jobscripts/lib/launcher_leftovers.sh). Nothing to do where it is
- * not there: the next run removes it then. */
+ * beside steelyard-node, removes it (jobscripts/lib/launcher_leftovers.sh). Nothing to do where it
+ * is not there: the next run removes it then. */
 #ifndef STEELYARD_JOB_LEFTOVERS_H
 #define STEELYARD_JOB_LEFTOVERS_H
 
