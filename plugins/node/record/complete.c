@@ -1,5 +1,5 @@
 /* Whether a record lacks anything. The one rule: what its processes have used is complete
- * - where the kernel counted them (bpf), or
+ * - where the kernel counted them (bpf) and none was still at work when the job ended, or
  * - where their cgroup's CPU and what steps have reported agree (counters/agreement.h), or
  * - where it is a command that was waited for, that left no process behind, and of whose processes
  *   samples show no more than was waited for.
@@ -123,6 +123,13 @@ static const char *processes_reason(const struct sy_status *status, const struct
 			       "a step's daemon was reading or writing at every look at what its "
 			       "children had: io may be wrong by %lld bytes",
 			       (long long)status->io_unsure_bytes);
+		return text;
+	}
+	if (counted && status->survivors) {
+		(void)snprintf(text, size,
+			       "%lld processes of the job were still at work when it ended: cpu "
+			       "and io lack what they did from then on",
+			       (long long)status->survivors);
 		return text;
 	}
 	if (counted || (status->nothing_named && !status->by_marks))

@@ -1,5 +1,6 @@
 #include "sampler/counted.h"
 
+#include "base/clock.h"
 #include "sampler/group.h"
 #include "sampler/job_totals.h"
 #include "sampler/memory.h"
@@ -83,11 +84,37 @@ static void read_cpu(struct sy_job *job, bool told, bool end, int64_t group_us,
 	sy_job_set(line, &status->sums.last, SY_CPU, total->use[SY_USE_CPU_NS] / 1000);
 }
 
+#define AT_WORK_US 1000 /* of CPU since a reading that is REST_US old at least */
+#define REST_US	   90000
+
+static void note_living(struct sy_job *job, int64_t at_us, uint64_t living_ns)
+{
+	if (at_us - job->living[0].at_us < REST_US)
+		return;
+	job->living[1] = job->living[0];
+	job->living[0] = (struct sy_living){at_us, (int64_t)living_ns / 1000};
+}
+
+/* Processes at work when the job ends, where no cgroup lets anybody end them with it. A process
+ * that has ended since the earlier reading is not at work, however much it used. */
+static int64_t count_survivors(const struct sy_job *job, bool end, int64_t now_us)
+{
+	const struct sy_bpf_answer *now = &job->kernel->now;
+	const struct sy_living *before = &job->living[now_us - job->living[0].at_us < REST_US];
+
+	if (!end || !job->period_us || job->group_counts || job->end_requested || job->exact ||
+	    !before->at_us)
+		return 0;
+	return (int64_t)now->living_ns / 1000 - before->cpu_us >= AT_WORK_US
+		   ? (int64_t)now->processes
+		   : 0;
+}
+
 bool sy_job_read_counted(struct sy_job *job, enum sy_look look, struct sy_line *line,
 			 struct sy_status *status)
 {
 	bool end = look == SY_LOOK_LAST, told = end || sy_job_all_reported(job);
-	int64_t group_us = SY_UNKNOWN;
+	int64_t group_us = SY_UNKNOWN, now_us;
 	struct sy_usage total;
 
 	if (!may_be_counted(job))
@@ -104,6 +131,9 @@ bool sy_job_read_counted(struct sy_job *job, enum sy_look look, struct sy_line *
 	job->counted = true;
 	ask_groups(job, look, status);
 	sy_processes_rest(&job->processes);
+	now_us = sy_now_us(CLOCK_MONOTONIC);
+	status->survivors = count_survivors(job, end, now_us);
+	note_living(job, now_us, job->kernel->now.living_ns);
 	sy_in_kernel_tell(job->kernel, status);
 	read_cpu(job, told, end, group_us, &total, line, status);
 	read_memory(job, look, (int64_t)job->kernel->now.rss_pages, line, status);
@@ -119,6 +149,7 @@ void sy_job_set_tick(struct sy_job *job, const struct sy_bpf_tick *tick, struct 
 	const struct sy_bpf_usage *used = &tick->used;
 	const struct sy_line before = *line;
 
+	note_living(job, (int64_t)tick->at_ns / 1000, tick->living_ns);
 	sy_job_set(line, &before, SY_CPU, (int64_t)used->cpu_ns / 1000);
 	sy_job_set(line, &before, SY_RCHAR, (int64_t)used->rchar);
 	sy_job_set(line, &before, SY_WCHAR, (int64_t)used->wchar);

@@ -9,7 +9,13 @@
 #include "record/record.h"
 #include "sampler/in_kernel.h"
 
+/* CPU time that the processes which lived at a moment had used until then. */
+struct sy_living {
+	int64_t at_us, cpu_us;
+};
+
 struct sy_job {
+	struct sy_living living[2]; /* counted by the kernel: the later first, REST_US apart */
 	struct sy_processes processes;
 	struct sy_cgroup cgroup;
 	struct sy_step_groups steps;
@@ -21,8 +27,10 @@ struct sy_job {
 	bool groups_asked;  /* a process of the job has shown which controllers have it in there */
 	bool group_counts;  /* the group's CPU counts for the job, from a known beginning */
 	bool group_unused;  /* when it was read last it had counted nothing */
-	int64_t period_us;  /* from one sample to the next; 0: totals alone */
-	bool exact;	    /* the counters of a command that has ended are known */
+	bool
+	    end_requested; /* by what named the job: what its processes do later is not the job's */
+	int64_t period_us; /* from one sample to the next; 0: totals alone */
+	bool exact;	   /* the counters of a command that has ended are known */
 };
 
 /* A sample that was due, and may repeat what was read a moment ago; one that a message requests;

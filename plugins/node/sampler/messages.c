@@ -213,7 +213,7 @@ static void act(struct sy_sampler *s, const char *text, const struct sockaddr_un
 		s->status.watch_lost = s->end = true;
 		break;
 	case SY_WORD_END:
-		s->end = true;
+		s->end = s->job.end_requested = true;
 		break;
 	case SY_WORD_EXCLUSIVE:
 		keep_exclusive(s, &message, text);

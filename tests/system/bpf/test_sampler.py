@@ -274,3 +274,54 @@ def test_a_container_with_a_network_of_its_own_is_not_shaped_on_a_shared_node(
     assert conditions["valid"] is not (own_network and scope == "job")
     assert ("network namespace" in str(conditions["invalid_reason"])) is not conditions["valid"]
     assert "notes" not in conditions
+
+
+# The job's root. Its child, an orphan at the job's end, works or sleeps until it is killed; `others`: it
+# sleeps, and another child has worked to the job's last moment.
+LEAVING = """
+import os, sys, time
+sys.stdin.readline()
+if os.fork() == 0:
+    print(os.getpid(), flush=True)
+    while sys.argv[1] == "works": pass
+    time.sleep(60)
+sys.stdin.readline()
+if sys.argv[1] == "others":
+    if (child := os.fork()) == 0:
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end: pass
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.parametrize("how", ["works", "sleeps", "others"])
+def test_a_process_at_work_when_the_job_ends_makes_the_record_incomplete(
+    attach: Callable[..., Attached], how: str
+) -> None:
+    """No cgroup lets anybody end it: what it does later is in no record."""
+    job = attach("--rate", "10")
+    pipe = subprocess.PIPE
+    argv = [sys.executable, "-c", LEAVING, how]
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True) as root:
+        assert root.stdin
+        assert root.stdout
+        job.send(f"root {root.pid}")
+        job.totals()  # the message has been read: what begins before that is not counted
+        root.stdin.write("\n")
+        root.stdin.flush()
+        orphan = int(root.stdout.readline())
+        time.sleep(0.5)
+        root.stdin.close()
+        root.wait()
+    try:
+        job.send("leave")
+        assert job.process.wait(60) == 0
+    finally:
+        os.kill(orphan, signal.SIGKILL)
+    record = job.record
+    assert record["io"]["source"] == "bpf", record["missing"].get("bpf.missed_ends")
+    assert record["complete"] is (how != "works"), record["incomplete_reason"]
+    if how == "works":
+        assert record["incomplete_reason"].startswith("1 processes of the job were still at work")
+        assert record["incomplete_of"] == "processes"

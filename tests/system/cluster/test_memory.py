@@ -36,4 +36,5 @@ def test_a_process_that_no_sample_saw_has_its_memory(lab: Lab, way: str) -> None
     # It may have grown by some pages after it asked.
     for weighed in (record["memory"]["max_memory_bytes"], lab.comment(job)["max_memory_bytes"]):
         assert truth <= weighed <= truth + 2_000_000
-    assert record["memory"]["source"] == ("bpf" if KERNEL_COUNTS else "rusage")
+    # Both are the largest process' maximum; where they are equal the first of the two is named.
+    assert record["memory"]["source"] in ({"bpf", "rusage"} if KERNEL_COUNTS else {"rusage"})
