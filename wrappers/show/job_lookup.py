@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +15,8 @@ from steelyard.wrappers.base import errors
 if TYPE_CHECKING:
     from steelyard.analysis.cluster.job_archive import ClusterDatabase
     from steelyard.analysis.collect.job_view import JobView
+
+ANSWER_LIMIT_S = 10.0  # a busy NFS server answers within seconds
 
 
 def find_jobs(
@@ -36,10 +41,37 @@ def open_cluster_database(database: Path | None) -> ClusterDatabase | None:
 
 
 def choose_record_dirs(given: Sequence[Path] | None) -> Sequence[Path]:
-    """--record-dir, or where they are by default."""
+    """--record-dir, or where they are by default. A folder whose file system does not answer is left
+    out, with a line on stderr: the accounting alone can still be shown."""
     from steelyard.analysis.collect.record_import import default_record_dirs
 
-    return given or default_record_dirs()
+    found = []
+    for folder in given or default_record_dirs():
+        if answers(folder):
+            found.append(folder)
+        else:
+            print(
+                f"steelyard show: the record folder {folder} has not answered within "
+                f"{ANSWER_LIMIT_S:.0f} s: nothing of its records is shown; try again when its file "
+                "system is back",
+                file=sys.stderr,
+            )
+    return found
+
+
+def answers(folder: Path) -> bool:
+    """Whether the folder's file system answers within ANSWER_LIMIT_S. Only a thread waits longer: the
+    kernel ends it with this process."""
+    done = threading.Event()
+
+    def look() -> None:
+        # Attributes may come from the kernel's cache.
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            next(entries, None)
+        done.set()
+
+    threading.Thread(target=look, daemon=True).start()
+    return done.wait(ANSWER_LIMIT_S)
 
 
 def find_job(job_id: str, given: Sequence[Path] | None, database: Path | None = None) -> JobView:
@@ -50,11 +82,10 @@ def find_job(job_id: str, given: Sequence[Path] | None, database: Path | None = 
 
     unknown: list[errors.MissingError] = []
     alone: JobView | None = None
+    record_dirs = choose_record_dirs(given)
     for reader in accounting_readers.readers_of_job_id(job_id):
         try:
-            view = look_up(
-                job_id, choose_record_dirs(given), reader.hurried(), open_cluster_database(database)
-            )
+            view = look_up(job_id, record_dirs, reader.hurried(), open_cluster_database(database))
         except errors.MissingError as error:
             unknown.append(error)
             continue
