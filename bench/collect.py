@@ -3,7 +3,7 @@
 The peers: pandas on the same files, one after the other, 200 at a time; and DuckDB's read_csv, which
 reads the samples, does nothing else and keeps nothing. --scale takes a part of that study (0.05:
 500 runs, 50,000 rows, 5 million samples: two or three minutes with the making of it); --samples
-gives every node fewer samples, so that many small files weigh: --scale 1 --samples 30 --no-peer is
+gives every node fewer samples, so that many small files count: --scale 1 --samples 30 --no-peer is
 the accounting, and the collect with nothing new, whose budget is 5 s. Budget (DESIGN), at scale 1:
 120 s, 2 GB. Last line: JSON with rows, samples, seconds, rss_mb (largest resident set), ratio_pandas
 (our seconds / pandas' seconds; null without the peer), ratio_pandas_cpu (of CPU seconds), cpu_s,

@@ -35,7 +35,7 @@ LOGS = {
 }
 BUDGET = 100_000
 HOOK = (
-    '{"vm": {"steelyard": 1, "node_type": "physical", "tags": {"study": "x"}, "nodes_weighed": 1, '
+    '{"vm": {"steelyard": 1, "node_type": "physical", "tags": {"study": "x"}, "nodes_measured": 1, '
     '"elapsed_s": 1.29, "energy_j": 80.5, "cpu_s": 0.9, "exclusive": true, "missing": {"rx_bytes": '
     '"of the whole node, which the job shared"}}}'
 )

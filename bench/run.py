@@ -1,6 +1,6 @@
 """What `steelyard run` says of a command's time, beside hyperfine, which has no sampler around it.
 
-Both weigh the same commands in turn, a few runs each time, so that whatever else the machine does
+Both measure the same commands in turn, a few runs each time, so that whatever else the machine does
 hits both; root's at real-time priority, so that other work on a busy machine is in neither. Bias: the
 difference of the medians, and of the least. Limit: 0.5 ms either way, of the medians at real-time
 priority, else of the least; beyond it: exit code 1.

@@ -1,7 +1,7 @@
 """What one sample costs, beside Slurm's own jobacct_gather/linux on the same job, in the same minute.
 
 A throwaway Slurm runs jobs of 1, 10, 200 and 2,000 processes that wake, write and sleep. While
-slurmstepd polls such a job every second, samplers of ours weigh it, one after another: 1, 10 and
+slurmstepd polls such a job every second, samplers of ours measure it, one after another: 1, 10 and
 100 times a second, in each way that this machine has: from its processes, from its cgroup, from
 what the kernel counts for us (BPF), where above 2 Hz a timer in the kernel takes the samples: its
 CPU time, which it measures itself, is in what a sample costs here. Then the job runs again without polling: what slurmstepd uses

@@ -1,6 +1,6 @@
-/* The job that bench/sampler.py weighs: N processes, each of which wakes every PERIOD_MS and writes
- * 100 bytes, for SECONDS. They join the cgroups whose PROCS files are named.
- * usage: sampler_load N PERIOD_MS SECONDS [PROCS]... */
+/* The job that bench/sampler.py measures: N processes, each of which wakes every PERIOD_MS and
+ * writes 100 bytes, for SECONDS. They join the cgroups whose PROCS files are named. usage:
+ * sampler_load N PERIOD_MS SECONDS [PROCS]... */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 
 A job starts 1,000 processes a second for 20 s; each lives 1 to 5 ms, burns 300 µs, writes 10,000
 bytes and reads 5,000. Once they are waited for; once their parent ignores SIGCHLD, so that the kernel
-adds what they used to nobody. A sampler weighs them ten times a second, in each way that this
+adds what they used to nobody. A sampler measures them ten times a second, in each way that this
 machine has: from its processes, from its cgroup, from what the kernel counts for us (BPF). The
 truth: the number of processes times their bytes; the CPU time of the cgroup, which the kernel counts
 for whoever is in it (as root), else the processes' own clocks. `told` says what the record does about
@@ -78,12 +78,12 @@ def child_of(pid: int) -> int:
 
 
 def measure(base: Path, way: ours.Way, children: str, seconds: int) -> dict[str, object]:
-    """One storm, weighed in one way."""
+    """One storm, measured in one way."""
     with ours.group(f"steelyard-storm-{os.getpid()}") as made:
         job = start_storm(base, children, seconds, made)
         assert job.stdout is not None
         job.stdout.readline()
-        time.sleep(A_TICK_S)  # so that its own start is before the sampler's, and not weighed
+        time.sleep(A_TICK_S)  # so that its own start is before the sampler's, and not measured
         sampler = ours.start(base, way, SAMPLE_RATE_HZ, job.pid, made)
         truth = let_it_rage(job, made)
         used_ns = sampler.cpu_ns()

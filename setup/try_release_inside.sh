@@ -86,7 +86,7 @@ accounting() { # JOB
         check "and its joules" 1234 "$(as_user sacct -X -n -P -j "$1" -o ConsumedEnergyRaw)"
 }
 
-# Every way a job can run, weighed, by an ordinary user; with the Python of the suite.
+# Every way a job can run, measured, by an ordinary user; with the Python of the suite.
 calibrate() {
     local code=0
     mkdir -p /src/build/src

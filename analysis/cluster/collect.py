@@ -144,7 +144,7 @@ def import_jobs(
             found[jobs.key_of(one.row)] = one
     check_cluster(work, found)
     with transaction(work.connection):
-        some = weighed(work, found)
+        some = measured(work, found)
         while batch := list(itertools.islice(some, AT_ONCE)):
             store(work, batch)
         if asked_until is not None and found:
@@ -179,7 +179,7 @@ def check_cluster(work: Pass, found: Iterable[Key]) -> None:
         )
 
 
-def weighed(work: Pass, found: Mapping[Key, Begun]) -> Iterator[Job]:
+def measured(work: Pass, found: Mapping[Key, Begun]) -> Iterator[Job]:
     """Those of which something is new."""
     have = stored_jobs.jobs_of(work.connection, found)
     starts = stored_jobs.starts_of(work.connection, found)
@@ -193,7 +193,7 @@ def weighed(work: Pass, found: Mapping[Key, Begun]) -> Iterator[Job]:
             near.load(row for row in some if jobs.has_run(row))
         begun, before = found[key], read.get(key, {})
         others = [at for other, at in starts.get(begun.row.job_id, ()) if other != key]
-        job = jobs.weigh(begun, others, near, before)
+        job = jobs.measure(begun, others, near, before)
         is_same = key in have and have[key].facts == jobs.facts(begun)
         note(work, key, job, key in have, is_same)
         now = {(node, seen.sha256) for node, seen in job.found.seen.items()}

@@ -64,7 +64,7 @@ def has_run(row: AccountingRow) -> bool:
 
 @dataclass(slots=True)
 class Job:
-    """A start of a job, weighed."""
+    """A start of a job, measured."""
 
     begun: Begun
     view: JobView
@@ -81,7 +81,7 @@ class Job:
         return row.start_unix_s is None or (whole >= len(self.view.all_nodes) > 0)
 
 
-def weigh(
+def measure(
     begun: Begun,
     starts: Sequence[float],
     near: RecordIndex,

@@ -92,7 +92,7 @@ list_sum(list_transform(list_reverse(string_split(split_part(t, '-', -1), ':')),
 + CASE WHEN contains(t, '-') THEN TRY_CAST(split_part(t, '-', 1) AS DOUBLE) * 86400 ELSE 0 END"""
 
 # One row per attempt; not of those that never began (no clients): where a condition is refused, Slurm
-# counts what its own daemons did, and no sampler had anything to weigh. Joules of 0 mean that Slurm has no counter, and its rows are never summed.
+# counts what its own daemons did, and no sampler had anything to measure. Joules of 0 mean that Slurm has no counter, and its rows are never summed.
 SCHEDULER = """
 CREATE OR REPLACE TEMP TABLE scheduler_totals AS
 SELECT run_id, attempt,

@@ -26,23 +26,23 @@ def short(document: Mapping[str, Any]) -> str:
 
 def of_job(view: JobView) -> dict[str, Any]:
     """What stands below our key: all but what goes without saying."""
-    weighed = whole_records(view)
-    totals = {name: total(view, weighed, name) for name in IN_COMMENT}
+    measured = whole_records(view)
+    totals = {name: total(view, measured, name) for name in IN_COMMENT}
     document: dict[str, Any] = {
         **kind(view),
-        "tags": {key: value for record in weighed for key, value in record.tags.items()},
+        "tags": {key: value for record in measured for key, value in record.tags.items()},
         "nodes": len(view.all_nodes),
-        "nodes_weighed": len(weighed),
-        "partial": len(weighed) < len(view.all_nodes) or None,
-        "nodes_idle": sum(map(job_totals.is_idle, weighed)),
+        "nodes_measured": len(measured),
+        "partial": len(measured) < len(view.all_nodes) or None,
+        "nodes_idle": sum(map(job_totals.is_idle, measured)),
         **{name: rounded(name, value) for name, (value, _) in totals.items()},
-        "exclusive": exclusive(weighed),
+        "exclusive": exclusive(measured),
         "missing": by_reason({name: why for name, (_, why) in totals.items() if why is not None}),
-        **conditions(weighed),
-        "refused": next((why for record in weighed for why in refusals(record)), None),
+        **conditions(measured),
+        "refused": next((why for record in measured for why in refusals(record)), None),
     }
-    if document["nodes_weighed"] == document["nodes"]:
-        del document["nodes_weighed"]
+    if document["nodes_measured"] == document["nodes"]:
+        del document["nodes_measured"]
     layers = ("vm", "container") if document["node_type"] else ()
     left_out: tuple[Any, ...] = (None, {})
     return {
@@ -57,7 +57,7 @@ def lacks_nodes(comment: Mapping[str, Any] | None, ours: Mapping[str, Any]) -> b
     """Whether what is written has less of the job than its records: nothing, a step, fewer nodes."""
     if comment is None or comment.get("so_far"):
         return True
-    if (comment.get("nodes_weighed") or 0) < ours["nodes_weighed"]:
+    if (comment.get("nodes_measured") or 0) < ours["nodes_measured"]:
         return True
     return admin_comment.is_partial(comment) and not admin_comment.is_partial(ours)
 
@@ -88,25 +88,25 @@ def kind(view: JobView) -> dict[str, Any]:
     return {name: first.values[name] if first else None for name in names}
 
 
-def total(view: JobView, weighed: list[Record], name: str) -> tuple[float | None, str | None]:
+def total(view: JobView, measured: list[Record], name: str) -> tuple[float | None, str | None]:
     """A total over the job's nodes, or None and the reason: of one node its record's own."""
     path = TOTALS[name].path
     if name in METRICS:
         value, why = view.total_or_why(name)
     else:
-        value, why = sum_of(view, weighed, path, TOTALS[name].over_nodes == "LARGEST")
-    if value is None and len(view.all_nodes) == len(weighed) == 1:
-        why = weighed[0].why_missing(path) or why
+        value, why = sum_of(view, measured, path, TOTALS[name].over_nodes == "LARGEST")
+    if value is None and len(view.all_nodes) == len(measured) == 1:
+        why = measured[0].why_missing(path) or why
     return value, why
 
 
 def sum_of(
-    view: JobView, weighed: list[Record], path: str, largest: bool
+    view: JobView, measured: list[Record], path: str, largest: bool
 ) -> tuple[float | None, str | None]:
     """Of what is no metric of runs."""
-    used = [record for record in weighed if not job_totals.is_idle(record)]
+    used = [record for record in measured if not job_totals.is_idle(record)]
     numbers = [value for r in used if isinstance(value := r.get(path), int | float)]
-    unknown = len(view.all_nodes) - len(weighed) + len(used) - len(numbers)
+    unknown = len(view.all_nodes) - len(measured) + len(used) - len(numbers)
     if unknown or not numbers:
         return None, f"not known on {unknown} of {len(view.all_nodes)} nodes"
     return float(max(numbers) if largest else sum(numbers)), None

@@ -39,7 +39,7 @@ def whole(mine: Mapping[str, Any]) -> dict[str, Any]:
         "kernel": None,
         "tags": {},
         "nodes": None,
-        "nodes_weighed": mine.get("nodes"),
+        "nodes_measured": mine.get("nodes"),
         "partial": False,
         "so_far": False,
         **dict.fromkeys(IN_COMMENT),
@@ -54,4 +54,4 @@ def whole(mine: Mapping[str, Any]) -> dict[str, Any]:
 def is_partial(comment: Mapping[str, Any]) -> bool:
     """Whether its totals lack nodes of the job, or it is not known that they do not."""
     nodes = comment.get("nodes")
-    return nodes is None or comment.get("nodes_weighed") != nodes
+    return nodes is None or comment.get("nodes_measured") != nodes

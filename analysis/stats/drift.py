@@ -39,7 +39,7 @@ def trend(conditions: Sequence[Timed]) -> Trend | None:
     """Whether values rise or fall with time, conditions taken together; None below 10 runs.
 
     Spearman's correlation within conditions: ranks of values (divided by their number + 1, as van
-    Elteren (1960), Bulletin de l'Institut International de Statistique 37, weighs strata) and ranks
+    Elteren (1960), Bulletin de l'Institut International de Statistique 37, weights strata) and ranks
     of times, both centred in each condition; Student's t with n − 1 − the number of conditions
     degrees of freedom. With one condition it is Spearman's (1904) own test.
     """

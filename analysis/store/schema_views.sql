@@ -25,7 +25,7 @@ WITH counted AS (
     SELECT a.run_id, a.attempt, a.elapsed_s, len(a.nodes) AS nodes
     FROM attempts AS a JOIN runs AS r ON r.run_id = a.run_id AND r.attempt = a.attempt
 ),
-weighed AS (
+measured AS (
     SELECT *,
         CASE WHEN cpu_s IS NULL THEN json_extract_string(record, '$.processes.named') = 'false'
             ELSE FALSE END IS TRUE AS idle,
@@ -39,11 +39,11 @@ totals AS (
     SELECT run_id, attempt, count(*) AS records, bool_and(complete) AS complete,
         bool_and(node_told) AS nodes_told,
         @totals_over_nodes@
-    FROM weighed GROUP BY run_id, attempt
+    FROM measured GROUP BY run_id, attempt
 ),
 elsewhere AS (
     SELECT DISTINCT run_id, attempt FROM tags
-    WHERE key = 'launcher_weighed' AND value <> 'yes'
+    WHERE key = 'launcher_measured' AND value <> 'yes'
 ),
 metrics AS (
     SELECT * FROM (VALUES

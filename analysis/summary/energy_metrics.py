@@ -25,7 +25,7 @@ Values = dict[tuple[str, str, str], dict[str, float | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class WeighedRun:
+class MeasuredRun:
     """An attempt that counts, and how many of its nodes have a whole record."""
 
     run_id: str
@@ -43,7 +43,7 @@ def read_energy_metrics(connection: duckdb.DuckDBPyConnection, idle: IdlePower) 
     for share in energy_shares(connection, idle):
         of_run[share.run_id, share.attempt].append(share)
     values: Values = defaultdict(dict)
-    for run in weighed_runs(connection):
+    for run in measured_runs(connection):
         shares = of_run[run.run_id, run.attempt]
         is_whole = len(shares) == run.whole == run.nodes
         for metric, parts in zip(METRICS, bounds(shares), strict=True):
@@ -73,7 +73,7 @@ def total(parts: list[float | None]) -> float | None:
     return sum(known) if known and len(known) == len(parts) else None
 
 
-def weighed_runs(connection: duckdb.DuckDBPyConnection) -> list[WeighedRun]:
+def measured_runs(connection: duckdb.DuckDBPyConnection) -> list[MeasuredRun]:
     rows = connection.execute(
         """
         SELECT r.run_id, r.attempt, r.variant, r.condition_label, len(a.nodes),
@@ -84,7 +84,7 @@ def weighed_runs(connection: duckdb.DuckDBPyConnection) -> list[WeighedRun]:
         GROUP BY ALL ORDER BY ALL
         """
     ).fetchall()
-    return [WeighedRun(*row) for row in rows]
+    return [MeasuredRun(*row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 static const char help[] =
     "usage: steelyard-load RESULT ACTION… [-- COMMAND…]\n"
     "\n"
-    "A known load, which counts itself what it did: `steelyard calibrate` weighs it.\n"
+    "A known load, which counts itself what it did: `steelyard calibrate` measures it.\n"
     "\n"
     "Does the actions in their order (files in the current folder), prints nothing, and leaves "
     "one\n"

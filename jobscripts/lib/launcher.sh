@@ -158,7 +158,7 @@ sy_launcher_down() {
 sy_launcher_tags() { # <the container's name>
     sy_tag launcher "$SY_LAUNCHER"
     sy_tag launcher_container "$1"
-    sy_tag launcher_weighed "$(sy_kind weighed)"
+    sy_tag launcher_measured "$(sy_kind measured)"
 }
 
 # --- inside ----------------------------------------------------------------------------------

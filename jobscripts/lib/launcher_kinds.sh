@@ -5,7 +5,7 @@
 # `sy_kind WORD` calls sy_KIND_WORD, or sy_child_WORD where a kind has nothing of its own:
 #   command   set SY_LAUNCHER_COMMAND, which executes SY_LAUNCHER_INSIDE in a container with its limits
 #   pid       print a process inside, by the node's numbering
-#   weighed   `yes`, `no` or `unknown`: whether the job's record counts the container's processes
+#   measured   `yes`, `no` or `unknown`: whether the job's record counts the container's processes
 #   remove    remove the container, when its command has ended
 #   sweep     remove this user's containers of killed runs of this study
 # shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launchers/
@@ -22,7 +22,7 @@ sy_child_pid() {
     sy_launcher_youngest "$SY_LAUNCHER_PID"
 }
 
-sy_child_weighed() {
+sy_child_measured() {
     printf 'yes'
 }
 

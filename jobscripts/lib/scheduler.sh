@@ -33,7 +33,7 @@
 #   mpi_native MPIRUN   whether that mpirun (Open MPI's) starts its daemons by the scheduler's own means;
 #                       then add to `start`, the words before it, and `options`, and tag mpi.start
 #   clients_per_node    how many of the clients share a node, where no containers part it (SY_SHARERS)
-#   weighs_leavers      `yes` or `unknown`: whether the record holds who left the job's cgroup
+#   measures_leavers      `yes` or `unknown`: whether the record holds who left the job's cgroup
 # Asked by the exec helper outside of containers (launcher_exec.sh), of a scheduler with several nodes:
 #   is_command PROGRAM  whether it may be executed for a container
 #   command PROGRAM ARGUMENT…  run it as the job would, also after sy_without_scheduler

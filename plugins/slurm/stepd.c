@@ -197,7 +197,7 @@ void sy_stepd_start(spank_t spank)
 	(void)clock_gettime(CLOCK_MONOTONIC, &started);
 	if (step.extern_step || !step.extern_runs)
 		sy_conditions_reap(&config, "next job");
-	/* Without an extern step the first step on the node weighs itself (docs/admin.md). */
+	/* Without an extern step the first step on the node measures itself (docs/admin.md). */
 	if (step.extern_step || (!step.extern_runs && !sy_queue_open(&queue, &control)))
 		start_sampler(spank);
 	/* The extern step's not only at its end, when it may have the user's rights for a moment
@@ -327,8 +327,8 @@ void sy_stepd_exit(spank_t spank)
 		if (queue.fd < 0)
 			(void)sy_queue_open(&queue, &control);
 		sy_queue_send(&queue, "leave");
-		/* Steps may still come to a sampler that weighs others. Without an extern step the
-		 * next one starts its own. */
+		/* Steps may still come to a sampler that measures others. Without an extern step
+		 * the next one starts its own. */
 		if (!step.extern_step || queue.fd < 0)
 			(void)unlink(control.sun_path);
 		if (queue.fd < 0)

@@ -11,7 +11,7 @@ help() {
     cat <<'END'
 usage: steelyard-torque on [PBS_HOME] | off [PBS_HOME] | again
 
-Has the pbs_mom of this node weigh its jobs, or gives a site its own prologues back.
+Has the pbs_mom of this node measure its jobs, or gives a site its own prologues back.
 
   on     puts prologues and epilogues into PBS_HOME/mom_priv; what a site has there goes on as
          NAME.site, called by ours. Makes the sweep's line of cron, the folder of records and, from

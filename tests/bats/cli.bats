@@ -55,7 +55,7 @@ setup() {
     [[ $output == *"unrecognized arguments: --jsn"* ]]
 }
 
-@test "run weighs a command and says why there are no joules, or how many" {
+@test "run measures a command and says why there are no joules, or how many" {
     run -0 steelyard run --repeat 3 -- sleep 0.05
     [[ $output =~ elapsed[^$'\n']*\ ms\ [^$'\n']*\ 3($'\n'|$) ]]
     [[ $output == *"RAPL"* || $output == *" J"* ]]

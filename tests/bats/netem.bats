@@ -136,13 +136,13 @@ END
 
 @test "run --netem: every run under the condition, measured, and the device as before" {
     needs_root
-    cat >weigh <<'END'
+    cat >measure <<'END'
 set -eu
 before=$(tc qdisc show dev sy-cli0)
 steelyard run --netem=rate=10mbit,dev=sy-cli0 --repeat 2 -o kept -- tc qdisc show dev sy-cli0
 [ "$before" = "$(tc qdisc show dev sy-cli0)" ]
 END
-    run -0 in_namespace bash weigh
+    run -0 in_namespace bash measure
     [[ $output == *"qdisc tbf"*"network conditions of run 1"*"asked     rate=10mbit,dev=sy-cli0"* ]]
     [[ $(find kept -name '*.json' | wc -l) -eq 2 ]]
     find kept -name '*.json' -exec cat {} + |

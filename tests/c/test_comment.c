@@ -63,9 +63,9 @@ static void test_short_comment_says_what_is_not_known(void)
 		  "{\"node_type\":\"virtual\",\"vm\":null,\"container\":\"docker\",\"nodes\":") ==
 	       text,
 	   "a layer that is not known is not one that is not there: %s", text);
-	ok(strstr(text, "\"nodes\":2,\"nodes_weighed\":1,\"partial\":true,") &&
+	ok(strstr(text, "\"nodes\":2,\"nodes_measured\":1,\"partial\":true,") &&
 	       !strstr(text, "_scope"),
-	   "not all nodes were weighed, which is said");
+	   "not all nodes were measured, which is said");
 	ok(strstr(text, "\"exclusive\":false,\"missing\":{\"no RAPL\":[\"energy_j\"],"
 			"\"of the whole node\":[\"rx_bytes\",\"tx_bytes\"]}}"),
 	   "each reason once, in its first words");

@@ -1,4 +1,4 @@
-/* The probe's pure parts: CPU lists, mount escapes, text for JSON, and the weighing of witnesses.
+/* The probe's pure parts: CPU lists, mount escapes, text for JSON, and the judging of witnesses.
  */
 #include "base/document.h"
 #include "counters/netdev.h"

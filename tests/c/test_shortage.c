@@ -187,7 +187,7 @@ static void test_unweighed(void)
 	char *exits[] = {(char *)"sh", (char *)"-c", (char *)"exit 7", NULL};
 	char *dies[] = {(char *)"sh", (char *)"-c", (char *)"kill -9 $$", NULL};
 
-	is_int(run(exits), 7, "a command that cannot be weighed still runs");
+	is_int(run(exits), 7, "a command that cannot be measured still runs");
 	is_int(run(dies), 128 + 9, "and its signal is told");
 }
 

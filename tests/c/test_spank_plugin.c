@@ -247,7 +247,7 @@ static void test_batch_step(const char *path, bool answers)
 	   "with the node's kind and tags: %s", last_request("own"));
 	ok(strstr(last_request("own"),
 		  answers ? "\"nodes\":1,\"elapsed_s\":2.0,\"cpu_s\":1.5"
-			  : "\"nodes\":1,\"nodes_weighed\":0,\"partial\":true,\"missing\":"),
+			  : "\"nodes\":1,\"nodes_measured\":0,\"partial\":true,\"missing\":"),
 	   "%s", answers ? "and the totals" : "without totals when the sampler does not answer");
 	is_int(dlclose(plugin), 0, "unloads");
 	tags_variable[0] = '\0';

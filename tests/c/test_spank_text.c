@@ -148,7 +148,7 @@ static void test_comment_scope(void)
 		totals.value[i] = 1000 + i;
 	}
 	text = say(&comment);
-	ok(strstr(text, "\"nodes\":2,\"nodes_weighed\":1,\"partial\":true,\"elapsed_s\":1000.0,"
+	ok(strstr(text, "\"nodes\":2,\"nodes_measured\":1,\"partial\":true,\"elapsed_s\":1000.0,"
 			"\"energy_j\":null,\"gpu_energy_j\":1002.0,\"cpu_s\":null,") &&
 	       strstr(text, "\"rx_bytes\":null,\"tx_bytes\":null,") &&
 	       strstr(text,
@@ -196,7 +196,7 @@ static void test_idle_node(void)
 	totals.known[SY_ENERGY_J] = totals.known[SY_CPU_S] = true;
 	totals.value[SY_ENERGY_J] = 4;
 	text = say(&comment);
-	ok(strstr(text, "\"nodes_weighed\":1,\"nodes_idle\":1,") &&
+	ok(strstr(text, "\"nodes_measured\":1,\"nodes_idle\":1,") &&
 	       strstr(text, "\"energy_j\":4.0,") && strstr(text, "\"cpu_s\":null,") &&
 	       strstr(text, "\"cpu_s\":\"no step of the job was on any node\""),
 	   "a node that no step came to has its joules, and no processes of the job: %s", text);
@@ -247,7 +247,7 @@ static void test_comment(void)
 	static const char expected[] =
 	    "{\"steelyard\":1,\"node_type\":\"virtual\",\"vm\":\"kvm\",\"container\":null,"
 	    "\"kernel\":\"6.1\",\"tags\":{\"k\":\"say \\\"hi\\\"\"},\"nodes\":2,"
-	    "\"nodes_weighed\":1,\"partial\":true,\"elapsed_s\":null,\"energy_j\":0.0,\"cpu_s\":0."
+	    "\"nodes_measured\":1,\"partial\":true,\"elapsed_s\":null,\"energy_j\":0.0,\"cpu_s\":0."
 	    "3,"
 	    "\"cpu_unseen_s\":0.0,\"max_memory_bytes\":0,\"rchar_bytes\":0,\"wchar_bytes\":0,"
 	    "\"read_bytes\":0,\"write_bytes\":0,\"rx_bytes\":9007199254740992,\"tx_bytes\":0,";

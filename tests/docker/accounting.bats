@@ -24,9 +24,9 @@ back() { until_on login 60 'sacctmgr -n show cluster 2>/dev/null | grep -q steel
     [[ $output == c1 ]]
     on db rm /run/hold
     back
-    weighed "$job"
+    measured "$job"
     [[ $(state "$job") == COMPLETED ]]
-    comment "$job" | jq -e '.tags.k == "down" and .nodes_weighed == 1'
+    comment "$job" | jq -e '.tags.k == "down" and .nodes_measured == 1'
     comment_lasts "$job" 1
     record_lasts "$job" c1 1
 }
@@ -107,7 +107,7 @@ commented() { # TEXT
 @test "an AdminComment of others that is an object keeps what it has, ours beside it" {
     local job
     job=$(commented '{"site": {"cost":0.10}}')
-    weighed "$job"
+    measured "$job"
     [[ $(alice sacct -X -n -P -j "$job" -o AdminComment) == '{"site": {"cost":0.10},"steelyard":{'* ]]
 }
 

@@ -34,7 +34,7 @@ submit() { alice sbatch --parsable -o /dev/null "$@"; }
 state() { alice sacct -X -n -P -j "$1" -o State | tail -n 1; }
 comment() { # JOB: ours, with what goes without saying (docs/formats.md)
     alice sacct -X -n -P -j "$1" -o AdminComment | tail -n 1 |
-        jq -c '.steelyard | .nodes_weighed //= .nodes | .tags //= {}'
+        jq -c '.steelyard | .nodes_measured //= .nodes | .tags //= {}'
 }
 
 in_state() { # JOB STATE: slurmctld says so
@@ -52,7 +52,7 @@ ended() { # JOB: the accounting says so of all its tasks
     until_on login 60 "ends=\$(sacct -X -n -P -j $1 -o End) && [[ \$ends == 20* && \$ends != *Un* ]]"
 }
 
-weighed() { # JOB: the totals are in the accounting
+measured() { # JOB: the totals are in the accounting
     ended "$1"
     until_on login 30 "[[ \$(sacct -X -n -P -j $1 -o AdminComment) == *elapsed_s* ]]"
 }
@@ -79,7 +79,7 @@ seconds() { # JOB [-X]: Slurm's Elapsed, of the last start; one that has lost a 
         awk -F'|' '{ sum = $2 + (parted ? sum : 0); parted = $1 == "RESIZING" } END { print sum }'
 }
 
-# How long it was weighed, between two truths: what ran in it, and Slurm's Elapsed, which has whole
+# How long it was measured, between two truths: what ran in it, and Slurm's Elapsed, which has whole
 # seconds at both ends. The comment's to the end of the batch step, the record's to the extern step's.
 comment_lasts() { # JOB SECONDS
     comment "$1" | jq -e --argjson least "$2" --argjson most "$(seconds "$1" -X)" \

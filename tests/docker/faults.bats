@@ -41,9 +41,9 @@ regain() { # NODE
     sleep 2
     return_slurmctld
     let_go "$job"
-    weighed "$job"
+    measured "$job"
     [[ $(state "$job") == COMPLETED ]]
-    comment "$job" | jq -e '.tags.k == "restart" and .nodes_weighed == 1'
+    comment "$job" | jq -e '.tags.k == "restart" and .nodes_measured == 1'
     comment_lasts "$job" 2
 }
 
@@ -70,14 +70,14 @@ regain() { # NODE
     on c1 pkill -9 -x slurmd
     sleep 2
     let_go "$job"
-    weighed "$job"
+    measured "$job"
     [[ $(state "$job") == COMPLETED ]]
-    comment "$job" | jq -e '.nodes_weighed == 1'
+    comment "$job" | jq -e '.nodes_measured == 1'
     comment_lasts "$job" 2
     record_lasts "$job" c1 2
 }
 
-@test "a node lost: its record is that of the start, the other's is finished; back, it weighs again" {
+@test "a node lost: its record is that of the start, the other's is finished; back, it measures again" {
     local job
     job=$(submit -N2 -n2 --no-requeue --tag=k=lost --wrap 'srun sleep 60')
     running_on "$job" c1 c2
@@ -89,8 +89,8 @@ regain() { # NODE
     alice sh -c "cat $RECORDS/$job/c2.*.json" | jq -e '.complete == false'
     regain c2
     job=$(submit -w c2 --tag=k=back --wrap 'sleep 1')
-    weighed "$job"
-    comment "$job" | jq -e '.tags.k == "back" and .nodes_weighed == 1'
+    measured "$job"
+    comment "$job" | jq -e '.tags.k == "back" and .nodes_measured == 1'
     record "$job" c2 | jq -e '.complete'
 }
 
@@ -102,40 +102,40 @@ regain() { # NODE
     until_on login 30 "[[ -e /home/alice/again ]]"
     alice scontrol requeue "$job"
     starts_again "$job"
-    weighed "$job"
+    measured "$job"
     [[ $(starts "$job" c1) == 2 ]]
     record "$job" c1 | jq -e '.complete and .tags.k == "requeued"'
-    comment "$job" | jq -e '.tags.k == "requeued" and .nodes_weighed == 1'
+    comment "$job" | jq -e '.tags.k == "requeued" and .nodes_measured == 1'
     comment_lasts "$job" 0
 }
 
-@test "preempted: the one that waits and the one that goes first are weighed" {
+@test "preempted: the one that waits and the one that goes first are measured" {
     local first second
     alice rm -f again
     first=$(submit -w c1 --exclusive --tag=k=first --wrap 'test -e again || { touch again; sleep 60; }')
     running_on "$first" c1
     until_on login 30 "[[ -e /home/alice/again ]]"
     second=$(submit -p high -w c1 --exclusive --tag=k=second --wrap 'sleep 1')
-    weighed "$second"
+    measured "$second"
     comment "$second" | jq -e '.tags.k == "second"'
     comment_lasts "$second" 1
     starts_again "$first"
-    weighed "$first"
+    measured "$first"
     [[ $(starts "$first" c1) == 2 ]]
     comment "$first" | jq -e '.tags.k == "first"'
     comment_lasts "$first" 0
 }
 
-@test "--no-kill: a node lost, the job goes on and is weighed to its end" {
+@test "--no-kill: a node lost, the job goes on and is measured to its end" {
     local job
     job=$(gated -N2 --no-kill --no-requeue --tag=k=nokill)
     running_on "$job" c1 c2
     lose c2
     sleep 12 # longer than a node's samples may stand still before it counts as lost (docs/formats.md)
     let_go "$job"
-    weighed "$job"
+    measured "$job"
     [[ $(state "$job") == COMPLETED ]]
-    comment "$job" | jq -e '.nodes_weighed == 1'
+    comment "$job" | jq -e '.nodes_measured == 1'
     comment_lasts "$job" 12
     # Of the extern step the accounting has the part before only: it ends with the job, or soon after.
     record "$job" c1 | jq -e --argjson most "$(seconds "$job" -X)" \

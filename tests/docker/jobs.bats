@@ -51,9 +51,9 @@ refused() { # SENTENCE COMMAND OPTION
 @test "two nodes: tags and totals in sacct, records that their user can read and another cannot" {
     local job file
     job=$(submit -N2 -n2 --tag=network=far --tag=run=7 --wrap 'srun sleep 1')
-    weighed "$job"
+    measured "$job"
     comment "$job" | jq -e '.tags == {"network": "far", "run": "7"} and .nodes == 2 and
-        .nodes_weighed == 2'
+        .nodes_measured == 2'
     comment_lasts "$job" 1
     run -0 alice sh -c "stat -c '%U %a' $RECORDS/$job/*"
     [[ $output == $'alice 440\nalice 440\nalice 440\nalice 440' ]]
@@ -64,18 +64,18 @@ refused() { # SENTENCE COMMAND OPTION
     [[ $output == *"Permission denied"* ]]
 }
 
-@test "a job without options is weighed, too" {
+@test "a job without options is measured, too" {
     local job
     job=$(submit --wrap 'sleep 1')
-    weighed "$job"
-    comment "$job" | jq -e '.tags == {} and .nodes_weighed == 1'
+    measured "$job"
+    comment "$job" | jq -e '.tags == {} and .nodes_measured == 1'
     comment_lasts "$job" 1
 }
 
 @test "a value of a tag may hold commas, quotes, blanks and '='" {
     local job
     job=$(submit --tag=$'k=a,b="c" d=e\\' --wrap true)
-    weighed "$job"
+    measured "$job"
     comment "$job" | jq -e '.tags.k == "a,b=\"c\" d=e\\"'
 }
 
@@ -92,12 +92,12 @@ refused() { # SENTENCE COMMAND OPTION
     done
 }
 
-@test "a heterogeneous job: each component is weighed under its own id" {
+@test "a heterogeneous job: each component is measured under its own id" {
     local -i job part
     job=$(submit -n1 -w c1 --tag=k=het : -n1 -w c2 --wrap 'srun --het-group=0,1 sleep 1')
     for part in 0 1; do
-        weighed $((job + part))
-        comment $((job + part)) | jq -e '.nodes_weighed == 1'
+        measured $((job + part))
+        comment $((job + part)) | jq -e '.nodes_measured == 1'
         comment_lasts $((job + part)) 1
         record_lasts $((job + part)) c$((part + 1)) 1
         record $((job + part)) c$((part + 1)) | jq -e ".job.job_id == \"$((job + part))\""
@@ -110,8 +110,8 @@ refused() { # SENTENCE COMMAND OPTION
 @test "srun alone on two nodes: its tags, and the first node's totals" {
     local job
     job=$(alice srun -N2 --tag=k=alone bash -c 'sleep 1.5; ((SLURM_PROCID)) || echo $SLURM_JOB_ID')
-    weighed "$job"
-    comment "$job" | jq -e '.tags.k == "alone" and .nodes == 2 and .nodes_weighed == 1 and .partial'
+    measured "$job"
+    comment "$job" | jq -e '.tags.k == "alone" and .nodes == 2 and .nodes_measured == 1 and .partial'
     comment_lasts "$job" 1
     record "$job" c2 | jq -e '.complete and .tags.k == "alone"'
 }
@@ -119,7 +119,7 @@ refused() { # SENTENCE COMMAND OPTION
 @test "salloc with two steps on two nodes" {
     local job
     job=$(alice salloc -Q -N2 --tag=k=salloc bash -c 'srun sleep 0.5; srun sleep 0.5; echo $SLURM_JOB_ID')
-    weighed "$job"
+    measured "$job"
     comment "$job" | jq -e '.tags.k == "salloc" and .nodes == 2'
     comment_lasts "$job" 1
     record "$job" c1 | jq -e '.complete and .tags.k == "salloc"'
@@ -128,7 +128,7 @@ refused() { # SENTENCE COMMAND OPTION
 @test "a step's own tag stands in the record, the job's in sacct" {
     local job
     job=$(submit --tag=a=job --wrap 'srun --tag=b=step sleep 0.5')
-    weighed "$job"
+    measured "$job"
     comment "$job" | jq -e '.tags.a == "job"'
     record "$job" c1 | jq -e '.tags.b == "step"'
 }
@@ -147,7 +147,7 @@ refused() { # SENTENCE COMMAND OPTION
 @test "0 samples a second: totals, and no samples" {
     local job
     job=$(submit --sample-rate=0 --wrap 'sleep 1')
-    weighed "$job"
+    measured "$job"
     comment "$job" | jq -e '.cpu_s > 0'
     comment_lasts "$job" 1
     record "$job" c1 | jq -e '.complete and .sampler.rate_hz == 0'

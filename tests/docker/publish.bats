@@ -102,7 +102,7 @@ setup_file() {
 
 @test "two nodes: the sums are those of the records" {
     comment "$TWO" | jq -e --argjson cpu_s "$(total .cpu.cpu_s "$TWO")" \
-        '.tags.k == "two" and .nodes == 2 and .nodes_weighed == 2 and
+        '.tags.k == "two" and .nodes == 2 and .nodes_measured == 2 and
             .cpu_s - $cpu_s < 0.001 and $cpu_s - .cpu_s < 0.001'
 }
 

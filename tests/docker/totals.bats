@@ -21,7 +21,7 @@ setup() {
 @test "steelyard show has what sacct has, and the load's processor time" {
     local job burn='for ((i = 0; i < 300000; i++)); do :; done; times >times.$SLURM_PROCID'
     job=$(submit -N2 -n2 --tag=k=shown --wrap "srun bash -c '$burn'")
-    weighed "$job"
+    measured "$job"
     record "$job" c1 >one.json
     record "$job" c2 >two.json
     run -0 alice steelyard show "$job"
@@ -30,8 +30,8 @@ setup() {
     # The truth is what the loads' shells were told by times(2), in hundredths.
     alice sh -c 'cat times.0 times.1' | tr ' ' '\n' | sed 's/^/0/; s/m/ /; s/s$//' |
         awk '{ sum += 60 * $1 + $2 } END { print sum }' >truth
-    cat truth one.json two.json | jq -e -s '.[0] as $truth | (.[1].cpu.cpu_s + .[2].cpu.cpu_s) as $weighed |
-        $truth > 0.1 and $weighed >= $truth - 0.05 and $weighed <= $truth + 0.5'
+    cat truth one.json two.json | jq -e -s '.[0] as $truth | (.[1].cpu.cpu_s + .[2].cpu.cpu_s) as $measured |
+        $truth > 0.1 and $measured >= $truth - 0.05 and $measured <= $truth + 0.5'
     # What is shown is the records' sum; the comment's second node may be as old as its last sample.
     jq -e -s --argjson sacct "$(comment "$job")" '(.[0].cpu.cpu_s + .[1].cpu.cpu_s) as $records |
         .[2].totals.cpu_s as $shown | ($shown - $records | fabs) < 0.001 and

@@ -136,7 +136,7 @@ must_fail 'a sanitized test' 'a leak' sanitized
 must_fail 'a fuzzer' 'not ok netem' fuzzer
 must_fail torture 'not ok - planted_red.sh' \
     build/venv/bin/python tests/torture/torture.py tests/failsafe/planted_red.sh
-# A table that is always green weighs nothing.
+# A table that is always green measures nothing.
 must_fail calibrate 'this scale is NOT right' \
     env STEELYARD_NODE="$PWD/tests/failsafe/lying_node.sh" build/venv/bin/steelyard calibrate \
     --scheduler local --only 'run: a little of all' --dir "$scratch"

@@ -21,17 +21,17 @@ refreshed() { # COMMAND…: an upgrade
 
 # A second of CPU, and what the job says of itself.
 torque_job() {
-    local told used record weighed
+    local told used record measured
     told=$(python3 tests/packages/torque_job.py "$mom" steelyard-try)
     says "Torque: prologue, job and epilogue end well" '{"prologue": 0, "job": 0, "epilogue": 0,' "$told"
     until_done 30 compgen -G '/var/lib/steelyard/records/7.server/*.json'
     record=$(compgen -G '/var/lib/steelyard/records/7.server/*.json')
     says "Torque: the record is whole" true "$(jq .complete "$record")"
-    used=$(jq .cpu_s <<<"$told") weighed=$(jq .cpu.cpu_s "$record")
+    used=$(jq .cpu_s <<<"$told") measured=$(jq .cpu.cpu_s "$record")
     # shellcheck disable=SC2016 # jq's
     # Its end comes after what it says; ticks and the shell's start are 10 ms each.
-    ok "Torque: $used s of CPU by its own clock, weighed $weighed" \
-        jq -en --argjson a "$used" --argjson b "$weighed" '$b - $a > -0.02 and $b - $a < 0.1'
+    ok "Torque: $used s of CPU by its own clock, measured $measured" \
+        jq -en --argjson a "$used" --argjson b "$measured" '$b - $a > -0.02 and $b - $a < 0.1'
 }
 
 torque() { # COMMAND…, which upgrades

@@ -1,4 +1,4 @@
-"""Ranks over two nodes through a real server, in every way that is there: placed, weighed, ended."""
+"""Ranks over two nodes through a real server, in every way that is there: placed, measured, ended."""
 
 from __future__ import annotations
 

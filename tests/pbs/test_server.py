@@ -1,4 +1,4 @@
-"""Jobs of an ordinary user through a real server: weighed on every node, refused where they should be."""
+"""Jobs of an ordinary user through a real server: measured on every node, refused where they should be."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def seconds(text: str) -> float:
     return 60 * float(minutes) + float(rest)
 
 
-def test_a_job_is_weighed_as_its_shell_counts(server: Server) -> None:
+def test_a_job_is_measured_as_its_shell_counts(server: Server) -> None:
     job = server.submit(f"cd {server.folder}; {BURN}", *server.nodes(1))
     assert int(server.wait(job).get("exit_status", server.job(job).get("Exit_status", -1))) == 0
     (record,) = records.of(RECORDS, job)

@@ -48,7 +48,7 @@ def sweep(node: str, folder: Path) -> str:
     return f"after a sweep ({done.stderr}) there is {left}" if left or done.returncode else ""
 
 
-def weigh(node: str, folder: Path, code: int, wanted: dict[str, Any]) -> str:
+def measure(node: str, folder: Path, code: int, wanted: dict[str, Any]) -> str:
     """Why the run is wrong; "": it is not."""
     if code:
         return f"exit code {code}: {programs.output(folder)}"
@@ -61,10 +61,10 @@ def weigh(node: str, folder: Path, code: int, wanted: dict[str, Any]) -> str:
     found = programs.document(records[-1].read_text())
     if not found:
         return f"half a record: {records[-1].read_text()[:200]}"
-    return programs.differs(found, wanted) or weigh_totals(folder)
+    return programs.differs(found, wanted) or measure_totals(folder)
 
 
-def weigh_totals(folder: Path) -> str:
+def measure_totals(folder: Path) -> str:
     """What `job end` printed: nothing, null, or the truth, of which the record may say less."""
     said = programs.answer(folder)
     totals = programs.document(said) if said else {}
@@ -77,5 +77,5 @@ def weigh_totals(folder: Path) -> str:
 def question(node: str) -> tuple[str, list[str], programs.Judge]:
     """(name, words, judge)."""
     node = str(Path(node).resolve())
-    judge = programs.Judge(lambda folder, code, wanted: weigh(node, folder, code, wanted), truth)
+    judge = programs.Judge(lambda folder, code, wanted: measure(node, folder, code, wanted), truth)
     return "job begin, end", [str(JOB), node, "{}"], judge

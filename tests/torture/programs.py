@@ -88,17 +88,19 @@ def document(text: str) -> dict[str, Any] | None:
 
 
 class Judge:
-    """Takes the undisturbed run's answer as the truth, then weighs the others against it."""
+    """Takes the undisturbed run's answer as the truth, then measures the others against it."""
 
-    def __init__(self, weigh: Callable[[Path, int, Any], str], read: Callable[[Path], Any]) -> None:
+    def __init__(
+        self, measure: Callable[[Path, int, Any], str], read: Callable[[Path], Any]
+    ) -> None:
         self.truth: Any = None
-        self.weigh, self.read = weigh, read
+        self.measure, self.read = measure, read
 
     def __call__(self, folder: Path, code: int) -> str:
         if self.truth is None:
             self.truth = self.read(folder)
             return "" if self.truth else "no answer"
-        return self.weigh(folder, code, self.truth)
+        return self.measure(folder, code, self.truth)
 
 
 def output(folder: Path) -> str:
@@ -109,7 +111,7 @@ def answer(folder: Path) -> str:
     return (folder / "answer").read_text(errors="replace")
 
 
-def weigh_document(folder: Path, code: int, truth: str) -> str:
+def measure_document(folder: Path, code: int, truth: str) -> str:
     """One JSON document on stdout, or a complaint and an exit code."""
     said = answer(folder)
     if code:
@@ -118,7 +120,7 @@ def weigh_document(folder: Path, code: int, truth: str) -> str:
     return differs(found, whole or {}) if found else f"exit code 0, and no document: {said[:200]}"
 
 
-def weigh_words(folder: Path, code: int, truth: str) -> str:
+def measure_words(folder: Path, code: int, truth: str) -> str:
     """The same words, or a complaint and an exit code."""
     if code:
         return (
@@ -136,8 +138,8 @@ def log(folder: Path) -> str:
     return "".join(path.read_text(errors="replace") for path in folder.glob("run/*.log"))
 
 
-def weigh_record(folder: Path, code: int, truth: dict[str, Any]) -> str:
-    """Of a command that was weighed: it ran and its code is ours, or neither."""
+def measure_record(folder: Path, code: int, truth: dict[str, Any]) -> str:
+    """Of a command that was measured: it ran and its code is ours, or neither."""
     done = (folder / "eight").exists() and (folder / "eight").stat().st_size == 8 << 20
     found = the_record(folder)
     left = [path.name for path in (folder / "records").rglob(".*")]
@@ -150,7 +152,7 @@ def weigh_record(folder: Path, code: int, truth: dict[str, Any]) -> str:
     return differs(found, truth)
 
 
-def weigh_recovered(folder: Path, code: int, truth: dict[str, Any]) -> str:
+def measure_recovered(folder: Path, code: int, truth: dict[str, Any]) -> str:
     """Finished as undisturbed, or left as it was."""
     found = the_record(folder)
     if code:
@@ -162,7 +164,7 @@ def weigh_recovered(folder: Path, code: int, truth: dict[str, Any]) -> str:
     return differs(dict(found, complete=True), truth) if found else "exit code 0, and no record"
 
 
-def weigh_state(folder: Path, code: int, truth: list[str]) -> str:
+def measure_state(folder: Path, code: int, truth: list[str]) -> str:
     """Undone and told, or still there for whoever comes next."""
     left = names(folder)
     if code == 0:
@@ -217,39 +219,48 @@ def with_meter_file(folder: Path) -> None:
 def questions(node: str) -> list[tuple[str, list[str], Judge, Callable[[Path], None]]]:
     """(name, words, judge, what is there before)."""
     dd = ["dd", "if=/dev/zero", "of={}/eight", "bs=1M", "count=8", "status=none"]
-    weighed = ["--record-dir", "{}/records", "--job-id", "7", "--node", "n1", "--run-dir", "{}/run"]
+    measured = [
+        "--record-dir",
+        "{}/records",
+        "--job-id",
+        "7",
+        "--node",
+        "n1",
+        "--run-dir",
+        "{}/run",
+    ]
     told = ["--node", "n1", "--job-id", "7", "--run-dir", "{}/run"]
     words = [
-        ("probe", ["probe", "--root", str(TREE)], Judge(weigh_document, answer), with_folders),
+        ("probe", ["probe", "--root", str(TREE)], Judge(measure_document, answer), with_folders),
         ("netem parse", ["netem", "parse", "delay=50ms~5ms/normal,loss=0.1%,to=10.0.0.0/8"],
-         Judge(weigh_document, answer), with_folders),
+         Judge(measure_document, answer), with_folders),
         ("netem check", ["netem", "check", "--policy", "{}/netem.conf", "delay=50ms"],
-         Judge(weigh_refusal, output), with_policy),
+         Judge(measure_refusal, output), with_policy),
         ("job encode", ["job", "encode", "--netem", "delay=50ms", "--tag", "a=b c"],
-         Judge(weigh_words, answer), with_folders),
-        ("netem finish", ["netem", "finish", *told], Judge(weigh_state, names), with_state),
+         Judge(measure_words, answer), with_folders),
+        ("netem finish", ["netem", "finish", *told], Judge(measure_state, names), with_state),
         ("record", ["record", "--samples", f"{{}}/records/7/{CUT.name}"],
-         Judge(weigh_recovered, the_record), with_cut_record),
-        ("sample", ["sample", *weighed, "--rate", "0", "--root", str(TREE), "--", *dd],
-         Judge(weigh_record, the_record), with_folders),
-        ("sample at 20 Hz", ["sample", *weighed, "--rate", "20", "--root", str(TREE), "--", *dd],
-         Judge(weigh_record, the_record), with_folders),
+         Judge(measure_recovered, the_record), with_cut_record),
+        ("sample", ["sample", *measured, "--rate", "0", "--root", str(TREE), "--", *dd],
+         Judge(measure_record, the_record), with_folders),
+        ("sample at 20 Hz", ["sample", *measured, "--rate", "20", "--root", str(TREE), "--", *dd],
+         Judge(measure_record, the_record), with_folders),
     ]  # fmt: skip
     for name in METERS:
         tree = ["--root", str(DATA / "meters" / name)]
         words.append(
-            (f"probe {name}", ["probe", *tree], Judge(weigh_document, answer), with_folders)
+            (f"probe {name}", ["probe", *tree], Judge(measure_document, answer), with_folders)
         )
     for name in ("cray-ex", "grace-hopper"):  # read with every sample; by a process of their own
         tree = ["--root", str(DATA / "meters" / name)]
-        said = ["sample", *weighed, "--rate", "20", *tree, "--", *dd]
-        words.append((f"sample {name}", said, Judge(weigh_record, the_record), with_folders))
-    said = ["sample", *weighed, "--rate", "20", "--root", "{}/tree", "--", *dd]
-    words.append(("sample a file", said, Judge(weigh_record, the_record), with_meter_file))
+        said = ["sample", *measured, "--rate", "20", *tree, "--", *dd]
+        words.append((f"sample {name}", said, Judge(measure_record, the_record), with_folders))
+    said = ["sample", *measured, "--rate", "20", "--root", "{}/tree", "--", *dd]
+    words.append(("sample a file", said, Judge(measure_record, the_record), with_meter_file))
     return [(name, [node, *said], judge, before) for name, said, judge, before in words]
 
 
-def weigh_refusal(folder: Path, code: int, truth: str) -> str:
+def measure_refusal(folder: Path, code: int, truth: str) -> str:
     """What the policy does not allow stays refused, whatever fails."""
     if code == 0:
         return f"allowed: {answer(folder)}{output(folder)}"

@@ -65,7 +65,7 @@ PARTIAL = "the first node's alone: `steelyard publish` adds the others"
 
 def is_partial(totals: Record | None) -> bool:
     """Whether the totals are those of some nodes of the job."""
-    return bool(totals and totals.get("partial") and totals.get("nodes_weighed"))
+    return bool(totals and totals.get("partial") and totals.get("nodes_measured"))
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class StartCells:
         self, quantity: Quantity, host: str | None, totals: Record | None
     ) -> str | None:
         """In the totals themselves; else of the host's records, or where no node has the figure."""
-        if (not totals or not totals.get("nodes_weighed")) and self.method.no_totals is not None:
+        if (not totals or not totals.get("nodes_measured")) and self.method.no_totals is not None:
             return self.method.no_totals
         if totals is None:
             return None

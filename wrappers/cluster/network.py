@@ -61,7 +61,7 @@ def create(network: Network, guests: Sequence[str]) -> None:
     _ip("netns", "add", name)
     outside = [
         f"link add {name} type veth peer name host netns {name}",
-        f"link set {name} addrgenmode none",  # no IPv6 chatter between the packets that are weighed
+        f"link set {name} addrgenmode none",  # no IPv6 chatter between the packets that are measured
         f"addr add {network.controller}/24 dev {name}",
         f"addr add {network.peer}/24 dev {name}",
         f"link set {name} up",

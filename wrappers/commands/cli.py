@@ -12,7 +12,7 @@ from steelyard.wrappers.base import errors
 
 # Its module here has add_arguments(parser) and main(args) -> int; one line of help.
 COMMANDS = {
-    "run": "weigh a command on this machine, no scheduler needed",
+    "run": "measure a command on this machine, no scheduler needed",
     "new": "write a commented study file from five answers",
     "check": "what a study costs, what it lacks here, what it would see",
     "submit": "turn a study into jobs; run again, it adds only what is missing",

@@ -4,7 +4,7 @@ At the end it says what you can do now. It looks at what `steelyard` needs here:
 all that `steelyard-node doctor` says of this node (cgroups, meters of energy, what the kernel counts,
 the record folder, what network conditions need), a scheduler with our part in it (Slurm's plugin,
 Torque's prologues and submit filter, OpenPBS' hook), and the programs of the benchmarks. Exit code 3
-when something is missing without which nothing can be weighed; what only narrows the result is a
+when something is missing without which nothing can be measured; what only narrows the result is a
 warning.
 
 With --nodes it asks `steelyard-node doctor` on these nodes instead and sums up: nodes that say the

@@ -8,7 +8,7 @@
   steelyard netem sites FILE.toml --write         root: for jobs, sites=FILE
 
 A job has its own conditions for as long as it runs, where the admin allows it: sbatch --netem=SPEC
-(Slurm), qsub -v STEELYARD_NETEM=SPEC (Torque, OpenPBS; a comma as \\, there); root weighs one
+(Slurm), qsub -v STEELYARD_NETEM=SPEC (Torque, OpenPBS; a comma as \\, there); root measures one
 command by `steelyard run --netem=SPEC -- COMMAND`. The grammar of SPEC is on the page docs/netem.md.
 """
 

@@ -1,4 +1,4 @@
-"""Weigh commands on this machine, no scheduler needed: seconds, joules, bytes, CPU, memory.
+"""Measure commands on this machine, no scheduler needed: seconds, joules, bytes, CPU, memory.
 
 A program with its arguments is one command; command lines in quotes are one each, and are
 compared. A line goes through a shell only where it needs one, and that is said.
@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser, again: bool = False) -> None:
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """What is weighed."""
+    """What is measured."""
     add = parser.add_argument
     add(
         "-c",
@@ -95,7 +95,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="LINE",
-        help="a command line to weigh; repeatable",
+        help="a command line to measure; repeatable",
     )
     add(
         "-L",
@@ -103,7 +103,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=A,B,…",
-        help="weigh it with each value in the place of {NAME}; several: all combinations",
+        help="measure it with each value in the place of {NAME}; several: all combinations",
     )
     add(
         "--shell",
@@ -229,7 +229,7 @@ def add_output(group: argparse._ArgumentGroup) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Weigh and print."""
+    """Measure and print."""
     from steelyard.wrappers.run import export, results_text
 
     words = split_words(args)

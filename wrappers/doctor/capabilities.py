@@ -28,10 +28,10 @@ def list_capabilities(checks: Sequence[Check], root: bool | None = None) -> list
     """In the order in which one learns Steelyard."""
     states = {check.name: check for check in checks}
     if states["node program"].state != "ok":
-        return [Capability(False, "weigh anything", states["node program"].advice)]
+        return [Capability(False, "measure anything", states["node program"].advice)]
     as_root = os.geteuid() == 0 if root is None else root
     return [
-        Capability(True, "weigh a command", "steelyard run -- COMMAND"),
+        Capability(True, "measure a command", "steelyard run -- COMMAND"),
         energy(states["energy"]),
         containers(),
         network(states, as_root),
@@ -44,7 +44,7 @@ def list_capabilities(checks: Sequence[Check], root: bool | None = None) -> list
 
 
 def energy(check: Check) -> Capability:
-    """Joules of what is weighed here."""
+    """Joules of what is measured here."""
     can = check.state == "ok"
     return Capability(can, "joules of it", "in every answer" if can else check.found)
 

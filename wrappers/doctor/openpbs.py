@@ -70,7 +70,7 @@ def check_server(listed: str) -> Check:
     said = dict(re.findall(r"^\s+(\w+) = (.*(?:\n\t.*)*)", listed, re.MULTILINE))
     events = set(re.findall(r"\w+", said.get("event", "")))
     if said.get("enabled", "").lower() != "true":
-        return Check("hook in the server", "warning", "not enabled: no job is weighed", AGAIN)
+        return Check("hook in the server", "warning", "not enabled: no job is measured", AGAIN)
     if EVENTS - events:
         lacking = ", ".join(sorted(EVENTS - events))
         return Check("hook in the server", "warning", f"lacks the events {lacking}", AGAIN)
@@ -82,7 +82,7 @@ def node_checks(private: Path) -> Iterator[Check]:
     name = "hook on this node"
     hook, config = private / "hooks/steelyard.PY", private / "hooks/steelyard.CF"
     if not hook.exists():
-        yield Check(name, "warning", f"no {hook}: jobs are not weighed here", AGAIN)
+        yield Check(name, "warning", f"no {hook}: jobs are not measured here", AGAIN)
         return
     program = Path(str(read_hook_file(config).get("node_program", "")))
     if not is_roots(program):

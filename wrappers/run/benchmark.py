@@ -112,14 +112,14 @@ def place_in(folder: Path) -> Path:
 
 
 def with_figures(
-    chosen: Chosen, folder: Path, weighed: measurement.Measurement, attempt_number: int
+    chosen: Chosen, folder: Path, measured: measurement.Measurement, attempt_number: int
 ) -> measurement.Measurement:
     """The run with the benchmark's own figures: means over its iterations and clients."""
     attempt = place_in(folder) / "runs" / RUN_ID / f"local.{attempt_number}"
     specs = chosen.figures()
     found: dict[str, list[float]] = {}
     why: dict[str, str] = {}
-    if not weighed.failed:
+    if not measured.failed:
         try:
             for client in range(chosen.launcher.clients_per_node):
                 own = chosen.benchmark.own_figures(attempt, client, chosen.values)
@@ -130,38 +130,38 @@ def with_figures(
                     found.setdefault(result.metric, []).append(result.value)
                 why |= own.missing
         except (BenchmarkError, OSError) as error:
-            print(f"steelyard run: run {weighed.number}: {error}", file=sys.stderr)
-            weighed = replace(weighed, exit_code=1)
+            print(f"steelyard run: run {measured.number}: {error}", file=sys.stderr)
+            measured = replace(measured, exit_code=1)
     for reason in why.values():  # as in a study, where collect says it
-        print(f"steelyard run: run {weighed.number}: {reason}", file=sys.stderr)
-    weighed = of_the_clients(chosen.launcher, run_inside.read(attempt), weighed)
+        print(f"steelyard run: run {measured.number}: {reason}", file=sys.stderr)
+    measured = of_the_clients(chosen.launcher, run_inside.read(attempt), measured)
     found = {name: values for name, values in found.items() if name not in why}
     values = {
         name: mean_by_kind(found[name], is_rate(spec.unit, spec.better)) if name in found else None
         for name, spec in specs.items()
     }
     why = {name: why.get(name, "not measured in this run") for name in specs if name not in found}
-    return replace(weighed, values=weighed.values | values, missing=weighed.missing | why)
+    return replace(measured, values=measured.values | values, missing=measured.missing | why)
 
 
 def of_the_clients(
-    launcher: Launcher, found: run_inside.ContainerRun, weighed: measurement.Measurement
+    launcher: Launcher, found: run_inside.ContainerRun, measured: measurement.Measurement
 ) -> measurement.Measurement:
     """`elapsed` as in a study, from the clients' common start to the last one's end; the rest is
     of the whole run, whose container's start and end are told apart by `start` alone."""
-    values = weighed.values | {"elapsed": found.elapsed_s}
-    missing = dict(weighed.missing)
+    values = measured.values | {"elapsed": found.elapsed_s}
+    missing = dict(measured.missing)
     if found.elapsed_s is None:
         missing["elapsed"] = "a client left no end: it never started, or was killed"
     if launcher.is_bare:
-        return replace(weighed, values=values, missing=missing)
+        return replace(measured, values=values, missing=missing)
     values["start"] = run_inside.slowest_start(found.tags)
     missing["start"] = "a container did not say when it was ready"
     if not run_inside.has_its_processes(found.tags):
         values |= dict.fromkeys(run_inside.OF_PROCESSES)
         missing |= dict.fromkeys(run_inside.OF_PROCESSES, run_inside.NOT_OURS)
     return replace(
-        weighed,
+        measured,
         values=values,
         missing=missing,
         of_whole_run=(

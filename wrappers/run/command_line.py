@@ -23,7 +23,7 @@ AT_WORD_START = "~#"
 
 @dataclass(frozen=True)
 class Command:
-    """One command to weigh; `shell` is what it goes through, `why_shell` what in it needs one."""
+    """One command to measure; `shell` is what it goes through, `why_shell` what in it needs one."""
 
     text: str
     argv: tuple[str, ...]

@@ -1,7 +1,7 @@
 """`steelyard run --in LAUNCHER`: the command as a run of its own, in a container.
 
 Everything is done by the job scripts' own library, as in a study: the container is started before
-the measured time, `containers=N` are N clients that start together. The command is weighed inside by
+the measured time, `containers=N` are N clients that start together. The command is measured inside by
 steelyard-time, which starts it and waits for it as steelyard-node does without a container.
 """
 
@@ -27,7 +27,7 @@ TIMER = "steelyard-time"
 SHOWN = tuple(total for total in METRICS.values() if total.run_name)
 CPU_PARTS = {"user": "user_s", "system": "system_s"}
 # What a client's steelyard-time has written, by the name that `steelyard run` gives it.
-WEIGHED = {shown.run_name: shown.name for shown in SHOWN if shown.whose == "REAPED"} | CPU_PARTS
+MEASURED = {shown.run_name: shown.name for shown in SHOWN if shown.whose == "REAPED"} | CPU_PARTS
 # Figures of the job's own processes, which a daemon's children are not.
 OF_PROCESSES = (*(shown.run_name for shown in SHOWN if not shown.is_of_node), *CPU_PARTS)
 # Figures of the record that nothing inside can tell: they take in the container's start and end.
@@ -37,12 +37,12 @@ NOT_OURS = "the container's processes are not the job's, but children of another
 
 @dataclass(frozen=True)
 class ContainerRun:
-    """What the clients left: their common time (result.json), how each ended, what each weighed,
+    """What the clients left: their common time (result.json), how each ended, what each measured,
     and what each noted."""
 
     elapsed_s: float | None
     exit_codes: tuple[int | None, ...]
-    weighed: tuple[Mapping[str, float], ...]
+    measured: tuple[Mapping[str, float], ...]
     tags: tuple[Mapping[str, str], ...]
 
     @property
@@ -53,14 +53,14 @@ class ContainerRun:
     def values(self) -> dict[str, float | None]:
         """The slowest client's time, the sums of the others' figures, the slowest start; None as
         soon as one client's is not known."""
-        sums = {name: self.over_clients(key, sum) for name, key in WEIGHED.items()}
+        sums = {name: self.over_clients(key, sum) for name, key in MEASURED.items()}
         starts = slowest_start(self.tags)
         return {"elapsed": self.over_clients("elapsed_s", max), "start": starts, **sums}
 
     def over_clients(self, key: str, join: Callable[[list[float]], float]) -> float | None:
         """One number of all clients."""
-        found = [one[key] for one in self.weighed if key in one]
-        return join(found) if found and len(found) == len(self.weighed) else None
+        found = [one[key] for one in self.measured if key in one]
+        return join(found) if found and len(found) == len(self.measured) else None
 
 
 def slowest_start(tags: Sequence[Mapping[str, str]]) -> float | None:
@@ -75,8 +75,8 @@ def is_number(text: str) -> bool:
 
 
 def has_its_processes(tags: Sequence[Mapping[str, str]]) -> bool:
-    """The tag `launcher_weighed` of docs/launchers.md."""
-    return bool(tags) and tags[0].get("launcher_weighed") == "yes"
+    """The tag `launcher_measured` of docs/launchers.md."""
+    return bool(tags) and tags[0].get("launcher_measured") == "yes"
 
 
 def prepare(
@@ -99,7 +99,7 @@ def prepare(
         raise MissingError(
             f"{TIMER} is missing, which measures inside a container: {programs.remedy(TIMER)}"
         )
-    timed = f'"$STEELYARD_TIME" "$SY_ATTEMPT_DIR/weighed.$SY_CLIENT" {shlex.join(command)}'
+    timed = f'"$STEELYARD_TIME" "$SY_ATTEMPT_DIR/measured.$SY_CLIENT" {shlex.join(command)}'
     body = f"cd -- {shlex.quote(here)} || return\n    {locale()}\n    {timed} <{shlex.quote(str(stdin or '/dev/null'))}"
     benchmark = registry.Benchmark(
         name="command",
@@ -161,7 +161,7 @@ def read(attempt: Path) -> ContainerRun:
     return ContainerRun(
         left.number("elapsed_s"),
         codes,
-        tuple(numbers(lines(attempt / f"weighed.{client}")) for client in clients),
+        tuple(numbers(lines(attempt / f"measured.{client}")) for client in clients),
         tuple(lines(attempt / f"tags.{client}") for client in clients),
     )
 

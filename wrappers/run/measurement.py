@@ -38,7 +38,7 @@ for _shown in run_inside.SHOWN:
         METRICS |= {name: (f"cpu.{key}", "s") for name, key in run_inside.CPU_PARTS.items()}
 
 # What processes that nobody waited for may have used without anybody's knowing.
-OF_REAPED = tuple(run_inside.WEIGHED)
+OF_REAPED = tuple(run_inside.MEASURED)
 UNSEEN = "cpu.unseen_s"
 
 
@@ -97,7 +97,7 @@ class Measurement:
 
     @property
     def invalid_reason(self) -> str | None:
-        """Why it was not weighed under the conditions asked for; None: it was."""
+        """Why it was not measured under the conditions asked for; None: it was."""
         held = self.network_conditions
         if held is None or held.get("valid"):
             return None
@@ -172,7 +172,7 @@ def wrap_in_container(options: Options, folder: Path) -> Options:
 def take_inner_values(
     result: Measurement, found: run_inside.ContainerRun, containers: int
 ) -> Measurement:
-    """The execution without its container: what was weighed inside, and nothing that is another's."""
+    """The execution without its container: what was measured inside, and nothing that is another's."""
     inside = found.values()
     why = "a client left no figures: it never started, or was killed"
     missing = {name: why for name, value in inside.items() if value is None}
@@ -237,7 +237,7 @@ def sample_command(
         "sample",
         f"--record-dir={place}",
         f"--job-id={job_id_of(options, number)}",
-        "--with-parent",  # killed with -9, we leave no command behind that nobody weighs
+        "--with-parent",  # killed with -9, we leave no command behind that nobody measures
         *told,
         *([] if rate is None else [f"--rate={rate:g}"]),
         *([] if options.bpf else ["--bpf=no"]),

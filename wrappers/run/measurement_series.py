@@ -28,7 +28,7 @@ class MeasurementSeries:
     chosen: Chosen | None = None
 
     def go(self, output: Path | None) -> RunResults:
-        """Weigh; `output` keeps records."""
+        """Measure; `output` keeps records."""
         program = str(programs.find_node_program())
         if self.chosen is None and self.options.launcher.has_our_programs:
             for command in self.commands:
@@ -52,7 +52,7 @@ class MeasurementSeries:
 
 
 class Measurer:
-    """Weighs runs one after another, and shows what they say."""
+    """Measures runs one after another, and shows what they say."""
 
     def __init__(
         self, task: MeasurementSeries, options: Options, program: str, folder: Path
@@ -85,28 +85,28 @@ class Measurer:
         }
         with progress.shown(task.names(), task.plan) as bars:
             self.bars = bars
-            course = Session(task.commands, task.hooks, task.plan, self.weigh, bars.tell).go()
+            course = Session(task.commands, task.hooks, task.plan, self.measure, bars.tell).go()
         found = [self.of_command(place, runs, kept) for place, runs in enumerate(course.runs)]
         name = None if task.chosen is None else task.chosen.benchmark.name
         return RunResults(found, task.plan, course, costs, name, kept, task.names(), load)
 
-    def weigh(self, place: int, number: int, warm_up: bool) -> Measurement:
+    def measure(self, place: int, number: int, warm_up: bool) -> Measurement:
         """One run; those that warm up leave nothing."""
         options, folder = self.options[place], self.folder_of(place)
         if warm_up:
             folder = (options.scratch or folder) / f"warm-up-{place + 1}"
             options = replace(options, shows_first=False)
         with self.bars.running(place, f"{'warm-up' if warm_up else 'run'} {number}"):
-            weighed = measurement.measure(options, self.program, folder, number)
+            measured = measurement.measure(options, self.program, folder, number)
         self.executed += 1
         if self.task.chosen is not None:
-            weighed = run_benchmark.with_figures(
-                self.task.chosen, self.folder, weighed, self.executed
+            measured = run_benchmark.with_figures(
+                self.task.chosen, self.folder, measured, self.executed
             )
-        if measurement.has_output(options, weighed):
+        if measurement.has_output(options, measured):
             with self.bars.away():
-                measurement.show_output(options, folder, weighed)
-        return weighed
+                measurement.show_output(options, folder, measured)
+        return measured
 
     def of_command(
         self, place: int, runs: Sequence[Measurement], kept: Path | None

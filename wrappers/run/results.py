@@ -59,7 +59,7 @@ class RunResults:
         """For programs; docs/formats.md part 12."""
         ended = self.course.ended
         return {
-            "format": "steelyard-weighed",
+            "format": "steelyard-measured",
             "version": 1,
             "benchmark": self.benchmark,
             "confidence": CONFIDENCE,

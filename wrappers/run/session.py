@@ -1,4 +1,4 @@
-"""The order in which several commands are weighed, what is done around each run, and when it ends.
+"""The order in which several commands are measured, what is done around each run, and when it ends.
 
 In rounds every command runs once, in an order drawn anew: what drifts on the machine hits all alike.
 """
@@ -73,8 +73,8 @@ class Course:
     enough: bool | None = None  # with `until`: whether every interval became narrow enough
 
 
-# Weighs the command of that place: its number of run, and whether the run is a warm-up.
-Weigh = Callable[[int, int, bool], Measurement]
+# Measures the command of that place: its number of run, and whether the run is a warm-up.
+Measure = Callable[[int, int, bool], Measurement]
 
 
 class StoppedError(Exception):
@@ -92,7 +92,7 @@ class Session:
     commands: Sequence[Command]
     hooks: Sequence[Hooks]
     plan: Plan
-    weigh: Weigh
+    measure: Measure
     tell: Callable[[Course], None]  # after every run that counts
     course: Course = field(init=False)
 
@@ -120,7 +120,7 @@ class Session:
         return [places] if self.plan.interleaved else [[place] for place in places]
 
     def run_group(self, group: Sequence[int], begun: list[int]) -> None:
-        """Set up, warm up, and weigh."""
+        """Set up, warm up, and measure."""
         for place in group:
             begun.append(place)
             self.hook("setup", place)
@@ -129,11 +129,11 @@ class Session:
                 self.one(place, number, warm_up=True)
         begin = time.monotonic()
         for place in self.turns(group, begin):
-            weighed = self.one(place, len(self.course.runs[place]) + 1, warm_up=False)
+            measured = self.one(place, len(self.course.runs[place]) + 1, warm_up=False)
             self.course.order.append(place)
-            self.course.runs[place].append(weighed)
+            self.course.runs[place].append(measured)
             self.tell(self.course)
-            self.check(place, weighed, "")
+            self.check(place, measured, "")
 
     def turns(self, group: Sequence[int], begin: float) -> Iterator[int]:
         """Whose turn it is, until it is enough."""
@@ -158,18 +158,18 @@ class Session:
     def one(self, place: int, number: int, warm_up: bool) -> Measurement:
         """One run with what is done around it."""
         self.hook("prepare", place)
-        weighed = self.weigh(place, number, warm_up)
+        measured = self.measure(place, number, warm_up)
         self.hook("conclude", place)
         if warm_up:
-            self.check(place, weighed, "warm-up ")
-        return weighed
+            self.check(place, measured, "warm-up ")
+        return measured
 
-    def check(self, place: int, weighed: Measurement, what: str) -> None:
+    def check(self, place: int, measured: Measurement, what: str) -> None:
         """A failure ends everything, unless it is to go on."""
-        if weighed.failed and not self.plan.go_on:
-            text = f"{what}run {weighed.number} of {self.commands[place].text} failed"
-            code = weighed.shell_code if self.plan.pass_code else errors.RUNS_FAILED
-            raise StoppedError(Ending(f"{text} ({weighed.end})", code))
+        if measured.failed and not self.plan.go_on:
+            text = f"{what}run {measured.number} of {self.commands[place].text} failed"
+            code = measured.shell_code if self.plan.pass_code else errors.RUNS_FAILED
+            raise StoppedError(Ending(f"{text} ({measured.end})", code))
 
     def hook(self, name: str, place: int) -> None:
         """Execute it; what it says is shown only when it fails, which ends everything."""

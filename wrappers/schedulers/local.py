@@ -1,4 +1,4 @@
-"""The scheduler `local`: runs one after another on this machine, each weighed by the sampler."""
+"""The scheduler `local`: runs one after another on this machine, each measured by the sampler."""
 
 from __future__ import annotations
 
@@ -213,10 +213,10 @@ def execute(batch: Batch, study: StudyDir, run_id: str) -> str:
             told = stack.enter_context(netem.held(conditions, netem.run_dir(), run_id))
         except SteelyardError as error:  # never run under other conditions than asked for
             return not_run(attempt, run_id, str(error))
-        return weigh(batch, study, run_id, attempt, told)
+        return measure(batch, study, run_id, attempt, told)
 
 
-def weigh(batch: Batch, study: StudyDir, run_id: str, attempt: Path, told: Sequence[str]) -> str:
+def measure(batch: Batch, study: StudyDir, run_id: str, attempt: Path, told: Sequence[str]) -> str:
     """Execute the run's script under the sampler: its state."""
     child = start(
         command(batch, study, run_id, attempt, told),

@@ -184,7 +184,7 @@ def print_comment(view: JobView) -> None:
     where = " ".join(str(one) for one in told if one) or "type of node not told"
     console.print_line(
         f"  from the accounting: {where}, kernel {comment.get('kernel') or 'not told'}; sums "
-        f"over {comment.get('nodes_weighed')} of {comment.get('nodes')} nodes"
+        f"over {comment.get('nodes_measured')} of {comment.get('nodes')} nodes"
         f"{' (partial)' if admin_comment.is_partial(comment) else ''}"
         f"{' when a step ended, others may follow' if comment.get('so_far') else ''}:"
     )

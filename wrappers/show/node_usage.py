@@ -69,7 +69,7 @@ def usage_minimum(view: JobView) -> dict[str, float]:
 
 
 def print_usage(view: JobView) -> None:
-    """What it used, per node and in total, and what the weighing itself cost."""
+    """What it used, per node and in total, and what the measuring itself cost."""
     if not view.nodes:
         return
     runs = view.row is not None and view.row.state == "running"

@@ -90,22 +90,22 @@ def cells_of(
     }
     cells |= {column: fields.get(name, "") for column, name in NAMES.items()}
     others: dict[str, Any] = {n: v for n, v in fields.items() if n not in TAKEN and n != HOOK}
-    weighed = comment_of(fields.get(HOOK), len(field_values.nodes_of(host)))
-    if weighed is not None:
-        others |= {HOOK: weighed.by_node}
-        cells["AdminComment"] = json.dumps(weighed.comment, separators=(",", ":"))
-        cells["ConsumedEnergyRaw"] = joules(fields, weighed)
+    measured = comment_of(fields.get(HOOK), len(field_values.nodes_of(host)))
+    if measured is not None:
+        others |= {HOOK: measured.by_node}
+        cells["AdminComment"] = json.dumps(measured.comment, separators=(",", ":"))
+        cells["ConsumedEnergyRaw"] = joules(fields, measured)
     elif HOOK in fields:
         others[HOOK] = fields[HOOK]
     cells["extra"] = json.dumps({**others, **extra}, ensure_ascii=False)
     return {name: cells.get(name, "") for name in FIELDS}
 
 
-def joules(fields: Mapping[str, str], weighed: HookTotals) -> str:
+def joules(fields: Mapping[str, str], measured: HookTotals) -> str:
     """The built-in resource, which is in joules where our hook is: others' may be in kWh. The server
     adds up what nodes told: without one of them it is no sum of the job's.
     """
-    return fields.get("resources_used.energy", "") if weighed.is_sum("energy_j") else ""
+    return fields.get("resources_used.energy", "") if measured.is_sum("energy_j") else ""
 
 
 def tasks_of(text: str) -> tuple[int, ...]:

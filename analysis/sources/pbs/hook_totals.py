@@ -51,8 +51,8 @@ def comment_of(text: str | None, nodes: int) -> HookTotals | None:
     first = next(iter(by_node.values()))
     kept = {name: first.get(name) for name in ("node_type", "vm", "container", "kernel", "tags")}
     comment: dict[str, Any] = {"steelyard": 1, **{n: v for n, v in kept.items() if v is not None}}
-    silent = sum(values.get("nodes_weighed") == 0 for values in by_node.values())
-    comment |= {"nodes": max(nodes, len(by_node)), "nodes_weighed": len(by_node) - silent}
+    silent = sum(values.get("nodes_measured") == 0 for values in by_node.values())
+    comment |= {"nodes": max(nodes, len(by_node)), "nodes_measured": len(by_node) - silent}
     if idle := sum(1 for values in by_node.values() if values.get("nodes_idle")):
         comment["nodes_idle"] = idle
     comment["exclusive"] = alone(by_node)

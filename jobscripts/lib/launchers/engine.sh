@@ -98,12 +98,12 @@ sy_engine_pid() {
     "$SY_LAUNCHER_KIND" inspect --format='{{.State.Pid}}' "$SY_LAUNCHER_NAME"
 }
 
-sy_engine_weighed() {
+sy_engine_measured() {
     if [[ $SY_LAUNCHER_KIND == docker ]]; then
         printf 'no' # children of a daemon, not of the job
     else
         # They lose their parent and leave the job's cgroup: a sampler around the run still has them.
-        sy_scheduler weighs_leavers
+        sy_scheduler measures_leavers
     fi
 }
 

@@ -86,7 +86,7 @@ sy_local_clients_per_node() {
 }
 
 # The sampler around the run follows them.
-sy_local_weighs_leavers() {
+sy_local_measures_leavers() {
     printf 'yes'
 }
 

@@ -150,7 +150,7 @@ sy_pbs_clients_per_node() {
 }
 
 # The plugin may have followed them.
-sy_pbs_weighs_leavers() {
+sy_pbs_measures_leavers() {
     printf 'unknown'
 }
 

@@ -125,7 +125,7 @@ sy_slurm_clients_per_node() {
 }
 
 # Slurm's cgroup no longer holds them; the plugin may have followed them.
-sy_slurm_weighs_leavers() {
+sy_slurm_measures_leavers() {
     printf 'unknown'
 }
 

@@ -184,7 +184,7 @@ static int judge(const struct sy_bpf_request *request, int result, struct sy_err
 		return sy_fail_errno(err, -result, "the kernel does not take process %d",
 				     (int)request->pid);
 	if (request->others)
-		return sy_fail(err, "a process of the job, or who weighs it, is of another job");
+		return sy_fail(err, "a process of the job, or who measures it, is of another job");
 	return request->found > 0;
 }
 

@@ -33,7 +33,7 @@ int sy_take_signals(void)
 	(void)sigprocmask(SIG_BLOCK, &all, NULL);
 	fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)
-		(void)fprintf(stderr, "%s: not weighed: signalfd: %s\n",
+		(void)fprintf(stderr, "%s: not measured: signalfd: %s\n",
 			      program_invocation_short_name, strerror(errno));
 	return fd;
 }

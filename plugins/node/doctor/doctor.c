@@ -85,7 +85,7 @@ void sy_doctor_find_setup(struct sy_doctor *doctor)
 				      "docs/admin-pbs.md; --plugstack FILE names one that lies "
 				      "elsewhere",
 				      "neither a plugstack.conf nor " SY_JOB_CONFIG
-				      " was found: no scheduler's jobs are weighed here");
+				      " was found: no scheduler's jobs are measured here");
 	} else {
 		take_pbs(doctor, SY_JOB_CONFIG);
 		(void)sy_doctor_check_plugstack(doctor);

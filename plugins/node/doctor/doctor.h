@@ -23,8 +23,8 @@
 
 #include "job/config.h"
 
-/* As `steelyard doctor` says them: nothing to do; jobs are weighed, and something is lost; nothing
- * can be weighed. */
+/* As `steelyard doctor` says them: nothing to do; jobs are measured, and something is lost; nothing
+ * can be measured. */
 enum sy_state { SY_OK, SY_WARNING, SY_MISSING, SY_STATES_OF_CHECKS };
 
 struct sy_doctor {
@@ -66,7 +66,7 @@ void sy_doctor_find_setup(struct sy_doctor *doctor);
  * -1: none. */
 int sy_doctor_check_plugstack(struct sy_doctor *doctor);
 
-/* This very program, and the one that jobs are weighed with. */
+/* This very program, and the one that jobs are measured with. */
 void sy_doctor_check_programs(struct sy_doctor *doctor);
 
 /* Does Slurm's plugin load, and was it built for the slurmd that is here? And does the program

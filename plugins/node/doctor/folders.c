@@ -176,7 +176,7 @@ void sy_doctor_check_run_folder(struct sy_doctor *doctor)
 		sy_doctor_add(doctor, name, SY_MISSING, "run_dir= must name a folder of root's",
 			      "%s: %s", path, strerror(errno));
 	else if (sy_folder_check(folder, path, &err) < 0)
-		sy_doctor_add(doctor, name, SY_MISSING, "else jobs are not weighed", "%s",
+		sy_doctor_add(doctor, name, SY_MISSING, "else jobs are not measured", "%s",
 			      err.text);
 	else
 		sy_doctor_add(doctor, name, SY_OK, "", "%s", path);

@@ -155,7 +155,7 @@ static void version_of(const char *program, const char *option, char *version, s
 		       text ? text : "");
 }
 
-/* The one that jobs are weighed with, where it is not this one. */
+/* The one that jobs are measured with, where it is not this one. */
 static void say_jobs_program(struct sy_doctor *doctor, const char *program)
 {
 	const char *name = "program of jobs";

@@ -162,11 +162,11 @@ static bool find(const struct sy_doctor *doctor, char *path, size_t size)
 static void judge(struct sy_doctor *doctor, const char *path, const struct line *line)
 {
 	if (!line->found)
-		sy_doctor_add(doctor, NAME, SY_WARNING,
-			      "on a cluster that is to be weighed add the line of "
-			      "plugstack.conf.example: " INSTALL,
-			      "%s has no line of spank_steelyard.so: jobs of Slurm are not weighed",
-			      path);
+		sy_doctor_add(
+		    doctor, NAME, SY_WARNING,
+		    "on a cluster that is to be measured add the line of "
+		    "plugstack.conf.example: " INSTALL,
+		    "%s has no line of spank_steelyard.so: jobs of Slurm are not measured", path);
 	else if (line->wrong[0])
 		sy_doctor_add(doctor, NAME, SY_WARNING,
 			      "mend it: the plugin logs it and goes on with the default", "%s: %s",

@@ -166,7 +166,7 @@ static json_t *first_tags(const struct sy_tags *tags, size_t count)
 static json_t *document_with_tags(const struct sy_comment *comment, size_t tags)
 {
 	json_t *object = json_object();
-	long weighed = comment->totals ? 1 : 0;
+	long measured = comment->totals ? 1 : 0;
 
 	(void)json_object_set_new(object, SY_COMMENT_KEY, json_integer(1));
 	(void)json_object_set_new(object, "node_type", text_or_null(comment->kind.node_type));
@@ -179,8 +179,8 @@ static json_t *document_with_tags(const struct sy_comment *comment, size_t tags)
 					  json_integer((json_int_t)(comment->tags->count - tags)));
 	(void)json_object_set_new(object, "nodes",
 				  comment->nodes < 0 ? json_null() : json_integer(comment->nodes));
-	(void)json_object_set_new(object, "nodes_weighed", json_integer(weighed));
-	if (weighed < comment->nodes)
+	(void)json_object_set_new(object, "nodes_measured", json_integer(measured));
+	if (measured < comment->nodes)
 		(void)json_object_set_new(object, "partial", json_true());
 	if (comment->totals && comment->totals->idle)
 		(void)json_object_set_new(object, "nodes_idle", json_integer(1));
@@ -234,7 +234,7 @@ static bool is_understood(const char *name, const json_t *value, const json_t *o
 
 	if (is_layer && json_is_string(json_object_get(object, "node_type")))
 		return json_is_string(value) && strcmp(json_string_value(value), "none") == 0;
-	if (strcmp(name, "nodes_weighed") == 0)
+	if (strcmp(name, "nodes_measured") == 0)
 		return json_equal(value, json_object_get(object, "nodes"));
 	return json_is_null(value) || strcmp(name, SY_COMMENT_KEY) == 0 || strstr(name, "_scope") ||
 	       (json_is_object(value) && !json_object_size(value));

@@ -1,4 +1,4 @@
-/* The container layer: what the runtimes leave behind, weighed against where PID 1, the root mount
+/* The container layer: what the runtimes leave behind, judged by where PID 1, the root mount
  * and the namespaces really are. A left-over /.dockerenv is not a container. */
 #include "probe/detect.h"
 

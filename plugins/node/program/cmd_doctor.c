@@ -17,7 +17,7 @@ static const char help[] =
     "What this node can measure, and what it lacks: a line each, with what to do. Nothing but "
     "this\n"
     "program is needed. As root it says most: samplers are root's. Exit code 3 when something is\n"
-    "missing without which no job is weighed here; what only narrows the result is a warning.\n"
+    "missing without which no job is measured here; what only narrows the result is a warning.\n"
     "\n"
     "  --json              a list of objects: name, state (ok, warning, missing), found, advice\n"
     "  --only NAME         this check alone, as it is named in the list\n"

@@ -105,7 +105,7 @@ static const char help[] =
     "\n"
     "With COMMAND: starts it, ends with it, exits with its exit code (128 + its signal), and "
     "prints\n"
-    "nothing. Without: weighs the descendants of every --pid and of every `root PID` message, "
+    "nothing. Without: measures the descendants of every --pid and of every `root PID` message, "
     "until\n"
     "an `end` message, SIGTERM, or the end of the process of --watch and of every root that a\n"
     "message has named.\n"

@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 	    {"probe", sy_cmd_probe, "what this node is, as one JSON document"},
 	    {"doctor", sy_cmd_doctor,
 	     "is everything in place on this node, and if not, what to do"},
-	    {"sample", sy_cmd_sample, "weigh a command, or the processes of a job"},
+	    {"sample", sy_cmd_sample, "measure a command, or the processes of a job"},
 	    {"record", sy_cmd_record, "make the record of a job from its samples"},
 	    {"send", sy_cmd_send, "send a message to a running sampler"},
 	    {"netem", run_netem_command, "network conditions: parse, check, apply, undo"},

@@ -24,7 +24,7 @@ struct sy_in_kernel {
 	struct sy_error why_no_group;
 };
 
-/* Of a command that root weighs, unless it is not wanted: by the steelyard-bpf beside us. */
+/* Of a command that root measures, unless it is not wanted: by the steelyard-bpf beside us. */
 void sy_in_kernel_choose(struct sy_sampling *sampling);
 
 /* As it says: by steelyard-bpf, which is run where nothing is pinned, or not at all. */

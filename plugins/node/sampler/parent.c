@@ -71,7 +71,7 @@ static int open_files(struct sy_error *err)
 	if (result < 0)
 		return -1;
 	p.record = true;
-	if (sampling->run_dir && /* without the mark the job is weighed all the same */
+	if (sampling->run_dir && /* without the mark the job is measured all the same */
 	    sy_unfinished_mark(sampling, &p.file, p.mark, sizeof(p.mark), err) < 0)
 		complain(err);
 	p.csv_fd = sy_recordfile_samples(&p.file, err);
@@ -100,7 +100,7 @@ static void run_child(int parent_fd)
 	if (p.sampling->watch) {
 		child.watch_fd = (int)syscall(SYS_pidfd_open, p.sampling->watch, 0);
 		if (child.watch_fd < 0 && errno == ESRCH && !p.sampling->linger_s)
-			_exit(0); /* gone before we began: nothing to weigh */
+			_exit(0); /* gone before we began: nothing to measure */
 	}
 	(void)close(p.child_fd);
 	(void)close(p.signal_fd);

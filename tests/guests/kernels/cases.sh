@@ -29,7 +29,7 @@ record_of() { # JOB NAME
     cat "records/$1"/*.csv >"$2.samples"
 }
 
-weigh() { # a command that root starts
+measure() { # a command that root starts
     $node sample --rate 10 --job-id command --record-dir records --bpf $bpf -- \
         load ignore $children 1000 >command.truth
     record_of command command
@@ -93,7 +93,7 @@ $node doctor --only "kernel counts" --bpf=yes --node-program $node --json >docto
 for how in wait ignore orphan thread exec; do
     count $how $how
 done
-weigh
+measure
 attach attached 10 "load ignore $crowd 1000"
 attach seldom 0 "load ignore $crowd 1000"
 attach large 10 "dd if=/dev/zero of=/dev/null bs=64M count=1; echo done"

@@ -6,7 +6,7 @@ set -euo pipefail
 source "${BASH_SOURCE[0]%/*}/slurm.sh"
 readonly spins=20000
 
-# shellcheck disable=SC2317 # weigh_well runs it
+# shellcheck disable=SC2317 # measure_well runs it
 cgroups_of() { # PATTERN of a command line: the groups of whoever has it
     local at line
     for at in /proc/[0-9]*; do
@@ -24,39 +24,39 @@ near() { # A B LIMIT; never when one of them is no number
 # Of a shell's time, what it used before and after its `times` is missing, and UML charges the moments
 # in which the host had taken the processor away: of 40 jobs at loads of 4 to 12 the ends of two or
 # three shells were 0.00 to 0.04 s in 36, 0.09 to 0.15 s in the others. So one that is further off is
-# weighed twice more, and the middle one counts. A slurmstepd's end that is taken for the job's is 0.12
-# to 0.25 s, a slurmstepd for a process of it half a second. Jobs that are weighed do not wait in a
+# measured twice more, and the middle one counts. A slurmstepd's end that is taken for the job's is 0.12
+# to 0.25 s, a slurmstepd for a process of it half a second. Jobs that are measured do not wait in a
 # loop of short processes: of hundreds of them the group once had 2 of 40 s more than who waited for
 # them, at a load of 40; why is not known.
 # shellcheck disable=SC2317 # check runs it
-weighed_right() { # RECORD TRUTH
+measured_right() { # RECORD TRUTH
     near "$1" "$2" "$(awk -v truth="$2" 'BEGIN { print 0.06 + 0.02 * truth }')"
 }
 
 # FUNCTION sets `whole` and `truth`; so does this.
-weigh_well() { # NAME FUNCTION
+measure_well() { # NAME FUNCTION
     local -r name=$1
     local found
     "$2"
     found="$whole $truth"
-    if ! weighed_right "$whole" "$truth"; then
-        echo "weighed again: $whole of $truth"
+    if ! measured_right "$whole" "$truth"; then
+        echo "measured again: $whole of $truth"
         for _ in 1 2; do
             "$2"
             found+=$'\n'"$whole $truth"
         done
         read -r _ whole truth < <(awk '{ print $1 - $2, $0 }' <<<"$found" | sort -g | sed -n 2p)
     fi
-    check "$name" weighed_right "$whole" "$truth"
+    check "$name" measured_right "$whole" "$truth"
 }
 
 # What shells have said by `times`, minutes and seconds of themselves and their children.
-# shellcheck disable=SC2317 # weigh_well runs it
+# shellcheck disable=SC2317 # measure_well runs it
 seconds() { # FILE…
     columns "$@" | awk '{ s += 60 * ($1 + $3) + $2 + $4 } END { print s }'
 }
 
-# shellcheck disable=SC2317 # weigh_well runs it
+# shellcheck disable=SC2317 # measure_well runs it
 user_seconds() { # FILE…
     columns "$@" | awk '{ s += 60 * $1 + $2 } END { print s }'
 }
@@ -69,8 +69,8 @@ columns() { # FILE…
 # shellcheck disable=SC2016 # the job's own
 readonly spin='spin() { i=0; while [ $i -lt $1 ]; do i=$((i + 1)); done; times >"$2"; }'
 
-# shellcheck disable=SC2317 # weigh_well runs it
-weigh_steps() {
+# shellcheck disable=SC2317 # measure_well runs it
+measure_steps() {
     local job
     rm -f "$site"/tmp/{go,runs,times.*}
     mkfifo -m 644 "$site/tmp/go"
@@ -95,15 +95,15 @@ spin $spins $site/tmp/times.batch")
     cpu=$(of_record "$job" cpu.source) memory=$(of_record "$job" memory.source)
 }
 
-weigh() {
-    weigh_well "cpu_s is what the shells have used" weigh_steps
-    weighed="$whole of $truth"
+measure() {
+    measure_well "cpu_s is what the shells have used" measure_steps
+    measured="$whole of $truth"
     [[ $cpu != cgroup* ]] || judge_parts
 }
 
 # `whole` and `truth` are of the middle one of three; the parts of the last.
 judge_parts() {
-    check "user time is what the shells have used" weighed_right "$in_programs" "$truth_in_programs"
+    check "user time is what the shells have used" measured_right "$in_programs" "$truth_in_programs"
     check "user and system time are all there is" \
         near "$(awk -v u="$in_programs" -v s="$in_kernel" 'BEGIN { print u + s }')" "$last" 0.00001
 }
@@ -157,8 +157,8 @@ ping -n -c5 -i 0.3 10.99.0.1" --netem=delay=50ms)
     check "the condition held" test "$(of_record "$shaped" network_conditions.valid)" = True
 }
 
-# shellcheck disable=SC2317 # weigh_well runs it
-weigh_asynchronous() {
+# shellcheck disable=SC2317 # measure_well runs it
+measure_asynchronous() {
     local job
     rm -f "$site"/tmp/async.*
     job=$(submit "#!/bin/sh
@@ -176,19 +176,19 @@ spin 10 $site/tmp/async.0" --stepmgr)
 # 26.05: steps that srun does not wait for.
 asynchronous() {
     [[ $(srun --help) == *--async* ]] || return 0
-    weigh_well "a job of asynchronous steps is weighed whole" weigh_asynchronous
+    measure_well "a job of asynchronous steps is measured whole" measure_asynchronous
     async="$whole of $truth"
 }
 
 configure
 start
-weigh
+measure
 judge_groups
 shape
 asynchronous
 check "nothing is drained" idle
 grep -h 'error:.*steelyard' "$site/log/slurmd.log" >"$out/complaints" || :
 check "no complaint" test ! -s "$out/complaints"
-printf '%s|%s|%s|%s|%s|%s|%s|%s\n' "$(slurmd -V | cut -d' ' -f2)" "$layout" "${job_group:--}" "$cpu, $memory" "$weighed" \
+printf '%s|%s|%s|%s|%s|%s|%s|%s\n' "$(slurmd -V | cut -d' ' -f2)" "$layout" "${job_group:--}" "$cpu, $memory" "$measured" \
     "${where:--}" "$rtt" "${async:--}" >"$out/row"
 exit $failed

@@ -101,7 +101,7 @@ start() {
     until_done "$patience_s" idle
 }
 
-# shellcheck disable=SC2317 # weigh_well runs it
+# shellcheck disable=SC2317 # measure_well runs it
 submit() { # SCRIPT OPTIONS…
     local -r script=$1
     shift

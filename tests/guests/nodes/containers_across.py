@@ -138,7 +138,7 @@ def submitted(lab: Lab, level: str, where: str, count: int) -> list[Rank]:
 def addresses(lab: Lab, level: str) -> list[str]:
     """Of the containers, as tagged."""
     noted = dict(lab.rows("far", "SELECT key, value FROM tags WHERE key LIKE 'launcher%'"))
-    assert (noted["launcher"], noted["launcher_weighed"]) == (level, "yes")
+    assert (noted["launcher"], noted["launcher_measured"]) == (level, "yes")
     return sorted(set(noted["launcher_addresses"].split()))
 
 

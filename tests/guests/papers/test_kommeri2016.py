@@ -23,30 +23,30 @@ def test_time_and_joules_grow_with_the_delay(papers: Papers) -> None:
     for row in told.rows:
         if row["metric"] == "seconds":
             assert row["n"] + row["invalid"] + row["failed"] == PASSED
-    weighed = papers.lab.rows(
+    measured = papers.lab.rows(
         "kommeri2016-local-small",
         "SELECT node, elapsed_s, energy_j FROM records WHERE energy_j IS NOT NULL",
     )
-    assert len(weighed) > 2 * PASSED
-    for _, elapsed_s, energy_j in weighed:
+    assert len(measured) > 2 * PASSED
+    for _, elapsed_s, energy_j in measured:
         assert IDLE_W * (elapsed_s - UNSURE_S) < energy_j
         assert energy_j < (IDLE_W + BUSY_W) * (elapsed_s + UNSURE_S)
     assert told.claims["Joules grow with run time"] in ("holds", "cannot tell")
-    low_w, high_w = slope_w(weighed)
+    low_w, high_w = slope_w(measured)
     assert low_w > 0
     assert low_w < IDLE_W + BUSY_W and high_w > IDLE_W  # what the meter's law allows
 
 
-def slope_w(weighed: list[tuple[str, float, float]]) -> tuple[float, float]:
+def slope_w(measured: list[tuple[str, float, float]]) -> tuple[float, float]:
     """Joules over seconds of run time: both ends of the slope's 95 % interval. By node, which each has
     its own level: the server's works more than the other."""
-    nodes = sorted({node for node, _, _ in weighed})
-    at = np.array([[node == one for one in nodes] for node, _, _ in weighed], dtype=float)
-    seconds, joules = (np.array(column) for column in list(zip(*weighed, strict=True))[1:])
+    nodes = sorted({node for node, _, _ in measured})
+    at = np.array([[node == one for one in nodes] for node, _, _ in measured], dtype=float)
+    seconds, joules = (np.array(column) for column in list(zip(*measured, strict=True))[1:])
     # What is left of both once each node's mean is taken off (Frisch and Waugh 1933).
     x, y = (column - at @ (at.T @ column / at.sum(axis=0)) for column in (seconds, joules))
     slope = x @ y / (x @ x)
-    free = len(weighed) - len(nodes) - 1
+    free = len(measured) - len(nodes) - 1
     error = np.sqrt(((y - slope * x) ** 2).sum() / free / (x @ x))
     wide = stats.t.ppf(0.975, free) * error
     return slope - wide, slope + wide

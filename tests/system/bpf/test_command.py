@@ -1,4 +1,4 @@
-"""A command that root weighs: the kernel counts it unasked, whoever waits for its processes."""
+"""A command that root measures: the kernel counts it unasked, whoever waits for its processes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..sampler.conftest import sampler as sampler  # noqa: PLC0414
 RUN = (sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "run", "-o")
 # A bpf filesystem of its own on the usual place, and nothing left there.
 PLACE = 'mount -t bpf bpf /sys/fs/bpf; "$@"; code=$?; find /sys/fs/bpf/steelyard* -type f | wc -l >&2; exit $code'
-Weigh = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
+Measure = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
 
 
 @pytest.fixture(params=["sample", "run"])
-def weigh(
+def measure(
     request: pytest.FixtureRequest, able: None, sampler: Sampler, tmp_path: Path, load: Path
-) -> Weigh:
+) -> Measure:
     """What the load has done, and the record of it."""
     is_run = request.param == "run"
 
@@ -49,8 +49,8 @@ def weigh(
 
 
 @pytest.mark.parametrize("how", ["wait", "ignore", "orphan", "thread"])
-def test_every_byte_is_in_the_record(weigh: Weigh, how: str) -> None:
-    truth, record = weigh(how)
+def test_every_byte_is_in_the_record(measure: Measure, how: str) -> None:
+    truth, record = measure(how)
     assert record["complete"] is True, record["incomplete_reason"]
     assert {name: record["io"][name] for name in truth} == truth
     assert record["bpf"]["missed_ends"] is not None, record["missing"]
@@ -60,8 +60,8 @@ def test_every_byte_is_in_the_record(weigh: Weigh, how: str) -> None:
         assert record["io"]["source"] == record["cpu"]["source"] == "bpf"
 
 
-def test_it_is_not_where_it_is_not_wanted(weigh: Weigh) -> None:
-    truth, record = weigh("ignore", bpf=False)
+def test_it_is_not_where_it_is_not_wanted(measure: Measure) -> None:
+    truth, record = measure("ignore", bpf=False)
     assert "bpf" not in record
     assert record["io"]["source"] == "reaped"
     assert record["io"]["wchar_bytes"] < truth["wchar_bytes"]

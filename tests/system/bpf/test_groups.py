@@ -46,7 +46,7 @@ def made(mount: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def weigh(attach: Callable[..., Attached]) -> Callable[..., Attached]:
+def measure(attach: Callable[..., Attached]) -> Callable[..., Attached]:
     """A job that nothing but its group tells of."""
 
     def start(group: Path) -> Attached:
@@ -75,68 +75,68 @@ def told(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("how", ["ignore", "orphan"])
 def test_who_is_moved_in_from_outside(
-    weigh: Callable[..., Attached], started: Started, load: Path, group: Path, how: str
+    measure: Callable[..., Attached], started: Started, load: Path, group: Path, how: str
 ) -> None:
     """And what it starts from then on, whoever waits for it; not what it did before."""
     process = started(str(load), how, "100", "1000", "moved")
     assert answer(process) == "ready\n"
-    job = weigh(group)
+    job = measure(group)
     (group / "cgroup.procs").write_text(str(process.pid))
     tell(process)
     ended(job, told(process), 100)
 
 
 def test_every_thread_of_it(
-    weigh: Callable[..., Attached], started: Started, load: Path, any_group: Path
+    measure: Callable[..., Attached], started: Started, load: Path, any_group: Path
 ) -> None:
     process = started(str(load), "crowd", "300", "1000", "moved")
     assert answer(process) == "ready\n"
-    job = weigh(any_group)
+    job = measure(any_group)
     (any_group / "cgroup.procs").write_text(str(process.pid))
     tell(process)
     ended(job, told(process), 300)
 
 
 def test_a_group_below_the_jobs(
-    weigh: Callable[..., Attached], started: Started, load: Path, any_group: Path
+    measure: Callable[..., Attached], started: Started, load: Path, any_group: Path
 ) -> None:
     (any_group / "inner").mkdir()
     process = started(str(load), "wait", "30", "1000", "moved")
     assert answer(process) == "ready\n"
-    job = weigh(any_group)
+    job = measure(any_group)
     (any_group / "inner/cgroup.procs").write_text(str(process.pid))
     tell(process)
     assert ended(job, told(process), 30)["bpf"]["by_cgroup"] is True
 
 
 def test_who_is_in_it_when_it_is_told_of(
-    weigh: Callable[..., Attached], started: Started, load: Path, any_group: Path
+    measure: Callable[..., Attached], started: Started, load: Path, any_group: Path
 ) -> None:
     process = started(str(load), "ignore", "30", "1000", "moved")
     assert answer(process) == "ready\n"
     (any_group / "cgroup.procs").write_text(str(process.pid))
-    job = weigh(any_group)
+    job = measure(any_group)
     tell(process)
     ended(job, told(process), 30)
 
 
 def test_who_is_moved_out_stays_the_jobs(
-    weigh: Callable[..., Attached], started: Started, load: Path, any_group: Path
+    measure: Callable[..., Attached], started: Started, load: Path, any_group: Path
 ) -> None:
     """As whatever descends from it: a user leaves his job's count by no move of his."""
     process = started(str(load), "ignore", "300", "1000", "moved")
     assert answer(process) == "ready\n"
-    job = weigh(any_group)
+    job = measure(any_group)
     for procs in (any_group / "cgroup.procs", any_group.parent / "cgroup.procs"):
         procs.write_text(str(process.pid))
     tell(process)
     assert ended(job, told(process), 300)["cpu"]["source"] == "bpf", "the group has seen none of it"
 
 
-def test_who_is_born_in_it(weigh: Callable[..., Attached], started: Started, load: Path) -> None:
+def test_who_is_born_in_it(measure: Callable[..., Attached], started: Started, load: Path) -> None:
     """clone3(2) into a group of version 2: nobody is moved, and the parent is not the job's."""
     for group in made(TOP / ("unified" if (TOP / "unified").exists() else "")):
-        job = weigh(group)
+        job = measure(group)
         told(started(str(load), "born", "50", "1000", str(group)))
         ended(job, {"rchar_bytes": 250_000, "wchar_bytes": 500_000}, 50)
 

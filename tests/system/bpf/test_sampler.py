@@ -20,7 +20,7 @@ from ..sampler.conftest import Attached, Sampler
 from ..sampler.conftest import sampler as sampler  # noqa: PLC0414
 from .conftest import PROGRAM, answer, tell
 
-Weighed = tuple[dict[str, Any], dict[str, Any]]
+Measured = tuple[dict[str, Any], dict[str, Any]]
 
 
 @pytest.fixture

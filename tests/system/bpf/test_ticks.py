@@ -68,9 +68,9 @@ def column(job: Attached, name: str) -> list[float]:
     return [value for value in job.column(name) if value is not None]
 
 
-def check_grid(weighed: Attached, record: dict[str, Any], period_s: float) -> None:
+def check_grid(measured: Attached, record: dict[str, Any], period_s: float) -> None:
     """Times grow, and a sample that lacks is a missed deadline."""
-    gaps = [b - a for a, b in pairwise(column(weighed, "elapsed_s"))]
+    gaps = [b - a for a, b in pairwise(column(measured, "elapsed_s"))]
     assert min(gaps) >= 0
     lacks = sum(max(round(gap / period_s) - 1, 0) for gap in gaps)
     assert abs(record["sampler"]["missed_deadlines"] - lacks) <= 1 + lacks // 50
@@ -84,16 +84,16 @@ def test_each_sample_has_what_was_written_by_its_time(
     """Not a byte of later, and none of before lacks; a wall clock and a monotonic one read one
     after the other may be 2 ms apart here."""
     process = job(WRITER.replace("SECONDS", "3"))
-    weighed = attach("--pid", str(process.pid), "--rate", str(rate_hz))
+    measured = attach("--pid", str(process.pid), "--rate", str(rate_hz))
     tell(process)
     before, after = written(process)
-    record = weighed.end()
+    record = measured.end()
     assert record["complete"] is True, record["why_incomplete"]
     assert record["bpf"]["ticks"] > 2.5 * rate_hz
-    check_grid(weighed, record, 1 / rate_hz)
+    check_grid(measured, record, 1 / rate_hz)
     wrong = []
     for unix_s, wchar in zip(
-        column(weighed, "unix_s"), column(weighed, "wchar_bytes"), strict=True
+        column(measured, "unix_s"), column(measured, "wchar_bytes"), strict=True
     ):
         least = bisect.bisect_left(after, unix_s - 0.002) * 1000
         most = bisect.bisect_right(before, unix_s + 0.002) * 1000
@@ -107,8 +107,8 @@ def test_who_comes_too_late_for_them_says_so(
 ) -> None:
     """There is room for 256: of three seconds at 200 Hz some are lost, and no byte is."""
     process = job(WRITER.replace("SECONDS", "2"))
-    weighed = attach("--pid", str(process.pid), "--rate", "200")
-    child = weighed.child_pid
+    measured = attach("--pid", str(process.pid), "--rate", "200")
+    child = measured.child_pid
     tell(process)
     time.sleep(0.2)
     os.kill(child, signal.SIGSTOP)
@@ -117,10 +117,10 @@ def test_who_comes_too_late_for_them_says_so(
         time.sleep(1)
     finally:
         os.kill(child, signal.SIGCONT)
-    record = weighed.end()
+    record = measured.end()
     assert record["complete"] is True, record["why_incomplete"]
     assert record["sampler"]["missed_deadlines"] >= 100
-    check_grid(weighed, record, 1 / 200)
+    check_grid(measured, record, 1 / 200)
     assert record["io"]["wchar_bytes"] >= 1000 * len(after)
     assert record["io"]["source"] == "bpf"
 
@@ -131,11 +131,11 @@ def test_a_process_that_is_large_between_two_samples(
     """As getrusage(2) has it: the kernel's own maximum. The root is no part of the job, and its
     own largest may be that of the tests that started it."""
     process = job(LARGE)
-    weighed = attach("--pid", str(process.pid), "--rate", "0.2")
+    measured = attach("--pid", str(process.pid), "--rate", "0.2")
     tell(process)
     assert process.stdout
     largest_kb = int(process.stdout.readline())
-    record = weighed.end()
+    record = measured.end()
     assert record["memory"]["source"] == "bpf"
     assert record["memory"]["max_memory_bytes"] == largest_kb * 1024
 
@@ -150,14 +150,14 @@ def test_nobody_is_looked_into_where_the_kernel_counts(
 ) -> None:
     """Without samples of sockets; until a root is named, the right to do so is kept."""
     process = job(WRITER.replace("SECONDS", "0.5"))
-    weighed = attach("--rate", "0")
-    assert rights(weighed.child_pid) == 1 << CAP_SYS_PTRACE | 1 << CAP_DAC_READ_SEARCH
-    weighed.send(f"root {process.pid}")
-    weighed.totals()
-    assert rights(weighed.child_pid) == 0
+    measured = attach("--rate", "0")
+    assert rights(measured.child_pid) == 1 << CAP_SYS_PTRACE | 1 << CAP_DAC_READ_SEARCH
+    measured.send(f"root {process.pid}")
+    measured.totals()
+    assert rights(measured.child_pid) == 0
     tell(process)
     _, after = written(process)
-    record = weighed.end()
+    record = measured.end()
     assert record["complete"] is True, record["why_incomplete"]
     assert record["io"]["wchar_bytes"] >= 1000 * len(after)
     assert record["io"]["source"] == "bpf"

@@ -146,7 +146,7 @@ def run_of(tmp_path: Path, *actions: str) -> dict[str, Any]:
     return dict(json.loads(path.read_bytes()))
 
 
-def test_children_of_a_parent_that_ignores_sigchld_are_weighed_as_far_as_samples_saw_them(
+def test_children_of_a_parent_that_ignores_sigchld_are_measured_as_far_as_samples_saw_them(
     tmp_path: Path,
 ) -> None:
     """The kernel adds them to nobody: what samples show is more than was waited for."""

@@ -1,4 +1,4 @@
-"""The kernel counts: a job whose processes nobody waits for is weighed to the byte, a batch job from
+"""The kernel counts: a job whose processes nobody waits for is measured to the byte, a batch job from
 its first process on, and with `bpf=no` in plugstack.conf the record says that it is not."""
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def switched(lab: Lab, words: str) -> Iterator[None]:
         path.write_text(before)
 
 
-def weighed(lab: Lab, job: str) -> dict[str, Any]:
+def measured(lab: Lab, job: str) -> dict[str, Any]:
     """The record of a job that has ended, complete or not."""
     lab.jobs.append(job)
     until(lambda: job not in lab.queued(), "the job has ended")
@@ -74,7 +74,7 @@ def weighed(lab: Lab, job: str) -> dict[str, Any]:
 
 
 def allocation(lab: Lab, load: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """A step of each kind once the sampler is at work: what is weighed of the job, and the sum of
+    """A step of each kind once the sampler is at work: what is measured of the job, and the sum of
     what the loads say of themselves and their children."""
     sampled = f"grep -q . {lab.cluster.record_dir}/$SLURM_JOB_ID/*.json 2>/dev/null"
     steps = [f"srun {load} {how} {CHILDREN} {BURN_S * 1e6:.0f}" for how in HOWS]
@@ -82,7 +82,7 @@ def allocation(lab: Lab, load: str) -> tuple[dict[str, Any], dict[str, int]]:
     done = lab.run("salloc", "-Q", "-n1", "-w", "n1", "sh", "-c", script)
     assert done.returncode == 0, done.stderr
     job, *told = done.stdout.splitlines()
-    return weighed(lab, job), total(told)
+    return measured(lab, job), total(told)
 
 
 def total(told: list[str]) -> dict[str, int]:
@@ -149,7 +149,7 @@ def test_batch_jobs_are_exact_from_their_first_process_on(lab: Lab, load: str) -
         jobs += [storm(lab, load, how) for how in HOWS * 2]
         until(lambda: not lab.queued() & set(jobs), "all have ended")
     for job in jobs:
-        truth = json.loads((lab.work / f"known.{job}").read_text()) if weighed(lab, job) else {}
+        truth = json.loads((lab.work / f"known.{job}").read_text()) if measured(lab, job) else {}
         (record,) = lab.records(job, 1)
         assert_exact(record, truth)
 
@@ -183,7 +183,7 @@ def test_slurmd_holds_it_for_the_first_job_and_lets_go_at_its_end(lab: Lab, load
         first = slurmd(lab)
         until(lambda: holds(first), "slurmd holds it")
         job = storm(lab, load, "ignore")
-        record = weighed(lab, job)
+        record = measured(lab, job)
         assert holds(first) and status()["held"]
         os.kill(first, signal.SIGTERM)
         until(lambda: not holds(first), "slurmd has let go")

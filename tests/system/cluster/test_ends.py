@@ -25,7 +25,7 @@ def test_a_failed_job_has_its_record(lab: Lab) -> None:
     lab.wait_state(job, "FAILED")
     assert lab.records(job, 1)[0]["complete"]
     assert lab.sacct(job, "ExitCode") == [["3:0"]]
-    assert lab.comment(job)["nodes_weighed"] == 1
+    assert lab.comment(job)["nodes_measured"] == 1
 
 
 def test_a_cancelled_job_has_its_record(lab: Lab) -> None:
@@ -113,7 +113,7 @@ def slurms_own_comment(lab: Lab, job: str) -> dict[str, Any]:
     return admin_comment.whole(document["steelyard"])
 
 
-def assert_weighed_to_the_end(lab: Lab, job: str, nodes: int = 1) -> None:
+def assert_measured_to_the_end(lab: Lab, job: str, nodes: int = 1) -> None:
     """The record, and AdminComment, hold what LATER has used."""
     (record,) = [r for r in lab.records(job, nodes, complete=False) if r["node"] == "n1"]
     assert (record["complete"], record["incomplete_reason"]) == (True, None)
@@ -126,7 +126,7 @@ def assert_weighed_to_the_end(lab: Lab, job: str, nodes: int = 1) -> None:
         assert 30_000_000 <= written < 30_100_000
 
 
-def test_a_job_whose_extern_step_was_killed_is_weighed_to_its_end(lab: Lab) -> None:
+def test_a_job_whose_extern_step_was_killed_is_measured_to_its_end(lab: Lab) -> None:
     job = lab.sbatch("-w", "n1", "--tag=a=b", script=LATER)
     lab.wait_running(job)
     (extern,) = lab.stepds(job, "extern")
@@ -134,7 +134,7 @@ def test_a_job_whose_extern_step_was_killed_is_weighed_to_its_end(lab: Lab) -> N
     until(lambda: not lab.stepds(job, "extern"), "it is dead")
     (lab.work / "go").touch()
     lab.wait_state(job, "COMPLETED")
-    assert_weighed_to_the_end(lab, job)
+    assert_measured_to_the_end(lab, job)
 
 
 def test_a_job_that_lost_its_extern_and_batch_steps_has_a_record_that_says_so(lab: Lab) -> None:
@@ -150,7 +150,7 @@ def test_a_job_that_lost_its_extern_and_batch_steps_has_a_record_that_says_so(la
     assert "gone without a word" in record["incomplete_reason"]
 
 
-def test_a_job_that_goes_on_without_a_lost_node_is_weighed_to_its_end(lab: Lab) -> None:
+def test_a_job_that_goes_on_without_a_lost_node_is_measured_to_its_end(lab: Lab) -> None:
     """Slurm ends the extern step on every node then."""
     job = lab.sbatch("-N2", "-w", "n1,n2", "--no-kill", "--no-requeue", "--tag=a=b", script=LATER)
     lab.wait_running(job)
@@ -162,7 +162,7 @@ def test_a_job_that_goes_on_without_a_lost_node_is_weighed_to_its_end(lab: Lab) 
         lab.wait_state(job, "COMPLETED")
     finally:
         lab.run("scontrol", "update", "NodeName=n2", "State=resume")
-    assert_weighed_to_the_end(lab, job, nodes=2)
+    assert_measured_to_the_end(lab, job, nodes=2)
 
 
 def test_a_record_folder_that_cannot_be_written_leaves_the_job_alone(lab: Lab) -> None:

@@ -164,7 +164,7 @@ def moved(lab: GpuLab) -> Iterator[None]:
         thread.join()
 
 
-def weigh(
+def measure(
     lab: GpuLab, submits: list[Callable[[str], str]]
 ) -> tuple[list[dict[str, Any]], list[float]]:
     """Records of jobs that run side by side, and what each GPU used meanwhile, by the law."""
@@ -187,7 +187,7 @@ def by_bus(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_each_job_has_its_own_gpus_joules(lab: GpuLab, how: str) -> None:
-    (first, second), used = weigh(
+    (first, second), used = measure(
         lab, [lambda script: lab.sbatch("--gres=gpu:1", script=script)] * 2
     )
     owned = [[zone["of_job"] for zone in by_bus(record)] for record in (first, second)]
@@ -213,7 +213,9 @@ def test_each_job_has_its_own_gpus_joules(lab: GpuLab, how: str) -> None:
 def test_both_of_a_job_and_of_its_steps(lab: GpuLab, how: str) -> None:
     """A step that has one, and a batch script that has both: the job's are both."""
     step = "srun --gres=gpu:1 true; "
-    (record,), used = weigh(lab, [lambda script: lab.sbatch("--gres=gpu:2", script=step + script)])
+    (record,), used = measure(
+        lab, [lambda script: lab.sbatch("--gres=gpu:2", script=step + script)]
+    )
     assert record["energy"]["gpu_energy_j"] == pytest.approx(sum(used), abs=1e-6)  # of floats
     assert record["energy"]["gpus"]["of_job"] == 2
 
@@ -231,7 +233,7 @@ def test_of_srun_alone_by_its_tasks(lab: GpuLab, how: str, tasks: str, of_job: i
         lab.jobs.append(until(lambda: told.is_file() and told.read_text().strip(), "srun's job"))
         return lab.jobs[-1]
 
-    (record,), used = weigh(lab, [submit])
+    (record,), used = measure(lab, [submit])
     assert started[0].wait(60) == 0
     own = [joules for zone, joules in zip(by_bus(record), used, strict=True) if zone["of_job"]]
     assert record["energy"]["gpus"]["of_job"] == len(own) == of_job
@@ -240,7 +242,7 @@ def test_of_srun_alone_by_its_tasks(lab: GpuLab, how: str, tasks: str, of_job: i
 
 def test_a_job_without_gpus(lab: GpuLab, how: str) -> None:
     """Where the kernel keeps it from all of them it has none; else nobody can tell."""
-    (record,), used = weigh(lab, [lambda script: lab.sbatch(script=script)])
+    (record,), used = measure(lab, [lambda script: lab.sbatch(script=script)])
     assert [zone["energy_j"] for zone in by_bus(record)] == used
     if how == "device":
         assert record["energy"]["gpu_energy_j"] == 0

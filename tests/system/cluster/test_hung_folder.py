@@ -45,7 +45,7 @@ def test_a_folder_that_hangs_holds_no_job_and_no_node(lab: Lab, mounted: Mounted
         comment = lab.comment(first)
         assert comment["tags"] == {"k": "first"}
         # Its sampler hangs over a sample, or it has just written one.
-        assert (comment["cpu_s"] is None) == (comment["nodes_weighed"] == 0)
+        assert (comment["cpu_s"] is None) == (comment["nodes_measured"] == 0)
         mounted.answer()
         for job in (first, second):
             until(

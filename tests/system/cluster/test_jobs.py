@@ -30,7 +30,7 @@ def test_a_batch_job_on_one_node_has_a_record_and_samples(lab: Lab) -> None:
         samples = list(csv.DictReader(file))
     assert len(samples) == record["sampler"]["samples"] >= 4
     comment = lab.comment(job)
-    assert comment["nodes"] == comment["nodes_weighed"] == 1
+    assert comment["nodes"] == comment["nodes_measured"] == 1
     assert comment["node_type"] == record["probe"]["node_type"]
     assert 3_000_000 <= comment["wchar_bytes"] < 3_010_000
     energy = record["energy"]["energy_j"]
@@ -44,11 +44,11 @@ def test_a_job_on_three_nodes_has_three_records_and_publish_writes_their_sum(lab
     assert [record["node"] for record in records] == ["n1", "n2", "n3"]
     assert all(1_000_000 <= record["io"]["wchar_bytes"] < 1_020_000 for record in records)
     first = lab.comment(job)
-    assert (first["nodes"], first["nodes_weighed"], first["partial"]) == (3, 1, True)
+    assert (first["nodes"], first["nodes_measured"], first["partial"]) == (3, 1, True)
     assert 1_000_000 <= first["wchar_bytes"] < 1_020_000
     lab.publish()
     comment = lab.comment(job)
-    assert (comment["nodes"], comment["nodes_weighed"], comment["partial"]) == (3, 3, False)
+    assert (comment["nodes"], comment["nodes_measured"], comment["partial"]) == (3, 3, False)
     assert 3_000_000 <= comment["wchar_bytes"] < 3_060_000
 
 
@@ -59,7 +59,7 @@ def test_a_node_that_no_step_comes_to_takes_nothing_from_the_sum(lab: Lab) -> No
     assert idle["cpu"]["cpu_s"] is None
     lab.publish()
     comment = lab.comment(job)
-    assert (comment["nodes_weighed"], comment["nodes_idle"]) == (2, 1)
+    assert (comment["nodes_measured"], comment["nodes_idle"]) == (2, 1)
     shown = json.loads(lab.steelyard("show", "--json", job))["totals"]
     for totals in (comment, shown):
         assert totals["wchar_bytes"] == pytest.approx(3_000_000, abs=100_000)
@@ -145,7 +145,7 @@ def test_without_samples_there_are_totals(lab: Lab) -> None:
         assert record["processes"]["max_processes"] is None
     lab.publish()
     comment = lab.comment(job)
-    assert comment["nodes_weighed"] == 2
+    assert comment["nodes_measured"] == 2
     assert comment["wchar_bytes"] == pytest.approx(6_000_000, abs=200_000)
     assert comment["cpu_s"] == pytest.approx(sum(r["cpu"]["cpu_s"] for r in records), abs=0.3)
     assert comment["elapsed_s"] == pytest.approx(max(r["elapsed_s"] for r in records), abs=5)

@@ -75,13 +75,13 @@ def label(lab: Lab) -> str:
 
 
 def test_a_study_with_launchers_from_submission_to_database(lab: Lab, engine: str | None) -> None:
-    """Every run in its container, its clients as many as there are containers, all weighed."""
+    """Every run in its container, its clients as many as there are containers, all measured."""
     clients = {"bare": 1, "unshare,containers=2": 2}
-    weighed = {"unshare,containers=2": "yes"}
+    measured = {"unshare,containers=2": "yes"}
     if engine is not None:
         two = f"{engine},network=bridge,containers=2,cpus=1"
         clients |= {engine: 1, two: 2}
-        weighed |= {engine: "no", two: "no"}
+        measured |= {engine: "no", two: "no"}
     study = write_study(lab, *clients)
     lab.steelyard("submit", study)
     lab.wait_study(study)
@@ -96,9 +96,9 @@ def test_a_study_with_launchers_from_submission_to_database(lab: Lab, engine: st
     noted = lab.rows(
         "boxes",
         "SELECT condition->>'launcher', max(value) FROM tags JOIN runs USING (run_id) "
-        "WHERE key = 'launcher_weighed' GROUP BY ALL",
+        "WHERE key = 'launcher_measured' GROUP BY ALL",
     )
-    assert dict(noted) == weighed
+    assert dict(noted) == measured
     kept = lab.rows("boxes", "SELECT count(*), count(*) FILTER (complete) FROM records")
     assert kept == [(len(clients), len(clients))]
     if engine is not None:

@@ -34,7 +34,7 @@ def test_a_process_that_no_sample_saw_has_its_memory(lab: Lab, way: str) -> None
     truth = int((lab.work / "largest").read_text())
     assert truth >= HOLD
     # It may have grown by some pages after it asked.
-    for weighed in (record["memory"]["max_memory_bytes"], lab.comment(job)["max_memory_bytes"]):
-        assert truth <= weighed <= truth + 2_000_000
+    for measured in (record["memory"]["max_memory_bytes"], lab.comment(job)["max_memory_bytes"]):
+        assert truth <= measured <= truth + 2_000_000
     # Both are the largest process' maximum; where they are equal the first of the two is named.
     assert record["memory"]["source"] in ({"bpf", "rusage"} if KERNEL_COUNTS else {"rusage"})

@@ -45,5 +45,5 @@ def test_the_accounting_polls_at_its_own_expense(
     truth = {"rchar": int(counters["rchar"]) + len(text) - 1}
     truth["wchar"] = int(counters["wchar"]) + len(text)
     for key, least in truth.items():
-        for weighed in (record["io"][f"{key}_bytes"], comment[f"{key}_bytes"]):
-            assert least <= weighed <= least + SMALL
+        for measured in (record["io"][f"{key}_bytes"], comment[f"{key}_bytes"]):
+            assert least <= measured <= least + SMALL

@@ -43,7 +43,7 @@ def submissions(lab: Lab) -> list[dict[str, Any]]:
 
 
 def test_a_study_from_submission_to_report(lab: Lab) -> None:
-    """Every run is done once, weighed on every node it had, merged once and reported."""
+    """Every run is done once, measured on every node it had, merged once and reported."""
     study = write_study(lab, 2, lab.work)
     lab.steelyard("submit", study)
     assert len(submissions(lab)) == 4  # two blocks, each with one and with two nodes

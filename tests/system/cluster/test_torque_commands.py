@@ -37,7 +37,7 @@ def qsub(lab: Lab, body: str, *options: str, lines: str = "") -> str:
     return lab.jobs[-1]
 
 
-def test_a_job_of_qsub_is_one_of_slurm_and_is_weighed(lab: Lab) -> None:
+def test_a_job_of_qsub_is_one_of_slurm_and_is_measured(lab: Lab) -> None:
     job_id = qsub(lab, "sleep 0.5", lines="#SBATCH --tag=by=qsub")
     found = lab.job(job_id)
     assert (found["JobName"], found["TimeLimit"]) == ("odd.name", "00:07:00")

@@ -76,10 +76,10 @@ def test_tries_are_counted(study: Any) -> None:
     assert rows == [(2,)]
 
 
-@pytest.mark.parametrize("weighed", ["yes", "no", "unknown"])
-def test_totals_of_processes_that_were_elsewhere_are_null(study: Any, weighed: str) -> None:
+@pytest.mark.parametrize("measured", ["yes", "no", "unknown"])
+def test_totals_of_processes_that_were_elsewhere_are_null(study: Any, measured: str) -> None:
     """What a container's daemon started is not in the job's record; the node's bytes are."""
-    note(folder_of(study, "twonodes"), tags=f"launcher_weighed={weighed}\n")
+    note(folder_of(study, "twonodes"), tags=f"launcher_measured={measured}\n")
     row = study.row("11")
     for node in row.nodes:  # the job was alone: the node's bytes are its own
         study.record(row, node, job={"scheduler": "slurm", "job_id": "11", "exclusive": True})
@@ -92,7 +92,7 @@ def test_totals_of_processes_that_were_elsewhere_are_null(study: Any, weighed: s
         )
     )
     of_processes = ("cpu_s", "max_memory_bytes", "rchar_bytes", "wchar_bytes", "read_bytes")
-    assert {found[metric] for metric in of_processes} == {weighed == "yes"}
+    assert {found[metric] for metric in of_processes} == {measured == "yes"}
     assert found["rx_bytes"]
     assert found["elapsed_s"]
 

@@ -170,7 +170,7 @@ def test_admin_comment_alone_will_do(study: Any, capsys: pytest.CaptureFixture[s
     text = shown(view, capsys)
     assert "from the accounting: type of node not told, kernel not told; sums" in text
     view.admin_comment = admin_comment.own(
-        '{"steelyard":{"nodes":2,"nodes_weighed":1,"partial":true,"cpu_s":1.5}}'
+        '{"steelyard":{"nodes":2,"nodes_measured":1,"partial":true,"cpu_s":1.5}}'
     )
     assert "sums over 1 of 2 nodes (partial):" in shown(view, capsys)
 

@@ -32,7 +32,7 @@ class Site:
         self.mark = self.records / record_folders.MARK
         self.mark.write_text("")
 
-    def weigh(self, job_id: str) -> str:
+    def measure(self, job_id: str) -> str:
         """A job that ends at once; what was said."""
         job = subprocess.Popen(["sleep", "600"])
         words = [
@@ -80,7 +80,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def test_with_its_mark_the_folder_has_the_record(site: Site) -> None:
-    assert site.weigh("7") == ""
+    assert site.measure("7") == ""
     (path,) = site.jsons()
     day = record_folders.day_of(int(path.name.split(".")[1]))
     assert path.parent == site.records / day / "7"
@@ -108,7 +108,7 @@ def test_else_the_spool_has_it_and_the_log_says_so(site: Site, fault: str, words
         site.mark.unlink()
     if fault == "no folder":
         site.records.rmdir()
-    said = site.weigh("7")
+    said = site.measure("7")
     assert words in said
     (path,) = site.jsons()
     assert path.parent == site.spool / "7"
@@ -121,7 +121,7 @@ def test_else_the_spool_has_it_and_the_log_says_so(site: Site, fault: str, words
 def test_without_a_spool_all_is_as_before(site: Site) -> None:
     site.spool.rmdir()
     site.mark.unlink()
-    assert site.weigh("7") == ""
+    assert site.measure("7") == ""
     assert site.jsons()[0].parent == site.records / "7"
 
 

@@ -42,7 +42,7 @@ def test_what_it_says_can_be_done(capsys: pytest.CaptureFixture[str]) -> None:
     _, _, ending = capsys.readouterr().out.partition("what you can do now:\n")
     lines = [line.split() for line in ending.splitlines()]
     ways = [words for words in lines if words[0] == "yes" and "--in" in words]
-    assert ["weigh", "a", "command"] in [words[1:4] for words in lines]
+    assert ["measure", "a", "command"] in [words[1:4] for words in lines]
     for words in ways:
         launcher = words[words.index("--in") + 1]
         if ":" not in launcher:  # of the others an image is needed

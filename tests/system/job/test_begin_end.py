@@ -38,7 +38,7 @@ def cpu_of_reaped_s(mom: Any, pid: int) -> float:
     return (waited() - before) / ticks
 
 
-def test_a_job_is_weighed_from_its_marks_alone(node: Any) -> None:
+def test_a_job_is_measured_from_its_marks_alone(node: Any) -> None:
     assert node.begin("7.srv", "--job=name=a b", "--rate=5").returncode == 0
     job = node.run_seen("7.srv", BURN.format(ms=700))
     truth_s = cpu_of_reaped_s(node.mom, job)
@@ -111,14 +111,14 @@ def test_begun_twice_there_is_one_sampler(node: Any) -> None:
 def test_ended_twice_the_same_totals_are_told(node: Any) -> None:
     node.begin("7.srv", "--request=tag=a%3Db")
     first = node.end("7.srv")
-    assert first["nodes_weighed"] == 1
+    assert first["nodes_measured"] == 1
     assert first["tags"] == {"a": "b"}
     assert node.end("7.srv") == first
 
 
 def test_ended_without_a_beginning(node: Any) -> None:
     totals = node.end("8.srv")
-    assert (totals["nodes_weighed"], totals["cpu_s"], totals["energy_j"]) == (0, None, None)
+    assert (totals["nodes_measured"], totals["cpu_s"], totals["energy_j"]) == (0, None, None)
     assert totals["missing"]["cpu_s"] == "the sampler did not answer"
 
 
@@ -129,15 +129,15 @@ def test_an_earlier_end_is_not_told_of_a_later_start(node: Any) -> None:
     text = record.read_text()
     end = node.record("7.srv")["end_unix_s"]
     record.write_text(text.replace(f"{end}"[:10], f"{end - 3600}"[:10]))
-    assert node.end("7.srv")["nodes_weighed"] == 0
+    assert node.end("7.srv")["nodes_measured"] == 0
 
 
 def test_a_start_without_a_sampler_is_not_told_what_the_one_before_used(node: Any) -> None:
     """Sent back and started again within a minute, while no sampler can be had."""
     node.begin("7.srv")
-    assert node.end("7.srv")["nodes_weighed"] == 1
+    assert node.end("7.srv")["nodes_measured"] == 1
     node.begin("7.srv", "--node-program=/bin/false")
-    assert node.end("7.srv")["nodes_weighed"] == 0
+    assert node.end("7.srv")["nodes_measured"] == 0
 
 
 def test_what_an_earlier_start_has_left_is_ended_first(node: Any) -> None:

@@ -23,7 +23,7 @@ def test_a_job_begins_ends_and_begins_again(node: Any) -> None:
         assert node.begin("7.srv").returncode == 0
         node.run_seen("7.srv", "true")
         totals = node.end("7.srv", "--exit-status=0")
-        assert totals["nodes_weighed"] == 1
+        assert totals["nodes_measured"] == 1
         folders = record_folders.job_folders(node.records, "7.srv")
         paths = sorted(p for folder in folders for p in folder.glob("*.json"))
         assert len(paths) == start
@@ -50,7 +50,7 @@ def test_over_midnight(node: Any, tmp_path: Path, days: int) -> None:
     works(node, "7.srv", 5_000_000)
     clock.set_off(off_s + days * DAY_S)
     told = call(clock, "end", "--job-id=7.srv", *node.where())
-    assert told["nodes_weighed"] == 1
+    assert told["nodes_measured"] == 1
     assert 5_000_000 <= told["wchar_bytes"] < 5_100_000
     (path,) = node.records.rglob("n1.*.json")
     assert path.parent == node.records / begun_on / "7.srv"

@@ -48,7 +48,7 @@ def test_set_between_begin_and_end(node: Any, clock: set_clock.WallClock, off: i
     told = call(clock, "end", "--job-id=7.srv", *node.where())
     record = node.record("7.srv")
     assert record["incomplete_of"] == "processes"  # it lacks nothing else
-    assert told["nodes_weighed"] == 1
+    assert told["nodes_measured"] == 1
     assert told["wchar_bytes"] == record["io"]["wchar_bytes"]
     assert 5_000_000 <= told["wchar_bytes"] < 5_100_000
     assert node.left() == []
@@ -70,15 +70,15 @@ def test_set_back_between_two_starts_each_tells_its_own(
     assert 5_000_000 <= told["wchar_bytes"] < 5_100_000
 
 
-def test_set_back_between_two_starts_what_is_not_weighed_is_not_told(
+def test_set_back_between_two_starts_what_is_not_measured_is_not_told(
     node: Any, clock: set_clock.WallClock
 ) -> None:
     """The record of the start before ended later than now, and than this one began."""
     node.begin("7.srv", "--rate=20")
-    assert node.end("7.srv")["nodes_weighed"] == 1
+    assert node.end("7.srv")["nodes_measured"] == 1
     clock.set_off(-HOUR_S)
     call(clock, *node.begin_words("7.srv", f"--node-program={node.without_sampler()}"))
-    assert call(clock, "end", "--job-id=7.srv", *node.where())["nodes_weighed"] == 0
+    assert call(clock, "end", "--job-id=7.srv", *node.where())["nodes_measured"] == 0
 
 
 def test_a_killed_sampler_tells_no_part_for_the_whole(node: Any) -> None:
@@ -88,7 +88,7 @@ def test_a_killed_sampler_tells_no_part_for_the_whole(node: Any) -> None:
     wait_for("a sample", lambda: any(p.stat().st_size > 2000 for p in node.records.rglob("*.csv")))
     subprocess.run(["kill", "-9", str(sampler)], check=True)
     wait_for("it is finished", lambda: node.sweep() or "end_unix_s" in final(node))
-    assert node.end("7.srv")["nodes_weighed"] == 0
+    assert node.end("7.srv")["nodes_measured"] == 0
 
 
 def final(node: Any) -> dict[str, Any]:

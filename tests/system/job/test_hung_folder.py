@@ -56,10 +56,10 @@ def test_at_the_limit_a_job_runs_unmeasured_and_the_next_one_after_it_does_not(n
         assert (done.returncode, done.stderr) == (0, "")
         assert f"7.srv: not sampled: {LIMIT} samplers of this node wait already" in node.log
         assert f"for the record folder {node.records}, which does not answer" in node.log
-        assert node.end("7.srv")["nodes_weighed"] == 0
+        assert node.end("7.srv")["nodes_measured"] == 0
     assert node.left() == []
     assert node.begin("8.srv").returncode == 0
-    assert node.end("8.srv")["nodes_weighed"] == 1
+    assert node.end("8.srv")["nodes_measured"] == 1
 
 
 @pytest.mark.parametrize(("count", "alive"), [(LIMIT - 1, True), (LIMIT, False)])
@@ -68,5 +68,5 @@ def test_below_the_limit_or_with_files_of_killed_samplers_a_job_is_measured(
 ) -> None:
     with waiting_samplers(node.run, count, alive) as folder:
         assert node.begin("7.srv").returncode == 0
-        assert node.end("7.srv")["nodes_weighed"] == 1
+        assert node.end("7.srv")["nodes_measured"] == 1
         assert len(list(folder.glob(".opening.*"))) == (count if alive else 0)

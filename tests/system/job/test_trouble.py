@@ -30,7 +30,7 @@ def test_a_record_folder_of_somebody_else(node: Any) -> None:
     os.chown(node.records, 65000, 65000)
     assert node.begin("7.srv").returncode == 0
     wait_for("the complaint", lambda: "belongs to uid 65000" in node.log)
-    assert node.end("7.srv")["nodes_weighed"] == 0
+    assert node.end("7.srv")["nodes_measured"] == 0
     assert node.left() == []
 
 
@@ -43,7 +43,7 @@ def test_a_run_folder_of_somebody_else(node: Any) -> None:
     refused = node.begin("7.srv", "--exclusive=yes", "--request=netem=rate%3D1mbit")
     assert refused.returncode == 4
     assert "may be written by others" in refused.stderr
-    assert node.end("7.srv")["nodes_weighed"] == 0
+    assert node.end("7.srv")["nodes_measured"] == 0
     node.sweep()
 
 
@@ -59,7 +59,7 @@ def test_a_configuration_that_others_may_write(node: Any) -> None:
     config.chmod(0o666)
     assert node.begin("7.srv", f"--config={config}").returncode == 0
     assert "pbs.conf may be written by others" in node.log
-    assert node.end("7.srv")["nodes_weighed"] == 1
+    assert node.end("7.srv")["nodes_measured"] == 1
 
 
 def test_a_full_disk(node: Any) -> None:

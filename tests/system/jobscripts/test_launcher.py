@@ -54,7 +54,7 @@ def test_the_whole_of_sy_client_is_executed_inside(study: Study, launcher: str) 
     noted = tags(study)
     assert noted["launcher"] == launcher
     assert float(noted["launcher_start_s"]) > 0
-    assert noted["launcher_weighed"] == ("no" if launcher == DOCKER else "yes")
+    assert noted["launcher_measured"] == ("no" if launcher == DOCKER else "yes")
     assert containers(study) == []
 
 
@@ -248,7 +248,7 @@ def test_podman_runs_it_too(study: Study, image_tar: Path, tmp_path: Path) -> No
         told_ = told(f"podman:{name},cpus=1")
         assert study.run(CONTAINERS_CONF=str(conf), **told_).returncode == 1
         assert (out(study), study.result()["exit_codes"]) == (["1"], [7])
-        assert tags(study)["launcher_weighed"] == "yes"
+        assert tags(study)["launcher_measured"] == "yes"
         assert podman("container", "exists", tags(study)["launcher_container"]) != 0
     finally:
         podman("rmi", "--force", name)

@@ -322,7 +322,7 @@ def test_podman_without_root_has_the_processors_and_says_what_it_cannot_limit(
     for client in range(2):
         assert out(study, client) == [str(it.user.pw_uid), "1"]
         assert tags(study, client)["launcher_cpus"] == str(have[client % len(have)])
-        assert tags(study, client)["launcher_weighed"] == "yes"
+        assert tags(study, client)["launcher_measured"] == "yes"
     controllers = it.run("podman", "info", "--format={{.Host.CgroupControllers}}").stdout
     done = it.run(*study.command(), **keys, **told(f"podman:{name},memory=64MiB"))
     if "memory" in controllers:

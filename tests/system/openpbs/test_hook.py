@@ -31,7 +31,7 @@ def test_what_a_real_server_told_is_accepted(mom: Mom, event: str) -> None:
         assert (told["accepted"], told["log"]) == (True, [])
 
 
-def test_a_job_is_weighed_and_told_to_the_server(mom: Mom, tmp_path: Path) -> None:
+def test_a_job_is_measured_and_told_to_the_server(mom: Mom, tmp_path: Path) -> None:
     zone = tmp_path / "tree/sys/class/powercap/intel-rapl:0"
     zone.mkdir(parents=True)
     (zone / "name").write_text("package-0\n")

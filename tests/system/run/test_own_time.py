@@ -1,4 +1,4 @@
-"""steelyard run weighs the command: not the sampler's start, not the container's."""
+"""steelyard run measures the command: not the sampler's start, not the container's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ open(sys.argv[1], "w").write(f"{time.monotonic() - begin} {time.process_time()}"
 """
 
 
-def weigh(capfd: Capture, place: Path, *words: str) -> Run:
+def measure(capfd: Capture, place: Path, *words: str) -> Run:
     """One run that ended with 0: what it said, its record, and the whole document."""
     assert cli.main(["run", "--json", "-o", str(place), *words]) == 0
     document = json.loads(capfd.readouterr().out)
@@ -49,7 +49,7 @@ def test_elapsed_and_cpu_are_the_commands_own(
     """Between what it knows of itself and what whoever is around it sees."""
     command = [sys.executable, "-c", OWN, str(tmp_path / "own")]
     monotonic = time.monotonic()
-    said, record, _ = weigh(capfd, tmp_path / "kept", "--in", launcher, "--", *command)
+    said, record, _ = measure(capfd, tmp_path / "kept", "--in", launcher, "--", *command)
     called = time.monotonic() - monotonic
     own_s, own_cpu_s = map(float, (tmp_path / "own").read_text().split())
     assert own_s <= said["elapsed"] < record["elapsed_s"] < called
@@ -73,7 +73,7 @@ def test_bytes_are_the_same_with_and_without_a_container(
     capfd: Capture, tmp_path: Path, launcher: str
 ) -> None:
     words = ["--in", launcher, "--", "sh", "-c", "head -c 1234567 /dev/zero >/dev/null"]
-    said, _, document = weigh(capfd, tmp_path / "kept", *words)
+    said, _, document = measure(capfd, tmp_path / "kept", *words)
     count = 2 if "=2" in launcher else 1
     assert said["write calls"] == 1234567 * count
     assert 1234567 * count <= said["read calls"] < (1234567 + 65536) * count

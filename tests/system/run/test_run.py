@@ -1,4 +1,4 @@
-"""steelyard run: weighs a command here, with the real sampler."""
+"""steelyard run: measures a command here, with the real sampler."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 
 def steelyard(*words: str, given: str = "in\n") -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own: the weighed command writes to its descriptors."""
+    """The command in a process of its own: the measured command writes to its descriptors."""
     command = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "run", *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, input=given)
 

@@ -19,12 +19,12 @@ def log(path: Path) -> Hooks:
 def test_what_is_done_around_runs_is_done_in_its_place(tmp_path: Path) -> None:
     path = tmp_path / "log"
 
-    def weigh(place: int, number: int, warm_up: bool) -> Measurement:
+    def measure(place: int, number: int, warm_up: bool) -> Measurement:
         with path.open("a") as out:
             out.write(f"{'warm' if warm_up else 'run'} {place} {number}\n")
         return one(number, 1.0)
 
-    found = course(Plan(repeat=1, warm_up=1, interleaved=False), 2, log(path), weigh)
+    found = course(Plan(repeat=1, warm_up=1, interleaved=False), 2, log(path), measure)
     assert path.read_text().splitlines() == [
         line
         for place in (0, 1)
@@ -53,12 +53,12 @@ def test_the_first_failure_ends_it_unless_it_is_to_go_on(go_on: bool, tmp_path: 
 
 
 def test_ctrl_c_keeps_what_is_known_and_cleans_up(tmp_path: Path) -> None:
-    def weigh(place: int, number: int, warm_up: bool) -> Measurement:
+    def measure(place: int, number: int, warm_up: bool) -> Measurement:
         if number == 3:
             raise KeyboardInterrupt
         return one(number, 1.0)
 
-    found = course(Plan(repeat=9), 2, log(tmp_path / "log"), weigh)
+    found = course(Plan(repeat=9), 2, log(tmp_path / "log"), measure)
     assert found.ended is not None
     assert found.ended.exit_code == 130
     assert [len(runs) for runs in found.runs] == [2, 2]

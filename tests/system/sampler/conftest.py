@@ -21,7 +21,7 @@ TIMEOUT_S = 90
 
 
 @dataclass
-class Weighed:
+class Measured:
     """The files of one job."""
 
     folder: Path
@@ -51,7 +51,7 @@ class Weighed:
 
 
 @dataclass
-class Attached(Weighed):
+class Attached(Measured):
     """A sampler that is attached to processes that others start."""
 
     process: subprocess.Popen[bytes]
@@ -106,23 +106,23 @@ class Sampler:
 
     def run(
         self, command: list[str], *options: str | Path, prefix: tuple[str, ...] = (), **how: Any
-    ) -> tuple[subprocess.CompletedProcess[bytes], Weighed]:
-        """Weigh a command to its end."""
+    ) -> tuple[subprocess.CompletedProcess[bytes], Measured]:
+        """Measure a command to its end."""
         arguments, folder = self.arguments(*options)
         done = subprocess.run(
             [*prefix, *arguments, "--", *command], timeout=TIMEOUT_S, check=False, **how
         )
-        return done, Weighed(folder)
+        return done, Measured(folder)
 
-    def start(self, command: list[str], *options: str | Path) -> tuple[Any, Weighed]:
-        """Weigh a command that goes on."""
+    def start(self, command: list[str], *options: str | Path) -> tuple[Any, Measured]:
+        """Measure a command that goes on."""
         arguments, folder = self.arguments(*options)
         process = subprocess.Popen([*arguments, "--", *command])
         self.started.append(process)
-        return process, Weighed(folder)
+        return process, Measured(folder)
 
     def attach(self, *options: str | Path, prefix: tuple[str, ...] = ()) -> Attached:
-        """Weigh what --pid and messages name."""
+        """Measure what --pid and messages name."""
         control = self.base / f"{self.jobs}.sock"
         arguments, folder = self.arguments("--control", control, *options)
         process = subprocess.Popen([*prefix, *arguments])

@@ -281,7 +281,7 @@ sys.stdin.readline()
 """
 
 
-def test_a_program_that_runs_is_weighed_with_its_descendants_until_it_ends(
+def test_a_program_that_runs_is_measured_with_its_descendants_until_it_ends(
     sampler: Any, tmp_path: Path
 ) -> None:
     program = subprocess.Popen(

@@ -108,8 +108,8 @@ def test_what_an_earlier_job_left_in_its_cgroup_does_not_count(sampler: Any) -> 
         wait_ready(process, 1)
         attached.send(f"cgroup /{group.name}")
         used_s = float(Path(f"/proc/{process.pid}/schedstat").read_text().split()[0]) / 1e9
-        weighed_s = attached.totals()["cpu_s"]
-        assert abs(weighed_s - used_s) < 0.02
+        measured_s = attached.totals()["cpu_s"]
+        assert abs(measured_s - used_s) < 0.02
         end_root(process, 1)
         assert attached.end()["cpu"]["source"] == "cgroup1"
     finally:
@@ -228,10 +228,10 @@ def test_files_in_memory_count_once(sampler: Any, memory_group: Path, mapped: st
     truth = int(process.stdout.readline().split()[1])
     assert truth == 80 * MIB
     attached.send(f"cgroup /{memory_group.name}")
-    weighed = attached.totals()["max_memory_bytes"]
+    measured = attached.totals()["max_memory_bytes"]
     process.communicate("\n")
     attached.end()
-    assert truth < weighed < truth + 24 * MIB  # and Python's own
+    assert truth < measured < truth + 24 * MIB  # and Python's own
 
 
 def made_group(tree: Path) -> Path:

@@ -11,7 +11,7 @@ import pytest
 from tests.system import set_clock
 
 
-def weighed(
+def measured(
     sampler: Any, waiting: Any, tmp_path: Path, *offs: int
 ) -> tuple[Any, tuple[float, float]]:
     """A sampler whose wall clock is set to each of these in turn; how long it was at work, at least
@@ -49,7 +49,7 @@ def test_a_clock_that_is_set_moves_no_sample(
     step_s: int,
 ) -> None:
     now = time.time()
-    attached, (least_s, most_s) = weighed(sampler, waiting, tmp_path, *offs)
+    attached, (least_s, most_s) = measured(sampler, waiting, tmp_path, *offs)
     record = attached.record
     assert record["complete"] is True
     assert record["clock"]["steps"] == steps

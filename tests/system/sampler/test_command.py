@@ -21,25 +21,25 @@ BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() <
 
 @pytest.mark.parametrize("code", [0, 1, 7, 255])
 def test_exits_with_the_commands_exit_code(sampler: Any, code: int) -> None:
-    done, weighed = sampler.run(["sh", "-c", f"exit {code}"])
+    done, measured = sampler.run(["sh", "-c", f"exit {code}"])
     assert done.returncode == code
-    ended = weighed.record["exit"]
+    ended = measured.record["exit"]
     assert (ended["exit_code"], ended["signal"]) == (code, None)
-    assert weighed.record["complete"] is True
+    assert measured.record["complete"] is True
 
 
 def test_exits_with_128_and_the_signal_of_a_killed_command(sampler: Any) -> None:
-    done, weighed = sampler.run(["sh", "-c", "kill -9 $$"])
+    done, measured = sampler.run(["sh", "-c", "kill -9 $$"])
     assert done.returncode == 128 + signal.SIGKILL
-    ended = weighed.record["exit"]
+    ended = measured.record["exit"]
     assert (ended["exit_code"], ended["signal"]) == (None, signal.SIGKILL)
 
 
 def test_a_command_that_is_not_there_exits_127_and_says_so(sampler: Any) -> None:
-    done, weighed = sampler.run(["/no/such/program"], stderr=subprocess.PIPE)
+    done, measured = sampler.run(["/no/such/program"], stderr=subprocess.PIPE)
     assert done.returncode == 127
     assert b"cannot run /no/such/program: No such file" in done.stderr
-    assert weighed.record["exit"]["exit_code"] == 127
+    assert measured.record["exit"]["exit_code"] == 127
 
 
 def test_stdin_stdout_stderr_are_the_commands_own(sampler: Any) -> None:
@@ -66,8 +66,8 @@ def test_where_its_own_counters_cannot_be_read_no_bytes_are_made_up(
     refused = ("strace", "-f", "-o", "/dev/null", "-P", "/proc/self/io",
                "-e", "inject=openat:error=EMFILE")  # fmt: skip
     dd = ["dd", "if=/dev/zero", f"of={tmp_path}/eight", "bs=1M", "count=8", "status=none"]
-    _, weighed = sampler.run(dd, prefix=refused, stderr=subprocess.DEVNULL)
-    found, missing = weighed.record["io"]["wchar_bytes"], weighed.record["missing"]
+    _, measured = sampler.run(dd, prefix=refused, stderr=subprocess.DEVNULL)
+    found, missing = measured.record["io"]["wchar_bytes"], measured.record["missing"]
     assert found == 8 << 20 or (found is None and missing["io.wchar_bytes"])
 
 
@@ -75,11 +75,11 @@ def test_where_its_own_counters_cannot_be_read_no_bytes_are_made_up(
 def test_signals_are_passed_on(sampler: Any, waiting: Any, tmp_path: Path, number: int) -> None:
     ready = tmp_path / "ready"
     script = f"trap 'exit 5' {number}; touch {ready}; while :; do sleep 0.05; done"
-    process, weighed = sampler.start(["bash", "-c", script])
+    process, measured = sampler.start(["bash", "-c", script])
     waiting("the trap", ready.exists)
     process.send_signal(number)
     assert process.wait(90) == 5
-    assert weighed.record["complete"] is True
+    assert measured.record["complete"] is True
 
 
 def test_the_record_folder_is_nowhere_and_the_command_runs(tmp_path: Path) -> None:
@@ -108,23 +108,23 @@ def test_the_record_folder_is_made_for_a_command_and_never_for_a_job(
 
 def test_cpu_time_is_what_getrusage_says(sampler: Any) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    _, weighed = sampler.run([sys.executable, "-c", BURN.format(0.4)])
+    _, measured = sampler.run([sys.executable, "-c", BURN.format(0.4)])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ours = weighed.record["cpu"]
+    ours = measured.record["cpu"]
     witness = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     assert ours["source"] == "rusage"
     assert ours["cpu_s"] >= 0.4
     assert ours["cpu_s"] == pytest.approx(ours["user_s"] + ours["system_s"], abs=1e-5)
     # The witness counts the sampler's parent too, as the record says apart.
-    assert ours["cpu_s"] <= witness <= ours["cpu_s"] + weighed.record["sampler"]["cpu_s"] + 0.02
+    assert ours["cpu_s"] <= witness <= ours["cpu_s"] + measured.record["sampler"]["cpu_s"] + 0.02
 
 
 def test_bytes_of_a_known_writer_are_exact(sampler: Any, tmp_path: Path) -> None:
     file, size = tmp_path / "file", 16 << 20
     script = f"import os\nfd = os.open('{file}', os.O_CREAT | os.O_WRONLY)\n"
     script += "for _ in range(16): os.write(fd, bytes(1 << 20))\nos.fsync(fd)"
-    _, weighed = sampler.run([sys.executable, "-c", script])
-    ours = weighed.record["io"]
+    _, measured = sampler.run([sys.executable, "-c", script])
+    ours = measured.record["io"]
     assert ours["source"] == "reaped"
     # psutil's word on the same program, by itself
     probe = script + "\nimport psutil; c = psutil.Process().io_counters(); print(c.write_chars)"
@@ -137,38 +137,38 @@ def test_bytes_of_a_known_writer_are_exact(sampler: Any, tmp_path: Path) -> None
 
 def test_short_lived_children_count(sampler: Any, tmp_path: Path) -> None:
     script = f"for i in $(seq 40); do head -c 100000 /dev/zero > {tmp_path}/f$i; done"
-    _, weighed = sampler.run(["bash", "-c", script], "--rate", "2")
-    ours = weighed.record["io"]
+    _, measured = sampler.run(["bash", "-c", script], "--rate", "2")
+    ours = measured.record["io"]
     assert 4_000_000 <= ours["wchar_bytes"] <= 4_100_000
-    last = weighed.samples[-1]
+    last = measured.samples[-1]
     assert int(last["wchar_bytes"]) == ours["wchar_bytes"]
     # The sample and wait4(2) round the time of each of the 41 tasks in their own way: 60 µs were seen on
     # a busy machine; a child uses 2 ms. Where the kernel does not show an end, up to a tick is missing.
-    unseen_s = TICK_S * (weighed.record.get("bpf", {}).get("missed_ends") or 0)
+    unseen_s = TICK_S * (measured.record.get("bpf", {}).get("missed_ends") or 0)
     limit_s = 300e-6 + unseen_s
-    assert float(last["cpu_s"]) == pytest.approx(weighed.record["cpu"]["cpu_s"], abs=limit_s)
+    assert float(last["cpu_s"]) == pytest.approx(measured.record["cpu"]["cpu_s"], abs=limit_s)
 
 
 def test_memory_is_seen(sampler: Any) -> None:
     script = "import time; b = bytearray(80 << 20); time.sleep(0.3)"
-    _, weighed = sampler.run([sys.executable, "-c", script], "--rate", "10")
-    assert 80 << 20 <= weighed.record["memory"]["max_memory_bytes"] < 160 << 20
+    _, measured = sampler.run([sys.executable, "-c", script], "--rate", "10")
+    assert 80 << 20 <= measured.record["memory"]["max_memory_bytes"] < 160 << 20
 
 
 def test_samples_begin_at_zero_and_only_grow(sampler: Any) -> None:
     command = [sys.executable, "-c", BURN.format(0.5)]
     begin_s = int(time.time())
-    _, weighed = sampler.run(command, "--rate", "20")
-    assert len(weighed.samples) >= 8
+    _, measured = sampler.run(command, "--rate", "20")
+    assert len(measured.samples) >= 8
     for name in ("elapsed_s", "cpu_s", "rchar_bytes", "wchar_bytes", "sent_segments"):
-        column = weighed.column(name)
+        column = measured.column(name)
         assert column[0] == 0
         assert column == sorted(column)
-    record = weighed.record
-    assert record["sampler"]["samples"] == len(weighed.samples)
-    assert record["elapsed_s"] == pytest.approx(weighed.column("elapsed_s")[-1])
+    record = measured.record
+    assert record["sampler"]["samples"] == len(measured.samples)
+    assert record["elapsed_s"] == pytest.approx(measured.column("elapsed_s")[-1])
     # The file has its name before the first sample.
-    assert begin_s <= int(weighed.record_path.name.split(".")[-2]) <= int(record["start_unix_s"])
+    assert begin_s <= int(measured.record_path.name.split(".")[-2]) <= int(record["start_unix_s"])
 
 
 def test_rate_0_gives_the_totals(sampler: Any, tree: Any) -> None:
@@ -176,8 +176,8 @@ def test_rate_0_gives_the_totals(sampler: Any, tree: Any) -> None:
     tree.add("intel-rapl:0", "package-0", 2**50, 1_000_000)
     counter = tree.zone("intel-rapl:0") / "energy_uj"
     script = f"head -c 1000000 /dev/zero > /dev/null; echo 4500000 > {counter}"
-    _, weighed = sampler.run(["sh", "-c", script], "--rate", "0", "--root", tree.root)
-    record = weighed.record
+    _, measured = sampler.run(["sh", "-c", script], "--rate", "0", "--root", tree.root)
+    record = measured.record
     assert record["complete"] is True
     assert record["sampler"]["rate_hz"] == 0
     assert (record["cpu"]["source"], record["memory"]["source"]) == ("rusage", "rusage")
@@ -189,20 +189,20 @@ def test_rate_0_gives_the_totals(sampler: Any, tree: Any) -> None:
     )
     assert record["processes"]["max_processes"] is None
     assert "switched off" in record["missing"]["processes.max_processes"]
-    assert len(weighed.samples) == record["sampler"]["samples"]
+    assert len(measured.samples) == record["sampler"]["samples"]
 
 
 def test_rate_0_has_no_joules_where_a_counter_may_have_wrapped(sampler: Any, tree: Any) -> None:
     tree.add("intel-rapl:0", "package-0", 50_000_000)  # 0.1 s at 500 W
-    _, weighed = sampler.run(["sleep", "0.3"], "--rate", "0", "--root", tree.root)
-    record = weighed.record
+    _, measured = sampler.run(["sleep", "0.3"], "--rate", "0", "--root", tree.root)
+    record = measured.record
     assert record["energy"]["energy_j"] is None
     assert "may have wrapped" in record["missing"]["energy.energy_j"]
 
 
 def test_every_null_has_its_reason(sampler: Any) -> None:
-    _, weighed = sampler.run(["true"])
-    record = weighed.record
+    _, measured = sampler.run(["true"])
+    record = measured.record
 
     def nulls(value: object, path: str) -> list[str]:
         if isinstance(value, dict):
@@ -217,11 +217,11 @@ def test_every_null_has_its_reason(sampler: Any) -> None:
 
 
 def test_tags_and_job_fields_from_the_command_line(sampler: Any) -> None:
-    _, weighed = sampler.run(
+    _, measured = sampler.run(
         ["true"], "--tag", "site=CERN", "--tag", "site=DESY", "--job", "name=a=b",
         "--job", "exclusive=yes", "--node", "n1",
     )  # fmt: skip
-    record = weighed.record
+    record = measured.record
     assert record["tags"] == {"site": "DESY"}
     assert (record["job"]["name"], record["job"]["exclusive"]) == ("a=b", True)
     assert record["node"] == "n1"
@@ -261,14 +261,14 @@ def test_wrong_usage_exits_2_and_says_what_is_expected(
 
 
 def test_the_path_of_the_record_is_told(sampler: Any) -> None:
-    done, weighed = sampler.run(["true"], "--print-path", "1", stdout=subprocess.PIPE)
-    assert done.stdout.decode() == f"{weighed.record_path}\n"
+    done, measured = sampler.run(["true"], "--print-path", "1", stdout=subprocess.PIPE)
+    assert done.stdout.decode() == f"{measured.record_path}\n"
 
 
 def test_caches_as_told_by_option_or_message(sampler: Any) -> None:
     cold = '{"requested": "cold", "done": ["page cache"], "refused": []}'
-    _, weighed = sampler.run(["true"], "--cache", cold)
-    assert weighed.record["cache"]["done"] == ["page cache"]
+    _, measured = sampler.run(["true"], "--cache", cold)
+    assert measured.record["cache"]["done"] == ["page cache"]
     attached = sampler.attach()
     assert attached.record["cache"] is None
     assert attached.record["missing"]["cache"] == "none was asked for"
@@ -288,7 +288,7 @@ wait
 
 def test_nothing_counts_twice_when_parents_end_right_after_their_children(sampler: Any) -> None:
     """At 1000 Hz many of the shells end while a sample is being taken."""
-    _, weighed = sampler.run(["sh", "-c", SHELLS], "--rate", "1000")
-    last = weighed.samples[-1]
+    _, measured = sampler.run(["sh", "-c", SHELLS], "--rate", "1000")
+    last = measured.samples[-1]
     for name in ("rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes"):
-        assert int(last[name]) == weighed.record["io"][name], name
+        assert int(last[name]) == measured.record["io"][name], name

@@ -33,8 +33,8 @@ def leave(run_dir: Path, name: str, document: dict[str, Any]) -> Path:
 def test_finished_conditions_are_taken_with_their_tag(sampler: Any, run_dir: Path) -> None:
     mine = leave(run_dir, "n7.1.done.json", CONDITIONS)
     others = leave(run_dir, "n7.11.done.json", CONDITIONS)
-    _, weighed = sampler.run(["true"], "--run-dir", run_dir, "--node", "n7", "--tag", "a=b")
-    record = weighed.record
+    _, measured = sampler.run(["true"], "--run-dir", run_dir, "--node", "n7", "--tag", "a=b")
+    record = measured.record
     assert record["network_conditions"] == CONDITIONS
     assert record["tags"] == {"a": "b", "network": "delay=50ms"}
     assert "network_conditions" not in record["missing"]
@@ -44,17 +44,17 @@ def test_finished_conditions_are_taken_with_their_tag(sampler: Any, run_dir: Pat
 def test_containers_of_a_job_that_nobody_has_seen_are_noted(sampler: Any, run_dir: Path) -> None:
     """On a shared node, where the kernel does not count."""
     leave(run_dir, "n7.1.done.json", CONDITIONS | {"scope": "job"})
-    _, weighed = sampler.run(["true"], "--run-dir", run_dir, "--node", "n7", "--bpf", "no")
-    conditions = weighed.record["network_conditions"]
+    _, measured = sampler.run(["true"], "--run-dir", run_dir, "--node", "n7", "--bpf", "no")
+    conditions = measured.record["network_conditions"]
     assert conditions["valid"] is True
     assert "containers" in conditions["notes"][0]
 
 
 def test_nothing_was_asked_for(sampler: Any, run_dir: Path) -> None:
-    _, weighed = sampler.run(["true"], "--run-dir", run_dir)
-    assert weighed.record["network_conditions"] is None
-    assert weighed.record["missing"]["network_conditions"] == "none were asked for"
-    assert weighed.record["tags"] == {}
+    _, measured = sampler.run(["true"], "--run-dir", run_dir)
+    assert measured.record["network_conditions"] is None
+    assert measured.record["missing"]["network_conditions"] == "none were asked for"
+    assert measured.record["tags"] == {}
 
 
 def test_what_was_asked_for_and_refused_is_told_as_that(sampler: Any, run_dir: Path) -> None:
@@ -78,16 +78,16 @@ def test_what_is_had_after_all_takes_the_place_of_a_refusal(sampler: Any, run_di
 
 
 def test_without_a_run_dir_the_reason_says_so(sampler: Any) -> None:
-    _, weighed = sampler.run(["true"])
-    assert weighed.record["network_conditions"] is None
-    assert "--run-dir" in weighed.record["missing"]["network_conditions"]
+    _, measured = sampler.run(["true"])
+    assert measured.record["network_conditions"] is None
+    assert "--run-dir" in measured.record["missing"]["network_conditions"]
 
 
 def test_a_link_is_not_followed(sampler: Any, run_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text(json.dumps(CONDITIONS))
     (run_dir / "netem/n7.1.done.json").symlink_to(tmp_path / "elsewhere")
-    _, weighed = sampler.run(["true"], "--run-dir", run_dir, "--node", "n7")
-    assert weighed.record["network_conditions"] is None
+    _, measured = sampler.run(["true"], "--run-dir", run_dir, "--node", "n7")
+    assert measured.record["network_conditions"] is None
 
 
 @pytest.fixture
@@ -178,8 +178,8 @@ def test_conditions_that_cannot_be_undone_are_named(
         check=True, capture_output=True, timeout=30,
     )  # fmt: skip
     # From another network namespace: its devices cannot be reached from here.
-    _, weighed = sampler.run(["true"], "--run-dir", run_dir, "--node", "n7")
-    record = weighed.record
+    _, measured = sampler.run(["true"], "--run-dir", run_dir, "--node", "n7")
+    record = measured.record
     assert record["network_conditions"] is None
     assert "another network namespace" in record["missing"]["network_conditions"]
     assert (run_dir / "netem/n7.1.json").exists()  # for whoever can

@@ -54,7 +54,7 @@ def test_who_is_watched_says_that_he_goes(sampler: Any, step: Any, word: str) ->
     assert (record["complete"], record["incomplete_reason"]) == (True, None)
 
 
-def test_a_step_that_still_runs_is_weighed_to_its_end(sampler: Any, step: Any) -> None:
+def test_a_step_that_still_runs_is_measured_to_its_end(sampler: Any, step: Any) -> None:
     attached = sampler.attach("--watch", str(step[0].pid), "--rate", "20")
     attached.send(f"root {step[1].pid}")
     end(step[0])

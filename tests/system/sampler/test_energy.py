@@ -99,8 +99,8 @@ def test_a_gap_in_which_a_wrap_may_hide_has_no_value(sampler: Any, tree: Any) ->
 
 def test_no_rapl_is_null_with_the_reason(sampler: Any, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    _, weighed = sampler.run(["true"], "--root", tmp_path / "empty")
-    record = weighed.record
+    _, measured = sampler.run(["true"], "--root", tmp_path / "empty")
+    record = measured.record
     assert record["energy"] == {
         "energy_j": None, "zones": [], "scope": "node", "covers": [], "integrated": False,
         "gpu_energy_j": None, "gpus": {"of_node": 0, "of_job": None, "told_by": None},
@@ -114,7 +114,7 @@ def test_no_rapl_is_null_with_the_reason(sampler: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become nobody")
-def test_an_ordinary_user_weighs_a_command_and_is_told_why_there_are_no_joules(
+def test_an_ordinary_user_measures_a_command_and_is_told_why_there_are_no_joules(
     sampler: Any, tree: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two_packages(tree)
@@ -126,17 +126,17 @@ def test_an_ordinary_user_weighs_a_command_and_is_told_why_there_are_no_joules(
     os.chown(folder, 65534, 65534)
     sampler.base = folder
     user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-    done, weighed = sampler.run(
+    done, measured = sampler.run(
         ["sh", "-c", "head -c 5000000 /dev/zero > /dev/null"], "--root", tree.root, prefix=user
     )
     assert done.returncode == 0
-    record = weighed.record
+    record = measured.record
     assert record["complete"] is True
     assert 5_000_000 <= record["io"]["wchar_bytes"] < 5_010_000
     assert record["energy"]["energy_j"] is None
     assert "readable by root only" in record["missing"]["energy.energy_j"]
     assert "readable by root only" in record["missing"]["energy.zones.0.energy_j"]
-    assert weighed.record_path.stat().st_uid == 65534
+    assert measured.record_path.stat().st_uid == 65534
 
 
 def test_counters_are_read_after_rights_are_dropped(sampler: Any, tree: Any) -> None:

@@ -222,8 +222,8 @@ def test_of_two_files_of_the_node_one_counts(sampler: Any, tmp_path: Path) -> No
     tree = tmp_path / "tree"
     for name, value in (("a.meter", 100), ("b.meter", 150)):
         put(tree, watts(value), name)
-    _, weighed = sampler.run(["sleep", "0.5"], "--root", tree, "--rate", "10")
-    energy = weighed.record["energy"]
+    _, measured = sampler.run(["sleep", "0.5"], "--root", tree, "--rate", "10")
+    energy = measured.record["energy"]
     assert [(zone["name"], zone["counted"]) for zone in energy["zones"]] == [
         ("file-a", True), ("file-b", False),
     ]  # fmt: skip
@@ -247,7 +247,7 @@ def test_whoever_root_has_given_a_folder_writes_there(sampler: Any, tmp_path: Pa
     path = put(tmp_path / "tree", watts(100))
     for one in (path, path.parent):
         os.chown(one, 1, 1)
-    _, weighed = sampler.run(["sleep", "0.5"], "--root", tmp_path / "tree", "--rate", "10")
-    (zone,) = weighed.record["energy"]["zones"]
+    _, measured = sampler.run(["sleep", "0.5"], "--root", tmp_path / "tree", "--rate", "10")
+    (zone,) = measured.record["energy"]["zones"]
     assert zone["energy_j"] == pytest.approx(100 * zone["elapsed_s"], rel=1e-4)
-    assert 0.3 < zone["elapsed_s"] < weighed.record["elapsed_s"] + 0.1
+    assert 0.3 < zone["elapsed_s"] < measured.record["elapsed_s"] + 0.1

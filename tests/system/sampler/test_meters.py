@@ -131,8 +131,8 @@ def test_the_parts_of_a_cray_node_are_told_and_the_whole_counts(
     sampler: Any, tmp_path: Path
 ) -> None:
     tree = copy("cray-ex", tmp_path)
-    _, weighed = sampler.run(["true"], "--root", tree)
-    found = zones(weighed.record)
+    _, measured = sampler.run(["true"], "--root", tree)
+    found = zones(measured.record)
     assert [name for name, zone in found.items() if zone["counted"]] == ["cray-node"]
     assert {name: (zone["covers"], zone["unit"]) for name, zone in found.items()} == {
         "cray-accelerator-0": ("accelerator", 0),
@@ -314,9 +314,9 @@ def test_who_reads_slow_meters_is_no_process_of_the_job_and_ends_with_it(
     waiting("parent, child and reader", lambda: len(samplers(tree)) == 3)
     attached.end()
     waiting("the end of all", lambda: not samplers(tree))
-    _, weighed = sampler.run(["sh", "-c", "sleep 0.5"], "--root", tree, "--rate", "20")
-    assert weighed.record["processes"]["max_processes"] <= 2
-    assert weighed.record["complete"] is True
+    _, measured = sampler.run(["sh", "-c", "sleep 0.5"], "--root", tree, "--rate", "20")
+    assert measured.record["processes"]["max_processes"] <= 2
+    assert measured.record["complete"] is True
     waiting("the end of all", lambda: not samplers(tree))
 
 

@@ -18,7 +18,7 @@ BOTH = "nvidia0,nvidia1"
 JOULES = (123.45, 6.78)  # which the two GPUs use
 
 
-def weighed(
+def measured(
     gpus: Gpus, sampler: Any, waiting: Any, *said: str, exclusive: str = "no"
 ) -> dict[str, Any]:
     """The record of a job of Slurm's whose tasks have said that."""
@@ -67,7 +67,7 @@ def swap_minors(tree: Path) -> None:
 def test_joules_are_those_of_the_jobs_own(
     gpus: Gpus, sampler: Any, waiting: Any, said: list[str], own: list[bool], told_by: str
 ) -> None:
-    record = weighed(gpus, sampler, waiting, *said)
+    record = measured(gpus, sampler, waiting, *said)
     assert [zone["energy_j"] for zone in record["energy"]["zones"]] == list(JOULES)
     assert owned(record) == own
     used = sum(joules for joules, is_own in zip(JOULES, own, strict=True) if is_own)
@@ -92,7 +92,7 @@ def test_joules_are_those_of_the_jobs_own(
 def test_what_is_not_known_is_null_with_the_reason(
     gpus: Gpus, sampler: Any, waiting: Any, said: list[str], why: str
 ) -> None:
-    record = weighed(gpus, sampler, waiting, *said)
+    record = measured(gpus, sampler, waiting, *said)
     assert owned(record) == [None, None]
     assert record["energy"]["gpu_energy_j"] is None
     assert record["energy"]["gpus"] == {"of_node": 2, "of_job": None, "told_by": None}
@@ -102,14 +102,14 @@ def test_what_is_not_known_is_null_with_the_reason(
 
 def test_two_orders_that_differ_are_not_guessed(gpus: Gpus, sampler: Any, waiting: Any) -> None:
     swap_minors(gpus.tree)
-    record = weighed(gpus, sampler, waiting, f"0 {BOTH} -")
+    record = measured(gpus, sampler, waiting, f"0 {BOTH} -")
     assert owned(record) == [None, None]
     assert "in an order that is not known" in record["missing"]["energy.gpu_energy_j"]
 
 
 def test_a_device_is_itself_in_any_order(gpus: Gpus, sampler: Any, waiting: Any) -> None:
     swap_minors(gpus.tree)
-    record = weighed(gpus, sampler, waiting, "0 nvidia0 nvidia1")
+    record = measured(gpus, sampler, waiting, "0 nvidia0 nvidia1")
     assert owned(record) == [False, True]  # the second on the bus
     assert record["energy"]["gpu_energy_j"] == JOULES[1]
 
@@ -118,7 +118,7 @@ def test_a_device_is_itself_in_any_order(gpus: Gpus, sampler: Any, waiting: Any)
 def test_of_a_job_that_was_alone_all_are_its_own(
     gpus: Gpus, sampler: Any, waiting: Any, said: list[str]
 ) -> None:
-    record = weighed(gpus, sampler, waiting, *said, exclusive="yes")
+    record = measured(gpus, sampler, waiting, *said, exclusive="yes")
     assert record["energy"]["gpu_energy_j"] == sum(JOULES)
     assert record["energy"]["gpus"] == {"of_node": 2, "of_job": 2, "told_by": "exclusive"}
 

@@ -125,11 +125,11 @@ def net() -> Iterator[Net]:
 
 def test_a_full_queue_shows_in_the_round_trip_time(sampler: Any, net: Net) -> None:
     net.limit("4mbit", "200kb")
-    done, weighed = sampler.run(
+    done, measured = sampler.run(
         client(3.2, bulk=True), "--rate", "10", prefix=net.prefix, capture_output=True
     )
     assert done.returncode == 0
-    tcp = weighed.record["tcp"]
+    tcp = measured.record["tcp"]
     assert (tcp["source"], tcp["connections"]) == ("inet_diag", 1)
     # 20 kB waiting at 4 Mbit/s are 40 ms, 200 kB 400 ms; the line itself takes some µs.
     assert 0.002 < tcp["rtt_median_s"] < 1
@@ -137,8 +137,8 @@ def test_a_full_queue_shows_in_the_round_trip_time(sampler: Any, net: Net) -> No
     assert tcp["rtt_min_s"] <= tcp["rtt_median_s"] <= tcp["rtt_max_s"]
     assert tcp["rtt_min_s"] <= tcp["rtt_mean_s"] <= tcp["rtt_max_s"]
     assert tcp["rtt_sd_s"] > 0
-    column = [value for value in weighed.column("rtt_s") if value is not None]
-    seconds = weighed.record["elapsed_s"]  # once a second, not with every sample
+    column = [value for value in measured.column("rtt_s") if value is not None]
+    seconds = measured.record["elapsed_s"]  # once a second, not with every sample
     assert 2 <= len(column) == tcp["rtt_readings"] <= seconds + 2
     assert max(column) == pytest.approx(tcp["rtt_max_s"])
     assert sum(column) / len(column) == pytest.approx(tcp["rtt_mean_s"], abs=1e-6)
@@ -163,11 +163,11 @@ def test_windows_are_those_of_the_connection(sampler: Any, net: Net) -> None:
         "info = ends[0].getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)\n"
         "print(*struct.unpack_from('I', info, 80), *struct.unpack_from('I', info, 96))\n"
     )
-    done, weighed = sampler.run(
+    done, measured = sampler.run(
         [sys.executable, "-c", code], "--rate", "5", prefix=net.prefix, capture_output=True
     )
     cwnd, space = map(int, done.stdout.split()[1:])
-    tcp = weighed.record["tcp"]
+    tcp = measured.record["tcp"]
     assert cwnd >= 10 and space > 1000
     assert (tcp["snd_cwnd_median_segments"], tcp["snd_cwnd_max_segments"]) == (cwnd, cwnd)
     assert tcp["rcv_space_max_bytes"] == space
@@ -181,17 +181,17 @@ def test_connections_of_others_and_within_the_node_are_left_out(sampler: Any, ne
     )
     try:
         for address in ("127.0.0.1", "10.9.7.1"):
-            done, weighed = sampler.run(
+            done, measured = sampler.run(
                 client(1.3, to=address), prefix=net.prefix, capture_output=True
             )
             assert done.returncode == 0
-            record = weighed.record
+            record = measured.record
             assert record["tcp"]["source"] == "inet_diag"
             assert (record["tcp"]["connections"], record["tcp"]["rtt_readings"]) == (0, 0)
             for name in ("rtt_median_s", "rtt_floor_s", "job_retransmitted_segments"):
                 assert record["tcp"][name] is None
                 assert "to another node" in record["missing"][f"tcp.{name}"]
-            assert set(weighed.column("rtt_s")) == {None}
+            assert set(measured.column("rtt_s")) == {None}
     finally:
         for process in (other, inside):
             process.kill()
@@ -217,12 +217,12 @@ def test_many_connections_of_a_process_named_later(sampler: Any, net: Net) -> No
 
 def test_an_idle_connection_counts_once(sampler: Any, net: Net) -> None:
     code = client(0)[2] + "time.sleep(3.3)\n"
-    _, weighed = sampler.run(
+    _, measured = sampler.run(
         [sys.executable, "-c", code], "--rate", "5", prefix=net.prefix, capture_output=True
     )
-    tcp = weighed.record["tcp"]
+    tcp = measured.record["tcp"]
     assert (tcp["connections"], tcp["rtt_readings"], tcp["rtt_sd_s"]) == (1, 1, None)
-    assert "one reading" in weighed.record["missing"]["tcp.rtt_sd_s"]
+    assert "one reading" in measured.record["missing"]["tcp.rtt_sd_s"]
 
 
 def test_only_connections_of_the_jobs_user(sampler: Any, net: Net, waiting: Any) -> None:

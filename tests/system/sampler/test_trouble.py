@@ -55,7 +55,7 @@ def test_a_child_that_cannot_be_started_leaves_a_record_and_no_sampler(sampler: 
 
 def test_a_killed_child_does_not_end_the_command(sampler: Any, waiting: Any) -> None:
     command = ["sh", "-c", "sleep 0.7; echo x > /dev/null; exit 4"]
-    process, weighed = sampler.start(command, "--bpf=no")  # which has children for a moment, too
+    process, measured = sampler.start(command, "--bpf=no")  # which has children for a moment, too
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
 
     def nobody() -> int | None:
@@ -66,7 +66,7 @@ def test_a_killed_child_does_not_end_the_command(sampler: Any, waiting: Any) -> 
 
     os.kill(waiting("the child", nobody), signal.SIGKILL)
     assert process.wait(90) == 4
-    record = weighed.record
+    record = measured.record
     assert record["complete"] is False
     assert record["cpu"]["source"] == "rusage"
     assert record["exit"]["exit_code"] == 4
@@ -104,19 +104,19 @@ def test_both_killed_leave_what_record_can_repair(sampler: Any) -> None:
 
 
 def test_record_leaves_a_complete_one_alone(sampler: Any) -> None:
-    _, weighed = sampler.run(["true"])
-    before = weighed.record_path.read_bytes()
-    assert repair(weighed.samples_path).returncode == 0
-    assert weighed.record_path.read_bytes() == before
+    _, measured = sampler.run(["true"])
+    before = measured.record_path.read_bytes()
+    assert repair(measured.samples_path).returncode == 0
+    assert measured.record_path.read_bytes() == before
 
 
 def test_record_makes_one_where_there_is_none(sampler: Any) -> None:
-    _, weighed = sampler.run(["true"])
-    expected = weighed.record
-    samples = weighed.samples_path
-    weighed.record_path.unlink()
+    _, measured = sampler.run(["true"])
+    expected = measured.record
+    samples = measured.samples_path
+    measured.record_path.unlink()
     assert repair(samples).returncode == 0
-    record = weighed.record
+    record = measured.record
     assert record["node"] == expected["node"]
     assert record["job"]["job_id"] == expected["job"]["job_id"]
     assert record["complete"] is False
@@ -220,24 +220,24 @@ def test_a_disk_that_is_full_at_the_start_keeps_no_empty_file(
     if "size" in room:
         (small_disk / "filler").write_bytes(bytes(4096))
     sampler.base = small_disk
-    done, weighed = sampler.run(["sh", "-c", "exit 6"], stderr=subprocess.PIPE)
+    done, measured = sampler.run(["sh", "-c", "exit 6"], stderr=subprocess.PIPE)
     assert done.returncode == 6
     assert words in done.stderr.decode()
-    assert list(weighed.folder.iterdir()) == []
+    assert list(measured.folder.iterdir()) == []
 
 
 def test_a_file_size_limit_does_not_kill_it(sampler: Any) -> None:
-    done, weighed = sampler.run(
+    done, measured = sampler.run(
         ["sh", "-c", "sleep 0.5"], "--rate", "100",
         prefix=("prlimit", "--fsize=4096"), stderr=subprocess.PIPE,
     )  # fmt: skip
     assert done.returncode == 0
     # The samples that fitted are kept, and the record that did not is made of them.
-    (samples,) = weighed.folder.iterdir()
+    (samples,) = measured.folder.iterdir()
     assert samples.read_bytes().endswith(b"\n")
     assert 1 < len(samples.read_bytes().splitlines()) - 1 < 40
     assert repair(samples).returncode == 0
-    assert weighed.record["sampler"]["samples"] == len(weighed.samples)
+    assert measured.record["sampler"]["samples"] == len(measured.samples)
 
 
 def test_a_link_in_the_place_of_the_jobs_folder_is_refused(sampler: Any, tmp_path: Path) -> None:
@@ -272,12 +272,12 @@ def test_a_folder_of_another_user_is_refused(sampler: Any) -> None:
 
 @needs_root
 def test_files_belong_to_the_jobs_user_and_nobody_else_reads_them(sampler: Any) -> None:
-    _, weighed = sampler.run(["true"], "--owner", "1234:2345")
-    for path in (weighed.record_path, weighed.samples_path):
+    _, measured = sampler.run(["true"], "--owner", "1234:2345")
+    for path in (measured.record_path, measured.samples_path):
         info = path.stat()
         assert (info.st_uid, info.st_gid, info.st_mode & 0o7777) == (1234, 2345, 0o440)
-    assert weighed.folder.stat().st_mode & 0o7777 == 0o755
-    assert sorted(p.suffix for p in weighed.folder.iterdir()) == [".csv", ".json"]
+    assert measured.folder.stat().st_mode & 0o7777 == 0o755
+    assert sorted(p.suffix for p in measured.folder.iterdir()) == [".csv", ".json"]
 
 
 def test_two_samplers_of_one_job_in_one_second_have_files_of_their_own(sampler: Any) -> None:

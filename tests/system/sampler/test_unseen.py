@@ -166,13 +166,13 @@ print(subprocess.Popen(["sleep", "60"], stdout=null, stderr=null).pid, flush=Tru
 def test_a_command_that_was_waited_for_and_left_nobody_behind(
     sampler: Any, script: str, reason: str | None
 ) -> None:
-    done, weighed = sampler.run(
+    done, measured = sampler.run(
         [sys.executable, "-c", script], "--bpf", "no", "--rate", "20", stdout=subprocess.PIPE
     )
     for pid in done.stdout.split():
         os.kill(int(pid), signal.SIGKILL)
     assert done.returncode == 0
-    record = weighed.record
+    record = measured.record
     assert record["complete"] is (reason is None)
     assert (record["incomplete_reason"] or "").startswith(reason or "")
 

@@ -46,7 +46,7 @@ def folder(load: Path) -> Iterator[Path]:
         yield Path(name)
 
 
-def weighed(cluster: Cluster, job: str, folder: Path, children: int) -> dict[str, Any]:
+def measured(cluster: Cluster, job: str, folder: Path, children: int) -> dict[str, Any]:
     """Its record, its prologue and its epilogue run as on the first node."""
     script = f"{folder}/load ignore {children} 500 >{folder}/{job}; exit 0"
     given = cluster.given("torque.prologue.0.vm", job)
@@ -65,7 +65,7 @@ def test_a_storm_that_nobody_waits_for(cluster: Cluster, folder: Path) -> None:
     """What is in the record beyond the load is the shell's own, and the same whatever its size."""
     beyond = []
     for job, children in (("1.vm", 100), ("2.vm", 300)):
-        record = weighed(cluster, job, folder, children)
+        record = measured(cluster, job, folder, children)
         assert record["complete"] is True, record["incomplete_reason"]
         assert record["io"]["source"] == "bpf", record["missing"]
         truth = json.loads((folder / job).read_text())

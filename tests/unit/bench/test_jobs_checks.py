@@ -63,7 +63,7 @@ def test_a_record_that_is_not_this_jobs_or_not_whole_is_found(
 
 def test_jobs_that_failed_or_have_no_comment_are_counted(checks: ModuleType) -> None:
     whole = '{"steelyard":{"nodes":2,"cpu_s":1}}'
-    part = '{"steelyard":{"nodes":2,"nodes_weighed":1}}'
+    part = '{"steelyard":{"nodes":2,"nodes_measured":1}}'
     jobs = [
         checks.Job(1, state, code, ("n1", "n2"), comment)
         for state, code, comment in (

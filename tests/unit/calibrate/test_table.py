@@ -114,7 +114,7 @@ def record(node: str = "n1") -> dict[str, Any]:
 
 def comment() -> dict[str, Any]:
     return {
-        "nodes_weighed": 1, "elapsed_s": 2.1, "cpu_s": 0.301, "max_memory_bytes": 65 * MIB,
+        "nodes_measured": 1, "elapsed_s": 2.1, "cpu_s": 0.301, "max_memory_bytes": 65 * MIB,
         "rchar_bytes": 5_000_100, "wchar_bytes": 4_000_100, "read_bytes": MIB, "write_bytes": MIB,
     }  # fmt: skip
 
@@ -228,7 +228,7 @@ def test_a_job_without_accounting_is_red() -> None:
 def test_of_another_node_nothing_may_be_missing() -> None:
     """A sample of 0.1 s before its step's end would lack as much of its CPU."""
     sums = ("cpu_s", "rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes")
-    whole = comment() | {"nodes_weighed": 2} | {key: 2 * comment()[key] for key in sums}
+    whole = comment() | {"nodes_measured": 2} | {key: 2 * comment()[key] for key in sums}
     for short, found in ((0, set()), (0.05, {("CPU", "accounting")})):
         totals = whole | {"cpu_s": whole["cpu_s"] - short}
         both = [result(), result(node="n2")]

@@ -28,4 +28,4 @@ def told(*changed: Check, root: bool = True) -> dict[str, tuple[bool, str]]:
 
 def test_without_the_node_program_nothing_can_be_done() -> None:
     (one,) = told(Check("node program", "missing", "not found", "make all"))
-    assert one == "weigh anything False"
+    assert one == "measure anything False"

@@ -46,7 +46,7 @@ def test_a_server_as_it_should_be() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "found"),
     [
-        ("enabled = true", "enabled = false", "not enabled: no job is weighed"),
+        ("enabled = true", "enabled = false", "not enabled: no job is measured"),
         ("execjob_begin,", "", "lacks the events execjob_begin"),
         ("\texecjob_abort,\n", "", "lacks the events execjob_abort"),
     ],

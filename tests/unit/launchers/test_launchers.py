@@ -232,8 +232,8 @@ def test_figures_are_those_of_all_clients_or_none(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(ended % "[0, null, 3]")
     for client, seconds in ((0, 1.25), (1, 1.0)):
         text = f"elapsed_s={seconds}\ncpu_s=0.5\nuser_s=0.4\nsystem_s=0.1\nrchar_bytes=7\n"
-        (tmp_path / f"weighed.{client}").write_text(text)
-        tags = f"launcher_weighed=no\nlauncher_start_s={client}.5\n"
+        (tmp_path / f"measured.{client}").write_text(text)
+        tags = f"launcher_measured=no\nlauncher_start_s={client}.5\n"
         (tmp_path / f"tags.{client}").write_text(tags)
     found = run_inside.read(tmp_path)
     assert (found.elapsed_s, found.exit_code) == (1.5, None)
@@ -245,7 +245,7 @@ def test_figures_are_those_of_all_clients_or_none(tmp_path: Path) -> None:
         "elapsed": 1.25, "start": 1.5, "cpu": 1.0, "user": 0.8, "system": 0.2, "read calls": 14.0,
         "write calls": None, "from storage": None, "to storage": None,
     }  # fmt: skip
-    (tmp_path / "tags.0").write_text("launcher_weighed=yes\n")
+    (tmp_path / "tags.0").write_text("launcher_measured=yes\n")
     found = run_inside.read(tmp_path)
     assert run_inside.has_its_processes(found.tags) and found.values()["start"] is None
 

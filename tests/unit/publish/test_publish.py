@@ -104,7 +104,7 @@ def test_why_a_node_has_refused_a_condition_is_told(tmp_path: Path) -> None:
 
 def test_totals_in_place_of_a_sampler_that_did_not_answer(tmp_path: Path) -> None:
     HELP.write_record(tmp_path / "7", "n1", START, "7")
-    begun = '{"steelyard":{"tags":{"a":"b"},"nodes":1,"nodes_weighed":0}}'
+    begun = '{"steelyard":{"tags":{"a":"b"},"nodes":1,"nodes_measured":0}}'
     assert '"cpu_s":5' in written(look(tmp_path, row(comment=begun)))["own"]
 
 
@@ -161,14 +161,14 @@ def test_a_record_that_cannot_be_of_the_job_repairs_nothing(tmp_path: Path, told
 
 
 def test_a_partial_comment_is_completed_once_all_records_are_there(tmp_path: Path) -> None:
-    partial = '{"steelyard":{"nodes":2,"nodes_weighed":1,"partial":true,"cpu_s":5}}'
+    partial = '{"steelyard":{"nodes":2,"nodes_measured":1,"partial":true,"cpu_s":5}}'
     HELP.write_record(tmp_path / "7", "n1", START, "7")
     both = row(NodeList="n[1-2]", comment=partial)
     assert look(tmp_path, both).wishes == []
     HELP.write_record(tmp_path / "7", "n2", START, "7")
     document = written(look(tmp_path, both))
     own = own_of(document)
-    assert (own["nodes_weighed"], own["partial"], own["cpu_s"]) == (2, False, 10)
+    assert (own["nodes_measured"], own["partial"], own["cpu_s"]) == (2, False, 10)
     done = row(NodeList="n[1-2]", comment=f'{{"steelyard":{document["own"]}}}')
     assert look(tmp_path, done).wishes == []
 
@@ -178,7 +178,7 @@ def test_no_whole_record_of_a_node_is_no_total(tmp_path: Path, nodes: str) -> No
     HELP.write_record(tmp_path / "7", "n1", START, "7")
     found = look(tmp_path, row(NodeList=nodes))
     own = own_of(written(found))
-    assert (own["nodes_weighed"], own["cpu_s"]) == ((1, 5) if nodes == "n1" else (1, None))
+    assert (own["nodes_measured"], own["cpu_s"]) == ((1, 5) if nodes == "n1" else (1, None))
 
 
 def test_what_is_left_alone(tmp_path: Path) -> None:
@@ -230,7 +230,12 @@ def test_a_node_cut_short_leaves_the_job_without_totals_and_needs_no_database(
     document = written(look(tmp_path, row(NodeList="n[1-2]"), energy=True))
     own = own_of(document)
     assert "energy_j" not in document
-    assert (own["nodes"], own["nodes_weighed"], own["cpu_s"], own["energy_j"]) == (2, 1, None, None)
+    assert (own["nodes"], own["nodes_measured"], own["cpu_s"], own["energy_j"]) == (
+        2,
+        1,
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize("joules", [None, float("nan"), -1.0, 2.0**63, float("inf")])
@@ -288,7 +293,7 @@ def test_what_the_last_words_of_several_nodes_say(tmp_path: Path) -> None:
         values = {"cpu": {"cpu_s": seconds}, "tags": {"who": node, node: "x"}}
         HELP.write_record(tmp_path / "7", node, START, "7", **values)
     own = own_of(written(look(tmp_path, row(NodeList="n[1-2]"))))
-    assert (own["nodes"], own["nodes_weighed"], own["cpu_s"]) == (2, 2, 3)
+    assert (own["nodes"], own["nodes_measured"], own["cpu_s"]) == (2, 2, 3)
     assert own["tags"] == {"n1": "x", "n2": "x", "who": "n2"}
 
 

@@ -20,10 +20,10 @@ Capture = pytest.CaptureFixture[str]
 
 def test_totals_of_a_daemons_containers_are_not_the_clients() -> None:
     """They were given: those of docker's client."""
-    tags = ({"launcher_weighed": "no", "launcher_start_s": "0.5"},)
+    tags = ({"launcher_measured": "no", "launcher_start_s": "0.5"},)
     found = run_inside.ContainerRun(1.5, (0,), ({},), tags)
-    weighed = measurement.Measurement(1, 0, None, {"cpu": 3.0, "elapsed": 9.0}, {})
-    told = run_benchmark.of_the_clients(launchers.parse("docker:a"), found, weighed)
+    measured = measurement.Measurement(1, 0, None, {"cpu": 3.0, "elapsed": 9.0}, {})
+    told = run_benchmark.of_the_clients(launchers.parse("docker:a"), found, measured)
     assert (told.values["elapsed"], told.values["start"], told.values["cpu"]) == (1.5, 0.5, None)
     assert told.missing["cpu"] == run_inside.NOT_OURS
 

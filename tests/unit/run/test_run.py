@@ -1,4 +1,4 @@
-"""steelyard run: weighs a command here, with the real sampler."""
+"""steelyard run: measures a command here, with the real sampler."""
 
 from __future__ import annotations
 

@@ -26,12 +26,12 @@ def course(
     plan: Plan,
     count: int = 3,
     hooks: Hooks = NO_HOOKS,
-    weigh: Callable[[int, int, bool], Measurement] = lambda place, number, _: one(
+    measure: Callable[[int, int, bool], Measurement] = lambda place, number, _: one(
         number, 1.0 + place
     ),
 ) -> Course:
     commands = [from_words(["true", str(place)]) for place in range(count)]
-    return Session(commands, [hooks] * count, plan, weigh, lambda _: None).go()
+    return Session(commands, [hooks] * count, plan, measure, lambda _: None).go()
 
 
 def test_every_round_has_each_command_once_in_a_drawn_order() -> None:
@@ -52,7 +52,7 @@ def drawn(spread: float) -> Callable[[int, int, bool], Measurement]:
 
 
 def test_until_stops_at_the_first_look_that_is_narrow_enough() -> None:
-    found = course(Plan(until=0.02), 1, weigh=drawn(0.1))
+    found = course(Plan(until=0.02), 1, measure=drawn(0.1))
     values = [run.values["elapsed"] or 0.0 for run in found.runs[0]]
     assert found.enough is True
     assert len(values) > FIRST_LOOK
@@ -63,7 +63,7 @@ def test_until_stops_at_the_first_look_that_is_narrow_enough() -> None:
 @pytest.mark.parametrize(("most", "seconds", "runs"), [(30, 600.0, 30), (1000, 1e-9, 1)])
 def test_until_has_limits(most: int, seconds: float, runs: int) -> None:
     plan = Plan(until=0.001, max_repeat=most, max_time_s=seconds)
-    found = course(plan, 2, weigh=drawn(0.1))
+    found = course(plan, 2, measure=drawn(0.1))
     assert found.enough is False
     assert [len(one) for one in found.runs] == [runs, runs]
 

@@ -25,7 +25,7 @@ from steelyard.wrappers.study.study_table import Table
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = {"slurm", "local", "pbs", "torque", "openpbs"}
 SHARED = {"base", "registry", "ledger", "available_nodes"}
-# Slurm's own, in other rooms: the throwaway cluster, and its jobs as `calibrate` weighs them.
+# Slurm's own, in other rooms: the throwaway cluster, and its jobs as `calibrate` measures them.
 SLURMS_OWN = ("wrappers/schedulers/", "wrappers/cluster/", "wrappers/calibrate/")
 
 

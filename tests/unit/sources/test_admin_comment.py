@@ -27,14 +27,14 @@ def test_what_went_without_saying_is_there_again() -> None:
     own = admin_comment.own(text)
     assert own is not None and "site" not in own
     assert (own["vm"], own["container"], own["kernel"], own["tags"]) == ("kvm", "none", None, {})
-    assert (own["nodes"], own["nodes_weighed"], own["elapsed_s"]) == (2, 2, 1.5)
+    assert (own["nodes"], own["nodes_measured"], own["elapsed_s"]) == (2, 2, 1.5)
     assert own["cpu_s"] is own["energy_j"] is None and own["exclusive"] is False
     assert own["missing"] == dict.fromkeys(("rx_bytes", "tx_bytes"), "of the whole node")
 
 
 def test_a_sampler_that_did_not_answer_tells_nothing_of_the_node() -> None:
-    own = admin_comment.own('{"steelyard":{"tags":{"a":"b"},"nodes":1,"nodes_weighed":0}}')
-    assert own is not None and (own["vm"], own["container"], own["nodes_weighed"]) == (
+    own = admin_comment.own('{"steelyard":{"tags":{"a":"b"},"nodes":1,"nodes_measured":0}}')
+    assert own is not None and (own["vm"], own["container"], own["nodes_measured"]) == (
         None,
         None,
         0,
@@ -45,7 +45,7 @@ def test_a_sampler_that_did_not_answer_tells_nothing_of_the_node() -> None:
     ("counts", "is_partial"),
     [
         ('"nodes":2', False),
-        ('"nodes":2,"nodes_weighed":1,"partial":true', True),
+        ('"nodes":2,"nodes_measured":1,"partial":true', True),
         ('"cpu_s":1', True),
     ],
 )

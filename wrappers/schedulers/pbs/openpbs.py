@@ -78,7 +78,7 @@ class OpenPbs(Dialect):
             yield Check("hook", "ok", f"the server knows the resource {RESOURCE}")
         else:
             yield Check(
-                "hook", "warning", f"the server has no resource {RESOURCE}: jobs are not weighed",
+                "hook", "warning", f"the server has no resource {RESOURCE}: jobs are not measured",
                 "an admin installs the hook: docs/admin-pbs.md",
             )  # fmt: skip
 

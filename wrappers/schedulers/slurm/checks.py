@@ -48,7 +48,7 @@ def check_plugin(sbatch_help: str) -> Check:
     if "[steelyard]" in sbatch_help:
         return Check("plugin", "ok", "sbatch --help shows the options marked [steelyard]")
     return Check(
-        "plugin", "warning", "Slurm does not load our plugin: jobs are not weighed",
+        "plugin", "warning", "Slurm does not load our plugin: jobs are not measured",
         "an admin installs it: docs/admin.md",
     )  # fmt: skip
 
@@ -60,6 +60,6 @@ def check_prolog_flags(config: str) -> Check:
     if "Contain" in flags:
         return Check("PrologFlags", "ok", flags)
     return Check(
-        "PrologFlags", "warning", f"{flags}: nodes on which no step runs are not weighed",
+        "PrologFlags", "warning", f"{flags}: nodes on which no step runs are not measured",
         "set PrologFlags=Contain in slurm.conf: docs/admin.md",
     )  # fmt: skip

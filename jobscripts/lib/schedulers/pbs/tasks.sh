@@ -1,6 +1,6 @@
 #!/bin/bash
 # A command on another node of a job of PBS: a task of the Task Manager (TM) where there is pbsdsh,
-# so that pbs_mom is its parent there and what runs on that node is weighed; by ssh where there is
+# so that pbs_mom is its parent there and what runs on that node is measured; by ssh where there is
 # none. Part of steelyard.sh.
 #
 # The two servers' pbsdsh agree in `-n INDEX PROGRAM ARGUMENT…` and in what SIGTERM does (the

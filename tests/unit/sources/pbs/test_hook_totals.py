@@ -10,11 +10,11 @@ import pytest
 from steelyard.analysis.sources.pbs import accounting_cells
 
 SILENT = "the sampler did not answer"
-LOST = {"nodes_weighed": 0, "energy_j": None, "exclusive": True, "missing": {"energy_j": SILENT}}
+LOST = {"nodes_measured": 0, "energy_j": None, "exclusive": True, "missing": {"energy_j": SILENT}}
 
 
 def told(energy_j: float | None) -> dict[str, Any]:
-    return {"nodes_weighed": 1, "energy_j": energy_j, "exclusive": True}
+    return {"nodes_measured": 1, "energy_j": energy_j, "exclusive": True}
 
 
 def cells_of(hosts: str, energy: str, **by_node: dict[str, Any]) -> dict[str, str]:
@@ -42,5 +42,5 @@ def test_joules_of_some_nodes_are_not_the_jobs(by_node: dict[str, Any], joules: 
 
 def test_a_node_whose_sampler_was_gone_is_not_counted() -> None:
     comment = json.loads(cells_of("n1/0+n2/0", "1", n1=told(1.0), n2=LOST)["AdminComment"])
-    assert (comment["nodes"], comment["nodes_weighed"], comment["energy_j"]) == (2, 1, None)
+    assert (comment["nodes"], comment["nodes_measured"], comment["energy_j"]) == (2, 1, None)
     assert comment["missing"]["energy_j"] == f"n2: {SILENT}"
