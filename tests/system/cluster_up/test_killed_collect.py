@@ -40,7 +40,7 @@ MOMENTS = [
     (f"{ROOM}.database.check_keys", 1),  # inside of a transaction, rows in place
     (f"{ROOM}.collect.note_end", 0),  # all is committed, nothing exported
     ("Path.replace", 3),  # some of them in place
-    (f"{ROOM}.days.transaction", 0),  # all in place, not noted
+    (f"{ROOM}.database.transaction", 0),  # all in place, not noted
 ]
 
 
