@@ -140,7 +140,7 @@ def slopes(looks: Looks, jobs: int) -> tuple[dict[str, object], list[str]]:
             slope = checks.growth(looks.jobs, values)
             if slope is None:
                 continue
-            ends = [round(end * jobs, 1) for end in (slope.value, slope.low, slope.high)]
+            ends = [round(end * jobs, 1) for end in (slope.value, *checks.ends_of(slope))]
             figures[f"{name}_{what}"] = {"first": values[0], "last": values[-1],
                                          "growth": ends, "p": round(slope.p, 4)}  # fmt: skip
             flat = checks.is_flat(slope, values, jobs)

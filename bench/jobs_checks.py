@@ -163,6 +163,13 @@ def growth(jobs: Sequence[int], values: Sequence[int]) -> Slope | None:
 
 def is_flat(slope: Slope, values: Sequence[int], jobs: int) -> bool:
     """Two-sided: no slope is shown at 1 %, or all that it may be is small over so many jobs."""
-    ends = (slope.low or slope.value, slope.high or slope.value)  # without a spread: the value
-    most = max(map(abs, ends)) * jobs
-    return slope.p >= 0.01 or most <= SMALL * max(values)
+    most = max(map(abs, ends_of(slope))) * jobs
+    unproven = slope.low is not None and slope.p >= 0.01
+    return unproven or most <= SMALL * max(values)
+
+
+def ends_of(slope: Slope) -> tuple[float, float]:
+    """Its interval; of counts that lie on one line, which have no spread, the slope itself."""
+    if slope.low is None or slope.high is None:
+        return slope.value, slope.value
+    return slope.low, slope.high

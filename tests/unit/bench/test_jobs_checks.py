@@ -33,6 +33,9 @@ def test_memory_is_flat_or_it_grows_or_shrinks(checks: ModuleType) -> None:
     assert not is_flat(checks, [9000 + n + 25 * i for i, n in enumerate(noise)]), "51 bytes a job"
     assert not is_flat(checks, [9000 + n - 25 * i for i, n in enumerate(noise)])
     assert not is_flat(checks, [7 + i // 4 for i in range(20)]), "descriptors"
+    assert not is_flat(checks, [7 + i for i in range(20)]), (
+        "one more at every look, without a spread"
+    )
 
 
 def test_a_record_that_is_not_this_jobs_or_not_whole_is_found(
