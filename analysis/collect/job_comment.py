@@ -77,8 +77,9 @@ def unlike(comment: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]:
 
 
 def whole_records(view: JobView) -> list[Record]:
-    """Of the nodes whose record holds all of the job."""
-    return [node.record for node in view.nodes if node.record.is_whole(of_node=False)]
+    """Of the nodes whose sampler covered the job. Where nothing counted all of its processes, what they
+    used is no total; energy, time and conditions are."""
+    return [node.record for node in view.nodes if node.record.is_whole(of_node=True)]
 
 
 def kind(view: JobView) -> dict[str, Any]:

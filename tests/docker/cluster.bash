@@ -66,7 +66,8 @@ record_that_says() { # PATTERN JOB NODE: that of its last start there, when it i
     alice bash -c "cat $last"
 }
 
-record() { record_that_says '"complete": true' "$@"; } # JOB NODE
+# Neither a cgroup nor the kernel counts the processes of a job here: nothing else may be missing.
+record() { record_that_says '"complete": true|"incomplete_of": "processes"' "$@"; } # JOB NODE
 
 # As record, of a job that is killed: what was at work just then (srun, that is told of a lost
 # node) has used something that no sample saw, and the record has to say so.
@@ -89,7 +90,7 @@ comment_lasts() { # JOB SECONDS
 record_lasts() { # JOB NODE SECONDS
     until_on login 60 "ends=\$(sacct -n -P -j $1.extern -o End) && [[ \$ends == 20* && \$ends != *Un* ]]"
     record "$1" "$2" | jq -e --argjson least "$3" --argjson most "$(seconds "$1.extern")" \
-        '.complete and .elapsed_s >= $least and .elapsed_s < $most + 1'
+        '(.complete or .incomplete_of == "processes") and .elapsed_s >= $least and .elapsed_s < $most + 1'
 }
 
 # Not by SIGKILL: a job that is younger than its last save of state would be forgotten.

@@ -71,7 +71,7 @@ fill() { on c1 sh -c 'cat /dev/zero >/small/ballast 2>/dev/null || :'; }
     on c1 mkdir /shared/records
     job=$(submit -w c1 --tag=k=mounted --wrap 'sleep 1')
     completes "$job"
-    until_on c1 30 "grep -q '\"complete\": true' /shared/records/$job/c1.*.json"
+    until_on c1 30 "grep -qE '\"complete\": true|\"incomplete_of\": \"processes\"' /shared/records/$job/c1.*.json"
 }
 
 @test "writable by others: no record, and the log says what to do" {

@@ -181,6 +181,21 @@ def test_no_whole_record_of_a_node_is_no_total(tmp_path: Path, nodes: str) -> No
     assert (own["nodes_measured"], own["cpu_s"]) == ((1, 5) if nodes == "n1" else (1, None))
 
 
+def test_a_record_whose_processes_nobody_counted_gives_all_but_what_they_used(
+    tmp_path: Path,
+) -> None:
+    """As on a cluster without cgroups, where the kernel does not count: a cancelled job has a comment."""
+    HELP.write_record(
+        tmp_path / "7", "n1", START, "7", tags={"a": "B"}, energy={"energy_j": 10.0},
+        job={"scheduler": "slurm", "exclusive": True}, complete=False, incomplete_reason="neither the kernel nor a cgroup has counted",
+        incomplete_of="processes",
+    )  # fmt: skip
+    own = own_of(written(look(tmp_path, row(State="CANCELLED"))))
+    assert (own["nodes"], own["nodes_measured"], own["tags"]) == (1, 1, {"a": "B"})
+    assert (own["elapsed_s"], own["energy_j"], own["cpu_s"]) == (20, 10, None)
+    assert own["missing"]["cpu_s"]
+
+
 def test_what_is_left_alone(tmp_path: Path) -> None:
     HELP.write_record(tmp_path / "7", "n1", START, "7")
     found = look(
