@@ -107,7 +107,7 @@ def test_a_job_that_loses_its_extern_step_has_an_incomplete_record(site: jobs.Si
     found = [one for one in attempt.outcome() if isinstance(one, Cell)]
     record = [cell for cell in found if cell.where == RECORD]
     assert record
-    assert not outside(Table(found)), "\n".join(outside(Table(found)))
+    assert not outside(Table(record)), "\n".join(outside(Table(record)))
     short = [cell for cell in record if (cell.error or 0) < -cell.limit.less]
     assert all(cell.verdict == STATED for cell in short)
 
