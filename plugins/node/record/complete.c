@@ -4,7 +4,8 @@
  * - where it is a command that was waited for, that left no process behind, and of whose processes
  *   samples show no more than was waited for.
  * Else it is not, and the reason has the gap in seconds, where there is a cgroup to show it. A job
- * that named no process has none that could be missing. */
+ * that named no process has none that could be missing. Where the kernel did not count, bytes that
+ * a step's daemon could not tell from its own make the record incomplete, too. */
 #include "record/record.h"
 
 #include "counters/agreement.h"
