@@ -73,8 +73,12 @@ void sy_job_read_cpu(struct sy_job *job, bool end, int64_t group_us, const struc
 	} else if (grouped && group_us != SY_UNKNOWN) {
 		/* Of more steps than there is room for some are not in the sum of their groups. */
 		cpu_us = job->by_steps && total_us > group_us ? total_us : group_us;
-	} else if (grouped ? !sy_job_all_reported(job) : !sy_job_processes_are_known(job)) {
-		cpu_us = SY_UNKNOWN;
+	} else if (grouped) {
+		cpu_us = sy_job_all_reported(job) ? total_us : SY_UNKNOWN;
+	} else if (!sy_job_processes_are_known(job)) {
+		/* Nor is what was read before sampling was switched off a figure of the whole job. */
+		line->cell[SY_CPU] = SY_UNKNOWN;
+		return;
 	}
 	sy_job_set(line, before, SY_CPU, cpu_us);
 }

@@ -390,6 +390,20 @@ def test_without_samples_nobody_knows_whether_the_job_came(node: Any) -> None:
     assert record["missing"]["cpu.cpu_s"]
 
 
+def test_what_was_read_before_sampling_was_switched_off_is_not_the_jobs_cpu(node: Any) -> None:
+    """The first sample has seen the job's process, and the request comes after it."""
+    job = node.mom.start("7.srv", "sh", "-c", BURN.format(ms=300))
+    node.begin("7.srv")
+    wait_for("it is seen", lambda: job in node.watched("7.srv"))
+    node.begin("7.srv", "--request=sample-rate=0")
+    node.mom.reap(job)
+    totals = node.end("7.srv")
+    record = node.record("7.srv")
+    assert totals["cpu_s"] is None
+    assert record["cpu"]["source"] is None
+    assert record["missing"]["cpu.cpu_s"].startswith("sampling was switched off (rate 0)")
+
+
 def test_a_node_that_nothing_of_the_job_came_to(node: Any) -> None:
     node.begin("7.srv")
     totals = node.end("7.srv")
