@@ -127,8 +127,10 @@ class StartCells:
         self, quantity: Quantity, host: str | None, totals: Record | None
     ) -> str | None:
         """In the totals themselves; else of the host's records, or where no node has the figure."""
-        if (not totals or not totals.get("nodes_measured")) and self.method.no_totals is not None:
-            return self.method.no_totals
+        missed = self.method.no_totals or self.system.no_totals
+        known = self.start.report is not self.system.no_report  # to the scheduler
+        if missed and known and (not totals or not totals.get("nodes_measured")):
+            return missed
         if totals is None:
             return None
         own = table.reason_at(totals, quantity.key, quantity.path)

@@ -184,6 +184,7 @@ def measure(site: Site, methods: Sequence[LaunchMethod], table: Table) -> None:
     for attempt in attempts:
         if attempt.done or not table.interrupted:
             table.add(attempt.outcome())
+    table.require_totals(site.system.where)
 
 
 def wait(attempts: Collection[Attempt]) -> None:

@@ -43,7 +43,7 @@ class LaunchMethod:
     results: int = 1
     job_name: str = JOB_NAME
     beside: tuple[LimitTable, ...] = ()  # limits of what runs in the job beside the load
-    no_totals: str | None = None  # why the scheduler may have no totals of ours
+    no_totals: str | None = None  # why the scheduler may have none of this method's totals
     interrupt: tuple[str, ...] = ()  # run with the job's id once a result exists
 
 
@@ -56,6 +56,7 @@ class JobSystem(ABC):
     cancel_program: ClassVar[str]
     commands: ClassVar[Any]  # its module in wrappers/schedulers that runs commands
     beside: ClassVar[tuple[LimitTable, ...]]  # limits of what runs in every job
+    no_totals: ClassVar[str | None] = None  # why the scheduler may lack the totals of any job
     # Of the load's own time, and the scheduler's of the job, or of its step that ends last.
     elapsed_limit: ClassVar[staticmethod[[float, float | None], Limit]]
     first_actions: ClassVar[tuple[str, ...]] = ()  # of the load that a job's script becomes

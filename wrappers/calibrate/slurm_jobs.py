@@ -50,6 +50,7 @@ class SlurmJobs(JobSystem):
     restart_delay_s = 3.0  # slurmd refuses a job that it has killed in the same second
     # Else Slurm holds a requeued job back for two minutes.
     restart = ("scontrol", "update", "StartTime=now", "JobId={job}")
+    no_totals = RACE  # a step waits half a second for it
     elapsed_limit = staticmethod(limits.of_elapsed_slurm)
 
     def check(self) -> Mapping[str, object]:
@@ -78,20 +79,20 @@ class SlurmJobs(JobSystem):
         srun = self.around(f"srun {line}")
         yield self.method("sbatch", load)
         yield self.method("sbatch, srun in it", load, srun, results=2, beside=step)
-        yield self.method("srun alone", long, program="srun", no_totals=RACE)
+        yield self.method("srun alone", long, program="srun")
         yield self.method("srun alone, brief", brief, program="srun", no_totals=BRIEF)
-        yield self.method("srun alone, tagged", load, program="srun", options=tag, no_totals=RACE)
+        yield self.method("srun alone, tagged", load, program="srun", options=tag)
         twice = shlex.join(["sh", "-c", f"srun --tag=launch=salloc {line}; srun {line}"])
         yield self.method(
             "salloc, srun twice", load, twice, program="salloc", options=("--tag=launch=salloc",),
-            results=2, beside=step[:1], no_totals=RACE,
+            results=2, beside=step[:1],
         )  # fmt: skip
         yield self.method("array", load, tasks=2, results=2)
         component = ("-N1", "-n1")
         yield self.method(
             "het job", load, self.around(f"srun --het-group=0,1 {line}"),
             options=(*component, f"--sample-rate={RATE_HZ}", ":", *component),
-            results=3, beside=(*step, limits.SRUN), no_totals=RACE,
+            results=3, beside=(*step, limits.SRUN),
         )  # fmt: skip
         yield self.method("two nodes, work on one", load, nodes=2)
         yield self.method("two nodes", load, srun, nodes=2, results=3, beside=step)

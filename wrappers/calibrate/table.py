@@ -118,6 +118,15 @@ class Table:
             else:
                 self.troubles.append(found)
 
+    def require_totals(self, where: str) -> None:
+        """One job may lack what the scheduler was to be told; all of them do not for the same reason."""
+        cells = [cell for cell in self.cells if cell.where == where]
+        if cells and all(cell.measured is None for cell in cells):
+            why = (
+                "no job's totals reached the scheduler's accounting: steelyard-node doctor says why"
+            )
+            self.troubles.append(Trouble("all", why, failed=True))
+
     @property
     def wrong(self) -> list[Cell]:
         """Cells outside their limits, and nulls without a reason."""

@@ -14,7 +14,7 @@ from steelyard.wrappers.calibrate import cells as calibrate_cells
 from steelyard.wrappers.calibrate import job_results, known_loads, slurm_jobs, table, table_output
 from steelyard.wrappers.calibrate.job_results import Report, Start
 from steelyard.wrappers.calibrate.launch_methods import LaunchMethod
-from steelyard.wrappers.calibrate.table import Cell, Limit, Table, Trouble
+from steelyard.wrappers.calibrate.table import ACCOUNTING, Cell, Limit, Table, Trouble
 
 MIB = 2**20
 
@@ -214,9 +214,18 @@ def test_an_incomplete_record_may_have_less_but_not_more() -> None:
     assert ("CPU", "record") in wrong(judged(silent, comment()))
 
 
-def test_a_job_without_admin_comment_is_red_unless_its_launch_method_has_a_reason() -> None:
-    assert len(wrong(judged(record(), None))) == 7
-    assert not wrong(judged(record(), None, no_totals=slurm_jobs.BRIEF))
+def test_one_job_may_miss_its_comment_and_is_told_why() -> None:
+    missed = [cell for cell in judged(record(), None) if cell.where == ACCOUNTING]
+    assert {cell.reason for cell in missed} == {slurm_jobs.RACE} and not wrong(missed)
+    brief = judged(record(), None, no_totals=slurm_jobs.BRIEF)
+    assert {cell.reason for cell in brief if cell.where == ACCOUNTING} == {slurm_jobs.BRIEF}
+
+
+def test_no_comment_of_any_job_is_a_trouble() -> None:
+    for totals, right in ((comment(), True), (None, False)):
+        found = Table(judged(record(), totals) + judged(record(), None))
+        found.require_totals(ACCOUNTING)
+        assert found.is_right is right
 
 
 def test_a_job_without_accounting_is_red() -> None:
