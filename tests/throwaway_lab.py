@@ -179,18 +179,19 @@ class Lab:
         rows = until(ended, f"sacct has job {job_id}", limit_s)
         return [row[1:] if fields else row for row in rows]
 
-    def comment(self, job_id: str, by_publish: bool = False) -> dict[str, Any]:
-        """Ours in AdminComment as sacct shows it; a step's may come after the job's end.
+    def comment(self, job_id: str, by_plugin: bool = False) -> dict[str, Any]:
+        """Ours in AdminComment as sacct shows it.
 
-        `by_publish`: a job of srun alone ends with its step, and Slurm takes no comment later: where the
-        node was too busy to write it in half a second, a pass of `steelyard publish` has to."""
+        Slurm takes no comment of a job that is over, and a step waits half a second for it: where the
+        node was too busy, a pass of `steelyard publish` writes it, unless the plugin has to."""
 
         def text() -> str:
             return self.sacct(job_id, "AdminComment")[0][0]
 
-        if by_publish and not text():
+        if not by_plugin and not text():
             until(lambda: self.sacct(job_id, "End")[0][0] != "Unknown", f"job {job_id}'s end")
-            self.publish()
+            if not text():
+                self.publish()
         found = until(text, f"job {job_id}'s comment")
         own = admin_comment.own(found)
         assert own is not None, found

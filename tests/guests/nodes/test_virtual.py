@@ -93,7 +93,9 @@ def test_records_of_a_job_on_all_nodes_are_complete(virtual_lab: Lab) -> None:
     from_guests_bytes = 2 * 5 * 1400
     assert records[0]["network"]["rx_bytes"] > from_guests_bytes, "n1's uplink is counted"
     assert all(record["network"]["tx_bytes"] > 5 * 1400 for record in records[1:])
-    comment = virtual_lab.comment(job)  # of the first node, until `steelyard publish` has them all
+    comment = virtual_lab.comment(
+        job, by_plugin=True
+    )  # of the first node, until `steelyard publish` has them all
     assert (comment["nodes"], comment["nodes_measured"], comment["partial"]) == (3, 1, True)
     assert [(virtual_lab.work / f"x.{rank}").stat().st_size for rank in range(3)] == [4 << 20] * 3
 

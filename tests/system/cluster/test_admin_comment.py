@@ -74,7 +74,7 @@ def test_slurmctlds_log_grows_by_two_short_lines_and_no_error(lab: Lab) -> None:
     lab.comment(batch)
     alone = lab.srun("-w", "n2")
     tagged = lab.srun("-w", "n3", "--tag=a=b")
-    lab.comment(tagged, by_publish=True)
+    lab.comment(tagged)
     until(lambda: not lab.stepds(alone, "0") + lab.stepds(tagged, "0"), "their steps have ended")
     log = lab.cluster.dir / "log" / "slurmctld.log"
     until(lambda: completed(log, batch) == [False, True], "both lines of an update")

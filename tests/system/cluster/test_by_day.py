@@ -78,7 +78,6 @@ def test_every_reader_finds_them_loose_and_packed(lab: Lab, by_day: Path, tmp_pa
             assert {p.name for p in (by_day / day / job).glob(f"{name}.*")} == {
                 f"{name}.json", f"{name}.csv",
             }  # fmt: skip
-    assert lab.comment(pair)["nodes_measured"] == 1
     copy = tmp_path / "records"
     shutil.copytree(by_day, copy, ignore=lambda top, _: others(Path(top), by_day))
     readers_agree(lab, copy, "loose", records)

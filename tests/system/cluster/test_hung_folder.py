@@ -42,7 +42,7 @@ def test_a_folder_that_hangs_holds_no_job_and_no_node(lab: Lab, mounted: Mounted
             assert lab.sacct(job, "State") == [["COMPLETED"]]
             assert (lab.work / f"slurm-{job}.out").read_text() == "", "the job's output is its own"
         until(lambda: lab.nodes() <= {"idle"}, "no node is held or drained")
-        comment = lab.comment(first)
+        comment = lab.comment(first, by_plugin=True)
         assert comment["tags"] == {"k": "first"}
         # Its sampler hangs over a sample, or it has just written one.
         assert (comment["cpu_s"] is None) == (comment["nodes_measured"] == 0)

@@ -78,7 +78,7 @@ def assert_everywhere(lab: Lab, job: str, steps: int) -> None:
         "bpf" if KERNEL_COUNTS else "reaped",
     )
     assert_true(known, record["cpu"]["cpu_s"], record["io"], steps)
-    comment = lab.comment(job, by_publish=True)
+    comment = lab.comment(job)
     assert_true(known, comment["cpu_s"], comment, steps)
     total = pytest.approx(known["cpu_s"], abs=0.1)
     until(lambda: slurms_cpu_s(lab, job) == total, "sacct's TotalCPU")
