@@ -76,7 +76,7 @@ void sy_job_read_cpu(struct sy_job *job, bool end, int64_t group_us, const struc
 	} else if (grouped) {
 		cpu_us = sy_job_all_reported(job) ? total_us : SY_UNKNOWN;
 	} else if (!sy_job_processes_are_known(job)) {
-		/* Nor is what was read before sampling was switched off a figure of the whole job. */
+		/* What was read before sampling was switched off is a part. */
 		line->cell[SY_CPU] = SY_UNKNOWN;
 		return;
 	}
