@@ -34,7 +34,7 @@ filled() { # FILE: with this installation's paths
     local keys
     keys=$(sed -nE 's/^(KEY|FORM)\([a-z_]+, "([a-z_]+)".*/\2/p' facts/netem_keys.def | xargs)
     sed -e "s|@PREFIX@|$prefix|g" -e "s|@CONFIG@|$config|g" -e "s|@DOC_DIR@|$doc|g" \
-        -e "s|@RECORD_DIR@|$record_dir|g" -e "s|@HOST_RECORD_DIR@|$host_records|g" -e "s|@NETEM_KEYS@|$keys|" "$1"
+        -e "s|@RECORD_DIR@|$record_dir|g" -e "s|@HOST_RECORD_DIR@|$host_records|g" -e "s|@PBS_HOME@|$pbs_home|g" -e "s|@NETEM_KEYS@|$keys|" "$1"
 }
 
 put_filled() { # MODE FILE PATH
@@ -102,6 +102,8 @@ torque-parts() {
     page steelyard-torque
     put 0755 plugins/torque/install.sh "$libexec/torque-install"
     put_filled 0755 plugins/torque/pelog.sh "$libexec/torque-sweep"
+    put_filled 0644 plugins/torque/steelyard-torque-sweep.service.example "$doc/steelyard-torque-sweep.service.example"
+    put_filled 0644 plugins/torque/steelyard-torque-sweep.timer.example "$doc/steelyard-torque-sweep.timer.example"
     record_folder
 }
 

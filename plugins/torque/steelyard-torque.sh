@@ -2,7 +2,7 @@
 # What packages cannot do: PBS_HOME is a site's, and so may its prologues be.
 set -e
 PROGRAMS=@PREFIX@/libexec/steelyard
-EXAMPLE=@DOC_DIR@/pbs.conf.example
+DOC=@DOC_DIR@
 CONFIG=@CONFIG@
 RECORD_DIR=@RECORD_DIR@
 CRON=$DESTDIR/etc/cron.d/steelyard-torque
@@ -29,8 +29,8 @@ on() { # PBS_HOME
     "$DESTDIR$PROGRAMS/torque-install" put "$DESTDIR$PROGRAMS/torque-sweep" "$DESTDIR$1/mom_priv"
     install -d -m 0755 "$DESTDIR$RECORD_DIR" "$DESTDIR${CONFIG%/*}" "${CRON%/*}"
     echo "* * * * * root test ! -x $PROGRAMS/torque-sweep || $PROGRAMS/torque-sweep $1/mom_priv" >"$CRON"
-    [ -e "$DESTDIR$CONFIG" ] || { install -m 0644 "$DESTDIR$EXAMPLE" "$DESTDIR$CONFIG" && echo "new: $CONFIG"; }
-    command -v cron crond >/dev/null || echo "required: there is no cron here. Without $PROGRAMS/torque-sweep $1/mom_priv each minute conditions of refused jobs stay on this node: install the timer of docs/admin-pbs.md"
+    [ -e "$DESTDIR$CONFIG" ] || { install -m 0644 "$DESTDIR$DOC/pbs.conf.example" "$DESTDIR$CONFIG" && echo "new: $CONFIG"; }
+    command -v cron crond >/dev/null || echo "required: this node has no cron, and without $PROGRAMS/torque-sweep $1/mom_priv each minute conditions of refused jobs stay on it. Install the timer: $DOC/steelyard-torque-sweep.timer.example"
 }
 
 # where <- the PBS_HOME that `on` was told.

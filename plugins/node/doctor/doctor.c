@@ -81,7 +81,7 @@ void sy_doctor_find_setup(struct sy_doctor *doctor)
 	else if (doctor->plugstack || !doctor->is_machine || access(SY_JOB_CONFIG, F_OK) < 0) {
 		if (sy_doctor_check_plugstack(doctor) < 0)
 			sy_doctor_add(doctor, "plugstack line", SY_WARNING,
-				      "on a node of Slurm: docs/admin.md, Install; of PBS: "
+				      "on a node of Slurm: docs/admin.md, \"Install\"; of PBS: "
 				      "docs/admin-pbs.md; --plugstack FILE names one that lies "
 				      "elsewhere",
 				      "neither a plugstack.conf nor " SY_JOB_CONFIG

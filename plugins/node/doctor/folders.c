@@ -63,7 +63,8 @@ static void say_room(struct sy_doctor *doctor, const char *path, int folder, con
 	free_bytes = (double)room.f_bavail * (double)room.f_frsize;
 	if (free_bytes < ROOM_BYTES)
 		sy_doctor_add(doctor, NAME, SY_WARNING,
-			      "make room, or remove old records: docs/admin.md, Where records lie",
+			      "make room, or pack and remove old records: docs/records.md, "
+			      "\"Swept every night\"",
 			      "%s has %.0f MB left: jobs lose samples when it is full", path,
 			      free_bytes / 1e6);
 	else

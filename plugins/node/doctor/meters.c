@@ -136,7 +136,7 @@ void sy_doctor_check_idle_power(struct sy_doctor *doctor)
 	else if (said == SY_IDLE_POWER_FAULT)
 		sy_doctor_add(doctor, name, SY_WARNING,
 			      "mend that file: as long as a line of it is wrong none counts, and "
-			      "records have no energy.idle_w (docs/admin.md, Energy)",
+			      "records have no energy.idle_w (docs/admin.md, \"Energy\")",
 			      "%s", err.text);
 	else
 		sy_doctor_add(doctor, name, SY_OK, "", "%s", err.text);

@@ -13,7 +13,7 @@
 #define PLUGIN	  "/spank_steelyard.so"
 #define FILE_SIZE (1 << 20) /* slurm.conf of a large site */
 #define BLANKS	  " \t\r"
-#define INSTALL	  "docs/admin.md, Install"
+#define INSTALL	  "docs/admin.md, \"Install\""
 #define DEPTH	  4 /* of files that include files */
 
 /* Of slurm.conf: where packages put it, and where a configless slurmd keeps its copy. */

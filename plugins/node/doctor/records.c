@@ -245,7 +245,7 @@ static void say_spool(struct sy_doctor *doctor, const struct spool *spool)
 	else if (spool->over && time(NULL) - spool->oldest > HAND_ON_S)
 		sy_doctor_add(doctor, "spool", SY_WARNING,
 			      "as root: steelyard-forward SPOOL RECORD_DIR NAME says why; by a "
-			      "timer: docs/records.md, A spool on every node",
+			      "timer: docs/records.md, \"A spool on every node\"",
 			      "%ld records that are over lie in %s, the oldest for %ld hours: "
 			      "nobody sends them on",
 			      spool->over, path, hours);

@@ -59,9 +59,17 @@ def test_headings_that_programs_name_exist() -> None:
     named = {
         found
         for source in sources
-        for found in re.findall(r'(docs/[\w-]+\.md), \\"([^"\\]+)\\"', source.read_text("utf-8"))
+        for found in re.findall(
+            r'(docs/[\w-]+\.md), (?:"\n\s+")?\\"([^"\\]+)\\"', source.read_text("utf-8")
+        )
     }
-    assert len(named) > 3
+    assert len(named) > 6
+    unquoted = [
+        found
+        for source in sources
+        for found in re.findall(r"docs/[\w-]+\.md, [A-Z].*", source.read_text("utf-8"))
+    ]
+    assert not unquoted, "a heading in quotation marks is looked up here"
     for page, heading in named:
         text = (ROOT / page).read_text(encoding="utf-8")
         assert re.search(rf"^#+ {re.escape(heading)}", text, re.MULTILINE), (page, heading)
@@ -74,6 +82,15 @@ def test_files_of_the_sources_exist(page: Path) -> None:
     named = re.findall(rf"(?<![\w/.-])((?:{rooms})/[\w./-]*\w)", page.read_text(encoding="utf-8"))
     missing = [name for name in named if not (ROOT / name).exists()]
     assert not [name for name in missing if not re.search("NAME|KIND", name)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_example_files_exist(page: Path) -> None:
+    """`steelyard-sweep.timer.example` in a page: packaging/install.sh has it from the sources."""
+    named = set(re.findall(r"[\w@.-]+\.example\b", page.read_text(encoding="utf-8")))
+    rooms = ("plugins", "setup", "contrib")
+    there = {file.name for room in rooms for file in (ROOT / room).rglob("*.example")}
+    assert named <= there
 
 
 def test_the_changelog_has_this_version() -> None:
