@@ -87,7 +87,12 @@ def test_files_of_the_sources_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_example_files_exist(page: Path) -> None:
     """`steelyard-sweep.timer.example` in a page: packaging/install.sh has it from the sources."""
-    named = set(re.findall(r"[\w@.-]+\.example\b", page.read_text(encoding="utf-8")))
+    named = set(
+        re.findall(
+            r"[\w@.-]+\.(?:conf|json|service|timer|cron)\.example\b",
+            page.read_text(encoding="utf-8"),
+        )
+    )
     rooms = ("plugins", "setup", "contrib")
     there = {file.name for room in rooms for file in (ROOT / room).rglob("*.example")}
     assert named <= there
