@@ -12,7 +12,7 @@ from steelyard.analysis.store.database import KEYS
 from steelyard.analysis.store.spool import quote
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
-TABLES = ("meta", *KEYS, "accounting", "checks", "gaps")
+TABLES = ("meta", *KEYS, "accounting", "checks", "gaps", "notes")
 MARK = "exported"  # holds collected_unix_s of the collect whose files are all there
 # Level 1: half the time of level 3, a third larger.
 OPTIONS = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, DICTIONARY_SIZE_LIMIT 1000"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from steelyard.analysis.summary import parquet_summary, summary
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
-DOCS = Path(__file__).parents[2] / "docs" / "collect.md"
+QUERY = Path(__file__).parents[2] / "docs" / "summary.sql"
 
 
 @pytest.fixture(scope="module")
@@ -60,19 +59,12 @@ def test_a_run_that_failed_is_in_no_mean(answers: dict[str, list[parquet_summary
         assert sum(line.n for line in lines if line.metric == "elapsed_s") == 4
 
 
-def documented_query() -> str:
-    """The statement of docs/collect.md that any engine is to understand."""
-    blocks = re.findall(r"```sql\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
-    (query,) = [block for block in blocks if "FROM samples" in block]
-    return str(query)
-
-
 def plain_duckdb(parquet: Path) -> list[tuple[Any, ...]]:
     """The query's rows from DuckDB alone."""
     with duckdb.connect() as base:
         for name, files in (("runs", "runs"), ("results", "results"), ("samples", "samples/*/*")):
             base.read_parquet(str(parquet / f"{files}.parquet")).create_view(name)
-        return base.execute(documented_query()).fetchall()
+        return base.execute(QUERY.read_text("utf-8")).fetchall()
 
 
 def plain_spark(parquet: Path) -> list[tuple[Any, ...]]:
@@ -81,7 +73,7 @@ def plain_spark(parquet: Path) -> list[tuple[Any, ...]]:
     with spark.started(None) as session:
         for name, file in names:
             session.read.parquet(str(parquet / file)).createOrReplaceTempView(name)
-        return [tuple(row) for row in session.sql(documented_query()).collect()]
+        return [tuple(row) for row in session.sql(QUERY.read_text("utf-8")).collect()]
 
 
 @pytest.mark.parametrize("engine", [plain_duckdb, plain_spark])

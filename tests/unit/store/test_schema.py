@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from steelyard.analysis.sources import sacct
-from steelyard.analysis.store import sample_store, schema
+from steelyard.analysis.store import export, sample_store, schema
 from steelyard.facts.quantities import COLUMNS, COUNTERS, TOTALS
 
 PAGE = Path(__file__).parents[3] / "docs" / "formats.md"
@@ -72,6 +72,12 @@ def test_accounting_has_the_fields_asked_of_sacct(connection: duckdb.DuckDBPyCon
 def test_the_page_describes_the_view(connection: duckdb.DuckDBPyConnection) -> None:
     names = ", ".join(database_columns(connection, "measurements"))
     assert f"`measurements` ({names}" in PAGE.read_text(encoding="utf-8")
+
+
+def test_every_table_is_exported_as_parquet(connection: duckdb.DuckDBPyConnection) -> None:
+    """`notes` was not."""
+    tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    assert sorted(export.TABLES) == sorted(row[0] for row in tables)
 
 
 def test_every_table_and_view_has_a_comment(connection: duckdb.DuckDBPyConnection) -> None:
