@@ -339,6 +339,8 @@ CREATE TABLE gaps (
     reason VARCHAR NOT NULL
 );
 COMMENT ON TABLE gaps IS 'one row per thing that should be there and is not';
+COMMENT ON COLUMN gaps.what IS
+    'accounting: no answer; job: unknown to the scheduler; result: no result.json; output: not understood; figure: a study''s own, not found; record: a node without one; clock: set while the job ran; samples: none, lines left out, or thinned; cut_samples: a truncated last line';
 COMMENT ON COLUMN gaps.run_id IS 'NULL: concerns the whole study';
 COMMENT ON COLUMN gaps.reason IS 'one sentence: what was expected, what was found';
 

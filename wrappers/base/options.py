@@ -41,7 +41,7 @@ def add_record_dir(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="DIR",
         help="where the nodes leave records; repeatable (default: $STEELYARD_RECORD_DIR, else "
-        "record_dir of /etc/steelyard/pbs.conf, else /var/lib/steelyard/records)",
+        "record_dir of /etc/steelyard/openpbs.json or pbs.conf, else /var/lib/steelyard/records)",
     )
 
 

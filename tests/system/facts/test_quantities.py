@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,18 @@ def test_what_the_sampler_writes_is_what_is_read(tmp_path: Path) -> None:
         for part in total.path.split("."):
             at = at[part]
         assert at is None or isinstance(at, float if total.is_real else int), total.path
+    page = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    assert [name for name in field_names(record) if not re.search(rf"\b{name}\b", page)] == []
+
+
+def field_names(record: object) -> set[str]:
+    """Every key of a document, but those of `missing` and of tags, which are paths and the user's."""
+    if isinstance(record, list):
+        return {name for member in record for name in field_names(member)}
+    if not isinstance(record, dict):
+        return set()
+    below = [field_names(record[key]) for key in record if key not in ("missing", "tags")]
+    return set(record).union(*below)
 
 
 def test_the_pages_have_the_tables_of_today() -> None:

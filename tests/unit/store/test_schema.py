@@ -10,7 +10,7 @@ import pytest
 
 from steelyard.analysis.sources import sacct
 from steelyard.analysis.store import export, sample_store, schema
-from steelyard.facts.quantities import COLUMNS, COUNTERS, TOTALS
+from steelyard.facts.quantities import COLUMNS, TOTALS
 
 PAGE = Path(__file__).parents[3] / "docs" / "formats.md"
 
@@ -24,22 +24,21 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 
 def page_columns() -> dict[str, list[str]]:
-    """Table: columns, from the page's table; remarks in brackets are left out."""
+    """Table: columns, from the page's table, without their types."""
     part = PAGE.read_text(encoding="utf-8").split("## 8 The database")[1].split("## 9 ")[0]
     rows = re.findall(r"^\| (\w+) \| [^|]+ \| ([^|]+) \|$", part, re.MULTILINE)
-    tables = {}
-    for name, text in rows:
-        # A remark may hold another in brackets, never a third.
-        text = re.sub(r"\((?:[^()]|\([^()]*\))*\)", "", text)
-        tables[name] = [c for column in text.split(",") for c in told(column.strip())]
+    tables = {
+        name: [one for column in text.split(", ") for one in names(column)] for name, text in rows
+    }
     del tables["table"]
     return tables
 
 
-def told(column: str) -> list[str]:
-    """The columns that a word of the page stands for: those of part 1 and 2 have a table there."""
+def names(column: str) -> list[str]:
+    """The columns that a cell of the page stands for: the totals have a table in part 1."""
     stored = [total.name for total in TOTALS.values() if total.in_database]
-    return {"totals": stored, "counters": list(COUNTERS)}.get(column, [column])
+    together = {"*the totals*": stored, "*sacct's fields*": list(sacct.FIELDS)}
+    return together.get(column, [column.split()[0]])
 
 
 def database_columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
@@ -49,10 +48,10 @@ def database_columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[
 
 def test_the_page_names_every_table_and_no_other(connection: duckdb.DuckDBPyConnection) -> None:
     tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-    assert sorted(page_columns()) == sorted([*(row[0] for row in tables), "samples"])
+    assert sorted(page_columns()) == sorted(row[0] for row in tables)
 
 
-@pytest.mark.parametrize("table", [t for t in page_columns() if t not in ("accounting", "samples")])
+@pytest.mark.parametrize("table", list(page_columns()))
 def test_the_page_names_every_column(connection: duckdb.DuckDBPyConnection, table: str) -> None:
     assert page_columns()[table] == database_columns(connection, table)
 
