@@ -1,7 +1,7 @@
 """How far a measurement may be from the truth, by launch method; every limit has its reason.
 
 Bytes are exact but for what slurmstepd or a login shell reads and writes in the same job:
-docs/calibrate.md has what was measured. Of bytes nothing may be missing.
+bench/RESULTS.md has what was measured. Of bytes nothing may be missing.
 """
 
 from __future__ import annotations

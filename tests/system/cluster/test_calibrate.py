@@ -1,7 +1,7 @@
 """`steelyard calibrate` on a real Slurm: every launch method is measured right, on both trackings.
 
 The table is the judge: its limits have their reasons in wrappers/calibrate/limits.py. Red on a plugin
-that is wrong: docs/calibrate.md shows it for the version before the table.
+that is wrong.
 """
 
 from __future__ import annotations
