@@ -19,14 +19,24 @@ if TYPE_CHECKING:
 
 @contextmanager
 def loaded(records: Mapping[str, Record], scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The samples of these nodes' records as the table `samples`; those that are there."""
+    """The samples of these nodes' records as the table `samples`; those that exist."""
+    with loaded_jobs({"run": records}, scratch) as connection:
+        yield connection
+
+
+@contextmanager
+def loaded_jobs(
+    jobs: Mapping[str, Mapping[str, Record]], scratch: Path
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The same of several jobs, whose keys here are their samples' `run_id`."""
     import duckdb
 
     from steelyard.analysis.collect import sample_import
     from steelyard.analysis.store import sample_store, schema
 
     files = [
-        sample_import.SampleFile(path, str(path), "run", "attempt", node)
+        sample_import.SampleFile(path, str(path), job, "attempt", node)
+        for job, records in jobs.items()
         for node, record in records.items()
         if (path := record.samples_path) is not None and path.is_file()
     ]

@@ -7,11 +7,11 @@ import tempfile
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.collect.job_samples import loaded
+from steelyard.analysis.collect.job_samples import loaded_jobs
 from steelyard.analysis.job import counter_readings
 from steelyard.analysis.sources.records import Record
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST_PIECES = 60
 FEWEST_SAMPLES = 5  # of fewer there is nothing to see
+JOBS_AT_ONCE = 50  # in one database: each job's samples are selected from those of all
 # Name of the series: the counter that it is the rate of.
 RATES = {
     "cpus_busy": "cpu_s",
@@ -60,14 +61,35 @@ class Course:
 
 def course(records: Mapping[str, Record], pieces: int = MOST_PIECES) -> Course | None:
     """Of these nodes' samples; None: there are none, or too few."""
+    return courses([records], pieces)[0]
+
+
+def courses(jobs: Sequence[Mapping[str, Record]], pieces: int = MOST_PIECES) -> list[Course | None]:
+    """Of each job: a database costs more than a job's samples, so that several share one."""
+    found: dict[str, Course | None] = {}
+    numbered = {str(n): job for n, job in enumerate(jobs) if job}
+    rest = iter(numbered.items())
+    while some := dict(islice(rest, JOBS_AT_ONCE)):
+        found |= read_jobs(some, pieces)
+    return [found.get(str(n)) for n in range(len(jobs))]
+
+
+def read_jobs(jobs: Mapping[str, Mapping[str, Record]], pieces: int) -> dict[str, Course | None]:
+    """Of jobs whose samples are loaded together."""
+    found = {}
     with (
         tempfile.TemporaryDirectory(prefix="steelyard-") as folder,
-        loaded(records, Path(folder)) as connection,
+        loaded_jobs(jobs, Path(folder)) as connection,
     ):
-        timed = [node for node, record in records.items() if counter_readings.is_by_timer(record)]
-        words = "CREATE TEMP TABLE by_timer AS SELECT unnest(?::VARCHAR[]) AS node"
-        connection.execute(words, [timed])
-        return read(connection, pieces)
+        connection.execute("ALTER VIEW samples RENAME TO samples_of_all")
+        for job, records in jobs.items():
+            timed = [n for n, record in records.items() if counter_readings.is_by_timer(record)]
+            words = "CREATE OR REPLACE TEMP TABLE by_timer AS SELECT unnest(?::VARCHAR[]) AS node"
+            connection.execute(words, [timed])
+            own = "CREATE OR REPLACE TEMP TABLE samples AS FROM samples_of_all WHERE run_id = ?"
+            connection.execute(own, [job])
+            found[job] = read(connection, pieces)
+    return found
 
 
 def read(connection: duckdb.DuckDBPyConnection, pieces: int = MOST_PIECES) -> Course | None:

@@ -111,7 +111,7 @@ def show_several(args: argparse.Namespace, is_array: bool = False) -> int:
     if args.json:
         from steelyard.wrappers.show import job_details, job_document
 
-        jobs = [job_document.as_json(job_details.read_details(view)) for view in views]
+        jobs = [job_document.as_json(one) for one in job_details.read_several(views)]
         whole = {"array": job_document.array_json(views)} if is_array else {}
         console.print_json({"jobs": jobs, "unknown": unknown, **whole})
     elif views:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -33,33 +33,47 @@ class JobDetails:
 
 def read_details(view: JobView, idle: IdlePower | None = None) -> JobDetails:
     """Everything, samples too; `idle`: what nodes draw when nothing runs."""
-    used = usage.efficiency(view)
-    found, why = read_time_series(view)
-    return JobDetails(
-        view,
-        used,
-        found,
-        why,
-        advice.advise(view, used, found),
-        advice.why_none(view),
-        {} if idle is None else read_energy_shares(view, idle),
-    )
+    return read_several([view], idle)[0]
 
 
-def read_time_series(view: JobView) -> tuple[Course | None, str | None]:
-    """Or why there is none."""
-    records = {
-        node.node: node.record
-        for node in view.nodes
-        if (path := node.record.samples_path) is not None and path.is_file()
-    }
-    if not records:
-        return None, NO_SAMPLES
+def read_several(views: Sequence[JobView], idle: IdlePower | None = None) -> list[JobDetails]:
+    """Of each job."""
+    details = []
+    for view, (found, why) in zip(views, read_time_series(views), strict=True):
+        used = usage.efficiency(view)
+        details.append(
+            JobDetails(
+                view,
+                used,
+                found,
+                why,
+                advice.advise(view, used, found),
+                advice.why_none(view),
+                {} if idle is None else read_energy_shares(view, idle),
+            )
+        )
+    return details
+
+
+def read_time_series(views: Sequence[JobView]) -> list[tuple[Course | None, str | None]]:
+    """Of each job, or why there is none."""
+    jobs = [
+        {
+            node.node: node.record
+            for node in view.nodes
+            if (path := node.record.samples_path) is not None and path.is_file()
+        }
+        for view in views
+    ]
+    if not any(jobs):
+        return [(None, NO_SAMPLES)] * len(jobs)
     # Here and not above: duckdb would make `--help` slow.
     from steelyard.analysis.job import time_series
 
-    found = time_series.course(records)
-    return found, TOO_FEW if found is None else None
+    return [
+        (found, TOO_FEW if found is None else None) if records else (None, NO_SAMPLES)
+        for records, found in zip(jobs, time_series.courses(jobs), strict=True)
+    ]
 
 
 def read_energy_shares(view: JobView, idle: IdlePower) -> dict[str, EnergyShare]:

@@ -89,7 +89,7 @@ def print_missing(used: Sequence[Used]) -> None:
 
 def print_courses(a: JobView, b: JobView) -> None:
     """Both from their own start, one scale."""
-    (left, why_left), (right, why_right) = read_time_series(a), read_time_series(b)
+    (left, why_left), (right, why_right) = read_time_series([a, b])
     if left is None or right is None:
         console.print_line(f"over their time: not known: {why_left or why_right}")
         return
@@ -141,7 +141,7 @@ def aligned(course: Course, name: str, end_s: float, number: int) -> Series:
 def document(a: JobView, b: JobView) -> dict[str, Any]:
     """For programs."""
     found = differences.facts(a, b)
-    (left, why_left), (right, why_right) = read_time_series(a), read_time_series(b)
+    (left, why_left), (right, why_right) = read_time_series([a, b])
     return {
         "format": "steelyard-compare-jobs",
         "version": 1,

@@ -103,6 +103,22 @@ def test_what_is_read_once_a_second_beside_a_timer_is_spread_over_it(
     assert sum(value > 1 for value in series) == (80 if by_timer else 8)
 
 
+def test_several_jobs_have_the_courses_that_each_has_alone(tmp_path: Path) -> None:
+    """On the same nodes at other rates, with samples taken by a timer in one; few in another."""
+    jobs = []
+    for n, count in enumerate([101, 3, 40]):
+        path = write_record(tmp_path / str(n), "n1", START, str(n))
+        document = json.loads(path.read_text()) | {"bpf": {"ticks": count * (n == 2)}}
+        path.write_text(json.dumps(document))
+        lines = [f"{START + s},{s},{(n + 1) * s},1000,{60 * s}" for s in range(count)]
+        path.with_suffix(".csv").write_text("\n".join([HEAD, *lines, ""]))
+        jobs.append({"n1": read_record(path)})
+    together = time_series.courses(jobs)
+    assert together == [time_series.course(job) for job in jobs]
+    assert [one is None for one in together] == [False, True, False]
+    assert [one and one.most_cpus for one in together] == [1.0, None, 3.0]
+
+
 def test_too_few_samples_are_no_course(tmp_path: Path) -> None:
     assert told(tmp_path, {"n1": [(float(s), "0", "1", "") for s in range(4)]}) is None
 
