@@ -8,21 +8,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from steelyard.analysis.findings.finding import counted
-from steelyard.analysis.report.terminal_text import mean_and_n
-from steelyard.analysis.stats import number_format
-from steelyard.analysis.stats.overhead import (
-    AS_TIMES,
-    EXACT,
-    NO_DURATION,
-    SHOWN,
-    Direction,
-    Evidence,
-    Side,
-    amount,
-    ends,
-    in_times,
-    percent,
+from steelyard.analysis.report.phrases import (
+    between_words,
+    change,
+    interval,
+    is_exact,
+    joined,
+    limits,
+    mean_and_n,
+    no_worse,
+    noun,
+    on_level,
 )
+from steelyard.analysis.stats.overhead import SHOWN, Direction
 from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
 from steelyard.analysis.summary.summary import Group, Row, Summary
 
@@ -58,17 +56,27 @@ def whole_runs(summary: Summary) -> list[str]:
 
 
 def describe_rows(namer: Namer, judged: Sequence[Row]) -> list[str]:
-    """A sentence a condition."""
-    by_name: dict[str, list[Row]] = {}
+    """Of each condition a paragraph, a sentence for each figure."""
+    by_condition: dict[str, list[Row]] = {}
     for row in judged:
-        by_name.setdefault(namer.condition(row), []).append(row)
-    ranked = sorted(by_name, key=lambda name: rank(by_name[name]))
-    said = [f"{name}: {'; '.join(parts(namer, by_name[name]))}." for name in ranked]
-    if len(said) > MAX_CONDITIONS:
-        said[MAX_CONDITIONS:] = [
-            f"{len(said) - MAX_CONDITIONS} more conditions are in the figure and the table."
-        ]
-    return said
+        by_condition.setdefault(namer.condition(row), []).append(row)
+    ranked = sorted(by_condition, key=lambda name: rank(by_condition[name]))
+    found = [
+        " ".join(sentences_of(namer, name, by_condition[name])) for name in ranked[:MAX_CONDITIONS]
+    ]
+    if left := len(ranked) - len(found):
+        is_one = left == 1
+        more = f"{left} more condition{'' if is_one else 's'} {'is' if is_one else 'are'}"
+        found.append(f"{more} in the figure and the table.")
+    return found
+
+
+def sentences_of(namer: Namer, condition: str, rows: Sequence[Row]) -> Iterator[str]:
+    """The first one names the condition."""
+    lead = f"{condition[:1].upper()}{condition[1:]}, " if condition else ""
+    for text in parts(namer, rows):
+        yield f"{lead}{text}."
+        lead = ""
 
 
 def direction(row: Row) -> Direction:
@@ -104,21 +112,26 @@ class Namer:
         )
 
     def condition(self, row: Row) -> str:
-        """`node_type=virtual (cache=cold)`: what is unlike the baseline, in brackets the rest."""
+        """`on virtual instead of physical nodes (with cold caches)`: in brackets what both have."""
         group = row.group
         base = self.bases.get((group.variant, group.baseline_label or ""))
         theirs = base.condition if base else {}
-        unlike = [n for n in self.varied if group.condition.get(n) != theirs.get(n)]
-        alike = [n for n in self.varied if n not in unlike]
-        words = ", ".join(f"{name}={group.condition.get(name)}" for name in unlike)
-        rest = ", ".join(f"{name}={group.condition.get(name)}" for name in alike)
-        if not words or base is None:
-            return group.label or "all runs"
-        return f"{words} ({rest})" if rest else words
+        levels = {n: str(group.condition[n]) for n in self.varied if n in group.condition}
+        different = [n for n in levels if group.condition[n] != theirs.get(n)]
+        if base is None or not different:
+            return f"with {group.label}" if group.label else ""
+        is_one = len(different) == 1
+        words = [
+            on_level(n, levels[n], str(theirs[n]) if is_one and n in theirs else None)
+            for n in different
+        ]
+        same = [on_level(n, level) for n, level in levels.items() if n not in different]
+        return joined(words) + (f" ({joined(same)})" if same else "")
 
     def figure(self, row: Row) -> str:
         """The variant, with the metric's name where that is needed."""
-        return f"{row.group.variant} {row.metric.name}" if self.has_many else row.group.variant
+        name = row.group.variant
+        return f"{name} ({row.metric.name})" if self.has_many else name
 
 
 def parts(namer: Namer, rows: Sequence[Row]) -> Iterator[str]:
@@ -127,28 +140,31 @@ def parts(namer: Namer, rows: Sequence[Row]) -> Iterator[str]:
     by_kind: dict[str, list[Row]] = {}
     for row in ranked:
         by_kind.setdefault(kind(row), []).append(row)
-    for name, words in KINDS.items():
+    for name, describe in KINDS.items():
         members = by_kind.get(name, [])
-        if members:
-            texts = [words(namer.figure(row), row) for row in members[:MAX_NAMES]]
-            more = f"; and {len(members) - MAX_NAMES} more alike" if members[MAX_NAMES:] else ""
-            yield "; ".join(texts) + more
+        yield from (f"{namer.figure(row)} {describe(row)}" for row in members[:MAX_NAMES])
+        if left := members[MAX_NAMES:]:
+            yield f"{len(left)} more like {'this is' if len(left) == 1 else 'these are'} in the table"
         if name == LITTLE_BEHIND:
             yield from little(namer, by_kind.get("little", []))
 
 
 def little(namer: Namer, rows: Sequence[Row]) -> Iterator[str]:
-    """`at most 1 % worse or 9 % better for a and b`: both ends, for a gain is no cost."""
+    """`a and b differ little: at most 1 % worse or 9 % better`: both ends, for a gain is no cost."""
     sided = [row for row in rows if row.metric.better is not None]
     if sided:
         found = [worse_and_better(row) for row in sided]
         worse, better = (upper(max(ends)) for ends in zip(*found, strict=True))
-        names = listed([namer.figure(row) for row in sided])
-        yield f"at most {worse} % worse or {better} % better for {names}"
+        yield f"{differ_little(namer, sided)}: at most {worse} % worse or {better} % better"
     others = [row for row in rows if row.metric.better is None]
     if others:
         most = upper(max(max(map(abs, limits(row))) for row in others))
-        yield f"at most {most} % apart for {listed([namer.figure(row) for row in others])}"
+        yield f"{differ_little(namer, others)}: at most {most} % to either side"
+
+
+def differ_little(namer: Namer, rows: Sequence[Row]) -> str:
+    names = listed([namer.figure(row) for row in rows])
+    return f"{names} {'differs' if len(rows) == 1 else 'differ'} little"
 
 
 def worse_and_better(row: Row) -> tuple[float, float]:
@@ -165,14 +181,6 @@ def kind(row: Row) -> str:
     return "shown" if found in SHOWN else found.name.lower()
 
 
-def limits(row: Row) -> tuple[float, float]:
-    """Of its overhead, which has an interval; of bounds, which tell none: no limit."""
-    found = row.overhead
-    if found is None or found.low is None or found.high is None:
-        return -math.inf, math.inf
-    return found.low, found.high
-
-
 def upper(share: float) -> str:
     """Percent rounded up to two digits: `3`, `0.25`: what is said to be nowhere exceeded."""
     if share <= 0:
@@ -183,98 +191,46 @@ def upper(share: float) -> str:
 
 def listed(names: Sequence[str]) -> str:
     """`a, b and c`, the first of many."""
-    shown = [*names[:MAX_NAMES], *([f"{len(names) - MAX_NAMES} more"] if names[MAX_NAMES:] else [])]
-    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+    more = [f"{len(names) - MAX_NAMES} more"] if names[MAX_NAMES:] else []
+    return joined([*names[:MAX_NAMES], *more])
 
 
-def difference(row: Row) -> str:
-    """`12 % (9 … 15) more time`, `20 times as long (9 … 31)`."""
-    found = row.overhead
-    assert found is not None and found.value is not None
+def perhaps(row: Row) -> str:
+    """What the interval shows and the corrected test does not."""
+    p = "" if row.p is None else f" (p = {row.p:.2g})"
+    return f"perhaps {change(row)}, but chance alone could explain it{p}"
+
+
+def holds_0(row: Row) -> bool:
     low, high = limits(row)
-    if found.value > AS_TIMES:
-        return in_times(found.value, low, high, as_much(row)) + side_word(row, more=True)
-    more = found.value > 0
-    return f"{amount(found.value, low, high)} {comparative(row, more)} {noun(row)}{side_word(row, more)}"
+    return low <= 0 <= high
 
 
-def is_time(row: Row) -> bool:
-    metric = row.metric
-    return metric.unit == "s" and metric.better == "lower" and metric.name not in NO_DURATION
-
-
-def comparative(row: Row, more: bool) -> str:
-    """`more` of time and energy, `higher` of everything else."""
-    if is_time(row) or row.metric.name == "energy_j":
-        return "more" if more else "less"
-    return "higher" if more else "lower"
-
-
-def noun(row: Row) -> str:
-    """`time`, `energy`, `gflops`."""
-    if is_time(row):
-        return "time"
-    return "energy" if row.metric.name == "energy_j" else row.metric.name
-
-
-def as_much(row: Row) -> str:
-    """Behind `20 times`."""
-    return "as long" if is_time(row) else f"the {noun(row)}"
-
-
-def side_word(row: Row, more: bool) -> str:
-    """` (worse)` of what is neither time nor energy, whose better side everybody knows."""
-    better = row.metric.better
-    if better is None or is_time(row) or row.metric.name == "energy_j":
-        return ""
-    return " (worse)" if more == (better == "lower") else " (better)"
-
-
-def shown(name: str, row: Row) -> str:
-    return f"{'exactly ' if is_exact(row) else ''}{difference(row)} for {name}"
-
-
-def is_exact(row: Row) -> bool:
-    """Of a count that did not vary on either side."""
-    return row.overhead is not None and row.overhead.method == EXACT
-
-
-def perhaps(name: str, row: Row) -> str:
-    return f"perhaps {difference(row)} for {name}, but these runs do not rule out chance"
-
-
-def equivalent(name: str, row: Row) -> str:
+def equivalent(row: Row) -> str:
     if is_exact(row) and limits(row) == (0, 0):
-        return f"exactly equal {noun(row)} for {name}"
-    return f"within ± {100 * (row.margin or 0):g} % for {name}{ends(*limits(row))}"
+        return f"has exactly the same {noun(row)}"
+    return f"stays within ± {100 * (row.margin or 0):g} %{interval(row)}"
 
 
-def non_inferior(name: str, row: Row) -> str:
-    metric = row.metric
-    side = Side.of(metric.unit, metric.better, metric.name)
-    assert side is not None
-    return f"{Evidence(margin=row.margin).no_worse(side)} for {name}{ends(*limits(row))}"
+def non_inferior(row: Row) -> str:
+    return f"{no_worse(row, f'{100 * (row.margin or 0):g} %')}{interval(row)}"
 
 
-def noisy(name: str, row: Row) -> str:
-    """`…: 36 % less to 5 % more time`, `…: 49 % lower (worse) to 4.1 times the mops`."""
-    low, high = limits(row)
-    if math.isinf(low):
-        return f"cannot tell for {name}"
-    less = f"{percent(abs(low), low, high)} % {comparative(row, False)}{side_word(row, False)}"
-    more = f"{percent(high, low, high)} % {comparative(row, True)} {noun(row)}"
-    if high > AS_TIMES:
-        more = f"{number_format.times(1 + high, 1 + low, 1 + high)[0]} times {as_much(row)}"
-    return f"too noisy to tell for {name}: {less} to {more}"
+def noisy(row: Row) -> str:
+    if math.isinf(limits(row)[0]):
+        return "has no interval and cannot be judged"
+    if not holds_0(row):  # of so many comparisons that some interval misses 0 by chance
+        return perhaps(row)
+    return f"varies too much to tell: it {between_words(row)}"
 
 
-def unknown(name: str, row: Row) -> str:
+def unknown(row: Row) -> str:
     reason = row.verdict.text.removeprefix("cannot be judged: ") if row.verdict else ""
-    return f"cannot be judged for {name}: {reason}"
+    return f"cannot be judged: {reason}"
 
 
 KINDS = {
-    "shown": shown,
+    "shown": change,
     "perhaps": perhaps,
     "equivalent": equivalent,
     "non_inferior": non_inferior,
@@ -285,12 +241,6 @@ KINDS = {
 LITTLE_BEHIND = "non_inferior"  # what is near nothing has one sentence, behind these
 
 
-def sentence(row: Row) -> str:
-    """`filesystem test=x under clients=2: seconds slower by …`."""
-    words = row.verdict.text if row.verdict else ""
-    return f"{row.group.variant} under {row.group.label}: {row.metric.name} {words}"
-
-
 def uncompared(summary: Summary) -> str:
     """The means of a study without comparisons, or why there are none."""
     if not summary.data.runs:
@@ -299,7 +249,7 @@ def uncompared(summary: Summary) -> str:
         return "No run has given a result that counts: there is nothing to compare."
     rows = [row for row in summary.rows if row.metric.is_primary and row.interval]
     told = "; ".join(mean_sentence(row) for row in rows[:MAX_MEANS])
-    words = "Nothing was compared: no condition beside the baseline has a value"
+    words = "Nothing was compared: only one condition has values"
     return f"{words}. {told}." if told else f"{words}."
 
 
@@ -313,29 +263,30 @@ def tally(summary: Summary) -> str:
     """How many comparisons came out how, and on how many runs they rest."""
     runs = summary.data.runs
     done = sum(run.counts for run in runs)
-    rested = f"{done} of {counted(len(runs), 'run')} gave a result"
+    rested = f"{done} of {counted(len(runs), 'run')} gave a result."
     directions = Counter(r.verdict.direction for r in summary.compared(True) if r.verdict)
     if not directions:
-        return f"{rested}."
-    words = ", ".join(f"{directions[one]} {one.value}" for one in Direction if directions[one])
+        return rested
+    words = joined(f"{directions[one]} {one.value}" for one in Direction if directions[one])
     number = counted(sum(directions.values()), "comparison")
-    return f"Of {number} of a main figure with its baseline: {words}; {rested}."
+    return f"Of {number} of main figures with the baseline: {words}. {rested}"
 
 
 def energy(summary: Summary) -> str:
     """The largest energy overhead, or why there is none."""
     rows = [row for row in summary.compared() if row.metric.name == "energy_j" and size(row) >= 0]
-    told = [row for row in rows if direction(row) in SHOWN]
-    if told:
-        return f"Energy, where it differs most: {sentence(max(told, key=size))}."
+    shown = [row for row in rows if direction(row) in SHOWN]
+    if shown:
+        return f"Energy differs most {where(summary, max(shown, key=size))}."
     if rows:
-        return f"Energy was not shown to differ; farthest apart: {sentence(max(rows, key=size))}."
+        row = max(rows, key=size)
+        return f"Energy is not shown to differ; farthest apart {where(summary, row)}."
     shares = [row for row in summary.compared() if row.metric.name == ENERGY_SHARES[0]]
     if shares:
         row = next((r for r in shares if direction(r) in SHOWN), shares[0])
-        where = f"{row.group.variant} under {row.group.label}"
         words = row.verdict.text if row.verdict else ""
-        return f"Energy, the jobs' own above idle: {where}: {words}."
+        condition = Namer.of(summary).condition(row)
+        return f"Energy of the jobs alone, above idle: {row.group.variant} {condition}: {words}."
     reasons = Counter(r.no_energy_reason for r in summary.data.records if r.no_energy_reason)
     if reasons:
         return f"No energy can be compared: {reasons.most_common(1)[0][0].rstrip('.')}."
@@ -343,3 +294,10 @@ def energy(summary: Summary) -> str:
     if measured:
         return f"Energy, compared with nothing: {mean_sentence(measured[0])}."
     return "No energy can be compared: no record has any."
+
+
+def where(summary: Summary, row: Row) -> str:
+    """`with 2 clients instead of 1: app uses 12 % more energy (9 to 15 %)`."""
+    namer = Namer.of(summary)
+    words = between_words(row) if holds_0(row) else change(row)
+    return f"{namer.condition(row)}: {row.group.variant} {words}"

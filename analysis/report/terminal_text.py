@@ -5,7 +5,8 @@ from __future__ import annotations
 import textwrap
 
 from steelyard.analysis.findings.finding import Finding, Severity
-from steelyard.analysis.stats.number_format import mean_words
+from steelyard.analysis.report.answer import answer
+from steelyard.analysis.report.phrases import mean_and_n
 from steelyard.analysis.summary.summary import Row, Summary, is_main
 
 MAX_CONDITIONS = 12  # of a variant on the terminal
@@ -13,7 +14,7 @@ TERMINAL = 80  # columns
 
 
 def format_summary(summary: Summary, findings: list[Finding]) -> str:
-    """What `steelyard report` prints: per variant the overheads in words, 80 columns wide."""
+    """What `steelyard report` prints, 80 columns wide: the answer, then each variant's overheads."""
     meta = summary.data.meta
     counts = [group.counts for group in summary.groups]
     done, failed = sum(c.completed for c in counts), sum(c.failed for c in counts)
@@ -23,14 +24,22 @@ def format_summary(summary: Summary, findings: list[Finding]) -> str:
         + (f", {cancelled} cancelled" if cancelled else ""),
         f"baseline: {baseline_words(summary)}",
     ]
+    lines += ["", "answer:", *(paragraph(text) for text in answer(summary))]
     for variant in summary.variants:
         lines += ["", variant, *variant_lines(summary, variant)]
     lines += [
         "",
         "n = runs of the condition + runs of the baseline; 95 % intervals in brackets;",
-        "a difference is told when its test holds among all comparisons, too (Holm)",
+        "differences are those that stay significant after Holm's correction",
     ]
     return "\n".join([*lines, *finding_lines(findings)])
+
+
+def paragraph(text: str) -> str:
+    """As wide as a terminal, later lines indented further."""
+    return textwrap.fill(
+        text, TERMINAL, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+    )
 
 
 def baseline_words(summary: Summary) -> str:
@@ -75,13 +84,6 @@ def is_shown(row: Row) -> bool:
 
 def row_words(row: Row) -> str:
     return mean_and_n(row) if row.verdict is None else row.verdict.text
-
-
-def mean_and_n(row: Row) -> str:
-    """`800 ± 32 ms, n = 5`."""
-    if row.interval is None:
-        return "no values"
-    return f"{mean_words(row.interval, row.metric.unit)}, n = {row.n_words}"
 
 
 def finding_lines(findings: list[Finding]) -> list[str]:

@@ -249,7 +249,7 @@ def verdict(
         words = f"not shown to differ{among}{ends(low, high)}"
         return Verdict(Direction.NOT_SHOWN, f"{words} (p = {evidence.p:.2g}), {counts}")
     if not evidence.differs:
-        why = doubt(evidence.p or 0.0, evidence.family, "show such a difference")
+        why = doubt(evidence.p or 0.0, evidence.family)
         return Verdict(Direction.PERHAPS, f"perhaps {by}{why}, {counts}")
     return Verdict(direction, f"{by}, {counts}")
 
@@ -297,7 +297,7 @@ def around_0(
         return Verdict(what, f"{where}{ends(low, high)}, {counts}")
     if perhaps := perhaps_near(low, high, evidence, side):
         where, p = perhaps
-        why = doubt(p, evidence.family, f"look {where}")
+        why = doubt(p, evidence.family)
         return Verdict(Direction.NOT_SHOWN, f"perhaps {where}{ends(low, high)}{why}, {counts}")
     nor = f", nor to be {evidence.within}" if evidence.margin is not None else ""
     return Verdict(Direction.NOT_SHOWN, f"not shown to differ{nor}{ends(low, high)}, {counts}")
@@ -317,14 +317,10 @@ def perhaps_near(
     return None
 
 
-def doubt(p: float, family: int, does: str) -> str:
-    """Why what the interval says is not told as shown: how often chance alone has it so."""
-    where = f" in one of {family} comparisons" if family > 1 else ""
-    often = f"{100 * p:.0f}" if p >= 0.1 else f"{100 * p:.2g}"
-    limit = f"more than {100 * (1 - CONFIDENCE):.0f} are too many to be sure"
-    return (
-        f": by chance alone {often} of 100 such studies would {does}{where}, {limit} (p = {p:.2g})"
-    )
+def doubt(p: float, family: int) -> str:
+    """Why what the interval shows is not reported as shown."""
+    after = f" after correction for {family} comparisons" if family > 1 else ""
+    return f", not significant{after} (p = {p:.2g})"
 
 
 def difference(word: str, value: float, low: float, high: float) -> str:

@@ -11,6 +11,7 @@ held and used, and from when on their courses part. One run each shows no cause.
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from steelyard.wrappers.base import console, options
@@ -98,14 +99,20 @@ def compare_conditions(args: argparse.Namespace) -> int:
         console.print_json(document(summary, a, b))
         return DONE
     found = pairs(summary, a, b)
+    for paragraph in answer_lines(summary, found):
+        print(paragraph)
     for variant in summary.variants:
         rows = [cells(*pair) for pair in found if pair[0].group.variant == variant]
         if not rows:
             print(f"{variant}: no values under either condition\n")
             continue
         console.print_table(("metric", f"A: {a}", f"B: {b}", "B against A"), rows, title=variant)
-    print("n = runs of B + runs of A; ± and brackets: 95 % intervals; differences are tested,")
-    print("with Holm's correction for all main figures, and for all other metrics, told here")
+    print(
+        "n = runs of B + runs of A; ± and brackets: 95 % intervals. Differences are those that stay"
+    )
+    print(
+        "significant after Holm's correction for all main figures here, or for all other metrics."
+    )
     return DONE
 
 
@@ -126,8 +133,25 @@ def pairs(summary: Summary, a: str, b: str) -> list[Pair]:
     return [(left, right, j) for (left, right), j in zip(found, judged, strict=True)]
 
 
+def answer_lines(summary: Summary, found: list[Pair]) -> list[str]:
+    """What B costs in the benchmarks' main figures, in sentences."""
+    from steelyard.analysis.report.answer import Namer, describe_rows
+    from steelyard.analysis.report.terminal_text import paragraph
+
+    rows = [
+        replace(
+            right,
+            group=replace(right.group, baseline_label=left.group.label),
+            overhead=judged.overhead, verdict=judged.verdict, p=judged.p,
+        )
+        for left, right, judged in found
+        if right.metric.is_primary
+    ]  # fmt: skip
+    return [f"{paragraph(text)}\n" for text in describe_rows(Namer.of(summary), rows)]
+
+
 def cells(left: Row, right: Row, judged: Judged) -> tuple[str, ...]:
-    from steelyard.analysis.report.terminal_text import mean_and_n
+    from steelyard.analysis.report.phrases import mean_and_n
 
     return left.metric.name, mean_and_n(left), mean_and_n(right), judged.verdict.text
 

@@ -282,7 +282,7 @@ def _about(summary: Summary) -> Iterator[str]:
     if "node_type" not in summary.data.meta.factors:
         return
     for sentence in whole_runs(summary):
-        yield f"Whole runs, their start and end included: {sentence}"
+        yield f"Whole runs, with their start and end: {sentence}"
     facts = facts_by_group(summary)
 
     def of_nodes(node_type: str, fact: str) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,11 +11,12 @@ from typing import Any
 import pytest
 
 from steelyard.analysis.findings.registry import find
-from steelyard.analysis.report.answer import answer, whole_runs
+from steelyard.analysis.report.answer import answer, noisy, whole_runs
 from steelyard.analysis.report.json_document import row_document
 from steelyard.analysis.report.links import run_anchors
 from steelyard.analysis.report.tables import asked_table, metric_table
 from steelyard.analysis.report.terminal_text import format_summary
+from steelyard.analysis.stats.overhead import Overhead
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands.cli import main
 
@@ -41,7 +43,7 @@ def test_one_condition_has_its_mean_and_its_energy_told(
     words = answer(summarize(made(synthetic, []).write(tmp_path)))
     assert words == [
         (
-            "Nothing was compared: no condition beside the baseline has a value. "
+            "Nothing was compared: only one condition has values. "
             "app: seconds 3.025 ± 0.020 s, n = 6."
         ),
         "6 of 6 runs gave a result.",
@@ -136,15 +138,20 @@ SPREAD = (-0.05, -0.03, -0.01, 0.01, 0.03, 0.05)
 @pytest.mark.parametrize(
     ("metric", "unit", "better", "factor", "spread", "words"),
     [
-        ("seconds", "s", "lower", 20, 1, "20.0 times as long (19.1 … 21.0) for app"),
-        ("mops", "Mop/s", "higher", 20, 1, "20.0 times the mops (19.1 … 21.0) (better) for app"),
-        ("mops", "Mop/s", "higher", 0.5, 1, "50.0 % (47.5 … 52.4) lower mops (worse) for app"),
-        ("seconds", "s", "lower", 0.97, 1, "at most 1.8 % worse or 7.6 % better for app"),
-        ("mops", "Mop/s", "higher", 0.97, 1, "at most 7.6 % worse or 1.8 % better for app"),
-        ("count", "1", None, 0.97, 1, "at most 7.6 % apart for app"),
+        ("seconds", "s", "lower", 20, 1, "takes 20.0 times as long (19.1 to 21.0 times)"),
+        ("mops", "Mop/s", "higher", 20, 1, "computes 20.0 times as fast (19.1 to 21.0 times)"),
+        ("mops", "Mop/s", "higher", 0.5, 1, "computes 50.0 % slower (47.5 to 52.4 %)"),
+        ("rate", "bytes_per_s", "higher", 0.5, 1, "transfers data 50.0 % slower (47.5 to 52.4 %)"),
+        ("rate", "files_per_s", "higher", 0.5, 1, "reaches 50.0 % fewer files/s (47.5 to 52.4 %)"),
+        ("size", "bytes", "lower", 0.5, 1,
+         "has 50.0 % lower size (47.5 to 52.4 %), which is better"),
+        ("seconds", "s", "lower", 0.97, 1, "differs little: at most 1.8 % worse or 7.6 % better"),
+        ("mops", "Mop/s", "higher", 0.97, 1, "differs little: at most 7.6 % worse or 1.8 % better"),
+        ("count", "1", None, 0.97, 1, "differs little: at most 7.6 % to either side"),
         ("mops", "Mop/s", "higher", 0.9, 4,
-         "too noisy to tell for app: 26 % lower (worse) to 10 % higher mops"),
-        ("seconds", "s", "lower", 1.2, 14, "too noisy to tell for app: 43 % less to 2.5 times as long"),
+         "varies too much to tell: it computes 26 % slower to 10 % faster"),
+        ("seconds", "s", "lower", 1.2, 14,
+         "varies too much to tell: it takes 43 % less time to 2.5 times as long"),
     ],
 )  # fmt: skip
 def test_the_answer_names_figure_and_side(
@@ -164,7 +171,9 @@ def test_the_answer_names_figure_and_side(
             key = maker.run("app", {}, {"clients": clients}, number + 1)
             turn = SPREAD[(number + 3) % len(SPREAD)] if clients == 2 else part
             maker.result(key, metric, mean * (1 + spread * turn), unit, better)
-    assert answer(summarize(maker.write(tmp_path)))[0] == f"clients=2: {words}."
+    assert (
+        answer(summarize(maker.write(tmp_path)))[0] == f"With 2 clients instead of 1, app {words}."
+    )
 
 
 def test_whole_runs_are_told_beside_the_main_figure(synthetic: ModuleType, tmp_path: Path) -> None:
@@ -177,15 +186,19 @@ def test_whole_runs_are_told_beside_the_main_figure(synthetic: ModuleType, tmp_p
             )
             maker.result(key, "mops", 100 * (1 - part), "Mop/s", "higher")
     summary = summarize(maker.write(tmp_path))
-    assert answer(summary)[0] == "clients=2: at most 4.8 % worse or 5 % better for app."
-    assert whole_runs(summary) == ["clients=2: 3.00 times as long (2.86 … 3.15) for app."]
+    assert answer(summary)[0] == (
+        "With 2 clients instead of 1, app differs little: at most 4.8 % worse or 5 % better."
+    )
+    assert whole_runs(summary) == [
+        "With 2 clients instead of 1, app takes 3.00 times as long (2.86 to 3.15 times)."
+    ]
 
 
 @pytest.mark.parametrize(
     ("base", "ours", "words"),
     [
-        (1000.0, 980.0, "clients=2: exactly 2.00 % lower size (better) for app"),
-        (1000.0, 1000.0, "clients=2: exactly equal size for app"),
+        (1000.0, 980.0, "instead of 1, app has exactly 2.00 % lower size, which is better."),
+        (1000.0, 1000.0, "instead of 1, app has exactly the same size."),
     ],
 )
 def test_the_answer_says_that_a_count_did_not_vary(
@@ -198,3 +211,16 @@ def test_the_answer_says_that_a_count_did_not_vary(
             maker.result(run, "size", value, "bytes", "lower")
     text = " ".join(answer(summarize(maker.write(tmp_path))))
     assert words in text
+
+
+def test_an_interval_of_slower_runs_has_no_faster_end(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    """Among many comparisons one misses 0 by chance: 15 to 45 % longer is not 15 % less."""
+    rows = summarize(made(synthetic, [1, 2]).write(tmp_path)).compared(primary=True)
+    (row,) = (row for row in rows if row.metric.name == "seconds")
+    overhead = Overhead(0.3, 0.15, 0.45, RUNS, RUNS, "Fieller")
+    words = noisy(replace(row, overhead=overhead, p=0.7))
+    assert words == (
+        "perhaps takes 30 % longer (15 to 45 %), but chance alone could explain it (p = 0.7)"
+    )

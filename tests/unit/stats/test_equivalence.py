@@ -244,14 +244,12 @@ PERHAPS_FASTER = Overhead(-0.04, -0.09, 0.01, 5, 5, "Fieller")
         ),
         (
             OVERHEAD, Evidence(0.2, 3, 0.005, 0.06), Direction.PERHAPS,
-            ("perhaps slower by 0.50 % (0.20 … 0.80): by chance alone 20 of 100 such studies would show "
-            "such a difference in one of 3 comparisons, more than 5 are too many to be sure "
-            "(p = 0.2), n = 5 + 5"),
+            ("perhaps slower by 0.50 % (0.20 … 0.80), not significant after correction for 3 "
+            "comparisons (p = 0.2), n = 5 + 5"),
         ),
         (
             OVERHEAD, Evidence(0.07), Direction.PERHAPS,
-            ("perhaps slower by 0.50 % (0.20 … 0.80): by chance alone 7 of 100 such studies would show "
-            "such a difference, more than 5 are too many to be sure (p = 0.07), n = 5 + 5"),
+            "perhaps slower by 0.50 % (0.20 … 0.80), not significant (p = 0.07), n = 5 + 5",
         ),
         (
             WIDE, Evidence(0.6, 3, 0.02, 0.01), Direction.NOT_SHOWN,
@@ -262,9 +260,8 @@ PERHAPS_FASTER = Overhead(-0.04, -0.09, 0.01, 5, 5, "Fieller")
             Evidence(0.6, 9, 0.05, 0.07),
             Direction.NOT_SHOWN,
             (
-                "perhaps within ± 5 % (−3.0 … 4.0 %): by chance alone 7 of 100 such studies would look "
-                "within ± 5 % in one of 9 comparisons, more than 5 are too many to be sure "
-                "(p = 0.07), n = 5 + 5"
+                "perhaps within ± 5 % (−3.0 … 4.0 %), not significant after correction for 9 "
+                "comparisons (p = 0.07), n = 5 + 5"
             ),
         ),
         (WIDE, Evidence(0.6), Direction.NOT_SHOWN, "not shown to differ (−3.0 … 4.0 %), n = 5 + 5"),
@@ -318,8 +315,7 @@ N = "n = 5 + 5"
         ),
         (
             PERHAPS_FASTER, Evidence(0.2, 3, 0.02, 0.8, 0.06), Direction.NOT_SHOWN,
-            ("perhaps no slower than 2 % (−9 … 1 %): by chance alone 6 of 100 such studies would look "
-             "no slower than 2 % in one of 3 comparisons, more than 5 are too many to be sure "
+            ("perhaps no slower than 2 % (−9 … 1 %), not significant after correction for 3 comparisons "
              f"(p = 0.06), {N}"),
         ),
         (  # it may be slower by 4 %, whatever the test says

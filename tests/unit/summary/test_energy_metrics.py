@@ -130,7 +130,9 @@ def test_one_run_alone_has_no_verdict() -> None:
 
 def test_the_answer_tells_the_jobs_own(folder: Path) -> None:
     told = energy(summarize(folder, idle=IdlePower(elsewhere_w=60.0)))
-    assert told.startswith(f"Energy, the jobs' own above idle: {VARIANT} under cpus=4: not shown")
+    assert told.startswith(
+        f"Energy of the jobs alone, above idle: {VARIANT} with cpus=4 instead of 1: not shown"
+    )
 
 
 def test_idle_power_of_some_nodes_and_of_all_others() -> None:
