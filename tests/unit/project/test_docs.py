@@ -98,6 +98,17 @@ def test_example_files_exist(page: Path) -> None:
     assert named <= there
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_cron_finds_the_command(page: Path) -> None:
+    """cron(8) looks in /usr/bin and /bin only; install.sh puts `steelyard` into /usr/local/bin."""
+    text = page.read_text(encoding="utf-8")
+    for block in re.findall(r"(?ms)^```.*?^```$", text):
+        for line in re.findall(r"(?m)^[\d*/]+(?: [\d*/]+){4} .*steelyard .*$", block):
+            assert re.search(r"^PATH=/usr/local/bin:\S*$", block, re.MULTILINE) or re.search(
+                r"(/usr/local/bin/|PATH=/usr/local/bin:\S* )steelyard ", line
+            )
+
+
 def test_the_changelog_has_this_version() -> None:
     """Unreleased work, or the version that VERSION names."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
