@@ -1,4 +1,4 @@
-"""The list of findings in docs/report.md; `make docs` writes it anew."""
+"""The list of findings in docs/findings.md; `make docs` writes it anew."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steelyard.analysis.findings.finding import Kind
 from steelyard.analysis.findings.registry import RULES
 from steelyard.jobscripts.docs import between, cells, rewrite
 
-PAGE = "docs/report.md"
+PAGE = "docs/findings.md"
 BEGIN = "<!-- from analysis/findings: make docs -->"
 END = "<!-- end of what is from analysis/findings -->"
 HEAD = ["code", "severity", "title", "why it matters"]
@@ -31,7 +31,7 @@ def line(kind: Kind) -> str:
 
 
 def renewed(page: str) -> str:
-    """docs/report.md with a fresh list."""
+    """docs/findings.md with a fresh list."""
     return between(page, BEGIN, END, table(rule.kind for rule in RULES))
 
 

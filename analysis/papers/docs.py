@@ -1,4 +1,4 @@
-"""The list of findings about the thesis' measurements in docs/report.md, written by `make docs`."""
+"""The list of findings about the thesis' measurements in docs/findings.md, written by `make docs`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ END = "<!-- end of what is from analysis/papers/jungels2012/findings.py -->"
 
 
 def renewed(page: str) -> str:
-    """docs/report.md with the present list."""
+    """docs/findings.md with the present list."""
     return between(page, BEGIN, END, table(KINDS))
 
 

@@ -39,7 +39,7 @@ RUNS = {
 
 
 def test_every_example_is_listed_and_documented(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs/study.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/papers/index.md").read_text(encoding="utf-8")
     assert cli.main(["list"]) == 0
     shown = capsys.readouterr().out
     assert cli.main(["list", "--json"]) == 0
@@ -48,7 +48,7 @@ def test_every_example_is_listed_and_documented(capsys: pytest.CaptureFixture[st
     for one in listed:
         assert len(one["summary"]) > 20
         assert one["name"] in shown
-        assert f"`{one['name']}.toml`" in page
+        assert f"`{one['name']}`" in page
         assert Path(one["path"]).is_file()
 
 
