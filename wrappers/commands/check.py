@@ -130,7 +130,11 @@ def print_cost(found: StudyPreview, cost: Cost, studies: tuple[str, ...]) -> Non
     from steelyard.wrappers.base import console
 
     study = found.study
-    conditions = len({(run.variant, run.condition_label) for run in found.runs})
+    conditions = len({run.condition_label for run in found.runs})
+    variants = len({run.variant for run in found.runs})
+    several = variants > 1
+    what = f"{variants} variants, {conditions} conditions" if several else f"{conditions} conditions"
+    each = "variant and condition" if several else "condition"
     jobs = f"{len(found.missing)} of {len(found.runs)} are to be submitted"
     if not found.scheduler.runs_here:
         jobs += f", as {len(found.batches)} submissions"
@@ -140,8 +144,8 @@ def print_cost(found: StudyPreview, cost: Cost, studies: tuple[str, ...]) -> Non
     end = (
         None if cost.end_s is None else f"{console.format_seconds(cost.end_s)} {where(found, cost)}"
     )
-    print_row("study", f"{study.name}, on {found.scheduler.name}: {conditions} conditions")
-    print_row("runs", f"{study.repeat} of each condition, in {study.blocks} blocks: {jobs}")
+    print_row("study", f"{study.name}, on {found.scheduler.name}: {what}")
+    print_row("runs", f"{study.repeat} of each {each}, in {study.blocks} blocks: {jobs}")
     print_row("core-hours", (number(cost.core_hours) or why(cost, "core_hours")) + used + limit)
     at_most = number(cost.core_hours_at_most)
     allowed = None if at_most is None else f"{at_most} core-hours are possible by the time limit"

@@ -48,8 +48,8 @@ def test_it_tells_all_and_writes_nothing(slurm: Any, write_study: Write, capsys:
     assert cli.main(["check", str(path)]) == 0
     out = capsys.readouterr().out
     for words in (
-        "study       small, on slurm: 4 conditions",
-        "runs        4 of each condition, in 2 blocks: 16 of 16 are to be submitted, as 4 subm",
+        "study       small, on slurm: 2 variants, 2 conditions",
+        "runs        4 of each variant and condition, in 2 blocks: 16 of 16 are to be submitted",
         "core-hours  not known",
         "at most     96 core-hours are possible by the time limit",
         "not known   of 16 runs there is no earlier run of the same benchmark: submit a small",
