@@ -133,7 +133,9 @@ def print_cost(found: StudyPreview, cost: Cost, studies: tuple[str, ...]) -> Non
     conditions = len({run.condition_label for run in found.runs})
     variants = len({run.variant for run in found.runs})
     several = variants > 1
-    what = f"{variants} variants, {conditions} conditions" if several else f"{conditions} conditions"
+    what = (
+        f"{variants} variants, {conditions} conditions" if several else f"{conditions} conditions"
+    )
     each = "variant and condition" if several else "condition"
     jobs = f"{len(found.missing)} of {len(found.runs)} are to be submitted"
     if not found.scheduler.runs_here:
