@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from steelyard.jobscripts.description import Description
+from steelyard.jobscripts.toml_table import Description
 
 Conditions = Mapping[str, tuple[object, ...]]
 

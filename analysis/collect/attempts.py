@@ -12,7 +12,7 @@ from steelyard.analysis.collect.job_index import (
     JobIndex,
     NumberedRow,
 )
-from steelyard.analysis.sources import accounting_readers, run_outcome
+from steelyard.analysis.sources import accounting_readers, study_files
 from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow
 from steelyard.analysis.sources.records import Record
 from steelyard.analysis.sources.study_files import NO_JOB, RESULT_STATES, RunFolder, Submission
@@ -88,8 +88,8 @@ def waiting_attempts(
 def from_row(numbered: NumberedRow, folder: RunFolder | None) -> Attempt:
     """An attempt that the accounting knows, with its folder if it left one."""
     row = numbered.row
-    told = run_outcome.SchedulerReport(row.state, row.reason, row.start_unix_s is not None)
-    state, reason = run_outcome.decide_outcome(told, folder)
+    told = study_files.SchedulerReport(row.state, row.reason, row.start_unix_s is not None)
+    state, reason = study_files.decide_outcome(told, folder)
     attempt = Attempt(
         run_id=numbered.run_id,
         attempt=numbered.attempt,

@@ -1,6 +1,7 @@
-"""Whether a run was executed under its levels of the factors `cache` and `kernel_release`.
+"""Whether a run was executed under its levels of the factors `cache` and `kernel_release`, without a pause.
 
-The evidence is the records of its nodes: the caches that were dropped, the kernel that ran.
+The evidence is the records of its nodes: the caches that were dropped, the kernel that ran; and the
+accounting: a suspended job's times are the cluster's as much as the benchmark's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from steelyard.analysis.collect.attempts import Attempt
     from steelyard.analysis.sources.records import Record
     from steelyard.analysis.sources.study_files import PlannedRun
-
 
 CACHE, COLD, LIMIT = "cache", "cold", ":cvmfs="
 DROPPED = ("page cache", "dentries and inodes")  # as steelyard-node reports them
@@ -82,3 +82,14 @@ def check_kernel_release(run: PlannedRun, attempt: Attempt) -> str | None:
         if not is_release_of(level, release)
     ]
     return f"{KERNEL_RELEASE}={level} was asked for: {', '.join(others)}" if others else None
+
+
+SLURM = "slurm"  # alone: a PBS server's walltime lacks more than suspension, as Torque's epilogues
+
+
+def check_suspension(_run: PlannedRun, attempt: Attempt) -> str | None:
+    """Why a completed run's times are not its own; None: they are, or nobody says."""
+    row = attempt.row
+    if attempt.scheduler != SLURM or row is None or not row.suspended_s:
+        return None
+    return f"its job was suspended for {row.suspended_s:.10g} s, which its times may include"

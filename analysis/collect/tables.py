@@ -11,7 +11,7 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect import attempt_notes, level_checks, network, suspension
+from steelyard.analysis.collect import attempt_notes, level_checks, network
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.output_import import Output
 from steelyard.analysis.collect.record_import import Gap
@@ -116,7 +116,7 @@ def invalid_reason(run: PlannedRun, last: Attempt) -> str | None:
             network.invalid_reason,
             level_checks.check_kernel_release,
             level_checks.check_cache,
-            suspension.invalid_reason,
+            level_checks.check_suspension,
         )
     )
     return "; ".join(filter(None, reasons)) or None

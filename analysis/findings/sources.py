@@ -14,7 +14,7 @@ from steelyard.analysis.findings.finding import (
     format_location,
 )
 from steelyard.analysis.stats.number_format import quantity
-from steelyard.analysis.summary.source_checks import Disagreement
+from steelyard.analysis.summary.study_data import Disagreement
 from steelyard.analysis.summary.summary import Summary
 from steelyard.analysis.summary.usage_sources import mixed
 from steelyard.facts.quantities import METRICS

@@ -7,7 +7,7 @@ as a row of these tables, and draws the paper's own figures. README.md has the s
 
 `conditions` puts each condition of a study into the words of the claims. `pairs` finds the conditions
 that differ only in what a claim compares, `verdicts` judges their interval, `printed` finds the study's
-own value for a printed number, `report` makes page, JSON, tables and text of both. `catalog` has the
+own value for a printed number, `report` makes page, JSON, tables and text of both. Its `PAPERS` are the
 four papers.
 
 A verdict rests on 95 % intervals alone: the claim holds, does not hold, or cannot be told, and then the

@@ -11,10 +11,12 @@ from typing import Any
 
 from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find
-from steelyard.analysis.papers.catalog import PAPERS
+from steelyard.analysis.papers.bourilkov2012.paper import PAPER as BOURILKOV
 from steelyard.analysis.papers.claims_figure import draw_claims
 from steelyard.analysis.papers.conditions import Studies
 from steelyard.analysis.papers.derived_rows import derived_rows
+from steelyard.analysis.papers.jungels2012.paper import PAPER as JUNGELS
+from steelyard.analysis.papers.kommeri2016.paper import PAPER as KOMMERI
 from steelyard.analysis.papers.pairs import distinguished
 from steelyard.analysis.papers.paper import Paper
 from steelyard.analysis.papers.printed_values import (
@@ -24,6 +26,7 @@ from steelyard.analysis.papers.printed_values import (
     printed_tables,
     value_document,
 )
+from steelyard.analysis.papers.ruiz2015.paper import PAPER as RUIZ
 from steelyard.analysis.papers.verdicts import OUTCOMES, Verdict, judge_claim
 from steelyard.analysis.report.answer import answer
 from steelyard.analysis.report.export import (
@@ -34,13 +37,15 @@ from steelyard.analysis.report.export import (
     relation_of,
     study_content,
 )
-from steelyard.analysis.report.extra_sections import Extra, Section
 from steelyard.analysis.report.figures import Draw, Job, begin
 from steelyard.analysis.report.json_document import document, figure_document
-from steelyard.analysis.report.page import redo_commands
+from steelyard.analysis.report.page import Extra, Section, redo_commands
 from steelyard.analysis.report.tables import Table, moment
 from steelyard.analysis.stats.number_format import MISSING
 from steelyard.analysis.summary.summary import Summary
+
+PAPERS = {paper.name: paper for paper in (BOURILKOV, JUNGELS, KOMMERI, RUIZ)}
+
 
 CLAIMS, NUMBERS, CONTRADICTIONS = "claims", "printed", "faults"
 WIDTH = 80  # columns of a terminal

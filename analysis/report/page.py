@@ -8,7 +8,7 @@ import importlib.resources
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -23,11 +23,11 @@ from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report import links, tables
 from steelyard.analysis.report.answer import answer
 from steelyard.analysis.report.environment import facts, program_table, tag_table
-from steelyard.analysis.report.extra_sections import Extra
 from steelyard.analysis.report.figures import (
     ANSWER,
     ENERGY,
     ROUND_TRIPS,
+    Draw,
     Job,
     Shown,
     begin,
@@ -40,6 +40,7 @@ from steelyard.analysis.report.figures import (
 from steelyard.analysis.report.latency_share import split_part
 from steelyard.analysis.report.network import network_part
 from steelyard.analysis.report.slopes import slope_table
+from steelyard.analysis.report.tables import Table
 from steelyard.analysis.summary.summary import Summary, is_main
 
 if TYPE_CHECKING:
@@ -229,3 +230,26 @@ def figures_of(part: dict[str, Any], shown: dict[str, list[Shown]]) -> dict[str,
         "drawings": drawings,
         "no_time": bool(drawings) and part["has_records"] and not has_time,
     }
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: sentences, tables with their captions, figures."""
+
+    anchor: str
+    title: str
+    sentences: Sequence[str] = ()
+    tables: Sequence[tuple[str, Table]] = ()
+    draws: Sequence[Draw] = ()
+    drawings: Sequence[Shown] = ()  # what they drew
+
+
+@dataclass(frozen=True)
+class Extra:
+    """Added to a report."""
+
+    when: str  # in place of the time of collect
+    answer: Sequence[str]
+    sections: Sequence[Section]
+    findings: Sequence[Finding]
+    redo: Sequence[str]  # commands

@@ -1,4 +1,13 @@
-"""Slurm's words for the state of a job, and what each is called here."""
+"""Slurm's words for the id and the state of a job, and what each state is called here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from steelyard.analysis.base.errors import UsageError
+from steelyard.analysis.sources.hostlist import expand_ranges, is_number
 
 # The first word of the State that sacct and squeue tell -> docs/formats.md part 8.
 STATES = {
@@ -45,3 +54,42 @@ REASONS = {
     "REQUEUED": "the job was requeued",
     "REVOKED": "a sibling cluster started the job",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class JobKey:
+    """sacct's JobID taken apart."""
+
+    job: str  # array or het job's id, or the job's own
+    task: str | None = None
+    waits_in_array: bool = False
+    waiting_tasks: tuple[int, ...] = ()
+    het_offset: int | None = None
+    step: str | None = None
+
+
+JOB_ID = re.compile(
+    r"(?P<job>\d+)(?:_(?P<task>\d+)|_\[(?P<tasks>[\d,:.-]+)(?:%\d+)?\]|\+(?P<het>\d+))?"
+    r"(?:\.(?P<step>.+))?",
+    re.ASCII,
+)
+
+
+def split_job_id(text: str) -> JobKey | None:
+    """The parts of `100`, `100_3`, `100_[3-9%2]`, `100+1` and their steps; None: no job id."""
+    match = JOB_ID.fullmatch(text)
+    if match is None:
+        return None
+    listed = match["tasks"]
+    tasks = tuple(waiting_tasks(listed)) if listed and "..." not in listed else ()
+    het = int(match["het"]) if match["het"] else None
+    return JobKey(match["job"], match["task"], listed is not None, tasks, het, match["step"])
+
+
+def waiting_tasks(text: str) -> Iterator[int]:
+    """`1,3,5-9:2` -> 1, 3, 5, 7, 9."""
+    for part in text.split(","):
+        numbers, colon, step = part.partition(":")
+        if colon and not (is_number(step) and int(step)):
+            raise UsageError(f"array tasks '{text[:80]}': '{step[:80]}' is no step")
+        yield from map(int, expand_ranges(numbers, text)[:: int(step or 1)])

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
-from steelyard.analysis.stats.basics import CONFIDENCE, checked, student_quantile
+from steelyard.analysis.stats.basics import CONFIDENCE, checked, fieller, student_quantile
 from steelyard.analysis.stats.grouped_mean import covariance, mean, residuals
 from steelyard.analysis.stats.overhead import (
     MeanError,
@@ -21,7 +21,6 @@ from steelyard.analysis.stats.overhead import (
     found_in,
     without_interval,
 )
-from steelyard.analysis.stats.ratio import fieller
 
 # Below this the interval of pairs is wider than that of runs taken as independent, which in
 # interleaved blocks errs on the safe side: t(9) = 2.26 where t(18) = 2.10, but t(4) = 2.78.

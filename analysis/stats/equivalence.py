@@ -17,9 +17,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from steelyard.analysis.stats.basics import welch_degrees
 from steelyard.analysis.stats.dependent_runs import Group, mean_error
 from steelyard.analysis.stats.grouped_mean import covariance, mean, residuals
-from steelyard.analysis.stats.ratio import welch_degrees
 
 
 @dataclass(frozen=True, slots=True)

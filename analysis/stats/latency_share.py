@@ -13,9 +13,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.analysis.stats.basics import CONFIDENCE, student_quantile
+from steelyard.analysis.stats.basics import CONFIDENCE, fieller, student_quantile, welch_degrees
 from steelyard.analysis.stats.grouped_mean import Groups, covariance, mean, residuals
-from steelyard.analysis.stats.ratio import fieller, welch_degrees
 
 MIN_GROUPS = 3  # jobs of runs, and of transfers, on each side
 

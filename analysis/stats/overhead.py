@@ -6,17 +6,23 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from enum import StrEnum
 
 from steelyard.analysis.stats import number_format
-from steelyard.analysis.stats.basics import CONFIDENCE, checked, student_quantile, variance
-from steelyard.analysis.stats.printed_decimals import coarse
-from steelyard.analysis.stats.ratio import fieller, welch_degrees
+from steelyard.analysis.stats.basics import (
+    CONFIDENCE,
+    checked,
+    fieller,
+    student_quantile,
+    variance,
+    welch_degrees,
+)
 
 MIN_RUNS = 3  # of 2 + 2 runs an interval would reach over 13 standard errors to each side
 TOO_CLOSE = "the baseline is too close to 0"
 
-EXACT = "exact"  # the method of counts.py
+EXACT = "exact"  # the method of exact_overhead()
 
 ROUNDING = 1e-12  # of a ratio: a narrower interval is made by rounding
 
@@ -402,3 +408,70 @@ def percent(value: float, low: float, high: float) -> str:
 def percent_range(low: float, high: float) -> str:
     """`11.3 … 12.9`."""
     return f"{percent(low, low, high)} … {percent(high, low, high)}"
+
+
+# --- values without a spread -----------------------------------------------------------------------
+
+PRINTED_DIGITS = 9  # more are those of a quotient, not of a print
+
+
+def resolution(values: Sequence[float]) -> Decimal | None:
+    """One in the last decimal that any of the values has; None where they are no printed ones."""
+    finest = Decimal(1)
+    for value in values:
+        number = Decimal(repr(float(value))).normalize()
+        _, digits, exponent = number.as_tuple()
+        if len(digits) > PRINTED_DIGITS or not isinstance(exponent, int):
+            return None
+        finest = min(finest, Decimal(1).scaleb(exponent))
+    return finest
+
+
+def coarse(condition: float, baseline: float) -> str:
+    """Why two sides, each with one value in all of its runs, cannot be told apart by a test."""
+    step = resolution((condition, baseline))
+    known = "not known" if step is None else f"{step:f}"
+    return (
+        f"coarse: all runs print the same value ({condition:g}, of the baseline {baseline:g}); "
+        f"the resolution is {known}, and without a spread there is no test"
+    )
+
+
+# Equal numbers in all runs have two causes. A count (bytes of a file, messages, iterations) is
+# deterministic: the next run has the same one. A clock that prints 0.01 s hides what varies below its
+# step. They are told apart by the unit, never by the values: only whole numbers of a unit that is
+# counted are exact. Whatever has another unit or none may be rounded.
+UNITS = frozenset((
+    "B", "bytes", "bit", "bits", "calls", "count", "events", "faults", "files", "iterations",
+    "messages", "operations", "packets", "processes", "segments", "steps",
+))  # fmt: skip
+SAMPLED = "memory"  # is read in pages, now and then: a peak between two readings is not seen
+UNNAMED = (None, "", "1")
+
+
+def is_counted(metric: str, unit: str | None, values: Sequence[float]) -> bool:
+    """Whether each value is a whole number of something that is counted one by one."""
+    return unit in UNITS and SAMPLED not in metric and are_whole(values)
+
+
+def may_be_counted(unit: str | None, values: Sequence[float]) -> bool:
+    """Whether they could be, if only their unit said so."""
+    return unit in UNNAMED and are_whole(values)
+
+
+def are_whole(values: Sequence[float]) -> bool:
+    return all(float(value).is_integer() for value in values)
+
+
+def exact_overhead(condition: Sequence[float], baseline: Sequence[float]) -> Overhead | None:
+    """The ratio of two counts, each the same in all of its runs; None where one varies, where one
+    has too few runs for that to be seen, or where they differ and the baseline is not above 0."""
+    counts = len(condition), len(baseline)
+    if min(counts) < MIN_RUNS or len(set(condition)) > 1 or len(set(baseline)) > 1:
+        return None
+    if condition[0] == baseline[0]:
+        return Overhead(0.0, 0.0, 0.0, *counts, EXACT)
+    if baseline[0] <= 0:
+        return None
+    value = (condition[0] - baseline[0]) / baseline[0]
+    return Overhead(value, value, value, *counts, EXACT)

@@ -7,8 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.analysis.stats.basics import CONFIDENCE, checked, ranks, variance
-from steelyard.analysis.stats.ratio import welch_degrees
+from steelyard.analysis.stats.basics import CONFIDENCE, checked, ranks, variance, welch_degrees
 
 LEVEL = 1 - CONFIDENCE
 

@@ -19,7 +19,7 @@ from steelyard.analysis.stats.number_format import quantity
 from steelyard.analysis.summary.design import jobs_of
 from steelyard.analysis.summary.summary import Row, Summary
 from steelyard.analysis.summary.transfer_length import bulk_of, short_transfers
-from steelyard.jobscripts.transfers import KINDS, Bulk
+from steelyard.jobscripts.registry import KINDS, Bulk
 
 MODEL = (
     "A run takes computing + waiting for answers + bytes / throughput, one after the other. "

@@ -5,19 +5,21 @@ from __future__ import annotations
 import functools
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.analysis.base.benchmark_traits import has_time_order
+from steelyard.analysis.sources.pbs.accounting_cells import SERVER_LOG
 from steelyard.analysis.stats.number_format import parse_percent
+from steelyard.analysis.stats.warm_up import MIN_ITERATIONS
 from steelyard.analysis.store import sample_store
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.analysis.summary import environment
 from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
 from steelyard.analysis.summary.energy_metrics import Values, read_energy_metrics
 from steelyard.analysis.summary.environment import Program, TagValue
-from steelyard.analysis.summary.iterations import Iterations, read_iterations
 from steelyard.analysis.summary.meter_disagreements import MeterDisagreement, read_meters
 from steelyard.analysis.summary.network import NodeNetwork, read_network
 from steelyard.analysis.summary.node_metrics import (
@@ -26,17 +28,16 @@ from steelyard.analysis.summary.node_metrics import (
     read_gpu_energy,
     read_pressure,
 )
-from steelyard.analysis.summary.source_checks import Checks, read_checks, read_stand_ins
 from steelyard.analysis.summary.span_metrics import UNITS as SPAN_UNITS
 from steelyard.analysis.summary.span_metrics import read_span_metrics
 from steelyard.analysis.summary.study_database import open_database
-from steelyard.analysis.summary.unit_conflicts import OtherUnit, settle_units
 from steelyard.analysis.summary.usage_sources import Found as UsageSources
 from steelyard.analysis.summary.usage_sources import read_usage_sources
 from steelyard.facts.quantities import METRICS
 
 if TYPE_CHECKING:
     import duckdb
+    from duckdb import DuckDBPyConnection
 
 Condition = dict[str, Any]
 
@@ -152,6 +153,28 @@ class Gap:
     node: str | None
     what: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Two sources that are further apart than allowed; node None: sums over all nodes."""
+
+    run_id: str
+    node: str | None
+    quantity: str
+    unit: str
+    source_a: str
+    value_a: float
+    source_b: str
+    value_b: float
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What came of comparing, of the attempts that count."""
+
+    runs: int = 0  # of which two sources could be compared
+    disagreements: tuple[Disagreement, ...] = ()  # the widest apart first
 
 
 @dataclass(frozen=True)
@@ -361,3 +384,98 @@ def read_repeated(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
         """
     ).fetchall()
     return dict(rows)
+
+
+# Of a row of read_values(): variant, condition, metric, run_ids, their values, unit, …
+VARIANT, METRIC, RUNS, VALUES, UNIT = 0, 2, 3, 4, 5
+
+
+@dataclass(frozen=True, slots=True)
+class OtherUnit:
+    """Runs whose figure came in another unit than that of most; they are in no mean."""
+
+    variant: str
+    metric: str
+    unit: str | None
+    usual: str | None
+    run_ids: tuple[str, ...]
+
+
+def settle_units(
+    rows: Sequence[tuple[Any, ...]],
+) -> tuple[Sequence[tuple[Any, ...]], list[OtherUnit]]:
+    """The rows with the unit of most runs for each variant and metric, other units' values None.
+
+    A tie goes to the unit that comes first.
+    """
+    runs: dict[tuple[str, str], dict[str | None, list[str]]] = {}
+    for row in rows:
+        by_unit = runs.setdefault((row[VARIANT], row[METRIC]), {})
+        by_unit.setdefault(row[UNIT], []).extend(row[RUNS])
+    usual = {
+        key: max(by_unit, key=lambda unit: len(by_unit[unit]))
+        for key, by_unit in runs.items()
+        if len(by_unit) > 1
+    }
+    if not usual:
+        return rows, []
+    others = [
+        OtherUnit(*key, unit, usual[key], tuple(sorted(run_ids)))
+        for key in usual
+        for unit, run_ids in runs[key].items()
+        if unit != usual[key]
+    ]
+    return [settled(row, usual) for row in rows], others
+
+
+def settled(row: tuple[Any, ...], usual: dict[tuple[str, str], str | None]) -> tuple[Any, ...]:
+    """The row as it is, or in the usual unit without its values."""
+    unit = usual.get((row[VARIANT], row[METRIC]), row[UNIT])
+    if row[UNIT] == unit:
+        return row
+    return (*row[:VALUES], [None] * len(row[VALUES]), unit, *row[UNIT + 1 :])
+
+
+# {(run, metric): its iterations in their order, each the mean over the clients}
+Iterations = dict[tuple[str, str], list[float]]
+
+
+def read_iterations(connection: duckdb.DuckDBPyConnection) -> Iterations:
+    """Main figures of the attempts that count, where a run has at least 3 iterations in time."""
+    names = connection.execute("SELECT DISTINCT benchmark FROM runs").fetchall()
+    rows = connection.execute(
+        """
+        WITH means AS (
+            SELECT s.run_id, s.metric, s.iteration, avg(s.value) AS v
+            FROM results AS s JOIN runs AS r ON r.run_id = s.run_id AND r.attempt = s.attempt
+            WHERE s.is_primary AND isfinite(s.value) AND list_contains(?, r.benchmark)
+            GROUP BY s.run_id, s.metric, s.iteration)
+        SELECT run_id, metric, list(v ORDER BY iteration) FROM means
+        GROUP BY run_id, metric HAVING count(*) >= ?
+        """,
+        [[name for (name,) in names if has_time_order(name)], MIN_ITERATIONS],
+    ).fetchall()
+    return {(run_id, metric): values for run_id, metric, values in rows}
+
+
+def read_checks(connection: DuckDBPyConnection) -> Checks:
+    """From the table `checks`."""
+    counted = "checks AS c JOIN runs AS r ON r.run_id = c.run_id AND r.attempt = c.attempt"
+    runs = connection.execute(f"SELECT count(DISTINCT c.run_id) FROM {counted}").fetchall()
+    rows = connection.execute(
+        "SELECT c.run_id, c.node, c.quantity, c.unit, c.source_a, c.value_a, c.source_b, c.value_b "
+        f"FROM {counted} WHERE NOT c.agrees "
+        "ORDER BY abs(c.value_a - c.value_b) / greatest(c.bound, 1e-9) DESC, 1, 2, 3, 5, 7"
+    ).fetchall()
+    return Checks(int(runs[0][0]), tuple(Disagreement(*row) for row in rows))
+
+
+def read_stand_ins(connection: DuckDBPyConnection) -> dict[str, int]:
+    """The programs that were asked instead, and of how many runs; of the attempts that count."""
+    rows = connection.execute(
+        "SELECT extra->>'source' AS source, count(DISTINCT run_id) FROM accounting "
+        "SEMI JOIN runs USING (run_id, attempt) "
+        "WHERE extra->>'source' <> ? GROUP BY source ORDER BY source",
+        [SERVER_LOG],
+    ).fetchall()
+    return {str(source): int(runs) for source, runs in rows}

@@ -7,24 +7,26 @@ averaged before, by the view `measurements`.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from steelyard.analysis.base.benchmark_traits import elapsed_figures
 from steelyard.analysis.stats.basics import CONFIDENCE, Interval, Outliers, Spread, median, outliers
 from steelyard.analysis.stats.basics import spread as spread_of
-from steelyard.analysis.stats.counts import exact_overhead, is_counted, may_be_counted
 from steelyard.analysis.stats.overhead import (
     EXACT,
     Direction,
     Evidence,
     Overhead,
     Verdict,
+    exact_overhead,
+    is_counted,
+    may_be_counted,
     verdict,
 )
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
-from steelyard.analysis.stats.significance_tests import Effect
+from steelyard.analysis.stats.significance_tests import Effect, holm
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.analysis.summary import notebook
 from steelyard.analysis.summary.design import (
@@ -39,7 +41,6 @@ from steelyard.analysis.summary.design import (
 from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
 from steelyard.analysis.summary.energy_metrics import Bounds, bounds_verdict
 from steelyard.analysis.summary.interleaving import check_interleaving
-from steelyard.analysis.summary.multiple_comparisons import correct
 from steelyard.analysis.summary.node_metrics import GPU_ENERGY
 from steelyard.analysis.summary.study_data import Condition, Metric, Run, StudyData, read_study
 from steelyard.analysis.summary.total_scope import programs, remark
@@ -335,7 +336,7 @@ def judge_all(pairs: Sequence[tuple[Row, Row | None]]) -> list[Judged]:
     by_place: dict[int, Evidence] = {}
     for is_main in (True, False):
         family = [n for n, (row, _) in enumerate(pairs) if row.metric.is_primary == is_main]
-        by_place |= correct({place: tests[place] for place in family})
+        by_place |= correct_family({place: tests[place] for place in family})
     return [
         with_remark(row, base, decide_verdict(row, base, found, by_place[place]))
         for place, ((row, base), found) in enumerate(zip(pairs, plain, strict=True))
@@ -443,3 +444,26 @@ def is_common(variant: str, metric: str) -> bool:
     """Whether a metric of every run stands there: elapsed_s only where the benchmark has no figure
     that is the same time."""
     return metric in MAIN and not (metric == "elapsed_s" and elapsed_figures(variant))
+
+
+def correct_family(family: Mapping[int, Evidence]) -> dict[int, Evidence]:
+    """By place: p of differences by Holm for all of them, those of the margin likewise."""
+    p = by_holm({place: one.p for place, one in family.items()})
+    near = by_holm({place: one.p_equivalent for place, one in family.items()})
+    no_worse = by_holm({place: one.p_non_inferior for place, one in family.items()})
+    return {
+        place: replace(
+            one,
+            p=p.get(place),
+            family=len(p),
+            p_equivalent=near.get(place),
+            p_non_inferior=no_worse.get(place),
+        )
+        for place, one in family.items()
+    }
+
+
+def by_holm(tests: Mapping[int, float | None]) -> dict[int, float]:
+    """Those that there are, corrected for all of these."""
+    known = {place: p for place, p in tests.items() if p is not None}
+    return dict(zip(known, holm(list(known.values())), strict=True))

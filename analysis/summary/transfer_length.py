@@ -18,7 +18,7 @@ from steelyard.analysis.summary.factor_axes import specification
 from steelyard.analysis.summary.network import middle
 from steelyard.analysis.summary.summary import Row, Summary
 from steelyard.jobscripts.hep import copy_length
-from steelyard.jobscripts.transfers import Bulk
+from steelyard.jobscripts.registry import Bulk
 
 NEEDED, MOVED, SECONDS = "bytes_needed", "bytes_read", "seconds"
 

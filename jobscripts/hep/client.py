@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,6 @@ from steelyard.jobscripts.hep import (
     copy_length,
     input_files,
     run_request,
-    spans,
     workers,
 )
 from steelyard.jobscripts.hep import page_cache as hep_page_cache
@@ -114,7 +113,7 @@ def run(benchmark: str, server: list[str]) -> None:
                 answers = (all_of_them.in_turn if in_turn else all_of_them.together)(tasks)
                 line = {"iteration": number, "cached_share": share, "clients": answers}
                 writer.add("iteration", {**line, "clock_error_s": all_of_them.clock_error_s})
-                spans.note(number, answers)
+                note_spans(number, answers)
                 found += [answer["found"] for answer in answers]
         all_of_them.disconnect()
     writer.add("server", {**server_counts(given), "others": others})
@@ -320,6 +319,28 @@ def counts_in(answer: str) -> tuple[dict[str, int] | None, int]:
     # Of a link that goes the server counts down `num`, then adds its requests to `ops`, then counts
     # down `att` (XrdLinkXeq::Close): one by `num` alone may lack another's requests.
     return counts, max(int(link.findtext("num", "0")), int(poll.findtext("att", "0")))
+
+
+def note_spans(iteration: int, answers: Sequence[Mapping[str, Any]]) -> None:
+    """Two lines of the attempt's spans.CLIENT; times of answers are CLOCK_MONOTONIC's. None in a
+    run that has several clients, each with iterations of its own."""
+    if os.environ.get("SY_CLIENTS") != "1":
+        return  # each of several clients has times of its own
+    offset_s = time.time() - time.monotonic()
+    begin_s = min(answer["begin_s"] for answer in answers)
+    ends_s = [answer["end_s"] for answer in answers]
+    lines = [
+        {
+            "span": span,
+            "iteration": iteration,
+            "begin_unix_s": begin_s + offset_s,
+            "end_unix_s": end_s + offset_s,
+        }
+        for span, end_s in (("iteration", max(ends_s)), ("until_first", min(ends_s)))
+    ]
+    path = Path(os.environ["SY_ATTEMPT_DIR"]) / f"spans.{os.environ['SY_CLIENT']}"
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
 if __name__ == "__main__":

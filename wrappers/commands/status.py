@@ -55,13 +55,13 @@ def main(args: argparse.Namespace) -> int:
 def print_end(progress: Progress, with_counts: bool) -> None:
     """The counts, and the runs that failed with their reasons."""
     from steelyard.wrappers.base import console
-    from steelyard.wrappers.submit import status_text
+    from steelyard.wrappers.submit import status
 
     if with_counts:
-        print(status_text.format_progress(progress))
+        print(status.format_progress(progress))
     if progress.note:
         print(f"note: {progress.note}")
-    if words := status_text.format_stuck_runs(progress):
+    if words := status.format_stuck_runs(progress):
         console.print_line(words)
     failures = progress.failed_runs
     for failure in failures[:MOST_FAILURES]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from steelyard.facts.netem_keys import VALUES
-from steelyard.facts.netem_trials import TRIALS
+from steelyard.facts.rows import rows, text_of
 from steelyard.wrappers.base import programs
 
 TIMEOUT_S = 10
@@ -68,3 +68,9 @@ def tried(module: str, argv: list[str]) -> Found:
 def program(name: str) -> str | None:
     """tc lives in sbin, which an ordinary user's PATH may lack."""
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/bin:/bin")
+
+
+# The kernel's module: the command that needs it.
+TRIALS: dict[str, tuple[str, ...]] = {
+    module: tuple(command.split()) for _, (module, command) in rows(text_of("netem_trials.def"))
+}

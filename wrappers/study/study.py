@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steelyard.analysis.sources import study_files
+from steelyard.analysis.stats.number_format import parse_percent
 from steelyard.jobscripts.registry import Benchmark
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.study import benchmarks as study_benchmarks
@@ -20,7 +21,6 @@ from steelyard.wrappers.study.factors import Level
 from steelyard.wrappers.study.folder import PLAN, folder_of
 from steelyard.wrappers.study.job import Job
 from steelyard.wrappers.study.levels import Drawn
-from steelyard.wrappers.study.stopping_rule import Stop, read_equivalent, read_stop
 from steelyard.wrappers.study.study_table import Table
 from steelyard.wrappers.study.variants import Variant
 
@@ -220,3 +220,45 @@ def read_drawn_files(toml: Path, folder: Path) -> Drawn:
         return {}
     found = study_files.read_plan(folder).study.get("drawn")
     return found if isinstance(found, dict) else {}
+
+
+KEYS = ("half_width", "max_repeat")
+MOST_REPEATS = 999  # a run id has three digits for the repeat
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When a study has enough repeats."""
+
+    half_width: float  # of the interval, as a share of the mean
+    max_repeat: int
+
+
+def read_stop(head: Table, repeat: int) -> Stop | None:
+    """Check `stop`; None when absent."""
+    if "stop" not in head.data:
+        return None
+    table = head.table("stop")
+    table.only(KEYS)
+    text = table.data.get("half_width")
+    half_width = parse_percent(text)
+    if half_width is None:
+        table.wrong("half_width", text, 'a share of the mean above zero, such as "1%"')
+    most = table.count("max_repeat", 100, most=MOST_REPEATS)
+    if most < repeat:
+        table.wrong("max_repeat", most, f"at least repeat = {repeat}, with which it begins")
+    return Stop(half_width, most)
+
+
+def read_equivalent(head: Table) -> float | None:
+    """Check `equivalent`: overheads of less count as none; as a share, None when absent."""
+    if "equivalent" not in head.data:
+        return None
+    share = parse_percent(head.data["equivalent"])
+    if share is None:
+        head.wrong(
+            "equivalent",
+            head.data["equivalent"],
+            'the largest overhead that does not matter, such as "2%"',
+        )
+    return share

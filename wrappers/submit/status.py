@@ -10,13 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.sources import run_outcome, study_files
+from steelyard.analysis.sources import study_files
 from steelyard.analysis.sources.study_files import (
     RESULT_STATES,
     RunFolder,
     Submission,
     read_plan_as,
 )
+from steelyard.wrappers.base import console
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.schedulers import ledger, registry
 from steelyard.wrappers.study.folder import StudyDir
@@ -252,7 +253,7 @@ def maybe_killed(
 
 def is_unsure(entry: RunState) -> bool:
     """Only the scheduler can tell: no result, or stopped from outside."""
-    stopped = entry.state == "failed" and run_outcome.STOPPED.match(entry.reason or "")
+    stopped = entry.state == "failed" and study_files.STOPPED.match(entry.reason or "")
     return bool(stopped) or entry.state in ("lost", "planned")
 
 
@@ -326,8 +327,8 @@ def with_end(entry: RunState, task: Task) -> RunState:
     folder = entry.folder
     if entry.state == "completed" and (folder is None or folder.text("job_id") != task.job_id):
         return entry  # of another job of this run, or nobody knows it
-    told = run_outcome.SchedulerReport(task.state, task.reason, task.begun)
-    state, reason = run_outcome.decide_outcome(told, folder)
+    told = study_files.SchedulerReport(task.state, task.reason, task.begun)
+    state, reason = study_files.decide_outcome(told, folder)
     if state == entry.state:
         return replace(entry, reason=reason)
     if folder is None and task.state == "completed":  # the job ended well, and yet left nothing
@@ -357,3 +358,42 @@ def state_of(run: Run, last: RunFolder | None, task: Task | None) -> RunState:
         return RunState(run, "lost", LOST, attempt, start, folder=last)
     end, elapsed = last.number("end_unix_s"), last.number("elapsed_s")
     return RunState(run, state, last.text("reason"), attempt, start, end, elapsed, last)
+
+
+def format_progress(progress: Progress) -> str:
+    """`demo: 12 done, 4 running, 24 waiting, 0 failed of 40; about 1:20 left`."""
+    words = [
+        f"{progress.done} done",
+        f"{progress.running} running",
+        f"{progress.waiting} waiting",
+        f"{progress.failed} failed",
+    ]
+    if progress.cancelled:
+        words.append(f"{progress.cancelled} cancelled")
+    text = f"{progress.study}: {', '.join(words)} of {progress.total}"
+    if not progress.ended:
+        text += f"; {format_time_left(progress)}"
+    reasons = format_reasons(progress.waiting_reasons)
+    return text + (f" (waiting for: {reasons})" if reasons and not progress.running else "")
+
+
+def format_time_left(progress: Progress) -> str:
+    """`1:20 left`."""
+    if progress.time_left_s is None:
+        return "time left unknown yet"
+    return f"{console.format_seconds(progress.time_left_s)} left"
+
+
+def format_reasons(reasons: dict[str, int]) -> str:
+    """`2 Priority, 3 Resources`."""
+    return ", ".join(f"{n} {reason}" for reason, n in sorted(reasons.items()))
+
+
+def format_stuck_runs(progress: Progress) -> str | None:
+    """What never runs, and what to do; None: all that waits may still run."""
+    if not progress.stuck:
+        return None
+    return (
+        f"{sum(progress.stuck.values())} runs wait for what does not come by itself "
+        f"({format_reasons(progress.stuck)}): change what they ask for, or `steelyard cancel` them"
+    )

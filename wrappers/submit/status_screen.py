@@ -13,8 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard.wrappers.base.console import plain
-from steelyard.wrappers.submit.status import Counts, Failure, Progress
-from steelyard.wrappers.submit.status_text import (
+from steelyard.wrappers.submit.status import (
+    Counts,
+    Failure,
+    Progress,
     format_progress,
     format_reasons,
     format_stuck_runs,

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.submit import status
-from steelyard.wrappers.submit.status import Progress
-from steelyard.wrappers.submit.status_text import format_progress
+from steelyard.wrappers.submit.status import Progress, format_progress
 
 Show = Callable[[Progress], None]
 

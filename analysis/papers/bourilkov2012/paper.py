@@ -2,10 +2,107 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from steelyard.analysis.papers.bourilkov2012.figures import draws
+from steelyard.analysis.figures import drawing
+from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
+from steelyard.analysis.papers.conditions import Studies
 from steelyard.analysis.papers.paper import paper_of
+from steelyard.analysis.papers.printed_values import PrintedComparison
+from steelyard.analysis.report.figures import Draw
+from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.summary.study_database import open_database
+from steelyard.analysis.summary.summary import Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+STACK_COLUMNS = ("variant", "condition", "client", "runs", "mean_rate", "unit")
+RATES = ("received_bits_per_s", "read", "bytes_per_s")
+Stack = list[tuple[str, int, float]]  # client, runs, mean
+
+
+def draws(studies: Studies, values: Sequence[PrintedComparison]) -> Iterator[Draw]:
+    """The clients of each condition on each other."""
+    del values
+    for metric in RATES:
+        rows: dict[str, list[Row]] = {}
+        for row in studies.rows.get(metric, []):
+            rows.setdefault(studies.labeled(studies.study_of(row), row.group.variant), []).append(
+                row
+            )
+        for name, members in rows.items():
+            if len({studies.facts_of(row).get("mode") for row in members}) > 1:
+                yield partial(draw_stacked, studies, name, members)
+
+
+def draw_stacked(studies: Studies, name: str, rows: Sequence[Row]) -> Drawing | None:
+    """A bar a condition of what is called `name`; None where no clients can be told apart."""
+    stacks = [(row, stack) for row in rows if (stack := clients_of(studies, row))]
+    if not stacks:
+        return None
+    first = rows[0]
+    factor, unit = scale(max(sum(m for _, _, m in s) for _, s in stacks), first.metric.unit)
+    with drawing.style():
+        figure = drawing.new_figure(1.2 + 0.4 * len(stacks))
+        axes = figure.add_subplot()
+        for place, (_, stack) in enumerate(stacks):
+            draw_stacked_bar(axes, place, [mean / factor for _, _, mean in stack])
+        axes.set_yticks(range(len(stacks)), [row.group.label for row, _ in stacks])
+        axes.set_ylim(len(stacks) - 0.4, -0.6)
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel(f"{first.metric.name} ({unit})\nof the clients, stacked")
+        axes.set_title(name, loc="left")
+    return Drawing(
+        name=drawing.slug("bourilkov2012", name, first.metric.name),
+        title=f"{name}: rates in turn, stacked, beside those at once",
+        caption=(
+            "Mean rate of each client, stacked: in turn (mode sequential) and all at once (parallel). "
+            "Bars of one length mean that the clients do not hinder each other. The table of claims has "
+            "the interval of their ratio."
+        ),
+        figure=figure,
+        columns=STACK_COLUMNS,
+        rows=[
+            (row.group.variant, row.group.label, client, runs, mean, row.metric.unit)
+            for row, stack in stacks
+            for client, runs, mean in stack
+        ],
+    )
+
+
+def draw_stacked_bar(axes: Axes, place: int, widths: Sequence[float]) -> None:
+    """Clients in turns of colour."""
+    start = 0.0
+    for number, width in enumerate(widths):
+        axes.barh(
+            place, width, 0.62, left=start, color=COLOURS[number % len(COLOURS)], alpha=0.6,
+            hatch=HATCHES[number % len(HATCHES)], edgecolor="#333333", linewidth=0.6,
+        )  # fmt: skip
+        start += width
+    axes.annotate(f"{start:.4g}", (start, place), (5, 0), textcoords="offset points", va="center",
+                  fontsize=8.5)  # fmt: skip
+
+
+def clients_of(studies: Studies, row: Row) -> Stack:
+    """Each client's mean over the runs; of iperf3 an iteration is a client."""
+    which = "s.iteration" if row.group.runs[0].benchmark == "iperf3" else "s.client"
+    with open_database(studies.study_of(row).data.folder) as connection:
+        lines = connection.execute(
+            f"""
+            SELECT {which} AS who, count(DISTINCT s.run_id), avg(s.value)
+            FROM results AS s JOIN runs AS r ON r.run_id = s.run_id AND r.attempt = s.attempt
+            WHERE s.metric = ? AND s.run_id IN (SELECT unnest(?)) AND isfinite(s.value)
+            GROUP BY who ORDER BY who
+            """,
+            [row.metric.name, list(row.run_ids)],
+        ).fetchall()
+    return [(f"client {who}", runs, mean) for who, runs, mean in lines]
+
 
 PAPER = paper_of(
     Path(__file__).parent,

@@ -48,11 +48,11 @@ from steelyard.analysis.report.export import (
     relation_of,
     study_content,
 )
-from steelyard.analysis.report.extra_sections import Extra, Section
 from steelyard.analysis.report.figures import Draw, Job, begin
 from steelyard.analysis.report.json_document import document, figure_document
 from steelyard.analysis.report.latex_tables import plain_table
 from steelyard.analysis.report.links import anchor_of, run_anchors
+from steelyard.analysis.report.page import Extra, Section
 from steelyard.analysis.report.tables import Table, p_text
 from steelyard.analysis.stats.number_format import MISSING, decimals, text
 from steelyard.analysis.summary.summary import Row, Summary

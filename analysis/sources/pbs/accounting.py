@@ -7,22 +7,36 @@ column `extra` of every row says which it was.
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Self
+from typing import Any, Self
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow, Allocation, StepRow
+from steelyard.analysis.sources.accounting import (
+    CLOCKS_S,
+    WAITING_STATES,
+    AccountingRow,
+    Allocation,
+    StepRow,
+)
 from steelyard.analysis.sources.pbs import (
     accounting_cells,
     accounting_rows,
-    allocation,
     pbs_commands,
     qstat,
     server_log,
 )
-from steelyard.analysis.sources.pbs.field_values import JOB_ID, JobId, split_job_id
+from steelyard.analysis.sources.pbs.accounting_cells import FIELDS
+from steelyard.analysis.sources.pbs.field_values import (
+    JOB_ID,
+    JobId,
+    duration_s,
+    parse_count,
+    size_bytes,
+    split_job_id,
+)
 from steelyard.analysis.sources.pbs.history import History
 from steelyard.analysis.sources.pbs.states import OPENPBS
 
@@ -138,7 +152,7 @@ class Pbs:
 
     def held(self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]) -> Allocation:
         """See Accounting.held; jobs of PBS have no steps."""
-        return allocation.read(row)
+        return read_allocation(row)
 
     def parse(self, fields: Sequence[str]) -> AccountingRow:
         """See Accounting.parse."""
@@ -170,3 +184,50 @@ def all_rows(histories: Sequence[History]) -> Iterator[AccountingRow]:
         tasks[job.array() if job is not None else None].append(one)
     for one in histories:
         yield from accounting_rows.rows_of(one, tasks.get(one.job_id, ()))
+
+
+NO_MEMORY = "none was asked for (Resource_List.mem)"
+NOT_ADDED_UP = "resources_used.walltime is 0: PBS had not added up what the job's nodes used, and cput is that of one"
+NO_LIMIT = "none was asked for (Resource_List.walltime)"
+
+
+def read_allocation(row: AccountingRow) -> Allocation:
+    """`mem` and `ncpus` are the whole job's in both dialects; `pmem`, of one process, is none."""
+    cells = dict(zip(FIELDS, row.fields, strict=True))
+    extra: dict[str, Any] = json.loads(cells["extra"] or "{}")
+    memory = size_bytes(field_text(extra, "Resource_List.mem"))
+    limit = duration_s(field_text(extra, "Resource_List.walltime"))
+    used = size_bytes(field_text(extra, "resources_used.mem")) or None  # 0: not looked at in time
+    missing = {"memory_bytes": NO_MEMORY} if memory is None else {}
+    if limit is None:
+        missing["time_limit_s"] = NO_LIMIT
+    cpu_s = duration_s(field_text(extra, "resources_used.cput")) or None
+    if cpu_s and is_not_added_up(row, field_text(extra, "resources_used.walltime")):
+        cpu_s, missing["cpu_s"] = None, NOT_ADDED_UP
+    has_begun = row.start_unix_s is not None
+    return Allocation(
+        partition=cells["Partition"] or None,
+        account=cells["Account"] or None,
+        nodes=len(row.nodes) or None,
+        cpus=parse_count(cells["NCPUS"]) if has_begun else None,
+        cpus_asked=parse_count(field_text(extra, "Resource_List.ncpus")),
+        memory_bytes=memory if has_begun else None,
+        gpus=parse_count(field_text(extra, "Resource_List.ngpus")),
+        time_limit_s=limit,
+        cpu_s=cpu_s,
+        resident_low_bytes=used,
+        resident_high_bytes=used,
+        is_part=row.array_job_id is not None,
+        missing=missing,
+    )
+
+
+def is_not_added_up(row: AccountingRow, walltime: str | None) -> bool:
+    """OpenPBS wrote the line before the nodes had told what they used: it has one node's CPU time."""
+    return len(row.nodes) > 1 and duration_s(walltime) == 0 and (row.elapsed_s or 0.0) > CLOCKS_S
+
+
+def field_text(extra: dict[str, Any], name: str) -> str | None:
+    """A field as the server wrote it."""
+    value = extra.get(name)
+    return None if value is None else str(value)

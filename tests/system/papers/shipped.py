@@ -15,10 +15,9 @@ from typing import Any
 
 from tests.unit.summary.study_maker import StudyMaker
 
-from steelyard.analysis.papers.catalog import PAPERS
 from steelyard.analysis.papers.conditions import network_facts
 from steelyard.analysis.papers.printed_values import PrintedComparison
-from steelyard.analysis.papers.report import BesideReport, beside_report
+from steelyard.analysis.papers.report import PAPERS, BesideReport, beside_report
 from steelyard.analysis.papers.verdicts import Verdict
 from steelyard.analysis.summary.factor_axes import specification
 from steelyard.analysis.summary.summary import summarize

@@ -12,11 +12,10 @@ import duckdb
 import pytest
 
 from steelyard.analysis.figures.drawing import inline_svg
-from steelyard.analysis.papers.catalog import PAPERS
 from steelyard.analysis.papers.claims_figure import beyond
 from steelyard.analysis.papers.conditions import kernel_facts
 from steelyard.analysis.papers.jungels2012.measurements import FOLDER, read_measurements
-from steelyard.analysis.papers.report import BesideReport
+from steelyard.analysis.papers.report import PAPERS, BesideReport
 from steelyard.analysis.papers.verdicts import FAILS, HOLDS, KINDS, ORDER, UNKNOWN, WORDS
 from steelyard.analysis.report.figures import draw_figures
 from steelyard.jobscripts.examples import examples

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.sources.pbs import environment
+from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.schedulers import ledger, retries
 from steelyard.wrappers.schedulers.pbs import checks, command
@@ -282,8 +282,8 @@ def test_a_users_variables_do_not_change_the_answers(monkeypatch: Patch) -> None
         monkeypatch.setenv(name, "x")
     monkeypatch.setenv("PBS_CONF_FILE", "/etc/other.conf")
     monkeypatch.setenv("TZ", "Asia/Tokyo")
-    own = environment.build_environment()
-    assert {n for n in own if n.startswith("PBS")} - {"PBS_CONF_FILE"} <= set(environment.WAY)
+    own = pbs_commands.build_environment()
+    assert {n for n in own if n.startswith("PBS")} - {"PBS_CONF_FILE"} <= set(pbs_commands.WAY)
     assert (own["PBS_CONF_FILE"], own["TZ"]) == ("/etc/other.conf", "UTC")
     assert own["QSTATRCHOME"] == "/dev/null"
 

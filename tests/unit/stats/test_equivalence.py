@@ -10,7 +10,7 @@ from steelyard.analysis.stats.equivalence import independent, paired, past_margi
 from steelyard.analysis.stats.number_format import parse_percent
 from steelyard.analysis.stats.overhead import Direction, Evidence, Overhead, overhead, verdict
 from steelyard.analysis.stats.significance_tests import holm
-from steelyard.analysis.summary.multiple_comparisons import correct
+from steelyard.analysis.summary.summary import correct_family
 
 MARGIN = 0.02
 
@@ -190,7 +190,7 @@ def test_of_many_at_the_margin_any_is_called_no_slower_in_at_most_5_percent() ->
                 overhead(sides[n].tolist(), base.tolist()), "s", "lower", evidence=evidence
             ).direction
             in NO_WORSE
-            for n, evidence in correct(tests).items()
+            for n, evidence in correct_family(tests).items()
         )
     assert 0.01 <= wrong / studies <= 0.06
     assert plain / studies > 0.15

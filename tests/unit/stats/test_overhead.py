@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats.overhead import Direction, Overhead, overhead, verdict
-from steelyard.analysis.stats.printed_decimals import resolution
+from steelyard.analysis.stats.overhead import Direction, Overhead, overhead, resolution, verdict
 
 
 def samples(n: int, m: int, seed: int = 3) -> tuple[list[float], list[float]]:

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats.basics import ranks
+from steelyard.analysis.stats.basics import fieller, ranks, welch_degrees
 from steelyard.analysis.stats.bimodality import least_bandwidth, modes, silverman_p, usual_bandwidth
 from steelyard.analysis.stats.dependent_runs import overhead_by_block, overhead_by_job
 from steelyard.analysis.stats.drift import Timed, trend, wander
 from steelyard.analysis.stats.grouped_mean import mean_by_group
 from steelyard.analysis.stats.proportion import wilson
-from steelyard.analysis.stats.ratio import fieller, welch_degrees
 from steelyard.analysis.stats.significance_tests import holm, welch, welch_effective
 from steelyard.analysis.stats.slope import line_break
 from steelyard.analysis.stats.warm_up import (

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from steelyard.analysis.sources.pbs import environment
+from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.schedulers.retries import CommandError, LostError, retry
@@ -43,7 +43,7 @@ def answer(
     """What a command said; LostError without an answer, MissingError without the program."""
     try:
         return programs.run_quietly(
-            argv, TIMEOUT_S, environment.build_environment() if env is None else env, cwd
+            argv, TIMEOUT_S, pbs_commands.build_environment() if env is None else env, cwd
         )
     except FileNotFoundError as error:
         raise MissingError(f"{argv[0]} is not on this machine: {NO_PBS}") from error

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from steelyard.analysis.sources.accounting_readers import READERS
-from steelyard.analysis.sources.pbs import environment, pbs_commands
+from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
@@ -250,7 +250,7 @@ def chunks(job_ids: Sequence[str]) -> list[Sequence[str]]:
 
 def submit_environment() -> dict[str, str]:
     """What qsub needs to find the server, and writes into the job: nothing else of the user's."""
-    names = (*pbs_script.EXPORTED, *environment.WAY)
+    names = (*pbs_script.EXPORTED, *pbs_commands.WAY)
     return {name: os.environ[name] for name in names if name in os.environ} | {"LC_ALL": "C.UTF-8"}
 
 

@@ -6,6 +6,7 @@ import functools
 import getpass
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from pathlib import Path
 from steelyard.analysis.sources import slurm_environment
 from steelyard.analysis.sources.sacct import NoAccountingError, Sacct
 from steelyard.analysis.sources.study_files import Submission
+from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.netem import program as netem
@@ -22,10 +24,10 @@ from steelyard.wrappers.schedulers.base import EXPORTED, Batch, Scheduler, Task
 from steelyard.wrappers.schedulers.retries import CommandError, LostError, retry
 from steelyard.wrappers.schedulers.slurm import checks as slurm_checks
 from steelyard.wrappers.schedulers.slurm import command as slurm_command
-from steelyard.wrappers.schedulers.slurm import options as slurm_options
 from steelyard.wrappers.schedulers.slurm import partitions as slurm_places
 from steelyard.wrappers.schedulers.slurm import script as slurm_script
 from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
+from steelyard.wrappers.study.job import OPTION
 from steelyard.wrappers.study.study_table import Table
 
 # sbatch takes these before what the script says: only where the script says nothing.
@@ -102,7 +104,7 @@ class Slurm(Scheduler):
     @classmethod
     def check_options(cls, table: Table, key: str, options: Sequence[str]) -> None:
         """Of sbatch."""
-        slurm_options.check(table, key, options)
+        check(table, key, options)
 
     def place_options(self, level: str, given: Sequence[str] | None, nodes: int) -> list[str]:
         """What the study says, or the constraint of the level's name."""
@@ -290,3 +292,40 @@ def job_environment(batch: Batch) -> dict[str, str]:
     names = [*EXPORTED, *slurm_environment.WAY, "SLURM_UMASK", *batch.job.export]
     names += [name for name, key in DEFAULTS.items() if getattr(batch.job, key) is None]
     return {name: os.environ[name] for name in names if name in os.environ}
+
+
+# What Steelyard sets itself; an option of the user's would break the study.
+OURS = {
+    "array": "a", "begin": "b", "batch": "", "chdir": "D", "clusters": "M", "comment": "",
+    "dependency": "d", "error": "e", "export": "", "export-file": "", "get-user-env": "",
+    "help": "h", "hold": "H", "input": "i", "job-name": "J", "nodes": "N", "ntasks": "n",
+    "open-mode": "", "output": "o", "parsable": "", "test-only": "", "uid": "", "usage": "",
+    "version": "V", "wait": "W", "wrap": "",
+}  # fmt: skip
+KEY_OF = {
+    "ntasks-per-node": "tasks_per_node", "time": "time_limit", "t": "time_limit",
+    "exclusive": "exclusive", "partition": "partition", "p": "partition", "account": "account",
+    "A": "account", "qos": "qos", "q": "qos", "tag": "tags", "nodes": "nodes", "N": "nodes",
+}  # fmt: skip
+
+
+def check(table: Table, key: str, options: Sequence[str]) -> None:
+    """UsageError for the first of them that is none, or not the study's."""
+    for option in options:
+        if not re.fullmatch(OPTION, option):
+            allowed = "options that begin with '-', values joined by '='"
+            table.wrong(key, shlex.join(options), allowed)
+        refuse_ours(table, key, option)
+
+
+def refuse_ours(table: Table, key: str, option: str) -> None:
+    """UsageError for an option that Steelyard sets itself, or that has a key of its own."""
+    long = option.startswith("--")
+    name = option[2:].split("=", 1)[0] if long else option[1]
+    # getopt_long takes any beginning of a name for the name.
+    same = str.startswith if long else str.__eq__
+    for known, meant in KEY_OF.items():
+        if (len(known) > 1) is long and same(known, name):
+            table.fail(key, f"{shown(option)}: use [job] {meant} instead")
+    if any(same(known, name) for known in (OURS if long else OURS.values())):
+        table.fail(key, f"{shown(option)}: Steelyard sets this option itself: leave it out")

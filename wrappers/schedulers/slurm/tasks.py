@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
 from steelyard.analysis.sources.sacct import INDEX, Sacct
-from steelyard.analysis.sources.slurm_job_ids import waiting_tasks
-from steelyard.analysis.sources.slurm_states import STATES
+from steelyard.analysis.sources.slurm_states import STATES, waiting_tasks
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
 from steelyard.wrappers.schedulers.retries import CommandError
