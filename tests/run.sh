@@ -17,7 +17,12 @@ WORKERS=${WORKERS:-$(n=$(nproc) && echo $((n < 8 ? n : 8)))}
 # Each worker, and each command that a test starts, would otherwise compile our sources again.
 export PYTHONDONTWRITEBYTECODE=
 
-run_pytest() { "$VENV/bin/python" -P -m pytest -q --durations=10 "$@"; }
+# Each has a temporary folder of its own: a pytest that starts closes the common one to other users,
+# whom a test beside it may have let in.
+run_pytest() (
+    folder=$(mktemp -d /tmp/sytest-XXXXXX) && trap 'rm -rf "$folder"' EXIT
+    "$VENV/bin/python" -P -m pytest -q --durations=10 --basetemp="$folder/t" "$@"
+)
 spread_tests() { run_pytest -n "$WORKERS" --dist worksteal "$@"; }
 # Half of their time is waiting.
 spread_waiting() { WORKERS=$((WORKERS < 4 ? 2 * WORKERS : 8)) spread_tests "$@"; }

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.guests.nodes.netem_guests import Job, address, states, submit, tree
-from tests.throwaway_lab import Lab, until
+from tests.throwaway_lab import Lab, is_whole, until
 
 TRIES = int(os.environ.get("STEELYARD_FAULT_TRIES", "3"))
 SEED = int(os.environ.get("STEELYARD_FAULT_SEED", "1"))
@@ -110,7 +110,7 @@ def at_work(lab: Lab, job: str) -> bool:
     return all(portions(lab, job, guest) > 0 for guest in GUESTS)
 
 
-def is_whole(lab: Lab, record: dict[str, Any]) -> bool:
+def has_all_portions(lab: Lab, record: dict[str, Any]) -> bool:
     """All that its guest's task has said, and at most one portion more."""
     least = portions(lab, record["job"]["job_id"], record["node"]) * (PORTION + 1)
     most = least + PORTION + OF_SLURM
@@ -119,12 +119,12 @@ def is_whole(lab: Lab, record: dict[str, Any]) -> bool:
 
 
 def judge(lab: Lab, job: Job) -> int:
-    """Of every record; how many are complete."""
+    """Of every record; how many were not cut short."""
     complete = 0
     for record in records(lab, job.id):
-        if record["complete"]:
+        if is_whole(record):
             complete += 1
-            assert is_whole(lab, record), (record["node"], record["io"])
+            assert has_all_portions(lab, record), (record["node"], record["io"])
             conditions = record["network_conditions"]
             assert conditions is None or conditions["undone"], record["node"]
         else:
