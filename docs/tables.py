@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
 import duckdb
 
-from steelyard.analysis.sources import sacct
-from steelyard.analysis.store.schema import schema_text
+from steelyard.analysis.cluster import database as cluster_database
+from steelyard.analysis.sources import records, sacct
+from steelyard.analysis.store import schema
 from steelyard.facts.netem_keys import VALUES
 from steelyard.facts.quantities import COLUMNS, TOTALS, Total
 from steelyard.jobscripts.docs import cells
@@ -60,15 +61,14 @@ def as_total(path: str | None) -> str:
 
 def totals() -> str:
     """The totals of a record, in the order of the database."""
-    headings = ("field", "name", "copies", "nodes", "whose", "meaning")
+    headings = ("field", "copies", "nodes", "whose", "meaning")
     return table(headings, map(total_row, TOTALS.values()))
 
 
 def total_row(total: Total) -> tuple[str, ...]:
     """As `headings` of totals()."""
     return (
-        total.path,
-        f"`{total.name}`",
+        total.path if total.path.endswith(f".{total.name}") else f"{total.path} (`{total.name}`)",
         COPIES[total.told_in],
         "largest" if total.over_nodes == "LARGEST" else "sum",
         WHOSE[total.whose],
@@ -78,8 +78,23 @@ def total_row(total: Total) -> tuple[str, ...]:
 
 def tables_of_study() -> str:
     """Every table of a study's database: what a row is, and its columns with their types."""
+    stored = [name for name, total in TOTALS.items() if total.in_database]
+    return database_tables(
+        schema.schema_text(), {"*sacct's fields*": sacct.FIELDS, "*the totals*": stored}
+    )
+
+
+def tables_of_cluster() -> str:
+    """The same of a cluster's database."""
+    return database_tables(
+        cluster_database.schema_text(), {"*columns of `records` in part 8*": records.COLUMNS}
+    )
+
+
+def database_tables(statements: str, known: Mapping[str, Container[str]]) -> str:
+    """What the statements make; `known`: columns that are explained elsewhere, by what names them."""
     with duckdb.connect() as base:
-        base.execute(schema_text())
+        base.execute(statements)
         rows = base.execute(
             "SELECT table_name, t.comment, list(struct_pack(name := column_name, type := data_type)"
             " ORDER BY column_index) FROM duckdb_tables() t JOIN duckdb_columns() c"
@@ -87,27 +102,21 @@ def tables_of_study() -> str:
         ).fetchall()
     return table(
         ("table", "a row", "columns"),
-        ((name, ROW.sub("", comment), columns_of(found)) for name, comment, found in rows),
+        ((name, ROW.sub("", comment), columns_of(found, known)) for name, comment, found in rows),
     )
 
 
-def columns_of(found: Sequence[dict[str, str]]) -> str:
-    """Names, with the type behind those that are no text; a long row of a kind in two words."""
+def columns_of(found: Sequence[dict[str, str]], known: Mapping[str, Container[str]]) -> str:
+    """Names, with the type behind those that are no text; a long row of known ones in one word."""
+
+    def group_of(column: dict[str, str]) -> str:
+        return next((word for word, names in known.items() if column["name"] in names), "")
+
     texts = []
-    for kind, group in groupby(found, lambda column: kind_of(column["name"])):
-        together = list(group)
-        if kind and len(together) > 10:
-            texts.append(kind)
-        else:
-            texts += [f"{one['name']} {one['type']}".removesuffix(" VARCHAR") for one in together]
+    for word, group in groupby(found, group_of):
+        columns = [f"{one['name']} {one['type']}".removesuffix(" VARCHAR") for one in group]
+        texts += [word] if word and len(columns) > 10 else columns
     return ", ".join(texts)
-
-
-def kind_of(name: str) -> str:
-    """What explains a column elsewhere, if anything."""
-    if name in sacct.FIELDS:
-        return "*sacct's fields*"
-    return "*the totals*" if name in TOTALS and TOTALS[name].in_database else ""
 
 
 def netem_keys() -> str:
@@ -121,6 +130,7 @@ TABLES = {
     "totals": totals,
     "netem_keys": netem_keys,
     "tables": tables_of_study,
+    "cluster_tables": tables_of_cluster,
 }
 
 

@@ -71,3 +71,27 @@ CREATE TABLE gaps (
 );
 -- Parquet files that are to be made: a day whose revision is not the exported one.
 CREATE TABLE days (day DATE, revision BIGINT, exported BIGINT);
+
+COMMENT ON TABLE meta IS 'one row: what this database is, and until when it was collected';
+COMMENT ON COLUMN meta.asked_until_unix_s IS 'until when the accounting has answered';
+COMMENT ON TABLE jobs IS 'one row per start of a job; key cluster, job_id, submit_unix_s';
+COMMENT ON COLUMN jobs.job_id IS 'the raw id';
+COMMENT ON COLUMN jobs.task IS 'the id as a person types it';
+COMMENT ON COLUMN jobs.application IS 'the tag of that name, else the job''s name';
+COMMENT ON COLUMN jobs.state IS 'as in a study''s database';
+COMMENT ON COLUMN jobs.elapsed_s IS 'whole seconds, of the accounting';
+COMMENT ON COLUMN jobs.cpus IS 'allocated, as memory_bytes and gpus';
+COMMENT ON COLUMN jobs.node_type IS 'mixed where nodes differ';
+COMMENT ON COLUMN jobs.energy_j IS 'of all nodes, as cpu_s and all bytes';
+COMMENT ON COLUMN jobs.memory_used_bytes IS 'the sum of its nodes'' highest';
+COMMENT ON COLUMN jobs.sources IS 'object from a quantity to its source: records, admin_comment, accounting';
+COMMENT ON COLUMN jobs.missing IS 'object from a quantity to the reason why it is NULL';
+COMMENT ON COLUMN jobs.marks IS 'what is odd about its records';
+COMMENT ON COLUMN jobs.facts IS 'what the accounting had, in one word; not in Parquet';
+COMMENT ON TABLE records IS 'one row per job and node; key that of jobs, and node';
+COMMENT ON COLUMN records.sha256 IS 'of the file as it was read';
+COMMENT ON COLUMN records.named IS 'processes.named of the record';
+COMMENT ON TABLE gaps IS 'one row per thing that should be there and is not';
+COMMENT ON COLUMN gaps.what IS
+    'record, record_version, incomplete_record, changed, touched, contradiction, impossible, suspended, clock or clock_off';
+COMMENT ON TABLE days IS 'one row per day with Parquet files; a revision above the exported one: they are to be written';
