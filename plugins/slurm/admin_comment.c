@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,7 +14,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "launch_sampler.h"
-#include "own_usage.h"
 
 #define WAIT_MS	  500
 #define LINE_SIZE 1024
@@ -91,20 +89,15 @@ static int start(const struct sy_config *config, const struct sy_step *step, int
 	struct sy_node_program program = sy_slurm_program(config);
 	cleanup_close int complaints = sy_log_open(config->run_dir, step->node);
 	struct sy_arguments arguments;
-	struct rusage usage = {.ru_minflt = 0};
-	int rc;
 
 	sy_slurm_accounting_program(config, path);
 	sy_begin_arguments(&arguments, &program);
 	arguments.argv[0] = path;
 	arguments.unseen = true;
-	arguments.usage = &usage;
 	sy_argument(&arguments, "--job-end");
 	if (access(path, X_OK) != 0)
 		return sy_fail_errno(err, errno, "cannot run %s", path);
-	rc = sy_spawn(&arguments, (int[SY_SPAWN_FDS]){in, out, complaints, -1}, err);
-	sy_own_usage_leave_out(&usage);
-	return rc;
+	return sy_spawn(&arguments, (int[SY_SPAWN_FDS]){in, out, complaints, -1}, err);
 }
 
 void sy_admin_comment_write(const struct sy_config *config, const struct sy_step *step,

@@ -1,26 +1,24 @@
-/* What this process and its reaped children have used: after a step's last task, the whole step,
- * processes too short to be sampled included. */
+/* What the children of this process have used: after a step's last task the whole step, processes
+ * too short for a sample included.
+ *
+ * The kernel adds the counters of a child to its parent's when the parent waits for it. The bytes
+ * of the parent's own threads are in the same counters: slurmstepd reads all of /proc, some 100 kB,
+ * each time it polls for the accounting. They are subtracted thread by thread, while all of them
+ * live: at the end of the last task, before the polling thread ends. */
 #ifndef STEELYARD_SLURM_OWN_USAGE_H
 #define STEELYARD_SLURM_OWN_USAGE_H
 
 #include <stdbool.h>
-#include <sys/resource.h>
+#include <stdint.h>
 
 struct sy_own_usage {
-	long long cpu_us;	 /* of the children alone */
+	long long cpu_us;
 	long long largest_bytes; /* resident set of the largest child; 0: not known */
-	long long faults; /* page faults of the children: more when another one was waited for */
-	long long waited_faults; /* of all children, as /proc tells them */
-	long long io[4]; /* rchar, wchar, read_bytes, write_bytes: of the children, and of our
-			  * threads that had ended before they were ever looked at */
-	long long unsure_bytes; /* of rchar and wchar: threads of ours that never rested */
+	bool io_known;		 /* false: a thread of ours was reading or writing meanwhile */
+	int64_t io[4];		 /* rchar, wchar, read_bytes, write_bytes */
 };
 
-/* A child of our own making was waited for (wait4(2)): what it used is not the job's. */
-void sy_own_usage_leave_out(const struct rusage *child);
-
-/* Our own threads are told apart by the last call before they end: call it also when tasks end.
- * False when the kernel does not tell. */
+/* False when the kernel does not report it. */
 bool sy_own_usage_read(struct sy_own_usage *usage);
 
 #endif

@@ -37,6 +37,7 @@ static bool started_sampler; /* by this very step */
 static bool knows_step;
 static bool comments; /* this step's end sets AdminComment */
 static bool totals_told;
+static bool usage_reported;
 static struct timespec started;
 
 static struct sy_own_usage at_start;
@@ -259,20 +260,25 @@ void sy_stepd_child(spank_t spank)
 	sy_own_gpus_tell(spank, &step, &queue);
 }
 
-/* The step's final counters, without what slurmstepd itself reads and writes. */
-static void tell_done(void)
+/* The step's final counters, without what slurmstepd itself has read and written: once. Where Slurm
+ * has not reported the last task's end, threads of slurmstepd may have ended, whose bytes are then
+ * among the tasks'. */
+static void report_usage(bool threads_live)
 {
 	struct sy_own_usage now;
+	char bytes[128] = "";
 
-	if (queue.fd < 0 || !counted_at_start || !sy_own_usage_read(&now))
+	if (usage_reported || queue.fd < 0 || !counted_at_start || !sy_own_usage_read(&now))
 		return;
+	usage_reported = true;
 	for (size_t i = 0; i < 4; i++)
 		now.io[i] -= now.io[i] < at_start.io[i] ? now.io[i] : at_start.io[i];
+	if (threads_live && now.io_known && at_start.io_known)
+		(void)snprintf(bytes, sizeof(bytes), " %lld %lld %lld %lld", (long long)now.io[0],
+			       (long long)now.io[1], (long long)now.io[2], (long long)now.io[3]);
 	if (now.largest_bytes > 0)
 		sy_queue_send(&queue, "peak %lld", now.largest_bytes);
-	sy_queue_send(&queue, "done %d %lld %lld %lld %lld %lld %lld %lld", (int)getpid(),
-		      now.cpu_us - at_start.cpu_us, now.io[0], now.io[1], now.io[2], now.io[3],
-		      now.unsure_bytes + at_start.unsure_bytes, now.waited_faults);
+	sy_queue_send(&queue, "done %d %lld%s", (int)getpid(), now.cpu_us - at_start.cpu_us, bytes);
 }
 
 static void finish(spank_t spank)
@@ -289,16 +295,14 @@ void sy_stepd_task_exit(spank_t spank)
 {
 	static uint32_t ended;
 	uint32_t tasks;
-	struct sy_own_usage now;
 
 	ended++;
-	(void)sy_own_usage_read(&now); /* the thread that polls for the accounting ends before us */
-	if (step.batch_step ||
-	    spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS ||
+	if (spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS ||
 	    ended != tasks)
 		return;
-	tell_done();
-	if (comments && (comment_is_asked() || has_lasted() || step.step_id > 0))
+	report_usage(true);
+	if (!step.batch_step && comments &&
+	    (comment_is_asked() || has_lasted() || step.step_id > 0))
 		finish(spank);
 }
 
@@ -314,7 +318,7 @@ void sy_stepd_exit(spank_t spank)
 	if (!knows_step)
 		return;
 	if (!step.extern_step) {
-		tell_done();
+		report_usage(false);
 		if (comments && !totals_told)
 			finish(spank);
 		if (is_left_to_tell())

@@ -3,16 +3,22 @@
 #include "base/clock.h"
 #include "counters/parse.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#define TRIES	 50
+#define PAUSE_NS 1000000 /* a scan of /proc by slurmstepd lasts some ms */
 
 static const int told[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
 			   SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
@@ -118,45 +124,77 @@ pid_t sy_reap(pid_t command, int flags, struct sy_exact *exact)
 	return pid;
 }
 
-static int read_io_file(const char *path, struct sy_io *io, ssize_t *length)
+/* `read_bytes` grows by what this thread has read for it. */
+static int read_io_file(int folder, const char *path, struct sy_io *io, int64_t *read_bytes)
 {
 	char text[512];
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
 
-	*length = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
 	if (fd >= 0)
 		(void)close(fd);
-	if (*length < 0)
+	if (length < 0)
 		return -1;
-	text[*length] = '\0';
+	*read_bytes += length;
+	text[length] = '\0';
 	return sy_parse_io(text, io);
 }
 
-/* The process' counters less those of its only thread are those of the children waited for. The
- * thread is read second, so it has read as many bytes more as the first file is long. */
-int sy_reaped_io(int64_t io[4])
+/* What this thread has read since the whole process was read is not in the whole. */
+static int subtract_thread(int tasks, const char *id, int64_t io[4], int64_t *read_bytes)
 {
-	struct sy_io all, own;
-	ssize_t first, second;
+	const int64_t since = atoi(id) == (int)syscall(SYS_gettid) ? *read_bytes : 0;
+	struct sy_io thread;
+	char path[300];
 
-	if (read_io_file("/proc/self/io", &all, &first) < 0 ||
-	    read_io_file("/proc/thread-self/io", &own, &second) < 0)
+	(void)snprintf(path, sizeof(path), "%s/io", id);
+	if (read_io_file(tasks, path, &thread, read_bytes) < 0)
 		return -1;
-	io[0] = all.rchar - (own.rchar - first);
-	io[1] = all.wchar - own.wchar;
-	io[2] = all.read - own.read;
-	io[3] = all.write - own.write;
-	for (int i = 0; i < 4; i++)
-		if (io[i] < 0)
-			return -1;
+	io[0] -= thread.rchar - since;
+	io[1] -= thread.wchar;
+	io[2] -= thread.read;
+	io[3] -= thread.write;
 	return 0;
 }
 
-int64_t sy_reaped_faults(void)
+/* The counters of the process less those of its threads. Fails where a thread has read, written or
+ * ended meanwhile. */
+static int read_reaped_io(DIR *tasks, int64_t io[4])
 {
-	struct rusage usage;
+	struct sy_io before, after;
+	int64_t read_bytes = 0, until_after;
+	const struct dirent *entry;
 
-	return getrusage(RUSAGE_CHILDREN, &usage) == 0 ? usage.ru_minflt : -1;
+	rewinddir(tasks);
+	if (read_io_file(AT_FDCWD, "/proc/self/io", &before, &read_bytes) < 0)
+		return -1;
+	memcpy(io, (int64_t[4]){before.rchar, before.wchar, before.read, before.write},
+	       4 * sizeof(*io));
+	while ((entry = readdir(tasks)))
+		if (entry->d_name[0] != '.' &&
+		    subtract_thread(dirfd(tasks), entry->d_name, io, &read_bytes) < 0)
+			return -1;
+	until_after = read_bytes;
+	if (read_io_file(AT_FDCWD, "/proc/self/io", &after, &read_bytes) < 0 ||
+	    after.rchar - before.rchar != until_after || after.wchar != before.wchar)
+		return -1;
+	return io[0] < 0 || io[1] < 0 || io[2] < 0 || io[3] < 0 ? -1 : 0;
+}
+
+int sy_reaped_io(int64_t io[4])
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	DIR *tasks = opendir("/proc/self/task");
+	int result = -1;
+
+	for (int i = 0; tasks && result < 0 && i < TRIES; i++) {
+		if (i > 0)
+			(void)nanosleep(&pause, NULL);
+		result = read_reaped_io(tasks, io);
+	}
+	if (tasks)
+		(void)closedir(tasks);
+	return result;
 }
 
 int sy_exit_code(const struct sy_exact *exact)

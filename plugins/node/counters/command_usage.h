@@ -32,11 +32,9 @@ pid_t sy_reap(pid_t command, int flags, struct sy_exact *exact);
 /* Where its end could be waited for only like this: its exit code. */
 int sy_run_unweighed(char **argv);
 
-/* I/O of this process' children that have been waited for: rchar, wchar, read, write. */
+/* I/O of this process' children that have been waited for, and of threads that have ended: rchar,
+ * wchar, read, write. -1 where a thread was reading or writing at each attempt, for some 50 ms. */
 int sy_reaped_io(int64_t io[4]);
-
-/* Page faults of the same children. */
-int64_t sy_reaped_faults(void);
 
 /* The command's exit code, or 128 and its signal. */
 int sy_exit_code(const struct sy_exact *exact);

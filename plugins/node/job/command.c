@@ -21,7 +21,6 @@ void sy_begin_arguments(struct sy_arguments *to, const struct sy_node_program *p
 	to->keep = program->keep;
 	to->egress = program->egress;
 	to->unseen = false;
-	to->usage = NULL;
 	sy_argument(to, program->path);
 }
 

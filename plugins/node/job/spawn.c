@@ -207,16 +207,13 @@ static void fork_twice(const struct start *start)
 	_exit(0);
 }
 
-/* The exit code of our child, 0 where nobody may wait for it; its usage. */
-static int wait_for_child(pid_t child, struct rusage *usage)
+/* The exit code of our child; 0 where nobody may wait for it. */
+static int wait_for_child(pid_t child)
 {
-	struct rusage used = {.ru_minflt = 0};
 	int status = 0;
 
-	while (wait4(child, &status, 0, &used) < 0 && errno == EINTR)
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
-	if (usage)
-		*usage = used;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 
@@ -254,7 +251,7 @@ int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FD
 	}
 	if (child < 0)
 		return sy_fail_errno(err, errno, "cannot start a process");
-	failure = wait_for_child(child, arguments->usage);
+	failure = wait_for_child(child);
 	return failure ? sy_fail_errno(err, failure, "cannot start a process") : 0;
 }
 

@@ -6,7 +6,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -55,7 +54,6 @@ struct sy_arguments {
 	const char *keep;      /* a variable of our environment that it has, too */
 	sy_egress_rule egress; /* which cgroups it must leave; NULL: none */
 	bool unseen;	       /* beside a job's tasks: a sampler never takes it for one of them */
-	struct rusage *usage;  /* gets what the fork has used here; NULL: not wanted */
 };
 
 /* Append one word, or an option with its value; what has no room is left out. Keeps the NULL that

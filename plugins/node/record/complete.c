@@ -4,8 +4,7 @@
  * - where it is a command that was waited for, that left no process behind, and of whose processes
  *   samples show no more than was waited for.
  * Else it is not, and the reason has the gap in seconds, where there is a cgroup to show it. A job
- * that named no process has none that could be missing. Where the kernel did not count, bytes that
- * a step's daemon could not tell from its own make the record incomplete, too. */
+ * that named no process has none that could be missing. */
 #include "record/record.h"
 
 #include "counters/agreement.h"
@@ -13,9 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-
-/* What a step's daemon itself may write while its step runs is allowed for (docs/calibrate.md). */
-#define SY_UNSURE_BYTES 1000
 
 #define ROUNDING_US 20000 /* of ticks */
 
@@ -119,13 +115,6 @@ static const char *processes_reason(const struct sy_status *status, const struct
 
 	if (!counted && exact)
 		return command_reason(status, exact, text, size);
-	if (!counted && status->io_unsure_bytes > SY_UNSURE_BYTES) {
-		(void)snprintf(text, size,
-			       "a step's daemon was reading or writing at every look at what its "
-			       "children had: io may be wrong by %lld bytes",
-			       (long long)status->io_unsure_bytes);
-		return text;
-	}
 	if (counted && status->survivors) {
 		(void)snprintf(text, size,
 			       "%lld processes of the job were still at work when it ended: cpu "

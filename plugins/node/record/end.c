@@ -99,6 +99,7 @@ static void put_job_sources(json_t *record, const struct sy_status *status)
 	const char *why = "no process of the job was named to the sampler";
 	bool cpu = status->sums.last.cell[SY_CPU] != SY_UNKNOWN;
 	bool io = status->sums.last.cell[SY_RCHAR] != SY_UNKNOWN;
+	bool inseparable = !io && status->io_inseparable;
 
 	sy_json_put(record, "processes.named", json_boolean(!status->nothing_named), NULL);
 	sy_json_put(record, "cpu.source", cpu ? source(status->cpu_source) : json_null(), why);
@@ -109,8 +110,10 @@ static void put_job_sources(json_t *record, const struct sy_status *status)
 		why = "/proc/PID/io of a process of the job may not be read";
 	else if (status->io_unreported)
 		why = "the job's cgroup has counted CPU that no step reported (cpu.unseen_s)";
+	else if (inseparable)
+		why = "a slurmstepd could not separate its tasks' bytes from its own";
 	sy_json_put(record, "io.source", io ? source(status->io_source) : json_null(), why);
-	if (status->nothing_named || status->io_unreadable || status->io_unreported)
+	if (status->nothing_named || status->io_unreadable || status->io_unreported || inseparable)
 		explain_io(record, status, why);
 	if (!status->nothing_named)
 		return;

@@ -95,20 +95,18 @@ static int parse_done(const char *text, struct sy_message *message, struct sy_er
 
 	if (parse_pid(text, &message->pid, &rest, err) < 0)
 		return -1;
-	message->number[6] = -1;
-	for (int i = 0; i < 7 && (i < 5 || *rest); i++) {
+	for (int i = 0; i < 5 && (i != 1 || *rest); i++) {
 		char *end;
 
 		errno = 0;
 		message->number[i] = strtoll(rest, &end, 10);
 		if (errno || end == rest || *rest != ' ' || message->number[i] < 0)
-			return sy_fail(err,
-				       "done '%s': expected PID CPU_US RCHAR WCHAR READ WRITE "
-				       "[UNSURE [FAULTS]]",
-				       text);
+			return sy_fail(
+			    err, "done '%s': expected PID CPU_US [RCHAR WCHAR READ WRITE]", text);
 		rest = end;
+		message->has_bytes = i == 4;
 	}
-	return *rest ? sy_fail(err, "done '%s': more than eight numbers", text) : 0;
+	return *rest ? sy_fail(err, "done '%s': more than six numbers", text) : 0;
 }
 
 static int parse_peak(const char *text, struct sy_message *message, struct sy_error *err)

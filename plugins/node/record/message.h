@@ -39,9 +39,9 @@ enum sy_word {
 struct sy_message {
 	enum sy_word word;
 	pid_t pid;	   /* root, done, session, attach */
-	int64_t number[7]; /* done: µs, rchar, wchar, read, write, by how much these may be
-			    * wrong, page faults or -1; peak: bytes; totals: the question's number,
-			    * or -1 */
+	int64_t number[5]; /* done: µs, rchar, wchar, read, write; peak: bytes; totals: the
+			    * question's number, or -1 */
+	bool has_bytes;	   /* done: the last four */
 	double rate_hz;
 	bool exclusive;
 	char key[SY_TAG_KEY_SIZE]; /* tag, job, unmet */

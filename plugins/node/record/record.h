@@ -87,7 +87,7 @@ struct sy_status {
 	bool by_marks;		   /* no step reports: the job's processes are known by marks */
 	bool group_gone;	   /* the cgroup went before it could be read for the last time */
 	int64_t survivors;	   /* processes that were still at work when the job ended */
-	int64_t io_unsure_bytes;   /* a root could not tell its own from its children's */
+	bool io_inseparable;	   /* a step did not report bytes: its daemon's were among them */
 	int64_t io_least[SY_USES]; /* what its processes show, all of it or not */
 	bool io_unreported;	   /* and it is not all of it */
 	int64_t missed_ends;	   /* tasks whose last moments the kernel did not count */

@@ -100,7 +100,8 @@ void sy_job_read_io(struct sy_job *job, bool end, const struct sy_usage *total,
 	status->io_unreported = (end || reported) && !job->kernel_counts && sy_has_gap(status);
 	for (int i = 0; i < SY_USES; i++)
 		status->io_least[i] = total->use[i];
-	if (status->io_unreadable || status->io_unreported || !sy_job_processes_are_known(job))
+	if (status->io_unreadable || status->io_unreported ||
+	    (status->io_inseparable && !job->kernel_counts) || !sy_job_processes_are_known(job))
 		return;
 	for (int i = SY_USE_RCHAR; i <= SY_USE_WRITE; i++)
 		sy_job_set(line, &status->sums.last,

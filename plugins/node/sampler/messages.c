@@ -107,7 +107,7 @@ static void root_done(struct sy_sampler *s, const struct sy_message *message)
 	sy_in_kernel_done(s->child->kernel, message->pid);
 	sy_processes_done(&s->job.processes, message->pid, &final);
 	sy_step_groups_done(&s->job.steps, message->pid, message->number[0]);
-	s->status.io_unsure_bytes += message->number[5];
+	s->status.io_inseparable |= !message->has_bytes;
 	s->job.processes.named = true;
 	s->job.exact |= s->child->command;
 	/* The job may end now: its cgroup goes, and another node sums up what lies in our file. */

@@ -305,10 +305,10 @@ static void tell_exact(void)
 	p.exact.io_known = sy_reaped_io(p.exact.io) == 0;
 	if (p.child <= 0 || p.child_ended || !p.exact.known || !p.exact.io_known)
 		return;
-	(void)snprintf(text, sizeof(text), "done %d %lld %lld %lld %lld %lld 0 %lld", (int)getpid(),
+	(void)snprintf(text, sizeof(text), "done %d %lld %lld %lld %lld %lld", (int)getpid(),
 		       (long long)p.exact.cpu_us, (long long)p.exact.io[0],
-		       (long long)p.exact.io[1], (long long)p.exact.io[2], (long long)p.exact.io[3],
-		       (long long)sy_reaped_faults());
+		       (long long)p.exact.io[1], (long long)p.exact.io[2],
+		       (long long)p.exact.io[3]);
 	tell_child(text);
 }
 

@@ -1,4 +1,4 @@
-"""Final counters of roots: told twice by slurmstepd, at its last task's end and at its own."""
+"""Final counters of roots: a repeated message replaces the one before."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_what_steps_report_is_not_complete_where_nothing_else_counts(
     attached = sampler.attach("--rate", "10")
     attached.send(f"root {root.pid} 0")
     if done:
-        attached.send(f"done {root.pid} {FIRST} 0 0")
+        attached.send(f"done {root.pid} {FIRST}")
     root.kill()
     root.wait()
     record = attached.end()
@@ -95,3 +95,19 @@ def test_what_steps_report_is_not_complete_where_nothing_else_counts(
     assert record["incomplete_reason"].startswith("neither the kernel nor a cgroup has counted")
     assert record["incomplete_of"] == "processes"
     assert (record["io"]["source"] == "reaped") is done
+
+
+def test_bytes_that_a_step_could_not_report_are_null(sampler: Any, root: Any) -> None:
+    """A thread of slurmstepd was reading or writing whenever it looked: CPU alone is reported."""
+    attached = sampler.attach("--rate", "10")
+    attached.send(f"root {root.pid}", f"done {root.pid} {FIRST}")
+    with subprocess.Popen(["sleep", "60"]) as other:
+        attached.send(f"root {other.pid}", f"done {other.pid} 100000")
+        assert told(attached.totals()) == [0.504, None, None, None, None]
+        other.kill()
+    record = attached.end()
+    assert record["cpu"]["cpu_s"] == 0.504
+    assert (record["io"]["source"], record["io"]["rchar_bytes"]) == (None, None)
+    why = "a slurmstepd could not separate its tasks' bytes from its own"
+    assert record["missing"]["io.rchar_bytes"].startswith(why)
+    assert record["missing"]["io.source"].startswith(why)

@@ -194,7 +194,7 @@ def test_a_full_disk_stops_neither_the_job_nor_the_totals(
     for _ in range(3):
         time.sleep(0.5)
         attached.totals()  # it has taken a sample
-    attached.send(f"done {root.pid} 0 3000000 0 0 0 0 0")
+    attached.send(f"done {root.pid} 0 3000000 0 0 0")
     root.communicate(b"\n", timeout=90)
     record = attached.end()
     assert record["incomplete_of"] == "processes"  # a full disk made all records of a node useless

@@ -127,7 +127,7 @@ def test_what_steps_report_agrees_with_their_cgroup(sampler: Any, tmp_path: Path
             attached.send(f"root {root.pid} 0", "cgroup /system.slice/job_7")
             attached.totals()  # it has read the messages
             (group / "cpu.stat").write_text(usage.format(counted_us))
-            attached.send(f"done {root.pid} 10000000 1 2 3 4 0 0")
+            attached.send(f"done {root.pid} 10000000 1 2 3 4")
             assert attached.totals()["cpu_unseen_s"] == (counted_us - 10_000_000) / 1e6
             root.kill()
         record = attached.end()
