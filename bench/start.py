@@ -2,14 +2,10 @@
 
 Throwaway clusters, alike but for the plugin, asked in turn, so that whatever else the machine does
 hits all; the plugin's with and without the kernel's count (as root, where the kernel can). slurmd
-loads the program that counts and holds it; it is pinned for the first job of a row, one that comes
-more than 10 s after the last: that job's start is measured apart, each beside one of the plain Slurm's,
-in turn before and after it. The peer is Slurm itself; --before adds the plugin of another checkout. On a busy machine
+loads the program that counts, and keeps it loaded. The peer is Slurm itself; --before adds the plugin of another checkout. On a busy machine
 the least of many says more than the median. Budget (DESIGN): 3 ms on the median.
 Last line: JSON with plain_ms, plugin_ms, added_ms (medians; milliseconds), added_paired_ms with its
-95 % interval (added_low_ms, added_high_ms), added_least_ms, n; of a first job first_ms and what it takes
-longer than the plain one, first_added_ms, first_added_low_ms, first_added_high_ms, first_n (0: the
-kernel does not count here, or other jobs of the machine kept the program loaded).
+95 % interval (added_low_ms, added_high_ms), added_least_ms, n.
 """
 
 from __future__ import annotations
@@ -28,12 +24,10 @@ import slurm_arms as arms
 from median_interval import interval_of_the_median
 
 from steelyard.analysis.base.errors import SteelyardError
-from steelyard.wrappers.base.programs import find_node_program
 from steelyard.wrappers.base.signals import ending_on_sigterm
 from steelyard.wrappers.cluster import cluster
 
 REPEAT, WARM_UP, BUDGET_MS = 60, 5, 3.0
-FIRST_JOBS, PINNED, UNLOAD_S = 20, Path("/sys/fs/bpf/steelyard"), 10
 
 
 def srun_ms(slurm: cluster.Cluster) -> float:
@@ -41,33 +35,6 @@ def srun_ms(slurm: cluster.Cluster) -> float:
     begin = time.monotonic()
     subprocess.run(["srun", "-n1", "true"], env=slurm.environment(), check=True)
     return (time.monotonic() - begin) * 1e3
-
-
-def is_loaded() -> bool:
-    return PINNED.is_dir() and any(path.name.startswith("v") for path in PINNED.iterdir())
-
-
-def unload() -> bool:
-    """Unpinned, as 10 s without a job do; False: others' jobs keep it."""
-    program = find_node_program().with_name("steelyard-bpf")
-    end_s = time.monotonic() + UNLOAD_S
-    while is_loaded() and time.monotonic() < end_s:
-        subprocess.run([program, "sweep"], check=False, stdout=subprocess.DEVNULL)
-        time.sleep(0.1)
-    return not is_loaded()
-
-
-def first_jobs(clusters: Mapping[str, cluster.Cluster]) -> list[tuple[float, float]]:
-    """Milliseconds of a job that has the program pinned, and of one without the plugin."""
-    found = []
-    for number in range(FIRST_JOBS):
-        if not unload():
-            break
-        pair = {name: srun_ms(clusters[name]) for name in in_turn((arms.OURS, arms.PLAIN), number)}
-        if not is_loaded():  # it cannot be: nothing was pinned by the first
-            break
-        found.append((pair[arms.OURS], pair[arms.PLAIN]))
-    return found
 
 
 def in_turn(names: Sequence[str], number: int) -> list[str]:
@@ -78,16 +45,15 @@ def in_turn(names: Sequence[str], number: int) -> list[str]:
 
 def measure(
     folder: Path, before: Path | None, repeat: int
-) -> tuple[dict[str, list[float]], list[tuple[float, float]]]:
-    """Milliseconds of each start, by arm, and of first jobs."""
+) -> dict[str, list[float]]:
+    """Milliseconds of each start, by arm."""
     with arms.up(folder, before, uncounted=True) as clusters:
         names = list(clusters)
         times: dict[str, list[float]] = {name: [] for name in names}
         for number in range(WARM_UP + repeat):
             for name in in_turn(names, number):
                 times[name].append(srun_ms(clusters[name]))
-        first = first_jobs(clusters)
-    return {name: found[WARM_UP:] for name, found in times.items()}, first
+    return {name: found[WARM_UP:] for name, found in times.items()}
 
 
 def figures_of(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
@@ -106,31 +72,16 @@ def figures_of(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
     return {name: round(value, 2) for name, value in found.items()}
 
 
-def figures_of_first(first: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """What a job takes that has the program pinned, and how much longer than a plain one."""
-    if not first:
-        return {"first_n": 0}
-    more = [ours - plain for ours, plain in first]
-    low, high = interval_of_the_median(more)
-    return {
-        "first_ms": round(statistics.median(ours for ours, _ in first), 2),
-        "first_added_ms": round(statistics.median(more), 2),
-        "first_added_low_ms": round(low, 2),
-        "first_added_high_ms": round(high, 2),
-        "first_n": len(first),
-    }
-
-
 def main() -> int:
     """Measure and print; a missing Slurm is one line and exit code 3."""
     args = arms.parser(__doc__ or "", REPEAT).parse_args()
     try:
         with tempfile.TemporaryDirectory(prefix="sy-", dir="/tmp") as folder:
-            times, first = measure(Path(folder), args.before, args.repeat)
+            times = measure(Path(folder), args.before, args.repeat)
     except SteelyardError as error:
         print(f"bench start: {error}", file=sys.stderr)
         return 3
-    figures = {**figures_of(times), **figures_of_first(first)}
+    figures = figures_of(times)
     print(f"{'srun true':<16} {'median':>8} {'least':>8}  ms, n = {args.repeat} each, interleaved")
     for name, values in times.items():
         print(f"{name:<16} {statistics.median(values):>8.1f} {min(values):>8.1f}")
@@ -138,10 +89,6 @@ def main() -> int:
           f"interval {figures['added_low_ms']:+.1f} ... {figures['added_high_ms']:+.1f}; of the least "
           f"{figures['added_least_ms']:+.1f}); budget {BUDGET_MS:g} ms; "
           f"load average {os.getloadavg()[0]:.1f}")  # fmt: skip
-    if first:
-        print(f"first job {figures['first_ms']:.1f} ms: {figures['first_added_ms']:+.1f} beside a plain one "
-              f"({figures['first_added_low_ms']:+.1f} ... {figures['first_added_high_ms']:+.1f}, "
-              f"n = {len(first)})")  # fmt: skip
     print(json.dumps({**figures, "n": args.repeat}))
     return 0
 

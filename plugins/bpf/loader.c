@@ -8,7 +8,6 @@
 
 #include <bpf/libbpf.h>
 
-#include "bpf/held.h"
 #include "bpf/pins.h"
 #include "bpf/sweep.h"
 #include "job_usage_object.h"
@@ -33,7 +32,7 @@ __attribute__((format(printf, 2, 0))) static int keep_words(enum libbpf_print_le
 	return 0;
 }
 
-static void let_go(struct loaded *loaded)
+static void unload(struct loaded *loaded)
 {
 	for (int i = 0; i < loaded->links; i++)
 		(void)bpf_link__destroy(loaded->link[i]);
@@ -61,7 +60,7 @@ static int load(struct loaded *loaded, const struct sy_bpf_limits *limits, struc
 	}
 	if (result == 0)
 		return 0;
-	let_go(loaded);
+	unload(loaded);
 	return sy_fail(err, "the kernel does not take the program that counts: %s: %s",
 		       strerror(-result), first_words);
 }
@@ -156,22 +155,16 @@ static int pin(struct loaded *loaded, const char *base, struct sy_error *err)
 	return -1;
 }
 
-/* What is held was loaded with no limits. */
-static bool is_there(const char *base, const struct sy_bpf_limits *limits)
-{
-	return limits->tasks ? sy_bpf_count_jobs(base) >= 0 : sy_bpf_pin_held(base);
-}
-
 int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct sy_error *err)
 {
 	struct loaded loaded = {0};
 	int result;
 
-	if (is_there(base, limits))
+	if (sy_bpf_count_jobs(base) >= 0)
 		return 0;
 	result = load(&loaded, limits, err);
 	if (result == 0)
 		result = pin(&loaded, base, err);
-	let_go(&loaded);
+	unload(&loaded);
 	return result;
 }

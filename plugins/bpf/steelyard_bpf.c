@@ -15,7 +15,6 @@
 
 #include "base/file.h"
 #include "bpf/groups.h"
-#include "bpf/held.h"
 #include "bpf/job.h"
 #include "bpf/pins.h"
 #include "bpf/sweep.h"
@@ -121,7 +120,7 @@ static int sweep(const struct options *options)
 	return clear(options, false);
 }
 
-/* SIGTERM and SIGINT end it; whatever else does, the kernel lets go of what was held. */
+/* SIGTERM and SIGINT end it. After any other end the next sweep unloads the program. */
 static void wait_for_the_end(void)
 {
 	sigset_t ends;
@@ -134,39 +133,32 @@ static void wait_for_the_end(void)
 	(void)sigwait(&ends, &which);
 }
 
-static int hold_loaded(const struct options *options, struct sy_bpf_holder *holder)
+/* A descriptor that keeps it loaded; -1. */
+static int load_and_keep(const struct options *options)
 {
 	struct sy_error err;
 	cleanup_close int lock = sy_bpf_lock(options->base, true, SY_BPF_PATIENCE_MS, &err);
+	int kept = -1;
 
-	if (lock < 0 || sy_loader_pin(options->base, &options->limits, &err) < 0 ||
-	    sy_bpf_hold(holder, options->base, &err) < 0)
-		return complain(&err);
-	sy_bpf_sweep(options->base);
-	return DONE;
-}
-
-/* Under the lock: another one may begin to hold just now. */
-static void let_go(const struct options *options, struct sy_bpf_holder *holder)
-{
-	int lock = sy_bpf_lock(options->base, false, SY_BPF_PATIENCE_MS, NULL);
-
-	sy_bpf_let_go(holder, options->base);
-	if (lock >= 0)
-		(void)close(lock);
+	if (lock < 0 || sy_loader_pin(options->base, &options->limits, &err) < 0)
+		(void)complain(&err);
+	else
+		kept = sy_bpf_use(options->base);
+	if (kept >= 0)
+		sy_bpf_sweep(options->base);
+	return kept;
 }
 
 static int hold(const struct options *options)
 {
-	struct sy_bpf_holder holder = SY_BPF_HOLDS_NOTHING;
-	int result = hold_loaded(options, &holder);
+	int kept = load_and_keep(options);
 
-	if (result != DONE)
-		return result;
+	if (kept < 0)
+		return FAILED;
 	(void)puts("steelyard-bpf: held until SIGTERM");
 	(void)fflush(stdout);
 	wait_for_the_end();
-	let_go(options, &holder);
+	(void)close(kept);
 	return sweep(options);
 }
 
@@ -182,30 +174,21 @@ static void print(json_t *value)
 	json_decref(value);
 }
 
-static const char *loaded_words(bool pinned, bool held)
-{
-	if (held)
-		return pinned ? "loaded, and held by a daemon"
-			      : "held by a daemon for the next job";
-	return pinned ? "loaded" : "not loaded";
-}
-
 static int status(const struct options *options)
 {
-	bool held = sy_bpf_is_held(options->base);
 	struct sy_bpf_trial trial;
 	bool able = sy_bpf_try(&options->limits, &trial) == 0;
 	int jobs = sy_bpf_count_jobs(options->base), tasks = sy_bpf_count_tasks(options->base);
 	long long bytes = sy_bpf_memory(options->base);
 
 	if (options->json)
-		print(json_pack("{sb sb sb sb sb si si sI ss}", "able", able, "right", trial.right,
-				"root", geteuid() == 0, "loaded", jobs >= 0, "held", held, "jobs",
+		print(json_pack("{sb sb sb sb si si sI ss}", "able", able, "right", trial.right,
+				"root", geteuid() == 0, "loaded", jobs >= 0, "jobs",
 				jobs < 0 ? 0 : jobs, "tasks", tasks < 0 ? 0 : tasks, "memory_bytes",
 				(json_int_t)bytes, "says", trial.says.text));
 	else
 		(void)printf("%s\n%s, %d jobs, %d tasks, %.1f MB\n", trial.says.text,
-			     loaded_words(jobs >= 0, held), jobs < 0 ? 0 : jobs,
+			     jobs < 0 ? "not loaded" : "loaded", jobs < 0 ? 0 : jobs,
 			     tasks < 0 ? 0 : tasks, (double)bytes / 1e6);
 	return able ? DONE : FAILED;
 }

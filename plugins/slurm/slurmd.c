@@ -2,7 +2,6 @@
 
 #include <slurm/spank.h>
 
-#include "bpf/held.h"
 #include "conditions.h"
 #include "config.h"
 #include "exclusive.h"
@@ -11,16 +10,16 @@
 #include "launch_sampler.h"
 
 #define PATIENCE_MS 10000 /* of a node that has just booted, and is busy */
-#define TRIES	    5	  /* a sweep of before may unload it between load and hold */
+#define TRIES	    5	  /* an earlier job's sweep may unload it between load and keep */
 
-static struct sy_bpf_holder holder = SY_BPF_HOLDS_NOTHING;
+static int kept = -1; /* keeps the program that counts loaded */
 
 static void complain(const char *sentence)
 {
 	slurm_error("steelyard: %s", sentence);
 }
 
-static void hold_bpf(const struct sy_config *config, const struct sy_node_program *program)
+static void load_bpf(const struct sy_config *config, const struct sy_node_program *program)
 {
 	char path[SY_PATH_SIZE];
 	const char *bpf = sy_slurm_bpf(config, path);
@@ -28,10 +27,9 @@ static void hold_bpf(const struct sy_config *config, const struct sy_node_progra
 	sy_counted_retry(program);
 	if (!bpf)
 		return;
-	for (int i = 0; i < TRIES; i++) {
+	for (int i = 0; i < TRIES && kept < 0; i++) {
 		sy_counted_load(program, bpf, PATIENCE_MS);
-		if (sy_counted_hold(&holder))
-			break;
+		kept = sy_counted_keep();
 	}
 	sy_sweep_bpf(program, bpf);
 }
@@ -46,10 +44,11 @@ void sy_slurmd_begin(int ac, char **av)
 	sy_exclusive_forget(config.run_dir);
 	sy_conditions_reap(&config, "slurmd");
 	sy_finish_records(&program, "slurmd");
-	hold_bpf(&config, &program);
+	load_bpf(&config, &program);
 }
 
 void sy_slurmd_end(void)
 {
-	sy_counted_let_go(&holder);
+	sy_counted_release(kept);
+	kept = -1;
 }

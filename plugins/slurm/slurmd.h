@@ -3,7 +3,7 @@
 #define STEELYARD_SLURM_SLURMD_H
 
 /* It starts: what a crash or reboot has left of dead jobs is undone, and what counts for jobs is
- * loaded and held, so that none of them waits for that. */
+ * loaded and kept until slurmd's end, so that no job waits for that. */
 void sy_slurmd_begin(int ac, char **av);
 void sy_slurmd_end(void);
 

@@ -8,8 +8,7 @@
 
 /* include/uapi/linux/bpf.h: enum bpf_cmd */
 enum { MAP_CREATE, MAP_LOOKUP, MAP_UPDATE, MAP_DELETE, MAP_NEXT_KEY };
-enum { OBJ_PIN = 6, OBJ_GET, PROG_TEST_RUN = 10, PROG_GET_BY_ID = 13, MAP_GET_BY_ID };
-enum { GET_INFO = 15, LINK_GET_BY_ID = 30, ITER_CREATE = 33 };
+enum { OBJ_GET = 7, PROG_TEST_RUN = 10, MAP_GET_BY_ID = 14, ITER_CREATE = 33 };
 
 /* Likewise the first members of union bpf_attr: the kernel takes what is not given for 0. */
 struct create {
@@ -25,16 +24,6 @@ struct element {
 struct object {
 	uint64_t path;
 	uint32_t fd, flags;
-};
-
-/* What the kernel tells of maps, programs and links alike begins with these. */
-struct info {
-	uint32_t type, number;
-};
-
-struct ask_info {
-	uint32_t fd, size;
-	uint64_t info;
 };
 
 struct run {
@@ -83,39 +72,9 @@ int sy_bpf_get(const char *path)
 	return call(OBJ_GET, &attr, sizeof(attr));
 }
 
-int sy_bpf_get_object(enum sy_bpf_object kind, uint32_t number)
-{
-	static const int commands[] = {
-	    [SY_BPF_MAP] = MAP_GET_BY_ID,
-	    [SY_BPF_PROGRAM] = PROG_GET_BY_ID,
-	    [SY_BPF_LINK] = LINK_GET_BY_ID,
-	};
-	struct iterate attr = {.link = number};
-
-	return call(commands[kind], &attr, sizeof(attr));
-}
-
 int sy_bpf_get_by_number(uint32_t number)
 {
-	return sy_bpf_get_object(SY_BPF_MAP, number);
-}
-
-int sy_bpf_pin(int object, const char *path)
-{
-	struct object attr = {.path = (uintptr_t)path, .fd = (uint32_t)object};
-
-	return call(OBJ_PIN, &attr, sizeof(attr));
-}
-
-int sy_bpf_number_of(int object, uint32_t *number)
-{
-	struct info info = {0};
-	struct ask_info attr = {
-	    .fd = (uint32_t)object, .size = sizeof(info), .info = (uintptr_t)&info};
-	int result = call(GET_INFO, &attr, sizeof(attr));
-
-	*number = info.number;
-	return result;
+	return call(MAP_GET_BY_ID, &number, sizeof(number));
 }
 
 int sy_bpf_iterate(int link)

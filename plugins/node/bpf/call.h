@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum sy_bpf_object { SY_BPF_MAP, SY_BPF_PROGRAM, SY_BPF_LINK };
 enum sy_bpf_map_type { SY_BPF_MAP_ARRAY = 2, SY_BPF_MAP_QUEUE = 22 };
 
 #define SY_BPF_MMAPABLE (1U << 10)
@@ -15,14 +14,11 @@ enum sy_bpf_map_type { SY_BPF_MAP_ARRAY = 2, SY_BPF_MAP_QUEUE = 22 };
 /* Each a descriptor, closed at exec; or -errno. */
 int sy_bpf_map_create(enum sy_bpf_map_type type, uint32_t value_size, uint32_t entries,
 		      uint32_t flags, const char *name);
-int sy_bpf_get(const char *path);				 /* what is pinned there */
-int sy_bpf_get_by_number(uint32_t number);			 /* of a map; as root only */
-int sy_bpf_get_object(enum sy_bpf_object kind, uint32_t number); /* likewise */
-int sy_bpf_iterate(int link);					 /* to be read as a file */
+int sy_bpf_get(const char *path);	   /* what is pinned there */
+int sy_bpf_get_by_number(uint32_t number); /* a map; as root only */
+int sy_bpf_iterate(int link);		   /* to be read as a file */
 
 /* Each 0, or -errno. */
-int sy_bpf_pin(int object, const char *path);
-int sy_bpf_number_of(int object, uint32_t *number); /* by which the kernel knows it */
 int sy_bpf_update(int map, const void *key, const void *value, uint64_t flags);
 int sy_bpf_lookup(int map, const void *key, void *value);
 int sy_bpf_delete(int map, const void *key);

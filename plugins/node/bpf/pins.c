@@ -90,7 +90,7 @@ int sy_bpf_use(const char *base)
 		return -1;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0)
-		(void)flock(fd, LOCK_SH);
+		(void)flock(fd, LOCK_SH | LOCK_NB);
 	return fd;
 }
 

@@ -27,9 +27,11 @@ int sy_bpf_lock(const char *base, bool make, int patience_ms, struct sy_error *e
 /* Open what is pinned as `name`: a descriptor, or -errno. */
 int sy_bpf_open(const char *base, const char *name);
 
-/* A descriptor of that folder: while anybody has it, those of other releases leave it alone. */
+/* A descriptor of that folder: while a process has it open, no sweep unpins the folder. With the
+ * lock held; -1: nothing is pinned. */
 int sy_bpf_use(const char *base);
 
+/* Whether a process has the folder open by sy_bpf_use: with the lock held. */
 bool sy_bpf_is_used(const char *base, const char *folder);
 
 /* Unpin a folder of BASE with all in it; a program ends when nobody has it open, either. */

@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "bpf/call.h"
 #include "bpf/handle.h"
-#include "bpf/held.h"
 #include "bpf/pins.h"
 
 #include <dirent.h>
@@ -194,8 +193,7 @@ long long sy_bpf_memory(const char *base)
 	long long sum = 0;
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
-		int pinned = sy_bpf_open(base, maps[i]);
-		cleanup_close int map = pinned < 0 ? sy_bpf_open_held_map(base, maps[i]) : pinned;
+		cleanup_close int map = sy_bpf_open(base, maps[i]);
 
 		sum += map < 0 ? 0 : memory_of(map);
 		sum += map >= 0 && i < SY_BPF_MAPS ? memory_within(map) : 0;
@@ -232,7 +230,7 @@ int sy_bpf_forget_dead(const char *base)
 
 void sy_bpf_sweep(const char *base)
 {
-	if (sy_bpf_forget_dead(base) == 0)
+	if (sy_bpf_forget_dead(base) == 0 && !sy_bpf_is_used(base, sy_bpf_folder()))
 		sy_bpf_unpin(base, sy_bpf_folder());
 	sweep_others(base);
 }

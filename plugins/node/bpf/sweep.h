@@ -11,7 +11,8 @@ void sy_bpf_forget(const char *base, uint64_t job);
 /* Forget each job that has neither a sampler nor a daemon of a step. Returns how many remain. */
 int sy_bpf_forget_dead(const char *base);
 
-/* The same; where none remains, unpin all of this layout, and of other layouts what is unused. */
+/* The same; where none remains and no daemon keeps it (sy_bpf_use), unpin all of this layout, and
+ * of other layouts what is unused. */
 void sy_bpf_sweep(const char *base);
 
 /* Jobs that are known, -1: nothing is pinned. */

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "bpf/held.h"
 #include "bpf/job.h"
 #include "bpf/own_maps.h"
 #include "bpf/pins.h"
@@ -56,7 +55,7 @@ void sy_counted_load(const struct sy_node_program *program, const char *bpf, int
 	char refusal[SY_PATH_SIZE + 16];
 	cleanup_close int fd = -1;
 
-	if (!bpf || geteuid() != 0 || sy_bpf_is_ready(SY_BPF_BASE, LOCK_MS) ||
+	if (!bpf || geteuid() != 0 || sy_bpf_count_jobs(SY_BPF_BASE) >= 0 ||
 	    access(bpf, X_OK) < 0 || !refusal_path(refusal, sizeof(refusal), program) ||
 	    was_refused(refusal, bpf))
 		return;
@@ -75,26 +74,24 @@ void sy_counted_retry(const struct sy_node_program *program)
 		(void)unlink(refusal);
 }
 
-bool sy_counted_hold(struct sy_bpf_holder *holder)
+int sy_counted_keep(void)
 {
 	cleanup_close int lock =
 	    geteuid() == 0 ? sy_bpf_lock(SY_BPF_BASE, false, SY_LOAD_MS, NULL) : -1;
-	struct sy_error err;
 
-	return lock >= 0 && sy_bpf_pin_held(SY_BPF_BASE) &&
-	       sy_bpf_hold(holder, SY_BPF_BASE, &err) == 0;
+	return lock >= 0 ? sy_bpf_use(SY_BPF_BASE) : -1;
 }
 
-void sy_counted_let_go(struct sy_bpf_holder *holder)
+void sy_counted_release(int kept)
 {
-	int lock;
+	cleanup_close int lock = -1;
 
-	if (holder->folder < 0)
+	if (kept < 0)
 		return;
+	(void)close(kept);
 	lock = sy_bpf_lock(SY_BPF_BASE, false, SY_LOAD_MS, NULL);
-	sy_bpf_let_go(holder, SY_BPF_BASE);
 	if (lock >= 0)
-		(void)close(lock);
+		sy_bpf_sweep(SY_BPF_BASE);
 }
 
 void sy_counted_join(struct sy_counted *counted, const struct sockaddr_un *control,

@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <sys/un.h>
 
-#include "bpf/held.h"
 #include "bpf/layout.h"
 #include "job/command.h"
 #include "job/run_dir.h"
@@ -17,16 +16,18 @@ const char *sy_counted_program(bool wanted, const char *node_program, char path[
 
 #define SY_LOAD_MS 1000 /* as long as a job may wait */
 
-/* Have the program that counts loaded, unless it is there or held, and wait for it: some 0.1 s,
+/* Have the program that counts loaded, unless it is loaded, and wait for it: some 0.1 s,
  * `wait_ms` at most. Where that has failed it is not tried again before sy_counted_retry. `bpf`:
  * steelyard-bpf; NULL: not wanted. */
 void sy_counted_load(const struct sy_node_program *program, const char *bpf, int wait_ms);
 void sy_counted_retry(const struct sy_node_program *program);
 
-/* Hold what is loaded for as long as this process lives: a daemon of the node. Where nothing is,
- * nothing is held (false), and a first job waits for the loading. */
-bool sy_counted_hold(struct sy_bpf_holder *holder);
-void sy_counted_let_go(struct sy_bpf_holder *holder);
+/* A daemon of the node keeps the program loaded for as long as it has this descriptor open; -1:
+ * nothing is loaded. Where the daemon is killed, the next job's end unloads the program. */
+int sy_counted_keep(void);
+
+/* Close it, and unload the program unless a job or another daemon needs it. */
+void sy_counted_release(int kept);
 
 struct sy_counted {
 	uint64_t number;  /* of the job; 0: it is not known */

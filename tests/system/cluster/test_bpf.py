@@ -155,12 +155,12 @@ def test_batch_jobs_are_exact_from_their_first_process_on(lab: Lab, load: str) -
 
 
 def holds(pid: int) -> bool:
-    """Whether that process keeps the folder open by which the kernel's program is held; the slurmds of
-    other nodes, which run on this kernel, too, may hold it as well."""
+    """Whether that process keeps the folder open in which the kernel's program is pinned; the slurmds
+    of other nodes, which run on this kernel, too, may do so as well."""
     with suppress(FileNotFoundError):
         for entry in Path(f"/proc/{pid}/fd").iterdir():
             with suppress(FileNotFoundError):
-                if entry.readlink().name.startswith("held-"):
+                if entry.readlink().match("/sys/fs/bpf/steelyard/v*"):
                     return True
     return False
 
@@ -184,7 +184,7 @@ def test_slurmd_holds_it_for_the_first_job_and_lets_go_at_its_end(lab: Lab, load
         until(lambda: holds(first), "slurmd holds it")
         job = storm(lab, load, "ignore")
         record = measured(lab, job)
-        assert holds(first) and status()["held"]
+        assert holds(first) and status()["loaded"]
         os.kill(first, signal.SIGTERM)
         until(lambda: not holds(first), "slurmd has let go")
         restart_slurmd(lab)
