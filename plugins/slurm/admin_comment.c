@@ -2,16 +2,14 @@
 
 #include <fcntl.h>
 #include <jansson.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <slurm/spank.h>
 
-#include "base/clock.h"
+#include "base/exec.h"
 #include "base/file.h"
 #include "launch_sampler.h"
 
@@ -42,31 +40,6 @@ static int input_of(const char *text)
 	}
 	(void)close(ends[1]);
 	return ends[0];
-}
-
-/* Its one line, without the newline; false: it has none within the time. */
-static bool hear(int fd, char line[LINE_SIZE])
-{
-	int64_t end = sy_now_ms(CLOCK_MONOTONIC) + WAIT_MS, left;
-	size_t length = 0;
-
-	while (length < LINE_SIZE - 1 && (left = end - sy_now_ms(CLOCK_MONOTONIC)) > 0) {
-		struct pollfd ready = {.fd = fd, .events = POLLIN};
-		ssize_t got;
-
-		if (poll(&ready, 1, (int)left) <= 0)
-			continue;
-		got = read(fd, line + length, LINE_SIZE - 1 - length);
-		if (got <= 0)
-			return false;
-		length += (size_t)got;
-		line[length] = '\0';
-		if (line[length - 1] != '\n')
-			continue;
-		line[length - 1] = '\0';
-		return true;
-	}
-	return false;
 }
 
 /* Not slurm_error: that is written into the job's own output, too. */
@@ -105,7 +78,8 @@ void sy_admin_comment_write(const struct sy_config *config, const struct sy_step
 {
 	cleanup_free char *request = request_of(step, own);
 	cleanup_close int in = input_of(request);
-	char line[LINE_SIZE];
+	char line[LINE_SIZE] = "";
+	struct sy_pipe answer = {.text = line, .size = sizeof(line)};
 	struct sy_error err;
 	int said[2], rc;
 
@@ -113,10 +87,12 @@ void sy_admin_comment_write(const struct sy_config *config, const struct sy_step
 		return;
 	rc = start(config, step, in, said[1], &err);
 	(void)close(said[1]);
+	answer.fd = said[0];
+	(void)sy_read_pipes(&answer, 1, rc < 0 ? 0 : WAIT_MS);
+	line[strcspn(line, "\n")] = '\0';
 	if (rc < 0)
 		slurm_info("steelyard: AdminComment of job %u: not written: %s", step->job_id,
 			   err.text);
-	else if (hear(said[0], line))
+	else if (line[0])
 		log_line(line);
-	(void)close(said[0]);
 }

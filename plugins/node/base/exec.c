@@ -242,6 +242,62 @@ char *sy_run_function(int limit_ms, int (*function)(const void *context, int out
 	return NULL;
 }
 
+static void close_pipe(struct sy_pipe *pipe)
+{
+	if (pipe->fd >= 0)
+		(void)close(pipe->fd);
+	pipe->fd = -1;
+}
+
+static void read_pipe(struct sy_pipe *pipe)
+{
+	char rest[4096];
+	size_t room = pipe->size - 1 - pipe->length;
+	ssize_t got =
+	    read(pipe->fd, room ? pipe->text + pipe->length : rest, room ? room : sizeof(rest));
+
+	if (got < 0 && errno == EINTR)
+		return;
+	if (got <= 0)
+		close_pipe(pipe);
+	else if (room)
+		pipe->length += (size_t)got;
+	pipe->text[pipe->length] = '\0';
+}
+
+/* Wait until a pipe can be read. False: each is closed. */
+static bool wait_for_pipes(struct sy_pipe *pipes, int count, int limit_ms)
+{
+	struct pollfd ready[SY_PIPES_MAX];
+	bool any = false;
+
+	for (int i = 0; i < count; i++) {
+		ready[i] = (struct pollfd){.fd = pipes[i].fd, .events = POLLIN};
+		any |= pipes[i].fd >= 0;
+	}
+	if (!any)
+		return false;
+	(void)poll(ready, (nfds_t)count, limit_ms);
+	for (int i = 0; i < count; i++)
+		if (ready[i].revents)
+			read_pipe(&pipes[i]);
+	return true;
+}
+
+bool sy_read_pipes(struct sy_pipe *pipes, int count, int limit_ms)
+{
+	int64_t end = sy_now_ms(CLOCK_MONOTONIC) + limit_ms, left;
+	bool open = true, closed = true;
+
+	while (open && (left = end - sy_now_ms(CLOCK_MONOTONIC)) > 0)
+		open = wait_for_pipes(pipes, count, (int)left);
+	for (int i = 0; i < count; i++) {
+		closed &= pipes[i].fd < 0;
+		close_pipe(&pipes[i]);
+	}
+	return closed;
+}
+
 /* "12"; -1 for "." and "..". */
 static int descriptor_of(const char *name)
 {

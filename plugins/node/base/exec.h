@@ -6,11 +6,13 @@
  * process that even SIGKILL does not end. What they write goes into a file in memory, not into a
  * pipe: neither side can block, and no SIGPIPE reaches the program that loaded us.
  *
- * Processes that outlive the one that starts them are not here: job/spawn.h. */
+ * Processes that outlive the one that starts them are in job/spawn.h; what they write comes through
+ * pipes, which are read here within a limit. */
 #ifndef STEELYARD_BASE_EXEC_H
 #define STEELYARD_BASE_EXEC_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/error.h"
 
@@ -53,6 +55,19 @@ char *sy_run_text(const char *const *argv, const char *input, struct sy_error *e
  * died, or was not done within `limit_ms` and was killed. For programs without threads. */
 char *sy_run_function(int limit_ms, int (*function)(const void *context, int out),
 		      const void *context, struct sy_error *err);
+
+/* The reading end of a pipe. What comes is in `text`, cut at `size` and ended by NUL. */
+struct sy_pipe {
+	int fd;
+	char *text;
+	size_t size, length;
+};
+
+#define SY_PIPES_MAX 2
+
+/* Read pipes until their writers have closed all of them, for `limit_ms` at most; then they are
+ * closed. False: one was still open. A writer never waits for us: what has no room is dropped. */
+bool sy_read_pipes(struct sy_pipe *pipes, int count, int limit_ms);
 
 /* For the moment between fork and exec, hence system calls only: fds[i] becomes descriptor i (-1:
  * /dev/null), every other one is closed. `count`: SY_KEPT_MAX at most. */

@@ -1,12 +1,10 @@
 #include "job/spawn.h"
 
-#include "base/clock.h"
 #include "base/exec.h"
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -261,60 +259,6 @@ int sy_spawn(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS],
 	return sy_spawn_pid(arguments, fds, NULL, err);
 }
 
-/* One end of a pipe that is read until it closes. */
-struct stream {
-	int fd;
-	char *text;
-	size_t size, length;
-};
-
-/* What has no room is read and dropped: the writer must not wait for us. */
-static void take(struct stream *from)
-{
-	char rest[4096];
-	size_t room = from->size - 1 - from->length;
-	ssize_t got =
-	    read(from->fd, room ? from->text + from->length : rest, room ? room : sizeof(rest));
-
-	if (got < 0 && errno == EINTR)
-		return;
-	if (got <= 0) {
-		(void)close(from->fd);
-		from->fd = -1;
-		return;
-	}
-	if (room)
-		from->length += (size_t)got;
-	from->text[from->length] = '\0';
-}
-
-/* Until both are closed; false when time is up before. */
-static bool take_all(struct stream streams[2], int limit_ms)
-{
-	int64_t end = sy_now_ms(CLOCK_MONOTONIC) + limit_ms;
-
-	while (streams[0].fd >= 0 || streams[1].fd >= 0) {
-		struct pollfd ready[2] = {{.fd = streams[0].fd, .events = POLLIN},
-					  {.fd = streams[1].fd, .events = POLLIN}};
-		int64_t left = end - sy_now_ms(CLOCK_MONOTONIC);
-
-		if (left <= 0)
-			break;
-		(void)poll(ready, 2, (int)left);
-		for (int i = 0; i < 2; i++) {
-			if (ready[i].revents)
-				take(&streams[i]);
-		}
-	}
-	for (int i = 0; i < 2; i++) {
-		if (streams[i].fd < 0)
-			continue;
-		(void)close(streams[i].fd);
-		return false;
-	}
-	return true;
-}
-
 /* "steelyard-node COMMAND: SENTENCE": the sentence of the last line. */
 static void keep_last_line(char *to, size_t size, char *text)
 {
@@ -334,7 +278,7 @@ int sy_spawn_and_read(const struct sy_arguments *arguments, int limit_ms,
 {
 	char said[4096] = "";
 	int out[2], errors[2], rc;
-	struct stream streams[2];
+	struct sy_pipe pipes[2];
 	bool done;
 
 	answer->out[0] = answer->said[0] = '\0';
@@ -349,9 +293,9 @@ int sy_spawn_and_read(const struct sy_arguments *arguments, int limit_ms,
 	rc = sy_spawn(arguments, (int[SY_SPAWN_FDS]){-1, out[1], errors[1], -1}, err);
 	(void)close(out[1]);
 	(void)close(errors[1]);
-	streams[0] = (struct stream){.fd = out[0], .text = answer->out, .size = answer->out_size};
-	streams[1] = (struct stream){.fd = errors[0], .text = said, .size = sizeof(said)};
-	done = take_all(streams, rc == 0 ? limit_ms : 0);
+	pipes[0] = (struct sy_pipe){.fd = out[0], .text = answer->out, .size = answer->out_size};
+	pipes[1] = (struct sy_pipe){.fd = errors[0], .text = said, .size = sizeof(said)};
+	done = sy_read_pipes(pipes, 2, rc == 0 ? limit_ms : 0);
 	if (rc < 0)
 		return -1;
 	keep_last_line(answer->said, sizeof(answer->said), said);
