@@ -43,9 +43,7 @@ def in_turn(names: Sequence[str], number: int) -> list[str]:
     return [*names[first:], *names[:first]]
 
 
-def measure(
-    folder: Path, before: Path | None, repeat: int
-) -> dict[str, list[float]]:
+def measure(folder: Path, before: Path | None, repeat: int) -> dict[str, list[float]]:
     """Milliseconds of each start, by arm."""
     with arms.up(folder, before, uncounted=True) as clusters:
         names = list(clusters)
