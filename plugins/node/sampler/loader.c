@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Where no daemon keeps it a job's start takes 0.18 s more for the loading: of jobs in a row only the
- * first one's. */
+/* Where no daemon keeps it a job's start takes 0.18 s more for the loading: of jobs in a row only
+ * the first one's. */
 #define LINGER_S "10"
 
 #define LOAD_LIMIT_MS 10000 /* 0.2 s, of which it waits for its lock SY_BPF_PATIENCE_MS at most */
