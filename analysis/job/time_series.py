@@ -31,7 +31,6 @@ RATES = {
     "tx_bytes_per_s": "tx_bytes",
 }
 LEVELS = ("memory_bytes",)
-COUNTERS = tuple(RATES.values())
 METERS = ("energy_j",)
 READING_S = 1e-3  # a sample and the end of the last piece are the same moment
 

@@ -18,7 +18,7 @@ INSTALLED = (Path("/usr/local/libexec/steelyard"), Path("/usr/libexec/steelyard"
 
 # plugins/reader/samples_reader.h
 SKIP, INTEGER, REAL = 0, 1, 2
-ODD, FULL = -1, -2
+FULL = -2
 
 ReadSamples = Callable[..., int]
 

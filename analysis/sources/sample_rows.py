@@ -74,7 +74,7 @@ class RowBatch:
         self._files: list[tuple[str, ...]] = []  # their KEYs
 
     def read(self, text: Text, size: int, columns: Sequence[str]) -> int:
-        """A file's lines, `size` bytes of `text`: how many, or native.ODD or FULL; see keep()."""
+        """A file's lines, `size` bytes of `text`: how many, or below 0 (sample_library.FULL: no room); see keep()."""
         read = sample_library.read_samples()
         assert read is not None
         kinds: list[int] = []

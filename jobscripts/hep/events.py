@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.generic]
 Floats = NDArray[np.float32]
-Counts = NDArray[np.int64]
 
 LEAST_PT, MOST_ETA = np.float32(20.0), np.float32(2.4)  # GeV; the muon system's reach in CMS
 Z_MASS, Z_WIDTH = 91.1876, 2.4952  # GeV, Particle Data Group

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "job/run_dir.h"
+#include "job/config.h"
 
 struct sy_config {
 	char record_dir[SY_PATH_SIZE];	 /* where samplers leave records */

@@ -22,7 +22,7 @@
 #include "job/message_queue.h"
 #include "own_gpus.h"
 #include "own_usage.h"
-#include "job/run_dir.h"
+#include "job/config.h"
 #include "step.h"
 
 #define LAST_WORDS_MS 1000 /* a sampler that only starts takes ten messages, then none */

@@ -4,7 +4,7 @@
 
 #include "tap.h"
 
-#include "netem/verify/verdict.h"
+#include "netem/verify/verify.h"
 
 static inline json_t *spread(double least_ms, double median_ms)
 {

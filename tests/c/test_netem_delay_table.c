@@ -3,7 +3,7 @@
 #include "netem_documents.h"
 
 #include "netem/kernel/tables.h"
-#include "netem/verify/measure.h"
+#include "netem/verify/verify.h"
 
 #include <math.h>
 #include <stdlib.h>

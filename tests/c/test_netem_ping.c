@@ -3,8 +3,7 @@
 
 #include "base/clock.h"
 
-#include "netem/verify/measure.h"
-#include "netem/verify/ping.h"
+#include "netem/verify/verify.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -5,7 +5,7 @@
 #include "netem/condition.h"
 #include "netem/spec/spec.h"
 #include "netem/spec/values.h"
-#include "netem/verify/measure.h"
+#include "netem/verify/verify.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* The verdict on a run: every rule is seen to condemn and to let pass. */
 #include "netem_documents.h"
 
-#include "netem/verify/measure.h"
+#include "netem/verify/verify.h"
 
 static void test_delay(void)
 {

@@ -56,11 +56,6 @@ def unanswered_check(program: Path, why: str) -> Check:
     )  # fmt: skip
 
 
-def query_check(name: str, *options: str) -> Check:
-    """A single check of it; MissingError where there is no such program."""
-    return query_program(programs.find_node_program(), "--only", name, *options)[0]
-
-
 LEFTOVERS = "killed runs"
 
 

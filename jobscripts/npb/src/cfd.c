@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "npb_comm.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 /* The table of coefficients in chapter 3: the constant, then x, y, z, x^2, y^2, z^2 ... z^4. */
 static const double polynomial[CFD_FIELDS][13] = {

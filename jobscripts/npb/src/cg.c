@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "cg.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 const struct cg_problem cg_problems[NPB_CLASSES] = {
     [NPB_S] = {1400, 7, 15, 10, 8.5971775078648},

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "cg.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 /* Where piece i of `columns` pieces of a vector begins. */
 static int piece(const struct cg_solver *s, int n, int i)

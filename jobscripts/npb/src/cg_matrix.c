@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "cg.h"
-#include "npb_random.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 #define SEED  UINT64_C(314159265)
 #define RCOND 0.1

@@ -17,8 +17,7 @@
 #include <string.h>
 
 #include "npb_comm.h"
-#include "npb_random.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 enum {
 	CHUNK = 512, /* pairs */

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "ft.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 static const struct {
 	int nx, ny, nz, iterations;

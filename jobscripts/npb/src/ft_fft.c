@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "ft.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 void ft_open_plan(struct ft_plan *plan, int n)
 {

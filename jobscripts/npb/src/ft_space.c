@@ -1,6 +1,6 @@
 /* FT in space: one plane of x and z at a time, which stays in the cache between its transforms. */
 #include "ft.h"
-#include "npb_random.h"
+#include "npb.h"
 
 #define SEED UINT64_C(314159265)
 

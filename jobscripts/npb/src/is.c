@@ -17,8 +17,7 @@
 #include <stdlib.h>
 
 #include "is.h"
-#include "npb_random.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 #define SEED UINT64_C(314159265)
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "is.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 static void count_buckets(const struct is_sort *s)
 {

@@ -1,6 +1,6 @@
 /* The full verification of IS: by their ranks, all keys are put in order. */
 #include "is.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 /* Of keys before and after: a key lost, doubled or changed shows in one of them. */
 struct sums {

@@ -18,7 +18,7 @@
 
 #include "lu.h"
 #include "npb_comm.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 struct solver {
 	struct lu_part part;

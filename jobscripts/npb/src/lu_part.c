@@ -4,7 +4,7 @@
  */
 #include "lu.h"
 #include "npb_comm.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 void lu_factors(int ranks, int factor[2])
 {

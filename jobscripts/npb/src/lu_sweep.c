@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "lu.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 enum {
 	MARGIN = 1 /* lanes beside the used ones: neighbours' additions come in there */

@@ -6,7 +6,7 @@
 
 #include "lu.h"
 #include "npb_comm.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 #define LIMIT 1e-8
 

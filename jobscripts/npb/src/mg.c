@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "mg.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 static const struct {
 	int finest, iterations;

@@ -2,8 +2,7 @@
 #include <string.h>
 
 #include "mg.h"
-#include "npb_random.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 #define SEED UINT64_C(314159265)
 

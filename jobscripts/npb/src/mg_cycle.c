@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "mg.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 static struct mg_rows around(const struct mg_field *f, int z, int y)
 {

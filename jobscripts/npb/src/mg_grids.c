@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "mg.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 enum { AXES = 3 };
 

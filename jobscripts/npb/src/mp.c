@@ -1,6 +1,6 @@
 #include "mp.h"
 
-#include "npb_verify.h"
+#include "npb.h"
 
 static int root_of(int ranks)
 {

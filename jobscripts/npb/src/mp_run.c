@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "mp.h"
-#include "npb_verify.h"
+#include "npb.h"
 
 static void start(struct mp_grid *grid)
 {

@@ -7,13 +7,42 @@
 #ifndef NPB_H
 #define NPB_H
 
+#include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
+#include <stdint.h> /* and __GLIBC__, below */
 
-#include <mpi.h>
+/*
+ * Which vectors the processor lets the loops use that are compiled for several (NPB_VECTOR): a
+ * machine that hides AVX, as some virtual ones do, computes the same more slowly.
+ */
 
-#include "npb_vectors.h"
+struct npb_vectors {
+	char level[16]; /* as GCC names it: "x86-64-v4"; "compiled": there was no choice */
+	int bits;	/* width of a register; 0: not known, or not used */
+};
+
+/* Of this rank's processor. */
+struct npb_vectors npb_vectors(void);
+
+/*
+ * A loop that gains from wide vectors is compiled three times and the machine's own version picked
+ * when the program starts (npb_vectors tells which), so that one build is fast everywhere. No
+ * version fuses multiplications with additions (-ffp-contract=off): results do not depend on the
+ * machine.
+ */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&       \
+    !defined(NPB_NO_CLONES)
+#if __GNUC__ >= 12
+#define NPB_CLONES
+#define NPB_VECTOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
+#endif
+#ifndef NPB_VECTOR
+#define NPB_VECTOR
+#endif
+/* For helpers of such loops: they must become part of each version. */
+#define NPB_INLINE static inline __attribute__((always_inline))
 
 /* In the order of size, which is not that of the alphabet. */
 enum npb_class { NPB_S, NPB_W, NPB_A, NPB_B, NPB_C, NPB_D, NPB_CLASSES };
@@ -72,5 +101,100 @@ struct npb_kernel {
 };
 
 extern const struct npb_kernel npb_kernel;
+
+/*
+ * Is there memory for the class, before anything is allocated: a node that begins to swap, or
+ * whose ranks are killed one by one, tells nobody why.
+ */
+
+/* On all ranks the same answer: true, or false with the line of the fullest node. */
+bool npb_check_memory(const struct npb_kernel *kernel, const struct npb_run *run, char *message,
+		      size_t size);
+
+/*
+ * Limits of memory of the control groups that this process is in: its own, and every one above it
+ * (cgroups(7); kernel documentation, cgroup-v1/memory.rst and cgroup-v2.rst).
+ */
+
+/*
+ * Bytes that can be had below the tightest limit, page cache counted as free, for it can be taken
+ * back; UINT64_MAX without a limit. `where`: that group's folder. `root`: "", or a recorded tree.
+ */
+uint64_t npb_cgroup_free_bytes(const char *root, char *where, size_t size);
+
+/*
+ * The command line of every kernel: npb-cg --class A [--json FILE].
+ */
+
+struct npb_options {
+	enum npb_class class;
+	const char *json; /* NULL: none asked for */
+	bool help, version;
+};
+
+/* True, or false with one line in `message`: what was expected, what was found. */
+bool npb_parse_options(int argc, char **argv, struct npb_options *options, char *message,
+		       size_t size);
+/* Whether the kernel runs with so many ranks; else false and the line. */
+bool npb_check_ranks(const struct npb_kernel *kernel, enum npb_class class, int ranks,
+		     char *message, size_t size);
+/* 'S', 'W' ... */
+char npb_class_name(enum npb_class class);
+
+/*
+ * The pseudorandom numbers of the report, section 2.3: x(k+1) = a x(k) mod 2^46 with a = 5^13,
+ * and r(k) = 2^-46 x(k) in (0, 1). Whole numbers all the way: 64-bit products may overflow, as
+ * only their lowest 46 bits count, and r(k) is exact in a double.
+ */
+
+#define NPB_MULTIPLIER UINT64_C(1220703125) /* 5^13 */
+#define NPB_MASK       ((UINT64_C(1) << 46) - 1)
+
+/* The next number of the sequence with the multiplier a. */
+NPB_INLINE uint64_t npb_step(uint64_t a, uint64_t x)
+{
+	return a * x & NPB_MASK;
+}
+
+/* r = 2^-46 x */
+NPB_INLINE double npb_uniform(uint64_t x)
+{
+	return (double)(int64_t)x * 0x1p-46;
+}
+
+/* a^n mod 2^46, by squaring (section 2.3, "jump-ahead"). */
+uint64_t npb_power(uint64_t a, uint64_t n);
+
+/* The seed n steps after `seed`. */
+uint64_t npb_jump(uint64_t seed, uint64_t n);
+
+/* out[i] = r of the (i+1)-th number after *seed, for count numbers; *seed moves on by count. */
+void npb_fill_uniform(uint64_t *seed, double *restrict out, size_t count);
+
+/*
+ * Comparing figures with their official values, and memory.
+ */
+
+/* |value - expected| / |expected| <= limit; false for NaN. Writes the comparison down. */
+bool npb_check(struct npb_run *run, const char *name, double value, double expected, double limit);
+
+/* The same for complex numbers: distance from the official one over its modulus. */
+bool npb_check_complex(struct npb_run *run, const char *name, const double value[2],
+		       const double expected[2], double limit);
+
+/* Adds to the residuals of the run, for the report in JSON. */
+void npb_residual(struct npb_run *run, double residual);
+
+/* Zeroed memory, aligned to 64 bytes; ends the program with one line and code 2 without it. */
+void *npb_alloc(size_t count, size_t bytes);
+void npb_free(void *memory);
+/* How many were not yet freed. */
+long npb_blocks(void);
+
+/* a / b, rounded up. */
+NPB_INLINE int64_t npb_ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
 
 #endif

@@ -1,4 +1,4 @@
-#include "npb_cgroup.h"
+#include "npb.h"
 
 #include <inttypes.h>
 #include <stdio.h>

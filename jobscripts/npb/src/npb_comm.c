@@ -3,14 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "npb_verify.h"
+#include "npb.h"
 
 static struct npb_call_time times[NPB_CALLS] = {
     [NPB_ALLREDUCE] = {"MPI_Allreduce", 0, 0}, [NPB_ALLGATHER] = {"MPI_Allgather", 0, 0},
     [NPB_ALLTOALL] = {"MPI_Alltoall", 0, 0},   [NPB_ALLTOALLV] = {"MPI_Alltoallv", 0, 0},
     [NPB_EXCHANGE] = {"MPI_Waitall", 0, 0},    [NPB_SHIFT] = {"MPI_Sendrecv", 0, 0},
     [NPB_SEND] = {"MPI_Send", 0, 0},	       [NPB_RECEIVE] = {"MPI_Recv", 0, 0},
-    [NPB_BARRIER] = {"MPI_Barrier", 0, 0},
 };
 
 static bool timed;     /* between npb_timer_start and npb_timer_stop */
@@ -249,12 +248,4 @@ void npb_receive(struct npb_run *run, void *data, int from, int count, MPI_Datat
 	MPI_Recv(data, count, type, from, 0, run->comm, MPI_STATUS_IGNORE);
 	done(NPB_RECEIVE, begin);
 	LOSE(run, NPB_RECEIVE, data, count, type);
-}
-
-void npb_barrier(struct npb_run *run)
-{
-	double begin = MPI_Wtime();
-
-	MPI_Barrier(run->comm);
-	done(NPB_BARRIER, begin);
 }

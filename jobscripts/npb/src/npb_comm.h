@@ -17,7 +17,6 @@ enum npb_call {
 	NPB_SHIFT,
 	NPB_SEND,
 	NPB_RECEIVE,
-	NPB_BARRIER,
 	NPB_CALLS
 };
 
@@ -84,7 +83,6 @@ void npb_swap(struct npb_run *run, int partner, struct npb_message out, struct n
 /* One message, for work that goes from rank to rank; MPI_PROC_NULL: nothing to do. */
 void npb_send(struct npb_run *run, const void *data, int to, int count, MPI_Datatype type);
 void npb_receive(struct npb_run *run, void *data, int from, int count, MPI_Datatype type);
-void npb_barrier(struct npb_run *run);
 
 /*
  * Planted errors, to test the verification: only a build with -DNPB_PLANT knows them, and only
@@ -107,5 +105,31 @@ NPB_INLINE int npb_steps(int n)
 {
 	return npb_planted("steps") ? n * 4 / 5 : n;
 }
+
+/*
+ * What a run prints: a heading, and the closing block of NPB, which programs read; and the same
+ * with more figures as JSON.
+ */
+
+/* Of all ranks; on rank 0 after npb_gather_times. */
+struct npb_times {
+	double seconds; /* of the slowest rank */
+	double compute_mean_s, compute_max_s;
+	struct {
+		const char *name;
+		int64_t calls; /* of rank 0 */
+		double mean_s, max_s;
+	} call[NPB_CALLS];
+};
+
+void npb_print_heading(const struct npb_kernel *kernel, const struct npb_run *run);
+void npb_gather_times(const struct npb_run *run, struct npb_times *times);
+bool npb_verified(const struct npb_run *run);
+double npb_mops(const struct npb_run *run, const struct npb_times *times);
+void npb_print_closing(const struct npb_kernel *kernel, const struct npb_run *run,
+		       const struct npb_times *times);
+/* Whole or not at all; false, with errno, when it could not be written. */
+bool npb_write_json(const char *path, const struct npb_kernel *kernel, const struct npb_run *run,
+		    const struct npb_times *times);
 
 #endif

@@ -1,4 +1,4 @@
-#include "npb_output.h"
+#include "npb_comm.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -8,10 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "npb_memory.h"
-#include "npb_options.h"
-#include "npb_output.h"
-#include "npb_verify.h"
+#include "npb.h"
+#include "npb_comm.h"
 
 #ifndef SY_VERSION
 #define SY_VERSION "unknown"

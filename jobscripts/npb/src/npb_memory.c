@@ -1,11 +1,9 @@
-#include "npb_memory.h"
+#include "npb.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-
-#include "npb_cgroup.h"
 
 enum { WHERE = 160 };
 

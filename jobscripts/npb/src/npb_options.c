@@ -1,4 +1,4 @@
-#include "npb_options.h"
+#include "npb.h"
 
 #include <stdarg.h>
 #include <stdio.h>

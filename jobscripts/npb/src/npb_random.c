@@ -1,4 +1,4 @@
-#include "npb_random.h"
+#include "npb.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "npb_vectors.h"
+#include "npb.h"
 
 /* What the loops have that are compiled once. */
 #if defined(__AVX512F__)

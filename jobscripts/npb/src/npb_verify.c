@@ -1,5 +1,5 @@
 #define _DEFAULT_SOURCE /* madvise */
-#include "npb_verify.h"
+#include "npb.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 
 #include "base/file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -158,36 +157,4 @@ int sy_open_job_folder(const char *record_dir, const char *job_id, const char *n
 		return -1;
 	sy_format_job_path(place, sy_records_are_marked(top), job_id, time(NULL));
 	return sy_open_job_path(top, place, err);
-}
-
-/* Whether a record of the node lies in `place`. */
-static bool has_record_of(int top, const char *place, const char *node)
-{
-	int folder = openat(top, place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
-	size_t length = strlen(node);
-	const struct dirent *entry;
-	bool found = false;
-
-	while (dir && !found && (entry = readdir(dir)))
-		found = !strncmp(entry->d_name, node, length) && entry->d_name[length] == '.' &&
-			sy_ends_with(entry->d_name, ".json");
-	if (dir)
-		(void)closedir(dir);
-	return found;
-}
-
-int sy_open_job_folder_of_record(const char *record_dir, const char *job_id, const char *node,
-				 struct sy_error *err)
-{
-	char place[SY_JOB_PATH_SIZE], before[SY_JOB_PATH_SIZE];
-	cleanup_close int fd = sy_open_job_folder(record_dir, job_id, node, place, err);
-	cleanup_close int top = fd < 0 ? -1 : open_top(record_dir, err);
-
-	if (top < 0)
-		return -1;
-	sy_format_job_path(before, strchr(place, '/') != NULL, job_id, time(NULL) - SY_DAY_S);
-	if (!has_record_of(top, place, node) && has_record_of(top, before, node))
-		return sy_open_job_path(top, before, err);
-	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }

@@ -50,9 +50,4 @@ int sy_open_job_path(int top, const char *place, struct sy_error *err);
 int sy_open_job_folder(const char *record_dir, const char *job_id, const char *node,
 		       char place[SY_JOB_PATH_SIZE], struct sy_error *err);
 
-/* The same for what belongs to the node's record of the job: one that started before midnight lies
- * in the folder of the day before. */
-int sy_open_job_folder_of_record(const char *record_dir, const char *job_id, const char *node,
-				 struct sy_error *err);
-
 #endif

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "job/control.h"
-#include "job/run_dir.h"
+#include "job/config.h"
 #include "record/unfinished.h"
 #include "sampler/io.h"
 

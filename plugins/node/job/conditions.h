@@ -11,7 +11,7 @@
 #include "job/addresses.h"
 #include "job/command.h"
 #include "job/message_queue.h"
-#include "job/run_dir.h"
+#include "job/config.h"
 #include "job/job_options.h"
 
 struct sy_netem_wish {

@@ -10,7 +10,7 @@
 #include "bpf/own_maps.h"
 #include "bpf/pins.h"
 #include "bpf/sweep.h"
-#include "job/run_dir.h"
+#include "job/config.h"
 #include "sampler/io.h"
 #include "sampler/loader.h"
 

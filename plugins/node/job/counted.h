@@ -9,7 +9,7 @@
 
 #include "bpf/layout.h"
 #include "job/command.h"
-#include "job/run_dir.h"
+#include "job/config.h"
 
 /* steelyard-bpf, where it is `wanted`, we are root, and it lies beside steelyard-node; or NULL. */
 const char *sy_counted_program(bool wanted, const char *node_program, char path[SY_PATH_SIZE]);

@@ -19,7 +19,7 @@
 #include "bpf/sweep.h"
 #include "job/control.h"
 #include "job/counted.h"
-#include "job/run_dir.h"
+#include "job/config.h"
 #include "job/command.h"
 #include "job/leftovers.h"
 #include "job/message_queue.h"

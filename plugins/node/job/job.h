@@ -12,7 +12,7 @@
  * nodes.
  *
  * It promises that a job never fails or hangs because of it: each step has a limit, whatever goes
- * wrong is a line in the node's log (run_dir.h), and a folder of records that does not answer is
+ * wrong is a line in the node's log (config.h), and a folder of records that does not answer is
  * asked by another process. The exception is a condition that was requested and cannot be applied:
  * then begin refuses, with everything undone and one sentence for the user.
  *

@@ -1,6 +1,6 @@
 #include "job/leftovers.h"
 
-#include "job/run_dir.h"
+#include "job/config.h"
 
 #include <dirent.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "job/record_folder.h"
+#include "job/config.h"
 
 #include "base/file.h"
 #include "base/folder.h"

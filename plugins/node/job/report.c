@@ -8,8 +8,7 @@
 
 #include "base/file.h"
 #include "job/comment.h"
-#include "job/record_folder.h"
-#include "job/run_dir.h"
+#include "job/config.h"
 
 #define LATE_S	    60	/* told twice of one end: no later than that */
 #define EARLIER_MAX 100 /* in a state's 8 KB */

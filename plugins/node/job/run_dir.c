@@ -1,4 +1,4 @@
-#include "job/run_dir.h"
+#include "job/config.h"
 
 #include "base/file.h"
 #include "base/folder.h"

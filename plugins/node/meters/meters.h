@@ -4,7 +4,7 @@
  * A meter (meter.h) counts joules or tells watts of a part of the node: RAPL's zones, a BMC, the
  * kernel's sensors, GPUs, an administrator's own file. Each kind is a reader (readers.h). They are
  * found once, at the job's start; those that answer at once are read with every sample, those that
- * may take long by a process of their own (slow.h, slow_process.h), so that no sample waits for a
+ * may take long by a process of their own (slow.h), so that no sample waits for a
  * BMC. energy.h turns readings into joules.
  *
  * Meters overlap, and some are the same counter by another way. Those that count are of one kind: a
@@ -68,5 +68,15 @@ void sy_meters_report(const struct sy_meters *meters, int64_t now_us, bool end,
 /* The longest time between two samples in which no wrap is missed, µs, with a margin of four and
  * not below 100 ms; 0: any. */
 int64_t sy_meters_max_period_us(const struct sy_meters *meters);
+
+/* The process that reads slow meters: it is nobody's child, holds no right, and ends when the
+ * sampler does, or when one of its meters has not answered for half a minute. */
+
+/* Start it if there is a slow meter that can be read: it has `root` for theirs. Where it cannot be
+ * started they have no value. Call it before a subreaper is set: it must not become a child. */
+void sy_slow_start(struct sy_meters *meters, int root);
+
+/* Let it end; the CPU time that it has used, ns. */
+int64_t sy_slow_end(struct sy_meters *meters);
 
 #endif

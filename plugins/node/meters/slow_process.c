@@ -1,4 +1,4 @@
-#include "meters/slow_process.h"
+#include "meters/meters.h"
 
 #include "base/clock.h"
 #include "base/exec.h"

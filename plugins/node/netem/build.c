@@ -3,7 +3,7 @@
 #include "base/exec.h"
 #include "base/file.h"
 #include "netem/kernel/tables.h"
-#include "netem/kernel/link.h"
+#include "netem/kernel/device.h"
 #include "netem/kernel/qdisc.h"
 #include "netem/kernel/scope.h"
 #include "netem/spec/spec.h"

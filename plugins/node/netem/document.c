@@ -6,8 +6,7 @@
 #include "netem/kernel/device.h"
 #include "netem/spec/spec.h"
 #include "netem/spec/values.h"
-#include "netem/verify/measure.h"
-#include "netem/verify/verdict.h"
+#include "netem/verify/verify.h"
 
 #include <stdio.h>
 #include <string.h>

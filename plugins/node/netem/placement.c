@@ -4,10 +4,9 @@
 #include "base/exec.h"
 #include "base/file.h"
 #include "netem/kernel/device.h"
-#include "netem/kernel/link.h"
 #include "netem/kernel/qdisc.h"
 #include "netem/undo.h"
-#include "netem/verify/verdict.h"
+#include "netem/verify/verify.h"
 
 #include <linux/pkt_sched.h>
 #include <stdio.h>

@@ -5,9 +5,8 @@
 #include "base/exec.h"
 #include "base/file.h"
 #include "netem/condition.h"
-#include "netem/kernel/link.h"
+#include "netem/kernel/device.h"
 #include "netem/kernel/qdisc.h"
-#include "netem/kernel/qdisc_counters.h"
 #include "netem/state.h"
 #include "netem/undo.h"
 

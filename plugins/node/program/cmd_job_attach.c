@@ -1,6 +1,6 @@
 /* steelyard-node job attach. */
 #include "job/control.h"
-#include "job/run_dir.h"
+#include "job/config.h"
 #include "job/message_queue.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"

@@ -1,6 +1,6 @@
 /* steelyard-node job begin. */
 #include "job/job.h"
-#include "job/run_dir.h"
+#include "job/config.h"
 #include "job/job_options.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"

@@ -1,6 +1,6 @@
 /* steelyard-node job end, job sweep. */
 #include "job/job.h"
-#include "job/run_dir.h"
+#include "job/config.h"
 #include "program/commands.h"
 #include "program/command_line.h"
 #include "program/options.h"

@@ -6,7 +6,7 @@
 #include "base/kernel.h"
 #include "bpf/own_maps.h"
 #include "counters/command_usage.h"
-#include "meters/slow_process.h"
+#include "meters/meters.h"
 #include "probe/probe.h"
 #include "record/record.h"
 #include "record/unfinished.h"

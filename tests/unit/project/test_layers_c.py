@@ -124,7 +124,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("node/base/planted.c", '#include "sampler/child.h"', True),
         ("node/base/planted.c", '  #  include "meters/energy.h"', True),
-        ("node/netem/kernel/planted.h", '#include "netem/verify/verdict.h"', True),
+        ("node/netem/kernel/planted.h", '#include "netem/verify/verify.h"', True),
         ("node/netem/spec/planted.h", '#include "netem/netem.h"', True),
         ("node/record/planted.c", '#include "../sampler/child.h"', True),
         ("node/record/planted.c", '#include "../base/file.h"', True),
@@ -133,7 +133,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("uml/planted.c", '#include "base/file.h"', True),
         ("node/base/planted.c", '#include "no/such.h"', True),
         ("node/sampler/planted.c", '#include "base/file.h"', False),
-        ("node/netem/planted.c", '#include "netem/verify/verdict.h"', False),
+        ("node/netem/planted.c", '#include "netem/verify/verify.h"', False),
         ("slurm/planted.c", '#include "netem/netem.h"', False),
         ("slurm/planted.c", '#include "step.h"', False),
         ("node/base/planted.c", '#include "facts/quantities.def"', False),

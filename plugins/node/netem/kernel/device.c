@@ -2,7 +2,6 @@
 
 #include "base/document.h"
 #include "base/file.h"
-#include "netem/kernel/routes.h"
 #include "netem/spec/values.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "netem/kernel/link.h"
+#include "netem/kernel/device.h"
 
 #include "base/file.h"
 #include "netem/kernel/rtnl.h"

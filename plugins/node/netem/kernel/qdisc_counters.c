@@ -1,4 +1,4 @@
-#include "netem/kernel/qdisc_counters.h"
+#include "netem/kernel/qdisc.h"
 
 #include "base/kernel.h"
 #include "netem/kernel/rtnl.h"

@@ -13,9 +13,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "netem/spec/keys.h"
-#include "netem/spec/models.h"
 #include "netem/spec/values.h"
+#include "netem/spec/models.h"
 
 #define SY_NETEM_SIZE	 1024 /* longest specification, with its NUL; canonical text fits too */
 #define SY_NETEM_TARGETS 8    /* how many `to=`, and how many `port=` */

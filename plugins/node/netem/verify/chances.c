@@ -1,4 +1,4 @@
-#include "netem/verify/verdict.h"
+#include "netem/verify/verify.h"
 
 #include "base/document.h"
 #include "netem/spec/loss.h"

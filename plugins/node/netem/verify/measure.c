@@ -1,10 +1,9 @@
-#include "netem/verify/measure.h"
+#include "netem/verify/verify.h"
 
 #include "base/clock.h"
 #include "base/document.h"
 #include "netem/spec/models.h"
 #include "netem/spec/values.h"
-#include "netem/verify/ping.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "netem/verify/ping.h"
+#include "netem/verify/verify.h"
 
 #include "base/clock.h"
 #include "base/file.h"

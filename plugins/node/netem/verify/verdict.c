@@ -1,9 +1,8 @@
-#include "netem/verify/verdict.h"
+#include "netem/verify/verify.h"
 
 #include "base/document.h"
 #include "netem/spec/loss.h"
 #include "netem/spec/models.h"
-#include "netem/verify/ping.h"
 
 #include <inttypes.h>
 #include <math.h>
