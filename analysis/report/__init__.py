@@ -3,7 +3,7 @@
 `page` renders one HTML file that opens offline, from `answer` (the result in sentences), `tables`,
 `slopes`, `network`, `latency_share`, `environment` and `figures`. `terminal_text` prints the same on a
 terminal, `json_document` has every number for programs, `export` and `latex_tables` write tables as files.
-`extra_sections` is what a paper adds; `calibration_page` is the page of `steelyard calibrate`.
+A paper adds sections (`page.Extra`); calibration.html.j2 is the page of `steelyard calibrate`.
 
 The report reads the database only. Every number has a unit, the number of its runs and a link to them.
 Text of users is escaped.

@@ -69,6 +69,7 @@ def bounds(shares: list[EnergyShare]) -> tuple[list[float | None], list[float | 
 
 
 def total(parts: list[float | None]) -> float | None:
+    """Their sum; None where one is not known, or there are none."""
     known = [part for part in parts if part is not None]
     return sum(known) if known and len(known) == len(parts) else None
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.summary.energy_metrics import Values
+from steelyard.analysis.summary.energy_metrics import Values, total
 
 if TYPE_CHECKING:
     import duckdb
@@ -164,12 +164,6 @@ def above_idle(
         powers.append(power)
         above.append(None if power is None or run_j is None else run_j - power * times[run])
     return {IDLE_POWER: total(powers), ABOVE_IDLE: total(above)}
-
-
-def total(parts: list[float | None]) -> float | None:
-    """Their sum; None where one is not known, or there are none."""
-    known = [part for part in parts if part is not None]
-    return sum(known) if known and len(known) == len(parts) else None
 
 
 def read_above_told(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, float | None]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.resources
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
@@ -182,23 +183,27 @@ def cell_json(cell: Cell) -> dict[str, Any]:
 
 
 def as_page(table: Table, facts: dict[str, Any]) -> str:
-    """One HTML file in the reports' style."""
-    from steelyard.analysis.report.calibration_page import page
+    """One HTML file that opens offline, in the reports' style."""
+    import jinja2
 
+    folder = importlib.resources.files("steelyard.analysis.report")
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    template = environment.from_string(folder.joinpath("calibration.html.j2").read_text("utf-8"))
     headings, rows = overview(table)
-    return page(
-        {
-            "facts": [(key.replace("_", " "), value) for key, value in facts.items()],
-            "verdict": verdict_line(table),
-            "is_right": table.is_right,
-            "overview": {"headings": headings, "rows": rows},
-            "details": DETAILS,
-            "groups": {
-                heading: [(detail(cell), cell.verdict) for cell in cells]
-                for heading, cells in groups(table.cells).items()
-            },
-            "limits": limits(table),
-            "reasons": reasons(table),
-            "troubles": table.troubles,
-        }
+    return template.render(
+        css=folder.joinpath("report.css").read_text("utf-8"),
+        facts=[(key.replace("_", " "), value) for key, value in facts.items()],
+        verdict=verdict_line(table),
+        is_right=table.is_right,
+        overview={"headings": headings, "rows": rows},
+        details=DETAILS,
+        groups={
+            heading: [(detail(cell), cell.verdict) for cell in cells]
+            for heading, cells in groups(table.cells).items()
+        },
+        limits=limits(table),
+        reasons=reasons(table),
+        troubles=table.troubles,
     )

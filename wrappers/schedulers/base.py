@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
-from steelyard.wrappers.netem.program import Conditions
+from steelyard.wrappers.netem.program import Conditions, of_levels
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
 from steelyard.wrappers.study.job import Job
 from steelyard.wrappers.study.study_table import Table
@@ -117,9 +117,12 @@ class Scheduler(ABC):
     def place_options(self, level: str, given: Sequence[str] | None, nodes: int) -> list[str]:
         """The options for a level of node_type; `given`: its own line of [place.LEVEL]."""
 
-    @abstractmethod
     def condition_options(self, condition: Mapping[str, object]) -> list[str]:
-        """The options for the factors `network` and `cache`, whether or not the cluster has them."""
+        """The options for the factors `network` and `cache`, whether or not the cluster has them: our
+        plugin's, which are also the words of `steelyard-node job encode`."""
+        requested = of_levels(condition)
+        options = [f"--netem={requested.network}"] if requested.shapes else []
+        return options + ([f"--cache={requested.cache}"] if "cache" in condition else [])
 
     @abstractmethod
     def is_placed(self, batch: Batch) -> bool:

@@ -17,7 +17,7 @@ from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.study.factors import PLACED
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
-from steelyard.wrappers.submit import kernel_releases
+from steelyard.wrappers.submit import node_checks
 
 MOST_ASKED = 40  # kinds of jobs that sbatch is asked about, some 20 ms each
 NODE_TYPE = PLACED[0]
@@ -42,7 +42,7 @@ def look(
             *(
                 Problem(text, sure)
                 for batch in batches[:1]
-                for text, sure in kernel_releases.check_local_levels(
+                for text, sure in node_checks.check_local_levels(
                     study, runs, scheduler.place(batch)
                 )
             ),
@@ -124,9 +124,7 @@ def of_place(study: Study, run: Run, batch: Batch, place: AvailableNodes) -> Ite
     if place.lacking is not None:
         yield Problem(lacking_feature(study, run, place), sure=True)
         return
-    yield from (
-        Problem(text, sure) for text, sure in kernel_releases.check_level(study, run, place)
-    )
+    yield from (Problem(text, sure) for text, sure in node_checks.check_level(study, run, place))
     size = of_size(study, run, batch)
     if len(place.nodes) < batch.nodes:
         yield Problem(

@@ -22,7 +22,7 @@ from steelyard.wrappers.study.variants import variants_without_factor
 from steelyard.wrappers.submit import (
     cost_estimate,
     image_checks,
-    kernel_releases,
+    node_checks,
     preflight,
     program_checks,
     status,
@@ -84,7 +84,7 @@ def make_preview(
     problems += [] if doubt is None else [Problem(doubt, sure=False)]
     problems += over_limit(study, runs, states, missing, scheduler, folder)
     return StudyPreview(study, folder, scheduler, runs, states, missing, batches, problems,
-        kernel_releases.group_by_release(study, batches, scheduler),
+        node_checks.group_by_release(study, batches, scheduler),
     )  # fmt: skip
 
 

@@ -14,7 +14,6 @@ from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
-from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers.base import Batch, Scheduler, Task
 from steelyard.wrappers.schedulers.pbs import checks as pbs_checks
@@ -99,12 +98,6 @@ class Pbs(Scheduler):
         """What the study says, or nodes with the property of the level's name."""
         options = [f"-l nodes={nodes}:{level}"] if given is None else pbs_options.normal(given)
         return [option.replace("{nodes}", str(nodes)) for option in options]
-
-    def condition_options(self, condition: Mapping[str, object]) -> list[str]:
-        """In the words of `steelyard-node job encode`: script() makes one resource of them."""
-        asked = netem.of_levels(condition)
-        options = [f"--netem={asked.network}"] if asked.shapes else []
-        return options + ([f"--cache={asked.cache}"] if "cache" in condition else [])
 
     def is_placed(self, batch: Batch) -> bool:
         """By nodes of its own, or a queue or property."""

@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from steelyard.analysis.sources.study_files import Submission
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
-from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
 from steelyard.wrappers.schedulers.base import EXPORTED, Batch, Scheduler, Task
 from steelyard.wrappers.schedulers.retries import CommandError, LostError, retry
@@ -110,12 +109,6 @@ class Slurm(Scheduler):
         """What the study says, or the constraint of the level's name."""
         options = [f"--constraint={level}"] if given is None else given
         return [option.replace("{nodes}", str(nodes)) for option in options]
-
-    def condition_options(self, condition: Mapping[str, object]) -> list[str]:
-        """Our plugin's."""
-        asked = netem.of_levels(condition)
-        options = [f"--netem={asked.network}"] if asked.shapes else []
-        return options + ([f"--cache={asked.cache}"] if "cache" in condition else [])
 
     def is_placed(self, batch: Batch) -> bool:
         """By an option of sbatch or a key of [job]."""
