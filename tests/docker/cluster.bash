@@ -69,12 +69,6 @@ record_that_says() { # PATTERN JOB NODE: that of its last start there, when it i
 # Neither a cgroup nor the kernel counts the processes of a job here: nothing else may be missing.
 record() { record_that_says '"complete": true|"incomplete_of": "processes"' "$@"; } # JOB NODE
 
-# As record, of a job that is killed: what was at work just then (srun, that is told of a lost
-# node) has used something that no sample saw, and the record has to say so.
-record_if_killed() { # JOB NODE
-    record_that_says '"complete": true|ended without anyone.s waiting for them' "$@"
-}
-
 seconds() { # JOB [-X]: Slurm's Elapsed, of the last start; one that has lost a node has a row for each part
     alice sacct -D -n -P -j "$1" -o State,ElapsedRaw "${@:2}" |
         awk -F'|' '{ sum = $2 + (parted ? sum : 0); parted = $1 == "RESIZING" } END { print sum }'

@@ -85,7 +85,7 @@ regain() { # NODE
     lose c2
     ended "$job"
     [[ $(state "$job") == NODE_FAIL ]]
-    record_if_killed "$job" c1 | jq -e '.tags.k == "lost"'
+    record "$job" c1 | jq -e '.tags.k == "lost"'
     alice sh -c "cat $RECORDS/$job/c2.*.json" | jq -e '.complete == false'
     regain c2
     job=$(submit -w c2 --tag=k=back --wrap 'sleep 1')

@@ -53,7 +53,7 @@ refused() { # SENTENCE COMMAND OPTION
     job=$(submit -N2 -n2 --tag=network=far --tag=run=7 --wrap 'srun sleep 1')
     measured "$job"
     comment "$job" | jq -e '.tags == {"network": "far", "run": "7"} and .nodes == 2 and
-        .nodes_measured == 2'
+        .nodes_measured == 1 and .partial' # until steelyard publish has run
     comment_lasts "$job" 1
     run -0 alice sh -c "stat -c '%U %a' $RECORDS/$job/*"
     [[ $output == $'alice 440\nalice 440\nalice 440\nalice 440' ]]

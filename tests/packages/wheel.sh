@@ -59,7 +59,7 @@ print(all(node.find_program(name).parent == node.BUNDLED for name in node.IN_WHE
     ok "steelyard run true" elapsed as_user 'steelyard run true'
     ok "three runs" '"number": 3' as_user 'steelyard run --repeat 3 --json -- true'
     ok "the doctor names the program" "site-packages/steelyard/libexec/steelyard-node" as_user 'steelyard doctor'
-    ok "the doctor lists the benchmark" "benchmark filesystem: /home/user" as_user 'steelyard doctor'
+    ok "the doctor lists the benchmark" "yes benchmarks                filesystem" as_user 'steelyard doctor'
     ok "the probe" "container node" as_user 'steelyard probe'
     ok "a study runs" "4 of 4 runs executed here (0 failed" as_user 'steelyard submit files.toml --scheduler local'
     ok "it is collected" "4 records" as_user 'steelyard collect files.study'

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.collect.job_view import JobView, NodeView
 from steelyard.analysis.job import gpus
-from steelyard.analysis.job.usage import of_nodes
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
 from steelyard.analysis.stats.number_format import binary
 from steelyard.facts.quantities import METRICS
@@ -59,13 +58,24 @@ def usage_cells(
 
 
 def usage_minimum(view: JobView) -> dict[str, float]:
-    """What processes used at least, on the nodes that tell, where the others do not."""
+    """What processes used at least, where there is no total: a record that lacks some of it has no more
+    than was used."""
     found = {}
     for name, total in METRICS.items():
-        values = [v for _, v in of_nodes(view, name)] if not total.is_of_node else []
+        values = [] if total.is_of_node else [node.values[name] for node in view.nodes]
+        values = [value for value in values if value is not None]
         if values and view.total(name) is None:
             found[name] = max(values) if total.over_nodes == "LARGEST" else sum(values)
     return found
+
+
+def record_lack(node: NodeView, runs: bool) -> str | None:
+    """What a node's record lacks, in two words."""
+    if node.values["complete"]:
+        return None
+    if runs:
+        return "so far"
+    return "not all counted" if node.record.get("incomplete_of") == "processes" else "cut short"
 
 
 def print_usage(view: JobView) -> None:
@@ -76,7 +86,7 @@ def print_usage(view: JobView) -> None:
     headings = ("node", "time", "alone on node", *USE_HEADINGS)
     rows = [
         (
-            n.node if n.values["complete"] else f"{n.node} ({'so far' if runs else 'cut short'})",
+            n.node if (lack := record_lack(n, runs)) is None else f"{n.node} ({lack})",
             console.format_seconds(n.values["elapsed_s"]),
             {True: "yes", False: "no"}.get(n.values["exclusive"]),
             *usage_cells(n.values),

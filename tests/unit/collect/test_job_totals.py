@@ -13,7 +13,7 @@ from steelyard.analysis.collect import job_totals, job_view
 from steelyard.analysis.sources.records import COLUMNS, Record, dig
 from steelyard.analysis.store import schema
 from steelyard.facts.quantities import METRICS
-from steelyard.wrappers.show import job_details, job_screen
+from steelyard.wrappers.show import job_details, job_document, job_screen
 
 USED = {"cpu": {"cpu_s": 1.5}, "memory": {"max_memory_bytes": 4096}, "io": {"rchar_bytes": 10}}
 IDLE = {"cpu": {"cpu_s": None}, "processes": {"named": False}}
@@ -116,6 +116,20 @@ def test_show_says_beside_the_numbers_whose_they_are(capsys: pytest.CaptureFixtu
     assert "alone on node" in text
     of_node = ", ".join(name for name, total in METRICS.items() if total.is_of_node)
     assert f"all: {of_node}: {job_totals.SHARED}" in text
+
+
+def test_where_nobody_counted_all_processes_show_has_the_least(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lacking = USED | {"complete": False, "incomplete_of": "processes"}
+    details = job_details.read_details(view_of(record("n1", USED), record("n2", lacking)))
+    document = job_document.as_json(details)
+    totals, least = document["totals"], document["totals_at_least"]
+    assert isinstance(totals, dict) and totals["cpu_s"] is None
+    assert isinstance(least, dict) and least["cpu_s"] == 3.0
+    job_screen.print_job(details)
+    text = capsys.readouterr().out
+    assert "n2 (not all counted)" in text and "≥ 3 s" in text
 
 
 def test_show_says_what_a_guests_cpu_time_holds(capsys: pytest.CaptureFixture[str]) -> None:
