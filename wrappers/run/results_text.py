@@ -21,17 +21,18 @@ BUSY = 0.5  # of the load average, by processor
 
 
 def print_results(outcome: RunResults) -> None:
-    """Everything: each command's figures, what they say of each other, how it ended."""
+    """Of several commands first how they compare; then each command's figures, how it ended."""
     several = len(outcome.commands) > 1
+    if several:
+        print_elapsed(outcome)
+        print_comparisons(outcome)
     for place, one in enumerate(outcome.commands):
         if several:
+            print()
             console.print_line(f"{place + 1}: {one.command.text}")
         print_command(outcome, one)
     print_missing([metric for one in outcome.commands for metric in one.metrics if one.runs])
     print_load(outcome)
-    if several:
-        print_elapsed(outcome)
-    print_comparisons(outcome)
     print_end(outcome, sys.stdout)
 
 
@@ -76,14 +77,21 @@ def row(entry: Summary) -> tuple[str, str, str | None, str | None, int]:
 
 
 def print_elapsed(outcome: RunResults) -> None:
-    """Elapsed time, a row for each command."""
+    """Elapsed time, a row for each command, and how many times as long as the fastest one's."""
+    ratios = {one.place: format_ratio(one) for one in outcome.comparisons}
+    if ratios:
+        ratios[outcome.comparisons[0].baseline] = "1"
     rows = [
-        (f"{place + 1}: {name_of(outcome, place)}", *row(one.elapsed)[1:])
+        (
+            f"{place + 1}: {name_of(outcome, place)}",
+            *row(one.elapsed)[1:],
+            ratios.get(place, number_format.MISSING),
+        )
         for place, one in enumerate(outcome.commands)
         if one.elapsed.mean is not None
     ]
     if rows:
-        console.print_table(("elapsed of", *HEADINGS[1:]), rows)
+        console.print_table(("elapsed of", *HEADINGS[1:], "times the fastest"), rows)
 
 
 def print_missing(metrics: Sequence[Summary]) -> None:
