@@ -5,6 +5,7 @@ Lewis & Clarke (2001), "Forest Plots: Trying to See the Wood and the Trees", BMJ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,6 +31,8 @@ FARTHEST = 2.5  # times the largest overhead: intervals that reach farther end i
 LEAST = 0.05  # of the axis to each side
 NARROW_IN = 3.7  # of a page as wide as a telephone
 LETTERS, NARROW_LETTERS = 46, 40  # of a row's name
+LONG_LABEL = 24  # letters of a condition from which on its levels stand alone
+NUMBER = re.compile(r"[-+.0-9eE]+|true|false")
 NARROW_LINE, LEAST_NAME = 54, 16  # of a name and the overhead behind it
 # Colour and marker say the same; of Okabe and Ito's colours.
 LOOKS = {
@@ -147,7 +150,14 @@ def lines_of(summary: Summary, rows: Sequence[Row]) -> list[Line]:
 
 
 def label_of(row: Row) -> str:
-    return row.group.label or "all runs"
+    """The condition; a long one without the names of factors, but for numbers: `virtual, threads=2`."""
+    label = row.group.label or "all runs"
+    if len(label) <= LONG_LABEL or not row.group.levels:
+        return label
+    return ", ".join(
+        f"{name}={level}" if NUMBER.fullmatch(level) else level
+        for name, level in row.group.levels.items()
+    )
 
 
 def variant_of(row: Row) -> str:

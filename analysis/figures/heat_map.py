@@ -35,7 +35,7 @@ def heat_factors(summary: Summary, rows: list[Row]) -> tuple[str, str] | None:
     """(rows, columns): the two factors with most levels among the overheads; None: there are none."""
     compared = [row for row in rows if row.overhead is not None]
     levels = {
-        factor: len({str(row.group.condition.get(factor)) for row in compared})
+        factor: len({row.group.levels.get(factor) for row in compared})
         for factor in summary.data.meta.factors
     }
     wide = sorted((f for f in levels if 1 < levels[f] <= MAX_LEVELS), key=lambda f: levels[f])
@@ -111,7 +111,7 @@ def panels_of(rows: list[Row], factors: tuple[str, str]) -> dict[str, Grid]:
     """Rows by the levels of all other factors."""
     panels: dict[str, Grid] = {}
     for row in rows:
-        condition = row.group.condition
+        condition = row.group.levels
         others = ", ".join(f"{k}={v}" for k, v in condition.items() if k not in factors)
         key = (str(condition.get(factors[0])), str(condition.get(factors[1])))
         panels.setdefault(others, {})[key] = row
@@ -120,8 +120,10 @@ def panels_of(rows: list[Row], factors: tuple[str, str]) -> dict[str, Grid]:
 
 def levels_of(summary: Summary, rows: list[Row], factor: str) -> list[str]:
     """The levels that occur, in the order of the study."""
-    there = {str(row.group.condition.get(factor)) for row in rows}
-    return [str(level) for level in summary.data.meta.factors[factor] if str(level) in there]
+    there = {str(row.group.levels.get(factor)) for row in rows}
+    meta = summary.data.meta
+    texts = (meta.level_text(factor, level) for level in meta.factors[factor])
+    return [text for text in texts if text in there]
 
 
 def value_of(row: Row) -> float | None:

@@ -133,13 +133,13 @@ def panels_of(summary: Summary, rows: list[Row]) -> list[Panel]:
         return [Panel(label, [row], [""], [0]) for label, row in zip(labels, rows, strict=True)]
     members: dict[str, list[Row]] = {}
     for row in rows:
-        others = (f"{n}={v}" for n, v in row.group.condition.items() if n != factor)
+        others = (f"{n}={v}" for n, v in row.group.levels.items() if n != factor)
         members.setdefault(", ".join(others), []).append(row)
     return [
         Panel(
             others,
             alike,
-            [f"{factor}={row.group.condition.get(factor)}" for row in alike],
+            [f"{factor}={row.group.levels.get(factor)}" for row in alike],
             [drawing.level_index(summary, row.group) for row in alike],
         )
         for others, alike in members.items()

@@ -75,7 +75,7 @@ def short_labels(
 
 
 def level(group: Group, factor: str) -> str:
-    return str(group.condition.get(factor, "–"))
+    return group.levels.get(factor, "–")
 
 
 def levels(groups: Sequence[Group], factor: str) -> list[str]:

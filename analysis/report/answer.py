@@ -115,15 +115,14 @@ class Namer:
         """`on virtual instead of physical nodes (with cold caches)`: in brackets what both have."""
         group = row.group
         base = self.bases.get((group.variant, group.baseline_label or ""))
-        theirs = base.condition if base else {}
-        levels = {n: str(group.condition[n]) for n in self.varied if n in group.condition}
-        different = [n for n in levels if group.condition[n] != theirs.get(n)]
+        theirs = base.levels if base else {}
+        levels = {n: group.levels[n] for n in self.varied if n in group.levels}
+        different = [n for n in levels if levels[n] != theirs.get(n)]
         if base is None or not different:
             return f"with {group.label}" if group.label else ""
         is_one = len(different) == 1
         words = [
-            on_level(n, levels[n], str(theirs[n]) if is_one and n in theirs else None)
-            for n in different
+            on_level(n, levels[n], theirs[n] if is_one and n in theirs else None) for n in different
         ]
         same = [on_level(n, level) for n, level in levels.items() if n not in different]
         return joined(words) + (f" ({joined(same)})" if same else "")

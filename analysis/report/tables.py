@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from steelyard.analysis.base.level_names import plain
 from steelyard.analysis.report.links import Anchors, anchor_of
 from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS, Interval
 from steelyard.analysis.stats.number_format import MISSING, places_of, quantity, scale, text
 from steelyard.analysis.stats.overhead import SHOWN, Direction
 from steelyard.analysis.stats.proportion import unseen_share
 from steelyard.analysis.stats.significance_tests import effect_words
-from steelyard.analysis.summary.study_data import Record, Run, StudyData
+from steelyard.analysis.summary.study_data import Meta, Record, Run, StudyData
 from steelyard.analysis.summary.summary import Group, Row, Summary, is_main
 
 TOLD = (
@@ -72,8 +73,8 @@ def asked_table(summary: Summary) -> Table:
     meta, counts = summary.data.meta, [group.counts for group in summary.groups]
     rows = [
         ("Variants", listed(summary.variants)),
-        *((f"Factor {name}", ", ".join(map(str, levels))) for name, levels in meta.factors.items()),
-        ("Baseline", ", ".join(f"{k}={v}" for k, v in meta.baseline.items()) or "none named"),
+        *((f"Factor {name}", factor_levels(meta, name)) for name in meta.factors),
+        ("Baseline", baseline_text(meta) or "none named"),
         ("Conditions", str(len(summary.labels))),
         ("Repeats", repeats([c.planned for c in counts]) + (STOPPED if meta.stops else "")),
         ("Blocks", blocks(summary.data)),
@@ -86,6 +87,17 @@ def asked_table(summary: Summary) -> Table:
         ("Seed of the order", MISSING if meta.seed is None else str(meta.seed)),
     ]
     return Table(("", ""), rows)
+
+
+def factor_levels(meta: Meta, factor: str) -> str:
+    """`near (delay=1ms), far (delay=50ms)`: each level whole, after what is shown for it."""
+    pairs = ((meta.level_text(factor, one), plain(one)) for one in meta.factors[factor])
+    return ", ".join(text if text == whole else f"{text} ({whole})" for text, whole in pairs)
+
+
+def baseline_text(meta: Meta) -> str:
+    """`network=near, cache=cold`."""
+    return ", ".join(f"{k}={meta.level_text(k, v)}" for k, v in meta.baseline.items())
 
 
 def repeats(counts_of_groups: list[int]) -> str:

@@ -7,6 +7,7 @@ import textwrap
 from steelyard.analysis.findings.finding import Finding, Severity
 from steelyard.analysis.report.answer import answer
 from steelyard.analysis.report.phrases import mean_and_n
+from steelyard.analysis.report.tables import baseline_text
 from steelyard.analysis.summary.summary import Row, Summary, is_main
 
 MAX_CONDITIONS = 12  # of a variant on the terminal
@@ -36,17 +37,21 @@ def format_summary(summary: Summary, findings: list[Finding]) -> str:
 
 
 def paragraph(text: str) -> str:
-    """As wide as a terminal, later lines indented further."""
+    """As wide as a terminal, later lines indented further; a number keeps its percent sign."""
     return textwrap.fill(
-        text, TERMINAL, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
-    )
+        text.replace(" %", "\u00a0%"),
+        TERMINAL,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+    ).replace("\u00a0", " ")
 
 
 def baseline_words(summary: Summary) -> str:
     meta = summary.data.meta
     if not meta.factors:
         return "none, since there are no factors"
-    return ", ".join(f"{name}={level}" for name, level in meta.baseline.items()) or "none named"
+    return baseline_text(meta) or "none named"
 
 
 def variant_lines(summary: Summary, variant: str) -> list[str]:

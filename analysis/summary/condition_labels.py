@@ -17,13 +17,20 @@ def known_label(summary: Summary, condition: str | Mapping[str, Any]) -> str:
     """
     factors = summary.data.meta.factors
     text = condition if isinstance(condition, str) else label_of(condition)
-    wanted, base = parts(text, factors), baseline_parts(summary)
+    wanted, base = (shown(summary, one) for one in (parts(text, factors), baseline_parts(summary)))
     for label in summary.labels:
-        named = parts(label, factors)
+        named = shown(summary, parts(label, factors))
         if (wanted and wanted <= named <= wanted | base) or text == label:
             return label
     known = "\n  ".join(summary.labels)
     raise UsageError(f"no condition '{text}'; the study has:\n  {known}", text)
+
+
+def shown(summary: Summary, found: frozenset[str]) -> frozenset[str]:
+    """Levels as they are shown: a level's own text stands for its name, too."""
+    meta = summary.data.meta
+    pairs = (part.partition("=") for part in found)
+    return frozenset(f"{name}={meta.level_text(name, level)}" for name, _, level in pairs)
 
 
 def label_of(levels: Mapping[str, Any]) -> str:

@@ -52,7 +52,7 @@ class Axis:
         """Where a condition lies; None: not on this axis."""
         return self.places.get(str(condition.get(self.factor)))
 
-    def others(self, condition: Mapping[str, object]) -> str:
+    def others(self, condition: Mapping[str, str]) -> str:
         """What else it is: `filesystem=NFS, node_type=virtual`."""
         parts = [f"{k}={v}" for k, v in condition.items() if k != self.factor]
         return ", ".join([*parts, self.fixed] if self.fixed else parts)

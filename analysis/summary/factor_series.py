@@ -57,9 +57,9 @@ def over_factor(
             place = axis.place(condition)
             is_wanted = (row.group.variant, row.metric.name) == (variant, metric) and row.values
             if is_wanted and place is not None:
-                found.setdefault(axis.others(condition), []).append((place, row))
+                found.setdefault(axis.others(row.group.levels), []).append((place, row))
             elif is_wanted:
-                placeless[str(condition.get(axis.factor))] = None
+                placeless[str(row.group.levels.get(axis.factor))] = None
         series = [series_of(o, pairs) for o, pairs in found.items() if len(pairs) >= MIN_LEVELS]
         if series:
             yield OverFactor(variant, axis.name, axis.words, tuple(series), tuple(placeless))

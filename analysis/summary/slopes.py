@@ -59,7 +59,7 @@ def lines_over(summary: Summary, axis: Axis) -> Iterator[FactorLine]:
     for row in summary.rows:
         condition = row.group.condition
         if row.values and axis.place(condition) is not None:
-            key = (row.group.variant, row.metric.name, axis.others(condition))
+            key = (row.group.variant, row.metric.name, axis.others(row.group.levels))
             groups.setdefault(key, []).append(row)
     for (variant, metric, others), rows in groups.items():
         line = line_through(rows, axis)

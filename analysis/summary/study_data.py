@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.analysis.base import level_names
 from steelyard.analysis.base.benchmark_traits import has_time_order
 from steelyard.analysis.sources.pbs.accounting_cells import SERVER_LOG
 from steelyard.analysis.stats.number_format import parse_percent
@@ -44,7 +45,7 @@ Condition = dict[str, Any]
 SMALLEST, LARGEST = 1e-100, 1e100  # beside 0: what is beyond them no measurement gives
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Meta:
     """What the database is."""
 
@@ -57,6 +58,16 @@ class Meta:
     baseline: Condition
     factors: dict[str, list[Any]]
     equivalent: float | None = None  # overheads of less to both sides count as none
+
+    @functools.cached_property
+    def level_texts(self) -> level_names.Texts:
+        """By factor and level, what is shown for it."""
+        return level_names.texts_of(self.factors, self.toml or "")
+
+    def level_text(self, factor: str, level: object) -> str:
+        """A level's name in the study, or what differs from the others."""
+        own = level_names.plain(level)
+        return self.level_texts.get(factor, {}).get(own, own)
 
     @property
     def stops(self) -> bool:

@@ -77,6 +77,7 @@ class Group:
     runs: tuple[Run, ...]
     counts: Counts
     baseline_label: str | None  # of the condition it is compared with; None: no baseline
+    levels: Mapping[str, str] = field(default_factory=dict)  # by factor, as they are shown
     # Of each run; a report asks for them with every metric and comparison.
     blocks: dict[str, int | None] = field(init=False, repr=False, compare=False)
     jobs: dict[str, str] = field(init=False, repr=False, compare=False)
@@ -215,6 +216,7 @@ def groups_of(data: StudyData) -> list[Group]:
             runs=tuple(runs),
             counts=count(runs),
             baseline_label=labels.get((variant, baseline_key(data, runs[0]) or "")),
+            levels={k: data.meta.level_text(k, v) for k, v in runs[0].condition.items()},
         )
         for (variant, label), runs in members.items()
     ]

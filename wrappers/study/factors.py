@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import NoReturn
 
+from steelyard.analysis.base.level_names import has_names
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.registry import Benchmark
 from steelyard.jobscripts.toml_table import shown
@@ -211,12 +212,15 @@ def having(parameter: str) -> list[str]:
 
 
 def read_baseline(top: Table, factors: dict[str, tuple[Level, ...]]) -> dict[str, Level]:
-    """[baseline]; a factor that it does not name stands at its first level."""
+    """[baseline], levels by name or as they are; a factor that is not in it has its first level."""
     table = top.table("baseline")
     table.only(factors)
     baseline: dict[str, Level] = {}
     for name, levels in factors.items():
         wanted = table.data.get(name, levels[0])
+        names = top.table("factors").data.get(name)
+        if isinstance(names, dict) and has_names(names) and isinstance(wanted, str):
+            wanted = names.get(wanted, wanted)
         same = [level for level in levels if level == wanted and type(level) is type(wanted)]
         if not same:
             listed = ", ".join(shown(level) for level in levels)

@@ -5,20 +5,22 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from steelyard.analysis.base.level_names import FILES, RANGE, has_names, plain
+from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.study.study_table import Table
 
-RANGE = ("from", "to", "step", "factor")
-FILES = ("files", "sample", "seed")
 MOST_LEVELS = 10_000
 ALLOWED = (
     "a list of levels, at least one; a range { from = 1, to = 8 }, with step or factor; "
-    'or { files = "data/*.root" }, with sample'
+    '{ files = "data/*.root" }, with sample; or names, { near = "delay=1ms", far = "delay=50ms" }'
 )
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}")
 
 # Of factors that are files: what was asked for, and the levels that it came to.
 Drawn = dict[str, dict[str, Any]]
@@ -37,7 +39,28 @@ def read_levels(table: Table, name: str, seed: int, drawn: Drawn) -> tuple[objec
         return tuple(read_files(entry, seed, name, drawn))
     if not value:
         table.wrong(name, value, ALLOWED)
-    return tuple(read_range(entry))
+    return named_levels(entry) if has_names(value) else tuple(read_range(entry))
+
+
+def named_levels(entry: Table) -> tuple[object, ...]:
+    """The levels of a table from name to level."""
+    found: dict[str, str] = {}
+    for name, level in entry.data.items():
+        if not NAME.fullmatch(name):
+            entry.fail(
+                name,
+                "a level's name has at most 32 letters, digits, '_', '.', '+' and '-', a letter or "
+                "digit first",
+            )
+        if not isinstance(level, str | int | float):
+            entry.wrong(name, level, "a text, a number, true or false")
+        if plain(level) in found:
+            entry.fail(name, f"{shown(level)} is the level {found[plain(level)]} already")
+        found[plain(level)] = name
+    for text, name in found.items():
+        if found.get(name, name) != name:
+            entry.fail(name, f"is the level of {found[name]}, too: choose another name for {text}")
+    return tuple(entry.data.values())
 
 
 def read_range(entry: Table) -> Iterator[int | float]:

@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from steelyard.analysis.base.level_names import Texts, plain
 from steelyard.analysis.sources import study_files
 from steelyard.analysis.sources.study_files import PLAN_FORMAT, PLAN_VERSION
 from steelyard.wrappers.base.errors import UsageError
-from steelyard.wrappers.study.benchmarks import text
 from steelyard.wrappers.study.factors import Level
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
@@ -27,9 +27,10 @@ from steelyard.wrappers.study.variants import Variant
 NO_FACTORS = "no factors"
 
 
-def condition_label(condition: dict[str, Level]) -> str:
-    """`clients=2 node_type=virtual`."""
-    return " ".join(f"{name}={text(level)}" for name, level in condition.items()) or NO_FACTORS
+def condition_label(condition: dict[str, Level], texts: Texts) -> str:
+    """`clients=2 network=far`: levels as they are shown."""
+    shown = (f"{name}={texts[name][plain(level)]}" for name, level in condition.items())
+    return " ".join(shown) or NO_FACTORS
 
 
 def identity(benchmark: str, parameters: dict[str, Level], condition: dict[str, Level]) -> str:
@@ -60,7 +61,7 @@ def condition_runs(study: Study, variant: Variant, condition: dict[str, Level]) 
     parameters = variant.values_under(condition)
     executed = {name: value for name, value in parameters.items() if is_executed(variant, name)}
     key = f"{benchmark.name}-{identity(benchmark.name, executed, condition)}"
-    label = condition_label(condition)
+    label = condition_label(condition, study.level_texts)
     return [
         Run(
             run_id=f"{key}-{repeat:03}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import re
@@ -9,6 +10,7 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from steelyard.analysis.base.level_names import Texts, texts_of
 from steelyard.analysis.sources import study_files
 from steelyard.analysis.stats.number_format import parse_percent
 from steelyard.jobscripts.registry import Benchmark
@@ -60,6 +62,11 @@ class Study:
     def toml_sha256(self) -> str:
         """Of the file's bytes."""
         return hashlib.sha256(self.toml).hexdigest()
+
+    @functools.cached_property
+    def level_texts(self) -> Texts:
+        """By factor and level, what labels have for it."""
+        return texts_of(self.factors, self.toml.decode("utf-8"))
 
     def benchmarks(self) -> dict[str, Benchmark]:
         """The benchmarks in use, by name."""

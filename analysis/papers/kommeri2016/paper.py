@@ -129,7 +129,7 @@ def rows_on(studies: Studies, summary: Summary, line: FactorLine) -> list[Row]:
         if studies.study_of(row) is summary
         and row.group.variant == line.variant
         and axis.place(row.group.condition) is not None
-        and axis.others(row.group.condition) == line.others
+        and axis.others(row.group.levels) == line.others
     ]
 
 

@@ -58,8 +58,8 @@ def found(report: ThesisReport) -> dict[str, Any]:
 def test_the_answer_has_a_sentence_a_condition(found: dict[str, Any]) -> None:
     assert len(found["answer"]) == 6 + 1 + 2  # the largest, how many more, counts, conclusions
     assert found["answer"][0].startswith(
-        "node_type=virtual (filesystem=NFS, concurrent_nodes=3): 2.59 times as long (2.55 … 2.63) "
-        "for filesystem test=large_file_copy; "
+        "On virtual instead of physical nodes (with filesystem=NFS and with concurrent_nodes=3), "
+        "filesystem test=large_file_copy takes 2.59 times as long (2.55 to 2.63 times). "
     )
     assert found["answer"][-1].startswith(
         "Of 19 conclusions held against the data at 95 %: 12 hold"

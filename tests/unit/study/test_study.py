@@ -147,8 +147,28 @@ BAD = {
         "[factors]\nclients = 2\n" + USE,
         (
             "factors.clients = 2: allowed is a list of levels, at least one; a range "
-            '{ from = 1, to = 8 }, with step or factor; or { files = "data/*.root" }, with sample'
+            '{ from = 1, to = 8 }, with step or factor; { files = "data/*.root" }, with sample; or '
+            'names, { near = "delay=1ms", far = "delay=50ms" }'
         ),
+    ),
+    "a named level twice": (
+        '[factors]\nnetwork = { a = "delay=1ms", b = "delay=1ms" }\n' + USE,
+        'factors.network.b: "delay=1ms" is the level a already',
+    ),
+    "a level's name with a blank": (
+        '[factors]\nnetwork = { "far away" = "delay=1ms" }\n' + USE,
+        (
+            "factors.network.far away: a level's name has at most 32 letters, digits, '_', '.', '+' "
+            "and '-', a letter or digit first"
+        ),
+    ),
+    "a level's name that is another level": (
+        '[factors]\nnetwork = { none = "delay=1ms", near = "none" }\n' + USE,
+        "factors.network.none: is the level of near, too: choose another name for delay=1ms",
+    ),
+    "a named level that is a list": (
+        '[factors]\nnetwork = { a = ["delay=1ms"] }\n' + USE,
+        'factors.network.a = ["delay=1ms"]: allowed is a text, a number, true or false',
     ),
     "a level twice": (
         "[factors]\nclients = [1, 2, 1]\n" + USE,

@@ -1,0 +1,65 @@
+"""What a factor's levels are called in labels, tables and figures.
+
+A study file may name levels: `network = { near = "delay=1ms", far = "delay=50ms" }`. Unnamed network
+conditions, launchers and files are shown without what all levels of their factor have in common:
+`delay=25ms` and `delay=50ms` of `rate=20mbit,delay=25ms` and `rate=20mbit,delay=50ms`.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+
+# Keys of a table that is a range or a pattern of files: no names of levels.
+RANGE = ("from", "to", "step", "factor")
+FILES = ("files", "sample", "seed")
+LISTS = ("network", "launcher")  # factors whose levels are items with commas between
+
+Texts = Mapping[str, Mapping[str, str]]  # of each factor, by the level's own text, what is shown
+
+
+def has_names(value: object) -> bool:
+    """Whether [factors] has a table from name to level here."""
+    return isinstance(value, dict) and bool(value) and not {*RANGE, *FILES} & value.keys()
+
+
+def plain(level: object) -> str:
+    """A level as labels have it: `true`, `2`, `delay=50ms`."""
+    return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+def texts_of(factors: Mapping[str, Sequence[object]], toml: str) -> Texts:
+    """What is shown for every level; `toml`: the study file, which may have names."""
+    names = dict(names_in(toml))
+    return {
+        factor: names.get(factor) or dict(zip(map(plain, levels), shown, strict=True))
+        for factor, levels in factors.items()
+        for shown in (without_common(factor, [plain(level) for level in levels]),)
+    }
+
+
+def names_in(toml: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Of each factor with named levels {level's text: name}."""
+    try:
+        factors = tomllib.loads(toml).get("factors", {})
+    except tomllib.TOMLDecodeError:
+        return
+    for factor, value in factors.items() if isinstance(factors, dict) else ():
+        if has_names(value):
+            yield factor, {plain(level): name for name, level in value.items()}
+
+
+def without_common(factor: str, levels: list[str]) -> list[str]:
+    """Only what differs; whole where a level would then be empty or two look alike."""
+    if len(levels) < 2:
+        return levels
+    shown = levels
+    if factor in LISTS:
+        items = [level.split(",") for level in levels]
+        common = set(items[0]).intersection(*items[1:])
+        shown = [",".join(item for item in every if item not in common) for every in items]
+    elif all(level.startswith("/") for level in levels):
+        folder = os.path.commonpath(levels)
+        shown = levels if folder == "/" else [os.path.relpath(level, folder) for level in levels]
+    return shown if all(shown) and len(set(shown)) == len(levels) else levels
