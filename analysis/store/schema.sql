@@ -184,7 +184,7 @@ CREATE TABLE spans (
     end_unix_s DOUBLE NOT NULL
 );
 COMMENT ON TABLE spans IS
-    'one row per part of a run''s time that its script has named; key run_id, attempt, span, iteration';
+    'one row per phase of a run that its script has named; key run_id, attempt, span, iteration';
 COMMENT ON COLUMN spans.span IS
     'idle_before, idle_after (of [job] idle_s), or a word of the benchmark: docs/formats.md part 6';
 
@@ -377,7 +377,7 @@ CREATE TABLE checks (
     agrees BOOLEAN NOT NULL
 );
 COMMENT ON TABLE checks IS
-    'one row per quantity that two sources have of an attempt, held against each other';
+    'one row per quantity that two sources have of an attempt: both values, compared';
 COMMENT ON COLUMN checks.node IS 'NULL: sums over all nodes of the attempt';
 COMMENT ON COLUMN checks.rule IS
     'equal: value_b may differ by bound; not more: it may be larger by bound, smaller by any amount; not less: smaller by bound, larger by any amount';
