@@ -2,10 +2,11 @@
 # Runs tests: tests/run.sh TIER|GROUP…
 #
 # A tier (fast, test, slow) is a set of groups; a group is one kind of tests. `tests/run.sh list` prints
-# both. A tier has two lanes, which run side by side, each one group after another: the first lane holds
-# what mostly waits (clusters, virtual nodes), the second lane what computes. The script reports when a
-# group starts and ends and, once a minute, that it still runs. The output of a group is printed when the
-# group ends. The last lines are a table of all groups; the exit code is 1 when one of them is red.
+# both. A tier has lanes, which run side by side, each one group after another. A group that mostly waits
+# (clusters, virtual nodes, programs) has a lane of its own, so that the groups that compute never wait
+# for it. The script reports when a group starts and ends and, once a minute, that it still runs. The
+# output of a group is printed when the group ends. The last lines are a table of all groups; the exit
+# code is 1 when one of them is red.
 #
 # A group that this machine cannot run writes the reason into the file $GROUP_NOT_RUN.
 set -uo pipefail
@@ -24,8 +25,8 @@ run_pytest() (
     "$VENV/bin/python" -P -m pytest -q --durations=10 --basetemp="$folder/t" "$@"
 )
 spread_tests() { run_pytest -n "$WORKERS" --dist worksteal "$@"; }
-# Half of their time is waiting.
-spread_waiting() { WORKERS=$((WORKERS < 4 ? 2 * WORKERS : 8)) spread_tests "$@"; }
+# They mostly wait, for samplers and daemons: three workers a processor.
+spread_waiting() { WORKERS=$((WORKERS < 3 ? 3 * WORKERS : 8)) spread_tests "$@"; }
 spread_files() { run_pytest -n 2 --dist loadfile "$@"; } # each of two workers has its own cluster
 
 # --- groups of make check-fast and make test ----------------------------------------------------
@@ -109,7 +110,7 @@ group_soak() { # hours
 lanes_of() { # TIER|GROUP…
     case $* in
     fast) printf '%s\n' 'units' 'ruff compiler c' ;;
-    test) printf '%s\n' 'cluster units bats failsafe npb' 'lint c programs' ;;
+    test) printf '%s\n' cluster programs 'lint c units bats failsafe npb' ;;
     slow) printf '%s\n' 'guests docker-host wheel' 'compilers sanitize npb-all slow torture fuzz' ;;
     *) printf '%s\n' "$*" ;;
     esac
