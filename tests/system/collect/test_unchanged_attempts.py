@@ -347,7 +347,7 @@ def test_where_all_is_settled_no_run_is_written_and_each_change_is_seen(
     for change in CHANGES_OF_WHOLE:
         change(whole)
         fresh = anew(whole)
-        for _ in range(3):  # what changed, what is settled by that, and nothing
+        for _ in range(2):  # with the change, and with nothing that changed since
             done = whole.collect()
             found, files = HELP.content(whole), exported(whole)
             if change in (no_records, no_run):  # samples that were read once stay

@@ -6,6 +6,7 @@ with the recorded output of steelyard-fstest, and records with samples in a reco
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import shutil
@@ -269,12 +270,19 @@ def write_record(
 
 def query(study: Any, sql: str) -> list[tuple[Any, ...]]:
     """Rows of the study's database."""
+    with attached(study) as engine:
+        return engine.execute(sql).fetchall()
+
+
+@contextlib.contextmanager
+def attached(study: Any) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The study's database, to be read."""
     engine = one_engine()
     engine.execute(f"ATTACH {quote(str(study.dir / 'study.duckdb'))} AS study (READ_ONLY)")
     try:
         engine.execute("USE study")
         sample_store.attach(engine, study.dir)
-        return engine.execute(sql).fetchall()
+        yield engine
     finally:
         engine.execute("USE memory")
         engine.execute("DETACH study")
@@ -283,14 +291,18 @@ def query(study: Any, sql: str) -> list[tuple[Any, ...]]:
 def content(study: Any) -> dict[str, list[str]]:
     """All rows of all tables as sorted text; the moment of the collect left out, and what tells the
     next one that nothing has changed."""
-    tables = [row[0] for row in query(study, "SELECT table_name FROM duckdb_tables()")]
-    assert len(tables) == 16
-    tables[tables.index("sample_parts")] = "samples"  # the view; names of files may differ
     skip = {"meta": "EXCLUDE collected_unix_s", "attempts": "EXCLUDE stamp"}
-    return {
-        table: sorted(map(repr, query(study, f"SELECT * {skip.get(table, '')} FROM {table}")))
-        for table in tables
-    }
+    with attached(study) as engine:
+        tables = [
+            row[0] for row in engine.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        ]
+        assert len(tables) == 16
+        tables[tables.index("sample_parts")] = "samples"  # the view; names of files may differ
+        rows = {
+            table: engine.execute(f"SELECT * {skip.get(table, '')} FROM {table}").fetchall()
+            for table in tables
+        }
+    return {table: sorted(map(repr, found)) for table, found in rows.items()}
 
 
 @functools.cache
