@@ -70,7 +70,9 @@ def odd(line: str, place: int) -> str:
 
 def ours(rows: Sequence[str]) -> int:
     """How many lines are understood."""
-    return sum(isinstance(one, accounting_lines.Line) for one in accounting_lines.read_lines(rows))
+    reader = accounting_lines.LineReader(None)
+    read = (reader.read(record) for record in accounting_lines.records(rows))
+    return sum(isinstance(one, accounting_lines.Line) for one in read)
 
 
 def peer(rows: Sequence[str]) -> int:

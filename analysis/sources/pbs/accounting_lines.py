@@ -176,13 +176,6 @@ def words(text: str) -> dict[str, str]:
     return {name: value} if equals and " " not in text else {"": text}
 
 
-def read_lines(lines: Iterable[str], dialect: str | None = None) -> Iterator[Line | Unreadable]:
-    """All lines of a log, empty ones left out."""
-    reader = LineReader(dialect)
-    for record in records(lines):
-        yield reader.read(record)
-
-
 def records(lines: Iterable[str]) -> Iterator[str]:
     """Lines, and behind each what a line break in one of its values cut off."""
     held = ""

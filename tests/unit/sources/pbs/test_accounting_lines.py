@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -113,11 +114,17 @@ def test_an_object_that_no_hook_has_written_is_no_value() -> None:
     assert isinstance(found, Unreadable)
 
 
+def read_lines(lines: Iterable[str]) -> list[Line | Unreadable]:
+    """All records of a log."""
+    reader = LineReader(None)
+    return [reader.read(record) for record in accounting_lines.records(lines)]
+
+
 @given(st.lists(st.text(max_size=80), max_size=20))
 @settings(max_examples=60, deadline=None, database=None, derandomize=True)
 def test_nothing_stops_the_reading(texts: list[str]) -> None:
     good = f"{STAMP};D;1.srv;requestor=u@h"
-    found = list(accounting_lines.read_lines([*texts, good]))
+    found = read_lines([*texts, good])
     assert all(isinstance(one, Line | Unreadable) for one in found)
     assert found[-1] == Line(STAMP, "D", "1.srv", {"requestor": "u@h"})
 
@@ -141,7 +148,7 @@ RECORDED = [
 @pytest.mark.parametrize("name", RECORDED)
 def test_every_recorded_line_is_read(name: str) -> None:
     text = (DATA / name).read_text(encoding="utf-8")
-    found = list(accounting_lines.read_lines(text.split("\n")))
+    found = read_lines(text.split("\n"))
     assert [one for one in found if isinstance(one, Unreadable)] == []
     assert len(found) == text.count("\n") + (not text.endswith("\n"))
 
@@ -150,7 +157,7 @@ def test_recorded_values_with_blanks_semicolons_and_quotes() -> None:
     with (DATA / RECORDED[2]).open(encoding="utf-8") as log:
         found = {
             one.job_id: one.fields
-            for one in accounting_lines.read_lines(log)
+            for one in read_lines(log)
             if isinstance(one, Line) and one.kind == "E"
         }
     assert found["12.vm"]["account"] == "acct with space"
@@ -171,7 +178,7 @@ TAIL = (
     "account", ["x", "a b", "x jobname=y queue=z", "a=b c;d", 'q"u', '""', "nl\nnext"]
 )
 def test_what_torque_wrote_of_an_account(account: str) -> None:
-    (found,) = accounting_lines.read_lines((HEAD + account + TAIL).split("\n"))
+    (found,) = read_lines((HEAD + account + TAIL).split("\n"))
     assert isinstance(found, Line)
     assert (found.fields["account"], found.fields["jobname"]) == (account, "j")
 
