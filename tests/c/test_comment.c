@@ -45,6 +45,26 @@ static void test_short_comment(void)
 	free(text);
 }
 
+/* From the sampler's answer: the accounting has no room for "it may be more". */
+static void test_figures_of_processes_that_nobody_counted_are_no_totals(void)
+{
+	static struct sy_tags tags;
+	struct sy_totals totals;
+	struct sy_comment comment = {.tags = &tags, .nodes = 1, .totals = &totals};
+	char *text;
+
+	is_int(sy_totals_from_json(&totals, "{\"exclusive\":0,\"elapsed_s\":2.5,\"cpu_s\":0.5,"
+					    "\"wchar_bytes\":7,\"uncounted\":1}"),
+	       true, "an answer");
+	text = say(&comment);
+	ok(strstr(text, "\"elapsed_s\":2.5") && !strstr(text, "\"cpu_s\":") &&
+	       !strstr(text, "\"wchar_bytes\":"),
+	   "the time is told, what processes used is not");
+	ok(strstr(text, "\"not all of the job's processes were counted\":[\"cpu_s\"") != NULL,
+	   "and why");
+	free(text);
+}
+
 static void test_short_comment_says_what_is_not_known(void)
 {
 	static struct sy_tags tags;
@@ -144,6 +164,7 @@ static void test_merge(void)
 int main(void)
 {
 	test_short_comment();
+	test_figures_of_processes_that_nobody_counted_are_no_totals();
 	test_short_comment_says_what_is_not_known();
 	test_refused();
 	test_order();

@@ -37,6 +37,7 @@ bool sy_totals_from_json(struct sy_totals *totals, const char *text)
 	totals->no_gpus = !json_object_get(document, sy_total_facts[SY_GPU_ENERGY_J].name);
 	totals->exclusive = exclusive_from(json_object_get(document, "exclusive"));
 	totals->other_networks = json_object_get(document, "other_networks") != NULL;
+	totals->uncounted = json_object_get(document, "uncounted") != NULL;
 	totals->start = (time_t)json_integer_value(json_object_get(document, "start"));
 	json_decref(document);
 	return is_object;
@@ -47,18 +48,24 @@ static json_t *text_or_null(const char *text)
 	return *text ? json_string(text) : json_null();
 }
 
-/* No step of the job came to the node: what processes use is not the job's. */
-static bool is_of_nobody(const struct sy_totals *totals, enum sy_total which)
+static bool is_of_processes(enum sy_total which)
 {
 	enum sy_total_of whose = sy_total_facts[which].whose;
 
-	return totals->idle && whose != SY_OF_NODE && whose != SY_OF_SAMPLER;
+	return whose != SY_OF_NODE && whose != SY_OF_SAMPLER;
+}
+
+/* No step of the job came to the node: what processes use is not the job's. */
+static bool is_of_nobody(const struct sy_totals *totals, enum sy_total which)
+{
+	return totals->idle && is_of_processes(which);
 }
 
 /* What is the whole node's is the job's only where it was alone there. */
 static bool is_told(const struct sy_totals *totals, enum sy_total which)
 {
 	return totals && totals->known[which] && !is_of_nobody(totals, which) &&
+	       !(totals->uncounted && is_of_processes(which)) &&
 	       (sy_total_facts[which].whose != SY_OF_NODE || totals->exclusive == SY_ALONE);
 }
 
@@ -87,6 +94,8 @@ static json_t *why_not(const struct sy_comment *comment, enum sy_total which)
 		return json_string("the sampler did not answer");
 	if (is_of_nobody(totals, which))
 		return json_string("no step of the job was on any node");
+	if (totals->uncounted && is_of_processes(which))
+		return json_string("not all of the job's processes were counted");
 	if (totals->known[which])
 		return json_string(totals->exclusive == SY_SHARED
 				       ? "of the whole node, which the job shared"

@@ -28,6 +28,7 @@ static json_t *at(json_t *json, const char *path)
 static void totals_of(json_t *record, struct sy_totals *totals)
 {
 	const json_t *gpus = at(record, "energy.gpus.of_node"); /* null: not known */
+	const char *text;
 
 	for (int i = 0; i < SY_TOTALS; i++) {
 		const json_t *value = at(record, sy_total_facts[i].path);
@@ -37,6 +38,8 @@ static void totals_of(json_t *record, struct sy_totals *totals)
 	}
 	totals->no_gpus = !json_is_null(gpus) && json_integer_value(gpus) == 0;
 	totals->idle = json_is_false(at(record, "processes.named"));
+	text = json_string_value(at(record, "incomplete_of"));
+	totals->uncounted = text && strcmp(text, "processes") == 0;
 }
 
 static void tags_of(json_t *record, struct sy_tags *tags)

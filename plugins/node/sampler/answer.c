@@ -99,6 +99,13 @@ void sy_answer_kind(const json_t *record, char *text, size_t size)
 		(void)snprintf(text, size, "%.*s", (int)length - 2, line + 1);
 }
 
+/* As the record will say (record/complete.c), of what is known before its end. */
+static bool is_uncounted(const struct sy_status *status)
+{
+	return !status->nothing_named && status->io_source != SY_SOURCE_BPF &&
+	       status->cpu_source == SY_SOURCE_PROCESSES;
+}
+
 size_t sy_totals_json(const struct sy_answer_head *head, const struct sy_status *status, char *text,
 		      size_t size)
 {
@@ -117,6 +124,8 @@ size_t sy_totals_json(const struct sy_answer_head *head, const struct sy_status 
 			used = append(text, size - 1, used, fact->name,
 				      value_of(status, (enum sy_total)i), sy_is_micro(fact->unit));
 	}
+	if (is_uncounted(status))
+		used = append(text, size - 1, used, "uncounted", 1, false);
 	if (status->other_networks)
 		used = append(text, size - 1, used, "other_networks", 1, false);
 	if (head->kind[0] && used + strlen(head->kind) + 2 < size)

@@ -51,8 +51,8 @@ def test_over_midnight(node: Any, tmp_path: Path, days: int) -> None:
     clock.set_off(off_s + days * DAY_S)
     told = call(clock, "end", "--job-id=7.srv", *node.where())
     assert told["nodes_measured"] == 1
-    assert 5_000_000 <= told["wchar_bytes"] < 5_100_000
     (path,) = node.records.rglob("n1.*.json")
+    assert 5_000_000 <= json.loads(path.read_bytes())["io"]["wchar_bytes"] < 5_100_000
     assert path.parent == node.records / begun_on / "7.srv"
     start = int(path.name.split(".")[1])
     assert record_folders.day_of(start) == begun_on
