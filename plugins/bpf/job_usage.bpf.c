@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 /* Counts in the kernel what every task of a job has used, to its last moment: threads, orphans,
- * children that nobody waits for, and those of which no sample knows.
+ * children that no process waits for, and those that no sample sees.
  *
- * A task is the job's because the task that forked it is. It is known by its address in the kernel,
- * which is its own until sched_process_free: the last event of its life, after its last switch and
- * after it was waited for, when its counters do not change any more. That event comes whenever the
- * kernel has time, on behalf of anybody: where a kernel does not run us then, what the task had
- * used when it began to end is taken instead, and told (`missed`).
+ * A task is
+ * - a member, because its parent is one (on_new), because it was there when its job began
+ *   (adopt.bpf.h), or by its cgroup or environment (groups.bpf.h). It has a record in `tasks`, by
+ * its address in the kernel, and a place in its job's list;
+ * - ending (on_exit): what it has used so far is in its record;
+ * - gone (on_free, sched_process_free): its counters do not change any more, and are added to its
+ *   job's `ended`. That is the last event of its life, after its last switch and after it was
+ * waited for; until then its address is its own. The job's usage is `ended` and that of its living
+ * members (read.bpf.h).
  *
- * Nothing here waits, and no map grows: where there is no room it is counted and told. */
+ * Where a kernel does not run us at the last event, what the task had used when it began to end is
+ * taken instead, and counted (`missed`). Nothing here waits, and no map grows: a task for which
+ * there is no room is counted as `lost`, or as `unlisted` where only its end is read.
+ *
+ * Not here: which processes a job has (plugins/node/bpf/job.h), and a job's tasks on other nodes.
+ */
 #include "members.bpf.h"
 #include "adopt.bpf.h"
 #include "groups.bpf.h"
-#include "handed.bpf.h"
 #include "read.bpf.h"
-#include "ticks.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

@@ -9,7 +9,6 @@
 #include <bpf/libbpf.h>
 
 #include "bpf/pins.h"
-#include "bpf/sweep.h"
 #include "job_usage_object.h"
 
 #define MOST_LINKS 8

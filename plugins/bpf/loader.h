@@ -1,6 +1,16 @@
-/* The kernel's program: loaded, tried, pinned. The only part that is linked with libbpf. */
+/* steelyard-bpf: the program that counts is loaded into the kernel, tried and pinned. This is the
+ * only part that is linked with libbpf; samplers, daemons and prologues run it, or find what it has
+ * pinned (plugins/node/bpf).
+ *
+ * The program is loaded whole or not at all, and what a kernel lacks is found by trying, not by its
+ * release. It is pinned until the next sweep without a job; slurmd and `steelyard-bpf hold` keep it
+ * until they end, `unload` unpins it at once. Samplers continue with what they have open.
+ *
+ * The program itself is in job_usage.bpf.c, compiled once for all kernels (CO-RE). */
 #ifndef STEELYARD_BPF_LOADER_H
 #define STEELYARD_BPF_LOADER_H
+
+#include <stdbool.h>
 
 #include "base/error.h"
 
@@ -8,8 +18,17 @@ struct sy_bpf_limits {
 	unsigned tasks; /* 0: as many as layout.h says */
 };
 
-/* Load it and pin it below `base`, unless that was done: with the lock held. All of it loads, or
- * nothing: what the kernel lacks is found out by trying. */
+/* Load it and pin it below `base`, unless that was done: with the lock held. */
 int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct sy_error *err);
+
+/* What this kernel can (trial.c). */
+struct sy_bpf_trial {
+	bool right;	      /* a sampler must keep CAP_BPF */
+	struct sy_error says; /* that the kernel counts, or why it does not */
+};
+
+/* Load it where no other process sees it, have a job counted and read with a sampler's rights, and
+ * unload all of it. */
+int sy_bpf_try(const struct sy_bpf_limits *limits, struct sy_bpf_trial *trial);
 
 #endif

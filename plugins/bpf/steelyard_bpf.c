@@ -14,12 +14,9 @@
 #include <jansson.h>
 
 #include "base/file.h"
-#include "bpf/groups.h"
 #include "bpf/job.h"
 #include "bpf/pins.h"
-#include "bpf/sweep.h"
 #include "loader.h"
-#include "trial.h"
 
 #define LOOKS 4 /* a second, while it lingers */
 

@@ -1,4 +1,4 @@
-#include "trial.h"
+#include "loader.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -11,8 +11,6 @@
 #include "base/rights.h"
 #include "bpf/job.h"
 #include "bpf/pins.h"
-#include "bpf/rights.h"
-#include "bpf/ticks.h"
 
 #define ABOVE	  "/sys/fs/bpf"
 #define PERIOD_US 1000000
@@ -55,7 +53,7 @@ static int as_sampler(struct sy_bpf_trial *trial)
 
 	if (sy_bpf_begin(&bpf, SY_BPF_BASE, 0, SY_BPF_KEEPER, SY_BPF_PATIENCE_MS, &trial->says) < 0)
 		return -1;
-	trial->right = sy_bpf_wants_right(&bpf);
+	trial->right = sy_bpf_needs_right(&bpf);
 	if (sy_rights_drop(trial->right, &trial->says) < 0)
 		return -1;
 	if (ask(&bpf, &why) < 0)

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "bpf/pins.h"
-#include "bpf/sweep.h"
 #include "job/counted.h"
 
 #define BUILT "build/bin/steelyard-bpf"

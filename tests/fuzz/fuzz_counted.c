@@ -2,7 +2,7 @@
  * it, readings are taken in their order, each once, and a ring that has gone round ends. */
 #include "fuzz.h"
 
-#include "bpf/ticks.h"
+#include "bpf/job.h"
 
 static struct sy_bpf_job job;
 static struct sy_bpf bpf;

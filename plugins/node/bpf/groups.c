@@ -1,8 +1,7 @@
-#include "bpf/groups.h"
+#include "bpf/job.h"
 
 #include "base/file.h"
 #include "bpf/call.h"
-#include "bpf/job.h"
 #include "bpf/pins.h"
 
 #include <errno.h>

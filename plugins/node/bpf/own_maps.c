@@ -1,4 +1,4 @@
-#include "bpf/own_maps.h"
+#include "bpf/job.h"
 
 #include "base/file.h"
 #include "bpf/call.h"

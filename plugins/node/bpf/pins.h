@@ -4,6 +4,7 @@
 #define STEELYARD_BPF_PINS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -37,8 +38,30 @@ bool sy_bpf_is_used(const char *base, const char *folder);
 /* Unpin a folder of BASE with all in it; a program ends when nobody has it open, either. */
 void sy_bpf_unpin(const char *base, const char *folder);
 
-/* Whoever lingers after the last job, to sweep when no other comes, is alone: a descriptor that
- * says so; -1: another one does, and sweeps for all. */
+/* One process at a time lingers after the last job, to sweep when no other job comes: a descriptor
+ * that says so; -1: another process lingers, and sweeps for all. */
 int sy_bpf_linger(const char *base);
+
+/* --- swept: with the lock held --- */
+
+/* Remove a job from all maps. */
+void sy_bpf_forget(const char *base, uint64_t job);
+
+/* Forget each job that has neither a sampler nor a daemon of a step. Returns how many remain. */
+int sy_bpf_forget_dead(const char *base);
+
+/* The same; where none remains and no daemon keeps the program (sy_bpf_use), unpin all of this
+ * layout, and of other layouts what is unused. */
+void sy_bpf_sweep(const char *base);
+
+/* --- counted --- */
+
+/* Jobs that are known; -1: nothing is pinned. */
+int sy_bpf_count_jobs(const char *base);
+
+/* Likewise the tasks of all of them; and the bytes that the kernel holds for all maps, each job's
+ * own too, as it reports (before Linux 6.4: as it charges for their entries). */
+int sy_bpf_count_tasks(const char *base);
+long long sy_bpf_memory(const char *base);
 
 #endif

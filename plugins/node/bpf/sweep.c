@@ -1,9 +1,8 @@
-#include "bpf/sweep.h"
+#include "bpf/pins.h"
 
 #include "base/file.h"
 #include "bpf/call.h"
-#include "bpf/handle.h"
-#include "bpf/pins.h"
+#include "bpf/job.h"
 
 #include <dirent.h>
 #include <fcntl.h>

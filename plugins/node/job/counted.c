@@ -7,9 +7,7 @@
 
 #include "base/file.h"
 #include "bpf/job.h"
-#include "bpf/own_maps.h"
 #include "bpf/pins.h"
-#include "bpf/sweep.h"
 #include "job/config.h"
 #include "sampler/io.h"
 #include "sampler/loader.h"

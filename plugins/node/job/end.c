@@ -16,7 +16,6 @@
 #include "base/file.h"
 #include "job/conditions.h"
 #include "bpf/pins.h"
-#include "bpf/sweep.h"
 #include "job/control.h"
 #include "job/counted.h"
 #include "job/config.h"

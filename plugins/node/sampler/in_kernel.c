@@ -1,9 +1,8 @@
 #include "sampler/in_kernel.h"
 
 #include "base/file.h"
-#include "bpf/groups.h"
+#include "bpf/job.h"
 #include "bpf/pins.h"
-#include "bpf/rights.h"
 #include "counters/agreement.h"
 #include "sampler/loader.h"
 #include "sampler/open_roots.h"
@@ -108,7 +107,7 @@ void sy_in_kernel_keep(struct sy_in_kernel *kernel)
 
 bool sy_in_kernel_wants_right(const struct sy_in_kernel *kernel)
 {
-	return kernel->counts && geteuid() == 0 && sy_bpf_wants_right(&kernel->bpf);
+	return kernel->counts && geteuid() == 0 && sy_bpf_needs_right(&kernel->bpf);
 }
 
 /* What slurmstepd forks is the job's once it has become a program. */

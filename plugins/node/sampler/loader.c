@@ -4,7 +4,6 @@
 #include "base/exec.h"
 #include "base/file.h"
 #include "bpf/pins.h"
-#include "bpf/sweep.h"
 #include "sampler/io.h"
 
 #include <errno.h>

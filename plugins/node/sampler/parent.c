@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/kernel.h"
-#include "bpf/own_maps.h"
+#include "bpf/job.h"
 #include "counters/command_usage.h"
 #include "meters/meters.h"
 #include "probe/probe.h"

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/rights.h"
-#include "bpf/ticks.h"
+#include "bpf/job.h"
 #include "sampler/counted.h"
 #include "sampler/memory.h"
 
