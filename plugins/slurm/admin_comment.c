@@ -11,10 +11,14 @@
 
 #include "base/exec.h"
 #include "base/file.h"
+#include "conditions.h"
+#include "job/comment.h"
 #include "launch_sampler.h"
+#include "options.h"
 
-#define WAIT_MS	  500
-#define LINE_SIZE 1024
+#define ANSWER_LIMIT_MS 2000 /* some ms, but on a node or a disk that is too busy */
+#define WAIT_MS		500
+#define LINE_SIZE	1024
 
 /* What the program reads: {"job_id": 7, "batch": true, "own": "{…}"}. */
 static char *request_of(const struct sy_step *step, const char *own)
@@ -73,8 +77,8 @@ static int start(const struct sy_config *config, const struct sy_step *step, int
 	return sy_spawn(&arguments, (int[SY_SPAWN_FDS]){in, out, complaints, -1}, err);
 }
 
-void sy_admin_comment_write(const struct sy_config *config, const struct sy_step *step,
-			    const char *own)
+static void write_comment(const struct sy_config *config, const struct sy_step *step,
+			  const char *own)
 {
 	cleanup_free char *request = request_of(step, own);
 	cleanup_close int in = input_of(request);
@@ -95,4 +99,33 @@ void sy_admin_comment_write(const struct sy_config *config, const struct sy_step
 			   err.text);
 	else if (line[0])
 		log_line(line);
+}
+
+bool sy_admin_comment_is_due(const struct sy_step *step)
+{
+	return step->batch_step || (!step->batch_runs && step->node_index == 0);
+}
+
+void sy_admin_comment_set(spank_t spank, const struct sy_config *config, const struct sy_step *step,
+			  struct sy_message_queue *queue)
+{
+	char answer[SY_MESSAGE_MAX];
+	struct sy_totals totals = {0};
+	struct sy_comment comment = {.tags = &sy_options.tags,
+				     .nodes = sy_step_nodes_of_job(spank),
+				     .netem = sy_conditions_netem(),
+				     .refused = sy_conditions_refusal(),
+				     .so_far = !step->batch_step};
+	cleanup_free char *text = NULL;
+
+	/* The last sample would be some of the totals, and nothing would say so. */
+	if (sy_queue_request_totals(queue, answer, sizeof(answer), ANSWER_LIMIT_MS) > 0 &&
+	    sy_totals_from_json(&totals, answer)) {
+		comment.totals = &totals;
+		sy_node_kind_from_record(&comment.kind, answer);
+	}
+	comment.netem_valid = sy_conditions_valid(config, step, totals.other_networks);
+	text = sy_comment_short(&comment);
+	if (text)
+		write_comment(config, step, text);
 }

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "job/spawn.h"
+
 /* The length of the part that is the whole job's in the path, of version 2, that a slurmstepd is
  * in; 0: Slurm has made no cgroup for it. */
 size_t sy_job_cgroup_of_stepd(const char *path, size_t length);
@@ -18,5 +20,9 @@ const char *sy_job_cgroup_find(const char *cgroups, unsigned job_id, size_t *len
 
 /* The same from /proc/PROCESS/cgroup, "self" or a number. */
 bool sy_job_cgroup_read(const char *process, unsigned job_id, char *path, size_t size);
+
+/* A rule for what must leave the job's cgroup: up to the group that slurmd made; nowhere where
+ * Slurm does not use cgroups. */
+void sy_egress_from_slurm(struct sy_egress *way, const char *controllers, const char *path);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "leave_cgroup.h"
+#include "job_cgroup.h"
 #include "sampler/loader.h"
 
 struct sy_node_program sy_slurm_program(const struct sy_config *config)

@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "admission.h"
+#include "job_facts.h"
 
 struct sy_user_options sy_options;
 static const struct sy_config *config;
@@ -19,12 +20,43 @@ static void carry_tags(void)
 		slurm_error("steelyard: tags cannot be handed to the job: no memory");
 }
 
+/* The user of this command; partition and exclusive use are in options that we do not see. */
+static struct sy_asker asker(gid_t *groups, int room)
+{
+	int count = getgroups(room - 1, groups + 1);
+
+	groups[0] = getgid();
+	return (struct sy_asker){
+	    .uid = getuid(),
+	    .groups = groups,
+	    .group_count = count < 0 ? 0 : (size_t)count + 1, /* more than `room`: not known */
+	    .exclusive = SY_NOT_KNOWN,
+	};
+}
+
+/* Whether the policy allows the user a condition, before anything is queued. Where slurmctld does
+ * not answer or the policy cannot be read, the node decides. */
+static int check_policy_here(const char *policy_path, enum sy_user_option which,
+			     const struct sy_user_options *wishes, struct sy_error *err)
+{
+	gid_t groups[SY_GROUPS_MAX];
+	struct sy_asker who = asker(groups, SY_GROUPS_MAX);
+	struct sy_addresses scheduler;
+
+	if (sy_check_policy(policy_path, &who, which, wishes, err) < 0)
+		return -1;
+	if (which != SY_USER_OPTION_NETEM || wishes->netem.none || wishes->netem.to_count == 0 ||
+	    !sy_scheduler_addresses(&scheduler))
+		return 0;
+	return sy_refuse_scheduler(&wishes->netem, &scheduler, SY_SLURM_DAEMONS, err);
+}
+
 /* In the user's own command: what the policy says to it, and what the job must be handed. */
 static int take_here(enum sy_user_option which, struct sy_error *err)
 {
 	if (which == SY_USER_OPTION_TAG)
 		carry_tags();
-	if (sy_admit_here(config->netem_policy, which, &sy_options, err) == 0)
+	if (check_policy_here(config->netem_policy, which, &sy_options, err) == 0)
 		return 0;
 	if (which == SY_USER_OPTION_NETEM)
 		sy_options.has_netem = false;

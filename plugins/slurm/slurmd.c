@@ -1,11 +1,10 @@
-#include "slurmd.h"
+#include "spank_steelyard.h"
 
 #include <slurm/spank.h>
 
 #include "conditions.h"
 #include "config.h"
 #include "exclusive.h"
-#include "finish.h"
 #include "job/counted.h"
 #include "launch_sampler.h"
 

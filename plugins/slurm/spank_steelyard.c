@@ -3,16 +3,14 @@
  * condition that was asked for and cannot be had ends the job's tasks, conditions.c.)
  *
  * job_prolog and job_epilog are left out on purpose: exporting them costs every job 17 to 30 ms. */
-#include <stdint.h>
-#include <sys/types.h>
+#include "spank_steelyard.h"
 
-#include <slurm/spank.h>
+#include <stdlib.h>
 
-#include "release.h"
-#include "user_commands.h"
 #include "conditions.h"
-#include "slurmd.h"
-#include "stepd.h"
+#include "config.h"
+#include "options.h"
+#include "release.h"
 
 SPANK_PLUGIN(steelyard, 1)
 
@@ -20,14 +18,25 @@ SPANK_PLUGIN(steelyard, 1)
  * job is at fault. Ours does not fail; should it ever, no node is lost. */
 int slurm_spank_init_failure_mode = SY_JOB_FAILURE;
 
+/* `new_job`: sbatch or salloc, whose job is not part of the one they may run in. */
+static void init_client(spank_t spank, int ac, char **av, bool new_job)
+{
+	static struct sy_config config;
+
+	sy_config_parse(&config, ac, av, NULL); /* faults are for the admin: slurmstepd logs them */
+	if (new_job && getenv("SLURM_JOB_ID"))
+		sy_options_forget_environment();
+	sy_options_register(spank, &config);
+}
+
 int slurm_spank_init(spank_t spank, int ac, char **av)
 {
 	switch (spank_context()) {
 	case S_CTX_LOCAL:
-		sy_client_init(spank, ac, av, false);
+		init_client(spank, ac, av, false);
 		break;
 	case S_CTX_ALLOCATOR:
-		sy_client_init(spank, ac, av, true);
+		init_client(spank, ac, av, true);
 		break;
 	case S_CTX_REMOTE:
 		sy_stepd_init(spank, ac, av);

@@ -1,4 +1,4 @@
-#include "stepd.h"
+#include "spank_steelyard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "config.h"
 #include "job_cgroup.h"
 #include "exclusive.h"
-#include "finish.h"
+#include "admin_comment.h"
 #include "job/control.h"
 #include "job/counted.h"
 #include "launch_sampler.h"
@@ -26,7 +26,7 @@
 #include "step.h"
 
 #define LAST_WORDS_MS 1000 /* a sampler that only starts takes ten messages, then none */
-#define LONG_STEP_S   1	   /* so that nobody sees what its end costs */
+#define LONG_STEP_S   1	   /* half a second at its end is not noticed */
 
 static struct sy_config config;
 static struct sy_step step;
@@ -35,8 +35,8 @@ static struct sockaddr_un control;
 static struct sy_counted counted;
 static bool started_sampler; /* by this very step */
 static bool knows_step;
-static bool comments; /* this step's end sets AdminComment */
-static bool totals_told;
+static bool sets_admin_comment; /* at this step's end */
+static bool admin_comment_is_set;
 static bool usage_reported;
 static struct timespec started;
 
@@ -72,14 +72,14 @@ static void load_bpf(void)
 /* From now on the kernel counts what we start: before any task is forked. The extern step's daemon
  * starts none: it would only wait for the kernel to make the maps, some 20 ms, which the sampler
  * does meanwhile. */
-static void have_it_counted(void)
+static void start_bpf_accounting(void)
 {
 	if (config.bpf && queue.fd >= 0 && !step.extern_step)
 		sy_counted_join(&counted, &control, SY_BPF_STEPD);
 }
 
-/* The sampler was killed, or has never begun. */
-static void finish_for_sampler(void)
+/* The sampler was killed, or never began. */
+static void finalize_record_of_dead_sampler(void)
 {
 	struct sy_node_program program = sy_slurm_program(&config);
 	char path[SY_PATH_SIZE];
@@ -110,8 +110,8 @@ static void start_sampler(spank_t spank)
 		started_sampler = true;
 }
 
-/* An extern step is told "no array task" and restart 0, whatever the job is. */
-static void tell_array(spank_t spank)
+/* Slurm reports "no array task" and restart 0 to an extern step, whatever the job is. */
+static void report_array(spank_t spank)
 {
 	uint32_t array_id, task_id;
 
@@ -162,11 +162,11 @@ static void announce(spank_t spank)
 		if (sy_step_variable(spank, variables[i].variable, value, sizeof(value)))
 			sy_queue_send(&queue, "job %s %s", variables[i].field, value);
 	}
-	tell_array(spank);
+	report_array(spank);
 }
 
-/* Somebody has said what he wants to find in the accounting: that is worth a moment of waiting. */
-static bool comment_is_asked(void)
+/* The user expects tags or conditions in the accounting: that is worth a moment of waiting. */
+static bool comment_is_expected(void)
 {
 	return sy_options.tags.count > 0 || sy_options.has_netem;
 }
@@ -194,7 +194,8 @@ void sy_stepd_start(spank_t spank)
 		return;
 	}
 	knows_step = true;
-	comments = !step.extern_step && config.admin_comment && sy_finish_is_due(&step);
+	sets_admin_comment =
+	    !step.extern_step && config.admin_comment && sy_admin_comment_is_due(&step);
 	(void)clock_gettime(CLOCK_MONOTONIC, &started);
 	if (step.extern_step || !step.extern_runs)
 		sy_conditions_reap(&config, "next job");
@@ -206,7 +207,7 @@ void sy_stepd_start(spank_t spank)
 	if (queue.fd < 0 && (started_sampler || !step.extern_step) &&
 	    !sy_queue_open(&queue, &control))
 		slurm_verbose("steelyard: no sampler for job %u on %s", step.job_id, step.node);
-	have_it_counted();
+	start_bpf_accounting();
 	if (step.extern_step)
 		return;
 	announce(spank);
@@ -214,7 +215,7 @@ void sy_stepd_start(spank_t spank)
 }
 
 /* The cgroup that is the whole job's: this step's, or one of its tasks' knows it. */
-static void tell_cgroup(spank_t spank)
+static void report_cgroup(spank_t spank)
 {
 	char task[16], path[SY_MESSAGE_MAX - 16];
 	pid_t pid;
@@ -241,7 +242,7 @@ void sy_stepd_task(spank_t spank)
 	counted_at_start = sy_own_usage_read(&at_start);
 	/* Not in the extern step: its `sleep` is just being started, in the job's group, too. */
 	if (!step.extern_step)
-		tell_cgroup(spank);
+		report_cgroup(spank);
 }
 
 /* In the task's own process, as the user, shortly before it becomes the job's program: Slurm 22.05
@@ -281,10 +282,10 @@ static void report_usage(bool threads_live)
 	sy_queue_send(&queue, "done %d %lld%s", (int)getpid(), now.cpu_us - at_start.cpu_us, bytes);
 }
 
-static void finish(spank_t spank)
+static void set_admin_comment(spank_t spank)
 {
-	sy_finish(spank, &config, &step, &queue);
-	totals_told = true;
+	sy_admin_comment_set(spank, &config, &step, &queue);
+	admin_comment_is_set = true;
 }
 
 /* This is before srun hears of the last task's end: srun ends its job as soon as it hears of it,
@@ -301,14 +302,14 @@ void sy_stepd_task_exit(spank_t spank)
 	    ended != tasks)
 		return;
 	report_usage(true);
-	if (!step.batch_step && comments &&
-	    (comment_is_asked() || has_lasted() || step.step_id > 0))
-		finish(spank);
+	if (!step.batch_step && sets_admin_comment &&
+	    (comment_is_expected() || has_lasted() || step.step_id > 0))
+		set_admin_comment(spank);
 }
 
 /* The extern step's slurmstepd was killed, or Slurm has ended it (--no-kill, another node lost):
  * with the batch step the job ends here. */
-static bool is_left_to_tell(void)
+static bool must_end_job(void)
 {
 	return step.batch_step && step.extern_runs && sy_step_extern_pid(&step) == 0;
 }
@@ -319,9 +320,9 @@ void sy_stepd_exit(spank_t spank)
 		return;
 	if (!step.extern_step) {
 		report_usage(false);
-		if (comments && !totals_told)
-			finish(spank);
-		if (is_left_to_tell())
+		if (sets_admin_comment && !admin_comment_is_set)
+			set_admin_comment(spank);
+		if (must_end_job())
 			sy_queue_send(&queue, "leave");
 	}
 	if (step.extern_step)
@@ -336,7 +337,7 @@ void sy_stepd_exit(spank_t spank)
 		if (!step.extern_step || queue.fd < 0)
 			(void)unlink(control.sun_path);
 		if (queue.fd < 0)
-			finish_for_sampler();
+			finalize_record_of_dead_sampler();
 	}
 	sy_queue_drain(&queue, LAST_WORDS_MS);
 	sy_queue_close(&queue);

@@ -17,7 +17,6 @@
 
 #include "../../plugins/node/job/comment.c"
 #include "../../plugins/slurm/job_cgroup.c"
-#include "../../plugins/slurm/leave_cgroup.c"
 #include "../../plugins/node/job/job_options.c"
 
 #define TEXT_MAX 2048

@@ -9,7 +9,6 @@
 #include "../../plugins/node/job/comment.c"
 #include "../../plugins/slurm/config.c"
 #include "../../plugins/slurm/job_cgroup.c"
-#include "../../plugins/slurm/leave_cgroup.c"
 #include "../../plugins/node/job/job_options.c"
 
 static char *say(const struct sy_comment *comment)

@@ -5,7 +5,6 @@
 #include "job/spawn.h"
 
 #include "../../plugins/slurm/job_cgroup.c"
-#include "../../plugins/slurm/leave_cgroup.c"
 
 static void must_lead_out(const char *text, sy_egress_rule rule)
 {
