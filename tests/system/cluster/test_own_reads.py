@@ -41,7 +41,7 @@ def test_the_accounting_polls_at_its_own_expense(
             job = (lab.work / "id").read_text().strip()
         record = measured(lab, job)
     source = "bpf" if bpf == "yes" and KERNEL_COUNTS else "reaped"
-    assert record["io"]["source"] == source
+    assert record["io"]["source"] == source, record["incomplete_reason"]
     parts = [record["io"]]
     if source == "bpf":  # the lab has no cgroup: nothing else is complete
         parts.append(lab.comment(job))
