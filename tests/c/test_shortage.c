@@ -176,7 +176,7 @@ static int run(char **argv)
 
 	(void)fflush(stdout);
 	out = dup(STDOUT_FILENO);
-	code = sy_run_unweighed(argv);
+	code = sy_run_unmeasured(argv);
 	(void)dup2(out, STDOUT_FILENO);
 	(void)close(out);
 	return code;

@@ -80,7 +80,7 @@ pid_t sy_start_command(char **argv, struct sy_exact *exact)
 	return pid;
 }
 
-int sy_run_unweighed(char **argv)
+int sy_run_unmeasured(char **argv)
 {
 	struct sy_exact exact = {.exit_code = -1, .signal = -1};
 	pid_t pid = sy_start_command(argv, &exact);

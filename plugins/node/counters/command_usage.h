@@ -30,7 +30,7 @@ pid_t sy_start_command(char **argv, struct sy_exact *exact);
 pid_t sy_reap(pid_t command, int flags, struct sy_exact *exact);
 
 /* Where its end could be waited for only like this: its exit code. */
-int sy_run_unweighed(char **argv);
+int sy_run_unmeasured(char **argv);
 
 /* I/O of this process' children that have been waited for, and of threads that have ended: rchar,
  * wchar, read, write. -1 where a thread was reading or writing at each attempt, for some 50 ms. */

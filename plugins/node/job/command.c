@@ -5,7 +5,7 @@
 #include "job/control.h"
 #include "job/config.h"
 #include "record/unfinished.h"
-#include "sampler/io.h"
+#include "sampler/control_socket.h"
 
 #include <stdio.h>
 #include <string.h>

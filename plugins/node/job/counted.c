@@ -9,7 +9,7 @@
 #include "bpf/job.h"
 #include "bpf/pins.h"
 #include "job/config.h"
-#include "sampler/io.h"
+#include "sampler/control_socket.h"
 #include "sampler/loader.h"
 
 #define LOCK_MS 100 /* others hold it for less than one, or while they load */

@@ -6,7 +6,7 @@
 #include "program/commands.h"
 #include "record/file.h"
 #include "sampler/in_kernel.h"
-#include "sampler/parent.h"
+#include "sampler/sampler.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -432,7 +432,7 @@ static int sample(int argc, char **argv, struct sy_sampling *sampling)
 	if (sampling->command) /* by hand: nobody has made it before */
 		(void)mkdir(sampling->record_dir, 0755);
 	sy_in_kernel_choose(sampling);
-	return sy_sample(sampling);
+	return sampling->command ? sy_measure_command(sampling) : sy_attend_job(sampling);
 }
 
 int sy_cmd_sample(int argc, char **argv)

@@ -189,7 +189,9 @@ static int open_in(struct sy_recordfile *file, const struct sy_sampling *samplin
 }
 
 int sy_recordfile_open_or_spool(struct sy_recordfile *file, struct sy_sampling *sampling,
-				void (*complain)(const struct sy_error *), struct sy_error *err)
+				void (*complain)(const struct sy_sampling *,
+						 const struct sy_error *),
+				struct sy_error *err)
 {
 	struct sy_error why;
 
@@ -205,7 +207,7 @@ int sy_recordfile_open_or_spool(struct sy_recordfile *file, struct sy_sampling *
 	if (open_in(file, sampling, sampling->spool_dir, err) < 0)
 		return -1;
 	(void)sy_fail(err, "%.300s; the record goes to %.100s", why.text, sampling->spool_dir);
-	complain(err);
+	complain(sampling, err);
 	sampling->record_dir = sampling->spool_dir;
 	return 0;
 }

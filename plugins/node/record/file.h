@@ -52,6 +52,8 @@ bool sy_has_spool(const char *spool_dir);
  * does not, or cannot be written to, the record is made in the spool, record_dir of `sampling` is
  * that, and `complain` is told why. */
 int sy_recordfile_open_or_spool(struct sy_recordfile *file, struct sy_sampling *sampling,
-				void (*complain)(const struct sy_error *), struct sy_error *err);
+				void (*complain)(const struct sy_sampling *,
+						 const struct sy_error *),
+				struct sy_error *err);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/rights.h"
 #include "counters/processes_find.h"
 #include "counters/processes_handed.h"
-#include "sampler/footprint.h"
+#include "sampler/own_process.h"
 #include "sampler/messages.h"
 #include "sampler/samples.h"
 

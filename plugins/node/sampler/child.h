@@ -2,9 +2,9 @@
 #ifndef STEELYARD_SAMPLER_CHILD_H
 #define STEELYARD_SAMPLER_CHILD_H
 
-#include "sampler/inherited.h"
+#include "sampler/child_state.h"
 
-/* The child's whole life; never returns. */
+/* The child's whole life. */
 __attribute__((noreturn)) void sy_child_run(struct sy_child *child);
 
 #endif

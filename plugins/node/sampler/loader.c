@@ -4,7 +4,7 @@
 #include "base/exec.h"
 #include "base/file.h"
 #include "bpf/pins.h"
-#include "sampler/io.h"
+#include "sampler/own_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +57,7 @@ int sy_loader_run(const char *program, const char *base, struct sy_error *why)
 	pid = fork();
 	if (pid == 0) {
 		(void)signal(SIGCHLD, SIG_DFL);
-		sy_keep_out_of_the_way();
+		sy_silence_standard_streams();
 		(void)execl(program, "steelyard-bpf", "load", "--base", base, (char *)NULL);
 		_exit(127);
 	}

@@ -1,416 +1,361 @@
-/* Starts the child and the command, waits, writes the record. */
 #include "sampler/parent.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/kernel.h"
-#include "bpf/job.h"
-#include "counters/command_usage.h"
 #include "meters/meters.h"
 #include "probe/probe.h"
-#include "record/record.h"
 #include "record/unfinished.h"
-#include "record/file.h"
 #include "sampler/answer.h"
 #include "sampler/child.h"
-#include "sampler/footprint.h"
-#include "sampler/io.h"
+#include "sampler/control_socket.h"
+#include "sampler/own_process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #define READY_MS 2000 /* for the first sample; then the command starts all the same */
 #define END_MS	 5000 /* for the last one; then the child is killed */
-#define NOTES_MS 200  /* messages in a row make one new record */
 
-static struct {
-	struct sy_sampling *sampling;
-	struct sy_node node;
-	struct sy_head head;
-	struct sy_shared *shared;
-	struct sy_recordfile file;
-	struct sy_exact exact;
-	struct sy_wall wall;
-	struct sy_in_kernel kernel;
-	char samples_file[320];
-	char mark[512]; /* of an unfinished record */
-	size_t notes_read;
-	int control_fd, csv_fd, child_fd, signal_fd, root;
-	pid_t child, command;
-	int child_status; /* as from waitpid, when it has ended */
-	bool child_ended, end, record;
-} p;
-
-static void complain(const struct sy_error *err)
+static void complain(const struct sy_sampling *sampling, const struct sy_error *err)
 {
-	(void)fprintf(stderr, "steelyard-node sample: job %s: %s\n", p.sampling->job_id, err->text);
+	(void)fprintf(stderr, "steelyard-node sample: job %s: %s\n", sampling->job_id, err->text);
 }
 
 /* --- starting --- */
 
-static int open_files(struct sy_error *err)
+static int open_files(struct sy_parent *p, struct sy_error *err)
 {
-	struct sy_sampling *sampling = p.sampling;
+	struct sy_sampling *sampling = p->sampling;
 	int opening = sampling->run_dir ? sy_opening_begin(sampling->run_dir) : -1, result;
 
-	p.file = (struct sy_recordfile){.has_owner = sampling->has_owner,
-					.uid = sampling->owner_uid,
-					.gid = sampling->owner_gid};
-	result = sy_recordfile_open_or_spool(&p.file, sampling, complain, err);
+	p->file = (struct sy_recordfile){.has_owner = sampling->has_owner,
+					 .uid = sampling->owner_uid,
+					 .gid = sampling->owner_gid};
+	result = sy_recordfile_open_or_spool(&p->file, sampling, complain, err);
 	sy_opening_end(sampling->run_dir, opening);
 	if (result < 0)
 		return -1;
-	p.record = true;
+	p->has_record = true;
 	if (sampling->run_dir && /* without the mark the job is measured all the same */
-	    sy_unfinished_mark(sampling, &p.file, p.mark, sizeof(p.mark), err) < 0)
-		complain(err);
-	p.csv_fd = sy_recordfile_samples(&p.file, err);
-	if (p.csv_fd < 0)
+	    sy_unfinished_mark(sampling, &p->file, p->mark, sizeof(p->mark), err) < 0)
+		complain(sampling, err);
+	p->csv_fd = sy_recordfile_samples(&p->file, err);
+	if (p->csv_fd < 0)
 		return -1;
-	(void)snprintf(p.samples_file, sizeof(p.samples_file), "%s.csv", p.file.name);
-	p.head.samples_file = p.samples_file;
+	(void)snprintf(p->samples_file, sizeof(p->samples_file), "%s.csv", p->file.name);
+	p->head.samples_file = p->samples_file;
 	return 0;
 }
 
-static void run_child(int parent_fd)
+static int open_all(struct sy_parent *p, struct sy_error *err)
 {
-	struct sy_child child = {.node = &p.node,
-				 .shared = p.shared,
-				 .csv_fd = p.csv_fd,
-				 .control_fd = p.control_fd,
-				 .parent_fd = parent_fd,
-				 .watch_fd = -1,
-				 .wall = p.wall,
-				 .self = getpid(),
-				 .parent = getppid(),
-				 .command = p.sampling->command != NULL,
-				 .sampling = p.sampling,
-				 .kernel = &p.kernel};
+	struct sy_sampling *sampling = p->sampling;
 
-	if (p.sampling->watch) {
-		child.watch_fd = (int)syscall(SYS_pidfd_open, p.sampling->watch, 0);
-		if (child.watch_fd < 0 && errno == ESRCH && !p.sampling->linger_s)
-			_exit(0); /* gone before we began: nothing to measure */
-	}
-	(void)close(p.child_fd);
-	(void)close(p.signal_fd);
-	sy_keep_out_of_the_way();
-	sy_child_run(&child);
-}
-
-static int start_child(struct sy_error *err)
-{
-	int pair[2];
-
-	p.shared = sy_shared_new(err);
-	if (!p.shared)
+	p->root = sy_root_open(sampling->root_dir, err);
+	if (p->root < 0)
 		return -1;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return sy_fail_errno(err, errno, "cannot make a socket pair");
-	p.child_fd = pair[0];
-	p.child = sy_fork_apart();
-	if (p.child == 0)
-		run_child(pair[1]);
-	(void)close(pair[1]);
-	if (p.child < 0)
-		return sy_fail_errno(err, errno, "cannot start the sampler");
-	return 0;
-}
-
-static void wait_until_ready(void)
-{
-	struct pollfd ready = {p.child_fd, POLLIN, 0};
-	char byte;
-
-	if (poll(&ready, 1, READY_MS) > 0)
-		(void)recv(p.child_fd, &byte, 1, MSG_DONTWAIT);
-}
-
-/* Everything around the command; a fault here must not keep the command from running. */
-static int set_up(struct sy_error *err)
-{
-	struct sy_sampling *sampling = p.sampling;
-
-	p.root = sy_root_open(sampling->root_dir, err);
-	if (p.root < 0)
-		return -1;
-	sy_node_find(&p.node, p.root);
-	sy_node_open(&p.node);
-	for (int i = 0; i < p.node.devices; i++) {
-		p.head.dropped_rx[i] = sy_node_dropped(&p.node, i, "rx_dropped");
-		p.head.dropped_tx[i] = sy_node_dropped(&p.node, i, "tx_dropped");
+	sy_node_find(&p->node, p->root);
+	sy_node_open(&p->node);
+	for (int i = 0; i < p->node.devices; i++) {
+		p->head.dropped_rx[i] = sy_node_dropped(&p->node, i, "rx_dropped");
+		p->head.dropped_tx[i] = sy_node_dropped(&p->node, i, "tx_dropped");
 	}
-	p.head.sampling = sampling;
-	p.head.node = &p.node;
-	p.control_fd = sy_control_open(sampling->control, sampling->control_fd, err);
-	if (p.control_fd < 0 && sampling->control)
+	p->head.sampling = sampling;
+	p->head.node = &p->node;
+	p->control_fd = sy_control_open(sampling->control, sampling->control_fd, err);
+	if (p->control_fd < 0 && sampling->control)
 		return -1;
 	/* A record of nothing would be the newest one of a job that has begun once more. */
 	if (sy_control_is_given_up(sampling))
 		return sy_fail(err, "it has ended, or begun once more, before this sampler did");
-	if (open_files(err) < 0)
+	if (open_files(p, err) < 0)
 		return -1;
-	p.head.start_unix_s = p.file.start_unix_s;
-	sy_wall_begin(&p.wall, p.file.start_unix_s);
+	p->head.start_unix_s = p->file.start_unix_s;
+	sy_wall_begin(&p->wall, p->file.start_unix_s);
 	return 0;
 }
 
-static void write_record(json_t *record)
+bool sy_parent_set_up(struct sy_parent *p)
 {
 	struct sy_error err;
 
-	if (record && p.record && sy_recordfile_write(&p.file, record, &err) < 0)
-		complain(&err);
+	p->csv_fd = p->control_fd = p->child_fd = -1;
+	if (open_all(p, &err) < 0) {
+		complain(p->sampling, &err);
+		return false;
+	}
+	sy_in_kernel_begin(&p->kernel, p->sampling);
+	sy_slow_start(&p->node.meters, p->root);
+	return true;
+}
+
+__attribute__((noreturn)) static void run_child(struct sy_parent *p, int parent_fd)
+{
+	struct sy_child child = {.node = &p->node,
+				 .shared = p->shared,
+				 .csv_fd = p->csv_fd,
+				 .control_fd = p->control_fd,
+				 .parent_fd = parent_fd,
+				 .watch_fd = -1,
+				 .wall = p->wall,
+				 .self = getpid(),
+				 .parent = getppid(),
+				 .command = p->sampling->command != NULL,
+				 .sampling = p->sampling,
+				 .kernel = &p->kernel};
+
+	if (p->sampling->watch) {
+		child.watch_fd = (int)syscall(SYS_pidfd_open, p->sampling->watch, 0);
+		if (child.watch_fd < 0 && errno == ESRCH && !p->sampling->linger_s)
+			_exit(0); /* gone before we began: nothing to measure */
+	}
+	(void)close(p->child_fd);
+	(void)close(p->signal_fd);
+	sy_silence_standard_streams();
+	sy_child_run(&child);
+}
+
+static int start_child(struct sy_parent *p, struct sy_error *err)
+{
+	int pair[2];
+
+	p->shared = mmap(NULL, sizeof(*p->shared), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (p->shared == MAP_FAILED) {
+		p->shared = NULL;
+		return sy_fail_errno(err, errno, "cannot share memory with the sampler");
+	}
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return sy_fail_errno(err, errno, "cannot make a socket pair");
+	p->child_fd = pair[0];
+	/* Without a signal at its end: wait4(-1) finds the command's children alone, whose counters
+	 * are added up. */
+	p->child = (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
+	if (p->child == 0)
+		run_child(p, pair[1]);
+	(void)close(pair[1]);
+	if (p->child < 0)
+		return sy_fail_errno(err, errno, "cannot start the sampler");
+	return 0;
+}
+
+static void wait_until_ready(struct sy_parent *p)
+{
+	struct pollfd ready = {p->child_fd, POLLIN, 0};
+	char byte;
+
+	if (poll(&ready, 1, READY_MS) > 0)
+		(void)recv(p->child_fd, &byte, 1, MSG_DONTWAIT);
+}
+
+/* To the descriptor of --print-path. */
+static void print_path(const struct sy_parent *p)
+{
+	char text[4096];
+	int length = snprintf(text, sizeof(text), "%s/%s/%s.json\n", p->sampling->record_dir,
+			      p->file.place, p->file.name);
+
+	if (length < (int)sizeof(text))
+		(void)sy_write_all(p->sampling->print_fd, text, (size_t)length);
+}
+
+void sy_parent_start_child(struct sy_parent *p)
+{
+	struct sy_error err;
+
+	if (start_child(p, &err) < 0)
+		complain(p->sampling, &err);
+	if (p->child > 0)
+		wait_until_ready(p);
+	if (p->has_record && p->sampling->print_fd >= 0)
+		print_path(p);
+}
+
+static void write_record(struct sy_parent *p, json_t *record)
+{
+	struct sy_error err;
+
+	if (record && p->has_record && sy_recordfile_write(&p->file, record, &err) < 0)
+		complain(p->sampling, &err);
 	json_decref(record);
-	if (!p.end)
+	if (!p->end)
 		sy_shrink(); /* the parent waits for hours: let it be small */
 }
 
-/* The record as it is at the start; its child has the node's kind of it, for answers. */
-static void write_first_record(void)
+/* Its child has the node's kind of it, for answers. */
+void sy_parent_write_first_record(struct sy_parent *p)
 {
-	json_t *record = sy_record_new(&p.head);
-	unsigned next = p.shared ? atomic_load(&p.shared->kind_current) + 1 : 0;
+	json_t *record = sy_record_new(&p->head);
+	unsigned next = p->shared ? atomic_load(&p->shared->kind_current) + 1 : 0;
 
-	if (p.shared) {
-		sy_answer_kind(record, p.shared->kind[next & 1], SY_KIND_SIZE);
-		atomic_store(&p.shared->kind_current, next);
+	if (p->shared) {
+		sy_answer_kind(record, p->shared->kind[next & 1], SY_KIND_SIZE);
+		atomic_store(&p->shared->kind_current, next);
 	}
-	write_record(record);
+	write_record(p, record);
 }
 
-static void make_probe(void)
+void sy_parent_probe(struct sy_parent *p)
 {
-	struct sy_probe_options options = {.root = p.root, .ask_others = false};
+	struct sy_probe_options options = {.root = p->root, .ask_others = false};
 
-	if (!p.sampling->command) /* a job starts at this moment: give way to it */
-		(void)setpriority(PRIO_PROCESS, 0, 10);
-	if (p.record)
-		p.head.probe = sy_probe(&options);
+	if (p->has_record)
+		p->head.probe = sy_probe(&options);
 }
 
-static bool take_notes(void)
+/* --- waiting --- */
+
+static bool take_notes(struct sy_parent *p)
 {
 	size_t used;
 	bool some = false;
 
-	if (!p.shared)
+	if (!p->shared)
 		return false;
-	used = atomic_load(&p.shared->notes_used);
+	used = atomic_load(&p->shared->notes_used);
 	if (used > SY_NOTES_SIZE)
 		used = SY_NOTES_SIZE;
-	while (p.notes_read < used) {
-		const char *text = p.shared->notes + p.notes_read;
-		size_t length = strnlen(text, used - p.notes_read);
+	while (p->notes_read < used) {
+		const char *text = p->shared->notes + p->notes_read;
+		size_t length = strnlen(text, used - p->notes_read);
 		char copy[SY_MESSAGE_SIZE];
 		struct sy_message message;
 
 		(void)snprintf(copy, sizeof(copy), "%.*s", (int)length, text);
 		if (sy_message_parse(copy, &message, NULL) == 0)
-			sy_message_apply(&message, &p.sampling->told);
-		p.notes_read += length + 1;
+			sy_message_apply(&message, &p->sampling->told);
+		p->notes_read += length + 1;
 		some = true;
 	}
 	return some;
 }
 
-static void hear_child(void)
+static void hear_child(struct sy_parent *p)
 {
 	char byte;
 
-	while (recv(p.child_fd, &byte, 1, MSG_DONTWAIT) > 0)
+	while (recv(p->child_fd, &byte, 1, MSG_DONTWAIT) > 0)
 		;
-	(void)poll(NULL, 0, p.command ? 0 : NOTES_MS);
-	if (take_notes())
-		write_first_record();
-}
-
-/* The command and whatever it left behind; not the sampler, which is no ordinary child. */
-static void reap(void)
-{
-	pid_t pid;
-
-	while ((pid = sy_reap(p.command, WNOHANG, &p.exact)) > 0)
-		p.end |= pid == p.command;
-	p.exact.left_behind = p.exact.known && pid == 0;
-}
-
-static void on_signal(void)
-{
-	struct signalfd_siginfo info;
-
-	while (read(p.signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo == SIGCHLD)
-			reap();
-		else if (!p.command)
-			p.end |= info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT;
-		/* What a terminal sends has gone to the command as well. */
-		else if (info.ssi_code != SI_KERNEL && p.command > 0)
-			(void)kill(p.command, (int)info.ssi_signo);
-	}
+	(void)poll(NULL, 0, p->notes_ms);
+	if (take_notes(p))
+		sy_parent_write_first_record(p);
 }
 
 /* Its end of the socket pair is closed: it has ended, or is about to. */
-static void child_has_ended(void)
+static void child_has_ended(struct sy_parent *p)
 {
 	int status;
 
-	if (p.child <= 0 || p.child_ended || waitpid(p.child, &status, __WALL) != p.child)
+	if (!sy_parent_has_child(p) || waitpid(p->child, &status, __WALL) != p->child)
 		return;
-	p.child_status = status;
-	p.child_ended = true;
-	p.end |= !p.command; /* nothing more will be known */
+	p->child_status = status;
+	p->child_ended = true;
+	p->end |= p->child_tells_end;
 }
 
-static void wait_for_end(void)
+static void read_signals(struct sy_parent *p,
+			 void (*on_signal)(struct sy_parent *p,
+					   const struct signalfd_siginfo *info))
 {
-	while (!p.end) {
-		struct pollfd fds[] = {{p.signal_fd, POLLIN, 0},
-				       {p.child_ended ? -1 : p.child_fd, POLLIN, 0}};
+	struct signalfd_siginfo info;
+
+	while (read(p->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		on_signal(p, &info);
+}
+
+void sy_parent_wait(struct sy_parent *p,
+		    void (*on_signal)(struct sy_parent *p, const struct signalfd_siginfo *info))
+{
+	while (!p->end) {
+		struct pollfd fds[] = {{p->signal_fd, POLLIN, 0},
+				       {p->child_ended ? -1 : p->child_fd, POLLIN, 0}};
 
 		if (poll(fds, 2, -1) < 0 && errno != EINTR)
 			break;
 		if (fds[0].revents)
-			on_signal();
+			read_signals(p, on_signal);
 		/* A hang-up comes together with POLLIN; notes are in the shared page anyway. */
 		if (fds[1].revents & (POLLHUP | POLLERR))
-			child_has_ended();
+			child_has_ended(p);
 		else if (fds[1].revents)
-			hear_child();
+			hear_child(p);
 	}
+}
+
+bool sy_parent_has_child(const struct sy_parent *p)
+{
+	return p->child > 0 && !p->child_ended;
+}
+
+void sy_parent_send(struct sy_parent *p, const char *message)
+{
+	(void)send(p->child_fd, message, strlen(message), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* --- ending --- */
 
-static void tell_child(const char *text)
+static void end_child(struct sy_parent *p)
 {
-	(void)send(p.child_fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
-}
+	struct pollfd ended = {p->child_fd, 0, 0}; /* a hang-up is always reported */
 
-/* Our children's counters are in ours since they were waited for. */
-static void tell_exact(void)
-{
-	char text[256];
-
-	p.exact.io_known = sy_reaped_io(p.exact.io) == 0;
-	if (p.child <= 0 || p.child_ended || !p.exact.known || !p.exact.io_known)
+	if (!sy_parent_has_child(p))
 		return;
-	(void)snprintf(text, sizeof(text), "done %d %lld %lld %lld %lld %lld", (int)getpid(),
-		       (long long)p.exact.cpu_us, (long long)p.exact.io[0],
-		       (long long)p.exact.io[1], (long long)p.exact.io[2],
-		       (long long)p.exact.io[3]);
-	tell_child(text);
-}
-
-static void end_child(void)
-{
-	struct pollfd ended = {p.child_fd, 0, 0}; /* a hang-up is always told */
-
-	if (p.child <= 0 || p.child_ended)
-		return;
-	tell_child("end");
+	sy_parent_send(p, "end");
 	if (poll(&ended, 1, END_MS) <= 0)
-		(void)kill(p.child, SIGKILL);
-	if (waitpid(p.child, &p.child_status, __WALL) == p.child)
-		p.child_ended = true;
+		(void)kill(p->child, SIGKILL);
+	if (waitpid(p->child, &p->child_status, __WALL) == p->child)
+		p->child_ended = true;
 }
 
-/* Nothing more will be written. */
-static void close_record(void)
+static void write_last_record(struct sy_parent *p, const struct sy_exact *exact)
 {
-	if (p.record)
-		sy_recordfile_close(&p.file);
-	if (p.mark[0])
-		sy_unfinished_end(p.sampling->run_dir, p.mark);
-	p.record = false;
-}
-
-static void write_last_record(void)
-{
-	struct sy_status *status = &p.shared->status[atomic_load(&p.shared->current) & 1];
+	struct sy_status *status = &p->shared->status[atomic_load(&p->shared->current) & 1];
 	json_t *record;
 
-	(void)take_notes();
-	status->lost += sy_sample_buffer_rescue(&p.shared->lines, p.csv_fd, &status->lost_errno);
+	(void)take_notes(p);
+	status->lost += sy_sample_buffer_rescue(&p->shared->lines, p->csv_fd, &status->lost_errno);
 	status->max_memory_bytes = sy_add_own_memory(status->max_memory_bytes);
-	status->cpu_ns += sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000 + sy_slow_end(&p.node.meters);
-	record = sy_record_new(&p.head);
+	status->cpu_ns += sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000 + sy_slow_end(&p->node.meters);
+	record = sy_record_new(&p->head);
 	sy_record_totals(record, &status->sums);
 	sy_record_status(record, status);
-	sy_record_meters_end(record, status, p.shared->meter_why);
-	sy_record_dropped(record, &p.head);
-	sy_record_tcp(record, &status->tcp, &p.shared->tcp_counts);
-	sy_record_conditions(record, p.sampling);
+	sy_record_meters_end(record, status, p->shared->meter_why);
+	sy_record_dropped(record, &p->head);
+	sy_record_tcp(record, &status->tcp, &p->shared->tcp_counts);
+	sy_record_conditions(record, p->sampling);
 	sy_record_unshaped(record, status);
-	if (p.sampling->bpf)
+	if (p->sampling->bpf)
 		sy_record_in_kernel(record, status);
 	if (status->rate_hz <= 0)
 		sy_record_off(record, status);
-	if (p.sampling->command)
-		sy_record_exact(record, &p.exact, status);
-	sy_record_completeness(record, status, p.sampling->command ? &p.exact : NULL, p.child,
-			       p.child_status);
-	write_record(record);
+	if (exact)
+		sy_record_exact(record, exact, status);
+	sy_record_completeness(record, status, exact, p->child, p->child_status);
+	write_record(p, record);
 }
 
-int sy_sample(struct sy_sampling *sampling)
+void sy_parent_close_record(struct sy_parent *p)
 {
-	struct sy_error err;
+	if (p->has_record)
+		sy_recordfile_close(&p->file);
+	if (p->mark[0])
+		sy_unfinished_end(p->sampling->run_dir, p->mark);
+	p->has_record = false;
+}
 
-	p.sampling = sampling;
-	p.csv_fd = p.control_fd = p.child_fd = p.exact.exit_code = p.exact.signal = -1;
-	p.signal_fd = sy_take_signals();
-	if (p.signal_fd < 0) /* no end would ever be seen */
-		return sampling->command ? sy_run_unweighed(sampling->command) : SY_SAMPLE_UNABLE;
-	bool able = set_up(&err) == 0;
-	if (able)
-		sy_in_kernel_begin(&p.kernel, sampling);
-	if (able)
-		sy_slow_start(&p.node.meters, p.root);
-	(void)prctl(PR_SET_CHILD_SUBREAPER, sampling->command != NULL);
-	if (!able) {
-		complain(&err);
-		close_record();
-	}
-	if (!able && !sampling->command)
-		return SY_SAMPLE_UNABLE;
-	if (sampling->command && able) { /* before anything is measured */
-		make_probe();
-		write_first_record();
-	}
-	if (able && start_child(&err) < 0)
-		complain(&err);
-	if (p.child > 0)
-		wait_until_ready();
-	if (p.record && sampling->print_fd >= 0) /* before it gives up its stdout */
-		sy_print_path(sampling, &p.file);
-	sy_in_kernel_own(&p.kernel, sampling);
-	if (!sampling->command)
-		make_probe();	    /* the first sample is not kept waiting */
-	sy_bpf_reap(&p.kernel.bpf); /* takes a grace period: none of a command's time */
-	if (sampling->command)
-		p.command = sy_start_command(sampling->command, &p.exact);
-	if (able && !sampling->command)
-		write_first_record();
-	p.end = sampling->command ? p.command < 0 : p.child <= 0; /* who would hear of the end? */
-	reap();
-	wait_for_end();
-	tell_exact();
-	end_child();
-	if (p.shared)
-		write_last_record();
-	close_record();
-	sy_in_kernel_end(&p.kernel, !sampling->command);
-	sy_control_remove(sampling);
-	return sampling->command ? sy_exit_code(&p.exact) : 0;
+void sy_parent_finish(struct sy_parent *p, const struct sy_exact *exact)
+{
+	end_child(p);
+	if (p->shared)
+		write_last_record(p, exact);
+	sy_parent_close_record(p);
+	sy_in_kernel_end(&p->kernel, !p->sampling->command);
+	sy_control_remove(p->sampling);
 }

@@ -1,14 +1,65 @@
-/* The sampler: a parent that keeps its rights and writes the record, and a child that gives its
- * rights up and samples. docs/sampler.md tells who reads what, and what can be wrong.
- *
- * Between the two: a page of shared memory with the last totals, so that the parent knows them
- * whatever happens to the child, and a socket pair. */
+/* The sampler's parent: what measuring a command and attending a job share. The functions are
+ * called in this order. After one has failed, the others are safe to call: a record that cannot be
+ * written is skipped, a child that does not run is not waited for. */
 #ifndef STEELYARD_SAMPLER_PARENT_H
 #define STEELYARD_SAMPLER_PARENT_H
 
-#include "record/record.h"
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/signalfd.h>
+#include <sys/types.h>
 
-/* The parent's whole life: the exit code of the program. */
-int sy_sample(struct sy_sampling *sampling);
+#include "counters/command_usage.h"
+#include "record/file.h"
+#include "record/record.h"
+#include "sampler/in_kernel.h"
+#include "sampler/shared.h"
+#include "sampler/wall.h"
+
+struct sy_parent {
+	struct sy_sampling *sampling;
+	struct sy_node node;
+	struct sy_head head;
+	struct sy_shared *shared; /* NULL: no child was started */
+	struct sy_recordfile file;
+	struct sy_wall wall;
+	struct sy_in_kernel kernel;
+	char samples_file[320];
+	char mark[512]; /* of an unfinished record */
+	size_t notes_read;
+	int control_fd, csv_fd, child_fd, signal_fd, root;
+	int notes_ms; /* how long to wait for more messages before the record is written again */
+	pid_t child;
+	int child_status; /* as from waitpid, when it has ended */
+	bool child_ended, has_record;
+	bool child_tells_end; /* the child decides when it is over; else its end changes nothing */
+	bool end;
+};
+
+/* Open counters and files, and have the kernel count. On failure the reason is printed. */
+bool sy_parent_set_up(struct sy_parent *p);
+
+/* Start the child, wait for its first sample, and print the record's path. */
+void sy_parent_start_child(struct sy_parent *p);
+
+/* The record of the start: every total null. */
+void sy_parent_probe(struct sy_parent *p);
+void sy_parent_write_first_record(struct sy_parent *p);
+
+/* Until `end` is set: pass signals to `on_signal`, write messages about the job into the record. */
+void sy_parent_wait(struct sy_parent *p,
+		    void (*on_signal)(struct sy_parent *p, const struct signalfd_siginfo *info));
+
+/* Whether the child runs, as far as is known. */
+bool sy_parent_has_child(const struct sy_parent *p);
+void sy_parent_send(struct sy_parent *p, const char *message);
+
+/* End the child, write the last record, undo the rest. `exact`: of a command that has ended, else
+ * NULL. */
+void sy_parent_finish(struct sy_parent *p, const struct sy_exact *exact);
+
+/* Close the record; what is not written by now stays out. */
+void sy_parent_close_record(struct sy_parent *p);
 
 #endif

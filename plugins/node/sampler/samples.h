@@ -2,7 +2,7 @@
 #ifndef STEELYARD_SAMPLER_SAMPLES_H
 #define STEELYARD_SAMPLER_SAMPLES_H
 
-#include "sampler/sampler.h"
+#include "sampler/child_state.h"
 
 /* One of this moment. */
 void sy_sampler_sample(struct sy_sampler *s, enum sy_look look);

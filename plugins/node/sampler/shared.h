@@ -23,7 +23,4 @@ struct sy_shared {
 	char kind[2][SY_KIND_SIZE];    /* what the record tells of the node, for answers */
 };
 
-/* NULL: there is no memory to share. */
-struct sy_shared *sy_shared_new(struct sy_error *err);
-
 #endif

@@ -1,6 +1,4 @@
-#include "sampler/io.h"
-
-#include "base/file.h"
+#include "sampler/control_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,13 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
-
-pid_t sy_fork_apart(void)
-{
-	return (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
-}
+#include <unistd.h>
 
 static bool is_in_use(int fd, const struct sockaddr_un *address)
 {
@@ -83,24 +76,4 @@ int sy_control_open(const char *path, int given, struct sy_error *err)
 		return -1;
 	}
 	return keep_own(path, fd);
-}
-
-void sy_keep_out_of_the_way(void)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	for (int fd = 0; fd <= 2 && null >= 0; fd++)
-		(void)dup2(null, fd);
-	if (null > 2)
-		(void)close(null);
-}
-
-void sy_print_path(const struct sy_sampling *sampling, const struct sy_recordfile *file)
-{
-	char text[4096];
-	int length = snprintf(text, sizeof(text), "%s/%s/%s.json\n", sampling->record_dir,
-			      file->place, file->name);
-
-	if (length < (int)sizeof(text))
-		(void)sy_write_all(sampling->print_fd, text, (size_t)length);
 }

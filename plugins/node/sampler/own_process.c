@@ -1,6 +1,4 @@
-/* Being small: a sampler lives as long as the job, and most of what its start has touched is never
- * needed again. */
-#include "sampler/footprint.h"
+#include "sampler/own_process.h"
 
 #include "base/line.h"
 #include "counters/parse.h"
@@ -80,4 +78,14 @@ int64_t sy_add_own_memory(int64_t bytes)
 	int64_t own = sy_own_max_memory_bytes();
 
 	return own == SY_UNKNOWN || bytes == SY_UNKNOWN ? SY_UNKNOWN : bytes + own;
+}
+
+void sy_silence_standard_streams(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd <= 2 && null >= 0; fd++)
+		(void)dup2(null, fd);
+	if (null > 2)
+		(void)close(null);
 }

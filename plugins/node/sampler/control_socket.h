@@ -1,20 +1,11 @@
-/* Around the sampler's parent: its socket, its child, what it prints. */
-#ifndef STEELYARD_SAMPLER_IO_H
-#define STEELYARD_SAMPLER_IO_H
+/* The control socket of a job's sampler. */
+#ifndef STEELYARD_SAMPLER_CONTROL_SOCKET_H
+#define STEELYARD_SAMPLER_CONTROL_SOCKET_H
 
 #include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 #include "base/error.h"
-#include "record/file.h"
 #include "record/record.h"
-
-#define SY_SAMPLE_UNABLE 3 /* exit code: nothing could be set up */
-
-/* A child that is not told of by SIGCHLD and not found by wait4(-1): the counters of the command's
- * children stay apart from its. */
-pid_t sy_fork_apart(void);
 
 /* The control socket, bound with mode 0600, or `given` when that is no -1. Returns -1 without an
  * error when `path` is NULL. */
@@ -29,11 +20,5 @@ void sy_control_remove(const struct sy_sampling *sampling);
 /* Whoever started us has been killed, the job ended by others, who could not wait for us: the name
  * of the socket was removed before we came to it, or is that of the job's next start. */
 bool sy_control_is_given_up(const struct sy_sampling *sampling);
-
-/* Give back stdin, stdout and stderr: whoever reads them must not wait for the sampler. */
-void sy_keep_out_of_the_way(void);
-
-/* Write the record's path to the descriptor of --print-path. */
-void sy_print_path(const struct sy_sampling *sampling, const struct sy_recordfile *file);
 
 #endif

@@ -1,0 +1,51 @@
+/* The sampling child's state, and what its parent gives it. */
+#ifndef STEELYARD_SAMPLER_CHILD_STATE_H
+#define STEELYARD_SAMPLER_CHILD_STATE_H
+
+#include "counters/node.h"
+#include "counters/tcp_sockets.h"
+#include "record/record.h"
+#include "sampler/job.h"
+#include "sampler/life.h"
+#include "sampler/shared.h"
+#include "sampler/wakeup.h"
+#include "sampler/wall.h"
+
+/* Open files, and what else the parent has made before. */
+struct sy_child {
+	struct sy_node *node;
+	struct sy_shared *shared;
+	int csv_fd; /* -1: only totals */
+	int control_fd, parent_fd, watch_fd;
+	struct sy_wall wall; /* since the files were named */
+	pid_t self, parent;
+	bool command; /* root is the parent: exact totals come at the end */
+	const struct sy_sampling *sampling;
+	struct sy_in_kernel *kernel;
+};
+
+/* Samples that a timer in the kernel takes. */
+struct sy_ticking {
+	bool on, held;		  /* `tick` waits: it may be the last one for now */
+	int64_t last_us, wall_us; /* when the last one was; the wall clock less the monotonic one */
+	struct sy_bpf_tick tick;
+};
+
+struct sy_sampler {
+	struct sy_child *child;
+	struct sy_job job;
+	struct sy_tcp tcp;
+	struct sy_columns columns;
+	struct sy_status status;
+	struct sy_line line; /* of this sample */
+	int64_t start_us, cpu_at_us, period_us;
+	int64_t next_us, memory_us; /* the next sample; when memory is read without one */
+	struct sy_wall wall;
+	struct sy_wakeup wakeup;
+	struct sy_life life;
+	struct sy_ticking ticking;
+	bool rights_settled; /* that to look into processes was given up, or must be kept */
+	bool end;
+};
+
+#endif
