@@ -38,7 +38,7 @@ ssize_t pread(int fd, void *buffer, size_t size, off_t at)
 }
 
 static struct sy_job *job;
-static struct sy_in_kernel not_counting;
+static struct sy_kernel_count not_counting;
 static struct sy_line line;
 static struct sy_status status;
 static bool root_in_step;
@@ -131,7 +131,7 @@ static void begin(void)
 	sy_cgroup_open(&job->cgroup, open(tree, O_RDONLY | O_DIRECTORY), GROUP);
 	sy_processes_cgroup(&job->processes, job->cgroup.path);
 	sy_job_count_from_here(job, open(tree, O_RDONLY | O_DIRECTORY));
-	sy_job_report_sources(job, &status);
+	sy_job_report_cpu_source(job, &status);
 	for (int i = 0; i < 3; i++)
 		take(SY_LOOK_NOW);
 }

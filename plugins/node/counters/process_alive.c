@@ -2,16 +2,29 @@
 
 #include "base/file.h"
 #include "base/error.h"
+#include "base/kernel.h"
 #include "counters/parse.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define PART_SIZE 8192 /* longer than any word that is looked for */
+
+bool sy_process_lives(pid_t pid)
+{
+	cleanup_close int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd ended = {fd, POLLIN, 0};
+
+	if (fd < 0)
+		return errno != ESRCH && (kill(pid, 0) == 0 || errno != ESRCH);
+	return poll(&ended, 1, 0) <= 0;
+}
 
 static ssize_t read_file(pid_t pid, const char *file, char *text, size_t size)
 {

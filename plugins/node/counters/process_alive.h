@@ -1,10 +1,13 @@
-/* Whether others' processes are there: told apart from a later one of the same id, or by marks. */
+/* Whether processes of others are alive: by id, by id and start, or by marks. */
 #ifndef STEELYARD_COUNTERS_PROCESS_ALIVE_H
 #define STEELYARD_COUNTERS_PROCESS_ALIVE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/* False also for one that has ended and was not waited for, but before Linux 5.3. */
+bool sy_process_lives(pid_t pid);
 
 #define SY_TICKS_NOT_READ -2 /* there was no descriptor left to look with */
 

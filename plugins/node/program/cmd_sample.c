@@ -5,7 +5,7 @@
 #include "program/command_line.h"
 #include "program/commands.h"
 #include "record/file.h"
-#include "sampler/in_kernel.h"
+#include "sampler/kernel_count.h"
 #include "sampler/sampler.h"
 
 #include <errno.h>
@@ -431,7 +431,7 @@ static int sample(int argc, char **argv, struct sy_sampling *sampling)
 	}
 	if (sampling->command) /* by hand: nobody has made it before */
 		(void)mkdir(sampling->record_dir, 0755);
-	sy_in_kernel_choose(sampling);
+	sy_kernel_count_choose_program(sampling);
 	return sampling->command ? sy_measure_command(sampling) : sy_attend_job(sampling);
 }
 

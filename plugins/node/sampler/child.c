@@ -36,7 +36,7 @@ static void look_who_is_left(void)
 {
 	if (s.job.processes.starter.pid && !s.life.leaving && !s.life.until_us)
 		sy_sampler_sample(&s, SY_LOOK_NOW); /* some may be seen only now */
-	if (sy_life_goes_on(&s.life, &s.job.processes, &s.wakeup, sy_now_us(CLOCK_MONOTONIC)))
+	if (sy_lifetime_continues(&s.life, &s.job.processes, &s.wakeup, sy_now_us(CLOCK_MONOTONIC)))
 		return;
 	s.status.watch_lost = !s.life.leaving && !s.end;
 	s.end = true;
@@ -46,7 +46,7 @@ static void wait_until_next(void)
 {
 	int64_t now = sy_now_us(CLOCK_MONOTONIC), next = sy_sampler_next_us(&s);
 	bool soon = next && sy_processes_soon(&s.job.processes, now);
-	int64_t left = sy_life_sleep_us(&s.life, next, now);
+	int64_t left = sy_lifetime_sleep_us(&s.life, next, now);
 	unsigned woken = sy_wakeup_sleep(&s.wakeup, soon && left > SOON_US ? SOON_US : left);
 
 	if (soon && !woken)
@@ -143,7 +143,7 @@ static void prepare(struct sy_child *child)
 static void follow(pid_t pid)
 {
 	sy_processes_follow(&s.job.processes, pid);
-	sy_open_roots_add(&s.life.open, pid);
+	sy_lifetime_add_root(&s.life, pid);
 	s.life.leaving = true;
 	sy_wakeup_watch(&s.wakeup, pid);
 }
@@ -153,15 +153,15 @@ static void begin(void)
 	const struct sy_sampling *sampling = s.child->sampling;
 	struct sy_sample_buffer *lines = &s.child->shared->lines;
 
-	sy_in_kernel_keep(s.child->kernel);
-	if (sy_rights_drop(sy_in_kernel_wants_right(s.child->kernel), NULL) < 0)
+	sy_kernel_count_hold(s.child->kernel);
+	if (sy_rights_drop(sy_kernel_count_needs_right(s.child->kernel), NULL) < 0)
 		_exit(1); /* never sample with more rights than needed: the record says why */
 	if (s.child->command) {
-		sy_in_kernel_own_parent(s.child->kernel);
+		s.child->kernel->named = true; /* by the parent, at the command's start */
 		sy_processes_root(&s.job.processes, s.child->parent);
 	}
 	for (int i = 0; i < sampling->roots; i++)
-		sy_job_root(&s.job, sampling->root[i], -1, 0);
+		sy_job_add_root(&s.job, sampling->root[i], -1, 0);
 	if (sampling->process)
 		follow(sampling->process);
 	sy_sampler_rate(&s, sampling->rate_hz);

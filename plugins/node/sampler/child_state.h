@@ -6,7 +6,7 @@
 #include "counters/tcp_sockets.h"
 #include "record/record.h"
 #include "sampler/job.h"
-#include "sampler/life.h"
+#include "sampler/lifetime.h"
 #include "sampler/shared.h"
 #include "sampler/wakeup.h"
 #include "sampler/wall.h"
@@ -21,7 +21,7 @@ struct sy_child {
 	pid_t self, parent;
 	bool command; /* root is the parent: exact totals come at the end */
 	const struct sy_sampling *sampling;
-	struct sy_in_kernel *kernel;
+	struct sy_kernel_count *kernel;
 };
 
 /* Samples that a timer in the kernel takes. */
@@ -42,7 +42,7 @@ struct sy_sampler {
 	int64_t next_us, memory_us; /* the next sample; when memory is read without one */
 	struct sy_wall wall;
 	struct sy_wakeup wakeup;
-	struct sy_life life;
+	struct sy_lifetime life;
 	struct sy_ticking ticking;
 	bool rights_settled; /* that to look into processes was given up, or must be kept */
 	bool end;

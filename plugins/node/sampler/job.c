@@ -3,38 +3,202 @@
 #include "base/clock.h"
 #include "counters/processes_find.h"
 #include "counters/tcp_sockets.h"
-#include "sampler/counted.h"
-#include "sampler/group.h"
+#include "sampler/job_cgroup.h"
 #include "sampler/job_totals.h"
-#include "sampler/memory.h"
-#include "sampler/open_roots.h"
 
 #include <time.h>
 #include <unistd.h>
 
-#define SELDOM_US 1000000 /* how often processes are asked where their group tells most */
+#define SELDOM_US 1000000 /* how often processes are read where the cgroup gives most */
 
-void sy_job_root(struct sy_job *job, pid_t pid, int64_t faults, int64_t since_ns)
+void sy_job_add_root(struct sy_job *job, pid_t pid, int64_t faults, int64_t since_ns)
 {
-	sy_in_kernel_root(job->kernel, pid, faults, since_ns);
+	sy_kernel_count_add_root(job->kernel, pid, faults, since_ns);
 	sy_processes_root(&job->processes, pid);
 }
 
 void sy_job_step_is_there(struct sy_job *job)
 {
-	if (sy_group_look_for_steps(job))
-		sy_group_begin_counting(job);
+	if (sy_job_cgroup_find_steps(job))
+		sy_job_cgroup_begin_counting(job);
 }
 
 void sy_job_count_from_here(struct sy_job *job, int root)
 {
 	job->root = root;
-	sy_processes_wake(&job->processes); /* one of them tells which controllers have it */
+	sy_processes_wake(&job->processes); /* one of them shows which controllers have it */
 	sy_processes_refresh(&job->processes, false);
-	(void)sy_group_look_for_steps(job);
-	(void)sy_group_look(job);
-	sy_group_begin_counting(job);
+	(void)sy_job_cgroup_find_steps(job);
+	(void)sy_job_cgroup_check(job);
+	sy_job_cgroup_begin_counting(job);
 }
+
+/* --- counted by the kernel --- */
+
+static bool kernel_may_count(const struct sy_job *job)
+{
+	return job->kernel->counts && job->kernel->named;
+}
+
+/* The job's own processes show whether it is in its cgroup, and a step where its tasks are. */
+static void check_cgroup(struct sy_job *job, enum sy_look look, struct sy_status *status)
+{
+	bool changed = look != SY_LOOK_DUE && sy_job_cgroup_find_steps(job), checked = false;
+
+	if (job->cgroup.path[0] && !job->group_checked) {
+		sy_processes_wake(&job->processes);
+		sy_processes_refresh(&job->processes, false);
+		checked = sy_job_cgroup_check(job);
+	}
+	if (!checked && !changed)
+		return;
+	if (!job->group_counts || changed)
+		sy_job_cgroup_begin_counting(job);
+	sy_job_report_cpu_source(job, status);
+}
+
+static void read_counted_memory(struct sy_job *job, enum sy_look look, struct sy_line *line,
+				struct sy_status *status)
+{
+	int64_t resident = (int64_t)job->kernel->now.rss_pages * job->processes.page_bytes;
+
+	if (look != SY_LOOK_DUE) /* of processes that have ended, too */
+		sy_job_note_memory(status, sy_bpf_largest_bytes(&job->kernel->bpf), SY_SOURCE_BPF);
+	sy_job_read_memory(job, resident, SY_SOURCE_BPF, line, status);
+}
+
+/* Sums of tasks that live are too small by those that were left out: CPU time and I/O only until
+ * these have ended, the others for good. */
+static void note_left_out(struct sy_job *job, uint64_t unlisted, struct sy_line *line,
+			  struct sy_status *status)
+{
+	if (!unlisted)
+		return;
+	if ((int64_t)unlisted > status->unread_tasks)
+		status->unread_tasks = (int64_t)unlisted;
+	line->cell[SY_PROCESSES] = SY_UNKNOWN;
+	status->sums.unsure[SY_MOST_PROCESSES] = true;
+	if (job->cgroup.memory_source != SY_SOURCE_NONE)
+		return;
+	line->cell[SY_MEMORY] = SY_UNKNOWN;
+	status->sums.unsure[SY_MAX_MEMORY_BYTES] = true;
+}
+
+/* At the end, and when all steps have reported, the cgroup shows whether that is all. */
+static void read_counted_cpu(struct sy_job *job, bool compared, bool end, int64_t group_us,
+			     const struct sy_usage *total, struct sy_line *line,
+			     struct sy_status *status)
+{
+	if (compared && job->cgroup.cpu_source != SY_SOURCE_NONE)
+		group_us = sy_job_cgroup_last_us(job, group_us, status);
+	if (compared) {
+		sy_job_read_cpu(job, end, group_us, total, line, status);
+		return;
+	}
+	status->cpu_source = SY_SOURCE_BPF;
+	sy_job_raise_total(line, &status->sums.last, SY_CPU, total->use[SY_USE_CPU_NS] / 1000);
+}
+
+#define AT_WORK_US 1000 /* of CPU since a reading that is REST_US old at least */
+#define REST_US	   90000
+
+static void note_living(struct sy_job *job, int64_t at_us, uint64_t living_ns)
+{
+	if (at_us - job->living[0].at_us < REST_US)
+		return;
+	job->living[1] = job->living[0];
+	job->living[0] = (struct sy_living){at_us, (int64_t)living_ns / 1000};
+}
+
+/* Processes at work when the job ends, where no cgroup lets anybody end them with it. A process
+ * that has ended since the earlier reading is not at work, however much it used. */
+static int64_t count_survivors(const struct sy_job *job, bool end, int64_t now_us)
+{
+	const struct sy_bpf_answer *now = &job->kernel->now;
+	const struct sy_living *before = &job->living[now_us - job->living[0].at_us < REST_US];
+
+	if (!end || !job->period_us || job->group_counts || job->end_requested || job->exact ||
+	    !before->at_us)
+		return 0;
+	return (int64_t)now->living_ns / 1000 - before->cpu_us >= AT_WORK_US
+		   ? (int64_t)now->processes
+		   : 0;
+}
+
+/* False: the kernel does not count it, and never will again unless it has yet to be named. */
+static bool read_by_kernel(struct sy_job *job, enum sy_look look, struct sy_line *line,
+			   struct sy_status *status)
+{
+	bool end = look == SY_LOOK_LAST, compared = end || sy_job_all_reported(job);
+	int64_t group_us = SY_UNKNOWN, now_us;
+	struct sy_usage total;
+
+	job->by_kernel = false;
+	if (!kernel_may_count(job))
+		return false;
+	/* First, so that what is used between the two readings is no gap. */
+	if (compared && job->cgroup.cpu_source != SY_SOURCE_NONE)
+		group_us = sy_job_cgroup_us(job);
+	sy_processes_rest(&job->processes);
+	if (look != SY_LOOK_DUE)
+		sy_processes_refresh(&job->processes, end);
+	total = sy_job_read_usage(job, end);
+	if (!job->by_kernel)
+		return false;
+	check_cgroup(job, look, status);
+	sy_processes_rest(&job->processes);
+	now_us = sy_now_us(CLOCK_MONOTONIC);
+	status->survivors = count_survivors(job, end, now_us);
+	note_living(job, now_us, job->kernel->now.living_ns);
+	sy_kernel_count_report(job->kernel, status);
+	read_counted_cpu(job, compared, end, group_us, &total, line, status);
+	read_counted_memory(job, look, line, status);
+	sy_job_read_io(job, end, &total, line, status);
+	line->cell[SY_PROCESSES] = (int64_t)job->kernel->now.processes;
+	note_left_out(job, job->kernel->now.unlisted, line, status);
+	return true;
+}
+
+void sy_job_set_tick(struct sy_job *job, const struct sy_bpf_tick *tick, struct sy_line *line,
+		     struct sy_status *status)
+{
+	const struct sy_bpf_usage *used = &tick->used;
+	const struct sy_line before = *line;
+
+	note_living(job, (int64_t)tick->at_ns / 1000, tick->living_ns);
+	sy_job_raise_total(line, &before, SY_CPU, (int64_t)used->cpu_ns / 1000);
+	sy_job_raise_total(line, &before, SY_RCHAR, (int64_t)used->rchar);
+	sy_job_raise_total(line, &before, SY_WCHAR, (int64_t)used->wchar);
+	sy_job_raise_total(line, &before, SY_READ, (int64_t)used->read_bytes);
+	sy_job_raise_total(line, &before, SY_WRITE, (int64_t)used->write_bytes);
+	line->cell[SY_PROCESSES] = (int64_t)tick->processes;
+	if (job->cgroup.memory_source == SY_SOURCE_NONE) {
+		line->cell[SY_MEMORY] = (int64_t)tick->rss_pages * job->processes.page_bytes;
+		sy_job_note_memory(status, line->cell[SY_MEMORY], SY_SOURCE_BPF);
+	}
+	job->kernel->now.rss_pages = tick->rss_pages;
+	job->kernel->now.used = *used; /* its page faults, and user_s of cpu_s */
+	job->kernel->now.unlisted = tick->unlisted;
+	note_left_out(job, tick->unlisted, line, status);
+}
+
+void sy_job_read_beside_ticks(struct sy_job *job, struct sy_line *line, struct sy_status *status)
+{
+	read_counted_memory(job, SY_LOOK_DUE, line, status);
+	note_left_out(job, job->kernel->now.unlisted, line, status);
+	check_cgroup(job, SY_LOOK_DUE, status);
+	sy_processes_rest(&job->processes);
+}
+
+bool sy_job_stays_with_kernel(struct sy_job *job)
+{
+	const volatile struct sy_bpf_job *counted = job->kernel->bpf.mapped;
+
+	return job->by_kernel && kernel_may_count(job) && counted && !counted->lost &&
+	       !counted->late;
+}
+
+/* --- by its cgroup and its processes --- */
 
 static void read_memory(struct sy_job *job, struct sy_line *line, struct sy_status *status)
 {
@@ -44,11 +208,11 @@ static void read_memory(struct sy_job *job, struct sy_line *line, struct sy_stat
 			   SY_SOURCE_PROCESSES, line, status);
 }
 
-/* Where the group counts CPU and memory, its processes are asked for I/O, and how many they are. */
-static bool group_tells_most(const struct sy_job *job)
+/* CPU and memory: its processes are read for I/O, and how many they are. */
+static bool cgroup_gives_most(const struct sy_job *job)
 {
 	return job->cgroup.cpu_source != SY_SOURCE_NONE &&
-	       job->cgroup.memory_source != SY_SOURCE_NONE && job->groups_asked &&
+	       job->cgroup.memory_source != SY_SOURCE_NONE && job->group_checked &&
 	       job->group_counts && !job->exact;
 }
 
@@ -56,82 +220,88 @@ static bool processes_are_due(struct sy_job *job, enum sy_look look, int64_t gro
 {
 	struct sy_processes *processes = &job->processes;
 	int64_t since_us = sy_now_us(CLOCK_MONOTONIC) - processes->now_us;
-	bool seldom = group_tells_most(job) && job->period_us < SELDOM_US;
+	bool seldom = cgroup_gives_most(job) && job->period_us < SELDOM_US;
 
 	processes->period_us = seldom ? SELDOM_US : job->period_us;
 	return !seldom || look != SY_LOOK_DUE || group_us == SY_UNKNOWN || processes->walk_all ||
 	       since_us >= SELDOM_US - job->period_us / 2;
 }
 
-static void read_group_alone(struct sy_job *job, int64_t group_us, struct sy_line *line,
-			     struct sy_status *status)
+static void read_cgroup_alone(struct sy_job *job, int64_t group_us, struct sy_line *line,
+			      struct sy_status *status)
 {
 	const struct sy_line *before = &status->sums.last;
 
 	if (job->processes.starter.pid) /* whose children's ends must not be missed */
 		sy_processes_discover(&job->processes);
-	sy_job_set(line, before, SY_CPU, group_us);
+	sy_job_raise_total(line, before, SY_CPU, group_us);
 	read_memory(job, line, status);
 	for (int i = SY_RCHAR; i <= SY_WRITE; i++)
 		line->cell[i] = before->cell[i];
 	line->cell[SY_PROCESSES] = before->cell[SY_PROCESSES];
 }
 
-void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
-		 struct sy_status *status)
+static void read_processes(struct sy_job *job, bool end, bool steps_found, int64_t group_us,
+			   struct sy_line *line, struct sy_status *status)
 {
 	struct sy_processes *processes = &job->processes;
-	bool end = look == SY_LOOK_LAST;
-	int64_t group_us = SY_UNKNOWN;
-	bool changed;
 	struct sy_usage total;
 
-	status->nothing_named = !processes->named && !processes->starter.pid;
-	if (status->nothing_named || sy_job_read_counted(job, look, line, status))
-		return;
-	changed = sy_group_look_for_steps(job);
-	/* First, so that what is used between the two readings is no gap. */
-	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
-		group_us = sy_group_us(job);
-	if (!changed && !processes_are_due(job, look, group_us)) {
-		read_group_alone(job, group_us, line, status);
-		return;
-	}
 	sy_processes_refresh(processes, end);
 	/* Without samples nobody has looked for what it has started. */
 	status->nothing_named = !processes->named && job->period_us > 0;
 	if (!processes->named)
 		return;
-	if (sy_group_look(job) || changed) {
-		if (!job->group_counts || changed)
-			sy_group_begin_counting(job);
-		sy_job_report_sources(job, status);
-		group_us = sy_group_us(job);
+	if (sy_job_cgroup_check(job) || steps_found) {
+		if (!job->group_counts || steps_found)
+			sy_job_cgroup_begin_counting(job);
+		sy_job_report_cpu_source(job, status);
+		group_us = sy_job_cgroup_us(job);
 	}
-	total = sy_job_usage(job, end);
-	if (job->kernel_counts)
-		sy_job_tell_largest(job, look, status);
-	sy_in_kernel_tell(job->kernel, status);
+	total = sy_processes_total(processes);
+	sy_kernel_count_report(job->kernel, status);
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
-		group_us = sy_group_last_us(job, group_us, status);
+		group_us = sy_job_cgroup_last_us(job, group_us, status);
 	sy_job_read_cpu(job, end, group_us, &total, line, status);
 	read_memory(job, line, status);
 	sy_job_read_io(job, end, &total, line, status);
 	line->cell[SY_PROCESSES] = sy_processes_alive(processes);
-	if (processes->overflowed && !job->kernel_counts)
+	if (processes->overflowed)
 		status->sums.unsure[SY_MOST_PROCESSES] = true;
 }
 
-/* What is told of the job's CPU may be a reading more than the group's of now: its sum, their
- * ratio. */
-static void take_parts(struct sy_status *status, int64_t user, int64_t system)
+void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
+		 struct sy_status *status)
 {
-	int64_t told = status->sums.last.cell[SY_CPU];
-	double parts = (double)user + (double)system;
+	struct sy_processes *processes = &job->processes;
+	int64_t group_us = SY_UNKNOWN;
+	bool steps_found;
 
-	if (told != SY_UNKNOWN && parts > 0) {
-		user = (int64_t)((double)told * ((double)user / parts) + 0.5);
-		system = told - user;
+	status->nothing_named = !processes->named && !processes->starter.pid;
+	if (status->nothing_named || read_by_kernel(job, look, line, status))
+		return;
+	sy_processes_wake(processes);
+	steps_found = sy_job_cgroup_find_steps(job);
+	/* First, so that what is used between the two readings is no gap. */
+	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
+		group_us = sy_job_cgroup_us(job);
+	if (steps_found || processes_are_due(job, look, group_us))
+		read_processes(job, look == SY_LOOK_LAST, steps_found, group_us, line, status);
+	else
+		read_cgroup_alone(job, group_us, line, status);
+}
+
+/* --- user and system time --- */
+
+/* The job's CPU may be a reading more than the cgroup's of now: its sum, their ratio. */
+static void split_as(struct sy_status *status, int64_t user, int64_t system)
+{
+	int64_t cpu_us = status->sums.last.cell[SY_CPU];
+	double both = (double)user + (double)system;
+
+	if (cpu_us != SY_UNKNOWN && both > 0) {
+		user = (int64_t)((double)cpu_us * ((double)user / both) + 0.5);
+		system = cpu_us - user;
 	}
 	status->user_us = user;
 	status->system_us = system;
@@ -142,12 +312,12 @@ void sy_job_split(struct sy_job *job, struct sy_status *status)
 	int64_t user, system;
 
 	if (status->cpu_source == SY_SOURCE_BPF)
-		sy_in_kernel_split(job->kernel, status);
+		sy_kernel_count_split(job->kernel, status);
 	if (!job->cgroup.cpu_source ||
 	    (job->by_steps ? sy_step_groups_split_us(&job->steps, &user, &system)
 			   : sy_cgroup_cpu_split_us(&job->cgroup, job->root, &user, &system)) < 0)
-		return; /* what was known while the group was there stays */
-	take_parts(status, user, system);
+		return; /* what was known while the cgroup existed stays */
+	split_as(status, user, system);
 }
 
 uid_t sy_job_user(const struct sy_sampling *sampling)

@@ -7,7 +7,7 @@
 #include "counters/processes.h"
 #include "counters/step_groups.h"
 #include "record/record.h"
-#include "sampler/in_kernel.h"
+#include "sampler/kernel_count.h"
 
 /* CPU time that the processes which lived at a moment had used until then. */
 struct sy_living {
@@ -19,18 +19,16 @@ struct sy_job {
 	struct sy_processes processes;
 	struct sy_cgroup cgroup;
 	struct sy_step_groups steps;
-	struct sy_in_kernel *kernel;
-	bool kernel_counts; /* and has, at this reading, of all its processes */
-	bool counted;	    /* so only the kernel is read (counted.h) */
-	int root;	    /* below which the group's files are */
+	struct sy_kernel_count *kernel;
+	bool by_kernel;	    /* the kernel has counted all of it, as of the last reading */
+	int root;	    /* below which the cgroup's files are */
 	bool by_steps;	    /* CPU is read where only the tasks of its steps are */
-	bool groups_asked;  /* a process of the job has shown which controllers have it in there */
-	bool group_counts;  /* the group's CPU counts for the job, from a known beginning */
+	bool group_checked; /* a process of the job has shown which controllers have it in there */
+	bool group_counts;  /* the cgroup's CPU counts for the job, from a known beginning */
 	bool group_unused;  /* when it was read last it had counted nothing */
-	bool
-	    end_requested; /* by what named the job: what its processes do later is not the job's */
-	int64_t period_us; /* from one sample to the next; 0: totals alone */
-	bool exact;	   /* the counters of a command that has ended are known */
+	bool end_requested; /* by who named the job: later work of its processes is not its own */
+	int64_t period_us;  /* from one sample to the next; 0: totals alone */
+	bool exact;	    /* the counters of a command that has ended are known */
 };
 
 /* A sample that was due, and may repeat what was read a moment ago; one that a message requests;

@@ -3,8 +3,8 @@
 #include "counters/agreement.h"
 #include "record/record.h"
 
-void sy_job_set(struct sy_line *line, const struct sy_line *before, enum sy_cell cell,
-		int64_t value)
+void sy_job_raise_total(struct sy_line *line, const struct sy_line *before, enum sy_cell cell,
+			int64_t value)
 {
 	line->cell[cell] = value > before->cell[cell] ? value : before->cell[cell];
 }
@@ -14,23 +14,24 @@ bool sy_job_all_reported(const struct sy_job *job)
 	return job->processes.done_roots > 0 && job->processes.open_roots == 0;
 }
 
-bool sy_job_processes_are_known(const struct sy_job *job)
+/* At rate 0 no sample sees processes that come and go: only what steps have reported is known. */
+static bool processes_are_known(const struct sy_job *job)
 {
-	return job->period_us > 0 || job->exact || job->kernel_counts || sy_job_all_reported(job);
+	return job->period_us > 0 || job->exact || job->by_kernel || sy_job_all_reported(job);
 }
 
-struct sy_usage sy_job_usage(struct sy_job *job, bool end)
+struct sy_usage sy_job_read_usage(struct sy_job *job, bool end)
 {
 	struct sy_usage reported = sy_processes_reported(&job->processes);
 
-	job->kernel_counts =
-	    sy_in_kernel_read(job->kernel, end) &&
-	    (!job->kernel->now.settled || sy_in_kernel_holds(job->kernel, &reported));
-	return job->kernel_counts ? sy_in_kernel_usage(job->kernel)
-				  : sy_processes_total(&job->processes);
+	job->by_kernel =
+	    sy_kernel_count_read(job->kernel, end) &&
+	    (!job->kernel->now.settled || sy_kernel_count_confirm(job->kernel, &reported));
+	return job->by_kernel ? sy_kernel_count_usage(job->kernel)
+			      : sy_processes_total(&job->processes);
 }
 
-void sy_job_report_sources(const struct sy_job *job, struct sy_status *status)
+void sy_job_report_cpu_source(const struct sy_job *job, struct sy_status *status)
 {
 	status->cpu_source = job->cgroup.cpu_source ? job->cgroup.cpu_source : SY_SOURCE_PROCESSES;
 }
@@ -38,7 +39,7 @@ void sy_job_report_sources(const struct sy_job *job, struct sy_status *status)
 /* The kernel counts a job with the processes that were moved out of its group. */
 static bool kernel_has_more(const struct sy_job *job, int64_t group_us, int64_t total_us)
 {
-	return job->kernel_counts &&
+	return job->by_kernel &&
 	       (job->cgroup.cpu_source == SY_SOURCE_NONE || group_us == SY_UNKNOWN ||
 		total_us > group_us + sy_agreement_us(total_us));
 }
@@ -66,7 +67,7 @@ void sy_job_read_cpu(struct sy_job *job, bool end, int64_t group_us, const struc
 	bool grouped = job->cgroup.cpu_source != SY_SOURCE_NONE && !job->exact;
 
 	compare(job, end, group_us, status);
-	sy_job_report_sources(job, status);
+	sy_job_report_cpu_source(job, status);
 	if (kernel_has_more(job, group_us, total_us)) {
 		status->group_gone = false;
 		status->cpu_source = SY_SOURCE_BPF;
@@ -75,17 +76,17 @@ void sy_job_read_cpu(struct sy_job *job, bool end, int64_t group_us, const struc
 		cpu_us = job->by_steps && total_us > group_us ? total_us : group_us;
 	} else if (grouped) {
 		cpu_us = sy_job_all_reported(job) ? total_us : SY_UNKNOWN;
-	} else if (!sy_job_processes_are_known(job)) {
+	} else if (!processes_are_known(job)) {
 		/* What was read before sampling was switched off is a part. */
 		line->cell[SY_CPU] = SY_UNKNOWN;
 		return;
 	}
-	sy_job_set(line, before, SY_CPU, cpu_us);
+	sy_job_raise_total(line, before, SY_CPU, cpu_us);
 }
 
 static enum sy_source io_source(const struct sy_job *job)
 {
-	if (job->kernel_counts)
+	if (job->by_kernel)
 		return SY_SOURCE_BPF;
 	return sy_job_all_reported(job) ? SY_SOURCE_REAPED : SY_SOURCE_PROCESSES;
 }
@@ -96,14 +97,51 @@ void sy_job_read_io(struct sy_job *job, bool end, const struct sy_usage *total,
 	bool reported = sy_job_all_reported(job);
 
 	status->io_source = io_source(job);
-	status->io_unreadable = job->processes.deaf && !reported && !job->kernel_counts;
-	status->io_unreported = (end || reported) && !job->kernel_counts && sy_has_gap(status);
+	status->io_unreadable = job->processes.deaf && !reported && !job->by_kernel;
+	status->io_unreported = (end || reported) && !job->by_kernel && sy_has_gap(status);
 	for (int i = 0; i < SY_USES; i++)
 		status->io_least[i] = total->use[i];
 	if (status->io_unreadable || status->io_unreported ||
-	    (status->io_inseparable && !job->kernel_counts) || !sy_job_processes_are_known(job))
+	    (status->io_inseparable && !job->by_kernel) || !processes_are_known(job))
 		return;
 	for (int i = SY_USE_RCHAR; i <= SY_USE_WRITE; i++)
-		sy_job_set(line, &status->sums.last,
-			   (enum sy_cell)((int)SY_RCHAR + i - (int)SY_USE_RCHAR), total->use[i]);
+		sy_job_raise_total(line, &status->sums.last,
+				   (enum sy_cell)((int)SY_RCHAR + i - (int)SY_USE_RCHAR),
+				   total->use[i]);
+}
+
+void sy_job_note_memory(struct sy_status *status, int64_t bytes, enum sy_source source)
+{
+	if (sy_sums_peak(&status->sums, bytes))
+		status->memory_source = source;
+}
+
+void sy_job_read_memory_between(const struct sy_job *job, struct sy_status *status)
+{
+	sy_job_note_memory(status, sy_cgroup_memory_bytes(&job->cgroup), job->cgroup.memory_source);
+}
+
+void sy_job_read_memory(struct sy_job *job, int64_t resident_bytes, enum sy_source source,
+			struct sy_line *line, struct sy_status *status)
+{
+	int64_t bytes = resident_bytes;
+
+	if (!job->period_us)
+		return; /* of a moment or two: no maximum */
+	if (job->cgroup.memory_source != SY_SOURCE_NONE) {
+		bytes = sy_cgroup_memory_bytes(&job->cgroup);
+		source = job->cgroup.memory_source;
+	}
+	if (bytes == SY_UNKNOWN)
+		return;
+	line->cell[SY_MEMORY] = bytes;
+	sy_job_note_memory(status, bytes, source);
+}
+
+void sy_job_read_charged_peak(const struct sy_job *job, struct sy_status *status)
+{
+	int64_t bytes = sy_cgroup_charged_peak_bytes(&job->cgroup);
+
+	if (bytes > status->charged_peak_bytes) /* SY_UNKNOWN is below every number */
+		status->charged_peak_bytes = bytes;
 }

@@ -65,7 +65,7 @@ int sy_measure_command(struct sy_sampling *sampling)
 		sy_parent_probe(&p); /* before anything is measured */
 		sy_parent_write_first_record(&p);
 		sy_parent_start_child(&p);
-		sy_in_kernel_own(&p.kernel, sampling);
+		sy_kernel_count_own_children(&p.kernel);
 		sy_bpf_reap(&p.kernel.bpf); /* takes a grace period: none of the command's time */
 	} else {
 		sy_parent_close_record(&p);

@@ -8,7 +8,6 @@
 #include "record/record.h"
 #include "sampler/answer.h"
 #include "sampler/job_totals.h"
-#include "sampler/memory.h"
 #include "sampler/samples.h"
 
 #include <stdio.h>
@@ -72,9 +71,10 @@ static void use_cgroup(struct sy_sampler *s, const char *path)
 	}
 	sy_cgroup_open(&s->job.cgroup, s->child->node->root, path);
 	sy_processes_cgroup(&s->job.processes, s->job.cgroup.path);
-	sy_in_kernel_group(s->child->kernel, s->child->node->root, path, s->child->sampling);
+	sy_kernel_count_use_cgroup(s->child->kernel, s->child->node->root, path,
+				   s->child->sampling);
 	sy_job_count_from_here(&s->job, s->child->node->root);
-	sy_job_report_sources(&s->job, &s->status);
+	sy_job_report_cpu_source(&s->job, &s->status);
 	sy_tcp_cgroup(&s->tcp, s->child->node->root, path);
 	if (s->job.cgroup.pressure_fd[0] >= 0) {
 		sy_node_pressure_from(s->child->node, s->job.cgroup.pressure_fd);
@@ -91,9 +91,9 @@ static void new_rate(struct sy_sampler *s, double rate_hz)
 
 static void new_root(struct sy_sampler *s, const struct sy_message *message)
 {
-	sy_job_root(&s->job, message->pid, message->number[0], message->number[1]);
+	sy_job_add_root(&s->job, message->pid, message->number[0], message->number[1]);
 	sy_step_groups_add(&s->job.steps, message->pid);
-	sy_open_roots_add(&s->life.open, message->pid);
+	sy_lifetime_add_root(&s->life, message->pid);
 	sy_tcp_recheck(&s->tcp);
 	if (!s->period_us) /* from now on it is known that a step came here */
 		sy_sampler_sample(s, SY_LOOK_NOW);
@@ -104,7 +104,7 @@ static void root_done(struct sy_sampler *s, const struct sy_message *message)
 	struct sy_usage final = {{message->number[0] * 1000, message->number[1], message->number[2],
 				  message->number[3], message->number[4]}};
 
-	sy_in_kernel_done(s->child->kernel, message->pid);
+	sy_kernel_count_end_root(s->child->kernel, message->pid);
 	sy_processes_done(&s->job.processes, message->pid, &final);
 	sy_step_groups_done(&s->job.steps, message->pid, message->number[0]);
 	s->status.io_inseparable |= !message->has_bytes;
@@ -128,7 +128,7 @@ static void take_process(struct sy_sampler *s, const struct sy_message *message)
 	if (message->word == SY_WORD_SESSION)
 		sy_processes_session(&s->job.processes, message->pid);
 	else
-		sy_in_kernel_attach(s->child->kernel, message->pid);
+		sy_kernel_count_add_process(s->child->kernel, message->pid);
 }
 
 /* A thousand tasks say the same of their GPUs. */
@@ -204,7 +204,7 @@ static void act(struct sy_sampler *s, const char *text, const struct sockaddr_un
 		take_process(s, &message);
 		break;
 	case SY_WORD_INTIME:
-		sy_in_kernel_in_time(s->child->kernel);
+		sy_kernel_count_begun_in_time(s->child->kernel);
 		break;
 	case SY_WORD_LATE:
 		s->status.begun_late = true;

@@ -91,7 +91,7 @@ bool sy_parent_set_up(struct sy_parent *p)
 		complain(p->sampling, &err);
 		return false;
 	}
-	sy_in_kernel_begin(&p->kernel, p->sampling);
+	sy_kernel_count_begin(&p->kernel, p->sampling);
 	sy_slow_start(&p->node.meters, p->root);
 	return true;
 }
@@ -356,6 +356,6 @@ void sy_parent_finish(struct sy_parent *p, const struct sy_exact *exact)
 	if (p->shared)
 		write_last_record(p, exact);
 	sy_parent_close_record(p);
-	sy_in_kernel_end(&p->kernel, !p->sampling->command);
+	sy_kernel_count_end(&p->kernel, !p->sampling->command);
 	sy_control_remove(p->sampling);
 }

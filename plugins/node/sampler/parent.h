@@ -13,7 +13,7 @@
 #include "counters/command_usage.h"
 #include "record/file.h"
 #include "record/record.h"
-#include "sampler/in_kernel.h"
+#include "sampler/kernel_count.h"
 #include "sampler/shared.h"
 #include "sampler/wall.h"
 
@@ -24,7 +24,7 @@ struct sy_parent {
 	struct sy_shared *shared; /* NULL: no child was started */
 	struct sy_recordfile file;
 	struct sy_wall wall;
-	struct sy_in_kernel kernel;
+	struct sy_kernel_count kernel;
 	char samples_file[320];
 	char mark[512]; /* of an unfinished record */
 	size_t notes_read;

@@ -3,8 +3,7 @@
 #include "base/clock.h"
 #include "base/rights.h"
 #include "bpf/job.h"
-#include "sampler/counted.h"
-#include "sampler/memory.h"
+#include "sampler/job_totals.h"
 
 #include <time.h>
 
@@ -66,12 +65,12 @@ static void finish(struct sy_sampler *s, int64_t now_us)
 	set_line(s, &s->ticking.tick);
 	s->ticking.held = false;
 	sy_node_read(s->child->node, now_us, false, &s->line);
-	sy_job_read_meanwhile(&s->job, &s->line, &s->status);
+	sy_job_read_beside_ticks(&s->job, &s->line, &s->status);
 	sy_sampler_tcp(s, now_us, false);
 	sy_sampler_line(s, now_us, now_us + WAKE_US);
 	sy_meters_report(&s->child->node->meters, now_us, false, s->status.meter,
 			 s->child->shared->meter_why);
-	sy_in_kernel_tell(s->child->kernel, &s->status);
+	sy_kernel_count_report(s->child->kernel, &s->status);
 	sy_sampler_publish(s, now_us);
 }
 
@@ -95,7 +94,7 @@ static bool ticking_take(struct sy_sampler *s)
 {
 	int64_t margin_us = s->period_us / 4 < MARGIN_US ? s->period_us / 4 : MARGIN_US;
 
-	if (!s->ticking.on || !take_all(s) || !sy_job_stays_counted(&s->job))
+	if (!s->ticking.on || !take_all(s) || !sy_job_stays_with_kernel(&s->job))
 		return false;
 	s->next_us = s->ticking.last_us + wake_us(s) + margin_us;
 	return true;
@@ -117,7 +116,7 @@ static void ticking_start(struct sy_sampler *s)
 	struct sy_bpf *bpf = &s->child->kernel->bpf;
 
 	if (s->end || !s->period_us || s->period_us > MOST_US || !bpf->ticks ||
-	    !sy_job_stays_counted(&s->job) || sy_bpf_set_ticks(bpf, s->period_us) < 0)
+	    !sy_job_stays_with_kernel(&s->job) || sy_bpf_set_ticks(bpf, s->period_us) < 0)
 		return;
 	s->ticking.on = true;
 	s->next_us = sy_now_us(CLOCK_MONOTONIC) + wake_us(s);
@@ -170,7 +169,7 @@ void sy_sampler_tcp(struct sy_sampler *s, int64_t now_us, bool now)
  * tells them, too, nobody is looked into any more. */
 static void drop_what_is_not_needed(struct sy_sampler *s)
 {
-	if (s->rights_settled || !s->job.counted || (s->tcp.group_fd < 0 && s->period_us))
+	if (s->rights_settled || !s->job.by_kernel || (s->tcp.group_fd < 0 && s->period_us))
 		return;
 	(void)sy_rights_drop_ptrace();
 	s->rights_settled = true;

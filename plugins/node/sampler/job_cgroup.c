@@ -1,10 +1,10 @@
-#include "sampler/group.h"
+#include "sampler/job_cgroup.h"
 
+#include "counters/process_alive.h"
 #include "sampler/job_totals.h"
-#include "sampler/open_roots.h"
 
 /* Where the daemons of steps lie in the group, too (version 2), the groups of their tasks tell. */
-int64_t sy_group_us(struct sy_job *job)
+int64_t sy_job_cgroup_us(struct sy_job *job)
 {
 	int64_t counted = sy_cgroup_cpu_us(&job->cgroup);
 
@@ -30,16 +30,16 @@ static void leave_strange_groups(struct sy_job *job)
 #define ROUNDING_US 50000
 
 /* The group is read before and after the clocks of those who may be running in it. */
-void sy_group_begin_counting(struct sy_job *job)
+void sy_job_cgroup_begin_counting(struct sy_job *job)
 {
 	/* A batch daemon's prologue runs in the group before anything of the job does: all that the
 	 * processes do not show is its. */
 	int64_t rounding_us = job->processes.starter.pid ? 0 : ROUNDING_US;
 	int64_t before_us, after_us, total_us, found_us, used_us;
 
-	before_us = sy_group_us(job);
-	total_us = sy_job_usage(job, false).use[SY_USE_CPU_NS] / 1000;
-	after_us = sy_group_us(job);
+	before_us = sy_job_cgroup_us(job);
+	total_us = sy_job_read_usage(job, false).use[SY_USE_CPU_NS] / 1000;
+	after_us = sy_job_cgroup_us(job);
 	if (job->cgroup.cpu_source == SY_SOURCE_NONE || before_us == SY_UNKNOWN ||
 	    after_us == SY_UNKNOWN)
 		return;
@@ -54,18 +54,18 @@ void sy_group_begin_counting(struct sy_job *job)
 	job->group_counts = true;
 }
 
-bool sy_group_look(struct sy_job *job)
+bool sy_job_cgroup_check(struct sy_job *job)
 {
-	if (!job->cgroup.path[0] || job->groups_asked ||
+	if (!job->cgroup.path[0] || job->group_checked ||
 	    sy_processes_place(&job->processes, "") == SY_NOBODY_TO_ASK)
 		return false;
-	job->groups_asked = true;
+	job->group_checked = true;
 	sy_cgroup_open_missing(&job->cgroup, job->root);
 	leave_strange_groups(job);
 	return true;
 }
 
-bool sy_group_look_for_steps(struct sy_job *job)
+bool sy_job_cgroup_find_steps(struct sy_job *job)
 {
 	if (job->cgroup.cpu_source != SY_SOURCE_CGROUP2)
 		return false;
@@ -78,11 +78,11 @@ bool sy_group_look_for_steps(struct sy_job *job)
 
 /* A group is removed as soon as nobody is in it (OpenPBS' pbs_cgroups: before its other hooks hear
  * of the job's end): who comes later does not know what the last ones have used. */
-int64_t sy_group_last_us(struct sy_job *job, int64_t before_us, struct sy_status *status)
+int64_t sy_job_cgroup_last_us(struct sy_job *job, int64_t before_us, struct sy_status *status)
 {
 	const struct sy_processes *processes = &job->processes;
-	bool alive = sy_processes_any(processes, sy_lives) > 0;
-	int64_t now_us = alive ? before_us : sy_group_us(job);
+	bool alive = sy_processes_any(processes, sy_process_lives) > 0;
+	int64_t now_us = alive ? before_us : sy_job_cgroup_us(job);
 	int64_t group_us = now_us != SY_UNKNOWN ? now_us : before_us;
 
 	if (group_us != SY_UNKNOWN)

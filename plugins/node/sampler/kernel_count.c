@@ -1,11 +1,11 @@
-#include "sampler/in_kernel.h"
+#include "sampler/kernel_count.h"
 
 #include "base/file.h"
 #include "bpf/job.h"
 #include "bpf/pins.h"
 #include "counters/agreement.h"
+#include "counters/process_alive.h"
 #include "sampler/loader.h"
-#include "sampler/open_roots.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,16 +13,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Bytes that a step's daemon and what it forks for itself may add to what it reports. */
+/* Bytes that a step's daemon and its own forks may add to what it reports. */
 #define SLACK_BYTES 65536
 
-static int begin(struct sy_in_kernel *kernel, const char *base, uint64_t number)
+static int begin(struct sy_kernel_count *kernel, const char *base, uint64_t number)
 {
 	return sy_bpf_begin(&kernel->bpf, base, number, SY_BPF_KEEPER, SY_BPF_PATIENCE_MS,
 			    &kernel->why);
 }
 
-void sy_in_kernel_choose(struct sy_sampling *sampling)
+void sy_kernel_count_choose_program(struct sy_sampling *sampling)
 {
 	static char own[4096], beside[4096];
 	bool unasked = !sampling->bpf && sampling->command && geteuid() == 0;
@@ -34,8 +34,8 @@ void sy_in_kernel_choose(struct sy_sampling *sampling)
 		sampling->bpf = beside;
 }
 
-/* Of a job of PBS: its first mark alone, for what else stands there is to tell daemons apart. */
-static void take_starter(struct sy_in_kernel *kernel, const struct sy_sampling *sampling)
+/* Of a job of PBS: its first mark alone; the others distinguish daemons of one machine. */
+static void take_starter(struct sy_kernel_count *kernel, const struct sy_sampling *sampling)
 {
 	if (!kernel->counts || !sampling->parent || !sampling->marks.count)
 		return;
@@ -45,7 +45,7 @@ static void take_starter(struct sy_in_kernel *kernel, const struct sy_sampling *
 		kernel->starter = sampling->parent;
 }
 
-void sy_in_kernel_begin(struct sy_in_kernel *kernel, const struct sy_sampling *sampling)
+void sy_kernel_count_begin(struct sy_kernel_count *kernel, const struct sy_sampling *sampling)
 {
 	const char *program = sampling->bpf;
 	const char *base = sampling->bpf_base ? sampling->bpf_base : SY_BPF_BASE;
@@ -54,7 +54,7 @@ void sy_in_kernel_begin(struct sy_in_kernel *kernel, const struct sy_sampling *s
 			      : 0;
 	int begun;
 
-	*kernel = (struct sy_in_kernel){.program = program};
+	*kernel = (struct sy_kernel_count){.program = program};
 	if (!program)
 		return;
 	if (geteuid() != 0)
@@ -69,7 +69,7 @@ void sy_in_kernel_begin(struct sy_in_kernel *kernel, const struct sy_sampling *s
 	take_starter(kernel, sampling);
 }
 
-void sy_in_kernel_end(struct sy_in_kernel *kernel, bool more_may_come)
+void sy_kernel_count_end(struct sy_kernel_count *kernel, bool more_may_come)
 {
 	const char *base = kernel->bpf.base;
 
@@ -77,40 +77,34 @@ void sy_in_kernel_end(struct sy_in_kernel *kernel, bool more_may_come)
 		sy_loader_leave(kernel->program, base, more_may_come);
 }
 
-/* Should it fail, what the command has used is more than was counted (sy_in_kernel_holds). */
-void sy_in_kernel_own(struct sy_in_kernel *kernel, const struct sy_sampling *sampling)
+void sy_kernel_count_own_children(struct sy_kernel_count *kernel)
 {
 	struct sy_error why;
 
-	if (kernel->counts && sampling->command)
+	if (kernel->counts)
 		(void)sy_bpf_join(&kernel->bpf, SY_BPF_ROOT, &why);
 }
 
-void sy_in_kernel_own_parent(struct sy_in_kernel *kernel)
-{
-	kernel->named = true;
-}
-
 /* The first reason is the one that counts. */
-static void give_up(struct sy_in_kernel *kernel, const char *why)
+static void give_up(struct sy_kernel_count *kernel, const char *why)
 {
 	if (kernel->counts)
 		(void)sy_fail(&kernel->why, "%s", why);
 	kernel->counts = false;
 }
 
-void sy_in_kernel_keep(struct sy_in_kernel *kernel)
+void sy_kernel_count_hold(struct sy_kernel_count *kernel)
 {
 	if (kernel->counts)
 		kernel->counts = sy_bpf_join(&kernel->bpf, SY_BPF_KEEPER, &kernel->why) == 0;
 }
 
-bool sy_in_kernel_wants_right(const struct sy_in_kernel *kernel)
+bool sy_kernel_count_needs_right(const struct sy_kernel_count *kernel)
 {
 	return kernel->counts && geteuid() == 0 && sy_bpf_needs_right(&kernel->bpf);
 }
 
-/* What slurmstepd forks is the job's once it has become a program. */
+/* What slurmstepd forks is the job's once it has executed a program. */
 static bool is_stepd(pid_t pid)
 {
 	char path[32], name[32];
@@ -121,8 +115,8 @@ static bool is_stepd(pid_t pid)
 	return fd >= 0 && sy_read_fd(fd, name, sizeof(name)) > 0 && !strcmp(name, "slurmstepd\n");
 }
 
-/* Whether there is such a process. */
-static bool adopt(struct sy_in_kernel *kernel, pid_t pid, enum sy_bpf_kind kind, int64_t faults)
+/* False: there is no such process. */
+static bool adopt(struct sy_kernel_count *kernel, pid_t pid, enum sy_bpf_kind kind, int64_t faults)
 {
 	int found =
 	    kernel->counts ? sy_bpf_adopt(&kernel->bpf, pid, kind, faults, &kernel->why) : 1;
@@ -131,7 +125,8 @@ static bool adopt(struct sy_in_kernel *kernel, pid_t pid, enum sy_bpf_kind kind,
 	return found > 0;
 }
 
-void sy_in_kernel_root(struct sy_in_kernel *kernel, pid_t pid, int64_t faults, int64_t since_ns)
+void sy_kernel_count_add_root(struct sy_kernel_count *kernel, pid_t pid, int64_t faults,
+			      int64_t since_ns)
 {
 	bool joined =
 	    kernel->counts && since_ns > 0 && (uint64_t)since_ns == kernel->bpf.mapped->since_ns;
@@ -141,15 +136,15 @@ void sy_in_kernel_root(struct sy_in_kernel *kernel, pid_t pid, int64_t faults, i
 		give_up(kernel, "a step had ended before it was told of");
 }
 
-void sy_in_kernel_done(struct sy_in_kernel *kernel, pid_t pid)
+void sy_kernel_count_end_root(struct sy_kernel_count *kernel, pid_t pid)
 {
-	if (!kernel->named) /* what it had started is not known */
+	if (!kernel->named) /* what it has started is not known */
 		give_up(kernel, "nobody had told of a step before it was done");
 	(void)adopt(kernel, pid, SY_BPF_ROOT_DONE, -1);
 }
 
-void sy_in_kernel_group(struct sy_in_kernel *kernel, int root, const char *path,
-			const struct sy_sampling *sampling)
+void sy_kernel_count_use_cgroup(struct sy_kernel_count *kernel, int root, const char *path,
+				const struct sy_sampling *sampling)
 {
 	if (!kernel->counts)
 		return;
@@ -160,7 +155,7 @@ void sy_in_kernel_group(struct sy_in_kernel *kernel, int root, const char *path,
 	kernel->counts = sy_bpf_adopt_group(&kernel->bpf, &kernel->why) >= 0;
 }
 
-void sy_in_kernel_in_time(struct sy_in_kernel *kernel)
+void sy_kernel_count_begun_in_time(struct sy_kernel_count *kernel)
 {
 	if (kernel->starter || kernel->grouped)
 		kernel->named = true;
@@ -168,18 +163,18 @@ void sy_in_kernel_in_time(struct sy_in_kernel *kernel)
 		kernel->counts = false; /* the reason is known */
 }
 
-void sy_in_kernel_attach(struct sy_in_kernel *kernel, pid_t pid)
+void sy_kernel_count_add_process(struct sy_kernel_count *kernel, pid_t pid)
 {
 	if (kernel->counts && !adopt(kernel, pid, SY_BPF_MEMBER, -1))
 		give_up(kernel, "what pbs_attach brought had ended before it was told of");
 }
 
-/* Those of PBS that are in no cgroup are known by the daemon that starts them. */
-static bool misses_tasks(struct sy_in_kernel *kernel)
+/* Without a cgroup tasks of PBS are known by the daemon that starts them. */
+static bool misses_tasks(struct sy_kernel_count *kernel)
 {
 	if (!kernel->starter || kernel->grouped)
 		return false;
-	if (!sy_lives(kernel->starter))
+	if (!sy_process_lives(kernel->starter))
 		give_up(kernel, "pbs_mom was started anew, and the job has no cgroup there");
 	else if (sy_bpf_unread(&kernel->bpf) != kernel->unread)
 		give_up(kernel, "pbs_mom started a program of a job's as root, or one whose "
@@ -187,7 +182,7 @@ static bool misses_tasks(struct sy_in_kernel *kernel)
 	return !kernel->counts;
 }
 
-bool sy_in_kernel_read(struct sy_in_kernel *kernel, bool last)
+bool sy_kernel_count_read(struct sy_kernel_count *kernel, bool last)
 {
 	int result;
 
@@ -208,7 +203,7 @@ bool sy_in_kernel_read(struct sy_in_kernel *kernel, bool last)
 	return kernel->counts;
 }
 
-struct sy_usage sy_in_kernel_usage(const struct sy_in_kernel *kernel)
+struct sy_usage sy_kernel_count_usage(const struct sy_kernel_count *kernel)
 {
 	const struct sy_bpf_usage *used = &kernel->now.used;
 
@@ -216,7 +211,7 @@ struct sy_usage sy_in_kernel_usage(const struct sy_in_kernel *kernel)
 				  (int64_t)used->read_bytes, (int64_t)used->write_bytes}};
 }
 
-void sy_in_kernel_tell(const struct sy_in_kernel *kernel, struct sy_status *status)
+void sy_kernel_count_report(const struct sy_kernel_count *kernel, struct sy_status *status)
 {
 	bool gave_up = !kernel->counts && !status->bpf_why[0];
 	bool known = kernel->counts && kernel->named;
@@ -238,9 +233,9 @@ void sy_in_kernel_tell(const struct sy_in_kernel *kernel, struct sy_status *stat
 			       kernel->why.text);
 }
 
-bool sy_in_kernel_holds(struct sy_in_kernel *kernel, const struct sy_usage *reported)
+bool sy_kernel_count_confirm(struct sy_kernel_count *kernel, const struct sy_usage *reported)
 {
-	struct sy_usage counted = sy_in_kernel_usage(kernel);
+	struct sy_usage counted = sy_kernel_count_usage(kernel);
 
 	for (int i = 0; i < SY_USES; i++) {
 		int64_t most = i == SY_USE_CPU_NS
@@ -254,7 +249,7 @@ bool sy_in_kernel_holds(struct sy_in_kernel *kernel, const struct sy_usage *repo
 	return kernel->counts;
 }
 
-void sy_in_kernel_split(const struct sy_in_kernel *kernel, struct sy_status *status)
+void sy_kernel_count_split(const struct sy_kernel_count *kernel, struct sy_status *status)
 {
 	int64_t cpu_us = status->sums.last.cell[SY_CPU];
 
