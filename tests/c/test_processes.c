@@ -3,8 +3,8 @@
 
 #include "actors.h"
 #include "counters/processes.h"
-#include "counters/processes_handed.h"
-#include "counters/processes_read.h"
+#include "counters/process_members.h"
+#include "counters/process_list.h"
 
 #include <sys/syscall.h>
 
@@ -244,12 +244,13 @@ static void test_daemons_of_steps_are_known_by_name(void)
 	enter(2, 1);
 	(void)prctl(PR_SET_NAME, "another");
 	enter(3, -1);
-	ok(!sy_process_is_fellow(all, actor[1], getpid()), "nobody keeps a place");
-	sy_processes_keeper(all, actor[0]);
-	ok(sy_process_is_fellow(all, actor[1], getpid()) == (geteuid() == 0),
+	ok(!sy_process_is_step_daemon(all, actor[1], getpid()), "nobody keeps a place");
+	sy_processes_use_extern_daemon(all, actor[0]);
+	ok(sy_process_is_step_daemon(all, actor[1], getpid()) == (geteuid() == 0),
 	   "of that name, and root's");
-	ok(!sy_process_is_fellow(all, actor[2], actor[1]), "a task that is not yet the user's");
-	ok(!sy_process_is_fellow(all, actor[3], getpid()), "of another name");
+	ok(!sy_process_is_step_daemon(all, actor[2], actor[1]),
+	   "a task that is not yet the user's");
+	ok(!sy_process_is_step_daemon(all, actor[3], getpid()), "of another name");
 	(void)prctl(PR_SET_NAME, own);
 	reap(1, 2);
 	for (int i = 0; i < 4; i++) {
@@ -264,7 +265,7 @@ static void test_daemons_of_steps_are_known_by_name(void)
 static void test_what_a_daemon_starts_after_its_tasks(void)
 {
 	start_sampler();
-	sy_processes_keeper(all, getpid());
+	sy_processes_use_extern_daemon(all, getpid());
 	enter(0, -1);
 	sy_processes_root(all, actor[0]);
 	sy_processes_done(all, actor[0], &(struct sy_usage){{0}});

@@ -3,7 +3,7 @@
 #include "tap.h"
 
 #include "counters/processes.h"
-#include "counters/processes_read.h"
+#include "counters/process_list.h"
 
 #include <signal.h>
 #include <sys/prctl.h>

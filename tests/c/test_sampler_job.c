@@ -3,7 +3,7 @@
 #include "tap.h"
 
 #include "actors.h"
-#include "counters/processes_read.h"
+#include "counters/process_list.h"
 #include "record/record.h"
 #include "sampler/job.h"
 #include "sampler/job_totals.h"
@@ -323,7 +323,7 @@ static void test_the_sleep_of_the_extern_step(void)
 
 	begin_step();
 	sy_step_groups_init(&groups, &job->processes, open(tree, O_RDONLY | O_DIRECTORY), actor[0]);
-	job->processes.kept_place = actor[1];
+	job->processes.extern_sleep = actor[1];
 	set_tasks(90000000);
 	before_ns = sy_process_clock_ns(actor[1]);
 	sy_step_groups_find(&groups);

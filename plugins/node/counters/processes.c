@@ -4,9 +4,8 @@
 #include "base/file.h"
 #include "counters/parse.h"
 #include "counters/process_alive.h"
-#include "counters/processes_find.h"
-#include "counters/processes_handed.h"
-#include "counters/processes_read.h"
+#include "counters/process_members.h"
+#include "counters/process_list.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -115,14 +114,14 @@ void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usag
 static bool is_over(const struct sy_processes *all, const struct sy_process *process)
 {
 	return process->gone &&
-	       (!process->root || (process->pid < 0 && process->gone_at < all->heard));
+	       (!process->root || (process->pid < 0 && process->gone_at < all->messages_read));
 }
 
 static void keep_root(struct sy_processes *all, struct sy_process *root)
 {
 	sy_process_close(all, root);
 	root->pid = -root->pid;
-	root->gone_at = all->heard;
+	root->gone_at = all->messages_read;
 }
 
 static void forget_gone(struct sy_processes *all)
@@ -179,7 +178,7 @@ void sy_processes_refresh(struct sy_processes *all, bool all_of_them)
 
 	all->sample++;
 	all->now_us = sy_now_us(CLOCK_MONOTONIC);
-	if (!all->resting)
+	if (!all->roots_only)
 		sy_processes_discover(all);
 	turns = turns_of(all);
 	for (int i = 0; i < all->count; i++) {
@@ -209,14 +208,14 @@ static void give_back(struct sy_processes *all)
 		(void)madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
-void sy_processes_rest(struct sy_processes *all)
+void sy_processes_keep_roots(struct sy_processes *all)
 {
 	int kept = 0, count = all->count;
 
-	if (all->wanted && sy_now_us(CLOCK_MONOTONIC) - all->now_us < WANTED_US)
+	if (all->find_sockets && sy_now_us(CLOCK_MONOTONIC) - all->now_us < WANTED_US)
 		return;
-	all->wanted = false;
-	all->resting = true;
+	all->find_sockets = false;
+	all->roots_only = true;
 	for (int i = 0; i < count; i++) {
 		if (!all->process[i].root) {
 			sy_process_close(all, &all->process[i]);
@@ -233,11 +232,11 @@ void sy_processes_rest(struct sy_processes *all)
 	give_back(all);
 }
 
-void sy_processes_wake(struct sy_processes *all)
+void sy_processes_keep_all(struct sy_processes *all)
 {
-	if (all->resting)
+	if (all->roots_only)
 		all->walk_all = true;
-	all->resting = false;
+	all->roots_only = false;
 }
 
 struct sy_usage sy_processes_reported(const struct sy_processes *all)
@@ -266,7 +265,7 @@ enum sy_place sy_processes_place(struct sy_processes *all, const char *controlle
 	for (int i = 0; i < all->count; i++) {
 		const struct sy_process *process = &all->process[i];
 
-		if (process->root || process->gone || sy_process_is_task_to_be(all, process->pid))
+		if (process->root || process->gone || sy_process_has_daemon_name(all, process->pid))
 			continue;
 		if (sy_process_is_in_cgroup(all, process->pid, controller))
 			return SY_IN_GROUP;

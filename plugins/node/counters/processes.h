@@ -1,23 +1,20 @@
 /* The living processes of a job, and what the job's steps have reported.
  *
- * A process of the job is a descendant of a root (a step's daemon, or the parent of a command), is
- * in the job's cgroup, or is known by its marks. New ones are found without walking /proc:
- * /proc/loadavg shows the process id given last, so only ids between two samples are looked at. A
- * process whose CPU clock stands still has not changed and is not read again.
+ * Which processes are the job's: process_members.h. How one is read: process_list.h.
  *
- * Two kinds of sums come from here:
- * - reported: the final counters of roots (message `done`), and of tasks that a scheduler's daemon
- *   starts, read at their end. They are the kernel's own sums over all children that these have
- *   waited for, and totals of a record.
+ * Two sums come from here:
+ * - reported: the final counters of roots (message `done`), and of tasks that a PBS daemon starts,
+ *   read at their end. They are the kernel's own sums over all children that these have waited
+ *   for, and totals of a record.
  * - the sum of a sample: what was reported, and of steps that run what their living processes
  *   have used, those they have waited for included. It is approximate, and never too large: each
- *   reading of a process precedes the last look at whether its children are there, so no child is
+ *   reading of a process precedes the last look at whether its children are alive, so no child is
  *   in it twice. It lacks what has ended and was waited for by a root since then (I/O), or by
  *   nobody.
  * What is missing is not inferred. record/record.h decides whether a record is complete.
  *
- * Where another source counts the job, only roots are kept (sy_processes_rest). No allocation after
- * sy_processes_init(). */
+ * Where another source counts the job, only roots are kept (sy_processes_keep_roots). No allocation
+ * after sy_processes_init(). */
 #ifndef STEELYARD_COUNTERS_PROCESSES_H
 #define STEELYARD_COUNTERS_PROCESSES_H
 
@@ -26,7 +23,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "counters/processes_list.h"
+#include "counters/process_list.h"
 
 /* `max_fds`: how many descriptors may be kept open. */
 int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int max_fds,
@@ -35,8 +32,8 @@ int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int ma
 /* The job's processes are the descendants of `pid`. */
 void sy_processes_root(struct sy_processes *all, pid_t pid);
 
-/* Root `pid` ends and reports its final counters. What the same process reports again replaces what
- * it had reported before, as long as messages of it may be waiting: `heard` counts when none is. */
+/* Root `pid` ends and reports its final counters. A later report of the same process replaces the
+ * earlier one, as long as messages may be waiting: `messages_read` counts when none is. */
 void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usage *final);
 
 /* The job's cgroup; `path` must stay where it is. */
@@ -45,9 +42,9 @@ void sy_processes_cgroup(struct sy_processes *all, const char *path);
 /* Take a sample; `all_of_them` reads also what has not changed, for the last one. */
 void sy_processes_refresh(struct sy_processes *all, bool all_of_them);
 
-/* Let go all but the roots: until sy_processes_wake() nothing new is looked for. */
-void sy_processes_rest(struct sy_processes *all);
-void sy_processes_wake(struct sy_processes *all);
+/* Forget all but the roots: until sy_processes_keep_all() nothing new is looked for. */
+void sy_processes_keep_roots(struct sy_processes *all);
+void sy_processes_keep_all(struct sy_processes *all);
 
 /* The sum of the last sample, and of that what roots have reported. */
 struct sy_usage sy_processes_total(const struct sy_processes *all);

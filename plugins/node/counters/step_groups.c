@@ -1,6 +1,6 @@
 #include "counters/step_groups.h"
 
-#include "counters/processes_read.h"
+#include "counters/process_list.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static struct sy_step_group *find(struct sy_step_groups *groups, pid_t daemon)
 	return NULL;
 }
 
-/* Its CPU, where its group has told of which parts, to `split`; the part in programs to `user`. */
+/* Its CPU, where its group has split it, to `split`; its user time to `user`. */
 static void add_parts(const struct sy_step_group *step, double *split, double *user)
 {
 	double parts = (double)step->parts.user_us + (double)step->parts.system_us;
@@ -29,7 +29,7 @@ static void add_parts(const struct sy_step_group *step, double *split, double *u
 	*user += (double)step->cpu_us * ((double)step->parts.user_us / parts);
 }
 
-/* As late as can be: the end of one may be told twice. */
+/* As late as possible: the end of one may be reported twice. */
 static void make_room(struct sy_step_groups *groups)
 {
 	for (int i = 0; i < groups->count; i++) {
@@ -44,31 +44,31 @@ static void make_room(struct sy_step_groups *groups)
 	}
 }
 
-static void add(struct sy_step_groups *groups, pid_t daemon, bool of_keeper)
+static void add(struct sy_step_groups *groups, pid_t daemon, bool is_extern)
 {
 	struct sy_step_group *old = find(groups, daemon);
 
 	if (old && !old->done)
 		return;
 	if (old)
-		old->daemon = 0; /* its id has come again */
+		old->daemon = 0; /* its id was given again */
 	if (groups->count == SY_MAX_STEPS)
 		make_room(groups);
 	if (groups->count < SY_MAX_STEPS)
 		groups->step[groups->count++] =
 		    (struct sy_step_group){.daemon = daemon,
 					   .fd = -1,
-					   .of_keeper = of_keeper,
+					   .is_extern = is_extern,
 					   .parts = {SY_UNKNOWN, SY_UNKNOWN}};
 }
 
 void sy_step_groups_init(struct sy_step_groups *groups, struct sy_processes *all, int root,
-			 pid_t keeper)
+			 pid_t extern_daemon)
 {
 	*groups = (struct sy_step_groups){.all = all, .root = root};
 	all->fds_left -= SY_MAX_STEPS;
-	if (keeper > 0)
-		add(groups, keeper, true);
+	if (extern_daemon > 0)
+		add(groups, extern_daemon, true);
 }
 
 void sy_step_groups_add(struct sy_step_groups *groups, pid_t daemon)
@@ -94,8 +94,7 @@ static bool tasks_group(const char *text, const char *job, char *path, size_t si
 				at) < size;
 }
 
-/* Of what it has counted, what the job has used: the extern step's `sleep` may still be starting.
- */
+/* What its group has counted, less the extern step's `sleep`, which may still be starting. */
 static int64_t counted_us(struct sy_step_groups *groups, struct sy_step_group *step)
 {
 	struct sy_cpu_parts parts;
@@ -104,9 +103,10 @@ static int64_t counted_us(struct sy_step_groups *groups, struct sy_step_group *s
 	if (counted != SY_UNKNOWN)
 		step->parts = parts;
 
-	if (!step->of_keeper || counted == SY_UNKNOWN)
+	if (!step->is_extern || counted == SY_UNKNOWN)
 		return counted;
-	clock = groups->all->kept_place ? sy_process_clock_ns(groups->all->kept_place) / 1000 : 0;
+	clock =
+	    groups->all->extern_sleep ? sy_process_clock_ns(groups->all->extern_sleep) / 1000 : 0;
 	if (clock > groups->sleep_us)
 		groups->sleep_us = clock;
 	return counted - groups->sleep_us;
@@ -131,13 +131,13 @@ static void find_one(struct sy_step_groups *groups, struct sy_step_group *step)
 	char text[4096], path[600];
 	int64_t counted;
 
-	step->asked++;
+	step->tries++;
 	if (sy_process_file(groups->all, step->daemon, "cgroup", NULL, text, sizeof(text)) <= 0 ||
 	    !tasks_group(text, groups->all->cgroup, path, sizeof(path)))
 		return;
 	step->fd = sy_cgroup2_open_cpu(groups->root, path);
 	counted = counted_us(groups, step);
-	if (step->of_keeper && counted != SY_UNKNOWN)
+	if (step->is_extern && counted != SY_UNKNOWN)
 		step->zero_us = counted;
 	groups->known |= counted != SY_UNKNOWN;
 	read_one(groups, step);
@@ -150,12 +150,12 @@ void sy_step_groups_find(struct sy_step_groups *groups)
 	for (int i = 0; i < groups->count; i++) {
 		struct sy_step_group *step = &groups->step[i];
 
-		if (step->daemon > 0 && step->fd < 0 && !step->done && step->asked < TRIES)
+		if (step->daemon > 0 && step->fd < 0 && !step->done && step->tries < TRIES)
 			find_one(groups, step);
 	}
 }
 
-void sy_step_groups_done(struct sy_step_groups *groups, pid_t daemon, int64_t told_us)
+void sy_step_groups_done(struct sy_step_groups *groups, pid_t daemon, int64_t reported_us)
 {
 	struct sy_step_group *step = find(groups, daemon);
 
@@ -163,8 +163,8 @@ void sy_step_groups_done(struct sy_step_groups *groups, pid_t daemon, int64_t to
 		return;
 	read_one(groups, step);
 	step->done = true;
-	if (told_us > step->cpu_us)
-		step->cpu_us = told_us;
+	if (reported_us > step->cpu_us)
+		step->cpu_us = reported_us;
 }
 
 int64_t sy_step_groups_cpu_us(struct sy_step_groups *groups)

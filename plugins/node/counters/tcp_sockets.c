@@ -175,9 +175,9 @@ static void look_into(struct search *search, int proc, pid_t pid)
 
 static void look_through_processes(struct search *search, struct sy_processes *processes)
 {
-	processes->wanted |= processes->resting;
-	if (processes->wanted) {
-		sy_processes_wake(processes);
+	processes->find_sockets |= processes->roots_only;
+	if (processes->find_sockets) {
+		sy_processes_keep_all(processes);
 		sy_processes_refresh(processes, false);
 	}
 	for (int i = 0; i < processes->count && search->count; i++) {

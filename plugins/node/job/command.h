@@ -9,7 +9,7 @@
 #include <sys/un.h>
 
 #include "base/error.h"
-#include "counters/processes_list.h"
+#include "counters/process_list.h"
 #include "job/job_options.h"
 #include "job/spawn.h"
 

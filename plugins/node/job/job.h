@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "counters/processes_list.h"
+#include "counters/process_list.h"
 #include "job/addresses.h"
 #include "job/config.h"
 #include "job/job_options.h"

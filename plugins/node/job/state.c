@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "counters/process_alive.h"
-#include "counters/processes_list.h"
+#include "counters/process_list.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* steelyard-node netem apply: put a condition in place, print what was done. */
 #include "base/document.h"
-#include "counters/processes_list.h"
+#include "counters/process_list.h"
 #include "netem/policy/policy.h"
 #include "netem/netem.h"
 #include "netem/spec/values.h"

@@ -8,8 +8,8 @@
 
 #include "record/record.h"
 
-/* What of the record of the start goes into every answer, as members of an object without its
- * braces: the node's kind, and why totals are not known. Empty where `size` is too small. */
+/* The node's kind and why totals are missing, of the record of the start: members of an object
+ * without its braces, for every answer. Empty where `size` is too small. */
 void sy_answer_kind(const json_t *record, char *text, size_t size);
 
 struct sy_answer_head {
@@ -18,7 +18,7 @@ struct sy_answer_head {
 	const char *kind;     /* of sy_answer_kind() */
 };
 
-/* Not ended by NUL: its length. */
+/* Returns the length; no NUL ends it. */
 size_t sy_totals_json(const struct sy_answer_head *head, const struct sy_status *status, char *text,
 		      size_t size);
 

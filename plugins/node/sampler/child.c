@@ -3,8 +3,7 @@
 
 #include "base/clock.h"
 #include "base/rights.h"
-#include "counters/processes_find.h"
-#include "counters/processes_handed.h"
+#include "counters/process_members.h"
 #include "sampler/own_process.h"
 #include "sampler/messages.h"
 #include "sampler/samples.h"
@@ -15,24 +14,24 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SOON_US 50000 /* how often processes that may come at any moment are looked for */
+#define SOON_US 50000 /* how often tasks that may begin at any moment are looked for */
 
 static struct sy_sampler s;
 
 #define SHRINK_US 2000000 /* after a message, whose pages are not needed again */
 
-static int64_t shrink_at_us; /* 0: nothing to let go */
+static int64_t shrink_at_us; /* 0: nothing to give back */
 
-static volatile sig_atomic_t told_to_end;
+static volatile sig_atomic_t terminated; /* by SIGTERM */
 
 static void on_term(int number)
 {
 	(void)number;
-	told_to_end = 1;
+	terminated = 1;
 }
 
-/* The one who started us goes, or was killed: as long as a process of the job runs, so do we. */
-static void look_who_is_left(void)
+/* The watched process has ended. As long as a process of the job runs, so does the sampler. */
+static void look_for_survivors(void)
 {
 	if (s.job.processes.starter.pid && !s.life.leaving && !s.life.until_us)
 		sy_sampler_sample(&s, SY_LOOK_NOW); /* some may be seen only now */
@@ -45,26 +44,26 @@ static void look_who_is_left(void)
 static void wait_until_next(void)
 {
 	int64_t now = sy_now_us(CLOCK_MONOTONIC), next = sy_sampler_next_us(&s);
-	bool soon = next && sy_processes_soon(&s.job.processes, now);
+	bool soon = next && sy_processes_expect_task(&s.job.processes, now);
 	int64_t left = sy_lifetime_sleep_us(&s.life, next, now);
 	unsigned woken = sy_wakeup_sleep(&s.wakeup, soon && left > SOON_US ? SOON_US : left);
 
 	if (soon && !woken)
 		sy_processes_discover(&s.job.processes);
-	if (woken & SY_WOKEN_HEAD) /* first of all: it is a race */
-		sy_processes_heads_ended(&s.job.processes);
-	if (woken & SY_WOKEN_HEAD && s.job.cgroup.cpu_source) /* its group may go next */
+	if (woken & SY_WOKEN_TASK) /* first of all: it is a race */
+		sy_processes_read_ended_tasks(&s.job.processes);
+	if (woken & SY_WOKEN_TASK && s.job.cgroup.cpu_source) /* its group may go next */
 		sy_sampler_sample(&s, SY_LOOK_NOW);
 	if (woken & (SY_WOKEN_CONTROL | SY_WOKEN_WATCH)) /* before the parent's `end` */
 		sy_sampler_listen(&s, s.child->control_fd);
 	if (woken & SY_WOKEN_CONTROL)
 		shrink_at_us = now + SHRINK_US;
-	s.job.processes.heard++;
+	s.job.processes.messages_read++;
 	if (woken & SY_WOKEN_PARENT)
 		sy_sampler_listen(&s, s.child->parent_fd);
 	s.end |= (woken & SY_WOKEN_END) != 0;
 	if (s.life.look || woken & SY_WOKEN_WATCH || (s.life.until_us && !woken))
-		look_who_is_left();
+		look_for_survivors();
 }
 
 static void sample_if_due(void)
@@ -84,7 +83,7 @@ static void sample_if_due(void)
 static void take_last_sample(void)
 {
 	s.end = true;
-	/* Whoever starts another job's sampler now does not meet this one. */
+	/* Who starts another sampler of this job now does not meet this one. */
 	(void)shutdown(s.child->control_fd, SHUT_RD);
 	sy_slow_ask(s.child->node->meters.slow, SY_LAST_READING_US);
 	sy_sampler_sample(&s, SY_LOOK_NOW);
@@ -96,9 +95,9 @@ static void take_last_sample(void)
 
 static int64_t exclusive_from_start(const struct sy_sampling *sampling)
 {
-	const json_t *said = json_object_get(sampling->told.job, "exclusive");
+	const json_t *exclusive = json_object_get(sampling->told.job, "exclusive");
 
-	return json_is_boolean(said) ? json_is_true(said) : SY_UNKNOWN;
+	return json_is_boolean(exclusive) ? json_is_true(exclusive) : SY_UNKNOWN;
 }
 
 static void prepare(struct sy_child *child)
@@ -131,9 +130,10 @@ static void prepare(struct sy_child *child)
 			    child->sampling->watch);
 	s.life.linger_us = child->sampling->linger_s * 1000000LL;
 	if (child->sampling->parent)
-		sy_processes_starter(&s.job.processes, child->sampling->parent, s.wakeup.events_fd);
+		sy_processes_use_starter(&s.job.processes, child->sampling->parent,
+					 s.wakeup.events_fd);
 	else
-		sy_processes_keeper(&s.job.processes, child->sampling->watch);
+		sy_processes_use_extern_daemon(&s.job.processes, child->sampling->watch);
 	s.job.processes.marks = child->sampling->marks;
 	s.job.processes.marks.owner =
 	    child->sampling->has_owner ? child->sampling->owner_uid : geteuid();
@@ -179,9 +179,9 @@ void sy_child_run(struct sy_child *child)
 {
 	prepare(child);
 	begin();
-	while (!s.end && !told_to_end) {
+	while (!s.end && !terminated) {
 		wait_until_next();
-		if (!s.end && !told_to_end)
+		if (!s.end && !terminated)
 			sample_if_due();
 	}
 	take_last_sample();

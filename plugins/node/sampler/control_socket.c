@@ -24,7 +24,7 @@ unsigned long long sy_control_made_ns(const char *path)
 				      : 0;
 }
 
-static unsigned long long own_made_ns; /* as it was when we came to it; 0: it was not there */
+static unsigned long long own_made_ns; /* at our start; 0: it did not exist */
 
 bool sy_control_is_given_up(const struct sy_sampling *sampling)
 {

@@ -11,14 +11,14 @@
  * error when `path` is NULL. */
 int sy_control_open(const char *path, int given, struct sy_error *err);
 
-/* When its name was made, which tells it from another one of that name; 0: there is none. */
+/* When its name was made, which distinguishes it from another one of that name; 0: there is none. */
 unsigned long long sy_control_made_ns(const char *path);
 
-/* Remove the name of that socket, unless another one stands there by now. */
+/* Remove the name of that socket, unless it is another one's by now. */
 void sy_control_remove(const struct sy_sampling *sampling);
 
-/* Whoever started us has been killed, the job ended by others, who could not wait for us: the name
- * of the socket was removed before we came to it, or is that of the job's next start. */
+/* The process that started this sampler was killed, and the job was ended without it: the name of
+ * the socket was removed before we came to it, or is that of the job's next start. */
 bool sy_control_is_given_up(const struct sy_sampling *sampling);
 
 #endif

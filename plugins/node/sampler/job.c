@@ -1,7 +1,7 @@
 #include "sampler/job.h"
 
 #include "base/clock.h"
-#include "counters/processes_find.h"
+#include "counters/process_members.h"
 #include "counters/tcp_sockets.h"
 #include "sampler/job_cgroup.h"
 #include "sampler/job_totals.h"
@@ -26,7 +26,7 @@ void sy_job_step_is_there(struct sy_job *job)
 void sy_job_count_from_here(struct sy_job *job, int root)
 {
 	job->root = root;
-	sy_processes_wake(&job->processes); /* one of them shows which controllers have it */
+	sy_processes_keep_all(&job->processes); /* one of them shows which controllers have it */
 	sy_processes_refresh(&job->processes, false);
 	(void)sy_job_cgroup_find_steps(job);
 	(void)sy_job_cgroup_check(job);
@@ -46,7 +46,7 @@ static void check_cgroup(struct sy_job *job, enum sy_look look, struct sy_status
 	bool changed = look != SY_LOOK_DUE && sy_job_cgroup_find_steps(job), checked = false;
 
 	if (job->cgroup.path[0] && !job->group_checked) {
-		sy_processes_wake(&job->processes);
+		sy_processes_keep_all(&job->processes);
 		sy_processes_refresh(&job->processes, false);
 		checked = sy_job_cgroup_check(job);
 	}
@@ -139,14 +139,14 @@ static bool read_by_kernel(struct sy_job *job, enum sy_look look, struct sy_line
 	/* First, so that what is used between the two readings is no gap. */
 	if (compared && job->cgroup.cpu_source != SY_SOURCE_NONE)
 		group_us = sy_job_cgroup_us(job);
-	sy_processes_rest(&job->processes);
+	sy_processes_keep_roots(&job->processes);
 	if (look != SY_LOOK_DUE)
 		sy_processes_refresh(&job->processes, end);
 	total = sy_job_read_usage(job, end);
 	if (!job->by_kernel)
 		return false;
 	check_cgroup(job, look, status);
-	sy_processes_rest(&job->processes);
+	sy_processes_keep_roots(&job->processes);
 	now_us = sy_now_us(CLOCK_MONOTONIC);
 	status->survivors = count_survivors(job, end, now_us);
 	note_living(job, now_us, job->kernel->now.living_ns);
@@ -187,7 +187,7 @@ void sy_job_read_beside_ticks(struct sy_job *job, struct sy_line *line, struct s
 	read_counted_memory(job, SY_LOOK_DUE, line, status);
 	note_left_out(job, job->kernel->now.unlisted, line, status);
 	check_cgroup(job, SY_LOOK_DUE, status);
-	sy_processes_rest(&job->processes);
+	sy_processes_keep_roots(&job->processes);
 }
 
 bool sy_job_stays_with_kernel(struct sy_job *job)
@@ -280,7 +280,7 @@ void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
 	status->nothing_named = !processes->named && !processes->starter.pid;
 	if (status->nothing_named || read_by_kernel(job, look, line, status))
 		return;
-	sy_processes_wake(processes);
+	sy_processes_keep_all(processes);
 	steps_found = sy_job_cgroup_find_steps(job);
 	/* First, so that what is used between the two readings is no gap. */
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE)

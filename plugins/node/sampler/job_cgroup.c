@@ -3,7 +3,6 @@
 #include "counters/process_alive.h"
 #include "sampler/job_totals.h"
 
-/* Where the daemons of steps lie in the group, too (version 2), the groups of their tasks tell. */
 int64_t sy_job_cgroup_us(struct sy_job *job)
 {
 	int64_t counted = sy_cgroup_cpu_us(&job->cgroup);
@@ -12,9 +11,7 @@ int64_t sy_job_cgroup_us(struct sy_job *job)
 						       : sy_step_groups_cpu_us(&job->steps);
 }
 
-/* Where only some controllers have the job in a group, the others may still have one of that name,
- * left behind by an earlier job of that id. */
-static void leave_strange_groups(struct sy_job *job)
+static void leave_stale_groups(struct sy_job *job)
 {
 	bool cpu1 = job->cgroup.cpu_source == SY_SOURCE_CGROUP1;
 	bool memory1 = job->cgroup.memory_source == SY_SOURCE_CGROUP1;
@@ -29,11 +26,11 @@ static void leave_strange_groups(struct sy_job *job)
 
 #define ROUNDING_US 50000
 
-/* The group is read before and after the clocks of those who may be running in it. */
+/* The group is read before and after the clocks of processes that may be running in it. */
 void sy_job_cgroup_begin_counting(struct sy_job *job)
 {
-	/* A batch daemon's prologue runs in the group before anything of the job does: all that the
-	 * processes do not show is its. */
+	/* A PBS prologue runs in the group before anything of the job does: all that the
+	 * processes do not show is the prologue's. */
 	int64_t rounding_us = job->processes.starter.pid ? 0 : ROUNDING_US;
 	int64_t before_us, after_us, total_us, found_us, used_us;
 
@@ -43,8 +40,8 @@ void sy_job_cgroup_begin_counting(struct sy_job *job)
 	if (job->cgroup.cpu_source == SY_SOURCE_NONE || before_us == SY_UNKNOWN ||
 	    after_us == SY_UNKNOWN)
 		return;
-	/* With what the living have waited for; so little beyond it is the rounding of that, by
-	 * clock ticks, and no earlier job's. */
+	/* Living processes have waited for others, whose times are rounded to clock ticks. So
+	 * little beyond them is that rounding, and no earlier job's. */
 	found_us = (before_us + after_us) / 2;
 	used_us = found_us < total_us + rounding_us ? found_us : total_us;
 	if (job->by_steps)
@@ -61,7 +58,7 @@ bool sy_job_cgroup_check(struct sy_job *job)
 		return false;
 	job->group_checked = true;
 	sy_cgroup_open_missing(&job->cgroup, job->root);
-	leave_strange_groups(job);
+	leave_stale_groups(job);
 	return true;
 }
 
@@ -76,8 +73,8 @@ bool sy_job_cgroup_find_steps(struct sy_job *job)
 	return true;
 }
 
-/* A group is removed as soon as nobody is in it (OpenPBS' pbs_cgroups: before its other hooks hear
- * of the job's end): who comes later does not know what the last ones have used. */
+/* A group is removed as soon as it is empty (OpenPBS' pbs_cgroups: before its other hooks hear of
+ * the job's end). A reading that comes later lacks what its last processes have used. */
 int64_t sy_job_cgroup_last_us(struct sy_job *job, int64_t before_us, struct sy_status *status)
 {
 	const struct sy_processes *processes = &job->processes;

@@ -216,18 +216,18 @@ void sy_kernel_count_report(const struct sy_kernel_count *kernel, struct sy_stat
 	bool gave_up = !kernel->counts && !status->bpf_why[0];
 	bool known = kernel->counts && kernel->named;
 	const struct sy_bpf_usage *used = &kernel->now.used;
-	const struct sy_bpf_job *told = kernel->bpf.mapped;
+	const struct sy_bpf_job *mapped = kernel->bpf.mapped;
 
 	status->minor_faults = known ? (int64_t)used->minflt : SY_UNKNOWN;
 	status->major_faults = known ? (int64_t)used->majflt : SY_UNKNOWN;
-	status->missed_ends = kernel->counts && told ? (int64_t)told->missed : 0;
+	status->missed_ends = kernel->counts && mapped ? (int64_t)mapped->missed : 0;
 	status->bpf_by_cgroup = kernel->counts && kernel->grouped;
-	status->networks_known = known && told && told->network;
-	status->other_networks = told && told->other_networks;
+	status->networks_known = known && mapped && mapped->network;
+	status->other_networks = mapped && mapped->other_networks;
 	(void)snprintf(status->bpf_why_no_group, sizeof(status->bpf_why_no_group), "%.159s",
 		       kernel->why_no_group.text);
-	status->ticks = told ? (int64_t)told->ticks : 0;
-	status->ticks_us = told ? (int64_t)told->ticks_ns / 1000 : 0;
+	status->ticks = mapped ? (int64_t)mapped->ticks : 0;
+	status->ticks_us = mapped ? (int64_t)mapped->ticks_ns / 1000 : 0;
 	if (gave_up)
 		(void)snprintf(status->bpf_why, sizeof(status->bpf_why), "%.159s",
 			       kernel->why.text);

@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "bpf/job.h"
-#include "counters/processes_list.h"
+#include "counters/process_list.h"
 #include "record/record.h"
 
 struct sy_kernel_count {

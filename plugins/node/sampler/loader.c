@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Where no daemon keeps it a job's start takes 0.18 s more for the loading: of jobs in a row only
- * the first one's. */
+/* Where no daemon keeps it, loading adds 0.18 s to a job's start: of jobs in a row only to the
+ * first one's. */
 #define LINGER_S "10"
 
 #define LOAD_LIMIT_MS 10000 /* 0.2 s, of which it waits for its lock SY_BPF_PATIENCE_MS at most */
@@ -44,8 +44,8 @@ static void wait_for_loader(pid_t pid)
 	}
 }
 
-/* Why it cannot be had `steelyard-bpf status` says, and not every job. What the loader uses is
- * added to nobody: a command's is what all that we have waited for has used. */
+/* Why it cannot be loaded `steelyard-bpf status` reports, and not every job. Nobody waits for the
+ * loader: a command's usage is that of all children that were waited for. */
 int sy_loader_run(const char *program, const char *base, struct sy_error *why)
 {
 	void (*before)(int);
@@ -68,7 +68,7 @@ int sy_loader_run(const char *program, const char *base, struct sy_error *why)
 	return 0;
 }
 
-/* Told from samplers by its name, and with nothing of ours open. */
+/* Its name distinguishes it from samplers, and it has nothing of ours open. */
 static void stay_behind(const char *program, const char *base)
 {
 	char *environment[] = {NULL};

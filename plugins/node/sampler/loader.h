@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* The one in the folder of `program`. */
+/* The one in the folder of `program`; false: its path is too long. */
 bool sy_loader_beside(const char *program, char *path, size_t size);
 
 /* Have it loaded and pinned below `base`, and wait for that: 0, or -1. */

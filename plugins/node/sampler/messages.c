@@ -1,8 +1,7 @@
 #include "sampler/messages.h"
 
 #include "base/clock.h"
-#include "counters/processes_find.h"
-#include "counters/processes_handed.h"
+#include "counters/process_members.h"
 #include "counters/tcp_sockets.h"
 #include "meters/slow.h"
 #include "record/record.h"
@@ -15,8 +14,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-/* What was told of the job the parent keeps; this copy of it is only to know whose GPUs are whose.
- */
+/* The parent keeps what messages say of the job. This copy is only to know whose GPUs are whose. */
 static void read_notes(const struct sy_shared *shared, const struct sy_told *told)
 {
 	size_t used = atomic_load(&shared->notes_used);
@@ -31,7 +29,7 @@ static void read_notes(const struct sy_shared *shared, const struct sy_told *tol
 	}
 }
 
-static void know_gpus(struct sy_sampler *s)
+static void read_gpus(struct sy_sampler *s)
 {
 	const struct sy_meters *meters = &s->child->node->meters;
 	const struct sy_told *told = &s->child->sampling->told;
@@ -57,7 +55,7 @@ static void answer_totals(struct sy_sampler *s, int64_t question, const struct s
 		sy_slow_ask(s->child->node->meters.slow, SY_LAST_READING_US);
 	sy_sampler_sample(s, SY_LOOK_NOW);
 	sy_sampler_write(s, sy_now_us(CLOCK_MONOTONIC));
-	know_gpus(s);
+	read_gpus(s);
 	used = sy_totals_json(&head, &s->status, text, sizeof(text));
 	(void)sendto(s->child->control_fd, text, used, MSG_DONTWAIT | MSG_NOSIGNAL,
 		     (const struct sockaddr *)to, length);
@@ -65,7 +63,7 @@ static void answer_totals(struct sy_sampler *s, int64_t question, const struct s
 
 static void use_cgroup(struct sy_sampler *s, const char *path)
 {
-	if (s->job.cgroup.path[0]) { /* the first one counts: the whole job's */
+	if (s->job.cgroup.path[0]) { /* the first one is the whole job's */
 		sy_job_step_is_there(&s->job);
 		return;
 	}
@@ -95,7 +93,7 @@ static void new_root(struct sy_sampler *s, const struct sy_message *message)
 	sy_step_groups_add(&s->job.steps, message->pid);
 	sy_lifetime_add_root(&s->life, message->pid);
 	sy_tcp_recheck(&s->tcp);
-	if (!s->period_us) /* from now on it is known that a step came here */
+	if (!s->period_us) /* from now on a step is known */
 		sy_sampler_sample(s, SY_LOOK_NOW);
 }
 
@@ -110,7 +108,7 @@ static void root_done(struct sy_sampler *s, const struct sy_message *message)
 	s->status.io_inseparable |= !message->has_bytes;
 	s->job.processes.named = true;
 	s->job.exact |= s->child->command;
-	/* The job may end now: its cgroup goes, and another node sums up what lies in our file. */
+	/* The job may end now: its cgroup is removed, and another node reads our file. */
 	if (!s->period_us || sy_job_all_reported(&s->job)) {
 		sy_sampler_sample(s, SY_LOOK_NOW);
 		sy_job_split(&s->job, &s->status);
@@ -126,12 +124,12 @@ static void new_peak(struct sy_sampler *s, int64_t bytes)
 static void take_process(struct sy_sampler *s, const struct sy_message *message)
 {
 	if (message->word == SY_WORD_SESSION)
-		sy_processes_session(&s->job.processes, message->pid);
+		sy_processes_add_session(&s->job.processes, message->pid);
 	else
 		sy_kernel_count_add_process(s->child->kernel, message->pid);
 }
 
-/* A thousand tasks say the same of their GPUs. */
+/* A thousand tasks send the same of their GPUs. */
 static bool is_kept(const struct sy_shared *shared, size_t used, const char *text)
 {
 	for (size_t at = 0; at < used; at += strlen(shared->notes + at) + 1)
@@ -140,7 +138,7 @@ static bool is_kept(const struct sy_shared *shared, size_t used, const char *tex
 	return false;
 }
 
-/* For the parent, who writes the record. */
+/* For the parent, which writes the record. */
 static void keep_note(struct sy_sampler *s, const char *text)
 {
 	struct sy_shared *shared = s->child->shared;
@@ -176,7 +174,7 @@ static void act(struct sy_sampler *s, const char *text, const struct sockaddr_un
 	struct sy_message message;
 
 	if (sy_message_parse(text, &message, NULL) < 0)
-		return; /* `send` has checked it; a stranger gets no answer */
+		return; /* `send` has checked it; others get no answer */
 	switch (message.word) {
 	case SY_WORD_ROOT:
 		new_root(s, &message);

@@ -1,4 +1,5 @@
-/* What the sampler is told while it runs. */
+/* Messages of the control socket and of the parent, which the child acts on (docs/formats.md part
+ * 4). Those about the job go on to the parent, for the record. */
 #ifndef STEELYARD_SAMPLER_MESSAGES_H
 #define STEELYARD_SAMPLER_MESSAGES_H
 

@@ -257,7 +257,7 @@ static void child_has_ended(struct sy_parent *p)
 		return;
 	p->child_status = status;
 	p->child_ended = true;
-	p->end |= p->child_tells_end;
+	p->end |= p->ends_with_child;
 }
 
 static void read_signals(struct sy_parent *p,

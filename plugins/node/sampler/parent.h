@@ -33,7 +33,7 @@ struct sy_parent {
 	pid_t child;
 	int child_status; /* as from waitpid, when it has ended */
 	bool child_ended, has_record;
-	bool child_tells_end; /* the child decides when it is over; else its end changes nothing */
+	bool ends_with_child; /* the child decides when it is over; else its end changes nothing */
 	bool end;
 };
 

@@ -7,11 +7,11 @@
 
 #include <time.h>
 
-/* Samples that a timer in the kernel takes: their lines are made once a second, each with the time
- * of its own reading. What is not the job's is read then, for the last of them. */
+/* --- samples that a timer in the kernel takes: their lines are made once a second, each with the
+ * time of its own reading; what is not the job's is read then, for the last of them --- */
 
 #define WAKE_US	  1000000 /* how long lines may wait */
-#define MOST_US	  500000  /* with longer periods whoever wakes up for it may as well read */
+#define MOST_US	  500000  /* with longer periods the child may as well wake up and read */
 #define MARGIN_US 1000	  /* after a reading that is due when we wake up */
 
 static int64_t wake_us(const struct sy_sampler *s)
@@ -89,7 +89,7 @@ static bool take_all(struct sy_sampler *s)
 	return some;
 }
 
-/* Take those that it has taken; whether it goes on. */
+/* Take those that it has taken; whether it continues. */
 static bool ticking_take(struct sy_sampler *s)
 {
 	int64_t margin_us = s->period_us / 4 < MARGIN_US ? s->period_us / 4 : MARGIN_US;
@@ -100,7 +100,7 @@ static bool ticking_take(struct sy_sampler *s)
 	return true;
 }
 
-/* The same, and it does not. */
+/* The same, and stop it. */
 static void ticking_stop(struct sy_sampler *s)
 {
 	if (!s->ticking.on)
@@ -110,7 +110,7 @@ static void ticking_stop(struct sy_sampler *s)
 	(void)take_all(s);
 }
 
-/* Have the kernel take the samples from now on, where it can. */
+/* Let the kernel take samples from now on, where it can. */
 static void ticking_start(struct sy_sampler *s)
 {
 	struct sy_bpf *bpf = &s->child->kernel->bpf;
@@ -128,7 +128,7 @@ void sy_sampler_publish(struct sy_sampler *s, int64_t now_us)
 {
 	unsigned next = !atomic_load(&s->child->shared->current);
 
-	/* A clock of one's own CPU time is a system call: a value of a second ago will do. */
+	/* The clock of this process' CPU time is a system call: a value of a second ago will do. */
 	if (now_us - s->cpu_at_us >= 1000000 || s->status.finished) {
 		s->status.cpu_ns = sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000;
 		s->cpu_at_us = now_us;
@@ -166,7 +166,7 @@ void sy_sampler_tcp(struct sy_sampler *s, int64_t now_us, bool now)
 }
 
 /* Where the kernel counts, only the owners of sockets are looked for in processes; where a cgroup
- * tells them, too, nobody is looked into any more. */
+ * shows them, too, no process is looked into. */
 static void drop_what_is_not_needed(struct sy_sampler *s)
 {
 	if (s->rights_settled || !s->job.by_kernel || (s->tcp.group_fd < 0 && s->period_us))
@@ -189,7 +189,7 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_look look)
 	s->status.clock_steps = s->wall.steps;
 	s->status.clock_step_us = s->wall.step_us;
 	s->line.cell[SY_ELAPSED] = now - s->start_us;
-	/* The node's around the job's: what a job has is never more than its node's. */
+	/* The node's counters around the job's: a job never has more than its node. */
 	if (!s->end)
 		sy_node_read(s->child->node, now, first, &s->line);
 	sy_job_read(&s->job, s->end ? SY_LOOK_LAST : look, &s->line, &s->status);

@@ -1,4 +1,5 @@
-/* Samples: taken, written, shown to the parent. */
+/* Samples: taken, written, published to the parent. Above 2 Hz, and while the kernel counts all of
+ * the job, a timer in the kernel takes them, and the child wakes up once a second. */
 #ifndef STEELYARD_SAMPLER_SAMPLES_H
 #define STEELYARD_SAMPLER_SAMPLES_H
 
@@ -7,30 +8,29 @@
 /* One of this moment. */
 void sy_sampler_sample(struct sy_sampler *s, enum sy_look look);
 
-/* The one that is due, or those that the kernel has taken. */
+/* The one that is due, or those that the kernel has taken since. */
 void sy_sampler_due(struct sy_sampler *s, int64_t now_us);
 
 /* When the next reading is due: a sample, or the job's memory between two that are far apart; 0:
  * none is. */
 int64_t sy_sampler_next_us(const struct sy_sampler *s);
 
-/* That memory. */
+/* Read that memory. */
 void sy_sampler_memory(struct sy_sampler *s, int64_t now_us);
 
-/* So many from now on; 0: none. */
+/* From now on; 0: totals alone. */
 void sy_sampler_rate(struct sy_sampler *s, double rate_hz);
 
-/* The line is a sample: it is added to the sums and the file. `next_us`: when the next one may be.
- */
+/* Add the line to the sums and the file. `next_us`: when the next one may be. */
 void sy_sampler_line(struct sy_sampler *s, int64_t now_us, int64_t next_us);
 
 /* Round-trip times, into the line. */
 void sy_sampler_tcp(struct sy_sampler *s, int64_t now_us, bool now);
 
-/* What waits goes into the file. */
+/* Write waiting lines to the file. */
 void sy_sampler_write(struct sy_sampler *s, int64_t now_us);
 
-/* Show the parent what is known now. */
+/* Publish the totals to the parent. */
 void sy_sampler_publish(struct sy_sampler *s, int64_t now_us);
 
 #endif

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Kernels before 5.3 have no pidfd: then whoever is watched is looked for that often. */
+/* Linux before 5.3 has no pidfd: a watched process is looked for that often. */
 #define WATCH_US 1000000
 
 /* One descriptor to sleep on: a wait queue for each of three costs 5 µs more a sample. */
@@ -45,7 +45,7 @@ void sy_wakeup_watch(struct sy_wakeup *wakeup, pid_t pid)
 	}
 }
 
-static unsigned what_happened(const struct sy_wakeup *wakeup)
+static unsigned read_events(const struct sy_wakeup *wakeup)
 {
 	struct epoll_event events[3];
 	int count = epoll_wait(wakeup->events_fd, events, 3, 0);
@@ -59,7 +59,7 @@ static unsigned what_happened(const struct sy_wakeup *wakeup)
 		else if (events[i].data.fd == wakeup->watch_fd)
 			woken |= SY_WOKEN_WATCH;
 		else if (events[i].data.fd != wakeup->parent_fd)
-			woken |= SY_WOKEN_HEAD;
+			woken |= SY_WOKEN_TASK;
 		else if (ended)
 			woken |= SY_WOKEN_END;
 		if (events[i].data.fd == wakeup->parent_fd && (events[i].events & EPOLLIN))
@@ -80,7 +80,7 @@ unsigned sy_wakeup_sleep(const struct sy_wakeup *wakeup, int64_t left_us)
 	timeout = (struct timespec){left_us / 1000000, left_us % 1000000 * 1000};
 	(void)sigemptyset(&none);
 	if (ppoll(&events, 1, left_us < 0 ? NULL : &timeout, &none) > 0)
-		return what_happened(wakeup);
+		return read_events(wakeup);
 	return must_look && kill(wakeup->watch, 0) < 0 && errno == ESRCH ? SY_WOKEN_WATCH : 0;
 }
 

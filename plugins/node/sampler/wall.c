@@ -4,14 +4,12 @@
 
 #include <stdbool.h>
 
-/* NTP slews by changing the rate of all clocks, not this one's offset: what is left is who set it,
- * and leap seconds. */
+/* NTP slews by changing the rate of all clocks, not this one's offset. What changes the offset is
+ * setting the clock, and leap seconds. */
 #define STEP_US 1000000
-#define AT_ONCE_US                                                                                 \
-	100000 /* who is held up between two clocks longer than that has read neither              \
-		*/
+#define AT_ONCE_US 100000 /* a delay above this between the two clocks spoils the reading */
 
-/* Time since boot, with that of sleep; false: the wall clock's offset from it is not known now. */
+/* Time since boot, sleep included; false: the wall clock's offset from it could not be read. */
 static bool read_clocks(int64_t *boot_us, int64_t *offset_us)
 {
 	int64_t before = sy_now_us(CLOCK_BOOTTIME), wall = sy_now_us(CLOCK_REALTIME);

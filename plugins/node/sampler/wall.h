@@ -1,5 +1,5 @@
-/* The time of samples: the wall clock of the sampler's start and what has passed since, so that it
- * only grows; and by how much the wall clock was set meanwhile. */
+/* The time of samples: the wall clock at the sampler's start plus what has passed since, so it only
+ * grows; and by how much the wall clock was set meanwhile. */
 #ifndef STEELYARD_SAMPLER_WALL_H
 #define STEELYARD_SAMPLER_WALL_H
 
@@ -14,8 +14,7 @@ struct sy_wall {
 
 void sy_wall_begin(struct sy_wall *wall, int64_t start_unix_s);
 
-/* The first sample's time: where the second in the names has passed a moment ago, the end of that.
- */
+/* The first sample's time: the end of the second in the names, where that has just passed. */
 int64_t sy_wall_first_us(struct sy_wall *wall);
 
 /* The time of this moment; a clock that was set since the last one is counted. */

@@ -1,4 +1,4 @@
-#include "counters/processes_read.h"
+#include "counters/process_list.h"
 
 #include "base/file.h"
 #include "counters/parse.h"
@@ -8,6 +8,87 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+/* Knuth's multiplicative hashing; neighbours of a full place come next. */
+static unsigned place_of(pid_t pid)
+{
+	return (uint32_t)pid * 2654435761u >> (32 - SY_INDEX_BITS);
+}
+
+static unsigned next_place(unsigned place)
+{
+	return (place + 1) % (1u << SY_INDEX_BITS);
+}
+
+struct sy_process *sy_process_find(struct sy_processes *all, pid_t pid)
+{
+	if (pid == 0)
+		return NULL;
+	for (unsigned at = place_of(pid); all->index[at]; at = next_place(at))
+		if (all->process[all->index[at] - 1].pid == pid)
+			return &all->process[all->index[at] - 1];
+	return NULL;
+}
+
+static unsigned free_place(const struct sy_processes *all, pid_t pid)
+{
+	unsigned at = place_of(pid);
+
+	while (all->index[at])
+		at = next_place(at);
+	return at;
+}
+
+static struct sy_process *append(struct sy_processes *all, const struct sy_process *process)
+{
+	if (all->count == SY_MAX_PROCESSES) {
+		all->overflowed = true;
+		return NULL;
+	}
+	all->process[all->count++] = *process;
+	all->index[free_place(all, process->pid)] = (uint16_t)all->count;
+	return &all->process[all->count - 1];
+}
+
+/* Nothing was put behind its place since. */
+static void drop_last(struct sy_processes *all)
+{
+	unsigned at = place_of(all->process[all->count - 1].pid);
+
+	while (all->index[at] != all->count)
+		at = next_place(at);
+	all->index[at] = 0;
+	all->count--;
+}
+
+void sy_processes_index(struct sy_processes *all)
+{
+	memset(all->index, 0, sizeof(all->index));
+	for (int i = 0; i < all->count; i++)
+		all->index[free_place(all, all->process[i].pid)] = (uint16_t)(i + 1);
+}
+
+void sy_process_close(struct sy_processes *all, struct sy_process *process)
+{
+	int *fds[] = {&process->stat_fd, &process->io_fd};
+
+	for (int i = 0; i < 2; i++) {
+		if (*fds[i] < 0)
+			continue;
+		(void)close(*fds[i]);
+		*fds[i] = -1;
+		all->fds_left++;
+	}
+}
+
+void sy_usage_add(struct sy_usage *sum, const struct sy_usage *more)
+{
+	for (int i = 0; i < SY_USES; i++)
+		sum->use[i] += more->use[i];
+}
+
+/* --- reading --- */
 
 /* The clock of a process by its id, as clock_getcpuclockid(3) makes it without asking whether it
  * is there: the bits are the kernel's interface (include/linux/posix-timers.h). */
@@ -66,8 +147,8 @@ static void read_io(struct sy_processes *all, struct sy_process *process, bool f
 		return;
 	}
 	if (got < 0 || sy_parse_io(text, &io) < 0) {
-		all->deaf += !process->deaf;
-		process->deaf = true;
+		all->io_unreadable += !process->io_unreadable;
+		process->io_unreadable = true;
 		return;
 	}
 	usage = (struct sy_usage){{0, io.rchar, io.wchar, io.read, io.write}};
@@ -163,16 +244,16 @@ void sy_process_make_root(struct sy_processes *all, struct sy_process *process)
 
 struct sy_process *sy_process_add(struct sy_processes *all, pid_t pid, bool root)
 {
-	struct sy_process *process = sy_processes_append(
-	    all, &(struct sy_process){
-		     .pid = pid, .root = root, .stat_fd = -1, .io_fd = -1, .stat_at = -1});
+	struct sy_process *process =
+	    append(all, &(struct sy_process){
+			    .pid = pid, .root = root, .stat_fd = -1, .io_fd = -1, .stat_at = -1});
 
 	if (!process)
 		return NULL;
 	sy_process_read(all, process, SY_EVERYTHING);
 	if (process->gone && !root) {
 		sy_process_close(all, process);
-		sy_processes_drop_last(all);
+		drop_last(all);
 		return NULL;
 	}
 	return process;
