@@ -73,6 +73,7 @@ struct sy_starter {
 	int64_t expect_until_us; /* until then a task may begin at any moment */
 	int events_fd;		 /* epoll, which reports the ends of tasks; 0: none */
 	int undecided, tasks;
+	int lost; /* tasks whose last counters were not read before they were waited for */
 	struct sy_undecided child[SY_MAX_UNDECIDED];
 	struct sy_task task[SY_MAX_TASKS];
 };

@@ -243,33 +243,35 @@ static pid_t take_decided(struct sy_processes *all, int *at)
 	return 0;
 }
 
-/* Have epoll report the task's end. Without that its last sample counts. */
+/* Have epoll report the task's end. */
 static void watch_task(struct sy_processes *all, pid_t pid)
 {
 	struct sy_starter *starter = &all->starter;
 	struct epoll_event event = {.events = EPOLLIN};
-	int fd;
+	bool has_room = starter->tasks < SY_MAX_TASKS && sy_process_find(all, pid);
+	int fd = has_room ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 
-	if (!starter->events_fd || starter->tasks == SY_MAX_TASKS || !sy_process_find(all, pid))
-		return;
-	fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	event.data.fd = fd;
-	if (fd >= 0 && epoll_ctl(starter->events_fd, EPOLL_CTL_ADD, fd, &event) == 0)
+	if (fd >= 0 && epoll_ctl(starter->events_fd, EPOLL_CTL_ADD, fd, &event) == 0) {
 		starter->task[starter->tasks++] = (struct sy_task){pid, fd};
-	else if (fd >= 0)
+		return;
+	}
+	starter->lost++;
+	if (fd >= 0)
 		(void)close(fd);
 }
 
 /* A zombie still has its counters; once the daemon has waited for it they are gone. */
-static void read_at_its_end(struct sy_processes *all, pid_t pid)
+static bool read_at_its_end(struct sy_processes *all, pid_t pid)
 {
 	struct sy_process *process = sy_process_find(all, pid);
 
 	if (!process || process->gone)
-		return;
+		return false;
 	process->force = true;
 	sy_process_read(all, process, SY_EVERYTHING);
 	process->final = !process->gone;
+	return process->final;
 }
 
 void sy_processes_read_ended_tasks(struct sy_processes *all)
@@ -283,7 +285,7 @@ void sy_processes_read_ended_tasks(struct sy_processes *all)
 			i++;
 			continue;
 		}
-		read_at_its_end(all, starter->task[i].pid);
+		starter->lost += !read_at_its_end(all, starter->task[i].pid);
 		(void)close(starter->task[i].fd);
 		starter->task[i] = starter->task[--starter->tasks];
 	}

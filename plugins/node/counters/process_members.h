@@ -17,7 +17,7 @@
  * stays undecided and is looked at again.
  *
  * Of tasks that the PBS daemon starts, the last counters are read at their end, before the daemon
- * waits for them. That is a race; what is lost makes the record incomplete, never too large. */
+ * waits for them. That is a race; a task that is lost makes the record incomplete. */
 #ifndef STEELYARD_COUNTERS_PROCESS_MEMBERS_H
 #define STEELYARD_COUNTERS_PROCESS_MEMBERS_H
 

@@ -3,7 +3,8 @@
  * - where their cgroup's CPU and what steps have reported agree (counters/agreement.h), or
  * - where it is a command that was waited for, that left no process behind, and of whose processes
  *   samples show no more than was waited for.
- * Else it is not, and the reason has the gap in seconds, where there is a cgroup to show it. A job
+ * Else it is not, and the reason has the gap in seconds, where a cgroup shows it. A task of a PBS
+ * job that ended before it was read makes the record incomplete, however little CPU it used. A job
  * that named no process has none that could be missing. */
 #include "record/record.h"
 
@@ -67,12 +68,18 @@ static void append_kernel(const struct sy_status *status, char *text, size_t siz
 
 bool sy_has_gap(const struct sy_status *status)
 {
-	return status->gap_us != SY_UNKNOWN && status->gap_us > sy_agreement_us(status->group_us);
+	return status->gap_us != SY_UNKNOWN &&
+	       (status->lost_tasks || status->gap_us > sy_agreement_us(status->group_us));
 }
 
 static const char *job_processes_reason(const struct sy_status *status, char *text, size_t size)
 {
-	if (sy_has_gap(status))
+	if (sy_has_gap(status) && status->lost_tasks)
+		(void)snprintf(text, size,
+			       "%lld of the job's tasks ended before their last counters were "
+			       "read: its I/O is not known",
+			       (long long)status->lost_tasks);
+	else if (sy_has_gap(status))
 		(void)snprintf(text, size,
 			       "the job's cgroup has counted %.2f s of CPU (%.0f %% of the job's) "
 			       "that no step reported: its I/O is not known",

@@ -85,6 +85,7 @@ struct sy_status {
 	int64_t group_us;	   /* CPU that the job's cgroup has counted, and of it what */
 	int64_t gap_us;		   /* no step has reported; SY_UNKNOWN: not compared */
 	bool by_marks;		   /* no step reports: the job's processes are known by marks */
+	int64_t lost_tasks;	   /* of such a job: they ended before their counters were read */
 	bool group_gone;	   /* the cgroup went before it could be read for the last time */
 	int64_t survivors;	   /* processes that were still at work when the job ended */
 	bool io_inseparable;	   /* a step did not report bytes: its daemon's were among them */
@@ -127,7 +128,8 @@ void sy_record_complete(json_t *record, const char *reason);
 /* The labels of zones and devices, as they stand in a record. */
 void sy_record_labels(const json_t *record, struct sy_labels *labels);
 
-/* The cgroup has counted more CPU than steps have reported, beyond what the two may differ by. */
+/* The cgroup has counted more CPU than steps have reported, beyond what the two may differ by; or
+ * the sampler came too late for a task of a PBS job, however little CPU that used. */
 bool sy_has_gap(const struct sy_status *status);
 
 /* Of a command: samples, or the kernel, show more than was waited for. */

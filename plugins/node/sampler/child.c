@@ -83,6 +83,7 @@ static void sample_if_due(void)
 static void take_last_sample(void)
 {
 	s.end = true;
+	sy_processes_read_ended_tasks(&s.job.processes);
 	/* Who starts another sampler of this job now does not meet this one. */
 	(void)shutdown(s.child->control_fd, SHUT_RD);
 	sy_slow_ask(s.child->node->meters.slow, SY_LAST_READING_US);

@@ -11,7 +11,8 @@
  * error when `path` is NULL. */
 int sy_control_open(const char *path, int given, struct sy_error *err);
 
-/* When its name was made, which distinguishes it from another one of that name; 0: there is none. */
+/* When its name was made, which distinguishes it from another one of that name; 0: there is none.
+ */
 unsigned long long sy_control_made_ns(const char *path);
 
 /* Remove the name of that socket, unless it is another one's by now. */

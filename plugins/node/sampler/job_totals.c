@@ -44,6 +44,17 @@ static bool kernel_has_more(const struct sy_job *job, int64_t group_us, int64_t 
 		total_us > group_us + sy_agreement_us(total_us));
 }
 
+/* Tasks of a PBS job whose I/O nobody reports. Where the group has counted CPU and no task was ever
+ * found, there was one. */
+static int64_t count_lost_tasks(const struct sy_job *job, int64_t group_us)
+{
+	const struct sy_starter *starter = &job->processes.starter;
+
+	if (job->by_kernel || !starter->pid)
+		return 0;
+	return starter->lost + (!starter->found && group_us > 0);
+}
+
 /* What the group has counted and no step has reported. */
 static void compare(const struct sy_job *job, bool end, int64_t group_us, struct sy_status *status)
 {
@@ -55,6 +66,7 @@ static void compare(const struct sy_job *job, bool end, int64_t group_us, struct
 	}
 	if (group_us == SY_UNKNOWN || !job->group_counts)
 		return;
+	status->lost_tasks = count_lost_tasks(job, group_us);
 	status->group_us = group_us;
 	status->gap_us = group_us > reported_us ? group_us - reported_us : 0;
 }

@@ -68,8 +68,8 @@ int64_t sy_sample_buffer_flush(struct sy_sample_buffer *lines, int fd, int64_t n
 	return count_lines(lines->text + whole, used - whole);
 }
 
-/* The file's length shows how far the writer has come. Both numbers are read once, and accepted only
- * if a writer can have left them: it has no rights, and an intruder in it must gain none. */
+/* The file's length shows how far the writer has come. Both numbers are read once, and accepted
+ * only if a writer can have left them: it has no rights, and an intruder in it must gain none. */
 int64_t sy_sample_buffer_rescue(struct sy_sample_buffer *lines, int fd, int *failure)
 {
 	size_t used = atomic_exchange(&lines->used, 0), whole;

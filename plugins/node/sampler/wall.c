@@ -6,7 +6,7 @@
 
 /* NTP slews by changing the rate of all clocks, not this one's offset. What changes the offset is
  * setting the clock, and leap seconds. */
-#define STEP_US 1000000
+#define STEP_US	   1000000
 #define AT_ONCE_US 100000 /* a delay above this between the two clocks spoils the reading */
 
 /* Time since boot, sleep included; false: the wall clock's offset from it could not be read. */

@@ -337,6 +337,27 @@ def test_a_cgroup_counts_from_the_jobs_own_beginning(node: Any, group: Path) -> 
         assert "that no step reported" in record["missing"]["io.wchar_bytes"]
 
 
+def test_a_task_that_was_waited_for_before_it_was_read_is_not_complete(
+    node: Any, group: Path
+) -> None:
+    """It used less CPU than cgroup and reports may differ by, and wrote 3 MB that nobody has counted:
+    the record was complete, with what the last sample had of it."""
+    (group / "cgroup.procs").chmod(0o666)
+    assert node.begin("7.srv", f"--cgroup=/{group.name}", "--rate=10").returncode == 0
+    script = f"echo $$ >{group}/cgroup.procs; sleep 2; head -c 3000000 /dev/zero | cat >/dev/null"
+    job = node.mom.start("7.srv", "sh", "-c", script)
+    wait_for("it is seen", lambda: (processes(node, "7.srv") or 0) > 0)
+    (child,) = psutil.Process(node.sampler("7.srv")).children()
+    child.suspend()
+    wait_for("its end", lambda: not is_there(job) and node.mom.reap(job) is not None)
+    child.resume()
+    node.end("7.srv")
+    record = wait_for("its record", lambda: ended(node, "7.srv"))
+    assert (record["complete"], record["incomplete_of"]) == (False, "processes")
+    assert "tasks ended before their last counters were read" in record["incomplete_reason"]
+    assert record["io"]["wchar_bytes"] is None
+
+
 def descriptors(pid: int) -> Iterator[str]:
     """What a process has open; it opens and closes others meanwhile."""
     for path in Path(f"/proc/{pid}/fd").iterdir():
