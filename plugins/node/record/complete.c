@@ -66,25 +66,30 @@ static void append_kernel(const struct sy_status *status, char *text, size_t siz
 			       status->bpf_why);
 }
 
+static bool has_unreported_cpu(const struct sy_status *status)
+{
+	return status->gap_us != SY_UNKNOWN && status->gap_us > sy_agreement_us(status->group_us);
+}
+
 bool sy_has_gap(const struct sy_status *status)
 {
-	return status->gap_us != SY_UNKNOWN &&
-	       (status->lost_tasks || status->gap_us > sy_agreement_us(status->group_us));
+	return has_unreported_cpu(status) ||
+	       (status->gap_us != SY_UNKNOWN && status->lost_tasks > 0);
 }
 
 static const char *job_processes_reason(const struct sy_status *status, char *text, size_t size)
 {
-	if (sy_has_gap(status) && status->lost_tasks)
-		(void)snprintf(text, size,
-			       "%lld of the job's tasks ended before their last counters were "
-			       "read: its I/O is not known",
-			       (long long)status->lost_tasks);
-	else if (sy_has_gap(status))
+	if (has_unreported_cpu(status))
 		(void)snprintf(text, size,
 			       "the job's cgroup has counted %.2f s of CPU (%.0f %% of the job's) "
 			       "that no step reported: its I/O is not known",
 			       (double)status->gap_us / 1e6,
 			       100.0 * (double)status->gap_us / (double)status->group_us);
+	else if (sy_has_gap(status))
+		(void)snprintf(text, size,
+			       "%lld of the job's tasks ended before their last counters were "
+			       "read: its I/O is not known",
+			       (long long)status->lost_tasks);
 	else if (status->gap_us != SY_UNKNOWN)
 		return NULL;
 	else if (status->group_gone)

@@ -10,16 +10,18 @@
  *   page, so that a record can be written whatever happens to it. It allocates nothing.
  *
  * Two ways to sample, each a parent's whole life:
- * - a command (measured_command.c) is started, waited for with its exact counters, and left alone
- *   otherwise: it runs even if nothing can be measured.
+ * - a command (measured_command.c) is started, and waited for with its exact counters.
  * - a job (attended_job.c) is started by others, who name its steps, its cgroup and its end on the
  *   control socket. The child decides when it is over (lifetime.h).
  *
- * A sample of a job (job.h) comes from the kernel's count while that holds, else from the cgroup
- * and the job's processes. Where the kernel's count is given up, it is not used again.
+ * A sample of a job (job.h) comes from the kernel's count while that holds, and CPU is compared
+ * with the cgroup's once all steps have reported. Else it comes from the cgroup and the job's
+ * processes. A count that is given up is not used again.
  *
- * Promises: no callback of a scheduler waits for a sampler; killed processes lose a second of
- * samples at most; totals in samples never go down. */
+ * It promises: totals in samples never go down. If one of the two processes is killed, the other
+ * writes the record; if both are, the last second of samples is lost. Whatever fails, a command
+ * runs, and a job is left alone. It does not know any scheduler, nor what happens on other nodes.
+ */
 #ifndef STEELYARD_SAMPLER_SAMPLER_H
 #define STEELYARD_SAMPLER_SAMPLER_H
 
