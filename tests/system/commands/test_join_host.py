@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +19,26 @@ BEGIN = 1_790_000_000.0  # of the host's record; the job is 20 s to 50 s behind 
 COLUMNS = "unix_s,elapsed_s,cpu_s,node_cpu_s,energy_j,rx_bytes,tx_bytes"
 
 
+@functools.cache
+def real_record(node: str) -> tuple[str, str]:
+    """The path below its folder and the text of a record that the real sampler has written."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = str(find_node_program())
+        subprocess.run(
+            [program, "sample", "--record-dir", folder, "--job-id", "7", "--node", node, "--", "true"],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        (path,) = Path(folder).rglob("*.json")
+        return str(path.relative_to(folder)), path.read_text()
+
+
 def record(folder: Path, node: str, begin: float, seconds: float, power_w: float | None) -> Path:
     """The document of a real record, with the times and the samples of a law: at power_w, half a
     core of two busy ones the job's, 1 MB/s received, nothing sent. Samples at odd tenths."""
-    program = str(find_node_program())
-    made = folder / node
-    folder.mkdir(exist_ok=True)
-    subprocess.run(
-        [program, "sample", "--record-dir", made, "--job-id", "7", "--node", node, "--", "true"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    (path,) = made.rglob("*.json")
-    told = json.loads(path.read_text())
+    name, text = real_record(node)
+    path = folder / node / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    told = json.loads(text)
     told |= {
         "start_unix_s": begin,
         "end_unix_s": begin + seconds,
