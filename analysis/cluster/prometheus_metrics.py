@@ -19,11 +19,12 @@ from steelyard.analysis.cluster.top import Line, duckdb_engine, sums_by
 from steelyard.jobscripts.userfiles import OddFileError, read_regular
 
 OTHERS = "(others)"
+USER = "user"
 MOST_BYTES = 64 << 20
 # By what, the part of the name for it, and the label: user, account, partition as in Slurm's own
 # metrics (src/plugins/metrics/openmetrics).
 GROUPS = {
-    "user": ("user", "username"),
+    USER: ("user", "username"),
     "account": ("account", "account"),
     "partition": ("partition", "partition"),
     "node-type": ("node_type", "node_type"),
@@ -57,14 +58,15 @@ class Before:
         return [name for found, name in self.values if found == metric and name != OTHERS]
 
 
-def text_of(database_dir: Path, most: int, file: Path | None) -> str:
+def text_of(database_dir: Path, most: int, file: Path | None, users: bool = False) -> str:
     """The metrics; of each group `most` lines of their own, all others together as one.
 
-    `file`: where they were written before; None: nowhere.
+    `file`: where they were written before; None: nowhere. `users`: by user, too, with their names.
     """
+    groups = [name for name in GROUPS if users or name != USER]
     found, mark = day_files.read(
         database_dir,
-        lambda base, mark: (sums_by(duckdb_engine(base), [*GROUPS], day_files.EVER), mark),
+        lambda base, mark: (sums_by(duckdb_engine(base), groups, day_files.EVER), mark),
     )
     before = read_before(file)
     if before.database != mark["database_id"]:

@@ -82,7 +82,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 def state(lab: Lab, now: float) -> None:
     collect(lab.dir, ClusterSacct(), [lab.records], now=lambda: now, since_unix_s=now - 4 * HOUR_S)
-    assert cli.main(["metrics", "--database", str(lab.dir), str(lab.base / FILE)]) == 0
+    assert cli.main(["metrics", "--database", str(lab.dir), str(lab.base / FILE), "--users"]) == 0
 
 
 def history(lab: Lab, end: int) -> str:

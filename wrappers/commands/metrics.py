@@ -1,9 +1,11 @@
-"""What users, accounts, partitions and node types have used of the cluster, as counters for Prometheus:
-a file for node_exporter's textfile collector, put in its place whole.
+"""What accounts, partitions and node types have used of the cluster, as counters for Prometheus: a file
+for node_exporter's textfile collector, replaced as a whole. With --users also each user, by name.
 
-Reads what `steelyard collect --cluster` has gathered, so say it after that in the same cron line. The
-file must be readable by node_exporter, and its name end in .prom; docs/cluster.md has the metrics, and
-contrib/grafana/cluster.json a dashboard of them.
+Reads the database of `steelyard collect --cluster`: run it after that in the same cron line. The file's
+name ends in .prom and its mode is 0644, since node_exporter runs as another user and opens it itself.
+docs/cluster.md has the metrics, contrib/grafana/cluster.json a dashboard of them.
+
+example: steelyard metrics /var/lib/node_exporter/steelyard.prom
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from pathlib import Path
 from steelyard.wrappers.base import errors, options
 
 SUFFIX = ".prom"
-MODE = 0o644  # node_exporter is another user
+MODE = 0o644  # node_exporter opens it as another user
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,12 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="NAME.prom in the collector's folder (default: print it)",
     )
     parser.add_argument(
+        "--users",
+        action="store_true",
+        help="also a counter for each user, by name, which all users of this machine and of Prometheus "
+        "can then read (default: no user names)",
+    )
+    parser.add_argument(
         "--most",
         type=int,
         default=500,
         metavar="N",
-        help="users (accounts, …) with counters of their own; all others are one (500), and stay so "
-        "when N is raised: remove FILE, and all counters begin anew",
+        help="users, accounts, … with their own counters (default: 500). The others share one, also "
+        "after N was raised: remove FILE to restart all counters",
     )
 
 
@@ -50,7 +58,7 @@ def main(args: argparse.Namespace) -> int:
             f"{args.file}: node_exporter reads files whose name ends in {SUFFIX} alone",
             str(args.file),
         )
-    text = text_of(args.database, args.most, args.file)
+    text = text_of(args.database, args.most, args.file, args.users)
     if args.file is None:
         sys.stdout.write(text)
     else:

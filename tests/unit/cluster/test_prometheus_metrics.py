@@ -26,7 +26,7 @@ def gather(lab: Lab, now: float = NOW) -> None:
 def written(lab: Lab, *words: str) -> dict[str, float]:
     """Lines of users by metric and label, from the file."""
     file = lab.base / FILE
-    assert cli.main(["metrics", "--database", str(lab.dir), str(file), *words]) == 0
+    assert cli.main(["metrics", "--database", str(lab.dir), str(file), "--users", *words]) == 0
     lines = file.read_text(encoding="utf-8").splitlines()
     found = (SAMPLE.fullmatch(line) for line in lines if not line.startswith("#"))
     samples = [match for match in found if match and match[1].startswith("steelyard_user_")]
@@ -100,3 +100,17 @@ def test_a_file_that_no_collector_reads_is_refused(
 ) -> None:
     assert cli.main(["metrics", str(tmp_path / "steelyard.txt")]) == 2
     assert "ends in .prom" in capsys.readouterr().err
+
+
+def test_no_user_is_named_unless_that_is_requested(
+    lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Everybody on the host and in Prometheus reads the file."""
+    lab.record("1", lab.job("1", 3000, 100, User="ada"))
+    gather(lab)
+    assert cli.main(["metrics", "--database", str(lab.dir)]) == 0
+    text = capsys.readouterr().out
+    assert "steelyard_partition_jobs_total{" in text and "steelyard_account_jobs_total{" in text
+    assert "ada" not in text and "username" not in text
+    assert cli.main(["metrics", "--database", str(lab.dir), "--users"]) == 0
+    assert 'username="ada"' in capsys.readouterr().out
