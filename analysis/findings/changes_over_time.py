@@ -44,11 +44,10 @@ SY16 = Kind(
     title="values drift with time",
     why="Runs in a row then resemble each other, and what ran later differs for that alone.",
     advice=(
-        "Warm-up, filling disks, heat, or the load of the hour: runs are then not "
-        "independent, and intervals too narrow. Look at the series. Let conditions take turns"
-        " (`blocks = repeat` in the study: overheads are then paired by block and the drift "
-        "drops out), spread the study over the hours that it speaks for, leave the first runs"
-        " to a warm-up study."
+        "Warm-up, filling disks, heat, or other load changed the machine during the "
+        "study, so intervals are too narrow. Let conditions take turns: set `blocks = "
+        "repeat`, so that overheads are paired by block and the drift cancels, and run "
+        "`steelyard submit` again."
     ),
     example="x · clients=1 · seconds: rising (ρ = 1.00)",
     source=(
@@ -230,8 +229,9 @@ SY20 = Kind(
     title="the first runs are unlike the rest (warm-up)",
     why="Means with them are of two things: of starting, and of running.",
     advice=(
-        "Both means are given: say which you use, and why. Warm up before the study (a run "
-        "that is not counted, `cache`), or leave the first runs out on both sides."
+        "Both means are given: state which one you use, and why. Set `warm_up = 1` in "
+        "[job] and run `steelyard submit` again, or leave the first runs out on both "
+        "sides."
     ),
     example=(
         "x · clients=1 · seconds: the first 6 of 12 runs: mean 11.2 ± 0.9 s with them, 9.98 ±"
@@ -280,9 +280,9 @@ SY28 = Kind(
     title="the first iterations inside the runs are unlike the rest (warm-up)",
     why="Means with them are of two things: of starting, and of running.",
     advice=(
-        "A run's value is the mean of all its iterations, these too; both means are given. "
-        "Say which you use, leave them out on both sides alike, or let `warm_up = 1` in [job]"
-        " run once unmeasured."
+        "A run's value is the mean of all its iterations, including these; both means are "
+        "given. State which one you use, or set `warm_up = 1` in [job] and run `steelyard "
+        "submit` again."
     ),
     example=(
         "x · clients=1 · seconds: the first 1 of 3 iterations is 11 % above the rest in 12 "

@@ -57,7 +57,10 @@ SY14 = Kind(
     severity=Severity.WARNING,
     title="conditions without a baseline to compare with",
     why="An overhead is a share of the baseline: without one there is none.",
-    advice="Name one in the study's [baseline], and let its runs finish.",
+    advice=(
+        "Name a baseline in the study's [baseline] and let its runs finish: `steelyard "
+        "status STUDY` shows how far they are."
+    ),
     example="2 of 2 groups of runs have none.",
     source="docs/study.md",
 )
@@ -81,8 +84,9 @@ SY15 = Kind(
     title="many comparisons at once",
     why="Of 20 comparisons between equals one differs by chance at 95 %.",
     advice=(
-        "Verdicts are corrected for their number (Holm); the intervals are not: each holds "
-        "for 95 of 100 studies on its own. Decide beforehand which metric counts."
+        "Verdicts are corrected for the number of comparisons (Holm). Intervals are not: "
+        "each alone holds in 95 of 100 studies. Decide beforehand which metric counts; "
+        "`steelyard compare STUDY A B` tests two conditions alone."
     ),
     example=(
         "20 overheads have an interval; about 1 of them would exclude 0 by chance if nothing "
@@ -120,8 +124,9 @@ SY19 = Kind(
         "made it so."
     ),
     advice=(
-        "The benchmark printed none or one that is no finite number. They are in no mean. Look into "
-        "the runs' out.* files."
+        "The benchmark printed no figure, or none that is a finite number. Those runs are "
+        "in no mean. Read the runs' out.* files, correct the pattern in the study, and "
+        "run `steelyard collect` again."
     ),
     example="x · clients=1 · seconds: 1",
     source="docs/benchmarks.md",
@@ -147,7 +152,9 @@ SY22 = Kind(
     title=f"intervals wider than ± {WIDE * 100:.0f} % of the mean",
     why=("What is smaller than the interval stays unseen: “not shown to differ” says little here."),
     advice=(
-        "Smaller differences cannot be seen here. The repeats that ± 1 % takes are told for each."
+        "Smaller differences than these intervals cannot be detected. The list shows how "
+        "many runs would give ± 1 %: raise `repeat` in the study and run `steelyard "
+        "submit` again."
     ),
     example=(
         "x · clients=1 · seconds: ± 31 % of the mean with n = 13; 16906 runs give ± 1 % in 9 "

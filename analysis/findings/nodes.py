@@ -30,8 +30,9 @@ SY11 = Kind(
     title="unlike nodes under one condition",
     why="The spread of a condition is then the nodes', too.",
     advice=(
-        "Differences between nodes widen the interval. Ask for like nodes (`--constraint`, "
-        "`[place.…]` in the study) or make the difference a factor."
+        "Differences between nodes widen the interval. Choose nodes of one kind "
+        "(`constraint` in [job], or `[place.LEVEL]`), or make the kind of node a factor. "
+        "`steelyard probe` prints what a node is."
     ),
     example="x · clients=1: cpu_model AMD EPYC and Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz",
     source="docs/study.md",
@@ -58,8 +59,9 @@ SY12 = Kind(
     title="a condition ran on other nodes than its baseline",
     why="What is told as the condition's cost may be the nodes'.",
     advice=(
-        "The overhead then also contains the difference between the nodes. Let both run on "
-        "like nodes (`--constraint`, `[place.…]` in the study)."
+        "The overhead also contains the difference between the nodes. Let both conditions "
+        "run on the same kind of node (`constraint` in [job], or `[place.LEVEL]`) and run "
+        "`steelyard submit` again."
     ),
     example="x · clients=2: kernel 6.12.1, the baseline's 6.1.0-18-amd64",
     source="docs/study.md",
@@ -97,9 +99,10 @@ SY13 = Kind(
     title="jobs may have shared their nodes",
     why="What neighbours use of a node cannot be told from what the job uses.",
     advice=(
-        "Joules and network are of the whole node: left out where it may be shared. Studies ask for "
-        "whole nodes unless [job] has `exclusive = false`; other jobs need `--exclusive`. "
-        "`steelyard report --energy-shares` prints what is the job's at least and at most."
+        "Joules and network bytes are of the whole node, so they are left out where other "
+        "jobs may have shared it. Set `exclusive = true` in [job], or use `sbatch "
+        "--exclusive`. `steelyard report STUDY --energy-shares` gives lower and upper "
+        "bounds instead."
     ),
     example="1 of 25 records are of shared nodes.",
     source="docs/collect.md",
@@ -130,9 +133,9 @@ SY25 = Kind(
     title="values depend on the node",
     why="Which nodes a condition happened to get then decides its mean.",
     advice=(
-        "Part of the spread is the nodes'. Look what tells the slow ones apart (clock, "
-        "cooling, cables), let every condition run on all of them, or name the nodes in the "
-        "study."
+        "Part of the spread comes from the nodes. Compare a slow and a fast one with "
+        "`steelyard compare JOB JOB` (clock, cooling, cables), let every condition run on "
+        "all of them, or name the nodes in the study."
     ),
     example="x · clients=1 · seconds: median 10 s on n1, 10.22 s on n2 (p = 0.00073)",
     source="Kruskal & Wallis (1952), JASA 47(260); Holm (1979)",
@@ -194,9 +197,9 @@ SY30 = Kind(
     title="runs ran on nodes of another type than their condition says",
     why="The levels' names promise a comparison that was not made.",
     advice=(
-        "What is told between these levels is no difference between such nodes. With Slurm "
-        "look at the nodes' Features, with PBS at their properties or resources (docs/study.md); "
-        "without a scheduler all runs are on one machine."
+        "At least one level ran on nodes of another type than its name says, so do not read the "
+        "difference as physical against virtual. `steelyard probe` on a node prints its type; "
+        "choose the nodes with `[place.LEVEL]` in the study (docs/study.md)."
     ),
     example="1 group of runs. x · clients=1 node_type=virtual: physical",
     source="docs/study.md",

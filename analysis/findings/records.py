@@ -15,8 +15,9 @@ SY07 = Kind(
     title="no energy was measured",
     why="What was not measured is null, never 0: these runs are in no mean of joules.",
     advice=(
-        "Energy needs RAPL counters (/sys/class/powercap) that root can read: physical nodes,"
-        " mostly. Nothing was put in its place."
+        "Energy needs RAPL counters (/sys/class/powercap) that root can read, which "
+        "physical nodes have, mostly. `steelyard-node doctor` on a node prints which "
+        "meters it has."
     ),
     example="no RAPL: /sys/class/powercap is absent: 1 records",
     source="docs/admin.md",
@@ -43,8 +44,9 @@ SY08 = Kind(
         "Without its record nothing is known of a node: no joules, no bytes, no CPU time, no tags."
     ),
     advice=(
-        "Is the plugin on these nodes (`steelyard doctor`), and is the record folder on a "
-        "file system that collect can read? Totals of these runs are missing, not 0."
+        "Run `steelyard doctor` on these nodes: is the plugin installed, and is the "
+        "record folder on a file system that `steelyard collect` can read? Totals of "
+        "these runs are missing, not 0."
     ),
     example="1 record of a job on a node could not be found.",
     source="docs/collect.md",
@@ -62,17 +64,19 @@ def check_missing_records(summary: Summary) -> Iterator[Finding]:
         )
 
 
+PROCESSES = "processes"  # incomplete_of of a record whose node counted to the end
+
 SY09 = Kind(
     code="SY09",
     severity=Severity.WARNING,
-    title="records were cut short",
-    why="A total that ends before the job does is too small.",
+    title="records do not cover the whole job",
+    why="A total that misses a part of the job is too small.",
     advice=(
-        "What they lack is in no mean; the samples are kept. Where only what processes have used "
-        "was cut short, joules and bytes of the network are whole, and used. Look in the node's "
-        "log what ended the sampler before the job."
+        "Incomplete totals are in no mean. Where the processes' use was not counted, CPU time, memory "
+        "and bytes are left out; joules and network bytes are complete. `steelyard show JOB` prints "
+        "what is missing, `steelyard doctor` on the node what would count it."
     ),
-    example="x-51a7535d-013 on n1: cut short by a kill",
+    example="x-51a7535d-013 on n1: the sampler ended before the job: a kill",
     source="docs/formats.md",
 )
 
@@ -82,12 +86,20 @@ def check_incomplete_records(summary: Summary) -> Iterator[Finding]:
     if cut:
         yield Finding(
             SY09,
-            f"{len(cut)} of {counted(len(summary.data.records), 'record')} do not tell all of "
-            f"the job.",
+            f"{len(cut)} of {counted(len(summary.data.records), 'record')} are incomplete.",
             tuple(
-                f"{r.run_id} on {r.node}: {r.incomplete_reason or 'no reason given'}" for r in cut
+                f"{r.run_id} on {r.node}: {what_is_missing(r)}: "
+                f"{r.incomplete_reason or 'no reason given'}"
+                for r in cut
             ),
         )
+
+
+def what_is_missing(record: Record) -> str:
+    """Only the processes' use, or all that came after the sampler's end."""
+    if record.incomplete_of == PROCESSES:
+        return "what the processes used was not counted"
+    return "the sampler ended before the job"
 
 
 MISSED_SHARE = 0.01  # of the deadlines
@@ -98,8 +110,9 @@ SY10 = Kind(
     title="the sampler lost samples or was late",
     why="What happened between two samples that lie far apart is in no figure over time.",
     advice=(
-        "The node was overloaded or its disk full. Totals are still right (they are "
-        "counters); figures over time have holes. A lower --sample-rate helps."
+        "The node was overloaded or its disk full. Totals are right, since they are "
+        "counters; figures over time have holes. Take fewer samples: `sbatch "
+        "--sample-rate=1`, or `rate=1` in plugstack.conf."
     ),
     example="x-51a7535d-013 on n1: 3 lost, 0 late, of 11",
     source="docs/formats.md",

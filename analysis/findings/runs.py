@@ -55,7 +55,10 @@ SY02 = Kind(
         "Means move as long as runs come in, and blocks that are not full do not hold all "
         "conditions."
     ),
-    advice="This is an interim report. Wait (`steelyard status`), collect and report again.",
+    advice=(
+        "This is an interim report. `steelyard status STUDY --watch` waits for the end; "
+        "then run `steelyard collect` and `steelyard report` again."
+    ),
     example="1 of 25 runs are waiting or running.",
     source="docs/study.md",
 )
@@ -137,8 +140,8 @@ SY29 = Kind(
     title="the study has no runs",
     why="A report of nothing looks like one of something.",
     advice=(
-        "Its plan is empty. Look whether this is the right study, whether its file has a "
-        "[[benchmark]] and every factor a level, and submit and collect it again."
+        "The plan is empty. Run `steelyard check STUDY.toml`: does the file have a "
+        "[[benchmark]], and every factor a level? Then submit and collect it."
     ),
     example="There is nothing to report.",
     source="docs/study.md",

@@ -122,14 +122,15 @@ def check_meters_disagree(summary: Summary) -> Iterator[Finding]:
 SY37 = Kind(
     code="SY37",
     severity=Severity.WARNING,
-    title="use of processes is counted in different ways",
+    title="memory, CPU time or bytes were counted in different ways",
     why=(
-        "A cgroup's memory, a sum of resident sets and the largest process of one load are two to "
-        "four times apart; what all of a job used holds our shells and the scheduler's, too."
+        "The ways of counting one job's memory differ two- to fourfold, and counts of a whole job "
+        "include the shells around the program."
     ),
     advice=(
-        "Do not compare these figures. Records say how memory was counted (memory.source); "
-        "conditions on nodes with the same configuration are counted alike."
+        "Do not compare memory, CPU time and bytes between these conditions; times and "
+        "the benchmark's own figures are not affected. `steelyard doctor` on a node of "
+        "each shows what is missing there. Set the nodes up alike, then repeat the study."
     ),
     example="x · clients=2: memory: sum of resident sets and the job's cgroup",
     source="docs/sampler.md",
@@ -150,7 +151,7 @@ def check_unlike_usage(summary: Summary) -> Iterator[Finding]:
             if ways:
                 places.append(f"{format_location(group)}: {words}: {' and '.join(ways)}")
     if places:
-        text = f"{counted(len(places), 'figure')} of processes, in a condition or its baseline."
+        text = f"{counted(len(places), 'figure')} counted in one way in a condition and in another in its baseline."
         yield Finding(SY37, text, tuple(places[:MOST_PLACES]))
 
 

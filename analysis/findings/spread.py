@@ -25,8 +25,9 @@ SY05 = Kind(
     title="outliers (modified z-score above 3.5)",
     why="One run far from the others moves the mean and widens its interval.",
     advice=(
-        "They are marked in the figures and stay in the means. Look what else ran on the node"
-        " at that time; the median is not moved by them."
+        "They are marked in the figures and stay in the means; the median does not move "
+        "with them. `steelyard show JOB` prints what else the node did, from the job in "
+        "the table of runs."
     ),
     example="x · clients=1 · seconds: x-51a7535d-013",
     source="Iglewicz & Hoaglin (1993), How to Detect and Handle Outliers",
@@ -56,7 +57,10 @@ SY06 = Kind(
     severity=Severity.WARNING,
     title=f"runs differ widely (standard deviation above {NOISY * 100:.0f} % of the mean)",
     why="Intervals are so wide that only large differences can be seen.",
-    advice="Use whole nodes, a longer problem, a fixed CPU governor, or more runs.",
+    advice=(
+        "Use whole nodes, a longer problem, a fixed CPU governor, or more runs. "
+        "`steelyard check STUDY` prints how many runs a difference needs at this spread."
+    ),
     example="x · clients=1 · seconds: 48 % of the mean",
     source="Student (1908), Biometrika 6(1)",
 )

@@ -154,6 +154,7 @@ class Record:
     missed_deadlines: int | None
     samples: int | None
     energy_covers: str | None  # "package, dram": what energy_j is made of
+    incomplete_of: str | None = None  # "job", or "processes": all else is complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +348,7 @@ OF_THE_RECORD = (
     "$.probe.memory.memory_bytes",
     '$.missing."energy.energy_j"',
     "$.job.scheduler",
+    "$.incomplete_of",
 )
 
 
@@ -359,7 +361,7 @@ def read_records(connection: duckdb.DuckDBPyConnection) -> list[Record]:
             CASE WHEN n.exclusive IS NULL AND json[4] = 'none' THEN TRUE ELSE n.exclusive END,
             json[1], TRY_CAST(json[2] AS DOUBLE),
             n.energy_j IS NOT NULL, json[3], n.samples_lost, n.missed_deadlines, n.samples,
-            nullif(array_to_string(n.record->>'$.energy.covers[*]', ', '), '')
+            nullif(array_to_string(n.record->>'$.energy.covers[*]', ', '), ''), json[5]
         FROM records AS n JOIN runs AS r ON r.run_id = n.run_id AND r.attempt = n.attempt,
             LATERAL (SELECT json_extract_string(n.record, ?)) AS j (json)
         ORDER BY n.node, n.run_id

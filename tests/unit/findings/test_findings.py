@@ -193,8 +193,8 @@ CASES = {
         "1 record of a job on a node could not be found.",
     ),
     "SY09": (
-        with_record(complete=False, incomplete_reason="cut short by a kill"),
-        "1 of 25 records do not tell all of the job.",
+        with_record(complete=False, incomplete_reason="a kill"),
+        "1 of 25 records are incomplete.",
     ),
     "SY10": (with_record(samples_lost=3), "In 1 of 25 records."),
     "SY11": (
@@ -233,7 +233,7 @@ CASES = {
     "SY36": (a_week_later, "1 of 1 condition."),
     "SY37": (
         counted_by("cgroup2", "processes"),
-        "1 figure of processes, in a condition or its baseline.",
+        "1 figure counted in one way in a condition and in another in its baseline.",
     ),
     "SY27": (unlike_bytes, "In 1 of 1 comparison with bulk transfers beside it."),
 }
@@ -436,3 +436,21 @@ def test_a_weak_warm_up_is_none_among_many_series(
             slow = 1.0 if not variant and number < 6 else 0.0
             maker.result(run, "seconds", value + slow, "s")
     assert ("SY20" in found(maker, tmp_path)) is is_told
+
+
+@pytest.mark.parametrize(
+    ("of", "words"),
+    [
+        ("processes", "what the processes used was not counted: 1 process ended unseen"),
+        ("job", "the sampler ended before the job: 1 process ended unseen"),
+    ],
+)
+def test_an_incomplete_record_says_what_is_missing(
+    of: str, words: str, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    """Where only the processes' use is missing nothing was cut short."""
+    record = json.dumps({"missing": {}, "incomplete_of": of})
+    maker = quiet(synthetic)
+    with_record(complete=False, incomplete_reason="1 process ended unseen", record=record)(maker)
+    (place,) = found(maker, tmp_path)["SY09"].places
+    assert place.partition(": ")[2] == words
