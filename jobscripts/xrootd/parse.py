@@ -20,7 +20,7 @@ SERVER = {
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
     """Times and counts of each iteration; the server's counts of the whole run with the first."""
     start, iterations, server = client_output.read(folder, client, "xrootd", parameters)
-    rtt_s, results = start.get("rtt_s"), []
+    rtt_s, results = start["rtt_s"], []
     if rtt_s is not None:
         results.append(Result("rtt_s", rtt_s, "s", 1))
     for number, line in enumerate(iterations, start=1):
@@ -34,7 +34,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
             results += analysis(number, answers)
         elif rtt_s is not None and "bytes_read" in answers[0]:
             results.append(Result("bytes_needed", bytes_needed(answers, rtt_s), "bytes", number))
-    return results + server_results(server["counts"]) + others(server.get("others") or [])
+    return results + server_results(server["counts"]) + others(server["others"])
 
 
 def others(found: list[dict[str, float]]) -> list[Result]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import subprocess
@@ -14,7 +13,7 @@ import pytest
 from tests.system.hep.conftest import Server, Study
 
 from steelyard.jobscripts import registry
-from steelyard.jobscripts.hep import client_output, copy_length, page_cache
+from steelyard.jobscripts.hep import copy_length, page_cache
 
 
 @pytest.fixture
@@ -141,21 +140,6 @@ def test_cold_at_a_given_server_is_refused(
     found = study.run("xrootd", url=start().url, page_cache="cold", verify=False)
     assert found["state"] == "failed"
     assert "at a server that is not the run's own, whose page cache cannot be" in found["reason"]
-
-
-def test_of_a_cold_run_recorded_without_shares_only_the_first_iteration_counts(
-    tmp_path: Path,
-) -> None:
-    """Its cache was emptied once, before the first one."""
-    recorded = Path(__file__).parents[2] / "data/roottree/jagged.out"
-    rows = [json.loads(line) for line in recorded.read_text().splitlines()[:-1]]
-    rows[0]["asked"]["page_cache"] = "cold"
-    writer = client_output.Writer("roottree")
-    writer.lines = [json.dumps(row) for row in rows]
-    (tmp_path / "out.0").write_text(writer.text())
-    given = {"events": 3000, "cluster": 1000, "iterations": 2, "page_cache": "cold"}
-    found = registry.load("roottree").parse(tmp_path, 0, given)
-    assert {r.iteration for r in found} == {1}
 
 
 # --- a copy long enough to measure throughput ---
