@@ -40,7 +40,7 @@ def add_record_dir(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         metavar="DIR",
-        help="where the nodes leave records; repeatable (default: $STEELYARD_RECORD_DIR, else "
+        help="the folder in which nodes write records; repeatable (default: $STEELYARD_RECORD_DIR, else "
         "record_dir of /etc/steelyard/openpbs.json or pbs.conf, else /var/lib/steelyard/records)",
     )
 
@@ -48,7 +48,11 @@ def add_record_dir(parser: argparse.ArgumentParser) -> None:
 def add_database(parser: argparse.ArgumentParser, what: str) -> None:
     """--database, the folder of a cluster's database."""
     parser.add_argument(
-        "--database", metavar="DIR", type=Path, default=CLUSTER_DIR, help=f"{what} ({CLUSTER_DIR})"
+        "--database",
+        metavar="DIR",
+        type=Path,
+        default=CLUSTER_DIR,
+        help=f"{what} (default: {CLUSTER_DIR})",
     )
 
 
@@ -58,7 +62,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("duckdb", "spark"),
         default="duckdb",
-        help="what computes: duckdb, in this process (default), or spark",
+        help="the engine for queries: duckdb, in this process (default), or spark",
     )
     parser.add_argument(
         "--master",
@@ -77,7 +81,7 @@ def add_include_invalid(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--include-invalid",
         action="store_true",
-        help="also use runs whose conditions were not met (left out otherwise)",
+        help="also use runs whose conditions were not met (default: leave them out)",
     )
 
 
@@ -86,8 +90,8 @@ def add_energy_shares(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--energy-shares",
         action="store_true",
-        help="also what of their nodes' joules is the jobs' own, above idle: energy_low_j (at "
-        "least) and energy_high_j (at most), on shared nodes too (docs/energy.md)",
+        help="also give bounds of the energy of the jobs alone, above idle: energy_low_j and "
+        "energy_high_j, on shared nodes too (docs/energy.md)",
     )
     add_idle_power(parser)
 
@@ -97,8 +101,8 @@ def add_idle_power(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--idle-power",
         metavar="WATTS",
-        help="what a node draws when nothing runs, by the meter that gives energy_j: 62, or by "
-        "node: c1=62,c2=70 (default: not known, at most the least that was seen)",
+        help="an idle node's power in watts, by the meter that gives energy_j: 62, or by node: "
+        "c1=62,c2=70 (default: not known; the lowest power seen is its upper bound)",
     )
 
 
@@ -119,8 +123,8 @@ def add_equivalent(parser: argparse.ArgumentParser) -> None:
         "--equivalent",
         metavar="PERCENT",
         type=equivalent,
-        help='the largest overhead that does not matter, such as 2%%: "within ± 2 %%" is a verdict '
-        "then (default: `equivalent` of the study file)",
+        help='the largest overhead that does not matter, such as 2%%; overheads can then be found "within '
+        '± 2 %%" (default: `equivalent` of the study file)',
     )
 
 

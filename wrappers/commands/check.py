@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="STUDY",
         action="append",
         default=[],
-        help="a collected study whose runs tell times, joules and spreads (repeatable)",
+        help="a collected study with runs to estimate times, joules and spreads from (repeatable)",
     )
     add(
         "--node-power",

@@ -22,10 +22,10 @@ COMMANDS = {
     "report": "tables and figures in one file that opens offline",
     "summary": "means of every condition from Parquet, on DuckDB or Spark",
     "compare": "two conditions of a study side by side, or two jobs",
-    "show": "one job or several: what was asked and used, where, advice",
+    "show": "one job or several: what was requested and used, where, advice",
     "top": "who uses the cluster: joules, CPU hours, bytes, waste",
     "metrics": "the cluster's joules, CPU and bytes as counters for Prometheus",
-    "join-host": "a guest's job beside its host: joules, CPU, traffic",
+    "join-host": "a guest's job and its host: joules, CPU, traffic",
     "publish": "fill in what Slurm's accounting has missed, from records",
     "sweep": "old records packed, older ones removed, from a folder of records",
     "image": "make the image that runs in containers need",
@@ -52,7 +52,7 @@ def usage() -> str:
         "usage: steelyard COMMAND [OPTIONS]\n\n"
         f"{QUESTION}\n\n"
         f"commands:\n{rows}\n\n"
-        "'steelyard COMMAND --help' tells a command's options and has examples.\n"
+        "'steelyard COMMAND --help' lists a command's options, with examples.\n"
         f"{EXIT_CODES}"
     )
 

@@ -1,11 +1,11 @@
 """Two conditions of a collected study side by side; or two jobs.
 
-STUDY A B: means, and B against A in words. A and B are conditions as the report names them
-(clients=1); quote those with blanks. Factors that you leave out have the level of the study's
-baseline.
+STUDY A B: what B costs against A, in sentences, and a table of means. A and B are conditions as the
+report names them (clients=1); put those with blanks in quotes. A factor that you leave out has the
+level of the study's baseline.
 
-JOB JOB: what differs between two jobs of the same thing: conditions, node, kernel, tags, what they
-held and used, and from when on their courses part. One run each shows no cause.
+JOB JOB: what differs between two jobs of the same program: conditions, node, kernel, tags, allocation
+and use, and the time from which on they differ. One run of each shows no cause.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "steelyard compare [OPTIONS] STUDY A B | JOB JOB"
     parser.add_argument("study", metavar="STUDY", help="the study file, its folder or its name")
-    parser.add_argument("a", metavar="A", help="the condition to compare with")
-    parser.add_argument("b", metavar="B", nargs="?", help="the condition that is compared")
+    parser.add_argument("a", metavar="A", help="the condition to compare with, such as clients=1")
+    parser.add_argument(
+        "b", metavar="B", nargs="?", help="the condition that is compared, such as clients=4"
+    )
     options.add_equivalent(parser)
     options.add_include_invalid(parser)
     options.add_energy_shares(parser)

@@ -1,6 +1,6 @@
 """Print the completion of commands, options and files for a shell: bash, zsh or fish.
 
-Start a new shell afterwards. It is made from the same source as the help, so print it anew after
+Start a new shell afterwards. It is made from the same source as the help, so print it again after
 an upgrade.
 """
 

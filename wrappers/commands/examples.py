@@ -20,7 +20,7 @@ steelyard submit study.toml --retry-failed""",
 steelyard status                  the only study in this folder
 steelyard status disks --watch    until it is done""",
     "cancel": """\
-steelyard cancel disks    what is done stays; submit again goes on""",
+steelyard cancel disks    results stay; submit again continues""",
     "collect": """\
 steelyard collect disks
 steelyard collect disks --record-dir /shared/records

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard list`."""
-    parser.add_argument("benchmark", metavar="BENCHMARK", nargs="?", help="tell all about this one")
+    parser.add_argument(
+        "benchmark",
+        metavar="BENCHMARK",
+        nargs="?",
+        help="print this benchmark's parameters and figures",
+    )
     options.add_json(parser)
 
 
@@ -79,7 +84,7 @@ def print_overview(benchmarks: list[Benchmark]) -> None:
             for found in benchmarks
         ],
     )
-    print("'steelyard list BENCHMARK' tells its parameters and figures\n")
+    print("'steelyard list BENCHMARK' prints its parameters and figures\n")
 
 
 def print_examples() -> None:

@@ -89,7 +89,7 @@ def add_show(parser: argparse.ArgumentParser) -> None:
 
 def add_clear(parser: argparse.ArgumentParser) -> None:
     """Options of clear."""
-    parser.description = "Undo one condition, by the job's id that `show` tells, or all of them."
+    parser.description = "Undo one condition, by the job's id, which `show` prints, or all of them."
     parser.add_argument(
         "job", metavar="JOB", nargs="?", help="a job's id, or the name given to apply"
     )
@@ -220,12 +220,14 @@ def clear(args: argparse.Namespace) -> int:
     from steelyard.wrappers.netem import words as netem_words
 
     if bool(args.job) == args.all:
-        raise errors.UsageError("name one JOB (steelyard netem show tells them), or say --all")
+        raise errors.UsageError("name one JOB (steelyard netem show lists them), or --all")
     netem.need_root("netem clear")
     folder = netem.run_dir(args.run_dir)
     states = [s for s in netem.show(folder) if args.all or s.get("job_id") == args.job]
     if not states and not args.all:
-        raise errors.UsageError(f"{args.job}: holds nothing here: steelyard netem show tells them")
+        raise errors.UsageError(
+            f"{args.job}: has no conditions here: steelyard netem show lists them"
+        )
     named = [["--all"]] if args.all else [whose(state) for state in states]
     for words in named:
         netem.ask("netem", "clear", f"--run-dir={folder}", *words)

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=24.0,
         metavar="N",
-        help="of jobs that ended in the last N hours (24); the last minute is left to Slurm itself",
+        help="of jobs that ended in the last N hours (default: 24), except the last minute",
     )
     parser.add_argument(
         "--most", type=int, default=10_000, metavar="N", help="write to N jobs at most (10000)"
@@ -32,10 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--energy",
         action="store_true",
-        help="also set the jobs' joules, so that sacct -o ConsumedEnergy is ours (Slurm 25.11)",
+        help="also set the jobs' joules, so that sacct -o ConsumedEnergy shows Steelyard's (Slurm 25.11)",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="say what would be written, and write nothing"
+        "--dry-run", action="store_true", help="print what would be written, and write nothing"
     )
     options.add_record_dir(parser)
     options.add_json(parser)

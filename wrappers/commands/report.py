@@ -34,21 +34,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_study(parser, several=True)
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path,
-        help="where the report goes (NAME.html beside the study's folder NAME.study)",
+        help="the report's file (default: NAME.html next to the study's folder NAME.study)",
     )  # fmt: skip
     parser.add_argument(
         "--figures", metavar="DIR", nargs="?", const="",
-        help="also each figure in files of its own; without DIR into "
-        "NAME.figures/ beside the report, or figures/ beside a FILE of -o",
+        help="also write each figure to separate files, in DIR (default: NAME.figures/ next to the report, "
+        "or figures/ next to a FILE of -o)",
     )  # fmt: skip
     parser.add_argument(
         "--format", metavar="LIST",
-        help=f"of the files of --figures, comma-separated: {', '.join(FORMATS)} (all)",
+        help=f"formats of --figures, comma-separated: {', '.join(FORMATS)} (default: all)",
     )  # fmt: skip
     parser.add_argument(
         "--export", metavar="LIST",
-        help="also all tables as files, comma-separated: "
-        f"{', '.join(EXPORTS)}; into NAME.tables/ beside the report, or tables/ beside a FILE of -o",
+        help=f"also write all tables in these formats, comma-separated: {', '.join(EXPORTS)}; to NAME.tables/ "
+        "next to the report, or tables/ next to a FILE of -o",
     )  # fmt: skip
     parser.add_argument(
         "--preset", choices=PRESETS,
@@ -56,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--beside", choices=PAPERS, metavar="PAPER",
-        help="one study or several beside a paper: each of its claims with a verdict for them, its "
-        f"printed numbers beside ours, its figures' shapes: {', '.join(PAPERS)}",
+        help="compare one study or several with a paper: a verdict on each of its claims, its printed "
+        f"numbers next to yours, the shapes of its figures: {', '.join(PAPERS)}",
     )  # fmt: skip
     options.add_equivalent(parser)
     options.add_include_invalid(parser)

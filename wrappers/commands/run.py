@@ -1,27 +1,27 @@
-"""Measure commands on this machine, no scheduler needed: seconds, joules, bytes, CPU, memory.
+"""Measure commands on this machine, without a scheduler: seconds, joules, bytes, CPU, memory.
 
-A program with its arguments is one command; command lines in quotes are one each, and are
-compared. A line goes through a shell only where it needs one, and that is said.
+A program with its arguments is one command. Command lines in quotes are one command each, and are
+compared. A line goes through a shell only where it needs one, and the output says so.
 
-One run alone has the terminal for itself, as under time(1). Of several each writes to files, so
-that all run alike: what the first one of a single command said is shown when it has ended, and
-what a failed one said on stderr. Their stdin is empty, or the file of --input. The runs of several commands are interleaved, so that what
-drifts on the machine hits all alike. Intervals are of 95 %.
+One run alone uses the terminal, as under time(1). With several runs the output goes to files, so that all
+runs are alike: you see what the first run of a single command printed, and what a failed run printed on
+stderr. Their stdin is empty, or the file of --input. Runs of several commands are interleaved, so that
+what drifts on the machine affects all alike. Intervals are of 95 %.
 
-A failure ends it, and its exit code is ours (128 and the signal); with -i it goes on and the exit
-code is 5. Ctrl-C (130) and failures still tell what is known so far.
+The first failed run ends the measurement, and its exit code is returned (128 + the signal's number); with
+-i the other runs follow and the exit code is 5. After Ctrl-C (130) and failures the results so far are
+printed.
 
-With --netem or --cache=cold (root; on a cluster any user says the same to sbatch or qsub) every
-run is preceded by what was asked for, the network is put back when the run ends or is killed, and
-what was measured is shown. What cannot be applied is exit code 4, and nothing is run; a run that
-was not under the conditions asked for is told and kept out of the figures like a failed one.
+--netem and --cache=cold need root (on a cluster any user passes them to sbatch or qsub). The conditions
+are applied before every run, measured, and undone when the run ends or is killed. What cannot be applied
+is exit code 4, and nothing runs. A run that was not under the requested conditions is named and left out
+of the results.
 
-With --in the command runs in a container (docs/launchers.md): unshare, docker:IMAGE,
-podman:IMAGE and others, with options as in unshare,cpus=2,memory=1GiB; this folder is there
-inside, under its own name. `elapsed` is the command's own time with and without, from just before
-it is started to its end as waited for; `start` is how long its container took to be ready. CPU and
-bytes are the command's, too; memory and energy are of the whole run. Of docker memory is left out:
-its containers are no children of ours.
+With --in the command runs in a container (docs/launchers.md): unshare, docker:IMAGE, podman:IMAGE and
+others, with options as in unshare,cpus=2,memory=1GiB. The current folder exists inside under the same
+name. `elapsed` is the time of the command alone, with and without a container; `start` is the time until
+its container was ready. CPU and bytes are of the command; memory and energy are of the whole run. With
+docker there is no memory: the daemon starts the containers, so they are not children of this program.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def add_repeats(group: argparse._ArgumentGroup) -> None:
         type=count,
         default=0,
         metavar="N",
-        help="runs of each beforehand that do not count (0)",
+        help="runs of each beforehand that do not count (default: 0)",
     )
     add(
         "--until",
@@ -204,7 +204,7 @@ def add_conditions(group: argparse._ArgumentGroup) -> None:
         "--no-bpf",
         dest="bpf",
         action="store_false",
-        help="samples tell what the command uses; as root the kernel counts it otherwise, where it can",
+        help="count what the command uses by samples alone (default: as root the kernel counts it, where it can)",
     )
     add("--tag", action="append", default=[], metavar="KEY=VALUE", help="a tag for the records")
     add(

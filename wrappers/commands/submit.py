@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dir",
         type=Path,
         metavar="DIR",
-        help="make the folder NAME.study in DIR instead of beside the study file; "
+        help="make the folder NAME.study in DIR instead of next to the study file; "
         "a DIR that ends in .study is the folder itself",
     )
     add(

@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --older-than: also remove what is not packed yet",
     )  # fmt: skip
     parser.add_argument(
-        "--dry-run", action="store_true", help="say what would be done, and do nothing"
+        "--dry-run", action="store_true", help="print what would be done, and do nothing"
     )
     options.add_record_dir(parser)
     options.add_json(parser)
@@ -88,7 +88,7 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.wrappers.sweep.sweep_report import SweepRequest
 
     if args.unpacked and args.older_than is None:
-        raise errors.UsageError("--unpacked says what --older-than may remove: say both")
+        raise errors.UsageError("--unpacked extends what --older-than removes: give both")
     has_failed = False
     for record_dir in args.record_dir or default_record_dirs():
         asked = SweepRequest(
