@@ -248,17 +248,19 @@ sy_left_help() {
     cat <<'END'
 usage: steelyard-left sweep [--job ID [--user UID]] | list | folders [--job ID]
 
-What runs of steelyard have left on this node that were killed with -9.
+Leftovers on this node of steelyard's runs that were killed with SIGKILL.
 
   sweep    root: removes devices, network namespaces, routes, rules of the firewall, cgroups and
            containers that marks in /run/steelyard-containers name, and folders of runs in /tmp, each
-           with its owner's rights; gives the node its devices back that containers had; of runs only
-           that are known to be over. Tells what it did
-  list     the same, told and not removed
-  folders  removes the folders in /tmp of the user who says it
+           with its owner's rights; gives the node its devices back that containers had. Only for
+           runs that have ended. Prints what it removed
+  list     prints the same and removes nothing
+  folders  removes the folders in /tmp of the user who runs it
 
   --job ID    a job that ends now: waits up to 5 s for its last processes
-  --user UID  whose it is: folders of other users stay for now
+  --user UID  the job's user: folders of other users are kept
+
+example: steelyard-left list
 END
 }
 

@@ -25,21 +25,21 @@ enum { DONE, FAILED, USAGE };
 static const char usage_text[] =
     "usage: steelyard-bpf COMMAND [OPTION]... [-- PROGRAM [ARGUMENT]...]\n"
     "\n"
-    "Lets the kernel count what jobs use, for samplers that ask it.\n"
+    "Lets the kernel count what jobs use; samplers read the counts.\n"
     "\n"
-    "  load    put the program that counts into the kernel, and pin it\n"
-    "  hold    load it, and keep it in the kernel until this is ended: no job waits for the\n"
-    "          loading; slurmd does so itself, this is for nodes of PBS\n"
-    "  status  what this kernel can, and whether it is loaded\n"
+    "  load    load the counting program into the kernel and pin it\n"
+    "  hold    load it and keep it loaded until this program ends, so that no job waits for\n"
+    "          the loading: for nodes of PBS (slurmd does it itself)\n"
+    "  status  print what this kernel supports, and whether the program is loaded\n"
     "  sweep   forget jobs whose samplers are gone; when none is left, unload\n"
-    "  unload  unpin it whoever uses it: samplers that run go on with theirs\n"
-    "  count   start a program, wait for its end, print what all that descends from it has used\n"
+    "  unload  unpin it, even while samplers use it: those keep their own copy\n"
+    "  count   run a program and print what it and its descendants have used\n"
     "\n"
     "  --base DIR  a folder in a bpf filesystem (" SY_BPF_BASE ")\n"
-    "  --after S   sweep: once no job was there for so many seconds; not at all when one comes\n"
-    "  --json      of status: for programs\n"
-    "  --tasks N   load: of how many tasks of jobs at once there is room for\n"
-    "  --cgroup P  count: who is moved into P, too; as in /proc/PID/cgroup\n";
+    "  --after S   sweep: after S seconds without any job; a job that begins cancels it\n"
+    "  --json      status: print JSON\n"
+    "  --tasks N   load: the most tasks of jobs that can be counted at once\n"
+    "  --cgroup P  count: also processes moved into cgroup P, as in /proc/PID/cgroup\n";
 
 struct options {
 	const char *base;

@@ -1,4 +1,4 @@
-"""Is this scale right? Known loads are run with every launch method that is here, and measured.
+"""Does Steelyard measure right here? Runs known loads with every launch method and compares.
 
 Each load is a small program that counts itself what it does. A table compares that truth with what
 `steelyard run` prints, and with a job's record and the accounting: equal, within a limit that has a
@@ -29,11 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--scheduler",
         choices=SCHEDULERS,
-        help="jobs of Slurm or of PBS, or `steelyard run` alone (default: all that are here)",
+        help="jobs of Slurm or of PBS, or `steelyard run` alone (default: all that exist here)",
     )
-    add("--quick", action="store_true", help="leave out loads that others stand for")
-    add("--only", default="", metavar="TEXT", help="launch methods with this in their name")
-    add("--details", action="store_true", help="every number, not only those that are wrong")
+    add("--quick", action="store_true", help="leave out loads that other loads cover")
+    add("--only", default="", metavar="TEXT", help="only launch methods with this in their name")
+    add("--details", action="store_true", help="print every number, not only wrong ones")
     add(
         "--in",
         dest="containers",
@@ -54,11 +54,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path(),
         metavar="DIR",
-        help="a folder that the nodes see, too; all is done in a new one in it (here)",
+        help="a folder that the nodes see, too; a new folder in it is used (default: the current folder)",
     )
-    add("--wait", type=float, default=600, metavar="S", help="for jobs to end, in seconds (600)")
-    add("--keep", action="store_true", help="keep the loads' results, and how jobs were submitted")
-    add("--html", type=Path, metavar="FILE", help="also a page with all of it")
+    add(
+        "--wait",
+        type=float,
+        default=600,
+        metavar="S",
+        help="seconds to wait for jobs to end (default: 600)",
+    )
+    add("--keep", action="store_true", help="keep the loads' results and the job scripts")
+    add("--html", type=Path, metavar="FILE", help="also write all of it as a page")
     options.add_record_dir(parser)
     options.add_json(parser)
 

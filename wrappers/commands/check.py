@@ -1,5 +1,5 @@
-"""Say before anything is submitted what a study costs, what is missing for it on this cluster, and
-which difference it would see. Nothing is written, nothing is submitted.
+"""Before anything is submitted: what a study costs, what is missing for it on this cluster, and
+which difference it would detect. Nothing is written, nothing is submitted.
 
 Times and joules are those of earlier runs of the same benchmarks: of this study's own database,
 and of others named by --earlier. Exit code 3 if `submit` would refuse it.
@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard check`."""
     add = parser.add_argument
     add("study", metavar="STUDY.toml", type=Path, help="the study file")
-    add("--scheduler", metavar="NAME", help="as of `steelyard submit`")
-    add("--dir", type=Path, metavar="DIR", help="as of `steelyard submit`")
+    add("--scheduler", metavar="NAME", help="as in `steelyard submit`")
+    add("--dir", type=Path, metavar="DIR", help="as in `steelyard submit`")
     add(
         "--earlier",
         metavar="STUDY",
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--node-power",
         metavar="WATTS",
         type=float,
-        help="of a node at work, where no earlier run has joules",
+        help="watts of a busy node, used where no earlier run has joules",
     )
     add("--json", action="store_true", help="print everything as JSON")
 

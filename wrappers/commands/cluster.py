@@ -7,8 +7,8 @@ down     cancel its jobs and end it; records stay until the next up
 exec     a command in a virtual node, past its network: exec v1 -- uname -r
 console  what a virtual node's kernel has printed: console v1
 
-With --virtual N (root only) there are N virtual machines v1, v2, … beside the node n1, which is
-this machine: real guests with a kernel of their own, where every network condition is possible.
+With --virtual N (root only) the cluster has N virtual machines v1, v2, … and the node n1, which is
+this machine. The guests have their own kernel, so every network condition is possible.
 """
 
 from __future__ import annotations
@@ -51,22 +51,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_shape(shape: argparse._ArgumentGroup) -> None:
     shape.add_argument(
-        "--physical", type=_count, metavar="N", help="nodes labelled physical (2; 1 with --virtual)"
+        "--physical",
+        type=_count,
+        metavar="N",
+        help="nodes labeled physical (default: 2; 1 with --virtual)",
     )
     shape.add_argument(
         "--virtual-feature",
         type=_count,
         metavar="N",
-        help="nodes labelled virtual (2; 0 with --virtual): a label, they are this machine too",
+        help="nodes labeled virtual, which are this machine, too (default: 2; 0 with --virtual)",
     )
     shape.add_argument(
-        "--virtual", type=_count, default=0, metavar="N", help="virtual machines; needs root"
+        "--virtual",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="virtual machines; needs root (default: 0)",
     )
     shape.add_argument(
         "--nfs", action="store_true", help="one more virtual machine, which serves /nfs to them"
     )
     shape.add_argument(
-        "--memory", type=_count, default=640, metavar="MB", help="of each virtual machine (640)"
+        "--memory",
+        type=_count,
+        default=640,
+        metavar="MB",
+        help="memory of each virtual machine, in MB (default: 640)",
     )
     shape.add_argument(
         "--share",
@@ -87,7 +98,7 @@ def _add_shape(shape: argparse._ArgumentGroup) -> None:
         type=_count,
         default=30,
         metavar="SECONDS",
-        help="how often Slurm itself looks at jobs (30; 0: at their end only)",
+        help="how often Slurm itself samples jobs (default: 30; 0: at their end only)",
     )
     shape.add_argument("--no-contain", action="store_true", help="without PrologFlags=Contain")
     shape.add_argument("--no-plugin", action="store_true", help="without the Steelyard plugin")

@@ -1,6 +1,6 @@
 """Merge a study's accounting, records, samples and output into one database.
 
-May be run at any time and as often as you like: it takes up what is new, and doubles nothing.
+May be run at any time and as often as you like: it takes up what is new, and duplicates nothing.
 
 With --cluster all jobs of a cluster, whoever's they are, without any study: for the admin or a
 service user, from cron (docs/cluster.md); `steelyard top` reads it.

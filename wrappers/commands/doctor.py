@@ -1,14 +1,14 @@
 """Is everything in place on this machine, and if not, what to do.
 
 It states first what you can do now. It looks at what `steelyard` needs here: the node program and
-all that `steelyard-node doctor` says of this node (cgroups, meters of energy, what the kernel counts,
+all that `steelyard-node doctor` checks on this node (cgroups, meters of energy, what the kernel counts,
 the record folder, what network conditions need), a scheduler with our part in it (Slurm's plugin,
 Torque's prologues and submit filter, OpenPBS' hook), and the programs of the benchmarks. Exit code 3
 when something is missing without which nothing can be measured; what only narrows the result is a
 warning.
 
-With --nodes it asks `steelyard-node doctor` on these nodes instead and sums up: nodes that say the
-same are told together, those that differ by what differs, those that do not answer with the reason.
+With --nodes it runs `steelyard-node doctor` on these nodes instead and sums up: nodes with the same
+result are listed together, those that differ by what differs, those that do not answer with the reason.
 Slurm runs a job of a moment on each (a node without room is one that does not answer), PBS a
 command within your job; --by ssh asks as whoever you are there, and root sees most.
 """
@@ -42,15 +42,20 @@ MARKS = {"ok": "ok", "warning": "warning", "missing": "MISSING"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `steelyard doctor`."""
     options.add_json(parser)
-    parser.add_argument("--nodes", metavar="NODESET", help="ask these nodes, n[1-64,70]; or all")
     parser.add_argument(
-        "--by", choices=("scheduler", "ssh"), default="scheduler", help="how they are reached"
+        "--nodes", metavar="NODESET", help="check these nodes instead, as in n[1-64,70]; or all"
+    )
+    parser.add_argument(
+        "--by",
+        choices=("scheduler", "ssh"),
+        default="scheduler",
+        help="how to reach the nodes (default: scheduler)",
     )
     parser.add_argument(
         "--node-program",
         metavar="PATH",
         type=Path,
-        help="steelyard-node there, where it is not found",
+        help="path of steelyard-node on the nodes, where it is not found",
     )
 
 

@@ -1,7 +1,7 @@
-"""One job on one screen: what it was, what it held and used, where it ran, and what is missing.
+"""One job on one screen: what it was, what it was allocated and used, where it ran, what is missing.
 
-Several jobs are a table, and so are the tasks of an array, with their sum and advice. Needs no study: reads the scheduler's
-accounting and the records that the nodes left; either alone will do.
+Several jobs are a table, and so are the tasks of an array, with their sum and advice. Needs no study:
+it reads the scheduler's accounting and the records of the nodes; either alone is enough.
 """
 
 from __future__ import annotations
@@ -36,24 +36,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="4711, or an array task: 4711_3 (Slurm), 4711[3] (PBS)",
     )
-    parser.add_argument("--mine", action="store_true", help="all jobs of mine")
+    parser.add_argument("--mine", action="store_true", help="all your jobs")
     parser.add_argument(
         "--since",
         metavar="TIME",
-        help=f"of --mine those of the last 90m, 12h, 7d, 2w ({DEFAULT_SINCE})",
+        help=f"with --mine: of the last 90m, 12h, 7d, 2w (default: {DEFAULT_SINCE})",
     )
     parser.add_argument(
         "--tag",
         metavar="KEY[=VALUE]",
         action="append",
-        help="of --mine those with this tag; repeatable: with all of them",
+        help="with --mine: jobs with this tag; repeatable: with all of them",
     )
     parser.add_argument(
-        "--state", metavar="STATE", choices=STATES, help=f"of --mine those: {', '.join(STATES)}"
+        "--state",
+        metavar="STATE",
+        choices=STATES,
+        help=f"with --mine: jobs in this state: {', '.join(STATES)}",
     )
     options.add_record_dir(parser)
     options.add_database(
-        parser, "asked for a job that accounting or records do not have: that of --cluster"
+        parser,
+        "the database of `collect --cluster`, for jobs that accounting or records do not have",
     )
     options.add_idle_power(parser)
     options.add_json(parser)

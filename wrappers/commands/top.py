@@ -71,7 +71,7 @@ SHOWN_REASONS = 3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard top`."""
     options.add_database(parser, "what `steelyard collect --cluster DIR` has made")
-    parser.add_argument("--by", choices=BY, default="user", help="a line for each (user)")
+    parser.add_argument("--by", choices=BY, default="user", help="a line for each (default: user)")
     options.add_span(
         parser, f"jobs that ended since then ({DEFAULT_SINCE})", "and before that time (now)"
     )
@@ -80,14 +80,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=SORT,
         default="cpu",
         metavar="WHAT",
-        help=f"largest first, of {', '.join(SORT)} (cpu)",
+        help=f"largest first, of {', '.join(SORT)} (default: cpu)",
     )
     parser.add_argument(
-        "--most", type=int, default=20, metavar="N", help="lines; 0: all, as --json and --csv (20)"
+        "--most",
+        type=int,
+        default=20,
+        metavar="N",
+        help="lines; 0: all, as with --json and --csv (default: 20)",
     )
     options.add_engine(parser)
     options.add_json(parser)
-    parser.add_argument("--csv", action="store_true", help="a line for each, in J, s and bytes")
+    parser.add_argument(
+        "--csv", action="store_true", help="print comma-separated values, in J, s and bytes"
+    )
 
 
 def main(args: argparse.Namespace) -> int:
