@@ -17,7 +17,7 @@
  * (sy_bpf_needs_right). Nothing allocates memory, and nothing waits without a limit. What the count
  * lacks is in the answer: `lost`, `missed`, `late`, `unread`, `unlisted`.
  *
- * Not here: whether a record uses the count (sampler/in_kernel.h), and loading (plugins/bpf). */
+ * Not here: whether a record uses the count (sampler/kernel_count.h), and loading (plugins/bpf). */
 #ifndef STEELYARD_BPF_JOB_H
 #define STEELYARD_BPF_JOB_H
 
