@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from tests.throwaway_lab import Lab, until
 
 DEVICE = "sy-d0"  # the throwaway cluster's policy lets jobs shape sy-*
 FAR = "sy-slurm-far"  # the network namespace at its other end
+LOCK = Path("/run/lock/steelyard-test-device")
 BEHIND = "198.51.100.2"  # the address there (TEST-NET-2, RFC 5737)
 RATE = f"rate=10mbit,dev={DEVICE}"
 
@@ -39,6 +41,13 @@ def a_device() -> Iterator[str]:
     anything was done."""
     if os.geteuid() != 0:
         pytest.skip("making a network device needs root")
+    with LOCK.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another suite on this machine waits
+        yield from made_device()
+
+
+def made_device() -> Iterator[str]:
+    """While nobody else has it."""
     ip("netns", "add", FAR)
     try:
         ip("link", "add", DEVICE, "type", "veth", "peer", "name", "far", "netns", FAR)
