@@ -72,6 +72,17 @@ static __always_inline u32 inherited(const struct task_struct *task,
 	return is_our_own(task) ? SY_BPF_KEEPER : SY_BPF_MEMBER;
 }
 
+/* A program that a step's daemon has started: the job's, however old. */
+static __always_inline bool is_of_step(const struct task_struct *task)
+{
+	const struct task_struct *parent = BPF_CORE_READ(task, real_parent);
+	const struct sy_bpf_member *of = own_member_of(parent);
+
+	if (!of)
+		of = own_member_of(BPF_CORE_READ(parent, group_leader));
+	return of && of->kind == SY_BPF_STEPD;
+}
+
 /* A step's daemon that was taken for a process of the job; a root that has told its last. */
 static __always_inline void change_kind(const struct task_struct *task,
 					struct sy_bpf_member *member, u32 kind)
@@ -110,16 +121,23 @@ static __always_inline void take_in(const struct task_struct *task, __u64 id, u3
 		take_from_now(task, id, kind);
 }
 
+static __always_inline void note_late(__u64 id)
+{
+	struct sy_bpf_job *job = job_of(id);
+
+	if (job)
+		__sync_fetch_and_add(&job->late, 1);
+}
+
 /* A program of the job's has begun before its root was told of, or has begun, ended and been waited
  * for: so may have others, of which nobody knows. */
 static __always_inline void tell_late(const struct task_struct *task, __u64 id, __u64 faults)
 {
-	struct sy_bpf_job *job = job_of(id);
-	bool late = faults != NO_FAULTS ? BPF_CORE_READ(task, signal, cmin_flt) != faults
-					: job && BPF_CORE_READ(task, start_time) >= job->since_ns;
+	const struct sy_bpf_job *job = job_of(id);
 
-	if (job && late)
-		__sync_fetch_and_add(&job->late, 1);
+	if (faults != NO_FAULTS ? BPF_CORE_READ(task, signal, cmin_flt) != faults
+				: job && BPF_CORE_READ(task, start_time) >= job->since_ns)
+		note_late(id);
 }
 
 /* Of no job: each of its children tells whose it is. */
@@ -204,7 +222,9 @@ int adopt(struct bpf_iter__task *ctx)
 	if (kind == SY_BPF_KEEPER)
 		return 0;
 	take_in(task, request->job, kind);
-	if (kind == SY_BPF_MEMBER)
+	if (kind == SY_BPF_MEMBER && is_of_step(task))
+		note_late(request->job);
+	else if (kind == SY_BPF_MEMBER)
 		tell_late(task, request->job, NO_FAULTS);
 	request->added++;
 	return 0;

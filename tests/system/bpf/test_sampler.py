@@ -178,6 +178,34 @@ def test_a_root_told_of_too_late(
     assert record["missing"].get("bpf.missed_ends") == (why if late else None)
 
 
+STEP = """import subprocess, sys
+child = subprocess.Popen(["sh", "-c", "head -c 4000000 /dev/zero >/dev/null; echo; read line"], stdin=0)
+sys.stdin.read()"""
+
+
+def test_a_step_whose_program_is_older_than_the_count_is_not_counted_by_it(
+    attach: Callable[..., Attached], tmp_path: Path
+) -> None:
+    """On a busy node the sampler may begin when a step's program has done its work, and the step has
+    not had itself counted: what it had used until then was taken for an earlier job's."""
+    daemon = tmp_path / "slurmstepd"  # by this name it is known as a step's daemon
+    daemon.symlink_to(Path(sys.executable).resolve())
+    process = subprocess.Popen(
+        [daemon, "-c", STEP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin and process.stdout
+    process.stdout.readline()  # written
+    job = attach("--rate", "10")
+    job.send(f"root {process.pid} 0 0")
+    job.totals()  # it has heard of it
+    process.communicate("\n", timeout=60)
+    record = job.end()
+    assert record["complete"] is False
+    assert record["io"]["source"] != "bpf"
+    why = "it was told of a step when a program of the step's had begun"
+    assert record["missing"]["bpf.missed_ends"] == why
+
+
 HOLDER = """import fcntl, os, signal, sys
 note, *command = sys.argv[1:]
 base = os.open(command[command.index("--bpf-base") + 1], os.O_RDONLY)
