@@ -273,7 +273,7 @@ static int run(struct sy_bpf *bpf, const struct options *options, struct sy_erro
 	code = wait_for(command);
 	if (result < 0)
 		return complain(err);
-	result = sy_bpf_read(bpf, true, &answer);
+	result = sy_bpf_read(bpf, SY_BPF_LAST, &answer);
 	if (result < 0)
 		return complain((sy_fail_errno(err, -result, "cannot read"), err));
 	print_answer(&answer, waited_cpu_us() - before_us, code);

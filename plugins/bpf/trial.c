@@ -42,7 +42,7 @@ static int ask(struct sy_bpf *bpf, struct sy_error *err)
 		return -1;
 	result = sy_bpf_set_ticks(bpf, PERIOD_US);
 	if (result == 0)
-		result = sy_bpf_read(bpf, false, &answer);
+		result = sy_bpf_read(bpf, SY_BPF_BRIEF, &answer);
 	return result < 0 ? sy_fail_errno(err, -result, "a job cannot be read") : 0;
 }
 

@@ -14,9 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PASSES	      16 /* over all tasks, when more and more of the job's are found */
-#define TRIES	      4
-#define PATIENT_TRIES 1500 /* ends come late where all processors are taken: a storm at load 15 */
+#define PASSES	    16 /* over all tasks, when more and more of the job's are found */
+#define BRIEF_TRIES 4
 
 static const char *const programs[SY_BPF_PROGRAMS] = {"on_free", "on_exit", "on_exec", "on_new"};
 
@@ -204,13 +203,18 @@ int sy_bpf_join(struct sy_bpf *bpf, enum sy_bpf_kind kind, struct sy_error *err)
 }
 
 /* A task that is at its end, on a processor that others use, too, may take a while. */
-static int read_until_settled(struct sy_bpf *bpf, bool last, struct sy_bpf_answer *answer)
+static int read_until_settled(struct sy_bpf *bpf, enum sy_bpf_patience patience,
+			      struct sy_bpf_answer *answer)
 {
+	/* Ends come late where all processors are taken: a storm at load 15. */
+	static const int tries[] = {
+	    [SY_BPF_BRIEF] = BRIEF_TRIES, [SY_BPF_SETTLED] = 300, [SY_BPF_LAST] = 1500};
 	const struct timespec pause = {.tv_nsec = 1000000};
+	bool last = patience == SY_BPF_LAST;
 	int result = -ENOENT;
 
-	for (int i = 0; i < (last ? PATIENT_TRIES : TRIES); i++) {
-		if (i >= TRIES)
+	for (int i = 0; i < tries[patience]; i++) {
+		if (i >= BRIEF_TRIES)
 			(void)nanosleep(&pause, NULL);
 		*answer = (struct sy_bpf_answer){.job = bpf->job};
 		result = sy_bpf_run(bpf->read_job, answer, sizeof(*answer));
@@ -222,15 +226,15 @@ static int read_until_settled(struct sy_bpf *bpf, bool last, struct sy_bpf_answe
 	return result;
 }
 
-int sy_bpf_read(struct sy_bpf *bpf, bool last, struct sy_bpf_answer *answer)
+int sy_bpf_read(struct sy_bpf *bpf, enum sy_bpf_patience patience, struct sy_bpf_answer *answer)
 {
 	int64_t period_us = bpf->period_us;
 	int result;
 
 	if (period_us) /* one at a time */
 		(void)sy_bpf_set_ticks(bpf, 0);
-	result = read_until_settled(bpf, last, answer);
-	if (period_us && !last)
+	result = read_until_settled(bpf, patience, answer);
+	if (period_us && patience != SY_BPF_LAST)
 		(void)sy_bpf_set_ticks(bpf, period_us);
 	return result;
 }

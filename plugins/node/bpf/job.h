@@ -101,9 +101,15 @@ int sy_bpf_mark(struct sy_bpf *bpf, pid_t daemon, const char *mark, uid_t uid,
 
 /* --- what it has used --- */
 
-/* Until now. Read again where a task has ended meanwhile: a few times, or for `last`, which may
- * wait for that, 1.5 s at most. */
-int sy_bpf_read(struct sy_bpf *bpf, bool last, struct sy_bpf_answer *answer);
+/* How long a reading may be repeated where a task is just ending, which would be left out. */
+enum sy_bpf_patience {
+	SY_BPF_BRIEF,	/* a few times: the next sample has it */
+	SY_BPF_SETTLED, /* 0.3 s: somebody takes the figures as totals */
+	SY_BPF_LAST,	/* 1.5 s, and until every task has a place in the list */
+};
+
+/* What was used until now. */
+int sy_bpf_read(struct sy_bpf *bpf, enum sy_bpf_patience patience, struct sy_bpf_answer *answer);
 
 /* The largest resident set of a process of the job that has ended, as rusage has it. */
 int64_t sy_bpf_largest_bytes(const struct sy_bpf *bpf);

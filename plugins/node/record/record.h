@@ -87,6 +87,7 @@ struct sy_status {
 	bool by_marks;		   /* no step reports: the job's processes are known by marks */
 	int64_t lost_tasks;	   /* of such a job: they ended before their counters were read */
 	bool group_gone;	   /* the cgroup went before it could be read for the last time */
+	bool unsettled;		   /* tasks were just ending at the last reading */
 	int64_t survivors;	   /* processes that were still at work when the job ended */
 	bool io_inseparable;	   /* a step did not report bytes: its daemon's were among them */
 	int64_t io_least[SY_USES]; /* what its processes show, all of it or not */

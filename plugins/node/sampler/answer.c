@@ -102,8 +102,10 @@ void sy_answer_kind(const json_t *record, char *text, size_t size)
 /* As the record will say (record/complete.c), of what is known before its end. */
 static bool is_uncounted(const struct sy_status *status)
 {
-	return !status->nothing_named && status->io_source != SY_SOURCE_BPF &&
-	       status->cpu_source == SY_SOURCE_PROCESSES;
+	bool counted = status->io_source == SY_SOURCE_BPF;
+
+	return counted ? status->unsettled
+		       : !status->nothing_named && status->cpu_source == SY_SOURCE_PROCESSES;
 }
 
 size_t sy_totals_json(const struct sy_answer_head *head, const struct sy_status *status, char *text,

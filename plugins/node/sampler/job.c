@@ -142,7 +142,8 @@ static bool read_by_kernel(struct sy_job *job, enum sy_look look, struct sy_line
 	sy_processes_keep_roots(&job->processes);
 	if (look != SY_LOOK_DUE)
 		sy_processes_refresh(&job->processes, end);
-	total = sy_job_read_usage(job, end);
+	total = sy_job_read_usage(job, look);
+	status->unsettled = job->by_kernel && !job->kernel->now.settled;
 	if (!job->by_kernel)
 		return false;
 	check_cgroup(job, look, status);

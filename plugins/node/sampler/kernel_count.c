@@ -182,13 +182,14 @@ static bool misses_tasks(struct sy_kernel_count *kernel)
 	return !kernel->counts;
 }
 
-bool sy_kernel_count_read(struct sy_kernel_count *kernel, bool last)
+bool sy_kernel_count_read(struct sy_kernel_count *kernel, enum sy_bpf_patience patience)
 {
+	bool last = patience == SY_BPF_LAST;
 	int result;
 
 	if (!kernel->counts || !kernel->named || misses_tasks(kernel))
 		return false;
-	result = sy_bpf_read(&kernel->bpf, last, &kernel->now);
+	result = sy_bpf_read(&kernel->bpf, patience, &kernel->now);
 	if (result < 0)
 		give_up(kernel, result == -EPERM ? "bpf(2) is refused to a sampler"
 						 : "its maps could not be read");

@@ -74,7 +74,7 @@ void sy_kernel_count_begun_in_time(struct sy_kernel_count *kernel);
 void sy_kernel_count_add_process(struct sy_kernel_count *kernel, pid_t pid);
 
 /* Read into `now`; returns `counts`, or false while nothing is named. */
-bool sy_kernel_count_read(struct sy_kernel_count *kernel, bool last);
+bool sy_kernel_count_read(struct sy_kernel_count *kernel, enum sy_bpf_patience patience);
 struct sy_usage sy_kernel_count_usage(const struct sy_kernel_count *kernel);
 
 /* What steps have reported cannot be more than was counted. Where it is, a root was announced too
