@@ -126,3 +126,11 @@ def test_every_dependency_has_its_line() -> None:
     wanted = {name for name in names if not name.startswith(("steelyard", "types-"))}
     assert {"duckdb", "scipy"} <= wanted
     assert not [name for name in wanted if name not in page]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_below_a_numbered_item_are_rendered_as_code(page: Path) -> None:
+    """Code in an item `1. ` begins 4 blanks right of its text, at 7; at 4 it is a paragraph."""
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert not re.findall(r"^\d\. .*\n\n( {4,6}\S.*)", text, re.MULTILINE)
