@@ -55,6 +55,12 @@ static bool is_of_processes(enum sy_total which)
 	return whose != SY_OF_NODE && whose != SY_OF_SAMPLER;
 }
 
+/* What devices of the job have drawn does not depend on who its processes are. */
+static bool is_uncounted(const struct sy_totals *totals, enum sy_total which)
+{
+	return totals->uncounted && is_of_processes(which) && which != SY_GPU_ENERGY_J;
+}
+
 /* No step of the job came to the node: what processes use is not the job's. */
 static bool is_of_nobody(const struct sy_totals *totals, enum sy_total which)
 {
@@ -65,7 +71,7 @@ static bool is_of_nobody(const struct sy_totals *totals, enum sy_total which)
 static bool is_told(const struct sy_totals *totals, enum sy_total which)
 {
 	return totals && totals->known[which] && !is_of_nobody(totals, which) &&
-	       !(totals->uncounted && is_of_processes(which)) &&
+	       !is_uncounted(totals, which) &&
 	       (sy_total_facts[which].whose != SY_OF_NODE || totals->exclusive == SY_ALONE);
 }
 
@@ -94,7 +100,7 @@ static json_t *why_not(const struct sy_comment *comment, enum sy_total which)
 		return json_string("the sampler did not answer");
 	if (is_of_nobody(totals, which))
 		return json_string("no step of the job was on any node");
-	if (totals->uncounted && is_of_processes(which))
+	if (is_uncounted(totals, which))
 		return json_string("not all of the job's processes were counted");
 	if (totals->known[which])
 		return json_string(totals->exclusive == SY_SHARED
