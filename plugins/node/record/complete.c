@@ -44,6 +44,16 @@ static const char *job_reason(const struct sy_status *status, pid_t child, int e
 	else if (status->begun_late)
 		return "nobody told the job's begin on this node: what it did before start_unix_s "
 		       "is not in here";
+	else if (status->opening_us)
+		(void)snprintf(text, size,
+			       "the record folder answered %.1f s after the sampler's start: what "
+			       "the job did before start_unix_s is not in here",
+			       (double)status->opening_us / 1e6);
+	else if (status->stalled_us)
+		(void)snprintf(text, size,
+			       "the record folder did not answer for %.1f s when the job ended: "
+			       "elapsed_s, energy and network reach to when it did",
+			       (double)status->stalled_us / 1e6);
 	else if (status->watch_lost)
 		(void)snprintf(text, size,
 			       "whoever was to tell the job's end was gone without a word: what "

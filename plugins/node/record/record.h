@@ -80,6 +80,9 @@ struct sy_status {
 	int64_t dropped_notes;
 	bool nothing_named; /* no process of the job was named */
 	bool begun_late;    /* nobody told the job's begin */
+	int64_t
+	    opening_us; /* the record folder did not answer for so long at the begin; 0: it did */
+	int64_t stalled_us; /* and when the job ended */
 	bool watch_lost;    /* whoever was to tell the job's end was gone without a word */
 	struct sy_tcp_status tcp;
 	int64_t group_us;	   /* CPU that the job's cgroup has counted, and of it what */

@@ -112,6 +112,7 @@ static void prepare(struct sy_child *child)
 	s.status.charged_peak_bytes = SY_UNKNOWN;
 	s.status.stolen_us = s.status.gap_us = SY_UNKNOWN;
 	s.status.by_marks = child->sampling->parent != 0;
+	s.status.opening_us = child->opening_us;
 	s.status.minor_faults = s.status.major_faults = SY_UNKNOWN;
 	s.status.exclusive = exclusive_from_start(child->sampling);
 	sy_sums_init(&s.status.sums);
@@ -178,13 +179,19 @@ static void begin(void)
 
 void sy_child_run(struct sy_child *child)
 {
+	int64_t stalled_us = 0;
+
 	prepare(child);
 	begin();
 	while (!s.end && !terminated) {
+		/* That of the turn before: the job's end may have waited behind it. */
+		stalled_us = s.stalled_us;
+		s.stalled_us = 0;
 		wait_until_next();
 		if (!s.end && !terminated)
 			sample_if_due();
 	}
+	s.status.stalled_us = stalled_us > s.stalled_us ? stalled_us : s.stalled_us;
 	take_last_sample();
 	_exit(0);
 }

@@ -22,7 +22,10 @@ struct sy_child {
 	bool command; /* root is the parent: exact totals come at the end */
 	const struct sy_sampling *sampling;
 	struct sy_kernel_count *kernel;
+	int64_t opening_us; /* how long the files' opening took, where that was long; else 0 */
 };
+
+#define SY_STALL_US 1000000 /* a file system that takes longer does not answer */
 
 /* Samples that a timer in the kernel takes. */
 struct sy_ticking {
@@ -40,6 +43,7 @@ struct sy_sampler {
 	struct sy_line line; /* of this sample */
 	int64_t start_us, cpu_at_us, period_us;
 	int64_t next_us, memory_us; /* the next sample; when memory is read without one */
+	int64_t stalled_us;	    /* a write took so long since the last wakeup; 0: none did */
 	struct sy_wall wall;
 	struct sy_wakeup wakeup;
 	struct sy_lifetime life;

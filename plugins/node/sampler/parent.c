@@ -57,6 +57,7 @@ static int open_files(struct sy_parent *p, struct sy_error *err)
 static int open_all(struct sy_parent *p, struct sy_error *err)
 {
 	struct sy_sampling *sampling = p->sampling;
+	int64_t begun_us;
 
 	p->root = sy_root_open(sampling->root_dir, err);
 	if (p->root < 0)
@@ -75,8 +76,10 @@ static int open_all(struct sy_parent *p, struct sy_error *err)
 	/* A record of nothing would be the newest one of a job that has begun once more. */
 	if (sy_control_is_given_up(sampling))
 		return sy_fail(err, "it has ended, or begun once more, before this sampler did");
+	begun_us = sy_now_us(CLOCK_MONOTONIC);
 	if (open_files(p, err) < 0)
 		return -1;
+	p->opening_us = sy_now_us(CLOCK_MONOTONIC) - begun_us;
 	p->head.start_unix_s = p->file.start_unix_s;
 	sy_wall_begin(&p->wall, p->file.start_unix_s);
 	return 0;
@@ -98,18 +101,20 @@ bool sy_parent_set_up(struct sy_parent *p)
 
 __attribute__((noreturn)) static void run_child(struct sy_parent *p, int parent_fd)
 {
-	struct sy_child child = {.node = &p->node,
-				 .shared = p->shared,
-				 .csv_fd = p->csv_fd,
-				 .control_fd = p->control_fd,
-				 .parent_fd = parent_fd,
-				 .watch_fd = -1,
-				 .wall = p->wall,
-				 .self = getpid(),
-				 .parent = getppid(),
-				 .command = p->sampling->command != NULL,
-				 .sampling = p->sampling,
-				 .kernel = &p->kernel};
+	struct sy_child child = {
+	    .node = &p->node,
+	    .shared = p->shared,
+	    .csv_fd = p->csv_fd,
+	    .control_fd = p->control_fd,
+	    .parent_fd = parent_fd,
+	    .watch_fd = -1,
+	    .wall = p->wall,
+	    .self = getpid(),
+	    .parent = getppid(),
+	    .command = p->sampling->command != NULL,
+	    .sampling = p->sampling,
+	    .kernel = &p->kernel,
+	    .opening_us = !p->sampling->command && p->opening_us > SY_STALL_US ? p->opening_us : 0};
 
 	if (p->sampling->watch) {
 		child.watch_fd = (int)syscall(SYS_pidfd_open, p->sampling->watch, 0);

@@ -28,6 +28,7 @@ struct sy_parent {
 	char samples_file[320];
 	char mark[512]; /* of an unfinished record */
 	size_t notes_read;
+	int64_t opening_us; /* how long the files' opening took */
 	int control_fd, csv_fd, child_fd, signal_fd, root;
 	int notes_ms; /* how long to wait for more messages before the record is written again */
 	pid_t child;

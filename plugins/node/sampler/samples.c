@@ -139,9 +139,15 @@ void sy_sampler_publish(struct sy_sampler *s, int64_t now_us)
 
 void sy_sampler_write(struct sy_sampler *s, int64_t now_us)
 {
-	if (s->child->csv_fd >= 0)
-		s->status.lost += sy_sample_buffer_flush(&s->child->shared->lines, s->child->csv_fd,
-							 now_us, &s->status.lost_errno);
+	int64_t begun_us = sy_now_us(CLOCK_MONOTONIC), took_us;
+
+	if (s->child->csv_fd < 0)
+		return;
+	s->status.lost += sy_sample_buffer_flush(&s->child->shared->lines, s->child->csv_fd, now_us,
+						 &s->status.lost_errno);
+	took_us = sy_now_us(CLOCK_MONOTONIC) - begun_us;
+	if (took_us > SY_STALL_US && took_us > s->stalled_us)
+		s->stalled_us = took_us;
 }
 
 void sy_sampler_line(struct sy_sampler *s, int64_t now_us, int64_t next_us)

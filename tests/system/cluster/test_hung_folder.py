@@ -3,16 +3,18 @@ end and are told; nothing of them waits for it."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.hung_folder import Mounted, needed, waiting_samplers
 from tests.system.cluster.test_bpf import switched
-from tests.throwaway_lab import Lab, until
+from tests.throwaway_lab import STILL_RUNNING, Lab, until
 
 UNTIL_TOLD = "touch running.$SLURM_JOB_ID; until [ -e go ]; do sleep 0.1; done"
 
@@ -25,6 +27,13 @@ def mounted(lab: Lab) -> Iterator[Mounted]:
         yield made
     finally:
         made.end()
+
+
+def final(mounted: Mounted, job: str) -> dict[str, Any]:
+    """The job's record."""
+    (path,) = mounted.behind.rglob(f"{job}/*.json")
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document
 
 
 def test_a_folder_that_hangs_holds_no_job_and_no_node(lab: Lab, mounted: Mounted) -> None:
@@ -46,16 +55,26 @@ def test_a_folder_that_hangs_holds_no_job_and_no_node(lab: Lab, mounted: Mounted
         assert comment["tags"] == {"k": "first"}
         # Its sampler hangs over a sample, or it has just written one.
         assert (comment["cpu_s"] is None) == (comment["nodes_measured"] == 0)
+        time.sleep(4)  # longer than what a record may be off
         mounted.answer()
         for job in (first, second):
             until(
                 lambda job=job: [
                     path
                     for path in mounted.behind.rglob(f"{job}/*.json")
-                    if '"end_unix_s"' in path.read_text()
+                    if '"end_unix_s"' in (text := path.read_text()) and STILL_RUNNING not in text
                 ],
                 f"the record of job {job} is final once the folder answers",
             )
+        records = [final(mounted, job) for job in (first, second)]
+    # What is longer, or shorter, than the job was must not look like the job's.
+    for job, record in zip((first, second), records, strict=True):
+        if record["complete"]:
+            (took_s,) = lab.sacct(job, "ElapsedRaw")[0]
+            assert record["elapsed_s"] == pytest.approx(float(took_s), abs=2)
+        else:
+            assert record["incomplete_of"] == "job"
+            assert re.search("record folder|sampler ended early", record["incomplete_reason"])
 
 
 def test_beside_too_many_samplers_that_wait_a_job_runs_unmeasured(lab: Lab) -> None:
