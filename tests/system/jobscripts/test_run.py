@@ -203,11 +203,11 @@ def test_a_client_that_cannot_start_does_not_hang_the_others(study: Study) -> No
 
 def test_a_client_that_does_not_get_ready_in_time(study: Study, tmp_path: Path) -> None:
     hold = tmp_path / "hold.sh"
-    hold.write_text("[[ ${SY_CLIENT:-} != 1 ]] || sleep 3\n", encoding="utf-8")
+    hold.write_text("[[ ${SY_CLIENT:-} != 1 ]] || sleep 9\n", encoding="utf-8")
     study.body("echo ran", 2)
-    done = study.run(BASH_ENV=str(hold), SY_BARRIER_S="1")
+    done = study.run(BASH_ENV=str(hold), SY_BARRIER_S="4")
     assert done.returncode == 1
-    assert study.result()["reason"] == "client 1 had not started after 1 s"
+    assert study.result()["reason"] == "client 1 had not started after 4 s"
     assert study.result()["exit_codes"] == [None, None]
     assert (study.attempt() / "out.0").read_text(encoding="utf-8") == ""
 
