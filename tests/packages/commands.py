@@ -12,10 +12,10 @@ from pathlib import Path
 
 
 def commands(page: str, headings: list[str]) -> Iterator[str]:
-    """Lines of blocks that are indented by four; LookupError for a heading that is not there."""
+    """Lines of blocks that are indented by four, or seven below an item of a list; LookupError for a heading that is not there."""
     sections = dict(re.findall(r"(?ms)^#+ ([^\n]+)\n(.*?)(?=^#+ |\Z)", page))
     for heading in headings:
-        for line in re.findall(r"(?m)^ {4}(\S.*)$", sections[heading]):
+        for line in re.findall(r"(?m)^ {4}(?: {3})?(\S.*)$", sections[heading]):
             yield re.sub(r"\s+# .*$", "", line)
 
 
