@@ -375,10 +375,12 @@ def clock_set(record: Record) -> str | None:
 
 
 def incomplete_reason(record: Record) -> str | None:
-    """What a record cut short means; None: it is whole."""
+    """What an incomplete record lacks; None: it is complete."""
     if record.complete:
         return None
     why = record.get("incomplete_reason") or "the sampler did not come to its end"
+    if record.get("incomplete_of") == "processes":
+        return f"{record.path.name}: {why}"
     return f"{record.path.name} was cut short: {why}; its totals are those of the last sample"
 
 

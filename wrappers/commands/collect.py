@@ -46,10 +46,7 @@ WHAT = {
         "nodes without a record of the job",
         "plugin there (steelyard doctor)? record folder readable from here (--record-dir)?",
     ),
-    "incomplete_record": (
-        "records cut short",
-        "their totals are those of the last sample and stay out of the means",
-    ),
+    "incomplete_record": ("incomplete records", "what they lack stays out of the means"),
     "clock": (
         "nodes whose clock was set while a job ran",
         "what was counted and elapsed_s hold: look at chrony or ntpd there",

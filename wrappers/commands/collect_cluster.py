@@ -24,7 +24,7 @@ WHAT = {
     "accounting": ("lines of sacct that name no job", "they are left out; the reason has them"),
     "record": ("records that cannot be read", "the jobs are there, without what it told"),
     "record_version": ("records of a version this Steelyard does not know", "use a newer one"),
-    "incomplete_record": ("records cut short", "totals of their jobs are not known"),
+    "incomplete_record": ("incomplete records", "totals of their jobs are not known"),
     "changed": ("records that were changed", "what they said first counts, else nothing of them"),
     "touched": ("records that somebody has had in hand", "they count where nothing contradicts"),
     "contradiction": ("jobs whose records contradict the accounting", "the accounting counts"),

@@ -43,7 +43,7 @@ ELSEWHERE = {
     r"README.md: steelyard (check|submit|status|collect|cancel) .*": "jobs of Slurm: tests/system/cluster/test_study.py",
     r".*: steelyard (show|compare) (4711|JOBID|--mine).*": "jobs of Slurm: tests/system/cluster/test_show.py",
     r".*: steelyard run .*--(netem|cache=cold).*": "root, and a network: tests/system/network/test_netem_host.py",
-    r".*: steelyard(-node)? (netem|cache) .*": "root: tests/system/netem, tests/system/network/test_netem_host.py",
+    r".*: (sudo )?steelyard(-node)? (netem|cache) .*": "root: tests/system/netem, tests/system/network/test_netem_host.py",
     r".*: .*steelyard calibrate\b.*": "a minute on a quiet machine: tests/system/calibrate, tests/system/cluster/test_calibrate.py",
     r".*: steelyard run --in docker.*": "an image: tests/system/jobscripts/test_launcher.py",
     r".*: steelyard run --benchmark hpl .*": "a minute: tests/system/benchmarks",
@@ -55,6 +55,8 @@ ELSEWHERE = {
     r"records.md: steelyard sweep .*": "a cluster's folder of records: tests/unit/sweep",
     r"virtual.md: .*": "virtual machines, as root: tests/guests/nodes/test_virtual.py",
     r"cluster.md: .*": "a cluster's accounting: tests/unit/cluster, tests/system/cluster/test_cluster_database.py",
+    r"study.md: steelyard (new|.*\bfiles\b.*)": "a terminal that is asked: tests/unit/study/test_new.py, tests/system/cluster/test_study.py",
+    r"collect.md: steelyard (collect disks|summary .*--engine spark.*)": "a study that was submitted; Spark: tests/system/collect, tests/system/summary",
     r"trust.md: steelyard doctor": "this machine's own, seconds: tests/unit/doctor",
 }  # fmt: skip
 
