@@ -148,7 +148,7 @@ refused() { # SENTENCE COMMAND OPTION
     local job
     job=$(submit --sample-rate=0 --wrap 'sleep 1')
     measured "$job"
-    comment "$job" | jq -e '.cpu_s > 0'
+    record "$job" c1 | jq -e '.cpu.cpu_s > 0'
     comment_lasts "$job" 1
     record "$job" c1 | jq -e '(.complete or .incomplete_of == "processes") and .sampler.rate_hz == 0'
 }
