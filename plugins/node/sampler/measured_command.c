@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 static struct sy_parent p;
 static struct sy_exact exact = {.exit_code = -1, .signal = -1};
