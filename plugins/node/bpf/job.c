@@ -208,7 +208,7 @@ static int read_until_settled(struct sy_bpf *bpf, enum sy_bpf_patience patience,
 {
 	/* Ends come late where all processors are taken: a storm at load 15. */
 	static const int tries[] = {
-	    [SY_BPF_BRIEF] = BRIEF_TRIES, [SY_BPF_SETTLED] = 300, [SY_BPF_LAST] = 1500};
+	    [SY_BPF_BRIEF] = BRIEF_TRIES, [SY_BPF_SETTLED] = 300, [SY_BPF_LAST] = 4000};
 	const struct timespec pause = {.tv_nsec = 1000000};
 	bool last = patience == SY_BPF_LAST;
 	int result = -ENOENT;

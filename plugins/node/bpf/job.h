@@ -105,7 +105,7 @@ int sy_bpf_mark(struct sy_bpf *bpf, pid_t daemon, const char *mark, uid_t uid,
 enum sy_bpf_patience {
 	SY_BPF_BRIEF,	/* a few times: the next sample has it */
 	SY_BPF_SETTLED, /* 0.3 s: somebody takes the figures as totals */
-	SY_BPF_LAST,	/* 1.5 s, and until every task has a place in the list */
+	SY_BPF_LAST,	/* 4 s, and until every task has a place in the list */
 };
 
 /* What was used until now. */

@@ -61,6 +61,8 @@ def test_a_node_that_no_step_comes_to_takes_nothing_from_the_sum(lab: Lab) -> No
     first, idle = lab.records(job, 2)
     assert (first["processes"]["named"], idle["processes"]["named"]) == (True, False)
     assert idle["cpu"]["cpu_s"] is None
+    lab.wait_state(job, "COMPLETED")
+    lab.sacct(job, "End")  # publish asks sacct
     lab.publish()
     comment = lab.comment(job)
     assert (comment["nodes_measured"], comment["nodes_idle"]) == (2, 1)
@@ -147,6 +149,8 @@ def test_without_samples_there_are_totals(lab: Lab) -> None:
         assert 0 < record["cpu"]["cpu_s"] < 2
         assert record["network"]["rx_bytes"] >= 0
         assert record["processes"]["max_processes"] is None
+    lab.wait_state(job, "COMPLETED")
+    lab.sacct(job, "End")
     lab.publish()
     comment = lab.comment(job)
     assert comment["nodes_measured"] == 2
