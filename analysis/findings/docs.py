@@ -1,4 +1,4 @@
-"""The list of findings in docs/findings.md; `make docs` writes it anew."""
+"""The list of findings in docs/findings.md; `make docs` writes it."""
 
 from __future__ import annotations
 

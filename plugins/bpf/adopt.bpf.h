@@ -51,19 +51,25 @@ static __always_inline bool is_asked_for(const struct asking *who, u32 pid,
 	return namespace_of(of, who->level, &nr) == who->name.namespace && (u32)nr == pid;
 }
 
+/* A task's parent, or the process that it is a thread of. */
+static __always_inline struct sy_bpf_member *parent_member(const struct task_struct *task)
+{
+	const struct task_struct *parent = BPF_CORE_READ(task, real_parent);
+	struct sy_bpf_member *found = own_member_of(parent);
+
+	return found ? found : own_member_of(BPF_CORE_READ(parent, group_leader));
+}
+
 /* Its leader is one, or its parent. SY_BPF_KEEPER: no. */
 static __always_inline u32 inherited(const struct task_struct *task,
 				     const struct task_struct *leader, __u64 id)
 {
-	const struct task_struct *parent = BPF_CORE_READ(task, real_parent);
 	const struct sy_bpf_member *from = own_member_of(leader);
 	u32 kind;
 
 	if (from)
 		return from->job == id ? from->kind : SY_BPF_KEEPER;
-	from = own_member_of(parent);
-	if (!from)
-		from = own_member_of(BPF_CORE_READ(parent, group_leader));
+	from = parent_member(task);
 	if (!from || from->job != id)
 		return SY_BPF_KEEPER;
 	kind = kind_of_child(from->kind);
@@ -75,12 +81,9 @@ static __always_inline u32 inherited(const struct task_struct *task,
 /* A program that a step's daemon has started: the job's, however old. */
 static __always_inline bool is_of_step(const struct task_struct *task)
 {
-	const struct task_struct *parent = BPF_CORE_READ(task, real_parent);
-	const struct sy_bpf_member *of = own_member_of(parent);
+	const struct sy_bpf_member *parent = parent_member(task);
 
-	if (!of)
-		of = own_member_of(BPF_CORE_READ(parent, group_leader));
-	return of && of->kind == SY_BPF_STEPD;
+	return parent && parent->kind == SY_BPF_STEPD;
 }
 
 /* A step's daemon that was taken for a process of the job; a root that has told its last. */

@@ -24,7 +24,7 @@ int sy_log_open(const char *run_dir, const char *node);
 /* Hand over each line of that file once, and empty it. */
 void sy_log_forward(const char *run_dir, const char *node, void (*tell)(const char *line));
 
-/* One line of the log, with the time and the job; a log that has grown beyond 1 MB begins anew.
+/* One line of the log, with the time and the job; a log that has grown beyond 1 MB starts over.
  * Where the folder is not ours alone it goes to syslog(3): nothing of ours reaches the job. */
 __attribute__((format(printf, 4, 5))) void
 sy_log_write(const char *run_dir, const char *node, const char *job_id, const char *format, ...);
