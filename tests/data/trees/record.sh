@@ -78,7 +78,9 @@ record_system() {
     printf 'node\n' | put /proc/sys/kernel/hostname
     printf '%s0001\n' "$number" | put /etc/machine-id
     printf '00000000-0000-4000-8000-000000000001\n' | put /proc/sys/kernel/random/boot_id
-    copy /proc/version /proc/sys/kernel/osrelease /proc/sysinfo
+    copy /proc/version /proc/sys/kernel/osrelease /proc/sysinfo /etc/os-release
+    copy /sys/module/{nvidia,amdgpu,lustre,beegfs,mmfs26,mlx5_core,xpmem,knem}/version
+    copy /sys/fs/lustre/version
     sed '/^$/q' /proc/cpuinfo | put /proc/cpuinfo # the first CPU
     grep -E '^(MemTotal|SwapTotal|Huge[A-Za-z_]*):' /proc/meminfo | put /proc/meminfo
     copy /sys/devices/system/clocksource/clocksource0/{current,available}_clocksource
@@ -90,11 +92,14 @@ record_cpus() {
     copy $cpu/online $cpu/smt/control $cpu/cpu0/cpufreq/cpuinfo_max_freq
     copy $cpu/cpufreq/policy*/scaling_governor
     copy $cpu/cpu[0-9]*/topology/{thread,core}_siblings_list
+    copy $cpu/{intel_pstate/no_turbo,cpufreq/boost} $cpu/vulnerabilities/*
+    copy /sys/devices/system/node/online /sys/kernel/mm/transparent_hugepage/enabled
+    copy /proc/sys/kernel/numa_balancing
 }
 
 record_machine_layer() {
     local dmi=/sys/class/dmi/id
-    copy $dmi/{sys_vendor,product_name,product_version,bios_vendor,bios_version}
+    copy $dmi/{sys_vendor,product_name,product_version,bios_vendor,bios_version,bios_date}
     copy $dmi/{board_vendor,chassis_vendor,chassis_asset_tag}
     copy /sys/hypervisor/{type,guest_type,properties/features} /proc/xen/capabilities
     copy /proc/device-tree/compatible /proc/device-tree/hypervisor/compatible
