@@ -104,7 +104,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid)
 /* The last thread of a process has been told its largest resident set by now (do_exit). Here nobody
  * else runs on this CPU. It is kept over exec: where it has not grown since, it is that of the
  * daemon that has forked the process (Torque's pbs_mom locks its memory, 109 MB), and only samples
- * know the process' own. */
+ * know the process' own. A fork of root's that ends without a program is a copy of the daemon. */
 static __always_inline void tell_largest(const struct task_struct *task,
 					 const struct sy_bpf_member *member)
 {
@@ -113,7 +113,9 @@ static __always_inline void tell_largest(const struct task_struct *task,
 	__u64 pages = task->signal->maxrss, before = member->before_pages;
 
 	if (job && member->kind == SY_BPF_MEMBER && cpu < SY_BPF_CPUS &&
-	    (pages > before || before == SY_BPF_NOT_YET) && pages > job->largest_pages[cpu])
+	    (before == SY_BPF_NOT_YET ? BPF_CORE_READ(task, cred, euid.val) != 0
+				      : pages > before) &&
+	    pages > job->largest_pages[cpu])
 		job->largest_pages[cpu] = pages;
 }
 

@@ -113,7 +113,14 @@ struct css_set {
 	struct list_head cgrp_links;
 };
 
+struct refcount {
+	struct {
+		int counter;
+	} refs;
+};
+
 struct task_struct {
+	struct refcount usage; /* 0: its memory is free */
 	int pid;
 	unsigned int flags;
 	u64 start_time;

@@ -191,6 +191,8 @@ static __always_inline void settle(const struct task_struct *task, struct sy_bpf
 		return;
 	}
 	__sync_fetch_and_add(&job->ending_begun, 1);
+	/* A timer that interrupts us must not settle it, too. */
+	*(volatile __u64 *)&member->born = 0;
 	if (same)
 		read_usage(task, &member->seen);
 	else

@@ -82,14 +82,14 @@ static int clear(const struct options *options, bool unpin)
 	return DONE;
 }
 
-/* False: a job has come. Whoever ends it finds nobody lingering: that is told with the lock held.
- */
+/* False: a job has come. The sampler that ends it finds no process that lingers: this one gives
+ * that up with the lock held. Where the lock cannot be had, the next look decides. */
 static bool is_idle(const struct options *options, int *lingers)
 {
 	struct sy_error err;
 	cleanup_close int lock = sy_bpf_lock(options->base, false, SY_BPF_PATIENCE_MS, &err);
 
-	if (lock >= 0 && sy_bpf_forget_dead(options->base) == 0)
+	if (lock == SY_BPF_BUSY || (lock >= 0 && sy_bpf_forget_dead(options->base) == 0))
 		return true;
 	(void)close(*lingers);
 	*lingers = -1;
@@ -179,10 +179,10 @@ static int status(const struct options *options)
 	long long bytes = sy_bpf_memory(options->base);
 
 	if (options->json)
-		print(json_pack("{sb sb sb sb si si sI ss}", "able", able, "right", trial.right,
-				"root", geteuid() == 0, "loaded", jobs >= 0, "jobs",
+		print(json_pack("{sb sb sb sb si si sI ss}", "supported", able, "needs_cap_bpf",
+				trial.right, "root", geteuid() == 0, "loaded", jobs >= 0, "jobs",
 				jobs < 0 ? 0 : jobs, "tasks", tasks < 0 ? 0 : tasks, "memory_bytes",
-				(json_int_t)bytes, "says", trial.says.text));
+				(json_int_t)bytes, "message", trial.says.text));
 	else
 		(void)printf("%s\n%s, %d jobs, %d tasks, %.1f MB\n", trial.says.text,
 			     jobs < 0 ? "not loaded" : "loaded", jobs < 0 ? 0 : jobs,

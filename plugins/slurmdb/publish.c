@@ -142,7 +142,7 @@ static json_t *modify(void *connection, slurmdb_job_cond_t *which, const json_t 
 	else
 		answer = json_pack("{s:i}", "modified", 0);
 	if (left)
-		(void)json_object_set_new(answer, "left", json_string(left));
+		(void)json_object_set_new(answer, "unchanged", json_string(left));
 	/* They are ours, and not Slurm's to free. */
 	job->admin_comment = job->tres_alloc_str = NULL;
 	slurmdb_destroy_job_rec(job);

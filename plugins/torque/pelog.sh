@@ -35,25 +35,40 @@ node_name() {
     done
 }
 
-# A word about the shared folder of records, which may not answer: nothing waits for it.
+# A command on the shared folder of records, which may not answer: it ends within 2 s or is left alone.
+# Its stdout must not be a pipe: a command that cannot be killed would keep that open.
 shared() { # COMMAND...
     timeout -k 1 1 "$@" 2>/dev/null </dev/null
 }
 
-# peer <- another node of the job; nodes <- how many there are, 0: only the first is told that;
-# said <- why one of them cannot have what was asked for.
+# peer <- another node of the job; nodes <- their number, 0: only the first node has the list.
 other_nodes() {
-    peer='' nodes=0 last='' said=''
+    peer='' nodes=0 last=''
     [ "$PBS_MSHOST" = "$node" ] || peer=$PBS_MSHOST
     [ -r "$PBS_NODEFILE" ] || return 0
     while read -r host; do
         [ "$host" != "$last" ] || continue
         nodes=$((nodes + 1)) last=$host
         [ "$host" = "$node" ] || peer=$host
-        note=$records/.refused.$id.$host
-        told=$(shared cat "$note")
-        [ -z "$told" ] || { said="$host: $told" && shared rm -f "$note"; }
     done <"$PBS_NODEFILE"
+}
+
+# said <- why another node cannot have what the job requests. Fails where the folder does not answer.
+read_notes() {
+    said=''
+    [ "$nodes" -gt 1 ] || return 0
+    copy=$(mktemp) || return 1
+    # shellcheck disable=SC2016 # for the shell inside
+    shared sh -c 'cd -- "$1" || exit
+        while read -r host; do
+            [ "$host" != "$last" ] && last=$host && [ -e "$2.$host" ] || continue
+            printf "%s: " "$host" && cat "$2.$host" && rm -f "$2.$host"
+        done <"$3"
+        :' - "$records" "./.refused.$id" "$PBS_NODEFILE" >"$copy"
+    code=$?
+    read -r said <"$copy"
+    rm -f "$copy"
+    return "$code"
 }
 
 # mom <- pbs_mom itself: on the first node another process of it stands between.
@@ -186,6 +201,7 @@ begin() {
     [ "$mom" = "$PPID" ] || set -- "$@" --session "$PPID" --join "$PPID"
     [ -z "$request" ] || { limit=$ASKED_S && set -- "$@" --request "$request"; }
     keep_below_alarm
+    read_notes || without_us "whether other nodes can is not known: $records cannot be read there" || return 1
     [ -z "$said" ] || { words=$said && return 1; }
     words=$(timeout -k 1 "$limit" "$PROGRAM" job begin "$@" 2>&1 </dev/null >/dev/null)
     code=$?

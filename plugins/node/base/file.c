@@ -64,6 +64,16 @@ ssize_t sy_read_fd(int fd, char *buffer, size_t size)
 	return (ssize_t)used;
 }
 
+ssize_t sy_read_counters(int fd, char *buffer, size_t size)
+{
+	ssize_t got = pread(fd, buffer, size - 1, 0);
+
+	if (got < 0)
+		return -errno;
+	buffer[got] = '\0';
+	return got;
+}
+
 ssize_t sy_read_at(int root, const char *path, char *buffer, size_t size)
 {
 	cleanup_close int fd = sy_open_at(root, path);

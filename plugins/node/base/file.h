@@ -43,6 +43,9 @@ ssize_t sy_read_at(int root, const char *path, char *buffer, size_t size);
  */
 ssize_t sy_read_fd(int fd, char *buffer, size_t size);
 
+/* The same by one system call: the kernel's files of counters come whole. */
+ssize_t sy_read_counters(int fd, char *buffer, size_t size);
+
 /* The first line of a file without its newline: its length, or -errno. */
 ssize_t sy_read_line_at(int root, const char *path, char *buffer, size_t size);
 

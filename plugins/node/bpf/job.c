@@ -119,7 +119,8 @@ int sy_bpf_begin(struct sy_bpf *bpf, const char *base, uint64_t number, enum sy_
 			       .adopt_group = -1,
 			       .groups = -1,
 			       .unread = -1,
-			       .map = -1};
+			       .map = -1,
+			       .processors = sysconf(_SC_NPROCESSORS_CONF)};
 	lock = sy_bpf_lock(base, false, patience_ms, err);
 	if (lock < 0)
 		return lock;
@@ -242,7 +243,7 @@ int sy_bpf_read(struct sy_bpf *bpf, enum sy_bpf_patience patience, struct sy_bpf
 int sy_bpf_end(struct sy_bpf *bpf)
 {
 	cleanup_close int lock = -1;
-	int left = -1;
+	int left;
 
 	if (!bpf->job)
 		return -1;
@@ -250,8 +251,8 @@ int sy_bpf_end(struct sy_bpf *bpf)
 	 * for the kernel, 10 ms and more. */
 	sy_bpf_forget(bpf->base, bpf->job);
 	lock = sy_bpf_lock(bpf->base, false, SY_BPF_PATIENCE_MS, NULL);
-	if (lock >= 0)
-		left = sy_bpf_forget_dead(bpf->base);
+	/* A process that keeps the lock for so long need not see to the end of the last job. */
+	left = lock >= 0 ? sy_bpf_forget_dead(bpf->base) : sy_bpf_count_jobs(bpf->base);
 	sy_bpf_close(bpf);
 	return left;
 }
@@ -291,6 +292,16 @@ bool sy_bpf_needs_right(const struct sy_bpf *bpf)
 
 /* --- the timer in the kernel --- */
 
+#define CLOCKS_APART_NS 1000000000 /* the scheduler's clock and the monotonic one, at most */
+
+/* A sum is below 0 for a moment while a task that had used something before joins the job. */
+bool sy_bpf_is_possible(const struct sy_bpf *bpf, const struct sy_bpf_usage *used, uint64_t at_ns)
+{
+	uint64_t most_ns = at_ns - bpf->mapped->since_ns + CLOCKS_APART_NS;
+
+	return (int64_t)used->cpu_ns / bpf->processors <= (int64_t)most_ns;
+}
+
 int sy_bpf_set_ticks(struct sy_bpf *bpf, int64_t period_us)
 {
 	struct sy_bpf_ticking asked = {.job = bpf->job, .period_ns = (uint64_t)period_us * 1000};
@@ -323,7 +334,8 @@ int64_t sy_bpf_take_ticks(struct sy_bpf *bpf,
 		struct sy_bpf_tick tick = bpf->mapped->tick[bpf->taken % SY_BPF_TICKS];
 
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (is_lost(bpf->mapped, bpf->taken))
+		if (is_lost(bpf->mapped, bpf->taken) ||
+		    !sy_bpf_is_possible(bpf, &tick.used, tick.at_ns))
 			lost++;
 		else
 			take(context, &tick);

@@ -43,6 +43,7 @@ struct sy_bpf {
 	bool ticks;		  /* a timer in the kernel may read it */
 	int64_t period_us;	  /* of that timer; 0: it is off */
 	uint64_t taken;		  /* of what it has read */
+	int64_t processors;	  /* of the node */
 	pid_t maker[SY_BPF_MAPS]; /* children that still make its maps; 0: none */
 };
 
@@ -126,8 +127,12 @@ uint64_t sy_bpf_unread(const struct sy_bpf *bpf);
  * keeps its deadlines. 0, or -errno. */
 int sy_bpf_set_ticks(struct sy_bpf *bpf, int64_t period_us);
 
-/* All readings of that timer since the last call, in their order: how many were lost because they
- * were not taken in time. */
+/* Whether a job can have used so much CPU by `at_ns`, on all processors since it began. The kernel
+ * reads tasks by their address, and memory that is no task's any more may hold any number. */
+bool sy_bpf_is_possible(const struct sy_bpf *bpf, const struct sy_bpf_usage *used, uint64_t at_ns);
+
+/* All readings of that timer since the last call, in their order, but for impossible ones: how many
+ * were lost because they were not taken in time, or are impossible. */
 int64_t sy_bpf_take_ticks(struct sy_bpf *bpf,
 			  void (*take)(void *context, const struct sy_bpf_tick *tick),
 			  void *context);

@@ -121,6 +121,19 @@ void sy_bpf_unpin(const char *base, const char *folder)
 	(void)rmdir(path);
 }
 
+bool sy_bpf_has_pins(const char *base)
+{
+	const struct dirent *entry;
+	DIR *all = opendir(base);
+	bool found = false;
+
+	while (all && !found && (entry = readdir(all)))
+		found = entry->d_name[0] != '.';
+	if (all)
+		(void)closedir(all);
+	return found;
+}
+
 bool sy_bpf_is_used(const char *base, const char *folder)
 {
 	char path[SY_BPF_PATH];

@@ -35,6 +35,9 @@ int sy_bpf_use(const char *base);
 /* Whether a process has the folder open by sy_bpf_use: with the lock held. */
 bool sy_bpf_is_used(const char *base, const char *folder);
 
+/* Whether a folder of BASE has pins: of this layout, of another one, or of a killed load. */
+bool sy_bpf_has_pins(const char *base);
+
 /* Unpin a folder of BASE with all in it; a program ends when nobody has it open, either. */
 void sy_bpf_unpin(const char *base, const char *folder);
 

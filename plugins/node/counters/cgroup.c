@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "counters/parse.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -113,22 +112,13 @@ void sy_cgroup_leave_memory(struct sy_cgroup *group)
 	group->memory_source = SY_SOURCE_NONE;
 }
 
-static int read_text(int fd, char *text, size_t size)
-{
-	ssize_t got = fd < 0 ? -1 : pread(fd, text, size - 1, 0);
-
-	if (got < 0)
-		return -1;
-	text[got] = '\0';
-	return 0;
-}
-
 int64_t sy_cgroup2_cpu_us(int fd, struct sy_cpu_parts *parts)
 {
 	char text[1024];
 	int64_t value;
 
-	if (read_text(fd, text, sizeof(text)) < 0 || sy_parse_keyed(text, "usage_usec", &value) < 0)
+	if (sy_read_counters(fd, text, sizeof(text)) < 0 ||
+	    sy_parse_keyed(text, "usage_usec", &value) < 0)
 		return SY_UNKNOWN;
 	if (sy_parse_keyed(text, "user_usec", &parts->user_us) < 0 ||
 	    sy_parse_keyed(text, "system_usec", &parts->system_us) < 0)
@@ -144,7 +134,7 @@ static int64_t read_counted_us(struct sy_cgroup *group)
 
 	if (group->cpu_source == SY_SOURCE_CGROUP2)
 		return sy_cgroup2_cpu_us(group->cpu_fd, &parts);
-	if (read_text(group->cpu_fd, text, sizeof(text)) < 0)
+	if (sy_read_counters(group->cpu_fd, text, sizeof(text)) < 0)
 		return SY_UNKNOWN;
 	return sy_parse_number(text, &value) < 0 ? SY_UNKNOWN : value / 1000; /* ns */
 }
@@ -172,8 +162,8 @@ static int read_split(struct sy_cgroup *group, int root, int64_t *user, int64_t 
 		*system = parts.system_us;
 		return 0;
 	}
-	return read_text(user_fd, text, sizeof(text)) < 0 ||
-		       read_text(system_fd, other, sizeof(other)) < 0 ||
+	return sy_read_counters(user_fd, text, sizeof(text)) < 0 ||
+		       sy_read_counters(system_fd, other, sizeof(other)) < 0 ||
 		       sy_parse_number(text, user) < 0 || sy_parse_number(other, system) < 0
 		   ? -1
 		   : 0;
@@ -218,7 +208,7 @@ int64_t sy_cgroup_memory_bytes(const struct sy_cgroup *group)
 	int64_t anonymous, mapped, shared = 0;
 	char text[8192];
 
-	if (read_text(group->memory_stat_fd, text, sizeof(text)) < 0 ||
+	if (sy_read_counters(group->memory_stat_fd, text, sizeof(text)) < 0 ||
 	    sy_parse_keyed(text, first_version ? "total_rss" : "anon", &anonymous) < 0 ||
 	    sy_parse_keyed(text, first_version ? "total_mapped_file" : "file_mapped", &mapped) < 0)
 		return SY_UNKNOWN;
@@ -232,7 +222,7 @@ int64_t sy_cgroup_charged_peak_bytes(const struct sy_cgroup *group)
 	int64_t bytes;
 	char text[64];
 
-	if (read_text(group->memory_peak_fd, text, sizeof(text)) < 0 ||
+	if (sy_read_counters(group->memory_peak_fd, text, sizeof(text)) < 0 ||
 	    sy_parse_number(text, &bytes) < 0)
 		return SY_UNKNOWN;
 	return bytes;

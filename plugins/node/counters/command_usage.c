@@ -1,6 +1,7 @@
 #include "counters/command_usage.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "counters/parse.h"
 
 #include <dirent.h>
@@ -128,15 +129,12 @@ pid_t sy_reap(pid_t command, int flags, struct sy_exact *exact)
 static int read_io_file(int folder, const char *path, struct sy_io *io, int64_t *read_bytes)
 {
 	char text[512];
-	int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
+	cleanup_close int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = sy_read_counters(fd, text, sizeof(text));
 
-	if (fd >= 0)
-		(void)close(fd);
 	if (length < 0)
 		return -1;
 	*read_bytes += length;
-	text[length] = '\0';
 	return sy_parse_io(text, io);
 }
 

@@ -3,13 +3,11 @@
 #include "base/file.h"
 #include "counters/parse.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 /* How old the last reading of a kind may be, µs; its cost on a 2-core machine beside it. */
-#define UPLINKS_US  0	     /* 0.9 µs a file: every sample */
 #define OTHERS_US   10000000 /* devices that do not count: bridges, veth, tunnels; 0.9 µs each */
 #define PRESSURE_US 1000000  /* 1.6 µs a file, three files */
 #define CPU_US	    1000000  /* 20 µs, more with the CPUs: the kernel sums up every interrupt */
@@ -72,18 +70,8 @@ void sy_node_open(struct sy_node *node)
 	node->cpu = counter(
 	    sy_meters_follow_cpu(&node->meters) ? sy_open_at(node->root, "/proc/stat") : -1);
 	node->stolen = counter(sy_open_at(node->root, "/proc/stat"));
-	node->uplinks_at_us = node->others_at_us = node->snmp_at_us = node->pressure_at_us = -1;
+	node->others_at_us = node->snmp_at_us = node->pressure_at_us = -1;
 	node->cpu_at_us = -1;
-}
-
-static ssize_t read_text(int fd, char *text, size_t size)
-{
-	ssize_t got = fd < 0 ? -EBADF : pread(fd, text, size - 1, 0);
-
-	if (got < 0)
-		return fd < 0 ? -EBADF : -errno;
-	text[got] = '\0';
-	return got;
 }
 
 static void set(struct sy_counter *counter, int64_t value)
@@ -110,7 +98,7 @@ static void read_number(struct sy_counter *of_device)
 
 	if (of_device->fd < 0)
 		return;
-	if (read_text(of_device->fd, text, sizeof(text)) > 0 &&
+	if (sy_read_counters(of_device->fd, text, sizeof(text)) > 0 &&
 	    sy_parse_number(text, &value) == 0) {
 		set(of_device, value);
 		return;
@@ -162,7 +150,7 @@ static void read_tcp(struct sy_node *node)
 	int64_t sent, retransmitted;
 	char text[8192];
 
-	if (read_text(node->snmp_fd, text, sizeof(text)) <= 0 ||
+	if (sy_read_counters(node->snmp_fd, text, sizeof(text)) <= 0 ||
 	    sy_parse_snmp(text, &sent, &retransmitted) < 0)
 		return;
 	set(&node->sent, sent);
@@ -174,7 +162,8 @@ static void read_pressure(struct sy_counter *counter)
 	char text[256];
 	int64_t value;
 
-	if (read_text(counter->fd, text, sizeof(text)) > 0 && sy_parse_pressure(text, &value) == 0)
+	if (sy_read_counters(counter->fd, text, sizeof(text)) > 0 &&
+	    sy_parse_pressure(text, &value) == 0)
 		set(counter, value);
 }
 
@@ -184,7 +173,8 @@ static void read_cpu(struct sy_counter *counter)
 	char text[160];
 	int64_t ticks;
 
-	if (read_text(counter->fd, text, sizeof(text)) > 0 && sy_parse_busy(text, &ticks) == 0)
+	if (sy_read_counters(counter->fd, text, sizeof(text)) > 0 &&
+	    sy_parse_busy(text, &ticks) == 0)
 		set(counter, ticks * (1000000 / sysconf(_SC_CLK_TCK)));
 }
 
@@ -193,7 +183,8 @@ static void read_stolen(struct sy_counter *counter)
 	char text[160];
 	int64_t ticks;
 
-	if (read_text(counter->fd, text, sizeof(text)) > 0 && sy_parse_stolen(text, &ticks) == 0)
+	if (sy_read_counters(counter->fd, text, sizeof(text)) > 0 &&
+	    sy_parse_stolen(text, &ticks) == 0)
 		set(counter, ticks * (1000000 / sysconf(_SC_CLK_TCK)));
 }
 

@@ -76,16 +76,15 @@ static const char *stat_field(const char *text, int64_t *value)
 	return text;
 }
 
+#define PF_FORKNOEXEC 0x40 /* <linux/sched.h> */
+
 int sy_parse_stat(const char *text, struct sy_stat *stat)
 {
 	enum {
 		PPID = 4,
 		SESSION = 6,
-		MINFLT = 10,
-		CMINFLT,
-		UTIME = 14,
-		STIME,
-		CUTIME,
+		FLAGS = 9,
+		CUTIME = 16,
 		CSTIME,
 		THREADS = 20,
 		STARTTIME = 22,
@@ -109,10 +108,7 @@ int sy_parse_stat(const char *text, struct sy_stat *stat)
 	    .state = state,
 	    .ppid = (pid_t)field[PPID],
 	    .session = (pid_t)field[SESSION],
-	    .minflt = field[MINFLT],
-	    .cminflt = field[CMINFLT],
-	    .utime = field[UTIME],
-	    .stime = field[STIME],
+	    .is_forked = field[FLAGS] & PF_FORKNOEXEC,
 	    .cutime = field[CUTIME],
 	    .cstime = field[CSTIME],
 	    .threads = field[THREADS],

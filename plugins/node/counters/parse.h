@@ -7,6 +7,7 @@
 #define STEELYARD_COUNTERS_PARSE_H
 
 #include <stdint.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* /proc/PID/io, bytes. */
@@ -18,10 +19,10 @@ struct sy_io {
 struct sy_stat {
 	char state;
 	pid_t ppid, session;
-	int64_t minflt, cminflt;	      /* page faults: its own; of the same children */
-	int64_t utime, stime, cutime, cstime; /* c…: of children it has waited for */
-	int64_t threads;		      /* 0: the kernel was taking it away */
-	int64_t starttime;		      /* since boot */
+	bool is_forked;		/* it has executed no program since */
+	int64_t cutime, cstime; /* CPU of children it has waited for */
+	int64_t threads;	/* 0: the kernel was taking it away */
+	int64_t starttime;	/* since boot */
 	int64_t rss;
 };
 

@@ -102,16 +102,6 @@ int64_t sy_process_clock_ns(pid_t pid)
 	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-static ssize_t read_once(int fd, char *buffer, size_t size)
-{
-	ssize_t got = pread(fd, buffer, size - 1, 0);
-
-	if (got < 0)
-		return -errno;
-	buffer[got] = '\0';
-	return got;
-}
-
 ssize_t sy_process_file(struct sy_processes *all, pid_t pid, const char *file, int *fd,
 			char *buffer, size_t size)
 {
@@ -120,12 +110,12 @@ ssize_t sy_process_file(struct sy_processes *all, pid_t pid, const char *file, i
 	int opened;
 
 	if (fd && *fd >= 0)
-		return read_once(*fd, buffer, size);
+		return sy_read_counters(*fd, buffer, size);
 	(void)snprintf(path, sizeof(path), "%d/%s", pid, file);
 	opened = openat(all->proc, path, O_RDONLY | O_CLOEXEC);
 	if (opened < 0)
 		return -errno;
-	got = read_once(opened, buffer, size);
+	got = sy_read_counters(opened, buffer, size);
 	if (fd && all->fds_left > 0) {
 		*fd = opened;
 		all->fds_left--;
@@ -158,6 +148,18 @@ static void read_io(struct sy_processes *all, struct sy_process *process, bool f
 		process->now.use[i] = usage.use[i] - process->base.use[i];
 }
 
+/* A child of the PBS daemon before it executes the job's shell: its memory is the daemon's, of
+ * pbs_mom 115 MB. `text`: "PID (NAME) …". */
+static bool is_copy_of_starter(const struct sy_processes *all, const struct sy_stat *stat,
+			       const char *text)
+{
+	const char *name = strchr(text, '(');
+	size_t length = strlen(all->starter.name);
+
+	return all->starter.pid && stat->is_forked && name && length &&
+	       strncmp(name + 1, all->starter.name, length) == 0 && name[1 + length] == ')';
+}
+
 static void read_stat(struct sy_processes *all, struct sy_process *process, bool first)
 {
 	char text[1024];
@@ -174,7 +176,7 @@ static void read_stat(struct sy_processes *all, struct sy_process *process, bool
 		return;
 	}
 	process->stat_at = all->sample;
-	process->rss_bytes = stat.rss * all->page_bytes;
+	process->rss_bytes = is_copy_of_starter(all, &stat, text) ? 0 : stat.rss * all->page_bytes;
 	process->reaped_ns = (stat.cutime + stat.cstime) * all->tick_ns;
 	/* A process older than the sampler: what it had used before is not counted. */
 	if (first && stat.starttime < all->start_ticks) {

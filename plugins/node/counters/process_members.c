@@ -425,15 +425,9 @@ static int64_t read_last_pid(struct sy_processes *all)
 {
 	char text[128];
 	int64_t last;
-	ssize_t got;
-	int fd = all->trust_loadavg ? all->loadavg : -1;
 
-	if (fd < 0)
+	if (!all->trust_loadavg || sy_read_counters(all->loadavg, text, sizeof(text)) <= 0)
 		return -1;
-	got = pread(fd, text, sizeof(text) - 1, 0);
-	if (got <= 0)
-		return -1;
-	text[got] = '\0';
 	return sy_parse_loadavg(text, &last) < 0 ? -1 : last;
 }
 

@@ -281,13 +281,10 @@ static int64_t number_behind(const char *text, const char *word)
 static bool has_count_changed(struct sy_tcp *tcp)
 {
 	char text[512];
-	ssize_t got =
-	    tcp->sockstat_fd < 0 ? -1 : pread(tcp->sockstat_fd, text, sizeof(text) - 1, 0);
 	int64_t inuse, allocated;
 
-	if (got <= 0)
+	if (sy_read_counters(tcp->sockstat_fd, text, sizeof(text)) <= 0)
 		return true; /* not known: as if it had */
-	text[got] = '\0';
 	inuse = number_behind(text, "TCP: inuse ");
 	allocated = number_behind(text, " alloc ");
 	if (inuse == tcp->inuse && allocated == tcp->allocated)

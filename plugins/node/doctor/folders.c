@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/folder.h"
-#include "base/document.h"
+#include "base/json_document.h"
 #include "record/unfinished.h"
 #include "record/file.h"
 

@@ -55,72 +55,73 @@ void sy_doctor_check_cgroups(struct sy_doctor *doctor)
 	}
 }
 
-/* What `steelyard-bpf status` says, or NULL with why not. */
-static json_t *ask(const char *program, struct sy_error *err)
+/* What `steelyard-bpf status` prints, or NULL with the reason. */
+static json_t *read_status(const char *program, struct sy_error *err)
 {
 	const char *const argv[] = {program, "status", "--json", NULL};
 	cleanup_output struct sy_output output = {0};
-	json_t *said;
+	json_t *status;
 
 	if (sy_run(argv, NULL, &output, err) < 0)
 		return NULL;
-	said = json_loads(output.out, 0, NULL);
-	if (!json_is_object(said))
+	status = json_loads(output.out, 0, NULL);
+	if (!json_is_object(status))
 		(void)sy_fail(err, "%s does not answer: %.*s", program,
 			      (int)strcspn(output.problem, "\n"), output.problem);
-	return said;
+	return status;
 }
 
-static bool is(const json_t *said, const char *key)
+static bool is(const json_t *status, const char *key)
 {
-	return json_is_true(json_object_get(said, key));
+	return json_is_true(json_object_get(status, key));
 }
 
-/* What it lacks it says itself. */
-static void say_able(struct sy_doctor *doctor, const json_t *said)
+/* The message names what is missing. */
+static void report_supported(struct sy_doctor *doctor, const json_t *status)
 {
-	const char *says = json_string_value(json_object_get(said, "says"));
+	const char *message = json_string_value(json_object_get(status, "message"));
 	char advice[SY_PATH_SIZE + 64];
 
 	if (doctor->config.bpf) {
 		sy_doctor_add(doctor, NAME, SY_OK, "", "%s; bpf=yes: of jobs, too",
-			      says ? says : "");
+			      message ? message : "");
 		return;
 	}
 	(void)snprintf(advice, sizeof(advice), "take bpf=no out of %s: docs/sampler.md",
 		       doctor->setup_file);
-	sy_doctor_add(doctor, NAME, SY_OK, advice, "%s; bpf=no: " LOST, says ? says : "");
+	sy_doctor_add(doctor, NAME, SY_OK, advice, "%s; bpf=no: " LOST, message ? message : "");
 }
 
-static void say_unable(struct sy_doctor *doctor, const json_t *said, const char *why)
+static void report_unsupported(struct sy_doctor *doctor, const json_t *status, const char *why)
 {
-	const char *says = json_string_value(json_object_get(said, "says"));
-	bool tried = is(said, "root");
+	const char *message = json_string_value(json_object_get(status, "message"));
+	bool tried = is(status, "root");
 	const char *setting = doctor->config.bpf ? "yes" : "no";
 
-	if (said && !tried)
+	if (status && !tried)
 		sy_doctor_add(doctor, NAME, SY_OK, "look again as root",
 			      "not known: only root can try; bpf=%s: " LOST, setting);
 	else
 		sy_doctor_add(doctor, NAME, doctor->config.bpf ? SY_WARNING : SY_OK,
-			      said ? "Linux 5.17 or later, with BTF: docs/sampler.md"
-				   : "build it with libbpf-dev and clang: make all, and install it",
-			      "%s; bpf=%s: " LOST, says ? says : why, setting);
+			      status
+				  ? "Linux 5.17 or later, with BTF: docs/sampler.md"
+				  : "build it with libbpf-dev and clang: make all, and install it",
+			      "%s; bpf=%s: " LOST, message ? message : why, setting);
 }
 
 void sy_doctor_check_kernel_counts(struct sy_doctor *doctor)
 {
 	struct sy_error err = {"steelyard-bpf was not found"};
 	char program[SY_PATH_SIZE];
-	json_t *said = NULL;
+	json_t *status = NULL;
 
 	if (!sy_doctor_is_selected(doctor, NAME))
 		return;
 	if (sy_doctor_find_sibling(doctor, "steelyard-bpf", program))
-		said = ask(program, &err);
-	if (said && is(said, "able"))
-		say_able(doctor, said);
+		status = read_status(program, &err);
+	if (status && is(status, "supported"))
+		report_supported(doctor, status);
 	else
-		say_unable(doctor, said, err.text);
-	json_decref(said);
+		report_unsupported(doctor, status, err.text);
+	json_decref(status);
 }

@@ -1,7 +1,7 @@
 /* What tells joules here, and what an administrator says that the node draws idle. */
 #include "doctor/doctor.h"
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/file.h"
 #include "meters/idle_power.h"
 #include "probe/probe.h"

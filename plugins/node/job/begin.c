@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/file.h"
 #include "counters/process_alive.h"
 #include "job/conditions.h"
@@ -322,7 +322,8 @@ static json_t *earlier(const void *context)
 				 b->begin_unix_s);
 }
 
-/* Whether anything tells of the job already: who comes late has nothing to add then. */
+/* Whether anything tells of the job already: who comes late has nothing to add then. A folder of
+ * records that does not answer may have its record. */
 static bool is_known(const struct begin *b)
 {
 	json_t *start;
@@ -331,7 +332,7 @@ static bool is_known(const struct begin *b)
 	if (json_object_size(b->state.json) > 0)
 		return true;
 	start = sy_json_within(FOLDER_MS, newest, b->job);
-	known = json_integer_value(start) > 0;
+	known = !start || json_integer_value(start) > 0;
 	json_decref(start);
 	return known;
 }

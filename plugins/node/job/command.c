@@ -13,7 +13,7 @@
 
 #define CONTROL_FD     (SY_SPAWN_FDS - 1)
 #define JOB_FIELDS_MAX 16
-#define NUMBERS	       7
+#define NUMBERS	       8
 
 void sy_begin_arguments(struct sy_arguments *to, const struct sy_node_program *program)
 {
@@ -34,6 +34,7 @@ static void fill_numbers(struct sy_arguments *to, const struct sy_launch *launch
 	(void)snprintf(text[5], sizeof(text[5]), "%u", launch->linger_s);
 	(void)snprintf(text[6], sizeof(text[6]), "%llu",
 		       sy_control_made_ns(launch->control->sun_path));
+	(void)snprintf(text[7], sizeof(text[7]), "%lld", (long long)sy_now_us(CLOCK_MONOTONIC));
 	sy_option(to, "--rate", text[0]);
 	if (launch->watch)
 		sy_option(to, "--watch", text[1]);
@@ -41,6 +42,7 @@ static void fill_numbers(struct sy_arguments *to, const struct sy_launch *launch
 	sy_option(to, "--control", launch->control->sun_path);
 	sy_option(to, "--control-fd", text[3]);
 	sy_option(to, "--control-made", text[6]);
+	sy_option(to, "--launched", text[7]);
 	if (launch->parent)
 		sy_option(to, "--parent", text[4]);
 	if (launch->linger_s)

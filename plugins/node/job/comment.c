@@ -1,6 +1,6 @@
 #include "job/comment.h"
 
-#include "base/document.h"
+#include "base/json_document.h"
 
 #include <ctype.h>
 #include <jansson.h>

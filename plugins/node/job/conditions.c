@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/file.h"
 #include "netem/netem.h"
 #include "netem/spec/spec.h"

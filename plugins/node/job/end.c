@@ -4,14 +4,15 @@
 #include <jansson.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/document.h"
+#include "base/clock.h"
+#include "base/json_document.h"
 #include "base/kernel.h"
 #include "base/file.h"
 #include "job/conditions.h"
@@ -25,10 +26,11 @@
 #include "job/report.h"
 
 #define PATIENCE_MS 40000 /* for a begin of the same job */
-#define ANSWER_MS   500
-#define END_MS	    5000
-#define FOLDER_MS   2000 /* a file system that does not answer must not hold the job's end */
-#define BEGIN_S	    60	 /* of a job that has just begun processes may still come */
+/* A folder of records that does not answer holds the job's end for their sum at most: 5 s. */
+#define ANSWER_MS 500
+#define END_MS	  3500 /* for the sampler's last messages, and its own end */
+#define FOLDER_MS 1000
+#define BEGIN_S	  60 /* of a job that has just begun processes may still come */
 
 static struct sy_command_job command_of(const struct sy_job_end *job)
 {
@@ -49,17 +51,24 @@ static void undo(const struct sy_job_end *job, const char *by)
 			     "network conditions not undone yet: %s", err.text);
 }
 
+static int left_ms(int64_t until_ms)
+{
+	int64_t left = until_ms - sy_now_ms(CLOCK_MONOTONIC);
+
+	return left > 0 ? (int)left : 0;
+}
+
 /* Until the sampler has written its record and is gone; where it was killed, its child, too, which
  * listens a moment longer: before that nobody else may finish the record. */
-static void wait_for_end(pid_t sampler, const struct sockaddr_un *control)
+static void wait_for_end(pid_t sampler, const struct sockaddr_un *control, int64_t until_ms)
 {
 	const struct timespec pause = {.tv_nsec = 10000000};
 	cleanup_close int fd = sampler > 0 ? (int)syscall(SYS_pidfd_open, sampler, 0) : -1;
 	struct pollfd ended = {.fd = fd, .events = POLLIN};
 
 	if (fd >= 0)
-		(void)poll(&ended, 1, END_MS);
-	for (int waited = 0; waited < END_MS && sy_control_is_live(control); waited += 10)
+		(void)poll(&ended, 1, left_ms(until_ms));
+	while (left_ms(until_ms) > 0 && sy_control_is_live(control))
 		(void)nanosleep(&pause, NULL);
 }
 
@@ -69,6 +78,7 @@ static bool end_sampler(const struct sy_job_end *job, pid_t sampler, const char 
 {
 	static struct sy_message_queue queue;
 	struct sockaddr_un control;
+	int64_t until_ms;
 	bool answered;
 
 	if (!sy_control_address(&control, job->config.run_dir, job->node, job->job_id) ||
@@ -79,12 +89,13 @@ static bool end_sampler(const struct sy_job_end *job, pid_t sampler, const char 
 	if (job->exit_status)
 		sy_queue_send(&queue, "job exit_status %s", job->exit_status);
 	answered = sy_queue_request_totals(&queue, totals, size, ANSWER_MS) > 0;
+	until_ms = sy_now_ms(CLOCK_MONOTONIC) + END_MS;
 	sy_queue_send(&queue, "%s", last);
 	sy_queue_drain(&queue, END_MS);
 	if (queue.count > 0 && sampler > 0) /* it does not read */
 		(void)kill(sampler, SIGTERM);
 	sy_queue_close(&queue);
-	wait_for_end(sampler, &control);
+	wait_for_end(sampler, &control, until_ms);
 	(void)unlink(control.sun_path);
 	return answered;
 }
@@ -231,7 +242,7 @@ static void sweep_one(const struct sy_job_sweep *sweep, const char *job_id)
 	sy_job_state_remove(&state);
 }
 
-/* What samplers have left that were killed. */
+/* What killed samplers and killed loads have left. */
 static void sweep_kernel(const struct sy_job_end *job)
 {
 	const struct sy_node_program program = command_of(job).program;
@@ -239,7 +250,7 @@ static void sweep_kernel(const struct sy_job_end *job)
 	const char *bpf = sy_counted_program(true, job->program, path);
 
 	sy_counted_retry(&program);
-	if (bpf && sy_bpf_count_jobs(SY_BPF_BASE) >= 0)
+	if (bpf && sy_bpf_has_pins(SY_BPF_BASE))
 		sy_sweep_bpf(&program, bpf);
 }
 

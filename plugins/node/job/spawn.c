@@ -19,10 +19,15 @@
 void sy_egress_add(struct sy_egress *way, const char *mount, const char *path, size_t length,
 		   const char *below)
 {
-	if (way->count < SY_EGRESS_MAX)
-		(void)snprintf(way->paths[way->count++], sizeof(way->paths[0]),
-			       "/sys/fs/cgroup%s%.*s%s/cgroup.procs", mount, (int)length, path,
-			       below);
+	int needed;
+
+	if (way->count >= SY_EGRESS_MAX)
+		return;
+	needed = snprintf(way->paths[way->count], sizeof(way->paths[0]),
+			  "/sys/fs/cgroup%s%.*s%s/cgroup.procs", mount, (int)length, path, below);
+	/* A path that is cut leads elsewhere. */
+	if (needed >= 0 && (size_t)needed < sizeof(way->paths[0]))
+		way->count++;
 }
 
 void sy_egress_mount(char *mount, size_t size, const char *controllers)

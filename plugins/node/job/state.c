@@ -1,7 +1,7 @@
 #include "job/state.h"
 
 #include "base/clock.h"
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/file.h"
 #include "base/folder.h"
 #include "counters/process_alive.h"

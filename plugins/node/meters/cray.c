@@ -62,12 +62,10 @@ static int64_t read_uj(struct sy_meter *meter, const char **why)
 {
 	int64_t now = sy_now_us(CLOCK_MONOTONIC), joules, stamp = 0;
 	char text[96];
-	ssize_t got = pread(meter->fd, text, sizeof(text) - 1, 0);
 	const char *end;
 
-	if (got <= 0)
+	if (sy_read_counters(meter->fd, text, sizeof(text)) <= 0)
 		return -1;
-	text[got] = '\0';
 	end = sy_number(text, &joules);
 	if (!end || strncmp(end, " J", 2) != 0 || joules > INT64_MAX / RESOLUTION_UJ)
 		return -1;

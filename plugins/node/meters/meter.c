@@ -37,17 +37,14 @@ const char *sy_domain_name(enum sy_domain domain)
 	return names[domain];
 }
 
-/* One call: a kernel's file of a counter is told whole. */
 int64_t sy_meter_read_file(const struct sy_meter *meter, int64_t scale)
 {
 	char text[64];
-	ssize_t got = pread(meter->fd, text, sizeof(text) - 1, 0);
 	const char *end;
 	int64_t value;
 
-	if (got <= 0)
+	if (sy_read_counters(meter->fd, text, sizeof(text)) <= 0)
 		return -1;
-	text[got] = '\0';
 	end = sy_number(text, &value);
 	if (!end || (*end && *end != '\n' && *end != ' '))
 		return -1;

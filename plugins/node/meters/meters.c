@@ -183,7 +183,7 @@ void sy_meters_find(struct sy_meters *meters, int root)
 	} else if (found.count) {
 		explain_none(meters, sy_meters_choose(found.meter, found.count)
 					 ? ""
-					 : "no zone is a package or dram");
+					 : "no zone of RAPL is a package or dram");
 		take(meters, &found);
 		meters->lacking = found.full || found.count > SY_MAX_ZONES;
 	}

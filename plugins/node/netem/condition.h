@@ -50,9 +50,9 @@ void sy_conditions_free(struct sy_conditions *conditions);
 /* --- documents --- */
 
 /* The job's document is made before anything is done, and read again at its end. Where each
- * condition's is in it is known to document.c alone: of a list of one it is the job's own; with
- * sites each has its own below `sites.links`, and the job's has their sums and is valid when all
- * are. */
+ * condition's is in it is known to condition_document.c alone: of a list of one it is the job's
+ * own; with sites each has its own below `sites.links`, and the job's has their sums and is valid
+ * when all are. */
 
 /* Fill in `document` of the job and of each condition, owner included: nothing is measured yet.
  * -1: a delay table is missing, or the owner cannot be read. */

@@ -1,7 +1,7 @@
 #include "netem/condition.h"
 
 #include "base/clock.h"
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/exec.h"
 #include "netem/spec/spec.h"
 
@@ -34,7 +34,7 @@ static json_t *make_number(bool there, double value)
 static void record_step(json_t *trace, int64_t number, int64_t due_us, const struct sy_netem *spec)
 {
 	int64_t late_us = sy_now_us(CLOCK_MONOTONIC) - due_us;
-	json_t *steps = json_object_get(trace, "told");
+	json_t *steps = json_object_get(trace, "step_log");
 	char applied[SY_NETEM_SIZE];
 
 	(void)sy_netem_format(spec, applied);

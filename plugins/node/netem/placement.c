@@ -1,6 +1,6 @@
 #include "netem/condition.h"
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/exec.h"
 #include "base/file.h"
 #include "netem/kernel/device.h"

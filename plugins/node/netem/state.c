@@ -1,6 +1,6 @@
 #include "netem/state.h"
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/error.h"
 #include "base/exec.h"
 #include "base/file.h"

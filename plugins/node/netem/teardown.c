@@ -1,7 +1,7 @@
 #include "netem/netem.h"
 
 #include "base/clock.h"
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/exec.h"
 #include "base/file.h"
 #include "netem/condition.h"

@@ -218,10 +218,11 @@ json_t *sy_steps_document(const struct sy_netem *requested, const struct sy_step
 		most = loss > most ? loss : most;
 	}
 	(void)sy_netem_format(&steps->step[0].spec, first);
-	return json_pack(
-	    "{s:s, s:s, s:b, s:i, s:f, s:I, s:s, s:f, s:f, s:[], s:n, s:n, s:n, s:n}", "name",
-	    requested->trace, "sha256", steps->sha256, "repeats", requested->trace_repeats, "lines",
-	    steps->count, "length_s", (double)find_length(steps) / 1e6, "steps", (json_int_t)0,
-	    "first", first, "least_loss", (double)least / SY_WHOLE_PPB, "most_loss",
-	    (double)most / SY_WHOLE_PPB, "told", "failed", "began_boot_s", "next_boot_s", "held_s");
+	return json_pack("{s:s, s:s, s:b, s:i, s:f, s:I, s:s, s:f, s:f, s:[], s:n, s:n, s:n, s:n}",
+			 "name", requested->trace, "sha256", steps->sha256, "repeats",
+			 requested->trace_repeats, "lines", steps->count, "length_s",
+			 (double)find_length(steps) / 1e6, "steps", (json_int_t)0, "first", first,
+			 "least_loss", (double)least / SY_WHOLE_PPB, "most_loss",
+			 (double)most / SY_WHOLE_PPB, "step_log", "failed", "began_boot_s",
+			 "next_boot_s", "held_s");
 }

@@ -109,28 +109,35 @@ static char *find_value(char *text, const char *key, char *buffer, size_t size)
 	return NULL;
 }
 
-/* x86, POWER and IBM Z name the model; ARM gives numbers of implementer and part only. */
+/* The value of the first key of /proc/cpuinfo that is there, or null: no `noun`. */
+static void put_cpuinfo(struct sy_document *document, const char *path, char *text,
+			const char *const *keys, const char *noun)
+{
+	char value[256];
+	const char *found = NULL;
+
+	for (size_t i = 0; keys[i] && !found; i++)
+		found = find_value(text, keys[i], value, sizeof(value));
+	if (found)
+		sy_doc_put_text(document, path, found);
+	else
+		sy_doc_put_null(document, path, "/proc/cpuinfo names no %s", noun);
+}
+
+/* Of the first CPU. x86, POWER and IBM Z name the model; ARM gives numbers of implementer and part
+ * only. Only x86 names the microcode, which the kernel loads into all CPUs alike. */
 static void put_model(int root, struct sy_document *document)
 {
-	static const char *const model_keys[] = {"model name", "cpu", "cpu model", "uarch"};
-	static const char *const vendor_keys[] = {"vendor_id", "CPU implementer", "mvendorid"};
-	char text[4096], value[256];
-	const char *model = NULL, *vendor = NULL;
+	static const char *const model[] = {"model name", "cpu", "cpu model", "uarch", NULL};
+	static const char *const vendor[] = {"vendor_id", "CPU implementer", "mvendorid", NULL};
+	static const char *const microcode[] = {"microcode", NULL};
+	char text[4096];
 
 	if (sy_read_at(root, "/proc/cpuinfo", text, sizeof(text)) < 0)
 		text[0] = '\0';
-	for (size_t i = 0; i < 4 && !model; i++)
-		model = find_value(text, model_keys[i], value, sizeof(value));
-	if (model)
-		sy_doc_put_text(document, "cpu.model", model);
-	else
-		sy_doc_put_null(document, "cpu.model", "/proc/cpuinfo names no model");
-	for (size_t i = 0; i < 3 && !vendor; i++)
-		vendor = find_value(text, vendor_keys[i], value, sizeof(value));
-	if (vendor)
-		sy_doc_put_text(document, "cpu.vendor", vendor);
-	else
-		sy_doc_put_null(document, "cpu.vendor", "/proc/cpuinfo names no vendor");
+	put_cpuinfo(document, "cpu.model", text, model, "model");
+	put_cpuinfo(document, "cpu.vendor", text, vendor, "vendor");
+	put_cpuinfo(document, "cpu.microcode", text, microcode, "microcode");
 }
 
 /* One governor a policy; "mixed" where they differ. */
@@ -161,6 +168,40 @@ static void put_governor(int root, struct sy_document *document)
 				"no frequency scaling: %s is empty or absent", CPU "/cpufreq");
 }
 
+/* Turbo, Boost: intel_pstate says when it is off, acpi-cpufreq and amd-pstate when it is on. */
+static void put_boost(int root, struct sy_document *document)
+{
+	int64_t value;
+
+	if (sy_read_int_at(root, CPU "/intel_pstate/no_turbo", &value) == 0)
+		sy_doc_put_text(document, "cpu.boost", value ? "off" : "on");
+	else if (sy_read_int_at(root, CPU "/cpufreq/boost", &value) == 0)
+		sy_doc_put_text(document, "cpu.boost", value ? "on" : "off");
+	else
+		sy_doc_put_null(document, "cpu.boost",
+				"neither " CPU "/intel_pstate/no_turbo nor %s has a number",
+				"cpufreq/boost");
+}
+
+/* One value a vulnerability, as the kernel words it: what it does against each of them costs time.
+ */
+static void put_vulnerabilities(int root, struct sy_document *document)
+{
+	cleanup_names struct sy_names names = {0};
+	int failed = sy_list_at(root, CPU "/vulnerabilities", &names);
+
+	if (failed || !names.count)
+		sy_doc_put_null(document, "cpu.vulnerabilities", "%s: %s", CPU "/vulnerabilities",
+				failed ? strerror(-failed) : "no file");
+	for (size_t i = 0; i < names.count; i++) {
+		char path[96], file[128];
+
+		(void)snprintf(path, sizeof(path), "cpu.vulnerabilities.%.48s", names.name[i]);
+		(void)snprintf(file, sizeof(file), CPU "/vulnerabilities/%.48s", names.name[i]);
+		sy_doc_put_line(document, path, root, file);
+	}
+}
+
 void sy_probe_cpu(int root, struct sy_document *document)
 {
 	static const char max_file[] = CPU "/cpu0/cpufreq/cpuinfo_max_freq";
@@ -174,6 +215,8 @@ void sy_probe_cpu(int root, struct sy_document *document)
 		sy_doc_put_null(document, "cpu.max_hz", "%s cannot be read", max_file);
 	put_governor(root, document);
 	sy_doc_put_line(document, "cpu.smt", root, CPU "/smt/control");
+	put_boost(root, document);
+	put_vulnerabilities(root, document);
 }
 
 /* A line of /proc/meminfo, in its own unit: -1 when it is not there. */
@@ -196,6 +239,48 @@ static void put_kb(struct sy_document *document, const char *path, const char *k
 		sy_doc_put_null(document, path, "/proc/meminfo has no %s", key);
 }
 
+/* "always [madvise] never": the word in brackets. */
+static void put_transparent_huge_pages(int root, struct sy_document *document)
+{
+	static const char path[] = "memory.transparent_huge_pages";
+	static const char file[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+	char line[128], *word = NULL;
+	ssize_t length = sy_read_line_at(root, file, line, sizeof(line));
+
+	if (length > 0)
+		word = strchr(line, '[');
+	if (word && strchr(word, ']')) {
+		*strchr(++word, ']') = '\0';
+		sy_doc_put_text(document, path, word);
+	} else if (length >= 0) {
+		sy_doc_put_null(document, path, "%s has no word in brackets", file);
+	} else {
+		sy_doc_put_null(document, path, "%s: %s", file, strerror((int)-length));
+	}
+}
+
+static void put_numa(int root, struct sy_document *document)
+{
+	static const char balancing[] = "/proc/sys/kernel/numa_balancing";
+	static const char online[] = "/sys/devices/system/node/online";
+	bool marks[1];
+	char list[1024];
+	int64_t value;
+	int nodes = -1, failed = sy_read_int_at(root, balancing, &value);
+
+	if (failed)
+		sy_doc_put_null(document, "memory.numa_balancing", "%s: %s", balancing,
+				strerror(-failed));
+	else
+		sy_doc_put_int(document, "memory.numa_balancing", value);
+	if (sy_read_line_at(root, online, list, sizeof(list)) > 0)
+		nodes = sy_parse_cpu_list(list, marks, 0);
+	if (nodes > 0)
+		sy_doc_put_int(document, "memory.numa_nodes", nodes);
+	else
+		sy_doc_put_null(document, "memory.numa_nodes", "%s cannot be read", online);
+}
+
 void sy_probe_memory(int root, struct sy_document *document)
 {
 	char text[8192];
@@ -211,4 +296,6 @@ void sy_probe_memory(int root, struct sy_document *document)
 	    meminfo(text, "Hugepagesize") >= 0)
 		huge_kb = meminfo(text, "HugePages_Total") * meminfo(text, "Hugepagesize");
 	put_kb(document, "memory.huge_pages_bytes", "Hugetlb", huge_kb);
+	put_transparent_huge_pages(root, document);
+	put_numa(root, document);
 }

@@ -1,6 +1,6 @@
 /* The container layer: what the runtimes leave behind, judged by where PID 1, the root mount
  * and the namespaces really are. A left-over /.dockerenv is not a container. */
-#include "probe/detect.h"
+#include "probe/detectors.h"
 
 #include "base/file.h"
 

@@ -1,5 +1,5 @@
 /* What the firmware says (DMI), for the machine layer and for the cloud product. */
-#include "probe/detect.h"
+#include "probe/detectors.h"
 
 #include "base/file.h"
 

@@ -1,5 +1,5 @@
 /* The machine layer: what the hypervisor, the firmware and the kernel leave to be seen. */
-#include "probe/detect.h"
+#include "probe/detectors.h"
 
 #include "base/file.h"
 

@@ -2,7 +2,7 @@
 #include "probe/probe.h"
 
 #include "base/error.h"
-#include "base/document.h"
+#include "base/json_document.h"
 #include "probe/detect.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static json_t *evidence_list(const struct sy_layer *layer)
 	for (size_t i = 0; i < layer->count; i++) {
 		const struct sy_evidence *evidence = &layer->evidence[i];
 		json_t *entry = json_pack("{s:s, s:o, s:s}", "source", evidence->source, "value",
-					  sy_json_text(evidence->value), "says", evidence->says);
+					  sy_json_text(evidence->value), "name", evidence->name);
 
 		if (json_array_append_new(list, entry)) {
 			json_decref(list);
@@ -109,6 +109,7 @@ json_t *sy_probe(const struct sy_probe_options *options)
 	put_host(options->root, &document);
 	put_virtualization(options, &document);
 	put_kernel(options->root, &document);
+	sy_probe_platform(options->root, &document);
 	sy_probe_cpu(options->root, &document);
 	sy_probe_memory(options->root, &document);
 	put_tcp(options->root, &document);

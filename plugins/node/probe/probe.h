@@ -16,7 +16,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "base/document.h"
+#include "base/json_document.h"
 
 struct sy_probe_options {
 	int root;	 /* from sy_root_open(): "/" or a recorded tree */
@@ -26,6 +26,8 @@ struct sy_probe_options {
 /* The probe's document (docs/formats.md, "probe"), a new reference, or NULL when out of memory.
  * What could not be read is null there, with its reason under "missing". */
 json_t *sy_probe(const struct sy_probe_options *options);
+
+void sy_probe_platform(int root, struct sy_document *document);
 
 void sy_probe_cpu(int root, struct sy_document *document);
 void sy_probe_memory(int root, struct sy_document *document);

@@ -1,5 +1,5 @@
 /* steelyard-node doctor: is everything in place on this node, and if not, what to do. */
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/file.h"
 #include "doctor/doctor.h"
 #include "netem/policy/policy.h"

@@ -1,5 +1,5 @@
 /* steelyard-node netem apply: put a condition in place, print what was done. */
-#include "base/document.h"
+#include "base/json_document.h"
 #include "counters/process_list.h"
 #include "netem/policy/policy.h"
 #include "netem/netem.h"

@@ -1,5 +1,5 @@
 /* steelyard-node probe: what this node is, as one JSON document. */
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/file.h"
 #include "meters/idle_power.h"
 #include "probe/probe.h"

@@ -1,6 +1,6 @@
 /* steelyard-node record: make or repair the record of a sampler that was killed. */
 #include "base/error.h"
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/file.h"
 #include "netem/netem.h"
 #include "program/command_line.h"

@@ -1,4 +1,5 @@
 /* steelyard-node sample: measure a command, or the processes of a job. */
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/number.h"
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A whole number from `least` to `most` that ends at `end`. */
@@ -64,6 +66,21 @@ static int take_owner(const char *text, struct sy_sampling *sampling, struct sy_
 	sampling->has_owner = true;
 	sampling->owner_uid = (uid_t)uid;
 	sampling->owner_gid = (gid_t)gid;
+	return 0;
+}
+
+/* µs of CLOCK_MONOTONIC, which is not in the future. */
+static int take_launch_time(const char *text, struct sy_sampling *sampling, struct sy_error *err)
+{
+	const char *rest;
+	long now_us = (long)sy_now_us(CLOCK_MONOTONIC), launched_us;
+
+	if (parse_whole(text, '\0', 1, now_us, &launched_us, &rest) < 0)
+		return sy_fail(err,
+			       "--launched '%s': expected microseconds of CLOCK_MONOTONIC, from 1 "
+			       "to now (%ld)",
+			       text, now_us);
+	sampling->launched_us = launched_us;
 	return 0;
 }
 
@@ -120,6 +137,9 @@ static const char help[] =
     "  --control-made NS     when its name was made, since 1970: where it is gone by now, or "
     "another\n"
     "                        one, the job was ended meanwhile, and there is nothing to do\n"
+    "  --launched US         when it was launched, by CLOCK_MONOTONIC: where the first sample of "
+    "a\n"
+    "                        job that has begun comes more than 1 s later, elapsed_s begins there\n"
     "  --pid PID             a root: its descendants are the job; repeatable\n"
     "  --process PID         a program that runs, as a virtual machine: it and its descendants,\n"
     "                        until it ends\n"
@@ -160,6 +180,7 @@ enum {
 	CONTROL,
 	CONTROL_FD,
 	CONTROL_MADE,
+	LAUNCHED,
 	PID,
 	PROCESS,
 	PROCESS_FILE,
@@ -189,6 +210,7 @@ static const struct option options[] = {
     {"control", required_argument, NULL, CONTROL},
     {"control-fd", required_argument, NULL, CONTROL_FD},
     {"control-made", required_argument, NULL, CONTROL_MADE},
+    {"launched", required_argument, NULL, LAUNCHED},
     {"pid", required_argument, NULL, PID},
     {"process", required_argument, NULL, PROCESS},
     {"process-file", required_argument, NULL, PROCESS_FILE},
@@ -336,6 +358,8 @@ static int take_option(int option, const char *text, struct sy_sampling *samplin
 	case CONTROL_MADE:
 		sampling->control_made_ns = strtoull(text, NULL, 10);
 		return 0;
+	case LAUNCHED:
+		return take_launch_time(text, sampling, err);
 	case PID:
 		return add_root(text, sampling, err);
 	case PROCESS:

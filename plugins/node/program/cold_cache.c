@@ -1,5 +1,6 @@
 #include "program/cold_cache.h"
 
+#include "base/cvmfs.h"
 #include "base/exec.h"
 #include "base/file.h"
 #include "counters/parse.h"
@@ -7,12 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <mntent.h>
 #include <stdarg.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-#define MB 1000000
+#define MB	     1000000
+#define MOUNTS_BYTES (1 << 20)
 
 /* What stays is what others read meanwhile. */
 #define MAY_STAY_BYTES (256LL << 20)
@@ -162,25 +165,72 @@ static int check_wiped(const char *said, bool is_asked, json_t *done, json_t *re
 	return 0;
 }
 
+/* A client that came without cvmfs_config, in Rust or from a container: nothing here can wipe its
+ * cache. Without a mounted repository there is nothing to wipe. */
+static void refuse_unwiped(int root, json_t *refused)
+{
+	cleanup_free char *text = sy_read_all_at(root, "/proc/self/mounts", MOUNTS_BYTES);
+	FILE *file = text ? fmemopen(text, strlen(text), "r") : NULL;
+	struct mntent mount;
+	char line[4096];
+
+	while (file && getmntent_r(file, &mount, line, sizeof(line))) {
+		if (!sy_is_cvmfs_mount(mount.mnt_type, mount.mnt_fsname))
+			continue;
+		add(refused,
+		    "CVMFS cache: %s is mounted, and there is no /usr/bin/cvmfs_config to wipe its "
+		    "cache",
+		    mount.mnt_dir);
+		break;
+	}
+	if (file)
+		(void)fclose(file);
+}
+
+/* Killed in between, cvmfs_config leaves repositories paused: every access to them hangs. It drains
+ * the kernel's caches of all of them at once, for CVMFS_KCACHE_TIMEOUT (60 s) at most, then removes
+ * files. */
+#define WIPE_LIMIT_MS 300000
+
+static char *run_wipecache(struct sy_error *err)
+{
+	static const char *const argv[] = {"cvmfs_config", "wipecache", NULL};
+	cleanup_output struct sy_output output = {0};
+	char *said;
+
+	if (sy_run_within(WIPE_LIMIT_MS, argv, NULL, &output, err) < 0)
+		return NULL;
+	if (output.status) {
+		(void)sy_fail(err, "cvmfs_config wipecache: %.*s",
+			      (int)strcspn(output.problem, "\n"), output.problem);
+		return NULL;
+	}
+	said = output.out;
+	output.out = NULL;
+	return said;
+}
+
 static int wipe_cvmfs(int root, int64_t quota_bytes, bool is_asked, json_t *done, json_t *refused,
 		      struct sy_error *err)
 {
-	static const char *const argv[] = {"cvmfs_config", "wipecache", NULL};
 	struct sy_error why;
 	cleanup_free char *said = NULL;
 	int limited;
 
-	if (faccessat(root, "usr/bin/cvmfs_config", X_OK, 0) < 0)
-		return is_asked
-			   ? sy_fail(err, "cache=cold: a limit of CVMFS' cache was asked for, and "
-					  "there is no /usr/bin/cvmfs_config")
-			   : 0;
+	if (faccessat(root, "usr/bin/cvmfs_config", X_OK, 0) < 0) {
+		if (is_asked)
+			return sy_fail(err,
+				       "cache=cold: a limit of CVMFS' cache was asked for, and "
+				       "there is no /usr/bin/cvmfs_config");
+		refuse_unwiped(root, refused);
+		return 0;
+	}
 	limited = set_limit(root, quota_bytes);
 	if (limited < 0 && is_asked)
 		return sy_fail_errno(err, -limited,
 				     "cache=cold: the limit of CVMFS' cache cannot be set: cannot "
 				     "change " SY_CVMFS_LIMIT_FILE);
-	said = sy_run_text(argv, NULL, &why);
+	said = run_wipecache(&why);
 	if (!said)
 		return sy_fail(err, "cache=cold: CVMFS' cache was not wiped: %s", why.text);
 	if (check_wiped(said, is_asked, done, refused, err) < 0)

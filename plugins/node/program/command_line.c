@@ -1,6 +1,6 @@
 #include "program/command_line.h"
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/file.h"
 
 #include <stdio.h>

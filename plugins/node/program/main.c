@@ -1,5 +1,5 @@
 /* steelyard-node: what is this node, and what did this job use on it? */
-#include "base/document.h"
+#include "base/json_document.h"
 #include "program/command_line.h"
 #include "program/commands.h"
 

@@ -49,6 +49,12 @@ static const char *job_reason(const struct sy_status *status, pid_t child, int e
 			       "the record folder answered %.1f s after the sampler's start: what "
 			       "the job did before start_unix_s is not in here",
 			       (double)status->opening_us / 1e6);
+	else if (status->late_us)
+		(void)snprintf(text, size,
+			       "the sampler took its first sample %.1f s after its launch: "
+			       "elapsed_s begins at the launch, but what the job did before "
+			       "start_unix_s is not in here",
+			       (double)status->late_us / 1e6);
 	else if (status->stalled_us)
 		(void)snprintf(text, size,
 			       "the record folder did not answer for %.1f s when the job ended: "

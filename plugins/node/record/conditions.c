@@ -1,7 +1,7 @@
 /* A job's conditions of the network, copied into the record at its end. */
 #include "record/record.h"
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "netem/netem.h"
 
 #include <stdio.h>

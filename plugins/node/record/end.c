@@ -1,7 +1,7 @@
 /* What goes into a record at the job's end, beside the totals of the samples. */
 #include "record/record.h"
 
-#include "base/document.h"
+#include "base/json_document.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "record/file.h"
 
 #include "base/clock.h"
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/file.h"
 #include "base/folder.h"
 

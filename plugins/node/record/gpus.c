@@ -4,7 +4,7 @@
  * lets them open (plugins/slurm/own_gpus.h); where neither says it surely, it is not known. */
 #include "record/record.h"
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/number.h"
 #include "meters/readers.h"
 
@@ -223,7 +223,7 @@ static void put(json_t *record, const struct gpus *gpus)
 		    gpus->lacking ? json_null() : json_integer(gpus->count), LACKING);
 	sy_json_put(record, "energy.gpus.of_job", gpus->told ? json_integer(own) : json_null(),
 		    gpus->why);
-	sy_json_put(record, "energy.gpus.told_by",
+	sy_json_put(record, "energy.gpus.source",
 		    gpus->told ? json_string(gpus->basis) : json_null(), gpus->why);
 }
 

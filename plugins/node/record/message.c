@@ -1,6 +1,6 @@
 #include "record/message.h"
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/number.h"
 #include "counters/parse.h"
 

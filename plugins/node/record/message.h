@@ -14,26 +14,38 @@
 #define SY_TAG_VALUE_SIZE 1024
 #define SY_GPUS_SIZE	  1024 /* of each list of `gpus` */
 
+/* Messages are datagrams `WORD ARGUMENTS`, to a socket of root's. */
 enum sy_word {
+	/* root PID [FAULTS [SINCE_NS]]: descendants of PID are the job's; repeatable. FAULTS: page
+	 * faults of children it has waited for. SINCE_NS: PID registered itself in the kernel's
+	 * count then (CLOCK_MONOTONIC); 0: not. */
 	SY_WORD_ROOT,
-	SY_WORD_CGROUP,
-	SY_WORD_TAG,
-	SY_WORD_RATE,
-	SY_WORD_EXCLUSIVE,
-	SY_WORD_JOB,
+	SY_WORD_CGROUP,	   /* cgroup PATH: the job's, as in /proc/PID/cgroup */
+	SY_WORD_TAG,	   /* tag KEY=VALUE: the last value counts */
+	SY_WORD_RATE,	   /* rate HZ: 0.001 to 1000; 0: totals only */
+	SY_WORD_EXCLUSIVE, /* exclusive yes|no: job.exclusive; after a no a yes changes nothing */
+	SY_WORD_JOB,	   /* job FIELD VALUE: the last value counts */
+	/* done PID CPU_US [RCHAR WCHAR READ WRITE]: root PID ends; final counters, reaped children
+	 * included (µs, bytes). Without bytes the job's I/O is null, unless the kernel counts. */
 	SY_WORD_DONE,
-	SY_WORD_PEAK,
-	SY_WORD_CACHE,
-	SY_WORD_UNMET,
+	SY_WORD_PEAK,  /* peak BYTES: largest resident set of a process that a root waited for */
+	SY_WORD_CACHE, /* cache JSON: `cache` of the record, below 4096 bytes */
+	SY_WORD_UNMET, /* unmet FIELD SENTENCE: why cache or network_conditions stays null */
+	/* gpus LISTED OPEN DENIED: lists with commas, "-": none. LISTED: numbers, UUIDs, or
+	 * "shared"; OPEN, DENIED: devices below /dev. */
 	SY_WORD_GPUS,
-	SY_WORD_TOTALS,
+	SY_WORD_TOTALS, /* totals [NUMBER]: is answered, sampler/answer.h */
+	/* leave: `end` once no process named by `root` is left. Gone without it (--watch): the
+	 * record is incomplete. */
 	SY_WORD_LEAVE,
-	SY_WORD_LOST,
+	SY_WORD_LOST, /* lost, late: the job's end, its begin was not reported: incomplete */
 	SY_WORD_LATE,
+	/* intime: of PBS; nothing of the job had begun at the last answer, so that a late sampler
+	 * has missed nothing. */
 	SY_WORD_INTIME,
-	SY_WORD_SESSION,
-	SY_WORD_ATTACH,
-	SY_WORD_END,
+	SY_WORD_SESSION, /* session SID: this session's processes */
+	SY_WORD_ATTACH,	 /* attach PID: this process and its descendants */
+	SY_WORD_END,	 /* end: last sample, record, exit */
 };
 
 struct sy_message {

@@ -1,7 +1,7 @@
 /* The meters of energy in a record: what each is, and what they have told. */
 #include "record/record.h"
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "meters/readers.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "record/record.h"
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "meters/idle_power.h"
 
 #include <stdio.h>
@@ -139,7 +139,7 @@ static void put_idle_power(json_t *record, const struct sy_head *head)
 	bool told = sy_idle_power_read(head->node->root, head->sampling->node, &watts, &err) == 0;
 
 	sy_json_put(record, "energy.idle_w", told ? json_real(watts) : json_null(), err.text);
-	sy_json_put(record, "energy.idle_told_by", told ? json_string(SY_NODE_CONF) : json_null(),
+	sy_json_put(record, "energy.idle_source", told ? json_string(SY_NODE_CONF) : json_null(),
 		    err.text);
 }
 

@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/line.h"
 #include "counters/cgroup.h"
 #include "counters/command_usage.h"
@@ -39,6 +39,7 @@ struct sy_sampling {
 	const char *run_dir;		    /* of network conditions, or NULL */
 	int control_fd;			    /* already bound, or -1 */
 	unsigned long long control_made_ns; /* its name; 0: not told */
+	int64_t launched_us;		    /* by CLOCK_MONOTONIC; 0: unknown */
 	int print_fd;			    /* where the record's path goes, or -1 */
 	double rate_hz;
 	pid_t root[SY_MAX_ROOTS];
@@ -81,7 +82,8 @@ struct sy_status {
 	bool nothing_named; /* no process of the job was named */
 	bool begun_late;    /* nobody told the job's begin */
 	int64_t
-	    opening_us; /* the record folder did not answer for so long at the begin; 0: it did */
+	    opening_us;	 /* the record folder did not answer for so long at the begin; 0: it did */
+	int64_t late_us; /* from its launch to its first sample, where that was long; else 0 */
 	int64_t stalled_us; /* and when the job ended */
 	bool watch_lost;    /* whoever was to tell the job's end was gone without a word */
 	struct sy_tcp_status tcp;

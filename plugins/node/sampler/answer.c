@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/file.h"
 #include "record/record.h"
 

@@ -1,4 +1,6 @@
-/* The answer to the message `totals` (docs/formats.md part 4). */
+/* The answer to the message `totals`, a line of JSON: `{"question":NUMBER, "start":…}`, the totals
+ * that AdminComment has, `other_networks` 1 where a program of the job began in another network
+ * namespace, `probe` and `missing` as in AdminComment. */
 #ifndef STEELYARD_SAMPLER_ANSWER_H
 #define STEELYARD_SAMPLER_ANSWER_H
 

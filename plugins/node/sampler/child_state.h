@@ -25,7 +25,8 @@ struct sy_child {
 	int64_t opening_us; /* how long the files' opening took, where that was long; else 0 */
 };
 
-#define SY_STALL_US 1000000 /* a file system that takes longer does not answer */
+/* A file system that takes longer does not answer; a first sample that comes later is late. */
+#define SY_STALL_US 1000000
 
 /* Samples that a timer in the kernel takes. */
 struct sy_ticking {

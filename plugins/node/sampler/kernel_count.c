@@ -1,5 +1,6 @@
 #include "sampler/kernel_count.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "bpf/job.h"
 #include "bpf/pins.h"
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Bytes that a step's daemon and its own forks may add to what it reports. */
@@ -193,6 +195,9 @@ bool sy_kernel_count_read(struct sy_kernel_count *kernel, enum sy_bpf_patience p
 	if (result < 0)
 		give_up(kernel, result == -EPERM ? "bpf(2) is refused to a sampler"
 						 : "its maps could not be read");
+	else if (!sy_bpf_is_possible(&kernel->bpf, &kernel->now.used,
+				     (uint64_t)sy_now_ns(CLOCK_MONOTONIC)))
+		give_up(kernel, "it had more CPU time than all processors can have given");
 	else if (kernel->now.lost)
 		give_up(kernel, "there was no room for all tasks");
 	else if (kernel->now.late)

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "counters/process_members.h"
 #include "counters/tcp_sockets.h"
-#include "meters/slow.h"
+#include "meters/slow_meters.h"
 #include "record/record.h"
 #include "sampler/answer.h"
 #include "sampler/job_totals.h"
@@ -202,6 +202,7 @@ static void act(struct sy_sampler *s, const char *text, const struct sockaddr_un
 		take_process(s, &message);
 		break;
 	case SY_WORD_INTIME:
+		s->status.late_us = 0;
 		sy_kernel_count_begun_in_time(s->child->kernel);
 		break;
 	case SY_WORD_LATE:

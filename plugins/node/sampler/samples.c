@@ -5,6 +5,7 @@
 #include "bpf/job.h"
 #include "sampler/job_totals.h"
 
+#include <poll.h>
 #include <time.h>
 
 /* --- samples that a timer in the kernel takes: their lines are made once a second, each with the
@@ -181,6 +182,27 @@ static void drop_what_is_not_needed(struct sy_sampler *s)
 	s->rights_settled = true;
 }
 
+/* Steps announce themselves as they begin; tasks of a PBS job do not. */
+static bool may_have_begun(const struct sy_child *child)
+{
+	struct pollfd messages = {child->control_fd, POLLIN, 0};
+
+	return child->sampling->parent || poll(&messages, 1, 0) > 0;
+}
+
+/* On a busy node, or with a record folder that does not answer, the first sample comes long after
+ * the sampler's launch. If the job has begun by then, elapsed_s begins at the launch. */
+static void start_clock(struct sy_sampler *s, int64_t now)
+{
+	int64_t launched_us = s->child->sampling->launched_us;
+
+	s->start_us = now;
+	if (!launched_us || now - launched_us <= SY_STALL_US || !may_have_begun(s->child))
+		return;
+	s->start_us = launched_us;
+	s->status.late_us = now - launched_us;
+}
+
 void sy_sampler_sample(struct sy_sampler *s, enum sy_look look)
 {
 	bool first = s->status.sums.samples == 0;
@@ -190,7 +212,7 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_look look)
 	now = sy_now_us(CLOCK_MONOTONIC);
 	sy_line_clear(&s->line);
 	if (first)
-		s->start_us = now;
+		start_clock(s, now);
 	s->line.cell[SY_UNIX] = first ? sy_wall_first_us(&s->wall) : sy_wall_us(&s->wall);
 	s->status.clock_steps = s->wall.steps;
 	s->status.clock_step_us = s->wall.step_us;

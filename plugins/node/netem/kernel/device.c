@@ -1,6 +1,6 @@
 #include "netem/kernel/device.h"
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/file.h"
 #include "netem/spec/values.h"
 

@@ -1,6 +1,7 @@
 #include "netem/kernel/scope.h"
 
-#include "base/document.h"
+#include "base/cvmfs.h"
+#include "base/json_document.h"
 #include "base/file.h"
 
 #include <dirent.h>
@@ -259,15 +260,18 @@ int sy_scope_sweep(const char *own, const char *node, const json_t *states)
 
 /* In Linux (fs/Kconfig, "Network File Systems"), and those of vendors and of FUSE. */
 static const char *const types[] = {
-    "nfs",    "nfs4",	   "cifs",	 "smb3",	   "ceph",	 "lustre",   "afs",
-    "beegfs", "gpfs",	   "9p",	 "panfs",	   "pvfs2",	 "orangefs", "coda",
-    "wekafs", "fuse.ceph", "fuse.sshfs", "fuse.glusterfs", "fuse.cvmfs2"};
+    "nfs",    "nfs4",	   "cifs",	 "smb3",	   "ceph",	    "lustre",	"afs",
+    "beegfs", "gpfs",	   "9p",	 "panfs",	   "pvfs2",	    "orangefs", "coda",
+    "wekafs", "fuse.ceph", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph-fuse"};
 
 static bool is_networked(const struct mntent *mount)
 {
-	/* A plain "fuse" shows a network only in its source, HOST:PATH; cvmfs2 is one such. */
+	if (sy_is_cvmfs_mount(mount->mnt_type, mount->mnt_fsname))
+		return true;
+	/* Of other plain FUSE mounts only the source shows a network: HOST:PATH, or
+	 * pvfs2fuse#tcp://HOST:PORT/NAME. */
 	if (!strcmp(mount->mnt_type, "fuse"))
-		return strchr(mount->mnt_fsname, ':') || !strcmp(mount->mnt_fsname, "cvmfs2");
+		return strchr(mount->mnt_fsname, ':');
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (!strcmp(mount->mnt_type, types[i]))
 			return true;

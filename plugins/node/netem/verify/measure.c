@@ -1,7 +1,7 @@
 #include "netem/verify/verify.h"
 
 #include "base/clock.h"
-#include "base/document.h"
+#include "base/json_document.h"
 #include "netem/spec/models.h"
 #include "netem/spec/values.h"
 

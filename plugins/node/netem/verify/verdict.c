@@ -1,6 +1,6 @@
 #include "netem/verify/verify.h"
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "netem/spec/loss.h"
 #include "netem/spec/models.h"
 

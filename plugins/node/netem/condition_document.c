@@ -1,7 +1,7 @@
 #include "netem/condition.h"
 
 #include "base/clock.h"
-#include "base/document.h"
+#include "base/json_document.h"
 #include "netem/kernel/tables.h"
 #include "netem/kernel/device.h"
 #include "netem/spec/spec.h"

@@ -1,4 +1,4 @@
-#include "meters/slow.h"
+#include "meters/slow_meters.h"
 
 #include "base/clock.h"
 

@@ -1,7 +1,7 @@
 /* Meters that may take long to answer: a process of their own reads them, the sampler looks at what
  * it has written down, and never waits but for a moment at its end. */
-#ifndef STEELYARD_METERS_SLOW_H
-#define STEELYARD_METERS_SLOW_H
+#ifndef STEELYARD_METERS_SLOW_METERS_H
+#define STEELYARD_METERS_SLOW_METERS_H
 
 #include <stdatomic.h>
 

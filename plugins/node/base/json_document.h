@@ -2,8 +2,8 @@
  *
  * Values go to dotted paths ("cpu.model"); the objects on the way are made when they are not there.
  * Running out of memory shows in `failed` only, so that callers need not look at every step. */
-#ifndef STEELYARD_BASE_DOCUMENT_H
-#define STEELYARD_BASE_DOCUMENT_H
+#ifndef STEELYARD_BASE_JSON_DOCUMENT_H
+#define STEELYARD_BASE_JSON_DOCUMENT_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "base/document.h"
+#include "base/json_document.h"
 
 #include "base/exec.h"
 #include "base/file.h"

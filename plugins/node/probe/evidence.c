@@ -1,0 +1,131 @@
+#include "probe/evidence.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+void sy_add_witness(struct sy_layer *layer, int weight, const char *name, const char *source,
+		    const char *value)
+{
+	struct sy_evidence *evidence;
+
+	if (layer->count == SY_EVIDENCE_MAX)
+		return;
+	evidence = &layer->evidence[layer->count++];
+	evidence->weight = weight;
+	evidence->name = name;
+	(void)snprintf(evidence->source, sizeof(evidence->source), "%s", source);
+	(void)snprintf(evidence->value, sizeof(evidence->value), "%s", value);
+}
+
+static bool is_kind_of(const struct sy_refinement *refinements, const char *special,
+		       const char *general)
+{
+	for (; refinements->general; refinements++)
+		if (!strcmp(refinements->special, special) &&
+		    !strcmp(refinements->general, general))
+			return true;
+	return false;
+}
+
+static int own_weight(const struct sy_layer *layer, const char *name)
+{
+	int weight = 0;
+
+	for (size_t i = 0; i < layer->count; i++)
+		if (!strcmp(layer->evidence[i].name, name))
+			weight += layer->evidence[i].weight;
+	return weight;
+}
+
+/* All that supports a name: itself, what it is a kind of, and "one of them". */
+static int support(const struct sy_layer *layer, const char *name, const char *other,
+		   const struct sy_refinement *refinements)
+{
+	int weight = 0;
+
+	for (size_t i = 0; i < layer->count; i++) {
+		const char *candidate = layer->evidence[i].name;
+
+		if (!strcmp(candidate, name) || !strcmp(candidate, other) ||
+		    is_kind_of(refinements, name, candidate))
+			weight += layer->evidence[i].weight;
+	}
+	return weight;
+}
+
+/* The name with the most support; among a general and a special one, the special. */
+static const char *best_name(const struct sy_layer *layer, const char *other,
+			     const struct sy_refinement *refinements)
+{
+	const char *best = NULL;
+
+	for (size_t i = 0; i < layer->count; i++) {
+		const char *candidate = layer->evidence[i].name;
+		int more;
+
+		if (!strcmp(candidate, "none") || !strcmp(candidate, other))
+			continue;
+		more = best ? support(layer, candidate, other, refinements) -
+				  support(layer, best, other, refinements)
+			    : 1;
+		if (more > 0 || (more == 0 && is_kind_of(refinements, candidate, best)))
+			best = candidate;
+	}
+	return best;
+}
+
+/* What speaks for another name than this one, and is not implied by it. */
+static int contradiction(const struct sy_layer *layer, const char *name, const char *other,
+			 const struct sy_refinement *refinements)
+{
+	int all = 0;
+
+	for (size_t i = 0; i < layer->count; i++)
+		all += layer->evidence[i].weight;
+	return all - support(layer, name, other, refinements);
+}
+
+static enum sy_confidence judge(int pro, int contra)
+{
+	if (pro >= 4 && contra == 0)
+		return SY_CERTAIN;
+	if (pro >= 3 && pro >= contra + 2)
+		return SY_LIKELY;
+	return SY_WEAK;
+}
+
+void sy_decide_layer(struct sy_layer *layer, const char *other,
+		     const struct sy_refinement *refinements)
+{
+	const char *best = best_name(layer, other, refinements);
+	int against = own_weight(layer, "none");
+	int total = 0;
+
+	for (size_t i = 0; i < layer->count; i++)
+		total += layer->evidence[i].weight;
+	layer->name = NULL;
+	layer->confidence = SY_WEAK;
+	if (total == 0)
+		return;
+	if (total - against <= against) {
+		layer->name = "none";
+		layer->confidence = judge(against, total - against);
+		return;
+	}
+	/* There is one; but a single stale witness does not give it its name against others. */
+	if (best && against > 0 &&
+	    support(layer, best, other, refinements) - own_weight(layer, other) < 3)
+		best = NULL;
+	layer->name = best ? best : other;
+	layer->confidence =
+	    judge(best ? support(layer, best, other, refinements) : own_weight(layer, other),
+		  contradiction(layer, layer->name, other, refinements));
+}
+
+const char *sy_confidence_name(enum sy_confidence confidence)
+{
+	static const char *const names[] = {"weak", "likely", "certain"};
+
+	return names[confidence];
+}
