@@ -1,27 +1,33 @@
-"""Writes the marked tables of docs/ anew from what the programs read; --check: says which differ.
+"""Tables of pages, from what the programs read.
 
-A part of a page from `<!-- from FILE, NAME: make docs -->` to `<!-- end of NAME -->` is not written by
-hand.
+A part of a page from `<!-- from FILE, NAME: make docs -->` to `<!-- end of NAME -->` is rewritten here;
+--check names the pages that differ. `<!--table:NAME-->` gets its table in the site alone
+(docs/site/conf.py).
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
 import duckdb
 
 from steelyard.analysis.cluster import database as cluster_database
-from steelyard.analysis.sources import records, sacct
+from steelyard.analysis.collect import network
+from steelyard.analysis.sources import record_packs, records, sacct
 from steelyard.analysis.store import schema
+from steelyard.facts import json_fields
 from steelyard.facts.netem_keys import VALUES
 from steelyard.facts.quantities import COLUMNS, TOTALS, Total
 from steelyard.jobscripts.docs import cells
+from steelyard.wrappers.sweep import packing
 
 PAGES = Path(__file__).parent
+BUILT_MARK = re.compile(r"^<!--table:(\w+)-->\n", re.MULTILINE)
 MARKED = re.compile(
     r"(<!-- from [\w/]+\.\w+, (\w+): make docs -->\n).*?(<!-- end of \2 -->)", re.DOTALL
 )
@@ -31,7 +37,10 @@ WHOSE = {
     "REAPED": "job",
     "SAMPLER": "sampler",
 }
-ROW = re.compile("^one row(?: per|:) ")  # as comments of tables begin
+# Kinds of the table `network` that are lists.
+OF_DEVICES = {"qdiscs": "[].qdisc", "names": "[].device"}
+# Of sacct's fields those that schema.sql explains.
+EXPLAINED = ("Start", "ConsumedEnergyRaw", "Restarts", "SLUID", "OriginalSLUID")
 # A: AdminComment, D: the database, R: a metric of every run.
 COPIES = {"RECORD": "", "DATABASE": "D", "COMMENT": "A", "BOTH": "AD", "METRIC": "ADR"}
 
@@ -76,47 +85,76 @@ def total_row(total: Total) -> tuple[str, ...]:
     )
 
 
+def fields(name: str) -> str:
+    """The fields of a JSON document that facts/fields declares."""
+    rows = json_fields.read(name).rows
+    return table(
+        ("field", "type", "meaning"),
+        ((", ".join(f"`{path}`" for path in row.paths), row.type, row.meaning) for row in rows),
+    )
+
+
 def tables_of_study() -> str:
     """Every table of a study's database: what a row is, and its columns with their types."""
-    stored = [name for name, total in TOTALS.items() if total.in_database]
-    return database_tables(
-        schema.schema_text(), {"*sacct's fields*": sacct.FIELDS, "*the totals*": stored}
-    )
+    copied = {
+        "records": {name: f"`{path}`" for name, (path, _) in records.COLUMNS.items()},
+        "network": {
+            name: f"`{path}{OF_DEVICES.get(kind, '')}`"
+            for name, (path, kind) in network.COLUMNS.items()
+        },
+        "accounting": {name: "as in sacct(1)" for name in sacct.FIELDS if name not in EXPLAINED},
+    }
+    return database_tables(schema.schema_text(), copied)
 
 
 def tables_of_cluster() -> str:
     """The same of a cluster's database."""
-    return database_tables(
-        cluster_database.schema_text(), {"*columns of `records` in part 8*": records.COLUMNS}
-    )
+    copied = {"records": {name: f"`{path}`" for name, (path, _) in records.COLUMNS.items()}}
+    return database_tables(cluster_database.schema_text(), copied)
 
 
-def database_tables(statements: str, known: Mapping[str, Container[str]]) -> str:
-    """What the statements make; `known`: columns that are explained elsewhere, by what names them."""
+def database_tables(statements: str, copied: Mapping[str, Mapping[str, str]]) -> str:
+    """Tables that the statements make; `copied`: by table, columns that are described elsewhere."""
     with duckdb.connect() as base:
         base.execute(statements)
-        rows = base.execute(
-            "SELECT table_name, t.comment, list(struct_pack(name := column_name, type := data_type)"
-            " ORDER BY column_index) FROM duckdb_tables() t JOIN duckdb_columns() c"
-            " USING (table_name) GROUP BY table_name, t.comment, t.table_oid ORDER BY t.table_oid"
+        tables = base.execute(
+            "SELECT table_name, comment FROM duckdb_tables() ORDER BY table_oid"
         ).fetchall()
-    return table(
-        ("table", "a row", "columns"),
-        ((name, ROW.sub("", comment), columns_of(found, known)) for name, comment, found in rows),
-    )
-
-
-def columns_of(found: Sequence[dict[str, str]], known: Mapping[str, Container[str]]) -> str:
-    """Names, with the type behind those that are no text; a long row of known ones in one word."""
-
-    def group_of(column: dict[str, str]) -> str:
-        return next((word for word, names in known.items() if column["name"] in names), "")
-
+        columns = base.execute(
+            "SELECT table_name, column_name, data_type, comment FROM duckdb_columns()"
+            " WHERE NOT internal ORDER BY table_oid, column_index"
+        ).fetchall()
+    known: dict[str, str] = {}
     texts = []
-    for word, group in groupby(found, group_of):
-        columns = [f"{one['name']} {one['type']}".removesuffix(" VARCHAR") for one in group]
-        texts += [word] if word and len(columns) > 10 else columns
-    return ", ".join(texts)
+    for name, comment in tables:
+        rows = [row[1:] for row in columns if row[0] == name]
+        texts.append(f"**{name}**: {comment}\n\n")
+        texts.append(
+            table(("column", "type", "meaning"), column_rows(rows, copied.get(name, {}), known))
+        )
+        known |= {column: name for column, _, text in rows if text and column not in known}
+        texts.append("\n")
+    return "".join(texts)
+
+
+def column_rows(
+    rows: Iterable[tuple[str, str, str | None]],
+    copied: Mapping[str, str],
+    known: Mapping[str, str],
+) -> Iterator[tuple[str, str, str]]:
+    """A column without an own comment has the meaning of its source, or of the same column in the
+    earlier table `known`; KeyError: of neither."""
+    for (kind, text), group in groupby(
+        rows, lambda row: (row[1], copied.get(row[0]) or row[2] or f"as in `{known[row[0]]}`")
+    ):
+        yield ", ".join(f"`{row[0]}`" for row in group), kind, text
+
+
+def packs() -> str:
+    """The columns of the records of a pack; those of the table `records` in one row."""
+    copied = dict.fromkeys(records.COLUMNS, "as in the table `records`") | record_packs.MEANINGS
+    rows = [(name, kind, None) for name, kind in packing.COLUMNS.items()]
+    return table(("column", "type", "meaning"), column_rows(rows, copied, {}))
 
 
 def netem_keys() -> str:
@@ -125,13 +163,21 @@ def netem_keys() -> str:
     return table(("part", "what it does", "values", "in the record"), rows)
 
 
-TABLES = {
+TABLES = {"netem_keys": netem_keys}
+# What the site has in the place of `<!--table:NAME-->`.
+BUILT: dict[str, Callable[[], str]] = {
     "columns": columns,
     "totals": totals,
-    "netem_keys": netem_keys,
+    "packs": packs,
     "tables": tables_of_study,
     "cluster_tables": tables_of_cluster,
+    **{name: functools.partial(fields, name) for name in json_fields.names()},
 }
+
+
+def filled(text: str) -> str:
+    """A page with the tables that only the site has."""
+    return BUILT_MARK.sub(lambda found: BUILT[found[1]](), text)
 
 
 def renewed(text: str) -> str:

@@ -30,6 +30,11 @@ def elapsed_figures(variant: str) -> frozenset[str]:
     return frozenset(name for name, spec in results.items() if spec.is_elapsed)
 
 
+def is_elapsed_figure(variant: str, metric: str) -> bool:
+    """Whether a figure is the time of a whole run, which the study's own figures come before."""
+    return metric in elapsed_figures(variant)
+
+
 def has_time_order(name: str) -> bool:
     """Whether a run's iterations follow each other in time."""
     benchmark = described(name)

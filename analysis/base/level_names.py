@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 # Keys of a table that is a range or a pattern of files: no names of levels.
 RANGE = ("from", "to", "step", "factor")
 FILES = ("files", "sample", "seed")
+NODE = "node"  # a factor without a natural baseline: nodes are compared with their median
 LISTS = ("network", "launcher")  # factors whose levels are items with commas between
 
 Texts = Mapping[str, Mapping[str, str]]  # of each factor, by the level's own text, what is shown

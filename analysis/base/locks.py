@@ -17,9 +17,10 @@ NO_LOCKS_ADVICE = (
 FLOCK = "hhqqi0q"
 
 
-def take(fd: int) -> None:
-    """Lock a file for this open file; BlockingIOError when another has it."""
-    fcntl.fcntl(fd, fcntl.F_OFD_SETLK, whole_file(fcntl.F_WRLCK))
+def take(fd: int, wait: bool = False) -> None:
+    """Lock a file for this open file; BlockingIOError when another has it, unless it waits."""
+    command = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
+    fcntl.fcntl(fd, command, whole_file(fcntl.F_WRLCK))
 
 
 def is_taken(fd: int) -> bool:

@@ -54,7 +54,7 @@ class Collected:
     until_unix_s: float
     new: int = 0
     changed: int = 0
-    same: int = 0
+    unchanged: int = 0
     records: int = 0  # read in this pass
     lost: int = 0
     days: int = 0  # of which Parquet files were written
@@ -63,7 +63,7 @@ class Collected:
     users: set[str] = field(default_factory=set)
     gaps: list[tuple[str, str | None, str, str]] = field(
         default_factory=list
-    )  # job, node, what, why
+    )  # job, node, kind, reason
     elapsed_s: float = 0.0
 
 
@@ -114,7 +114,7 @@ def first_moment(
     connection: DuckDBPyConnection, since_unix_s: float | None, until_unix_s: float
 ) -> float:
     """From when on the accounting is asked."""
-    ((last,),) = connection.execute("SELECT asked_until_unix_s FROM meta").fetchall()
+    ((last,),) = connection.execute("SELECT queried_until_unix_s FROM meta").fetchall()
     if last is None:
         return until_unix_s - FIRST_S if since_unix_s is None else since_unix_s
     known = last - OVERLAP_S
@@ -149,7 +149,7 @@ def import_jobs(
             store(work, batch)
         if asked_until is not None and found:
             work.connection.execute(
-                "UPDATE meta SET asked_until_unix_s = greatest(coalesce(asked_until_unix_s, 0), ?)",
+                "UPDATE meta SET queried_until_unix_s = greatest(coalesce(queried_until_unix_s, 0), ?)",
                 [asked_until],
             )
     work.seen |= {key for key, one in found.items() if may_come_again(one, asked_until)}
@@ -185,7 +185,7 @@ def measured(work: Pass, found: Mapping[Key, Begun]) -> Iterator[Job]:
     starts = stored_jobs.starts_of(work.connection, found)
     left = [key for key in found if work.look_again or not is_done(have.get(key), found[key])]
     read = stored_jobs.records_of(work.connection, [key for key in left if key in have])
-    work.done.same += sum(key not in work.seen for key in found.keys() - set(left))
+    work.done.unchanged += sum(key not in work.seen for key in found.keys() - set(left))
     near = RecordIndex(work.record_dirs)
     for place, key in enumerate(left):
         if place % AT_ONCE == 0:
@@ -199,7 +199,7 @@ def measured(work: Pass, found: Mapping[Key, Begun]) -> Iterator[Job]:
         now = {(node, seen.sha256) for node, seen in job.found.seen.items()}
         if not is_same or now != {(node, seen.sha256) for node, seen in before.items()}:
             yield job
-        elif any(what == "changed" for _, what, _ in job.found.gaps):
+        elif any(kind == "changed" for _, kind, _ in job.found.gaps):
             yield job  # for its marks
 
 
@@ -213,10 +213,10 @@ def note(work: Pass, key: Key, job: Job, is_known: bool, is_same: bool) -> None:
     if key not in work.seen:
         work.done.new += not is_known
         work.done.changed += is_known and not is_same
-        work.done.same += is_same
+        work.done.unchanged += is_same
     work.done.records += len(job.found.seen)
     task = job.begun.row.task_id or job.begun.row.job_id
-    work.done.gaps += [(task, node, what, why) for node, what, why in job.found.gaps]
+    work.done.gaps += [(task, node, kind, reason) for node, kind, reason in job.found.gaps]
 
 
 def store(work: Pass, found: Sequence[Job]) -> None:
@@ -228,8 +228,8 @@ def store(work: Pass, found: Sequence[Job]) -> None:
             row = jobs.columns(job)
             spool["jobs"].write([row[name] for name in spool["jobs"].columns])
             write_records(spool["records"], job)
-            for node, what, why in job.found.gaps:
-                spool["gaps"].write((*jobs.key_of(job.begun.row), node, what, why))
+            for node, kind, reason in job.found.gaps:
+                spool["gaps"].write((*jobs.key_of(job.begun.row), node, kind, reason))
     put(work.connection, spool["jobs"], spool["records"], spool["gaps"])
 
 

@@ -27,7 +27,7 @@ from steelyard.analysis.store.spool import Spool
 
 FILE_NAME = "cluster.duckdb"
 LOCK = ".lock"
-VERSION = 2
+VERSION = 3
 DAY = "make_timestamp((1e6 * end_unix_s)::BIGINT)::DATE"  # in UTC, whatever the session's zone
 KEY = ("cluster", "job_id", "submit_unix_s")
 SQL_TYPES = {"text": "VARCHAR", "bool": "BOOLEAN", "int": "BIGINT", "float": "DOUBLE"}

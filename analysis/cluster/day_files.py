@@ -69,7 +69,7 @@ def export(connection: DuckDBPyConnection, folder: Path) -> int:
 
 def describe(connection: DuckDBPyConnection) -> dict[str, Any]:
     """What the files are, and what is not in them."""
-    names = ("database_id", "cluster", "collected_unix_s", "asked_until_unix_s")
+    names = ("database_id", "cluster", "collected_unix_s", "queried_until_unix_s")
     (row,) = connection.execute(f"SELECT {', '.join(names)} FROM meta").fetchall()
     ((jobs, still),) = connection.execute(
         "SELECT count(*) FILTER (is_over), count(*) FILTER (NOT is_over AND state = 'running') FROM jobs"

@@ -22,12 +22,12 @@ from steelyard.analysis.sources.accounting import AccountingRow, Allocation
 from steelyard.analysis.sources.records import COLUMNS, Record
 from steelyard.analysis.store import sample_store
 from steelyard.analysis.store.spool import quote_path
+from steelyard.jobscripts.plurals import counted
 
 NAME = "the cluster's database"
 LACKS = "without tags, conditions, GPUs and samples"
 NOT_KEPT = f"{NAME} does not have it"
 PATIENCE_S = 1.0  # a person waits
-ACCOUNTED = ("partition", "account", "cpus", "cpus_asked", "memory_bytes", "gpus", "time_limit_s")
 USED = (*jobs.QUANTITIES, "memory_used_bytes")
 Cells = Mapping[str, Any]
 # Of a job and of an array's tasks: each half by bounds that spare files which have no such id.
@@ -74,7 +74,7 @@ class ClusterDatabase:
             rows = connection.execute(STARTS, [job_id, f"{job_id}_", f"{job_id}`"])
             names = [column[0] for column in rows.description]
             found = [decode_cells(dict(zip(names, row, strict=True))) for row in rows.fetchall()]
-            return found, clock(mark.get("asked_until_unix_s"))
+            return found, clock(mark.get("queried_until_unix_s"))
 
         return day_files.read(self.folder, ask, PATIENCE_S)
 
@@ -137,7 +137,7 @@ def check_one(job_id: str, found: Sequence[Cells]) -> None:
     if len(tasks) > 1 and not any(cells["task"] == job_id for cells in found):
         shown = ", ".join(sorted(tasks, key=natural)[:10]) + (" …" if len(tasks) > 10 else "")
         raise UsageError(
-            f"{job_id} is an array of {len(tasks)} jobs: ask for one of {shown}", job_id
+            f"{job_id} is an array of {counted(len(tasks), 'job')}: ask for one of {shown}", job_id
         )
 
 
@@ -161,7 +161,7 @@ def row_of(cells: Cells) -> AccountingRow:
 
 def held_of(cells: Cells) -> Allocation:
     """CPU time is the scheduler's where it said so."""
-    held = {name: cells[name] for name in ACCOUNTED}
+    held = {name: cells[name] for name in jobs.ACCOUNTED}
     is_accounted = cells["sources"].get("cpu_s") == jobs.SLURM
     return Allocation(
         nodes=len(cells["nodes"]) or None,

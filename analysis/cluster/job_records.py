@@ -19,7 +19,7 @@ CHANGED = "{} was changed since it was first read: what it said then counts"
 
 @dataclass(slots=True)
 class Found:
-    """What there is of a job; gaps are node, what and reason."""
+    """What there is of a job; gaps are node, kind and reason."""
 
     seen: dict[str, record_trust.Seen] = field(default_factory=dict)  # by node
     gaps: list[tuple[str | None, str, str]] = field(default_factory=list)
@@ -74,7 +74,7 @@ def find_records(
         try:
             seen = record_trust.read(path, view.row, sources[path])
         except RecordError as error:
-            found.gaps.append((node, error.what, str(error)))
+            found.gaps.append((node, error.kind, str(error)))
             continue
         old = before.get(node)
         if old is not None and old.record.complete and old.sha256 != seen.sha256:
@@ -98,13 +98,13 @@ def find_records(
 
 def tell(found: Found, node: str, seen: record_trust.Seen) -> None:
     """What the record itself says is amiss."""
-    for what, reason in (
+    for kind, reason in (
         ("incomplete_record", incomplete_reason(seen.record)),
         ("clock", clock_set(seen.record)),
         ("touched", "; ".join(seen.marks) or None),
     ):
         if reason:
-            found.gaps.append((node, what, reason))
+            found.gaps.append((node, kind, reason))
 
 
 def strays(view: JobView, found: Found, paths: Sequence[Path]) -> None:

@@ -18,6 +18,16 @@ from steelyard.analysis.sources.sacct_window import Begun
 from steelyard.facts.quantities import TOTALS
 
 QUANTITIES = ("energy_j", "cpu_s", "rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes")
+# Of the table `jobs`: what the job had allocated, as in its accounting.
+ACCOUNTED = (
+    "partition",
+    "account",
+    "cpus",
+    "cpus_requested",
+    "memory_bytes",
+    "gpus",
+    "time_limit_s",
+)
 COMMENT, SLURM = "admin_comment", "accounting"
 APPLICATION = "application"  # the tag that names it
 CONTRADICTS = "its record contradicts the accounting"
@@ -97,7 +107,7 @@ def measure(
     used.marks += found.marks
     for mark in used.marks[: len(used.marks) - len(found.marks)]:
         found.gaps.append((None, "contradiction", mark))
-    found.gaps += [(None, what, said) for what, said in of_accounting(begun)]
+    found.gaps += [(None, kind, said) for kind, said in of_accounting(begun)]
     return Job(begun, view, found, used)
 
 
@@ -206,14 +216,13 @@ def columns(job: Job) -> dict[str, Any]:
     """Its row of the table `jobs`."""
     row, held, told = job.begun.row, job.begun.held, tags(job)
     names = ("name", "user", "state", "reason", "exit_code", "start_unix_s", "end_unix_s")
-    same = ("partition", "account", "cpus", "cpus_asked", "memory_bytes", "gpus", "time_limit_s")
     cluster, job_id, submit = key_of(row)
     return {
         "cluster": cluster,
         "job_id": job_id,
         "submit_unix_s": submit,
         **{name: getattr(row, name) for name in names},
-        **{name: getattr(held, name) for name in same},
+        **{name: getattr(held, name) for name in ACCOUNTED},
         **job.used.values,
         "task": row.task_id or row.job_id,
         "restarts": row.restarts,

@@ -33,7 +33,7 @@ GROUPS = {
 COUNTERS = {
     "energy_joules": ("energy_j", "Energy of the nodes of jobs that had them for themselves."),
     "cpu_seconds": ("cpu_s", "CPU time used."),
-    "cpu_held_seconds": ("cpu_held_s", "CPUs given times elapsed time."),
+    "cpu_allocated_seconds": ("cpu_allocated_s", "CPUs given times elapsed time."),
     "cpu_unused_seconds": ("cpu_unused_s", "CPUs given times elapsed time, less CPU time used."),
     "memory_unused_byte_seconds": (
         "memory_unused_byte_s",
@@ -110,7 +110,7 @@ def choose(lines: Iterable[Line], had: Iterable[str], most: int) -> dict[str, Li
     no counter may become smaller."""
     every = {line.name: line for line in lines}
     kept = [name for name in had if name in every]
-    size = sorted(every, key=lambda name: (-(every[name].values["cpu_held_s"] or 0.0), name))
+    size = sorted(every, key=lambda name: (-(every[name].values["cpu_allocated_s"] or 0.0), name))
     own = list(dict.fromkeys([*kept, *size]))[: max(most, len(kept))]
     chosen = {name: every[name] for name in own}
     rest = [line for name, line in every.items() if name not in chosen]
@@ -132,7 +132,7 @@ def gauges(mark: Mapping[str, Any], cluster: str) -> Iterator[str]:
     """How old all this is, and what is not in it."""
     told = {
         "steelyard_collected_timestamp_seconds": (
-            mark["asked_until_unix_s"],
+            mark["queried_until_unix_s"],
             "Until when the accounting has been collected.",
         ),
         "steelyard_jobs_running": (mark["running"], "Jobs that ran then: in no counter."),

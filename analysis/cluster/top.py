@@ -49,9 +49,9 @@ HELD_MEMORY = "j.memory_bytes * j.elapsed_s"
 QUANTITIES = (
     Quantity("energy_j", "J", "j.energy_j", "energy_j"),
     Quantity("cpu_s", "s", "j.cpu_s", "cpu_s"),
-    Quantity("cpu_held_s", "s", HELD_CPU, "cpus"),
+    Quantity("cpu_allocated_s", "s", HELD_CPU, "cpus"),
     Quantity("cpu_unused_s", "s", at_least_0(f"({HELD_CPU} - j.cpu_s)"), "cpu_s"),
-    Quantity("memory_held_byte_s", "byte seconds", HELD_MEMORY, "memory_bytes"),
+    Quantity("memory_allocated_byte_s", "byte seconds", HELD_MEMORY, "memory_bytes"),
     Quantity(
         "memory_unused_byte_s",
         "byte seconds",

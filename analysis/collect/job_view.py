@@ -20,6 +20,7 @@ from steelyard.analysis.sources.record_folders import Window, job_folders, job_i
 from steelyard.analysis.sources.records import COLUMNS, Record, RecordError, name_parts, read_record
 from steelyard.analysis.stats.number_format import quantity
 from steelyard.facts.quantities import METRICS
+from steelyard.jobscripts.plurals import counted
 
 LATER_S = 2.0  # clocks of a server and its nodes are seldom so far apart
 
@@ -156,7 +157,8 @@ def choose_start(view: JobView, found: Sequence[Start], accounting: Accounting) 
     if len(tasks) > 1:
         shown = ", ".join(sorted(tasks, key=natural)[:10]) + (" …" if len(tasks) > 10 else "")
         raise ArrayError(
-            f"{view.job_id} is an array of {len(tasks)} jobs: ask for one of {shown}", view.job_id
+            f"{view.job_id} is an array of {counted(len(tasks), 'job')}: ask for one of {shown}",
+            view.job_id,
         )
     leader = min((start.row.het_offset or 0 for start in found), default=0)
     wanted = view.job_id.partition("+")[2]
@@ -220,13 +222,15 @@ def find_records(
     found = [p for folder in folders for p in sorted(folder.glob("*.json")) if name_parts(p)]
     chosen = of_last_start(view, found)
     if len(chosen) < len(found):
-        view.notes.append(f"{len(found) - len(chosen)} records of other starts of this id left out")
+        view.notes.append(
+            f"{counted(len(found) - len(chosen), 'record')} of other starts of this id left out"
+        )
     records = []
     for path in chosen:
         try:
             records.append(read_record(path))
         except RecordError as error:
-            view.missing.append(f"{error.what}: {error}")
+            view.missing.append(f"{error.kind}: {error}")
     view.nodes = node_views(records, with_samples=with_samples)
     for record in records:
         note_record(view, record, with_samples)
@@ -413,7 +417,7 @@ def measured_words(row: dict[str, Any]) -> str:
     if row["loss_achieved"] is not None:
         text += f"; lost {100 * row['loss_achieved']:.3g} %"
     if row["dropped_packets"] is not None:
-        text += f"; {row['dropped_packets']} of {row['sent_packets']} packets dropped"
+        text += f"; {row['dropped_packets']} of {counted(row['sent_packets'], 'packet')} dropped"
     return text
 
 

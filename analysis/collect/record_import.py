@@ -51,7 +51,7 @@ class Gap:
     run_id: str | None
     attempt: str | None
     node: str | None
-    what: str
+    kind: str
     reason: str
 
 
@@ -271,7 +271,7 @@ def add_record(attempt: Attempt, path: Path) -> Iterator[Gap]:
     except RecordError as error:
         parts = name_parts(path)
         yield Gap(
-            attempt.run_id, attempt.attempt, parts[0] if parts else None, error.what, str(error)
+            attempt.run_id, attempt.attempt, parts[0] if parts else None, error.kind, str(error)
         )
         return
     cluster = record.get("job.cluster")
@@ -318,9 +318,9 @@ def record_gaps(
     for attempt in attempts:
         for record in attempt.records.values():
             told = {"incomplete_record": incomplete_reason(record), "clock": clock_set(record)}
-            for what, reason in told.items():
+            for kind, reason in told.items():
                 if reason:
-                    yield Gap(attempt.run_id, attempt.attempt, record.node, what, reason)
+                    yield Gap(attempt.run_id, attempt.attempt, record.node, kind, reason)
         for node in missing_nodes(attempt):
             if (attempt.run_id, attempt.attempt, node) not in known:
                 place = "its own folder" if attempt.has_no_job else f"{where}{hint}"

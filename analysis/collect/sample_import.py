@@ -333,7 +333,8 @@ def note_lost(connection: DuckDBPyConnection, keys: Collection[str]) -> None:
         return
     connection.execute(
         "UPDATE sources SET samples = there, reason = concat_ws('; ', reason, "
-        "concat(samples - there, ' samples are lost with a Parquet file, and cannot be read again'))"
+        "concat(samples - there, if(samples - there = 1, ' sample is', ' samples are'), "
+        "' lost with a Parquet file, and cannot be read again'))"
         " FROM (SELECT path AS key, count(samples.node) AS there FROM sources LEFT JOIN samples "
         "USING (run_id, attempt, node) GROUP BY path) WHERE path = key AND path IN (SELECT unnest(?))",
         [list(keys)],
@@ -393,5 +394,5 @@ def sample_gaps(connection: DuckDBPyConnection) -> Iterator[Gap]:
         "ORDER BY path"
     ).fetchall()
     for run_id, attempt, node, path, reason in rows:
-        what = "cut_samples" if reason.startswith(CUT) else "samples"
-        yield Gap(run_id, attempt, node, what, f"{path}: {reason}")
+        kind = "cut_samples" if reason.startswith(CUT) else "samples"
+        yield Gap(run_id, attempt, node, kind, f"{path}: {reason}")

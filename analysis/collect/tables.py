@@ -73,6 +73,7 @@ def write_meta(
     file = study_dir / "study.toml"
     toml = read_regular(file, NOTE_BYTES) if file.is_file() else None
     digest = hashlib.sha256(toml).hexdigest() if toml is not None else None
+    session = plan.study.get("session") or {}
     with Spool(scratch / "meta.jsonl", table_columns(connection, "meta")) as spool:
         spool.write(
             (
@@ -85,6 +86,8 @@ def write_meta(
                 now_unix_s,
                 plan.study.get("baseline"),
                 plan.study.get("factors"),
+                plan.study.get("scaling"),
+                *(session.get(name) for name in ("name", "number", "began_unix_s", "seed")),
             )
         )
     replace_rows(connection, "meta", spool)
@@ -266,5 +269,5 @@ def write_gaps(connection: DuckDBPyConnection, gaps: Sequence[Gap], scratch: Pat
     """The table `gaps`."""
     with Spool(scratch / "gaps.jsonl", table_columns(connection, "gaps")) as spool:
         for gap in gaps:
-            spool.write((gap.run_id, gap.attempt, gap.node, gap.what, gap.reason))
+            spool.write((gap.run_id, gap.attempt, gap.node, gap.kind, gap.reason))
     replace_rows(connection, "gaps", spool)

@@ -16,6 +16,7 @@ from steelyard.analysis.job import pressure
 from steelyard.analysis.job.time_series import Course
 from steelyard.analysis.job.usage import RECORDS, Efficiency
 from steelyard.analysis.stats.number_format import binary
+from steelyard.jobscripts.plurals import counted
 
 LEAST_S = 60.0  # a shorter job has too few samples
 LITTLE = 0.5  # of what was held: less is worth a word
@@ -71,14 +72,14 @@ def of_memory(view: JobView, used: Efficiency) -> Iterator[Advice]:
         return
     # Slurm looks at other moments than we do.
     most = max(memory.used or 0.0, held.resident_high_bytes or 0.0)
-    if not memory.held or not most or most > LITTLE * memory.held:
+    if not memory.allocated or not most or most > LITTLE * memory.allocated:
         return
     enough = math.ceil(most * MEMORY_RESERVE / MIB / 128) * 128 * MIB
-    if memory.held - enough < LEAST_MEMORY_SAVED:
+    if memory.allocated - enough < LEAST_MEMORY_SAVED:
         return
     yield Advice(
         "memory",
-        f"held {binary(memory.held)}, used {binary(most)} at most: {enough // MIB} MiB would have "
+        f"held {binary(memory.allocated)}, used {binary(most)} at most: {enough // MIB} MiB would have "
         "half as much again in reserve",
     )
 
@@ -89,7 +90,7 @@ def of_cpus(view: JobView, used: Efficiency, course: Course | None) -> Iterator[
     if held is None or course is None or course.most_cpus is None or len(view.all_nodes) != 1:
         return
     cpus, told = held.cpus or 0, held.cpu_s or 0.0
-    gave_whole = held.cpus_asked is not None and held.cpus_asked < cpus
+    gave_whole = held.cpus_requested is not None and held.cpus_requested < cpus
     differs = told > 1.1 * (used.cpu.used or 0.0) + 1  # the scheduler saw more than the record has
     if pressure.of_cpu(view) is not None:
         return  # few CPUs were busy because others took them
@@ -99,7 +100,7 @@ def of_cpus(view: JobView, used: Efficiency, course: Course | None) -> Iterator[
     if enough < cpus and course.most_cpus <= LITTLE * cpus:
         yield Advice(
             "cpus",
-            f"held {cpus} CPUs, never more than {course.most_cpus:.2g} were busy "
+            f"held {counted(cpus, 'CPU')}, never more than {course.most_cpus:.2g} were busy "
             f"(every {course.period_s:.2g} s): was the program told to use {cpus}? "
             f"Else {enough} will do",
         )
@@ -120,7 +121,7 @@ def of_nodes(view: JobView) -> Iterator[Advice]:
 
 def of_time(used: Efficiency) -> Iterator[Advice]:
     """Of a long limit only: short jobs start soon anyway."""
-    limit, took, share = used.time.held, used.time.used, used.time.share
+    limit, took, share = used.time.allocated, used.time.used, used.time.share
     if not limit or not took or share is None or share > LITTLE_TIME or limit < LEAST_LIMIT_S:
         return
     minutes = max(math.ceil(took * TIME_RESERVE / 60), 10)

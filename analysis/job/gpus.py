@@ -17,7 +17,7 @@ class JobGpus:
     of_node: int
     of_job: int | None
     names: tuple[str, ...]  # of the job's, as energy.zones has them: "gpu-0"
-    told_by: str | None  # how it is known: docs/formats.md, energy.gpus
+    source: str | None  # how it is known: docs/formats.md, energy.gpus
     energy_j: float | None
     reason: str | None
 
@@ -32,7 +32,7 @@ def of_record(record: Record) -> JobGpus | None:
         of_node,
         of_job if isinstance(of_job, int) else None,
         own_names(record.get("energy.zones")),
-        record.get("energy.gpus.told_by"),
+        record.get("energy.gpus.source"),
         energy_j,
         None if energy_j is not None else record.why_missing("energy.gpu_energy_j"),
     )

@@ -47,7 +47,7 @@ def of_tasks(views: Sequence[JobView]) -> Array:
 def add_usage(uses: Sequence[Use]) -> Use:
     """At least what is known; what was held only where it is known of all."""
     used = [one.used for one in uses if one.used is not None]
-    held = [one.held for one in uses if one.held is not None]
+    held = [one.allocated for one in uses if one.allocated is not None]
     is_least = len(used) < len(uses) or any(one.is_least for one in uses)
     return Use(sum(held) if len(held) == len(uses) else None, sum(used) if used else None, is_least)
 

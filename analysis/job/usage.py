@@ -25,7 +25,7 @@ class Use:
     `is_least`: there may be more, of nodes that nothing is known of. `reason`: why there is no share.
     """
 
-    held: float | None = None
+    allocated: float | None = None
     used: float | None = None
     is_least: bool = False
     source: str | None = None  # of `used`
@@ -34,7 +34,7 @@ class Use:
     @property
     def share(self) -> float | None:
         """None where one of both is not known."""
-        return None if self.used is None or not self.held else self.used / self.held
+        return None if self.used is None or not self.allocated else self.used / self.allocated
 
 
 @dataclass(frozen=True, slots=True)

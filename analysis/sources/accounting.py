@@ -86,7 +86,7 @@ class Allocation:
     account: str | None = None
     nodes: int | None = None
     cpus: int | None = None
-    cpus_asked: int | None = None  # fewer than it got where nodes are given whole
+    cpus_requested: int | None = None  # fewer than it got where nodes are given whole
     memory_bytes: int | None = None
     gpus: int | None = None
     time_limit_s: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.sources.accounting import Accounting
 from steelyard.analysis.sources.pbs.accounting import Pbs
 from steelyard.analysis.sources.sacct import Sacct
@@ -18,6 +19,19 @@ def detect_reader() -> type[Accounting]:
     """The reader of the scheduler that this machine has; where none is, the first."""
     readers = list(READERS.values())
     return next((reader for reader in readers if reader.is_here()), readers[0])
+
+
+def recent_jobs(user: str, since_unix_s: float) -> tuple[Accounting, list[str]]:
+    """The first scheduler here that answers, and the user's jobs there. sacct may be installed where
+    PBS runs: what it reports is raised where no other answers."""
+    here = [reader for reader in READERS.values() if reader.is_here()] or [detect_reader()]
+    faults = []
+    for reader in (one.hurried() for one in here):
+        try:
+            return reader, reader.recent(user, since_unix_s)
+        except MissingError as error:
+            faults.append(error)
+    raise faults[0]
 
 
 def scheduler_of_job(job_id: str) -> str:

@@ -118,6 +118,25 @@ OF_SAMPLES = {
     "samples_rest": "BLOB",
     "thinned_s": "BIGINT",
 }
+# What docs/formats.md has of them; the others are columns of the table `records` of a study.
+MEANINGS = {
+    "format_version": "1",
+    "job_id": "as in the path",
+    "node": "as in the path",
+    "start_unix_s": "as in the path",
+    "cluster": "`job.cluster` of the record",
+    "uid": "of the record's inode; NULL: samples only",
+    "mode": "of the record's inode",
+    "modified_unix_ns": "of the record's inode",
+    "changed_unix_ns": "of the record's inode",
+    "record": "the record to the byte",
+    "record_rest": "the record, where it is not UTF-8",
+    "samples_modified_unix_ns": "of the samples' file; NULL: none",
+    "samples_header": "its first line; NULL: rows cannot rebuild the file",
+    "samples_lines": "its rows",
+    "samples_rest": "a truncated last line; where samples_header is NULL the complete file",
+    "thinned_s": "of thinned samples (part 2)",
+}
 
 
 @functools.cache

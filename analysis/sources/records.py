@@ -85,11 +85,11 @@ FILE_NAME = re.compile(r"(?P<node>.+)\.(?P<start>\d+)\.json")
 
 
 class RecordError(SteelyardError):
-    """A record that cannot be used; `what` as in the table `gaps`."""
+    """A record that cannot be used; `kind` as in the table `gaps`."""
 
-    def __init__(self, what: str, message: str) -> None:
+    def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
-        self.what = what
+        self.kind = kind
 
 
 # memory.source of a record, in words (docs/formats.md part 1).

@@ -19,6 +19,7 @@ from duckdb import DuckDBPyConnection
 from steelyard.analysis.store.sample_store import Part, Parts
 from steelyard.analysis.store.schema import SAMPLE_COLUMNS
 from steelyard.analysis.store.spool import quote_path
+from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.jobscripts.userfiles import open_regular
 
 NEEDED = ("unix_s", "elapsed_s")
@@ -104,7 +105,8 @@ class Refused:
     def words(self) -> str:
         """For `sources.reason`."""
         return (
-            f"{self.lines} lines do not fit their columns and are left out, "
+            f"{counted(self.lines, 'line')} {inflect(self.lines, 'does', 'do')} not fit "
+            f"{inflect(self.lines, 'its', 'their')} columns and {inflect(self.lines, 'is', 'are')} left out, "
             f"the first is line {self.first}"
         )
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from steelyard.analysis.sources.accounting import AccountingRow, Allocation
+from steelyard.jobscripts.plurals import counted
 
 CLOCK = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)", re.ASCII)
 SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
@@ -63,7 +64,7 @@ def cpu_time(row: AccountingRow, total: str, cpus: int | None) -> tuple[float | 
     if cpu_s <= cpus * (row.elapsed_s + ELAPSED_ROUNDING_S) * CPU_ROUNDING:
         return cpu_s, None
     return None, (
-        f"sacct's TotalCPU is {cpu_s:.10g} s, more than the {cpus} CPUs it was given have in "
+        f"sacct's TotalCPU is {cpu_s:.10g} s, more than the {counted(cpus, 'CPU')} it was given have in "
         f"{row.elapsed_s:.10g} s"
     )
 
@@ -100,7 +101,7 @@ def read(row: AccountingRow, names: Sequence[str], lines: Sequence[Sequence[str]
         account=cells["Account"] or None,
         nodes=len(row.nodes) or None,
         cpus=cpus,
-        cpus_asked=count(asked, "cpu"),
+        cpus_requested=count(asked, "cpu"),
         memory_bytes=memory,
         gpus=gpu_count,
         time_limit_s=60.0 * int(limit) if limit.isdigit() else None,

@@ -57,6 +57,25 @@ class PlannedRun:
 AnyRun = TypeVar("AnyRun", bound=PlannedRun)
 
 
+SCALING_KINDS = ("strong", "weak")  # the problem stays, or grows with the scale
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """[study] scaling: a condition's scale is the product of its levels of the factors `over`."""
+
+    kind: str
+    over: tuple[str, ...]
+
+
+def read_scaling(document: object) -> Scaling | None:
+    """`{kind, over}` of a plan or database; None where the study has none, or no known kind."""
+    if not isinstance(document, dict) or document.get("kind") not in SCALING_KINDS:
+        return None
+    over = document.get("over")
+    return Scaling(document["kind"], tuple(map(str, over))) if isinstance(over, list) else None
+
+
 @dataclass(frozen=True)
 class Plan:
     """plan.json."""

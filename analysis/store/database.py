@@ -18,7 +18,7 @@ from steelyard.analysis.store.schema import schema_text
 from steelyard.analysis.store.spool import Spool, quote, storable
 
 FILE_NAME = "study.duckdb"
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 13
 MEMORY_LIMIT = "1GB"  # of DuckDB's own; Python needs as much again for 100,000 records
 SIDE_MEMORY_LIMIT = "500MB"
 SPILL_FOLDER = ".collect.spill"  # made by DuckDB when it is needed, wanted until it is closed

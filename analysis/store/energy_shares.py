@@ -49,8 +49,8 @@ class IdlePower:
         told = self.told_w if self.elsewhere_w is None else {}
         return {**told, **self.of_nodes_w}
 
-    def told_by(self, node: str) -> str | None:
-        """Who says it: OPTION, ADMINISTRATOR, or nobody."""
+    def source_of(self, node: str) -> str | None:
+        """Where the idle power of a node is from: OPTION, ADMINISTRATOR; None: it is unknown."""
         if node in self.of_nodes_w or self.elsewhere_w is not None:
             return OPTION
         return ADMINISTRATOR if node in self.told_w else None
@@ -64,8 +64,8 @@ class EnergyShare:
     """A job on a node. Joules; None: not known, `reason` says why.
 
     low_j to high_j: what it used above idle; idle_low_j to idle_high_j: what the node would have
-    used in that time doing nothing; energy_j: all that it used; idle_told_by: who has said what it
-    draws idle.
+    used in that time doing nothing; energy_j: all that it used; idle_source: where the
+    idle power is from.
     """
 
     run_id: str
@@ -77,7 +77,7 @@ class EnergyShare:
     idle_low_j: float | None
     idle_high_j: float | None
     reason: str | None
-    idle_told_by: str | None = None
+    idle_source: str | None = None
 
 
 # Idle power is at most what the node was ever seen with. Counters begin empty where nobody had
@@ -170,5 +170,5 @@ def share_of(
         told = dict.fromkeys(names)
     run_id, attempt, node = key
     return EnergyShare(
-        run_id, attempt, node, **told, reason=reason, idle_told_by=idle.told_by(node)
+        run_id, attempt, node, **told, reason=reason, idle_source=idle.source_of(node)
     )

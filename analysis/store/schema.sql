@@ -1,5 +1,6 @@
--- The database of a study: docs/formats.md part 8, which a test holds against
--- this file. What stands as @ name @ is filled in by schema.py. Units stand in the names; NULL is "not known" and never 0.
+-- The database of a study. docs/formats.md part 8 has its tables from the comments here; a column that
+-- has the name and meaning of an earlier table's needs none. schema.py replaces @ name @. Names have
+-- units; NULL is not known, never 0.
 -- Plain tables without indexes: DuckDB scans columns, and a collect replaces whole tables in one
 -- transaction, which unique indexes would make slow. Keys are named in the comments and checked
 -- by check_keys() in database.py before the commit.
@@ -13,13 +14,28 @@ CREATE TABLE meta (
     steelyard VARCHAR NOT NULL,
     collected_unix_s DOUBLE NOT NULL,
     baseline JSON,
-    factors JSON
+    factors JSON,
+    scaling JSON,
+    session VARCHAR,
+    session_number INTEGER,
+    session_began_unix_s DOUBLE,
+    session_seed BIGINT
 );
 COMMENT ON TABLE meta IS 'one row: what this database is and when it was collected';
+COMMENT ON COLUMN meta.schema_version IS 'of the layout; a program refuses another one';
+COMMENT ON COLUMN meta.study IS 'its name';
+COMMENT ON COLUMN meta.seed IS 'of the order of runs';
+COMMENT ON COLUMN meta.toml_sha256 IS 'of toml';
+COMMENT ON COLUMN meta.collected_unix_s IS 'when it was collected';
 COMMENT ON COLUMN meta.toml IS 'the study file, to the byte';
 COMMENT ON COLUMN meta.steelyard IS 'version of the program that collected';
-COMMENT ON COLUMN meta.baseline IS 'object from factor to level';
+COMMENT ON COLUMN meta.baseline IS 'object from factor to level; each level of a factor that is not in it ([baseline] within) has its own baseline';
 COMMENT ON COLUMN meta.factors IS 'object from factor to its list of levels';
+COMMENT ON COLUMN meta.scaling IS 'object: kind (strong or weak), over (list of factors, the product of whose levels is a condition''s scale); NULL: the study has no scaling';
+COMMENT ON COLUMN meta.session IS 'name of the session; NULL, as of the columns that follow: the study is not run as sessions';
+COMMENT ON COLUMN meta.session_number IS 'its place among the sessions, in the order of submission, from 1';
+COMMENT ON COLUMN meta.session_began_unix_s IS 'when it was first submitted';
+COMMENT ON COLUMN meta.session_seed IS 'decides the order of its runs: made of seed and session';
 
 CREATE TABLE runs (
     run_id VARCHAR NOT NULL,
@@ -42,6 +58,15 @@ CREATE TABLE runs (
     invalid_reason VARCHAR
 );
 COMMENT ON TABLE runs IS 'one row per planned run; key run_id';
+COMMENT ON COLUMN runs.run_id IS 'as in plan.json';
+COMMENT ON COLUMN runs.benchmark IS 'its name';
+COMMENT ON COLUMN runs.variant IS 'label of benchmark and parameters';
+COMMENT ON COLUMN runs.parameters IS 'object, defaults too';
+COMMENT ON COLUMN runs.condition IS 'object from factor to level, of the factors that apply';
+COMMENT ON COLUMN runs.condition_label IS 'the condition in one word';
+COMMENT ON COLUMN runs.is_baseline IS 'its condition is the baseline of others';
+COMMENT ON COLUMN runs.repeat IS 'from 1';
+COMMENT ON COLUMN runs.invalid_reason IS 'what did not hold';
 COMMENT ON COLUMN runs.block IS 'the block of interleaved conditions it stands in';
 COMMENT ON COLUMN runs.position IS 'its place in the order of submission';
 COMMENT ON COLUMN runs.attempts IS 'how many rows of attempts belong to it';
@@ -74,6 +99,14 @@ CREATE TABLE attempts (
     stamp VARCHAR
 );
 COMMENT ON TABLE attempts IS 'one row per execution of a run, waiting ones too; key run_id, attempt';
+COMMENT ON COLUMN attempts.array_task_id IS 'NULL: no array';
+COMMENT ON COLUMN attempts.scheduler IS 'slurm, pbs, none';
+COMMENT ON COLUMN attempts.cluster IS 'as the accounting names it';
+COMMENT ON COLUMN attempts.array_job_id IS 'NULL: no array';
+COMMENT ON COLUMN attempts.restart_count IS '0 at the first start';
+COMMENT ON COLUMN attempts.state IS 'as the scheduler has it';
+COMMENT ON COLUMN attempts.end_unix_s IS 'as start_unix_s';
+COMMENT ON COLUMN attempts.clients IS 'number of them';
 COMMENT ON COLUMN attempts.attempt IS
     'JOBID.RESTART with the raw job id, local.N, or ARRAY_TASK.0 as long as the task has no id of its own';
 COMMENT ON COLUMN attempts.job_id IS 'raw job id; NULL as long as the task has none';
@@ -103,6 +136,10 @@ CREATE TABLE results (
 );
 COMMENT ON TABLE results IS
     'one row per figure read from a benchmark''s output; key run_id, attempt, client, iteration, metric';
+COMMENT ON COLUMN results.metric IS 'name of the figure, as its benchmark describes it';
+COMMENT ON COLUMN results.value IS 'NULL: the output has none';
+COMMENT ON COLUMN results.unit IS 'of the value';
+COMMENT ON COLUMN results.is_primary IS 'a main figure of the benchmark';
 COMMENT ON COLUMN results.client IS 'counts from 0';
 COMMENT ON COLUMN results.iteration IS 'counts from 1 inside a run';
 COMMENT ON COLUMN results.better IS 'which direction is better; NULL: neither';
@@ -141,17 +178,10 @@ CREATE TABLE records (
     sampler_cpu_s DOUBLE,
     record JSON NOT NULL
 );
-COMMENT ON TABLE records IS 'one row per job and node; key run_id, attempt, node';
-COMMENT ON COLUMN records.complete IS
-    'false: the totals are those of the last sample and cover only a part of the job; what of it: incomplete_of in record';
+COMMENT ON TABLE records IS 'one row per job and node: fields of its record; key run_id, attempt, node';
+COMMENT ON COLUMN records.node IS 'name as the scheduler has it';
 @comments_on_totals@
-COMMENT ON COLUMN records.tcp_connections IS 'of the job''s own sockets, as all rtt_* are';
-COMMENT ON COLUMN records.rtt_floor_s IS 'the smallest single round trip of any of them';
-COMMENT ON COLUMN records.rtt_median_s IS 'of the kernel''s smoothed round-trip times, one per socket and sample';
-COMMENT ON COLUMN records.snd_cwnd_median_segments IS
-    'of the congestion windows (tcpi_snd_cwnd): each connection is read once a second at most, when data moved; rcv_space_* of tcpi_rcv_space';
-COMMENT ON COLUMN records.sampler_cpu_s IS 'what the sampler itself used';
-COMMENT ON COLUMN records.record IS 'the whole record as it was read, docs/formats.md part 1';
+COMMENT ON COLUMN records.record IS 'the complete record as it was read';
 
 CREATE TABLE tags (
     run_id VARCHAR NOT NULL,
@@ -162,6 +192,8 @@ CREATE TABLE tags (
 );
 COMMENT ON TABLE tags IS
     'one row per tag, of a record or of the run''s own script; key run_id, attempt, node, key';
+COMMENT ON COLUMN tags.key IS 'of --tag, or of sy_tag in a job script';
+COMMENT ON COLUMN tags.value IS 'text';
 
 CREATE TABLE environment (
     run_id VARCHAR NOT NULL,
@@ -173,6 +205,8 @@ CREATE TABLE environment (
 );
 COMMENT ON TABLE environment IS
     'one row per program or library that a run used on a node; key run_id, attempt, node, path, sha256';
+COMMENT ON COLUMN environment.path IS 'on the node';
+COMMENT ON COLUMN environment.sha256 IS 'of the file';
 COMMENT ON COLUMN environment.kind IS 'program or library';
 
 CREATE TABLE spans (
@@ -185,6 +219,8 @@ CREATE TABLE spans (
 );
 COMMENT ON TABLE spans IS
     'one row per phase of a run that its script has named; key run_id, attempt, span, iteration';
+COMMENT ON COLUMN spans.begin_unix_s IS 'wall clock';
+COMMENT ON COLUMN spans.end_unix_s IS 'wall clock';
 COMMENT ON COLUMN spans.span IS
     'idle_before, idle_after (of [job] idle_s), or a word of the benchmark: docs/formats.md part 6';
 
@@ -198,6 +234,7 @@ CREATE TABLE notes (
 );
 COMMENT ON TABLE notes IS
     'one row per line of noise in a client''s output, which changes no figure; at most 20 of a kind';
+COMMENT ON COLUMN notes.text IS 'the line';
 COMMENT ON COLUMN notes.kind IS
     'noise: a known line; tag: of a rank; color; bytes: no UTF-8; unknown: a line outside of the benchmark''s own';
 COMMENT ON COLUMN notes.line IS 'counts from 1, in the output without the noise before it';
@@ -216,6 +253,7 @@ CREATE TABLE command_usage (
 );
 COMMENT ON TABLE command_usage IS
     'one row per attempt whose programs were started by steelyard-time: what they used, all clients together; key run_id, attempt';
+COMMENT ON COLUMN command_usage.largest_process_bytes IS 'largest resident set of a single process';
 COMMENT ON COLUMN command_usage.shells_cpu_s IS
     'CPU time of the run''s shells and srun, with all that they have waited for, the programs too';
 COMMENT ON COLUMN command_usage.max_memory_bytes IS
@@ -229,6 +267,8 @@ CREATE TABLE sample_parts (
 );
 COMMENT ON TABLE sample_parts IS
     'one row per Parquet file of samples that counts, docs/collect.md; key path';
+COMMENT ON COLUMN sample_parts.samples IS 'rows in the file';
+COMMENT ON COLUMN sample_parts.size_bytes IS 'of the file';
 COMMENT ON COLUMN sample_parts.path IS 'below parquet/samples in the study folder';
 COMMENT ON COLUMN sample_parts.day IS 'UTC, YYYY-MM-DD, or unknown';
 
@@ -262,13 +302,7 @@ CREATE TABLE network (
     undone BOOLEAN
 );
 COMMENT ON TABLE network IS
-    'one row per job and node that had network conditions, docs/formats.md part 9; key run_id, attempt, node';
-COMMENT ON COLUMN network.applied IS 'canonical text of what the kernel reported back';
-COMMENT ON COLUMN network.rtt_before_s IS 'median round-trip time to the peer, as the other rtt_*';
-COMMENT ON COLUMN network.loss_low IS '95 % Wilson interval of loss_achieved over loss_packets';
-COMMENT ON COLUMN network.duplicate_achieved IS
-    'as the other *_achieved a share of packets; NULL: not asked for, or not counted by the kernel';
-COMMENT ON COLUMN network.undone IS 'the node''s tree of qdiscs is as it was before';
+    'one row per job and node that had network conditions: fields of its network_conditions; key run_id, attempt, node';
 
 CREATE TABLE accounting (
     submission_id VARCHAR NOT NULL,
@@ -333,13 +367,13 @@ CREATE TABLE gaps (
     run_id VARCHAR,
     attempt VARCHAR,
     node VARCHAR,
-    what VARCHAR NOT NULL CHECK (what IN (
+    kind VARCHAR NOT NULL CHECK (kind IN (
         'accounting', 'job', 'result', 'output', 'figure', 'record', 'incomplete_record', 'record_version',
         'samples', 'cut_samples', 'clock')),
     reason VARCHAR NOT NULL
 );
 COMMENT ON TABLE gaps IS 'one row per thing that should be there and is not';
-COMMENT ON COLUMN gaps.what IS
+COMMENT ON COLUMN gaps.kind IS
     'accounting: no answer; job: unknown to the scheduler; result: no result.json; output: not understood; figure: a study''s own, not found; record: a node without one; clock: set while the job ran; samples: none, lines left out, or thinned; cut_samples: a truncated last line';
 COMMENT ON COLUMN gaps.run_id IS 'NULL: concerns the whole study';
 COMMENT ON COLUMN gaps.reason IS 'one sentence: what was expected, what was found';
@@ -357,6 +391,7 @@ CREATE TABLE sources (
 );
 COMMENT ON TABLE sources IS
     'one row per file of samples that was read, so that the next collect reads only new ones; key path';
+COMMENT ON COLUMN sources.modified_unix_ns IS 'of the file, as size_bytes';
 COMMENT ON COLUMN sources.path IS 'inside the study folder';
 COMMENT ON COLUMN sources.samples IS
     'rows of samples read from it; behind it totals at the last sample, NULL: in no sample';
@@ -378,6 +413,12 @@ CREATE TABLE checks (
 );
 COMMENT ON TABLE checks IS
     'one row per quantity that two sources have of an attempt: both values, compared';
+COMMENT ON COLUMN checks.quantity IS 'name of a total';
+COMMENT ON COLUMN checks.source_a IS 'samples, records';
+COMMENT ON COLUMN checks.value_a IS 'of source_a, in unit';
+COMMENT ON COLUMN checks.source_b IS 'records, scheduler';
+COMMENT ON COLUMN checks.value_b IS 'of source_b, in unit';
+COMMENT ON COLUMN checks.agrees IS 'value_b is within the bound';
 COMMENT ON COLUMN checks.node IS 'NULL: sums over all nodes of the attempt';
 COMMENT ON COLUMN checks.rule IS
     'equal: value_b may differ by bound; not more: it may be larger by bound, smaller by any amount; not less: smaller by bound, larger by any amount';

@@ -45,6 +45,12 @@ elsewhere AS (
     SELECT DISTINCT run_id, attempt FROM tags
     WHERE key = 'launcher_measured' AND value <> 'yes'
 ),
+-- Linux charges no process with what it reads on FUSE and OrangeFS, nor before 6.8 with what it writes
+-- on FUSE (fs/fuse/file.c): the totals would be those of other file systems.
+uncharged AS (
+    SELECT DISTINCT run_id, attempt, value = 'pvfs2' AS reads_only FROM tags
+    WHERE key = 'mount.type' AND (value IN ('fuse', 'pvfs2') OR value LIKE 'fuse.%')
+),
 metrics AS (
     SELECT * FROM (VALUES
         ('elapsed_s', 's'), @metrics@
@@ -69,12 +75,15 @@ SELECT c.run_id, c.attempt, m.metric,
         WHEN NOT t.nodes_told OR t.records < c.nodes THEN NULL
         @metrics_of_nodes@
         WHEN NOT t.complete OR e.run_id IS NOT NULL THEN NULL
+        WHEN m.metric = 'read_bytes' AND f.run_id IS NOT NULL THEN NULL
+        WHEN m.metric = 'write_bytes' AND NOT f.reads_only THEN NULL
         @metrics_of_processes@
     END AS value,
     m.unit, 'lower' AS better, FALSE AS is_primary
 FROM counted AS c CROSS JOIN metrics AS m
 LEFT JOIN totals AS t ON t.run_id = c.run_id AND t.attempt = c.attempt
 LEFT JOIN own_usage AS o ON o.run_id = c.run_id AND o.attempt = c.attempt
-LEFT JOIN elsewhere AS e ON e.run_id = c.run_id AND e.attempt = c.attempt;
+LEFT JOIN elsewhere AS e ON e.run_id = c.run_id AND e.attempt = c.attempt
+LEFT JOIN uncharged AS f ON f.run_id = c.run_id AND f.attempt = c.attempt;
 COMMENT ON VIEW measurements IS
     'run_id, attempt, metric, value, unit, better, is_primary: one value per run and metric';

@@ -210,7 +210,7 @@ def read_allocation(row: AccountingRow) -> Allocation:
         account=cells["Account"] or None,
         nodes=len(row.nodes) or None,
         cpus=parse_count(cells["NCPUS"]) if has_begun else None,
-        cpus_asked=parse_count(field_text(extra, "Resource_List.ncpus")),
+        cpus_requested=parse_count(field_text(extra, "Resource_List.ncpus")),
         memory_bytes=memory if has_begun else None,
         gpus=parse_count(field_text(extra, "Resource_List.ngpus")),
         time_limit_s=limit,

@@ -43,7 +43,7 @@ def extra_of(history: History, start: Start | None) -> dict[str, Any]:
     if start is not None and start.tries > 1:
         extra["starts"] = start.tries
     if start is not None and start.doubts:
-        extra["doubtful"] = sorted(start.doubts)
+        extra["ambiguous"] = sorted(start.doubts)
     if history.unreadable:
         kept = history.unreadable[:MOST_KEPT]
         extra["unreadable"] = [{"line": one.text[:4096], "reason": one.reason} for one in kept]
