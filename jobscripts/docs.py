@@ -1,5 +1,4 @@
-"""What pages have from the benchmarks' descriptions: the overview in docs/benchmarks.md, which `make
-docs` writes anew, and the site's page of all parameters and results."""
+"""The site's page of all benchmarks' parameters and results, and what writes marked parts of pages."""
 
 from __future__ import annotations
 
@@ -10,28 +9,11 @@ from pathlib import Path
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.parameters import Parameter
 
-PAGE = "docs/benchmarks.md"
-BEGIN = "<!-- from the descriptions: make docs -->"
-END = "<!-- end of what is from the descriptions -->"
 ITERATIONS = {
     "time": "A run's iterations follow each other: a warm-up among them is looked for.",
     "unordered": "A run's iterations are in no order of time: no warm-up is looked for among them.",
     "single": "A run tells each figure once.",
 }
-
-
-def overview() -> str:
-    """One line per benchmark: what it measures, its main figures, the programs that it needs."""
-    rows = (summed_up(registry.load(name)) for name in registry.names())
-    head = ["| `use` | measures | main figures | programs |", "| --- | --- | --- | --- |"]
-    return "\n".join([*head, *map(cells, rows), ""])
-
-
-def summed_up(benchmark: registry.Benchmark) -> list[str]:
-    """A benchmark's cells of the overview."""
-    main = [f"`{name}` ({spec.unit})" for name, spec in benchmark.results.items() if spec.primary]
-    needs = [f"`{program.name}`" for program in benchmark.needs]
-    return [f"`{benchmark.name}`", benchmark.summary, ", ".join(main), ", ".join(needs)]
 
 
 def tables() -> str:
@@ -116,15 +98,6 @@ def between(page: str, begin: str, end: str, text: str) -> str:
     return f"{head}{begin}\n{text}{end}{tail}"
 
 
-def renewed(page: str) -> str:
-    """docs/benchmarks.md with a fresh overview."""
-    return between(page, BEGIN, END, overview())
-
-
 def rewrite(path: Path, renew: Callable[[str], str]) -> None:
     """A page, in its place."""
     path.write_text(renew(path.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    rewrite(Path(PAGE), renewed)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from steelyard.jobscripts import environment, user_figures
 from steelyard.jobscripts.errors import ParameterError, did_you_mean
+from steelyard.jobscripts.number_rules import NumberRule
 
 Value = int | float | str | bool
 
@@ -36,7 +37,9 @@ class Parameter:
     `pattern`: what a whole text must match; `form` says in words what is allowed. `required`: a
     study gives it, and not the empty text. `level`: its values are there to be compared. `several`:
     a text of several values with spaces between is one value, all of them in one run. `only_with`:
-    choices that need another parameter, by its name.
+    choices that need another parameter, by its name. `numbers`: which whole numbers are allowed with
+    which values of other parameters. `noted`: says what to note of a run, and changes
+    nothing of what is executed.
     """
 
     type: str
@@ -50,7 +53,14 @@ class Parameter:
     required: bool = False
     level: bool = False
     several: bool = False
+    noted: bool = False
     only_with: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    numbers: tuple[NumberRule, ...] = ()
+
+    @property
+    def is_executed(self) -> bool:
+        """Whether it changes what is run: figures are read from the kept output afterwards."""
+        return not self.noted and self.type != "figures"
 
     def with_default(self, default: object) -> Parameter:
         """The same with a default; ValueError when the default is not allowed itself."""
@@ -192,3 +202,14 @@ def check_all(
             words = f"{benchmark}: {name} = {values[name]!r} needs {other}: {known[other].help}"
             raise ParameterError(words, name)
     return values
+
+
+def check_numbers(
+    benchmark: str, known: Mapping[str, Parameter], values: Mapping[str, Value]
+) -> None:
+    """ParameterError where a rule refuses a whole number."""
+    for name, parameter in known.items():
+        number = values[name]
+        for rule in parameter.numbers if isinstance(number, int) else ():
+            if why := rule.refusal(int(number), values):
+                raise ParameterError(f"{benchmark}: {name} = {number}: {why}", name)

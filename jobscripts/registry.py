@@ -22,9 +22,10 @@ from steelyard.jobscripts.errors import (
     ParameterError,
     UnknownBenchmarkError,
 )
+from steelyard.jobscripts.number_rules import read_number_rules
 from steelyard.jobscripts.output import collect_notes
 from steelyard.jobscripts.output_noise import Note
-from steelyard.jobscripts.parameters import CONVERT, Parameter, Value, check_all
+from steelyard.jobscripts.parameters import CONVERT, Parameter, Value, check_all, check_numbers
 from steelyard.jobscripts.requirements import (
     Conditions,
     Module,
@@ -61,7 +62,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 ITERATIONS = ("time", "unordered", "single")
 KEYS = (
     *("name", "summary", "span", "parameters", "results", "needs", "include"),
-    *("iterations", "bulk", "program_tags", "whose"),
+    *("iterations", "bulk", "program_tags", "program_choice"),
 )
 
 
@@ -98,7 +99,7 @@ class Benchmark:
 
     `span`: "node", a client works on its own node; "job", the one client has the whole job.
     `iterations`: one of ITERATIONS. `program_tags`: tags that say what its program was and used of
-    the processor, which runs that are compared should have in common. `whose`: the parameter that
+    the processor, which runs that are compared should have in common. `program_choice`: the parameter that
     names the field's own programs, and the one that says that ours are meant: a study that redoes a
     paper gives one of them.
     """
@@ -114,7 +115,7 @@ class Benchmark:
     iterations: str = "time"
     bulk: Bulk | None = None
     program_tags: tuple[str, ...] = ()
-    whose: tuple[str, ...] = ()
+    program_choice: tuple[str, ...] = ()
 
     @property
     def finds_own_figures(self) -> bool:
@@ -130,12 +131,14 @@ class Benchmark:
 
         What it returns it also accepts.
         """
-        return check_all(self.name, self.parameters, given)
+        values = check_all(self.name, self.parameters, given)
+        check_numbers(self.name, self.parameters, values)
+        return values
 
     def specs(self, parameters: Mapping[str, object]) -> dict[str, ResultSpec]:
         """What the metrics mean: those described, and those that a parameter `figures` adds."""
         specs = dict(self.results)
-        values = self.check_parameters(parameters)
+        values = check_all(self.name, self.parameters, parameters)
         for name, parameter in self.parameters.items():
             if parameter.type == "figures":
                 specs = _added(specs, user_figures.figures_of(str(values[name])))
@@ -156,7 +159,8 @@ class Benchmark:
         """
         module = importlib.import_module(f"steelyard.jobscripts.{self.name}.parse")
         with collect_notes([] if notes is None else notes):
-            found: list[Result] = module.parse(folder, client, self.check_parameters(parameters))
+            values = check_all(self.name, self.parameters, parameters)
+            found: list[Result] = module.parse(folder, client, values)
         specs = self.specs(parameters)
         for result in found:
             spec = specs.get(result.metric)
@@ -257,14 +261,18 @@ def read(folder: Path) -> Benchmark:
         iterations=doc.choice("iterations", ITERATIONS),
         bulk=read_bulk(doc, list(parameters), units),
         program_tags=_program_tags(doc, name),
-        whose=_whose(doc, parameters),
+        program_choice=_program_choice(doc, parameters),
     )
 
 
-def _whose(doc: Description, parameters: Mapping[str, Parameter]) -> tuple[str, ...]:
-    keys = tuple(map(str, doc.values("whose")))
+def _program_choice(doc: Description, parameters: Mapping[str, Parameter]) -> tuple[str, ...]:
+    keys = tuple(map(str, doc.values("program_choice")))
     if keys and (len(keys) != 2 or not set(keys) <= set(parameters)):
-        doc.wrong("whose", list(keys), "two parameters: of a path, and of whose programs are meant")
+        doc.wrong(
+            "program_choice",
+            list(keys),
+            "two parameters: of a path, and of whose programs are meant",
+        )
     return keys
 
 
@@ -299,7 +307,7 @@ def _parameter(doc: Description, name: str) -> Parameter:
     part.only(
         (
             *("default", "type", "unit", "help", "choices", "minimum", "pattern", "form"),
-            *("required", "level", "several", "only_with"),
+            *("required", "level", "several", "only_with", "noted", "numbers"),
         )
     )
     raw = Parameter(
@@ -314,7 +322,9 @@ def _parameter(doc: Description, name: str) -> Parameter:
         required=part.data.get("required") is True,
         level=part.flag("level", False),
         several=part.flag("several", False),
+        noted=part.flag("noted", False),
         only_with=_only_with(doc, part),
+        numbers=read_number_rules(part, list(doc.table("parameters").data)),
     )
     if "default" not in part.data:
         part.fail("default", "missing: every parameter needs one")

@@ -11,6 +11,7 @@ from steelyard.jobscripts.app.figure_checks import check_complete_numbers, check
 from steelyard.jobscripts.errors import BenchmarkError, FailedError, OutputError
 from steelyard.jobscripts.output import last_words, number, read_text
 from steelyard.jobscripts.output_noise import origin_of_tags
+from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.registry import OwnFigures, Result
 from steelyard.jobscripts.user_figures import Figure
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
@@ -57,7 +58,7 @@ def seconds(folder: Path, client: int, iterations: int) -> list[float]:
     lines = text.splitlines(keepends=True) or [""]
     times = [seconds_of(folder, client, line) for line in lines]
     if len(times) != iterations:
-        raise OutputError(name, f"expected {iterations} lines, found {len(times)}")
+        raise OutputError(name, f"expected {counted(iterations, 'line')}, found {len(times)}")
     return times
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from steelyard.jobscripts import mounts
 from steelyard.jobscripts.errors import OutputError
 from steelyard.jobscripts.output import read_output
+from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.registry import Result
 
 FILES = {"small_file_copy": "copy_files", "small_file_write": "write_files"}
@@ -26,10 +27,12 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     metric = "seconds_by_processes" if parameters["process"] == "each" else "seconds"
     iterations = [_iteration(name, i, line, metric) for i, line in enumerate(lines[1:-1], start=1)]
     if lines[-1].get("end") is not True or lines[-1].get("iterations") != len(iterations):
-        raise OutputError(name, f"cut short after {len(iterations)} iterations: no last line")
+        raise OutputError(
+            name, f"cut short after {counted(len(iterations), 'iteration')}: no last line"
+        )
     if len(iterations) != parameters["iterations"]:
         raise OutputError(
-            name, f"{len(iterations)} iterations instead of {parameters['iterations']}"
+            name, f"{counted(len(iterations), 'iteration')} instead of {parameters['iterations']}"
         )
     found = [result for iteration in iterations for result in iteration]
     return found + mounts.results(folder, client)

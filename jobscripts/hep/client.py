@@ -39,6 +39,7 @@ from steelyard.jobscripts.hep import page_cache as hep_page_cache
 from steelyard.jobscripts.hep.process_lifetime import die_with_parent
 from steelyard.jobscripts.hep.reader import ReadError, Tally, open_reader
 from steelyard.jobscripts.parameters import Value
+from steelyard.jobscripts.plurals import counted, inflect
 
 VARIABLE = re.compile(r"(XRD_[A-Z0-9]+)=([^\s=]+)")
 # A server that is not there is an error within seconds, not after XRootD's 10 minutes.
@@ -291,7 +292,10 @@ def server_counts(given: Input) -> dict[str, Any]:
         if counts is None or links == 1:  # our own
             break
         if time.monotonic() > end:
-            return {"counts": None, "reason": f"{links - 1} clients are still connected"}
+            return {
+                "counts": None,
+                "reason": f"{counted(links - 1, 'client')} {inflect(links - 1, 'is', 'are')} still connected",
+            }
         time.sleep(0.1)
     reason = None if counts else "the server's answer is not understood"
     return {"counts": counts, "reason": reason, "version": given.version}

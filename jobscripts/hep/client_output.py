@@ -14,6 +14,7 @@ from typing import Any
 
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.output import read_output
+from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.registry import Result
 
 VERSION = 1
@@ -59,7 +60,9 @@ def read(
         if found != value:
             raise OutputError(name, f"{key} was {found!r} instead of {value!r}")
     if len(iterations) != parameters["iterations"]:
-        raise OutputError(name, f"{len(iterations)} iterations, not {parameters['iterations']}")
+        raise OutputError(
+            name, f"{counted(len(iterations), 'iteration')}, not {parameters['iterations']}"
+        )
     return start, iterations, server
 
 

@@ -10,16 +10,18 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steelyard.jobscripts.hep.tree_writer import Recipe
 
 FORMAT, VERSION = "steelyard-hep-data", 1
 PIECE = 4 << 20
 # Of the values of an event, before compression; jagged ones vary.
 EVENT_BYTES = {"flat": 160, "many": 1600, "jagged": 140, "unsplit": 160}
-Recipe = Mapping[str, Any]  # structure, compression, events, cluster, seed
 
 
 class DataError(Exception):
@@ -37,14 +39,32 @@ def keep_file(folder: Path, recipe: Recipe) -> dict[str, Any]:
 
     Keys: `file` (its name), `bytes`, `sha256`, `recipe`, and what `tree_writer.write` returns.
     """
+    path = folder / file_name(recipe)
     try:
+        if is_read_only(folder):
+            return existing(path, recipe)
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / file_name(recipe)
         with locked(path.with_name(path.name + ".lock")):
             known = read_note(path, recipe)
             return make(path, recipe) if known is None else known
     except OSError as error:
         raise DataError(f"the input cannot be kept in {folder}: {error}") from error
+
+
+def is_read_only(folder: Path) -> bool:
+    """Whether it is on a file system that cannot be written to, such as a CVMFS repository."""
+    return folder.is_dir() and bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+
+
+def existing(path: Path, recipe: Recipe) -> dict[str, Any]:
+    """What is known about a file that cannot be made where it is."""
+    known = read_note(path, recipe)
+    if known is None:
+        raise DataError(
+            f"{path.parent} is read-only: expected {path.name} and {note_of(path).name} in it; make "
+            "them in another folder with the same parameters, and copy both there"
+        )
+    return known
 
 
 @contextmanager

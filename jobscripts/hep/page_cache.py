@@ -33,8 +33,10 @@ def cached_share(path: Path) -> float:
     """The share of the file's pages that are in memory; PagesError where it cannot be known."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        # Of a file of somebody else's the kernel says that all is in memory (mm/mincore.c, 5.2).
-        if os.fstat(file.fileno()).st_uid != os.geteuid() and not os.access(path, os.W_OK):
+        # Of a file of somebody else's the kernel reports all pages as in memory, but not to root
+        # (mm/mincore.c, 5.2).
+        is_owner = os.geteuid() in (0, os.fstat(file.fileno()).st_uid)
+        if not is_owner and not os.access(path, os.W_OK):
             raise PagesError(
                 f"{path} belongs to somebody else: which of its pages are in memory is not told"
             )

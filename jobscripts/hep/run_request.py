@@ -52,13 +52,17 @@ def place(asked: Mapping[str, Value], scratch: Path) -> tuple[Path, dict[str, An
 
     In the folder `data` when one is given; else it is kept in the study's folder and copied into
     `scratch`: the study may lie on a network file system that is not the one to be measured. A
-    file of the user's own, `file`, is taken as it is; nothing is known about it.
+    file of the user's own, `file`, is taken as it is; nothing is known about it. On a read-only file
+    system the input is not read beforehand: CVMFS, for one, would have cached it. The values are
+    checked in any case.
     """
     if asked.get("file"):
         return own_file(Path(str(asked["file"]))), None
     kept = Path(str(asked["data"]) or Path(os.environ["SY_STUDY_DIR"]) / "data")
     known = input_files.keep_file(kept, recipe(asked))
     path = kept / known["file"]
+    if input_files.is_read_only(kept):
+        return path, known
     try:
         path = input_files.checked(path, known, None if asked["data"] else scratch / path.name)
     except OSError as error:

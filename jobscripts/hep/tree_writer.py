@@ -14,14 +14,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from steelyard.jobscripts.hep.events import JAGGED, Array, Events, Pairs, reckon, short
 
-if TYPE_CHECKING:
-    from steelyard.jobscripts.hep.input_files import Recipe
+Recipe = Mapping[str, Any]  # structure, compression, events, cluster, seed
 
 TREE = "Events"
 LEVELS = {"zlib": 1, "lz4": 4, "zstd": 5, "lzma": 7}  # ROOT's own, core/zip/inc/Compression.h

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # One client of HPCG, the user's own program. It reads hpcg.dat where it runs, and leaves there its one
-# document, HPCG-Benchmark*.txt (3.1) or .yaml (3.0), which is this client's output.
+# document, HPCG-Benchmark*.txt (3.1) or .yaml (3.0), Intel's n104-8p-1t*.txt, which is this client's output.
 
 # Not timed: what the run ran with.
 sy_setup() {
@@ -25,9 +25,9 @@ sy_client() {
     code=$?
     ((code == 0)) || return "$code"
     shopt -s nullglob
-    found=(HPCG-Benchmark*.txt HPCG-Benchmark*.yaml)
+    found=(HPCG-Benchmark*.txt HPCG-Benchmark*.yaml n*-*p-*t*.txt n*-*p-*t*.yaml)
     ((${#found[@]} == 1)) || {
-        sy_say "$program left ${#found[@]} documents HPCG-Benchmark*.txt or .yaml, one is expected"
+        sy_say "$program left ${#found[@]} documents HPCG-Benchmark* or nNX-RANKSp-THREADSt* (.txt, .yaml), one is expected"
         return 1
     }
     cat -- "${found[0]}"

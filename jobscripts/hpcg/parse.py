@@ -1,5 +1,8 @@
 """Reads HPCG's document from out.CLIENT: the text of version 3.1, or the YAML of 3.0.
 
+Intel's program (oneMKL) names its document by the problem (n104-8p-1t, version V3.1) and has blanks
+around the keys of its summary. NVIDIA's leaves nz out; the number of equations tells it.
+
 HPCG exits with 0 when its result is not valid: so its verdict is read, the problem is compared with
 the one asked for, and its rates with the operations and times beside them (ReportResults.cpp).
 """
@@ -15,14 +18,14 @@ from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.output import number, read_output
 from steelyard.jobscripts.registry import Result
 
-HEAD = re.compile(r"\AHPCG-Benchmark(?:\nversion=| version: )3\.\d+\n")
+HEAD = re.compile(r"\A(?:HPCG-Benchmark|n\d+-\d+p-\d+t)(?:\nversion=| version: )V?3\.\d+\n")
 # What the last line of a valid result says: that it is official, may become so, or was too short.
 END = re.compile(
-    r"\n *(?:Final Summary::)?(?:(?:After confirmation please|Please) upload results from the YAML file "
+    r"\n *(?:Final Summary ?:: *)?(?:(?:After confirmation please|Please) upload results from the YAML file "
     r"contents to(?:=|: )http://hpcg-benchmark\.org|Official results execution time \(sec\) must be at "
     r"least(?:=|: )\d+)\n\Z"
 )
-INVALID = re.compile(r"HPCG result is(?:=|: )INVALID")
+INVALID = re.compile(r"HPCG result is *(?:=|:) *INVALID")
 DIGITS = 1e-5  # relative: numbers are printed with six
 
 RANKS = "Machine Summary::Distributed Processes"
@@ -74,7 +77,9 @@ def _check_problem(told: _Told, parameters: Mapping[str, object]) -> None:
     wanted: dict[str, int] = {RANKS: ranks}
     points = ranks
     for axis in ("nx", "ny", "nz"):
-        wanted[f"Local Domain Dimensions::{axis}"] = int(str(parameters[axis]))
+        key = f"Local Domain Dimensions::{axis}"
+        if axis != "nz" or key in told.values:
+            wanted[key] = int(str(parameters[axis]))
         points *= int(str(parameters[axis]))
     for key, value in {**wanted, EQUATIONS: points}.items():
         if told.number(key) != value:
@@ -119,11 +124,11 @@ class _Told:
 def _pairs(text: str) -> Iterator[tuple[int, str, str]]:
     """Number of the line, SECTION::KEY, value. YAML has the section on a line before."""
     section = ""
-    yaml = text.startswith("HPCG-Benchmark version")
+    yaml = " version: " in text.split("\n", 1)[0]
     for place, line in enumerate(text.splitlines(), 1):
         if not yaml:
             key, _, value = line.rpartition("=")
-            yield place, key, value
+            yield place, "::".join(word.strip() for word in key.split("::")), value
         elif not line.startswith(" "):
             section = line.partition(":")[0].strip("_ ")
         else:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.mpiprofile import profile_results
-from steelyard.jobscripts.output import number, read_complete
+from steelyard.jobscripts.output import cut_at_end, number, read_complete, read_output
 from steelyard.jobscripts.registry import Result
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
@@ -49,6 +49,28 @@ XHPL_END = re.compile(r"\nEnd of Tests\.\n={60,}\n")
 SETTING = re.compile(r"^(SWAP|L1|U|EQUIL|ALIGN) *: (.*?) *$", re.MULTILINE)
 PLACES = {"1ring": 0, "1ringM": 1, "2ring": 2, "2ringM": 3, "long": 4, "longM": 5}
 SWAPS = {"bin-exch": "Binary-exchange", "long": "Spread-roll (long)"}
+# Programs that factor in lower precision print HPL's own table; their rate is not HPL's.
+MIXED = re.compile(
+    r"^(?:HPLMXP_\w+|HPL_AI +W|HPL-(?:AI|MxP)-NVIDIA|\*+ HPL[- ]MxP Result)", re.MULTILINE
+)
+# rocHPL with -P, -Q or -N: its table is in HPL.out, only its progress is on stdout.
+ROCHPL_SCORE = re.compile(r"^Final Score: +\S+ GFLOPS *$", re.MULTILINE)
+NVIDIA = re.compile(r"^HPL-NVIDIA \d+\.\d+", re.MULTILINE)
+# NVIDIA's row since 24.3: the mapping is all that the variant names, for the program ignores these
+# parameters. A value other than HPL.dat's default would be a condition that was not measured.
+NVIDIA_ROW = re.compile(r"W[RC]\d")
+NVIDIA_IGNORES: Mapping[str, object] = {
+    "pfact": "right",
+    "nbmin": 4,
+    "ndiv": 2,
+    "rfact": "crout",
+    "bcast": "1ringM",
+    "depth": 1,
+    "l1": "transposed",
+    "u": "transposed",
+    "equilibration": True,
+    "alignment": 8,
+}
 # What a run may have several values of (hpl.toml).
 SEVERAL = ("nb", "pfact", "nbmin", "ndiv", "rfact", "bcast", "depth")
 LEAST_RATE, MOST_RATE = 1e-9, 1e12  # Gflop/s; beyond, the output is damaged
@@ -84,8 +106,12 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     name = f"out.{client}"
     asked = order_asked(folder, client, parameters)
     if parameters["xhpl"]:
-        text = read_complete(folder, client, "xhpl", XHPL_END)
+        text = read_output(folder, client, "xhpl")
+        _refuse_other_programs(name, text)
+        text = cut_at_end(folder, client, text, XHPL_END)
         solved = _solutions(name, text)
+        if NVIDIA.search(text) and all(NVIDIA_ROW.fullmatch(one.variant) for one in solved):
+            solved = _named_in_full(name, solved, asked)
         _check(name, solved, asked)
         best = max(solved, key=lambda one: one.gflops)
         time_s, gflops = best.operations / best.gflops / 1e9, best.gflops
@@ -99,6 +125,42 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
         *(_each(solved) if len(solved) > 1 else ()),
         *profile_results(folder, client, parameters),
     ]
+
+
+def _refuse_other_programs(name: str, text: str) -> None:
+    """OutputError for a program whose output begins or ends as HPL's and has no rate of HPL."""
+    mixed = MIXED.search(text)
+    if mixed:
+        raise OutputError(
+            name,
+            f"'{mixed[0]}' is of HPL-MxP (HPL-AI), which factors in lower precision: its rate is "
+            "not HPL's; a program of HPL is expected",
+        )
+    if ROCHPL_SCORE.search(text) and not XHPL_END.search(text):
+        raise OutputError(
+            name,
+            "rocHPL without its table, which is in HPL.out when -P, -Q or -N is given: give xhpl a "
+            "program that runs rochpl without them, it then reads HPL.dat",
+        )
+
+
+def _named_in_full(
+    name: str, solved: list[Solution], asked: Mapping[str, object]
+) -> list[Solution]:
+    """HPL-NVIDIA's systems with HPL's name of what was asked for, whose other letters it ignores."""
+    ignored = [key for key, default in NVIDIA_IGNORES.items() if str(asked[key]) != str(default)]
+    if ignored:
+        raise OutputError(
+            name, f"HPL-NVIDIA ignores {', '.join(ignored)}: leave out of the study what it ignores"
+        )
+    wanted = _variant(_asked(asked)[0])
+    for one in solved:
+        if not wanted.startswith(one.variant[:2]):
+            raise OutputError(
+                name,
+                f"HPL-NVIDIA's variant {one.variant} was run instead of {wanted[:2]}0: another pmap",
+            )
+    return [replace(one, variant=wanted) for one in solved]
 
 
 def _each(solved: list[Solution]) -> Iterator[Result]:

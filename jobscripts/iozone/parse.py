@@ -1,7 +1,8 @@
 """Reads what IOzone printed into out.CLIENT: versions 3.4 and 3.507, throughput and auto mode.
 
-Its "kB", which older versions call KB or Kbyte, are 1024 bytes. An exit code says nothing: the last line must be there, and every figure
-of the tests that were asked for.
+Its "kB", which versions before 3.43 call KB, are 1024 bytes. An exit code says nothing: the last line
+must be there, and every figure of the tests that were asked for. With -O or -N the same table has
+operations a second, or microseconds: that is refused.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from steelyard.jobscripts import mounts
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.output import cut_at_end, number, read_output
+from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.registry import Result
 
 END = re.compile(r"^iozone test complete\.\n", re.MULTILINE)
@@ -50,6 +52,8 @@ EACH = re.compile(
 )
 ROW = re.compile(r"^ +\d+(?: +\d+)+ *$", re.MULTILINE | re.ASCII)
 COMMAND = re.compile(r"^\tCommand line used: (.*)$", re.MULTILINE)
+UNIT = re.compile(r"^\tOutput is in [kK][bB]ytes/sec *$", re.MULTILINE)
+OTHER_UNIT = re.compile(r"^\t(.*Mode\. Output is in .*\S)", re.MULTILINE)
 KIB = 1024
 
 
@@ -63,6 +67,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     text = cut_at_end(folder, client, text, END)
     if text.count("Performance Test of File I/O") != 1 or len(END.findall(text)) != 1:
         raise OutputError(name, "not the output of one iozone")
+    _check_unit(name, text)
     _check_switches(name, text, parameters)
     tests = [int(word) for word in str(parameters["tests"]).split()]
     if parameters["mode"] == "auto":
@@ -70,6 +75,13 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     else:
         found = _throughput(name, text, tests, parameters)
     return found + mounts.results(folder, client)
+
+
+def _check_unit(name: str, text: str) -> None:
+    if other := OTHER_UNIT.search(text):
+        raise OutputError(name, f"iozone with -O or -N: '{other[1]}', kBytes/sec are expected")
+    if not UNIT.search(text):
+        raise OutputError(name, "no unit in it: 'Output is in kBytes/sec' is expected")
 
 
 def _check_switches(name: str, text: str, parameters: Mapping[str, object]) -> None:
@@ -112,7 +124,9 @@ def _auto(name: str, text: str, tests: list[int], parameters: Mapping[str, objec
     results = []
     for iteration, row in enumerate(rows, start=1):
         if len(row) != 2 + len(wanted):
-            raise OutputError(name, f"{len(row) - 2} figures in a row instead of {len(wanted)}")
+            raise OutputError(
+                name, f"{counted(len(row) - 2, 'figure')} in a row instead of {len(wanted)}"
+            )
         for metric, word in zip(wanted, row[2:], strict=True):
             rate = _rate(name, metric, word)
             results.append(Result(metric, rate, "bytes_per_s", iteration))

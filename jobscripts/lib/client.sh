@@ -102,12 +102,11 @@ sy_child() {
 sy_timed_child() { # <descriptor>
     local code start end start_up end_up to=$1
     trap : TERM INT
-    sy_read_uptime start_up
-    start=${EPOCHREALTIME//[^0-9]/}
+    sy_read_clocks start start_up
     (sy_child) {to}>&-
     code=$?
     end=${EPOCHREALTIME//[^0-9]/}
-    sy_read_uptime end_up
+    sy_uptime_at end_up "$end"
     printf 'end %d %s %s %s %s\n' "$code" "$start" "$end" "${start_up:--}" "${end_up:--}" >&"$to"
 }
 

@@ -32,15 +32,14 @@ sy_is_launched() {
 sy_launcher_start() {
     local begin begin_up end end_up answer took
     sy_is_launched || return 0
-    sy_read_uptime begin_up
-    begin=${EPOCHREALTIME//[^0-9]/}
+    sy_read_clocks begin begin_up
     sy_launcher_name
     sy_launcher_sweep
     sy_peers_open && sy_launcher_processors && sy_network_device &&
         sy_launcher_command && sy_launcher_up && sy_device_of_lxc || return
     sy_peers_list "${answer%% *}" || return
     end=${EPOCHREALTIME//[^0-9]/}
-    sy_read_uptime end_up
+    sy_uptime_at end_up "$end"
     sy_took "$((end - begin))" "${begin_up:--}" "${end_up:--}"
     sy_tag launcher_start_s "$(sy_seconds "$took")"
     sy_launcher_tags "${answer#* }"

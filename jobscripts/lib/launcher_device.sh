@@ -4,7 +4,7 @@
 #
 # It is moved into a network namespace that has a name, /run/netns/steelyard-PID-START: so it stays there
 # when the run is killed, where a virtual one would go with its namespace, and whoever removes what the
-# run left finds it (launcher_marks.sh). Nothing that the node itself uses is moved.
+# run left finds it (launcher_leftover_kinds.sh). Nothing that the node itself uses is moved.
 
 # The container's, or a reason why not. Under the lock: another run may want it.
 sy_device_claim() { # <device>

@@ -30,10 +30,11 @@ sy_work_remove() {
 
 # mount.type (as the kernel has it), mount.name (nfs, lustre, orangefs, glusterfs, ceph, beegfs,
 # cvmfs, tmpfs, ext4, …), mount.point, mount.source, mount.server, mount.options, mount.version, and
-# how files are laid out on servers: mount.stripe_count and mount.stripe_size_bytes of Lustre,
-# mount.bricks of GlusterFS.
+# how files are laid out on servers: mount.stripe_count and mount.stripe_size_bytes of Lustre and
+# OrangeFS, mount.layout of Ceph, mount.bricks of GlusterFS. A layout that cannot be read is
+# `not known: ` and the reason.
 sy_mount_tags() { # <folder>
-    local point type source options
+    local point type source options name
     read -r point type source options <<<"$(sy_mount_of "$1")"
     if [[ -z ${options:-} ]]; then
         sy_say "no mount known at $1: the run has no tags of it"
@@ -41,20 +42,19 @@ sy_mount_tags() { # <folder>
     fi
     point=$(printf '%b' "$point") source=$(printf '%b' "$source") options=$(printf '%b' "$options")
     sy_tag mount.type "$type"
-    sy_tag mount.name "$(sy_mount_name "$type" "$source")"
+    name=$(sy_mount_name "$type" "$source")
+    sy_tag mount.name "$name"
     sy_tag mount.point "$point"
     sy_tag mount.source "$source"
     sy_tag mount.options "$options"
     sy_tag_known mount.server "$(sy_mount_server "$source")"
     sy_tag_known mount.version "$(sy_mount_version "$type" "$point" "$options")"
-    case $type in
+    case $name in
     lustre) sy_lustre_layout "$1" ;;
-    fuse.glusterfs) sy_glusterfs_layout "$point" ;;
+    glusterfs) sy_glusterfs_layout "$point" ;;
+    orangefs) sy_orangefs_layout "$1" ;;
+    ceph) sy_ceph_layout "$1" ;;
     esac
-}
-
-sy_tag_known() { # <key> <value, empty where it is not known>
-    [[ -z $2 ]] || sy_tag "$1" "$2"
 }
 
 # Target, type, source and options of the mount a folder is in; blanks in them as \x20.
@@ -68,14 +68,21 @@ sy_mount_option() { # <key> <options>
     printf '%s' "${rest%%,*}"
 }
 
-# The file system's usual name, whichever of its clients has mounted it.
+# The file system's usual name, whichever of its clients has mounted it. CVMFS and OrangeFS have the
+# plain type `fuse`: only the source names them (pvfs2fuse#tcp://h:3334/orangefs).
 sy_mount_name() { # <type> <source>
     case $1 in
     nfs*) printf nfs ;;
     pvfs2 | fuse.pvfs2* | fuse.orangefs*) printf orangefs ;;
     fuse.ceph*) printf ceph ;;
     beegfs*) printf beegfs ;;
-    fuse) [[ $2 == cvmfs2 ]] && printf cvmfs || printf fuse ;;
+    fuse)
+        case $2 in
+        cvmfs2 | cernvmfs) printf cvmfs ;;
+        pvfs2fuse#*) printf orangefs ;;
+        *) printf fuse ;;
+        esac
+        ;;
     fuse.*) printf '%s' "${1#fuse.}" ;;
     *) printf '%s' "$1" ;;
     esac
@@ -121,4 +128,28 @@ sy_glusterfs_layout() { # <mount point>
     local -a bricks
     sy_lines bricks compgen -G "${SY_MOUNT_ROOT:-}$1/.meta/graphs/active/*-client-*/private"
     ((${#bricks[@]} == 0)) || sy_tag mount.bricks "${#bricks[@]}"
+}
+
+# Of a new, empty file, which is removed: folders of Ceph and OrangeFS have no layout that all can read.
+sy_orangefs_layout() { # <folder>
+    local file text
+    file=$(mktemp -- "$1/layout-XXXXXXXX") || return 0
+    text=$(pvfs2-viewdist -f "$file" 2>/dev/null)
+    rm -f -- "$file"
+    if [[ $text =~ "Number of datafiles/servers = "([0-9]+) ]]; then
+        sy_tag mount.stripe_count "${BASH_REMATCH[1]}"
+        # Of the distributions simple_stripe and twod_stripe; others have no single size.
+        [[ ! $text =~ strip_size:([0-9]+) ]] || sy_tag mount.stripe_size_bytes "${BASH_REMATCH[1]}"
+    else
+        sy_tag mount.stripe_count "not known: pvfs2-viewdist is missing, or finds no entry in /etc/pvfs2tab"
+    fi
+}
+
+# In Ceph's own words: a stripe count of 1 does not mean one server, since each object has its own.
+sy_ceph_layout() { # <folder>
+    local file text
+    file=$(mktemp -- "$1/layout-XXXXXXXX") || return 0
+    text=$(getfattr --absolute-names --only-values -n ceph.file.layout "$file" 2>/dev/null)
+    rm -f -- "$file"
+    sy_tag mount.layout "${text:-not known: getfattr (Debian: attr) is missing, or reads no ceph.file.layout}"
 }

@@ -8,7 +8,7 @@
 # a user's have one folder, jf.0, on a node, and one that ends takes it from one that starts: here
 # each has its client's.
 sy_mpi_run() { # <ranks> <mpirun> <program> <argument>...
-    local ranks=$1 mpirun=$2 launcher
+    local ranks=$1 mpirun=$2 launcher said
     local -a nodes=() shares=() start=() options=()
     shift 2
     sy_tag mpi.bind "${SY_BIND:-none}"
@@ -27,8 +27,19 @@ sy_mpi_run() { # <ranks> <mpirun> <program> <argument>...
     elif ((SY_CLIENTS == 1)); then
         sy_lines nodes sy_nodes
     fi
-    sy_mpi_options "$ranks" "$("$launcher" --version 2>/dev/null)" || return
+    said=$("$launcher" --version 2>/dev/null)
+    sy_tag_known mpirun.version "$(sy_mpi_version "$said")"
+    sy_mpi_options "$ranks" "$said" || return
     "${start[@]}" "$launcher" "${options[@]}" "$@" </dev/null
+}
+
+# `mpirun (Open MPI) 4.1.4`, `HYDRA 4.0.2`: the first line, but for MPICH's, which has it further down.
+sy_mpi_version() { # <what the launcher says of its version>
+    local line=${1%%$'\n'*}
+    if [[ $line == HYDRA* && $1 =~ Version:[[:space:]]+([^[:space:]]+) ]]; then
+        line="HYDRA ${BASH_REMATCH[1]}"
+    fi
+    printf '%s' "$line"
 }
 
 # Sets `options`, and `start`, of the caller: the words before the program, and before the launcher.
@@ -112,12 +123,15 @@ sy_open_mpi_here() { # <ranks>; sets `options` of the caller
 # every scheduler and leaves out Open MPI's own knowledge of them. Messages go by TCP over the networks
 # of the nodes' addresses.
 sy_open_mpi_across() { # <ranks>; reads `nodes`, `shares`, `launcher`; sets `start`, `options`
-    local networks most=0 i
+    local networks most=0 i btl=self,vader,tcp
     if [[ -n ${SY_PEERS:-} ]]; then
         networks=$(sy_peers_networks)
     else
         networks=$(sy_mpi_networks) || return
     fi
+    # Nodes of a throwaway cluster are one machine, where two ranks of one number on their nodes would
+    # take each other's memory in /dev/shm.
+    [[ $networks != 127.* ]] || btl=self,tcp
     for i in "${shares[@]}"; do
         ((i <= most)) || most=$i
     done
@@ -125,7 +139,7 @@ sy_open_mpi_across() { # <ranks>; reads `nodes`, `shares`, `launcher`; sets `sta
     [[ -z ${SY_PEERS:-} ]] && sy_scheduler mpi_native "$launcher" || sy_open_mpi_by_agent || return
     options+=(
         -np "$1" --host "$(sy_mpi_hosts)" --oversubscribe --bind-to "${SY_BIND:-none}"
-        --mca orte_keep_fqdn_hostnames 1 --mca pml ob1 --mca btl 'self,vader,tcp'
+        --mca orte_keep_fqdn_hostnames 1 --mca pml ob1 --mca btl "$btl"
         --mca btl_tcp_if_include "$networks" --mca oob_tcp_if_include "$networks"
     )
     ((EUID != 0)) || options+=(--allow-run-as-root)

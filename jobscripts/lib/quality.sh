@@ -8,6 +8,7 @@
 #   SY_BIND        what MPI ranks are bound to: none (default), core or socket (sy_mpi_run)
 #   SY_RETRIES     how often a run that failed or took too long is begun again, default 0
 #   SY_IDLE_S      seconds in which nothing is done, before the clients start and after they ended
+# shellcheck disable=SC2153 # SY_CLIENTS and SY_CLIENT are two things
 
 # --- idle ------------------------------------------------------------------------------------
 
@@ -118,6 +119,19 @@ sy_tag() { # <key> <value>
     local value=${2//[[:cntrl:]]/ }
     printf '%s=%s\n' "$1" "${value:0:1000}" >>"$SY_ATTEMPT_DIR/tags.$SY_CLIENT"
 }
+
+sy_tag_known() { # <key> <value, empty where it is not known>
+    [[ -z $2 ]] || sy_tag "$1" "$2"
+}
+
+# Once a run that ended well, by its first node, when nothing is measured any more: what costs time, or
+# reads what a run with cold caches must not find read. `sy_after` is a benchmark's own such function.
+sy_note_afterwards() {
+    local SY_CLIENT=0
+    sy_tag_known scheduler.version "$(sy_scheduler version)"
+    ! declare -F sy_after >/dev/null || (sy_after) || :
+    sy_note_shell main # the record counts this, too
+} </dev/null &>/dev/null
 
 # Programs, the libraries they load and their checksums, one JSON line each. Few processes, however
 # many files: on a virtual node each costs milliseconds.

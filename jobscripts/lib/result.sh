@@ -49,6 +49,27 @@ sy_read_uptime() { # <the variable to set>
     printf -v "$1" %s "$sy_up"
 }
 
+# Both clocks at one moment: a process that is held up between two readings reads again.
+sy_read_clocks() { # <the variable to set to the wall clock> <that of the time since boot>
+    local sy_before sy_gap
+    for _ in 1 2 3 4 5; do
+        sy_before=${EPOCHREALTIME//[^0-9]/}
+        sy_read_uptime "$2"
+        printf -v "$1" %s "${EPOCHREALTIME//[^0-9]/}"
+        sy_gap=$((${!1} - sy_before))
+        ((sy_gap < 0 || sy_gap > 10000)) || return 0
+    done
+}
+
+# The time since boot at a moment of the wall clock that has just passed. Empty where unknown. What has
+# passed since is subtracted where it is more than a step of that clock (10 ms).
+sy_uptime_at() { # <the variable to set> <wall µs>
+    local sy_wall
+    sy_read_clocks sy_wall "$1"
+    [[ -z ${!1} ]] || ((sy_wall - $2 <= 10000)) ||
+        printf -v "$1" %d "$((${!1} - (sy_wall - $2)))"
+}
+
 # A moment ahead, and whether it has passed: by time since boot, for the wall clock may be set.
 sy_moment() { # <the variable to set> <microseconds from now>
     sy_read_uptime "$1"
@@ -211,13 +232,14 @@ sy_clients_reason() {
     done
 }
 
-# ': ' and the last line of the first of these files that has one, at most 300 bytes of it.
+# ': ' and the last line of the first of these files that has one, at most 300 bytes of it. A line of
+# dashes is mpirun's frame around what it says.
 sy_last_words() { # <file in the attempt folder, or nothing>...
     local file line words=''
     for file in "$@"; do
         [[ -n $file && -s $SY_ATTEMPT_DIR/$file ]] || continue
         while IFS= read -r line || [[ -n $line ]]; do
-            [[ -z ${line//[[:space:]]/} ]] || sy_scheduler is_noise "$line" || words=$line
+            [[ -z ${line//[-[:space:]]/} ]] || sy_scheduler is_noise "$line" || words=$line
         done <<<"$(tail -c 4096 -- "$SY_ATTEMPT_DIR/$file" | tr -d '\0')"
         [[ -z $words ]] || break
     done

@@ -20,6 +20,7 @@
 #   is_noise LINE       whether such a line tells nothing
 #   end_unix_s          when the job has to end; nothing: not known
 #   says_time_limit     whether it ends the job because its time is over
+#   version             its release in its own words; nothing: none, or not known
 # Asked by a client:
 #   where               set SY_CLIENT, if it is not, SY_THIS_NODE, and SY_STEP: a word by which others
 #                       can stop what runs here, `-`: none

@@ -107,6 +107,7 @@ sy_run() {
         fi
         sy_set_aside "$SY_STATE" "$SY_REASON" || exit 1
     done
+    [[ $SY_STATE != completed ]] || sy_note_afterwards
     [[ $SY_STATE == completed ]] && sy_idle after && exit 0
     sy_say "$SY_RUN_ID: $SY_STATE: $SY_REASON"
     case $SY_SIGNAL in

@@ -89,8 +89,11 @@ def _tables(name: str, text: str) -> tuple[Rows, Rows]:
     found = TABLE.findall(text)
     if [(one[0], one[1]) for one in found] != [("rate", "1"), ("time", "1")]:
         told = ", ".join(f"{one[0]} of {one[1]} iterations" for one in found) or "none"
+        more = " without --showRankStatistics" if "per Rank: Max" in text else ""
         raise OutputError(
-            name, f"tables: {told}; expected are 'rate' and 'time' of 1 iteration (-P)"
+            name,
+            f"mdtest {_version(name, text)}, tables: {told}; expected are 'rate' and 'time' of 1 "
+            f"iteration (-P){more}, as of mdtest 3.3 to 4.1",
         )
     rates, times_s = (_rows(name, one[0], one[2]) for one in found)
     return rates, times_s

@@ -9,6 +9,7 @@ from steelyard.jobscripts.errors import OutputError
 from steelyard.jobscripts.mpiprofile import profile_results
 from steelyard.jobscripts.output import read_document, read_output
 from steelyard.jobscripts.pairs import number
+from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.registry import Result
 
 # Bytes that travel in one operation, as a multiple of the message's: the others give seconds.
@@ -29,7 +30,9 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     if document.get("format") != "steelyard-mpi" or document.get("version") != 1:
         raise OutputError(name, "no document of the benchmark mpi, version 1")
     if ranks != parameters["ranks"] or len(rows) != len(document["tests"]):
-        raise OutputError(name, f"{ranks} ranks instead of {parameters['ranks']}, or doubled rows")
+        raise OutputError(
+            name, f"{counted(ranks, 'rank')} instead of {parameters['ranks']}, or doubled rows"
+        )
     asked = str(parameters["test"])
     tests = ("latency", *RATES, *COLLECTIVE) if asked == "all" else (asked,)
     found = []

@@ -16,6 +16,7 @@ from pathlib import Path
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.mpiprofile import profile_results
 from steelyard.jobscripts.output import read_output
+from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.registry import Result
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
@@ -143,7 +144,12 @@ def _fields(name: str, text: str) -> dict[str, str]:
 def _text(name: str, fields: Mapping[str, str], key: str) -> str:
     if not fields.get(key):
         if "Total threads" in fields or "Total processes" not in fields:
-            raise OutputError(name, "not from an MPI program: 'Total processes' is missing")
+            family = (
+                "NPB-OMP: 'Total threads'" if "Total threads" in fields else "serial, or a port"
+            )
+            raise OutputError(
+                name, f"not from an MPI program ({family}): 'Total processes' is missing"
+            )
         raise OutputError(name, f"the closing block has no '{key}'")
     return fields[key]
 
@@ -226,6 +232,6 @@ def _check_rates(name: str, block: Block) -> None:
     if abs(block.mops - expected) > 0.006 * (block.ranks + 1) + 1e-6 * expected:
         raise OutputError(
             name,
-            f"Mop/s total is {block.mops}, of {block.ranks} processes with {block.mops_per_process}"
+            f"Mop/s total is {block.mops}, of {counted(block.ranks, 'process', 'processes')} with {block.mops_per_process}"
             f" each {expected:g} was expected",
         )

@@ -2,7 +2,7 @@
 
 Every repetition prints one table. A table must have each message size from `smallest` to `largest`, doubled
 each time, and its rates must agree with its times. Figures: latency of the smallest message, all others of
-the largest one.
+the largest one. Tables of other tests and suites are refused by their title.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steelyard.jobscripts.errors import OutputError
+from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.output import number, read_output
+from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.registry import Result
 
 MICROSECOND = 1e-6
@@ -31,11 +32,16 @@ OSU_KINDS = {
         for name in (
             *("Allgather", "Allgatherv", "Allreduce", "Broadcast", "Gather", "Gatherv", "Reduce"),
             *("All-to-All Personalized Exchange", "All-to-Allv Personalized Exchange"),
-            *("All-to-Allw Personalized Exchange", "Reduce_scatter", "Scatter", "Scatterv"),
+            *("All-to-Allw Personalized Exchange", "Reduce_scatter", "Reduce_scatter_block"),
+            *("Scatter", "Scatterv"),
         )
     },
 }  # fmt: skip
-OSU_TITLE = re.compile(r"# OSU MPI(?:-\w+)? (.+) Test v\S+")
+OSU_TITLE = re.compile(r"# OSU MPI(?:-\w+(?: MANAGED)?)? (.+) Test v\S+")
+# Behind the columns: -c checks the data, -z adds percentiles.
+OSU_MORE = re.compile(r"( Validation)?((?: P\d+ Tail (?:Lat\(us\)|BW\(MB/s\)))*)$")
+# Their title is osu_bw's; their rate is of all ranks that send to one node, or receive from it.
+OSU_FANS = ("osu_bw_fan_in", "osu_bw_fan_out")
 OSU_COLUMNS = {
     "# Size Latency (us)": ("bytes", "time"),
     "# Size Avg Latency(us)": ("bytes", "time"),
@@ -55,7 +61,12 @@ IMB_COLLECTIVE = (
     *("Allreduce", "Reduce", "Reduce_scatter", "Reduce_scatter_block", "Allgather", "Allgatherv"),
     *("Gather", "Gatherv", "Scatter", "Scatterv", "Alltoall", "Alltoallv", "Bcast"),
 )
-IMB_TITLE = re.compile(r"# +Intel ?\(R\) MPI Benchmarks? .*, MPI-1 part")
+IMB_TITLE = re.compile(r"# +Intel ?\(R\) MPI Benchmarks? .*, MPI-1 part(?: \(GPU\))?")
+# Titles of tests that are not read: one-sided ones, other libraries and languages, IMB's other parts.
+OTHER_TITLE = re.compile(
+    r"# *((?:OSU|OMB) .*\bTest\b.*|OMB .*|Intel ?\(R\) MPI Benchmarks? .*\bpart.*)"
+)
+HEADER = re.compile(r"# ?(?:Size|Avg|Overall|Bandwidth|MB/s|bytes|repetitions)\b.*")
 IMB_END = "# All processes entering MPI_Finalize"
 IMB_COLUMNS = {
     "#bytes #repetitions t[usec] Mbytes/sec": ("bytes", "count", "time", "imb_rate"),
@@ -97,6 +108,12 @@ class Table:
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
     """The figures of every repetition."""
     name = f"out.{client}"
+    program = Path(str(parameters["program"])).name
+    if program in OSU_FANS:
+        raise OutputError(
+            name,
+            f"{program} prints the rate of several ranks under the title of osu_bw; that is not read",
+        )
     text = read_output(folder, client, "the program")
     if not text.endswith("\n"):
         raise OutputError(name, "cut short: its last line has no end")
@@ -140,16 +157,40 @@ def _start_table(name: str, words: str) -> Table | None:
         return Table(title[1], OSU_KINDS[title[1]], "OSU")
     if IMB_TITLE.fullmatch(words):
         return Table("", "", "IMB", complete=False)
+    other = OTHER_TITLE.fullmatch(words)
+    if other:
+        raise OutputError(
+            name,
+            f"'{other[1][:80]}' is none that can be read: blocking tests of OSU's pt2pt and collective "
+            "and of IMB-MPI1 are",
+        )
     return None
+
+
+def _columns(suite: str, words: str) -> tuple[str, ...]:
+    """The names of a table's columns; none where the line is no header."""
+    if suite == "IMB":
+        return IMB_COLUMNS.get(words, ())
+    more = OSU_MORE.search(words)
+    assert more is not None  # it may be empty
+    columns = OSU_COLUMNS.get(words[: more.start()], ())
+    verdict = ("verdict",) if more[1] else ()
+    tails = tuple(f"tail{place}" for place in range(more[2].count("Tail")))
+    return (*columns, *verdict, *tails) if columns else ()
 
 
 def _add_line(name: str, table: Table, words: str) -> None:
     """One line after a title: of a table, a comment, or nothing."""
-    columns = (OSU_COLUMNS if table.suite == "OSU" else IMB_COLUMNS).get(words)
+    columns = _columns(table.suite, words)
     if columns:
         if table.rows:
             raise OutputError(name, f"{table.test}: a second table begins: {words!r}")
         table.columns = columns
+    elif HEADER.fullmatch(words):
+        why = "; IMB built with CHECK is slower" if words.endswith(" defects") else ""
+        raise OutputError(
+            name, f"{table.test}: the columns {words[:100]!r} are none that can be read{why}"
+        )
     elif words.startswith("#"):
         if table.suite == "IMB":
             _add_imb_comment(name, table, words)
@@ -158,12 +199,14 @@ def _add_line(name: str, table: Table, words: str) -> None:
         if len(values) != len(table.columns) or (table.suite == "IMB" and table.complete):
             raise OutputError(
                 name,
-                f"{table.test}: a row of {len(table.columns)} columns is expected: {words[:80]!r}",
+                f"{table.test}: a row of {counted(len(table.columns), 'column')} is expected: {words[:80]!r}",
             )
         table.rows.append(dict(zip(table.columns, values, strict=True)))
 
 
 def _add_imb_comment(name: str, table: Table, words: str) -> None:
+    if words.startswith("# Benchmarking Multi-"):
+        raise OutputError(name, f"{words[2:62]!r}: several groups at once (-multi) are not read")
     test = re.fullmatch(r"# Benchmarking (\w+)", words)
     processes = re.fullmatch(r"# #processes = (\d+)", words)
     if test:
@@ -201,7 +244,9 @@ def _check_table(part: str, table: Table, parameters: Mapping[str, object]) -> N
             raise OutputError(part, f"test is {table.test} instead of {parameters['test']}")
         ranks = 2 if table.kind == "one_way" else parameters["ranks"]
         if table.processes != ranks:
-            raise OutputError(part, f"{table.processes} processes instead of {ranks}")
+            raise OutputError(
+                part, f"{counted(table.processes, 'process', 'processes')} instead of {ranks}"
+            )
     expected = _expected_sizes(
         table, int(str(parameters["smallest"])), int(str(parameters["largest"]))
     )
@@ -228,7 +273,11 @@ def _expected_sizes(table: Table, smallest: int, largest: int) -> list[int]:
 
 def _check_row(part: str, table: Table, row: Row) -> None:
     """All are numbers. A rate agrees with the time or the rate of messages in its row."""
-    values = {column: number(part, column, word) for column, word in row.items()}
+    if row.get("verdict", "Pass") != "Pass":
+        raise FailedError(f"{part} bytes: the program's check of the data says {row['verdict']}")
+    values = {
+        column: number(part, column, word) for column, word in row.items() if column != "verdict"
+    }
     if any(value < 0 for value in values.values()):
         raise OutputError(part, "a number below zero cannot be")
     if row.get("bytes") != "0" and not values.get("time", 1) * values.get("rate", 1) > 0:

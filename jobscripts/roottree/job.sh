@@ -2,8 +2,9 @@
 # A ROOT tree read whole: from a folder, or from an XRootD server, the run's own on this node or a
 # given one.
 
-# Not timed: what the run ran with.
+# Not timed: what the run ran with, and the file system that it measures.
 sy_setup() {
+    [[ -z $SY_PARAM_DATA ]] || sy_mount_tags "$SY_PARAM_DATA"
     if [[ $SY_PARAM_ACCESS != file && -z $SY_PARAM_URL ]]; then
         sy_environment xrootd
     fi

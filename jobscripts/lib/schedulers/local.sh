@@ -47,6 +47,8 @@ sy_local_says_time_limit() {
     return 1
 }
 
+sy_local_version() { :; }
+
 # --- a client --------------------------------------------------------------------------------
 
 sy_local_where() {

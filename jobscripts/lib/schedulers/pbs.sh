@@ -72,6 +72,17 @@ sy_pbs_launch() { # <script>
     done
 }
 
+# OpenPBS and PBS Professional print `pbs_version = 23.06.06`, Torque `Version: 6.1.3`.
+sy_pbs_version() {
+    local line
+    line=$(timeout -s KILL 5 "$(sy_pbs_program qstat)" --version 2>&1)
+    line=${line%%$'\n'*}
+    case $line in
+    'pbs_version = '*) printf 'PBS %s' "${line##* }" ;;
+    'Version: '*) printf 'Torque %s' "${line##* }" ;;
+    esac
+}
+
 # pbsdsh says this of every task that did not end with 0; the task has said more.
 sy_pbs_is_noise() { # <line>
     [[ $1 == *pbsdsh*': task '*' exit status '* || $1 == *pbsdsh*': killing task '* ]]

@@ -68,6 +68,10 @@ sy_slurm_says_time_limit() {
     [[ $(timeout 3 scontrol --oneliner show job "$SLURM_JOB_ID" 2>/dev/null) == *' Reason=TimeLimit '* ]]
 }
 
+sy_slurm_version() {
+    timeout -s KILL 5 scontrol --version 2>/dev/null
+}
+
 # --- a client --------------------------------------------------------------------------------
 
 # In a container only SY_STEP is left (launcher_exec.sh).

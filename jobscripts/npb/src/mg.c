@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "mg.h"
+#include "mg_grids.h"
 #include "npb.h"
 
 static const struct {

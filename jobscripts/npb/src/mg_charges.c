@@ -1,7 +1,7 @@
 /* The right side of MG: random numbers for all points, x fastest; only the extremes matter. */
 #include <string.h>
 
-#include "mg.h"
+#include "mg_grids.h"
 #include "npb.h"
 
 #define SEED UINT64_C(314159265)

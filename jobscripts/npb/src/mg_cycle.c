@@ -1,7 +1,7 @@
 /* The V-cycle of MG: one operator after the other, each followed by its exchange. */
 #include <string.h>
 
-#include "mg.h"
+#include "mg_grids.h"
 #include "npb.h"
 
 static struct mg_rows around(const struct mg_field *f, int z, int y)

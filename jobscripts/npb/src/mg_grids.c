@@ -12,7 +12,7 @@
  */
 #include <string.h>
 
-#include "mg.h"
+#include "mg_grids.h"
 #include "npb.h"
 
 enum { AXES = 3 };

@@ -2,7 +2,7 @@
  * The operators of MG on one row of points. They use their symmetry (section 2.2.2): sums over the
  * 4 nearest and the 4 diagonal rows around a row are made once and used by three points.
  */
-#include "mg.h"
+#include "mg_grids.h"
 
 enum { LANES = 8, LONGEST = 1 << (MG_LEVELS - 1) };
 

@@ -1,6 +1,6 @@
 /* What the files of MG share: the grids, how they are shared out, and the steps of a V-cycle. */
-#ifndef MG_H
-#define MG_H
+#ifndef MG_GRIDS_H
+#define MG_GRIDS_H
 
 #include "npb_comm.h"
 

@@ -1,0 +1,48 @@
+"""Numbers that a benchmark can take of a whole-number parameter: squares, powers of two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from steelyard.jobscripts.requirements import Conditions, conditions_hold, read_conditions
+from steelyard.jobscripts.toml_table import Description
+
+# What is allowed, in words: what the number must be, and the first of them.
+KINDS = {
+    "square": "a square (1, 4, 9, 16, 25 …)",
+    "power of two": "a power of two (1, 2, 4, 8, 16 …)",
+}
+
+
+@dataclass(frozen=True)
+class NumberRule:
+    """One kind of number, needed where other parameters have one of the values of `when`."""
+
+    kind: str
+    when: Conditions
+
+    def refusal(self, number: int, values: Mapping[str, object]) -> str | None:
+        """Why this number is not taken with these parameters."""
+        if not conditions_hold(self.when, values) or is_of_kind(self.kind, number):
+            return None
+        with_words = ", ".join(f"{name} = {values[name]}" for name in self.when if values[name])
+        return f"{with_words} takes {KINDS[self.kind]}"
+
+
+def is_of_kind(kind: str, number: int) -> bool:
+    """Of numbers from 1 on."""
+    if kind == "square":
+        return math.isqrt(number) ** 2 == number
+    return number & (number - 1) == 0
+
+
+def read_number_rules(part: Description, parameters: Sequence[str]) -> tuple[NumberRule, ...]:
+    """`numbers` of a parameter, a list of {kind, when}."""
+    rules = []
+    for item in part.tables("numbers"):
+        item.only(("kind", "when"))
+        when = read_conditions(item, "when", parameters)
+        rules.append(NumberRule(item.choice("kind", tuple(KINDS)), when))
+    return tuple(rules)
