@@ -25,11 +25,13 @@ from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report.export import Relation, relations
+from steelyard.analysis.sources import session_files
 from steelyard.analysis.store.spool import Spool
 from steelyard.analysis.summary.condition_labels import known_label
+from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import StudyData, read_study
 from steelyard.analysis.summary.study_database import database_of
-from steelyard.analysis.summary.summary import Row, Summary, summary_of
+from steelyard.analysis.summary.summary import Summary, summary_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -37,7 +39,20 @@ if TYPE_CHECKING:
     from steelyard.analysis.figures.drawing import Drawing
 
 SUFFIX = ".study"
-COMPUTED = frozenset(("means", "values", "slopes", "shares", "findings"))
+COMPUTED = frozenset(
+    (
+        "means",
+        "values",
+        "slopes",
+        "tolerances",
+        "nodes",
+        "scaling",
+        "scaling_laws",
+        "optima",
+        "shares",
+        "findings",
+    )
+)
 
 
 class Study:
@@ -180,12 +195,17 @@ class Study:
 
 
 def load(study: str | Path, include_invalid: bool = False) -> Study:
-    """A collected study by its folder, its NAME or its NAME.toml; close it after use.
+    """A collected study by its folder, its NAME, NAME@SESSION or NAME.toml; close it after use.
 
     MissingError when it was not collected; `include_invalid`: runs whose conditions were not met
     count in means, too.
     """
     path = Path(study)
+    name, at, session = path.name.rpartition("@")
+    if at and not path.exists():
+        path = (
+            path.with_name(name.removesuffix(".toml") + session_files.SUFFIX) / f"{session}{SUFFIX}"
+        )
     beside = path.with_name(path.name.removesuffix(".toml") + SUFFIX)
     folder = path if path.is_dir() else beside
     if not folder.is_dir():

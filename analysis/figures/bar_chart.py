@@ -8,7 +8,9 @@ from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
 from steelyard.analysis.stats.number_format import places_of, reaches, scale, text
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary
+from steelyard.jobscripts.plurals import counted_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -140,12 +142,11 @@ def highest(row: Row, factor: float) -> float:
 
 
 def caption(rows: list[Row]) -> str:
-    sizes = sorted({row.n for row in rows})
-    n = f"n = {sizes[0]}" if len(sizes) == 1 else f"n = {sizes[0]} to {sizes[-1]}"
+    n = f"n = {counted_range((row.n for row in rows), 'run')}"
     dots = " Each dot is a run." if has_dots(rows) else ""
     return (
         f"Mean {rows[0].metric.name} of the runs of each condition, with its 95 % confidence "
-        f"interval (Student), {n} runs.{dots}"
+        f"interval (Student), {n}.{dots}"
     )
 
 

@@ -70,7 +70,8 @@ def draw_panel(axes: Axes, found: OverFactor) -> None:
     step = -(-len(levels) // MAX_TICKS)
     axes.set_xticks(range(0, len(levels), step), [f"{level:g}" for level in levels[::step]])
     axes.grid(visible=False, axis="x")
-    axes.set_ylim(bottom=0 if min(row.minimum or 0 for row in found.rows) >= 0 else None)
+    if min(row.minimum or 0 for row in found.rows) >= 0:
+        drawing.begin_at(axes)
     axes.set_ylabel(figures_labels.wrapped(f"{found.metric} ({unit})", Y_LETTERS))
 
 

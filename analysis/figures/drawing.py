@@ -16,13 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from steelyard.analysis.summary.summary import Group, Summary
+    from steelyard.analysis.summary.rows import Group
+    from steelyard.analysis.summary.summary import Summary
 
 FORMATS = ("svg", "pdf", "png", "csv")
 WIDTH_IN = 6.6
+NARROW_IN = 3.7  # of a page as wide as a telephone
 DPI = 150
+TOP_ROOM = 0.05  # of the axis, above the highest value
 MAX_NAME = 120  # letters of a file's name, without its suffix
 
 # Okabe & Ito (2008), "Color Universal Design", without black and the yellow that white swallows;
@@ -93,6 +97,16 @@ def new_figure(height_in: float) -> Figure:
     figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def begin_at(axes: Axes, bottom: float = 0.0) -> None:
+    """The vertical axis from here up to above the highest marker.
+
+    Matplotlib leaves a share of the values' range, which is nothing where they hardly differ.
+    """
+    highest = axes.dataLim.y1
+    top = max(axes.get_ylim()[1], highest + TOP_ROOM * (highest - bottom))
+    axes.set_ylim(bottom, top)
 
 
 def save(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:

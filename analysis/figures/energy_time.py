@@ -10,7 +10,8 @@ from steelyard.analysis.figures.drawing import COLOURS, MARKERS, Drawing
 from steelyard.analysis.figures.point_labels import name_points
 from steelyard.analysis.stats.number_format import reaches, scale
 from steelyard.analysis.summary.factor_series import n_words
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,8 +14,10 @@ from steelyard.analysis.figures.stacked_bars import draw_stack
 from steelyard.analysis.stats.rates import is_rate
 from steelyard.analysis.summary.factor_axes import axes
 from steelyard.analysis.summary.factor_series import over_factor
+from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import Metric
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.summary import Summary
+from steelyard.analysis.summary.tolerances import tolerances_over
 
 TIME, ENERGY = "elapsed_s", "energy_j"
 MAX_THROUGHPUTS = 2  # secondary ones, over network conditions
@@ -30,7 +32,8 @@ def factor_draws(summary: Summary, variant: str) -> Iterator[Callable[[], Drawin
         for found in over_factor(
             summary, variant, axis, line_metrics(summary, variant, axis.factor)
         ):
-            yield partial(draw_lines, found)
+            own = [row for row in summary.rows if row.group.variant == variant]
+            yield partial(draw_lines, found, tolerances_over(summary, axis, own))
     for rows in primary_rows(summary, variant).values():
         yield partial(draw_heat, summary, rows)
     yield partial(draw_stack, summary, variant)

@@ -16,7 +16,8 @@ from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
 from steelyard.analysis.stats.overhead import Direction, percent, percent_range
 from steelyard.analysis.summary.factor_series import n_words
-from steelyard.analysis.summary.summary import Row, Summary, is_main
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary, is_main
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +30,6 @@ COLUMNS = (
 MAX_ROWS = 40  # the CSV has all
 FARTHEST = 2.5  # times the largest overhead: intervals that reach farther end in an arrow
 LEAST = 0.05  # of the axis to each side
-NARROW_IN = 3.7  # of a page as wide as a telephone
 LETTERS, NARROW_LETTERS = 46, 40  # of a row's name
 LONG_LABEL = 24  # letters of a condition from which on its levels stand alone
 NUMBER = re.compile(r"[-+.0-9eE]+|true|false")
@@ -109,7 +109,7 @@ def forest(summary: Summary, every: list[Row], narrow: bool) -> Drawing:
     heights = [each * len(lines) + 0.75 for lines in panels.values()]
     figure = drawing.new_figure(sum(heights) + 0.45)
     if narrow:
-        figure.set_figwidth(NARROW_IN)
+        figure.set_figwidth(drawing.NARROW_IN)
     grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})[
         :, 0
     ]

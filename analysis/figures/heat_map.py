@@ -10,7 +10,9 @@ from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.stats.overhead import SHOWN
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary
+from steelyard.jobscripts.plurals import counted_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -184,15 +186,14 @@ def cell_words(row: Row | None) -> str:
 
 
 def caption(rows: list[Row], factors: tuple[str, str], panels: int) -> str:
-    sizes = sorted({row.n for row in rows if row.n})
-    n = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    n = counted_range((row.n for row in rows if row.n), "run")
     more = ""
     if panels > MAX_PANELS:
         more = f" Shown are {MAX_PANELS} of {panels} levels of the other factors; the CSV has all."
     return (
         f"Overhead of the mean {rows[0].metric.name} against the baseline in percent, over "
         f"{factors[0]} and {factors[1]}; in brackets where a difference is not shown (95 %, Holm); "
-        f"n = {n} runs a cell.{more}"
+        f"n = {n} a cell.{more}"
     )
 
 

@@ -11,8 +11,10 @@ from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
 from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_database import open_database
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.summary import Summary
+from steelyard.jobscripts.plurals import counted_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -238,13 +240,12 @@ def read_nodes(summary: Summary, rows: list[Row]) -> Nodes:
 
 def caption(panels: list[Panel], found: Nodes, numbers: dict[int, dict[str, int]]) -> str:
     rows = [row for panel in panels for row in panel.rows]
-    sizes = sorted({row.n for row in rows})
-    n = f"n = {sizes[0]}" if len(sizes) == 1 else f"n = {sizes[0]} to {sizes[-1]}"
+    n = f"n = {counted_range((row.n for row in rows), 'run')}"
     longest = max(max(line) for nodes in found.values() for line in nodes.values())
     words = (
         f"Up to {longest} iterations inside the runs, in the order in which they ran: each line with "
         "marks is a node, the mean of its runs at that iteration; black lines and numbers are the "
-        f"means of the conditions over their runs ({n} runs). The axis need not start at 0."
+        f"means of the conditions over their runs ({n}). The axis need not start at 0."
     )
     most = max(map(len, numbers.values()))
     if most > MAX_NODES:

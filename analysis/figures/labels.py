@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from steelyard.analysis.summary.summary import Group, Summary
+    from steelyard.analysis.summary.rows import Group
+    from steelyard.analysis.summary.summary import Summary
 
 BETWEEN = " · "  # the levels of a condition
 LABEL = 44  # letters that take up half of a figure's width

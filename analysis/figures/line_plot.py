@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
 from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.stats.tolerance import Crossing
 from steelyard.analysis.summary.factor_series import OverFactor, Series, left_out, n_words, shown
+from steelyard.analysis.summary.tolerances import Tolerance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,16 +20,17 @@ COLUMNS = (
     "variant", "factor", "level", "others", "metric", "unit", "n", "mean", "low", "high",
 )  # fmt: skip
 BAND_ALPHA = 0.2
+LIMIT_ALPHA = 0.08
 Y_LETTERS = 30  # that have room beside the lines
 
 
-def draw_lines(found: OverFactor) -> Drawing:
-    """One figure of one variant, metric and factor."""
+def draw_lines(found: OverFactor, limits: Sequence[Tolerance] = ()) -> Drawing:
+    """One figure of one variant, metric and factor; `limits`: of these and other metrics, to be marked."""
     with drawing.style():
-        return lines(found)
+        return lines(found, [one for one in limits if one.metric == found.metric])
 
 
-def lines(found: OverFactor) -> Drawing:
+def lines(found: OverFactor, limits: Sequence[Tolerance]) -> Drawing:
     factor, unit = scale(max((row.maximum or 0.0 for row in found.rows), default=None), found.unit)
     series = shown(found)
     legend = figures_labels.legend([one.others for one in series])
@@ -34,11 +38,14 @@ def lines(found: OverFactor) -> Drawing:
     axes = figure.add_subplot()
     for number, (one, name) in enumerate(zip(series, legend.words, strict=True)):
         draw_series(axes, one, number, factor, name)
+        for limit in limits:
+            if limit.others == one.others and limit.crossing.value is not None:
+                draw_limit(axes, limit.crossing, COLOURS[number])
     better = found.series[0].rows[0].metric.better
     words = f"{found.metric} ({unit})" + (f", {better} is better" if better else "")
     axes.set_ylabel(figures_labels.wrapped(words, Y_LETTERS))
     axes.set_xlabel(found.factor_words)
-    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    drawing.begin_at(axes, min(0.0, axes.get_ylim()[0]))
     figures_labels.set_title(figure, found.variant)
     levels = sorted({place for one in found.series for place in one.places})
     if len(levels) <= 8:
@@ -50,7 +57,7 @@ def lines(found: OverFactor) -> Drawing:
         title=f"{found.variant}: {found.metric} over {found.factor_words}",
         caption=(
             f"Mean {found.metric} over {found.factor_words}, with the band of its 95 % confidence "
-            f"interval (Student; {n_words(found.rows)}).{left_out(found)}"
+            f"interval (Student; {n_words(found.rows)}).{limit_words(limits)}{left_out(found)}"
         ),
         figure=figure,
         columns=COLUMNS,
@@ -74,6 +81,24 @@ def draw_series(axes: Axes, one: Series, number: int, factor: float, name: str) 
     if known:
         places, low, high = zip(*known, strict=True)
         axes.fill_between(places, low, high, color=COLOURS[number], alpha=BAND_ALPHA, linewidth=0)
+
+
+def draw_limit(axes: Axes, found: Crossing, colour: str) -> None:
+    """Where the figure is as much worse as is tolerated, with the interval of that place."""
+    assert found.value is not None
+    axes.axvline(found.value, color=colour, linewidth=1.0, linestyle=(0, (2, 2)))
+    if found.low is not None and found.high is not None:
+        axes.axvspan(found.low, found.high, color=colour, alpha=LIMIT_ALPHA, linewidth=0)
+
+
+def limit_words(limits: Sequence[Tolerance]) -> str:
+    """What a caption says of the vertical lines."""
+    if not any(one.crossing.value is not None for one in limits):
+        return ""
+    return (
+        " Vertical lines are where it is as much worse than at the baseline as is tolerated, with the "
+        "95 % interval of that place."
+    )
 
 
 def data_rows(found: OverFactor, one: Series) -> list[tuple[object, ...]]:

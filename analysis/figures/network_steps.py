@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.figures.drawing import COLOURS, DASHES
-from steelyard.analysis.summary.study_data import Run
 from steelyard.analysis.summary.study_database import open_database
+from steelyard.analysis.summary.study_run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ WITH begun AS (
     WHERE (run_id, attempt) IN ({marks}) GROUP BY ALL
 ),
 told AS (
-    SELECT b.*, unnest(from_json(record->'$.network_conditions.trace.told', '["JSON"]')) AS step
+    SELECT b.*, unnest(from_json(record->'$.network_conditions.trace.step_log', '["JSON"]')) AS step
     FROM begun AS b JOIN records USING (run_id, attempt, node)
 )
 SELECT run_id, node, (step->>'unix_s')::DOUBLE - began_unix_s AS elapsed_s, {numbers}

@@ -12,7 +12,9 @@ from steelyard.analysis.figures.drawing import COLOURS, MARKERS, Drawing
 from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS
 from steelyard.analysis.stats.number_format import scale
 from steelyard.analysis.summary.factor_series import n_words
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary
+from steelyard.jobscripts.plurals import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -166,7 +168,7 @@ def draw_mean(axes: Axes, row: Row, start: float, factor: float) -> None:
 def caption(rows: list[Row], everything: list[Row]) -> str:
     marked = sum(len(row.outliers.indices) for row in rows)
     rings = (
-        f"Rings mark {marked} outlier{'s' if marked != 1 else ''} (modified z-score above 3.5), "
+        f"Rings mark {counted(marked, 'outlier')} (modified z-score above 3.5), "
         "which stay in the mean."
         if marked
         else "No outliers (modified z-score above 3.5)."

@@ -14,9 +14,10 @@ from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, Drawing
 from steelyard.analysis.job import counter_readings
 from steelyard.analysis.stats.number_format import scale
-from steelyard.analysis.summary.study_data import Run
+from steelyard.analysis.summary.rows import Group, Row
 from steelyard.analysis.summary.study_database import open_database
-from steelyard.analysis.summary.summary import Group, Row, Summary
+from steelyard.analysis.summary.study_run import Run
+from steelyard.analysis.summary.summary import Summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable

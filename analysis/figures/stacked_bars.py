@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
+from steelyard.jobscripts.plurals import counted_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from steelyard.analysis.summary.summary import Group, Row, Summary
+    from steelyard.analysis.summary.rows import Group, Row
+    from steelyard.analysis.summary.summary import Summary
 
 # The metrics of the profiler (shares of the program's time), in the order of the stack.
 PARTS = {
@@ -58,14 +60,13 @@ def stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
     figures_labels.set_title(figure, variant)
     figure.legend(loc="outside lower center", ncols=len(PARTS))
     rows = [row for group in groups for row in part_rows(summary, group).values() if row]
-    sizes = sorted({row.n for row in rows})
-    n = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    n = counted_range((row.n for row in rows), "run")
     return Drawing(
         name=drawing.slug("stack", variant),
         title=f"{variant}: computation, communication and initialization",
         caption=(
             "Mean shares of the program's time that its processes computed, were in MPI's "
-            f"communication, and in its initialization, by condition (n = {n} runs); intervals are in "
+            f"communication, and in its initialization, by condition (n = {n}); intervals are in "
             "the figure's CSV."
         ),
         figure=figure,

@@ -14,7 +14,6 @@ from steelyard.analysis.findings.finding import (
     Kind,
     Rule,
     Severity,
-    counted,
     format_location,
     format_row_location,
     measured_rows,
@@ -32,7 +31,9 @@ from steelyard.analysis.stats.warm_up import (
 )
 from steelyard.analysis.summary.design import job_means, no_negative, sample_word
 from steelyard.analysis.summary.interleaving import Interleaving, check_interleaving
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary
+from steelyard.jobscripts.plurals import counted
 
 DRIFT_LEVEL = 0.01  # after Holm's correction for all series of the report and both tests
 PARTS = 5  # of a study's time, told of when something comes and goes
@@ -42,7 +43,7 @@ SY16 = Kind(
     code="SY16",
     severity=Severity.WARNING,
     title="values drift with time",
-    why="Runs in a row then resemble each other, and what ran later differs for that alone.",
+    why="Runs in a row resemble each other, and later runs differ only because they are later.",
     advice=(
         "Warm-up, filling disks, heat, or other load changed the machine during the "
         "study, so intervals are too narrow. Let conditions take turns: set `blocks = "
@@ -178,20 +179,18 @@ SY36 = Kind(
     code="SY36",
     severity=Severity.WARNING,
     title="conditions did not take turns with their baseline",
-    why=(
-        "Whatever changed on the machine in between (an update, the load, the season) is in the "
-        "overhead, and its interval does not allow for it."
-    ),
+    why="Changes of the machine in between are in the overhead, and not in its interval.",
     advice=(
         "A level that was added later, and runs that were submitted again, have blocks of their own. "
         "Raise `repeat` by 10 or more and submit: the new blocks hold every condition, and overheads "
-        "are then paired in these alone."
+        "are then paired in these alone. To repeat the whole study on another day, use sessions "
+        "(`steelyard submit STUDY.toml --session`): their runs do not mix."
     ),
     example=(
         "x · clients=2: 2026-09-28 14:13 to 2026-09-28 14:17 UTC, the baseline 2026-09-21 14:13 to "
         "2026-09-21 14:17"
     ),
-    source="Fisher (1935), The Design of Experiments, chapter 4; docs/study.md",
+    source="Fisher (1935), The Design of Experiments, chapter 4",
 )
 
 
@@ -226,8 +225,8 @@ def apart_words(found: Interleaving) -> str:
 SY20 = Kind(
     code="SY20",
     severity=Severity.WARNING,
-    title="the first runs are unlike the rest (warm-up)",
-    why="Means with them are of two things: of starting, and of running.",
+    title="the first runs differ from the rest (warm-up)",
+    why="Means with them mix start and steady state.",
     advice=(
         "Both means are given: state which one you use, and why. Set `warm_up = 1` in "
         "[job] and run `steelyard submit` again, or leave the first runs out on both "
@@ -277,8 +276,8 @@ INNER_LEVEL = (
 SY28 = Kind(
     code="SY28",
     severity=Severity.WARNING,
-    title="the first iterations inside the runs are unlike the rest (warm-up)",
-    why="Means with them are of two things: of starting, and of running.",
+    title="the first iterations inside the runs differ from the rest (warm-up)",
+    why="Means with them mix start and steady state.",
     advice=(
         "A run's value is the mean of all its iterations, including these; both means are "
         "given. State which one you use, or set `warm_up = 1` in [job] and run `steelyard "

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from steelyard.analysis.base.benchmark_traits import finds_own_figures
 from steelyard.analysis.findings.finding import (
     Facts,
     Finding,
     Kind,
     Rule,
     Severity,
-    counted,
     format_location,
     format_row_location,
     main_rows,
@@ -20,7 +20,9 @@ from steelyard.analysis.findings.finding import (
 from steelyard.analysis.stats.overhead import EXACT, SHOWN
 from steelyard.analysis.stats.planning import MIN_PILOT, repeats_assured
 from steelyard.analysis.summary.design import sample_means, samples_of
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary
+from steelyard.jobscripts.plurals import counted
 
 FEW_RUNS = 5  # half a 95 % interval is then 1.24 standard deviations
 
@@ -28,10 +30,7 @@ SY04 = Kind(
     code="SY04",
     severity=Severity.WARNING,
     title=f"fewer than {FEW_RUNS} runs",
-    why=(
-        "Of so few runs the standard deviation itself is hardly known, and no outlier is "
-        "looked for."
-    ),
+    why="So few runs hardly determine a standard deviation, and outliers are not looked for.",
     advice=(
         "Raise `repeat` in the study and submit again: half of a 95 % interval is 1.24 "
         "standard deviations with 5 runs, 0.72 with 10, 0.34 with 35."
@@ -56,7 +55,7 @@ SY14 = Kind(
     code="SY14",
     severity=Severity.WARNING,
     title="conditions without a baseline to compare with",
-    why="An overhead is a share of the baseline: without one there is none.",
+    why="An overhead is a share of the baseline.",
     advice=(
         "Name a baseline in the study's [baseline] and let its runs finish: `steelyard "
         "status STUDY` shows how far they are."
@@ -71,7 +70,7 @@ def check_no_baseline(summary: Summary) -> Iterator[Finding]:
     if without:
         yield Finding(
             SY14,
-            f"{len(without)} of {len(summary.groups)} groups of runs have none.",
+            f"{len(without)} of {counted(len(summary.groups), 'group')} of runs have none.",
             tuple(format_location(group) for group in without),
         )
 
@@ -118,11 +117,8 @@ def has_interval(row: Row) -> bool:
 SY19 = Kind(
     code="SY19",
     severity=Severity.WARNING,
-    title="completed runs lack their main figure",
-    why=(
-        "A run that completes without its figure is not one run less by chance: something "
-        "made it so."
-    ),
+    title="completed runs without their main figure",
+    why="A run seldom completes without its figure by chance.",
     advice=(
         "The benchmark printed no figure, or none that is a finite number. Those runs are "
         "in no mean. Read the runs' out.* files, correct the pattern in the study, and "
@@ -150,7 +146,7 @@ SY22 = Kind(
     code="SY22",
     severity=Severity.NOTE,
     title=f"intervals wider than ± {WIDE * 100:.0f} % of the mean",
-    why=("What is smaller than the interval stays unseen: “not shown to differ” says little here."),
+    why="Smaller differences are not detectable: “not shown to differ” says little.",
     advice=(
         "Smaller differences than these intervals cannot be detected. The list shows how "
         "many runs would give ± 1 %: raise `repeat` in the study and run `steelyard "
@@ -202,7 +198,7 @@ SY26 = Kind(
     code="SY26",
     severity=Severity.ERROR,
     title="a figure came in two units",
-    why="A mean over seconds and milliseconds is a number without meaning.",
+    why="A mean over seconds and milliseconds has no meaning.",
     advice=(
         "The benchmark or its description changed between runs. The runs in the rarer unit "
         "are in no mean; repeat them, or collect them as a study of their own."
@@ -250,8 +246,9 @@ def check_other_program(summary: Summary) -> Iterator[Finding]:
     for group in summary.groups if facts else ():
         here = facts.get((group.variant, group.label), {})
         base = facts.get((group.variant, group.baseline_label or group.label), {})
+        chosen = finds_own_figures(group.variant)  # the study's own programs may be its levels
         for key in sorted(here.keys() & base.keys()):
-            if here[key] != base[key] or len(here[key]) > 1:
+            if len(here[key]) > 1 or (here[key] != base[key] and not chosen):
                 said, there = (" and ".join(sorted(values[key])) for values in (here, base))
                 places.append(f"{format_location(group)}: {key} {said}, the baseline's {there}")
     if places:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from steelyard.jobscripts.docs import between, cells, rewrite
 PAGE = "docs/findings.md"
 BEGIN = "<!-- from analysis/findings: make docs -->"
 END = "<!-- end of what is from analysis/findings -->"
-HEAD = ["code", "severity", "title", "why it matters"]
+HEAD = ["code", "title", "why it matters"]
 
 
 def table(kinds: Iterable[Kind]) -> str:
@@ -22,12 +23,14 @@ def table(kinds: Iterable[Kind]) -> str:
 
 
 def line(kind: Kind) -> str:
-    """With a publication behind the reason, or a link to a page. The report itself has the advice."""
+    """With authors and year behind the reason, or a link to a page. The report has the advice."""
     source = kind.source.removeprefix("docs/")
-    source = f"[{source}]({source})" if source != kind.source else source
+    if source == kind.source:
+        source = re.sub(r"\((\d{4})\)[^;]*", r"\1", source)
+    else:
+        source = f"[{source}]({source})"
     why = f"{kind.why} ({source})"
-    words = [kind.code, kind.severity.value, kind.title, why]
-    return cells(words)
+    return cells([kind.code, kind.title, why])
 
 
 def renewed(page: str) -> str:

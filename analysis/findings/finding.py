@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
 
-from steelyard.analysis.summary.summary import Group, Row, Summary
+from steelyard.analysis.summary.rows import Group, Row
+from steelyard.analysis.summary.summary import Summary
 
 
 class Severity(Enum):
@@ -55,11 +56,6 @@ class Rule:
 def format_location(group: Group) -> str:
     """`variant · condition`."""
     return f"{group.variant} · {group.label}" if group.label else group.variant
-
-
-def counted(number: int, what: str) -> str:
-    """`1 run`, `2 runs`."""
-    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 def main_rows(summary: Summary) -> list[Row]:

@@ -9,17 +9,17 @@ from steelyard.analysis.findings.finding import (
     Kind,
     Rule,
     Severity,
-    counted,
     format_location,
 )
 from steelyard.analysis.summary.latency_share import split_rows
 from steelyard.analysis.summary.summary import Summary
+from steelyard.jobscripts.plurals import counted
 
 SY23 = Kind(
     code="SY23",
     severity=Severity.ERROR,
     title="network conditions were not undone",
-    why="Whoever runs there next measures under conditions that nobody asked for.",
+    why="The next jobs there run under conditions that they did not request.",
     advice=(
         "Their later jobs may have run under them, too. Root there: `steelyard netem show` "
         "says whose they are, `steelyard netem clear --all` undoes them."
@@ -42,8 +42,8 @@ def check_not_undone(summary: Summary) -> Iterator[Finding]:
 SY27 = Kind(
     code="SY27",
     severity=Severity.WARNING,
-    title="latency and throughput cannot be told apart",
-    why="Shares of a model that does not fit are numbers about nothing.",
+    title="latency and throughput cannot be separated",
+    why="Shares of a model that does not fit have no meaning.",
     advice=(
         "The model of the shares (docs/report.md) does not fit here, so none are told. "
         "Compare runs that move the same bytes and compute the same, with `requests = single`"

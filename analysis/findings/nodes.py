@@ -11,7 +11,6 @@ from steelyard.analysis.findings.finding import (
     Kind,
     Rule,
     Severity,
-    counted,
     facts_by_group,
     format_location,
     format_row_location,
@@ -22,13 +21,15 @@ from steelyard.analysis.stats.basics import median
 from steelyard.analysis.stats.number_format import quantity
 from steelyard.analysis.stats.significance_tests import holm, kruskal
 from steelyard.analysis.summary.design import jobs_of
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary
+from steelyard.jobscripts.plurals import counted
 
 SY11 = Kind(
     code="SY11",
     severity=Severity.WARNING,
-    title="unlike nodes under one condition",
-    why="The spread of a condition is then the nodes', too.",
+    title="different nodes under one condition",
+    why="The nodes' differences are in the condition's spread.",
     advice=(
         "Differences between nodes widen the interval. Choose nodes of one kind "
         "(`constraint` in [job], or `[place.LEVEL]`), or make the kind of node a factor. "
@@ -57,7 +58,7 @@ SY12 = Kind(
     code="SY12",
     severity=Severity.WARNING,
     title="a condition ran on other nodes than its baseline",
-    why="What is told as the condition's cost may be the nodes'.",
+    why="The condition's cost includes the nodes' differences.",
     advice=(
         "The overhead also contains the difference between the nodes. Let both conditions "
         "run on the same kind of node (`constraint` in [job], or `[place.LEVEL]`) and run "
@@ -97,7 +98,7 @@ SY13 = Kind(
     code="SY13",
     severity=Severity.NOTE,
     title="jobs may have shared their nodes",
-    why="What neighbours use of a node cannot be told from what the job uses.",
+    why="The job's use of a node cannot be separated from its neighbors'.",
     advice=(
         "Joules and network bytes are of the whole node, so they are left out where other "
         "jobs may have shared it. Set `exclusive = true` in [job], or use `sbatch "
@@ -131,7 +132,7 @@ SY25 = Kind(
     code="SY25",
     severity=Severity.WARNING,
     title="values depend on the node",
-    why="Which nodes a condition happened to get then decides its mean.",
+    why="A condition's mean then depends on the nodes that it got.",
     advice=(
         "Part of the spread comes from the nodes. Compare a slow and a fast one with "
         "`steelyard compare JOB JOB` (clock, cooling, cables), let every condition run on "
@@ -195,7 +196,7 @@ SY30 = Kind(
     code="SY30",
     severity=Severity.WARNING,
     title="runs ran on nodes of another type than their condition says",
-    why="The levels' names promise a comparison that was not made.",
+    why="The comparison is not the one that the levels' names state.",
     advice=(
         "At least one level ran on nodes of another type than its name says, so do not read the "
         "difference as physical against virtual. `steelyard probe` on a node prints its type; "
@@ -255,28 +256,30 @@ SY35 = Kind(
     severity=Severity.WARNING,
     title="joules are not of the same parts everywhere",
     why=(
-        "Where a meter of the whole node is there energy_j is the node's, elsewhere that of "
-        "packages and memory, or of packages alone: such figures cannot be compared."
+        "energy_j is of the whole node where a meter measures it, elsewhere of packages (and "
+        "memory): not comparable."
     ),
     advice=(
         "Compare energy only among runs of nodes with the same meters; energy.covers of the "
         "record tells the parts, energy.zones what each has used."
     ),
-    example="node: 1 records",
+    example="node: 1 record",
     source="docs/sampler.md",
 )
 
 
 def check_unlike_parts(summary: Summary) -> Iterator[Finding]:
-    counted: dict[str, int] = {}
+    records: dict[str, int] = {}
     for record in summary.data.records:
         if record.has_energy and record.energy_covers:
-            counted[record.energy_covers] = counted.get(record.energy_covers, 0) + 1
-    if len(counted) > 1:
+            records[record.energy_covers] = records.get(record.energy_covers, 0) + 1
+    if len(records) > 1:
         yield Finding(
             SY35,
-            f"There are {len(counted)} kinds of them.",
-            tuple(f"{parts}: {number} records" for parts, number in sorted(counted.items())),
+            f"There are {len(records)} kinds of them.",
+            tuple(
+                f"{parts}: {counted(number, 'record')}" for parts, number in sorted(records.items())
+            ),
         )
 
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, counted
+from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity
 from steelyard.analysis.summary.study_data import Record
 from steelyard.analysis.summary.summary import Summary
+from steelyard.jobscripts.plurals import counted
 
 SY07 = Kind(
     code="SY07",
     severity=Severity.NOTE,
     title="no energy was measured",
-    why="What was not measured is null, never 0: these runs are in no mean of joules.",
+    why="These runs are in no mean of joules. What was not measured is null, never 0.",
     advice=(
         "Energy needs RAPL counters (/sys/class/powercap) that root can read, which "
         "physical nodes have, mostly. `steelyard-node doctor` on a node prints which "
         "meters it has."
     ),
-    example="no RAPL: /sys/class/powercap is absent: 1 records",
+    example="no RAPL: /sys/class/powercap is absent: 1 record",
     source="docs/admin.md",
 )
 
@@ -32,7 +33,10 @@ def check_no_energy(summary: Summary) -> Iterator[Finding]:
         yield Finding(
             SY07,
             f"{len(without)} of {counted(len(records), 'record')} have no joules.",
-            tuple(f"{reason}: {number} records" for reason, number in reasons.most_common(10)),
+            tuple(
+                f"{reason}: {counted(number, 'record')}"
+                for reason, number in reasons.most_common(10)
+            ),
         )
 
 
@@ -40,9 +44,7 @@ SY08 = Kind(
     code="SY08",
     severity=Severity.WARNING,
     title="nodes left no record",
-    why=(
-        "Without its record nothing is known of a node: no joules, no bytes, no CPU time, no tags."
-    ),
+    why="Nothing is known of such a node: no joules, bytes, CPU time or tags.",
     advice=(
         "Run `steelyard doctor` on these nodes: is the plugin installed, and is the "
         "record folder on a file system that `steelyard collect` can read? Totals of "
@@ -54,7 +56,7 @@ SY08 = Kind(
 
 
 def check_missing_records(summary: Summary) -> Iterator[Finding]:
-    gaps = [gap for gap in summary.data.gaps if gap.what == "record"]
+    gaps = [gap for gap in summary.data.gaps if gap.kind == "record"]
     if gaps:
         nodes = Counter(gap.node or "node not known" for gap in gaps)
         yield Finding(
@@ -108,7 +110,7 @@ SY10 = Kind(
     code="SY10",
     severity=Severity.NOTE,
     title="the sampler lost samples or was late",
-    why="What happened between two samples that lie far apart is in no figure over time.",
+    why="What happened between distant samples is in no figure over time.",
     advice=(
         "The node was overloaded or its disk full. Totals are right, since they are "
         "counters; figures over time have holes. Take fewer samples: `sbatch "
@@ -146,7 +148,7 @@ SY17 = Kind(
     code="SY17",
     severity=Severity.NOTE,
     title="other things were missing",
-    why="Nothing missing is taken as 0, and nothing missing goes unsaid.",
+    why="Nothing missing counts as 0.",
     advice="The section on gaps lists each with its reason.",
     example="1 thing that should be there. accounting: 1",
     source="docs/formats.md",
@@ -154,10 +156,10 @@ SY17 = Kind(
 
 
 def check_gaps(summary: Summary) -> Iterator[Finding]:
-    gaps = [gap for gap in summary.data.gaps if gap.what not in RECORD_GAPS]
+    gaps = [gap for gap in summary.data.gaps if gap.kind not in RECORD_GAPS]
     if gaps:
-        kinds = Counter(gap.what for gap in gaps)
-        places = tuple(f"{what}: {number}" for what, number in kinds.most_common())
+        kinds = Counter(gap.kind for gap in gaps)
+        places = tuple(f"{kind}: {number}" for kind, number in kinds.most_common())
         yield Finding(SY17, f"{counted(len(gaps), 'thing')} that should be there.", places)
 
 

@@ -10,20 +10,20 @@ from steelyard.analysis.findings.finding import (
     Kind,
     Rule,
     Severity,
-    counted,
     shares,
     total_runs,
 )
-from steelyard.analysis.summary.study_data import Run
+from steelyard.analysis.summary.study_run import Run
 from steelyard.analysis.summary.summary import WAITING, Summary
+from steelyard.jobscripts.plurals import counted
 
 SY01 = Kind(
     code="SY01",
     severity=Severity.ERROR,
     title="runs failed or were cancelled",
     why=(
-        "A mean is of the runs that survived; where one side fails more often, what is "
-        "compared is no longer the same."
+        "The mean has only the runs that survived. Where one side fails more often, the "
+        "comparison is unfair."
     ),
     advice=(
         "Read the reason in the table of runs and the run's err.* files. `steelyard submit "
@@ -51,10 +51,7 @@ SY02 = Kind(
     code="SY02",
     severity=Severity.WARNING,
     title="runs have not finished",
-    why=(
-        "Means move as long as runs come in, and blocks that are not full do not hold all "
-        "conditions."
-    ),
+    why="Means still move, and blocks that are not full do not hold all conditions.",
     advice=(
         "This is an interim report. `steelyard status STUDY --watch` waits for the end; "
         "then run `steelyard collect` and `steelyard report` again."
@@ -79,8 +76,8 @@ SY03 = Kind(
     severity=Severity.ERROR,
     title="runs are invalid: their conditions were not met",
     why=(
-        "A number measured under other conditions than those asked for is worse than none. The "
-        "times of a run that Slurm has suspended are not the benchmark's."
+        "The numbers were measured under other conditions than requested, or Slurm suspended "
+        "the run."
     ),
     advice=(
         "They are kept and left out of the means; `--include-invalid` takes them in. See the "
@@ -108,7 +105,7 @@ SY18 = Kind(
     code="SY18",
     severity=Severity.NOTE,
     title="runs needed more than one attempt or try",
-    why=("What failed at first may have left something behind: warm caches, files, a tired node."),
+    why="A failed attempt may leave warm caches, files, or a troubled node.",
     advice=(
         "The last one counts. Other attempts are in the database (table attempts); what a "
         "failed try left is in the run's folder (try.N)."
@@ -138,7 +135,7 @@ SY29 = Kind(
     code="SY29",
     severity=Severity.ERROR,
     title="the study has no runs",
-    why="A report of nothing looks like one of something.",
+    why="There is nothing to report.",
     advice=(
         "The plan is empty. Run `steelyard check STUDY.toml`: does the file have a "
         "[[benchmark]], and every factor a level? Then submit and collect it."

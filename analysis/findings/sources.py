@@ -10,7 +10,6 @@ from steelyard.analysis.findings.finding import (
     Kind,
     Rule,
     Severity,
-    counted,
     format_location,
 )
 from steelyard.analysis.stats.number_format import quantity
@@ -18,6 +17,7 @@ from steelyard.analysis.summary.study_data import Disagreement
 from steelyard.analysis.summary.summary import Summary
 from steelyard.analysis.summary.usage_sources import mixed
 from steelyard.facts.quantities import METRICS
+from steelyard.jobscripts.plurals import counted
 
 MOST_PLACES = 20  # the database has all
 
@@ -25,10 +25,7 @@ SY24 = Kind(
     code="SY24",
     severity=Severity.WARNING,
     title="samples, records and the scheduler disagree",
-    why=(
-        "Two ways to count one thing that are further apart than both explain: at least one "
-        "is wrong."
-    ),
+    why="Two counts differ by more than their methods explain: at least one is wrong.",
     advice=(
         "One of them counts something else, or wrongly. The table `checks` has both values "
         "and what was allowed (docs/collect.md); until it is clear, do not build on that "
@@ -62,11 +59,8 @@ def disagreement_words(found: Disagreement) -> str:
 SY33 = Kind(
     code="SY33",
     severity=Severity.NOTE,
-    title="programs of the scheduler stood in for its accounting",
-    why=(
-        "They tell of a job's last start only, forget it after a while, and do not say who "
-        "deleted it."
-    ),
+    title="programs of the scheduler replaced its accounting",
+    why="They report a job's last start only, forget it after a while, and omit who deleted it.",
     advice=(
         "Ask the administrator for the right to read the server's accounting logs, or for a copy "
         "of them (STEELYARD_PBS_ACCOUNTING), and collect again: what the logs say takes the place."
@@ -89,8 +83,8 @@ SY34 = Kind(
     severity=Severity.WARNING,
     title="two meters of one part of a node disagree",
     why=(
-        "They are further apart than 2 % (10 % where one is watts, integrated), what both can "
-        "resolve, and what is used in the time between their readings: at least one is wrong."
+        "They differ by more than 2 % (10 % where one integrates watts), their resolution and "
+        "the time between readings: at least one is wrong."
     ),
     advice=(
         "The record's energy.zones has both. Find out which is right (a meter at the wall, a load "
@@ -124,8 +118,8 @@ SY37 = Kind(
     severity=Severity.WARNING,
     title="memory, CPU time or bytes were counted in different ways",
     why=(
-        "The ways of counting one job's memory differ two- to fourfold, and counts of a whole job "
-        "include the shells around the program."
+        "The methods differ two- to fourfold in memory, and counts of a whole job include its "
+        "shells."
     ),
     advice=(
         "Do not compare memory, CPU time and bytes between these conditions; times and "

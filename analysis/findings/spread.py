@@ -9,7 +9,6 @@ from steelyard.analysis.findings.finding import (
     Kind,
     Rule,
     Severity,
-    counted,
     format_row_location,
     main_rows,
     measured_rows,
@@ -17,7 +16,9 @@ from steelyard.analysis.findings.finding import (
 from steelyard.analysis.stats.bimodality import MIN_VALUES, two_humps
 from steelyard.analysis.stats.number_format import quantity
 from steelyard.analysis.summary.design import job_means, sample_word
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary
+from steelyard.jobscripts.plurals import counted
 
 SY05 = Kind(
     code="SY05",
@@ -56,7 +57,7 @@ SY06 = Kind(
     code="SY06",
     severity=Severity.WARNING,
     title=f"runs differ widely (standard deviation above {NOISY * 100:.0f} % of the mean)",
-    why="Intervals are so wide that only large differences can be seen.",
+    why="Only large differences are detectable.",
     advice=(
         "Use whole nodes, a longer problem, a fixed CPU governor, or more runs. "
         "`steelyard check STUDY` prints how many runs a difference needs at this spread."

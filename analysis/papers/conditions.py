@@ -17,7 +17,8 @@ from steelyard.analysis.collect.level_checks import KERNEL_RELEASE as KERNEL
 from steelyard.analysis.collect.network import FACTOR as NETWORK
 from steelyard.analysis.papers.claims import ABSENT, Above, Facts
 from steelyard.analysis.summary.factor_axes import UNITS, Specification, base_units, specification
-from steelyard.analysis.summary.summary import Group, Row, Summary
+from steelyard.analysis.summary.rows import Group, Row
+from steelyard.analysis.summary.summary import Summary
 from steelyard.facts.netem_keys import VALUES
 from steelyard.jobscripts.errors import UnknownBenchmarkError
 from steelyard.jobscripts.registry import load

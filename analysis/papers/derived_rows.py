@@ -12,9 +12,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from steelyard.analysis.summary.network import NodeNetwork, tcp_of
+from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import Metric
 from steelyard.analysis.summary.study_database import open_database
-from steelyard.analysis.summary.summary import Row, Summary, row_of
+from steelyard.analysis.summary.summary import Summary, row_of
 
 TCP: Mapping[str, str] = {  # by metric: a field of LevelTcp
     "tcp_rtt_min_s": "floor_s",

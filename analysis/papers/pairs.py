@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from steelyard.analysis.papers.claims import Claim, Facts
 from steelyard.analysis.papers.conditions import Studies, fits, only_differ_in
+from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import StudyData
-from steelyard.analysis.summary.summary import Row, Summary, summary_of
+from steelyard.analysis.summary.summary import Summary, summary_of
 
 Pair = tuple[Row, Row]  # the condition, and what it is compared with
 BLOCKS = 1_000_000  # more than a study has

@@ -10,7 +10,7 @@ from steelyard.analysis.papers.claims import PrintedValue
 from steelyard.analysis.papers.conditions import Studies, fits, missing_runs, other_sizes
 from steelyard.analysis.report.tables import Table
 from steelyard.analysis.stats.number_format import MISSING, decimals, text
-from steelyard.analysis.summary.summary import Row
+from steelyard.analysis.summary.rows import Row
 
 HEADINGS = (
     "Where", "What", "Printed", "Ours (95 % interval)", "n", "Ours / printed", "Not as printed", "Our runs",

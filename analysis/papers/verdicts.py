@@ -23,7 +23,8 @@ from steelyard.analysis.papers.conditions import (
     other_sizes,
 )
 from steelyard.analysis.papers.pairs import Pair, across_studies, pairs_of, twins
-from steelyard.analysis.summary.summary import Row, judge
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import judge
 
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot tell"
 OUTCOMES = (HOLDS, FAILS, UNKNOWN)

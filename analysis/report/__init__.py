@@ -1,7 +1,7 @@
 """Report, tables and exports of a collected study.
 
 `page` renders one HTML file that opens offline, from `answer` (the result in sentences), `tables`,
-`slopes`, `network`, `latency_share`, `environment` and `figures`. `terminal_text` prints the same on a
+`slopes`, `tolerances`, `scaling`, `network`, `latency_share`, `environment` and `figures`. `terminal_text` prints the same on a
 terminal, `json_document` has every number for programs, `export` and `latex_tables` write tables as files.
 A paper adds sections (`page.Extra`); calibration.html.j2 is the page of `steelyard calibrate`.
 

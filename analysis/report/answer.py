@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from steelyard.analysis.findings.finding import counted
+from steelyard.analysis.base.benchmark_traits import is_elapsed_figure
+from steelyard.analysis.base.level_names import NODE
+from steelyard.analysis.report.node_comparisons import node_sentences
 from steelyard.analysis.report.phrases import (
     between_words,
     change,
@@ -22,7 +24,10 @@ from steelyard.analysis.report.phrases import (
 )
 from steelyard.analysis.stats.overhead import SHOWN, Direction
 from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
-from steelyard.analysis.summary.summary import Group, Row, Summary
+from steelyard.analysis.summary.rows import Group, Row
+from steelyard.analysis.summary.study_data import within
+from steelyard.analysis.summary.summary import Summary
+from steelyard.jobscripts.plurals import counted
 
 MAX_MEANS = 3  # of a study without comparisons
 MAX_CONDITIONS = 6  # that have a sentence each
@@ -32,7 +37,7 @@ NARROW = 0.1  # ends of an interval up to which it tells that there is little: a
 
 def answer(summary: Summary) -> list[str]:
     """What the study found: a sentence a condition, how many comparisons, energy."""
-    found = [*costs(summary), tally(summary), energy(summary)]
+    found = [*node_sentences(summary), *costs(summary), tally(summary), energy(summary)]
     return [text for text in found if text]
 
 
@@ -40,7 +45,7 @@ def costs(summary: Summary) -> list[str]:
     """What each condition costs in the benchmarks' main figures, the largest difference first."""
     judged = [row for row in summary.compared(primary=True) if row.verdict]
     if not judged:
-        return [uncompared(summary)]
+        return [] if within(summary.data.meta) == [NODE] else [uncompared(summary)]
     if all(direction(row) is Direction.UNKNOWN for row in judged):
         return [
             "No main figure can be judged against the baseline: the table of overheads says why."
@@ -65,8 +70,7 @@ def describe_rows(namer: Namer, judged: Sequence[Row]) -> list[str]:
         " ".join(sentences_of(namer, name, by_condition[name])) for name in ranked[:MAX_CONDITIONS]
     ]
     if left := len(ranked) - len(found):
-        is_one = left == 1
-        more = f"{left} more condition{'' if is_one else 's'} {'is' if is_one else 'are'}"
+        more = f"{counted(left, 'more condition')} {'is' if left == 1 else 'are'}"
         found.append(f"{more} in the figure and the table.")
     return found
 
@@ -87,6 +91,11 @@ def size(row: Row) -> float:
     return abs(row.overhead.value) if row.overhead and row.overhead.value is not None else -1.0
 
 
+def is_elapsed(row: Row) -> bool:
+    """The time that a program took comes behind what it says itself."""
+    return is_elapsed_figure(row.group.variant, row.metric.name)
+
+
 def rank(rows: Sequence[Row]) -> tuple[bool, float]:
     """Conditions with a difference first, of these that with the largest."""
     shown = [size(row) for row in rows if direction(row) in SHOWN]
@@ -99,6 +108,7 @@ class Namer:
 
     bases: dict[tuple[str, str], Group]
     varied: tuple[str, ...]  # factors with several levels
+    within: frozenset[str]  # factors each level of which has its own baseline
     has_many: bool  # any variant has several main figures
 
     @classmethod
@@ -108,11 +118,13 @@ class Namer:
         return cls(
             {(group.variant, group.label): group for group in summary.groups},
             tuple(name for name, levels in factors.items() if len(levels) > 1),
+            frozenset(within(summary.data.meta)),
             max(names.values(), default=1) > 1,
         )
 
     def condition(self, row: Row) -> str:
-        """`on virtual instead of physical nodes (with cold caches)`: in brackets what both have."""
+        """`on virtual instead of physical nodes at size=400 (with cold caches)`: behind `at` the
+        levels of factors that have their own baseline each, in brackets what else both have."""
         group = row.group
         base = self.bases.get((group.variant, group.baseline_label or ""))
         theirs = base.levels if base else {}
@@ -124,8 +136,10 @@ class Namer:
         words = [
             on_level(n, levels[n], theirs[n] if is_one and n in theirs else None) for n in different
         ]
-        same = [on_level(n, level) for n, level in levels.items() if n not in different]
-        return joined(words) + (f" ({joined(same)})" if same else "")
+        own = [f"{n}={levels[n]}" for n in levels if n in self.within and n not in different]
+        same = [on_level(n, levels[n]) for n in levels if n not in self.within.union(different)]
+        at = f" at {joined(own)}" if own else ""
+        return joined(words) + at + (f" ({joined(same)})" if same else "")
 
     def figure(self, row: Row) -> str:
         """The variant, with the metric's name where that is needed."""
@@ -135,7 +149,7 @@ class Namer:
 
 def parts(namer: Namer, rows: Sequence[Row]) -> Iterator[str]:
     """Differences one by one, then what is within the margin, near nothing, or cannot be told."""
-    ranked = sorted(rows, key=size, reverse=True)
+    ranked = sorted(rows, key=lambda row: (not is_elapsed(row), size(row)), reverse=True)
     by_kind: dict[str, list[Row]] = {}
     for row in ranked:
         by_kind.setdefault(kind(row), []).append(row)
@@ -277,9 +291,11 @@ def energy(summary: Summary) -> str:
     shown = [row for row in rows if direction(row) in SHOWN]
     if shown:
         return f"Energy differs most {where(summary, max(shown, key=size))}."
-    if rows:
-        row = max(rows, key=size)
+    if known := [row for row in rows if not math.isinf(limits(row)[0])]:
+        row = max(known, key=size)
         return f"Energy is not shown to differ; farthest apart {where(summary, row)}."
+    if rows and (found := rows[0].overhead):
+        return f"No energy can be compared: {found.reason or 'no interval'}."
     shares = [row for row in summary.compared() if row.metric.name == ENERGY_SHARES[0]]
     if shares:
         row = next((r for r in shares if direction(r) in SHOWN), shares[0])

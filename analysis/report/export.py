@@ -20,10 +20,16 @@ from steelyard.analysis.report.json_document import (
 )
 from steelyard.analysis.report.latency_share import split_document
 from steelyard.analysis.report.latex_tables import latex_tables
+from steelyard.analysis.report.node_comparisons import node_documents
+from steelyard.analysis.report.scaling_document import law_rows, optimum_document, scaling_rows
+from steelyard.analysis.report.tolerances import tolerance_document
 from steelyard.analysis.store.spool import Spool, quote
 from steelyard.analysis.summary.latency_share import split_rows
+from steelyard.analysis.summary.node_comparisons import node_comparisons
+from steelyard.analysis.summary.scaling import optima, scaling_curves
 from steelyard.analysis.summary.slopes import factor_lines
 from steelyard.analysis.summary.summary import Summary
+from steelyard.analysis.summary.tolerances import tolerances
 
 TEXT, NUMBER, COUNT, FLAG, LIST = "VARCHAR", "DOUBLE", "BIGINT", "BOOLEAN", "VARCHAR[]"
 
@@ -62,6 +68,17 @@ SLOPES = {
     "levels": COUNT, "blocks": COUNT, "all_blocks": COUNT, "p_holm": NUMBER, "reason": TEXT,
     "break_place": NUMBER, "break_before": NUMBER, "break_behind": NUMBER, "break_p": NUMBER,
 }  # fmt: skip
+TOLERANCES = {
+    "variant": TEXT, "metric": TEXT, "unit": TEXT, "factor": TEXT, "per": TEXT, "others": TEXT,
+    "side": TEXT, "baseline": NUMBER, "state": TEXT, "limit": NUMBER, "low": NUMBER, "high": NUMBER,
+    "before": NUMBER, "behind": NUMBER, "returns": NUMBER, "farthest": NUMBER, "levels": COUNT,
+    "n_least": COUNT, "n_most": COUNT, "blocks": COUNT, "reason": TEXT,
+}  # fmt: skip
+NODES = {
+    "node": TEXT, "variant": TEXT, "metric": TEXT, "unit": TEXT, "others": TEXT, "median": NUMBER,
+    "difference": NUMBER, "low": NUMBER, "high": NUMBER, "n": COUNT, "differs": FLAG, "blocks": COUNT,
+    "reason": TEXT,
+}  # fmt: skip
 SHARES = {
     "variant": TEXT, "condition": TEXT, "baseline": TEXT, "metric": TEXT, "holds": FLAG,
     "broken": LIST,
@@ -74,6 +91,29 @@ SHARES = {
     "throughput_of": TEXT, "bytes_per_s_condition": NUMBER, "bytes_per_s_baseline": NUMBER,
     "n_condition": COUNT, "n_baseline": COUNT, "n_transfers_condition": COUNT,
     "n_transfers_baseline": COUNT,
+}  # fmt: skip
+
+
+def ends_of(*names: str) -> dict[str, str]:
+    """Columns of an estimate or mean: its value and its interval."""
+    return {f"{name}_{end}": NUMBER for name in names for end in ("value", "low", "high")}
+
+
+SCALING = {
+    "variant": TEXT, "metric": TEXT, "unit": TEXT, "kind": TEXT, "over": LIST, "others": TEXT,
+    "reference_scale": NUMBER, "scale": NUMBER, "condition": TEXT, "n": COUNT,
+    **ends_of(
+        "mean", "speed_up", "efficiency", "serial_fraction", "energy_j", "energy_ratio", "node_hours"
+    ),
+    "reason": TEXT, "least_efficiency": NUMBER, **ends_of("largest_efficient"),
+}  # fmt: skip
+LAWS = {
+    "variant": TEXT, "metric": TEXT, "others": TEXT, "reference_scale": NUMBER, "law": TEXT,
+    **ends_of("serial", "crosstalk", "peak"), "p_misfit": NUMBER, "reason": TEXT,
+}  # fmt: skip
+OPTIMA = {
+    "variant": TEXT, "metric": TEXT, "factor": TEXT, "others": TEXT, "value": NUMBER,
+    "low": NUMBER, "high": NUMBER, "allowed": "DOUBLE[]", "tried": "DOUBLE[]",
 }  # fmt: skip
 PAIRS = ("bytes", "bytes_per_s", "n", "n_transfers")  # of the shares: of both sides
 FINDINGS = {
@@ -100,14 +140,22 @@ def study_content(summary: Summary, findings: Sequence[Finding]) -> Content:
 
 
 def relations(summary: Summary, findings: Sequence[Finding]) -> list[Relation]:
-    """means (with overheads), runs, values of the runs, slopes, shares of latency, findings."""
+    """means (with overheads), runs, values of the runs, slopes, tolerances, nodes, scaling, optima,
+    shares of latency, findings."""
     lines = (slope_document(line) for line in factor_lines(summary))
+    nodes = (row for one in node_comparisons(summary) for row in node_documents(one))
     splits = (split_document(one) for one in split_rows(summary))
+    curves = scaling_curves(summary)
     return [
         relation_of("means", MEANS, map(row_document, summary.rows)),
         Relation("runs", RUNS, list(run_rows(summary))),
         Relation("values", VALUES, list(value_rows(summary))),
         relation_of("slopes", SLOPES, map(flat, lines)),
+        relation_of("tolerances", TOLERANCES, map(tolerance_document, tolerances(summary))),
+        relation_of("nodes", NODES, nodes),
+        relation_of("scaling", SCALING, map(flat, scaling_rows(curves))),
+        relation_of("scaling_laws", LAWS, map(flat, law_rows(curves))),
+        relation_of("optima", OPTIMA, map(optimum_document, optima(summary))),
         relation_of("shares", SHARES, (flat(by_side(split)) for split in splits)),
         relation_of("findings", FINDINGS, map(finding_document, findings)),
     ]

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from steelyard.analysis.base.fork_pool import SharedWork
+from steelyard.analysis.base.level_names import NODE
 from steelyard.analysis.figures.drawing import Drawing, inline_svg, save
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.node_comparisons import node_comparisons
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary
 
 T = TypeVar("T")
 
@@ -19,6 +22,8 @@ Draw = Callable[[], Drawing | None]  # None: this study has no such figure
 ANSWER = "the answer"
 ENERGY = "energy against time"
 ROUND_TRIPS = "round-trip times"
+SCALING = "scaling"
+SCALING_NARROW = "scaling on a narrow page"
 
 
 @dataclass(frozen=True)
@@ -43,10 +48,21 @@ class Shown:
 def figure_jobs(summary: Summary, variants: Sequence[str]) -> list[Job]:
     """In the order of the report: variant by variant, then what is of the whole study."""
     jobs = [Job(ANSWER, partial(draw_answer, summary)), Job(ENERGY, partial(draw_energy, summary))]
+    jobs += scaling_jobs(summary)
     jobs += [Job(variant, draw) for variant in variants for draw in variant_draws(summary, variant)]
     if summary.data.network:
         jobs.append(Job(ROUND_TRIPS, partial(draw_rtt, summary)))
     return jobs
+
+
+def scaling_jobs(summary: Summary, narrow: bool = False) -> list[Job]:
+    """A figure for each scaled metric of a variant."""
+    if summary.data.meta.scaling is None:
+        return []
+    from steelyard.analysis.figures.scaling import scaling_draws
+
+    place = SCALING_NARROW if narrow else SCALING
+    return [Job(place, draw) for draw in scaling_draws(summary, narrow)]
 
 
 def draw_answer(summary: Summary, narrow: bool = False) -> Drawing | None:
@@ -68,13 +84,20 @@ def variant_draws(summary: Summary, variant: str) -> Iterator[Draw]:
     from steelyard.analysis.figures.bar_chart import draw_bars
     from steelyard.analysis.figures.factor_figures import factor_draws
     from steelyard.analysis.figures.iterations import draw_iterations
+    from steelyard.analysis.figures.node_plot import MAX_NAMES, draw_nodes
     from steelyard.analysis.figures.run_series import draw_series
 
     for rows in metric_rows(summary, variant, primary=True):
-        yield partial(draw_bars, summary, rows)
+        if (
+            len(summary.data.meta.factors.get(NODE, ())) <= MAX_NAMES
+        ):  # of more the nodes' own figure
+            yield partial(draw_bars, summary, rows)
         yield partial(draw_series, summary, rows)
         yield partial(draw_iterations, summary, rows)
     yield from factor_draws(summary, variant)
+    yield from (
+        partial(draw_nodes, one) for one in node_comparisons(summary) if one.variant == variant
+    )
     yield partial(draw_time, summary, variant)
 
 

@@ -12,10 +12,17 @@ from steelyard.analysis.report.answer import answer
 from steelyard.analysis.report.figures import begin, figure_jobs
 from steelyard.analysis.report.latency_share import split_document
 from steelyard.analysis.report.network import network_document
+from steelyard.analysis.report.node_comparisons import node_documents
+from steelyard.analysis.report.scaling_document import optimum_document, scaling_document
+from steelyard.analysis.report.tolerances import tolerance_document
 from steelyard.analysis.stats.proportion import unseen_share
 from steelyard.analysis.summary.latency_share import MODEL, split_rows
+from steelyard.analysis.summary.node_comparisons import node_comparisons
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.scaling import optima, scaling_curves
 from steelyard.analysis.summary.slopes import FactorLine, factor_lines
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.summary import Summary
+from steelyard.analysis.summary.tolerances import tolerances
 
 FORMAT, VERSION = "steelyard-report", 1
 
@@ -33,11 +40,16 @@ def document(summary: Summary, findings: Sequence[Finding] | None = None) -> dic
             "baseline": meta.baseline,
             "factors": meta.factors,
             "equivalent_within": meta.equivalent,
+            "tolerate": meta.tolerate,
             "toml_sha256": meta.toml_sha256,
             "collected_unix_s": meta.collected_unix_s,
             "answer": answer(summary),
             "rows": [row_document(row) for row in summary.rows],
             "slopes": [slope_document(line) for line in factor_lines(summary)],
+            "tolerances": [tolerance_document(one) for one in tolerances(summary)],
+            "nodes": [row for one in node_comparisons(summary) for row in node_documents(one)],
+            "scaling": [scaling_document(curve) for curve in scaling_curves(summary)],
+            "optima": [optimum_document(one) for one in optima(summary)],
             "latency_and_throughput": {
                 "model": MODEL,
                 "splits": [split_document(one) for one in split_rows(summary)],

@@ -6,7 +6,7 @@ from typing import Any
 
 from steelyard.analysis.report.links import anchor_of, run_anchors
 from steelyard.analysis.report.tables import Table
-from steelyard.analysis.stats.latency_share import Estimate
+from steelyard.analysis.stats.basics import Estimate
 from steelyard.analysis.stats.number_format import MISSING, quantity
 from steelyard.analysis.summary.latency_share import MODEL, SplitRow, split_rows
 from steelyard.analysis.summary.summary import Summary

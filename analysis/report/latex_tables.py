@@ -10,11 +10,14 @@ from collections.abc import Iterable, Sequence
 
 from steelyard.analysis.figures.drawing import slug
 from steelyard.analysis.report.latency_share import split_part
+from steelyard.analysis.report.scaling import scaling_part
 from steelyard.analysis.report.slopes import slope_table
 from steelyard.analysis.report.tables import Table, label_of, p_text
+from steelyard.analysis.report.tolerances import tolerance_part
 from steelyard.analysis.stats.number_format import MISSING, places_of, scale, text
 from steelyard.analysis.stats.overhead import percent
-from steelyard.analysis.summary.summary import Row, Summary, is_main
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary, is_main
 
 # The ten special characters of TeX (Knuth, The TeXbook, chapter 7), and what our words hold
 # beyond ASCII.
@@ -44,6 +47,7 @@ ESCAPES = {
 TABLE = str.maketrans(ESCAPES)
 
 SLOPES = "Slopes over numeric factors, with 95 % intervals"
+SCALING = "Scaling: speed-up and efficiency against the smallest scale, with 95 % intervals"
 SHARES = "Shares of latency and of throughput in differences of time, with 95 % intervals: a model"
 
 
@@ -82,7 +86,8 @@ def broken(letters: Sequence[int], columns: str) -> list[float]:
 
 
 def latex_tables(summary: Summary) -> dict[str, str]:
-    """File name (without .tex) -> table: overheads and means of each variant, slopes, shares."""
+    """File name (without .tex) -> table: overheads and means of each variant, slopes, tolerances,
+    scaling, shares."""
     found: dict[str, str] = {}
     for variant in summary.variants:
         rows = [row for row in summary.rows if row.group.variant == variant and is_main(row)]
@@ -95,6 +100,12 @@ def latex_tables(summary: Summary) -> dict[str, str]:
     slopes, split = slope_table(summary), split_part(summary)
     if slopes is not None:
         found["slopes"] = plain_table("slopes", SLOPES, slopes)
+    far = tolerance_part(summary)
+    if far is not None:
+        found["tolerances"] = plain_table("tolerances", far["caption"], far["table"])
+    scaling = scaling_part(summary)
+    if scaling is not None:
+        found["scaling"] = plain_table("scaling", SCALING, scaling.table)
     if split is not None:
         found["shares"] = plain_table("shares", SHARES, split["table"])
     return found

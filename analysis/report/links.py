@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from steelyard.analysis.findings.finding import format_location
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary
 
 EVERY_RUN = "runs"  # the section
 # What may stand behind the name of a group or a run in a finding's place.

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.findings.finding import counted
 from steelyard.analysis.report.links import label_anchors
 from steelyard.analysis.report.tables import Table, listed
 from steelyard.analysis.stats.number_format import MISSING, quantity
 from steelyard.analysis.stats.proportion import Share
 from steelyard.analysis.summary.network import LevelNetwork, LevelTcp, by_level, tcp_by_level
+from steelyard.jobscripts.plurals import counted
 
 if TYPE_CHECKING:
     from steelyard.analysis.summary.summary import Summary
@@ -174,7 +174,7 @@ def format_rtt_range(levels: list[LevelNetwork]) -> str:
     """All in one sentence, where one each would be too many."""
     medians = [level.during_s or 0.0 for level in levels]
     return (
-        f"Under {len(levels)} conditions a round trip took {quantity(min(medians), 's')} to "
+        f"Under {counted(len(levels), 'condition')} a round trip took {quantity(min(medians), 's')} to "
         f"{quantity(max(medians), 's')} (medians over jobs on a node); the table has each."
     )
 

@@ -27,6 +27,8 @@ from steelyard.analysis.report.figures import (
     ANSWER,
     ENERGY,
     ROUND_TRIPS,
+    SCALING,
+    SCALING_NARROW,
     Draw,
     Job,
     Shown,
@@ -35,12 +37,17 @@ from steelyard.analysis.report.figures import (
     draw_answer,
     figure_jobs,
     metric_rows,
+    scaling_jobs,
     show,
 )
 from steelyard.analysis.report.latency_share import split_part
 from steelyard.analysis.report.network import network_part
+from steelyard.analysis.report.node_comparisons import node_part
+from steelyard.analysis.report.scaling import numeric_optima_words, scaling_part
 from steelyard.analysis.report.slopes import slope_table
 from steelyard.analysis.report.tables import Table
+from steelyard.analysis.report.tolerances import tolerance_part
+from steelyard.analysis.summary.optimum import numeric_optima
 from steelyard.analysis.summary.summary import Summary, is_main
 
 if TYPE_CHECKING:
@@ -65,6 +72,7 @@ def write_report(
     """
     variants = summary.variants if figures else drawn_variants(summary)
     jobs = [Job(ANSWER, partial(draw_answer, summary, narrow=True))]
+    jobs += scaling_jobs(summary, narrow=True)
     jobs += figure_jobs(summary, variants)
     jobs += [
         Job(part.anchor, draw) for part in (extra.sections if extra else ()) for draw in part.draws
@@ -118,6 +126,9 @@ def render(whole: dict[str, Any], shown: dict[str, list[Shown]]) -> str:
         "forest_narrow": narrow,
         "energy_time": only(shown, ENERGY),
         "rtt": only(shown, ROUND_TRIPS),
+        "scaling_figures": list(
+            zip(shown.get(SCALING, ()), shown.get(SCALING_NARROW, ()), strict=True)
+        ),
         "undrawn": sum(part["name"] not in shown for part in variants),
     }
     return template().render(css=css, **(whole | figures))
@@ -177,6 +188,10 @@ def context(summary: Summary, findings: Sequence[Finding], extra: Extra | None) 
         "programs": program_table(summary),
         "network": network_part(summary),
         "slopes": slope_table(summary),
+        "compared_nodes": node_part(summary),
+        "tolerance": tolerance_part(summary),
+        "optima": numeric_optima_words(numeric_optima(summary)),
+        "scaling": scaling_part(summary),
         "split": split_part(summary),
         "variants": [variant_part(summary, variant, anchors) for variant in summary.variants],
         "findings": [(one, linked_places(one, heads)) for one in findings],
@@ -193,11 +208,14 @@ def linked_places(finding: Finding, heads: dict[str, str]) -> list[links.Place]:
 
 def redo_commands(study: str) -> list[str]:
     """What is typed once the study file is there."""
+    name, at, session = study.partition("@")
+    submitted = f"{name}.toml --session {session}" if at else f"{name}.toml"
+    given = study if at else f"{name}.toml"
     return [
-        f"steelyard submit {study}.toml",
-        f"steelyard status {study}.toml --watch",
-        f"steelyard collect {study}.toml",
-        f"steelyard report {study}.toml",
+        f"steelyard submit {submitted}",
+        f"steelyard status {given} --watch",
+        f"steelyard collect {given}",
+        f"steelyard report {given}",
     ]
 
 

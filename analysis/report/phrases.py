@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from steelyard.analysis.stats import number_format
 from steelyard.analysis.stats.overhead import (
@@ -21,23 +22,71 @@ from steelyard.analysis.stats.overhead import (
     percent_range,
 )
 from steelyard.analysis.stats.rates import is_rate
-from steelyard.analysis.summary.summary import Row
+from steelyard.analysis.summary.rows import Row
 
 OPERATIONS = re.compile(r"[kMGTP]?(?:op|flop|up)s?/s")  # Mop/s, Gflop/s, Gup/s
 DATA = re.compile(r"(?:[kMGT]?B|[kMGT]?bit|bytes)(?:/s|_per_s)")
 SPEEDS = ((OPERATIONS, "computes"), (DATA, "transfers data"))
 
+# Factors whose levels count things: what stands before the number, the thing, what is behind it.
+COUNTED = {
+    "clients": ("with", "client", ""),
+    "nodes": ("on", "node", ""),
+    "tasks_per_node": ("with", "task", " per node"),
+    "cpus_per_task": ("with", "processor", " per task"),
+}
+
+
+@dataclass(frozen=True)
+class Wording:
+    """The words for one kind of figure; each but `verb` and `noun` follows a size such as `12 %`."""
+
+    verb: str
+    noun: str
+    more: str
+    less: str
+    times: str  # behind `3 times`
+    below: str  # `36 % below to 5 % above`, of an interval that holds 0
+    above: str
+    is_directed: bool = True  # these words show which side is better
+
+
+TIME = Wording("takes", "time", "longer", "less time", "as long", "less", "more time")
+ENERGY = Wording(
+    "uses", "energy", "more energy", "less energy", "the energy", "less", "more energy"
+)
+
+
+def wording(row: Row) -> Wording:
+    """By its figure's kind: a time, an energy, a speed, a rate of named things, anything else."""
+    name = row.metric.name
+    if is_time(row):
+        return TIME
+    if is_energy(row):
+        return ENERGY
+    if speed := speed_verb(row):
+        return Wording(speed, name, "faster", "slower", "as fast", "slower", "faster")
+    if is_count_rate(row):
+        unit = number_format.unit_text(row.metric.unit)
+        more = f"more {unit}"
+        return Wording("reaches", name, more, f"fewer {unit}", f"the {unit}", "fewer", more)
+    higher = f"higher {name}"
+    return Wording("has", name, higher, f"lower {name}", f"the {name}", "lower", higher, False)
+
 
 def on_level(factor: str, level: str, instead: str | None = None) -> str:
     """One factor's level, and that of the baseline: `with 2 clients instead of 1`."""
     other = f" instead of {instead}" if instead is not None else ""
+    if factor in COUNTED:
+        before, noun_of, behind = COUNTED[factor]
+        return f"{before} {level} {noun_of}{'' if level == '1' else 's'}{behind}{other}"
     match factor, level:
+        case "node", _:
+            return f"on {level}{other}"
         case "node_type", _:
             return f"on {level}{other} nodes"
         case "kernel_release", _:
             return f"on kernel {level}{other}"
-        case "clients", _:
-            return f"with {level} client{'' if level == '1' else 's'}{other}"
         case "network", "none":
             return "without network conditions" + (f" instead of {instead}" if instead else "")
         case "network", _:
@@ -80,7 +129,7 @@ def change(row: Row) -> str:
     if high < 0:
         low, high = -high, -low
     ends = "" if low == high else f" ({to(percent_range(low, high))} %)"
-    return f"{verb(row)} {by(row, f'{exactly}{size} %', more)}{ends}{which_is(row, more)}"
+    return f"{wording(row).verb} {by(row, f'{exactly}{size} %', more)}{ends}{which_is(row, more)}"
 
 
 def to(ends: str) -> str:
@@ -94,84 +143,54 @@ def interval(row: Row) -> str:
     return "" if low == high else f" ({to(between(low, high))})"
 
 
-def verb(row: Row) -> str:
-    """What the program does: `takes`, `uses`, `computes`, `reaches`, `has`."""
-    if is_time(row):
-        return "takes"
-    if is_energy(row):
-        return "uses"
-    if speed := speed_verb(row):
-        return speed
-    return "reaches" if is_count_rate(row) else "has"
-
-
 def by(row: Row, size: str, more: bool) -> str:
     """`12 % longer`, `36 % less time`, `5 % more energy`, `16 % slower`, `2 % lower size`."""
-    if is_time(row):
-        return f"{size} longer" if more else f"{size} less time"
-    if is_energy(row):
-        return f"{size} {'more' if more else 'less'} energy"
-    if speed_verb(row):
-        return f"{size} {'faster' if more else 'slower'}"
-    if is_count_rate(row):
-        return f"{size} {'more' if more else 'fewer'} {number_format.unit_text(row.metric.unit)}"
-    return f"{size} {'higher' if more else 'lower'} {row.metric.name}"
+    words = wording(row)
+    return f"{size} {words.more if more else words.less}"
 
 
 def factor_words(row: Row, ratio: str) -> str:
     """`takes 20 times as long`, `has 3 times the size`."""
-    if is_time(row):
-        return f"takes {ratio} times as long"
-    if is_energy(row):
-        return f"uses {ratio} times the energy"
-    if speed := speed_verb(row):
-        return f"{speed} {ratio} times as fast"
-    if is_count_rate(row):
-        return f"reaches {ratio} times the {number_format.unit_text(row.metric.unit)}"
-    return f"has {ratio} times the {row.metric.name}"
+    words = wording(row)
+    return f"{words.verb} {ratio} times {words.times}"
 
 
 def which_is(row: Row, more: bool) -> str:
     """`, which is worse`: of a figure whose better side its words do not tell."""
     better = row.metric.better
-    if better is None or is_time(row) or is_energy(row) or speed_verb(row) or is_count_rate(row):
+    if better is None or wording(row).is_directed:
         return ""
     return ", which is worse" if more == (better == "lower") else ", which is better"
 
 
 def between_words(row: Row) -> str:
-    """Of an interval that holds 0: `takes 36 % less to 5 % more time`, `computes 26 % slower to 10 % faster`."""
+    """Of an interval that holds 0: `takes 36 % less to 5 % more time`, `computes 26 % slower to 10 % faster`.
+
+    Where more than 100 % more is in it, both ends are factors: `takes 0.6 to 2.5 times as long`. Less
+    than nothing is no factor: `takes at most 16 times as long`.
+    """
     low, high = limits(row)
+    words = wording(row)
+    if high > AS_TIMES and low > -1:
+        return factor_words(row, to(number_format.times(1.0, 1 + low, 1 + high)[1]))
+    if high > AS_TIMES and words.is_directed:
+        return factor_words(row, f"at most {number_format.times(1 + high, 0, 1 + high)[0]}")
     less = f"{percent(abs(low), low, high)} %"
-    if high > AS_TIMES:
-        times = number_format.times(1 + high, 1 + low, 1 + high)[0]
-        end = factor_words(row, times).removeprefix(f"{verb(row)} ")
-        return f"{verb(row)} {by(row, less, False)} to {end}"
     more = f"{percent(high, low, high)} %"
-    if is_time(row):
-        return f"takes {less} less to {more} more time"
-    if is_energy(row):
-        return f"uses {less} less to {more} more energy"
-    if speed_verb(row):
-        return f"{verb(row)} {less} slower to {more} faster"
-    if is_count_rate(row):
-        return f"reaches {less} fewer to {by(row, more, True)}"
-    side = {"lower": " (lower is better)", "higher": " (higher is better)"}
-    name = row.metric.name
-    return f"has {less} lower to {more} higher {name}{side.get(row.metric.better or '', '')}"
+    better = None if words.is_directed else row.metric.better
+    side = f" ({better} is better)" if better else ""
+    return f"{words.verb} {less} {words.below} to {more} {words.above}{side}"
 
 
 def no_worse(row: Row, margin: str) -> str:
     """`takes at most 2 % longer`, `computes at most 2 % slower`."""
     more = row.metric.better == "lower"
-    return f"{verb(row)} {by(row, f'at most {margin}', more).replace('a at most', 'an at most')}"
+    return f"{wording(row).verb} {by(row, f'at most {margin}', more).replace('a at most', 'an at most')}"
 
 
 def noun(row: Row) -> str:
     """`time`, `energy`, `gflops`."""
-    if is_time(row):
-        return "time"
-    return "energy" if is_energy(row) else row.metric.name
+    return wording(row).noun
 
 
 def is_time(row: Row) -> bool:

@@ -9,15 +9,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from steelyard.analysis.base.level_names import plain
+from steelyard.analysis.base.level_names import NODE, plain
 from steelyard.analysis.report.links import Anchors, anchor_of
 from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS, Interval
 from steelyard.analysis.stats.number_format import MISSING, places_of, quantity, scale, text
 from steelyard.analysis.stats.overhead import SHOWN, Direction
 from steelyard.analysis.stats.proportion import unseen_share
 from steelyard.analysis.stats.significance_tests import effect_words
-from steelyard.analysis.summary.study_data import Meta, Record, Run, StudyData
-from steelyard.analysis.summary.summary import Group, Row, Summary, is_main
+from steelyard.analysis.summary.rows import Group, Row
+from steelyard.analysis.summary.study_data import Meta, Record, StudyData, within
+from steelyard.analysis.summary.study_run import Run
+from steelyard.analysis.summary.summary import Summary, is_main
 
 TOLD = (
     *SHOWN,
@@ -96,8 +98,10 @@ def factor_levels(meta: Meta, factor: str) -> str:
 
 
 def baseline_text(meta: Meta) -> str:
-    """`network=near, cache=cold`."""
-    return ", ".join(f"{k}={meta.level_text(k, v)}" for k, v in meta.baseline.items())
+    """`network=near, cache=cold`, `threads=1 at each level of size`."""
+    named = ", ".join(f"{k}={meta.level_text(k, v)}" for k, v in meta.baseline.items())
+    own = [name for name in within(meta) if named or name != NODE]
+    return f"{named} at each level of {' and '.join(own)}" if own else named
 
 
 def repeats(counts_of_groups: list[int]) -> str:
@@ -283,14 +287,14 @@ def node_facts(record: Record) -> tuple[str, ...]:
 def gap_table(data: StudyData, most: int) -> Table:
     """The first gaps, one a row."""
     rows = [
-        (gap.what, gap.run_id or "whole study", gap.node or MISSING, gap.reason)
+        (gap.kind, gap.run_id or "whole study", gap.node or MISSING, gap.reason)
         for gap in data.gaps
     ]
     return Table(("What", "Run", "Node", "Reason"), rows[:most])
 
 
 def gap_counts(data: StudyData) -> list[tuple[str, int]]:
-    return Counter(gap.what for gap in data.gaps).most_common()
+    return Counter(gap.kind for gap in data.gaps).most_common()
 
 
 def run_headings(summary: Summary, variant: str) -> tuple[str, ...]:

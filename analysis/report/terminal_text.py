@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import textwrap
 
+from steelyard.analysis.base.level_names import NODE
 from steelyard.analysis.findings.finding import Finding, Severity
 from steelyard.analysis.report.answer import answer
 from steelyard.analysis.report.phrases import mean_and_n
+from steelyard.analysis.report.scaling import numeric_optima_words, scaling_part
 from steelyard.analysis.report.tables import baseline_text
-from steelyard.analysis.summary.summary import Row, Summary, is_main
+from steelyard.analysis.report.tolerances import tolerance_sentences
+from steelyard.analysis.summary.optimum import numeric_optima
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.study_data import within
+from steelyard.analysis.summary.summary import Summary, is_main
+from steelyard.jobscripts.plurals import counted
 
 MAX_CONDITIONS = 12  # of a variant on the terminal
 TERMINAL = 80  # columns
@@ -21,11 +28,14 @@ def format_summary(summary: Summary, findings: list[Finding]) -> str:
     done, failed = sum(c.completed for c in counts), sum(c.failed for c in counts)
     cancelled = sum(c.cancelled for c in counts)
     lines = [
-        f"{meta.study}: {done} of {len(summary.data.runs)} runs completed, {failed} failed"
+        f"{meta.study}: {done} of {counted(len(summary.data.runs), 'run')} completed, {failed} failed"
         + (f", {cancelled} cancelled" if cancelled else ""),
         f"baseline: {baseline_words(summary)}",
     ]
     lines += ["", "answer:", *(paragraph(text) for text in answer(summary))]
+    if far := tolerance_sentences(summary):
+        lines += ["", "how far:", *map(paragraph, far)]
+    lines += scaling_lines(summary)
     for variant in summary.variants:
         lines += ["", variant, *variant_lines(summary, variant)]
     lines += [
@@ -34,6 +44,13 @@ def format_summary(summary: Summary, findings: list[Finding]) -> str:
         "differences are those that stay significant after Holm's correction",
     ]
     return "\n".join([*lines, *finding_lines(findings)])
+
+
+def scaling_lines(summary: Summary) -> list[str]:
+    """Speed-ups, efficiencies and the best levels of numeric factors."""
+    part, optima = scaling_part(summary), numeric_optima_words(numeric_optima(summary))
+    sentences = [*(part.sentences if part else ()), *optima]
+    return ["", "scaling:", *(paragraph(text) for text in sentences)] if sentences else []
 
 
 def paragraph(text: str) -> str:
@@ -51,6 +68,8 @@ def baseline_words(summary: Summary) -> str:
     meta = summary.data.meta
     if not meta.factors:
         return "none, since there are no factors"
+    if within(meta) == [NODE]:
+        return "none: nodes are compared with their median"
     return baseline_text(meta) or "none named"
 
 
@@ -65,12 +84,14 @@ def variant_lines(summary: Summary, variant: str) -> list[str]:
         by_label.setdefault(row.group.label, []).append(row)
     lines: list[str] = []
     for label, members in list(by_label.items())[:MAX_CONDITIONS]:
-        is_base = summary.data.meta.factors and label == members[0].group.baseline_label
+        is_base = summary.data.meta.baseline and label == members[0].group.baseline_label
         base = " (baseline)" if is_base else ""
         lines.append(f"  {label or 'all runs'}{base}")
         lines += (wrapped(f"    {row.metric.name:<{width}}  ", row_words(row)) for row in members)
     if len(by_label) > MAX_CONDITIONS:
-        lines.append(f"  … and {len(by_label) - MAX_CONDITIONS} more conditions in the report")
+        lines.append(
+            f"  … and {counted(len(by_label) - MAX_CONDITIONS, 'more condition')} in the report"
+        )
     return lines
 
 

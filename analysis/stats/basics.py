@@ -37,6 +37,15 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with its 95 % interval; low and high are None where there is none."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Spread:
     """Standard deviation and median absolute deviation; None for fewer than 2 values."""
 

@@ -13,7 +13,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.analysis.stats.basics import CONFIDENCE, fieller, student_quantile, welch_degrees
+from steelyard.analysis.stats.basics import (
+    CONFIDENCE,
+    Estimate,
+    fieller,
+    student_quantile,
+    welch_degrees,
+)
 from steelyard.analysis.stats.grouped_mean import Groups, covariance, mean, residuals
 
 MIN_GROUPS = 3  # jobs of runs, and of transfers, on each side
@@ -26,15 +32,6 @@ class Side:
     seconds: Groups
     bytes_moved: Groups  # of the same runs
     s_per_byte: Groups  # of the bulk transfers
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A number with its 95 % interval; low and high are None where there is none."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

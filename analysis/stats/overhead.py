@@ -18,6 +18,7 @@ from steelyard.analysis.stats.basics import (
     variance,
     welch_degrees,
 )
+from steelyard.jobscripts.plurals import counted
 
 MIN_RUNS = 3  # of 2 + 2 runs an interval would reach over 13 standard errors to each side
 TOO_CLOSE = "the baseline is too close to 0"
@@ -140,15 +141,10 @@ def without_interval(numbers: Sequence[float], base: Sequence[float]) -> tuple[O
 def too_few(n_condition: int, n_baseline: int) -> str:
     """Which side has too few runs to be judged."""
     if n_condition == n_baseline:
-        return f"{count_runs(n_condition)} each"
+        return f"{counted(n_condition, 'run')} each"
     if n_condition < MIN_RUNS:
-        return count_runs(n_condition)
-    return f"{count_runs(n_baseline)} of the baseline"
-
-
-def count_runs(n: int) -> str:
-    """`1 run`, `5 runs`."""
-    return "1 run" if n == 1 else f"{n} runs"
+        return counted(n_condition, "run")
+    return f"{counted(n_baseline, 'run')} of the baseline"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,10 @@ from steelyard.analysis.stats.number_format import never_negative
 from steelyard.analysis.stats.overhead import Overhead, overhead
 from steelyard.analysis.stats.rates import costs, is_rate, rate_interval, rate_overhead
 from steelyard.analysis.stats.significance_tests import Effect, hedges, hedges_paired, welch
+from steelyard.jobscripts.plurals import counted
 
 if TYPE_CHECKING:
-    from steelyard.analysis.summary.summary import Group, Row
+    from steelyard.analysis.summary.rows import Group, Row
 
 Groups = dict[object, list[float]]
 Pairs = list[tuple[list[float], list[float]]]  # (row's, base's) values of each block
@@ -130,7 +131,7 @@ def omitted_blocks(ours: Side, theirs: Side, row: Row, base: Row) -> str:
     if ours.n + theirs.n == row.n + base.n:
         return ""
     every = blocks_of(row).keys() | blocks_of(base).keys()
-    return f"in {len(blocks_of(ours))} of {len(every)} blocks"
+    return f"in {len(blocks_of(ours))} of {counted(len(every), 'block')}"
 
 
 def independent_groups(row: Side, base: Side) -> tuple[str, list[list[float]], list[list[float]]]:

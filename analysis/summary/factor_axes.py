@@ -37,6 +37,7 @@ class Axis:
     unit: str  # `ms of delay`; of any other factor its own name
     fixed: str  # `rate=100mbit`: what all levels have beside the number
     places: Mapping[str, float]  # by the level's text
+    unlimited: frozenset[str] = frozenset()  # levels that differ in having no limit: of a rate
 
     @property
     def name(self) -> str:
@@ -48,6 +49,11 @@ class Axis:
             else f"{self.factor} {self.words.split()[0]} {self.fixed}".strip()
         )
 
+    @property
+    def has_no_end(self) -> bool:
+        """Whether its numbers are limits, of which none at all is the largest."""
+        return self.factor == FACTOR and self.words.split()[0] in BOUNDLESS
+
     def place(self, condition: Mapping[str, object]) -> float | None:
         """Where a condition lies; None: not on this axis."""
         return self.places.get(str(condition.get(self.factor)))
@@ -58,14 +64,14 @@ class Axis:
         return ", ".join([*parts, self.fixed] if self.fixed else parts)
 
 
-def axes(factors: Mapping[str, Sequence[object]]) -> list[Axis]:
-    """Those with at least three numbers."""
+def axes(factors: Mapping[str, Sequence[object]], least: int = MIN_LEVELS) -> list[Axis]:
+    """Those with at least `least` numbers."""
     found = [
         axis
         for factor, levels in factors.items()
         for axis in (network_axes(levels) if factor == FACTOR else [number_axis(factor, levels)])
     ]
-    return [axis for axis in found if len(set(axis.places.values())) >= MIN_LEVELS]
+    return [axis for axis in found if len(set(axis.places.values())) >= least]
 
 
 def number_axis(factor: str, levels: Sequence[object]) -> Axis:
@@ -121,13 +127,18 @@ def network_axes(levels: Sequence[object]) -> Iterator[Axis]:
     """One for each number and what the levels have in common beside it."""
     parsed = {str(level): specification(str(level)) for level in levels}
     for key, (unit, scale) in NUMBERS.items():
-        for members in groups(parsed, key).values():
+        for rest, members in groups(parsed, key).items():
             places = {
                 level: float(parsed[level].numbers.get(key, Decimal(0)) * scale)
                 for level in members
             }
             words, per = f"{key} ({unit})", f"{unit} of {key}"
-            yield Axis(FACTOR, words, per, beside(members[0], key), places)
+            unlimited = frozenset(
+                level
+                for level, one in parsed.items()
+                if key in BOUNDLESS and key not in one.numbers and is_beside(one, rest)
+            )
+            yield Axis(FACTOR, words, per, beside(members[0], key), places, unlimited)
 
 
 def beside(level: str, key: str) -> str:
@@ -154,9 +165,15 @@ def groups(parsed: Mapping[str, Specification], key: str) -> dict[Rest, list[str
     for level, one in parsed.items():
         if key in one.numbers or key in BOUNDLESS:
             continue
-        for (numbers, parts), members in found.items():
-            same = (frozenset(one.numbers.items()), one.rest) == (numbers, parts)
-            nothing = not numbers and all(part.startswith(WHERE) for part in parts)
-            if same or (one.does_nothing and nothing):
+        for own, members in found.items():
+            if is_beside(one, own):
                 members.append(level)
     return found
+
+
+def is_beside(one: Specification, rest: Rest) -> bool:
+    """Whether a level without the number has all else that these levels have in common."""
+    numbers, parts = rest
+    same = (frozenset(one.numbers.items()), one.rest) == (numbers, parts)
+    nothing = not numbers and all(part.startswith(WHERE) for part in parts)
+    return same or (one.does_nothing and nothing)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from steelyard.analysis.stats.slope import MIN_LEVELS
 from steelyard.analysis.summary.factor_axes import Axis
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary
+from steelyard.jobscripts.plurals import counted_range
 
 MAX_SERIES = 6  # as many as there are colours
 MAX_LEVELS = 24  # of a series in a figure; its CSV has all
@@ -100,6 +102,4 @@ def left_out(found: OverFactor) -> str:
 
 def n_words(rows: Sequence[Row], what: str = "level") -> str:
     """`n = 5 to 35 runs a level`."""
-    sizes = sorted({row.n for row in rows})
-    n = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-    return f"n = {n} runs a {what}"
+    return f"n = {counted_range((row.n for row in rows), 'run')} a {what}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.summary.design import compared_runs, pairs_of
 
 if TYPE_CHECKING:
-    from steelyard.analysis.summary.summary import Row
+    from steelyard.analysis.summary.rows import Row
 
 Span = tuple[float, float]  # first and last start
 

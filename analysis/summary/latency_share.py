@@ -17,7 +17,8 @@ from steelyard.analysis.stats.latency_share import (
 )
 from steelyard.analysis.stats.number_format import quantity
 from steelyard.analysis.summary.design import jobs_of
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary
 from steelyard.analysis.summary.transfer_length import bulk_of, short_transfers
 from steelyard.jobscripts.registry import KINDS, Bulk
 

@@ -13,7 +13,7 @@ from steelyard.analysis.stats.proportion import Share, wilson
 if TYPE_CHECKING:
     import duckdb
 
-    from steelyard.analysis.summary.study_data import Run
+    from steelyard.analysis.summary.study_run import Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from steelyard.analysis.stats.significance_tests import holm
 from steelyard.analysis.stats.slope import LEVEL, Line, fit
 from steelyard.analysis.summary.design import at_level
 from steelyard.analysis.summary.factor_axes import Axis, axes
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary
 
 
 @dataclass(frozen=True, slots=True)

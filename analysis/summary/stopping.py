@@ -14,7 +14,8 @@ from steelyard.analysis.stats.planning import (
     repeats_needed,
 )
 from steelyard.analysis.summary.design import sample_means
-from steelyard.analysis.summary.summary import Group, Row, Summary
+from steelyard.analysis.summary.rows import Group, Row
+from steelyard.analysis.summary.summary import Summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import json
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.base import level_names
-from steelyard.analysis.base.benchmark_traits import has_time_order
+from steelyard.analysis.base.benchmark_traits import has_time_order, is_elapsed_figure
 from steelyard.analysis.sources.pbs.accounting_cells import SERVER_LOG
+from steelyard.analysis.sources.study_files import Scaling, read_scaling
 from steelyard.analysis.stats.number_format import parse_percent
 from steelyard.analysis.stats.warm_up import MIN_ITERATIONS
 from steelyard.analysis.store import sample_store
@@ -32,15 +33,15 @@ from steelyard.analysis.summary.node_metrics import (
 from steelyard.analysis.summary.span_metrics import UNITS as SPAN_UNITS
 from steelyard.analysis.summary.span_metrics import read_span_metrics
 from steelyard.analysis.summary.study_database import open_database
+from steelyard.analysis.summary.study_run import Condition, Run
 from steelyard.analysis.summary.usage_sources import Found as UsageSources
 from steelyard.analysis.summary.usage_sources import read_usage_sources
 from steelyard.facts.quantities import METRICS
+from steelyard.jobscripts.plurals import counted, inflect
 
 if TYPE_CHECKING:
     import duckdb
     from duckdb import DuckDBPyConnection
-
-Condition = dict[str, Any]
 
 SMALLEST, LARGEST = 1e-100, 1e100  # beside 0: what is beyond them no measurement gives
 
@@ -49,7 +50,7 @@ SMALLEST, LARGEST = 1e-100, 1e100  # beside 0: what is beyond them no measuremen
 class Meta:
     """What the database is."""
 
-    study: str
+    study: str  # NAME, or NAME@SESSION
     seed: int | None
     toml: str | None
     toml_sha256: str | None
@@ -57,7 +58,9 @@ class Meta:
     collected_unix_s: float
     baseline: Condition
     factors: dict[str, list[Any]]
+    scaling: Scaling | None = None
     equivalent: float | None = None  # overheads of less to both sides count as none
+    tolerate: float | None = None  # how much worse a figure may be: tolerances.py has how far
 
     @functools.cached_property
     def level_texts(self) -> level_names.Texts:
@@ -75,6 +78,12 @@ class Meta:
         return stops_early(self.toml or "")
 
 
+def within(meta: Meta) -> list[str]:
+    """Factors each level of which has its own baseline: those of [baseline] within, and nodes."""
+    named = meta.baseline or list(meta.factors) == [level_names.NODE]
+    return [name for name in meta.factors if name not in meta.baseline] if named else []
+
+
 @functools.lru_cache(maxsize=4)  # asked for each row of the report
 def stops_early(toml: str) -> bool:
     """Whether a study file has [study] stop."""
@@ -88,38 +97,6 @@ def head_of(toml: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError:
         return {}
     return study if isinstance(study, dict) else {}
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A planned run and the attempt that counts; what is not known is None."""
-
-    run_id: str
-    block: int | None
-    position: int | None
-    benchmark: str
-    variant: str
-    condition: Condition
-    label: str
-    is_baseline: bool
-    repeat: int | None
-    attempts: int
-    attempt: str | None
-    state: str
-    reason: str | None
-    valid: bool | None
-    invalid_reason: str | None
-    job_id: str | None
-    start_unix_s: float | None
-    elapsed_s: float | None
-    nodes: tuple[str, ...]
-    tries: int = 1  # in that attempt
-    include_invalid: bool = False  # it was asked for that invalid runs count
-
-    @property
-    def counts(self) -> bool:
-        """Whether its values enter the means: completed, and its conditions were met."""
-        return self.state == "completed" and (self.valid is not False or self.include_invalid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +140,7 @@ class Gap:
 
     run_id: str | None
     node: str | None
-    what: str
+    kind: str
     reason: str
 
 
@@ -214,7 +191,7 @@ class StudyData:
     usage_sources: UsageSources = field(default_factory=dict)  # by variant and condition
 
     def __repr__(self) -> str:
-        return f"<data of {self.meta.study}: {len(self.runs)} runs>"
+        return f"<data of {self.meta.study}: {counted(len(self.runs), 'run')}>"
 
 
 def read_study(
@@ -257,13 +234,17 @@ def read_study(
 
 def read_meta(connection: duckdb.DuckDBPyConnection) -> Meta:
     row = connection.execute(
-        "SELECT study, seed, toml, toml_sha256, steelyard, collected_unix_s, baseline, factors "
-        "FROM meta"
+        "SELECT study, seed, toml, toml_sha256, steelyard, collected_unix_s, baseline, factors, "
+        "scaling, session FROM meta"
     ).fetchone()
     assert row is not None  # check_version has seen it
-    fields: list[Any] = list(row)
-    fields[6:] = (json.loads(text or "{}") for text in fields[6:])
-    fields.append(parse_percent(head_of(fields[2] or "").get("equivalent")))
+    *fields, session = row
+    if session is not None:
+        fields[0] = f"{fields[0]}@{session}"
+    baseline, factors, scaling = (json.loads(text or "{}") for text in fields[6:])
+    fields[6:] = baseline, factors, read_scaling(scaling)
+    head = head_of(fields[2] or "")
+    fields += (parse_percent(head.get(key)) for key in ("equivalent", "tolerate"))
     return Meta(*fields)
 
 
@@ -293,13 +274,14 @@ def run_of(row: list[Any], condition: Condition) -> Run:
 
 
 def read_values(
-    connection: duckdb.DuckDBPyConnection,
+    connection: duckdb.DuckDBPyConnection, only_main: bool = False
 ) -> tuple[
     dict[str, list[Metric]], dict[tuple[str, str, str], dict[str, float | None]], list[OtherUnit]
 ]:
     """Metrics of each variant (primary ones first), and one value per run; nan counts as none.
 
-    So does what is larger or smaller than any measurement: a variance needs its square.
+    So does what is larger or smaller than any measurement: a variance needs its square. `only_main`:
+    the main figures alone.
     """
     # Lists in place of rows take a third of the time.
     rows = connection.execute(
@@ -309,6 +291,7 @@ def read_values(
                 OR abs(m.value) BETWEEN {SMALLEST} AND {LARGEST}) THEN m.value END),
             m.unit, m.better, m.is_primary
         FROM measurements AS m JOIN runs AS r USING (run_id)
+        {"WHERE m.is_primary" if only_main else ""}
         GROUP BY ALL ORDER BY ALL
         """
     ).fetchall()
@@ -319,7 +302,8 @@ def read_values(
         values.setdefault((variant, label, metric), {}).update(zip(run_ids, numbers, strict=True))
         if metric not in found.setdefault(variant, {}):
             found[variant][metric] = Metric(metric, unit, better, is_primary)
-    return {v: sorted(m.values(), key=metric_order) for v, m in found.items()}, values, others
+    ordered = {v: sort_metrics(v, m.values()) for v, m in found.items()}
+    return ordered, values, others
 
 
 def add_metrics(
@@ -330,16 +314,22 @@ def add_metrics(
     for variant in {variant for variant, _, _ in found}:
         names = {name for other, _, name in found if other == variant}
         own = [Metric(name, unit, "lower", False) for name, unit in units.items() if name in names]
-        metrics[variant] = sorted([*metrics.get(variant, []), *own], key=metric_order)
+        metrics[variant] = sort_metrics(variant, [*metrics.get(variant, []), *own])
 
 
 # Those of every run, in the order in which people ask for them; a benchmark's own come before.
 COMMON = ("elapsed_s", *ENERGY_SHARES, GPU_ENERGY, *SPAN_UNITS, *METRICS, *PRESSURE)
 
 
-def metric_order(metric: Metric) -> tuple[bool, int, str]:
-    common = COMMON.index(metric.name) if metric.name in COMMON else -1
-    return not metric.is_primary, common, metric.name
+def sort_metrics(variant: str, metrics: Iterable[Metric]) -> list[Metric]:
+    """Main figures first, of these what a program says before the time that it took."""
+
+    def order(metric: Metric) -> tuple[bool, bool, int, str]:
+        common = COMMON.index(metric.name) if metric.name in COMMON else -1
+        is_elapsed = is_elapsed_figure(variant, metric.name)
+        return not metric.is_primary, is_elapsed, common, metric.name
+
+    return sorted(metrics, key=order)
 
 
 # Taken together: a record is parsed as often as it is asked for something.
@@ -373,7 +363,7 @@ def read_records(connection: duckdb.DuckDBPyConnection) -> list[Record]:
 
 def read_gaps(connection: duckdb.DuckDBPyConnection) -> list[Gap]:
     rows = connection.execute(
-        "SELECT run_id, node, what, reason FROM gaps ORDER BY what, run_id NULLS FIRST, node"
+        "SELECT run_id, node, kind, reason FROM gaps ORDER BY kind, run_id NULLS FIRST, node"
     ).fetchall()
     return [Gap(*row) for row in rows]
 
@@ -381,7 +371,8 @@ def read_gaps(connection: duckdb.DuckDBPyConnection) -> list[Gap]:
 def lost_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[Gap]:
     for part in sample_store.lost(connection, folder):
         words = "is cut short" if part.path.exists() else "is not there"
-        reason = f"{sample_store.FOLDER / part.name} {words}: its {part.samples} samples are in no figure; "
+        samples = f"{counted(part.samples, 'sample')} {inflect(part.samples, 'is', 'are')}"
+        reason = f"{sample_store.FOLDER / part.name} {words}: its {samples} in no figure; "
         yield Gap(None, None, "samples", reason + "`steelyard collect` makes it anew")
 
 

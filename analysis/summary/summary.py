@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steelyard.analysis.base.benchmark_traits import elapsed_figures
-from steelyard.analysis.stats.basics import CONFIDENCE, Interval, Outliers, Spread, median, outliers
+from steelyard.analysis.stats.basics import CONFIDENCE, median, outliers
 from steelyard.analysis.stats.basics import spread as spread_of
 from steelyard.analysis.stats.overhead import (
     EXACT,
@@ -42,10 +42,11 @@ from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
 from steelyard.analysis.summary.energy_metrics import Bounds, bounds_verdict
 from steelyard.analysis.summary.interleaving import check_interleaving
 from steelyard.analysis.summary.node_metrics import GPU_ENERGY
-from steelyard.analysis.summary.study_data import Condition, Metric, Run, StudyData, read_study
+from steelyard.analysis.summary.rows import Counts, Group, Row
+from steelyard.analysis.summary.study_data import Metric, StudyData, read_study, within
+from steelyard.analysis.summary.study_run import Condition, Run
 from steelyard.analysis.summary.total_scope import programs, remark
 
-NO_OUTLIERS = Outliers(())
 NAME_ITS_UNIT = 'a count is compared exactly once its unit says so: unit = "count"'
 UNTESTED = "coarse: all pairs, or jobs, of a side are alike, and without a spread there is no test"
 
@@ -54,87 +55,7 @@ WAITING = frozenset(("planned", "pending", "running", "requeued"))
 CANCELLED = "cancelled"  # by a person, or by the scheduler for others' sake: no failure of the run
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What became of a condition's runs."""
-
-    planned: int
-    completed: int
-    failed: int
-    invalid: int
-    waiting: int
-    cancelled: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The runs of one variant under one condition, in the order in which they started."""
-
-    variant: str
-    label: str
-    condition: Condition
-    is_baseline: bool
-    runs: tuple[Run, ...]
-    counts: Counts
-    baseline_label: str | None  # of the condition it is compared with; None: no baseline
-    levels: Mapping[str, str] = field(default_factory=dict)  # by factor, as they are shown
-    # Of each run; a report asks for them with every metric and comparison.
-    blocks: dict[str, int | None] = field(init=False, repr=False, compare=False)
-    jobs: dict[str, str] = field(init=False, repr=False, compare=False)
-
-    def __repr__(self) -> str:
-        return f"<group {self.variant} · {self.label or 'all runs'}: {len(self.runs)} runs>"
-
-    def __post_init__(self) -> None:
-        blocks = {run.run_id: run.block for run in self.runs}
-        jobs = {run.run_id: run.job_id or run.run_id for run in self.runs}
-        object.__setattr__(self, "blocks", blocks)
-        object.__setattr__(self, "jobs", jobs)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One metric of one group; statistics are None without values."""
-
-    group: Group
-    metric: Metric
-    run_ids: tuple[str, ...]
-    values: tuple[float, ...]
-    missing: int  # completed, valid runs without a value
-    confidence: float = CONFIDENCE  # that intervals are computed with, so that they hold 95 %
-    margin: float | None = None  # what the study calls equivalent, as a share of the baseline
-    interval: Interval | None = None  # Student's, by block or job where runs share them
-    jobs: int | None = None  # behind it, where they are fewer than the runs, and blocks are not
-    blocks: int | None = None  # behind it, where they are fewer than the jobs
-    median: float | None = None
-    spread: Spread | None = None
-    minimum: float | None = None
-    maximum: float | None = None
-    outliers: Outliers = NO_OUTLIERS
-    overhead: Overhead | None = None
-    verdict: Verdict | None = None  # None for the baseline itself
-    p: float | None = None  # of the test against the baseline, corrected for all comparisons
-    p_equivalent: float | None = None  # of lying beyond the margin, corrected likewise
-    p_non_inferior: float | None = None  # of lying beyond it on the worse side, corrected likewise
-    effect: Effect | None = None
-
-    def __repr__(self) -> str:
-        return notebook.row_text(self)
-
-    @property
-    def n(self) -> int:
-        """Runs with a value."""
-        return len(self.values)
-
-    @property
-    def n_words(self) -> str:
-        """`10`, `48 in 12 jobs`, `10 in 5 blocks`: with what is independent where runs are not."""
-        if self.blocks is not None:
-            return f"{self.n} in {self.blocks} blocks"
-        return str(self.n) if self.jobs is None else f"{self.n} in {self.jobs} jobs"
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # what is derived from one is kept by it (node_comparisons)
 class Summary:
     """A study's statistics; variants, conditions and metrics in the order of the report."""
 
@@ -178,16 +99,21 @@ def summarize(
     include_invalid: bool = False,
     idle: IdlePower | None = None,
     equivalent: float | None = None,
+    tolerate: float | None = None,
 ) -> Summary:
     """Read a study's database and compute everything; invalid runs, and shares of shared nodes'
-    joules (`idle`), count only when asked for. `equivalent` goes before the study file's."""
-    return summary_of(read_study(folder, include_invalid, idle), equivalent)
+    joules (`idle`), count only when asked for. `equivalent` and `tolerate` go before the study file's."""
+    return summary_of(read_study(folder, include_invalid, idle), equivalent, tolerate)
 
 
-def summary_of(data: StudyData, equivalent: float | None = None) -> Summary:
+def summary_of(
+    data: StudyData, equivalent: float | None = None, tolerate: float | None = None
+) -> Summary:
     """Statistics of what was read."""
     if equivalent is not None:
         data = replace(data, meta=replace(data.meta, equivalent=equivalent))
+    if tolerate is not None:
+        data = replace(data, meta=replace(data.meta, tolerate=tolerate))
     groups = groups_of(data)
     plain = {
         (group.variant, group.label, metric.name): row_of(data, group, metric)
@@ -250,7 +176,7 @@ def baseline_key(data: StudyData, run: Run) -> str | None:
 
     Without factors there is one condition, and nothing to compare it with but itself.
     """
-    if data.meta.factors and not data.meta.baseline:
+    if data.meta.factors and not (data.meta.baseline or within(data.meta)):
         return None
     # A factor that says nothing of this variant is none of its conditions' (docs/study.md).
     own = {k: v for k, v in data.meta.baseline.items() if k in run.condition}

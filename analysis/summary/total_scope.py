@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 
 from steelyard.facts.quantities import METRICS
+from steelyard.jobscripts.plurals import counted
 
 Condition = Mapping[str, object]
 CONTAINERS = re.compile(r",containers=(\d+)(?:,|$)")
@@ -21,18 +22,13 @@ def remark(metric: str, condition: Condition, base: Condition) -> str:
     if metric not in METRICS:
         return ""
     ours, theirs = programs(condition), programs(base)
-    words = [f"a sum: {counted(ours)} against {theirs}"] if ours != theirs else []
+    words = [f"a sum: {counted(ours, 'client')} against {theirs}"] if ours != theirs else []
     contained = in_container(condition), in_container(base)
     if contained != (False, False):
         whose = {(True, True): "both containers'", (True, False): "the container's"}
         start = whose.get(contained, "the baseline's container's")
         words.append(f"{start} start and end included")
     return ", ".join(words)
-
-
-def counted(programs: int) -> str:
-    """`1 client`, `4 clients`: a container has a client of its own."""
-    return f"{programs} client{'' if programs == 1 else 's'}"
 
 
 def programs(condition: Condition) -> int:

@@ -16,7 +16,8 @@ from steelyard.analysis.collect.network import FACTOR
 from steelyard.analysis.stats.number_format import quantity
 from steelyard.analysis.summary.factor_axes import specification
 from steelyard.analysis.summary.network import middle
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.hep import copy_length
 from steelyard.jobscripts.registry import Bulk
 

@@ -14,8 +14,8 @@ from steelyard.analysis.papers.paper import paper_of
 from steelyard.analysis.papers.printed_values import PrintedComparison
 from steelyard.analysis.report.figures import Draw
 from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_database import open_database
-from steelyard.analysis.summary.summary import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,8 @@ from steelyard.analysis.papers.jungels2012.measurements import FOLDER
 from steelyard.analysis.stats.basics import CONFIDENCE
 from steelyard.analysis.stats.overhead import Direction
 from steelyard.analysis.stats.significance_tests import holm, welch_effective
-from steelyard.analysis.summary.summary import Judged, Row, Summary, judge_all
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Judged, Summary, judge_all
 
 OPPOSITE = {"worse": Direction.BETTER, "better": Direction.WORSE}
 HOLDS, IN_PART, FAILS, NOT_SHOWN = "holds", "holds in part", "does not hold", "not shown"

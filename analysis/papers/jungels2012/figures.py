@@ -18,7 +18,7 @@ from steelyard.analysis.papers.jungels2012.measurements import (
 from steelyard.analysis.papers.printed_values import PrintedComparison, sizes_words
 from steelyard.analysis.report.figures import Draw
 from steelyard.analysis.stats.number_format import unit_text
-from steelyard.analysis.summary.summary import Row
+from steelyard.analysis.summary.rows import Row
 
 RUN_COLUMNS = ("benchmark", "whose", "node_type", "number", "value", "unit")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import product
 
-from steelyard.analysis.findings.finding import Finding, Kind, Severity, counted
+from steelyard.analysis.findings.finding import Finding, Kind, Severity
 from steelyard.analysis.papers.jungels2012.conclusions import (
     HOLDS,
     NOT_SHOWN,
@@ -23,6 +23,7 @@ from steelyard.analysis.papers.jungels2012.measurements import (
     Series,
 )
 from steelyard.analysis.stats.basics import mean_interval
+from steelyard.jobscripts.plurals import counted
 
 # Twice the standard error of a lag-1 correlation of n independent values, 1 / sqrt(n): Box &
 # Jenkins (1970), "Time Series Analysis", part 2.1.6.
@@ -35,7 +36,7 @@ AVERAGES = Kind(
     code="SP01",
     severity=Severity.WARNING,
     title="printed averages are not the means of the printed values",
-    why="A conclusion drawn from averages is of runs that nobody can see.",
+    why="Conclusions from averages then rest on unpublished runs.",
     advice="They are of runs that are not printed, or misprints. Use the means of the values.",
     example=(
         "Of 16 printed averages of totals 10 agree and 6 do not; of those per process 5 do not."
@@ -46,7 +47,7 @@ REPEATED = Kind(
     code="SP02",
     severity=Severity.WARNING,
     title="series are printed twice",
-    why="A measurement that counts twice makes intervals narrower than they are.",
+    why="A measurement that counts twice makes intervals too narrow.",
     advice="The second is not a measurement of its own: it is kept and counts in no mean.",
     example="B7 prints the values of B6, one for one",
     source="Jungels (2012), Virtualization in High-Performance Computing",
@@ -55,7 +56,7 @@ LENGTHS = Kind(
     code="SP03",
     severity=Severity.NOTE,
     title="series are shorter or longer than the others, or missing",
-    why="Of what is missing nobody knows whether it was like the rest.",
+    why="The missing values may have differed from the rest.",
     advice="n stands beside every mean; what is missing is compared with nothing.",
     example="B71 (physical): 26 values",
     source="Jungels (2012), Virtualization in High-Performance Computing",
@@ -64,7 +65,7 @@ CONCLUSIONS = Kind(
     code="SP04",
     severity=Severity.WARNING,
     title="conclusions that the data do not show at 95 %",
-    why="They may be chance: what holds must show again.",
+    why="They may be chance, and must be shown again.",
     advice="The table of conclusions has each comparison. Quote them with their intervals.",
     example="7 of 19 conclusions hold in part, not at all, or are not shown.",
     source="Welch (1947), Biometrika 34",
@@ -72,8 +73,8 @@ CONCLUSIONS = Kind(
 ONE_JOB = Kind(
     code="SP05",
     severity=Severity.WARNING,
-    title="iterations of one job are taken for runs",
-    why="Iterations of one job know one day, one node and one start.",
+    title="iterations of one job count as runs",
+    why="Iterations of one job share a day, a node and a start.",
     advice=(
         "They resemble their neighbours, so that intervals are too narrow, and nothing is said "
         "about other days or nodes. The table of conclusions tells what is left when that is "
@@ -172,7 +173,7 @@ def noted_words(measurements: Measurements, one: Average) -> str:
     series = series_of(measurements, one)
     return (
         f"{one.figure} {series.variant.removeprefix('npb ')} {one.node_type} per process: printed "
-        f"otherwise (the figure is not at hand), the mean of its {len(series.values)} values is "
+        f"otherwise (the figure is not at hand), the mean of its {counted(len(series.values), 'value')} is "
         f"{statistics.fmean(series.values):.3f} {series.metric.unit}"
     )
 
@@ -187,7 +188,7 @@ def average_words(one: CheckedAverage) -> str:
         why = unexplained(one)
     return (
         f"{one.printed.figure} {series.variant.removeprefix('npb ')} {one.printed.node_type}: printed "
-        f"{one.printed.text}, the mean of its {len(series.values)} values is {one.mean:.{places}f} "
+        f"{one.printed.text}, the mean of its {counted(len(series.values), 'value')} is {one.mean:.{places}f} "
         f"{unit}; {why}"
     )
 
@@ -229,7 +230,7 @@ def find_lengths(measurements: Measurements) -> Iterator[Finding]:
             LENGTHS,
             f"Most series have {usual} values; {short} have fewer, {len(unusual) - short} more, and "
             f"{len(missing)} are missing.",
-            (*missing, *(f"{series_name(s)}: {len(s.values)} values" for s in unusual)),
+            (*missing, *(f"{series_name(s)}: {counted(len(s.values), 'value')}" for s in unusual)),
         )
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.analysis.papers.claims import rows_of
-from steelyard.analysis.summary.study_data import Condition, Meta, Metric, Run, StudyData
+from steelyard.analysis.summary.study_data import Meta, Metric, StudyData
+from steelyard.analysis.summary.study_run import Condition, Run
 from steelyard.analysis.summary.summary import Summary, summary_of
 
 NAME = "jungels2012"

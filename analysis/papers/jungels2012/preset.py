@@ -55,7 +55,8 @@ from steelyard.analysis.report.links import anchor_of, run_anchors
 from steelyard.analysis.report.page import Extra, Section
 from steelyard.analysis.report.tables import Table, p_text
 from steelyard.analysis.stats.number_format import MISSING, decimals, text
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary
 
 WHEN = "Published 2012-04-18 by G. M. Jungels, Purdue University; values as printed"
 FIGURES = "published-figures"

@@ -14,7 +14,8 @@ from steelyard.analysis.papers.conditions import DELAY, Studies, value_words
 from steelyard.analysis.papers.printed_values import PrintedComparison
 from steelyard.analysis.report.figures import Draw
 from steelyard.analysis.stats.number_format import scale
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,8 +13,9 @@ from steelyard.analysis.papers.verdicts import Evidence, Kind, outcome_of
 from steelyard.analysis.stats.number_format import MISSING, text
 from steelyard.analysis.summary.factor_axes import axes
 from steelyard.analysis.summary.latency_share import split_rows
+from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.slopes import FactorLine, factor_lines
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.summary import Summary
 
 FOLDER = Path(__file__).parent
 # Their analysis, or a program of yours in its place, with no other traffic on the path to its data.

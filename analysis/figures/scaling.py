@@ -1,0 +1,194 @@
+"""Scaling in three panels: speed-up beside the ideal line (log–log), efficiency, and joules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.figures import drawing
+from steelyard.analysis.figures import labels as figures_labels
+from steelyard.analysis.figures.drawing import COLOURS, MARKERS, Drawing
+from steelyard.analysis.stats.basics import Estimate
+from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.stats.scaling import LEAST_EFFICIENCY
+from steelyard.analysis.summary.factor_series import MAX_SERIES, n_words
+from steelyard.analysis.summary.scaling import Point, ScalingCurve, scaling_curves
+from steelyard.analysis.summary.summary import Summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLUMNS = (
+    "variant", "metric", "kind", "others", "scale", "n", "speed_up", "speed_up_low",
+    "speed_up_high", "efficiency", "efficiency_low", "efficiency_high", "energy_j", "energy_low_j",
+    "energy_high_j",
+)  # fmt: skip
+MAX_FIGURES = 12  # variants × metrics; tables have all
+PANEL_IN = 2.3
+NARROW_TITLE = 44  # letters
+IDEAL = "#777777"
+
+Curves = Sequence[ScalingCurve]
+Spot = tuple[float, Estimate]  # a scale and what is drawn there
+
+
+def scaling_draws(summary: Summary, narrow: bool = False) -> Iterator[Callable[[], Drawing | None]]:
+    """Each draws one metric of a variant, with a line for each combination of other factors."""
+    found: dict[tuple[str, str], list[ScalingCurve]] = {}
+    for curve in scaling_curves(summary):
+        if curve.reason is None:
+            found.setdefault((curve.variant, curve.metric.name), []).append(curve)
+    for curves in list(found.values())[:MAX_FIGURES]:
+        yield partial(draw_curves, curves, narrow)
+
+
+def draw_curves(curves: Curves, narrow: bool) -> Drawing:
+    """One figure."""
+    with drawing.style():
+        return panels_of(curves, narrow)
+
+
+def panels_of(curves: Curves, narrow: bool) -> Drawing:
+    """The panels beside each other, or below each other where the page is narrow."""
+    first = curves[0]
+    has_energy = any(joules(curve) for curve in curves)
+    count = 3 if has_energy else 2
+    legend = figures_labels.legend([one.others for one in curves[:MAX_SERIES]])
+    figure = drawing.new_figure((PANEL_IN * count if narrow else 2.6) + legend.height_in + 0.2)
+    if narrow:
+        figure.set_figwidth(drawing.NARROW_IN)
+    panels = figure.subplots(*((count, 1) if narrow else (1, count)), squeeze=False).flat
+    draw_speed_ups(panels[0], curves, legend.words)
+    draw_efficiencies(panels[1], curves)
+    if has_energy:
+        draw_energy(panels[2], curves)
+    for axes in panels:
+        set_scales(axes, curves)
+    title = f"{first.variant}: {first.metric.name}, {first.kind} scaling"
+    figures_labels.set_title(figure, figures_labels.cut(title, NARROW_TITLE if narrow else 84))
+    if len(curves) > 1:
+        figure.legend(loc="outside lower center", ncols=1 if narrow else legend.columns)
+    name = ("scaling", first.variant, first.metric.name, *(("narrow",) if narrow else ()))
+    return Drawing(
+        name=drawing.slug(*name),
+        title=title,
+        caption=caption(curves),
+        figure=figure,
+        columns=COLUMNS,
+        rows=[data_row(curve, point) for curve in curves for point in curve.points],
+        page_only=narrow,
+    )
+
+
+def caption(curves: Curves) -> str:
+    """What the panels show."""
+    rows = [point.row for curve in curves for point in curve.points]
+    most = f" Shown are {MAX_SERIES} of {len(curves)} lines; the CSV has all."
+    return (
+        f"Speed-up of {curves[0].metric.name} over {axis_words(curves[0])} against the smallest scale, "
+        f"both axes logarithmic (dashed: linear scaling); efficiency (dotted: "
+        f"{100 * LEAST_EFFICIENCY:g} %); joules of a run where a meter counts. Bars are 95 % "
+        f"intervals ({n_words(rows, 'scale')}).{most if len(curves) > MAX_SERIES else ''}"
+    )
+
+
+def axis_words(curve: ScalingCurve) -> str:
+    """`nodes`, `nodes × tasks_per_node`."""
+    return " × ".join(curve.over)
+
+
+def set_scales(axes: Axes, curves: Curves) -> None:
+    """The scales that were measured, evenly apart where each is twice the one before."""
+    scales = sorted({point.scale for curve in curves for point in curve.points})
+    axes.set_xscale("log")
+    shown = scales if len(scales) <= 7 else scales[:: -(-len(scales) // 7)]
+    axes.set_xticks(shown, [f"{one:g}" for one in shown])
+    axes.set_xticks([], minor=True)
+    axes.set_xlim(scales[0] / 1.25, scales[-1] * 1.25)
+    axes.set_xlabel(figures_labels.cut(axis_words(curves[0]), 28))
+
+
+def draw_speed_ups(axes: Axes, curves: Curves, names: Sequence[str]) -> None:
+    """Against the ideal line of the widest curve."""
+    widest = max(curves, key=lambda one: one.points[-1].scale / one.reference.scale)
+    ends = [widest.reference.scale, widest.points[-1].scale]
+    axes.plot(ends, [one / ends[0] for one in ends], "--", color=IDEAL, linewidth=1.0)
+    for number, (curve, name) in enumerate(zip(curves, names, strict=False)):
+        spots = [(p.scale, p.speed_up) for p in curve.points if p.speed_up is not None]
+        draw_line(axes, spots, number, name)
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    ticks = [2.0**power for power in range(-4, 21) if low <= 2.0**power <= high]
+    shown = ticks[:: -(-len(ticks) // 8)] if ticks else []
+    axes.set_yticks(shown, [f"{tick:g}" for tick in shown])
+    axes.set_yticks([], minor=True)
+    axes.set_ylabel("speed-up")
+
+
+def draw_efficiencies(axes: Axes, curves: Curves) -> None:
+    """In percent; what is above 100 is superlinear."""
+    for level, style in ((1.0, "--"), (LEAST_EFFICIENCY, ":")):
+        axes.axhline(100 * level, linestyle=style, color=IDEAL, linewidth=1.0)
+    for number, curve in enumerate(curves[:MAX_SERIES]):
+        spots = [(p.scale, percent(p.efficiency)) for p in curve.points if p.efficiency is not None]
+        draw_line(axes, spots, number)
+    drawing.begin_at(axes)
+    axes.set_ylabel("efficiency (%)")
+
+
+def percent(found: Estimate) -> Estimate:
+    ends = [None if end is None else 100 * end for end in (found.low, found.high)]
+    return Estimate(100 * found.value, *ends)
+
+
+def joules(curve: ScalingCurve) -> list[Spot]:
+    """Mean energy at each scale that has any."""
+    return [
+        (point.scale, Estimate(found.mean, found.low, found.high))
+        for point in curve.points
+        if point.energy and (found := point.energy.interval)
+    ]
+
+
+def draw_energy(axes: Axes, curves: Curves) -> None:
+    """From 0."""
+    every = [joules(curve) for curve in curves[:MAX_SERIES]]
+    factor, unit = scale(max(one.value for spots in every for _, one in spots), "J")
+    for number, spots in enumerate(every):
+        in_unit = [
+            (x, Estimate(e.value / factor, *(end and end / factor for end in (e.low, e.high))))
+            for x, e in spots
+        ]
+        draw_line(axes, in_unit, number)
+    drawing.begin_at(axes)
+    axes.set_ylabel(f"energy of a run ({unit})")
+
+
+def draw_line(axes: Axes, spots: Sequence[Spot], number: int, name: str = "") -> None:
+    """Values with bars; joined where each scale has one condition."""
+    if not spots:
+        return
+    places = [place for place, _ in spots]
+    values = [one.value for _, one in spots]
+    below = [one.value - one.low if one.low is not None else 0.0 for _, one in spots]
+    above = [one.high - one.value if one.high is not None else 0.0 for _, one in spots]
+    axes.errorbar(
+        places, values, yerr=[below, above], color=COLOURS[number], marker=MARKERS[number],
+        linestyle="-" if len(set(places)) == len(places) else "none", markersize=4.5,
+        linewidth=1.3, capsize=2.5, label=name or None,
+    )  # fmt: skip
+
+
+def data_row(curve: ScalingCurve, point: Point) -> tuple[object, ...]:
+    energy = point.energy.interval if point.energy else None
+    return (
+        curve.variant, curve.metric.name, curve.kind, curve.others, point.scale, point.row.n,
+        *ends_of(point.speed_up), *ends_of(point.efficiency),
+        energy and energy.mean, energy and energy.low, energy and energy.high,
+    )  # fmt: skip
+
+
+def ends_of(found: Estimate | None) -> tuple[float | None, ...]:
+    """Value and interval; unknown ones are empty cells."""
+    return (None,) * 3 if found is None else (found.value, found.low, found.high)

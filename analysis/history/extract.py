@@ -1,0 +1,212 @@
+"""What a history needs of one session: values of the main figures, and what each node was.
+
+An extract is plain data: it is cached as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.analysis.base.benchmark_traits import is_program_tag
+from steelyard.analysis.summary import environment, study_data
+from steelyard.analysis.summary.machine_tags import (
+    State,
+    flatten,
+    is_machine_tag,
+    read_machine_tags,
+)
+from steelyard.analysis.summary.study_data import Meta
+from steelyard.analysis.summary.study_database import open_database
+from steelyard.analysis.summary.study_run import Run
+from steelyard.analysis.summary.summary import count
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+# How a record's totals were counted, which may differ from run to run and is in no main figure.
+OF_TOTALS = ("energy.covers", "cpu.source", "memory.source", "io.source")
+NO_MATTER = ("time_limit", "at_once", "tags")  # of [job]; tags are the nodes', too
+SHOWN_DIGITS = 12  # of a SHA-256 in a state: as many as tell two files apart
+
+
+@dataclass(frozen=True, slots=True)
+class FigureValues:
+    """A main figure of one variant and condition in one session."""
+
+    variant: str
+    label: str  # of the condition, as the plan has it
+    condition: dict[str, Any]
+    levels: dict[str, str]  # by factor, as they are shown
+    metric: str
+    unit: str | None
+    better: str | None
+    values: list[float]  # one a valid, completed run, in the order of their start
+    nodes: list[list[str]]  # of each value
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """One session, as far as a history needs it."""
+
+    study: str
+    figures: list[FigureValues]
+    states: dict[str, State]  # by node: its last record of the session
+    programs: dict[str, State]  # by variant: what was measured
+    completed: int
+    failed: int
+    invalid: int
+    waiting: int
+
+
+def read_extract(folder: Path) -> Extract:
+    """From the database of a session; SteelyardError where it is missing or damaged."""
+    with open_database(folder) as connection:
+        meta = study_data.read_meta(connection)
+        runs = study_data.read_runs(connection)
+        counts = count(runs)
+        return Extract(
+            study=meta.study.partition("@")[0],  # NAME@SESSION
+            figures=read_figures(connection, meta, runs),
+            states=read_states(connection),
+            programs=read_programs(connection, meta),
+            completed=counts.completed,
+            failed=counts.failed,
+            invalid=counts.invalid,
+            waiting=counts.waiting,
+        )
+
+
+def read_figures(
+    connection: DuckDBPyConnection, meta: Meta, runs: Iterable[Run]
+) -> list[FigureValues]:
+    """The main figures; one without a value in this session is there, and has none."""
+    metrics, values, _ = study_data.read_values(connection, only_main=True)
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.variant, run.label), []).append(run)
+    return [
+        figure_of(meta, members, metric, values.get((variant, label, metric.name), {}))
+        for (variant, label), members in groups.items()
+        for metric in metrics.get(variant, [])
+    ]
+
+
+def figure_of(
+    meta: Meta,
+    runs: list[Run],
+    metric: study_data.Metric,
+    found: Mapping[str, float | None],
+) -> FigureValues:
+    """Of one variant and condition, whose runs these are."""
+    pairs = [(run, found.get(run.run_id)) for run in runs if run.counts]
+    known = [(run, value) for run, value in pairs if value is not None]
+    first = runs[0]
+    return FigureValues(
+        variant=first.variant,
+        label=first.label,
+        condition=first.condition,
+        levels={name: meta.level_text(name, level) for name, level in first.condition.items()},
+        metric=metric.name,
+        unit=metric.unit,
+        better=metric.better,
+        values=[value for _, value in known],
+        nodes=[list(run.nodes) for run, _ in known],
+    )
+
+
+def read_states(connection: DuckDBPyConnection) -> dict[str, State]:
+    """By node, of the attempts that count: the machine's tags in its last record, others' tags, libraries."""
+    rows = connection.execute(
+        """
+        SELECT n.node, arg_max(n.record, coalesce(n.start_unix_s, 0))
+        FROM records AS n JOIN runs AS r ON r.run_id = n.run_id AND r.attempt = n.attempt
+        GROUP BY n.node ORDER BY n.node
+        """
+    ).fetchall()
+    states = {
+        node: {
+            key: value
+            for key, value in read_machine_tags(json.loads(record)).items()
+            if key not in OF_TOTALS
+        }
+        for node, record in rows
+    }
+    add_tags(connection, states)
+    add_libraries(connection, states)
+    return states
+
+
+def add_tags(connection: DuckDBPyConnection, states: dict[str, State]) -> None:
+    """The users' and scripts' tags of machines; several values of a node together."""
+    for node, key, values in read_tags(connection, "t.node"):
+        if is_machine_tag(key):
+            states.setdefault(node, {})[key] = values
+
+
+def read_tags(connection: DuckDBPyConnection, owner: str) -> Iterator[tuple[str, str, str]]:
+    """Owner, key and values of the tags of the attempts that count."""
+    rows = connection.execute(
+        f"""
+        SELECT {owner}, t.key, list(DISTINCT t.value)
+        FROM tags AS t JOIN runs AS r ON r.run_id = t.run_id AND r.attempt = t.attempt
+        GROUP BY {owner}, t.key
+        """
+    ).fetchall()
+    for name, key, values in rows:
+        yield name, key, listed(values)
+
+
+def add_libraries(connection: DuckDBPyConnection, states: dict[str, State]) -> None:
+    """Those that the runs' programs were linked with, by path."""
+    for node, path, checksums in read_files(connection, "e.node", "library"):
+        states.setdefault(node, {})[f"library {path}"] = checksums
+
+
+def listed(values: Iterable[str]) -> str:
+    """Several values of one key as one text, always the same one."""
+    return ", ".join(sorted(values))
+
+
+def read_files(
+    connection: DuckDBPyConnection, owner: str, kind: str
+) -> Iterator[tuple[str, str, str]]:
+    """Owner, path and the first digits of the checksums of programs or libraries."""
+    rows = connection.execute(
+        f"""
+        SELECT {owner}, e.path, list(DISTINCT e.sha256[:{SHOWN_DIGITS}])
+        FROM environment AS e JOIN runs AS r ON r.run_id = e.run_id AND r.attempt = e.attempt
+        WHERE e.kind = ? GROUP BY {owner}, e.path
+        """,
+        [kind],
+    ).fetchall()
+    for name, path, checksums in rows:
+        yield name, path, listed(checksums)
+
+
+def read_programs(connection: DuckDBPyConnection, meta: Meta) -> dict[str, State]:
+    """By variant: programs' checksums, what benchmarks say of their programs, the study's [job]."""
+    job = {f"[job] {key}": value for key, value in flatten(job_table(meta.toml or ""))}
+    found = {
+        variant: job | dict(flatten(parameters))
+        for variant, parameters in environment.read_parameters(connection).items()
+    }
+    for variant, key, values in read_tags(connection, "r.variant"):
+        if is_program_tag(key):
+            found[variant][key] = values
+    for variant, path, checksums in read_files(connection, "r.variant", "program"):
+        found[variant][f"program {path}"] = checksums
+    return found
+
+
+def job_table(toml: str) -> dict[str, Any]:
+    """[job] of a study file, as far as it decides what is measured; empty where there is none."""
+    try:
+        job = tomllib.loads(toml).get("job", {})
+    except tomllib.TOMLDecodeError:
+        return {}
+    return {k: v for k, v in job.items() if k not in NO_MATTER} if isinstance(job, dict) else {}

@@ -1,0 +1,153 @@
+"""Extracts of all sessions from one file beside them: a database is read once after each collect.
+
+`history.json` in STUDY.sessions/ (docs/formats.md part 6). It may be removed at any time. States that
+are alike, as most nodes' are on most days, are stored once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from steelyard.analysis.base import file_changes
+from steelyard.analysis.base.errors import SteelyardError
+from steelyard.analysis.base.fork_pool import SharedWork
+from steelyard.analysis.history.extract import Extract, FigureValues, read_extract
+from steelyard.analysis.sources.session_files import Session
+from steelyard.analysis.store.database import FILE_NAME
+from steelyard.analysis.summary.machine_tags import State
+
+CACHE_FILE = "history.json"
+FORMAT, VERSION = "steelyard-history-cache", 1
+
+Entries = dict[str, dict[str, Any]]  # by session: `identity` of its database, and its extract
+
+
+@dataclass(frozen=True)
+class ReadSession:
+    """A session and its extract; None with the reason where it has none."""
+
+    session: Session
+    extract: Extract | None
+    reason: str | None = None
+
+
+def read_sessions(folder: Path, sessions: Sequence[Session]) -> list[ReadSession]:
+    """In the order given. A session that cannot be read has a reason, and the others are used."""
+    cached = read_cache(folder / CACHE_FILE)
+    identities = [identify(session) for session in sessions]
+    stale = [
+        place
+        for place, session in enumerate(sessions)
+        if cached.get(session.name, {}).get("identity") != identities[place]
+        or identities[place] is None
+    ]
+    with SharedWork([partial(read_session, sessions[place]) for place in stale]) as work:
+        fresh = dict(zip(stale, work.results(), strict=True))
+    found = []
+    for place, session in enumerate(sessions):
+        one = fresh.get(place)
+        if one is None or (one.extract is None and is_of(cached, session, identities[place])):
+            one = ReadSession(session, extract_of(cached[session.name]["extract"]))
+        found.append(one)
+    if fresh or len(cached) != len(sessions):
+        write_cache(folder / CACHE_FILE, found, identities)
+    return found
+
+
+def is_of(cached: Entries, session: Session, identity: list[int | str] | None) -> bool:
+    """Whether the cached extract is of this very database.
+
+    It stands in where this Steelyard cannot read the database, which an earlier one made and read.
+    """
+    known = cached.get(session.name, {}).get("identity")
+    return identity is not None and known is not None and known[:-1] == identity[:-1]
+
+
+def identify(session: Session) -> list[int | str] | None:
+    """Which database, of which collect, and last which Steelyard reads it; None without one."""
+    try:
+        status = (session.folder / FILE_NAME).stat()
+    except OSError:
+        return None
+    return [
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        file_changes.digest_of_program(),
+    ]
+
+
+def read_session(session: Session) -> ReadSession:
+    """From its database."""
+    try:
+        return ReadSession(session, read_extract(session.folder))
+    except SteelyardError as error:
+        return ReadSession(session, None, str(error))
+
+
+def read_cache(path: Path) -> Entries:
+    """The sessions of an earlier call; none where there is no file, or not one of this version."""
+    try:
+        document = json.loads(path.read_bytes())
+        if (document["format"], document["version"]) != (FORMAT, VERSION):
+            return {}
+        states: list[State] = document["states"]
+        for entry in document["sessions"].values():
+            numbers = entry["extract"]["states"]
+            entry["extract"]["states"] = {node: states[number] for node, number in numbers.items()}
+        return dict(document["sessions"])
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
+        return {}
+
+
+def extract_of(document: dict[str, Any]) -> Extract:
+    """From the cached document, which it may keep parts of."""
+    figures = [FigureValues(**figure) for figure in document["figures"]]
+    return Extract(**{**document, "figures": figures})
+
+
+def fields_of(one: Extract | FigureValues) -> dict[str, Any]:
+    """By name; values are not copied, as dataclasses.asdict() does a million of them."""
+    return {field.name: getattr(one, field.name) for field in dataclasses.fields(one)}
+
+
+def write_cache(
+    path: Path, sessions: Sequence[ReadSession], identities: Sequence[list[int | str] | None]
+) -> None:
+    """For the next call; a folder that cannot be written has none."""
+    states: dict[str, int] = {}
+    unique: list[State] = []
+    entries: Entries = {}
+    for one, identity in zip(sessions, identities, strict=True):
+        if one.extract is None or identity is None:
+            continue
+        document = fields_of(one.extract)
+        document["figures"] = [fields_of(figure) for figure in one.extract.figures]
+        document["states"] = {}
+        for node, state in one.extract.states.items():
+            text = json.dumps(state, sort_keys=True)
+            if text not in states:
+                states[text] = len(unique)
+                unique.append(state)
+            document["states"][node] = states[text]
+        entries[one.session.name] = {"identity": identity, "extract": document}
+    text = json.dumps(
+        {"format": FORMAT, "version": VERSION, "states": unique, "sessions": entries},
+        separators=(",", ":"),
+    )
+    half = path.with_name(f".{path.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):
+        try:
+            half.write_text(text, encoding="utf-8")
+            half.replace(path)
+        finally:
+            half.unlink(missing_ok=True)

@@ -1,0 +1,249 @@
+"""Sessions in their order, the course of each main figure over them, and what changed when."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steelyard.analysis.base.benchmark_traits import is_elapsed_figure
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.history.extract import Extract, FigureValues
+from steelyard.analysis.history.extract_cache import ReadSession, read_sessions
+from steelyard.analysis.history.node_share import NodeShare, find_single_node
+from steelyard.analysis.history.state_changes import StateChange, compare_states
+from steelyard.analysis.sources.session_files import SUFFIX, Session, sessions_of
+from steelyard.analysis.stats.change_points import Change, Course, Drift, find_changes
+from steelyard.analysis.summary.study_data import Metric
+
+Key = tuple[str, str, str]  # variant, label of the condition, metric
+Value = tuple[float, tuple[str, ...]]  # a run's, and its nodes
+
+
+@dataclass(frozen=True)
+class Series:
+    """A main figure of one variant and condition, session by session."""
+
+    variant: str
+    label: str
+    condition: dict[str, Any]
+    levels: dict[str, str]  # by factor, as they are shown
+    metric: Metric
+    runs: tuple[tuple[Value, ...], ...]  # in each session; empty: it has no value of this figure
+    other_units: tuple[int, ...]  # sessions whose values came in another unit: they are not used
+    is_current: bool  # the latest session still measures it
+    course: Course
+
+    @property
+    def values(self) -> list[list[float]]:
+        """Of each session."""
+        return [[value for value, _ in one] for one in self.runs]
+
+
+@dataclass(frozen=True)
+class FigureChange:
+    """A change point of one series, or its slow drift since a session."""
+
+    series: Series
+    change: Change | Drift
+    node: NodeShare | None = None  # the single node whose change it is
+
+    @property
+    def begin(self) -> int:
+        """The first session after a step, or of a drift."""
+        return self.change.begin if isinstance(self.change, Drift) else self.change.index
+
+    @property
+    def is_elapsed(self) -> bool:
+        """Of the time that a program took, which comes behind what it says itself."""
+        return is_elapsed_figure(self.series.variant, self.series.metric.name)
+
+    @property
+    def size(self) -> float:
+        """For the order: how far the ratio is from 1, alike for twice and for half."""
+        ratio = self.change.ratio
+        return abs(math.log(ratio)) if ratio is not None and ratio > 0 else math.inf
+
+
+@dataclass(frozen=True)
+class Event:
+    """What changed at one session: figures, the largest change first, and states."""
+
+    index: int  # of the first session after the change
+    changes: tuple[FigureChange, ...]
+    state: StateChange
+    near: tuple[int, StateChange] | None  # a session beside it that has the only change of a state
+
+
+@dataclass(frozen=True)
+class History:
+    """A study's sessions by number, and what became of each main figure."""
+
+    folder: Path  # STUDY.sessions
+    sessions: tuple[Session, ...]  # that are used
+    extracts: tuple[Extract, ...]  # of these
+    left_out: tuple[tuple[Session, str], ...]  # and why
+    series: tuple[Series, ...]
+    events: tuple[Event, ...]  # in the order of the sessions
+    drifts: tuple[FigureChange, ...]  # of series that change slowly, without a step
+
+    @property
+    def name(self) -> str:
+        """The study's."""
+        return self.folder.name.removesuffix(SUFFIX)
+
+
+def read_history(folder: Path) -> History:
+    """Of all sessions in a folder STUDY.sessions that were collected; MissingError without any."""
+    history = make_history(folder, read_sessions(folder, sessions_of(folder)))
+    if not history.sessions:
+        reason = f": {history.left_out[0][1]}" if history.left_out else ""
+        raise MissingError(f"{folder} has no session that can be read{reason}")
+    return history
+
+
+def make_history(folder: Path, found: Sequence[ReadSession]) -> History:
+    """Of sessions in the order of their numbers."""
+    used, left_out = choose_sessions(found)
+    sessions = tuple(session for session, _ in used)
+    extracts = tuple(extract for _, extract in used)
+    series = read_series(extracts)
+    return History(
+        folder=folder,
+        sessions=sessions,
+        extracts=extracts,
+        left_out=tuple(left_out),
+        series=tuple(series),
+        events=tuple(find_events(extracts, series)),
+        drifts=tuple(
+            FigureChange(one, one.course.drift) for one in series if one.course.drift is not None
+        ),
+    )
+
+
+def choose_sessions(
+    found: Sequence[ReadSession],
+) -> tuple[list[tuple[Session, Extract]], list[tuple[Session, str]]]:
+    """Those with an extract of the study that the latest session is of, and why not the others."""
+    known = [(one.session, one.extract) for one in found if one.extract is not None]
+    left_out = [(one.session, one.reason or "") for one in found if one.extract is None]
+    study = known[-1][1].study if known else ""
+    others = [(session, extract) for session, extract in known if extract.study != study]
+    left_out += [
+        (session, f"it is of the study {extract.study}, the latest session of {study}")
+        for session, extract in others
+    ]
+    return [one for one in known if one[1].study == study], left_out
+
+
+def read_series(extracts: Sequence[Extract]) -> list[Series]:
+    """One of each main figure that any session has, those of the latest sessions first."""
+    by_session = [{key_of(figure): figure for figure in one.figures} for one in extracts]
+    keys = list(dict.fromkeys(key for figures in reversed(by_session) for key in figures))
+    current = next((set(figures) for figures in reversed(by_session) if figures), set())
+    return [
+        make_series([figures.get(key) for figures in by_session], key in current, len(keys))
+        for key in keys
+    ]
+
+
+def key_of(figure: FigureValues) -> Key:
+    return figure.variant, figure.label, figure.metric
+
+
+def make_series(figures: Sequence[FigureValues | None], is_current: bool, number: int) -> Series:
+    """Of one figure, which at least one session has; `number`: how many series are looked at."""
+    last = next(figure for figure in reversed(figures) if figure is not None)
+    other_units = tuple(
+        place
+        for place, figure in enumerate(figures)
+        if figure is not None and figure.values and figure.unit != last.unit
+    )
+    runs = tuple(
+        tuple(zip(figure.values, map(tuple, figure.nodes), strict=True))
+        if figure is not None and place not in other_units
+        else ()
+        for place, figure in enumerate(figures)
+    )
+    values = [[value for value, _ in one] for one in runs]
+    return Series(
+        variant=last.variant,
+        label=last.label,
+        condition=last.condition,
+        levels=last.levels,
+        metric=Metric(last.metric, last.unit, last.better, True),
+        runs=runs,
+        other_units=other_units,
+        is_current=is_current,
+        course=find_changes(values, series=number),
+    )
+
+
+def find_events(extracts: Sequence[Extract], series: Sequence[Series]) -> list[Event]:
+    """Change points by session, with what else changed there."""
+    by_index: dict[int, list[FigureChange]] = {}
+    for one in series:
+        ends = [0, *(change.index for change in one.course.changes), len(one.runs)]
+        for place, change in enumerate(one.course.changes):
+            before = one.runs[ends[place] : change.index]
+            after = one.runs[change.index : ends[place + 2]]
+            found = FigureChange(one, change, find_single_node(before, after))
+            by_index.setdefault(change.index, []).append(found)
+    begins = [0, *sorted(by_index)]
+    return [
+        make_event(extracts, begin, index, by_index[index])
+        for begin, index in itertools.pairwise(begins)
+    ]
+
+
+def make_event(
+    extracts: Sequence[Extract], begin: int, index: int, changes: Sequence[FigureChange]
+) -> Event:
+    """The session at `index`; `begin`: that of the event before it.
+
+    The place of a small change is known to a session or two, so where no state changed at this
+    session, its neighbors are looked at.
+    """
+    variants = [one.series.variant for one in changes]
+    state = compare_states(extracts, begin, index, variants)
+    near = None
+    if state.is_empty:
+        beside = [
+            (place, compare_states(extracts[: place + 1], place - 1, place, variants))
+            for place in (index - 1, index + 1)
+            if 0 < place < len(extracts)
+        ]
+        near = next((one for one in beside if not one[1].is_empty), None)
+    ranked = sorted(changes, key=lambda one: (not one.is_elapsed, one.size), reverse=True)
+    return Event(index, tuple(ranked), state, near)
+
+
+def find_regressions(history: History, share: float, since: int = 0) -> list[FigureChange]:
+    """Changes for the worse of at least this share that the latest sessions still show.
+
+    Of each series that is still measured the last change counts, the level now against the level
+    before it, and its drift since then. A change counts when its interval is without 1. A figure of
+    which neither side is better has none. Changes before the session at `since` are accepted.
+    """
+    last = {id(one.series): one for event in history.events for one in event.changes}
+    return [
+        one
+        for one in (*last.values(), *history.drifts)
+        if one.series.is_current and one.begin >= since and is_worse(one, share)
+    ]
+
+
+def is_worse(found: FigureChange, share: float) -> bool:
+    """Whether it is one for the worse by this share, beyond its interval; unknown sizes are not."""
+    change = found.change
+    if change.ratio is None or change.low is None or change.high is None:
+        return False
+    match found.series.metric.better:
+        case "lower":
+            return change.low > 1 and change.ratio - 1 >= share
+        case "higher":
+            return change.high < 1 and 1 - change.ratio >= share
+    return False

@@ -1,0 +1,140 @@
+"""What else changed at a session: tags of nodes, programs, and which nodes were used.
+
+A node's state before is that of its last use in the WINDOW sessions before the change, and its state
+after that of its first use in the WINDOW sessions from the change on. So a node that a session did not
+use is compared, too, and an old state of a node that was not used for months is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from steelyard.analysis.history.extract import Extract
+from steelyard.analysis.summary.machine_tags import IMPLIED_BY, LABELS, State, tag_label
+
+WINDOW = 5  # sessions to each side
+VERSION = "steelyard"  # the key of the version that recorded a state
+PLACES = {key: place for place, key in enumerate(LABELS)}
+SURE_SESSIONS = 2  # a node that fewer sessions used, or did not use, may be there by chance
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A key whose value differs; None: it had none. `owners`: nodes, or variants."""
+
+    key: str
+    before: str | None
+    after: str | None
+    owners: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """What differs between the sessions before and after."""
+
+    nodes: int  # that were used, and recorded, on both sides
+    tags: tuple[Difference, ...]  # of nodes, those of most nodes first
+    programs: tuple[Difference, ...]  # of variants: what was measured
+    left: tuple[str, ...] = ()
+    joined: tuple[str, ...] = ()
+    unrecorded: tuple[str, ...] = ()  # keys that no node has a value of, on either side
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known to have changed."""
+        return not (self.tags or self.programs or self.left or self.joined)
+
+
+def compare_states(
+    extracts: Sequence[Extract], begin: int, index: int, variants: Iterable[str]
+) -> StateChange:
+    """Of the sessions from `begin` on, those before `index` against those from it on."""
+    before = extracts[max(begin, index - WINDOW) : index][::-1]
+    after = extracts[index : index + WINDOW]
+    ours, theirs = first_states(before), first_states(after)
+    common = [node for node in ours if node in theirs]
+    return StateChange(
+        nodes=len(common),
+        tags=differences({node: (ours[node], theirs[node]) for node in common}),
+        programs=differences(
+            {
+                variant: (states[0], states[1])
+                for variant in sorted(set(variants))
+                if len(states := programs_of(variant, before, after)) == 2
+            }
+        ),
+        left=only_in(before, after),
+        joined=only_in(after, before),
+        unrecorded=unrecorded([*ours.values(), *theirs.values()]),
+    )
+
+
+def first_states(extracts: Iterable[Extract]) -> dict[str, State]:
+    """By node, of the first session that has it."""
+    found: dict[str, State] = {}
+    for extract in extracts:
+        for node, state in extract.states.items():
+            found.setdefault(node, state)
+    return found
+
+
+def programs_of(variant: str, before: Sequence[Extract], after: Sequence[Extract]) -> list[State]:
+    """What was measured before and after; fewer than two where a side did not measure it."""
+    sides = (
+        next((one.programs[variant] for one in side if variant in one.programs), None)
+        for side in (before, after)
+    )
+    return [state for state in sides if state is not None]
+
+
+def differences(pairs: Mapping[str, tuple[State, State]]) -> tuple[Difference, ...]:
+    """By key and values the owners that they are of; those of most owners first."""
+    owners: dict[tuple[str, str | None, str | None], list[str]] = {}
+    for owner, states in pairs.items():
+        for key in different_keys(*states):
+            before, after = (state.get(key) for state in states)
+            owners.setdefault((key, before, after), []).append(owner)
+    found = [Difference(*key, tuple(sorted(names))) for key, names in owners.items()]
+    return tuple(sorted(found, key=lambda one: (-len(one.owners), rank(one.key), one.owners)))
+
+
+def different_keys(before: State, after: State) -> set[str]:
+    """Keys whose value is another one.
+
+    A value that is not known on a side is no difference. Nor is a key that only one side has, where
+    different versions of Steelyard recorded the two. Of keys where one implies the other
+    (`kernel.version` is another one with each `kernel.release`) the one that implies it is enough.
+    """
+    keys = before.keys() & after.keys()
+    if before.get(VERSION) == after.get(VERSION):
+        keys = before.keys() | after.keys()
+    found = {key for key in keys if before.get(key) != after.get(key)}
+    known = {key for key in found if not is_unknown(key, before) and not is_unknown(key, after)}
+    return {key for key in known if IMPLIED_BY.get(key) not in known}
+
+
+def is_unknown(key: str, state: State) -> bool:
+    """Whether it could not be read; a key that is absent has no value to be read."""
+    return key in state and state[key] is None
+
+
+def rank(key: str) -> tuple[int, str]:
+    """In the order in which a reader looks for a cause; a user's own tags first."""
+    return PLACES.get(key, -1 if tag_label(key) == key else len(PLACES)), key
+
+
+def only_in(here: Sequence[Extract], there: Sequence[Extract]) -> tuple[str, ...]:
+    """Nodes that every session on this side used, and none on the other."""
+    sides = [[one.states.keys() for one in side if one.states] for side in (here, there)]
+    if len(sides[0]) < SURE_SESSIONS or not sides[1]:
+        return ()
+    always = set(sides[0][0]).intersection(*sides[0][1:])
+    return tuple(sorted(always.difference(*sides[1])))
+
+
+def unrecorded(states: Sequence[State]) -> tuple[str, ...]:
+    """Keys that some state has, and none has a value of."""
+    keys = {key for state in states for key in state}
+    unknown = [key for key in keys if all(state.get(key) is None for state in states)]
+    return tuple(sorted(unknown, key=rank))

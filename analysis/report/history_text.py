@@ -1,0 +1,340 @@
+"""What a history states in sentences: since when a figure differs, by how much, what changed then."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
+
+from steelyard.analysis.history.history import Event, FigureChange, History, Series
+from steelyard.analysis.history.state_changes import Difference, StateChange
+from steelyard.analysis.report.answer import MAX_NAMES, holds_0, listed, upper
+from steelyard.analysis.report.phrases import between_words, change, joined, on_level
+from steelyard.analysis.sources.session_files import Session
+from steelyard.analysis.stats.change_points import Change, Drift
+from steelyard.analysis.stats.number_format import mean_words, quantity
+from steelyard.analysis.stats.overhead import Overhead
+from steelyard.analysis.summary.machine_tags import tag_label
+from steelyard.analysis.summary.rows import Counts, Group, Row
+from steelyard.jobscripts.plurals import counted, inflect
+
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+PROGRAM, LIBRARY = "program ", "library "  # keys of files, in extracts
+MOST_KEYS = 4  # of one group of nodes in a sentence; --json has all
+
+
+def describe_history(history: History) -> list[str]:
+    """A paragraph an event, the latest first; then what would have been found."""
+    found = [describe_event(history, event) for event in reversed(history.events)]
+    found += [describe_drift(history, one) for one in history.drifts if one.series.is_current]
+    return [*found, describe_power(history), *describe_remarks(history)]
+
+
+def describe_event(history: History, event: Event) -> str:
+    """`CG computes 4.1 % slower (…) since 14 November 2026; on that day 12 of 12 nodes went from …`."""
+    session = history.sessions[event.index]
+    state = event.state
+    causes = " ".join(describe_state(history, event, state))
+    return f"{describe_changes(history, event.changes, session)}{causes}"
+
+
+def describe_changes(history: History, changes: Sequence[FigureChange], session: Session) -> str:
+    """The figures that changed, without the full stop."""
+    parts = [describe_change(history, one) for one in changes[:MAX_NAMES]]
+    if len(parts) == 1:
+        return f"{parts[0]} since {date_of(session)}; {then(session)} "
+    if left := len(changes) - MAX_NAMES:
+        parts += [f"{counted(left, 'more figure')} changed"] if left > 0 else []
+    return f"Since {date_of(session)}: {'; '.join(parts)}. {then(session).capitalize()} "
+
+
+def describe_change(history: History, found: FigureChange) -> str:
+    """`npb kernel=cg with 2 clients computes 4.1 % slower (3.2 to 5.0 %)`, on one node where it is that."""
+    words = change_words(found)
+    if found.node is not None:
+        words += f" on {found.node.node} alone"
+    return f"{figure_name(history, found.series)} {words}"
+
+
+def change_words(found: FigureChange) -> str:
+    """`takes 4.1 % longer (3.2 to 5.0 %)`; of a level of 0 before `went from 0 s to 5 s`.
+
+    Without a direction where the interval shows none: `takes 1 % less to 5 % more time`.
+    """
+    point = found.change
+    size = found.node.own if found.node is not None else None
+    if size is None and None not in (point.ratio, point.low, point.high):
+        size = ratio_overhead(point)
+    if size is not None:
+        row = row_of(found.series, size)
+        return between_words(row) if holds_0(row) else change(row)
+    unit = found.series.metric.unit
+    if isinstance(point, Drift):
+        return f"changes slowly, from a level around {quantity(0.0, unit)}"
+    return f"went from {quantity(point.before, unit)} to {quantity(point.after, unit)}"
+
+
+def ratio_overhead(point: Change | Drift) -> Overhead:
+    """A ratio that is known, as the report's sentences take it."""
+    assert point.ratio is not None and point.low is not None and point.high is not None
+    return Overhead(point.ratio - 1, point.low - 1, point.high - 1, 0, 0, "change point")
+
+
+def describe_drift(history: History, found: FigureChange) -> str:
+    """A slow change: its size from its first session to the latest."""
+    assert isinstance(found.change, Drift)
+    begin = date_of(history.sessions[found.change.begin])
+    name = figure_name(history, found.series)
+    return f"{name} changes slowly, without a step: it now {change_words(found)} than on {begin}."
+
+
+def row_of(series: Series, size: Overhead) -> Row:
+    """As the report's sentences take it."""
+    group = Group(
+        variant=series.variant,
+        label=series.label,
+        condition=series.condition,
+        is_baseline=False,
+        runs=(),
+        counts=Counts(0, 0, 0, 0, 0),
+        baseline_label=None,
+        levels=series.levels,
+    )
+    return Row(group, series.metric, (), (), 0, overhead=size)
+
+
+def figure_name(history: History, series: Series) -> str:
+    """The variant, its metric where it has several, the levels of factors that vary."""
+    metrics = {one.metric.name for one in history.series if one.variant == series.variant}
+    metric = f" ({series.metric.name})" if len(metrics) > 1 else ""
+    return f"{series.variant}{metric}{condition_words(history, series)}"
+
+
+def condition_words(history: History, series: Series) -> str:
+    """` with 2 clients`; empty where no factor varies."""
+    words = [on_level(factor, series.levels[factor]) for factor in varied(history, series)]
+    return f" {joined(words)}" if words else ""
+
+
+def varied(history: History, series: Series) -> list[str]:
+    """Factors of which this variant's series have several levels."""
+    others = [one.levels for one in history.series if one.variant == series.variant]
+    return [f for f in series.levels if len({levels.get(f) for levels in others}) > 1]
+
+
+def date_of(session: Session) -> str:
+    """`14 November 2026` of a session that is called so, else `session NAME (14 November 2026)`."""
+    try:
+        day, words = date.fromisoformat(session.name), ""
+    except ValueError:
+        began = datetime.fromtimestamp(session.began_unix_s, UTC).astimezone()
+        day, words = began.date(), f"session {session.name}"
+    text = f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+    return f"{words} ({text})" if words else text
+
+
+def then(session: Session) -> str:
+    return "in that session" if date_of(session).startswith("session") else "on that day"
+
+
+def describe_state(history: History, event: Event, state: StateChange) -> Iterator[str]:
+    """What changed at the same session: sentences, the first one without its beginning."""
+    parts = [*tag_words(state), *node_words(state)]
+    programs = [program_words(one) for one in state.programs]
+    if parts:
+        yield f"{joined(parts)}."
+    if programs:
+        lead = (
+            "What was measured changed, too: "
+            if parts
+            else "what was measured changed, not the machine: "
+        )
+        yield f"{lead}{joined(programs)}."
+    if not parts and not programs:
+        yield from describe_nothing(history, event, state)
+    elif state.nodes:
+        yield "Nothing else changed."
+
+
+def describe_nothing(history: History, event: Event, state: StateChange) -> Iterator[str]:
+    """Where no state changed at the session itself."""
+    if not state.nodes:
+        yield "no node has a record on both sides, so what else changed is not known."
+        return
+    yield f"nothing else changed on {counted(state.nodes, 'node')}."
+    if event.near is not None:
+        place, near = event.near
+        side = "before" if place < event.index else "after"
+        parts = [*tag_words(near), *node_words(near), *(program_words(p) for p in near.programs)]
+        where = date_of(history.sessions[place])
+        yield f"One session {side}, {where}, {joined(parts)}."
+
+
+def tag_words(state: StateChange) -> list[str]:
+    """`12 of 12 nodes went from kernel 6.1.0-30 to 6.1.0-31 and from …`: one of each group of nodes."""
+    by_nodes: dict[tuple[str, ...], list[Difference]] = {}
+    for one in state.tags:
+        by_nodes.setdefault(one.owners, []).append(one)
+    return [
+        f"{nodes_words(nodes, state.nodes)} went {joined(steps(found))}"
+        for nodes, found in by_nodes.items()
+    ]
+
+
+def steps(found: Sequence[Difference]) -> list[str]:
+    """`from kernel 6.1.0-30 to 6.1.0-31` of each key, the first of many."""
+    words = [
+        f"from {key_words(one.key)} {value(one.before)} to {value(one.after)}" for one in found
+    ]
+    left = len(words) - MOST_KEYS
+    return words if left <= 0 else [*words[:MOST_KEYS], f"changed {counted(left, 'more tag')}"]
+
+
+def key_words(key: str) -> str:
+    """A tag's label; of a file its path."""
+    if key.startswith((PROGRAM, LIBRARY)):
+        return f"{key}, SHA-256"
+    return tag_label(key)
+
+
+def value(text: str | None) -> str:
+    return "none" if text is None else text
+
+
+def nodes_words(nodes: Sequence[str], every: int) -> str:
+    """`n07` of one, else `8 of 12 nodes`."""
+    return (
+        nodes[0] if len(nodes) == 1 and every > 1 else f"{len(nodes)} of {counted(every, 'node')}"
+    )
+
+
+def node_words(state: StateChange) -> list[str]:
+    """`n13 joined`, `n05 and n06 left`."""
+    pairs = ((state.left, "left"), (state.joined, "joined"))
+    return [f"{listed(nodes)} {word}" for nodes, word in pairs if nodes]
+
+
+def program_words(one: Difference) -> str:
+    """`app went from program /opt/app, SHA-256 1234 to 5678`."""
+    return f"{listed(one.owners)} went {steps([one])[0]}"
+
+
+def describe_power(history: History) -> str:
+    """`No change above 1.5 % would have been missed.`: of the series that are still measured."""
+    known = [
+        (one.course.detectable, figure_name(history, one))
+        for one in history.series
+        if one.is_current and one.course.detectable is not None
+    ]
+    sizes = f"{counted(len(history.series), 'main figure')} in {counted(len(history.sessions), 'session')}"
+    has_changes = bool(history.events or history.drifts)
+    lead = "" if has_changes else f"No change was found: {sizes}. "
+    if not known:
+        return f"{lead}How small a change would have been found is not known: {missing_reason(history)}."
+    other = "other change" if has_changes else "change"
+    (least, steady), (most, noisy) = min(known), max(known)
+    if upper(least) == upper(most):
+        words = f"No {other} above {upper(most)} % would have been missed"
+    else:
+        words = (
+            f"No {other} above {upper(least)} % in {steady}, the steadiest figure, and above "
+            f"{upper(most)} % in {noisy}, the noisiest, would have been missed"
+        )
+    return f"{lead}{words} (9 in 10, five sessions after it)."
+
+
+def missing_reason(history: History) -> str:
+    reasons = (one.course.reason for one in history.series if one.is_current and one.course.reason)
+    return next(reasons, "no main figure has values")
+
+
+def describe_remarks(history: History) -> Iterator[str]:
+    """What a reader has to know beside: sessions that are not used, clocks, figures that ended."""
+    yield from unrecorded_words(history)
+    yield from left_out_words(history)
+    yield from clock_words(history.sessions)
+    yield from empty_words(history)
+    yield from series_words(history)
+
+
+def unrecorded_words(history: History) -> Iterator[str]:
+    """Tags that no node could read before or after a change, so that a change of them is not seen."""
+    keys = {key: None for event in history.events for key in event.state.unrecorded}
+    if keys:
+        yield f"Not recorded, so not compared: {listed([tag_label(key) for key in keys])}."
+
+
+def left_out_words(history: History) -> Iterator[str]:
+    """Sessions that could not be read, by reason."""
+    for session, reason in history.left_out[-MAX_NAMES:]:
+        yield f"Session {session.name} is not used: {reason}."
+    if (left := len(history.left_out) - MAX_NAMES) > 0:
+        yield f"{counted(left, 'earlier session')} more {inflect(left, 'is', 'are')} not used."
+
+
+def clock_words(sessions: Sequence[Session]) -> Iterator[str]:
+    """Where a session began before the one that was submitted before it."""
+    back = [b.name for a, b in itertools.pairwise(sessions) if b.began_unix_s < a.began_unix_s]
+    if back:
+        yield (
+            f"The clock was set back before {listed([f'session {name}' for name in back])}: sessions "
+            "are in the order in which they were submitted."
+        )
+
+
+def empty_words(history: History) -> Iterator[str]:
+    """Sessions without a value, and those with runs that have not ended."""
+    pairs = list(zip(history.sessions, history.extracts, strict=True))
+    empty = [s.name for s, one in pairs if not any(figure.values for figure in one.figures)]
+    waiting = [s.name for s, one in pairs if one.waiting]
+    if empty:
+        yield f"Without any value of a main figure: {sessions_words(empty)}."
+    if waiting:
+        yield f"Collected before all runs had ended: {sessions_words(waiting)}; collect again."
+
+
+def sessions_words(names: Sequence[str]) -> str:
+    return f"{inflect(len(names), 'session')} {listed(names)}"
+
+
+def series_words(history: History) -> Iterator[str]:
+    """Figures that are measured no more, outliers, and values in another unit."""
+    ended = [one for one in history.series if not one.is_current]
+    if ended:
+        names = listed([figure_name(history, one) for one in ended])
+        yield f"Not in the latest session: {names}."
+    for one in history.series:
+        if odd := [history.sessions[place].name for place in one.course.outliers[-MAX_NAMES:]]:
+            yield f"Outliers in {figure_name(history, one)}, no change: {sessions_words(odd)}."
+        if one.other_units:
+            later = [history.sessions[place].name for place in one.other_units]
+            yield (
+                f"{figure_name(history, one)}: {sessions_words(later)} {'has' if len(later) == 1 else 'have'} "
+                f"another unit than {one.metric.unit} and no value here."
+            )
+
+
+def level_rows(history: History) -> list[tuple[str, ...]]:
+    """Of each series that is measured: its name, level, since when, the last change, what is detectable."""
+    by_series = {id(c.series): (event, c) for event in history.events for c in event.changes}
+    found: list[tuple[str, ...]] = []
+    for one in history.series:
+        if not one.is_current:
+            continue
+        event, last = by_series.get(id(one), (None, None))
+        level = one.course.level
+        found.append(
+            (
+                f"{one.variant}{condition_words(history, one)}",
+                one.metric.name,
+                mean_words(level, one.metric.unit) if level else one.course.reason or "–",
+                history.sessions[event.index].name if event else history.sessions[0].name,
+                change_words(last) if last else "drifts" if one.course.drift else "none found",
+                "–" if math.isnan(d := one.course.detectable or math.nan) else f"{upper(d)} %",
+            )
+        )
+    return found

@@ -1,0 +1,123 @@
+"""Nodes against their median: sentences, table and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from steelyard.analysis.report.phrases import joined
+from steelyard.analysis.report.tables import Table, listed
+from steelyard.analysis.stats.node_contrasts import Contrast
+from steelyard.analysis.stats.number_format import MISSING, quantity
+from steelyard.analysis.stats.overhead import comparison, percent, percent_range
+from steelyard.analysis.summary.node_comparisons import NodeComparison, node_comparisons
+from steelyard.analysis.summary.summary import Summary
+
+HEADINGS = ("Node", "Metric", "Variant", "Other factors", "Against the median", "In words", "n")
+MAX_NAMED = 5  # nodes in a sentence
+MAX_ROWS = 60  # of a metric in the table
+MAX_SENTENCES = 12
+
+
+def node_part(summary: Summary) -> dict[str, Any] | None:
+    """Sentences and table; None without the factor `node`."""
+    found = node_comparisons(summary)
+    if not found:
+        return None
+    return {
+        "sentences": sentences_of(found),
+        "table": Table(HEADINGS, [cells for one in found for cells in table_rows(one)]),
+    }
+
+
+def node_sentences(summary: Summary) -> list[str]:
+    """Of the benchmarks' main figures; empty without the factor `node`."""
+    return sentences_of(node_comparisons(summary))
+
+
+def sentences_of(found: Sequence[NodeComparison]) -> list[str]:
+    return [sentence(one) for one in found if one.metric.is_primary][:MAX_SENTENCES]
+
+
+def sentence(one: NodeComparison) -> str:
+    """`app: seconds: n17 is 8.2 % slower than the median of 12 nodes (6.9 to 9.5 %); …`"""
+    who = f"{one.variant}{f' ({one.others})' if one.others else ''}: {one.metric.name}: "
+    absent = ""
+    if one.left_out:
+        verb = "is" if len(one.left_out) == 1 else "are"
+        absent = f" Fewer than 3 runs: {listed(one.left_out)} {verb} not judged."
+    if one.reason is not None:
+        return f"{who}nodes cannot be compared: {one.reason}.{absent}"
+    apart = sorted(
+        (n for n, c in one.nodes.items() if c.differs), key=lambda n: -abs(one.nodes[n].value)
+    )
+    alike = [contrast for contrast in one.nodes.values() if not contrast.differs]
+    most = 100 * max((max(-c.low, c.high) for c in alike), default=0.0)
+    bound = f"by more than {most:{'.0f' if most >= 99.5 else '.2g'}} %"
+    of = f"the median of {len(one.nodes)} nodes ({quantity(one.middle, one.metric.unit)})"
+    if not apart:
+        return f"{who}no node is shown to differ from {of}, and none does {bound}.{absent}"
+    named = [f"{name} is {words(one, one.nodes[name])}" for name in apart[:MAX_NAMED]]
+    left = len(apart) - MAX_NAMED
+    more = f"; {left} more differ" if left > 0 else ""
+    rest = f"; the others do not differ {bound}" if alike else ""
+    return f"{who}{joined(named)} than {of}{more}{rest}.{absent}"
+
+
+def words(one: NodeComparison, found: Contrast) -> str:
+    """`8.2 % slower (6.9 to 9.5 %)`."""
+    word, _ = comparison(found.value > 0, one.metric.unit, one.metric.better, one.metric.name)
+    low, high = sorted((abs(found.low), abs(found.high)))
+    size = percent(abs(found.value), low, high)
+    return f"{size} % {word} ({percent_range(low, high).replace(' … ', ' to ')} %)"
+
+
+def table_rows(one: NodeComparison) -> list[tuple[str, ...]]:
+    """All nodes; of many those that differ, and the largest differences of the others."""
+    names = list(one.nodes)
+    if len(names) > MAX_ROWS:
+        ranked = sorted(
+            names, key=lambda name: (not one.nodes[name].differs, -abs(one.nodes[name].value))
+        )
+        kept = set(ranked[:MAX_ROWS])
+        names = [name for name in names if name in kept]
+    return [table_row(one, name) for name in names]
+
+
+def table_row(one: NodeComparison, name: str) -> tuple[str, ...]:
+    found = one.nodes[name]
+    value = percent(found.value, found.low, found.high)
+    return (
+        name,
+        one.metric.name,
+        one.variant,
+        one.others or MISSING,
+        f"{value} % ({percent_range(found.low, found.high)})",
+        words(one, found) if found.differs else "not shown to differ",
+        f"{found.n} {'blocks' if one.blocks else 'runs'}",
+    )
+
+
+def node_documents(one: NodeComparison) -> list[dict[str, Any]]:
+    """A row for each node, for `--json` and exports; null is not known."""
+    fixed = {
+        "variant": one.variant,
+        "metric": one.metric.name,
+        "unit": one.metric.unit,
+        "others": one.others,
+        "median": one.middle,
+        "blocks": one.blocks,
+    }
+    judged = [
+        {
+            "node": name, **fixed, "difference": c.value, "low": c.low, "high": c.high, "n": c.n,
+            "differs": c.differs, "reason": None,
+        }
+        for name, c in one.nodes.items()
+    ]  # fmt: skip
+    unknown = dict.fromkeys(("difference", "low", "high", "n", "differs"))
+    left = [
+        {"node": name, **fixed, **unknown, "reason": "fewer than 3 independent values"}
+        for name in one.left_out
+    ]
+    return [*judged, *left]

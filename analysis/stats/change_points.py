@@ -1,0 +1,468 @@
+"""Change points of a figure over sessions: since when is it at another level, and by how much?
+
+A session is what one night measured: one value per run. What is compared are means of sessions
+(session_means.py), so the spread between sessions is in every interval, and runs of one night never
+count as independent. `find_changes` replays the nights: at each one the statistic of window_test.py
+compares the last sessions with those since the latest change, so that a reported change is not
+withdrawn the next night. Sizes and intervals are then those of the segments as known today.
+
+A slow drift is told apart from a step: where a line fits a segment better than two levels do, its
+slope is taken out and the replay continues. Beaulieu & Killick (2018), "Distinguishing Trends and
+Shifts from Memory in Climate Data", Journal of Climate 31(23).
+
+Not promised: steps of fewer than 3 sessions, seasons, and noise that wanders like a random walk.
+apache-otava and ruptures were measured and not taken: docs/dependencies.md, bench/history.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.stats.basics import (
+    CONFIDENCE,
+    Interval,
+    fieller,
+    student_quantile,
+)
+from steelyard.analysis.stats.session_means import (
+    Cleaned,
+    Sessions,
+    cut_outliers,
+    summarize_sessions,
+)
+from steelyard.analysis.stats.two_levels import innovation_squares
+from steelyard.analysis.stats.window_test import (
+    MIN_AFTER,
+    MIN_BEFORE,
+    MOST_CORRELATED,
+    Noise,
+    Sums,
+    correlation,
+    false_alarm_rate,
+    inflation,
+    normal_equivalent,
+    normal_tail,
+    threshold,
+    window_lengths,
+)
+from steelyard.jobscripts.plurals import counted
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+MIN_SESSIONS = MIN_BEFORE + MIN_AFTER
+MIN_LEVEL = 3
+SLOW = 30  # sessions; a line through fewer is not looked for
+DIFFERENT = 3.0  # z of a segment's slope, from which on that of all segments is not its own
+SOON, POWER_90 = 5, 1.2816  # sessions in which a detectable shift is found, and its normal quantile
+# The place of a step was chosen by the data: intervals of 97.5 % hold its size in 95 %, by simulation.
+CHOSEN_CONFIDENCE = 0.975
+CHUNK = 64  # nights looked at together, for speed only
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One step.
+
+    `ratio` and its ends are None where the mean before may be 0, and where the figure wanders from
+    session to session, so that no interval holds.
+    """
+
+    index: int  # the first session after the change
+    ratio: float | None  # mean after / mean before, of the two neighboring segments
+    low: float | None  # 95 % interval of the ratio
+    high: float | None
+    p: float  # of such a step in so many nightly looks at so many series without one
+    before: float  # means of the segments, outliers cut; of a drifting one the line's end
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A slow change from session `begin` on; `ratio`: the line's end / its beginning, 95 % interval.
+
+    `ratio` and its ends are None where the beginning may be 0.
+    """
+
+    begin: int
+    ratio: float | None
+    low: float | None
+    high: float | None
+    p: float  # as of a change
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What a series of sessions shows; `reason` states why a level or an answer is missing."""
+
+    changes: tuple[Change, ...]
+    level: Interval | None  # of the last segment, of a drift its end; n counts sessions
+    segment_begin: int
+    detectable: float | None  # share of the level: found with 90 % probability within 5 sessions
+    reason: str | None
+    drift: Drift | None  # of the last segment
+    outliers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A step at place `place` that was reported at night `night` (both count sessions with values)."""
+
+    place: int
+    night: int
+    z: float
+
+
+def find_changes(sessions: Sequence[Sequence[float]], *, series: int = 1) -> Course:
+    """Changes of level, the level now, and what would have been found.
+
+    `sessions[i]` has the values of the runs of session i; none for a lost night. `series`: how many
+    series are looked at together. ValueError for nan and infinity and for `series` below 1.
+    """
+    if series < 1:
+        raise ValueError(
+            f"series = {series}; expected how many series are looked at together, 1 or more"
+        )
+    found = summarize_sessions(sessions)
+    if found is None:
+        return Course((), None, 0, None, f"0 sessions; expected at least {MIN_LEVEL}", None, ())
+    cleaned = cut_outliers(found)
+    limit = threshold(series)
+    alarms, level = replay_nights(found, cleaned, limit)
+    places = refine_places(found, level, [alarm.place for alarm in alarms])
+    looks = series * len(found.x)
+    return describe(found, cleaned, Steps(places, alarms, looks, limit))
+
+
+def replay_nights(found: Sessions, cleaned: Cleaned, limit: float) -> tuple[list[Alarm], Cleaned]:
+    """The steps in the order in which they were reported; the sessions without slow drifts."""
+    import numpy as np
+
+    n, begin, noise = len(found.x), 0, Noise()
+    alarms: list[Alarm] = []
+    sums = Sums.of(found, cleaned)
+    night = MIN_SESSIONS - 1
+    while night < n:
+        nights = np.arange(night, min(night + CHUNK, n))
+        z = sums.statistics(begin, nights, window_lengths(n), noise)
+        hit = np.flatnonzero((z > limit).any(axis=1))
+        if not hit.size:
+            night = int(nights[-1]) + 1
+            continue
+        night = int(nights[hit[0]])
+        slope = drift_slope(found, cleaned, begin, night)
+        if slope is not None:
+            cleaned = cleaned.without_slope(begin, slope)
+            sums = Sums.of(found, cleaned)
+        else:
+            lengths = np.arange(MIN_AFTER, night + 1 - begin)
+            every = sums.statistics(begin, nights[hit[:1]], lengths, noise)[0]
+            place = night + 1 - int(lengths[every.argmax()])
+            alarms.append(Alarm(place, night, float(every.max())))
+            noise = noise.joined(*sums.residuals(begin, place))
+            begin = place
+        night += 1
+    return alarms, cleaned
+
+
+def drift_slope(found: Sessions, cleaned: Cleaned, begin: int, night: int) -> float | None:
+    """The slope, per session, of a line that fits sessions begin … night better than any step."""
+    import numpy as np
+
+    n = night + 1 - begin
+    if n < SLOW:
+        return None
+    w = found.weight[begin : night + 1]
+    y = np.append(cleaned.y[begin : night - 1], (cleaned.second[night], cleaned.newest[night]))
+    return line_of(w, y)[0] if is_line(w, y) else None
+
+
+def is_line(w: Floats, y: Floats) -> bool:
+    """Whether a line fits better than any step, which has one parameter more: its place.
+
+    By the criterion of Zhang & Siegmund (2007), "A Modified Bayes Information Criterion with
+    Applications to the Analysis of Comparative Genomic Hybridization Data", Biometrics 63(1).
+    """
+    import numpy as np
+
+    n = len(y)
+    slope, squares, rest = line_of(w, y)
+    place = np.arange(MIN_AFTER, n - MIN_AFTER + 1)
+    cost = 2 * math.log(n) + np.log(place / n) + np.log(1 - place / n)
+    step = between_levels(w, y)[MIN_AFTER - 1 : n - MIN_AFTER] - cost * rest / (n - 2)
+    return slope**2 * squares >= float(step.max())
+
+
+def between_levels(w: Floats, y: Floats) -> Floats:
+    """The sum of squares that a step takes out, for a step after each session but the last."""
+    import numpy as np
+
+    weight, total = np.cumsum(w), np.cumsum(w * y)
+    whole, mean = weight[-1], total[-1] / weight[-1]
+    rest = weight[:-1] * (whole - weight[:-1]) / whole
+    result: Floats = (total - mean * weight)[:-1] ** 2 / rest
+    return result
+
+
+def line_of(w: Floats, y: Floats) -> tuple[float, float, float]:
+    """(slope per session, sum of squares of places, sum of squares around the line)."""
+    import numpy as np
+
+    place = np.arange(len(y)) - float(np.average(np.arange(len(y)), weights=w))
+    squares = float((w * place**2).sum())
+    slope = float((w * place * y).sum()) / squares
+    rest = y - np.average(y, weights=w) - slope * place
+    return slope, squares, float((w * rest**2).sum())
+
+
+def refine_places(found: Sessions, level: Cleaned, places: list[int]) -> list[int]:
+    """Each step where, seen from today, the sum of squares of its two segments is least."""
+    refined = list(places)
+    for number, place in enumerate(places):
+        begin = refined[number - 1] if number else 0
+        end = places[number + 1] if number + 1 < len(places) else len(found.x)
+        between = between_levels(found.weight[begin:end], level.y[begin:end])
+        low = min(MIN_AFTER, place - begin) - 1
+        high = len(between) - min(MIN_AFTER, end - place) + 1
+        refined[number] = begin + low + int(between[low:high].argmax()) + 1
+    return refined
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Where the steps are, how they were found, in how many looks and above which z."""
+
+    places: list[int]
+    alarms: list[Alarm]
+    looks: int
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Sessions between two steps: the levels at both ends (equal where nothing drifts)."""
+
+    n: int
+    first: float
+    last: float
+    variance: float  # of either level
+    covariance: float  # of the two levels
+    degrees: float
+    drift_z: float | None  # of the line; None where there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A segment's mean or line, and what is left."""
+
+    n: int
+    weight: float
+    mean: float
+    slope: float
+    squares: float
+    products: float
+    place_squares: float
+
+
+def fit_segment(w: Floats, y: Floats, slope: float, place_squares: float) -> Fit:
+    """The mean, and what a line of this slope leaves; 0, 0: no line."""
+    import numpy as np
+
+    mean, n = float(np.average(y, weights=w)), len(y)
+    place = np.arange(n) - float(np.average(np.arange(n), weights=w))
+    rest = y - mean - slope * place
+    squares, products = float((w * rest**2).sum()), float((rest[1:] * rest[:-1]).sum())
+    return Fit(n, float(w.sum()), mean, slope, squares, products, place_squares)
+
+
+def fit_segments(
+    found: Sessions, cleaned: Cleaned, places: Sequence[int], limit: float
+) -> list[Fit]:
+    """Where a segment drifts (slope above `limit`), it with its slope and the others with that of all.
+
+    A segment whose slope differs from that of all is fitted by its mean.
+    """
+    parts = [
+        (found.weight[begin:end], cleaned.y[begin:end])
+        for begin, end in pairwise([0, *places, len(found.x)])
+    ]
+    flat = [fit_segment(w, y, 0.0, 0.0) for w, y in parts]
+    lines = [
+        fit_segment(w, y, *line_of(w, y)[:2]) if len(y) >= MIN_LEVEL else None for w, y in parts
+    ]
+    drifting = [
+        line is not None and len(y) >= SLOW and is_line(w, y) and line_z(line, line.slope) > limit
+        for line, (w, y) in zip(lines, parts, strict=True)
+    ]
+    if not any(drifting):
+        return flat
+    known = [line for line in lines if line is not None]
+    squares = math.fsum(line.place_squares for line in known)
+    slope = math.fsum(line.slope * line.place_squares for line in known) / squares
+    fits = []
+    for line, mean, drifts, (w, y) in zip(lines, flat, drifting, parts, strict=True):
+        if drifts and line is not None:
+            fits.append(line)
+        elif line is None or line_z(line, line.slope - slope) <= DIFFERENT:
+            fits.append(fit_segment(w, y, slope, squares))
+        else:
+            fits.append(mean)
+    return fits
+
+
+def line_z(line: Fit, slope: float) -> float:
+    """z of a difference `slope` from the line's slope, by the line's residuals."""
+    if line.squares <= 0 or line.n < MIN_LEVEL:
+        return 0.0
+    phi = float(correlation(line.products, line.squares, line.n))
+    variance = session_variance(line.squares, line.products, phi, line.n - 2)
+    of_slope = variance * (1 + phi) / (1 - phi) / line.place_squares
+    return float(normal_equivalent(slope**2 / of_slope, line.n - 2))
+
+
+def measure_segments(
+    found: Sessions, cleaned: Cleaned, steps: Steps
+) -> tuple[list[Segment], float, float]:
+    """The segments, the variance of a session, the correlation of neighboring sessions.
+
+    The noise is pooled over all segments; a segment with more noise of its own keeps that.
+    """
+    fits = fit_segments(found, cleaned, steps.places, steps.limit)
+    squares = math.fsum(fit.squares for fit in fits)
+    n = len(found.x)
+    if n == len(fits) or squares <= n * found.rounding**2:
+        return [level_of(fit, 0.0, 0.0, 1.0, found.offset) for fit in fits], 0.0, 0.0
+    products = math.fsum(fit.products for fit in fits)
+    phi = float(correlation(products, squares, n, len(fits)))
+    lost = [2 if fit.place_squares else 1 for fit in fits]
+    free = max(n - sum(lost), 1)
+    pooled = session_variance(squares, products, phi, free)
+    segments = []
+    for fit, own_lost in zip(fits, lost, strict=True):
+        own_free = fit.n - own_lost
+        own = (
+            session_variance(fit.squares, fit.products, phi, own_free)
+            if fit.n > MIN_BEFORE
+            else 0.0
+        )
+        degrees = own_free if own > pooled else free
+        segments.append(level_of(fit, max(own, pooled), phi, degrees, found.offset))
+    return segments, pooled, phi
+
+
+def session_variance(squares: float, products: float, phi: float, degrees: float) -> float:
+    """Of one session, from the innovations, whose degrees of freedom are all there whatever φ is."""
+    return float(innovation_squares(squares, products, phi)) / degrees / (1 - phi**2)
+
+
+def level_of(fit: Fit, variance: float, phi: float, degrees: float, offset: float) -> Segment:
+    """The levels at both ends with their variance: of a line that of its ends.
+
+    Draper & Smith (1998), "Applied Regression Analysis", chapter 1: the variance of a fitted value.
+    """
+    n, mean = fit.n, fit.mean + offset
+    of_mean = variance * float(inflation(n, phi)) / fit.weight
+    if not fit.place_squares:
+        return Segment(n, mean, mean, of_mean, of_mean, degrees, None)
+    reach = (n - 1) / 2
+    of_slope = variance * (1 + phi) / (1 - phi) / fit.place_squares
+    return Segment(
+        n, mean - fit.slope * reach, mean + fit.slope * reach,
+        of_mean + reach**2 * of_slope, of_mean - reach**2 * of_slope, degrees,
+        line_z(fit, fit.slope),
+    )  # fmt: skip
+
+
+def describe(found: Sessions, cleaned: Cleaned, steps: Steps) -> Course:
+    """The answer, in terms of the sessions of the input."""
+    segments, variance, phi = measure_segments(found, cleaned, steps)
+    is_wandering = phi >= MOST_CORRELATED
+    changes = tuple(
+        describe_change(found.index[place], (before, after), found.scale, alarm.z, steps.looks)
+        for place, alarm, before, after in zip(
+            steps.places, steps.alarms, segments[:-1], segments[1:], strict=True
+        )
+    )
+    if is_wandering:
+        changes = tuple(replace(change, ratio=None, low=None, high=None) for change in changes)
+    last = segments[-1]
+    begin = found.index[steps.places[-1]] if steps.places else found.index[0]
+    drift = None
+    if last.drift_z is not None and last.drift_z > steps.limit and not is_wandering:
+        ratio = ratio_interval(last.last, last.first, last, last.covariance, last.variance)
+        drift = Drift(begin, *ratio, min(1.0, steps.looks * false_alarm_rate(last.drift_z)))
+    level = None
+    if last.n >= MIN_LEVEL and not is_wandering:
+        half = student_quantile((1 + CONFIDENCE) / 2, last.degrees) * math.sqrt(last.variance)
+        low, high = found.scale * (last.last - half), found.scale * (last.last + half)
+        level = Interval(found.scale * last.last, low, high, last.n)
+    share = detectable_share(last, variance, phi, steps.limit)
+    if len(found.x) < MIN_SESSIONS or variance == 0 or is_wandering:
+        share = None
+    reason = missing_reason(len(found.x), last, variance, phi) if share is None else None
+    outliers = tuple(found.index[place] for place in cleaned.outliers)
+    return Course(changes, level, begin, share, reason, drift, outliers)
+
+
+def missing_reason(nights: int, last: Segment, variance: float, phi: float) -> str:
+    """Why there is no level, or no detectable share."""
+    if last.n < MIN_LEVEL:
+        return f"{counted(last.n, 'session')}; expected at least {MIN_LEVEL}"
+    if nights < MIN_SESSIONS:
+        return f"{nights} sessions; changes are looked for from {MIN_SESSIONS} on"
+    if phi >= MOST_CORRELATED:
+        return "it wanders from session to session: no interval holds"
+    if variance == 0:
+        return "all sessions of a level are equal: what could be detected is not known"
+    return "the level may be 0: no change can be stated as a share of it"
+
+
+def describe_change(
+    index: int, sides: tuple[Segment, Segment], scale: float, alarm: float, looks: int
+) -> Change:
+    """p is that of the surest night so far: of the one that reported it, or of today."""
+    before, after = sides
+    degrees = min(before.degrees, after.degrees)
+    spread = after.variance + before.variance
+    z = alarm
+    if spread > 0:
+        step = (after.first - before.last) ** 2 / spread
+        z = max(z, float(normal_equivalent(step, degrees)))
+    ratio = ratio_interval(after.first, before.last, after, 0.0, before.variance, degrees)
+    p = min(1.0, looks * false_alarm_rate(z))
+    return Change(index, *ratio, p, scale * before.last, scale * after.first)
+
+
+def ratio_interval(
+    top: float,
+    bottom: float,
+    of_top: Segment,
+    covariance: float,
+    of_bottom: float,
+    degrees: float | None = None,
+) -> tuple[float | None, float | None, float | None]:
+    """(ratio, low, high) by Fieller; None where `bottom` may be 0."""
+    if bottom == 0:
+        return None, None, None
+    quantile = student_quantile((1 + CHOSEN_CONFIDENCE) / 2, degrees or of_top.degrees)
+    ends = fieller(top, bottom, (of_top.variance, covariance, of_bottom), quantile)
+    return (top / bottom, *ends) if ends is not None else (None, None, None)
+
+
+def detectable_share(last: Segment, variance: float, phi: float, limit: float) -> float | None:
+    """The shift from the level now that 5 further sessions show with 90 % probability.
+
+    None where the level may be 0.
+    """
+    if last.last**2 <= POWER_90**2 * last.variance:
+        return None
+    error = math.sqrt(last.variance + variance * float(inflation(SOON, phi)) / SOON)
+    needed = student_quantile(1 - normal_tail(limit), last.degrees + SOON - 1)
+    return (needed + POWER_90) * error / abs(last.last)

@@ -1,0 +1,282 @@
+"""The level of a numeric factor at which a figure is worse than at the baseline by a margin.
+
+Along the levels from the baseline outwards, c(x) = m(x) − ratio · m(baseline), with m(x) the mean of the
+figure at x: the margin is passed where c changes its sign. The place is where the straight line (chord)
+between two neighboring levels does. Each level's mean enters c linearly, so Student's test of c(x) = 0
+exists at every x, and all x that it does not reject are the interval: Fieller (1954), "Some Problems in
+Interval Estimation", JRSS B 16(2), for a line between two means; inverse prediction in Draper & Smith
+(1998), "Applied Regression Analysis", chapter 3.2. Degrees of freedom are Welch's at each x, or those of
+the blocks where every block holds every level.
+
+No curve is assumed, but that it does not turn between two levels, and that around the crossing it bends
+to one side only. A convex curve lies below its chord and above the neighboring chords extended, a
+concave one the other way round (Rockafellar (1970), "Convex Analysis", section 24). The interval holds
+what all of these allow, so it is as wide as the levels are coarse. Beyond the farthest level nothing is
+said.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.stats.basics import CONFIDENCE
+from steelyard.analysis.stats.dependent_runs import Group, block_mean, mean_error
+from steelyard.analysis.stats.overhead import MIN_RUNS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+STEPS = 64  # of a segment between two levels, at which c is tested
+# Share of studies in which a level that is not past the margin may end the search for the far end.
+BEYOND_DOUBT = 0.005
+FEW_RUNS = f"a level has fewer than {MIN_RUNS} independent runs"
+NO_SPREAD = "no level has a spread, and without one there is no test"
+NOT_POSITIVE = "the baseline's mean is not above 0"
+
+
+class State(StrEnum):
+    """What is known of the crossing."""
+
+    CROSSED = "crossed"  # between two levels
+    AT_ONCE = "at once"  # before the first level beyond the baseline, nobody knows where
+    BEYOND = "beyond"  # shown not to be reached at any level
+    NOT_REACHED = "not reached"  # by the means; the tests do not exclude it
+    UNKNOWN = "unknown"  # there is no test; `reason` says why
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """Places are those given; None is not known.
+
+    `low`: so far it is shown not to be reached; `high`: from here on it is shown to be passed.
+    `before`, `behind`: the levels that enclose it by their means. `returns`: a level farther out that
+    is shown not to be past the margin.
+    """
+
+    state: State
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    before: float | None = None
+    behind: float | None = None
+    returns: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Means of the levels, their covariance, and the degrees of freedom of each variance.
+
+    `degrees` with one member: of blocks that hold every level.
+    """
+
+    values: Floats
+    covariance: Floats
+    degrees: Floats
+
+
+def find_crossing(
+    places: Sequence[float],
+    levels: Sequence[Sequence[Group]],
+    ratio: float,
+    by_block: bool = False,
+    confidence: float = CONFIDENCE,
+) -> Crossing:
+    """Where the mean passes `ratio` times the baseline's; more is worse where ratio is above 1.
+
+    `places`: outwards from the baseline, the first, ascending. `levels`: of each the independent groups
+    of values (runs of one value, jobs, blocks); with `by_block` group i of every level is of block i.
+    ValueError for fewer than 2 places and for places that do not ascend.
+    """
+    import numpy as np
+
+    if len(places) < 2 or any(b <= a for a, b in itertools.pairwise(places)):
+        raise ValueError("expected two places or more, ascending from the baseline")
+    x, side = np.asarray(places, dtype=float), 1.0 if ratio > 1 else -1.0
+    plain = np.array([fmean(value for group in level for value in group) for level in levels])
+    if plain[0] <= 0:
+        return Crossing(State.UNKNOWN, reason=NOT_POSITIVE)
+    past = side * (plain - ratio * plain[0])
+    if min(map(len, levels)) < MIN_RUNS:
+        return enclosed_by_means(x, past, FEW_RUNS)
+    means = paired_means(levels) if by_block else independent_means(levels)
+    if not means.covariance.any():
+        return enclosed_by_means(x, past, NO_SPREAD)
+    return search(x, means, side, ratio, confidence)
+
+
+def independent_means(levels: Sequence[Sequence[Group]]) -> Means:
+    """Of levels that share nothing."""
+    import numpy as np
+
+    errors = [mean_error(level) for level in levels]
+    return Means(
+        np.array([error.mean for error in errors]),
+        np.diag([error.variance for error in errors]),
+        np.array([error.degrees for error in errors], dtype=float),
+    )
+
+
+def paired_means(levels: Sequence[Sequence[Group]]) -> Means:
+    """Of levels that share every block: what a block does to all of them is in their covariance."""
+    import numpy as np
+
+    table = np.array([[block_mean(group) for group in level] for level in levels])
+    blocks = table.shape[1]
+    return Means(table.mean(axis=1), np.cov(table) / blocks, np.array([blocks - 1.0]))
+
+
+def enclosed_by_means(x: Floats, past: Floats, reason: str) -> Crossing:
+    """The levels between which the means pass the margin."""
+    import numpy as np
+
+    above = np.flatnonzero(past >= 0)
+    if not len(above):
+        return Crossing(State.UNKNOWN, reason=reason)
+    before, behind = float(x[above[0] - 1]), float(x[above[0]])
+    return Crossing(State.UNKNOWN, before=before, behind=behind, reason=reason)
+
+
+def search(x: Floats, means: Means, side: float, ratio: float, confidence: float) -> Crossing:
+    """What the tests along the levels say."""
+    import numpy as np
+    from scipy.special import stdtrit
+
+    steps = np.linspace(0, len(x) - 1, (len(x) - 1) * STEPS + 1)
+    grid = np.interp(steps, np.arange(len(x)), x)
+    segments = np.minimum(steps.astype(int), len(x) - 2)
+    base = np.zeros(len(x))
+    base[0] = ratio
+
+    def test(first: NDArray[np.int_]) -> tuple[Floats, Floats, Floats]:
+        """(c, Student's t, degrees of freedom) on the lines through levels `first` and the next."""
+        return tests_along(side * (secants(x, grid, first) - base), means)
+
+    past, t, degrees = test(segments)
+    at_levels = np.arange(STEPS, len(grid), STEPS)
+    sure = stdtrit(degrees[at_levels], 1 - BEYOND_DOUBT / len(at_levels))
+    passed = at_levels[t[at_levels] > sure]
+    end = int(passed[0]) + 1 if len(passed) else len(grid)
+    above, below = (
+        envelope(x, grid, segments, test, sign, (1 + confidence) / 2)[:end] for sign in (1, -1)
+    )
+    low, high = first_root(grid, above), last_root(grid, below)
+    value = first_root(grid, past)
+    if value is None:
+        state = State.BEYOND if low is None else State.NOT_REACHED
+        return Crossing(state, low=float(x[-1]) if low is None else inner(low, grid))
+    quantile = stdtrit(degrees, (1 + confidence) / 2)
+    place = max(int(np.searchsorted(x, value)), 1)
+    back = [n for n in range(place + 1, len(x)) if (t + quantile)[n * STEPS] < 0]
+    low = None if low is None else inner(low, grid)
+    is_at_once = place == 1 and low is None
+    if is_at_once and high is not None:
+        high = max(high, float(x[1]))
+    return Crossing(
+        State.AT_ONCE if is_at_once else State.CROSSED, None if is_at_once else value, low, high,
+        float(x[place - 1]), float(x[place]), float(x[back[0]]) if back else None,
+    )  # fmt: skip
+
+
+def inner(low: float, grid: Floats) -> float | None:
+    """A lower end; one beside the baseline says nothing."""
+    return low if low > grid[1] else None
+
+
+def secants(x: Floats, grid: Floats, first: NDArray[np.int_]) -> Floats:
+    """What each level's mean counts at each place, on the line through two neighboring levels."""
+    import numpy as np
+
+    places = np.arange(len(grid))
+    share = (grid - x[first]) / (x[first + 1] - x[first])
+    weights = np.zeros((len(grid), len(x)))
+    weights[places, first] = 1 - share
+    weights[places, first + 1] = share
+    return weights
+
+
+def tests_along(weights: Floats, means: Means) -> tuple[Floats, Floats, Floats]:
+    """(c, t of c = 0, degrees of freedom) at each place."""
+    import numpy as np
+
+    past = weights @ means.values
+    variances = ((weights @ means.covariance) * weights).sum(axis=1)
+    if len(means.degrees) == 1:
+        degrees = np.full(len(past), means.degrees[0])
+    else:
+        parts = weights**2 * np.diag(means.covariance)
+        whole = np.maximum(parts.sum(axis=1), np.finfo(float).tiny)[:, None]
+        degrees = 1 / np.maximum(((parts / whole) ** 2 / means.degrees).sum(axis=1), 1e-9)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = past / np.sqrt(np.maximum(variances, 0.0))
+    return past, np.clip(np.nan_to_num(t, nan=0.0), -1e9, 1e9), degrees
+
+
+def envelope(
+    x: Floats,
+    grid: Floats,
+    segments: NDArray[np.int_],
+    test: Callable[[NDArray[np.int_]], tuple[Floats, Floats, Floats]],
+    sign: int,
+    probability: float,
+) -> Floats:
+    """Whether a curve with these means may be past the margin (sign 1) or not yet past it (−1).
+
+    From 0 on, up to 0 for sign −1, where it may. Beyond the chord goes what a neighboring chord on that
+    side, extended, and the levels at the segment's ends allow.
+    """
+    import numpy as np
+    from scipy.special import stdtrit
+
+    def may(first: NDArray[np.int_]) -> tuple[Floats, Floats]:
+        past, t, degrees = test(np.clip(first, 0, len(x) - 2))
+        return sign * past, sign * t + stdtrit(degrees, probability)
+
+    past, chord = may(segments)
+    has_neighbor = np.zeros(len(grid), dtype=bool)
+    bound = np.full(len(grid), np.inf)
+    for first in (segments - 1, segments + 1):
+        exists = (first >= 0) & (first < len(x) - 1)
+        beside, reach = may(first)
+        bound = np.where(exists & (beside >= past), np.minimum(bound, reach), bound)
+        has_neighbor |= exists
+    bound = np.where(has_neighbor & np.isinf(bound), chord, bound)
+    ends = np.maximum(chord[::STEPS][segments], chord[::STEPS][segments + 1])
+    found: Floats = sign * np.maximum(chord, np.minimum(bound, ends))
+    found[::STEPS] = sign * chord[::STEPS]
+    return found
+
+
+def first_root(grid: Floats, heights: Floats) -> float | None:
+    """Where the heights first come to 0 from below, between two places by a line; None: nowhere."""
+    import numpy as np
+
+    above = np.flatnonzero(heights >= 0)
+    return None if not len(above) else root_before(grid, heights, int(above[0]))
+
+
+def last_root(grid: Floats, heights: Floats) -> float | None:
+    """Where they leave 0 upwards for the last time; None where the last of them is not above it."""
+    import numpy as np
+
+    below = np.flatnonzero(heights <= 0)
+    if len(below) and below[-1] == len(heights) - 1:
+        return None
+    return root_before(grid, heights, int(below[-1]) + 1 if len(below) else 0)
+
+
+def root_before(grid: Floats, heights: Floats, place: int) -> float:
+    """Between a place and the one before it."""
+    if place == 0:
+        return float(grid[0])
+    before, here = float(heights[place - 1]), float(heights[place])
+    share = before / (before - here) if before != here else 1.0
+    return float(grid[place - 1] + share * (grid[place] - grid[place - 1]))

@@ -1,0 +1,102 @@
+"""Nodes against their median, where a study has the factor `node` (stats.node_contrasts)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+
+from steelyard.analysis.base.level_names import NODE
+from steelyard.analysis.stats.node_contrasts import Contrast, contrasts
+from steelyard.analysis.stats.overhead import MIN_RUNS
+from steelyard.analysis.stats.rates import costs
+from steelyard.analysis.summary.design import blocks_of, is_rate_row, jobs_of
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.study_data import Metric
+from steelyard.analysis.summary.summary import Summary, is_main
+
+MOST_MISSING = 0.5  # nodes of a block without a value, up to which its median is that of the nodes
+
+
+@dataclass(frozen=True, slots=True)
+class NodeComparison:
+    """One metric of one variant on all nodes, all other factors at one level each."""
+
+    variant: str
+    metric: Metric
+    others: str  # `cache=cold`; empty: no other factor
+    middle: float  # the median of the nodes' means; of rates the harmonic ones
+    nodes: Mapping[str, Contrast]  # the fastest, or smallest, first; empty where `reason` says why
+    left_out: tuple[str, ...]  # nodes with fewer than 3 independent values
+    blocks: int | None  # whose medians were taken out
+    reason: str | None = None
+
+
+@functools.lru_cache(maxsize=1)  # simulated; a report asks five times
+def node_comparisons(summary: Summary) -> list[NodeComparison]:
+    """Of every main figure; empty without the factor `node`."""
+    if NODE not in summary.data.meta.factors:
+        return []
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in summary.rows:
+        if is_main(row) and NODE in row.group.condition:
+            key = (row.group.variant, row.metric.name, others_of(row))
+            groups.setdefault(key, []).append(row)
+    return [
+        compare_nodes(rows, others)
+        for (_, _, others), rows in groups.items()
+        if any(row.values for row in rows)
+    ]
+
+
+def others_of(row: Row) -> str:
+    return ", ".join(f"{name}={level}" for name, level in row.group.levels.items() if name != NODE)
+
+
+def compare_nodes(rows: Sequence[Row], others: str) -> NodeComparison:
+    """Rates by their costs, the time for a unit of work, as overheads are."""
+    first, every = rows[0], [str(row.group.condition[NODE]) for row in rows]
+    rows = [row for row in rows if row.values]
+    is_rate = all(map(is_rate_row, rows))
+    if is_rate:
+        rows = [replace(row, values=costs(row.values)) for row in rows]
+    by_block = has_common_blocks(rows)
+    values = {str(row.group.condition[NODE]): dict(independent(row, by_block)) for row in rows}
+    known = {name: own for name, own in values.items() if len(own) >= MIN_RUNS}
+    found = contrasts(list(known.values()), by_block, first.confidence)
+    middle = median(fmean(own.values()) for own in values.values())
+    blocks = len({block for own in known.values() for block in own}) if by_block else None
+    nodes = {} if isinstance(found, str) else dict(zip(known, found, strict=True))
+    if is_rate:
+        middle, nodes = 1 / middle, {name: as_rate(one) for name, one in nodes.items()}
+    return NodeComparison(
+        first.group.variant, first.metric, others, middle,
+        dict(sorted(nodes.items(), key=lambda item: item[1].value)),
+        tuple(name for name in every if name not in known), blocks,
+        found if isinstance(found, str) else None,
+    )  # fmt: skip
+
+
+def has_common_blocks(rows: Sequence[Row]) -> bool:
+    """Whether blocks can be taken out: enough of them, each with most of the nodes."""
+    count: dict[object, int] = {}
+    for row in rows:
+        for block in blocks_of(row):
+            count[block] = count.get(block, 0) + 1
+    least = MOST_MISSING * len(rows)
+    return None not in count and len(count) >= MIN_RUNS and min(count.values()) >= least
+
+
+def independent(row: Row, by_block: bool) -> Iterator[tuple[Hashable, float]]:
+    """(block or job, mean of the runs in it)."""
+    for key, values in (blocks_of(row) if by_block else jobs_of(row)).items():
+        assert isinstance(key, Hashable)
+        yield key, fmean(values)
+
+
+def as_rate(cost: Contrast) -> Contrast:
+    """A difference of costs as that of the rates; a cost of nearly nothing has no bound there."""
+    low = -1.0 if cost.high <= -1 else 1 / (1 + cost.high) - 1
+    high = float("inf") if cost.low <= -1 else 1 / (1 + cost.low) - 1
+    return Contrast(1 / (1 + cost.value) - 1, low, high, cost.n)

@@ -1,0 +1,115 @@
+"""What a report has a row for: one metric of the runs of one variant under one condition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from steelyard.analysis.stats.basics import CONFIDENCE, Interval, Outliers, Spread
+from steelyard.analysis.stats.number_format import MISSING, mean_words
+from steelyard.analysis.stats.overhead import Overhead, Verdict
+from steelyard.analysis.stats.significance_tests import Effect
+from steelyard.analysis.summary.study_data import Metric
+from steelyard.analysis.summary.study_run import Condition, Run
+from steelyard.jobscripts.plurals import counted
+
+NO_OUTLIERS = Outliers(())
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What became of a condition's runs."""
+
+    planned: int
+    completed: int
+    failed: int
+    invalid: int
+    waiting: int
+    cancelled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The runs of one variant under one condition, in the order in which they started."""
+
+    variant: str
+    label: str
+    condition: Condition
+    is_baseline: bool
+    runs: tuple[Run, ...]
+    counts: Counts
+    baseline_label: str | None  # of the condition it is compared with; None: no baseline
+    levels: Mapping[str, str] = field(default_factory=dict)  # by factor, as they are shown
+    # Of each run; a report asks for them with every metric and comparison.
+    blocks: dict[str, int | None] = field(init=False, repr=False, compare=False)
+    jobs: dict[str, str] = field(init=False, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return (
+            f"<group {self.variant} · {self.label or 'all runs'}: {counted(len(self.runs), 'run')}>"
+        )
+
+    def __post_init__(self) -> None:
+        blocks = {run.run_id: run.block for run in self.runs}
+        jobs = {run.run_id: run.job_id or run.run_id for run in self.runs}
+        object.__setattr__(self, "blocks", blocks)
+        object.__setattr__(self, "jobs", jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric of one group; statistics are None without values."""
+
+    group: Group
+    metric: Metric
+    run_ids: tuple[str, ...]
+    values: tuple[float, ...]
+    missing: int  # completed, valid runs without a value
+    confidence: float = CONFIDENCE  # that intervals are computed with, so that they hold 95 %
+    margin: float | None = None  # what the study calls equivalent, as a share of the baseline
+    interval: Interval | None = None  # Student's, by block or job where runs share them
+    jobs: int | None = None  # behind it, where they are fewer than the runs, and blocks are not
+    blocks: int | None = None  # behind it, where they are fewer than the jobs
+    median: float | None = None
+    spread: Spread | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    outliers: Outliers = NO_OUTLIERS
+    overhead: Overhead | None = None
+    verdict: Verdict | None = None  # None for the baseline itself
+    p: float | None = None  # of the test against the baseline, corrected for all comparisons
+    p_equivalent: float | None = None  # of lying beyond the margin, corrected likewise
+    p_non_inferior: float | None = None  # of lying beyond it on the worse side, corrected likewise
+    effect: Effect | None = None
+
+    def __repr__(self) -> str:
+        return row_text(self)
+
+    @property
+    def n(self) -> int:
+        """Runs with a value."""
+        return len(self.values)
+
+    @property
+    def n_words(self) -> str:
+        """`10`, `48 in 12 jobs`, `10 in 5 blocks`: with what is independent where runs are not."""
+        if self.blocks is not None:
+            return f"{self.n} in {counted(self.blocks, 'block')}"
+        return str(self.n) if self.jobs is None else f"{self.n} in {counted(self.jobs, 'job')}"
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """One row under HEADINGS."""
+    mean = MISSING if row.interval is None else mean_words(row.interval, row.metric.unit)
+    verdict = row.verdict.text if row.verdict else ""
+    label = row.group.label or "all runs"
+    if row.group.is_baseline:
+        label += " (baseline)"
+    return row.group.variant, label, row.metric.name, row.n_words, mean, verdict
+
+
+def row_text(row: Row) -> str:
+    """`<row app · threads=2 · seconds: 1.23 ± 0.04 s, n = 10>`."""
+    variant, label, metric, n, mean, verdict = cells(row)
+    against = f", {verdict}" if verdict else ""
+    return f"<row {variant} · {label} · {metric}: {mean}, n = {n}{against}>"

@@ -1,0 +1,312 @@
+"""Speed-up, efficiency, energy and node-hours over the scales of a study with [study] scaling.
+
+A condition's scale is the product of its levels of the factors that the study scales over. A curve
+has one metric of one variant at the same levels of all other factors. Times are those of the same
+work: in weak scaling a run's time is divided by its scale; a rate is that of the whole job.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from steelyard.analysis.stats.basics import Estimate, Interval
+from steelyard.analysis.stats.dependent_runs import MIN_BLOCKS
+from steelyard.analysis.stats.rates import costs
+from steelyard.analysis.stats.scaling import (
+    Choice,
+    efficiency,
+    largest_efficient,
+    one_sided_confidence,
+    scaled_serial_fraction,
+    serial_fraction,
+    speed_up,
+)
+from steelyard.analysis.stats.scaling_laws import Curve, Law, amdahl, gustafson, universal
+from steelyard.analysis.summary.design import (
+    blocks_of,
+    is_rate_row,
+    mean_of,
+    ratio_of_means,
+    samples_of,
+)
+from steelyard.analysis.summary.factor_axes import number_of
+from steelyard.analysis.summary.optimum import (
+    ENERGY,
+    Optimum,
+    is_speed_row,
+    numeric_optima,
+    optimum_of,
+)
+from steelyard.analysis.summary.rows import Group, Row
+from steelyard.analysis.summary.study_data import Metric
+from steelyard.analysis.summary.summary import Summary
+from steelyard.jobscripts.plurals import counted
+
+ELAPSED = "elapsed_s"
+WEAK = "weak"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One condition of a curve; what cannot be computed is None, and `reason` says why of ratios."""
+
+    scale: float
+    level: str  # `nodes=2, tasks_per_node=4`
+    row: Row
+    speed_up: Estimate | None = None
+    efficiency: Estimate | None = None
+    bounded: Estimate | None = None  # the efficiency, with limits that hold for all scales at once
+    serial_fraction: Estimate | None = None
+    energy: Row | None = None
+    energy_ratio: Estimate | None = None  # joules for the same work, by those of the reference
+    node_hours: Interval | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingCurve:
+    """One metric over scales; the first point is the reference. `reason`: there is nothing but means."""
+
+    variant: str
+    metric: Metric
+    kind: str  # `strong` or `weak`
+    over: tuple[str, ...]
+    others: str
+    points: tuple[Point, ...]
+    left_out: tuple[str, ...] = ()  # conditions without a scale or values, with the reason
+    laws: tuple[Law, ...] = ()
+    efficient: Choice | None = None
+    shortest: Optimum | None = None
+    least_energy: Optimum | None = None
+    reason: str | None = None
+
+    @property
+    def reference(self) -> Point:
+        """The smallest scale with values."""
+        return self.points[0]
+
+
+def scaling_curves(summary: Summary) -> list[ScalingCurve]:
+    """Of every variant that the study's scales apply to; none without [study] scaling."""
+    scaling = summary.data.meta.scaling
+    if scaling is None:
+        return []
+    found: dict[tuple[str, str], list[Group]] = {}
+    for group in summary.groups:
+        if any(factor in group.condition for factor in scaling.over):
+            others = (f"{k}={v}" for k, v in group.levels.items() if k not in scaling.over)
+            found.setdefault((group.variant, ", ".join(others)), []).append(group)
+    return [
+        curve_of(summary, groups, others, metric)
+        for (variant, others), groups in found.items()
+        for metric in scaled_metrics(summary, variant)
+    ]
+
+
+def scaled_metrics(summary: Summary, variant: str) -> list[Metric]:
+    """Main figures that are times or rates; of a benchmark without one the time of a run."""
+    every = summary.data.metrics.get(variant, [])
+    rows = [row for row in summary.rows if row.group.variant == variant]
+    speeds = {row.metric.name for row in rows if is_speed_row(row)}
+    primary = [metric for metric in every if metric.is_primary and metric.name in speeds]
+    return primary or [metric for metric in every if metric.name == ELAPSED]
+
+
+def curve_of(
+    summary: Summary, groups: Sequence[Group], others: str, metric: Metric
+) -> ScalingCurve:
+    """All of one curve."""
+    scaling = summary.data.meta.scaling
+    assert scaling is not None
+    over = tuple(factor for factor in scaling.over if factor in groups[0].condition)
+    points, left_out = points_of(summary, groups, over, metric)
+    plain = ScalingCurve(
+        groups[0].variant, metric, scaling.kind, over, others, tuple(points), tuple(left_out)
+    )
+    if reason := incomparable(points):
+        return replace(plain, reason=reason)
+    times = [work_times(point, scaling.kind) for point in points]
+    compared = [compare(points, times, place, scaling.kind) for place in range(len(points))]
+    found = replace(
+        plain,
+        points=tuple(compared),
+        laws=laws_of(points, times, scaling.kind),
+        efficient=efficient_of(compared),
+    )
+    return found if scaling.kind == WEAK else with_optima(found)
+
+
+def points_of(
+    summary: Summary, groups: Sequence[Group], over: Sequence[str], metric: Metric
+) -> tuple[list[Point], list[str]]:
+    """(conditions with a scale and values, ascending; what the others are missing)."""
+    points, left_out = [], []
+    for group in groups:
+        row = summary.row(group.variant, group.label, metric.name)
+        scale = scale_of(group.condition, over)
+        level = ", ".join(f"{f}={group.levels.get(f, group.condition.get(f))}" for f in over)
+        reason = missing(group, row, scale)
+        if reason or row is None or scale is None:
+            left_out.append(f"{level}: {reason}")
+            continue
+        energy = summary.row(group.variant, group.label, ENERGY)
+        elapsed = summary.row(group.variant, group.label, ELAPSED)
+        points.append(
+            Point(
+                scale,
+                level,
+                row,
+                energy=energy if energy and energy.values and min(energy.values) > 0 else None,
+                node_hours=node_hours(elapsed) if elapsed else None,
+            )
+        )
+    return sorted(points, key=lambda point: point.scale), left_out
+
+
+def scale_of(condition: Mapping[str, object], over: Sequence[str]) -> float | None:
+    """The product of the levels; None where one is no number above 0."""
+    numbers = [number_of(condition.get(factor)) for factor in over]
+    if any(number is None or number <= 0 for number in numbers):
+        return None
+    return math.prod(number for number in numbers if number is not None)
+
+
+def missing(group: Group, row: Row | None, scale: float | None) -> str | None:
+    """Why a condition is not on the curve."""
+    if scale is None:
+        return "its level is no number above 0"
+    if row is None or not row.values:
+        counts = group.counts
+        failed = (
+            f", {counts.failed} of {counted(counts.planned, 'run')} failed" if counts.failed else ""
+        )
+        return f"no values{failed}"
+    if min(row.values) <= 0:
+        return f"{row.metric.name} has values of 0 or below"
+    return None
+
+
+def node_hours(elapsed: Row) -> Interval | None:
+    """Nodes × hours of a run, where its nodes are known."""
+    nodes = {run.run_id: len(run.nodes) for run in elapsed.group.runs}
+    known = [
+        (run, seconds * nodes[run] / 3600)
+        for run, seconds in zip(elapsed.run_ids, elapsed.values, strict=True)
+        if nodes.get(run)
+    ]
+    if not known:
+        return None
+    runs, hours = zip(*known, strict=True)
+    return mean_of(replace(elapsed, run_ids=runs, values=hours))
+
+
+def incomparable(points: Sequence[Point]) -> str | None:
+    """Why there is no speed-up at all."""
+    if not points:
+        return "no scale has values"
+    if len({point.scale for point in points}) < 2:
+        return f"only scale {points[0].scale:g} has values"
+    if points[1].scale == points[0].scale:
+        return (
+            f"{points[0].level} and {points[1].level} are both the smallest scale with values: "
+            "which is the reference is open"
+        )
+    return None
+
+
+def work_times(point: Point, kind: str) -> Row:
+    """The row's seconds for the same work: rates as costs, times of grown work by their scale."""
+    row = point.row
+    if is_rate_row(row):
+        return replace(row, values=costs(row.values))
+    by = point.scale if kind == WEAK else 1.0
+    return replace(row, values=tuple(value / by for value in row.values))
+
+
+def compare(points: Sequence[Point], times: Sequence[Row], place: int, kind: str) -> Point:
+    """The point with its ratios to the reference."""
+    point, first = points[place], points[0]
+    if place == 0:
+        one = Estimate(1.0, 1.0, 1.0)
+        ratio = one if point.energy else None
+        return replace(point, speed_up=one, efficiency=one, bounded=one, energy_ratio=ratio)
+    q = point.scale / first.scale
+    found = ratio_of_means(times[0], times[place])
+    speed = speed_up(found)
+    confidence = one_sided_confidence(times[0].confidence, len(points))
+    bounded = speed_up(ratio_of_means(replace(times[0], confidence=confidence), times[place]))
+    fraction = scaled_serial_fraction if kind == WEAK else serial_fraction
+    return replace(
+        point,
+        speed_up=speed,
+        efficiency=speed and efficiency(speed, q),
+        bounded=bounded and efficiency(bounded, q),
+        serial_fraction=speed and fraction(speed, q),
+        energy_ratio=energy_ratio(point, first, q if kind == WEAK else 1.0),
+        reason=found.reason,
+    )
+
+
+def energy_ratio(point: Point, first: Point, work: float) -> Estimate | None:
+    """Joules for the same work by the reference's."""
+    if point.energy is None or first.energy is None:
+        return None
+    found = speed_up(ratio_of_means(point.energy, first.energy))
+    return found and efficiency(found, work)
+
+
+def efficient_of(points: Sequence[Point]) -> Choice | None:
+    """The largest scale with an efficiency of 70 %."""
+    known = [(point.scale, point.bounded) for point in points if point.bounded is not None]
+    return largest_efficient([s for s, _ in known], [e for _, e in known])
+
+
+def laws_of(points: Sequence[Point], times: Sequence[Row], kind: str) -> tuple[Law, ...]:
+    """Amdahl's law, or Gustafson's where the work grows; and the Universal Scalability Law."""
+    scales = [point.scale / points[0].scale for point in points]
+    shared = shared_blocks(times)
+    if shared:
+        groups = [[blocks_of(row)[block] for block in shared] for row in times]
+    else:
+        groups = [samples_of(row)[1] for row in times]
+    curve = Curve.of(scales, groups, is_paired=bool(shared))
+    first = gustafson if kind == WEAK else amdahl
+    return first(curve, times[0].confidence), universal(curve, times[0].confidence)
+
+
+def shared_blocks(times: Sequence[Row]) -> list[object]:
+    """The blocks that hold all scales, where they are at least 10 and most; else none."""
+    every = [blocks_of(row).keys() for row in times]
+    shared = set.intersection(*map(set, every))
+    whole = set.union(*map(set, every))
+    is_paired = None not in whole and len(shared) >= MIN_BLOCKS and 2 * len(shared) > len(whole)
+    return [block for block in every[0] if block in shared] if is_paired else []
+
+
+def with_optima(curve: ScalingCurve) -> ScalingCurve:
+    """With the scales of the shortest time and of the least energy."""
+    return replace(
+        curve,
+        shortest=optimum_of(*optimum_arguments(curve, [(p.scale, p.row) for p in curve.points])),
+        least_energy=optimum_of(
+            *optimum_arguments(curve, [(p.scale, p.energy) for p in curve.points if p.energy])
+        ),
+    )
+
+
+def optimum_arguments(
+    curve: ScalingCurve, pairs: Sequence[tuple[float, Row]]
+) -> tuple[str, str, list[float], list[Row]]:
+    """The curve's name, its scales and their rows."""
+    factor = " × ".join(curve.over)
+    return factor, curve.others, [scale for scale, _ in pairs], [row for _, row in pairs]
+
+
+def optima(summary: Summary) -> list[Optimum]:
+    """Of the scales, where any is shown not to be the best, and of other numeric factors."""
+    found = [
+        one for curve in scaling_curves(summary) for one in (curve.shortest, curve.least_energy)
+    ]
+    return [*(one for one in found if one and one.is_shown), *numeric_optima(summary)]

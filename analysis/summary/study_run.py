@@ -1,0 +1,40 @@
+"""A run of a study, as the database has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Condition = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A planned run and the attempt that counts; what is not known is None."""
+
+    run_id: str
+    block: int | None
+    position: int | None
+    benchmark: str
+    variant: str
+    condition: Condition
+    label: str
+    is_baseline: bool
+    repeat: int | None
+    attempts: int
+    attempt: str | None
+    state: str
+    reason: str | None
+    valid: bool | None
+    invalid_reason: str | None
+    job_id: str | None
+    start_unix_s: float | None
+    elapsed_s: float | None
+    nodes: tuple[str, ...]
+    tries: int = 1  # in that attempt
+    include_invalid: bool = False  # it was asked for that invalid runs count
+
+    @property
+    def counts(self) -> bool:
+        """Whether its values enter the means: completed, and its conditions were met."""
+        return self.state == "completed" and (self.valid is not False or self.include_invalid)

@@ -1,0 +1,189 @@
+"""How far a numeric factor may go until a main figure is worse than at the baseline by `tolerate`.
+
+Outwards from the factor's baseline level, on each side that has levels, all other factors at one level
+each. A rate of the network counts as the time for a bit, so that no limit is its 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from steelyard.analysis.stats.dependent_runs import MIN_BLOCKS
+from steelyard.analysis.stats.rates import costs
+from steelyard.analysis.stats.tolerance import Crossing, State, find_crossing
+from steelyard.analysis.summary.design import Groups, blocks_of, is_rate_row, samples_of
+from steelyard.analysis.summary.factor_axes import Axis, axes
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary, is_main
+
+ABOVE, BELOW = "above", "below"  # the side of the baseline
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """A metric of one variant over one factor, to one side of the baseline."""
+
+    variant: str
+    metric: str
+    unit: str | None
+    is_primary: bool
+    axis: Axis
+    others: str  # `launcher=podman, cache=cold`, `rate=100mbit`; empty: no other factor
+    side: str  # ABOVE or BELOW; empty: there is no level of the baseline here
+    baseline: float | None  # its place; None: no limit
+    first: float | None  # the level next to the baseline
+    farthest: float | None
+    runs: tuple[int, int]  # fewest and most behind a level
+    levels: int
+    blocks: int | None  # that hold every level, where means are paired by them
+    crossing: Crossing  # of the axis' places; `low` is nearer to the baseline than `high`
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The rows of a metric over an axis, by place; all but the baseline's own level."""
+
+    axis: Axis
+    others: str
+    base: Row | None
+    base_place: float | None
+    rows: Mapping[float, Row]
+
+
+def tolerances(summary: Summary) -> list[Tolerance]:
+    """Of every main figure that has a worse side; empty without `tolerate`."""
+    every = numeric_axes(summary.data.meta.factors)
+    return [found for axis in every for found in tolerances_over(summary, axis, summary.rows)]
+
+
+def tolerances_over(summary: Summary, axis: Axis, rows: Sequence[Row]) -> list[Tolerance]:
+    """Of these rows of the study, over one axis; empty without `tolerate`."""
+    meta = summary.data.meta
+    share = meta.tolerate
+    if (
+        share is None or axis.factor not in meta.baseline
+    ):  # [baseline] within: each level is its own
+        return []
+    baseline = str(meta.baseline[axis.factor])
+    return [
+        found for series in series_over(rows, axis, baseline) for found in of_series(series, share)
+    ]
+
+
+def numeric_axes(factors: Mapping[str, Sequence[object]]) -> list[Axis]:
+    """Axes with two levels or more, of which one may have no limit."""
+    return [a for a in axes(factors, least=1) if len({*a.places.values()}) + len(a.unlimited) > 1]
+
+
+def series_over(rows: Sequence[Row], axis: Axis, baseline: str) -> Iterator[Series]:
+    """One per variant, metric and levels of the other factors; `baseline`: that level's text."""
+    found: dict[tuple[str, str, str], dict[str, Row]] = {}
+    for row in rows:
+        own = str(row.group.condition.get(axis.factor))
+        if is_main(row) and row.metric.better and row.values and is_on(axis, own):
+            key = (row.group.variant, row.metric.name, axis.others(row.group.levels))
+            found.setdefault(key, {})[own] = row
+    for (_, _, others), members in found.items():
+        base, place = members.pop(baseline, None), axis.places.get(baseline)
+        places: dict[float, Row] = {}
+        for own, row in members.items():
+            if own in axis.places and axis.places[own] != place:
+                places.setdefault(axis.places[own], row)
+        if places:
+            yield Series(axis, others, base, place, places)
+
+
+def is_on(axis: Axis, level: str) -> bool:
+    return level in axis.places or level in axis.unlimited
+
+
+def of_series(series: Series, share: float) -> Iterator[Tolerance]:
+    """To each side of the baseline that has levels."""
+    base, place = series.base, series.base_place
+    if base is None:
+        reason = f"there are no runs at the baseline's level of {series.axis.factor} here"
+        yield described(series, "", [], Crossing(State.UNKNOWN, reason=reason))
+        return
+    below = [one for one in series.rows if place is None or one < place]
+    above = [one for one in series.rows if place is not None and one > place]
+    for side, places in ((ABOVE, sorted(above)), (BELOW, sorted(below, reverse=True))):
+        if places:
+            yield outwards(series, base, side, places, share)
+
+
+def outwards(series: Series, base: Row, side: str, places: list[float], share: float) -> Tolerance:
+    """From the baseline over places that lie ever farther from it."""
+    rows = [base, *(series.rows[one] for one in places)]
+    is_more = base.metric.better == "lower"
+    ratio = 1 + share if is_more else 1 - share
+    if all(map(is_rate_row, rows)):  # compared by their costs, as overheads are
+        rows = [replace(row, values=costs(row.values)) for row in rows]
+        ratio = 1 / ratio
+    scale = Scale.of(series, side)
+    walk = [scale.to(one) for one in (series.base_place, *places)]
+    blocks = paired_blocks(rows)
+    groups = blocks or [samples_of(row)[1] for row in rows]
+    found = find_crossing(walk, groups, ratio, blocks is not None, rows[0].confidence)
+    count = None if blocks is None else len(blocks[0])
+    return described(series, side, places, scale.of_crossing(found), count)
+
+
+def paired_blocks(rows: list[Row]) -> list[list[list[float]]] | None:
+    """Of each row its values by the blocks that hold every row; None where these are few."""
+    by_block: list[Groups] = [blocks_of(row) for row in rows]
+    shared = [block for block in by_block[0] if all(block in one for one in by_block)]
+    if None in shared or len(shared) < MIN_BLOCKS:
+        return None
+    return [[one[block] for block in shared] for one in by_block]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Places of an axis as ascending distances, and back."""
+
+    sign: float
+    is_inverse: bool  # a rate: 1 / place, so that no limit is 0
+
+    @classmethod
+    def of(cls, series: Series, side: str) -> Scale:
+        is_inverse = series.axis.has_no_end
+        return cls(1.0 if (side == ABOVE) != is_inverse else -1.0, is_inverse)
+
+    def to(self, place: float | None) -> float:
+        """None: no limit."""
+        if place is None:
+            return 0.0
+        return self.sign * (1 / place if self.is_inverse else place)
+
+    def back(self, distance: float | None) -> float | None:
+        """None of none, and of no limit."""
+        if distance is None or (self.is_inverse and distance == 0):
+            return None
+        return 1 / (self.sign * distance) if self.is_inverse else self.sign * distance
+
+    def of_crossing(self, found: Crossing) -> Crossing:
+        return replace(
+            found,
+            value=self.back(found.value),
+            low=self.back(found.low),
+            high=self.back(found.high),
+            before=self.back(found.before),
+            behind=self.back(found.behind),
+            returns=self.back(found.returns),
+        )
+
+
+def described(
+    series: Series, side: str, places: list[float], found: Crossing, blocks: int | None = None
+) -> Tolerance:
+    base = [] if series.base is None else [series.base]
+    rows = [*base, *(series.rows[one] for one in places or series.rows)]
+    sizes = [row.n for row in rows]
+    metric = rows[0].metric
+    first, farthest = (places[0], places[-1]) if places else (None, None)
+    return Tolerance(
+        rows[0].group.variant, metric.name, metric.unit, metric.is_primary, series.axis,
+        series.others, side, series.base_place, first, farthest, (min(sizes), max(sizes)),
+        len(rows), blocks, found,
+    )  # fmt: skip
