@@ -23,7 +23,7 @@ __all__ = [
     "exit_code",
 ]
 
-DONE, BUG, USAGE, MISSING, CONDITION, RUNS_FAILED = range(6)
+DONE, BUG, USAGE, MISSING, CONDITION, RUNS_FAILED, REGRESSION = range(7)
 INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 
 EXIT_CODES: dict[type[SteelyardError], int] = {

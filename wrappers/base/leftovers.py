@@ -17,7 +17,9 @@ from pathlib import Path
 from steelyard.jobscripts import registry
 from steelyard.wrappers.base import process_folder
 
-SCRIPTS = [registry.LIBRARY / name for name in ("launcher_marks.sh", "launcher_leftovers.sh")]
+SCRIPTS = [
+    registry.LIBRARY / name for name in ("launcher_leftover_kinds.sh", "launcher_leftovers.sh")
+]
 PROGRAM = "steelyard-left"  # as which it is a program of its own
 MARKS, NOTES = Path("/run/steelyard-containers"), Path("/tmp")
 TIMEOUT_S = 60

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 UNITS_S = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 CLUSTER_DIR = Path("/var/lib/steelyard/cluster")
 LATEST_UNIX_S = 2.0**35  # sacct's own times end there, in the year 3058
+TODAY = "@today"  # a session without a name; an empty name is an unset variable of a script
 
 
 def add_study(
@@ -24,7 +25,7 @@ def add_study(
 ) -> None:
     """STUDY, for studydir.resolve(); where `optional`, None stands for the only one here. `several`:
     a list, and an empty one for that."""
-    text = "the study file, its folder or its name"
+    text = "the study file, its folder or its name; NAME@SESSION for one of its sessions"
     parser.add_argument(
         "study",
         metavar="STUDY",
@@ -130,10 +131,31 @@ def add_equivalent(parser: argparse.ArgumentParser) -> None:
 
 def equivalent(text: str) -> float:
     """`2%` as a share."""
+    return percent_of("--equivalent", text, "2%")
+
+
+def add_tolerate(parser: argparse.ArgumentParser) -> None:
+    """--tolerate, a share or None."""
+    parser.add_argument(
+        "--tolerate",
+        metavar="PERCENT",
+        type=tolerate,
+        help="how much worse than at the baseline a figure may be, such as 10%%: states for each factor of "
+        "numbers how far it may go (default: `tolerate` of the study file)",
+    )
+
+
+def tolerate(text: str) -> float:
+    """`10%` as a share."""
+    return percent_of("--tolerate", text, "10%")
+
+
+def percent_of(option: str, text: str, example: str) -> float:
+    """A share; UsageError for what is none."""
     share = parse_percent(text if text.endswith("%") else f"{text}%")
     if share is None:
         raise UsageError(
-            f"--equivalent '{text}' is no share: expected percent above 0, such as 2%", text
+            f"{option} '{text}' is no share: expected percent above 0, such as {example}", text
         )
     return share
 

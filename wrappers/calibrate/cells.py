@@ -57,7 +57,9 @@ def load_limit(
     limit = limits.of_load(quantity, *beside)
     if missed is None:
         return limit
-    return limits.of_counted(quantity, limit, load.unwaited, missed, beside.count(limits.SRUN))
+    limit = limits.of_counted(quantity, limit, load.unwaited, missed, beside.count(limits.SRUN))
+    tasks = limits.PBSDSH in beside
+    return limit + limits.TASK.get(quantity.name, Limit()) if tasks else limit
 
 
 PARTIAL = "the first node's alone: `steelyard publish` adds the others"
@@ -103,8 +105,11 @@ class StartCells:
         ]
         nodes = sorted({one.node for one in results})
         by_node = [[one for one in results if one.node == node] for node in nodes] or [[]]
-        missed = [missed_ends(record) for record in self.start.records]
-        counted = None if host is not None or None in missed else sum(one or 0 for one in missed)
+        missed = [
+            missed_ends(one) for one in self.start.records
+            if host is None or is_same_node(str(one.get("node")), host)
+        ]  # fmt: skip
+        counted = None if not missed or None in missed else sum(one or 0 for one in missed)
         elapsed_s, limit = self.start.report.elapsed_s, Limit()
         truths = [known_loads.truth(quantity, each) for each in by_node]
         for each in by_node:

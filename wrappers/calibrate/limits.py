@@ -63,6 +63,12 @@ DEMUX: LimitTable = {
 PBSDSH: LimitTable = {
     table.MEMORY.name: Limit(0, 16 * MIB, "pbsdsh in the job is a process of it, too"),
 }
+# Where the kernel counts: the load's own counters begin with pbs_mom's fork, the record's with the
+# task's program.
+TASK: LimitTable = {
+    table.READS.name: Limit(8_000, 0, "what pbs_mom's child reads before it executes the task"),
+    table.WRITES.name: Limit(500, 0, "what pbs_mom's child writes before it executes the task"),
+}
 PBS_HOOKS_S = 6.0
 
 EXIT = Limit(0, 0.001, "the end of a process, after it has read its own clock")

@@ -132,10 +132,10 @@ def printed(
 
 PRINTED = {
     table.CPU.name: "cpu",
-    table.READS.name: "read calls",
-    table.WRITES.name: "write calls",
-    table.FETCHED.name: "from storage",
-    table.STORED.name: "to storage",
+    table.READS.name: "rchar_bytes",
+    table.WRITES.name: "wchar_bytes",
+    table.FETCHED.name: "read_bytes",
+    table.STORED.name: "write_bytes",
     table.MEMORY.name: "memory",
     table.ELAPSED.name: "elapsed",
 }

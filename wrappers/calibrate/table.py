@@ -98,7 +98,7 @@ class Trouble:
     """A launch method without cells: not possible here (`failed` False), or begun without a result."""
 
     launch_method: str
-    why: str
+    reason: str
     failed: bool = False
 
 
@@ -123,7 +123,8 @@ class Table:
         cells = [cell for cell in self.cells if cell.where == where]
         if cells and all(cell.measured is None for cell in cells):
             why = (
-                "no job's totals reached the scheduler's accounting: steelyard-node doctor says why"
+                "no job's totals reached the scheduler's accounting. In Slurm admin_comment=no in "
+                "plugstack.conf is one cause; steelyard-node doctor names others"
             )
             self.troubles.append(Trouble("all", why, failed=True))
 

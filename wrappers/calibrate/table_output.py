@@ -152,7 +152,7 @@ def remarks(table: Table) -> Iterator[str]:
         yield f"{STATED}: {', '.join(names[:2])}{more}: {why}"
     for entry in table.troubles:
         kind = "FAILED" if entry.failed else "not possible here"
-        yield f"{kind}: {entry.launch_method}: {entry.why}"
+        yield f"{kind}: {entry.launch_method}: {entry.reason}"
 
 
 def as_json(table: Table, facts: dict[str, Any]) -> dict[str, Any]:
@@ -161,11 +161,11 @@ def as_json(table: Table, facts: dict[str, Any]) -> dict[str, Any]:
         "format": "steelyard-calibration",
         "version": 1,
         **facts,
-        "right": table.is_right,
+        "correct": table.is_right,
         "interrupted": table.interrupted,
         "counts": table.count(),
         "cells": [cell_json(cell) for cell in table.cells],
-        "troubles": [asdict(entry) for entry in table.troubles],
+        "not_measured": [asdict(entry) for entry in table.troubles],
     }
 
 

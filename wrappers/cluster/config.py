@@ -216,7 +216,9 @@ SCHEDULING = {
     "KillWait": 5,
     "Waittime": 0,
     "MinJobAge": 300,
-    "EpilogMsgTime": 0,  # default 2000 µs a node: meant for thousands of nodes
+    # 2000 µs a node by default: meant for thousands of nodes. 0 ends slurmd of 22.05 by a division where
+    # a job had more than 32 nodes.
+    "EpilogMsgTime": 1,
     "MaxArraySize": 20001,
     "MaxJobCount": 50000,
     # A finished job makes room for the next one at once, not at the next round.

@@ -1,9 +1,14 @@
-"""Stop a study's jobs: those that wait and those that run. What is done stays done."""
+"""Stop a study's jobs: those that wait and those that run. What is done stays done.
+
+Of a study that is run as sessions, those of all sessions; NAME@SESSION stops one.
+"""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
+from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base import options
 
 
@@ -15,11 +20,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Cancel; 0 also when there was nothing to cancel."""
     from steelyard.wrappers.base import errors
-    from steelyard.wrappers.schedulers import ledger, registry
     from steelyard.wrappers.study import folder as studydir
+    from steelyard.wrappers.submit.settled_sessions import waiting_sessions
+
+    if sessions := studydir.sessions_named(args.study):
+        count = sum(cancel(session.folder) for session in waiting_sessions(sessions))
+    else:
+        count = cancel(studydir.resolve(args.study).absolute())
+    if not count:
+        print("nothing to cancel: no run waits or runs")
+        return errors.DONE
+    print(
+        f"{counted(count, 'run')} cancelled. `steelyard submit` takes up what "
+        "had not begun, with --retry-failed what was stopped, too"
+    )
+    return errors.DONE
+
+
+def cancel(path: Path) -> int:
+    """Stop the jobs of one study or session; how many runs were stopped."""
+    from steelyard.wrappers.schedulers import ledger, registry
+    from steelyard.wrappers.study.folder import StudyDir
     from steelyard.wrappers.submit import status
 
-    folder = studydir.StudyDir(studydir.resolve(args.study).absolute())
+    folder = StudyDir(path)
     active: set[str] = set()
     for scheduler, submissions in registry.of(ledger.read(folder), folder.path):
         mine = scheduler.active(submissions).keys()
@@ -29,11 +53,4 @@ def main(args: argparse.Namespace) -> int:
     if active:  # some may have come to their end before they could be stopped
         states = status.states_of_files(folder)
         active -= {entry.run.run_id for entry in states if entry.state == "completed"}
-    if not active:
-        print("nothing to cancel: no run waits or runs")
-        return errors.DONE
-    print(
-        f"{len(active)} {'run' if len(active) == 1 else 'runs'} cancelled. `steelyard submit` takes up what "
-        "had not begun, with --retry-failed what was stopped, too"
-    )
-    return errors.DONE
+    return len(active)

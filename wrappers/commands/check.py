@@ -14,9 +14,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.jobscripts.plurals import counted, inflect
+from steelyard.wrappers.base import options
+
 if TYPE_CHECKING:
     from steelyard.analysis.summary.earlier_runs import EarlierRuns
-    from steelyard.wrappers.submit.cost_estimate import Cost
+    from steelyard.wrappers.submit.cost_estimate import Cost, ScaleCost
     from steelyard.wrappers.submit.statistical_power import DetectableDifference
     from steelyard.wrappers.submit.study_preview import StudyPreview
 
@@ -27,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("study", metavar="STUDY.toml", type=Path, help="the study file")
     add("--scheduler", metavar="NAME", help="as in `steelyard submit`")
     add("--dir", type=Path, metavar="DIR", help="as in `steelyard submit`")
+    add(
+        "--session", metavar="NAME", nargs="?", const=options.TODAY, help="as in `steelyard submit`"
+    )
     add(
         "--earlier",
         metavar="STUDY",
@@ -49,16 +55,22 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.wrappers.base import console, errors
     from steelyard.wrappers.schedulers import registry
     from steelyard.wrappers.study import folder as studydir
+    from steelyard.wrappers.study import sessions
     from steelyard.wrappers.study import study as study_study
-    from steelyard.wrappers.submit import statistical_power, study_preview, submit
+    from steelyard.wrappers.submit import node_levels, statistical_power, study_preview, submit
 
     if args.node_power is not None and not 0 < args.node_power < float("inf"):
         raise errors.UsageError(f"--node-power {args.node_power:g}: allowed is watts above 0")
-    study, path = study_study.load_with_folder(args.study, args.dir)
+    study, path = study_study.load_with_folder(
+        args.study, args.dir, sessions.session_name(args.session)
+    )
     folder = studydir.StudyDir(path.absolute())
     scheduler = submit.ready(study, folder, args.scheduler or registry.detect(), dry=True)
+    study = node_levels.draw_nodes(study, folder, scheduler, "check")
     found = study_preview.make_preview(study, folder, scheduler)
-    earlier = earlier_runs.read([folder.path, *map(studydir.resolve, args.earlier)])
+    earlier = earlier_runs.read(
+        [*sessions.folders_to_judge_by(folder.path), *map(studydir.resolve, args.earlier)]
+    )
     cost = found.cost(earlier, args.node_power)
     sights = statistical_power.detectable_differences(study, found.runs, earlier)
     if args.json:
@@ -133,9 +145,8 @@ def print_cost(found: StudyPreview, cost: Cost, studies: tuple[str, ...]) -> Non
     conditions = len({run.condition_label for run in found.runs})
     variants = len({run.variant for run in found.runs})
     several = variants > 1
-    what = (
-        f"{variants} variants, {conditions} conditions" if several else f"{conditions} conditions"
-    )
+    what = f"{counted(variants, 'variant')}, " if several else ""
+    what += counted(conditions, "condition")
     each = "variant and condition" if several else "condition"
     jobs = f"{len(found.missing)} of {len(found.runs)} are to be submitted"
     if not found.scheduler.runs_here:
@@ -147,13 +158,17 @@ def print_cost(found: StudyPreview, cost: Cost, studies: tuple[str, ...]) -> Non
         None if cost.end_s is None else f"{console.format_seconds(cost.end_s)} {where(found, cost)}"
     )
     print_row("study", f"{study.name}, on {found.scheduler.name}: {what}")
-    print_row("runs", f"{study.repeat} of each {each}, in {study.blocks} blocks: {jobs}")
+    print_row("runs", f"{study.repeat} of each {each}, in {counted(study.blocks, 'block')}: {jobs}")
     print_row("core-hours", (number(cost.core_hours) or why(cost, "core_hours")) + used + limit)
     at_most = number(cost.core_hours_at_most)
     allowed = None if at_most is None else f"{at_most} core-hours are possible by the time limit"
     print_row("at most", allowed or why(cost, "core_hours_at_most"))
+    for scale in cost.scales:
+        print_row("", scale_words(scale))
     print_row("energy", energy or why(cost, "energy_j"))
     print_row("to the end", end or why(cost, "end_s"))
+    if cost.scales and cost.known_nodes:
+        print_row("nodes", place_words(cost))
     if found.kernels:
         listed = (f"{release}: {', '.join(nodes)}" for release, nodes in found.kernels.items())
         print_row("kernels", "; ".join(listed))
@@ -162,6 +177,26 @@ def print_cost(found: StudyPreview, cost: Cost, studies: tuple[str, ...]) -> Non
         print_row("judged by", f"earlier runs of {', '.join(studies)}: {near}")
     if "expected_s" in cost.missing:
         print_row("not known", cost.missing["expected_s"])
+
+
+def scale_words(scale: ScaleCost) -> str:
+    """`nodes=4: 20 runs, 1.6 core-hours, at most 13.3`; of what is not known nothing."""
+    levels = " ".join(f"{name}={level}" for name, level in scale.levels.items())
+    expected, most = number(scale.core_hours), number(scale.core_hours_at_most)
+    words = [
+        f"{counted(scale.runs, 'run')}",
+        *([] if expected is None else [f"{expected} core-hours"]),
+        *([] if most is None else [f"at most {most} core-hours"]),
+    ]
+    return f"{levels}: {', '.join(words)}"
+
+
+def place_words(cost: Cost) -> str:
+    """`partition main: 12 nodes of up to 64 cores, 10 idle now, at most 8 a job`."""
+    words = f"{cost.place}: {counted(cost.known_nodes or 0, 'node')}"
+    words += "" if cost.node_cores is None else f" of up to {counted(cost.node_cores, 'core')}"
+    words += "" if cost.idle_nodes is None else f", {cost.idle_nodes} idle now"
+    return words + ("" if cost.most_nodes is None else f", at most {cost.most_nodes} a job")
 
 
 def print_row(name: str, words: str) -> None:
@@ -183,7 +218,7 @@ def where(found: StudyPreview, cost: Cost) -> str:
         return "on this machine"
     if cost.idle_nodes is None:
         return "on nodes of which nothing is known here"
-    words = f"on the {cost.idle_nodes} nodes that are idle now"
+    words = f"on the {counted(cost.idle_nodes, 'node')} that {inflect(cost.idle_nodes, 'is', 'are')} idle now"
     if cost.end_all_s is not None and cost.known_nodes != cost.idle_nodes:
         words += f"; {console.format_seconds(cost.end_all_s)} when all {cost.known_nodes} are free"
     return words
@@ -227,10 +262,11 @@ def print_sights(
         rows,
         title="Differences that are seen in 4 studies of 5",
     )  # fmt: skip
+    together = "one comparison" if count == 1 else f"all {count} comparisons together"
     print(
         f"spread: standard deviation inside a condition over its mean. Two-sided t test as in the "
-        f"report, at {level * 100:.2g} %:\n5 % for all {count} comparisons together. Runs are per "
+        f"report, at {level * 100:.2g} %:\n5 % for {together}. Runs are per "
         "condition.\n"
         if found.study.stop is None
-        else f"Two-sided t test at {level * 100:.2g} %: 4 % for all {count} comparisons together.\n"
+        else f"Two-sided t test at {level * 100:.2g} %: 4 % for {together}.\n"
     )

@@ -21,6 +21,7 @@ COMMANDS = {
     "collect": "merge accounting, records, samples and output into one database",
     "report": "tables and figures in one file that opens offline",
     "summary": "means of every condition from Parquet, on DuckDB or Spark",
+    "history": "since when is it slower, and what changed then? over sessions",
     "compare": "two conditions of a study side by side, or two jobs",
     "show": "one job or several: what was requested and used, where, advice",
     "top": "who uses the cluster: joules, CPU hours, bytes, waste",
@@ -42,7 +43,7 @@ QUESTION = "What does it cost my job, in seconds and in joules?"
 EXIT_CODES = """\
 exit codes: 0 done · 1 a bug, with traceback · 2 wrong usage or input ·
 3 something needed is missing · 4 a condition could not be applied ·
-5 some runs failed"""
+5 some runs failed · 6 a figure is worse (`history --fail-on`)"""
 
 
 def usage() -> str:

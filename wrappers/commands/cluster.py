@@ -1,14 +1,14 @@
 """A throwaway Slurm cluster on this machine: four nodes, accounting, the plugin; no root needed.
 
-up       start it (what runs already is left as it is)
-status   nodes, daemons, and the lines that lead a shell to it
-shell    a shell whose sbatch, srun, sacct and steelyard use it
-down     cancel its jobs and end it; records stay until the next up
-exec     a command in a virtual node, past its network: exec v1 -- uname -r
-console  what a virtual node's kernel has printed: console v1
+up       start the cluster; one that runs is not changed
+status   list its nodes and daemons, and the variables that a shell needs
+shell    open a shell whose sbatch, srun, sacct and steelyard use it
+down     cancel its jobs and stop it; records stay until the next up
+exec     run a command in a virtual node: exec v1 -- uname -r
+console  print the kernel log of a virtual node: console v1
 
-With --virtual N (root only) the cluster has N virtual machines v1, v2, … and the node n1, which is
-this machine. The guests have their own kernel, so every network condition is possible.
+With --virtual N (root only) the cluster has N virtual machines, v1 to vN, and the node n1, which is
+this machine. Virtual machines have their own kernel, so every network condition is possible.
 """
 
 from __future__ import annotations
@@ -38,14 +38,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.allow_abbrev = False  # --virtual must not pass for --virtual-feature
     parser.usage = "steelyard cluster [OPTIONS] VERB [NODE [-- COMMAND…]]"
     parser.add_argument("verb", metavar="VERB", choices=tuple(VERBS), help=", ".join(VERBS))
-    parser.add_argument("words", metavar="NODE", nargs="*", help="of exec and console")
+    parser.add_argument(
+        "words", metavar="NODE", nargs="*", help="the virtual node, for exec and console"
+    )
     parser.add_argument(
         "--dir",
         type=Path,
         metavar="DIR",
-        help="its folder (default: $STEELYARD_CLUSTER_DIR, else ~/.cache/steelyard/cluster)",
+        help="the cluster's folder (default: $STEELYARD_CLUSTER_DIR, else ~/.cache/steelyard/cluster)",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON document (up, status)")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON document (up, status, down)"
+    )
     _add_shape(parser.add_argument_group("for up"))
 
 
@@ -60,17 +64,17 @@ def _add_shape(shape: argparse._ArgumentGroup) -> None:
         "--virtual-feature",
         type=_count,
         metavar="N",
-        help="nodes labeled virtual, which are this machine, too (default: 2; 0 with --virtual)",
+        help="nodes labeled virtual that are not virtual machines, for trials (default: 2; 0 with --virtual)",
     )
     shape.add_argument(
         "--virtual",
         type=_count,
         default=0,
         metavar="N",
-        help="virtual machines; needs root (default: 0)",
+        help="number of virtual machines; needs root (default: 0)",
     )
     shape.add_argument(
-        "--nfs", action="store_true", help="one more virtual machine, which serves /nfs to them"
+        "--nfs", action="store_true", help="add a virtual machine that serves /nfs to the others"
     )
     shape.add_argument(
         "--memory",
@@ -84,24 +88,30 @@ def _add_shape(shape: argparse._ArgumentGroup) -> None:
         type=Path,
         action="append",
         metavar="DIR",
-        help="folder that jobs in virtual machines see and write to; repeatable (default: the current folder and the home)",
+        help="folder shared with the virtual machines; repeatable (default: the current folder and your home)",
     )
-    shape.add_argument("--cpus", type=_count, default=0, metavar="N", help="CPUs of each node")
+    shape.add_argument(
+        "--cpus",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="CPUs of each node (default: all CPUs of this machine)",
+    )
     shape.add_argument(
         "--proctrack",
         choices=("linuxproc", "pgid", "cgroup"),
         default="linuxproc",
-        help="how Slurm tracks processes; cgroup needs root",
+        help="how Slurm tracks processes (default: linuxproc); cgroup needs root",
     )
     shape.add_argument(
         "--gather-interval",
         type=_count,
         default=30,
         metavar="SECONDS",
-        help="how often Slurm itself samples jobs (default: 30; 0: at their end only)",
+        help="Slurm's own sampling interval (default: 30; 0: only at the end of a job)",
     )
-    shape.add_argument("--no-contain", action="store_true", help="without PrologFlags=Contain")
-    shape.add_argument("--no-plugin", action="store_true", help="without the Steelyard plugin")
+    shape.add_argument("--no-contain", action="store_true", help="do not set PrologFlags=Contain")
+    shape.add_argument("--no-plugin", action="store_true", help="do not load the Steelyard plugin")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -122,7 +132,7 @@ def _count(text: str) -> int:
 def _up(folder: Path, args: argparse.Namespace) -> int:
     already = cluster.attach(folder)
     if already is not None:
-        return _describe(already, args.json, "runs already")
+        return _describe(already, args.json, "is already running")
     daemon_start.check_programs()
     plugin, node_program = (None, None) if args.no_plugin else cluster.find_plugin()
     shares = tuple(share.absolute() for share in args.share or guest_start.default_shares())
@@ -163,7 +173,7 @@ def _status(folder: Path, args: argparse.Namespace) -> int:
     dead = [daemon.name for daemon in state.daemons if daemon.name not in alive]
     raise MissingError(
         f"the cluster in {folder} is broken: {', '.join(dead) or 'its start'} ended early "
-        f"(logs: {folder}/log); start it afresh: steelyard cluster down, steelyard cluster up"
+        f"(logs: {folder}/log); restart it: steelyard cluster down, steelyard cluster up"
     )
 
 
@@ -197,7 +207,7 @@ def _exec(folder: Path, args: argparse.Namespace) -> int:
 def _console(folder: Path, args: argparse.Namespace) -> int:
     if len(args.words) != 1:
         raise UsageError("expected: steelyard cluster console NODE", part="console")
-    # Of a guest that has died too: then it is wanted most.
+    # Also for a guest that has died: its console holds the reason.
     path = Layout(folder).guest_dir / args.words[0] / "console.log"
     if not path.is_file():
         raise MissingError(f"no virtual node '{args.words[0]}' was started in {folder}")
@@ -223,7 +233,7 @@ def _attach_or_fail(folder: Path) -> cluster.Cluster:
 
 
 def _nodes(running: cluster.Cluster) -> list[tuple[str, str, str]]:
-    """(node, features, state) as sinfo tells them."""
+    """(node, features, state) from sinfo."""
     done = programs.run_quietly(
         [daemon_start.program("sinfo"), "-h", "-N", "-o", "%N|%f|%T"], 20, running.environment()
     )
@@ -256,5 +266,7 @@ def _describe(running: cluster.Cluster, as_json: bool, how: str) -> int:
     print(f"logs: {Layout(running.dir).log_dir}\n")
     for key, value in running.variables().items():
         print(f"export {key}={shlex.quote(value)}")
-    print("\nPaste these lines, or use 'steelyard cluster shell'; end it: 'steelyard cluster down'")
+    print(
+        "\nPaste these lines, or use 'steelyard cluster shell'; stop it: 'steelyard cluster down'"
+    )
     return errors.DONE

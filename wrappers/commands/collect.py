@@ -1,9 +1,10 @@
 """Merge a study's accounting, records, samples and output into one database.
 
-May be run at any time and as often as you like: it takes up what is new, and duplicates nothing.
+Run it at any time and as often as you like: it adds what is new and duplicates nothing. Of a study
+with sessions it collects every session that may still change; NAME@SESSION collects one.
 
-With --cluster all jobs of a cluster, whoever's they are, without any study: for the admin or a
-service user, from cron (docs/cluster.md); `steelyard top` reads it.
+With --cluster it collects the jobs of all users of a cluster, without a study, for `steelyard top`.
+That is for an administrator or a service user, from cron (docs/cluster.md).
 """
 
 from __future__ import annotations
@@ -14,54 +15,57 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base import console, errors, options
-from steelyard.wrappers.commands import collect_cluster
+from steelyard.wrappers.commands import collect_cluster, gap_list
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.submit import figure_updates
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from steelyard.analysis.collect.merge import Collected
     from steelyard.analysis.collect.record_import import Gap
+    from steelyard.analysis.sources.session_files import Session
 
 # Gaps of a kind, in words, and what to do about them.
-WHAT = {
+KINDS = {
     "accounting": (
-        "the accounting could not be asked, or a part of it not be read",
+        "the accounting did not answer, or could not be read completely",
         "collect again when it answers",
     ),
     "job": (
-        "jobs that the scheduler does not know",
-        "submit again: it adds what is missing",
+        "jobs unknown to the scheduler",
+        "submit again to add the missing runs",
     ),
     "result": ("attempts without a usable result.json", "look at the job's output in their folder"),
     "output": (
-        "outputs that were not understood",
-        "they are kept: look at out.* and err.* in the run's folder",
+        "outputs that could not be parsed",
+        "look at out.* and err.* in the run's folder",
     ),
     "figure": (
-        "figures of the study's own that their pattern did not find",
-        "mend the pattern in the study file and collect again: it is applied to the kept output",
+        "figures of the study whose pattern did not match",
+        "correct the pattern in the study file and collect again; the saved output is re-read",
     ),
     "record": (
         "nodes without a record of the job",
-        "plugin there (steelyard doctor)? record folder readable from here (--record-dir)?",
+        "check the plugin on the node (steelyard doctor) and the record folder (--record-dir)",
     ),
-    "incomplete_record": ("incomplete records", "what they lack stays out of the means"),
+    "incomplete_record": ("incomplete records", "fields that they lack are left out of the means"),
     "clock": (
         "nodes whose clock was set while a job ran",
-        "what was counted and elapsed_s hold: look at chrony or ntpd there",
+        "counters and elapsed_s are right; check chrony or ntpd on the node",
     ),
-    "record_version": ("records of a version this Steelyard does not know", "use a newer one"),
+    "record_version": ("records of a newer version", "update this Steelyard"),
     "samples": (
-        "files of samples with lines left out, thinned by a sweep, or missing",
-        "the totals are not touched",
+        "sample files that are missing, thinned by a sweep or have lines left out",
+        "totals are not affected",
     ),
     "cut_samples": (
-        "files of samples cut short",
-        "everything before their last line was read",
+        "truncated sample files",
+        "all lines but the last were read",
     ),
 }
-SHOWN = 3  # gaps of a kind that are told one by one; --json has all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,20 +77,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Collect, then say what there is and what is missing."""
+    """Collect, then print what was collected and what is missing."""
     if args.cluster is not None:
         return collect_cluster.main(args)
     if args.since is not None:
-        raise errors.UsageError("--since goes with --cluster: a study's jobs are all collected")
-    study_dir = studydir.resolve(args.study)
-    for note in figure_updates.update_plan(study_dir, args.study):
-        print(f"steelyard collect: note: {note}", file=sys.stderr)
+        raise errors.UsageError("--since needs --cluster; of a study all jobs are collected")
     from steelyard.analysis.base.process_tuning import seldom_look_for_garbage
-    from steelyard.analysis.collect.merge import collect
 
     seldom_look_for_garbage()
-    with console.progress_bar() as progress:
-        done = collect(study_dir, record_dirs=args.record_dir, progress=progress)
+    if sessions := studydir.sessions_named(args.study):
+        return collect_sessions(sessions, args)
+    done = collect_study(studydir.resolve(args.study), args.study, args.record_dir)
     if args.json:
         console.print_json(as_json(done))
     else:
@@ -94,8 +95,52 @@ def main(args: argparse.Namespace) -> int:
     return errors.DONE
 
 
+def collect_study(
+    study_dir: Path, given: str | None, record_dirs: Sequence[Path] | None
+) -> Collected:
+    """One study or session, with the figures that its study file has now."""
+    from steelyard.analysis.collect.merge import collect
+
+    for note in figure_updates.update_plan(study_dir, given):
+        print(f"steelyard collect: note: {note}", file=sys.stderr)
+    with console.progress_bar() as progress:
+        return collect(study_dir, record_dirs=record_dirs, progress=progress)
+
+
+def collect_sessions(sessions: Sequence[Session], args: argparse.Namespace) -> int:
+    """Every session that is not settled; one that cannot be collected does not keep others from it."""
+    from steelyard.analysis.sources.session_files import label_of
+    from steelyard.wrappers.submit.settled_sessions import SettledSessions
+
+    settled = SettledSessions(sessions)
+    documents, failed = [], {}
+    for session in settled.open():
+        label = label_of(session.folder)
+        try:
+            done = collect_study(session.folder, None, args.record_dir)
+        except errors.SteelyardError as error:
+            failed[label] = str(error)
+            print(f"steelyard collect: {label}: {error}", file=sys.stderr)
+            continue
+        settled.note(session.folder, done.states, {gap.kind for gap in done.gaps})
+        documents.append({"session": session.name, **as_json(done)})
+        if not args.json:
+            print(f"{label}: {states_line(done)}")
+            print_gaps(done.gaps)
+    unchanged = len(sessions) - len(documents) - len(failed)
+    if args.json:
+        console.print_json({"sessions": documents, "unchanged": unchanged, "failed": failed})
+    else:
+        print(
+            f"{len(documents)} of {counted(len(sessions), 'session')} collected, {unchanged} {inflect(unchanged, 'is', 'are')} settled"
+        )
+        last = label_of(sessions[-1].folder)
+        print(f"next: steelyard report {last}, steelyard history {last.rpartition('@')[0]}")
+    return errors.MISSING if failed else errors.DONE
+
+
 def as_json(done: Collected) -> dict[str, object]:
-    """What a program wants to know."""
+    """The document of --json."""
     return {
         "study_dir": str(done.study_dir),
         "database": str(done.database),
@@ -110,7 +155,7 @@ def as_json(done: Collected) -> dict[str, object]:
                 "run_id": gap.run_id,
                 "attempt": gap.attempt,
                 "node": gap.node,
-                "what": gap.what,
+                "kind": gap.kind,
                 "reason": gap.reason,
             }
             for gap in done.gaps
@@ -120,33 +165,37 @@ def as_json(done: Collected) -> dict[str, object]:
 
 def print_summary(done: Collected) -> None:
     """Runs by state, then what is missing, then what comes next."""
-    total = sum(done.states.values())
-    states = ", ".join(f"{count} {state}" for state, count in sorted(done.states.items()))
-    print(f"{total} runs: {states or 'none planned'}")
+    print(states_line(done))
     print(
-        f"{done.attempts} attempts, {done.records} records, {done.sample_files} new files of "
+        f"{counted(done.attempts, 'attempt')}, {counted(done.records, 'record')}, {counted(done.sample_files, 'new file')} of "
         f"samples, in {console.format_seconds(done.elapsed_s)}"
     )
     if done.notes:
-        print(f"{done.notes} lines of noise in the outputs change no figure: the table `notes`")
+        print(
+            f"{counted(done.notes, 'line')} of the outputs {inflect(done.notes, 'was', 'were')} ignored; no figure depends on them (table `notes`)"
+        )
     print_gaps(done.gaps)
     print(f"{done.database}\nnext: steelyard report {done.study_dir}")
 
 
+def states_line(done: Collected) -> str:
+    """`24 runs: 23 completed, 1 failed`."""
+    states = ", ".join(f"{count} {state}" for state, count in sorted(done.states.items()))
+    return f"{counted(sum(done.states.values()), 'run')}: {states or 'none planned'}"
+
+
 def print_gaps(gaps: Sequence[Gap]) -> None:
-    """Each kind once with its number and what to do, the first few one by one."""
+    """Each kind once with its number and what to do, then its reasons."""
     by_kind = defaultdict(list)
     for gap in gaps:
-        by_kind[gap.what].append(gap)
+        by_kind[gap.kind].append(gap)
     if by_kind:
         print("missing:")
-    for what, (words, advice) in WHAT.items():
-        found = by_kind.get(what, [])
+    for kind, (words, advice) in KINDS.items():
+        found = by_kind.get(kind, [])
         if not found:
             continue
         print(f"  {len(found)} × {words}: {advice}")
-        for gap in found[:SHOWN]:
-            where = " ".join(part for part in (gap.run_id, gap.attempt) if part)
-            print(f"    {where}{': ' if where else ''}{gap.reason}")
-        if len(found) > SHOWN:
-            print(f"    … and {len(found) - SHOWN} more (--json has them all)")
+        places = (" ".join(filter(None, (gap.run_id, gap.attempt))) for gap in found)
+        reasons = (gap.reason for gap in found)
+        print("\n".join(gap_list.format_gaps(zip(places, reasons, strict=True), "    ")))

@@ -12,26 +12,32 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base import console, errors, options
+from steelyard.wrappers.commands import gap_list
 
 if TYPE_CHECKING:
     from steelyard.analysis.cluster.collect import Collected
 
-SHOWN = 3  # gaps of a kind that are told one by one; --json has all
-
 # Gaps of a kind, in words, and what to do about them.
-WHAT = {
-    "accounting": ("lines of sacct that name no job", "they are left out; the reason has them"),
-    "record": ("records that cannot be read", "the jobs are there, without what it told"),
-    "record_version": ("records of a version this Steelyard does not know", "use a newer one"),
-    "incomplete_record": ("incomplete records", "totals of their jobs are not known"),
-    "changed": ("records that were changed", "what they said first counts, else nothing of them"),
-    "touched": ("records that somebody has had in hand", "they count where nothing contradicts"),
+KINDS = {
+    "accounting": ("lines of sacct without a job", "they are ignored; the reason quotes them"),
+    "record": ("unreadable records", "their jobs are listed without measurements"),
+    "record_version": ("records of a newer version", "update this Steelyard"),
+    "incomplete_record": ("incomplete records", "totals of their jobs are unknown"),
+    "changed": ("records that were modified", "their first contents count, else none"),
+    "touched": (
+        "records that a user may have modified",
+        "they count unless something contradicts them",
+    ),
     "contradiction": ("jobs whose records contradict the accounting", "the accounting counts"),
     "impossible": ("jobs whose TotalCPU is more than their CPUs have", "their records count"),
-    "suspended": ("jobs that were suspended", "what they held leaves that time out"),
-    "clock": ("nodes whose clock was set under a job", "what was counted holds: look at chrony"),
-    "clock_off": ("records whose time is no start's of their job", "look at that node's clock"),
+    "suspended": ("jobs that were suspended", "allocated time excludes the suspension"),
+    "clock": (
+        "nodes whose clock was set while a job ran",
+        "counters are right; check chrony or ntpd",
+    ),
+    "clock_off": ("records whose start time is not their job's", "check the node's clock"),
 }
 
 
@@ -43,15 +49,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=Path,
         const=options.CLUSTER_DIR,
-        help=f"all jobs of the cluster, into a database in DIR (default: {options.CLUSTER_DIR}); Slurm",
+        help=f"collect all jobs of the cluster into a database in DIR (default: {options.CLUSTER_DIR}); Slurm only",
     )
     options.add_span(
-        parser, "of --cluster all since then, records of settled jobs looked at again, too"
+        parser, "with --cluster: jobs since then, and re-read the records of completed jobs"
     )
 
 
 def main(args: argparse.Namespace) -> int:
-    """Collect, then say what there is and what is amiss."""
+    """Collect, then print what was collected and what is missing."""
     from steelyard.analysis.cluster.collect import collect
     from steelyard.analysis.collect.record_import import default_record_dirs
     from steelyard.analysis.sources.sacct_window import ClusterSacct
@@ -73,12 +79,12 @@ def main(args: argparse.Namespace) -> int:
 
 
 def as_json(done: Collected) -> dict[str, object]:
-    """What a program wants to know."""
+    """The document of --json."""
     names = (
-        *("since_unix_s", "until_unix_s", "new", "changed", "same", "records"),
+        *("since_unix_s", "until_unix_s", "new", "changed", "unchanged", "records"),
         *("lost", "days", "jobs", "running", "elapsed_s"),
     )
-    keys = ("job", "node", "what", "reason")
+    keys = ("job", "node", "kind", "reason")
     return {
         "database": str(done.folder),
         **{name: getattr(done, name) for name in names},
@@ -90,21 +96,21 @@ def lines(done: Collected, record_dirs: list[Path]) -> Iterator[str]:
     """For a person, and for cron's mail."""
     since, until = (local(at) for at in (done.since_unix_s, done.until_unix_s))
     yield (
-        f"{since} to {until}: {done.new} new jobs, {done.changed} changed, {done.same} as they "
-        f"were, {done.records} records read, in {console.format_seconds(done.elapsed_s)}"
+        f"{since} to {until}: {counted(done.new, 'new job')}, {done.changed} changed, {done.unchanged} "
+        f"unchanged, {counted(done.records, 'record')} read, in {console.format_seconds(done.elapsed_s)}"
     )
     if done.lost:
-        yield f"{done.lost} jobs ran when last asked for, and the accounting has forgotten them"
+        yield f"{counted(done.lost, 'job')} that ran at the last collection {inflect(done.lost, 'is', 'are')} no longer in the accounting"
     for folder in record_dirs:
         if not folder.is_dir():
-            yield f"{folder} is not there: no record was read (--record-dir)"
+            yield f"{folder} does not exist: no record was read (--record-dir)"
     if os.getuid() and done.users and done.users <= {getpass.getuser()}:
         yield (
             "all of these jobs are yours: with PrivateData=jobs only an operator "
             "(sacctmgr modify user NAME set adminlevel=operator) sees those of others"
         )
     yield from gap_lines(done)
-    yield f"{done.jobs} jobs in {done.folder}, of them {done.running} run"
+    yield f"{counted(done.jobs, 'job')} in {done.folder}, of them {done.running} running"
     yield f"next: steelyard top{'' if done.folder == options.CLUSTER_DIR else f' --database {done.folder}'}"
 
 
@@ -114,14 +120,13 @@ def local(unix_s: float) -> str:
 
 
 def gap_lines(done: Collected) -> Iterator[str]:
-    """Each kind once with its number and what to do, the first few one by one."""
+    """Each kind once with its number and what to do, then its reasons."""
     by_kind = defaultdict(list)
     for gap in done.gaps:
         by_kind[gap[2]].append(gap)
-    for what, found in by_kind.items():
-        words, advice = WHAT[what]
+    for kind, found in by_kind.items():
+        words, advice = KINDS[kind]
         yield f"{len(found)} × {words}: {advice}"
-        for job, _, _, reason in found[:SHOWN]:
-            yield f"  job {job}: {reason}"
-        if len(found) > SHOWN:
-            yield f"  … and {len(found) - SHOWN} more (--json has them all)"
+        yield from gap_list.format_gaps(
+            ((f"job {job}", reason) for job, _, _, reason in found), "  "
+        )

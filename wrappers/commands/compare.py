@@ -4,6 +4,10 @@ STUDY A B: what B costs against A, in sentences, and a table of means. A and B a
 report names them (clients=1); put those with blanks in quotes. A factor that you leave out has the
 level of the study's baseline.
 
+STUDY STUDY, such as nightly@2026-11-01 nightly@2026-11-14: two sessions, or two studies: what the main
+figures of the second cost against those of the first, for each condition that both have. Their runs
+were not interleaved: whatever changed between the two is in the difference.
+
 JOB JOB: what differs between two jobs of the same program: conditions, node, kernel, tags, allocation
 and use, and the time from which on they differ. One run of each shows no cause.
 """
@@ -19,13 +23,19 @@ from steelyard.wrappers.base.errors import DONE, UsageError
 from steelyard.wrappers.study import folder as studydir
 
 if TYPE_CHECKING:
-    from steelyard.analysis.summary.summary import Judged, Row, Summary
+    from steelyard.analysis.summary.rows import Group, Row
+    from steelyard.analysis.summary.summary import Judged, Summary
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "steelyard compare [OPTIONS] STUDY A B | JOB JOB"
-    parser.add_argument("study", metavar="STUDY", help="the study file, its folder or its name")
-    parser.add_argument("a", metavar="A", help="the condition to compare with, such as clients=1")
+    parser.usage = "steelyard compare [OPTIONS] STUDY A B | STUDY STUDY | JOB JOB"
+    parser.add_argument(
+        "study", metavar="STUDY", help="the study file, its folder or its name; NAME@SESSION"
+    )
+    parser.add_argument(
+        "a", metavar="A",
+        help="the condition to compare with, such as clients=1; or another NAME@SESSION",
+    )  # fmt: skip
     parser.add_argument(
         "b", metavar="B", nargs="?", help="the condition that is compared, such as clients=4"
     )
@@ -38,28 +48,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print the comparison."""
-    return compare_jobs(args) if args.b is None else compare_conditions(args)
+    if args.b is not None:
+        return compare_conditions(args)
+    if studydir.is_study(args.study) and studydir.is_study(args.a):
+        return compare_studies(args)
+    return compare_jobs(args)
 
 
 def compare_jobs(args: argparse.Namespace) -> int:
     """Of two words, which are job ids."""
     from steelyard.analysis.sources import accounting_readers
 
-    for text in (args.study, args.a):
-        if not any(
-            reader.job_ids.fullmatch(text) for reader in accounting_readers.READERS.values()
-        ):
-            if is_study(args.study):
-                raise UsageError(
-                    f"'{args.study}' is a study, and '{args.a}' one condition of it: name the other "
-                    "one, too (STUDY A B)",
-                    args.a,
-                )
+    kinds = [reader.job_ids for reader in accounting_readers.READERS.values()]
+    others = [text for text in (args.study, args.a) if not any(k.fullmatch(text) for k in kinds)]
+    for text in others:
+        if "@" in text:
+            studydir.find(text)  # UsageError: it names the sessions that exist
+    for text in others:
+        if studydir.is_study(args.study):
             raise UsageError(
-                f"'{text}' is no job id: expected two job ids (4711 4712), or a study and two of "
-                "its conditions (STUDY A B)",
-                text,
+                f"'{args.study}' is a study, and '{args.a}' is none: expected another study or "
+                "session (STUDY STUDY), or two conditions of this one (STUDY A B)",
+                args.a,
             )
+        raise UsageError(
+            f"'{text}' is no job id: expected two job ids (4711 4712), or a study and two of "
+            "its conditions (STUDY A B)",
+            text,
+        )
     of_studies = (args.include_invalid, args.energy_shares, args.idle_power, args.equivalent)
     if any(value not in (None, False) for value in of_studies):
         raise UsageError("two jobs take no option but --json and --record-dir", args.study)
@@ -73,13 +89,81 @@ def compare_jobs(args: argparse.Namespace) -> int:
     return DONE
 
 
-def is_study(text: str) -> bool:
-    """Whether a submitted study is called so."""
-    try:
-        studydir.resolve(text)
-    except UsageError:
-        return False
-    return True
+def compare_studies(args: argparse.Namespace) -> int:
+    """Of two sessions, or two studies: the main figures of the conditions that both have."""
+    from steelyard.analysis.base.process_tuning import be_lean
+
+    be_lean()
+    from steelyard.analysis.report.terminal_text import paragraph
+    from steelyard.analysis.summary.summary import summarize
+
+    idle = options.idle_power_of_shares(args)
+    folders = [studydir.resolve(text) for text in (args.study, args.a)]
+    if folders[0].resolve() == folders[1].resolve():
+        raise UsageError(f"'{args.study}' and '{args.a}' are the same: name two of them", args.a)
+    a, b = (summarize(one, args.include_invalid, idle, args.equivalent) for one in folders)
+    found = pairs_of_studies(a, b)
+    names = a.data.meta.study, b.data.meta.study
+    if names[0] == names[1]:
+        names = args.study, args.a
+    if args.json:
+        documents = [{"condition": pair[0].group.label, **row_document(*pair)} for pair in found]
+        console.print_json(
+            head_document(names[0].partition("@")[0], *names)
+            | {"interleaved": False, "rows": documents}
+        )
+        return DONE
+    print(f"{names[1]} (B) against {names[0]} (A):\n")
+    for text in (*answer_lines(b, found, names[0]), f"{paragraph(NOT_INTERLEAVED)}\n"):
+        print(text)
+    rows = [(left.group.variant, left.group.label, *cells(left, right, judged))
+            for left, right, judged in found]  # fmt: skip
+    columns = ("benchmark", "condition", "metric", f"A: {names[0]}", f"B: {names[1]}")
+    console.print_table((*columns, "B against A"), rows)
+    print(LEGEND)
+    for one, other in ((a, names[1]), (b, names[0])):
+        if lacking := conditions_of(one) - {(l.group.variant, l.group.label) for l, _, _ in found}:
+            listed = ", ".join(f"{variant} {label}".strip() for variant, label in sorted(lacking))
+            print(f"{one.data.meta.study} alone has, or {other} has no values of: {listed}")
+    return DONE
+
+
+NOT_INTERLEAVED = (
+    "The runs of the two were not interleaved: whatever changed between them is in the difference, "
+    "be it software, nodes or load."
+)
+LEGEND = (
+    "n = runs of B + runs of A; ± and brackets: 95 % intervals. Differences are those that stay\n"
+    "significant after Holm's correction for all main figures here, or for all other metrics."
+)
+
+
+def conditions_of(summary: Summary) -> set[tuple[str, str]]:
+    """Variants and conditions."""
+    return {(group.variant, group.label) for group in summary.groups}
+
+
+def pairs_of_studies(a: Summary, b: Summary) -> list[Pair]:
+    """(row of A, row of B, B against A) of every main figure that both have; UsageError: none.
+
+    Block 1 of A is not block 1 of B: with numbers of their own nothing is paired by block.
+    """
+    from steelyard.analysis.summary.summary import judge_all
+
+    found = []
+    for right in b.rows:
+        left = a.row(right.group.variant, right.group.label, right.metric.name)
+        if left is not None and right.metric.is_primary and (left.values or right.values):
+            runs = tuple(replace(run, block=None if run.block is None else -run.block)
+                         for run in right.group.runs)  # fmt: skip
+            found.append((left, replace(right, group=replace(right.group, runs=runs))))
+    if not found:
+        raise UsageError(
+            f"{a.data.meta.study} and {b.data.meta.study} have no main figure of a benchmark and "
+            "condition in common: expected two sessions of one study, or studies that share some"
+        )
+    judged = judge_all([(right, left) for left, right in found])
+    return [(left, right, j) for (left, right), j in zip(found, judged, strict=True)]
 
 
 def compare_conditions(args: argparse.Namespace) -> int:
@@ -109,12 +193,7 @@ def compare_conditions(args: argparse.Namespace) -> int:
             print(f"{variant}: no values under either condition\n")
             continue
         console.print_table(("metric", f"A: {a}", f"B: {b}", "B against A"), rows, title=variant)
-    print(
-        "n = runs of B + runs of A; ± and brackets: 95 % intervals. Differences are those that stay"
-    )
-    print(
-        "significant after Holm's correction for all main figures here, or for all other metrics."
-    )
+    print(LEGEND)
     return DONE
 
 
@@ -135,21 +214,29 @@ def pairs(summary: Summary, a: str, b: str) -> list[Pair]:
     return [(left, right, j) for (left, right), j in zip(found, judged, strict=True)]
 
 
-def answer_lines(summary: Summary, found: list[Pair]) -> list[str]:
-    """What B costs in the benchmarks' main figures, in sentences."""
+def answer_lines(summary: Summary, found: list[Pair], base: str | None = None) -> list[str]:
+    """What B costs in the benchmarks' main figures, in sentences; against the condition of A, or
+    the same one of another study, `base`."""
     from steelyard.analysis.report.answer import Namer, describe_rows
     from steelyard.analysis.report.terminal_text import paragraph
 
     rows = [
         replace(
             right,
-            group=replace(right.group, baseline_label=left.group.label),
+            group=replace(right.group, baseline_label=left.group.label)
+            if base is None
+            else alone(right.group),
             overhead=judged.overhead, verdict=judged.verdict, p=judged.p,
         )
         for left, right, judged in found
         if right.metric.is_primary
     ]  # fmt: skip
     return [f"{paragraph(text)}\n" for text in describe_rows(Namer.of(summary), rows)]
+
+
+def alone(group: Group) -> Group:
+    """As a sentence names it that compares it with itself in another study: by its levels, if any."""
+    return replace(group, baseline_label=None, label=group.label if group.condition else "")
 
 
 def cells(left: Row, right: Row, judged: Judged) -> tuple[str, ...]:
@@ -160,14 +247,12 @@ def cells(left: Row, right: Row, judged: Judged) -> tuple[str, ...]:
 
 def document(summary: Summary, a: str, b: str) -> dict[str, Any]:
     """For programs."""
-    return {
-        "format": "steelyard-compare",
-        "version": 1,
-        "study": summary.data.meta.study,
-        "a": a,
-        "b": b,
-        "rows": [row_document(*pair) for pair in pairs(summary, a, b)],
-    }
+    rows = [row_document(*pair) for pair in pairs(summary, a, b)]
+    return head_document(summary.data.meta.study, a, b) | {"rows": rows}
+
+
+def head_document(study: str, a: str, b: str) -> dict[str, Any]:
+    return {"format": "steelyard-compare", "version": 1, "study": study, "a": a, "b": b}
 
 
 def row_document(left: Row, right: Row, judged: Judged) -> dict[str, Any]:

@@ -23,6 +23,62 @@ PROGRAM = {
     },
 }
 
+# Files, and the sessions of NAME once `NAME@` is typed: folders NAME.sessions/SESSION.study.
+STUDIES = {
+    "bash": "_steelyard_study_files",
+    "zsh": "_steelyard_studies",
+    "fish": "(_steelyard_studies)",
+    "preamble": {
+        "bash": r"""_steelyard_study_files() {
+  [[ $1 == *@* ]] || { _shtab_compgen_files "$1"; return; }
+  local path
+  for path in "${1%@*}".sessions/"${1##*@}"*.study/plan.json; do
+    [[ -e $path ]] || continue
+    path=${path%.study/plan.json}
+    printf '%s\n' "${1%@*}@${path##*/}"
+  done
+}""",
+        "zsh": r"""_steelyard_studies() {
+  if [[ $PREFIX != *@* ]]; then _files; return; fi
+  local -a plans=(${PREFIX%@*}.sessions/*.study/plan.json(N:h:t:r))
+  compadd -- ${PREFIX%@*}@${^plans}
+}""",
+        "fish": r"""function _steelyard_studies
+  set -l word (string replace -r '^--[^=]*=' '' -- (commandline -ct))
+  set -l parts (string split -m1 -r @ -- $word)
+  if not set -q parts[2]
+    __fish_complete_path $word
+    return
+  end
+  for plan in $parts[1].sessions/*.study/plan.json
+    echo $parts[1]@(string replace -r '.*/(.*)\.study/plan\.json$' '$1' -- $plan)
+  end
+end""",
+    },
+}
+# Bash takes NAME@SESSION for three words (COMP_WORDBREAKS), and replaces only what is behind the @.
+WHOLE_WORDS = r"""
+_steelyard_whole_words() {
+  local -a words=()
+  local place word last
+  local -i current=0
+  for place in "${!COMP_WORDS[@]}"; do
+    word=${COMP_WORDS[place]}
+    last=$((${#words[@]} - 1))
+    if ((last > 0)) && [[ $word == @* || ${words[last]} == *@ ]]; then
+      words[last]+=$word
+    else
+      words+=("$word")
+    fi
+    ((place != COMP_CWORD)) || current=$((${#words[@]} - 1))
+  done
+  COMP_WORDS=("${words[@]}") COMP_CWORD=$current
+  _shtab_steelyard "$@"
+  word=${COMP_WORDS[COMP_CWORD]}
+  [[ $word != *@* || $COMP_WORDBREAKS != *@* ]] || COMPREPLY=("${COMPREPLY[@]#"${word%@*}@"}")
+}
+"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which shell."""
@@ -38,13 +94,14 @@ def main(args: argparse.Namespace) -> int:
     parser = parsers.whole(cli.COMMANDS, cli.QUESTION)
     prepare(parser)
     text = shtab.complete(parser, args.shell)
-    mend = {"zsh": mended_zsh, "fish": mended_fish}.get(args.shell)
-    print(text if mend is None else mend(text, frozenset(with_optional_value(parser))))
+    mend = {"bash": mended_bash, "zsh": mended_zsh, "fish": mended_fish}[args.shell]
+    print(mend(text, frozenset(with_optional_value(parser))))
     return 0
 
 
 def prepare(parser: argparse.ArgumentParser) -> None:
-    """What stands for a file is completed as one, the name of a benchmark as that."""
+    """What stands for a file is completed as one, a study or a session, and the name of a benchmark, as
+    that."""
     import shtab
 
     from steelyard.jobscripts import registry
@@ -55,6 +112,8 @@ def prepare(parser: argparse.ArgumentParser) -> None:
                 prepare(below)
         elif action.metavar in FOLDERS:
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]  # where shtab looks
+        elif not action.option_strings and "NAME@SESSION" in (action.help or ""):
+            action.complete = STUDIES  # type: ignore[attr-defined]
         elif action.metavar in FILES:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
         elif action.metavar == "COMMAND":
@@ -71,6 +130,14 @@ def with_optional_value(parser: argparse.ArgumentParser) -> Iterator[str]:
                 yield from with_optional_value(below)
         elif action.nargs == "?":
             yield from action.option_strings
+
+
+def mended_bash(text: str, optional: frozenset[str]) -> str:
+    """A word with an @ is one word."""
+    return text.replace(
+        "complete -o bashdefault -F _shtab_steelyard ",
+        f"{WHOLE_WORDS}\ncomplete -o bashdefault -F _steelyard_whole_words ",
+    )
 
 
 def mended_zsh(text: str, optional: frozenset[str]) -> str:

@@ -34,6 +34,11 @@ steelyard report --preset jungels2012""",
     "summary": """\
 steelyard summary disks
 steelyard summary disks --engine spark""",
+    "history": """\
+steelyard history nightly                      all changes, the latest first
+steelyard history nightly --figure year.png
+steelyard history nightly --fail-on 3% --junit junit.xml    in CI
+steelyard history nightly --fail-on 3% --since 2026-11-15   accepted before""",
     "compare": """\
 steelyard compare disks clients=1 clients=4    two conditions of a study
 steelyard compare 4711 4712                    two jobs""",
@@ -51,18 +56,19 @@ steelyard top --by partition --csv >november.csv""",
 steelyard metrics                  what there is
 steelyard metrics /var/lib/node_exporter/steelyard.prom""",
     "publish": """\
-steelyard publish --dry-run    what would be written
-steelyard publish              as in a cron line""",
+steelyard publish --dry-run    print what would be written
+steelyard publish              as in a cron line
+steelyard publish --hours 72 --energy""",
     "sweep": """\
-steelyard sweep --dry-run                       what would be packed
+steelyard sweep --dry-run                       print what would be packed
 sudo steelyard sweep --older-than 90d           as in a cron line
 sudo steelyard sweep --older-than 1w --quota 5G""",
     "list": """\
 steelyard list              benchmarks, example studies, studies here
 steelyard list npb          its parameters and figures""",
     "probe": """\
-steelyard probe             in words
-steelyard probe --json      every device, for programs""",
+steelyard probe             a page to read
+steelyard probe --json      one document for programs""",
     "calibrate": """\
 steelyard calibrate                        every launch method that is here
 steelyard calibrate --scheduler local      `steelyard run` alone

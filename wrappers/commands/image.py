@@ -1,14 +1,14 @@
-"""Images for runs in containers: a root file system of Debian packages with Open MPI, into docker or
-podman, or laid down as a folder for systemd-nspawn, LXC and apptainer.
+"""Make container images for runs: a Debian root file system with Open MPI, for docker or podman, or
+as a folder for systemd-nspawn, LXC and apptainer.
 
-  steelyard image make podman:my-app:1             as the study names it
+  steelyard image make podman:my-app:1         the launcher's name in a study
   steelyard image make /srv/my-app --for apptainer
   steelyard image make lxc:my-app --include=libgfortran5,iperf3
   steelyard image make docker:my-app:1 --benchmark hpl --force
 
-It takes mmdebstrap and a Debian mirror, one to five minutes, and 1 GiB while it lasts. Root is needed
-for lxc and systemd-nspawn only. What is there already is left alone without --force, and what this
-command has not made always.
+It needs mmdebstrap, a Debian mirror, one to five minutes and 1 GiB of temporary disk space. Only lxc
+and systemd-nspawn need root. An existing image is replaced only with --force, and an existing folder
+only if this command made it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb and its options."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
-    add_make(verbs.add_parser("make", help="make one"))
+    add_make(verbs.add_parser("make", help="make an image"))
 
 
 def add_make(parser: argparse.ArgumentParser) -> None:
@@ -34,27 +34,27 @@ def add_make(parser: argparse.ArgumentParser) -> None:
     from steelyard.wrappers.launchers.image import KINDS, PACKAGES
 
     parser.description = (
-        "Make an image by mmdebstrap. NAME is KIND:NAME as a study has it (podman:my-app:1, "
-        "lxc:my-app), or a name or folder with --for. Exit code 2: it is there already; 3: a "
-        "program, the mirror or room is missing; 4: it is root's."
+        "Make an image with mmdebstrap. NAME is KIND:NAME as in a study (podman:my-app:1, "
+        "lxc:my-app), or a name or folder with --for. Exit code 2: the image exists; 3: a "
+        "program, the mirror or disk space is missing; 4: this kind needs root."
     )
-    parser.add_argument("name", metavar="NAME", help="what is to be made, or a folder's path")
-    parser.add_argument("--for", dest="kind", choices=KINDS, help="for which launcher")
-    text = f"Debian packages beside {', '.join(PACKAGES)} (commas; repeatable)"
+    parser.add_argument("name", metavar="NAME", help="the image's name, or the path of a folder")
+    parser.add_argument("--for", dest="kind", choices=KINDS, help="the launcher that NAME is for")
+    text = f"Debian packages in addition to {', '.join(PACKAGES)} (commas; repeatable)"
     parser.add_argument("--include", metavar="PACKAGES", action="append", default=[], help=text)
-    text = "and those that this benchmark needs (repeatable)"
+    text = "also install the packages that this benchmark needs (repeatable)"
     parser.add_argument("--benchmark", metavar="NAME", action="append", default=[], help=text)
-    text = "Debian's release (default: this machine's, else bookworm)"
+    text = "Debian release, such as bookworm (default: this machine's, else bookworm)"
     parser.add_argument("--suite", metavar="SUITE", help=text)
-    text = "where packages come from (default: deb.debian.org)"
+    text = "Debian mirror (default: deb.debian.org)"
     parser.add_argument("--mirror", metavar="URL", help=text)
-    text = "replace an image of that name, or a folder that this command has made"
+    text = "replace an image of that name, or a folder that this command made"
     parser.add_argument("--force", action="store_true", help=text)
     options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Make it, and say what there is."""
+    """Make the image and print how to use it."""
     from steelyard.wrappers.base import console
     from steelyard.wrappers.launchers import image
 
@@ -82,7 +82,7 @@ def packages_of(benchmarks: list[str]) -> list[str]:
 
 
 def announced(wish: ImageRequest) -> str:
-    """What is going to be done, and where."""
+    """What will be made, and in which folder."""
     return (
         f"{wish.launcher}: Debian {wish.suite} with {', '.join(wish.packages)}, made in "
         f"{wish.workshop}"
@@ -100,7 +100,7 @@ def document(wish: ImageRequest, made: Image) -> dict[str, object]:
         "format": "steelyard-image",
         "version": 1,
         "launcher": made.launcher,
-        "place": made.place,
+        "path": made.place,
         "suite": wish.suite,
         "packages": list(wish.packages),
         "size_bytes": made.size_bytes,
@@ -113,8 +113,8 @@ def print_made(wish: ImageRequest, made: Image) -> None:
     from steelyard.wrappers.base import console
 
     size = console.format_bytes(made.size_bytes)
-    print(f"{made.launcher} is there: {size}, {made.place}, made in {made.took_s:.0f} s")
+    print(f"{made.launcher} is ready: {size}, {made.place}, made in {made.took_s:.0f} s")
     print(f'in a study: launcher = ["bare", "{made.launcher}"]')
     print(f"by hand: steelyard run --in {made.launcher} -- COMMAND")
     if wish.kind in ("docker", "podman"):
-        print("on a cluster every node needs it; podman without root keeps images per user")
+        print("on a cluster every node needs the image; podman without root stores images per user")

@@ -1,15 +1,16 @@
-"""Network conditions by hand: delay, loss, rate and more on this machine, and back again.
+"""Emulate a slower or lossier network on this machine: delay, loss, rate limits and more.
 
-  steelyard netem check delay=50ms,loss=0.1%      can it be had here?
-  steelyard netem apply delay=50ms,to=10.0.0.0/8  root: holds until clear
-  steelyard netem show                            what holds, whose it is
-  steelyard netem clear --all                     root: undo all
-  steelyard netem sites FILE.toml                 root: links to other sites
-  steelyard netem sites FILE.toml --write         root: for jobs, sites=FILE
+  steelyard netem check delay=50ms,loss=0.1%      possible here? changes nothing
+  sudo steelyard netem apply delay=50ms,to=10.0.0.0/8
+  steelyard netem show                            the conditions in force
+  sudo steelyard netem clear --all                remove all of them
+  sudo steelyard netem sites wan.toml             emulate links to other sites
+  sudo steelyard netem sites wan.toml --write     for --netem=sites=wan
 
-A job has its own conditions for as long as it runs, where the admin allows it: sbatch --netem=SPEC
-(Slurm), qsub -v STEELYARD_NETEM=SPEC (Torque, OpenPBS; a comma as \\, there); root measures one
-command by `steelyard run --netem=SPEC -- COMMAND`. The grammar of SPEC is on the page docs/netem.md.
+`apply` stays in force until `clear`. To measure one command under a condition, root uses `steelyard
+run --netem=SPEC -- COMMAND`. Where the administrator allows it, a user requests a condition for one
+job: sbatch --netem=SPEC (Slurm) or qsub -v STEELYARD_NETEM=SPEC (Torque and OpenPBS; write each comma
+as \\,). It is removed when the job ends. docs/netem.md describes SPEC.
 """
 
 from __future__ import annotations
@@ -28,53 +29,58 @@ from steelyard.wrappers.commands import netem_sites
 if TYPE_CHECKING:
     from steelyard.wrappers.netem.program import Specification
 
-BY_HAND = "hand"  # stands for the job's id in what root applies here
+BY_HAND = "hand"  # in place of a job id, for conditions that root applies with this command
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verbs and their options."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
-    add_check(verbs.add_parser("check", help="what a specification means, and if it can be had"))
-    add_apply(verbs.add_parser("apply", help="put it in place until clear (root)"))
-    add_show(verbs.add_parser("show", help="what holds on this machine, and whose it is"))
-    add_clear(verbs.add_parser("clear", help="undo it (root)"))
-    text = "put the links to other sites in place (root)"
+    add_check(verbs.add_parser("check", help="explain a specification; is it possible here?"))
+    add_apply(verbs.add_parser("apply", help="apply a condition until `clear` (root)"))
+    add_show(verbs.add_parser("show", help="list the conditions in force and their jobs"))
+    add_clear(verbs.add_parser("clear", help="remove one condition, or all (root)"))
+    text = "apply the links between sites of a file (root)"
     netem_sites.add_arguments(verbs.add_parser("sites", help=text))
 
 
 def add_spec(parser: argparse.ArgumentParser) -> None:
     """SPEC."""
-    text = "such as delay=50ms,loss=0.1%%,to=10.0.0.0/8, or none (docs/netem.md)"
+    text = "the condition, such as delay=50ms,loss=0.1%%,to=10.0.0.0/8, or none (docs/netem.md)"
     parser.add_argument("spec", metavar="SPEC", help=text)
 
 
 def add_run_dir(parser: argparse.ArgumentParser) -> None:
     """--run-dir."""
-    text = "where states lie (default: $STEELYARD_RUN_DIR, else /run/steelyard)"
+    text = "folder of the state files (default: $STEELYARD_RUN_DIR, else /run/steelyard)"
     parser.add_argument("--run-dir", type=Path, metavar="DIR", help=text)
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:
     """Options of check."""
     parser.description = (
-        "What a specification means in words, whether the policy of this machine lets you have "
-        "it in a job, and whether this kernel can do it. Exit code 2: SPEC is wrong; 4: it cannot "
-        "be had here."
+        "Explain SPEC in words. Check whether this machine's policy allows it in your jobs and "
+        "whether this kernel supports it. Nothing is changed. Exit code 2: SPEC is malformed; 4: "
+        "it is not possible here."
     )
     add_spec(parser)
-    parser.add_argument("--policy", type=Path, metavar="FILE", help="look there for the policy")
+    parser.add_argument(
+        "--policy",
+        type=Path,
+        metavar="FILE",
+        help="the policy to check against (default: /etc/steelyard/netem.conf)",
+    )
     options.add_json(parser)
 
 
 def add_apply(parser: argparse.ArgumentParser) -> None:
     """Options of apply."""
     parser.description = (
-        "Put a condition in place on this machine and verify it. It holds until "
+        "Apply a condition to this machine and verify it. It stays in force until "
         "`steelyard netem clear`. Exit code 4: it could not be applied, and nothing has changed."
     )
     add_spec(parser)
     parser.add_argument("--peer", metavar="HOST", help="measure round-trip times to this host")
-    text = f"by this name show and clear know it ({BY_HAND}); one name holds one condition"
+    text = f"its name in `show` and `clear`, for one condition at a time (default: {BY_HAND})"
     parser.add_argument("--name", metavar="NAME", default=BY_HAND, help=text)
     add_run_dir(parser)
     options.add_json(parser)
@@ -82,18 +88,20 @@ def add_apply(parser: argparse.ArgumentParser) -> None:
 
 def add_show(parser: argparse.ArgumentParser) -> None:
     """Options of show."""
-    parser.description = "Every condition that holds on this machine, and whose it is."
+    parser.description = "List every condition in force on this machine, with its job and user."
     add_run_dir(parser)
     options.add_json(parser)
 
 
 def add_clear(parser: argparse.ArgumentParser) -> None:
     """Options of clear."""
-    parser.description = "Undo one condition, by the job's id, which `show` prints, or all of them."
+    parser.description = "Remove one condition, by the job id that `show` prints, or all of them."
     parser.add_argument(
-        "job", metavar="JOB", nargs="?", help="a job's id, or the name given to apply"
+        "job", metavar="JOB", nargs="?", help="a job id, or the --name given to apply"
     )
-    parser.add_argument("--all", action="store_true", help="everything of Steelyard's")
+    parser.add_argument(
+        "--all", action="store_true", help="remove every condition that Steelyard applied"
+    )
     add_run_dir(parser)
 
 
@@ -104,16 +112,16 @@ def main(args: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """One of the things that `check` looks at; `ok` is None where it could not be found out."""
+class Check:
+    """The result of one check; `ok` is None where it could not be determined."""
 
-    what: str
+    name: str
     ok: bool | None
-    says: str
+    message: str
 
 
 def check(args: argparse.Namespace) -> int:
-    """Exit code 4 as soon as one answer is no."""
+    """Exit code 4 if one check fails."""
     from dataclasses import asdict
 
     from steelyard.wrappers.base import console, errors
@@ -121,57 +129,57 @@ def check(args: argparse.Namespace) -> int:
     from steelyard.wrappers.netem import words as netem_words
 
     spec = netem.parse(args.spec)
-    answers = list(answers_about(spec, args.policy))
+    checks = list(checks_of(spec, args.policy))
     if args.json:
         document = {"requested": spec.requested, "spec": spec.spec}
-        console.print_json(document | {"answers": [asdict(answer) for answer in answers]})
+        console.print_json(document | {"checks": [asdict(one) for one in checks]})
     else:
         print(spec.requested)
         for phrase in netem_words.phrases(spec.spec):
             print(f"  {phrase}")
-        for answer in answers:
-            mark = {True: "yes", False: "NO", None: "?"}[answer.ok]
-            print(f"{answer.what}: {mark}: {answer.says}")
-    refused = any(answer.ok is False for answer in answers)
+        for one in checks:
+            mark = {True: "yes", False: "NO", None: "?"}[one.ok]
+            print(f"{one.name}: {mark}: {one.message}")
+    refused = any(one.ok is False for one in checks)
     return errors.CONDITION if refused else errors.DONE
 
 
-def answers_about(spec: Specification, policy: Path | None) -> Iterator[Answer]:
+def checks_of(spec: Specification, policy: Path | None) -> Iterator[Check]:
     """Does the policy allow it, and can the kernel?"""
-    from steelyard.wrappers.netem import kernel as netem_kernel
+    from steelyard.wrappers.netem import kernel_support
 
     yield allowed(spec, policy)
     if "sites" in spec.spec:
         yield has_sites(spec)
-    for module in netem_kernel.needed(spec.spec):
-        found = netem_kernel.can(module)
-        yield Answer(f"kernel has {module}", found.there, found.says)
+    for module in kernel_support.needed(spec.spec):
+        found = kernel_support.can(module)
+        yield Check(f"kernel has {module}", found.there, found.message)
 
 
-def has_sites(spec: Specification) -> Answer:
+def has_sites(spec: Specification) -> Check:
     """Jobs run on other nodes, perhaps: what is not had here says nothing of those."""
     from steelyard.wrappers.netem import program as netem
 
     lacking = netem.lacking_here(spec.requested)
-    found = "is here, and this machine in one of its sites"
-    return Answer("its file on this machine", None if lacking else True, lacking or found)
+    found = "exists, and this machine is in one of its sites"
+    return Check("its file on this machine", None if lacking else True, lacking or found)
 
 
-def allowed(spec: Specification, policy: Path | None) -> Answer:
+def allowed(spec: Specification, policy: Path | None) -> Check:
     """What the policy says to this user."""
     from steelyard.wrappers.base.errors import ConditionError
     from steelyard.wrappers.netem import program as netem
 
-    what = "allowed in your jobs"
+    name = "allowed in your jobs"
     if policy is None and not netem.POLICY.exists():
-        here = "none in jobs that run on this machine; other nodes have their own"
-        return Answer(what, None, f"{netem.POLICY} is not there: {here}")
+        here = "no job on this machine gets a condition; other nodes have their own policy"
+        return Check(name, None, f"{netem.POLICY} does not exist: {here}")
     words = [] if policy is None else [f"--policy={policy}"]
     try:
         answer = json.loads(netem.ask("netem", "check", *words, "--", spec.text))
     except ConditionError as error:
-        return Answer(what, False, str(error))
-    return Answer(what, True, f"by {answer['policy']}")
+        return Check(name, False, str(error))
+    return Check(name, True, f"by {answer['policy']}")
 
 
 def apply(args: argparse.Namespace) -> int:
@@ -182,7 +190,9 @@ def apply(args: argparse.Namespace) -> int:
 
     spec = netem.parse(args.spec)
     if spec.requested == netem.NONE:
-        raise errors.UsageError("none: nothing is touched; to undo: steelyard netem clear --all")
+        raise errors.UsageError(
+            "none: nothing is touched; to remove conditions: steelyard netem clear --all"
+        )
     netem.need_root(f"netem apply {args.spec}")
     peer = None if args.peer is None else netem.address_of(args.peer)
     wanted = netem.Conditions(network=spec.text, peer=peer)
@@ -191,7 +201,7 @@ def apply(args: argparse.Namespace) -> int:
         console.print_json(document)
         return errors.DONE
     print("\n".join(netem_words.summary(document)))
-    print(f"It holds until: steelyard netem clear {shlex.quote(args.name)}")
+    print(f"To remove it: sudo steelyard netem clear {shlex.quote(args.name)}")
     return errors.DONE
 
 
@@ -206,7 +216,7 @@ def show(args: argparse.Namespace) -> int:
         console.print_json(states)
         return errors.DONE
     if not states:
-        print("no network condition of Steelyard's holds on this machine")
+        print("no network condition of Steelyard is in force on this machine")
     for state in states:
         print(netem_words.owner(state))
         print("\n".join(f"  {line}" for line in netem_words.summary(state)))
@@ -220,21 +230,21 @@ def clear(args: argparse.Namespace) -> int:
     from steelyard.wrappers.netem import words as netem_words
 
     if bool(args.job) == args.all:
-        raise errors.UsageError("name one JOB (steelyard netem show lists them), or --all")
+        raise errors.UsageError("name one JOB (`steelyard netem show` lists them), or give --all")
     netem.need_root("netem clear")
     folder = netem.run_dir(args.run_dir)
     states = [s for s in netem.show(folder) if args.all or s.get("job_id") == args.job]
     if not states and not args.all:
         raise errors.UsageError(
-            f"{args.job}: has no conditions here: steelyard netem show lists them"
+            f"job {args.job} has no condition on this machine; `steelyard netem show` lists those in force"
         )
     named = [["--all"]] if args.all else [whose(state) for state in states]
     for words in named:
         netem.ask("netem", "clear", f"--run-dir={folder}", *words)
     for state in states:
-        print(f"undone: {netem_words.owner(state)}: {state.get('requested')}")
+        print(f"removed: {netem_words.owner(state)}: {state.get('requested')}")
     if args.all:
-        print("nothing of Steelyard's is left on this machine")
+        print("no network condition of Steelyard remains on this machine")
     return errors.DONE
 
 

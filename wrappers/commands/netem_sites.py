@@ -1,4 +1,4 @@
-"""steelyard netem sites: the links that begin at this node's site, put in place."""
+"""steelyard netem sites: applies the links that begin at this node's site."""
 
 from __future__ import annotations
 
@@ -18,21 +18,26 @@ NAME = "site"  # of the conditions: site-1, site-2 …
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of sites."""
     parser.description = (
-        "Put the links of a file of sites in place that begin at this node, each verified like any "
-        "condition; run it on every node, with the same file. They hold until `steelyard netem "
-        "clear`. Exit code 4: one could not be applied, and none is left. With --write nothing is "
-        "put in place: the file is laid where jobs find it, which then ask for it by name, each for "
-        "as long as it runs: sbatch --netem=sites=NAME."
+        "Apply and verify the links of FILE.toml that begin at this node's site. Run it on every "
+        "node, with the same file. The links stay in force until `steelyard netem clear --all`. "
+        "Exit code 4: a link could not be applied, and all are removed again. With --write nothing "
+        "is applied: the file is installed for jobs, which request it by name while they run: "
+        "sbatch --netem=sites=NAME."
     )
-    parser.add_argument("file", metavar="FILE.toml", type=Path, help="sites and links between them")
-    text = "this node's site (default: the one that has one of its addresses)"
+    parser.add_argument(
+        "file",
+        metavar="FILE.toml",
+        type=Path,
+        help="the sites and the links between them (docs/netem.md)",
+    )
+    text = "this node's site (default: the site that lists an address of this node)"
     parser.add_argument("--site", metavar="NAME", help=text)
-    parser.add_argument("--dry-run", action="store_true", help="print them, change nothing")
-    text = "write NAME.sites for --netem=sites=NAME of FILE NAME.toml (root, on each node)"
+    parser.add_argument("--dry-run", action="store_true", help="print the links and change nothing")
+    text = "install NAME.toml as NAME.sites, for jobs with --netem=sites=NAME (root, on each node)"
     parser.add_argument("--write", action="store_true", help=text)
-    text = "write it there, such as to copy it to the nodes (default: /etc/steelyard/netem)"
+    text = "with --write: the folder to write to (default: /etc/steelyard/netem)"
     parser.add_argument("--into", type=Path, metavar="DIR", help=text)
-    parser.add_argument("--run-dir", type=Path, metavar="DIR", help="where states lie")
+    parser.add_argument("--run-dir", type=Path, metavar="DIR", help="folder of the state files")
     options.add_json(parser)
 
 
@@ -59,7 +64,7 @@ def main(args: argparse.Namespace) -> int:
     else:
         for (target, _), document in zip(wanted, documents, strict=True):
             told(here, target, document)
-        print("They hold until: steelyard netem clear --all")
+        print("To remove them: sudo steelyard netem clear --all")
     return errors.DONE
 
 
@@ -99,14 +104,16 @@ def checked(found: Sites, here: str) -> list[tuple[str, str]]:
 def own_addresses() -> list[str]:
     """Of all devices but the loopback."""
     from steelyard.wrappers.base import programs
-    from steelyard.wrappers.netem import kernel
+    from steelyard.wrappers.netem import kernel_support
 
-    ip = kernel.program("ip")
+    ip = kernel_support.program("ip")
     if ip is None:
         raise errors.MissingError(
-            "ip is missing, which tells this node's addresses: apt install iproute2"
+            "ip is missing, which lists this node's addresses: apt install iproute2"
         )
-    devices = json.loads(programs.run_quietly([ip, "-j", "addr", "show"], kernel.TIMEOUT_S).stdout)
+    devices = json.loads(
+        programs.run_quietly([ip, "-j", "addr", "show"], kernel_support.TIMEOUT_S).stdout
+    )
     return [
         str(address["local"])
         for device in devices if "LOOPBACK" not in device.get("flags", ())

@@ -1,6 +1,7 @@
-"""What this node is: physical, virtual or a container, on what evidence, and with which devices.
+"""Describe this node: physical, virtual or a container, with the evidence, and its hardware.
 
-Reads this machine, or with --root a tree that tests/data/trees/record.sh recorded on another one.
+Prints kernel, CPU, memory, network devices, file systems and energy meters. What could not be read
+is `–`, with the reason at the end. It changes nothing. Some meters are readable by root only.
 """
 
 from __future__ import annotations
@@ -24,8 +25,12 @@ Document = dict[str, Any]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `steelyard probe`."""
-    parser.add_argument("--root", metavar="DIR", help="read a recorded tree instead of /")
-    options.add_json(parser, "print the document as it is")
+    parser.add_argument(
+        "--root",
+        metavar="DIR",
+        help="read the /proc and /sys of a recorded tree below DIR instead of this machine's",
+    )
+    options.add_json(parser, "print one JSON document, with every field (docs/formats.md, part 3)")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -52,7 +57,7 @@ def read_probe(root: str | None = None) -> Document:
     document: Document = json.loads(done.stdout)
     if document.get("format") != "steelyard-probe" or document.get("version") != 1:
         raise UsageError(
-            f"{command[0]} answered with format {document.get('format')!r} version "
+            f"{command[0]} printed format {document.get('format')!r} version "
             f"{document.get('version')!r}, expected 'steelyard-probe' version 1: "
             "install programs of one release"
         )
@@ -107,7 +112,7 @@ def render_layers(document: Document) -> Iterator[str]:
         yield f"{name:<10} {found['name']}{detail}, {found['confidence']}"
         for witness in found["evidence"]:
             yield shorten(
-                f"  says {witness['says']:<12} {witness['source']}: {witness['value'].strip()}"
+                f"  {witness['name']:<12} by {witness['source']}: {witness['value'].strip()}"
             )
 
 
@@ -122,14 +127,25 @@ def or_dash(value: object) -> str:
 
 
 def render_system(document: Document) -> Iterator[str]:
-    """Kernel, CPU, memory, clock, TCP: a line each."""
+    """Kernel, firmware, CPU, memory, clock, TCP."""
     memory, tcp, clock = document["memory"], document["tcp"], document["clock"]
+    # A steelyard-node of an earlier release has no such parts.
+    system, bios, libc = (document.get(part) or {} for part in ("os", "bios", "libc"))
     yield f"kernel     {or_dash(document['kernel']['release'])}"
+    yield f"system     {or_dash(system.get('name'))}, {or_dash(libc.get('version'))}"
+    yield f"firmware   BIOS {or_dash(bios.get('version'))} of {or_dash(bios.get('date'))}"
+    for name, version in (document.get("modules") or {}).items():
+        yield f"module     {name} {or_dash(version)}"
     yield from render_cpu(document["cpu"])
     yield (
         f"memory     {console.format_bytes(memory['memory_bytes'])}, swap "
         f"{console.format_bytes(memory['swap_bytes'])}, huge pages "
-        f"{console.format_bytes(memory['huge_pages_bytes'])}"
+        f"{console.format_bytes(memory['huge_pages_bytes'])}, transparent "
+        f"{or_dash(memory.get('transparent_huge_pages'))}"
+    )
+    yield (
+        f"           NUMA nodes {or_dash(memory.get('numa_nodes'))}, balancing "
+        f"{or_dash(memory.get('numa_balancing'))}"
     )
     yield f"clock      {or_dash(clock['source'])} (available: {words(clock['available'])})"
     yield (
@@ -153,8 +169,12 @@ def render_cpu(cpu: Document) -> Iterator[str]:
     max_hz = "–" if cpu["max_hz"] is None else f"{cpu['max_hz'] / 1e9:.2f} GHz"
     yield (
         f"           SMT {or_dash(cpu['smt'])}, governor {or_dash(cpu['governor'])}, "
-        f"highest frequency {max_hz}"
+        f"highest frequency {max_hz}, turbo {or_dash(cpu.get('boost'))}"
     )
+    yield f"           microcode {or_dash(cpu.get('microcode'))}"
+    for name, text in (cpu.get("vulnerabilities") or {}).items():
+        if text != "Not affected":
+            yield shorten(f"           {name}: {or_dash(text)}")
 
 
 def aligned(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:

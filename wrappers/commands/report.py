@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base import console, options
 from steelyard.wrappers.base.errors import DONE, UsageError
 from steelyard.wrappers.study import folder as studydir
@@ -60,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"numbers next to yours, the shapes of its figures: {', '.join(PAPERS)}",
     )  # fmt: skip
     options.add_equivalent(parser)
+    options.add_tolerate(parser)
     options.add_include_invalid(parser)
     options.add_energy_shares(parser)
     parser.add_argument(
@@ -84,7 +86,8 @@ def main(args: argparse.Namespace) -> int:
 
     folders = [studydir.resolve(one) for one in args.study or (None,)]
     idle = options.idle_power_of_shares(args)
-    summaries = [summarize(one, args.include_invalid, idle, args.equivalent) for one in folders]
+    shares = (args.equivalent, args.tolerate)
+    summaries = [summarize(one, args.include_invalid, idle, *shares) for one in folders]
     if args.beside:
         return report_beside(args, formats, exports, summaries, folders[0])
     (summary,) = summaries
@@ -110,6 +113,10 @@ def check_together(args: argparse.Namespace) -> None:
             f"--preset reports published data alone: leave it out, or --beside {args.beside}",
             args.preset,
         )
+    if args.preset and args.tolerate is not None:
+        raise UsageError(
+            "--tolerate is for a study of yours: leave it out with --preset", str(args.preset)
+        )
     if len(args.study) > 1 and not args.beside:
         raise UsageError(
             f"{len(args.study)} studies: a report is of one; several are judged together beside a "
@@ -118,7 +125,7 @@ def check_together(args: argparse.Namespace) -> None:
         )
     if args.format is not None and args.figures is None:
         raise UsageError("--format is of the files of --figures: add --figures", args.format)
-    if args.figures and not args.study and is_study(args.figures):
+    if args.figures and not args.study and studydir.is_study(args.figures):
         raise UsageError(
             f"--figures {args.figures}: that is a study, not a folder for figures; write `steelyard "
             f"report {args.figures} --figures`",
@@ -141,15 +148,6 @@ def folder_for(args: argparse.Namespace, what: str) -> Path:
     """Where figures or tables go; of a study whose report was not named, to a folder of its own."""
     page: Path = args.page
     return page.with_name(what) if args.output is not None else page.with_suffix(f".{what}")
-
-
-def is_study(name: str) -> bool:
-    """Whether a study has this name."""
-    try:
-        studydir.resolve(name)
-    except UsageError:
-        return False
-    return True
 
 
 def report_preset(
@@ -225,10 +223,11 @@ def write(
     print(format_summary(summary, findings))
     print(f"\nreport: {paths[0]}")
     if figures is not None:
-        print(f"figures: {len(paths) - 1} files in {figures}")
+        print(f"figures: {counted(len(paths) - 1, 'file')} in {figures}")
     if exports:
         folder = folder_for(args, "tables")
-        print(f"tables: {export(folder, exports, summary, findings, paper)} files in {folder}")
+        number = export(folder, exports, summary, findings, paper)
+        print(f"tables: {counted(number, 'file')} in {folder}")
     return DONE
 
 

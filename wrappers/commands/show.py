@@ -132,12 +132,11 @@ def show_several(args: argparse.Namespace, is_array: bool = False) -> int:
 
 
 def find_mine(args: argparse.Namespace) -> tuple[list[JobView], list[str]]:
-    """Of the scheduler that this machine has."""
+    """Of the first scheduler of this machine that answers."""
     from steelyard.analysis.sources import accounting_readers
 
     since = time.time() - since_s(args.since or DEFAULT_SINCE)
-    reader = accounting_readers.detect_reader().hurried()
-    ids = reader.recent(getpass.getuser(), since)
+    reader, ids = accounting_readers.recent_jobs(getpass.getuser(), since)
     if not ids:
         return [], []
     from steelyard.analysis.job.job_lookup import look_up_jobs

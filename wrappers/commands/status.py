@@ -3,6 +3,9 @@
 --watch fills the screen of a terminal (each condition, the last failures) and prints a line for
 each change elsewhere. It ends when all runs have ended, or when those that wait never will run.
 Exit code 5 if some runs failed, 3 if --watch ended with runs that wait for what does not come.
+
+Of a study that is run as sessions it prints a line for each, the latest last, and --watch is of the
+latest; NAME@SESSION is one of them. The exit code is the latest session's.
 """
 
 from __future__ import annotations
@@ -10,12 +13,17 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base import options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.analysis.sources.session_files import Session
     from steelyard.wrappers.submit.status import Progress
 
 MOST_FAILURES = 20
+MOST_SESSIONS = 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--watch", action="store_true", help="look again until all runs have ended")
     parser.add_argument(
         "--interval", type=float, default=2.0, metavar="SECONDS", help="between looks, default 2"
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help=f"of sessions: all of them, not only the last {MOST_SESSIONS}",
     )
     options.add_json(parser)
 
@@ -38,6 +51,14 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.wrappers.submit import status, status_watch
 
     seldom_look_for_garbage()
+    if not args.watch and (sessions := studydir.sessions_named(args.study)):
+        return show_sessions(sessions, args)
+    if args.all:
+        raise errors.UsageError(
+            "--all is of the sessions of a study, all at one moment: expected a study that is run as "
+            "sessions, and no --watch; leave --all out",
+            "--all",
+        )
     folder = studydir.resolve(args.study)
     if args.watch:
         progress = status_watch.watch(folder, max(args.interval, 0.2), quiet=args.json)
@@ -50,6 +71,39 @@ def main(args: argparse.Namespace) -> int:
     if progress.failed:
         return errors.RUNS_FAILED
     return errors.MISSING if args.watch and progress.stuck else errors.DONE
+
+
+def show_sessions(sessions: Sequence[Session], args: argparse.Namespace) -> int:
+    """A line for each of the last ones."""
+    import time
+    from dataclasses import asdict
+
+    from steelyard.wrappers.base import console, errors
+    from steelyard.wrappers.submit import status
+
+    shown = sessions if args.all else sessions[-MOST_SESSIONS:]
+    found = [(one, status.snapshot(one.folder)) for one in shown]
+    if args.json:
+        heads = ({"session": one.name, "number": one.number, "began_unix_s": one.began_unix_s}
+                 for one in shown)  # fmt: skip
+        console.print_json([head | asdict(p) for head, (_, p) in zip(heads, found, strict=True)])
+    else:
+        console.print_table(
+            ("session", "began", "done", "running", "waiting", "failed", "cancelled",
+             "not submitted", "of", ""),
+            [
+                (one.name, time.strftime("%Y-%m-%d %H:%M", time.localtime(one.began_unix_s)),
+                 p.done, p.running, p.waiting, p.failed, p.cancelled, p.planned, p.total,
+                 "" if p.ended else status.format_time_left(p))
+                for one, p in found
+            ],
+            title=f"{found[-1][1].study}: {counted(len(sessions), 'session')}",
+        )  # fmt: skip
+        if len(shown) < len(sessions):
+            print(f"{len(sessions) - len(shown)} earlier ones: --all")
+        for note in dict.fromkeys(p.note for _, p in found if p.note):
+            print(f"note: {note}")
+    return errors.RUNS_FAILED if found[-1][1].failed else errors.DONE
 
 
 def print_end(progress: Progress, with_counts: bool) -> None:
@@ -70,4 +124,7 @@ def print_end(progress: Progress, with_counts: bool) -> None:
     if len(failures) > MOST_FAILURES:
         print(f"… and {len(failures) - MOST_FAILURES} more: --json lists all")
     if progress.planned:
-        print(f"{progress.planned} runs are not submitted: `steelyard submit` adds them")
+        them = inflect(progress.planned, "is", "are")
+        print(
+            f"{counted(progress.planned, 'run')} {them} not submitted: `steelyard submit` adds them"
+        )

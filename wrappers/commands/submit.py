@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from steelyard.wrappers.base import options
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard submit`."""
@@ -27,6 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "a DIR that ends in .study is the folder itself",
     )
     add(
+        "--session",
+        metavar="NAME",
+        nargs="?",
+        const=options.TODAY,
+        help="run the study once more, as a session of its own in NAME.sessions/ next to the study file "
+        "(default NAME: today's date); the same session again adds what is missing of it",
+    )
+    add(
         "--dry-run",
         action="store_true",
         help="print the exact batch scripts; write and submit nothing",
@@ -41,10 +51,11 @@ def main(args: argparse.Namespace) -> int:
 
     from steelyard.wrappers.base import console, errors
     from steelyard.wrappers.schedulers import registry
-    from steelyard.wrappers.study import study
+    from steelyard.wrappers.study import sessions, study
     from steelyard.wrappers.submit import submit
 
-    checked, folder = study.load_with_folder(args.study, args.dir)
+    session = sessions.session_name(args.session)
+    checked, folder = study.load_with_folder(args.study, args.dir, session)
     scripts: list[tuple[str, str]] | None = [] if args.dry_run else None
     scheduler = args.scheduler or registry.detect()
     done = submit.submit(checked, folder, scheduler, args.retry_failed, scripts)

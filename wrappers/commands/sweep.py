@@ -1,12 +1,14 @@
-"""A folder of records swept: old records packed, older ones removed; for a timer or a cron line.
+"""Pack old records into Parquet files and remove the oldest; for a timer or a cron line.
 
-Of a day that is past for a week every job's records and samples go into a few Parquet files, which
-show, collect and publish read as before. With --older-than and --quota packs are removed, the oldest
-day's first, and with them what is never packed: files over 64 MB, files that their group
-may not read. What is not packed yet stays, unless --unpacked is said. --samples 30s packs one sample in 30 s, for ever:
-totals stay what they are, and every reader tells it. Temporary files of killed writers go, and empty
-folders that are a week old. Run by the folder's owner, on one machine; again, or after a kill: nothing
-is lost and nothing done twice.
+A day's records and samples are packed into a few files one week after the day (--pack-after). show,
+collect and publish read packs like loose files. Nothing is removed without --older-than or --quota.
+They remove the oldest days first, with those files that are never packed: larger than 64 MB, or not
+readable for their group. Records that are not packed yet stay, unless --unpacked is given.
+
+--samples 30s keeps one sample in 30 s. This cannot be reversed. Totals do not change, and every
+reader reports the interval. Leftover temporary files and week-old empty folders are removed, too.
+
+Run it as the owner of the folder, on one machine. It can be interrupted and run again safely.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base import console, errors, options
 
 if TYPE_CHECKING:
@@ -55,35 +58,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard sweep`."""
     parser.add_argument(
         "--pack-after", type=age_s, default="7d", metavar="AGE",
-        help="pack days of which all is at least so old: 12h, 7d (the default), 2w",
+        help="pack a day once all its records are this old: 12h, 7d (the default), 2w",
     )  # fmt: skip
     parser.add_argument(
-        "--older-than", type=age_s, metavar="AGE", help="remove days that are so old"
+        "--older-than",
+        type=age_s,
+        metavar="AGE",
+        help="remove packed days that are this old: 90d, 8w",
     )
     parser.add_argument(
         "--quota", type=size_bytes, metavar="SIZE",
-        help="remove the oldest days, until no more of the disk is used: 500M, 5G, 1T",
+        help="remove the oldest days until the folder is no larger than this: 500M, 5G, 1T",
     )  # fmt: skip
     parser.add_argument(
         "--samples", type=every_s, metavar="WHICH",
-        help="of the samples pack one line in so long: 30s, 5m; or their ends alone: ends (all)",
+        help="pack one sample per interval: 30s, 5m; only the first and the last: ends (default: all)",
     )  # fmt: skip
     parser.add_argument(
         "--unpacked", action="store_true",
-        help="with --older-than: also remove what is not packed yet",
+        help="with --older-than: also remove records that are not packed yet",
     )  # fmt: skip
     parser.add_argument(
-        "--dry-run", action="store_true", help="print what would be done, and do nothing"
+        "--dry-run", action="store_true", help="print what would be done and change nothing"
     )
     options.add_record_dir(parser)
     options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Sweep each folder, and tell it in a line; 3 when something could not be done."""
+    """Sweep each folder and print a line about it; exit code 3 if something could not be done."""
     import dataclasses
 
     from steelyard.analysis.collect.record_import import default_record_dirs
+    from steelyard.wrappers.base.command_lock import hold_command_lock
     from steelyard.wrappers.sweep import sweep
     from steelyard.wrappers.sweep.sweep_report import SweepRequest
 
@@ -95,7 +102,8 @@ def main(args: argparse.Namespace) -> int:
             record_dir, args.pack_after, args.older_than, args.quota, args.unpacked, args.dry_run,
             args.samples,
         )  # fmt: skip
-        done = sweep.sweep(asked)
+        with hold_command_lock("sweep", [record_dir]):
+            done = sweep.sweep(asked)
         has_failed |= bool(done.failed)
         if args.json:
             console.print_json({"record_dir": str(record_dir)} | dataclasses.asdict(done))
@@ -110,19 +118,35 @@ def words(done: SweepReport, is_dry: bool) -> str:
     """What was done, for cron's mail."""
     would = "to be " if is_dry else ""
     told = [
-        f"{done.packed_jobs} jobs ({done.packed_files} files) {would}packed",
-        f"{len(done.removed_days)} days {would}removed",
-        f"{done.temporary_files} temporary files {would}removed",
+        f"{counted(done.packed_jobs, 'job')} ({counted(done.packed_files, 'file')}) {would}packed",
+        f"{counted(len(done.removed_days), 'day')} {would}removed",
+        f"{counted(done.temporary_files, 'temporary file')} {would}removed",
     ]
-    more = {
-        "files of samples thinned": done.thinned_files,
-        f"empty folders {would}removed": done.empty_folders,
-        f"files that are never packed {would}removed": done.removed_files,
-        f"jobs that were not packed yet {would}removed": done.removed_jobs,
-        "old jobs are not packed yet and stay": done.left_jobs,
-        "jobs wait, without an end or touched since": done.waiting_jobs,
-    }
-    told += [f"{number} {what}" for what, number in more.items() if number]
+    more = (
+        (done.thinned_files, "file of samples thinned", "files of samples thinned"),
+        (done.empty_folders, f"empty folder {would}removed", f"empty folders {would}removed"),
+        (
+            done.removed_files,
+            f"file that is never packed {would}removed",
+            f"files that are never packed {would}removed",
+        ),
+        (
+            done.removed_jobs,
+            f"job that was not packed yet {would}removed",
+            f"jobs that were not packed yet {would}removed",
+        ),
+        (
+            done.left_jobs,
+            "old job is not packed yet and stays",
+            "old jobs are not packed yet and stay",
+        ),
+        (
+            done.waiting_jobs,
+            "job waits, without an end or touched since",
+            "jobs wait, without an end or touched since",
+        ),
+    )
+    told += [counted(number, one, several) for number, one, several in more if number]
     if done.stay_files:
         told.append(what_stays(done))
     return f"{', '.join(told)}; {done.used_bytes / (1 << 20):.1f} MiB used"
@@ -132,4 +156,4 @@ def what_stays(done: SweepReport) -> str:
     """Files that only --older-than or --quota takes."""
     kinds = ", ".join(f"{number} {why}" for why, number in sorted(done.stay_files.items()))
     total, size = sum(done.stay_files.values()), done.stay_bytes / (1 << 20)
-    return f"{total} files are never packed ({kinds}; {size:.1f} MiB)"
+    return f"{counted(total, 'file')} {inflect(total, 'is', 'are')} never packed ({kinds}; {size:.1f} MiB)"

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base import console, errors, options
 from steelyard.wrappers.commands.collect_cluster import local
 
@@ -26,7 +27,7 @@ BY = ("user", "account", "partition", "node-type", "application")
 SORT = {
     "joules": "energy_j",
     "cpu": "cpu_s",
-    "held": "cpu_held_s",
+    "allocated": "cpu_allocated_s",
     "waste": "cpu_unused_s",
     "memory-waste": "memory_unused_byte_s",
     "read": "read_bytes",
@@ -59,7 +60,7 @@ def gib_hours(value: float) -> str:
 COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "joules": ("energy_j", joules),
     "CPU h": ("cpu_s", hours),
-    "of CPU h held": ("cpu_held_s", hours),
+    "of CPU h allocated": ("cpu_allocated_s", hours),
     "CPU h unused": ("cpu_unused_s", hours),
     "GiB h unused": ("memory_unused_byte_s", gib_hours),
     "read": ("read_bytes", console.format_bytes),
@@ -155,15 +156,15 @@ def remarks(found: Top) -> Iterator[str]:
             why = found.why[name]
             told = "; ".join(f"{count} × {reason}" for reason, count in why[:SHOWN_REASONS])
             left = len(why) - SHOWN_REASONS
-            more = f"; {left} more reason{'s' if left > 1 else ''}" if left > 0 else ""
-            yield f"{title}: known of {total.known[name]} of {total.jobs} jobs. Not: {told}{more}"
+            more = f"; {counted(left, 'more reason')}" if left > 0 else ""
+            yield f"{title}: known of {total.known[name]} of {counted(total.jobs, 'job')}. Not: {told}{more}"
     if total.marked:
-        yield f"{total.marked} jobs have records that are odd: `marks` in the database says how"
-    until = found.mark["asked_until_unix_s"]
+        yield f"{counted(total.marked, 'job')} {inflect(total.marked, 'has', 'have')} records that are odd: `marks` in the database says how"
+    until = found.mark["queried_until_unix_s"]
     if until is None:
         yield "the accounting has told of no job yet"
     elif until < found.until_unix_s:
-        yield f"collected until {local(until)}; {found.mark['running']} jobs ran then: not in it"
+        yield f"collected until {local(until)}; {counted(found.mark['running'], 'job')} ran then: not in it"
 
 
 def as_json(found: Top, ordered: list[Line], by: str) -> dict[str, object]:
@@ -174,11 +175,11 @@ def as_json(found: Top, ordered: list[Line], by: str) -> dict[str, object]:
         "by": by,
         "since_unix_s": found.since_unix_s,
         "until_unix_s": found.until_unix_s,
-        "collected_until_unix_s": found.mark["asked_until_unix_s"],
+        "collected_until_unix_s": found.mark["queried_until_unix_s"],
         "running": found.mark["running"],
         "lines": [line_json(line) for line in ordered],
         "total": line_json(found.total),
-        "why_not": {
+        "reasons": {
             name: [{"reason": reason, "jobs": jobs} for reason, jobs in why]
             for name, why in found.why.items()
         },

@@ -99,15 +99,24 @@ def node_checks(private: Path) -> Iterator[Check]:
     )
 
 
-def settings(home: Path | None) -> list[str]:
-    """Options of `steelyard-node doctor`: as the hook is told, or else the node's own file says."""
-    told = read_hook_file(home / "mom_priv/hooks/steelyard.CF") if home is not None else {}
-    if not is_roots(Path(str(told.get("node_program", "")))):
+def settings(home: Path | None, file: Path = Path(HOOK_FILE)) -> list[str]:
+    """Options of `steelyard-node doctor`: of the hook on a node, else of the node's own file.
+
+    On a host without a mom, or for an ordinary user: the folder of records that `file` names.
+    """
+    if home is None:
         return []
+    told = read_hook_file(home / "mom_priv/hooks/steelyard.CF")
+    if not is_roots(Path(str(told.get("node_program", "")))):
+        record_dir = read_hook_file(file).get("record_dir")
+        return [f"--record-dir={record_dir}"] if record_dir else []
     options = [
         f"--node-program={told['node_program']}",
         f"--config={told.get('config', NODE_FILE)}",
     ]
+    for key in ("record_dir", "run_dir"):
+        if key in told:
+            options.append(f"--{key.replace('_', '-')}={told[key]}")
     if "bpf" in told:
         options += [f"--bpf={told['bpf']}", f"--said-in={HOOK_FILE}, and import it"]
     return options

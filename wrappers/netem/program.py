@@ -16,7 +16,7 @@ from typing import Any
 
 from steelyard.wrappers.base import programs, signals
 from steelyard.wrappers.base.errors import ConditionError, MissingError, SteelyardError, UsageError
-from steelyard.wrappers.netem import kernel as netem_kernel
+from steelyard.wrappers.netem import kernel_support
 
 RUN_DIR = Path("/run/steelyard")
 POLICY = Path("/etc/steelyard/netem.conf")
@@ -175,10 +175,10 @@ def check_here(conditions: Conditions) -> None:
     if conditions.needs_root:
         need_root(conditions.words())
     if conditions.shapes:
-        for module in netem_kernel.needed(parse(conditions.network).spec):
-            found = netem_kernel.can(module)
+        for module in kernel_support.needed(parse(conditions.network).spec):
+            found = kernel_support.can(module)
             if found.there is False:
-                raise ConditionError(f"--netem={conditions.network}: {found.says}")
+                raise ConditionError(f"--netem={conditions.network}: {found.message}")
         lacking = lacking_here(conditions.network)
         if lacking is not None:
             raise ConditionError(f"--netem={conditions.network}: {lacking}")

@@ -115,8 +115,8 @@ def listed(value: object) -> str:
 
 
 def summary(document: Spec) -> Iterator[str]:
-    """A condition that was held, line by line: asked, applied, measured, and whether it counts."""
-    yield f"asked     {document.get('requested') or 'not known'}"
+    """A condition that was held, line by line: requested, applied, measured, and whether it counts."""
+    yield f"requested {document.get('requested') or 'not known'}"
     yield f"applied   {document.get('applied') or 'not known'}{where(document)}"
     yield from sites(document)
     if round_trips(document):
@@ -133,7 +133,7 @@ def summary(document: Spec) -> Iterator[str]:
     if document.get("valid") is False:
         yield f"NOT VALID {document.get('invalid_reason') or 'no reason given'}"
     if document.get("undone") is False:
-        yield "NOT UNDONE: steelyard netem show tells what is left, steelyard netem clear undoes it"
+        yield "NOT UNDONE: `steelyard netem show` lists what is in force, `steelyard netem clear` removes it"
 
 
 def links(document: Spec) -> list[Spec]:

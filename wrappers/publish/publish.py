@@ -54,12 +54,12 @@ class Found:
     """What there was, and what became of it; jobs by their ids."""
 
     jobs: int = 0
-    wishes: list[Wish] = field(default_factory=list)
+    planned: list[Wish] = field(default_factory=list)
     written: int = 0
-    had: int = 0  # it was all there
+    complete: int = 0  # AdminComment had everything
     no_record: int = 0
-    later: int = 0  # beyond what one pass does
-    left: dict[str, str] = field(default_factory=dict)  # and why
+    deferred: int = 0  # to the next call, beyond --most
+    unchanged: dict[str, str] = field(default_factory=dict)  # and why: text of others
     failed: dict[str, str] = field(default_factory=dict)  # and why
 
 
@@ -68,8 +68,8 @@ def look(asked: Asked, accounting: Sacct, now_unix_s: float) -> Found:
     found = Found()
     for rows in jobs(asked, accounting, now_unix_s):
         found.jobs += 1
-        if len(found.wishes) >= asked.most:
-            found.later += 1
+        if len(found.planned) >= asked.most:
+            found.deferred += 1
         else:
             judge(found, rows, asked)
     return found
@@ -107,7 +107,7 @@ def judge(found: Found, rows: Sequence[AccountingRow], asked: Asked) -> None:
     own = admin_comment.own(row.admin_comment or "")
     if not view.nodes or not job_comment.whole_records(view):
         if own is not None and not own.get("so_far") and not admin_comment.is_partial(own):
-            found.had += 1
+            found.complete += 1
         else:
             found.no_record += 1
         return
@@ -116,9 +116,9 @@ def judge(found: Found, rows: Sequence[AccountingRow], asked: Asked) -> None:
     if joules is not None and row.fields[INDEX[ENERGY]] != str(joules):
         document["energy_j"] = joules
     if document:
-        found.wishes.append(Wish(name, address(row) | document))
-    elif name not in found.left:
-        found.had += 1
+        found.planned.append(Wish(name, address(row) | document))
+    elif name not in found.unchanged:
+        found.complete += 1
 
 
 def comment_of(found: Found, view: JobView, own: dict[str, Any] | None) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def comment_of(found: Found, view: JobView, own: dict[str, Any] | None) -> dict[
                 name, ours[name], own[name], ours["nodes"]
             ):
                 continue
-            found.left[view.job_id] = (
+            found.unchanged[view.job_id] = (
                 f"{name} is {own[name]:.10g} there and {ours[name]:.10g} by its records, which "
                 "cannot be"
             )
@@ -164,8 +164,8 @@ def address(row: AccountingRow) -> dict[str, Any]:
 
 def write(found: Found) -> None:
     """All of it, over one connection; what slurmdbd refused goes to `failed`, comments that are
-    somebody else's text to `left`."""
-    if not found.wishes:
+    somebody else's text to `unchanged`."""
+    if not found.planned:
         return
     program = find_program(PROGRAM)
     if program is None:
@@ -173,7 +173,7 @@ def write(found: Found) -> None:
             f"{PROGRAM} is missing: say `make all` in the checkout, where Slurm's headers and "
             "libslurm are (Debian: libslurm-dev), or put it on PATH"
         )
-    lines = "".join(json.dumps(wish.document) + "\n" for wish in found.wishes)
+    lines = "".join(json.dumps(wish.document) + "\n" for wish in found.planned)
     try:
         done = subprocess.run(
             [program], input=lines, capture_output=True, text=True, timeout=LIMIT_S, check=False
@@ -184,13 +184,13 @@ def write(found: Found) -> None:
         words = in_short(done.stderr) or f"exit code {done.returncode}"
         raise MissingError(f"nothing was written: {words}")
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    for wish, answer in zip(found.wishes, answers, strict=False):
+    for wish, answer in zip(found.planned, answers, strict=False):
         if "error" in answer:
             found.failed[wish.job_id] = str(answer["error"])
-        elif "left" in answer:
-            found.left[wish.job_id] = str(answer["left"])
+        elif "unchanged" in answer:
+            found.unchanged[wish.job_id] = str(answer["unchanged"])
         elif answer.get("modified") == 0:
-            found.had += 1
+            found.complete += 1
         found.written += answer.get("modified", 0)
-    for wish in found.wishes[len(answers) :]:
+    for wish in found.planned[len(answers) :]:
         found.failed[wish.job_id] = "no answer"

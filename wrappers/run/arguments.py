@@ -99,7 +99,7 @@ def read_plan(args: argparse.Namespace, made: Made) -> Plan:
         max_time_s=args.max_time or Plan.max_time_s,
         # What one command's set-up built, the next one's may build anew.
         interleaved=count == 1 or args.order != BLOCKS and not args.setup,
-        go_on=args.ignore_failure,
+        continue_on_failure=args.ignore_failure,
         pass_code=args.benchmark is None,
     )
 

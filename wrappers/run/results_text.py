@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from steelyard.analysis.stats import number_format
+from steelyard.jobscripts.plurals import counted, counted_range
 from steelyard.wrappers.base import console
 from steelyard.wrappers.netem import words as netem_words
 from steelyard.wrappers.run import comparisons
@@ -56,7 +57,7 @@ def print_command(outcome: RunResults, one: CommandResults) -> None:
             )
     if one.runs and not rows:
         failed = sum(run.failed for run in one.runs)
-        print(f"no figures: {failed} of {len(one.runs)} runs failed")
+        print(f"no figures: {failed} of {counted(len(one.runs), 'run')} failed")
 
 
 def row(entry: Summary) -> tuple[str, str, str | None, str | None, int]:
@@ -100,7 +101,9 @@ def print_missing(metrics: Sequence[Summary]) -> None:
     for entry in metrics:
         if entry.reason is None or (entry.mean is None and entry.reason == "no run counts"):
             continue
-        known = f"known of {entry.n} runs only" if entry.mean is not None else "not measured"
+        known = (
+            f"known of {counted(entry.n, 'run')} only" if entry.mean is not None else "not measured"
+        )
         said.setdefault(f"{known}: {entry.reason}", {})[entry.metric] = None
     for text, names in said.items():
         console.print_line(f"{', '.join(names)}: {text}")
@@ -112,7 +115,7 @@ def print_load(outcome: RunResults) -> None:
     """That others were at work, and had been before."""
     cpus = os.cpu_count() or 1
     if outcome.load_average >= BUSY * cpus:
-        load = f"load average {outcome.load_average:.1f} on {cpus} processors before the runs"
+        load = f"load average {outcome.load_average:.1f} on {counted(cpus, 'processor')} before the runs"
         print(f"{load}: others' work is in elapsed")
 
 
@@ -184,9 +187,8 @@ def print_end(outcome: RunResults, out: TextIO) -> None:
     if ended is None or sum(counts) == len(counts) == plan.repeat and not plan.warm_up:
         return
     is_run = ended.text.startswith(("run ", "warm-up "))
-    hint = "; -i goes on" if is_run and not plan.go_on else ""
-    known = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-    runs = f"{known} {'run' if max(counts) == 1 else 'runs'}{' each' if len(counts) > 1 else ''}"
+    hint = "; -i goes on" if is_run and not plan.continue_on_failure else ""
+    runs = f"{counted_range(counts, 'run')}{' each' if len(counts) > 1 else ''}"
     sys.stdout.flush()
     text = console.plain(ended.text.replace("\n", "?"))
     print(f"steelyard run: {text}: stopped after {runs}{hint}", file=sys.stderr)
@@ -203,11 +205,9 @@ def format_precision(outcome: RunResults) -> str:
     width = f"± {100 * max(widths):.2g} %" if widths else "no interval"
     plan = outcome.plan
     if outcome.course.enough:
-        return f"enough after {most} runs: elapsed is known to {width}"
+        return f"enough after {counted(most, 'run')}: elapsed is known to {width}"
     limit = "--max-repeat" if most >= plan.max_repeat else "--max-time"
-    return (
-        f"--until {100 * (plan.until or 0):g}% was not reached: {width} after {most} runs ({limit})"
-    )
+    return f"--until {100 * (plan.until or 0):g}% was not reached: {width} after {counted(most, 'run')} ({limit})"
 
 
 def print_scopes(runs: Sequence[Measurement], found: Sequence[Summary]) -> None:

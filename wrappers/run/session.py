@@ -41,7 +41,7 @@ class Plan:
     max_repeat: int = 1000
     max_time_s: float = 600.0  # no run begins later; with `until`
     interleaved: bool = True
-    go_on: bool = False  # at a failure
+    continue_on_failure: bool = False  # at a failure
     pass_code: bool = True  # the failed command's exit code is ours
 
     @property
@@ -166,7 +166,7 @@ class Session:
 
     def check(self, place: int, measured: Measurement, what: str) -> None:
         """A failure ends everything, unless it is to go on."""
-        if measured.failed and not self.plan.go_on:
+        if measured.failed and not self.plan.continue_on_failure:
             text = f"{what}run {measured.number} of {self.commands[place].text} failed"
             code = measured.shell_code if self.plan.pass_code else errors.RUNS_FAILED
             raise StoppedError(Ending(f"{text} ({measured.end})", code))

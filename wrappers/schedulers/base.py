@@ -14,7 +14,7 @@ from typing import ClassVar
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.netem.program import Conditions, of_levels
-from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
+from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
 from steelyard.wrappers.study.job import Job
 from steelyard.wrappers.study.study_table import Table
 
@@ -117,6 +117,10 @@ class Scheduler(ABC):
     def place_options(self, level: str, given: Sequence[str] | None, nodes: int) -> list[str]:
         """The options for a level of node_type; `given`: its own line of [place.LEVEL]."""
 
+    @abstractmethod
+    def node_options(self, node: str) -> list[str]:
+        """The options for a level of the factor `node`: that node and no other."""
+
     def condition_options(self, condition: Mapping[str, object]) -> list[str]:
         """The options for the factors `network` and `cache`, whether or not the cluster has them: our
         plugin's, which are also the words of `steelyard-node job encode`."""
@@ -132,10 +136,10 @@ class Scheduler(ABC):
     def features(self) -> Mapping[str, frozenset[str]]:
         """What each node is said to have, by its name; nothing where that is not known."""
 
+    @abstractmethod
     def place(self, batch: Batch) -> AvailableNodes:
-        """The nodes that a batch may have; without any where nothing is known of them."""
-        nodes = (Node(name, features) for name, features in self.features().items())
-        return AvailableNodes("the cluster", tuple(nodes), is_all=False)
+        """The nodes that a batch may have, whatever the factor `node` requests; without any where
+        nothing is known of them."""
 
     def refusal(self, script: Path, batch: Batch) -> str | None:
         """Why the scheduler would not take this script, in its own words; None: it would, or

@@ -70,6 +70,10 @@ class Local(Scheduler):
         """There is this machine only."""
         return []
 
+    def node_options(self, node: str) -> list[str]:
+        """There is this machine only, and the preflight has seen that it is the one."""
+        return []
+
     def condition_options(self, condition: Mapping[str, object]) -> list[str]:
         """Each run's conditions are applied around it, from Batch.conditions."""
         return []

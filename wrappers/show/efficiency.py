@@ -6,6 +6,7 @@ from steelyard.analysis.job import gpus, pressure
 from steelyard.analysis.job.usage import ACCOUNTING, Use
 from steelyard.analysis.sources.records import MEMORY_SOURCES
 from steelyard.analysis.stats.number_format import binary
+from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import terminal
 from steelyard.wrappers.show.job_details import JobDetails
@@ -19,14 +20,14 @@ def print_efficiency(told: JobDetails) -> None:
     held = told.view.held
     if held is None:
         return
-    cpus = "–" if held.cpus is None else f"{held.cpus} CPU{'s' if held.cpus > 1 else ''}"
-    if told.used.cpu.held:
-        cpus += f" × {format_duration(told.used.time.used)} = {format_duration(told.used.cpu.held)}"
+    cpus = "–" if held.cpus is None else counted(held.cpus, "CPU")
+    if told.used.cpu.allocated:
+        cpus += f" × {format_duration(told.used.time.used)} = {format_duration(told.used.cpu.allocated)}"
     rows = [
         ("CPU", cpus, format_minimum(told.used.cpu, format_duration(told.used.cpu.used)), format_share(told.used.cpu)),
-        ("memory", binary(told.used.memory.held),
+        ("memory", binary(told.used.memory.allocated),
          format_minimum(told.used.memory, binary(told.used.memory.used)), format_share(told.used.memory)),
-        ("time", format_duration(told.used.time.held), format_elapsed(told.used.time.used), format_share(told.used.time)),
+        ("time", format_duration(told.used.time.allocated), format_elapsed(told.used.time.used), format_share(told.used.time)),
     ]  # fmt: skip
     if held.gpus:
         energy_j = gpus.total_j([node.record for node in told.view.nodes])

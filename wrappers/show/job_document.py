@@ -25,7 +25,7 @@ def as_json(told: JobDetails) -> dict[str, object]:
     return {
         "job_id": view.job_id,
         "job": job_json(view),
-        "asked": held_json(view),
+        "allocation": allocation_json(view),
         "efficiency": {
             "cpu": use_json(told.used.cpu),
             "memory": use_json(told.used.memory),
@@ -75,19 +75,19 @@ def job_json(view: JobView) -> dict[str, object] | None:
     }
 
 
-def held_json(view: JobView) -> dict[str, object] | None:
+def allocation_json(view: JobView) -> dict[str, object] | None:
     """What it was given, in the scheduler's words; None: the accounting does not know it."""
     if view.held is None:
         return None
     used = ("cpu_s", "resident_low_bytes", "resident_high_bytes")
     of_scheduler = {f"scheduler_{name}": getattr(view.held, name) for name in used}
-    names = ("partition", "account", "nodes", "cpus", "cpus_asked", "memory_bytes", "gpus")
-    held = {name: getattr(view.held, name) for name in (*names, "time_limit_s")}
-    return {**held, **of_scheduler, "missing": dict(view.held.missing)}
+    names = ("partition", "account", "nodes", "cpus", "cpus_requested", "memory_bytes", "gpus")
+    allocated = {name: getattr(view.held, name) for name in (*names, "time_limit_s")}
+    return {**allocated, **of_scheduler, "missing": dict(view.held.missing)}
 
 
 def use_json(use: Use) -> dict[str, object]:
-    """`share` is used / held."""
+    """`share` is used / allocated."""
     return asdict(use) | {"share": use.share}
 
 
@@ -140,5 +140,5 @@ def share_json(share: EnergyShare | None) -> dict[str, object] | None:
     """None: the node's joules are not known, or all the job's."""
     if share is None:
         return None
-    names = ("low_j", "high_j", "idle_low_j", "idle_high_j", "idle_told_by", "reason")
+    names = ("low_j", "high_j", "idle_low_j", "idle_high_j", "idle_source", "reason")
     return {name: getattr(share, name) for name in names}

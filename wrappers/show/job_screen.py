@@ -11,6 +11,7 @@ from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.stats.number_format import binary
 from steelyard.analysis.store.energy_shares import ADMINISTRATOR
 from steelyard.facts.quantities import METRICS
+from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base import console, errors
 from steelyard.wrappers.show import efficiency, node_usage, terminal, time_series
 from steelyard.wrappers.show.job_details import JobDetails
@@ -65,7 +66,7 @@ def print_head(told: JobDetails) -> None:
     )
     if view.earlier_starts:
         console.print_line(
-            f"  started {len(view.earlier_starts)} times before; this is the last start"
+            f"  started {counted(len(view.earlier_starts), 'time')} before; this is the last start"
         )
 
 
@@ -170,7 +171,7 @@ def print_idle_faults(view: JobView) -> None:
 def idle_words(share: EnergyShare) -> str:
     """`620 J`; where its power is not known what it is at most, and how to tell it."""
     if share.idle_low_j == share.idle_high_j:
-        whose = " (as its administrator says)" if share.idle_told_by == ADMINISTRATOR else ""
+        whose = " (as its administrator says)" if share.idle_source == ADMINISTRATOR else ""
         return format_joules(share.idle_high_j) + whose
     return f"{format_joules(share.idle_low_j)} … {format_joules(share.idle_high_j)} (--idle-power WATTS: closer)"
 
@@ -184,7 +185,8 @@ def print_comment(view: JobView) -> None:
     where = " ".join(str(one) for one in told if one) or "type of node not told"
     console.print_line(
         f"  from the accounting: {where}, kernel {comment.get('kernel') or 'not told'}; sums "
-        f"over {comment.get('nodes_measured')} of {comment.get('nodes')} nodes"
+        f"over {comment.get('nodes_measured')} of {comment.get('nodes')} "
+        f"{'node' if comment.get('nodes') == 1 else 'nodes'}"
         f"{' (partial)' if admin_comment.is_partial(comment) else ''}"
         f"{' when a step ended, others may follow' if comment.get('so_far') else ''}:"
     )

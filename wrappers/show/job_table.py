@@ -87,7 +87,9 @@ def print_array(whole: Array) -> None:
     if whole.cpu.used is not None:
         least = "at least " if whole.cpu.is_least else ""
         held = (
-            "" if whole.cpu.held is None else f" of {console.format_seconds(whole.cpu.held)} held"
+            ""
+            if whole.cpu.allocated is None
+            else f" of {console.format_seconds(whole.cpu.allocated)} held"
         )
         print(f"CPU of all tasks: {least}{console.format_seconds(whole.cpu.used)}{held}")
     if whole.advice:

@@ -11,6 +11,7 @@ from steelyard.analysis.job import gpus
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
 from steelyard.analysis.stats.number_format import binary
 from steelyard.facts.quantities import METRICS
+from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import terminal
 from steelyard.wrappers.show.terminal import format_joules
@@ -117,7 +118,7 @@ def print_sampler(node: NodeView) -> None:
         if values[name]
     ]
     console.print_line(
-        f"  sampler on {node.node}: {values['samples']} samples"
+        f"  sampler on {node.node}: {counted(values['samples'], 'sample')}"
         f"{''.join(f', {words}' for words in trouble)}, "
         f"{console.format_seconds(values['sampler_cpu_s'])} of CPU"
     )

@@ -10,6 +10,7 @@ from steelyard.jobscripts import placeholders, registry
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
 from steelyard.wrappers.study.factors import Level, check_mode, has_meaning
+from steelyard.wrappers.study.job import ALLOCATION, Job
 from steelyard.wrappers.study.study_table import Table
 from steelyard.wrappers.study.variants import (
     Factors,
@@ -26,7 +27,7 @@ def text(value: Level) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def read_variants(top: Table, factors: Factors) -> tuple[Variant, ...]:
+def read_variants(top: Table, factors: Factors, job: Job) -> tuple[Variant, ...]:
     """Check [[benchmark]] and expand the lists in it; no variant comes twice."""
     tables = top.tables("benchmark")
     if not tables:
@@ -34,12 +35,13 @@ def read_variants(top: Table, factors: Factors) -> tuple[Variant, ...]:
             "benchmark", f"missing: give at least one [[benchmark]] with use = {known_names()}"
         )
     variants: dict[str, Variant] = {}
-    found = [(table, one) for table in tables for one in read_one(table, factors)]
+    found = [(table, one) for table in tables for one in read_one(table, factors, job)]
     used = list({one.benchmark.name: one.benchmark for _, one in found}.values())
     for table, bare in found:
         variant = with_factors(top, table, bare, factors, used)
         # Figures are read from the output of one and the same run.
-        values = {k: v for k, v in variant.values().items() if kind_of(variant, k) != "figures"}
+        known = variant.benchmark.parameters
+        values = {k: v for k, v in variant.values().items() if known[k].is_executed}
         key = f"{variant.benchmark.name} {sorted(values.items())}"
         if variants.setdefault(key, variant) is not variant:
             table.fail("use", f"'{variant.label}' is in the study twice: leave one out")
@@ -69,6 +71,8 @@ def kind_of(variant: Variant, key: str) -> str:
 
 def hidden(variant: Variant, key: str, fellows: list[dict[str, Level]]) -> bool:
     """A table is too long for a label, as long as something else tells them apart."""
+    if variant.benchmark.parameters[key].noted:
+        return True
     if kind_of(variant, key) not in TABLES:
         return False
     rest = [{name: value for name, value in each.items() if name != key} for each in fellows]
@@ -80,7 +84,7 @@ def known_names() -> str:
     return " or ".join(shown(name) for name in registry.names())
 
 
-def read_one(table: Table, factors: Factors) -> list[Variant]:
+def read_one(table: Table, factors: Factors, job: Job) -> list[Variant]:
     """One [[benchmark]]."""
     name = table.data.get("use")
     if name is None:
@@ -97,7 +101,9 @@ def read_one(table: Table, factors: Factors) -> list[Variant]:
     check_required(table, benchmark, factors)
     choices = [[(key, level) for level in values_of(table, benchmark, key)] for key in given]
     return [
-        Variant(benchmark, chosen, " ".join([name, *(f"{key}={text(v)}" for key, v in chosen)]))
+        Variant(
+            benchmark, chosen, " ".join([name, *(f"{key}={text(v)}" for key, v in chosen)]), job
+        )
         for chosen in itertools.product(*choices)
     ]
 
@@ -127,7 +133,28 @@ def with_factors(
         found.values()
     except UsageError as error:
         table.fail(error.part or "use", str(error))
+    check_allocations(top, found, factors)
     return found
+
+
+def check_allocations(top: Table, variant: Variant, factors: Factors) -> None:
+    """Each combination of nodes, tasks and processors gives the benchmark what it can have, with each
+    level of what decides which numbers it can have."""
+    known = variant.benchmark.parameters
+    linked = {
+        name
+        for key, parameter in known.items()
+        for rule in parameter.numbers
+        for name in (key, *rule.when)
+    }
+    names = [name for name in variant.factors if name in ALLOCATION or name in linked]
+    for levels in itertools.product(*(factors[name] for name in names)):
+        own = dict(zip(names, levels, strict=True))
+        try:
+            variant.values_under({**dict(variant.first), **own})
+        except UsageError as error:
+            words = ", ".join(f"{name} = {level}" for name, level in own.items())
+            top.table("factors").fail(names[0], f"with {words}: {error}")
 
 
 def check_braces(table: Table, variant: Variant, factors: Factors) -> None:

@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NoReturn
 
-from steelyard.analysis.base.level_names import has_names
+from steelyard.analysis.base.level_names import NODE, has_names
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.registry import Benchmark
 from steelyard.jobscripts.toml_table import shown
-from steelyard.wrappers.base.errors import UsageError
+from steelyard.wrappers.base.errors import UsageError, did_you_mean
 from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.launchers.launcher import Launcher
 from steelyard.wrappers.netem import program as netem
-from steelyard.wrappers.study.job import split_options
-from steelyard.wrappers.study.levels import Drawn, read_levels
+from steelyard.wrappers.study.job import ALLOCATION, MOST_ALLOCATED, Job, split_options
+from steelyard.wrappers.study.levels import EACH, Drawn, read_levels
 from steelyard.wrappers.study.study_table import Table
 
 Level = str | int | float | bool
 
 # Clients side by side, or each when the one before it has ended.
 MODES = ("parallel", "sequential")
-MEANT = ("clients", "node_type", "kernel_release", "network", "launcher", "cache", "mode")
+MEANT = (
+    *("clients", "node", "node_type", "kernel_release", "network", "launcher", "cache", "mode"),
+    *ALLOCATION,
+)
 # Those whose levels say where a job runs, by [place.LEVEL].
 PLACED = ("node_type", "kernel_release")
+# As the scheduler names one node; no list of several.
+NODE_NAME = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9][A-Za-z0-9_.-]*")  # PBS takes digits for a count
 NODE_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 # The beginning of what uname -r says, a dot at least: 6.1, 6.1.0-18-amd64.
 KERNEL_RELEASE = re.compile(r"[0-9]+\.[0-9]+[A-Za-z0-9._+~-]*")
 MAX_CLIENTS = 100_000
-# Of [job], one value for all runs: a level in the command alone changes no allocation.
-ALLOCATION = ("nodes", "tasks_per_node")
+WITHIN = "within"  # key of [baseline]
 
 
 def read_factors(top: Table, seed: int, drawn: Drawn) -> dict[str, tuple[Level, ...]]:
@@ -38,12 +42,8 @@ def read_factors(top: Table, seed: int, drawn: Drawn) -> dict[str, tuple[Level, 
     table = top.table("factors")
     factors: dict[str, tuple[Level, ...]] = {}
     for name in table.data:
-        if name in ALLOCATION:
-            table.fail(
-                name,
-                "no factor: all runs of a study have the same allocation; write "
-                f"[job] {name} = N, and a study for each N",
-            )
+        if name == WITHIN:
+            table.fail(name, "a key of [baseline] has this name: choose another one")
         found = read_levels(table, name, seed, drawn)
         levels = tuple(level for level in found if isinstance(level, Level))
         check_levels(table, name, levels)
@@ -62,6 +62,10 @@ def check_levels(table: Table, name: str, levels: tuple[Level, ...]) -> None:
             check_cache(table, level)
         if name == "clients" and not (type(level) is int and 1 <= level <= MAX_CLIENTS):
             table.wrong(name, level, f"whole numbers from 1 to {MAX_CLIENTS}")
+        if name in ALLOCATION and not (type(level) is int and 1 <= level <= MOST_ALLOCATED):
+            table.wrong(name, level, f"whole numbers from 1 to {MOST_ALLOCATED}")
+        if name == NODE and not (isinstance(level, str) and NODE_NAME.fullmatch(level)):
+            table.wrong(name, level, 'the name of one node, as the scheduler has it, such as "n1"')
         if name == "node_type" and not (isinstance(level, str) and NODE_TYPE.fullmatch(level)):
             table.wrong(name, level, "letters, digits, '_' and '-'")
         if name == "kernel_release" and not is_release(level):
@@ -81,6 +85,31 @@ def has_meaning(name: str, benchmarks: Iterable[Benchmark]) -> bool:
     if name in ("clients", "mode"):
         return not all(benchmark.span == "job" for benchmark in benchmarks)
     return name in MEANT
+
+
+def check_clients(top: Table, job: Job, factors: Collection[str]) -> None:
+    """With the factor clients a job has a node for each of them, and no other number of nodes."""
+    allowed = "1 with the factor clients: a job has one node per client"
+    if job.nodes != 1:
+        top.table("job").wrong("nodes", job.nodes, allowed)
+    if "nodes" in factors:
+        top.table("factors").fail("nodes", f"leave it out, or clients: allowed is {allowed}")
+
+
+def check_node(top: Table, job: Job, factors: Mapping[str, tuple[Level, ...]]) -> None:
+    """With the factor node every job has the one node of its level."""
+    each = top.table("factors").data[NODE] == EACH
+    apart = PLACED if each else ()  # which of their levels has which nodes is not known
+    more = next((name for name in ("clients", "nodes", *apart) if name in factors), None)
+    if more is not None:
+        remedy = ', or name the nodes instead of "each"' if more in apart else ""
+        top.table("factors").fail(
+            NODE, f"each run is on the one node of its level: leave out the factor {more}{remedy}"
+        )
+    if job.nodes != 1:
+        top.table("job").wrong(
+            "nodes", job.nodes, "1 with the factor node: each run is on one node"
+        )
 
 
 def check_mode(top: Table, levels: tuple[Level, ...], benchmarks: Iterable[Benchmark]) -> None:
@@ -212,21 +241,46 @@ def having(parameter: str) -> list[str]:
 
 
 def read_baseline(top: Table, factors: dict[str, tuple[Level, ...]]) -> dict[str, Level]:
-    """[baseline], levels by name or as they are; a factor that is not in it has its first level."""
+    """[baseline], levels by name or as they are; a factor that is not in it has its first level.
+
+    Factors of `within` are left out: each of their levels has its own baseline. So is `node`, unless
+    it is named: nodes are compared with their median.
+    """
     table = top.table("baseline")
-    table.only(factors)
+    table.only((*factors, WITHIN) if factors else ())
+    within = read_within(table, factors)
     baseline: dict[str, Level] = {}
     for name, levels in factors.items():
+        if name in within or (name == NODE and name not in table.data):
+            continue
         wanted = table.data.get(name, levels[0])
         names = top.table("factors").data.get(name)
         if isinstance(names, dict) and has_names(names) and isinstance(wanted, str):
             wanted = names.get(wanted, wanted)
         same = [level for level in levels if level == wanted and type(level) is type(wanted)]
+        if not same and name == NODE and levels == (EACH,):
+            continue  # checked when the nodes are drawn
         if not same:
             listed = ", ".join(shown(level) for level in levels)
             table.wrong(name, wanted, f"one of the factor's levels: {listed}")
         baseline[name] = same[0]
     return baseline
+
+
+def read_within(table: Table, factors: dict[str, tuple[Level, ...]]) -> tuple[str, ...]:
+    """[baseline] within: factors each level of which is compared inside itself only."""
+    within = table.words(WITHIN, ".+", "the name of a factor")
+    for name in within:
+        if name not in factors:
+            table.fail(WITHIN, f"{name} is no factor{did_you_mean(name, factors)}")
+        if name in table.data:
+            table.fail(WITHIN, f"{name} has a level in [baseline], too: leave one of the two out")
+    if within and all(name in within for name, levels in factors.items() if len(levels) > 1):
+        table.fail(
+            WITHIN,
+            "no other factor has several levels, so that nothing is compared: leave a factor out",
+        )
+    return within
 
 
 def read_place(

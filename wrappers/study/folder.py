@@ -1,19 +1,24 @@
 """The study folder (docs/formats.md part 6): where everything of a study lies, and how it is found.
 
-A study is named by its .toml file, by its folder, or by its name in the current folder.
+A study is named by its .toml file, by its folder, or by its name in the current folder. NAME@SESSION
+is one session of a study that is run again and again; its folder is NAME.sessions/SESSION.study.
 """
 
 from __future__ import annotations
 
 import hashlib
+import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.analysis.sources import study_files
+from steelyard.analysis.sources import session_files, study_files
+from steelyard.analysis.sources.session_files import Session
+from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
 
-SUFFIX = ".study"
+SUFFIX, SESSIONS = session_files.SESSION_SUFFIX, session_files.SUFFIX
+NAMED_SESSIONS = 5  # the last ones, in an error
 PLAN = study_files.PLAN_FILE
 
 
@@ -70,23 +75,56 @@ class StudyDir:
 
 
 def resolve(text: str | None) -> Path:
-    """The folder of an already submitted study; None: the only one here. UsageError if none."""
+    """The folder of an already submitted study or session; None: the only one here. UsageError if
+    none. Of a study that has only sessions it is the latest one's, which is printed."""
+    folder = find(text)
+    if not is_sessions(folder):
+        return folder
+    sessions = session_files.sessions_of(folder)
+    latest = sessions[-1].folder
+    print(
+        f"{session_files.label_of(latest)}: the latest of {counted(len(sessions), 'session')}",
+        file=sys.stderr,
+    )
+    return latest
+
+
+def sessions_named(text: str | None) -> list[Session]:
+    """All sessions of a study that has nothing else, or whose NAME.sessions is given; else none."""
+    folder = find(text)
+    return session_files.sessions_of(folder) if is_sessions(folder) else []
+
+
+def is_study(text: str) -> bool:
+    """Whether a submitted study or session is called so."""
+    try:
+        find(text)
+    except UsageError:
+        return False
+    return True
+
+
+def find(text: str | None) -> Path:
+    """The folder of a submitted study or session, or NAME.sessions where a study has only these."""
     if text is None:
         return only_study(Path())
     path = Path(text)
-    if (path / PLAN).is_file():
+    if (path / PLAN).is_file() or is_sessions(path):
         return path
     if path.is_file():
         return checked(folder_of(path), text)
     beside = path.with_name(path.name + SUFFIX)
-    if beside.is_dir():
+    if beside.is_dir() or path.with_name(path.name + SESSIONS).is_dir():
         return checked(beside, text)
+    name, at, session = path.name.rpartition("@")
+    if at and name:
+        return session_folder(path.with_name(name), session, text)
     toml = path.with_name(path.name + ".toml")
     if toml.is_file():
         return checked(folder_of(toml), text)
     if path.is_dir():
         return checked(path, text)  # says what it lacks
-    known = [study.name.removesuffix(SUFFIX) for study in studies_in(path.parent)]
+    known = list(dict.fromkeys(study.stem for study in studies_in(path.parent)))
     here = f"studies in {path.parent}: {', '.join(known)}" if known else "no studies are there"
     raise UsageError(
         f"{text}: no such study{did_you_mean(path.name, known)}; {here}; "
@@ -96,15 +134,63 @@ def resolve(text: str | None) -> Path:
     )
 
 
-def folder_of(toml: Path, directory: Path | None = None) -> Path:
-    """Where a study file's folder is: NAME.study beside it, or in `directory`.
+def sessions_beside(study: Path) -> Path:
+    """NAME.sessions of a study's file, folder or name, whether it exists or not."""
+    name = study.name
+    for suffix in (".toml", SUFFIX, SESSIONS):
+        name = name.removesuffix(suffix)
+    toml = study if study.is_file() else study.with_name(f"{name}.toml")
+    named = study.with_name(name + SESSIONS)
+    if named.is_dir() or not toml.is_file():
+        return named
+    return toml.with_name(study_name(toml) + SESSIONS)
+
+
+def session_folder(study: Path, session: str, text: str) -> Path:
+    """The folder of a study's session; UsageError names the last ones."""
+    folder = sessions_beside(study)
+    own = folder / f"{session}{SUFFIX}"
+    if (own / PLAN).is_file():
+        return own
+    names = [one.name for one in session_files.sessions_of(folder)]
+    if not names:
+        raise UsageError(
+            f"{text}: there are no sessions in {folder}; `steelyard submit STUDY.toml --session` makes one",
+            part=text,
+        )
+    raise UsageError(
+        f"{text}: no such session{did_you_mean(session, names)}; the last of {len(names)}: "
+        f"{', '.join(names[-NAMED_SESSIONS:])} (all: `steelyard status {study}`)",
+        part=text,
+    )
+
+
+def is_sessions(folder: Path) -> bool:
+    """Whether it is a folder NAME.sessions with a session in it that was submitted."""
+    return folder.absolute().name.endswith(SESSIONS) and bool(session_files.submitted_names(folder))
+
+
+def folder_of(toml: Path, directory: Path | None = None, session: str | None = None) -> Path:
+    """Where a study file's folder is: NAME.study beside it, or in `directory`; of a session
+    NAME.sessions/SESSION.study.
 
     The file that was kept with a submitted study stands in its folder.
     """
+    own = StudyDir(toml.parent)
+    is_kept = toml.name == own.toml.name and own.plan.is_file()
+    if session is not None:
+        if is_kept or (directory is not None and directory.name.endswith(SUFFIX)):
+            raise UsageError(
+                f"--session makes NAME{SESSIONS}/SESSION{SUFFIX} beside the study file, or in --dir: "
+                f"expected neither a --dir that ends in {SUFFIX} nor the {own.toml.name} of such a "
+                "folder; to continue a session, leave --session out",
+                part=str(directory if directory is not None else toml),
+            )
+        sessions = (directory or toml.parent) / (study_name(toml) + SESSIONS)
+        return sessions / f"{session}{SUFFIX}"
     if directory is not None and directory.name.endswith(SUFFIX):
         return directory
-    own = StudyDir(toml.parent)
-    if directory is None and toml.name == own.toml.name and own.plan.is_file():
+    if directory is None and is_kept:
         return toml.parent
     return (directory or toml.parent) / (study_name(toml) + SUFFIX)
 
@@ -133,9 +219,13 @@ def as_text(content: bytes, file: Path) -> str:
 
 
 def checked(path: Path, text: str) -> Path:
-    """`path` if it is a submitted study's folder, else UsageError."""
+    """`path` if it is a submitted study's folder, or its sessions' where it has only these; else
+    UsageError."""
     if (path / PLAN).is_file():
         return path
+    sessions = path.with_name(path.name.removesuffix(SUFFIX) + SESSIONS)
+    if is_sessions(sessions):
+        return sessions
     raise UsageError(
         f"{text}: {path} has no {PLAN}: not a study's folder, or `steelyard submit` was not run",
         part=text,
@@ -143,15 +233,18 @@ def checked(path: Path, text: str) -> Path:
 
 
 def studies_in(folder: Path) -> list[Path]:
-    """The study folders directly in a folder, by name."""
+    """The folders of studies directly in a folder, and those of their sessions, by name."""
     if not folder.is_dir():
         return []
-    return sorted(entry for entry in folder.iterdir() if (entry / PLAN).is_file())
+    return sorted(
+        entry for entry in folder.iterdir() if (entry / PLAN).is_file() or is_sessions(entry)
+    )
 
 
 def only_study(folder: Path) -> Path:
-    """The folder itself when it is a study's, or the only study in it; UsageError otherwise."""
-    if (folder / PLAN).is_file():
+    """The folder itself when it is a study's or its sessions', or the only one in it; UsageError
+    otherwise."""
+    if (folder / PLAN).is_file() or is_sessions(folder):
         return folder
     studies = studies_in(folder)
     if len(studies) == 1:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import quote
 
 from steelyard.jobscripts.toml_table import shown
@@ -13,6 +15,7 @@ from steelyard.wrappers.study.study_table import Table
 KEYS = (
     "nodes",
     "tasks_per_node",
+    "cpus_per_task",
     "time_limit",
     "exclusive",
     "partition",
@@ -29,6 +32,10 @@ KEYS = (
     "bind",
     "idle_s",
 )
+# Keys that may be factors instead: a run has the level of its condition.
+ALLOCATION = ("nodes", "tasks_per_node", "cpus_per_task")
+MOST_ALLOCATED = 100_000
+THREADS = "OMP_NUM_THREADS"
 TIME_LIMIT = re.compile(r"(?:(\d{1,3})-)?(\d{1,3}):([0-5]\d):([0-5]\d)")
 WORD = r"[A-Za-z0-9_.,@+-]+"
 CONSTRAINT = r"[][A-Za-z0-9_.&|*()-]+"
@@ -44,6 +51,7 @@ class Job:
 
     nodes: int = 1
     tasks_per_node: int | None = None
+    cpus_per_task: int | None = None
     time_limit: str | None = None
     exclusive: bool = True
     partition: str | None = None
@@ -59,6 +67,24 @@ class Job:
     retries: int = 0
     bind: str | None = None
     idle_s: int = 0
+
+    def under(self, levels: Mapping[str, object]) -> Job:
+        """With the levels that a run's condition has of ALLOCATION."""
+        own: dict[str, Any] = {name: levels[name] for name in ALLOCATION if name in levels}
+        return replace(self, **own) if own else self
+
+    @property
+    def cpus_per_node(self) -> int | None:
+        """Processors that a run asks for on each node; None: it asks for none."""
+        if self.tasks_per_node is None and self.cpus_per_task is None:
+            return None
+        return (self.tasks_per_node or 1) * (self.cpus_per_task or 1)
+
+    def threads(self) -> dict[str, str]:
+        """OMP_NUM_THREADS: a task has as many threads as processors, unless the study exports it."""
+        if self.cpus_per_task is None or THREADS in self.export:
+            return {}
+        return {THREADS: str(self.cpus_per_task)}
 
     def quality(self) -> dict[str, str]:
         """Variables of jobscripts/lib/quality.sh; what is not asked for is not there."""
@@ -87,20 +113,21 @@ def time_limit_s(text: str) -> int | None:
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds or None
 
 
-def read_job(top: Table, has_clients: bool) -> Job:
+def read_job(top: Table, factors: Collection[str]) -> Job:
     """Check [job]."""
     table = top.table("job")
     table.only(KEYS)
-    nodes = table.count("nodes", 1, most=100_000)
-    if has_clients and nodes != 1:
-        table.wrong("nodes", nodes, "1 with the factor clients: a job has one node per client")
+    for key in ALLOCATION:
+        if key in table.data and key in factors:
+            table.fail(key, "is a factor too: give it in one place only")
     words = {
         key: table.word(key, WORD, "letters, digits and any of '_.,@+-'")
         for key in ("partition", "account", "qos")
     }
     return Job(
-        nodes=nodes,
-        tasks_per_node=table.integer("tasks_per_node", None, 1, 100_000),
+        nodes=table.count("nodes", 1, most=MOST_ALLOCATED),
+        tasks_per_node=table.integer("tasks_per_node", None, 1, MOST_ALLOCATED),
+        cpus_per_task=table.integer("cpus_per_task", None, 1, MOST_ALLOCATED),
         time_limit=read_time(table, "time_limit"),
         exclusive=table.flag("exclusive", True),
         constraint=table.word("constraint", CONSTRAINT, "a constraint as sbatch takes it"),

@@ -1,4 +1,4 @@
-"""How the levels of a factor may be given: a list, a range of numbers, or files by a pattern."""
+"""How the levels of a factor may be given: a list, a range of numbers, files by a pattern, each node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from steelyard.analysis.base.level_names import FILES, RANGE, has_names, plain
+from steelyard.analysis.base.level_names import FILES, NODE, RANGE, has_names, plain
+from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.study.study_table import Table
 
@@ -22,7 +23,9 @@ ALLOWED = (
 )
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}")
 
-# Of factors that are files: what was asked for, and the levels that it came to.
+EACH = "each"  # node = "each": the nodes that are up when the study is first submitted
+
+# Of factors that are files or each node: what was requested, and the levels that it came to.
 Drawn = dict[str, dict[str, Any]]
 
 
@@ -30,9 +33,15 @@ def read_levels(table: Table, name: str, seed: int, drawn: Drawn) -> tuple[objec
     """The levels of a factor. Files are looked for once: what `drawn` has of the same words stays,
     and what is found anew is put there."""
     value = table.data[name]
+    if name == NODE and isinstance(value, str):
+        return tuple(read_nodes(table, drawn))
+    if not (isinstance(value, dict) and "files" in value):
+        drawn.pop(name, None)  # of an earlier study file
     if not isinstance(value, dict):
         if not isinstance(value, list) or not value:
             table.wrong(name, value, ALLOWED)
+        if name == NODE and EACH in value:
+            table.fail(name, f'{shown(EACH)} in a list: write node = "each", or name the nodes')
         return table.levels(name)
     entry = table.table(name)
     if "files" in value:
@@ -40,6 +49,16 @@ def read_levels(table: Table, name: str, seed: int, drawn: Drawn) -> tuple[objec
     if not value:
         table.wrong(name, value, ALLOWED)
     return named_levels(entry) if has_names(value) else tuple(read_range(entry))
+
+
+def read_nodes(table: Table, drawn: Drawn) -> list[str]:
+    """The nodes of `node = "each"` that were drawn; until a scheduler has been queried
+    (submit.node_levels), EACH is the only level, and `drawn` has none."""
+    if table.data[NODE] != EACH:
+        table.wrong(NODE, table.data[NODE], 'a list of nodes such as ["n1", "n2"], or "each"')
+    if drawn.get(NODE, {}).get("nodes") != EACH:
+        drawn[NODE] = {"nodes": EACH, "of": 0, "levels": []}
+    return list(drawn[NODE]["levels"]) or [EACH]
 
 
 def named_levels(entry: Table) -> tuple[object, ...]:
@@ -121,8 +140,8 @@ def read_files(entry: Table, seed: int, name: str, drawn: Drawn) -> list[str]:
         return list(before["levels"])
     found = sorted(str(path) for path in matching(entry.file, pattern))
     if not found or (sample is not None and len(found) < sample):
-        what = f"{len(found)} files" if found else "no file"
-        least = f"at least sample = {sample} files" if sample else "at least one file"
+        what = counted(len(found), "file") if found else "no file"
+        least = f"at least sample = {counted(sample, 'file')}" if sample else "at least one file"
         entry.fail("files", f"{pattern}: {what} there, expected {least} (from {entry.file.parent})")
     if len(found) > MOST_LEVELS and sample is None:
         entry.fail("files", f"{pattern}: {len(found)} files: give sample = N")

@@ -1,8 +1,9 @@
 """From a study to its runs: benchmarks x factor levels x repeats, in blocks, in random order.
 
 Every block holds every condition; repeats are dealt to the blocks as evenly as possible. The order
-inside a block follows a hash of the recorded seed and the run id: the same everywhere, for ever. A
-study that asks for its own order has benchmark after benchmark, level after level, repeats in a row.
+inside a block follows a hash of the recorded seed and the run id: the same everywhere, for ever. Each
+session of a study has a seed of its own, made of the study's and the session's name. A study that asks
+for its own order has benchmark after benchmark, level after level, repeats in a row.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from pathlib import Path
 
 from steelyard.analysis.base.level_names import Texts, plain
 from steelyard.analysis.sources import study_files
+from steelyard.analysis.sources.session_files import Session
 from steelyard.analysis.sources.study_files import PLAN_FORMAT, PLAN_VERSION
+from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.study.factors import Level
 from steelyard.wrappers.study.planned_run import Run
@@ -59,7 +62,8 @@ def condition_runs(study: Study, variant: Variant, condition: dict[str, Level]) 
     """The repeats of one variant under one condition; repeat r falls in block r modulo blocks."""
     benchmark = variant.benchmark
     parameters = variant.values_under(condition)
-    executed = {name: value for name, value in parameters.items() if is_executed(variant, name)}
+    known = benchmark.parameters
+    executed = {name: value for name, value in parameters.items() if known[name].is_executed}
     key = f"{benchmark.name}-{identity(benchmark.name, executed, condition)}"
     label = condition_label(condition, study.level_texts)
     return [
@@ -72,16 +76,15 @@ def condition_runs(study: Study, variant: Variant, condition: dict[str, Level]) 
             variant=variant.label,
             condition=condition,
             condition_label=label,
-            is_baseline=all(level == study.baseline[name] for name, level in condition.items()),
+            is_baseline=all(
+                condition[name] == level
+                for name, level in study.baseline.items()
+                if name in condition
+            ),
             repeat=repeat,
         )
         for repeat in range(1, study.repeat + 1)
     ]
-
-
-def is_executed(variant: Variant, parameter: str) -> bool:
-    """Whether a parameter changes what is run: figures are read from the kept output afterwards."""
-    return variant.benchmark.parameters[parameter].type != "figures"
 
 
 def check_ids(runs: Sequence[Run]) -> None:
@@ -92,7 +95,14 @@ def check_ids(runs: Sequence[Run]) -> None:
 
 def order_seed(study: Study) -> int | None:
     """What decides the order inside the blocks; None: they stay as written."""
-    return study.seed if study.order == "random" else None
+    if study.order != "random":
+        return None
+    return study.seed if study.session is None else session_seed(study.seed, study.session)
+
+
+def session_seed(seed: int, session: str) -> int:
+    """63 bits of a hash: every session has its own order, and the same one again when resubmitted."""
+    return int.from_bytes(hashlib.sha256(f"{seed}:{session}".encode("ascii")).digest()[:8]) >> 1
 
 
 def in_order(runs: Iterable[Run], seed: int | None) -> list[Run]:
@@ -122,7 +132,8 @@ def grow(
     gone = sorted(places.keys() & set(submitted) - {run.run_id for run in new})
     if gone:
         raise UsageError(
-            f"{len(gone)} runs that were submitted are not in the study file any more "
+            f"{counted(len(gone), 'run')} that {inflect(len(gone), 'was', 'were')} submitted "
+            f"{inflect(len(gone), 'is', 'are')} not in the study file any more "
             f"({places[gone[0]].variant}, {places[gone[0]].condition_label}, …"
             f"{what_is_gone(places[gone[0]], new)}): put them back, or give the study another name"
         )
@@ -176,7 +187,7 @@ def what_is_gone(run: Run, new: Sequence[Run]) -> str:
     return "".join(f"; {words}" for words in found)
 
 
-def document(study: Study, runs: Sequence[Run]) -> str:
+def document(study: Study, runs: Sequence[Run], session: Session | None = None) -> str:
     """plan.json, a line for each run: json's C code, five times as fast, writes no indents."""
     head = {
         "format": PLAN_FORMAT,
@@ -190,13 +201,25 @@ def document(study: Study, runs: Sequence[Run]) -> str:
             "baseline": study.baseline,
             "factors": study.factors,
             "drawn": study.drawn,
+            "scaling": study.scaling and vars(study.scaling),
             "toml_sha256": study.toml_sha256,
             "file": str(study.file.absolute()),
+            "session": session and session_document(study, session),
         },
     }
     lines = ",\n".join(json.dumps(vars(run), ensure_ascii=False) for run in runs)
     begin = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
     return f'{begin},\n "runs": [\n{lines}\n]\n}}\n'
+
+
+def session_document(study: Study, session: Session) -> dict[str, object]:
+    """Of a plan: which session it is, when that began, and the seed of its order."""
+    return {
+        "name": session.name,
+        "number": session.number,
+        "began_unix_s": session.began_unix_s,
+        "seed": session_seed(study.seed, session.name),
+    }
 
 
 def read_runs(path: Path) -> list[Run]:

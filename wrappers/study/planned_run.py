@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.sources.study_files import PlannedRun
 
 if TYPE_CHECKING:
     from steelyard.wrappers.launchers.launcher import Launcher
+    from steelyard.wrappers.study.job import Job
 
 
 class Run(PlannedRun):
@@ -19,6 +21,11 @@ class Run(PlannedRun):
         """How many instances of the benchmark run side by side, each on its node; one that has
         the whole job is one, whatever clients of its own it has."""
         return int(self.condition.get("clients", 1)) if spans_a_node(self.benchmark) else 1
+
+    def job_of(self, job: Job) -> Job:
+        """[job] as this run has it: with the levels of its condition, and a node for each client."""
+        own = job.under(self.condition)
+        return replace(own, nodes=max(own.nodes, self.clients))
 
     @property
     def launcher(self) -> Launcher:

@@ -7,11 +7,12 @@ import hashlib
 import math
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from steelyard.analysis.base.level_names import Texts, texts_of
-from steelyard.analysis.sources import study_files
+from steelyard.analysis.base.level_names import NODE, Texts, texts_of
+from steelyard.analysis.sources import session_files, study_files
+from steelyard.analysis.sources.study_files import Scaling
 from steelyard.analysis.stats.number_format import parse_percent
 from steelyard.jobscripts.registry import Benchmark
 from steelyard.wrappers.base.errors import UsageError
@@ -22,16 +23,18 @@ from steelyard.wrappers.study import job as study_job
 from steelyard.wrappers.study.factors import Level
 from steelyard.wrappers.study.folder import PLAN, folder_of
 from steelyard.wrappers.study.job import Job
-from steelyard.wrappers.study.levels import Drawn
+from steelyard.wrappers.study.levels import EACH, Drawn
+from steelyard.wrappers.study.scaling import read_scaling
 from steelyard.wrappers.study.study_table import Table
 from steelyard.wrappers.study.variants import Variant
 
 SECTIONS = ("study", "job", "factors", "baseline", "place", "benchmark")
 STUDY_KEYS = (
     *("name", "repeat", "blocks", "seed", "order", "stop", "equivalent"),
-    *("max_core_hours", "paper"),
+    *("tolerate", "max_core_hours", "paper", "scaling"),
 )
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
+NAME_WORDS = "letters, digits, '_', '.' and '-', at most 64, the first a letter or digit"
 MAX_RUNS = 1_000_000
 # Of a block: by the seed, or condition after condition with its repeats in a row.
 ORDERS = ("random", "as_written")
@@ -47,16 +50,19 @@ class Study:
     seed: int
     job: Job
     factors: dict[str, tuple[Level, ...]]
-    baseline: dict[str, Level]
+    baseline: dict[str, Level]  # without the factors of [baseline] within
     place: dict[str, dict[str, tuple[str, ...]]]  # level of node_type: scheduler: options
     variants: tuple[Variant, ...]
     toml: bytes
     file: Path
     stop: Stop | None = None
     equivalent: float | None = None  # overheads of less to both sides count as none
+    tolerate: float | None = None  # how much worse a figure may be (summary.tolerances)
     max_core_hours: float | None = None
-    drawn: Drawn = field(default_factory=dict)  # factors that are files, as they were found
+    scaling: Scaling | None = None
+    drawn: Drawn = field(default_factory=dict)  # factors that are files or each node, as found
     order: str = ORDERS[0]  # inside a block
+    session: str | None = None  # its name, where the study is run again and again
 
     @property
     def toml_sha256(self) -> str:
@@ -76,7 +82,7 @@ class Study:
 def load(file: Path, drawn: Drawn | None = None) -> Study:
     """Read and check a study file; UsageError in one line for whatever is wrong with it.
 
-    `drawn`: what its plan has of factors that are files (levels.read_levels).
+    `drawn`: what its plan has of factors that are files or each node (levels.read_levels).
     """
     if file.is_dir():
         inside = file / "study.toml"
@@ -110,34 +116,44 @@ def build(top: Table, toml: bytes, drawn: Drawn) -> Study:
     repeat = head.count("repeat", 10, most=999)
     seed = head.count("seed", 1, least=0, most=2**63 - 1)
     factors = study_factors.read_factors(top, seed, drawn)
-    variants = study_benchmarks.read_variants(top, factors)
+    job = study_job.read_job(top, factors)
+    baseline = study_factors.read_baseline(top, factors)
+    variants = study_benchmarks.read_variants(top, factors, job)
     benchmarks = {variant.benchmark.name: variant.benchmark for variant in variants}.values()
     clients: tuple[Level, ...] = ()
     if study_factors.has_meaning("clients", benchmarks):
         clients = factors.get("clients", ())
+    if NODE in factors:
+        study_factors.check_node(top, job, factors)
+    if clients:
+        study_factors.check_clients(top, job, factors)
     study = Study(
         name=name_of(head, top.file),
         repeat=repeat,
         blocks=blocks_of(head, repeat),
         seed=seed,
-        job=study_job.read_job(top, bool(clients)),
+        job=job,
         factors=factors,
-        baseline=study_factors.read_baseline(top, factors),
+        baseline=baseline,
         place=study_factors.read_place(top, factors),
         variants=variants,
         toml=toml,
         file=top.file,
         stop=read_stop(head, repeat),
-        equivalent=read_equivalent(head),
+        equivalent=read_share(
+            head, "equivalent", 'the largest overhead that does not matter, such as "2%"'
+        ),
+        tolerate=read_tolerate(head, {name: factors[name] for name in baseline}),
         max_core_hours=hours_of(head),
+        scaling=read_scaling(head, factors),
         drawn={name: drawn[name] for name in factors if name in drawn},
         order=head.word("order", "|".join(ORDERS), " or ".join(ORDERS)) or ORDERS[0],
     )
     check_size(study, head)
     check_cold(top, study)
     check_paper(head, variants)
-    most_clients = max(int(level) for level in clients or (1,))
-    study_factors.check_span(top, factors, benchmarks, max(study.job.nodes, most_clients))
+    most_nodes = max(int(level) for level in (*clients, *factors.get("nodes", ()), job.nodes))
+    study_factors.check_span(top, factors, benchmarks, most_nodes)
     return study
 
 
@@ -157,7 +173,7 @@ def check_paper(head: Table, variants: tuple[Variant, ...]) -> None:
     """[study] paper: where a benchmark has programs of ours beside the field's, whose ran is said."""
     paper = head.word("paper", NAME, "the name of what is redone, such as ruiz2015")
     for variant in variants if paper else ():
-        keys, values = variant.benchmark.whose, variant.values()
+        keys, values = variant.benchmark.program_choice, variant.values()
         if keys and not any(values[key] for key in keys):
             head.fail(
                 "paper",
@@ -170,10 +186,9 @@ def check_paper(head: Table, variants: tuple[Variant, ...]) -> None:
 
 def name_of(head: Table, file: Path) -> str:
     """[study] name, or the file's own name."""
-    allowed = "letters, digits, '_', '.' and '-', at most 64, the first a letter or digit"
-    name = head.word("name", NAME, allowed)
+    name = head.word("name", NAME, NAME_WORDS)
     if name is None and not re.fullmatch(NAME, file.stem):
-        head.fail("name", f"missing, and the file's name is none: allowed is {allowed}")
+        head.fail("name", f"missing, and the file's name is none: allowed is {NAME_WORDS}")
     return name or file.stem
 
 
@@ -213,20 +228,35 @@ def one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def load_with_folder(toml: Path, directory: Path | None = None) -> tuple[Study, Path]:
-    """The checked study and its folder; files that its plan has drawn stay drawn."""
+def load_with_folder(
+    toml: Path, directory: Path | None = None, session: str | None = None
+) -> tuple[Study, Path]:
+    """The checked study and the folder of it or of its session; files and nodes that its plan has
+    drawn stay drawn, and a new session has the files of the last one."""
     if not toml.is_file():
         return load(toml), toml  # says what is wrong
-    folder = folder_of(toml, directory)
-    return load(toml, read_drawn_files(toml, folder)), folder
+    folder = folder_of(toml, directory, session)
+    study = load(toml, read_drawn_levels(toml, folder))
+    if session_files.is_session(folder):
+        study = replace(study, session=folder.name.removesuffix(study_folder.SUFFIX))
+    return study, folder
 
 
-def read_drawn_files(toml: Path, folder: Path) -> Drawn:
+def read_drawn_levels(toml: Path, folder: Path) -> Drawn:
     """What the plan says was drawn; a plan is large, and most studies draw nothing."""
-    if b"files" not in toml.read_bytes() or not (folder / PLAN).is_file():
+    text = toml.read_bytes()
+    if b"files" not in text and EACH.encode() not in text:
+        return {}
+    is_new = session_files.is_session(folder) and not (folder / PLAN).is_file()
+    if is_new:
+        folder = next((one.folder for one in session_files.sessions_of(folder.parent)[-1:]), folder)
+    if not (folder / PLAN).is_file():
         return {}
     found = study_files.read_plan(folder).study.get("drawn")
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    # A new session has the nodes that are up when it begins.
+    return {name: one for name, one in found.items() if not is_new or "nodes" not in one}
 
 
 KEYS = ("half_width", "max_repeat")
@@ -257,15 +287,27 @@ def read_stop(head: Table, repeat: int) -> Stop | None:
     return Stop(half_width, most)
 
 
-def read_equivalent(head: Table) -> float | None:
-    """Check `equivalent`: overheads of less count as none; as a share, None when absent."""
-    if "equivalent" not in head.data:
+def read_share(head: Table, key: str, allowed: str) -> float | None:
+    """Percent of [study] as a share, None when absent."""
+    if key not in head.data:
         return None
-    share = parse_percent(head.data["equivalent"])
+    share = parse_percent(head.data[key])
     if share is None:
-        head.wrong(
-            "equivalent",
-            head.data["equivalent"],
-            'the largest overhead that does not matter, such as "2%"',
-        )
+        head.wrong(key, head.data[key], allowed)
+    return share
+
+
+def read_tolerate(head: Table, factors: dict[str, tuple[Level, ...]]) -> float | None:
+    """Check `tolerate`, which needs a factor whose levels are numbers."""
+    share = read_share(head, "tolerate", 'how much worse a figure may be, such as "10%"')
+    if share is not None:
+        # Here and not above: it takes a tenth of a second, and few studies need it.
+        from steelyard.analysis.summary.tolerances import numeric_axes
+
+        if not numeric_axes(factors):
+            head.fail(
+                "tolerate",
+                "no factor has two levels that are numbers, or network conditions that differ in one "
+                'number, such as network = ["none", "delay=50ms"]: add one, or leave out tolerate',
+            )
     return share

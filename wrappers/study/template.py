@@ -6,9 +6,11 @@ import re
 import shlex
 from dataclasses import dataclass
 
+from steelyard.analysis.base.level_names import NODE
 from steelyard.jobscripts import registry
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.study.factors import MEANT, Level
+from steelyard.wrappers.study.levels import EACH
 from steelyard.wrappers.study.study import NAME
 
 PERCENT = re.compile(r"(\d{1,2}(?:\.\d+)?) ?%")
@@ -17,6 +19,7 @@ MOST_REPEATS = 100
 # Of what has a meaning, what its levels are.
 MEANINGS = {
     "clients": "instances side by side, one per node",
+    "node": "each run on one node; the report compares them with their median",
     "node_type": "where the job runs",
     "network": "network conditions of the job",
     "launcher": "what the benchmark runs in",
@@ -55,7 +58,9 @@ def read_against(text: str) -> tuple[str, tuple[Level, ...]]:
         levels = tuple(level(word) for word in shlex.split(rest))
     except ValueError as error:
         raise UsageError(f"'{text}': {error}", part=text) from error
-    if not equals or not re.fullmatch(r"[a-z][a-z0-9_]*", name.strip()) or len(levels) < 2:
+    is_each = (name.strip(), levels) == (NODE, (EACH,))
+    is_name = re.fullmatch(r"[a-z][a-z0-9_]*", name.strip())
+    if not equals or not is_name or (len(levels) < 2 and not is_each):
         one = " has one level, and a comparison needs two" if len(levels) == 1 else ""
         raise UsageError(
             f"'{text}'{one}: expected NAME=LEVEL LEVEL …, the baseline first, such as "
@@ -166,9 +171,12 @@ def factor_lines(answers: Answers) -> list[str]:
     for name, levels in answers.against.items():
         meaning = MEANINGS.get(name, "a parameter, or {" + name + "} in the command")
         listed = ", ".join(text(one) for one in levels)
-        lines += [f"# {meaning}", f"{name} = [{listed}]"]
-    lines += ["", "[baseline]                     # what the others are compared with"]
-    lines += [f"{name} = {text(levels[0])}" for name, levels in answers.against.items()]
+        is_each = (name, levels) == (NODE, (EACH,))
+        lines += [f"# {meaning}", f"{name} = {text(EACH) if is_each else f'[{listed}]'}"]
+    compared = {name: levels for name, levels in answers.against.items() if name != NODE}
+    if compared:
+        lines += ["", "[baseline]                     # what the others are compared with"]
+        lines += [f"{name} = {text(levels[0])}" for name, levels in compared.items()]
     for node_type in map(str, answers.against.get("node_type", ())):
         lines += [
             "",

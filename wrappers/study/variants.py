@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from steelyard.jobscripts import placeholders, registry
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
+from steelyard.wrappers.study.allocation import parameters_of_job
 from steelyard.wrappers.study.factors import MEANT, Level, has_meaning
+from steelyard.wrappers.study.job import Job
 
 Factors = Mapping[str, tuple[Level, ...]]
 
@@ -23,6 +25,7 @@ class Variant:
     benchmark: registry.Benchmark
     given: tuple[tuple[str, Level], ...]
     label: str  # `filesystem test=large_file_copy`: what tells it from its fellows
+    job: Job  # [job], whose size decides parameters that nothing else does
     factors: tuple[str, ...] = ()  # those that apply to it
     first: tuple[tuple[str, Level], ...] = ()  # their first levels
 
@@ -34,8 +37,10 @@ class Variant:
         """All parameters, defaults filled in, sizes in bytes; UsageError in one line."""
         known = self.benchmark.parameters
         free = {name: level for name, level in levels.items() if self.has_parameter(name)}
+        given = {**dict(self.given), **free}
+        by_job = parameters_of_job(self.benchmark, self.job, levels, given)
         try:
-            checked = self.benchmark.check_parameters({**dict(self.given), **free})
+            checked = self.benchmark.check_parameters({**by_job, **given})
             return {
                 name: placeholders.fill(known[name], value, levels)
                 for name, value in checked.items()

@@ -6,19 +6,22 @@ import hashlib
 import itertools
 from collections.abc import Sequence
 
+from steelyard.analysis.base.level_names import NODE
 from steelyard.analysis.sources import study_files
+from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
-from steelyard.wrappers.study import plan
+from steelyard.wrappers.study import plan, sessions
 from steelyard.wrappers.study.factors import PLACED
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.job import tag_value
+from steelyard.wrappers.study.job import ALLOCATION, tag_value
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit import status
 from steelyard.wrappers.submit.batch_submission import print_message
+from steelyard.wrappers.submit.run_state import RunState
 
 AGAIN = ("planned",)
 AGAIN_IF_FAILED = ("planned", *status.FAILED, *status.CANCELLED)
@@ -26,10 +29,14 @@ AGAIN_IF_FAILED = ("planned", *status.FAILED, *status.CANCELLED)
 
 def planned(
     study: Study, folder: StudyDir, command: str = "submit"
-) -> tuple[list[Run], dict[str, status.RunState]]:
+) -> tuple[list[Run], dict[str, RunState]]:
     """The plan, grown from the one that is there, and the state of each run that was in it."""
     runs = plan.make_plan(study)
     if not folder.plan.is_file():
+        if study.session is not None and (
+            change := sessions.compare_with_last(folder.path, study.name, runs)
+        ):
+            print_message(change, command)
         return runs, {}
     states = {entry.run.run_id: entry for entry in status.run_states(folder, patient=True)}
     submitted = {run_id for entry in ledger.read(folder) for run_id in entry.run_ids}
@@ -47,7 +54,7 @@ def planned(
     added = {condition_of(run) for run in grown} - {condition_of(run) for run in old}
     if submitted and added:
         print_message(
-            f"{len(added)} {'condition is' if len(added) == 1 else 'conditions are'} new: to be run in "
+            f"{counted(len(added), 'condition')} {inflect(len(added), 'is', 'are')} new: to be run in "
             "blocks of their own, not interleaved with what was submitted before",
             command,
         )
@@ -60,7 +67,7 @@ def condition_of(run: Run) -> str:
 
 
 def to_submit(
-    study: Study, runs: Sequence[Run], states: dict[str, status.RunState], retry_failed: bool
+    study: Study, runs: Sequence[Run], states: dict[str, RunState], retry_failed: bool
 ) -> tuple[list[Run], list[Run]]:
     """(the plan, its runs to submit): never executed and not in a queue; failed ones if asked for.
 
@@ -75,13 +82,13 @@ def to_submit(
     last = max((run.block for run in runs), default=0)
     if late := sum(run.block > last for run in moved):
         print_message(
-            f"{late} runs are submitted again: they run in blocks of their own, not interleaved "
+            f"{counted(late, 'run')} {inflect(late, 'is', 'are')} submitted again, in blocks of their own, not interleaved "
             "with what was submitted before"
         )
     return moved, [run for run in moved if run.run_id in missing]
 
 
-def needs(entry: status.RunState, again: Sequence[str]) -> bool:
+def needs(entry: RunState, again: Sequence[str]) -> bool:
     """Also a run that left no attempt behind, whatever became of its job."""
     never_began = entry.attempt is None and entry.state in ("cancelled", "lost", "node_fail")
     return entry.state in again or never_began
@@ -105,7 +112,8 @@ def groups(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> list[list
     """Runs by block and by what they ask of the scheduler; by block only where they run here."""
     found: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
-        asked = (nodes_of(study, run), options_of(study, run, scheduler))
+        job = run.job_of(study.job)
+        asked = (*(getattr(job, key) for key in ALLOCATION), options_of(study, run, scheduler))
         found.setdefault((run.block, *(() if scheduler.runs_here else asked)), []).append(run)
     by_block = itertools.groupby(found.values(), key=lambda group: group[0].block)
     # The set that is submitted first gets its nodes first: it is another one in each block.
@@ -118,17 +126,14 @@ def rotated(sets: list[list[Run]], block: int) -> list[list[Run]]:
     return sets[first:] + sets[:first]
 
 
-def nodes_of(study: Study, run: Run) -> int:
-    """Nodes of the job: one per client, or those of [job]."""
-    return max(study.job.nodes, run.clients)
-
-
 def options_of(study: Study, run: Run, scheduler: Scheduler) -> tuple[str, ...]:
     """What the run's condition asks of the scheduler."""
     placing: list[str] = []
     for level in (str(run.condition[name]) for name in PLACED if name in run.condition):
         given = study.place[level].get(scheduler.name)
-        placing += scheduler.place_options(level, given, nodes_of(study, run))
+        placing += scheduler.place_options(level, given, run.job_of(study.job).nodes)
+    if NODE in run.condition:
+        placing += scheduler.node_options(str(run.condition[NODE]))
     return (*placing, *scheduler.condition_options(run.condition))
 
 
@@ -140,16 +145,17 @@ def make_batch(
     content = "\n".join([str(folder.path), str(number), *run_ids])
     digest = hashlib.sha256(content.encode()).hexdigest()[:8]
     first = runs[0]
+    job = first.job_of(study.job)
     return Batch(
         submission_id=f"b{first.block:03}-{digest}",
         study=study.name,
         study_dir=folder.path,
         block=first.block,
-        nodes=nodes_of(study, first),
+        nodes=job.nodes,
         options=options_of(study, first, scheduler),
         tags=common_tags(study, runs),
         run_ids=run_ids,
-        job=study.job,
+        job=job,
         conditions={run.run_id: netem.of_levels(run.condition) for run in runs},
     )
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from steelyard.analysis.summary.earlier_runs import EarlierRuns, MeasuredCost
+from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
+from steelyard.wrappers.study.job import ALLOCATION, Job
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
 
@@ -31,6 +34,17 @@ class Piece:
 
 
 @dataclass(frozen=True)
+class ScaleCost:
+    """Of all runs that are still to come at one scale."""
+
+    levels: dict[str, Any]  # of the factors that are scales
+    nodes: int  # of each run
+    runs: int
+    core_hours: float | None
+    core_hours_at_most: float | None
+
+
+@dataclass(frozen=True)
 class Cost:
     """Of all runs that are still to come; `missing` says of each None why."""
 
@@ -45,6 +59,10 @@ class Cost:
     idle_nodes: int | None
     known_nodes: int | None
     earlier: Mapping[str, int]  # runs by how near the earlier runs are from which they are judged
+    scales: list[ScaleCost] = field(default_factory=list)  # none without factors that are scales
+    place: str | None = None  # where its first run may go: `partition main`
+    node_cores: int | None = None  # of a node there
+    most_nodes: int | None = None  # of a job there
     missing: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -68,8 +86,8 @@ def estimate(
     pieces = [
         piece(study, run, earlier, place_of(run), node_watts, near, runs_here) for run in runs
     ]
-    places = [place_of(run) for run in runs[:1]]
-    idle, known = (places[0].idle_nodes, len(places[0].nodes)) if places else (None, None)
+    place = place_of(runs[0]) if runs else None
+    idle, known = (place.idle_nodes, len(place.nodes)) if place else (None, None)
     used = [hours(piece_of_over(study, run, s, place_of(run), runs_here)) for run, s in over]
     limit = 1 if runs_here else study.job.at_once
     cost = Cost(
@@ -84,8 +102,39 @@ def estimate(
         idle_nodes=idle,
         known_nodes=known,
         earlier=near,
+        scales=costs_by_scale(study, runs, pieces),
+        place=place.name if place else None,
+        node_cores=place.cores if place else None,
+        most_nodes=place.most_nodes if place else None,
     )
     return with_reasons(cost, pieces, earlier)
+
+
+def costs_by_scale(study: Study, runs: Sequence[Run], pieces: Sequence[Piece]) -> list[ScaleCost]:
+    """The cost of each combination of the levels that a study scales over, smallest scale first."""
+    names = scale_factors(study)
+    found: dict[tuple[Any, ...], list[Piece]] = {}
+    for run, one in zip(runs, pieces, strict=True):
+        levels = tuple(run.condition.get(name) for name in names)
+        if names and None not in levels:
+            found.setdefault(levels, []).append(one)
+    return [
+        ScaleCost(
+            levels=dict(zip(names, levels, strict=True)),
+            nodes=members[0].nodes,
+            runs=len(members),
+            core_hours=total(hours(one) for one in members),
+            core_hours_at_most=total(hours(one, most=True) for one in members),
+        )
+        for levels, members in sorted(found.items())
+    ]
+
+
+def scale_factors(study: Study) -> tuple[str, ...]:
+    """Those of [study] scaling, else those that change a run's nodes, tasks or processors."""
+    if study.scaling is not None:
+        return study.scaling.over
+    return tuple(name for name in ALLOCATION if name in study.factors)
 
 
 def piece(
@@ -101,11 +150,12 @@ def piece(
     seen, words = earlier.of(run.benchmark, run.parameters, run.condition)
     near[words] = near.get(words, 0) + 1
     expected_s = None if seen is None else job_s(study, mean(seen.elapsed_s))
-    nodes = 1 if runs_here else max(study.job.nodes, run.clients)
+    job = run.job_of(study.job)
+    nodes = 1 if runs_here else job.nodes
     watts = node_watts or place.watts
     return Piece(
         nodes=nodes,
-        cores=cores(study, place),
+        cores=cores(job, place),
         expected_s=expected_s,
         most_s=study.job.time_limit_s or place.most_s,
         joules=joules(seen, expected_s, nodes, watts),
@@ -130,15 +180,13 @@ def piece_of_over(
     study: Study, run: Run, seconds: float | None, place: AvailableNodes, runs_here: bool
 ) -> Piece:
     """A run that has ended."""
-    nodes = 1 if runs_here else max(study.job.nodes, run.clients)
-    return Piece(nodes, cores(study, place), seconds, seconds, None)
+    job = run.job_of(study.job)
+    return Piece(1 if runs_here else job.nodes, cores(job, place), seconds, seconds, None)
 
 
-def cores(study: Study, place: AvailableNodes) -> int | None:
-    """Of each node that a job has: all of them, or as many as it has tasks there."""
-    if study.job.exclusive:
-        return place.cores
-    return study.job.tasks_per_node or 1
+def cores(job: Job, place: AvailableNodes) -> int | None:
+    """Of each node that a job has: all of them, or as many as its tasks have there."""
+    return place.cores if job.exclusive else job.cpus_per_node or 1
 
 
 def hours(one: Piece, most: bool = False) -> float | None:
@@ -171,7 +219,7 @@ def with_reasons(cost: Cost, pieces: Sequence[Piece], earlier: EarlierRuns) -> C
     """Why what is None is not known."""
     unknown = sum(one.expected_s is None for one in pieces)
     no_time = (
-        f"of {unknown} runs there is no earlier run of the same benchmark: submit a small study of "
+        f"of {counted(unknown, 'run')} there is no earlier run of the same benchmark: submit a small study of "
         "it first and `steelyard collect` it, or name one by --earlier"
     )
     no_cores = "the scheduler does not tell how many cores a node has"
@@ -188,7 +236,7 @@ def with_reasons(cost: Cost, pieces: Sequence[Piece], earlier: EarlierRuns) -> C
         if cost.expected_s is None
         else "the scheduler does not tell which nodes are idle"
         if cost.idle_nodes is None
-        else f"{cost.idle_nodes} nodes are idle now, fewer than a run needs",
+        else f"{counted(cost.idle_nodes, 'node')} {inflect(cost.idle_nodes, 'is', 'are')} idle now, fewer than a run needs",
     }
     for name, why in reasons.items():
         if getattr(cost, name) is None:

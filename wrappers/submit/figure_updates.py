@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.analysis.sources import study_files
+from steelyard.analysis.sources.session_files import SUFFIX as SESSIONS
+from steelyard.analysis.sources.session_files import is_session, session_at
 from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.study import plan, study
@@ -26,7 +28,7 @@ def update_plan(study_dir: Path, given: str | None) -> Iterator[str]:
     if file is None or not folder.toml.is_file() or file.read_bytes() == folder.toml.read_bytes():
         return
     try:
-        drawn = study.read_drawn_files(file, study_dir)
+        drawn = study.read_drawn_levels(file, study_dir)
         now = study.load(file, drawn)
         before = study.parse(folder.toml.read_bytes(), folder.toml, drawn)
         with ledger.locked(folder):
@@ -39,7 +41,9 @@ def study_file(study_dir: Path, given: str | None) -> Path | None:
     """The file that the study was submitted from: as named, or beside its folder."""
     file = Path(given) if given else study_dir
     if not file.is_file():
-        file = study_dir.with_name(study_dir.name.removesuffix(SUFFIX) + ".toml")
+        of_study = study_dir.absolute().parent if is_session(study_dir) else study_dir
+        name = of_study.name.removesuffix(SUFFIX).removesuffix(SESSIONS)
+        file = of_study.with_name(f"{name}.toml")
     return file if file.is_file() else None
 
 
@@ -50,12 +54,13 @@ def write_plan(folder: StudyDir, before: study.Study, now: study.Study) -> Itera
     found = [replace(run, parameters=new.get(condition_of(run), run.parameters)) for run in runs]
     if without_figures(now) != without_figures(before):
         now, toml = before, before.toml
-        yield f"{folder.path} takes figures from the study file; `steelyard submit` takes the rest"
+        if not is_session(folder.path):  # a session stays what it was submitted as
+            yield f"{folder.path} takes figures from the study file; `steelyard submit` takes the rest"
     else:
         toml = now.toml
     if found != runs:
         grown = replace(now, repeat=int(said.get("repeat", now.repeat)))  # [study] stop
-        ledger.write_whole(folder.plan, plan.document(grown, found))
+        ledger.write_whole(folder.plan, plan.document(grown, found, session_at(folder.path)))
     ledger.write_whole(folder.toml, toml)
 
 

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from steelyard.analysis.collect.level_checks import KERNEL_RELEASE, is_release_of
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.netem import kernel as netem_kernel
+from steelyard.wrappers.netem import kernel_support, sites
 from steelyard.wrappers.netem import program as netem
-from steelyard.wrappers.netem import sites
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.study.planned_run import Run
@@ -56,10 +55,10 @@ def check_sites(batches: Sequence[Batch]) -> str | None:
 
 def check_local_network(network: str) -> str | None:
     """What this machine's kernel lacks for a specification, in a sentence; None: nothing is known."""
-    for module in netem_kernel.needed(netem.parse(network).spec):
-        found = netem_kernel.can(module)
+    for module in kernel_support.needed(netem.parse(network).spec):
+        found = kernel_support.can(module)
         if found.there is False:
-            return found.says
+            return found.message
     return None
 
 

@@ -5,16 +5,20 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from steelyard.analysis.base.level_names import NODE
+from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.study.factors import PLACED
+from steelyard.wrappers.study.job import ALLOCATION
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit import node_checks
@@ -39,6 +43,7 @@ def look(
     if scheduler.runs_here:
         return [
             *node_types_here(runs),
+            *nodes_here(study, runs),
             *(
                 Problem(text, sure)
                 for batch in batches[:1]
@@ -53,6 +58,8 @@ def look(
     for batch in every[:MOST_ASKED]:
         for problem in of_batch(study, by_id[batch.run_ids[0]], batch, scheduler):
             found.setdefault(problem.text, problem)
+    for problem in unknown_nodes(study, runs, every[0], scheduler) if every else ():
+        found.setdefault(problem.text, problem)
     return [*found.values(), *unasked(len(every), scheduler)]
 
 
@@ -65,6 +72,52 @@ def node_types_here(runs: Sequence[Run]) -> Iterator[Problem]:
             "its levels differ in name only",
             sure=False,
         )
+
+
+def nodes_of(runs: Sequence[Run]) -> list[str]:
+    """The levels of the factor node."""
+    return list(dict.fromkeys(str(run.condition[NODE]) for run in runs if NODE in run.condition))
+
+
+def nodes_here(study: Study, runs: Sequence[Run]) -> Iterator[Problem]:
+    """Without a scheduler only this machine can be a level of the factor node."""
+    here = os.uname().nodename
+    others = [name for name in nodes_of(runs) if name not in (here, here.partition(".")[0])]
+    if others:
+        yield Problem(
+            f"{study.file}: factors.node: {shown(others[0])}: without a scheduler all runs are on this "
+            f"machine, {here}: leave the factor out, or submit to the cluster of that node",
+            sure=True,
+        )
+
+
+def unknown_nodes(
+    study: Study, runs: Sequence[Run], batch: Batch, scheduler: Scheduler
+) -> Iterator[Problem]:
+    """Levels of the factor node that the scheduler does not have, or that cannot run anything now."""
+    wanted = nodes_of(runs)
+    try:
+        place = scheduler.place(batch) if wanted else AvailableNodes("the cluster", ())
+    except MissingError:  # of_batch says so
+        return
+    known = {node.name: node for node in place.nodes}
+    for name in wanted if known else ():
+        if name not in known:
+            yield Problem(
+                f"{study.file}: factors.node: {shown(name)}: {place.name} has no such node that fits "
+                f"(it has {node_checks.list_names(sorted(known))})",
+                sure=place.is_all or short_name(name) not in map(short_name, known),
+            )  # fmt: skip
+        elif not known[name].up:
+            yield Problem(
+                f"{study.file}: factors.node: {shown(name)} is down now: its runs will wait",
+                sure=False,
+            )
+
+
+def short_name(node: str) -> str:
+    """A host without its domain: PBS may take either name of it, in any case."""
+    return node.partition(".")[0].lower()
 
 
 def unasked(count: int, scheduler: Scheduler) -> Iterator[Problem]:
@@ -94,8 +147,9 @@ def kinds(batches: Sequence[Batch]) -> list[Batch]:
     every: dict[tuple[object, ...], Batch] = {}
     for batch in batches:
         placing = tuple(o for o in batch.options if not o.startswith(CONDITIONS))
-        by_place.setdefault((batch.nodes, placing), batch)
-        every.setdefault((batch.nodes, batch.options), batch)
+        size = (batch.nodes, batch.job.cpus_per_node)
+        by_place.setdefault((size, placing), batch)
+        every.setdefault((size, batch.options), batch)
     first = list(by_place.values())
     return first + [batch for batch in every.values() if batch not in first]
 
@@ -128,24 +182,24 @@ def of_place(study: Study, run: Run, batch: Batch, place: AvailableNodes) -> Ite
     size = of_size(study, run, batch)
     if len(place.nodes) < batch.nodes:
         yield Problem(
-            f"{size}: {batch.nodes} nodes are asked for, and {place.name} has {len(place.nodes)} "
+            f"{size}: {counted(batch.nodes, 'node')} {inflect(batch.nodes, 'is', 'are')} asked for, and {place.name} has {len(place.nodes)} "
             "that fit", sure=place.is_all,
         )  # fmt: skip
     elif place.most_nodes is not None and place.most_nodes < batch.nodes:
         yield Problem(
-            f"{size}: {batch.nodes} nodes are asked for, and {place.name} allows a job "
+            f"{size}: {counted(batch.nodes, 'node')} {inflect(batch.nodes, 'is', 'are')} asked for, and {place.name} allows a job "
             f"{place.most_nodes}", sure=True,
         )  # fmt: skip
     elif place.up_nodes < batch.nodes:
         yield Problem(
-            f"{size}: {batch.nodes} nodes are asked for, and of the {len(place.nodes)} of "
+            f"{size}: {counted(batch.nodes, 'node')} {inflect(batch.nodes, 'is', 'are')} asked for, and of the {len(place.nodes)} of "
             f"{place.name} {place.up_nodes} are up now: jobs will wait", sure=False,
         )  # fmt: skip
     limit_s = batch.job.time_limit_s
     if limit_s is not None and place.most_s is not None and place.most_s < limit_s:
         yield Problem(
             f"{study.file}: job.time_limit = {shown(batch.job.time_limit)}: {place.name} allows "
-            f"{place.most_s // 60} minutes", sure=True,
+            f"{counted(place.most_s // 60, 'minute')}", sure=True,
         )  # fmt: skip
     if not place.up:
         yield Problem(f"{place.name} is not up: jobs will wait", sure=False)
@@ -174,12 +228,14 @@ def of_size(study: Study, run: Run, batch: Batch) -> str:
     kind = f" with {' and '.join(placed)}" if placed else ""
     if run.clients > 1:
         return f"{study.file}: factors.clients: {run.condition['clients']}{kind}"
+    if "nodes" in run.condition:
+        return f"{study.file}: factors.nodes: {batch.nodes}{kind}"
     return f"{study.file}: job.nodes = {batch.nodes}{kind}"
 
 
 def levels(study: Study, run: Run) -> str:
     """The levels with a meaning, which options of the scheduler come from."""
-    names = ("clients", *PLACED, "network", "cache")
+    names = ("clients", *ALLOCATION, NODE, *PLACED, "network", "cache")
     found = [f"{name} {shown(run.condition[name])}" for name in names if name in run.condition]
     return f"{study.file}: runs with {', '.join(found)}" if found else f"{study.file}: its jobs"
 

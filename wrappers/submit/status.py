@@ -17,11 +17,13 @@ from steelyard.analysis.sources.study_files import (
     Submission,
     read_plan_as,
 )
+from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base import console
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.schedulers import ledger, registry
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.planned_run import Run
+from steelyard.wrappers.submit.run_state import RunState
 from steelyard.wrappers.submit.state_cache import StateCache
 from steelyard.wrappers.submit.time_left import runs_per_hour, time_left_s
 
@@ -34,21 +36,6 @@ CANCELLED = ("cancelled",)
 FAILED = ("failed", "timeout", "node_fail", "out_of_memory", "lost")
 CANCELLED_BY_US = "cancelled by `steelyard cancel`"
 LOST = "the scheduler no longer knows the job, and it left no result"
-
-
-@dataclass(frozen=True)
-class RunState:
-    """Where a run stands; `state` in the words of docs/formats.md part 8."""
-
-    run: Run
-    state: str
-    reason: str | None = None
-    attempt: str | None = None  # name of the last attempt's folder
-    start_unix_s: float | None = None
-    end_unix_s: float | None = None
-    elapsed_s: float | None = None
-    folder: RunFolder | None = field(default=None, repr=False, compare=False)
-    is_stuck: bool = False  # it waits for what does not come by itself
 
 
 @dataclass(frozen=True)
@@ -393,7 +380,8 @@ def format_stuck_runs(progress: Progress) -> str | None:
     """What never runs, and what to do; None: all that waits may still run."""
     if not progress.stuck:
         return None
+    stuck = sum(progress.stuck.values())
     return (
-        f"{sum(progress.stuck.values())} runs wait for what does not come by itself "
+        f"{counted(stuck, 'run')} {inflect(stuck, 'waits', 'wait')} for what does not come by itself "
         f"({format_reasons(progress.stuck)}): change what they ask for, or `steelyard cancel` them"
     )

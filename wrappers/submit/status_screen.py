@@ -88,7 +88,9 @@ def bar(progress: Progress) -> Table:
 def pace(progress: Progress) -> Text:
     """How fast, and how long still."""
     rate = progress.runs_per_hour
-    words = [] if rate is None else [f"{rate:.3g} runs an hour"]
+    words = (
+        [] if rate is None else [f"{rate:.3g} {'run' if f'{rate:.3g}' == '1' else 'runs'} an hour"]
+    )
     words.append("all have ended" if progress.ended else format_time_left(progress))
     return Text(", ".join([*words, "^C ends this, not the study"]), "dim")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.study import Study
@@ -31,7 +32,9 @@ def grow_study(study: Study, folder: StudyDir, say: Say) -> Study:
     states = status.run_states(folder, patient=True)
     open_runs = sum(entry.state not in OVER for entry in states)
     if open_runs:
-        say(f"{open_runs} runs are not over: whether more are needed is judged when they are")
+        say(
+            f"{counted(open_runs, 'run')} {inflect(open_runs, 'is', 'are')} not over: whether more are needed is judged when they are"
+        )
         return study
     from steelyard.analysis.collect import merge
     from steelyard.analysis.summary import stopping, summary
@@ -40,7 +43,8 @@ def grow_study(study: Study, folder: StudyDir, say: Say) -> Study:
     need = stopping.more_repeats(summary.summarize(folder.path), study.stop.half_width)
     if need.failing:
         say(
-            f"{len(need.failing)} conditions are not judged, most of their runs gave no value "
+            f"{counted(len(need.failing), 'condition')} {inflect(len(need.failing), 'is', 'are')} not judged, most of "
+            "their runs gave no value "
             f"(see `steelyard status`): {', '.join(need.failing[:MOST_NAMED])}"
             + (", …" if len(need.failing) > MOST_NAMED else "")
         )
@@ -49,13 +53,18 @@ def grow_study(study: Study, folder: StudyDir, say: Say) -> Study:
         say("no run gave a value of a main figure: nothing is added (see `steelyard status`)")
     elif not need.repeats:
         which = "all" if not need.failing else "the other"
-        say(f"enough: {which} {need.judged} main figures are within {wanted}")
+        number = f"{which} {need.judged}" if need.judged != 1 else "the"
+        say(
+            f"enough: {number} main {inflect(need.judged, 'figure is', 'figures are')} within {wanted}"
+        )
     elif study.repeat >= study.stop.max_repeat:
-        say(f"{need.too_wide} of {need.judged} main figures are wider than {wanted}, and "
+        say(f"{need.too_wide} of {counted(need.judged, 'main figure')} "
+            f"{inflect(need.judged, 'is', 'are')} wider than {wanted}, and "
             f"max_repeat = {study.stop.max_repeat} is reached")  # fmt: skip
     else:
         repeat = min(study.repeat + need.repeats, study.stop.max_repeat)
-        say(f"{need.too_wide} of {need.judged} main figures are wider than {wanted}: "
-            f"{repeat - study.repeat} more repeats of every condition")  # fmt: skip
+        say(f"{need.too_wide} of {counted(need.judged, 'main figure')} "
+            f"{inflect(need.judged, 'is', 'are')} wider than {wanted}: "
+            f"{counted(repeat - study.repeat, 'more repeat')} of every condition")  # fmt: skip
         return replace(study, repeat=repeat)
     return study

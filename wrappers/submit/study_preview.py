@@ -8,14 +8,17 @@ from pathlib import Path
 
 from steelyard.analysis.summary import earlier_runs
 from steelyard.analysis.summary.earlier_runs import EarlierRuns
+from steelyard.jobscripts.registry import Benchmark
 from steelyard.wrappers.base.errors import MissingError, SteelyardError
 from steelyard.wrappers.launchers import launcher_checks
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
+from steelyard.wrappers.study import sessions
 from steelyard.wrappers.study.benchmarks import uncompared
-from steelyard.wrappers.study.factors import PLACED
+from steelyard.wrappers.study.factors import PLACED, has_mpi
 from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.study.job import ALLOCATION
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.study.variants import variants_without_factor
@@ -25,7 +28,6 @@ from steelyard.wrappers.submit import (
     node_checks,
     preflight,
     program_checks,
-    status,
 )
 from steelyard.wrappers.submit import node_checks as submit_nodes
 from steelyard.wrappers.submit import study_growth as submit_stop
@@ -33,8 +35,9 @@ from steelyard.wrappers.submit.batch_submission import chain_batches, find_last_
 from steelyard.wrappers.submit.batches import make_batch, make_batches, planned, to_submit
 from steelyard.wrappers.submit.cost_estimate import Cost
 from steelyard.wrappers.submit.preflight import Problem
+from steelyard.wrappers.submit.run_state import RunState
 
-States = Mapping[str, status.RunState]
+States = Mapping[str, RunState]
 
 
 @dataclass(frozen=True)
@@ -95,11 +98,23 @@ def list_notes(study: Study) -> Iterator[str]:
             f"{what} has several values in [[benchmark]]: they are variants, which the report does "
             "not compare; as a list in [factors] they are levels, which it does"
         )
+    alone = [one.name for one in study.benchmarks().values() if not uses_other_nodes(one)]
+    if alone and "nodes" in study.factors:
+        yield (
+            f"the factor nodes: {', '.join(alone)} runs on the first node of its job, so that its "
+            "levels differ in cost only: the factor clients starts one on each node"
+        )
     for name, labels in variants_without_factor(study.factors, study.variants).items():
         yield (
             f"the factor {name} says nothing of {submit_nodes.list_names(labels)}: measured once for all "
             "of its levels"
         )
+
+
+def uses_other_nodes(benchmark: Benchmark) -> bool:
+    """Whether it may start programs on all nodes of its job; a command of the user's may."""
+    has_command = any(one.type == "command" for one in benchmark.parameters.values())
+    return benchmark.span == "job" or has_mpi(benchmark) or has_command
 
 
 def here(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> Iterator[Problem]:
@@ -139,7 +154,7 @@ def places(study: Study, folder: StudyDir, scheduler: Scheduler) -> Callable[[Ru
     known: dict[str, AvailableNodes] = {}
 
     def place_of(run: Run) -> AvailableNodes:
-        key = " ".join(str(run.condition.get(name)) for name in ("clients", *PLACED))
+        key = " ".join(str(run.condition.get(name)) for name in ("clients", *ALLOCATION, *PLACED))
         if key not in known:
             try:
                 known[key] = scheduler.place(make_batch(study, folder, [run], 0, scheduler))
@@ -185,9 +200,9 @@ def cost_of(
 
 
 def own_runs(folder: StudyDir) -> EarlierRuns:
-    """What the study itself has collected."""
+    """What the study itself has collected; of a session also the last ones."""
     try:
-        return earlier_runs.read([folder.path])
+        return earlier_runs.read(sessions.folders_to_judge_by(folder.path))
     except MissingError:
         return earlier_runs.NONE
 

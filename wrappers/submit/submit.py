@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steelyard.jobscripts import registry, runscript
+from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base import signals
 from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.launchers import launcher as launchers
@@ -16,7 +17,7 @@ from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers import registry as schedulers_registry
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
-from steelyard.wrappers.study import plan
+from steelyard.wrappers.study import plan, sessions
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
@@ -30,6 +31,7 @@ from steelyard.wrappers.submit.batch_submission import (
     submit_batches,
 )
 from steelyard.wrappers.submit.batches import make_batches, planned, to_submit
+from steelyard.wrappers.submit.node_levels import draw_nodes
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ def submit(
     begin = time.monotonic()
     folder = StudyDir(study_dir.absolute())
     scheduler = ready(study, folder, scheduler_name, dry=scripts is not None)
+    study = draw_nodes(study, folder, scheduler)
     for note in study_preview.list_notes(study):
         print_message(f"note: {note}")
     if scripts is not None:
@@ -91,8 +94,20 @@ def ready(study: Study, folder: StudyDir, name: str, dry: bool) -> Scheduler:
     """The scheduler of that name, where it answers and can have this study."""
     scheduler = schedulers_registry.by_name(name, folder.path)
     schedulers_registry.check_options(study, type(scheduler))
+    check_nodes(study, scheduler)
     check_folder(folder.path, scheduler)
     return reachable(scheduler, dry)
+
+
+def check_nodes(study: Study, scheduler: Scheduler) -> None:
+    """UsageError for several nodes where there is one: the levels would differ in name only."""
+    more = [level for level in study.factors.get("nodes", ()) if level != 1]
+    if scheduler.runs_here and more:
+        raise UsageError(
+            f"{study.file}: factors.nodes: {more[0]}: without a scheduler each run has this one "
+            "machine: submit to Slurm or PBS, or make tasks_per_node or cpus_per_task the factor",
+            part="factors.nodes",
+        )
 
 
 def check_folder(path: Path, scheduler: Scheduler) -> None:
@@ -133,17 +148,18 @@ def reachable(scheduler: Scheduler, dry: bool) -> Scheduler:
 def sentence(done: Outcome) -> str:
     """The outcome in words."""
     if not done.submitted:
+        every = "the only run is" if done.runs == 1 else f"all {done.runs} runs are"
         return (
-            f"nothing to add: all {done.runs} runs are done, waiting, running or failed "
+            f"nothing to add: {every} done, waiting, running or failed "
             "(--retry-failed submits failed ones again)"
         )
-    jobs = f"{len(done.submissions)} submission{'s' if len(done.submissions) != 1 else ''}"
+    jobs = counted(len(done.submissions), "submission")
     runs_here = schedulers_registry.kind(done.scheduler).runs_here
     before = f", {done.failed_before} failed before" if done.failed_before else ""
     how = f"{done.failed - done.failed_before} failed{before}" if runs_here else jobs
     verb = "executed here" if runs_here else "submitted"
     return (
-        f"{done.submitted} of {done.runs} runs {verb} ({how}, {done.seconds:.1f} s): "
+        f"{done.submitted} of {counted(done.runs, 'run')} {verb} ({how}, {done.seconds:.1f} s): "
         f"{done.study_dir}"
     )
 
@@ -233,11 +249,17 @@ def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: li
             library=library.name,
             clients=run.clients * run.launcher.clients_per_node,
             environment=variables
+            | run.job_of(study.job).threads()
             | launchers.variables(run.launcher, netem.of_levels(run.condition).network)
             | mode_of(run),
         )
         (path / "run.sh").write_text(text, encoding="utf-8")
-    ledger.write_whole(folder.plan, plan.document(study, runs))
+    session = None
+    if study.session is not None:
+        session, doubt = sessions.begin_session(folder.path)
+        if doubt is not None:
+            print_message(f"warning: {doubt}")
+    ledger.write_whole(folder.plan, plan.document(study, runs, session))
 
 
 def mode_of(run: Run) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from steelyard.wrappers.submit.status import RunState
+    from steelyard.wrappers.submit.run_state import RunState
 
 ACTIVE = ("pending", "running", "requeued")
 # Runs further apart than this do not belong to the same stretch of work.

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from steelyard.analysis.base import locks
 from steelyard.analysis.sources import record_folders, record_packs
+from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.sweep import packing, record_files, removal
 from steelyard.wrappers.sweep.record_files import File, Jobs
@@ -155,7 +156,7 @@ def no_room(record_dir: Path, days: Sequence[str]) -> str:
     """One line for all days whose packs did not fit."""
     disk = os.statvfs(record_dir)
     return (
-        f"no room on the disk for packs of {len(days)} days, the first {days[0]}: "
+        f"no room on the disk for packs of {counted(len(days), 'day')}, the first {days[0]}: "
         f"{disk.f_bavail * disk.f_frsize} bytes and {disk.f_favail} inodes are free. Nothing is "
         "lost; make room, or have more removed: --older-than, --quota"
     )

@@ -8,11 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.schedulers.available_nodes import Node
 from steelyard.wrappers.schedulers.pbs import command
 from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest
 from steelyard.wrappers.study.job import Job
 
 Attributes = Mapping[str, str]
+# States of pbsnodes in which a node runs nothing, of either server.
+DOWN = re.compile(r"down|offline|unknown|stale|maintenance|unresolvable", re.IGNORECASE)
 
 
 class Dialect(ABC):
@@ -39,6 +42,10 @@ class Dialect(ABC):
         """The options for nodes: `spec` is what the study says of them itself."""
 
     @abstractmethod
+    def node_option(self, node: str) -> str:
+        """The option for one node by its name."""
+
+    @abstractmethod
     def request(self, text: str) -> str:
         """The door by which the text gets to the node."""
 
@@ -53,8 +60,8 @@ class Dialect(ABC):
         """Ids of a user's jobs and arrays of that name, ended ones included."""
 
     @abstractmethod
-    def features(self) -> dict[str, frozenset[str]]:
-        """What each node is said to have."""
+    def nodes(self) -> list[Node]:
+        """The server's nodes, each by the name that node_option takes."""
 
     @abstractmethod
     def on_node(self, node: str, argv: Sequence[str]) -> list[str]:

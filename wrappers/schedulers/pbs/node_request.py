@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from steelyard.jobscripts import plurals
 from steelyard.wrappers.base.errors import UsageError
 
 PROPERTIES = re.compile(r"[A-Za-z0-9_.-]+(?:&[A-Za-z0-9_.-]+)*")
@@ -22,6 +23,7 @@ class NodeRequest:
     nodes: int
     each: int | None  # processors of a node
     properties: tuple[str, ...] = ()
+    tasks: int | None = None  # of a node; None: as many as it has processors
 
 
 def properties_of(constraint: str | None) -> tuple[str, ...]:
@@ -59,8 +61,8 @@ def counted(spec: str, parts: Sequence[str], nodes: int) -> None:
     found = sum(1 if (count := count_of(part)) is None else count for part in parts)
     if found != nodes:
         raise UsageError(
-            f"'{spec}' asks for {found} {'node' if found == 1 else 'nodes'}, and a run has {nodes}: "
-            "write {nodes} for their number, name as many as the largest run has, or mend [job] nodes"
+            f"'{spec}' asks for {plurals.counted(found, 'node')}, and a run has {nodes}: "
+            "write {nodes} for their number, name as many as the largest run has, or mend [job] nodes or [factors] nodes"
         )
 
 
@@ -95,6 +97,6 @@ def chunk(part: str, wanted: NodeRequest) -> str:
     names = [word.partition("=")[0] for word in words]
     words += [f"{one}=True" for one in wanted.properties if one not in names]
     if wanted.each is not None:
-        keys = ("ncpus", "mpiprocs")
-        words += [f"{key}={wanted.each}" for key in keys if key not in names]
+        sizes = {"ncpus": wanted.each, "mpiprocs": wanted.tasks or wanted.each}
+        words += [f"{key}={size}" for key, size in sizes.items() if key not in names]
     return ":".join(words)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.schedulers.available_nodes import Node
 from steelyard.wrappers.schedulers.pbs import command
-from steelyard.wrappers.schedulers.pbs.dialect import Attributes, Dialect, parse_blocks
+from steelyard.wrappers.schedulers.pbs.dialect import DOWN, Attributes, Dialect, parse_blocks
 from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest, nodes_spec, select_spec
 from steelyard.wrappers.study.job import Job
 
@@ -41,6 +42,10 @@ class OpenPbs(Dialect):
         place = "place=scatter:exclhost" if job.exclusive else "place=scatter"
         return [f"-l {whole}"] + ([] if own_place else [f"-l {place}"])
 
+    def node_option(self, node: str) -> str:
+        """A chunk on that host."""
+        return f"-l select=1:host={node}"
+
     def request(self, text: str) -> str:
         """Our resource, which the hook reads."""
         return f"-l {RESOURCE}={text}"
@@ -53,10 +58,18 @@ class OpenPbs(Dialect):
         """-x: in the server's history, too."""
         return command.run_once(["qselect", "-x", "-u", user, "-N", name]).split()
 
-    def features(self) -> dict[str, frozenset[str]]:
-        """Resources that are true, or have a value, of each host."""
-        nodes = parse_blocks(command.run_once(["pbsnodes", "-a"]))
-        return {name: frozenset(features_of(found)) for name, found in nodes.items()}
+    def nodes(self) -> list[Node]:
+        """Its hosts, with the resources that are true; a host is up where one of its vnodes is."""
+        found: dict[str, Node] = {}
+        for vnode, about in parse_blocks(command.run_once(["pbsnodes", "-a"])).items():
+            name = about.get(f"{AVAILABLE}host", vnode)
+            other = found.get(name, Node(name, up=False))
+            found[name] = Node(
+                name,
+                features=other.features | features_of(about),
+                up=other.up or not DOWN.search(about.get("state", "unknown")),
+            )
+        return list(found.values())
 
     def on_node(self, node: str, argv: Sequence[str]) -> list[str]:
         """By the mom, through TM."""

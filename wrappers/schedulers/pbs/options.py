@@ -11,7 +11,12 @@ from steelyard.wrappers.study.study_table import Table
 
 ALLOWED = "clmMpPrRuW"  # of qsub's letters; all others are Steelyard's or change what a job is
 KEY_OF = {"q": "partition", "A": "account", "v": "export", "V": "export", "n": "exclusive"}
-KEY_OF_RESOURCE = {"walltime": "time_limit", "ppn": "tasks_per_node", "mpiprocs": "tasks_per_node"}
+KEY_OF_RESOURCE = {
+    "walltime": "time_limit",
+    "ppn": "tasks_per_node",
+    "mpiprocs": "tasks_per_node",
+    "ompthreads": "cpus_per_task",
+}
 OUR_RESOURCES = ("other", "steelyard")  # by them conditions and tags reach the node
 ATTRIBUTES = ("depend", "block", "interactive", "stagein", "stageout", "run_count", "sandbox",
               "max_run_subjobs", "umask")  # fmt: skip

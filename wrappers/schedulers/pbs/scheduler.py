@@ -15,6 +15,7 @@ from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.schedulers import ledger
+from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node, with_features
 from steelyard.wrappers.schedulers.base import Batch, Scheduler, Task
 from steelyard.wrappers.schedulers.pbs import checks as pbs_checks
 from steelyard.wrappers.schedulers.pbs import command
@@ -22,6 +23,7 @@ from steelyard.wrappers.schedulers.pbs import options as pbs_options
 from steelyard.wrappers.schedulers.pbs import script as pbs_script
 from steelyard.wrappers.schedulers.pbs import tasks as pbs_tasks
 from steelyard.wrappers.schedulers.pbs.dialect import Attributes, Dialect
+from steelyard.wrappers.schedulers.pbs.node_request import properties_of
 from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
 from steelyard.wrappers.schedulers.pbs.torque import Torque
 from steelyard.wrappers.schedulers.retries import CommandError, retry
@@ -99,6 +101,10 @@ class Pbs(Scheduler):
         options = [f"-l nodes={nodes}:{level}"] if given is None else pbs_options.normal(given)
         return [option.replace("{nodes}", str(nodes)) for option in options]
 
+    def node_options(self, node: str) -> list[str]:
+        """In the server's own words."""
+        return [self.dialect.node_option(node)]
+
     def is_placed(self, batch: Batch) -> bool:
         """By nodes of its own, or a queue or property."""
         options = pbs_options.normal(pbs_options.shell_words(batch.job.options))
@@ -107,10 +113,21 @@ class Pbs(Scheduler):
 
     def features(self) -> dict[str, frozenset[str]]:
         """From pbsnodes."""
+        return {node.name: node.features for node in self.all_nodes}
+
+    @functools.cached_property
+    def all_nodes(self) -> list[Node]:
+        """From pbsnodes; nothing where it does not answer."""
         try:
-            return self.dialect.features()
+            return self.dialect.nodes()
         except MissingError:
-            return {}
+            return []
+
+    def place(self, batch: Batch) -> AvailableNodes:
+        """The nodes with the properties of [job] constraint; which of them a queue has is not known."""
+        wanted = properties_of(batch.job.constraint)
+        nodes, _ = with_features(self.all_nodes, wanted)
+        return AvailableNodes("the server", nodes, is_all=False)
 
     def script(self, batch: Batch, after: str | None) -> str:
         """The batch script; ConditionError for what nodes without our part cannot do."""
@@ -226,9 +243,10 @@ class AbsentPbs(Pbs):
         """Nothing is known."""
         return "", {}
 
-    def features(self) -> dict[str, frozenset[str]]:
+    @functools.cached_property
+    def all_nodes(self) -> list[Node]:
         """Nothing is known."""
-        return {}
+        return []
 
     @functools.cached_property
     def has_node_part(self) -> bool:

@@ -110,7 +110,7 @@ def place(batch: Batch, dialect: Dialect) -> list[str]:
     if len(placing) > 1:
         raise UsageError(
             f"'{placing[0]}' and '{placing[1]}': nodes are said in one place on PBS: leave one of "
-            'the factors node_type and kernel_release out, or write pbs = "" into its [place.LEVEL]'
+            'the factors node, node_type and kernel_release out, or write pbs = "" into its [place.LEVEL]'
         )
     of_level, others = pbs_options.split_placing(
         option for option in batch.options if not option.startswith("--")
@@ -121,7 +121,10 @@ def place(batch: Batch, dialect: Dialect) -> list[str]:
             f"job.options has '{of_job}' and [place.LEVEL] '{of_level}': nodes are said in one place"
         )
     wanted = node_request.NodeRequest(
-        batch.nodes, job.tasks_per_node, node_request.properties_of(job.constraint)
+        batch.nodes,
+        job.cpus_per_node,
+        node_request.properties_of(job.constraint),
+        job.tasks_per_node or 1,
     )
     return [*dialect.place(of_level or of_job, wanted, job, others), *others]
 

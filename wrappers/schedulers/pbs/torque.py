@@ -11,8 +11,9 @@ from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.analysis.sources.pbs.field_values import split_job_id
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import MissingError, UsageError
+from steelyard.wrappers.schedulers.available_nodes import Node
 from steelyard.wrappers.schedulers.pbs import command
-from steelyard.wrappers.schedulers.pbs.dialect import Attributes, Dialect
+from steelyard.wrappers.schedulers.pbs.dialect import DOWN, Attributes, Dialect
 from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest, nodes_spec
 from steelyard.wrappers.study.job import Job
 
@@ -51,6 +52,10 @@ class Torque(Dialect):
         whole = nodes_spec(spec or f"nodes={wanted.nodes}", wanted)
         return [f"-l {whole}"] + (["-n"] if job.exclusive else [])
 
+    def node_option(self, node: str) -> str:
+        """By its name."""
+        return f"-l nodes={node}"
+
     def request(self, text: str) -> str:
         """Resource_List, which the prologue gets."""
         return f"-l other=steelyard:{text}"
@@ -67,18 +72,20 @@ class Torque(Dialect):
         arrays = [array for task in tasks if task is not None and (array := task.array())]
         return arrays or command.run_once([*mine, name]).split()
 
-    def features(self) -> dict[str, frozenset[str]]:
-        """Their properties."""
+    def nodes(self) -> list[Node]:
+        """With their properties."""
         try:
             nodes = ElementTree.fromstring(command.run_once(["pbsnodes", "-x"]))
         except ElementTree.ParseError as error:
             raise MissingError(f"pbsnodes -x is not XML: {error}") from None
-        return {
-            node.findtext("name", ""): frozenset(
-                filter(None, node.findtext("properties", "").split(","))
+        return [
+            Node(
+                node.findtext("name", ""),
+                features=frozenset(filter(None, node.findtext("properties", "").split(","))),
+                up=not DOWN.search(node.findtext("state", "unknown")),
             )
             for node in nodes.iter("Node")
-        }
+        ]
 
     def on_node(self, node: str, argv: Sequence[str]) -> list[str]:
         """By the mom, through TM."""

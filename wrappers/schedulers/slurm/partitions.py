@@ -11,7 +11,8 @@ from steelyard.wrappers.schedulers.base import Batch
 from steelyard.wrappers.schedulers.slurm import command
 from steelyard.wrappers.schedulers.slurm.script import PLAIN_CONSTRAINT, condition_options
 
-DOWN = re.compile(r"DOWN|DRAIN|FAIL|MAINT|NOT_RESPONDING|\*|POWERING_DOWN|UNKNOWN", re.IGNORECASE)
+# A node that power saving has switched off, or will (POWERED_DOWN, POWER_DOWN), is started for a job.
+DOWN = re.compile(r"\bDOWN|DRAIN|FAIL|MAINT|NOT_RESPONDING|\*|POWERING_DOWN|UNKNOWN", re.IGNORECASE)
 TIME = re.compile(r"(?:(\d+)-)?(\d+):(\d+):(\d+)")
 WORD = re.compile(r"(\S+?)=(Linux \S+|\S*)")  # OS=Linux 6.1.0-18-amd64 #1 SMP …
 
@@ -30,12 +31,13 @@ def nodes(found: Iterable[Row]) -> Iterator[Node]:
         threads = number(row.get("ThreadsPerCore")) or 1
         cpus = number(row.get("CPUTot"))
         state = row.get("State", "UNKNOWN")
+        is_up = not DOWN.search(state)
         yield Node(
             name=row.get("NodeName", "?"),
             features=listed(row.get("AvailableFeatures")),
             partitions=listed(row.get("Partitions")),
-            up=not DOWN.search(state),
-            idle=state.partition("+")[0] == "IDLE" and not DOWN.search(state),
+            up=is_up,
+            idle=is_up and state.partition("+")[0] == "IDLE" and "_DOWN" not in state,
             cores=None if cpus is None else cpus // threads,
             watts=number(row.get("CurrentWatts")) or None,
             kernel=row.get("OS", "").partition("Linux ")[2] or None,

@@ -110,6 +110,10 @@ class Slurm(Scheduler):
         options = [f"--constraint={level}"] if given is None else given
         return [option.replace("{nodes}", str(nodes)) for option in options]
 
+    def node_options(self, node: str) -> list[str]:
+        """One name, so that --nodes=1 is that node."""
+        return [f"--nodelist={node}"]
+
     def is_placed(self, batch: Batch) -> bool:
         """By an option of sbatch or a key of [job]."""
         options = (*batch.options, *batch.job.options)
@@ -296,7 +300,7 @@ OURS = {
     "version": "V", "wait": "W", "wrap": "",
 }  # fmt: skip
 KEY_OF = {
-    "ntasks-per-node": "tasks_per_node", "time": "time_limit", "t": "time_limit",
+    "ntasks-per-node": "tasks_per_node", "cpus-per-task": "cpus_per_task", "c": "cpus_per_task", "time": "time_limit", "t": "time_limit",
     "exclusive": "exclusive", "partition": "partition", "p": "partition", "account": "account",
     "A": "account", "qos": "qos", "q": "qos", "tag": "tags", "nodes": "nodes", "N": "nodes",
 }  # fmt: skip

@@ -66,6 +66,7 @@ def job_options(job: Job) -> list[str]:
     """[job] of the study file, but for its constraint."""
     values = {
         "ntasks-per-node": job.tasks_per_node,
+        "cpus-per-task": job.cpus_per_task,
         "time": job.time_limit,
         "partition": job.partition,
         "account": job.account,

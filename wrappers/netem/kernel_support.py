@@ -23,7 +23,7 @@ class Found:
     """Whether a module is there; None where it could not be tried."""
 
     there: bool | None
-    says: str
+    message: str
 
 
 def needed(spec: Mapping[str, object]) -> Iterator[str]:

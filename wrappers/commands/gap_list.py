@@ -1,0 +1,33 @@
+"""The gaps that `collect` prints: each distinct reason once, with its number."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+SHOWN = 3  # reasons of a kind, and places of a reason, that are printed; --json has all
+# NODE.START.json of a record and the path of its samples differ where the reason is the same.
+FILE_NAME = re.compile(r"^\S+\.(?:json|csv)(?:: | was )")
+
+
+def format_gaps(found: Iterable[tuple[str, str]], indent: str) -> Iterator[str]:
+    """Lines for the gaps of one kind, each `(place, reason)`: a run with its attempt, and why.
+
+    A reason of one gap is `place: reason`; of several `12 × reason`, and the first places below it.
+    """
+    by_reason = defaultdict(list)
+    for place, reason in found:
+        by_reason[FILE_NAME.sub("", reason)].append((place, reason))
+    groups = sorted(by_reason.items(), key=lambda group: -len(group[1]))
+    for words, gaps in groups[:SHOWN]:
+        if len(gaps) == 1:
+            place, reason = gaps[0]
+            yield f"{indent}{place}{': ' if place else ''}{reason}"
+            continue
+        yield f"{indent}{len(gaps)} × {words}"
+        if places := list(dict.fromkeys(place for place, _ in gaps if place)):
+            more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
+            yield f"{indent}  {', '.join(places[:SHOWN])}{more}"
+    if rest := sum(len(gaps) for _, gaps in groups[SHOWN:]):
+        yield f"{indent}… and {rest} more (--json has them all)"

@@ -1,0 +1,116 @@
+"""A study that is run again and again: begins its sessions, and compares them with the last one.
+
+A session is a study's folder of its own, NAME.sessions/SESSION.study: its runs share blocks with no
+other session's, and a level may come or go between two of them. analysis/sources/session_files.py
+reads the index that is written here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from steelyard.analysis.base import locks
+from steelyard.analysis.sources import session_files, study_files
+from steelyard.analysis.sources.session_files import Session
+from steelyard.wrappers.base.errors import UsageError
+from steelyard.wrappers.base.options import TODAY
+from steelyard.wrappers.study.folder import SUFFIX
+from steelyard.wrappers.study.planned_run import Run
+from steelyard.wrappers.study.study import NAME, NAME_WORDS
+
+MOST_NAMED = 3  # of what is new or gone
+JUDGED_BY = 3  # earlier sessions, of which times and spreads are expected
+
+
+def session_name(text: str | None) -> str | None:
+    """`--session NAME` checked; TODAY stands for no name. None: the option is not there."""
+    if text is None:
+        return None
+    name = time.strftime("%Y-%m-%d") if text == TODAY else text
+    if not re.fullmatch(NAME, name):
+        raise UsageError(f"--session '{name}' is no name: expected {NAME_WORDS}", part=name)
+    return name
+
+
+def begin_session(folder: Path) -> tuple[Session, str | None]:
+    """The session of this folder, which gets the next number unless something of it was submitted;
+    and what its clock says that cannot be.
+
+    The number is in the index, on disk, before the session has a plan: a crash in between loses a
+    number, and no session.
+    """
+    known = session_files.session_at(folder)
+    if known is not None:
+        return known, None
+    name, now = folder.name.removesuffix(SUFFIX), time.time()
+    fd = os.open(
+        folder.parent / session_files.INDEX_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644
+    )
+    try:
+        locks.take(fd, wait=True)
+        sessions = session_files.sessions_of(folder.parent)
+        given = [number for number, _ in session_files.read_index(folder.parent).values()]
+        number = 1 + max([*given, *(one.number for one in sessions)], default=0)
+        entry = {"name": name, "number": number, "began_unix_s": now}
+        size = os.fstat(fd).st_size
+        cut = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+        os.write(fd, (b"\n" if cut else b"") + json.dumps(entry).encode() + b"\n")
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    doubt = None
+    if sessions and sessions[-1].began_unix_s > now:
+        doubt = (
+            f"by this machine's clock session {number} begins before session "
+            f"{sessions[-1].number}, {session_files.label_of(sessions[-1].folder)}: check the clock; "
+            "sessions are ordered by number"
+        )
+    return Session(name, number, now, folder), doubt
+
+
+def compare_with_last(folder: Path, study: str, runs: Sequence[Run]) -> str | None:
+    """What a new session does not share with the last one, in one line; None: nothing.
+
+    UsageError when they have no benchmark in common: then it is another study under this name.
+    """
+    sessions = session_files.sessions_of(folder.parent)
+    if not sessions:
+        return None
+    last = sessions[-1]
+    before = study_files.read_plan_as(last.folder, Run)[1]
+    benchmarks = [sorted({run.benchmark for run in some}) for some in (before, runs)]
+    label = session_files.label_of(last.folder)
+    if set(benchmarks[0]).isdisjoint(benchmarks[1]):
+        raise UsageError(
+            f"{folder.parent} has sessions of another study: the last one, {label}, ran "
+            f"{', '.join(benchmarks[0])}, and this study file runs {', '.join(benchmarks[1])}; give it "
+            f"another name than {study}"
+        )
+    then, now = (
+        {(run.variant, run.condition_label): None for run in some} for some in (before, runs)
+    )
+    changes = [
+        f"{word}: {list_conditions([one for one in some if one not in other])}"
+        for word, some, other in (("new", now, then), ("gone", then, now))
+        if not some.keys() <= other.keys()
+    ]
+    return f"changed since {label}: {'; '.join(changes)}" if changes else None
+
+
+def folders_to_judge_by(folder: Path) -> list[Path]:
+    """A study's own folder; of a session also those of the sessions before it."""
+    if not session_files.is_session(folder):
+        return [folder]
+    others = [one.folder for one in session_files.sessions_of(folder.parent)]
+    return [folder, *[one for one in others if one.name != folder.name][-JUDGED_BY:]]
+
+
+def list_conditions(found: Sequence[tuple[str, str]]) -> str:
+    """`app, threads=4; …`: the first few."""
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    return ", ".join(f"{variant} ({label})" for variant, label in found[:MOST_NAMED]) + more

@@ -1,0 +1,80 @@
+"""The levels of `node = "each"`: the nodes that the scheduler has up when the study is first submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from steelyard.analysis.base.level_names import NODE
+from steelyard.jobscripts.plurals import counted
+from steelyard.wrappers.base.errors import MissingError
+from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
+from steelyard.wrappers.schedulers.base import Scheduler
+from steelyard.wrappers.study import plan
+from steelyard.wrappers.study import study as study_study
+from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.study.levels import EACH
+from steelyard.wrappers.study.study import Study
+from steelyard.wrappers.submit.batch_submission import print_message
+from steelyard.wrappers.submit.batches import make_batch
+from steelyard.wrappers.submit.node_checks import list_names
+
+
+def draw_nodes(
+    study: Study, folder: StudyDir, scheduler: Scheduler, command: str = "submit"
+) -> Study:
+    """The study with its nodes as levels; those of its plan stay, and what is new beside them is
+    printed. MissingError where no node is up."""
+    drawn = study.drawn.get(NODE)
+    if drawn is None:
+        return study
+    if drawn["levels"]:
+        print_new_nodes(study, drawn["levels"], folder, scheduler, command)
+        return study
+    place = place_of(study, folder, scheduler)
+    up = [node.name for node in place.nodes if node.up]
+    down = [node.name for node in place.nodes if not node.up]
+    if not up:
+        raise MissingError(f'{study.file}: factors.node = "{EACH}": {lacking(place)}')
+    left_out = f"; not up and left out: {list_names(down)}" if down else ""
+    count = counted(len(up), "node")
+    print_message(
+        f'factors.node = "{EACH}": {count} of {place.name}: {list_names(up)}{left_out}', command
+    )
+    entry = {"nodes": EACH, "of": len(place.nodes), "levels": up}
+    found = study_study.parse(study.toml, study.file, {**study.drawn, NODE: entry})
+    return replace(found, session=study.session)
+
+
+def place_of(study: Study, folder: StudyDir, scheduler: Scheduler) -> AvailableNodes:
+    """Where the study's runs may go: the factor itself chooses none of these nodes."""
+    first = plan.make_plan(replace(study, repeat=1))[:1]
+    return scheduler.place(make_batch(study, folder, first, 0, scheduler))
+
+
+def lacking(place: AvailableNodes) -> str:
+    """Why there is no node, and what to do."""
+    if place.lacking is not None:
+        return f"no node of {place.name} has the feature '{place.lacking}'"
+    remedy = 'name the nodes, such as node = ["n1", "n2"], or submit when one is up'
+    if not place.nodes:
+        return f"no nodes of {place.name} that fit are known here: {remedy}"
+    return f"none of the {counted(len(place.nodes), 'node')} of {place.name} is up: {remedy}"
+
+
+def print_new_nodes(
+    study: Study, levels: Sequence[str], folder: StudyDir, scheduler: Scheduler, command: str
+) -> None:
+    """The nodes that are up and that the study does not have."""
+    try:
+        place = place_of(study, folder, scheduler)
+    except MissingError:  # the preflight reports it
+        return
+    new = [node.name for node in place.nodes if node.up and node.name not in levels]
+    if new:
+        has = f"keeps the {counted(len(levels), 'node')} of its first submit"
+        print_message(
+            f'note: factors.node = "{EACH}" {has}; {place.name} also has {list_names(new)}: to add '
+            "nodes, list all of them",
+            command,
+        )

@@ -1,0 +1,100 @@
+"""Sessions of which nothing more is to come: `steelyard collect` of all sessions passes them over.
+
+After a collect that found all runs over and nothing missing (or a week after the last submission) the
+file .settled in the session's folder has the identity of its plan, submissions and database, a digest
+of the figures of the study file, and of this Steelyard. As long as all of that is what it was, the
+session needs no other look. To collect it all the same, name it: NAME@SESSION.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+import tomllib
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from steelyard.analysis.base import file_changes
+from steelyard.analysis.sources import study_files
+from steelyard.analysis.sources.session_files import Session
+from steelyard.analysis.store import database
+from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
+from steelyard.wrappers.schedulers import ledger
+from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.submit import figure_updates, status
+
+FILE = ".settled"
+FILES = (study_files.PLAN_FILE, study_files.SUBMISSIONS_FILE, database.FILE_NAME)
+OPEN = ("planned", *status.RUNNING, *status.WAITING)
+PATIENCE_S = 7 * 86400.0  # for records and accounting that come late
+# Gaps that a later collect does not close: they are about the runs' own results.
+LASTING = frozenset(("result", "output", "figure", "clock", "record_version"))
+
+
+class SettledSessions:
+    """Which sessions of a study are settled, for one command."""
+
+    def __init__(self, sessions: Iterable[Session]) -> None:
+        self.sessions = list(sessions)
+        first = self.sessions[0].folder if self.sessions else Path()
+        self._figures = figures_digest(figure_updates.study_file(first, None))
+
+    def open(self) -> list[Session]:
+        """Those that need a collect, by number."""
+        return [one for one in self.sessions if not self.is_settled(one.folder)]
+
+    def is_settled(self, folder: Path) -> bool:
+        """Whether all is as it was when nothing more was to come."""
+        try:
+            return bool(json.loads(read_regular(folder / FILE, NOTE_BYTES)) == self._state(folder))
+        except (OSError, ValueError):
+            return False
+
+    def note(self, folder: Path, states: Collection[str], gaps: Collection[str]) -> None:
+        """After a collect: runs' states, and the kinds of what is missing."""
+        if not is_over(folder, states, gaps):
+            return
+        with contextlib.suppress(OSError):  # not ours to write: it is collected again
+            ledger.write_whole(folder / FILE, json.dumps(self._state(folder)), durable=False)
+
+    def _state(self, folder: Path) -> dict[str, object]:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            files = [file_changes.identity(name, fd) for name in FILES]
+        finally:
+            os.close(fd)
+        program = file_changes.digest_of_program()
+        return {"files": files, "figures": self._figures, "program": program}
+
+
+def is_over(folder: Path, states: Collection[str], gaps: Collection[str]) -> bool:
+    """Whether no run is open, and what is missing has had its time to come."""
+    if any(state in OPEN for state in states):
+        return False
+    if LASTING.issuperset(gaps):
+        return True
+    return time.time() - (folder / study_files.SUBMISSIONS_FILE).stat().st_mtime > PATIENCE_S
+
+
+def figures_digest(file: Path | None) -> str | None:
+    """Of the figures that a study file describes: `collect` reads them from kept output."""
+    if file is None:
+        return None
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8")).get("benchmark")
+    except (OSError, ValueError):
+        return None
+    found = [one.get("figures") for one in tables or () if isinstance(one, dict)]
+    return file_changes.digest(found)
+
+
+def waiting_sessions(sessions: Iterable[Session]) -> list[Session]:
+    """Those with runs that, by their files alone, may wait or run."""
+    busy = (*status.RUNNING, *status.WAITING)
+    return [
+        one
+        for one in sessions
+        if any(run.state in busy for run in status.states_of_files(StudyDir(one.folder)))
+    ]
