@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from coverage_alarms import (
     block_verdict_study,
     breaks,
@@ -26,6 +28,9 @@ from coverage_draws import (
     normal,
     skewed,
 )
+from coverage_scaling import ALARMS as SCALING_ALARMS
+from coverage_scaling import CAUTIOUS as SCALING_CAUTIOUS
+from coverage_scaling import INTERVALS as SCALING_INTERVALS
 from coverage_studies import (
     block_slope_study,
     block_study,
@@ -44,6 +49,7 @@ from coverage_studies import (
     stopping_study,
     tells_mean,
     tells_overhead,
+    tolerance_study,
 )
 
 from steelyard.analysis.stats.bimodality import two_humps
@@ -102,6 +108,7 @@ INTERVALS: dict[str, Study] = {
     "stopped, skewed, about 35": stopping_study(skewed, 0.3, 35),
     "stopped as submit does": grown_study(0.05, 0.02, tells_mean),
     "overhead of stopped conditions": grown_study(0.05, 0.02, tells_overhead),
+    **SCALING_INTERVALS,
 }
 
 # At least 93.5 %: nothing known to us is closer to 95 there, and does not fall below it elsewhere.
@@ -120,8 +127,18 @@ CAUTIOUS: dict[str, Study] = {
     },
     "overhead by block, 1 in 20 x 3, 10": block_study(10, 1, 0.1, delayed(3)),
     "overhead by block, 1 in 20 x 3, 35": block_study(35, 1, 0.1, delayed(3)),
+    "limit, straight line, n = 5": tolerance_study(lambda x: 0.003 * x, 100 / 3, 5, 0.02),
+    "limit, line by block, n = 10": tolerance_study(lambda x: 0.003 * x, 100 / 3, 10, 0.02, 0.1),
+    "limit, square, n = 10": tolerance_study(lambda x: 2e-5 * x * x, math.sqrt(5000), 10, 0.02),
+    "limit, root, n = 5": tolerance_study(lambda x: 0.015 * math.sqrt(x), 400 / 9, 5, 0.02),
+    "limit, bend at a level, n = 30": tolerance_study(
+        lambda x: 0.004 * max(x - 20, 0), 45.0, 30, 0.05
+    ),
+    "limit, jump between levels, n = 10": tolerance_study(lambda x: 0.3 * (x > 30), 30.0, 10, 0.02),
+    "limit beyond the levels, n = 10": tolerance_study(lambda x: 5e-4 * x, 200.0, 10, 0.02),
     "overhead, 10 + 10 in 5 blocks": few_blocks_study(5, 2, 0.1),
     "overhead, 35 + 35 in 5 blocks": few_blocks_study(5, 7, 0.1),
+    **SCALING_CAUTIOUS,
 }
 
 # At most 5 % of studies.
@@ -149,6 +166,7 @@ ALARMS: dict[str, Study] = {
     "drift, 2 conditions, n = 10": drift_study(normal, 2, 10),
     "drift, 10 conditions, n = 5": drift_study(normal, 10, 5),
     "node effect in any of 5, 4 x 5": node_study(5, 4, 5),
+    **SCALING_ALARMS,
 }
 
 # Where no method for so few runs holds what it says (Welch's test of 3 beside 35), or runs are not

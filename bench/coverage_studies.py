@@ -27,6 +27,7 @@ from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE, enough
 from steelyard.analysis.stats.proportion import wilson
 from steelyard.analysis.stats.significance_tests import hedges, hedges_paired
 from steelyard.analysis.stats.slope import line_slope, slope_by_block
+from steelyard.analysis.stats.tolerance import find_crossing
 
 
 def mean_study(draw: Draw, n: int, share: float | None = None) -> Study:
@@ -285,3 +286,23 @@ def plain_stop(values: list[float], wanted: float) -> bool | None:
         if (found.half_width or 0.0) <= wanted:
             return held(found.low, found.high, 10.0)
     return False
+
+
+TRIED = (0.0, 10.0, 20.0, 50.0, 100.0)  # levels of a factor, such as ms of delay
+
+
+def tolerance_study(
+    curve: Callable[[float], float], limit: float, n: int, share: float, block_share: float = 0.0
+) -> Study:
+    """The place at which a curve of this overhead is 10 % above its baseline; n runs of each level."""
+    truth = np.array([10.0 * (1 + curve(place)) for place in TRIED])
+
+    def study(chance: Chance, _: bool) -> tuple[bool | None, bool | None]:
+        values = truth[:, None] * (1 + share * chance.standard_normal((len(TRIED), n)))
+        values *= 1 + block_share * chance.standard_normal(n)
+        levels = [[[value] for value in row] for row in values.tolist()]
+        found = find_crossing(TRIED, levels, 1.1, by_block=block_share > 0)
+        low = -math.inf if found.low is None else found.low
+        return held(low, math.inf if found.high is None else found.high, limit), None
+
+    return study

@@ -1,10 +1,11 @@
-"""For bench/sampler.py and bench/storm.py: samplers of ours beside a job, in every way there is."""
+"""For bench/sampler.py, noise.py and storm.py: samplers of ours beside a job, in every way there is."""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from steelyard.analysis.base.errors import SteelyardError
 from steelyard.wrappers.base.programs import find_node_program
 
 V1_CPU, V1_MEMORY = Path("/sys/fs/cgroup/cpuacct"), Path("/sys/fs/cgroup/memory")
@@ -275,16 +277,23 @@ def timer_us(record: dict[str, Any]) -> float:
     return float(record["bpf"]["ticks_s"]) * 1e6 / ticks if ticks else 0.0
 
 
-def compiled(base: Path, name: str) -> Path:
-    """A small C program that lies beside this file."""
+def compiled(base: Path, name: str, compiler: str = "cc") -> Path:
+    """A small C program that lies beside this file. Where this is interrupted, nothing of the compiler
+    runs on, which would write into a folder that is being removed."""
     program = base / name
-    if not program.exists():
-        source = Path(__file__).with_name(f"{name}.c")
-        subprocess.run(
-            ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-o", program, source],
-            check=True,
-            timeout=60,
-        )
+    if program.exists():
+        return program
+    source = Path(__file__).with_name(f"{name}.c")
+    argv = [compiler, "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-o", program, source]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, start_new_session=True) as compiling:
+        try:
+            _, said = compiling.communicate(timeout=60)
+        except BaseException:
+            os.killpg(compiling.pid, signal.SIGKILL)
+            compiling.communicate()  # until none of them has it open
+            raise
+    if compiling.returncode:
+        raise SteelyardError(f"{compiler} {source.name}: {said.decode(errors='replace')}")
     return program
 
 

@@ -147,7 +147,7 @@ def chosen(number: int, seed: int, with_records: int, most: int) -> list[month_j
 
 
 # Of `steelyard top` and of the maker: how many jobs are known, and their sum.
-TOP = {"cpu_held_s": ("begun", "last_cpu_held_s"), "read_bytes": ("whole", "last_read_bytes"),
+TOP = {"cpu_allocated_s": ("begun", "last_cpu_held_s"), "read_bytes": ("whole", "last_read_bytes"),
        "energy_j": ("alone", "last_energy_j")}  # fmt: skip
 
 

@@ -49,15 +49,17 @@ def built(folder: Path) -> tuple[Path, Path]:
 
 @contextmanager
 def up(
-    folder: Path, before: Path | None, uncounted: bool = False
+    folder: Path, before: Path | None, uncounted: bool = False, nodes: int = 1
 ) -> Iterator[dict[str, cluster.Cluster]]:
-    """A cluster of one node each; `uncounted`: one more, whose jobs the kernel does not count."""
+    """A cluster each, of one node, or of several with a job each at a time; `uncounted`: one more, whose
+    jobs the kernel does not count."""
     arms = plugins(before) | ({UNCOUNTED: cluster.find_plugin()} if uncounted else {})
     with ExitStack() as stack:
         found = {}
         for number, (name, (plugin, node_program)) in enumerate(arms.items()):
             config = ClusterConfig(
-                dir=folder / str(number), physical_nodes=1, virtual_nodes=0,
+                dir=folder / str(number), physical_nodes=nodes, virtual_nodes=0,
+                cpus=1 if nodes > 1 else 0,
                 plugin=plugin, node_program=node_program, bpf=name != UNCOUNTED,
             )  # fmt: skip
             found[name] = stack.enter_context(cluster.up(config))
