@@ -15,8 +15,8 @@ from typing import Any, cast
 
 from steelyard.analysis.figures import drawing, forest_plot
 from steelyard.analysis.stats.overhead import Direction, Overhead, Verdict
+from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import Metric
-from steelyard.analysis.summary.summary import Row
 
 PAGES = Path(__file__).parent
 STUDY = "virtual"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from steelyard.jobscripts.docs import tables
+from steelyard.jobscripts import docs
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs"))
+import tables
+
 project = "Steelyard"
 author = "the Steelyard developers"
 project_copyright = author
@@ -39,10 +43,12 @@ def fill(app: Sphinx, page: str, source: list[str]) -> None:
     if page in KEPT_ABOVE:
         source[0] = f"{as_in_docs(KEPT_ABOVE[page])}\n{source[0]}"
         app.env.note_dependency(str(ROOT / KEPT_ABOVE[page]))
+    up = "../" * page.count("/")
     for name, above in KEPT_ABOVE.items():
-        source[0] = source[0].replace(f"](../{above}", f"]({name}.md")
+        source[0] = source[0].replace(f"]({up}../{above}", f"]({up}{name}.md")
     if page == "every-benchmark":
-        source[0] += f"\n{tables()}"
+        source[0] += f"\n{docs.tables()}"
+    source[0] = tables.filled(source[0])
 
 
 def as_in_docs(name: str) -> str:
