@@ -82,7 +82,7 @@ lint: $(VENV)/.test  ## ruff, mypy, shellcheck, shfmt, clang-format, gcc with -W
 	@tests/lint.sh
 
 docs: $(VENV)/.test all man  ## what pages have from the code, the pages as a site, man pages
-	@for room in jobscripts analysis.findings analysis.papers; do \
+	@for room in analysis.findings analysis.papers; do \
 		$(VENV)/bin/python -P -m steelyard.$$room.docs || exit; done
 	@$(VENV)/bin/python -P docs/tables.py
 	@$(VENV)/bin/python -P docs/demo_picture.py

@@ -45,13 +45,19 @@ def waiting_samplers(run_dir: Path, count: int, alive: bool = True) -> Iterator[
 class Mounted:
     """A file system that a process of ours answers for, and what is behind it."""
 
+    options: tuple[str, ...] = ()
+
     def __init__(self, behind: Path, at: Path) -> None:
         self.behind, self.at = behind, at
         for path in (self.behind, self.at):
             path.mkdir(exist_ok=True)
-        argv = ["bindfs", "-f", str(self.behind), str(self.at)]
-        self.server = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
+        self.server = self.serve()
+
+    def serve(self) -> subprocess.Popen[bytes]:
+        argv = ["bindfs", "-f", *self.options, str(self.behind), str(self.at)]
+        server = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
         wait_for("it is mounted", lambda: os.path.ismount(self.at))
+        return server
 
     def hang(self) -> None:
         self.server.send_signal(signal.SIGSTOP)
@@ -64,3 +70,24 @@ class Mounted:
         subprocess.run(["umount", "--lazy", str(self.at)], check=True)
         self.server.terminate()
         self.server.wait()
+
+
+class Unkillable(Mounted):
+    """Its server has taken a request when it hangs, as that of GlusterFS, CephFS or sshfs: whoever
+    made the request cannot even be killed. A bindfs over another one, which is stopped. The kernel knows for a minute which files are not there, without a request."""
+
+    options = ("-o", "negative_timeout=60")
+
+    def __init__(self, behind: Path, at: Path) -> None:
+        self.below = Mounted(behind.with_name(behind.name + ".below"), behind)
+        super().__init__(behind, at)
+
+    def hang(self) -> None:
+        self.below.hang()
+
+    def answer(self) -> None:
+        self.below.answer()
+
+    def end(self) -> None:
+        super().end()
+        self.below.end()

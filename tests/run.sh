@@ -32,6 +32,7 @@ spread_files() { run_pytest -n 2 --dist loadfile "$@"; } # each of two workers h
 # --- groups of make check-fast and make test ----------------------------------------------------
 
 group_units() { spread_tests tests/unit; }
+group_units-fast() { spread_tests -m "not thorough" tests/unit; }
 group_c() { meson test -C build/meson --quiet --print-errorlogs; }
 group_ruff() { "$VENV/bin/ruff" check -q . && "$VENV/bin/ruff" format -q --check .; }
 group_compiler() { tests/lint.sh gcc; }
@@ -39,7 +40,7 @@ group_lint() { tests/lint.sh; }
 group_programs() {
     spread_waiting -m 'not slow' --ignore=tests/system/cluster --ignore=tests/system/network tests/system
 }
-group_cluster() { spread_files tests/system/cluster tests/system/network; }
+group_cluster() { spread_files -m 'not slow' tests/system/cluster tests/system/network; }
 group_bats() { tests/run_bats.sh tests/bats; }
 group_npb() { tests/run_npb.sh quick; }
 group_failsafe() { tests/failsafe/run.sh; }
@@ -109,7 +110,7 @@ group_soak() { # hours
 
 lanes_of() { # TIER|GROUP…
     case $* in
-    fast) printf '%s\n' 'units' 'ruff compiler c' ;;
+    fast) printf '%s\n' 'units-fast' 'ruff compiler c' ;;
     test) printf '%s\n' cluster programs 'lint c units bats failsafe npb' ;;
     slow) printf '%s\n' 'guests docker-host wheel' 'compilers sanitize npb-all slow torture fuzz' ;;
     *) printf '%s\n' "$*" ;;

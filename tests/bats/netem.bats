@@ -47,7 +47,7 @@ in_namespace() {
 @test "check --json is one document with the numbers in SI units" {
     run -4 --separate-stderr steelyard netem check delay=50ms --policy no-such-policy --json
     jq -e '.requested == "delay=50ms" and .spec.delay_s == 0.05' <<<"$output"
-    jq -e '.answers[0].ok == false' <<<"$output"
+    jq -e '.checks[0].ok == false' <<<"$output"
 }
 
 @test "a wrong specification is one line that names the part" {
@@ -99,7 +99,7 @@ in_namespace() {
 
 @test "show tells that there is nothing, as text and as JSON" {
     run -0 steelyard netem show
-    [[ $output == "no network condition of Steelyard's holds on this machine" ]]
+    [[ $output == "no network condition of Steelyard is in force on this machine" ]]
     run -0 --separate-stderr steelyard netem show --json
     [[ $output == "[]" ]]
 }
@@ -130,7 +130,7 @@ steelyard netem clear --all
 steelyard netem show
 END
     run -0 in_namespace bash by-hand
-    [[ $output == *"asked     rate=10mbit,dev=sy-cli0"*"job hand on "*"second: 4"* ]]
+    [[ $output == *"requested rate=10mbit,dev=sy-cli0"*"job hand on "*"second: 4"* ]]
     [[ ${lines[-1]} == "no network condition"* ]]
 }
 
@@ -143,7 +143,7 @@ steelyard run --netem=rate=10mbit,dev=sy-cli0 --repeat 2 -o kept -- tc qdisc sho
 [ "$before" = "$(tc qdisc show dev sy-cli0)" ]
 END
     run -0 in_namespace bash measure
-    [[ $output == *"qdisc tbf"*"network conditions of run 1"*"asked     rate=10mbit,dev=sy-cli0"* ]]
+    [[ $output == *"qdisc tbf"*"network conditions of run 1"*"requested rate=10mbit,dev=sy-cli0"* ]]
     [[ $(find kept -name '*.json' | wc -l) -eq 2 ]]
     find kept -name '*.json' -exec cat {} + |
         jq -se 'all(.[]; .network_conditions.valid and .network_conditions.undone)'

@@ -18,7 +18,7 @@
 
 #include "tap.h"
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "base/exec.h"
 #include "base/file.h"
 #include "base/kernel.h"

@@ -92,6 +92,7 @@ static void test_random(void)
 static void test_egress(void)
 {
 	static struct sy_egress way;
+	static char long_path[sizeof(way.paths[0])] = "/";
 
 	sy_egress_read(&way,
 		       "9:name=systemd:/system.slice/pbs_mom.service\n"
@@ -107,6 +108,9 @@ static void test_egress(void)
 	ok(way.count == 0, "at the top: nowhere to go");
 	sy_egress_read(&way, "0:\n::\n0::torque\n\nx", sy_egress_to_top);
 	ok(way.count == 0, "no line of /proc/PID/cgroup: %zu", way.count);
+	memset(long_path + 1, 'x', sizeof(long_path) - 2);
+	sy_egress_add(&way, "/memory", long_path, strlen(long_path), "");
+	ok(way.count == 0, "a path that has no room is none, not one that is cut");
 }
 
 static void test_control(void)

@@ -16,7 +16,10 @@ static const char local[] = "/dev/vda / ext4 rw,relatime 0 0\n"
 			    "/dev/fuse /run/user/0/doc fuse rw 0 0\n";
 static const char far[] = "server:/export /nfs nfs4 rw,vers=4.2 0 0\n"
 			  "10.0.0.1@tcp:/scratch /lustre/my\\040data lustre rw,flock 0 0\n"
-			  "cvmfs2 /cvmfs/atlas.cern.ch fuse ro 0 0\n";
+			  "cvmfs2 /cvmfs/atlas.cern.ch fuse ro 0 0\n"
+			  "cernvmfs /cvmfs/lab fuse ro 0 0\n"
+			  "pvfs2fuse#tcp://io1:3334/orangefs /pvfs fuse rw 0 0\n"
+			  "ceph-fuse /ceph fuse.ceph-fuse rw 0 0\n";
 
 static char path[] = "/tmp/sy-mounts-XXXXXX";
 static int fd;
@@ -48,7 +51,8 @@ int main(void)
 	    noted(&document),
 	    "only the job's own sockets were shaped: file systems that the kernel or a daemon "
 	    "reads over the network were not: /nfs (nfs4), /lustre/my data (lustre), "
-	    "/cvmfs/atlas.cern.ch (fuse); ask for the node exclusively",
+	    "/cvmfs/atlas.cern.ch (fuse), /cvmfs/lab (fuse), /pvfs (fuse), "
+	    "/ceph (fuse.ceph-fuse); ask for the node exclusively",
 	    "each is named");
 	json_decref(document);
 	(void)unlink(path);

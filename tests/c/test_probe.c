@@ -1,6 +1,6 @@
 /* The probe's pure parts: CPU lists, mount escapes, text for JSON, and the judging of witnesses.
  */
-#include "base/document.h"
+#include "base/json_document.h"
 #include "counters/netdev.h"
 #include "probe/detect.h"
 #include "probe/probe.h"
@@ -80,7 +80,7 @@ struct verdict_case {
 	const char *title;
 	struct {
 		int weight;
-		const char *says;
+		const char *name;
 	} witnesses[4];
 	const char *name;
 	enum sy_confidence confidence;
@@ -112,9 +112,9 @@ static void test_verdicts(void)
 	for (size_t i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); i++) {
 		struct sy_layer layer = {.count = 0};
 
-		for (size_t w = 0; w < 4 && verdicts[i].witnesses[w].says; w++)
+		for (size_t w = 0; w < 4 && verdicts[i].witnesses[w].name; w++)
 			sy_add_witness(&layer, verdicts[i].witnesses[w].weight,
-				       verdicts[i].witnesses[w].says, "test", "test");
+				       verdicts[i].witnesses[w].name, "test", "test");
 		sy_decide_layer(&layer, "other", refinements);
 		is_string(layer.name, verdicts[i].name, verdicts[i].title);
 		is_string(sy_confidence_name(layer.confidence),

@@ -81,7 +81,7 @@ setup_file() {
     before=$(comments)
     publish --dry-run | tee "$BATS_TEST_TMPDIR/said"
     jq -e --argjson first "$ALONE" '.written == 0 and .failed == {} and
-        ([.wishes[].job_id | select(. >= $first)] | length) == 7' "$BATS_TEST_TMPDIR/said"
+        ([.planned[].job_id | select(. >= $first)] | length) == 7' "$BATS_TEST_TMPDIR/said"
     run -3 alice steelyard publish --hours 1 --record-dir "$RECORDS"
     [[ $(comments) == "$before" ]]
 }
@@ -90,9 +90,9 @@ setup_file() {
     local before
     local -i wanted
     # Short jobs of the files before this one may lack theirs, too.
-    wanted=$(publish --dry-run | jq '.wishes | length')
+    wanted=$(publish --dry-run | jq '.planned | length')
     publish | tee "$BATS_TEST_TMPDIR/said"
-    jq -e --arg text "$TEXT" --argjson wanted "$wanted" '.written == $wanted - 1 and .failed == {} and (.left | keys) == [$text]' "$BATS_TEST_TMPDIR/said"
+    jq -e --arg text "$TEXT" --argjson wanted "$wanted" '.written == $wanted - 1 and .failed == {} and (.unchanged | keys) == [$text]' "$BATS_TEST_TMPDIR/said"
     before=$(comments)
     publish | jq -e '.written == 0 and .failed == {}'
     [[ $(comments) == "$before" ]]

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&job, 0, sizeof(job));
 	for (uint64_t i = 0; i < SY_BPF_TICKS; i++)
 		job.tick[i].at_ns = i;
-	bpf = (struct sy_bpf){.mapped = &job, .taken = counts[0]};
+	bpf = (struct sy_bpf){.mapped = &job, .taken = counts[0], .processors = 1};
 	job.ticks = counts[1];
 	taken = 0;
 	if (counts[1] <= counts[0]) {

@@ -102,7 +102,7 @@ static void check(const json_t *record)
 	must(json_is_null(of_job) == json_is_null(sum));
 	must(json_is_null(sum) ? has_reason(record, "energy.gpu_energy_j")
 			       : json_number_value(sum) == own_j);
-	must(json_is_null(of_job) == json_is_null(json_object_get(gpus, "told_by")));
+	must(json_is_null(of_job) == json_is_null(json_object_get(gpus, "source")));
 }
 
 /* The answer to `totals` and the record say the same. */

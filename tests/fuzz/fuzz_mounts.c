@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "probe/probe.h"
 
 /* A root folder with nothing but that file in it. */

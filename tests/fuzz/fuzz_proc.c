@@ -22,14 +22,14 @@ static void read_stat(const char *text)
 {
 	const char *name = strrchr(text, ')');
 	struct sy_stat stat;
-	long long ppid = 0, utime = 0, stime = 0;
+	long long ppid = 0, cutime = 0, cstime = 0;
 
 	if (sy_parse_stat(text, &stat) < 0)
 		return;
 	must(name && stat.state == name[2]);
-	must(sscanf(name + 3, "%lld %*s %*s %*s %*s %*s %*s %*s %*s %*s %lld %lld", &ppid, &utime,
-		    &stime) == 3);
-	must((pid_t)ppid == stat.ppid && utime == stat.utime && stime == stat.stime);
+	must(sscanf(name + 3, "%lld %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lld %lld", &ppid,
+		    &cutime, &cstime) == 3);
+	must((pid_t)ppid == stat.ppid && cutime == stat.cutime && cstime == stat.cstime);
 }
 
 /* In a cgroup is also in every one above it. */

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "base/document.h"
+#include "base/json_document.h"
 #include "netem/kernel/qdisc.h"
 #include "netem/state.h"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import time
 from pathlib import Path
@@ -15,8 +16,12 @@ def of(folder: Path, job: str, nodes: int = 1) -> list[dict[str, Any]]:
     end = time.monotonic() + PATIENCE_S
     found: list[dict[str, Any]] = []
     while time.monotonic() < end:
-        paths = sorted(folder.joinpath(job).iterdir()) if (folder / job).is_dir() else []
-        found = [json.loads(p.read_bytes()) for p in paths if p.name.endswith(".json") and not p.name.startswith(".")]  # fmt: skip
+        folders = [folder / job, *folder.glob(f"????-??/??/{glob.escape(job)}")]
+        paths = sorted(path for one in folders if one.is_dir() for path in one.iterdir())
+        found = [
+            json.loads(path.read_bytes()) for path in paths
+            if path.suffix == ".json" and not path.name.startswith(".") and path.stat().st_size
+        ]  # fmt: skip
         if len(found) == nodes and all("elapsed_s" in record for record in found):
             return found
         time.sleep(0.2)

@@ -25,7 +25,7 @@ TOGETHER_S = 60
 @pytest.fixture
 def load(server: Server) -> str:
     program = server.folder / "load"
-    source = Path(__file__).parents[1] / "unit/bpf/load.c"
+    source = Path(__file__).parents[1] / "system/bpf/load.c"
     subprocess.run(["gcc", "-O2", "-Wall", "-pthread", "-o", program, source], check=True)
     return str(program)
 

@@ -65,7 +65,7 @@ def test_a_request_is_not_altered_into_a_faulty_one(openpbs: Server) -> None:
 
 def test_variables_are_seen_as_the_resource(openpbs: Server) -> None:
     words = ["-h", "-v", "STEELYARD_NETEM=delay=50ms\\,loss=1%,STEELYARD_TAGS=a=b"]
-    job = openpbs.submit("sleep 1", *words)
+    job = openpbs.submit("sleep 1", *openpbs.nodes(1), *words)
     text = "netem=delay%3D50ms%2Closs%3D1%25:tag=a%3Db"
     assert openpbs.job(job)["Resource_List.steelyard"] == text
     subprocess.run(["qdel", job], check=True, timeout=30)

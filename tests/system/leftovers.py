@@ -15,6 +15,13 @@ MARK = "STEELYARD_TESTS"
 PATIENCE_S = 30.0  # what ends by itself (guards, servers that were told to) may take so long
 
 
+def without_sweeps(text: str) -> str:
+    """Lines of stderr without those on what a killed run of another test left on this machine, which
+    the next run removes and reports."""
+    lines = text.splitlines(keepends=True)
+    return "".join(line for line in lines if "was killed and left here" not in line)
+
+
 @pytest.fixture(scope="session")
 def marked() -> None:
     """Of this process alone: others may run the same tests beside us."""

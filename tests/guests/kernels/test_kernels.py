@@ -41,8 +41,8 @@ def test_it_is_the_kernel_of_that_release(guest: Guest, request: pytest.FixtureR
 def test_status_and_doctor_say_what_it_can(guest: Guest) -> None:
     assert guest.text("can").splitlines() == [says(guest), "not loaded, 0 jobs, 0 tasks, 0.0 MB"]
     found = guest.json("status.json")
-    assert found["able"] is True
-    assert found["right"] is wants_right(guest)
+    assert found["supported"] is True
+    assert found["needs_cap_bpf"] is wants_right(guest)
     (check,) = json.loads(guest.text("doctor.json"))
     assert check["state"] == "ok"
     assert check["found"] == f"{says(guest)}; bpf=yes: of jobs, too"

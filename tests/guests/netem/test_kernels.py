@@ -243,7 +243,7 @@ def test_a_table_that_is_not_there_is_told_by_one_line(own: Cases) -> None:
 def test_a_link_varies_as_its_trace_says(cases: Cases) -> None:
     trace = cases["trace"].done["trace"]
     delays_ms = [10, 40, 20]
-    assert [step["applied"] for step in trace["told"]] == [
+    assert [step["applied"] for step in trace["step_log"]] == [
         f"delay={delay}ms,loss=0%,{TO}" for delay in delays_ms
     ]
     assert (trace["lines"], trace["steps"], trace["failed"]) == (3, 3, None)
@@ -252,8 +252,8 @@ def test_a_link_varies_as_its_trace_says(cases: Cases) -> None:
     assert trace["held_s"] > 3, "the job is longer than its trace"
     (note,) = (one for one in cases["trace"].done["notes"] if one.startswith("trace link"))
     assert re.fullmatch(r"trace link was over after 8.0 s: what its last line says held .*", note)
-    begins = [step["unix_s"] for step in trace["told"]]
-    due = [step["unix_s"] - step["late_s"] for step in trace["told"]]
+    begins = [step["unix_s"] for step in trace["step_log"]]
+    due = [step["unix_s"] - step["late_s"] for step in trace["step_log"]]
     assert [at - due[0] for at in due] == pytest.approx([0, 4, 8], abs=0.2)
     seen: dict[int, list[float]] = {0: [], 1: [], 2: []}
     for at, ms in re.findall(r"\[([\d.]+)\].*time=([\d.]+)", cases["trace"].text("out")):
@@ -270,8 +270,8 @@ def test_a_trace_begins_again(own: Cases) -> None:
     trace = own["repeat"].done["trace"]
     assert trace["repeats"] is True
     assert trace["held_s"] is None
-    assert trace["told"][-1]["number"] > 2
-    for step in trace["told"]:  # a busy guest may pass over one
+    assert trace["step_log"][-1]["number"] > 2
+    for step in trace["step_log"]:  # a busy guest may pass over one
         assert step["applied"] == f"delay={(10, 40)[step['number'] % 2]}ms,{TO}"
 
 

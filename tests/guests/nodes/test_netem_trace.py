@@ -52,10 +52,10 @@ def test_a_job_sees_its_trace_and_its_record_tells_it(virtual_lab: Lab, before: 
     assert (trace["name"], trace["lines"], trace["steps"]) == ("wan", 3, 3)
     assert trace["sha256"] == hashlib.sha256(TRACES["wan"].encode()).hexdigest()
     assert trace["held_s"] > 0
-    assert [one["applied"] for one in trace["told"]] == [
+    assert [one["applied"] for one in trace["step_log"]] == [
         f"delay={ms}ms,to={n1}" for ms in DELAYS_MS
     ]
-    is_seen(job.out, [one["unix_s"] for one in trace["told"]])
+    is_seen(job.out, [one["unix_s"] for one in trace["step_log"]])
     assert tree(virtual_lab.cluster, NODE) == before
 
 

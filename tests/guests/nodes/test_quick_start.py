@@ -18,7 +18,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.throwaway_lab import STILL_RUNNING, is_whole, until
+from tests.throwaway_lab import LATE, STILL_RUNNING, is_whole, until
 
 from steelyard.wrappers.cluster import cluster as throwaway
 from steelyard.wrappers.cluster import daemons as cluster_state
@@ -35,6 +35,7 @@ RTT_S = 0.020
 FEWEST_WAITS = 4 + 4
 MOST_WAITS = 32 + 32 + 16
 UNJUDGED = "No main figure can be judged"
+STUDENT_4 = 2.776  # of a 95 % interval of five values
 # On a slow machine, where a fork in a guest takes 60 ms, records of guests are cut short: in no mean.
 MAY_LACK = "    cpu_s "
 
@@ -128,12 +129,14 @@ def test_both_studies_are_run_and_reported(done: Done) -> None:
 
 
 def test_the_records_are_whole(done: Done) -> None:
-    """It collects when the last job has ended, not when its result is there."""
+    """It collects when the last job has ended, not when its result is there. On an emulated node,
+    which nobody counts, a sampler may begin over a second late, and says so."""
     for path in done.root.glob("build/demo-cluster/records/*/*.json"):
         text = path.read_text()
         assert STILL_RUNNING not in text
         record = json.loads(text)
-        assert record["complete"] or (path.name.startswith("v1") and is_whole(record)), text
+        on_virtual = path.name.startswith("v1")
+        assert record["complete"] or (on_virtual and is_whole(record, LATE)), text
 
 
 def test_a_copy_waits_for_as_many_round_trips_as_it_must(done: Done) -> None:
@@ -158,12 +161,17 @@ def test_the_answer_is_what_the_runs_say(done: Done) -> None:
         r"With network delay=20ms instead of none, filesystem (?:perhaps )?takes ([\d.]+) times as long \(",
         flat,
     )
-    assert told is not None, flat
-    means = [
-        statistics.mean(map(statistics.mean, done.iterations("distance", f"network={level}")))
+    near, far = (
+        [statistics.mean(run) for run in done.iterations("distance", f"network={level}")]
         for level in ("none", "delay=20ms")
-    ]
-    assert float(told[1]) == pytest.approx(means[1] / means[0], rel=0.15)  # two digits at most
+    )
+    mean = statistics.mean(near)
+    if told:
+        ratio = statistics.mean(far) / mean
+        assert float(told[1]) == pytest.approx(ratio, rel=0.15)  # two digits at most
+    else:  # a machine that was held up twice: the interval of the near runs reaches down to 0
+        assert UNJUDGED in flat
+        assert STUDENT_4 * statistics.stdev(near) / len(near) ** 0.5 >= 0.9 * mean, near
     flat = " ".join(virtual.split())
     lead = "On virtual instead of physical nodes, "
     assert f"{lead}filesystem " in flat and "npb" in flat

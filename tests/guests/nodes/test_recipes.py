@@ -39,6 +39,13 @@ SMALL = {
         'class = "A"': 'class = "S"',
         '"small_file_write"]': '"small_file_write"]\nwrite_files = 5',
     },
+    "scaling": {
+        "repeat  = 10\nblocks  = 10": "repeat  = 1\nblocks  = 1",
+        # Daemons of Open MPI on one machine sometimes make one folder at once.
+        "tasks_per_node = 2\n": "tasks_per_node = 1\nretries = 3\n",
+        "--ntasks-per-node=2": "--ntasks-per-node=1",
+        'class  = "B"': 'class  = "S"',
+    },
     "virtual-node": FEW
     | {
         '["ep", "cg"]': '["cg"]',
@@ -76,7 +83,7 @@ def follow(lab: Lab, page: str) -> None:
         execute(lab, command)
 
 
-OWN = ("container", "kernel")
+OWN = ("container", "kernel", "scaling")
 
 
 def execute(lab: Lab, command: str) -> None:
@@ -100,6 +107,7 @@ def answers(lab: Lab, study: str) -> set[str]:
 ANSWERS = {
     "container": ("container", {"launcher=bare", "launcher=unshare"}),
     "nfs": ("disks", {"directory=/tmp cache=warm", "directory=/var/tmp cache=warm"}),
+    "scaling": ("nodes", {"nodes=1", "nodes=2", "nodes=4"}),
     "virtual-node": ("virtual", {"node_type=physical", "node_type=virtual"}),
 }
 

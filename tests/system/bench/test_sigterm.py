@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,23 @@ def test_a_whole_slurm_ends_with_its_benchmark() -> None:
     assert bench.returncode == 128 + signal.SIGTERM, output.decode()
     assert ours(mark) == []
     assert not found.exists()
+
+
+def test_an_interrupted_compiler_writes_nothing_later(tmp_path: Path) -> None:
+    """Its linker had outlived it, and written into the folder while that was being removed."""
+    compiler = tmp_path / "cc"
+    compiler.write_text('#!/bin/sh\n(touch "$(dirname "$0")/runs"; sleep 0.5; touch "$5") & wait\n')
+    compiler.chmod(0o755)
+    script = "import sys; from pathlib import Path; import sampler_job; sampler_job.compiled(Path(sys.argv[1]), 'load', sys.argv[2])"
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"import signal; signal.signal(15, lambda *_: sys.exit(1)); {script}",
+         tmp_path, compiler], env={**os.environ, "PYTHONPATH": str(BENCH)},
+    )  # fmt: skip
+    wait_for("it runs", (tmp_path / "runs").exists)
+    child.terminate()
+    assert child.wait(60) == 1
+    time.sleep(1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cc", "runs"]
 
 
 def test_every_benchmark_ends_so() -> None:

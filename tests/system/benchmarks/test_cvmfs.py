@@ -1,4 +1,4 @@
-"""Counters of CVMFS: no repository can be mounted here; folders have the attributes that one has.
+"""Counters of CVMFS without a client (tests/system/cvmfs has real ones): folders have its attributes.
 
 Their names and forms are those of the client's own source, cvmfs/magic_xattr.cc (commit 01030e82).
 """
@@ -60,6 +60,15 @@ def test_what_was_fetched_and_which_share_the_cache_had(tmp_path: Path, reposito
         "cvmfs_io_errors": 1,
         "cvmfs_hit_rate": pytest.approx(1 - 48 / 190),
     }
+
+
+def test_the_clients_version_is_a_tag_once(tmp_path: Path, repository: Path) -> None:
+    assert read(tmp_path, "before", repository).returncode == 0
+    assert not (tmp_path / "tags.0").exists()  # one that tells none
+    tell(repository, version="2.11.2.0")
+    for when in ("before.2", "after.2"):
+        assert read(tmp_path, when, repository).returncode == 0
+    assert (tmp_path / "tags.0").read_text(encoding="utf-8") == "cvmfs.version=2.11.2.0\n"
 
 
 @pytest.mark.parametrize(

@@ -141,10 +141,10 @@ def test_who_waits_for_a_slow_rank_communicates_and_the_slow_rank_computes(
     slow, *waiting = found["ranks"]
     assert slow["computation_s"] > 0.39
     for rank in waiting:
-        # What a busy machine held up of its own work is missing from its waiting, and nothing else.
+        # It may wait for less than 0.4 s: a busy machine holds it up, too, even within MPI_Init.
         barrier_s = rank["calls"]["MPI_Barrier"]["seconds"]
-        assert barrier_s > 0.1
-        assert 0.39 < barrier_s + rank["computation_s"] < rank["total_s"]
+        assert 0.1 < barrier_s < rank["total_s"]
+        assert rank["computation_s"] < slow["computation_s"]
 
 
 def test_threads_lose_no_call(mpi: Mpi, tmp_path: Path) -> None:

@@ -124,8 +124,8 @@ def test_status_says_what_the_kernel_can(
 ) -> None:
     done = inside("$BPF status --base $BASE --json; $BPF load --base $BASE; $BPF status --json")
     before = json.loads(done.stdout.splitlines()[0])
-    assert before["able"] is True
-    assert before["says"].startswith("the kernel counts what jobs use")
+    assert before["supported"] is True
+    assert before["message"].startswith("the kernel counts what jobs use")
     assert (before["loaded"], before["jobs"]) == (False, 0)
 
 
@@ -154,4 +154,4 @@ def test_others_may_not_load(able: None) -> None:
     argv = ["setpriv", "--reuid=65534", "--clear-groups", str(PROGRAM), "status", "--json"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert json.loads(done.stdout)["able"] is False
+    assert json.loads(done.stdout)["supported"] is False

@@ -33,7 +33,7 @@ def test_maps_and_memory_stay_what_they_are(
     done = inside(script, limit_s=60 + TASKS // 100)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    states = [line for line in lines if "able" in line]
+    states = [line for line in lines if "supported" in line]
     loads = [line for line in lines if "rchar_bytes" in line and "cpu_ns" not in line]
     counted = [line for line in lines if "cpu_ns" in line]
     assert (len(loads), len(counted), len(states)) == (JOBS, JOBS, JOBS + 1)

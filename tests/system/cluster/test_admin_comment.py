@@ -172,14 +172,14 @@ def test_publish_fills_in_what_was_missed_and_no_more(lab: Lab) -> None:
     records = {task: lab.records(job, 1)[0] for task, job in raw.items()}
     found = lab.publish()
     tasks = {f"{array}_{task}" for task in raw}
-    assert tasks <= {wish.job_id for wish in found.wishes}
+    assert tasks <= {wish.job_id for wish in found.planned}
     assert not tasks & found.failed.keys(), found.failed
     for task, record in records.items():
         comment = lab.comment(f"{array}_{task}")
         assert (comment["tags"], comment["nodes_measured"]) == ({"K": "It's `\""}, 1)
         assert comment["elapsed_s"] == pytest.approx(record["elapsed_s"], abs=1e-6)
         assert comment["cpu_s"] == pytest.approx(record["cpu"]["cpu_s"], abs=1e-6)
-    assert not tasks & {wish.job_id for wish in lab.publish().wishes}
+    assert not tasks & {wish.job_id for wish in lab.publish().planned}
 
 
 def written(lab: Lab, **wish: object) -> dict[str, object]:

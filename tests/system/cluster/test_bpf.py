@@ -41,8 +41,8 @@ def able() -> None:
     if not PROGRAM.exists():
         pytest.skip("no steelyard-bpf: libbpf-dev or clang was missing when it was built")
     said = status()
-    if not said["able"]:
-        pytest.skip(f"this kernel cannot count: {said['says']}")
+    if not said["supported"]:
+        pytest.skip(f"this kernel cannot count: {said['message']}")
 
 
 @pytest.fixture

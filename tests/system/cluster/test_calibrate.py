@@ -71,7 +71,7 @@ def site(request: pytest.FixtureRequest) -> Iterator[jobs.Site]:
 def outside(table: Table) -> list[str]:
     """What is wrong, in words."""
     cells = [f"{c.launch_method}: {' | '.join(table_output.detail(c))}" for c in table.wrong]
-    return cells + [f"{entry.launch_method}: {entry.why}" for entry in table.troubles]
+    return cells + [f"{entry.launch_method}: {entry.reason}" for entry in table.troubles]
 
 
 @pytest.mark.parametrize("site", TRACKINGS, ids=" and ".join, indirect=True)

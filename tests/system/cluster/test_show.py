@@ -50,12 +50,12 @@ def test_cpu_efficiency_is_that_of_seff(lab: Lab) -> None:
         seconds, cpus, elapsed = of_sacct(lab, job)
         document = shown(lab, job)
         cpu = document["efficiency"]["cpu"]
-        assert (document["asked"]["cpus"], cpu["held"]) == (cpus, cpus * elapsed)
+        assert (document["allocation"]["cpus"], cpu["allocated"]) == (cpus, cpus * elapsed)
         assert cpu["source"] == "records" and not cpu["is_least"]
         assert cpu["share"] == pytest.approx(seconds / cpus / elapsed, rel=0.05, abs=0.01)
-        assert document["asked"]["scheduler_cpu_s"] == seconds
+        assert document["allocation"]["scheduler_cpu_s"] == seconds
         assert document["efficiency"]["time"]["share"] == elapsed / 300, document["efficiency"]
-        assert document["asked"]["partition"] == "main"
+        assert document["allocation"]["partition"] == "main"
         # What is drawn over its time is what was counted.
         course = document["course"]
         busy = sum(value or 0 for value in course["series"]["cpus_busy"]) * course["piece_s"]

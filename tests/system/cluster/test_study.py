@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,17 @@ def test_a_study_from_submission_to_report(lab: Lab) -> None:
     (written,) = lab.rows("small", "SELECT min(wchar_bytes), max(wchar_bytes) FROM records")
     assert 20 * 1024 * 5 <= written[0] <= written[1] < 20 * 1024 * 5 + 20_000
     assert lab.rows("small", "SELECT count(*) FROM records WHERE energy_j = 0") == [(0,)]
+
+    # What may make a later night slower, of the scheduler and of the node.
+    versions = lab.rows("small", "SELECT DISTINCT value FROM tags WHERE key = 'scheduler.version'")
+    assert versions == [(lab.run("scontrol", "--version").stdout.strip(),)]
+    kernels = lab.rows(
+        "small",
+        "SELECT DISTINCT record->>'$.probe.libc.version', "
+        "record->>'$.probe.cpu.vulnerabilities.spectre_v2' FROM records",
+    )
+    text = Path("/sys/devices/system/cpu/vulnerabilities/spectre_v2").read_text(encoding="ascii")
+    assert kernels == [(os.confstr("CS_GNU_LIBC_VERSION"), text.strip())]
 
     before = lab.rows("small", "SELECT * FROM results ORDER BY ALL")
     lab.collect(study)

@@ -177,7 +177,7 @@ def told(lab: Lab, *names: str) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize(
-    ("text", "what"),
+    ("text", "kind"),
     [
         (b"{", "record"),
         (b'{"format": "steelyard-record", "version": 9, "node": "n1"}', "record_version"),
@@ -187,12 +187,12 @@ def told(lab: Lab, *names: str) -> tuple[Any, ...]:
         ),
     ],
 )
-def test_a_record_that_cannot_be_used_is_one_line(lab: Lab, text: bytes, what: str) -> None:
+def test_a_record_that_cannot_be_used_is_one_line(lab: Lab, text: bytes, kind: str) -> None:
     path = lab.record("1", lab.job("1"))
     path.write_bytes(text)
     lab.record("2", lab.job("2"))
     done = run(lab)
-    assert [(gap[0], gap[2]) for gap in done.gaps] == [("1", what)]
+    assert [(gap[0], gap[2]) for gap in done.gaps] == [("1", kind)]
     rows = ask(lab, "SELECT job_id, energy_j, cpu_s, sources->>'cpu_s' FROM jobs ORDER BY job_id")
     assert rows == [("1", None, 4.0, "accounting"), ("2", 123.5, 5.0, "records")]
 
@@ -288,8 +288,8 @@ def test_a_node_whose_clock_is_a_day_off_is_told(lab: Lab) -> None:
     start = lab.job("1")
     lab.record("1", start - DAY_S)
     done = run(lab)
-    ((job, node, what, reason),) = done.gaps
-    assert (job, node, what) == ("1", "n1", "clock_off")
+    ((job, node, kind, reason),) = done.gaps
+    assert (job, node, kind) == ("1", "n1", "clock_off")
     assert "begins 86400 s before the job did" in reason
     assert told(lab, "energy_j", "cpu_s", "sources->>'cpu_s'") == (None, 4.0, "accounting")
 

@@ -73,7 +73,7 @@ def test_a_job_is_what_it_was_when_it_was_collected(
     assert after["job"] == before["job"] | lost
     assert after["totals"] == before["totals"] and after["totals"]["energy_j"] == 3.75
     names = ("partition", "account", "cpus", "memory_bytes", "time_limit_s", "nodes")
-    assert [after["asked"][n] for n in names] == [before["asked"][n] for n in names]
+    assert [after["allocation"][n] for n in names] == [before["allocation"][n] for n in names]
     assert after["efficiency"]["cpu"]["share"] == before["efficiency"]["cpu"]["share"]
     kept = after["cluster_database"]
     assert (kept["database"], kept["energy_j"]) == (str(lab.dir), 3.75)

@@ -20,6 +20,7 @@ from steelyard.analysis.cluster import top as sums
 from steelyard.analysis.cluster.collect import collect
 from steelyard.analysis.cluster.top import Engine, top
 from steelyard.analysis.sources.sacct_window import ClusterSacct
+from steelyard.facts import json_fields
 from steelyard.wrappers.commands import cli
 
 __all__ = ["lab"]
@@ -46,6 +47,9 @@ def asked(lab: Lab, *words: str, capsys: pytest.CaptureFixture[str]) -> str:
 def test_sums_are_of_what_is_known(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     fill(lab)
     document = json.loads(asked(lab, "--json", capsys=capsys))
+    assert json_fields.compare("top", document) == []
+    mark = json.loads((lab.dir / "parquet" / "collected.json").read_text())
+    assert json_fields.compare("collected", mark) == []
     found = {line["name"]: line for line in document["lines"]}
     picked = {
         name: [(one[q]["sum"], one[q]["jobs_known"]) for q in ("energy_j", "cpu_s", "cpu_unused_s")]
@@ -57,13 +61,13 @@ def test_sums_are_of_what_is_known(lab: Lab, capsys: pytest.CaptureFixture[str])
         "bob": [(123.5, 1), (5.0, 1), (75.0, 1)],
         "eve": [(None, 0), (5.0, 1), (35.0, 1)],
     }
-    assert found["bob"]["cpu_held_s"] == {"sum": 100.0, "jobs_known": 2}
-    assert found["bob"]["memory_held_byte_s"] == {"sum": 20.0 * 2**30, "jobs_known": 1}
+    assert found["bob"]["cpu_allocated_s"] == {"sum": 100.0, "jobs_known": 2}
+    assert found["bob"]["memory_allocated_byte_s"] == {"sum": 20.0 * 2**30, "jobs_known": 1}
     unused = found["ada"]["memory_unused_byte_s"]
     assert unused == {"sum": 2 * 20 * (2**30 - 3000.0), "jobs_known": 2}
     assert (found["ada"]["read_bytes"]["sum"], found["ada"]["wchar_bytes"]["sum"]) == (600, 400)
     assert document["total"]["jobs"] == 5 and document["running"] == 1
-    assert {"reason": "of the whole node, which the job shared", "jobs": 1} in document["why_not"][
+    assert {"reason": "of the whole node, which the job shared", "jobs": 1} in document["reasons"][
         "energy_j"
     ]
 
@@ -94,7 +98,7 @@ def test_the_screen_tells_what_it_does_not_have(
     assert [row[0] for row in rows] == ["ada", "bob"] and "123.5 J (1)" in text
     assert "joules: known of 3 of 5 jobs. Not: " in text
     assert "1 × of the whole node, which the job shared" in text
-    assert "1 more are in the last line alone" in text and "1 jobs ran then: not in it" in text
+    assert "1 more are in the last line alone" in text and "1 job ran then: not in it" in text
 
 
 def test_a_job_lies_in_one_time_alone(lab: Lab) -> None:

@@ -28,7 +28,7 @@ def test_the_only_study_here_is_collected(study: Any, capsys: pytest.CaptureFixt
     total = sum(tasks for _, tasks in HELP.SUBMITTED.values()) + 1
     assert f"{total} runs: 4 completed, " in text
     assert (
-        "1 × the accounting could not be asked, or a part of it not be read: collect again" in text
+        "1 × the accounting did not answer, or could not be read completely: collect again" in text
     )
     assert "slurm-client" in text
     assert "next: steelyard report" in text
@@ -39,7 +39,7 @@ def test_json_has_every_gap(study: Any, capsys: pytest.CaptureFixture[str]) -> N
     assert cli.main(["collect", "x", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["runs"]["completed"] == 4 and document["records"] == 7
-    assert [gap["what"] for gap in document["gaps"]].count("accounting") == 1
+    assert [gap["kind"] for gap in document["gaps"]].count("accounting") == 1
     assert all(gap["reason"] for gap in document["gaps"])
 
 
@@ -59,7 +59,8 @@ def test_gaps_of_a_kind_are_told_once(study: Any, capsys: pytest.CaptureFixture[
     assert cli.main(["collect"]) == 0
     text = capsys.readouterr().out
     assert "7 × nodes without a record of the job" in text
-    assert "… and 4 more (--json has them all)" in text
+    assert "    2 × no record of job " in text
+    assert "… and 3 more (--json has them all)" in text
 
 
 def test_no_such_study(study: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.system.collect.test_merge_trouble import study as study  # noqa: PLC0414 - a fixture
 from tests.unit.collect import study as HELP
 
-query, run_id, whats = HELP.query, HELP.run_id, HELP.whats
+query, run_id, gap_kinds = HELP.query, HELP.run_id, HELP.gap_kinds
 KILLED = """
 import os, resource, runpy, signal, sys
 from pathlib import Path

@@ -144,7 +144,7 @@ def test_a_total_without_one_node_is_none(study: Any) -> None:
     next((study.record_dir / "11").glob(f"{row.nodes[0]}.*.json")).unlink()
     study.collect()
     assert measurements(study, run_id("twonodes"))["cpu_s"] is None
-    gaps = query(study, "SELECT what, node FROM gaps WHERE attempt = '11.0'")
+    gaps = query(study, "SELECT kind, node FROM gaps WHERE attempt = '11.0'")
     assert gaps == [("record", row.nodes[0])]
 
 

@@ -32,7 +32,7 @@ def study(tmp_path: Path) -> Any:
 
 
 def gaps(study: Any, attempt: str = "11.0") -> list[tuple[str, str]]:
-    return query(study, f"SELECT what, reason FROM gaps WHERE attempt = '{attempt}' ORDER BY ALL")
+    return query(study, f"SELECT kind, reason FROM gaps WHERE attempt = '{attempt}' ORDER BY ALL")
 
 
 # --- Parquet ----------------------------------------------------------------------------------
@@ -168,9 +168,9 @@ def test_a_node_whose_clock_is_an_hour_off(study: Any, off_s: int) -> None:
         path.unlink()
     HELP.write_record(study.record_dir / "11", row.nodes[0], row.start_unix_s + off_s, "11")
     study.collect()
-    ((what, reason),) = gaps(study)
+    ((kind, reason),) = gaps(study)
     word = "after" if off_s > 0 else "before"
-    assert what == "record" and f"begins 3600 s {word} the job did" in reason
+    assert kind == "record" and f"begins 3600 s {word} the job did" in reason
     assert f"Is the clock of {row.nodes[0]} off" in reason
     ((value,),) = query(
         study,
@@ -236,8 +236,8 @@ def test_a_clock_that_was_set_while_the_job_ran_is_told(study: Any) -> None:
     row = study.row("11")
     study.record(row, row.nodes[0], clock={"steps": 1, "step_s": -3600.0})
     study.collect()
-    ((what, reason),) = gaps(study)
-    assert what == "clock"
+    ((kind, reason),) = gaps(study)
+    assert kind == "clock"
     assert f"the clock of {row.nodes[0]} was set once while the job ran, by -3600 s" in reason
 
 
@@ -246,7 +246,7 @@ def test_a_submitting_host_whose_clock_is_an_hour_ahead(study: Any) -> None:
     study.now_unix_s += 7200
     study.write_plan()
     study.collect()
-    reasons = [r for (r,) in query(study, "SELECT reason FROM gaps WHERE what = 'job'")]
+    reasons = [r for (r,) in query(study, "SELECT reason FROM gaps WHERE kind = 'job'")]
     assert any("job 11," in r and "submitted 3" in r and "clock of the host" in r for r in reasons)
 
 
@@ -316,8 +316,8 @@ def test_a_record_with_a_figure_that_is_none(study: Any, word: str) -> None:
     text = path.read_text(encoding="utf-8").replace('"cpu_s": 5.0', f'"cpu_s": {word}')
     path.write_text(text, encoding="utf-8")
     study.collect()
-    ((what, reason),) = gaps(study)
-    assert what == "record" and f"{word} is no number" in reason
+    ((kind, reason),) = gaps(study)
+    assert kind == "record" and f"{word} is no number" in reason
 
 
 def test_a_result_with_a_figure_that_is_none(study: Any) -> None:
@@ -325,8 +325,8 @@ def test_a_result_with_a_figure_that_is_none(study: Any) -> None:
     text = path.read_text(encoding="utf-8").replace('"elapsed_s": 0.5', '"elapsed_s": NaN')
     path.write_text(text, encoding="utf-8")
     study.collect()
-    ((what, reason),) = gaps(study)
-    assert what == "result" and "NaN is no number" in reason
+    ((kind, reason),) = gaps(study)
+    assert kind == "result" and "NaN is no number" in reason
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
@@ -382,8 +382,8 @@ def test_a_benchmark_whose_unit_changed(study: Any, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(parse, "parse", other_unit)
     study.collect()
-    ((what, reason),) = gaps(study)
-    assert what == "output" and "in ms, which is not described" in reason
+    ((kind, reason),) = gaps(study)
+    assert kind == "output" and "in ms, which is not described" in reason
     ((state,),) = query(study, f"SELECT state FROM runs WHERE run_id = '{run_id('twonodes')}'")
     assert state == "failed"
     assert query(study, "SELECT * FROM results WHERE attempt = '11.0'") == []

@@ -60,7 +60,7 @@ def changed(path: Path, **fields: object) -> None:
 
 def gaps(study: Any, column: str) -> dict[str, tuple[str, str]]:
     """What and why, by attempt or node."""
-    rows = query(study, f"SELECT {column}, what, reason FROM gaps WHERE {column} IS NOT NULL")
+    rows = query(study, f"SELECT {column}, kind, reason FROM gaps WHERE {column} IS NOT NULL")
     return {row[0]: row[1:] for row in rows}
 
 
@@ -104,8 +104,8 @@ def test_records_with_odd_values_are_gaps_and_the_rest_is_collected(study: Any) 
     study.collect()
     told = gaps(study, "node")
     for number, (_, words) in enumerate(REFUSED):
-        what, reason = told[f"odd{number}"]
-        assert what == "record" and words in reason and f"odd{number}." in reason
+        kind, reason = told[f"odd{number}"]
+        assert kind == "record" and words in reason and f"odd{number}." in reason
     nodes = query(study, "SELECT node FROM records WHERE attempt = '11.0' ORDER BY ALL")
     taken = [f"odd{len(REFUSED) + number}" for number in range(len(TAKEN))]
     assert [node for (node,) in nodes] == sorted([*row.nodes, *taken])
@@ -129,8 +129,8 @@ def test_results_with_odd_values_are_gaps_and_the_rest_is_collected(study: Any) 
     study.collect()
     told = gaps(study, "attempt")
     for number, (_, words) in enumerate(RESULTS):
-        what, reason = told[f"{900 + number}.0"]
-        assert what == "result" and words in reason
+        kind, reason = told[f"{900 + number}.0"]
+        assert kind == "result" and words in reason
     assert query(study, "SELECT count(*) FROM results WHERE attempt = '11.0'") == [(9,)]
 
 
@@ -153,8 +153,8 @@ def test_parsers_that_stumble(study: Any, monkeypatch: pytest.MonkeyPatch) -> No
     study.collect()
     told = gaps(study, "attempt")
     for attempt, error in errors.items():
-        what, reason = told[attempt]
-        assert what == "output" and f"{error.__name__}: " in reason
+        kind, reason = told[attempt]
+        assert kind == "output" and f"{error.__name__}: " in reason
     assert query(study, "SELECT count(*) FROM results WHERE attempt = '11.0'") == [(9,)]
 
 

@@ -136,7 +136,7 @@ def test_a_line_that_cannot_be_read_is_a_gap(study: Any) -> None:
     with study.log.open("a", encoding="utf-8") as log:
         log.write("\n11/21/2026 06:00:00;a;8[1].vm;user=x group=\n")
     collected = collect(study)
-    (gap,) = [g for g in collected.gaps if g.what == "accounting"]
+    (gap,) = [g for g in collected.gaps if g.kind == "accounting"]
     assert (gap.run_id, gap.attempt) == (RUNS[1], "8[1].vm.0")
     assert gap.reason.startswith("a line of job 8[1].vm in the accounting cannot be read, and")
 

@@ -36,8 +36,8 @@ def attempts(study: Any, run: str) -> list[tuple[str, str]]:
 
 
 def gaps(study: Any, attempt: str) -> list[str]:
-    rows = query(study, f"SELECT what FROM gaps WHERE attempt = '{attempt}'")
-    return [what for (what,) in rows]
+    rows = query(study, f"SELECT kind FROM gaps WHERE attempt = '{attempt}'")
+    return [kind for (kind,) in rows]
 
 
 def test_a_run_that_has_just_begun_is_one_attempt(study: Any) -> None:

@@ -91,13 +91,13 @@ def test_samples_lost_with_a_part_whose_files_are_gone(study: Any) -> None:
     path.unlink()
     found = study.collect()
     assert samples_of(study, FIRST) == before[1:]
-    (gap,) = (g.reason for g in found.gaps if "samples are lost" in g.reason)
-    assert gap.endswith(": 1 samples are lost with a Parquet file, and cannot be read again")
+    (gap,) = (g.reason for g in found.gaps if "lost with a Parquet" in g.reason)
+    assert gap.endswith(": 1 sample is lost with a Parquet file, and cannot be read again")
     assert counted(study) == [(20, 20, 20, True)]
     for path in late:
         path.write_bytes(b"")
     (gap,) = (g.reason for g in study.collect().gaps if "samples are lost" in g.reason)
-    assert gap.count(" samples are lost") == 2
+    assert gap.count(" lost with a Parquet file") == 2
     assert samples_of(study, FIRST) == [] and len(samples_of(study, SECOND)) == 3
     assert counted(study) == [(18, 18, 18, True)]
 

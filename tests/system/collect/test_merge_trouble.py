@@ -13,7 +13,7 @@ from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect.job_view import look_up
 from steelyard.analysis.sources import sacct
 
-query, run_id, whats = HELP.query, HELP.run_id, HELP.whats
+query, run_id, gap_kinds = HELP.query, HELP.run_id, HELP.gap_kinds
 # What the recorded jobs lack on a day without trouble: the jobs that failed left nothing.
 USUAL = {"4.0", "5.0", "6.0", "13.0", "14.0", "15.0", "4000_0.0"}
 
@@ -26,7 +26,7 @@ def study(tmp_path: Path) -> Any:
 
 
 def gaps(study: Any, attempt: str) -> list[tuple[str, str]]:
-    return query(study, f"SELECT what, reason FROM gaps WHERE attempt = '{attempt}' ORDER BY ALL")
+    return query(study, f"SELECT kind, reason FROM gaps WHERE attempt = '{attempt}' ORDER BY ALL")
 
 
 def run_state(study: Any, name: str) -> tuple[str, str]:
@@ -47,7 +47,7 @@ def test_output_that_is_not_understood_fails_the_run_and_is_kept(study: Any) -> 
     study.collect()
     state, reason = run_state(study, "twonodes")
     assert state == "failed" and reason.startswith("the output is not understood: out.0")
-    assert [what for what, _ in gaps(study, "11.0")] == ["output"]
+    assert [kind for kind, _ in gaps(study, "11.0")] == ["output"]
     assert out.read_text(encoding="utf-8") == "Segmentation fault\n"
 
 
@@ -78,7 +78,7 @@ def test_a_completed_job_without_a_usable_result_has_failed(
     study.collect()
     state, reason = run_state(study, "twonodes")
     assert state == "failed" and words in reason
-    assert [what for what, _ in gaps(study, "11.0")] == ["result"]
+    assert [kind for kind, _ in gaps(study, "11.0")] == ["result"]
 
 
 def test_a_completed_job_whose_run_did_not_end_has_failed(study: Any) -> None:
@@ -104,8 +104,8 @@ def test_a_record_cut_short_keeps_its_samples_and_stays_out_of_the_means(study: 
     # The last sample's, of memory the largest.
     assert (complete, cpu, rchar, memory) == (False, 5.0, 100, 3000)
     assert (samples, elapsed, energy) == (3, 20.0, None)
-    ((what, reason),) = gaps(study, "11.0")
-    assert what == "incomplete_record" and "was cut short: the job is still running" in reason
+    ((kind, reason),) = gaps(study, "11.0")
+    assert kind == "incomplete_record" and "was cut short: the job is still running" in reason
     ((value,),) = query(
         study,
         f"SELECT value FROM measurements WHERE run_id = '{run_id('twonodes')}' "
@@ -139,8 +139,8 @@ def test_the_last_line_of_samples_cut_short_is_left_out(study: Any) -> None:
     text = path.read_text(encoding="utf-8")
     path.write_text(text[:-5], encoding="utf-8")
     study.collect()
-    ((what, reason),) = gaps(study, "11.0")
-    assert what == "cut_samples" and path.name in reason
+    ((kind, reason),) = gaps(study, "11.0")
+    assert kind == "cut_samples" and path.name in reason
     count = f"SELECT count(*) FROM samples WHERE attempt = '11.0' AND node = '{row.nodes[0]}'"
     assert query(study, count) == [(2,)]
     # The whole file comes later, from a node that was slow: it replaces the part.
@@ -154,12 +154,12 @@ def test_samples_that_are_not_there_are_told(study: Any) -> None:
     (path,) = (study.record_dir / "11").glob(f"{row.nodes[0]}.*.csv")
     path.unlink()
     study.collect()
-    ((what, reason),) = gaps(study, "11.0")
-    assert what == "samples" and path.name in reason
+    ((kind, reason),) = gaps(study, "11.0")
+    assert kind == "samples" and path.name in reason
 
 
 @pytest.mark.parametrize(
-    ("change", "what", "words"),
+    ("change", "kind", "words"),
     [
         ({"version": 2}, "record_version", "this Steelyard knows version 1"),
         ({"format": "x"}, "record", "expected a document of format"),
@@ -169,19 +169,19 @@ def test_samples_that_are_not_there_are_told(study: Any) -> None:
     ],
 )
 def test_a_record_that_cannot_be_used_is_told(
-    study: Any, change: dict[str, Any], what: str, words: str
+    study: Any, change: dict[str, Any], kind: str, words: str
 ) -> None:
     row = study.row("11")
     study.record(row, row.nodes[0], **change)
     study.collect()
     ((found, reason),) = gaps(study, "11.0")
-    assert found == what and words in reason
+    assert found == kind and words in reason
 
 
 def test_without_any_record_folder_every_node_is_a_gap(study: Any, tmp_path: Path) -> None:
     done = study.collect(record_dirs=[tmp_path / "nowhere"])
     mine = [gap for gap in done.gaps if gap.attempt == "11.0"]
-    assert [gap.what for gap in mine] == ["record", "record"]
+    assert [gap.kind for gap in mine] == ["record", "record"]
     assert "nowhere does not exist here" in mine[0].reason
     assert run_state(study, "twonodes")[0] == "completed"
 
@@ -190,7 +190,7 @@ def test_records_that_cannot_be_copied_are_told(study: Any) -> None:
     (study.dir / "records").mkdir()
     (study.dir / "records" / "11").write_text("in the way", encoding="utf-8")
     study.collect()
-    reasons = [reason for what, reason in gaps(study, "11.0") if what == "record"]
+    reasons = [reason for kind, reason in gaps(study, "11.0") if kind == "record"]
     assert any("cannot be copied: File exists" in reason for reason in reasons)
 
 
@@ -200,7 +200,7 @@ def test_two_records_of_a_job_on_a_node(study: Any) -> None:
         study.record_dir / "11", row.nodes[0], row.start_unix_s + 3, "11", complete=False
     )
     study.collect()
-    assert [what for what, _ in gaps(study, "11.0")] == ["record"]
+    assert [kind for kind, _ in gaps(study, "11.0")] == ["record"]
     rows = query(
         study, f"SELECT complete FROM records WHERE attempt = '11.0' AND node = '{row.nodes[0]}'"
     )
@@ -218,7 +218,7 @@ def test_without_accounting_the_folders_speak(study: Any) -> None:
     assert query(study, "SELECT count(*) FROM records WHERE attempt = '11.0'") == [(2,)]
     state, reason = run_state(study, "held")
     assert state == "pending" and "could not be asked" in reason
-    assert whats(done.gaps).count("accounting") == 1
+    assert gap_kinds(done.gaps).count("accounting") == 1
     assert done.states["completed"] == 4
 
 
@@ -228,7 +228,7 @@ def test_accounting_that_comes_back_completes_the_picture(study: Any, tmp_path: 
     study.accounting.is_away = False
     study.collect()
     assert run_state(study, "held")[0] == "cancelled"
-    assert query(study, "SELECT count(*) FROM gaps WHERE what = 'accounting'") == [(0,)]
+    assert query(study, "SELECT count(*) FROM gaps WHERE kind = 'accounting'") == [(0,)]
     keys = query(study, "SELECT run_id, attempt FROM attempts GROUP BY ALL HAVING count(*) > 1")
     assert keys == []
 

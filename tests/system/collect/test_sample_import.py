@@ -160,7 +160,7 @@ def test_an_empty_cell_too_many_is_not_overlooked(
 ) -> None:
     """A digit that became a comma moves all that follows into the next column."""
     ((_, count, reason),) = load(connection, tmp_path, n1=f"{COLUMNS}\n1,0,0,1\n2,1,5,0,\n")
-    assert count == 1 and reason is not None and reason.startswith("1 lines")
+    assert count == 1 and reason is not None and reason.startswith("1 line ")
 
 
 @pytest.mark.parametrize("odd", ["CPU_S", "file", "c1", "", "a\0b", "sy file", "filename"])
@@ -168,7 +168,7 @@ def test_names_of_columns_that_only_differ_in_capitals_or_are_ours(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path, odd: str
 ) -> None:
     text = f"{odd},{COLUMNS}\n9,1,0,0.5,1\n9,2,1,0.5,x\n"  # the last is no number: DuckDB reads it
-    words = "1 lines do not fit their columns and are left out, the first is line 3"
+    words = "1 line does not fit its columns and is left out, the first is line 3"
     assert load(connection, tmp_path, n1=text) == [("n1", 1, words)]
     assert rows(connection) == [(1.0, 0.0, 0.5, 1)]
 
@@ -188,7 +188,7 @@ def test_what_comes_while_a_file_is_read_is_left_to_the_next_collect(
 
     monkeypatch.setattr(sample_import.Loader, "_take", take_and_append)
     text = f"{COLUMNS}\n1,0,0,1\nx,1,0,1\n"
-    words = "1 lines do not fit their columns and are left out, the first is line 3"
+    words = "1 line does not fit its columns and is left out, the first is line 3"
     assert load(connection, tmp_path, n1=text) == [("n1", 1, words)]
     assert connection.execute("SELECT size_bytes FROM sources").fetchall() == [(len(text),)]
 
@@ -250,7 +250,7 @@ def test_a_line_longer_than_any(
     monkeypatch.setattr(sample_csv, "CHUNK_BYTES", 64)
     text = f"{COLUMNS}\n1,0,0,1\n{'x' * 1000}2,0,0,1\n3,0,0,1\n{'x' * 1000}"
     ((_, count, reason),) = load(connection, tmp_path, n1=text)
-    words = "1 lines do not fit their columns and are left out, the first is line 3"
+    words = "1 line does not fit its columns and is left out, the first is line 3"
     assert (count, reason) == (2, f"{sample_import.CUT}; {words}")
 
 

@@ -154,7 +154,7 @@ def test_records_alone_of_an_id_that_was_used_twice(study: Any) -> None:
     HELP.write_record(study.record_dir / "11", "n9", study.row("11").start_unix_s - 90000, "11")
     view = look_up(study, "11")
     assert [node.node for node in view.nodes] == sorted(study.row("11").nodes)
-    assert view.notes == ["1 records of other starts of this id left out"]
+    assert view.notes == ["1 record of other starts of this id left out"]
 
 
 def test_admin_comment_alone_will_do(study: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,7 +164,7 @@ def test_admin_comment_alone_will_do(study: Any, capsys: pytest.CaptureFixture[s
         '{"steelyard":{"node_type":"virtual","vm":"kvm","kernel":"6.1.0","nodes":1,"cpu_s":1.5}}'
     )
     text = shown(view, capsys)
-    assert "from the accounting: virtual kvm none, kernel 6.1.0; sums over 1 of 1 nodes" in text
+    assert "from the accounting: virtual kvm none, kernel 6.1.0; sums over 1 of 1 node" in text
     assert "– (of the whole nodes), 1.5 s of CPU" in text
     view.admin_comment = admin_comment.own('{"steelyard":{"nodes":1,"cpu_s":1.5}}')
     text = shown(view, capsys)

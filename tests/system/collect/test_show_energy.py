@@ -32,7 +32,7 @@ def test_the_administrators_idle_power_needs_no_option(
     study: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node = shared_node(study)
-    state(study, node, {"idle_w": 60.0, "idle_told_by": CONF})
+    state(study, node, {"idle_w": 60.0, "idle_source": CONF})
     found = job_details.read_details(look_up(study, "11"), IdlePower())
     assert found.shares[node].low_j == AT_60_W
     assert found.shares[node].idle_low_j == found.shares[node].idle_high_j == 1200
@@ -40,17 +40,17 @@ def test_the_administrators_idle_power_needs_no_option(
     assert "the node idle: 1.2 kJ (as its administrator says)" in capsys.readouterr().out
     nodes: Any = job_document.as_json(found)["nodes"]
     by_node = {n["node"]: n["energy_share"] for n in nodes}
-    assert by_node[node]["idle_told_by"] == "administrator"
+    assert by_node[node]["idle_source"] == "administrator"
 
 
 @pytest.mark.parametrize("idle", ["by name", "elsewhere"])
 def test_the_option_wins(study: Any, idle: str, capsys: pytest.CaptureFixture[str]) -> None:
     node = shared_node(study)
-    state(study, node, {"idle_w": 10.0, "idle_told_by": CONF})
+    state(study, node, {"idle_w": 10.0, "idle_source": CONF})
     power = IdlePower(elsewhere_w=60.0) if idle == "elsewhere" else IdlePower({node: 60.0})
     found = job_details.read_details(look_up(study, "11"), power)
     assert found.shares[node].low_j == AT_60_W
-    assert found.shares[node].idle_told_by == "option"
+    assert found.shares[node].idle_source == "option"
     job_screen.print_job(found)
     assert "administrator" not in capsys.readouterr().out
 
@@ -69,7 +69,7 @@ def test_a_faulty_line_is_told_in_one(study: Any, capsys: pytest.CaptureFixture[
 def gpus(energy_j: float | None, of_job: int | None) -> dict[str, Any]:
     zones = [{"name": f"gpu-{n}", "of_job": n < (of_job or 0)} for n in (0, 1)]
     return {
-        "gpus": {"of_node": 2, "of_job": of_job, "told_by": "device"},
+        "gpus": {"of_node": 2, "of_job": of_job, "source": "device"},
         "gpu_energy_j": energy_j,
         "zones": zones,
     }
@@ -87,7 +87,7 @@ def test_the_joules_of_the_jobs_own_gpus(study: Any, capsys: pytest.CaptureFixtu
     assert f"energy of the job's GPUs on {second}: not known: {reason}\n" in text
     nodes: Any = job_document.as_json(job_details.read_details(view))["nodes"]
     assert nodes[0]["gpus"] == {
-        "of_node": 2, "of_job": 1, "names": ("gpu-0",), "told_by": "device",
+        "of_node": 2, "of_job": 1, "names": ("gpu-0",), "source": "device",
         "energy_j": 1234.5, "reason": None,
     }  # fmt: skip
     assert nodes[1]["gpus"]["reason"] == reason

@@ -183,4 +183,4 @@ def test_a_job_that_a_node_refused_has_the_nodes_words(
         )  # fmt: skip
     text = shown(capsys, "38.oma-srv")
     assert f"oma-n2: {words}" in text
-    assert "note: 1 records of other starts of this id left out" in text
+    assert "note: 1 record of other starts of this id left out" in text

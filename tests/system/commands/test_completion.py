@@ -25,6 +25,13 @@ TYPED: dict[str, tuple[set[str], set[str]]] = {
     "steelyard netem apply --pe": ({"--peer"}, set()),
     "steelyard cluster ": ({"up", "down", "console"}, set()),
     "steelyard submit s": ({"study.toml"}, {"other"}),
+    "steelyard report nightly@s": ({"nightly@s01", "nightly@s02"}, {"nightly@other", "study.toml"}),
+    "steelyard compare nightly@s01 nightly@": (
+        {"nightly@s01", "nightly@other"},
+        {"nightly@cut"},
+    ),
+    "steelyard status s": ({"study.toml", "some.study"}, {"other"}),
+    "steelyard history nightly@s": (set(), {"nightly@s01"}),
     "steelyard collect --record-dir s": ({"some.study"}, {"study.toml"}),
     "steelyard report --output=s": ({"study.toml"}, {"other"}),
     "steelyard report --figures s": ({"study.toml", "some.study"}, set()),
@@ -43,6 +50,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "here"
     (folder / "some.study").mkdir(parents=True)
     (folder / "study.toml").touch()
+    for name in ("s01", "s02", "other", "cut"):
+        (folder / f"nightly.sessions/{name}.study").mkdir(parents=True)
+        if name != "cut":
+            (folder / f"nightly.sessions/{name}.study/plan.json").touch()
     (folder / "other").touch()
     monkeypatch.chdir(folder)
     return folder
@@ -78,6 +89,28 @@ COMP_CWORD={len(words) - 1} COMP_LINE={shlex.quote(line)} COMP_POINT={len(line)}
 _shtab_steelyard 2>/dev/null
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("report", "nightly", "@", "s"), {"s01", "s02"}),  # as bash cuts words at each @
+        (("compare", "nightly", "@", "s01", "nightly", "@"), {"s01", "s02", "other"}),
+        (("compare", "nightly", "@", "s01", "nightly", "@", "o"), {"other"}),
+        (("status", "--json", "st"), {"study.toml"}),
+    ],
+)
+def test_bash_completes_sessions_behind_the_at(
+    words: tuple[str, ...], offered: set[str], here: Path, capsys: Capture
+) -> None:
+    text = script("bash", capsys)
+    found = ask("bash", "-c", f"""{text}
+COMP_WORDS=(steelyard {" ".join(map(shlex.quote, words))})
+COMP_CWORD={len(words)}
+_steelyard_whole_words 2>/dev/null
+printf '%s\\n' "${{COMPREPLY[@]}}"
+""")  # fmt: skip
+    assert found == offered
 
 
 def test_fish_completes(here: Path, capsys: Capture, tmp_path: Path) -> None:

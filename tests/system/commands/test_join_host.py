@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from steelyard.facts import json_fields
 from steelyard.wrappers.base.programs import find_node_program
 from steelyard.wrappers.commands import cli
 
@@ -67,6 +68,7 @@ def host(tmp_path: Path) -> Path:
 def joined(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]:
     assert cli.main(["join-host", *map(str, words), "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert json_fields.compare("joined", found) == []
     return found
 
 

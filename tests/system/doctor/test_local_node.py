@@ -226,7 +226,7 @@ SAYS = "the kernel counts what jobs use"
 
 
 def said(**more: Any) -> dict[str, Any]:
-    return {"able": True, "root": True, "says": SAYS} | more
+    return {"supported": True, "root": True, "message": SAYS} | more
 
 
 def bpf_that_says(folder: Path, answer: dict[str, Any] | None) -> Path:
@@ -242,10 +242,15 @@ def bpf_that_says(folder: Path, answer: dict[str, Any] | None) -> Path:
     [
         (said(), "yes", "ok", f"{SAYS}; bpf=yes: of jobs, too"),
         (said(), "no", "ok", f"{SAYS}; bpf=no: I/O of processes that no sample sees"),
-        (said(says=f"{SAYS}, slowly"), "yes", "ok", f"{SAYS}, slowly; bpf=yes: of jobs, too"),
-        (said(able=False, says="no BTF"), "yes", "warning", "no BTF; bpf=yes: I/O of processes"),
-        (said(able=False, says="no BTF"), "no", "ok", "no BTF; bpf=no"),
-        (said(able=False, root=False), "yes", "ok", "only root can try"),
+        (said(message=f"{SAYS}, slowly"), "yes", "ok", f"{SAYS}, slowly; bpf=yes: of jobs, too"),
+        (
+            said(supported=False, message="no BTF"),
+            "yes",
+            "warning",
+            "no BTF; bpf=yes: I/O of processes",
+        ),
+        (said(supported=False, message="no BTF"), "no", "ok", "no BTF; bpf=no"),
+        (said(supported=False, root=False), "yes", "ok", "only root can try"),
         (None, "yes", "warning", "does not answer"),
     ],
 )

@@ -20,8 +20,9 @@ from steelyard.analysis.figures.run_time_series import draw_times, rates
 from steelyard.analysis.stats.basics import Interval
 from steelyard.analysis.stats.number_format import mean_words, quantity, scale
 from steelyard.analysis.store.database import FILE_NAME
+from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_database import open_database
-from steelyard.analysis.summary.summary import Row, Summary, summarize
+from steelyard.analysis.summary.summary import Summary, summarize
 
 COPY = "filesystem test=large_file_copy"
 WRITE = "filesystem test=small_file_write"
@@ -272,7 +273,7 @@ def test_time_shows_a_link_that_varied(energy_folder: Path, tmp_path: Path) -> N
     with duckdb.connect(str(folder / FILE_NAME)) as connection:
         connection.executemany(
             "UPDATE records SET record = json_merge_patch(record, to_json("
-            f"{{'network_conditions': {{'trace': {{'told': {steps}}}}}}})) WHERE run_id = ?",
+            f"{{'network_conditions': {{'trace': {{'step_log': {steps}}}}}}})) WHERE run_id = ?",
             [(begun, begun, run) for begun, run in begins],
         )
     drawing = dict(draw_times(summarize(folder), [COPY]))[COPY]

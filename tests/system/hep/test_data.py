@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from tests.system.hep.conftest import RECIPE, SMALL
 
+from steelyard.facts import json_fields
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.hep import client_output, client_tasks, input_files, tree_writer
 from steelyard.jobscripts.hep.events import Events, Pairs, reckon
@@ -109,7 +110,7 @@ def test_a_file_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     made = []
     write = tree_writer.write
 
-    def counted(path: Path, recipe: input_files.Recipe) -> dict[str, Any]:
+    def counted(path: Path, recipe: tree_writer.Recipe) -> dict[str, Any]:
         made.append(path)
         return write(path, recipe)
 
@@ -117,6 +118,7 @@ def test_a_file_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with ThreadPoolExecutor(3) as pool:
         notes = list(pool.map(lambda _: input_files.keep_file(tmp_path, RECIPE), range(3)))
     assert len(made) == 1
+    assert json_fields.compare("hep_data", notes[0]) == []
     assert notes[0] == notes[1] == notes[2] == input_files.keep_file(tmp_path, RECIPE)
     name = input_files.file_name(RECIPE)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -142,7 +144,7 @@ def test_processes_wait_for_each_other(tmp_path: Path) -> None:
 def test_a_file_that_could_not_be_made_whole_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(path: Path, recipe: input_files.Recipe) -> dict[str, Any]:
+    def full(path: Path, recipe: tree_writer.Recipe) -> dict[str, Any]:
         path.write_bytes(b"half")
         raise OSError(28, "No space left on device")
 

@@ -190,9 +190,10 @@ class Node:
         parent = psutil.Process(self.sampler(job_id))
         text = ""
         for process in (parent, *parent.children()):
-            for path in Path(f"/proc/{process.pid}/fdinfo").glob("*"):
-                with contextlib.suppress(OSError):  # closed meanwhile
-                    text += path.read_text()
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                for path in Path(f"/proc/{process.pid}/fdinfo").iterdir():
+                    with contextlib.suppress(OSError):  # closed meanwhile
+                        text += path.read_text()
         return {int(pid) for pid in re.findall(r"^Pid:\t(\d+)", text, re.MULTILINE)}
 
     def run_seen(self, job_id: str, script: str, **more: Any) -> int:

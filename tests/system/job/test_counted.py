@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -15,6 +17,7 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.processes import each_process
 from tests.system.bpf.conftest import PROGRAM, answer, tell
 from tests.system.bpf.conftest import able as able  # noqa: PLC0414
 from tests.system.bpf.conftest import load as load  # noqa: PLC0414
@@ -36,10 +39,14 @@ class Place:
     def around(self) -> tuple[str, ...]:
         return ("nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt")
 
+    @property
+    def base(self) -> Path:
+        """The folder of pins in there, as this process sees it."""
+        return Path(f"/proc/{self.holder.pid}/root/sys/fs/bpf/steelyard")
+
     def pinned(self) -> list[str]:
-        argv = [*self.around, "find", "/sys/fs/bpf", "-path", "*/v*"]
-        done = subprocess.run(argv, check=True, capture_output=True, text=True)
-        return done.stdout.splitlines()
+        """Not by find(1), which fails where a file is removed while it looks."""
+        return [path.name for path in self.base.iterdir()] if self.base.exists() else []
 
 
 @pytest.fixture
@@ -227,16 +234,69 @@ def test_who_is_told_too_late_is_not_counted(counted: Node) -> None:
     assert record["io"]["source"] == "processes"
 
 
+def begin_with_sampler(node: Node, job: str) -> None:
+    """On a busy machine a begin returns before the sampler counts; its first record comes after."""
+    assert node.begin(job).stderr == ""
+    wait_for("its record", lambda: [*(node.records / job).glob("*.json")])
+
+
 def test_nothing_is_left_behind(counted: Node, place: Place) -> None:
     """10 s after the last job; where its sampler was killed, with the next sweep."""
-    assert counted.begin("7.srv").stderr == ""
+    begin_with_sampler(counted, "7.srv")
     assert place.pinned()
     counted.end("7.srv")
     wait_for("it is unloaded", lambda: place.pinned() == [])
-    assert counted.begin("8.srv").stderr == ""
+    begin_with_sampler(counted, "8.srv")
+    assert place.pinned()
     killed = processes_of(counted.sampler("8.srv"))
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
     wait_for("they are gone", lambda: not any(is_there(pid) for pid in killed))
     counted.sweep("--only-alive")
+    wait_for("it is unloaded", lambda: place.pinned() == [])
+
+
+def test_what_a_killed_load_has_left(counted: Node, place: Place) -> None:
+    """Of a load that was killed, and of an earlier release: the next sweep unpins both, whether or
+    not the program of this release is loaded."""
+    subprocess.run([*place.around, PROGRAM, "unload"], check=True)
+    assert place.pinned() == []
+    for name in ("loading", "v1"):
+        (place.base / name).mkdir()
+    counted.sweep()
+    wait_for("they are gone", lambda: place.pinned() == [])
+
+
+def open_folders(pid: int) -> list[str]:
+    """Their names; none when the process has ended."""
+    found = []
+    with contextlib.suppress(OSError):
+        for path in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):  # closed meanwhile
+                found.append(path.readlink().name)
+    return found
+
+
+def lingering(place: Place) -> int:
+    """The process in there that is to unload the program; 0: there is none."""
+    own = Path(f"/proc/{place.holder.pid}/ns/mnt").readlink()
+    for pid, command in each_process("cmdline"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if b"\0--after\0" in command and Path(f"/proc/{pid}/ns/mnt").readlink() == own:
+                return pid
+    return 0
+
+
+def test_a_lock_that_is_kept_for_long_delays_unloading(counted: Node, place: Place) -> None:
+    """Neither the job's sampler nor the process that it leaves gets the lock of the pins."""
+    begin_with_sampler(counted, "11.srv")
+    sampler = counted.sampler("11.srv")
+    lock = os.open(place.base, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    counted.end("11.srv")
+    wait_for("its end", lambda: not is_there(sampler))
+    pid = wait_for("it lingers", lambda: lingering(place))
+    wait_for("it tries the lock", lambda: place.base.name in open_folders(pid))
+    wait_for("it is refused", lambda: place.base.name not in open_folders(pid))
+    os.close(lock)
     wait_for("it is unloaded", lambda: place.pinned() == [])

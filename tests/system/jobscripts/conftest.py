@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.system.leftovers import without_sweeps
 
 from steelyard.jobscripts import registry, runscript
 from steelyard.jobscripts.registry import Benchmark
@@ -64,15 +65,17 @@ class Study:
         return ["bash", str(self.run_folder / "run.sh")]
 
     def run(self, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        done = subprocess.run(
             self.command(),
             env={**self.environment, **environment},
             check=False,
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=120,
+            timeout=300,
         )
+        done.stderr = without_sweeps(done.stderr)
+        return done
 
     def start(self, **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -82,6 +85,10 @@ class Study:
             text=True,
             start_new_session=True,
         )
+
+    def errors(self, attempt: str = "local.1") -> str:
+        """What the first client wrote to stderr."""
+        return without_sweeps((self.attempt(attempt) / "err.0").read_text())
 
     def attempt(self, name: str = "local.1") -> Path:
         return self.run_folder / name

@@ -41,10 +41,16 @@ MOUNTS = [
         r"/nfs\x20home nfs srv:/a\x20b rw,vers=3,proto=tcp,nolock",
         {"name": "nfs", "version": "3", "point": "/nfs home", "source": "srv:/a b"},
     ),
-    ("/pvfs pvfs2 tcp://h:3334/orangefs rw", {"type": "pvfs2", "name": "orangefs"}),
+    (
+        "/pvfs pvfs2 tcp://h:3334/orangefs rw",
+        {"type": "pvfs2", "name": "orangefs", "stripe_count": "2", "stripe_size_bytes": "65536"},
+    ),
     ("/g fuse.glusterfs h:/vol rw,user_id=0", {"name": "glusterfs"}),
-    ("/c ceph h:6789:/ rw,acl", {"name": "ceph"}),
-    ("/c fuse.ceph-fuse ceph-fuse rw", {"type": "fuse.ceph-fuse", "name": "ceph"}),
+    ("/c ceph h:6789:/ rw,acl", {"name": "ceph", "server": "h:6789"}),
+    (
+        "/c fuse.ceph-fuse ceph-fuse rw",
+        {"name": "ceph", "layout": "stripe_unit=4194304 stripe_count=1 object_size=4194304 pool=a"},
+    ),
     ("/b beegfs_nodev beegfs rw", {"name": "beegfs"}),
     ("/x xfs /dev/sdb1 rw,noatime", {"name": "xfs", "options": "rw,noatime"}),
 ]
@@ -56,12 +62,16 @@ def test_what_is_mounted_becomes_tags(
 ) -> None:
     program(tmp_path / "bin", "findmnt", f"printf '%s\\n' '{line}'")
     program(tmp_path / "bin", "lfs", "[[ \"$1 $2\" == 'getstripe -d' ]] && echo 4")
+    program(tmp_path / "bin", "pvfs2-viewdist", f"cat {DATA}/mounts/orangefs-fuse/viewdist")
+    layout = "stripe_unit=4194304 stripe_count=1 object_size=4194304 pool=a"
+    program(tmp_path / "bin", "getfattr", f"printf '{layout}'")
     study.body('sy_mount_tags "$SY_SCRATCH"')
     done = study.run(PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     assert (done.returncode, done.stderr) == (0, "")
     found = tags(study)
     assert {f"mount.{key}": value for key, value in expected.items()}.items() <= found.items()
-    assert ("mount.stripe_count" in found) == (expected.get("type") == "lustre")
+    assert ("mount.stripe_count" in found) == ("stripe_count" in expected)
+    assert ("mount.layout" in found) == (expected["name"] == "ceph")
 
 
 def test_the_real_mount_is_what_findmnt_says(study: Study) -> None:

@@ -26,11 +26,40 @@ def test_set_while_it_runs(study: Any, clock: set_clock.WallClock, off: int) -> 
     done = study.run(**clock.variables)
     took_s = time.monotonic() - began
     assert done.returncode == 0, done.stderr
-    assert "the wall clock jumped by" in done.stderr + (study.attempt() / "err.0").read_text()
+    assert "the wall clock jumped by" in done.stderr + study.errors()
     result = study.result()
     assert 1.0 <= result["elapsed_s"] <= took_s
     assert now <= result["start_unix_s"] <= now + took_s
     assert result["end_unix_s"] - result["start_unix_s"] == pytest.approx(result["elapsed_s"])
+
+
+# The first three readings take 0.3 s, as on a node that is busy.
+HELD_UP = """
+eval "$(declare -f sy_read_uptime | sed '1s/sy_read_uptime/sy_read_uptime_at_once/')"
+sy_read_uptime() {
+    echo >>"$SY_STUDY_DIR/readings"
+    (($(wc -l <"$SY_STUDY_DIR/readings") > 3)) || sleep 0.3
+    sy_read_uptime_at_once "$1"
+}
+sy_timed_child() { rm -f "$SY_STUDY_DIR/readings"; sy_timed_child_itself "$@"; }
+"""
+
+
+def test_held_up_between_two_clocks(study: Any) -> None:
+    """No clock was set: no jump is reported, and no time is added."""
+    library = study.folder / "lib/steelyard.sh"
+    text = library.read_text(encoding="utf-8").replace(
+        "sy_timed_child()", "sy_timed_child_itself()"
+    )
+    library.write_text(text + HELD_UP, encoding="utf-8")
+    study.body("sleep 0.5")
+    done = study.run()
+    assert done.returncode == 0, done.stderr
+    assert "jumped" not in done.stderr + study.errors()
+    (wall_start, wall_end), (start, end) = study.clock()
+    assert (study.folder / "readings").stat().st_size >= 4
+    assert study.result()["elapsed_s"] == (wall_end - wall_start) / 1e6
+    assert abs((end - start) - (wall_end - wall_start)) <= 40_000
 
 
 def test_set_back_over_a_client_that_does_not_stop(study: Any, clock: set_clock.WallClock) -> None:

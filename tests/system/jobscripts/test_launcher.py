@@ -22,6 +22,7 @@ from .launcher_lab import (
     OWN,
     containers,
     docker,
+    groups_of_ended_runs,
     needs_root,
     of_ended_runs,
     out,
@@ -46,7 +47,7 @@ def test_the_whole_of_sy_client_is_executed_inside(study: Study, launcher: str) 
     assert (int(uid), client, processes_) == (os.geteuid(), "0/1", "own processes")
     assert names == "names"  # MPI asks for its own and finds its programs by an exported PATH
     assert folder == scratch
-    assert "words" in (study.attempt() / "err.0").read_text().splitlines()
+    assert "words" in study.errors().splitlines()
     found = study.result()
     assert (found["exit_codes"], found["state"]) == ([7], "failed")
     assert found["elapsed_s"] > 0
@@ -147,8 +148,7 @@ def test_memory_is_limited_for_all_processes_together(study: Study, launcher: st
     )
     assert study.run(**told(f"{launcher},memory=64MiB")).returncode == 1
     assert study.result()["exit_codes"] == [137]
-    groups = Path("/sys/fs/cgroup")
-    wait_for("none is left", lambda: not of_ended_runs(groups.glob("**/steelyard-[0-9]*-*")))
+    wait_for("no group is left", lambda: not groups_of_ended_runs())
 
 
 @needs_root
@@ -291,5 +291,5 @@ def test_systemd_nspawn_ends_without_a_word_and_leaves_no_folder(study: Study, n
     """Where /run is on a disk it complained of its own folder there, and left it."""
     study.body("echo $HOSTNAME")
     assert study.run(**told(nspawn)).returncode == 0
-    assert (study.attempt() / "err.0").read_text() == ""
+    assert study.errors() == ""
     assert not Path("/run/systemd/nspawn/propagate", out(study)[0]).exists()

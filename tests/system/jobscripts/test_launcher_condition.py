@@ -135,7 +135,7 @@ def test_rto_min_is_put_into_the_containers_own_routes(study: Study) -> None:
     study.body("ip route show")
     told = launchers.variables(launchers.parse(BRIDGE), "rto_min=20ms")
     done = study.run(**told)
-    assert done.returncode == 0, (study.attempt() / "err.0").read_text()
+    assert done.returncode == 0, study.errors()
     routes = [line for line in out(study) if " dev " in line]
     assert len(routes) == 2 and all("rto_min lock 20ms" in route for route in routes)
     assert tags(study)["launcher_rto_min"] == "20ms"

@@ -128,7 +128,7 @@ def has_sent(study: Study) -> bool:
 
 
 def errors(study: Study) -> str:
-    return (study.attempt() / "err.0").read_text()
+    return study.errors()
 
 
 def across(kind: str, pair: Pair) -> dict[str, str]:

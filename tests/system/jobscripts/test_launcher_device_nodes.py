@@ -134,7 +134,7 @@ def flags(node: str) -> str:
 def test_one_program_of_two_nodes_goes_by_their_devices(study: Study) -> None:
     before = [counters(node) for node in NODES]
     with started(study, RANK) as child:
-        assert child.wait(timeout=120) == 0, (study.attempt() / "err.0").read_text()
+        assert child.wait(timeout=120) == 0, study.errors()
     lines = [line.split() for line in (study.attempt() / "out.0").read_text().splitlines()]
     ranks = {words[1]: words[2:] for words in lines if words[:1] == ["rank"]}
     assert sorted(ranks) == ["0", "1"]

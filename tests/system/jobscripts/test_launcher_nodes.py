@@ -69,7 +69,7 @@ def test_each_node_has_one_container_with_the_benchmarks_environment(
         "bash on_node.sh b bash -c 'printf o; printf e >&2; exit 7'; echo $?",
     )
     done = study.run(**told(level))
-    assert done.returncode == 0, (study.attempt() / "err.0").read_text()
+    assert done.returncode == 0, study.errors()
     *lines, last = out(study)
     spaces, nodes, starts, words = zip(*(line.split(" ", 3) for line in lines), strict=True)
     assert (nodes, words, last) == (("a", "b", "b"), ("a  b",) * 3, "o7")
@@ -77,7 +77,7 @@ def test_each_node_has_one_container_with_the_benchmarks_environment(
     assert spaces[1] == spaces[2] and len({here, *spaces}) == 3
     _, (measured_from_us, _) = study.clock()
     assert all(int(start) * 1_000_000 // TICKS <= measured_from_us for start in starts)
-    assert (study.attempt() / "err.0").read_text() == "e"
+    assert study.errors() == "e"
     assert list(study.scratch.iterdir()) == []
 
 
@@ -92,7 +92,7 @@ def test_a_server_on_the_other_node_is_stopped_and_its_container_stays(study: St
         'sy_server_stop; cat "$SY_STUDY_DIR/server.out"; sy_on_node b bash "$SY_STUDY_DIR/where.sh"',
     )
     done = study.run(**told("unshare"))
-    assert done.returncode == 0, (study.attempt() / "err.0").read_text()
+    assert done.returncode == 0, study.errors()
     ended, line = out(study)
     assert (ended, line.split()[1]) == ("ended", "b")
 
@@ -148,7 +148,7 @@ def test_what_is_started_on_the_other_node_is_confined_as_on_the_first(
     text = 'for node in a b; do sy_on_node $node bash "$SY_STUDY_DIR/confined.sh"; echo ==; done'
     body(study, text)
     done = study.run(**told(f"{level},cpus=1"))
-    assert done.returncode == 0, (study.attempt() / "err.0").read_text()
+    assert done.returncode == 0, study.errors()
     first, second, _ = "\n".join(out(study)).split("==")
     assert first.strip() == second.strip() and "CapEff" in first
     if level.startswith(("docker", "systemd-nspawn")):
@@ -158,7 +158,7 @@ def test_what_is_started_on_the_other_node_is_confined_as_on_the_first(
 def test_a_warm_up_runs_on_both_nodes_too(study: Study) -> None:
     body(study, 'sy_on_node b bash "$SY_STUDY_DIR/where.sh"')
     done = study.run(SY_WARM_UP="1", **told("unshare"))
-    assert done.returncode == 0, (study.attempt() / "err.0").read_text()
+    assert done.returncode == 0, study.errors()
     texts = [path.read_text() for path in sorted(study.attempt().rglob("out.0"))]
     assert [text.split()[1] for text in texts] == ["b", "b"]
     assert texts[0] == texts[1], "another container"
@@ -202,7 +202,7 @@ def test_ranks_have_the_environment_that_the_benchmark_exports(
     else:
         body(study, text)
     done = study.run(**told(level))
-    assert done.returncode == 0, (study.attempt() / "err.0").read_text()
+    assert done.returncode == 0, study.errors()
     spaces, threads = zip(*(line.split() for line in out(study)), strict=True)
     assert (len(set(spaces)), threads) == (1 if level == "bare" else 2, ("3", "3"))
 

@@ -85,7 +85,7 @@ def test_the_ranks_of_one_program_are_spread_over_the_containers(
 ) -> None:
     body(study)
     done = study.run(**told(f"unshare,containers=2,ranks=across,network={network}"))
-    assert done.returncode == 0, (study.attempt() / "err.0").read_text()
+    assert done.returncode == 0, study.errors()
     found = ranks_of(study)
     assert sorted(found) == [0, 1, 2, 3]
     assert {rank.size for rank in found.values()} == {4}
@@ -129,7 +129,7 @@ def test_a_rank_that_fails_fails_the_run_and_its_words_are_kept(study: Study) ->
         + OWN,
     )
     assert study.run(**told("unshare,containers=2,ranks=across")).returncode == 1
-    assert "rank 3 gives up" in (study.attempt() / "err.0").read_text()
+    assert "rank 3 gives up" in study.errors()
     assert study.result()["exit_codes"] == [7]
     wait_for("no rank is left", lambda: not processes("33.5" + OWN))
 

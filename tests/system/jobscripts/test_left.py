@@ -111,10 +111,11 @@ def of(study: Study) -> list[int]:
 
 
 def kill(study: Study) -> None:
-    """All of it."""
-    for pid in of(study):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    """All of it, stopped first: a shell that outlives its child by a moment cleans up."""
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in of(study):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
 
 def gone(study: Study) -> bool:

@@ -1,4 +1,4 @@
-"""Recorded trees of nodes that have Lustre or OrangeFS mounted, through the code of a job."""
+"""Recorded trees of nodes that have Lustre, OrangeFS or Ceph mounted, through the code of a job."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ sy_mount_tags "$SY_SCRATCH"; sy_mount_counters "$SY_SCRATCH" before
 SY_MOUNT_ROOT={tree}/after
 sy_mount_counters "$SY_SCRATCH" after
 """
+UNREAD = "not known: those of a %s client are not read, and Linux charges the run with no bytes read there"
 INSTANCE = {"lustre-2.10": "scratch-ffff8807ffab3000", "lustre-2.15": "scratch-ffff9f3a41d2a800"}
 
 
@@ -90,8 +91,61 @@ def test_counters_that_only_root_reads_are_not_known_and_no_zeros(
 
 
 def test_orangefs_counts_calls_and_no_bytes(study: Study, tmp_path: Path) -> None:
+    """16 writes and 16 reads of 64 KiB, a read that got nothing, five small files: a guest's."""
+    program(tmp_path / "bin", "pvfs2-viewdist", "exit 255")
     found = run(study, tmp_path, DATA / "orangefs", "pvfs2")
-    assert found == {"orangefs_read_calls": 16, "orangefs_write_calls": 17}
+    assert found == {"orangefs_read_calls": 16 + 1, "orangefs_write_calls": 16 + 5}
     told = tags(study)
-    assert (told["mount.name"], told["mount.server"]) == ("orangefs", "io1:3334")
+    assert (told["mount.name"], told["mount.server"]) == ("orangefs", "localhost:3334")
     assert told["mount.counters"] == "/sys/fs/orangefs/stats"
+
+
+def fuse(study: Study, tmp_path: Path, tree: str, kind: str) -> dict[str, str]:
+    """The tags of a run on a recorded FUSE mount; it leaves no file in the folder, no counters."""
+    program(tmp_path / "bin", "findmnt", FINDMNT % kind)
+    study.body(
+        'ls "$SY_SCRATCH" >before; sy_mount_tags "$SY_SCRATCH"; sy_mount_counters "$SY_SCRATCH" before;'
+        'ls "$SY_SCRATCH" | cmp before'
+    )
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    done = study.run(PATH=path, SY_MOUNT_ROOT=str(DATA / tree))
+    assert done.returncode == 0, done.stderr
+    assert not (study.attempt() / "mount.0.before").exists()
+    return tags(study)
+
+
+def test_orangefs_by_fuse_is_recognized_by_its_source(study: Study, tmp_path: Path) -> None:
+    """Its client mounts as plain `fuse`; the stripes are those that pvfs2-viewdist printed."""
+    program(tmp_path / "bin", "pvfs2-viewdist", f"cat {DATA}/orangefs-fuse/viewdist")
+    found = fuse(study, tmp_path, "orangefs-fuse", "fuse")
+    assert (found["mount.type"], found["mount.name"]) == ("fuse", "orangefs")
+    assert found["mount.source"] == "pvfs2fuse#tcp://localhost:3334/orangefs"
+    assert found["mount.server"] == "localhost:3334"
+    assert (found["mount.stripe_count"], found["mount.stripe_size_bytes"]) == ("2", "65536")
+    assert found["mount.counters"] == UNREAD % "fuse"
+
+
+def test_stripes_of_orangefs_that_cannot_be_read_have_a_reason(
+    study: Study, tmp_path: Path
+) -> None:
+    """Without /etc/pvfs2tab, as recorded of pvfs2-viewdist: exit code 255 and no text."""
+    program(tmp_path / "bin", "pvfs2-viewdist", "exit 255")
+    found = fuse(study, tmp_path, "orangefs-fuse", "fuse")
+    # Nothing in it is of one run: a tag that changes is a change of the machine.
+    why = "pvfs2-viewdist is missing, or finds no entry in /etc/pvfs2tab"
+    assert found["mount.stripe_count"] == f"not known: {why}"
+    assert "mount.stripe_size_bytes" not in found
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_the_layout_of_ceph_is_in_its_own_words(
+    study: Study, tmp_path: Path, readable: bool
+) -> None:
+    layout = DATA / "ceph-fuse/layout"
+    program(tmp_path / "bin", "getfattr", f"cat {layout}" if readable else "exit 1")
+    found = fuse(study, tmp_path, "ceph-fuse", "fuse.ceph-fuse")
+    words = "stripe_unit=1048576 stripe_count=4 object_size=4194304 pool=data"
+    missing = "not known: getfattr (Debian: attr) is missing, or reads no ceph.file.layout"
+    assert found["mount.layout"] == (words if readable else missing)
+    assert found["mount.name"] == "ceph"
+    assert found["mount.counters"] == UNREAD % "fuse.ceph-fuse"

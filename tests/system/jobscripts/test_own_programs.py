@@ -44,6 +44,7 @@ class Recorded:
 
 GRID: dict[str, object] = {"ranks": 2, "nx": 16, "ny": 24, "nz": 32, "seconds": 2}
 HPCG = Recorded("hpcg", "HPCG-Benchmark_3.1.txt", GRID)
+INTEL_HPCG = Recorded("hpcg", "intel.3.1.txt", GRID)
 HPCG_YAML = Recorded("hpcg", "HPCG-Benchmark-3.0.yaml", GRID)
 IOR_33 = Recorded("ior", "easy.3.3.0.out", {"ranks": 2, "repetitions": 3})
 IOR_40 = Recorded("ior", "easy.4.0.0.out", {"ranks": 2, "repetitions": 3})
@@ -160,7 +161,7 @@ def test_imb_rates_are_bytes_by_its_time(tmp_path: Path) -> None:
         (MDTEST, "701.175", "601.175", "400 at 601.175 a second do not take 0.57 s"),
         (MDTEST, "(of 1 iterations)", "(of 2 iterations)", "expected are 'rate' and 'time' of 1"),
         (MDTEST_40, "2 tasks, 400 files", "2 tasks, 300 files", "instead of '2 tasks, 400 files'"),
-        (OSU_LATENCY, "# OSU MPI Latency", "# OSU MPI_Put Latency", "0 tables; 2, one a repetition"),
+        (OSU_LATENCY, "# OSU MPI Latency", "# OSU MPI_Put Latency", "Latency Test v5.6.3' is none that can be read"),
         (OSU_LATENCY, "MPI Latency", "MPI Iallreduce Latency", "OSU's test 'Iallreduce Latency' is none"),
         (OSU_RATE, "242.57", "142.57", "142.57 MB/s, 242.57 by its rate of messages"),
         (OSU_RATE, "\n64 ", "\n128 ", "its sizes are 8 16 32 128; 8 16 32 64 are expected"),
@@ -229,6 +230,11 @@ def test_hpcg_gets_its_file_and_its_document_is_read(study: Study) -> None:
     ran(study, HPCG, act)
     dat = (study.attempt() / "dat").read_text(encoding="utf-8").splitlines()
     assert dat[2:] == ["16 24 32", "2"]
+
+
+def test_the_document_of_intels_hpcg_is_found_by_its_own_name(study: Study) -> None:
+    document = DATA / "hpcg" / INTEL_HPCG.file
+    ran(study, INTEL_HPCG, f"cp '{document}' n16-2p-1t_V3.1_2026-11-27_10-00-00.txt")
 
 
 def test_ior_gets_options_and_a_folder_of_the_run(study: Study) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.system.leftovers import without_sweeps
 
 from .pbs_lab import Recorded
 
@@ -28,7 +29,7 @@ def job(request: pytest.FixtureRequest, tmp_path: Path) -> Recorded:
 
 def text(study: Study, job: Recorded, name: str, attempt: int = 0) -> str:
     path = study.attempt(f"{job.job_id}.{attempt}") / name
-    return path.read_text(encoding="utf-8")
+    return without_sweeps(path.read_text(encoding="utf-8"))
 
 
 def until_text(path: Path, limit_s: float = 90) -> str:

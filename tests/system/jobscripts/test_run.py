@@ -151,6 +151,7 @@ def test_a_failing_client_is_told_with_its_last_words(study: Study) -> None:
         (r"\xf0\x9f\x98\x80 \x1b[1m\t\x7f\r", "\U0001f600 \x1b[1m\t\x7f\r"),
         (r"%s %d \\\\n \${HOME}", "%s %d \\n ${HOME}"),
         ("x" * 1000, "x" * 300),
+        (r"-----\nno such file\n-----", "no such file"),  # the frame that mpirun has around it
     ],
 )
 def test_result_is_json_whatever_a_client_says(study: Study, printed: str, read: str) -> None:

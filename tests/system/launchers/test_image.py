@@ -50,7 +50,7 @@ def test_a_folder_is_made_once_and_replaced_when_that_is_said(
     assert told[:3] == ["--mode=root", "--variant=minbase", "--include=openmpi-bin,iperf3,fio,hpcc"]
     assert (told[3], told[5]) == ("trixie", "http://m/debian")
     document = json.loads(capsys.readouterr().out)
-    assert (document["place"], document["suite"]) == (str(place), "trixie")
+    assert (document["path"], document["suite"]) == (str(place), "trixie")
     assert document["size_bytes"] > 0
     mark = json.loads((place / image.MARK).read_text())
     assert mark["packages"] == ["openmpi-bin", "iperf3", "fio", "hpcc"]

@@ -16,8 +16,8 @@ SCRIPT = """
 set -e
 mount -t tmpfs none "$1"
 mkdir -p "$1"/usr "$1"/usrwork "$1"/etc/cvmfs/default.d "$1"/etcwork
-printf '#!/bin/sh\\necho "$@" $(cat /etc/cvmfs/default.d/*) >> %s/said\\ncat %s\\nexit %s\\n' \
-    "$1" "$4" "$2" > "$1"/usr/cvmfs_config
+printf '#!/bin/sh\\necho "$@" $(cat /etc/cvmfs/default.d/*) >> %s/said\\nsleep %s\\ncat %s\\nexit %s\\n' \
+    "$1" "$5" "$4" "$2" > "$1"/usr/cvmfs_config
 chmod +x "$1"/usr/cvmfs_config
 mount -t overlay none -o lowerdir=/usr/bin,upperdir="$1"/usr,workdir="$1"/usrwork /usr/bin
 mount -t overlay none -o lowerdir=/etc,upperdir="$1"/etc,workdir="$1"/etcwork /etc
@@ -41,12 +41,15 @@ LEFT = (
 )
 
 
-def run(folder: Path, exit_code: int, says: str = WIPED) -> subprocess.CompletedProcess[str]:
+def run(
+    folder: Path, exit_code: int, says: str = WIPED, takes_s: int = 0
+) -> subprocess.CompletedProcess[str]:
     words = folder.with_suffix(".says")
     words.write_text(says, encoding="utf-8")
     return subprocess.run(
-        ["unshare", "-m", "sh", "-c", SCRIPT, "sh", folder, str(exit_code), PROGRAM, words],
-        capture_output=True, text=True, timeout=60, check=False,
+        ["unshare", "-m", "sh", "-c", SCRIPT, "sh", folder, str(exit_code), PROGRAM, words,
+         str(takes_s)],
+        capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 
 
@@ -86,6 +89,14 @@ def test_where_nothing_was_wiped_a_limit_is_refused_and_no_cold_cache_is_told(
     assert said["refused"][0].startswith("CVMFS cache: cvmfs_config wipecache wiped no folder")
     assert done.returncode == 4, "the second asks for a limit"
     assert "cache=cold: cvmfs_config wipecache wiped no folder" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_wipe_that_takes_its_time_is_not_killed(tmp_path: Path) -> None:
+    """It drains the kernel's caches for up to 60 s; killed, it would leave repositories paused."""
+    done = run(tmp_path, 0, takes_s=11)
+    first, *_ = done.stdout.splitlines() or [done.stderr]
+    assert "CVMFS cache" in first, first
 
 
 @pytest.mark.skipif(Path("/usr/bin/cvmfs_config").exists(), reason="CVMFS is installed here")

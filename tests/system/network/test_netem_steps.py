@@ -63,7 +63,7 @@ def test_one_step_has_no_process(lab: EtcLab) -> None:
     assert followers(lab) == []
     trace = document["trace"]
     assert (trace["steps"], trace["next_boot_s"]) == (1, None)
-    assert [step["applied"] for step in trace["told"]] == ["rate=8mbit,to=10.77.0.2"]
+    assert [step["applied"] for step in trace["step_log"]] == ["rate=8mbit,to=10.77.0.2"]
     done: dict[str, Any] = lab.finish()
     assert (done["valid"], done["undone"]) == (True, True), done["invalid_reason"]
     assert lab.tree() == before

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tests.hung_folder import Mounted, needed, waiting_samplers
 from tests.system.openpbs.conftest import Mom, job
+from tests.waiting import wait_for
 
 
 @pytest.mark.parametrize("hangs_at", ["begin", "end"])
@@ -21,8 +24,21 @@ def test_a_folder_that_hangs_refuses_no_job_and_holds_none(mom: Mom, hangs_at: s
         assert mom.run({"event": "EXECJOB_EPILOGUE", "job": {**ours, "Exit_status": "0"}})[
             "accepted"
         ]
+        mounted.answer()
+        wait_for("it is recorded", lambda: texts(mounted) and all(map(is_ended, texts(mounted))))
+        # A second one would say falsely that its begin is not known.
+        assert len(texts(mounted)) == 1
     finally:
         mounted.end()
+
+
+def texts(mounted: Mounted) -> list[bytes]:
+    """Of records; of one that is only begun perhaps empty."""
+    return [path.read_bytes() for path in mounted.behind.rglob("vm.*.json")]
+
+
+def is_ended(text: bytes) -> bool:
+    return bool(text) and json.loads(text)["end_unix_s"] is not None
 
 
 def test_beside_too_many_samplers_that_wait_a_job_runs_unmeasured(mom: Mom) -> None:

@@ -58,7 +58,7 @@ def found(report: ThesisReport) -> dict[str, Any]:
 def test_the_answer_has_a_sentence_a_condition(found: dict[str, Any]) -> None:
     assert len(found["answer"]) == 6 + 1 + 2  # the largest, how many more, counts, conclusions
     assert found["answer"][0].startswith(
-        "On virtual instead of physical nodes (with filesystem=NFS and with concurrent_nodes=3), "
+        "On virtual instead of physical nodes at filesystem=NFS and concurrent_nodes=3, "
         "filesystem test=large_file_copy takes 2.59 times as long (2.55 to 2.63 times). "
     )
     assert found["answer"][-1].startswith(

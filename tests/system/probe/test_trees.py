@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from steelyard.facts import json_fields
+
 HERE = Path(__file__).resolve().parents[1]
 TREES = HERE.parent / "data" / "trees"
 PROGRAM = os.environ.get("STEELYARD_NODE") or str(
@@ -83,19 +85,21 @@ def test_the_verdict_on_a_tree_is_the_expected_one(name: str) -> None:
     expected = json.loads((TREES / name / "expected.json").read_text())
     document = probe(TREES / name)
     found = verdict(document)
-    fields = {key: expected.pop(key) for key in ("cpu", "memory") if key in expected}
+    parts = ("cpu", "memory", "bios", "os", "modules")
+    fields = {key: expected.pop(key) for key in parts if key in expected}
     assert {key: found[key] for key in expected} == expected
     for part, wanted in fields.items():
         assert {key: document[part][key] for key in wanted} == wanted
     assert unexplained(document) == []
+    assert json_fields.compare("probe", document) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_witness_says_where_it_stood_and_what_it_says(name: str) -> None:
+def test_every_witness_has_source_value_and_name(name: str) -> None:
     document = probe(TREES / name)
     for part in ("vm", "container", "cloud"):
         for witness in document["virtualization"][part]["evidence"]:
-            assert set(witness) == {"source", "value", "says"}
+            assert set(witness) == {"source", "value", "name"}
             path = witness["source"].split(" ")[0].rstrip(",")
             assert (TREES / name / path.lstrip("/")).exists() or os.path.lexists(
                 TREES / name / path.lstrip("/")
@@ -108,6 +112,8 @@ def test_an_empty_tree_gives_nulls_with_reasons_and_no_zeros(tmp_path: Path) -> 
     assert document["node_type"] is None
     assert set(document["memory"].values()) == {None}
     assert set(document["cpu"].values()) == {None}
+    assert set(document["bios"].values()) | set(document["os"].values()) == {None}
+    assert document["modules"] is None  # not known is not the same as none loaded
     for part in ("network", "filesystems", "meters", "clock.available", "tcp.available"):
         assert part in document["missing"]
 
@@ -128,6 +134,13 @@ def copy_tree(name: str, to: Path) -> Path:
         ("sys/class/powercap/intel-rapl:0/max_energy_range_uj", "meters.0.max_energy_range_j"),
         ("sys/class/powercap/intel-rapl:0/name", "meters.0.name"),
         ("sys/devices/system/clocksource/clocksource0/current_clocksource", "clock.source"),
+        ("sys/devices/system/cpu/intel_pstate/no_turbo", "cpu.boost"),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "memory.transparent_huge_pages"),
+        ("proc/sys/kernel/numa_balancing", "memory.numa_balancing"),
+        ("sys/devices/system/node/online", "memory.numa_nodes"),
+        ("sys/class/dmi/id/bios_version", "bios.version"),
+        ("etc/os-release", "os.name"),
+        ("sys/module/nvidia/version", "modules.nvidia"),
     ],
 )
 def test_a_file_taken_away_makes_its_field_null_with_a_reason(
@@ -186,8 +199,67 @@ def test_values_that_are_empty_or_no_numbers_are_null(tmp_path: Path) -> None:
     document = probe(tree)
     assert document["cpu"]["model"] is None
     assert document["cpu"]["vendor"] is None
-    assert set(document["memory"].values()) == {None}
+    assert {document["memory"][f"{part}_bytes"] for part in ("memory", "swap", "huge_pages")} == {
+        None
+    }
     assert unexplained(document) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "boost"),
+    [
+        ({"intel_pstate/no_turbo": "0\n"}, "on"),
+        ({"intel_pstate/no_turbo": "1\n", "cpufreq/boost": "1\n"}, "off"),  # the driver's own
+        ({"cpufreq/boost": "1\n"}, "on"),
+        ({"cpufreq/boost": "0\n"}, "off"),
+        ({"cpufreq/boost": "\n"}, None),
+        ({}, None),
+    ],
+)
+def test_turbo_is_that_of_the_driver(
+    files: dict[str, str], boost: str | None, tmp_path: Path
+) -> None:
+    for name, text in files.items():
+        path = tmp_path / "sys/devices/system/cpu" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    document = probe(tmp_path)
+    assert document["cpu"]["boost"] == boost
+    assert ("cpu.boost" in document["missing"]) == (boost is None)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("NAME=x\nPRETTY_NAME='Alpine Linux v3.19'\n", "Alpine Linux v3.19"),
+        ("PRETTY_NAME=Gentoo\n", "Gentoo"),
+        ('PRETTY_NAME=""\n', None),
+        ('PRETTY_NAME="\n', None),
+        ("PRETTY_NAME=", None),
+        ("VERSION=12\n", None),
+    ],
+)
+def test_the_name_of_the_system_is_read_as_a_shell_would(
+    text: str, name: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/os-release").write_text(text)
+    assert probe(tmp_path)["os"]["name"] == name
+
+
+def test_without_modules_none_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "sys/module/kernel").mkdir(parents=True)
+    document = probe(tmp_path)
+    assert document["modules"] == {}
+    assert "modules" not in document["missing"]
+
+
+def test_the_c_library_is_this_machines_only(tmp_path: Path) -> None:
+    document = probe(tmp_path)
+    assert document["libc"]["version"] is None
+    assert document["missing"]["libc.version"] == "read from a recorded tree"
+    here = probe(Path("/"))["libc"]["version"]
+    assert here == os.confstr("CS_GNU_LIBC_VERSION")
 
 
 def test_options_of_network_file_systems_are_kept() -> None:

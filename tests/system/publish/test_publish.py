@@ -30,7 +30,7 @@ def test_a_dry_run_writes_nothing(
     asked = ["publish", "--record-dir", str(tmp_path), "--json"]
     assert cli.main([*asked, "--dry-run"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["written"], [wish["job_id"] for wish in told["wishes"]]) == (0, [7])
+    assert (told["written"], [wish["job_id"] for wish in told["planned"]]) == (0, [7])
     assert cli.main(asked) == 3
 
 
@@ -38,7 +38,7 @@ def test_what_slurmdbd_refuses_is_told(tmp_path: Path, monkeypatch: pytest.Monke
     program = tmp_path / "slurmdb"
     program.write_text(
         '#!/bin/sh\nIFS= read -r line; printf \'%s\' "$line" >$0.said; echo \'{"error":"no right"}\'\n'
-        'echo \'{"left":"text"}\'; echo \'{"modified":0}\'; echo \'{"modified":1}\'\n'
+        'echo \'{"unchanged":"text"}\'; echo \'{"modified":0}\'; echo \'{"modified":1}\'\n'
     )
     program.chmod(0o755)
     monkeypatch.setenv("STEELYARD_SLURMDB", str(program))
@@ -48,7 +48,7 @@ def test_what_slurmdbd_refuses_is_told(tmp_path: Path, monkeypatch: pytest.Monke
     found = look(tmp_path, *map(row, jobs))
     publish.write(found)
     assert found.failed == {"7": "no right", "11": "no answer"}
-    assert (found.left, found.had, found.written) == ({"8": "text"}, 1, 1)
+    assert (found.unchanged, found.complete, found.written) == ({"8": "text"}, 1, 1)
     assert json.loads((tmp_path / "slurmdb.said").read_text())["job_id"] == 7
     program.write_text("#!/bin/sh\necho 'away' >&2; exit 3\n")
     with pytest.raises(MissingError, match="nothing was written: away"):

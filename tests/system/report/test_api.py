@@ -135,4 +135,4 @@ def test_text_of_a_user_is_no_html(demo_summary: Summary) -> None:
     odd = replace(row, metric=replace(row.metric, name="<b>&"))
     page = replace(demo_summary, rows=[odd] * 101)._repr_html_()
     assert "&lt;b&gt;&amp;" in page and "<b>" not in page
-    assert "1 more rows" in page
+    assert "1 more row:" in page

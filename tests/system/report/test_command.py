@@ -191,7 +191,7 @@ def test_compare_of_a_study_with_one_condition_asks_for_the_other(
     demo_folder: Path, capsys: Capture
 ) -> None:
     assert main(["compare", str(demo_folder), "clients=1"]) == 2
-    words = "is a study, and 'clients=1' one condition of it: name the other one, too (STUDY A B)"
+    words = "is a study, and 'clients=1' is none: expected another study or session (STUDY STUDY), or two"
     assert words in capsys.readouterr().err
 
 

@@ -16,6 +16,7 @@ import pytest
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report.answer import answer
+from steelyard.analysis.report.json_document import document
 from steelyard.analysis.report.links import places_of
 from steelyard.analysis.report.page import write_report
 from steelyard.analysis.report.tables import asked_table
@@ -319,3 +320,19 @@ def test_nothing_moves_by_itself() -> None:
         .read_text("utf-8")
     )
     assert not re.findall(r"animation|transition|scroll-behavior|@keyframes", css)
+
+
+def test_scaling_has_a_section_with_figures_for_both_widths(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    summary = summarize(synthetic.scaled().write(tmp_path))
+    output = tmp_path / "r.html"
+    write_report(summary, output)
+    page = output.read_text(encoding="utf-8")
+    section = page[page.index('<div id="scaling">') : page.index('id="conditions-title"')]
+    assert "npb kernel=cg, seconds: 8 nodes against 1: " in html.unescape(section)
+    assert section.count('class="drawing wide"') == section.count('class="drawing narrow"') == 2
+    assert '<a href="#scaling">Scaling</a>' in page
+    told = document(summary, find(summary))
+    assert [one["over"] for one in told["scaling"]] == [["nodes"], ["nodes"]]
+    assert {one["metric"] for one in told["optima"]} == {"seconds", "mops", "energy_j"}

@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from steelyard.analysis.findings.registry import find
+from steelyard.analysis.history.extract import read_extract
 from steelyard.analysis.report.answer import answer, noisy, whole_runs
 from steelyard.analysis.report.json_document import row_document
 from steelyard.analysis.report.links import run_anchors
+from steelyard.analysis.report.phrases import between_words
 from steelyard.analysis.report.tables import asked_table, metric_table
 from steelyard.analysis.report.terminal_text import format_summary
 from steelyard.analysis.stats.overhead import Overhead
+from steelyard.analysis.summary.scaling import scaling_curves
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands.cli import main
 
@@ -151,7 +154,7 @@ SPREAD = (-0.05, -0.03, -0.01, 0.01, 0.03, 0.05)
         ("mops", "Mop/s", "higher", 0.9, 4,
          "varies too much to tell: it computes 26 % slower to 10 % faster"),
         ("seconds", "s", "lower", 1.2, 14,
-         "varies too much to tell: it takes 43 % less time to 2.5 times as long"),
+         "varies too much to tell: it takes 0.6 to 2.5 times as long"),
     ],
 )  # fmt: skip
 def test_the_answer_names_figure_and_side(
@@ -224,3 +227,63 @@ def test_an_interval_of_slower_runs_has_no_faster_end(
     assert words == (
         "perhaps takes 30 % longer (15 to 45 %), but chance alone could explain it (p = 0.7)"
     )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (-0.3, 0.99, "takes 30 % less to 99 % more time"),
+        (-0.997, 15.0, "takes 0.003 to 16 times as long"),
+        (-1.0, 15.0, "takes at most 16 times as long"),
+        (-1.2, 15.0, "takes at most 16 times as long"),
+    ],
+)
+def test_both_ends_of_an_interval_are_percent_or_factors(
+    low: float, high: float, words: str, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    """It was `takes 100 % less time to 16 times as long`."""
+    rows = summarize(made(synthetic, [1, 2]).write(tmp_path)).compared(primary=True)
+    (row,) = (row for row in rows if row.metric.name == "seconds")
+    assert between_words(replace(row, overhead=Overhead(0.3, low, high, 6, 6, "Fieller"))) == words
+
+
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [
+        (1, "No energy can be compared: 1 run each."),
+        (2, "No energy can be compared: 2 runs each."),
+    ],
+)
+def test_energy_of_few_runs_cannot_be_compared(
+    runs: int, words: str, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    """Without intervals there is nothing to tell the ends of: the report ended with a traceback."""
+    maker = synthetic.StudyMaker("few", {"clients": [1, 2]}, {"clients": 1})
+    for level in (1, 2):
+        for number in range(runs):
+            key = maker.run("app", {}, {"clients": level}, number + 1)
+            maker.result(key, "seconds", 3.0 * level + number, "s")
+            maker.record(key, "n1", 10.0, energy_j=900.0 * level + number)
+    assert answer(summarize(maker.write(tmp_path)))[-1] == words
+
+
+def test_what_a_program_says_itself_comes_before_its_time(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    """Although its time differs more, and its name is first by the alphabet."""
+    maker = synthetic.StudyMaker("own", {"nodes": [1, 2]}, {"nodes": 1})
+    maker.scaling = {"kind": "strong", "over": ["nodes"]}
+    for nodes in (1, 2):
+        for number, part in enumerate(SPREAD):
+            key = maker.run("app", {}, {"nodes": nodes}, number + 1, block=number + 1)
+            maker.result(key, "seconds", 10.0 * nodes**2 * (1 + part / 10), "s", "lower")
+            maker.result(key, "steps", 10.0 * nodes * (1 + part / 10), "1/s", "higher")
+    folder = maker.write(tmp_path)
+    summary = summarize(folder)
+    (variant,) = summary.variants
+    shown = [one.name for one in summary.data.metrics[variant] if one.is_primary]
+    assert shown == ["steps", "seconds"]
+    (text, *_) = answer(summary)
+    assert text.index("app (steps)") < text.index("app (seconds)")
+    assert [one.metric for one in read_extract(folder).figures[:2]] == ["steps", "seconds"]
+    assert [one.metric.name for one in scaling_curves(summary)] == ["steps", "seconds"]

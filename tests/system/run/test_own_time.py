@@ -75,8 +75,8 @@ def test_bytes_are_the_same_with_and_without_a_container(
     words = ["--in", launcher, "--", "sh", "-c", "head -c 1234567 /dev/zero >/dev/null"]
     said, _, document = measure(capfd, tmp_path / "kept", *words)
     count = 2 if "=2" in launcher else 1
-    assert said["write calls"] == 1234567 * count
-    assert 1234567 * count <= said["read calls"] < (1234567 + 65536) * count
+    assert said["wchar_bytes"] == 1234567 * count
+    assert 1234567 * count <= said["rchar_bytes"] < (1234567 + 65536) * count
     scopes = {entry["metric"]: entry["scope"] for entry in document["commands"][0]["metrics"]}
     whole = {name for name, scope in scopes.items() if scope == "whole run"}
     assert whole == (set() if launcher == "bare" else {"energy", "memory"})

@@ -36,14 +36,18 @@ def test_what_is_done_around_runs_is_done_in_its_place(tmp_path: Path) -> None:
     assert [len(runs) for runs in found.runs] == [1, 1]
 
 
-@pytest.mark.parametrize("go_on", [False, True])
-def test_the_first_failure_ends_it_unless_it_is_to_go_on(go_on: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("continue_on_failure", [False, True])
+def test_the_first_failure_ends_it_unless_it_is_to_go_on(
+    continue_on_failure: bool, tmp_path: Path
+) -> None:
     path = tmp_path / "log"
-    plan = Plan(repeat=3, go_on=go_on)
+    plan = Plan(repeat=3, continue_on_failure=continue_on_failure)
     found = course(plan, 1, log(path), lambda _, n, __: one(n, 1.0, code=3 if n == 2 else 0))
-    assert [run.failed for run in found.runs[0]] == [False, True, False][: 3 if go_on else 2]
+    assert [run.failed for run in found.runs[0]] == [False, True, False][
+        : 3 if continue_on_failure else 2
+    ]
     assert path.read_text().splitlines()[-1] == "cleanup"
-    if go_on:
+    if continue_on_failure:
         assert found.ended is None
     else:
         assert found.ended is not None

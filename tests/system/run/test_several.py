@@ -17,7 +17,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.special import stdtrit
+from tests.system.leftovers import without_sweeps
 
+from steelyard.facts import json_fields
 from steelyard.wrappers.commands import cli
 
 Capture = pytest.CaptureFixture[str]
@@ -27,7 +29,8 @@ RUN = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "run"]
 def said_by(capfd: Capture, code: int, *words: str) -> tuple[str, str]:
     """stdout and stderr of a run that exits with `code`."""
     assert cli.main(["run", *words]) == code
-    return capfd.readouterr()
+    out, err = capfd.readouterr()
+    return out, without_sweeps(err)
 
 
 def test_the_first_table_has_a_row_for_each_command(capfd: Capture) -> None:
@@ -114,7 +117,9 @@ def test_a_shell_is_said_with_what_it_takes(capfd: Capture) -> None:
     assert "through sh, for '|': the shell is in the figures\n  by itself it takes " in out
     assert "(sh -c :, n = 20); without it " in out
     out, _ = said_by(capfd, 0, "--repeat=2", "--json", "exit 0")
-    (one,) = json.loads(out)["commands"]
+    document = json.loads(out)
+    assert json_fields.compare("measured", document) == []
+    (one,) = document["commands"]
     assert one["shell"] == "sh"
     elapsed = next(metric for metric in one["metrics"] if metric["metric"] == "elapsed")
     assert 0 < one["shell_s"] < 3 * elapsed["max"] + 0.05
@@ -133,7 +138,7 @@ def test_rate_0_means_totals_only_as_help_says(capfd: Capture) -> None:
     out, _ = said_by(capfd, 0, "--sample-rate=0", "--json", "--", "sleep", "0.05")
     values = json.loads(out)["commands"][0]["runs"][0]["values"]
     assert 0.05 <= values["elapsed"] < 10
-    assert values["cpu"] > 0 and values["memory"] > 0 and values["read calls"] > 0
+    assert values["cpu"] > 0 and values["memory"] > 0 and values["rchar_bytes"] > 0
 
 
 def test_a_hook_that_fails_is_no_run_to_go_on_from(capfd: Capture) -> None:
@@ -218,7 +223,8 @@ def test_on_a_terminal_it_shows_how_far_it_is() -> None:
     text = on_a_terminal("--repeat=3", "sleep 0.01", "sleep 0.02")
     assert "sleep 0.02" in text and "0/3" in text and "3/3" in text
     assert " ms ± " in text
-    assert "run 1:" not in text  # of a short run no clock is shown
+    # No clock is shown of a run that is shorter than three seconds, as on all but very busy machines.
+    assert not re.search(r"run \d: [012] s", text)
 
 
 def test_a_long_run_shows_its_time_as_it_passes() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,6 +12,8 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.system.sampler.conftest import Attached, is_written
+from tests.waiting import wait_for
 
 from steelyard.wrappers.base.programs import find_node_program
 
@@ -203,6 +206,39 @@ def test_rate_0_without_the_word_of_a_step_is_null(sampler: Any) -> None:
     assert record["cpu"]["cpu_s"] is record["io"]["wchar_bytes"] is None
     assert "not every step" in record["missing"]["cpu.cpu_s"]
     assert "not every step" in record["missing"]["cpu.source"]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_of_a_late_sampler_the_launch_counts_where_the_job_had_begun(
+    sampler: Any, tmp_path: Path, begun: bool
+) -> None:
+    """A step announces itself as it begins: its message waits at the first sample, or there is none."""
+    control = tmp_path / "control"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bound:
+        bound.bind(str(control))
+        if begun:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as step:
+                step.sendto(b"tag step=first", str(control))
+        launched_us = time.monotonic_ns() // 1000 - 5_000_000
+        arguments, folder = sampler.arguments(
+            "--control",
+            control,
+            "--control-fd",
+            str(bound.fileno()),
+            "--launched",
+            f"{launched_us}",
+        )
+        process = subprocess.Popen(arguments, pass_fds=[bound.fileno()])
+    sampler.started.append(process)
+    attached = Attached(folder, process, control)
+    wait_for("its first record", lambda: is_written(folder))
+    record = attached.end()
+    late_s = record["elapsed_s"] - (record["end_unix_s"] - record["start_unix_s"])
+    assert (late_s >= 5, abs(late_s) < 0.01) == (begun, not begun)
+    assert record["complete"] is not begun
+    assert float(attached.samples[0]["elapsed_s"]) == pytest.approx(late_s, abs=0.01)
+    if begun:
+        assert "its first sample 5." in record["incomplete_reason"]
 
 
 def test_the_socket_is_the_owners_alone(sampler: Any) -> None:

@@ -249,6 +249,8 @@ def test_tags_and_job_fields_from_the_command_line(sampler: Any) -> None:
         (["--owner", "root"], "--owner 'root': expected UID"),
         (["--tag", "novalue"], "expected KEY=VALUE"),
         (["--job", "colour=red"], "job field 'colour'"),
+        (["--launched", "9223372036854775807"], "expected microseconds of CLOCK_MONOTONIC, from 1"),
+        (["--launched", "-1"], "--launched '-1': expected microseconds of CLOCK_MONOTONIC"),
         (["--nonsense"], "'--nonsense': unknown option"),
     ],
 )

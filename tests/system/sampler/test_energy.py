@@ -103,8 +103,8 @@ def test_no_rapl_is_null_with_the_reason(sampler: Any, tmp_path: Path) -> None:
     record = measured.record
     assert record["energy"] == {
         "energy_j": None, "zones": [], "scope": "node", "covers": [], "integrated": False,
-        "gpu_energy_j": None, "gpus": {"of_node": 0, "of_job": None, "told_by": None},
-        "idle_w": None, "idle_told_by": None,
+        "gpu_energy_j": None, "gpus": {"of_node": 0, "of_job": None, "source": None},
+        "idle_w": None, "idle_source": None,
     }  # fmt: skip
     assert "/sys/class/powercap" in record["missing"]["energy.energy_j"]
     for path in ("network.rx_bytes", "tcp.sent_segments", "pressure.cpu_some_s"):

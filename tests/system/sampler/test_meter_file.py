@@ -250,4 +250,4 @@ def test_whoever_root_has_given_a_folder_writes_there(sampler: Any, tmp_path: Pa
     _, measured = sampler.run(["sleep", "0.5"], "--root", tmp_path / "tree", "--rate", "10")
     (zone,) = measured.record["energy"]["zones"]
     assert zone["energy_j"] == pytest.approx(100 * zone["elapsed_s"], rel=1e-4)
-    assert 0.3 < zone["elapsed_s"] < measured.record["elapsed_s"] + 0.1
+    assert 0.3 < zone["elapsed_s"] < measured.record["elapsed_s"] + 0.5  # on a busy machine

@@ -52,7 +52,7 @@ def swap_minors(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "own", "told_by"),
+    ("said", "own", "source"),
     [
         (["1 - -"], [False, True], "index"),
         (["0 - -", "0 - -", "1 - -"], [True, True], "index"),
@@ -65,14 +65,14 @@ def swap_minors(tree: Path) -> None:
     ],
 )
 def test_joules_are_those_of_the_jobs_own(
-    gpus: Gpus, sampler: Any, waiting: Any, said: list[str], own: list[bool], told_by: str
+    gpus: Gpus, sampler: Any, waiting: Any, said: list[str], own: list[bool], source: str
 ) -> None:
     record = measured(gpus, sampler, waiting, *said)
     assert [zone["energy_j"] for zone in record["energy"]["zones"]] == list(JOULES)
     assert owned(record) == own
     used = sum(joules for joules, is_own in zip(JOULES, own, strict=True) if is_own)
     assert record["energy"]["gpu_energy_j"] == used
-    assert record["energy"]["gpus"] == {"of_node": 2, "of_job": sum(own), "told_by": told_by}
+    assert record["energy"]["gpus"] == {"of_node": 2, "of_job": sum(own), "source": source}
     assert record["complete"] is True
 
 
@@ -95,7 +95,7 @@ def test_what_is_not_known_is_null_with_the_reason(
     record = measured(gpus, sampler, waiting, *said)
     assert owned(record) == [None, None]
     assert record["energy"]["gpu_energy_j"] is None
-    assert record["energy"]["gpus"] == {"of_node": 2, "of_job": None, "told_by": None}
+    assert record["energy"]["gpus"] == {"of_node": 2, "of_job": None, "source": None}
     for path in ("gpu_energy_j", "gpus.of_job", "zones.0.of_job"):
         assert why in record["missing"][f"energy.{path}"]
 
@@ -120,7 +120,7 @@ def test_of_a_job_that_was_alone_all_are_its_own(
 ) -> None:
     record = measured(gpus, sampler, waiting, *said, exclusive="yes")
     assert record["energy"]["gpu_energy_j"] == sum(JOULES)
-    assert record["energy"]["gpus"] == {"of_node": 2, "of_job": 2, "told_by": "exclusive"}
+    assert record["energy"]["gpus"] == {"of_node": 2, "of_job": 2, "source": "exclusive"}
 
 
 def test_one_that_could_not_be_read_makes_no_sum(gpus: Gpus, sampler: Any, waiting: Any) -> None:
@@ -141,7 +141,7 @@ def test_a_node_without_accelerators_says_so(sampler: Any, tmp_path: Path) -> No
     attached = sampler.attach("--root", tmp_path, "--rate", "20")
     assert "gpu_energy_j" not in attached.totals()
     record = attached.end()
-    assert record["energy"]["gpus"] == {"of_node": 0, "of_job": None, "told_by": None}
+    assert record["energy"]["gpus"] == {"of_node": 0, "of_job": None, "source": None}
     assert "no meter of an accelerator" in record["missing"]["energy.gpu_energy_j"]
 
 
@@ -168,7 +168,7 @@ def test_of_more_meters_than_can_be_read_nobody_knows_which(sampler: Any, tmp_pa
         shutil.copytree(card, tmp_path / "tree" / "sys" / "class" / "drm" / f"card{number}")
     options = ("--job", "scheduler=slurm", "--job", "exclusive=yes")
     record = sampler.attach("--root", tmp_path / "tree", *options).end()
-    assert record["energy"]["gpus"] == {"of_node": None, "of_job": None, "told_by": None}
+    assert record["energy"]["gpus"] == {"of_node": None, "of_job": None, "source": None}
     assert set(owned(record)) == {None}
     for path in ("gpu_energy_j", "gpus.of_node", "zones.0.of_job"):
         assert "not every meter" in record["missing"][f"energy.{path}"]
@@ -194,7 +194,7 @@ def test_the_administrators_idle_power_stands_in_the_record(
     node_conf(tmp_path / "tree", text)
     record = sampler.attach("--root", tmp_path / "tree", "--node", "c1").end()
     assert record["energy"]["idle_w"] == watts
-    assert record["energy"]["idle_told_by"] == "/etc/steelyard/node.conf"
+    assert record["energy"]["idle_source"] == "/etc/steelyard/node.conf"
 
 
 @pytest.mark.parametrize(

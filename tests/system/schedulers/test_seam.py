@@ -27,6 +27,7 @@ sy_torque_memory_kib() { :; }
 sy_torque_begin() { SY_JOB_ID=$PBS_JOBID; }
 sy_torque_attempt_name() { printf '%s.0' "$PBS_JOBID"; }
 sy_torque_launch() { SY_ROLE=client "$BASH" "$1" & SY_PIDS=($!); }
+sy_torque_version() { :; }
 sy_torque_is_noise() { return 1; }
 sy_torque_end_unix_s() { :; }
 sy_torque_says_time_limit() { return 1; }

@@ -21,8 +21,12 @@ threads = [1, 2]
 load = "light"
 [[benchmark]]
 use = "app"
-command = "echo {load} {threads}; sleep 0.0{threads}"
-"""
+command = "echo {load} {threads}; echo rate $(shuf -i 1000-1003 -n 1) Mop/s"
+[benchmark.figures.rate]
+pattern = 'rate ([0-9]+) Mop/s'
+unit = "Mop/s"
+better = "higher"
+"""  # a rate that no other load on the machine changes
 
 
 def test_a_levels_name_is_in_everything_that_is_printed(

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.processes import each_process
 
+from steelyard.facts import json_fields
 from steelyard.jobscripts import registry
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.schedulers import ledger
@@ -43,6 +44,15 @@ def test_a_study_runs_from_end_to_end_with_records(write_study: Write, capsys: C
     assert cli.main(["submit", str(path), "--scheduler", "local"]) == 0
     study = folder_of(path)
     assert [result["state"] for result in results(study)] == ["completed"] * 16
+    assert [
+        fault for one in results(study) for fault in json_fields.compare("run_result", one)
+    ] == []
+    assert json_fields.compare("plan", json.loads(study.plan.read_text())) == []
+    lines = (study.path / "submissions.jsonl").read_text().splitlines()
+    assert lines
+    assert [
+        fault for one in lines for fault in json_fields.compare("submission", json.loads(one))
+    ] == []
     runs = {run.run_id: run for run in plan.read_runs(study.plan)}
     for result in results(study):
         attempt = study.run(result["run_id"]) / "local.1"

@@ -30,7 +30,7 @@ def test_it_grows_by_blocks_until_the_most(
     path = submit(write_study, width="0.001%", most=6)
     assert repeats(path) == [1, 2, 3, 4]
     submit(write_study, width="0.001%", most=6)
-    assert "1 of 1 main figures are wider than ± 0.001 %: 2 more" in capsys.readouterr().err
+    assert "1 of 1 main figure is wider than ± 0.001 %: 2 more" in capsys.readouterr().err
     assert repeats(path) == [1, 2, 3, 4, 5, 6]
     submit(write_study, width="0.001%", most=6)
     found = capsys.readouterr()

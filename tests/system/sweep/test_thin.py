@@ -41,7 +41,7 @@ def test_the_command_thins_and_says_so(tmp_path: Path, capsys: pytest.CaptureFix
     asked = ["sweep", "--record-dir", str(site.dir), "--samples"]
     assert cli.main([*asked, "30s"]) == 0
     assert "2 jobs (4 files) packed" in (told := capsys.readouterr().out)
-    assert "1 files of samples thinned" in told
+    assert "1 file of samples thinned" in told
     assert site.found() == site.truth and site.loose() == set()
     for made in site.dir.rglob("*.parquet"):
         rows = duckdb.sql(f"SELECT DISTINCT job_id, thinned_s FROM '{made}' ORDER BY job_id")
@@ -121,7 +121,7 @@ def samples(study: Study) -> tuple[Any, ...]:
     """Lines by file; what is amiss with samples; checks of them."""
     with duckdb.connect(str(study.dir / "study.duckdb"), read_only=True) as base:
         lines = base.execute("SELECT path, samples FROM sources ORDER BY path").fetchall()
-        gaps = base.execute("SELECT reason FROM gaps WHERE what = 'samples'").fetchall()
+        gaps = base.execute("SELECT reason FROM gaps WHERE kind = 'samples'").fetchall()
         checks = base.execute("SELECT agrees FROM checks WHERE source_a = 'samples'").fetchall()
     return lines, [reason for (reason,) in gaps], checks
 

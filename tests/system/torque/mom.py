@@ -18,6 +18,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+MEMORY = b"x" * (100 << 20)  # pbs_mom 6.1.3 locks 115 MB, and so begins whatever it forks
+
 
 def run(order: dict[str, Any]) -> int:
     with Path(order["output"]).open("ab") as output:

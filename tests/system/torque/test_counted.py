@@ -21,6 +21,8 @@ from tests.waiting import wait_for
 
 APART = ("unshare", "--mount", "bash", "-c", 'mount -t bpf bpf /sys/fs/bpf; exec "$@"', "-")
 
+MOM_BYTES = 100 << 20  # and more (mom.py)
+
 
 @pytest.fixture
 def cluster(able: None, tmp_path: Path) -> Iterator[Cluster]:
@@ -58,7 +60,9 @@ def measured(cluster: Cluster, job: str, folder: Path, children: int) -> dict[st
     wait_for("its end", lambda: not is_there(pid))
     cluster.first.order(reap=pid)
     assert cluster.first.pelog("epilogue", cluster.given("torque.epilogue.0.vm", job)) == 0
-    return cluster.record_of(job, "vm")
+    record = cluster.record_of(job, "vm")
+    assert record["memory"]["max_memory_bytes"] < MOM_BYTES, "a copy of pbs_mom is not the job's"
+    return record
 
 
 def test_a_storm_that_nobody_waits_for(cluster: Cluster, folder: Path) -> None:

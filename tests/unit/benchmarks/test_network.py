@@ -118,6 +118,7 @@ def test_mpi_takes_latency_from_the_smallest_and_bandwidth_from_the_largest(
 # --- damaged ones, failures, and others than were asked for ---
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "file", "given"), GOOD, ids=IDS)
 def test_no_prefix_of_a_report_gives_a_number(
     tmp_path: Path, name: str, file: str, given: Given
@@ -129,6 +130,7 @@ def test_no_prefix_of_a_report_gives_a_number(
             parse(tmp_path, name, text[:length], given)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "file", "given"), GOOD, ids=IDS)
 def test_a_number_that_is_no_number_is_refused_or_was_not_needed(
     tmp_path: Path, name: str, file: str, given: Given

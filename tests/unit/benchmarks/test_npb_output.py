@@ -96,12 +96,12 @@ def test_the_width_of_vectors_is_a_result_where_it_is_told(tmp_path: Path) -> No
         (
             "omp.cg.S.1.r1.out",
             {"ranks": 1},
-            "out.0: not from an MPI program: 'Total processes' is missing",
+            "out.0: not from an MPI program (NPB-OMP: 'Total threads'): 'Total processes' is missing",
         ),
         (
             "ser.cg.S.1.r1.out",
             {"ranks": 1},
-            "out.0: not from an MPI program: 'Total processes' is missing",
+            "out.0: not from an MPI program (serial, or a port): 'Total processes' is missing",
         ),
         ("mpi.cg.S.2.r1.out", {"class": "A"}, "out.0: class is S instead of A"),
         ("mpi.cg.S.2.r1.out", {"ranks": 4}, "out.0: ranks is 2 instead of 4"),

@@ -227,7 +227,7 @@ def test_a_job_without_a_record_is_a_failure(tmp_path: Path) -> None:
     one.done = True
     leave(one.folder, result("1"))
     (trouble,) = (entry for entry in one.outcome() if not isinstance(entry, Cell))
-    assert trouble.failed and "job 1 left no record in" in trouble.why
+    assert trouble.failed and "job 1 left no record in" in trouble.reason
 
 
 def test_tasks_of_an_array_are_of_its_submission() -> None:
@@ -261,6 +261,6 @@ def test_a_batch_system_that_is_missing_is_listed_and_where_it_was_named_refused
     table = Table()
     calibration.fill(request, tmp_path, table, lambda _: None)
     (trouble,) = (one for one in table.troubles if one.launch_method == f"jobs of {title}")
-    assert why in trouble.why and not trouble.failed
+    assert why in trouble.reason and not trouble.failed
     with pytest.raises(MissingError, match=why):
         calibration.fill(replace(request, scheduler=name), tmp_path, Table(), lambda _: None)

@@ -12,7 +12,7 @@ from tests.unit.calibrate.test_table import MIB, result
 
 from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.calibrate import job_results, known_loads, pbs_jobs, table
+from steelyard.wrappers.calibrate import job_results, known_loads, limits, pbs_jobs, table
 from steelyard.wrappers.calibrate.cells import StartCells
 from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
 from steelyard.wrappers.calibrate.table import Cell
@@ -115,6 +115,40 @@ def test_what_openpbs_has_of_each_host(quote: str) -> None:
         ("n1", "CPU", "=="), ("n2", "CPU", "WRONG"), ("n1", "read calls", "=="),
         ("n2", "read calls", "=="), ("n1", "write calls", "stated"), ("n2", "write calls", "stated"),
     ]  # fmt: skip
+
+
+def test_the_ends_of_counted_processes_are_in_the_servers_totals_too() -> None:
+    """OpenPBS 23.06.06, 500 processes that nobody waits for: the record and resources_used had the
+    same 0.6351 s of 0.5953 s, and only one of the two was judged right."""
+    system = pbs_jobs.PbsJobs(Path("/load"))
+    load = KnownLoad("500 processes", (), (table.CPU,), unwaited=500)
+    totals = {"cpu_s": 0.6351, "missing": {}}
+    about = {"exec_host": "n1/0", pbs_jobs.HOOK: json.dumps({"n1": totals})}
+    io = {"source": "bpf", "rchar_bytes": 1_112_145, "wchar_bytes": 1_001_303}
+    measured = record("n1", cpu={"cpu_s": 0.6351}, io=io, bpf={"missed_ends": 0})
+    mine = result("1.vm", "0", cpu_us=595_300)
+    (start,) = job_results.starts(
+        [mine], [measured], [pbs_jobs.report(about)], system.no_report, is_restarted=False
+    )
+    found = list(StartCells(system, system.method("qsub", load), start).all())
+    assert [(cell.where, cell.verdict) for cell in found] == [("record", "ok"), ("qstat", "ok")]
+
+
+@pytest.mark.parametrize(("written", "verdict"), [(4_049_874, "ok"), (4_049_300, "WRONG")])
+def test_what_pbs_mom_did_before_a_task_may_be_missing(written: int, verdict: str) -> None:
+    """Torque 6.1.3, the sister's task of pbsdsh: 18 bytes of 4,049,892 were of pbs_mom's child."""
+    system = pbs_jobs.PbsJobs(Path("/load"))
+    load = KnownLoad("load", (), (table.WRITES,))
+    method = system.method("two nodes, pbsdsh", load, beside=(limits.DEMUX, limits.PBSDSH))
+    io = {"source": "bpf", "rchar_bytes": 5_145_144, "wchar_bytes": written}
+    measured = record("n1", io=io, bpf={"missed_ends": 0})
+    mine = result("1.vm", "0", write_calls_bytes=4_049_892)
+    (start,) = job_results.starts(
+        [mine], [measured], [pbs_jobs.report({"exec_host": "n1/0"})], system.no_report,
+        is_restarted=False,
+    )  # fmt: skip
+    (cell,) = StartCells(system, method, start).all()
+    assert cell.verdict == verdict
 
 
 def test_memory_of_the_shell_counts_and_of_nobody_else() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from steelyard.facts import json_fields
 from steelyard.wrappers.calibrate import cells as calibrate_cells
 from steelyard.wrappers.calibrate import job_results, known_loads, slurm_jobs, table, table_output
 from steelyard.wrappers.calibrate.job_results import Report, Start
@@ -280,8 +281,10 @@ def test_every_wrong_number_is_printed(capsys: pytest.CaptureFixture[str]) -> No
     assert "not possible here: het job: no nodes" in printed
     assert "this scale is NOT right" in printed
     document = table_output.as_json(whole, {"host": "h"})
-    assert json.loads(json.dumps(document))["right"] is False
+    assert json.loads(json.dumps(document))["correct"] is False
     assert document["counts"]["WRONG"] == 1
+    facts = {"when": "", "host": "h", "kernel": "6.1", "cpus": 2, "load_average": 0.1}
+    assert json_fields.compare("calibration", table_output.as_json(whole, facts)) == []
     assert [c["quantity"] for c in document["cells"] if c["verdict"] == "WRONG"] == ["CPU"]
     page = table_output.as_page(whole, {"host": "h<1>"})
     assert '<td class="WRONG">WRONG</td>' in page and "h&lt;1&gt;" in page

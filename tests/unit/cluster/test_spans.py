@@ -33,5 +33,5 @@ def test_keys_are_kept_of_what_a_later_answer_may_have_alone(
     done = collect.collect(
         lab.dir, ClusterSacct(tries=1), [lab.records], since_unix_s=since, now=lambda: NOW
     )
-    assert (done.new, done.changed, done.same) == (5, 0, 0)
+    assert (done.new, done.changed, done.unchanged) == (5, 0, 0)
     assert kept == [{"9"}, {"9", "2"}, {"9", "2"}, {"9", "2"}]

@@ -311,6 +311,6 @@ def one_engine() -> duckdb.DuckDBPyConnection:
     return duckdb.connect()
 
 
-def whats(gaps: Sequence[Gap]) -> list[str]:
+def gap_kinds(gaps: Sequence[Gap]) -> list[str]:
     """The kinds of gaps, sorted."""
-    return sorted(gap.what for gap in gaps)
+    return sorted(gap.kind for gap in gaps)

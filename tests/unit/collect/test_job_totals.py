@@ -38,13 +38,15 @@ def view_of(*records: Record) -> job_view.JobView:
     return job_view.JobView("1", nodes=job_view.node_views(records))
 
 
-def from_database(*records: Record) -> dict[str, float | None]:
+def from_database(*records: Record, mount_type: str | None = None) -> dict[str, float | None]:
     """The same by the view `measurements`, of one run."""
     with duckdb.connect() as connection:
         connection.execute(schema.schema_text())
         nodes = [r.node for r in records]
         put(connection, "runs", run_id="r", attempt="a", attempts=1)
         put(connection, "attempts", run_id="r", attempt="a", nodes=nodes)
+        if mount_type is not None:
+            put(connection, "tags", run_id="r", attempt="a", key="mount.type", value=mount_type)
         for one in records:
             values = {name: dig(one.document, path) for name, (path, _) in COLUMNS.items()}
             text = json.dumps(one.document)
@@ -100,6 +102,23 @@ def test_a_node_that_no_step_came_to_adds_nothing_to_what_processes_use() -> Non
     for name, value in (("cpu_s", 1.5), ("max_memory_bytes", 4096), ("rchar_bytes", 10)):
         assert view.total(name) == measured[name] == value
     assert view.total("energy_j") == measured["energy_j"] == 200
+
+
+@pytest.mark.parametrize(
+    ("mount_type", "read", "written"),
+    [
+        *(("fuse", None, None), ("fuse.ceph-fuse", None, None), ("pvfs2", None, 4096)),
+        *(("fuseblk", 0, 4096), ("nfs4", 0, 4096), (None, 0, 4096)),
+    ],
+)
+def test_bytes_of_storage_that_linux_charges_nobody_with_are_not_known(
+    mount_type: str | None, read: int | None, written: int | None
+) -> None:
+    """As fio read 4 MiB from the servers of an OrangeFS: its record had 0 bytes read."""
+    io = {"rchar_bytes": 4256757, "wchar_bytes": 70000, "read_bytes": 0, "write_bytes": 4096}
+    measured = from_database(record("n1", USED, {"io": io}), mount_type=mount_type)
+    assert (measured["read_bytes"], measured["write_bytes"]) == (read, written)
+    assert measured["rchar_bytes"] == 4256757
 
 
 def test_a_node_that_could_not_be_read_leaves_no_total() -> None:

@@ -81,6 +81,20 @@ def test_a_host_of_the_server_without_a_mom_has_no_hook(
     assert names == [("hook in the server", "ok"), ("hook on this node", "warning")]
 
 
+def test_the_folder_of_records_is_the_hooks(private: Path, tmp_path: Path) -> None:
+    """What the hook of a real node had: else doctor judged a folder that no job uses."""
+    home, file = tmp_path / "home", tmp_path / "openpbs.json"
+    (home / "mom_priv").mkdir(parents=True)
+    (home / "mom_priv/hooks").symlink_to(private / "hooks")
+    told = json.loads((private / "hooks/steelyard.CF").read_text()) | {"record_dir": "/srv/records"}
+    file.write_text(json.dumps(told))
+    (private / "hooks/steelyard.CF").write_text(json.dumps(told))
+    assert "--record-dir=/srv/records" in openpbs.settings(home, file)
+    (private / "hooks/steelyard.CF").unlink()
+    assert openpbs.settings(home, file) == ["--record-dir=/srv/records"]
+    assert openpbs.settings(None, file) == []
+
+
 def states(private: Path) -> list[tuple[str, str]]:
     return [(check.name, check.state) for check in openpbs.node_checks(private)]
 

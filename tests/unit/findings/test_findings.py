@@ -263,6 +263,25 @@ def test_other_vectors_are_named_on_both_sides(synthetic: ModuleType, tmp_path: 
     assert place.endswith("npb.vectors default 128 bits, the baseline's x86-64-v3 256 bits")
 
 
+def test_a_command_that_was_rebuilt_meanwhile_is_a_finding_and_another_level_is_none(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    maker = quiet(synthetic)
+    for number, row in enumerate(maker.rows["runs"]):
+        row |= {"benchmark": "app", "variant": "app"}
+        said = row["condition_label"] if number < RUNS else "rebuilt"
+        maker.tag((row["run_id"], row["attempt"]), "n1", "app.program_sha256", said)
+    places = found(maker, tmp_path)["SY31"].places
+    assert len(places) == 2
+    assert all("rebuilt" in place for place in places)
+    for tag in maker.rows["tags"]:
+        tag["value"] = next(
+            row["condition_label"] for row in maker.rows["runs"] if row["run_id"] == tag["run_id"]
+        )
+    (tmp_path / "again").mkdir()
+    assert "SY31" not in found(maker, tmp_path / "again")
+
+
 def test_equal_vectors_are_no_finding(synthetic: ModuleType, tmp_path: Path) -> None:
     maker = quiet(synthetic)
     for row in maker.rows["runs"]:

@@ -103,7 +103,7 @@ def test_lines_in_another_order_or_number_are_refused(tmp_path: Path) -> None:
         parse(tmp_path, [objects[1], objects[0], *objects[2:]], "analysis")
     with pytest.raises(OutputError, match="lines of the kinds"):
         parse(tmp_path, objects[:1], "analysis")
-    with pytest.raises(OutputError, match="1 iterations, not 2"):
+    with pytest.raises(OutputError, match="1 iteration, not 2"):
         parse(tmp_path, [objects[0], *objects[2:]], "analysis")
 
 

@@ -242,8 +242,8 @@ def test_figures_are_those_of_all_clients_or_none(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(ended % "[0, 3]")
     found = run_inside.read(tmp_path)
     assert found.values() == {
-        "elapsed": 1.25, "start": 1.5, "cpu": 1.0, "user": 0.8, "system": 0.2, "read calls": 14.0,
-        "write calls": None, "from storage": None, "to storage": None,
+        "elapsed": 1.25, "start": 1.5, "cpu": 1.0, "user": 0.8, "system": 0.2, "rchar_bytes": 14.0,
+        "wchar_bytes": None, "read_bytes": None, "write_bytes": None,
     }  # fmt: skip
     (tmp_path / "tags.0").write_text("launcher_measured=yes\n")
     found = run_inside.read(tmp_path)

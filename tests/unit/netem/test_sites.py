@@ -218,7 +218,7 @@ SHOWN = (
 
 def test_each_link_is_told_in_words() -> None:
     assert list(words.summary(DOCUMENT)) == [
-        "asked     sites=wan",
+        "requested sites=wan",
         "applied   sites=wan",
         "site      cern, by wan.sites (ab12)",
         TOLD,

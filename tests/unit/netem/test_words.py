@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.wrappers.netem import kernel as netem_kernel
+from steelyard.wrappers.netem import kernel_support
 from steelyard.wrappers.netem import words as netem_words
 
 SPECS: dict[str, tuple[dict[str, object], list[str]]] = {
@@ -95,7 +95,7 @@ DOCUMENT: dict[str, object] = {
 
 def test_what_was_held_is_asked_applied_and_measured() -> None:
     assert list(netem_words.summary(DOCUMENT)) == [
-        "asked     delay=50ms",
+        "requested delay=50ms",
         "applied   delay=50ms, on eth0 egress (netem), sparing 10.0.0.1/32",
         "measured  round trip to 10.0.0.2: before 200 µs, at the start no answer",
         "measured  loss 1 % (0.8 to 1.25 %) of 10000 packets",
@@ -145,9 +145,9 @@ def test_a_state_tells_whose_it_is() -> None:
 def test_what_a_specification_needs_of_the_kernel(
     spec: dict[str, object], modules: list[str]
 ) -> None:
-    assert list(netem_kernel.needed(spec)) == modules
+    assert list(kernel_support.needed(spec)) == modules
 
 
 def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(netem_kernel, "program", lambda _: None)
-    assert netem_kernel.can("sch_netem").says == "unshare is missing: apt install util-linux"
+    monkeypatch.setattr(kernel_support, "program", lambda _: None)
+    assert kernel_support.can("sch_netem").message == "unshare is missing: apt install util-linux"

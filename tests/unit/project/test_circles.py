@@ -29,6 +29,11 @@ def folders_of_c(root: Path = ROOT) -> list[Path]:
     return sorted({path.parent for part in parts for path in (root / part).rglob("*.c")})
 
 
+def defined_in(text: str) -> set[str]:
+    """The functions of a C file that others can call."""
+    return set(re.findall(r"^(?!static)\w[\w\s*]*?(\w+)\([^;{}]*\)\s*\{", text, re.MULTILINE))
+
+
 def needs_of_c(folder: Path) -> dict[str, set[str]]:
     """NAME.c and NAME.h count as one; an include names a file of the folder, or ROOM/FILE."""
     needs: dict[str, set[str]] = defaultdict(set)
@@ -43,6 +48,16 @@ def needs_of_c(folder: Path) -> dict[str, set[str]]:
     return needs
 
 
+def calls_of_c(folder: Path) -> dict[str, set[str]]:
+    """By C file, those that define what it calls: a room's one header may declare it."""
+    texts = {path.stem: path.read_text("utf-8") for path in folder.glob("*.c")}
+    home = {name: stem for stem, text in texts.items() for name in defined_in(text)}
+    return {
+        stem: {home[name] for name in {*re.findall(r"\w+(?=\()", text)} & home.keys()} - {stem}
+        for stem, text in texts.items()
+    }
+
+
 def modules_of(root: Path = ROOT) -> dict[str, Path]:
     """Dotted name below the root (an __init__.py: its folder's) and file."""
     found = {}
@@ -53,16 +68,8 @@ def modules_of(root: Path = ROOT) -> dict[str, Path]:
     return found
 
 
-def walk(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those below `if TYPE_CHECKING:`, whose names stand in annotations only."""
-    for node in ast.iter_child_nodes(tree):
-        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
-            yield node
-            yield from walk(node)
-
-
 def imported_by(path: Path, modules: Mapping[str, Path]) -> Iterator[str]:
-    for node in walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -73,7 +80,7 @@ def imported_by(path: Path, modules: Mapping[str, Path]) -> Iterator[str]:
 
 
 def needs_of_python(root: Path = ROOT) -> dict[str, set[str]]:
-    """What each module imports of ours, at its head or within a function."""
+    """What each module imports of ours: at its head, within a function, for annotations alone."""
     modules = modules_of(root)
     return {
         name: {
@@ -89,6 +96,7 @@ def needs_of_python(root: Path = ROOT) -> dict[str, set[str]]:
 @pytest.mark.parametrize("folder", folders_of_c(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_c_files_of_a_folder_need_each_other_in_no_circle(folder: Path) -> None:
     assert circle_of(needs_of_c(folder)) == []
+    assert circle_of(calls_of_c(folder)) == []
 
 
 def test_python_modules_need_each_other_in_no_circle() -> None:
@@ -106,11 +114,25 @@ def test_a_planted_circle_of_c_is_seen(tmp_path: Path, second: str, seen: bool) 
     assert sorted(set(circle_of(needs_of_c(folder)))) == (["a", "b"] if seen else [])
 
 
+def test_a_planted_circle_of_calls_is_seen(tmp_path: Path) -> None:
+    folder = tmp_path / "room"
+    folder.mkdir()
+    header = "void first(void);\nvoid second(int a,\n\t    int b);\n"
+    for name, text in {
+        "a.h": header,
+        "a.c": '#include "a.h"\nvoid first(void)\n{\n\tsecond(1, 2);\n}\n',
+        "b.c": '#include "a.h"\nvoid second(int a,\n\t    int b)\n{\n\tfirst();\n}\n',
+    }.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    assert sorted(set(circle_of(calls_of_c(folder)))) == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("second", "seen"),
     [
         ("def late():\n    from steelyard.analysis import first\n", True),
         ("from steelyard.analysis.first import name\n", True),
+        ("if TYPE_CHECKING:\n    from steelyard.analysis.first import Name\n", True),
         ("from steelyard.facts import first\n", False),
     ],
 )

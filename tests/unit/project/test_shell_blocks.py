@@ -56,7 +56,9 @@ ELSEWHERE = {
     r"virtual.md: .*": "virtual machines, as root: tests/guests/nodes/test_virtual.py",
     r"cluster.md: .*": "a cluster's accounting: tests/unit/cluster, tests/system/cluster/test_cluster_database.py",
     r"study.md: steelyard (new|.*\bfiles\b.*)": "a terminal that is asked: tests/unit/study/test_new.py, tests/system/cluster/test_study.py",
+    r"study.md: steelyard .*\bnightly\b.*": "sessions: tests/system/submit/test_sessions.py",
     r"collect.md: steelyard (collect disks|summary .*--engine spark.*)": "a study that was submitted; Spark: tests/system/collect, tests/system/summary",
+    r"history.md: steelyard .*": "a study with sessions: tests/unit/commands/test_history.py, tests/system/cluster/test_history.py",
     r"trust.md: steelyard doctor": "this machine's own, seconds: tests/unit/doctor",
 }  # fmt: skip
 

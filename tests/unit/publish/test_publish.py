@@ -12,6 +12,7 @@ import pytest
 
 from steelyard.analysis.sources import admin_comment, sacct
 from steelyard.analysis.sources.accounting import AccountingRow
+from steelyard.facts import json_fields
 from steelyard.wrappers.publish import publish
 
 from ..collect import study as HELP
@@ -49,7 +50,9 @@ def look(folder: Path, *rows: AccountingRow, **more: Any) -> publish.Found:
 
 def written(found: publish.Found) -> dict[str, Any]:
     """What the only job of a pass is to have."""
-    (wish,) = found.wishes
+    (wish,) = found.planned
+    own = json.loads(wish.document["own"])
+    assert json_fields.compare("admin_comment", own) == []
     return wish.document
 
 
@@ -74,7 +77,7 @@ def test_what_was_missed_is_made_from_the_record(tmp_path: Path) -> None:
     )
     assert own["missing"]["energy_j"] == "no RAPL"
     again = look(tmp_path, row(comment=f'{{"Site": 1.50,"steelyard":{text}}}'))
-    assert (again.wishes, again.had) == ([], 1)
+    assert (again.planned, again.complete) == ([], 1)
 
 
 def test_which_jobs_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +138,7 @@ def all_totals(found: publish.Found) -> dict[str, Any]:
 
 
 def test_joules_that_lack_the_last_period_of_a_slow_meter_are_repaired(tmp_path: Path) -> None:
-    """AdminComment had the meter's last reading before the job's end, and publish `had it`."""
+    """AdminComment had the meter's last reading before the job's end, and publish counts the job as complete."""
     known = all_totals(exact(tmp_path, ""))
     short = exact(tmp_path, comment_of(**known | {"energy_j": 7_000.0}))
     assert own_of(written(short))["energy_j"] == 10_000
@@ -146,7 +149,7 @@ def test_joules_that_lack_the_last_period_of_a_slow_meter_are_repaired(tmp_path:
 def test_a_comment_of_a_moment_before_the_records_end_is_left(tmp_path: Path) -> None:
     known = all_totals(exact(tmp_path, ""))
     found = exact(tmp_path, comment_of(**known | {"energy_j": 9_800.0, "elapsed_s": 19.6}))
-    assert (found.wishes, found.had) == ([], 1)
+    assert (found.planned, found.complete) == ([], 1)
 
 
 @pytest.mark.parametrize("told", [100_000.0, 10.0])
@@ -154,8 +157,8 @@ def test_a_record_that_cannot_be_of_the_job_repairs_nothing(tmp_path: Path, told
     """It is its user's to change; what root wrote at the job's end is not."""
     known = all_totals(exact(tmp_path, ""))
     found = exact(tmp_path, comment_of(**known | {"energy_j": told}))
-    assert (found.wishes, found.had) == ([], 0)
-    assert found.left["7"] == (
+    assert (found.planned, found.complete) == ([], 0)
+    assert found.unchanged["7"] == (
         f"energy_j is {told:g} there and 10000 by its records, which cannot be"
     )
 
@@ -164,13 +167,13 @@ def test_a_partial_comment_is_completed_once_all_records_are_there(tmp_path: Pat
     partial = '{"steelyard":{"nodes":2,"nodes_measured":1,"partial":true,"cpu_s":5}}'
     HELP.write_record(tmp_path / "7", "n1", START, "7")
     both = row(NodeList="n[1-2]", comment=partial)
-    assert look(tmp_path, both).wishes == []
+    assert look(tmp_path, both).planned == []
     HELP.write_record(tmp_path / "7", "n2", START, "7")
     document = written(look(tmp_path, both))
     own = own_of(document)
     assert (own["nodes_measured"], own["partial"], own["cpu_s"]) == (2, False, 10)
     done = row(NodeList="n[1-2]", comment=f'{{"steelyard":{document["own"]}}}')
-    assert look(tmp_path, done).wishes == []
+    assert look(tmp_path, done).planned == []
 
 
 @pytest.mark.parametrize("nodes", ["n1", "n[1-2]"])
@@ -204,7 +207,7 @@ def test_what_is_left_alone(tmp_path: Path) -> None:
         row("9", State="RUNNING", End="Unknown"),
         row("10", End=str(int(NOW) - 30)),
     )
-    assert (found.jobs, found.no_record, found.wishes) == (1, 1, [])
+    assert (found.jobs, found.no_record, found.planned) == (1, 1, [])
 
 
 def test_array_tasks_are_named_by_their_array(tmp_path: Path) -> None:
@@ -258,7 +261,7 @@ def test_joules_that_are_none_are_not_written_as_a_number(tmp_path: Path, joules
     job = {"scheduler": "slurm", "exclusive": True}
     HELP.write_record(tmp_path / "7", "n1", START, "7", job=job, energy={"energy_j": joules})
     found = look(tmp_path, row(ConsumedEnergyRaw="0"), energy=True)
-    assert [wish.document.get("energy_j") for wish in found.wishes] in ([], [None])
+    assert [wish.document.get("energy_j") for wish in found.planned] in ([], [None])
 
 
 def test_no_joules_at_all_are_0_where_they_were_counted(tmp_path: Path) -> None:
@@ -289,7 +292,7 @@ def test_of_a_requeued_job_the_last_start_has_its_own_record(tmp_path: Path) -> 
     assert own["tags"] == {"start": "2"}
     assert own["elapsed_s"] == 20
     waits = row(State="PENDING", Start="Unknown", End="Unknown", Submit=str(int(START) + 30))
-    assert look(tmp_path, row(), waits).wishes == []
+    assert look(tmp_path, row(), waits).planned == []
 
 
 @pytest.mark.parametrize(("raw", "shown", "offset"), [("9", "9+0", 0), ("10", "9+1", 1)])
@@ -316,4 +319,4 @@ def test_no_more_than_was_asked_for(tmp_path: Path) -> None:
     for job in ("7", "8"):
         HELP.write_record(tmp_path / job, "n1", START, job)
     found = look(tmp_path, row(), row("8"), most=1)
-    assert (len(found.wishes), found.later) == (1, 1)
+    assert (len(found.planned), found.deferred) == (1, 1)

@@ -19,6 +19,7 @@ from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers import registry
+from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
 from steelyard.wrappers.schedulers.base import Batch, Scheduler, Submission, Task
 from steelyard.wrappers.study.study_table import Table
 
@@ -131,12 +132,18 @@ class Torque(Scheduler):
     def place_options(self, level: str, given: Sequence[str] | None, nodes: int) -> list[str]:
         return [" ".join(given or ()).replace("{nodes}", str(nodes))]
 
+    def node_options(self, node: str) -> list[str]:
+        return [f"-l nodes={node}"]
+
     def condition_options(self, condition: Mapping[str, object]) -> list[str]:
         asked = netem.of_levels(condition)
         return [f"-v STEELYARD_NETEM={asked.network}"] if asked.shapes else []
 
     def is_placed(self, batch: Batch) -> bool:
         return True
+
+    def place(self, batch: Batch) -> AvailableNodes:
+        return AvailableNodes("nodes that nothing is known of", ())
 
     def features(self) -> dict[str, frozenset[str]]:
         return {}

@@ -129,7 +129,7 @@ def test_a_task_of_an_array_gets_none(tmp_path: Path) -> None:
         ({"resident_high_bytes": 40 * GIB}, {"cpus", "time"}),  # Slurm has seen more
         ({"memory_bytes": 4 * GIB}, {"cpus", "time"}),  # 3 of 4: nothing to save
         ({"memory_bytes": None}, {"cpus", "time"}),
-        ({"cpus_asked": 1}, {"memory", "time"}),  # the node was given whole
+        ({"cpus_requested": 1}, {"memory", "time"}),  # the node was given whole
         ({"cpu_s": 20000.0}, {"memory", "time"}),  # Slurm has counted what the record has not
         ({"cpus": 1}, {"memory", "time"}),
     ],
@@ -203,7 +203,7 @@ def test_a_running_job_of_pbs_has_begun(tmp_path: Path) -> None:
     job = view(tmp_path, state="running", elapsed_s=None, end_unix_s=None, start_unix_s=began)
     found = usage.efficiency(job)
     assert found.time.used == pytest.approx(600, abs=60)
-    assert found.cpu.held == pytest.approx(8 * 600, abs=8 * 60)
+    assert found.cpu.allocated == pytest.approx(8 * 600, abs=8 * 60)
     assert found.cpu.reason is None
     waiting = view(tmp_path, state="pending", elapsed_s=None, start_unix_s=None)
     assert usage.efficiency(waiting).cpu.reason == usage.NOT_BEGUN

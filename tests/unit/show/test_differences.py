@@ -107,7 +107,7 @@ def test_two_jobs(records: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def with_gpus(energy_j: float | None) -> dict[str, object]:
-    return {"gpus": {"of_node": 2, "of_job": 1, "told_by": "device"}, "gpu_energy_j": energy_j,
+    return {"gpus": {"of_node": 2, "of_job": 1, "source": "device"}, "gpu_energy_j": energy_j,
             "zones": [{"name": "gpu-0", "of_job": True}]}  # fmt: skip
 
 

@@ -32,7 +32,7 @@ def test_sums_and_the_largest(tmp_path: Path) -> None:
     big = {"record": {"memory": {"max_memory_bytes": 5 * GIB}, "cpu": {"cpu_s": 7200.0}}}
     found = job_array.of_tasks(tasks(tmp_path, {}, big, {"elapsed_s": 7200}))
     assert found.states == {"completed": 3}
-    assert (found.cpu.used, found.cpu.held) == (14400.0, 8 * (3600 + 3600 + 7200))
+    assert (found.cpu.used, found.cpu.allocated) == (14400.0, 8 * (3600 + 3600 + 7200))
     assert (found.memory.used, found.time.used) == (5 * GIB, 7200)
     advice = {one.about: one.text for one in found.advice}
     # Half as much again of the largest, twice the longest.

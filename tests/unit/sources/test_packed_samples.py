@@ -54,6 +54,7 @@ def test_what_was_recorded_comes_back_out_of_rows() -> None:
     assert b"" not in {frame.rest for frame in frames[len(contents) :]}
 
 
+@pytest.mark.thorough
 @MANY
 @given(
     st.lists(st.text('ab_:"é', min_size=1, max_size=4), min_size=1, max_size=4),

@@ -51,7 +51,7 @@ def test_a_job_just_submitted_is_pending_and_not_unknown(slurm: Path) -> None:
     assert (view.row.state, view.row.reason) == ("pending", "waiting: Priority")
     assert (view.row.name, view.row.user, view.row.nodes) == ("odd \nname", "ann", ())
     assert (view.row.submit_unix_s, view.row.start_unix_s) == (1795766400.0, None)
-    assert (view.held.time_limit_s, view.held.cpus_asked, view.held.cpus) == (1800.0, 4, None)
+    assert (view.held.time_limit_s, view.held.cpus_requested, view.held.cpus) == (1800.0, 4, None)
     assert view.held.partition == "debug"
     assert any(note.startswith("squeue answered: ") for note in view.notes)
 

@@ -15,6 +15,7 @@ from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.submit import status
+from steelyard.wrappers.submit.run_state import RunState
 
 RUN: Mapping[str, Any] = {
     "run_id": "b-1-001", "block": 1, "position": 1, "benchmark": "b", "parameters": {},
@@ -42,7 +43,7 @@ def write(study_dir: Path, **changed: Any) -> Path:
     return study_dir
 
 
-def state(study_dir: Path) -> status.RunState:
+def state(study_dir: Path) -> RunState:
     (found,) = status.run_states(StudyDir(study_dir))
     return found
 

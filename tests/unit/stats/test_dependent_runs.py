@@ -18,8 +18,8 @@ from steelyard.analysis.stats.overhead import overhead, verdict
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats.significance_tests import effect_words, hedges, hedges_paired
 from steelyard.analysis.summary import design as summary_design
+from steelyard.analysis.summary.rows import Counts, Group
 from steelyard.analysis.summary.study_data import Metric
-from steelyard.analysis.summary.summary import Counts, Group
 
 SECONDS = Metric("seconds", "s", "lower", is_primary=True)
 CHANCE = np.random.default_rng(5)

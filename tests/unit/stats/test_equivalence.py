@@ -94,6 +94,7 @@ def told(condition: np.ndarray, baseline: np.ndarray, p: float) -> Direction:
     return verdict(found, "s", "lower", evidence=Evidence(1.0, 1, MARGIN, p)).direction
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("edge", [1 + MARGIN, 1 - MARGIN])
 @pytest.mark.parametrize(("n", "m", "spread"), [(5, 5, 0.002), (10, 10, 0.004), (20, 8, 0.004)])
 def test_at_the_margin_it_errs_as_often_as_it_says(
@@ -115,6 +116,7 @@ def test_at_the_margin_it_errs_as_often_as_it_says(
     assert 0.0175 <= equivalent / studies <= 0.0325
 
 
+@pytest.mark.thorough
 def test_of_many_comparisons_at_the_margin_any_is_told_in_at_most_5_percent() -> None:
     """Uncorrected, one of ten would be called equivalent in every fifth study or so."""
     chance, studies, family = np.random.default_rng(3), 1000, 10
@@ -154,6 +156,7 @@ def no_worse(condition: np.ndarray, baseline: np.ndarray, side: int) -> tuple[fl
 NO_WORSE = (Direction.EQUIVALENT, Direction.NON_INFERIOR)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("better", "edge", "side"), [("lower", 1.02, 1), ("higher", 0.98, -1)])
 @pytest.mark.parametrize(("n", "m", "spread"), [(5, 5, 0.02), (10, 10, 0.004), (20, 8, 0.02)])
 def test_at_the_margin_no_slower_errs_as_often_as_it_says(
@@ -176,6 +179,7 @@ def test_at_the_margin_no_slower_errs_as_often_as_it_says(
     assert 0.0175 <= wrong / studies <= 0.0325
 
 
+@pytest.mark.thorough
 def test_of_many_at_the_margin_any_is_called_no_slower_in_at_most_5_percent() -> None:
     """Corrected by Holm as the summary does; uncorrected it would be every fifth study or so."""
     chance, studies, family = np.random.default_rng(3), 1000, 10

@@ -267,6 +267,7 @@ def test_a_warm_up_is_as_unlikely_as_counting_says() -> None:
     assert highest_p(5.0, 3) == pytest.approx(6 * scipy.stats.norm.sf(5.0))
 
 
+@pytest.mark.thorough
 def test_among_many_series_humps_need_more_evidence(chance: np.random.Generator) -> None:
     clear = np.r_[chance.normal(10, 0.2, 20), chance.normal(14, 0.2, 20)].tolist()
     vague = np.r_[chance.normal(10, 1, 20), chance.normal(13.8, 1, 20)].tolist()

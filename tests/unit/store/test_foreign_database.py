@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from steelyard.analysis.base.errors import UsageError
+from steelyard.analysis.cluster.database import VERSION as CLUSTER_VERSION
 from steelyard.analysis.store.database import SCHEMA_VERSION
 
 from ..collect import study as HELP
@@ -43,3 +44,4 @@ def test_the_page_of_formats_has_the_version() -> None:
     """It said 4 when the version was 5."""
     page = (Path(__file__).parents[3] / "docs" / "formats.md").read_text(encoding="utf-8")
     assert f"`meta.schema_version` is {SCHEMA_VERSION};" in page
+    assert f"`meta.schema_version` is {CLUSTER_VERSION};" in page

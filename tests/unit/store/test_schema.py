@@ -1,18 +1,35 @@
-"""docs/formats.md part 8 and analysis/store/schema.sql say the same."""
+"""The tables of docs/formats.md have what schema.sql makes, each column with its meaning."""
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import re
 from pathlib import Path
+from types import ModuleType
 
 import duckdb
 import pytest
 
+from steelyard.analysis.cluster import database as cluster_database
 from steelyard.analysis.sources import sacct
 from steelyard.analysis.store import export, sample_store, schema
-from steelyard.facts.quantities import COLUMNS, TOTALS
+from steelyard.facts import json_fields
+from steelyard.facts.quantities import COLUMNS
 
-PAGE = Path(__file__).parents[3] / "docs" / "formats.md"
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "formats.md"
+ROW = re.compile(r"^\| (`[^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+
+
+@functools.cache
+def page_tables() -> ModuleType:
+    """docs/tables.py, which belongs to no package."""
+    spec = importlib.util.spec_from_file_location("tables", ROOT / "docs" / "tables.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture
@@ -23,22 +40,16 @@ def connection() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def page_columns() -> dict[str, list[str]]:
-    """Table: columns, from the page's table, without their types."""
-    part = PAGE.read_text(encoding="utf-8").split("## 8 The database")[1].split("## 9 ")[0]
-    rows = re.findall(r"^\| (\w+) \| [^|]+ \| ([^|]+) \|$", part, re.MULTILINE)
-    tables = {
-        name: [one for column in text.split(", ") for one in names(column)] for name, text in rows
-    }
-    del tables["table"]
-    return tables
-
-
-def names(column: str) -> list[str]:
-    """The columns that a cell of the page stands for: the totals have a table in part 1."""
-    stored = [total.name for total in TOTALS.values() if total.in_database]
-    together = {"*the totals*": stored, "*sacct's fields*": list(sacct.FIELDS)}
-    return together.get(column, [column.split()[0]])
+def page_columns(name: str = "tables") -> dict[str, list[str]]:
+    """Table: columns, as the site has them."""
+    texts = page_tables().BUILT[name]().split("\n**")
+    found = {}
+    for text in texts:
+        rows = ROW.findall(text)
+        assert all(meaning.strip() for _, _, meaning in rows)
+        columns = [column for cells, _, _ in rows for column in re.findall("`([^`]+)`", cells)]
+        found[text.strip("*").partition("**")[0]] = columns
+    return found
 
 
 def database_columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
@@ -85,3 +96,26 @@ def test_every_table_and_view_has_a_comment(connection: duckdb.DuckDBPyConnectio
         "SELECT view_name FROM duckdb_views() WHERE comment IS NULL AND NOT internal AND NOT temporary"
     ).fetchall()
     assert bare == []
+
+
+def test_the_page_has_every_column_of_a_clusters_database() -> None:
+    with duckdb.connect() as base:
+        base.execute(cluster_database.schema_text())
+        tables = base.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        expected = {name: database_columns(base, name) for (name,) in tables}
+    assert page_columns("cluster_tables") == expected
+
+
+def test_the_page_has_a_place_for_each_table_and_no_other() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    places = re.findall(r"^<!--table:(\w+)-->$", text, re.MULTILINE)
+    assert sorted(places) == sorted(page_tables().BUILT)
+    assert "<!--table" not in page_tables().filled(text)
+
+
+def test_the_page_has_every_declared_field() -> None:
+    text = page_tables().filled(PAGE.read_text(encoding="utf-8"))
+    for name in json_fields.names():
+        for row in json_fields.read(name).rows:
+            cells = ", ".join(f"`{path}`" for path in row.paths)
+            assert f"| {cells} | {row.type} |" in text, (name, row.paths)

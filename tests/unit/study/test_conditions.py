@@ -12,8 +12,8 @@ import pytest
 
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.netem import kernel as netem_kernel
-from steelyard.wrappers.netem.kernel import Found
+from steelyard.wrappers.netem import kernel_support
+from steelyard.wrappers.netem.kernel_support import Found
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import study
 from steelyard.wrappers.study.folder import StudyDir
@@ -149,7 +149,7 @@ def test_here_a_kernel_that_cannot_is_told_before_any_run(
     write_study: Write, capsys: Capture, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(netem_kernel, "can", lambda module: Found(False, f"no {module}"))
+    monkeypatch.setattr(kernel_support, "can", lambda module: Found(False, f"no {module}"))
     path = write_study(text=TEXT)
     assert cli.main(["submit", str(path), "--scheduler", "local"]) == 4
     assert re.search(r"--netem=delay=\S+: no sch_netem\n", capsys.readouterr().err)

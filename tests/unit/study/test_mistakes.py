@@ -77,13 +77,24 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
         "[factors]\nthreads = [1, 2, 4]\n" + APP + 'command = "./a"\n',
         ("factors.threads", "command or env of app: write {threads} where its level belongs"),
     ),
-    "nodes as a factor": (
-        "[factors]\nnodes = [1, 2]\n" + APP + 'command = "srun -N {nodes} ./a"\n',
-        ("factors.nodes", "write [job] nodes = N, and a study for each N"),
+    "nodes as a factor and in [job]": (
+        "[job]\nnodes = 2\n[factors]\nnodes = [1, 2]\n" + HPL,
+        ("job.nodes: is a factor too: give it in one place only",),
     ),
-    "tasks as a factor": (
-        "[factors]\ntasks_per_node = [1, 2]\n" + APP + 'command = "./a {tasks_per_node}"\n',
-        ("factors.tasks_per_node", "write [job] tasks_per_node = N"),
+    "processors as a factor and in [job]": (
+        "[job]\ncpus_per_task = 2\n[factors]\ncpus_per_task = [1, 2]\n" + HPL,
+        ("job.cpus_per_task: is a factor too: give it in one place only",),
+    ),
+    "nodes beside the factor clients": (
+        "[factors]\nclients = [1, 2]\nnodes = [1, 2]\n" + FS,
+        ("factors.nodes: leave it out, or clients", "a job has one node per client"),
+    ),
+    "no nodes": ("[factors]\nnodes = [0, 1]\n" + HPL, ("factors.nodes = 0", "from 1 to 100000")),
+    "nodes as text": ('[factors]\nnodes = ["2"]\n' + HPL, ('factors.nodes = "2"', "whole numbers")),
+    "half a task": ("[factors]\ntasks_per_node = [1.5]\n" + HPL, ("factors.tasks_per_node = 1.5",)),
+    "one rank for what needs two": (
+        '[factors]\nnodes = [2, 1]\n[[benchmark]]\nuse = "osu"\nprogram = "/o/osu_latency"\n',
+        ("factors.nodes: with nodes = 1: osu: ranks = 1 is not allowed", "at least 2"),
     ),
     "commands as a factor and as a value": (
         '[factors]\ncommand = ["./a 1", "./a 2"]\n' + APP + 'command = "./b"\n',

@@ -68,6 +68,19 @@ def test_benchmarks_node_types_and_conditions_have_their_words(capsys: Capture) 
     assert (found.stop.half_width, found.stop.max_repeat) == (0.005, 100)
 
 
+@pytest.mark.parametrize(
+    ("levels", "line"),
+    [("each", 'node = "each"'), ("n1 n2 n3", 'node = ["n1", "n2", "n3"]')],
+)
+def test_nodes_have_no_baseline(levels: str, line: str) -> None:
+    against = ("--against", f"node={levels}", "--against", "clock=1 2")
+    assert new("--run", "true {clock}", *against, "--name", "mine") == 0
+    assert f"\n{line}\n" in Path("mine.toml").read_text(encoding="utf-8")
+    assert study.load(Path("mine.toml")).baseline == {"clock": 1}
+    assert new("--run", "true", *against[:2], "--name", "alone") == 0
+    assert "[baseline]" not in Path("alone.toml").read_text(encoding="utf-8")
+
+
 def test_without_a_terminal_one_line_says_what_to_give(monkeypatch: Patch, capsys: Capture) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     assert new("--run", "true") == 2

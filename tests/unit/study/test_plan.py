@@ -276,3 +276,18 @@ def test_a_whole_plan_of_another_version_is_refused_by_all_who_read_it(
         plan.read_runs(path)
     with pytest.raises(UsageError, match="version"):
         study_files.read_plan(tmp_path)
+
+
+def test_each_level_of_a_factor_within_has_its_own_baseline() -> None:
+    factors = "[factors]\nsize = [200, 400]\nthreads = [1, 2]\n"
+    text = factors + '[baseline]\nwithin = ["size"]\n'
+    app = '[[benchmark]]\nuse = "app"\ncommand = "./a {size} {threads}"\n'
+    of = study.parse((text + app).encode(), Path("s.toml"))
+    runs = [run for run in plan.make_plan(of) if run.repeat == 1]
+    assert {(run.condition["size"], run.condition["threads"]): run.is_baseline for run in runs} == {
+        (200, 1): True,
+        (200, 2): False,
+        (400, 1): True,
+        (400, 2): False,
+    }
+    assert json.loads(plan.document(of, runs))["study"]["baseline"] == {"threads": 1}

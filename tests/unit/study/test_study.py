@@ -14,7 +14,10 @@ from steelyard.wrappers.study.job import time_limit_s
 
 ROOT = Path(__file__).resolve().parents[3]
 USE = '[[benchmark]]\nuse = "filesystem"\n'
-MEANT = "clients, node_type, kernel_release, network, launcher, cache, mode"
+MEANT = (
+    "clients, node, node_type, kernel_release, network, launcher, cache, mode, "
+    "nodes, tasks_per_node, cpus_per_task"
+)
 NAME = "letters, digits, '_', '.' and '-', at most 64, the first a letter or digit"
 
 # What stands in s.toml, and the message after "s.toml: ".
@@ -29,7 +32,7 @@ BAD = {
     ),
     "an unknown key": (
         "[study]\nrepeats = 3\n" + USE,
-        "study.repeats: unknown key; known: name, repeat, blocks, seed, order, stop, equivalent, max_core_hours, paper; did you mean 'repeat'?",
+        "study.repeats: unknown key; known: name, repeat, blocks, seed, order, stop, equivalent, tolerate, max_core_hours, paper, scaling; did you mean 'repeat'?",
     ),
     "a section that is a value": ("study = 1\n" + USE, "study = 1: allowed is a table: [study]"),
     "a name for a folder elsewhere": (
@@ -64,6 +67,26 @@ BAD = {
         '[job]\nretries = 2\n[factors]\ncache = ["cold:cvmfs=300"]\n' + USE,
         'job.retries: cache = "cold:cvmfs=300" drops the caches once, before the job begins, and retries fills them again: leave out retries, or the cold levels',
     ),
+    "a baseline within what is no factor": (
+        '[factors]\nclients = [1, 2]\n[baseline]\nwithin = ["client"]\n' + USE,
+        "baseline.within: client is no factor; did you mean 'clients'?",
+    ),
+    "a baseline within and at a level": (
+        '[factors]\nclients = [1, 2]\n[baseline]\nclients = 1\nwithin = ["clients"]\n' + USE,
+        "baseline.within: clients has a level in [baseline], too: leave one of the two out",
+    ),
+    "a baseline within all that varies": (
+        '[factors]\nclients = [1, 2]\ncache = ["warm"]\n[baseline]\nwithin = ["clients"]\n' + USE,
+        "baseline.within: no other factor has several levels, so that nothing is compared: leave a factor out",
+    ),
+    "a baseline within a text": (
+        '[factors]\nclients = [1, 2]\n[baseline]\nwithin = "clients"\n' + USE,
+        'baseline.within = "clients": allowed is a list; each member: the name of a factor',
+    ),
+    "a factor called within": (
+        "[factors]\nwithin = [1, 2]\n" + USE,
+        "factors.within: a key of [baseline] has this name: choose another one",
+    ),
     "repeat zero": (
         "[study]\nrepeat = 0\n" + USE,
         "study.repeat = 0: allowed is a whole number from 1 to 999",
@@ -87,6 +110,56 @@ BAD = {
     "an equivalence of nothing": (
         '[study]\nequivalent = "0%"\n' + USE,
         'study.equivalent = "0%": allowed is the largest overhead that does not matter, such as "2%"',
+    ),
+    "a tolerance of nothing": (
+        '[study]\ntolerate = "0%"\n[factors]\nclients = [1, 2]\n' + USE,
+        'study.tolerate = "0%": allowed is how much worse a figure may be, such as "10%"',
+    ),
+    "a tolerance in words": (
+        '[study]\ntolerate = "abc"\n[factors]\nclients = [1, 2]\n' + USE,
+        'study.tolerate = "abc": allowed is how much worse a figure may be, such as "10%"',
+    ),
+    "a tolerance below 0": (
+        "[study]\ntolerate = -1\n[factors]\nclients = [1, 2]\n" + USE,
+        'study.tolerate = -1: allowed is how much worse a figure may be, such as "10%"',
+    ),
+    "a tolerance without numbers": (
+        '[study]\ntolerate = "10%"\n[factors]\ncache = ["cold", "warm"]\n' + USE,
+        (
+            "study.tolerate: no factor has two levels that are numbers, or network conditions that differ "
+            'in one number, such as network = ["none", "delay=50ms"]: add one, or leave out tolerate'
+        ),
+    ),
+    "a node that is a list": (
+        '[factors]\nnode = ["n[1-3]"]\n' + USE,
+        'factors.node = "n[1-3]": allowed is the name of one node, as the scheduler has it, such as "n1"',
+    ),
+    "a node that is a number": (
+        '[factors]\nnode = ["17"]\n' + USE,
+        'factors.node = "17": allowed is the name of one node, as the scheduler has it, such as "n1"',
+    ),
+    "a node with clients": (
+        '[factors]\nnode = ["n1", "n2"]\nclients = [1, 2]\n' + USE,
+        "factors.node: each run is on the one node of its level: leave out the factor clients",
+    ),
+    "each beside a node": (
+        '[factors]\nnode = ["each", "n1"]\n' + USE,
+        'factors.node: "each" in a list: write node = "each", or name the nodes',
+    ),
+    "nodes in a word": (
+        '[factors]\nnode = "all"\n' + USE,
+        'factors.node = "all": allowed is a list of nodes such as ["n1", "n2"], or "each"',
+    ),
+    "each node of a type": (
+        '[factors]\nnode = "each"\nnode_type = ["physical"]\n' + USE,
+        (
+            "factors.node: each run is on the one node of its level: leave out the factor node_type, "
+            'or name the nodes instead of "each"'
+        ),
+    ),
+    "a node among several": (
+        '[job]\nnodes = 2\n[factors]\nnode = ["n1", "n2"]\n' + USE,
+        "job.nodes = 2: allowed is 1 with the factor node: each run is on one node",
     ),
     "a half-width without unit": (
         '[study]\nstop = { half_width = "1" }\n' + USE,
@@ -218,7 +291,7 @@ BAD = {
     ),
     "a baseline of an unknown factor": (
         "[factors]\nclients = [1, 2]\n[baseline]\nclient = 1\n" + USE,
-        "baseline.client: unknown key; known: clients; did you mean 'clients'?",
+        "baseline.client: unknown key; known: clients, within; did you mean 'clients'?",
     ),
     "a place without node_type": (
         '[place.virtual]\nslurm = "--constraint=vm"\n' + USE,

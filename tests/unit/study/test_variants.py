@@ -50,6 +50,26 @@ def test_a_factor_stands_in_the_command_and_in_its_variables() -> None:
     assert {json.loads(r.parameters["env"])["IN"] for r in plan.make_plan(found)} == {"a b"}
 
 
+def test_what_is_only_noted_changes_no_run_and_no_label() -> None:
+    bare = plan.make_plan(parse(f'[factors]\nn = [1, 2]\n{APP}command = "x {{n}}"\n'))
+    noted = plan.make_plan(
+        parse(f'[factors]\nn = [1, 2]\n{APP}command = "x {{n}}"\nversion = "x{{n}} -V"\n')
+    )
+    assert [run.run_id for run in noted] == [run.run_id for run in bare]
+    assert [run.variant for run in noted] == [run.variant for run in bare]
+    assert {run.parameters["version"] for run in noted} == {"x1 -V", "x2 -V"}
+
+
+def test_two_of_a_command_differ_in_more_than_what_is_noted() -> None:
+    one = f'{APP}command = "x"\nversion = '
+    assert "is in the study twice" in refused(f'{one}"-V"\n{one}"-v"\n')
+
+
+def test_ids_of_a_command_are_what_they_were_before_versions_could_be_noted() -> None:
+    (run,) = plan.make_plan(parse(f'{APP}command = "x"\n'))
+    assert run.run_id == "app-f4d0738d-001"
+
+
 def test_levels_of_a_command_take_those_of_another_factor() -> None:
     found = parse(f'[factors]\nn = [1, 2]\ncommand = ["a {{n}}", "b {{n}}"]\n{APP}')
     assert sorted(commands(found).values()) == ["a 1", "a 2", "b 1", "b 2"]

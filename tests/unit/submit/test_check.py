@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ from typing import Any
 import pytest
 
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.netem import kernel as netem_kernel
+from steelyard.wrappers.netem import kernel_support
+from steelyard.wrappers.schedulers.slurm import partitions
+from steelyard.wrappers.study import study
+from steelyard.wrappers.submit import study_preview
 
 Write = Callable[..., Path]
 Capture = pytest.CaptureFixture[str]
@@ -126,7 +130,9 @@ def test_kinds_of_jobs_that_nobody_was_asked_about_are_told(
     slurm: Any, write_study: Write, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each level of `network` is one."""
-    monkeypatch.setattr(netem_kernel, "needed", lambda _: ())  # this machine's kernel is not asked
+    monkeypatch.setattr(
+        kernel_support, "needed", lambda _: ()
+    )  # this machine's kernel is not asked
     for count, told in ((40, False), (43, True)):
         levels = ", ".join(f'"delay={n}ms"' for n in range(count))
         path = write_study(
@@ -210,6 +216,143 @@ def test_where_all_runs_are_submitted_it_says_so(
     assert "None" not in capsys.readouterr().out
 
 
+NODE_STUDY = """\
+[study]
+repeat = 1
+[factors]
+node = {nodes}
+[[benchmark]]
+use = "app"
+command = "/bin/true"
+"""
+
+
+def test_a_node_that_the_cluster_does_not_have_is_named(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    cluster(slurm)
+    path = write_study(text=NODE_STUDY.format(nodes='["n1", "n99"]'))
+    texts = [one["text"] for one in told(path, capsys, code=3)["problems"] if one["sure"]]
+    assert (
+        f'{path}: factors.node: "n99": partition main has no such node that fits (it has n1, n2, n3)'
+        in texts
+    )
+
+
+def test_each_node_has_its_own_jobs_and_no_baseline(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    cluster(slurm)
+    path = write_study(text=NODE_STUDY.format(nodes='["n1", "n2"]'))
+    assert study.load(path).baseline == {}
+    assert cli.main(["submit", str(path), "--dry-run", "--json"]) == 0
+    scripts = json.loads(capsys.readouterr().out)["scripts"].values()
+    found = sorted(line for one in scripts for line in one.splitlines() if "nodelist" in line)
+    assert found == ["#SBATCH --nodelist=n1", "#SBATCH --nodelist=n2"]
+    named = write_study(text=NODE_STUDY.format(nodes='["n1", "n2"]') + '[baseline]\nnode = "n2"\n')
+    assert study.load(named).baseline == {"node": "n2"}
+
+
+def test_another_node_is_refused_without_a_scheduler(write_study: Write, capsys: Capture) -> None:
+    path = write_study(text=NODE_STUDY.format(nodes='["elsewhere"]'))
+    assert cli.main(["submit", str(path), "--scheduler", "local"]) == 3
+    words = 'factors.node: "elsewhere": without a scheduler all runs are on this machine'
+    assert words in capsys.readouterr().err
+
+
+def with_states(*states: str) -> list[str]:
+    """Nodes n1, n2, and so on."""
+    return [
+        f"NodeName=n{i} CPUTot=8 ThreadsPerCore=2 State={state} Partitions=main"
+        for i, state in enumerate(states, 1)
+    ]
+
+
+def nodelists(slurm: Any) -> list[str]:
+    """Of the jobs that were submitted."""
+    lines = (line for job in slurm.jobs.values() for line in job["script"].splitlines())
+    return sorted(line.rpartition("=")[2] for line in lines if "--nodelist" in line)
+
+
+def test_each_node_that_is_up_is_drawn_once(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    cluster(slurm)
+    slurm.change(node=with_states("IDLE", "DOWN*", "ALLOCATED"))
+    path = write_study(text=NODE_STUDY.format(nodes='"each"'))
+    found = told(path, capsys)
+    assert (found["runs"], found["problems"]) == (2, [])
+    folder = study.folder_of(path)
+    assert not folder.exists()
+    assert cli.main(["submit", str(path)]) == 0
+    words = '"each": 2 nodes of partition main: n1, n3; not up and left out: n2'
+    assert words in capsys.readouterr().err
+    plan = json.loads((folder / "plan.json").read_text())["study"]
+    assert plan["factors"]["node"] == ["n1", "n3"]
+    assert plan["drawn"]["node"] == {"nodes": "each", "of": 3, "levels": ["n1", "n3"]}
+
+    slurm.change(node=with_states("DOWN", "IDLE", "IDLE", "IDLE"))
+    assert told(path, capsys)["to_submit"] == 0
+    assert cli.main(["submit", str(path)]) == 0
+    out = capsys.readouterr()
+    assert "nothing to add: all 2 runs" in out.out
+    assert "keeps the 2 nodes of its first submit; partition main also has n2, n4" in out.err
+    write_study(text=NODE_STUDY.format(nodes='["n1", "n3", "n4"]'))
+    assert cli.main(["submit", str(path)]) == 0  # a list with them grows the same study
+    assert "1 of 3 runs" in capsys.readouterr().out
+
+
+def test_which_nodes_are_up_and_idle() -> None:
+    states = (
+        "IDLE",
+        "IDLE+CLOUD+POWERED_DOWN",
+        "IDLE+POWERING_DOWN",
+        "DOWN*",
+        "IDLE+DRAIN",
+        "MIXED",
+    )
+    rows = [dict(partitions.WORD.findall(line)) for line in with_states(*states)]
+    found = [(node.up, node.idle) for node in partitions.nodes(rows)]
+    no, both = (False, False), (True, True)
+    assert found == [both, (True, False), no, no, no, (True, False)]
+
+
+def test_a_new_session_has_the_nodes_that_are_up_then(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    cluster(slurm)
+    path = write_study(text=NODE_STUDY.format(nodes='"each"'))
+    assert cli.main(["submit", str(path), "--session", "a"]) == 0
+    slurm.change(node=with_states("IDLE", "DOWN", "IDLE"))
+    assert cli.main(["submit", str(path), "--session", "b"]) == 0
+    assert "gone: app (node=n2)" in capsys.readouterr().err
+
+
+def test_no_node_that_is_up_is_an_error(slurm: Any, write_study: Write, capsys: Capture) -> None:
+    cluster(slurm)
+    slurm.change(node=with_states("DOWN", "DRAINED"))
+    path = write_study(text=NODE_STUDY.format(nodes='"each"'))
+    for command in ("check", "submit"):
+        assert cli.main([command, str(path)]) == 3
+        words = 'factors.node = "each": none of the 2 nodes of partition main is up: name the nodes'
+        assert words in capsys.readouterr().err
+    slurm.fail("scontrol", "Could not establish a configuration source")
+    assert cli.main(["check", str(path), "--scheduler", "slurm"]) == 3
+    assert "no nodes of the cluster that fit are known here" in capsys.readouterr().err
+    path = write_study(text=NODE_STUDY.format(nodes='"all"'))
+    assert cli.main(["check", str(path)]) == 2
+    assert 'factors.node = "all": allowed is a list of nodes' in capsys.readouterr().err
+
+
+def test_each_node_without_a_scheduler_is_this_host(write_study: Write, capsys: Capture) -> None:
+    text = NODE_STUDY.format(nodes='"each"') + '[baseline]\nnode = "elsewhere"\n'
+    assert cli.main(["check", str(write_study(text=text)), "--scheduler", "local"]) == 2
+    here = os.uname().nodename
+    assert f'one of the factor\'s levels: "{here}"' in capsys.readouterr().err
+    path = write_study(text=NODE_STUDY.format(nodes='"each"'))
+    assert told(path, capsys, "--scheduler", "local")["problems"] == []
+
+
 def test_types_of_node_on_this_machine_alone_are_told_before_they_run(
     write_study: Write, capsys: Capture
 ) -> None:
@@ -220,3 +363,43 @@ def test_types_of_node_on_this_machine_alone_are_told_before_they_run(
     assert problem["text"].startswith(words) and not problem["sure"]
     assert cli.main(["submit", str(path), "--scheduler", "local", "--dry-run"]) == 0
     assert f"warning: {words}" in capsys.readouterr().err
+
+
+def test_a_study_over_nodes_is_told_scale_by_scale(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    cluster(slurm)
+    text = """\
+[study]
+repeat = 2
+blocks = 1
+[job]
+time_limit = "01:00:00"
+[factors]
+nodes = [1, 3, 9]
+[[benchmark]]
+use = "npb"
+kernel = "ep"
+folder = "/nasa"
+"""
+    path = write_study(text=text)
+    assert cli.main(["check", str(path)]) == 3
+    out = capsys.readouterr().out
+    for words in (
+        "            nodes=1: 2 runs, at most 8 core-hours\n",
+        "            nodes=3: 2 runs, at most 24 core-hours\n",
+        "            nodes=9: 2 runs, at most 72 core-hours\n",
+        "nodes       partition main: 3 nodes of up to 4 cores, 2 idle now",
+        f"missing: {path}: factors.nodes: 9: 9 nodes are asked for, and partition main has 3 that fit",
+    ):
+        assert words in out
+    assert cli.main(["submit", str(path)]) == 3
+    assert not slurm.jobs
+
+
+@pytest.mark.parametrize(("use", "is_told"), [("stream", True), ("npb", False), ("iperf3", False)])
+def test_what_stays_on_one_node_is_told(use: str, is_told: bool, write_study: Write) -> None:
+    path = write_study(text=f'[factors]\nnodes = [2, 4]\n[[benchmark]]\nuse = "{use}"\n')
+    notes = list(study_preview.list_notes(study.load(path)))
+    words = "the factor nodes: stream runs on the first node of its job"
+    assert [note.startswith(words) for note in notes] == ([True] if is_told else [])

@@ -219,3 +219,41 @@ def test_a_run_that_is_submitted_again_is_used_and_expected(
 ) -> None:
     told = used_of(monkeypatch, {0: ("failed", 360.0)}, (0,), {})
     assert (told.core_hours_used, told.core_hours) == pytest.approx((JOB_H, 8 * JOB_H))
+
+
+SCALED = """\
+[study]
+repeat = 3
+[job]
+time_limit = "01:00:00"
+exclusive = false
+cpus_per_task = 2
+[factors]
+nodes = [4, 1]
+tasks_per_node = [2]
+[[benchmark]]
+use = "npb"
+kernel = ["ep", "cg"]
+"""
+
+
+def test_core_hours_are_told_for_each_scale() -> None:
+    """Two kernels, three repeats of an hour at most, of tasks x processors on each node."""
+    found = study.parse(SCALED.encode(), Path("s.toml"))
+    told = estimate(found, EarlierRuns({}, ()), place())
+    assert [
+        (one.levels, one.nodes, one.runs, one.core_hours, one.core_hours_at_most)
+        for one in told.scales
+    ] == [
+        ({"nodes": 1, "tasks_per_node": 2}, 1, 6, None, 6 * 1 * 4.0),
+        ({"nodes": 4, "tasks_per_node": 2}, 4, 6, None, 6 * 4 * 4.0),
+    ]
+    assert told.core_hours_at_most == sum(one.core_hours_at_most or 0 for one in told.scales)
+    assert (told.place, told.known_nodes, told.node_cores) == ("partition main", 4, 8)
+
+
+def test_a_scale_may_be_over_any_factor() -> None:
+    scaled = parsed(head='scaling = { kind = "strong", over = "n" }', job='time_limit = "01:00:00"')
+    told = estimate(scaled, EarlierRuns({}, ()), place())
+    assert [(one.levels, one.runs) for one in told.scales] == [({"n": 1}, 4), ({"n": 2}, 4)]
+    assert estimate(parsed(), EarlierRuns({}, ()), place()).scales == []

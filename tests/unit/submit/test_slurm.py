@@ -335,3 +335,65 @@ def test_the_folders_own_study_file_leads_to_the_folder_also_where_it_was_moved(
     assert not list(moved.glob("*.study"))
     run = next(moved.glob("runs/*/run.sh")).read_text(encoding="utf-8")
     assert str(moved) in run and str(folder_of(path).path) not in run
+
+
+SCALED = """\
+[study]
+name = "scaled"
+repeat = 2
+blocks = 1
+scaling = "strong"
+[job]
+cpus_per_task = 2
+[factors]
+nodes = [1, 2]
+tasks_per_node = [1, 4]
+[[benchmark]]
+use = "npb"
+kernel = "ep"
+"""
+
+
+def test_each_size_of_a_job_is_an_array_of_its_own(slurm: Any, write_study: Write) -> None:
+    path = write_study(text=SCALED)
+    assert submitted(path) == 0
+    sizes = set()
+    for entry in ledger.read(folder_of(path)):
+        lines = slurm.jobs[entry.job_id]["script"].splitlines()
+        names = ("nodes", "ntasks-per-node", "cpus-per-task")
+        found = {n: line for line in lines for n in names if line.startswith(f"#SBATCH --{n}=")}
+        nodes, tasks, cpus = (int(found[name].partition("=")[2]) for name in names)
+        assert cpus == 2
+        sizes.add((nodes, tasks))
+        assert len(entry.run_ids) == 2
+        for run_id in entry.run_ids:
+            script = (folder_of(path).run(run_id) / "run.sh").read_text()
+            assert f"export SY_PARAM_RANKS={nodes * tasks}\n" in script
+            assert "export OMP_NUM_THREADS=2\n" in script
+    assert sizes == {(1, 1), (1, 4), (2, 1), (2, 4)}
+
+
+def test_own_threads_are_the_studys(slurm: Any, write_study: Write) -> None:
+    own = SCALED.replace("[factors]", 'export = ["OMP_NUM_THREADS"]\n[factors]')
+    path = write_study(text=own)
+    submitted(path)
+    for run_id in run_ids_of(folder_of(path).path):
+        assert "OMP_NUM_THREADS" not in (folder_of(path).run(run_id) / "run.sh").read_text()
+
+
+def test_processors_of_a_task_have_a_key_of_their_own(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    for option in ("--cpus-per-task=2", "-c2"):
+        path = write_study(("[factors]", f'[job]\noptions = ["{option}"]\n[factors]'))
+        assert submitted(path) == 2
+        assert "use [job] cpus_per_task instead" in capsys.readouterr().err
+
+
+def test_one_machine_has_no_levels_of_nodes(write_study: Write, capsys: Capture) -> None:
+    path = write_study(text=SCALED)
+    assert submitted(path, "--scheduler", "local", "--dry-run") == 2
+    assert capsys.readouterr().err == (
+        f"steelyard submit: {path}: factors.nodes: 2: without a scheduler each run has this one "
+        "machine: submit to Slurm or PBS, or make tasks_per_node or cpus_per_task the factor\n"
+    )

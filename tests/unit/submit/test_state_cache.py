@@ -14,6 +14,7 @@ import pytest
 from steelyard.analysis.base import file_changes
 from steelyard.analysis.sources import study_files
 from steelyard.wrappers.submit import state_cache, status
+from steelyard.wrappers.submit.run_state import RunState
 
 from .ended_study import FIRST, RUNS, planned, settle, told
 
@@ -49,7 +50,7 @@ def test_a_second_look_reads_no_result_and_says_the_same(
 
 
 def test_what_a_look_tells_of_a_run_is_the_same(study: Path) -> None:
-    def states() -> list[status.RunState]:
+    def states() -> list[RunState]:
         with state_cache.StateCache(study) as looks:
             runs = study_files.read_plan(study).runs
             return [status.state_of(run, looks.last_attempt(run.run_id), None) for run in runs]

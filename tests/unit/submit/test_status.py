@@ -21,7 +21,7 @@ from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.submit import status, time_left
-from steelyard.wrappers.submit.status import RunState
+from steelyard.wrappers.submit.run_state import RunState
 
 Finish = Callable[..., None]
 

@@ -16,7 +16,8 @@ from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.submit import status, status_screen, time_left
-from steelyard.wrappers.submit.status import Counts, Failure, Progress, RunState
+from steelyard.wrappers.submit.run_state import RunState
+from steelyard.wrappers.submit.status import Counts, Failure, Progress
 
 Finish = Callable[..., None]
 

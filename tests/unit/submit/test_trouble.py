@@ -13,7 +13,7 @@ import pytest
 
 from steelyard.analysis.sources import sacct
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.netem import kernel as netem_kernel
+from steelyard.wrappers.netem import kernel_support
 from steelyard.wrappers.schedulers import ledger as submit_ledger
 from steelyard.wrappers.schedulers import registry, retries
 from steelyard.wrappers.schedulers.base import Batch
@@ -321,8 +321,8 @@ def test_conditions_that_only_some_nodes_can_have_are_told_before_they_fail(
 ) -> None:  # fmt: skip
     slurm.with_plugin()
     slurm.change(features=nodes)
-    found = netem_kernel.Found(there, "this kernel has no sch_netem: modprobe it")
-    monkeypatch.setattr(netem_kernel, "can", lambda _: found)
+    found = kernel_support.Found(there, "this kernel has no sch_netem: modprobe it")
+    monkeypatch.setattr(kernel_support, "can", lambda _: found)
     assert submitted(write_study(text=job + NETWORKS)) == 0
     said = capsys.readouterr().err
     assert ("warning: network conditions" in said) == (says is not None)

@@ -26,6 +26,7 @@ class StudyMaker:
         self.name = name
         self.factors = {factor: list(levels) for factor, levels in factors.items()}
         self.baseline = dict(baseline)
+        self.scaling: Mapping[str, object] | None = None  # of the table meta
         self.rows: dict[str, list[dict[str, object]]] = defaultdict(list)
         self.clock = START_UNIX_S
         self.jobs = 100
@@ -182,10 +183,10 @@ class StudyMaker:
             )
 
     def gap(
-        self, what: str, reason: str, run: tuple[str | None, str | None] = (None, None)
+        self, kind: str, reason: str, run: tuple[str | None, str | None] = (None, None)
     ) -> None:
         """Something missing."""
-        row = {"run_id": run[0], "attempt": run[1], "node": None, "what": what, "reason": reason}
+        row = {"run_id": run[0], "attempt": run[1], "node": None, "kind": kind, "reason": reason}
         self.rows["gaps"].append(row)
 
     def tag(self, run: tuple[str, str], node: str, key: str, value: str) -> None:
@@ -212,6 +213,7 @@ class StudyMaker:
                 "collected_unix_s": self.clock,
                 "baseline": json.dumps(self.baseline),
                 "factors": json.dumps(self.factors),
+                "scaling": self.scaling and json.dumps(self.scaling),
             }
         ]
         (folder / "study.duckdb").write_bytes(empty_database())

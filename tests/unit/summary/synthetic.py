@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import importlib.resources
+import math
 import random
 import sys
 from collections import defaultdict
@@ -106,6 +107,58 @@ def demo_record(
     maker.samples(run, node, elapsed_s, watts=110 if energy else None)
 
 
+def scaled(kind: str = "strong", repeat: int = 6, name: str = "scaled") -> StudyMaker:
+    """CG in seconds by Amdahl's law with a serial share of 5 % (weak: 20 % slower at each doubling),
+    EP in Mop/s, nearly linear; 1 to 8 nodes, all runs of CG on 16 failed; 200 W a node."""
+    maker = StudyMaker(name, {"nodes": [1, 2, 4, 8, 16]}, {"nodes": 1})
+    maker.scaling = {"kind": kind, "over": ["nodes"]}
+    chance = random.Random(6)
+    for number in range(1, repeat + 1):
+        for nodes in chance.sample([1, 2, 4, 8, 16], 5):
+            seconds = (
+                100 * 1.2 ** math.log2(nodes)
+                if kind == "weak"
+                else 100 * (1 + 0.05 * (nodes - 1)) / nodes
+            )
+            names = [f"n{place}" for place in range(1, nodes + 1)]
+            scaled_run(maker, chance, "cg", seconds, number, names)
+            work = nodes if kind == "weak" else 1
+            scaled_run(maker, chance, "ep", 100 * work / nodes**0.98, number, names, work)
+    return maker
+
+
+def scaled_run(
+    maker: StudyMaker,
+    chance: random.Random,
+    kernel: str,
+    seconds: float,
+    number: int,
+    nodes: list[str],
+    work: int = 1,
+) -> None:
+    """One run; its joules and seconds vary together."""
+    seconds *= chance.gauss(1, 0.02)
+    failed = kernel == "cg" and len(nodes) == 16
+    run = maker.run(
+        "npb",
+        {"kernel": kernel},
+        {"nodes": len(nodes)},
+        number,
+        nodes=nodes,
+        elapsed_s=seconds + 1,
+        state="failed" if failed else "completed",
+        reason="out of memory" if failed else None,
+    )
+    if failed:
+        return
+    if kernel == "cg":
+        maker.result(run, "seconds", seconds, "s")
+    else:
+        maker.result(run, "mops", 5000 * work / seconds, "Mop/s", "higher")
+    for node in nodes:
+        maker.record(run, node, seconds + 1, energy_j=200 * seconds * chance.gauss(1, 0.01))
+
+
 def thesis_rows(file: str) -> Iterator[dict[str, str]]:
     with (DATA / file).open(newline="", encoding="utf-8") as lines:
         yield from csv.DictReader(lines)
@@ -179,7 +232,8 @@ def large(runs: int = 10_000, conditions: int = 100) -> StudyMaker:
 
 def main(folder: Path) -> None:
     """All of them, for people's eyes."""
-    for maker in (demo(), demo("demo-energy", True), thesis_filesystem(), thesis_hpc(), large()):
+    small = (demo(), demo("demo-energy", True), scaled(), scaled("weak", name="weak"))
+    for maker in (*small, thesis_filesystem(), thesis_hpc(), large()):
         sys.stdout.write(f"{maker.write(folder)}\n")
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from steelyard.analysis.stats.planning import difference_seen
 from steelyard.analysis.summary.earlier_runs import MeasuredCost, add
-from steelyard.analysis.summary.study_data import Meta, Metric, Run, StudyData
+from steelyard.analysis.summary.study_data import Meta, Metric, StudyData
+from steelyard.analysis.summary.study_run import Run
 from steelyard.analysis.summary.summary import Direction, summary_of
 
 STUDIES = 300
@@ -47,6 +48,7 @@ def is_told(
     return row is not None and row.verdict is not None and row.verdict.direction is Direction.WORSE
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("repeats", "blocks", "conditions", "figures"),
     [(10, 10, 1, 1), (10, 5, 1, 1), (10, 2, 1, 1), (15, 15, 2, 1), (10, 5, 1, 3)],

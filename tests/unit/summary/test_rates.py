@@ -15,7 +15,8 @@ from steelyard.analysis.stats.basics import mean_interval
 from steelyard.analysis.stats.rates import costs, is_rate, mean_by_kind, rate_interval
 from steelyard.analysis.store import export
 from steelyard.analysis.summary import design, parquet_summary
-from steelyard.analysis.summary.summary import Row, Summary, summarize
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import Summary, summarize
 
 WORK = 1e9  # bytes of each run
 

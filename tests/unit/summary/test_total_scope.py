@@ -8,7 +8,8 @@ from types import ModuleType
 import pytest
 
 from steelyard.analysis.stats.overhead import Direction
-from steelyard.analysis.summary.summary import Row, summarize
+from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.summary import summarize
 from steelyard.analysis.summary.total_scope import remark
 
 BARE: dict[str, object] = {"launcher": "bare"}

@@ -43,8 +43,8 @@ def test_the_last_line_says_what_stays_and_why(
     site.leave("running", 20 * DAY_S, end=None)
     assert cli.main(["sweep", "--record-dir", str(site.dir)]) == 0
     told = capsys.readouterr().out.splitlines()[-1]
-    assert "1 jobs (2 files) packed" in told
-    assert "1 jobs wait, without an end or touched since" in told
+    assert "1 job (2 files) packed" in told
+    assert "1 job waits, without an end or touched since" in told
     assert "4 files are never packed (2 not for their group, 2 over 64 MB; " in told
     assert site.loose() == {"running", "private-20", "large-20"}
 

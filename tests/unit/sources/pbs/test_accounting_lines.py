@@ -22,6 +22,7 @@ MANY = settings(
 )  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("dialect", "kind"), EVERY)
 def test_a_record_comes_back_whole_or_is_reported(dialect: str, kind: str) -> None:
     told = {"whole": 0, "doubtful": 0, "unreadable": 0}
@@ -129,6 +130,7 @@ def test_nothing_stops_the_reading(texts: list[str]) -> None:
     assert found[-1] == Line(STAMP, "D", "1.srv", {"requestor": "u@h"})
 
 
+@pytest.mark.thorough
 @given(records(OPENPBS, "E"), st.integers(0, 400))
 @settings(max_examples=60, deadline=None, database=None, derandomize=True)
 def test_a_line_cut_short_never_tells_another_end(record: Record, length: int) -> None:
