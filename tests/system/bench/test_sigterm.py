@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -54,21 +53,24 @@ def test_a_whole_slurm_ends_with_its_benchmark() -> None:
     assert not found.exists()
 
 
-def test_an_interrupted_compiler_writes_nothing_later(tmp_path: Path) -> None:
-    """Its linker had outlived it, and written into the folder while that was being removed."""
+def test_an_interrupted_compiler_leaves_no_process(tmp_path: Path) -> None:
+    """A linker that outlived its compiler wrote into the folder while that was being removed."""
+    name, value = "COMPILER_OF_TEST", str(os.getpid())
     compiler = tmp_path / "cc"
-    compiler.write_text('#!/bin/sh\n(touch "$(dirname "$0")/runs"; sleep 0.5; touch "$5") & wait\n')
+    compiler.write_text('#!/bin/sh\n(touch "$(dirname "$0")/runs"; exec sleep 300) & wait\n')
     compiler.chmod(0o755)
     script = "import sys; from pathlib import Path; import sampler_job; sampler_job.compiled(Path(sys.argv[1]), 'load', sys.argv[2])"
     child = subprocess.Popen(
         [sys.executable, "-c", f"import signal; signal.signal(15, lambda *_: sys.exit(1)); {script}",
-         tmp_path, compiler], env={**os.environ, "PYTHONPATH": str(BENCH)},
+         tmp_path, compiler], env={**os.environ, "PYTHONPATH": str(BENCH), name: value},
     )  # fmt: skip
     wait_for("it runs", (tmp_path / "runs").exists)
     child.terminate()
-    assert child.wait(60) == 1
-    time.sleep(1)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["cc", "runs"]
+    status = child.wait(60)
+    survivors = ours(f"{name}={value}")
+    for pid in survivors:
+        os.kill(pid, signal.SIGKILL)
+    assert (status, survivors) == (1, [])
 
 
 def test_every_benchmark_ends_so() -> None:
