@@ -17,7 +17,7 @@ sy_client() {
 sy_after() {
     local word path
     local -a words named=() found=()
-    ! sy_is_launched || return 0 # in a container: launcher_image_id names its image
+    ! sy_has_launcher || return 0 # in a container: launcher_image_id names its image
     [[ -z ${SY_WORDS_ENV[*]-} ]] || export "${SY_WORDS_ENV[@]}"
     read -r -a words <<<"${SY_PARAM_COMMAND//[\"\'();&|]/ }"
     for word in "${words[@]}"; do
@@ -27,26 +27,26 @@ sy_after() {
     found=("${named[@]}" "${found[@]::1}")
     ((${#found[@]} > 0)) || return 0
     sy_environment "${found[@]}"
-    sy_app_tags "${found[0]}"
+    sy_tag_app "${found[0]}"
     for path in "${found[@]}"; do
         [[ ${path##*/} != mpirun && ${path##*/} != mpiexec ]] ||
-            sy_tag_known mpirun.version "$(sy_mpi_version "$(sy_app_says "$(printf %q "$path") --version")")"
+            sy_tag_nonempty mpirun.version "$(sy_mpi_version "$(sy_app_read_output "$(printf %q "$path") --version")")"
     done
 }
 
-sy_app_tags() { # <program>
+sy_tag_app() { # <program>
     local path sum version=$SY_PARAM_VERSION
     path=$(readlink -f -- "$1") && sum=$(sha256sum <"$path") || return 0
     sy_tag app.program "$path"
     sy_tag app.program_bytes "$(stat -c %s -- "$path")"
     sy_tag app.program_sha256 "${sum%% *}"
     [[ $version != -* ]] || version="$(printf %q "$1") $version"
-    [[ -z $version ]] || sy_tag_known app.version "$(sy_app_says "$version" | sed -n '/[^[:space:]]/{p;q}')"
+    [[ -z $version ]] || sy_tag_nonempty app.version "$(sy_app_read_output "$version" | sed -n '/[^[:space:]]/{p;q}')"
 }
 
 # What a command line prints, its first 64 KiB. The job's end waits for it, so it gets 2 s: its program
 # has just run and is in the page cache. What it leaves in the background is killed then, too.
-sy_app_says() { # <command line>
+sy_app_read_output() { # <command line>
     # shellcheck disable=SC2016 # $1 is the inner shell's
     timeout -s KILL 2 "$BASH" -c '"$BASH" -c "$1" 2>&1 </dev/null | head -c 65536' "$BASH" "$1"
 }
@@ -55,7 +55,7 @@ sy_run_command() { # <number of the iteration, 0: the first>
     local code start end start_up end_up suffix=.$1
     local -a repositories
     read -r -a repositories <<<"$SY_PARAM_CVMFS"
-    sy_cvmfs_counters "before${suffix%.0}" ${repositories[@]+"${repositories[@]}"} || return
+    sy_save_cvmfs_counters "before${suffix%.0}" ${repositories[@]+"${repositories[@]}"} || return
     sy_read_uptime start_up
     start=${EPOCHREALTIME//[^0-9]/}
     (
@@ -67,6 +67,6 @@ sy_run_command() { # <number of the iteration, 0: the first>
     sy_read_uptime end_up
     printf '%d %s %s %s %s\n' "$code" "$start" "$end" "${start_up:--}" "${end_up:--}" \
         >>"$SY_ATTEMPT_DIR/app.$SY_CLIENT" || return
-    sy_cvmfs_counters "after${suffix%.0}" ${repositories[@]+"${repositories[@]}"} || return
+    sy_save_cvmfs_counters "after${suffix%.0}" ${repositories[@]+"${repositories[@]}"} || return
     return "$code"
 }

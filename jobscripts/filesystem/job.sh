@@ -24,8 +24,8 @@ sy_client() {
     rest_ms=$(sy_milliseconds "$SY_PARAM_REST")
     ((rest_ms == 0)) || options+=(--rest "$rest_ms")
     [[ $SY_PARAM_PROCESS != each ]] || options+=(--process each --local "$SY_SCRATCH")
-    sy_mount_tags "$directory"
-    sy_mount_counters "$directory" before
+    sy_tag_mount "$directory"
+    sy_save_mount_counters "$directory" before
     sy_measured "$program" \
         --test "$SY_PARAM_TEST" \
         --directory "$directory" \
@@ -37,7 +37,7 @@ sy_client() {
         --sync "$SY_PARAM_SYNC" \
         "${options[@]}"
     code=$?
-    sy_mount_counters "$directory" after
+    sy_save_mount_counters "$directory" after
     return "$code"
 }
 

@@ -18,12 +18,12 @@ sy_client() {
     local program code
     local -a options=()
     program=$(sy_fio_program) || return
-    sy_work_in "$SY_PARAM_DIRECTORY" || return
+    sy_make_work_folder "$SY_PARAM_DIRECTORY" || return
     sy_fio_options
     sy_measured "$program" --output="$SY_SCRATCH/fio.json" --output-format=json --directory="$SY_WORK" \
         "${options[@]}" >&2 </dev/null
     code=$?
-    sy_mount_counters "$SY_WORK" after
+    sy_save_mount_counters "$SY_WORK" after
     cat -- "$SY_SCRATCH/fio.json" || return
     return "$code"
 }

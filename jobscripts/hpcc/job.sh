@@ -7,7 +7,7 @@ sy_setup() {
     local program
     program=$(sy_hpcc_program) || return
     sy_environment "$program"
-    sy_blas_tag "$program"
+    sy_tag_blas "$program"
 }
 
 sy_hpcc_program() {
@@ -18,10 +18,10 @@ sy_hpcc_program() {
 sy_client() {
     local program code
     program=$(sy_hpcc_program) || return
-    sy_hpl_input >hpccinf.txt || return
+    sy_hpl_print_input >hpccinf.txt || return
     cp -- hpccinf.txt "$SY_ATTEMPT_DIR/hpl.$SY_CLIENT.dat" || return
     sy_without_scheduler
-    sy_hpl_threads
+    sy_hpl_set_threads
     sy_mpi_run "$((SY_PARAM_P * SY_PARAM_Q))" "$SY_PARAM_MPIRUN" "$program" >&2
     code=$?
     [[ -e hpccoutf.txt ]] || ((code == 0)) || return "$code" # its own last words are the reason

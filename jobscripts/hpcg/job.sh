@@ -27,7 +27,7 @@ sy_client() {
     shopt -s nullglob
     found=(HPCG-Benchmark*.txt HPCG-Benchmark*.yaml n*-*p-*t*.txt n*-*p-*t*.yaml)
     ((${#found[@]} == 1)) || {
-        sy_say "$program left ${#found[@]} documents HPCG-Benchmark* or nNX-RANKSp-THREADSt* (.txt, .yaml), one is expected"
+        sy_log "$program left ${#found[@]} documents HPCG-Benchmark* or nNX-RANKSp-THREADSt* (.txt, .yaml), one is expected"
         return 1
     }
     cat -- "${found[0]}"

@@ -7,7 +7,7 @@ sy_setup() {
     local program
     program=$(sy_hpl_program) || return
     sy_environment "$program"
-    sy_blas_tag "$program"
+    sy_tag_blas "$program"
 }
 
 sy_hpl_program() {
@@ -21,11 +21,11 @@ sy_client() {
     local -r ranks=$((SY_PARAM_P * SY_PARAM_Q))
     [[ -z $SY_PARAM_XHPL ]] || input=HPL.dat
     program=$(sy_hpl_program) || return
-    sy_hpl_input >"$input" || return
+    sy_hpl_print_input >"$input" || return
     cp -- "$input" "$SY_ATTEMPT_DIR/hpl.$SY_CLIENT.dat" || return
-    sy_profiler || return
+    sy_find_profiler || return
     sy_without_scheduler
-    sy_hpl_threads
+    sy_hpl_set_threads
     if [[ -n $SY_PARAM_XHPL ]]; then
         sy_mpi_run "$ranks" "$SY_PARAM_MPIRUN" "${profiler[@]}" "$program"
         return

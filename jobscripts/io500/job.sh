@@ -17,10 +17,10 @@ sy_client() {
     local program code
     program=$(sy_io500_program) || return
     [[ -f $SY_PARAM_CONFIG && -r $SY_PARAM_CONFIG ]] || {
-        sy_say "$SY_PARAM_CONFIG: no configuration that can be read on $HOSTNAME"
+        sy_log "$SY_PARAM_CONFIG: no configuration that can be read on $HOSTNAME"
         return 2
     }
-    sy_work_in "$SY_PARAM_DIRECTORY" || return
+    sy_make_work_folder "$SY_PARAM_DIRECTORY" || return
     mkdir -- "$SY_WORK/results" || return
     {
         cat -- "$SY_PARAM_CONFIG"
@@ -32,6 +32,6 @@ sy_client() {
     sy_mpi_run "$SY_PARAM_RANKS" "$SY_PARAM_MPIRUN" "$program" "$SY_WORK/config.ini"
     code=$?
     cp -- "$SY_WORK/results/result.txt" "$SY_ATTEMPT_DIR/io500.$SY_CLIENT.txt" || :
-    sy_mount_counters "$SY_WORK" after
+    sy_save_mount_counters "$SY_WORK" after
     return "$code"
 }

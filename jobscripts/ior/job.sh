@@ -17,7 +17,7 @@ sy_client() {
     local program code
     local -a options
     program=$(sy_ior_program) || return
-    sy_work_in "$SY_PARAM_DIRECTORY" || return
+    sy_make_work_folder "$SY_PARAM_DIRECTORY" || return
     read -r -a options <<<"$SY_PARAM_OPTIONS"
     options+=(-i "$SY_PARAM_REPETITIONS" -o "$SY_WORK/data")
     sy_without_scheduler
@@ -30,6 +30,6 @@ sy_client() {
         sy_mpi_run "$SY_PARAM_RANKS" "$SY_PARAM_MPIRUN" "$program" "${options[@]}"
         code=$?
     fi
-    sy_mount_counters "$SY_WORK" after
+    sy_save_mount_counters "$SY_WORK" after
     return "$code"
 }

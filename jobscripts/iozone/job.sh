@@ -18,11 +18,11 @@ sy_client() {
     local program code
     local -a options=()
     program=$(sy_iozone_program) || return
-    sy_work_in "$SY_PARAM_DIRECTORY" || return
+    sy_make_work_folder "$SY_PARAM_DIRECTORY" || return
     sy_iozone_options || return
     sy_measured "$program" "${options[@]}" </dev/null
     code=$?
-    sy_mount_counters "$SY_WORK" after
+    sy_save_mount_counters "$SY_WORK" after
     return "$code"
 }
 
@@ -30,7 +30,7 @@ sy_iozone_options() { # sets `options` of the caller
     local test i size
     for size in "$SY_PARAM_SIZE" "$SY_PARAM_MOST_SIZE" "$SY_PARAM_RECORD" "$SY_PARAM_MOST_RECORD"; do
         ((size % 1024 == 0)) || {
-            sy_say "iozone counts in KiB: $size bytes are not a whole number of them"
+            sy_log "iozone counts in KiB: $size bytes are not a whole number of them"
             return 2
         }
     done

@@ -8,13 +8,13 @@ sy_setup() {
 
 sy_client() {
     sy_program iperf3 '' 'install the Debian package iperf3' >/dev/null || return
-    sy_pairs "$SY_PARAM_MODE" json sy_iperf3_client iperf3 --server --bind @ADDRESS@ --port @PORT@ ||
+    sy_run_pairs "$SY_PARAM_MODE" json sy_iperf3_client iperf3 --server --bind @ADDRESS@ --port @PORT@ ||
         return
-    sy_iperf3_tag
+    sy_tag_iperf3
 }
 
 # Kernels differ in it, and figures with it.
-sy_iperf3_tag() {
+sy_tag_iperf3() {
     local name
     name=$(sed -nE 's/.*"sender_tcp_congestion":[[:space:]]*"([^"]*)".*/\1/p' \
         "$SY_ATTEMPT_DIR/pair.0.out" | tail -n 1)

@@ -4,7 +4,7 @@
 
 sy_client_main() {
     local code
-    sy_scheduler where
+    sy_scheduler set_client
     SY_STATE_FILE=$SY_ATTEMPT_DIR/client.$SY_CLIENT
     export SY_CLIENT SY_THIS_NODE
     # Emptied, then written at their ends: a container writes to them too.
@@ -12,18 +12,18 @@ sy_client_main() {
     exec >>"$SY_ATTEMPT_DIR/out.$SY_CLIENT" 2>>"$SY_ATTEMPT_DIR/err.$SY_CLIENT" || exit 1
     trap 'SY_SIGNAL=TERM' TERM
     trap 'SY_SIGNAL=INT' INT
-    trap 'sy_launcher_stop; sy_remove_scratch; sy_note_shell "$SY_CLIENT"' EXIT
+    trap 'sy_launcher_stop; sy_remove_scratch; sy_write_shell_usage "$SY_CLIENT"' EXIT
     sy_make_scratch || exit 1
     sy_launcher_start || exit
-    sy_is_launched || sy_run_setup
+    sy_has_launcher || sy_run_setup
     sy_warm_up || exit
     printf 'ready %s %s\n' "$SY_THIS_NODE" "$SY_STEP" >>"$SY_STATE_FILE" || exit 1
     sy_wait_for_go || exit 1
     sy_wait_for_turn || exit 1
-    if sy_is_launched; then
-        sy_timed_launched
+    if sy_has_launcher; then
+        sy_launcher_time_client
     else
-        sy_timed_client
+        sy_time_client
     fi
     code=$?
     exit "$code"
@@ -39,10 +39,10 @@ sy_run_setup() {
 sy_make_scratch() {
     local base=${SY_SCRATCH_BASE:-${TMPDIR:-/tmp}} left
     while IFS= read -r left; do
-        [[ -z $left ]] || sy_say "$left"
-    done <<<"$(sy_left_sweep_folders "$base")"
-    SY_SCRATCH=$(sy_left_folder "$base" "steelyard.$SY_RUN_ID.$SY_CLIENT") || {
-        sy_say "cannot make a scratch folder in $base"
+        [[ -z $left ]] || sy_log "$left"
+    done <<<"$(sy_leftover_sweep_folders "$base")"
+    SY_SCRATCH=$(sy_leftover_make_folder "$base" "steelyard.$SY_RUN_ID.$SY_CLIENT") || {
+        sy_log "cannot make a scratch folder in $base"
         return 1
     }
     export SY_SCRATCH
@@ -53,19 +53,19 @@ sy_make_scratch() {
 sy_remove_scratch() {
     [[ ${SY_SCRATCH:-} == */steelyard."$SY_RUN_ID"."$SY_CLIENT".* ]] || return 0
     trap '' TERM INT
-    cd / && sy_left_remove_folder "$SY_SCRATCH"
+    cd / && sy_leftover_remove_folder "$SY_SCRATCH"
 }
 
 sy_wait_for_go() {
     local word='' deadline
     # Longer than main waits: main decides.
-    sy_moment deadline "$(((${SY_BARRIER_S:-120} + 60) * 1000000))"
+    sy_set_time deadline "$(((${SY_BARRIER_S:-120} + 60) * 1000000))"
     ((${SY_WARM_UP:-0} == 0)) || deadline=$((1 << 62))
     while [[ -z $SY_SIGNAL ]]; do
         read -r word <"$SY_ATTEMPT_DIR/go" || :
         [[ $word == go ]] && return 0
         if [[ $word == stop ]] || sy_is_past "$deadline"; then
-            sy_say 'not started: the other clients did not get ready'
+            sy_log 'not started: the other clients did not get ready'
             return 1
         fi
         sy_pause 0.01
@@ -88,7 +88,7 @@ sy_wait_for_turn() {
 }
 
 # To be run in a child of its own.
-sy_child() {
+sy_run_client() {
     # Only once the program in the foreground has stopped and tidied up.
     trap 'exit 143' TERM
     trap 'exit 130' INT
@@ -99,11 +99,11 @@ sy_child() {
 # One execution of sy_client and its end, told to a descriptor: `end CODE START END UPTIME UPTIME`.
 # In the foreground: `wait`, once a signal has interrupted it, may tell -1 or that signal instead of
 # the exit code (bash 5.2). Signals are for what runs below.
-sy_timed_child() { # <descriptor>
+sy_run_client_timed() { # <descriptor>
     local code start end start_up end_up to=$1
     trap : TERM INT
     sy_read_clocks start start_up
-    (sy_child) {to}>&-
+    (sy_run_client) {to}>&-
     code=$?
     end=${EPOCHREALTIME//[^0-9]/}
     sy_uptime_at end_up "$end"
@@ -111,19 +111,19 @@ sy_timed_child() { # <descriptor>
 }
 
 # The benchmark in a child, so that a signal is handled at once and its end still written.
-sy_timed_client() {
+sy_time_client() {
     local line='' part words out end pid code=129
     exec {out}>&1
-    exec {end}< <(exec {to}>&1 1>&"$out" {out}>&- && sy_timed_child "$to")
+    exec {end}< <(exec {to}>&1 1>&"$out" {out}>&- && sy_run_client_timed "$to")
     pid=$!
-    sy_start_clock
+    sy_start_watchdog
     while ((code > 128)); do # a trap that did more than to set SY_SIGNAL would be nested by the next
-        [[ -z $SY_SIGNAL ]] || sy_signal_below "$SY_SIGNAL" "$pid"
+        [[ -z $SY_SIGNAL ]] || sy_signal_tree "$SY_SIGNAL" "$pid"
         SY_SIGNAL=
         IFS= read -r -t 0.2 -u "$end" part
         code=$? line+=$part
     done
-    sy_stop_clock
+    sy_stop_watchdog
     trap '' TERM INT # what follows is short, and must be done
     # Else a slow node's shell ends before its child has: nobody has waited for that, says the record.
     wait "$pid" 2>/dev/null || :

@@ -3,7 +3,7 @@
 
 # ATTEMPT/cvmfs.CLIENT.before and .after, read by jobscripts/cvmfs.py: extended attributes that a
 # repository's folder has; by Python, for not every node has getfattr. The client's version is a tag.
-sy_cvmfs_counters() { # <before[.N]|after[.N]> <folder>...
+sy_save_cvmfs_counters() { # <before[.N]|after[.N]> <folder>...
     local -r to=$SY_ATTEMPT_DIR/cvmfs.$SY_CLIENT.$1
     shift
     (($# > 0)) || return 0
@@ -13,15 +13,15 @@ for folder in sys.argv[1:]:
     os.listdir(folder)  # an automounter mounts it now
     for key in ("rx", "ndownload", "nopen", "nioerr", "hitrate"):
         print(folder, key, os.getxattr(folder, "user." + key).decode().strip("\0 \n"))
-' "$@" >"$to" 2>"$to.err" && sy_cvmfs_version "$1" && return
-    sy_say "cvmfs = $*: expected folders of mounted CVMFS repositories, found: $(tail -n 1 -- "$to.err")"
+' "$@" >"$to" 2>"$to.err" && sy_tag_cvmfs_version "$1" && return
+    sy_log "cvmfs = $*: expected folders of mounted CVMFS repositories, found: $(tail -n 1 -- "$to.err")"
     return 3
 }
 
 # Once a client. All repositories have the same client program, so the first one is enough.
-sy_cvmfs_version() { # <folder>
+sy_tag_cvmfs_version() { # <folder>
     ! grep -qs '^cvmfs.version=' "$SY_ATTEMPT_DIR/tags.$SY_CLIENT" || return 0
-    sy_tag_known cvmfs.version "$("${STEELYARD_PYTHON:-python3}" -c '
+    sy_tag_nonempty cvmfs.version "$("${STEELYARD_PYTHON:-python3}" -c '
 import os, sys
 print(os.getxattr(sys.argv[1], "user.version").decode().strip("\0 \n"))
 ' "$1" 2>/dev/null)"

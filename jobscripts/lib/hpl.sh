@@ -4,7 +4,7 @@
 
 # The 31 lines that HPL.dat and hpccinf.txt share, and three more that hpcc reads. A parameter that is
 # a text of several values gives a line of them: a system for each, in the one run.
-sy_hpl_input() {
+sy_hpl_print_input() {
     local n
     n=$(sy_hpl_order) || return
     cat <<LINES
@@ -16,28 +16,28 @@ HPL.out      output file name (if any)
 $n  Ns
 $(sy_hpl_count "$SY_PARAM_NB") # of NBs
 $SY_PARAM_NB NBs
-$(sy_place "$SY_PARAM_PMAP" row column) PMAP process mapping (0=Row-,1=Column-major)
+$(sy_word_index "$SY_PARAM_PMAP" row column) PMAP process mapping (0=Row-,1=Column-major)
 1            # of process grids (P x Q)
 $SY_PARAM_P  Ps
 $SY_PARAM_Q  Qs
 $SY_PARAM_THRESHOLD threshold
 $(sy_hpl_count "$SY_PARAM_PFACT") # of panel fact
-$(sy_hpl_numbers "$SY_PARAM_PFACT" left crout right) PFACTs (0=left, 1=Crout, 2=Right)
+$(sy_word_indices "$SY_PARAM_PFACT" left crout right) PFACTs (0=left, 1=Crout, 2=Right)
 $(sy_hpl_count "$SY_PARAM_NBMIN") # of recursive stopping criterium
 $SY_PARAM_NBMIN NBMINs (>= 1)
 $(sy_hpl_count "$SY_PARAM_NDIV") # of panels in recursion
 $SY_PARAM_NDIV NDIVs
 $(sy_hpl_count "$SY_PARAM_RFACT") # of recursive panel fact.
-$(sy_hpl_numbers "$SY_PARAM_RFACT" left crout right) RFACTs (0=left, 1=Crout, 2=Right)
+$(sy_word_indices "$SY_PARAM_RFACT" left crout right) RFACTs (0=left, 1=Crout, 2=Right)
 $(sy_hpl_count "$SY_PARAM_BCAST") # of broadcast
-$(sy_hpl_numbers "$SY_PARAM_BCAST" 1ring 1ringM 2ring 2ringM long longM) BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
+$(sy_word_indices "$SY_PARAM_BCAST" 1ring 1ringM 2ring 2ringM long longM) BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
 $(sy_hpl_count "$SY_PARAM_DEPTH") # of lookahead depth
 $SY_PARAM_DEPTH DEPTHs (>=0)
-$(sy_place "$SY_PARAM_SWAP" bin-exch long mix) SWAP (0=bin-exch,1=long,2=mix)
+$(sy_word_index "$SY_PARAM_SWAP" bin-exch long mix) SWAP (0=bin-exch,1=long,2=mix)
 $SY_PARAM_SWAP_THRESHOLD swapping threshold
-$(sy_place "$SY_PARAM_L1" transposed no-transposed) L1 in (0=transposed,1=no-transposed) form
-$(sy_place "$SY_PARAM_U" transposed no-transposed) U  in (0=transposed,1=no-transposed) form
-$(sy_place "$SY_PARAM_EQUILIBRATION" false true) Equilibration (0=no,1=yes)
+$(sy_word_index "$SY_PARAM_L1" transposed no-transposed) L1 in (0=transposed,1=no-transposed) form
+$(sy_word_index "$SY_PARAM_U" transposed no-transposed) U  in (0=transposed,1=no-transposed) form
+$(sy_word_index "$SY_PARAM_EQUILIBRATION" false true) Equilibration (0=no,1=yes)
 $SY_PARAM_ALIGNMENT memory alignment in double (> 0)
 ##### hpcc ignores this line, and xhpl whatever follows
 0            additional problem sizes for PTRANS
@@ -48,7 +48,7 @@ LINES
 }
 
 # Where a word stands among others, counted from 0.
-sy_place() { # <word> <words>...
+sy_word_index() { # <word> <words>...
     local -r word=$1
     local n=0
     shift
@@ -60,11 +60,11 @@ sy_place() { # <word> <words>...
 }
 
 # The same of several words in one text, with spaces between.
-sy_hpl_numbers() { # <text> <words>...
+sy_word_indices() { # <text> <words>...
     local word
     local -a found=()
     for word in $1; do
-        found+=("$(sy_place "$word" "${@:2}")")
+        found+=("$(sy_word_index "$word" "${@:2}")")
     done
     printf '%s' "${found[*]}"
 }
@@ -89,7 +89,7 @@ sy_hpl_order() {
     n=$(awk -v b="$bytes" -v k="$count" -v share="${SY_PARAM_MEMORY%\%}" -v nb="$SY_PARAM_NB" \
         'BEGIN { print int(sqrt(b * k * share / 100 / 8) / nb) * nb }')
     if ((n < 1)); then
-        sy_say "$SY_PARAM_MEMORY of $bytes bytes do not hold one block of $SY_PARAM_NB"
+        sy_log "$SY_PARAM_MEMORY of $bytes bytes do not hold one block of $SY_PARAM_NB"
         return 2
     fi
     printf '%d' "$n"
@@ -103,7 +103,7 @@ sy_memory_bytes() {
         [[ $word != MemTotal: ]] || break
     done <"${SY_MEMINFO:-/proc/meminfo}"
     [[ $word == MemTotal: ]] || {
-        sy_say 'the memory of this node is not known: no MemTotal in /proc/meminfo'
+        sy_log 'the memory of this node is not known: no MemTotal in /proc/meminfo'
         return 1
     }
     # A local run may be in a job, too.
@@ -117,14 +117,14 @@ sy_memory_bytes() {
     printf '%d' $((kib * 1024))
 }
 
-sy_hpl_threads() {
+sy_hpl_set_threads() {
     export OPENBLAS_NUM_THREADS=$SY_PARAM_THREADS OMP_NUM_THREADS=$SY_PARAM_THREADS \
         MKL_NUM_THREADS=$SY_PARAM_THREADS BLIS_NUM_THREADS=$SY_PARAM_THREADS
 }
 
 # Tag blas: the library that a program loads for it, past all links; `none` when it loads none of a
 # known name (linked in statically, then).
-sy_blas_tag() { # <program>
+sy_tag_blas() { # <program>
     local path
     path=$(ldd -- "$1" 2>/dev/null |
         sed -nE 's/^[[:space:]]*lib(blas|openblas|mkl_rt|mkl_core|blis|atlas|satlas|tatlas|flexiblas|armpl)[^ ]* => ([^ ]+) .*/\2/p' |

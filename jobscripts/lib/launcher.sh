@@ -22,7 +22,7 @@
 # end of its input any more, whoever was killed, the container ends.
 # shellcheck disable=SC2153 # SY_CLIENTS and SY_CLIENT are two things
 
-sy_is_launched() {
+sy_has_launcher() {
     [[ ${SY_LAUNCHER_KIND:-bare} != bare ]]
 }
 
@@ -31,60 +31,60 @@ sy_is_launched() {
 # Start the container of this client and wait until it is ready.
 sy_launcher_start() {
     local begin begin_up end end_up answer took
-    sy_is_launched || return 0
+    sy_has_launcher || return 0
     sy_read_clocks begin begin_up
-    sy_launcher_name
-    sy_launcher_sweep
-    sy_peers_open && sy_launcher_processors && sy_network_device &&
-        sy_launcher_command && sy_launcher_up && sy_device_of_lxc || return
-    sy_peers_list "${answer%% *}" || return
+    sy_launcher_set_name
+    sy_launcher_sweep_leftovers
+    sy_peers_start && sy_launcher_choose_processors && sy_network_make_device &&
+        sy_launcher_make_command && sy_launcher_start_container && sy_device_attach_lxc || return
+    sy_peers_write_list "${answer%% *}" || return
     end=${EPOCHREALTIME//[^0-9]/}
     sy_uptime_at end_up "$end"
-    sy_took "$((end - begin))" "${begin_up:--}" "${end_up:--}"
-    sy_tag launcher_start_s "$(sy_seconds "$took")"
-    sy_launcher_tags "${answer#* }"
-    sy_launcher_in_force "${answer%% *}"
+    sy_set_elapsed "$((end - begin))" "${begin_up:--}" "${end_up:--}"
+    sy_tag launcher_start_s "$(sy_format_seconds "$took")"
+    sy_tag_launcher "${answer#* }"
+    sy_launcher_check_limits "${answer%% *}"
 }
 
 # The container itself. Sets `answer` of the caller: its processors and its name.
-sy_launcher_up() {
+sy_launcher_start_container() {
     # A write to a container that is gone must be an error, not our end.
     trap '' PIPE
-    coproc SY_LAUNCHED { sy_peers_let_go && exec "${SY_LAUNCHER_COMMAND[@]}"; }
+    coproc SY_LAUNCHED { sy_peers_close_liveness && exec "${SY_LAUNCHER_COMMAND[@]}"; }
     SY_LAUNCHER_PID=$!
     # Only this shell holds the writing end: with it the container's input ends.
     exec {SY_LAUNCHER_IN}<&"${SY_LAUNCHED[0]}"
-    sy_launcher_answer ready && return
-    sy_say "$SY_LAUNCHER did not start${SY_SIGNAL:+ before SIG$SY_SIGNAL came}$(sy_last_words "err.$SY_CLIENT")"
+    sy_launcher_read_answer ready && return
+    sy_log "$SY_LAUNCHER did not start${SY_SIGNAL:+ before SIG$SY_SIGNAL came}$(sy_last_message "err.$SY_CLIENT")"
     return 1
 }
 
 # A name that no other container of this node has.
-sy_launcher_name() {
+sy_launcher_set_name() {
     local -a owner
-    read -r -a owner <<<"$(sy_left_identity)"
+    read -r -a owner <<<"$(sy_leftover_format_owner)"
     # shellcheck disable=SC2034 # for launchers/
     SY_LAUNCHER_OWNER=$$:${owner[1]} SY_LAUNCHER_NAME=steelyard-$$-${owner[1]}
 }
 
 # What runs have left that were killed with -9: root's, and in engines this user's of this study.
-sy_launcher_sweep() {
+sy_launcher_sweep_leftovers() {
     local owner
     while IFS= read -r owner; do
-        sy_say "$owner"
-    done < <(sy_left_sweep)
+        sy_log "$owner"
+    done < <(sy_leftover_sweep)
     sy_kind sweep
 }
 
 # Wait for an answer, hand on signals meanwhile; sets `answer` of the caller. False: it is gone.
-sy_launcher_answer() { # <word>
+sy_launcher_read_answer() { # <word>
     local line='' part code deadline=$((1 << 62))
     # Only the benchmark may take as long as it likes.
-    [[ $1 == end ]] || sy_moment deadline "$((${SY_BARRIER_S:-120} * 1000000))"
+    [[ $1 == end ]] || sy_set_time deadline "$((${SY_BARRIER_S:-120} * 1000000))"
     while true; do
         if [[ -n $SY_SIGNAL ]]; then
             [[ $1 != ready ]] || return 1
-            sy_launcher_tell "signal $SY_SIGNAL" || return
+            sy_launcher_send "signal $SY_SIGNAL" || return
             SY_SIGNAL=
         fi
         part=''
@@ -100,16 +100,16 @@ sy_launcher_answer() { # <word>
     done
 }
 
-sy_launcher_tell() { # <line>
+sy_launcher_send() { # <line>
     [[ -n ${SY_LAUNCHED[1]:-} ]] && printf '%s\n' "$1" >&"${SY_LAUNCHED[1]}"
 } 2>/dev/null
 
 # One execution of sy_client in there. Sets SY_TIMES; the exit code is sy_client's.
-sy_launched_child() { # <folder below the attempt's>
+sy_launcher_run_client() { # <folder below the attempt's>
     local answer code
     SY_TIMES=
-    if ! sy_launcher_tell "run $1" || ! sy_launcher_answer end; then
-        sy_say "$SY_LAUNCHER ended before the benchmark did"
+    if ! sy_launcher_send "run $1" || ! sy_launcher_read_answer end; then
+        sy_log "$SY_LAUNCHER ended before the benchmark did"
         return 1
     fi
     code=${answer%% *} SY_TIMES=${answer#* } # a signal would interrupt read
@@ -117,12 +117,12 @@ sy_launched_child() { # <folder below the attempt's>
 }
 
 # Without an answer the container, not the benchmark, came to an end: no times then.
-sy_timed_launched() {
+sy_launcher_time_client() {
     local code
-    sy_start_clock
-    sy_launched_child .
+    sy_start_watchdog
+    sy_launcher_run_client .
     code=$?
-    sy_stop_clock
+    sy_stop_watchdog
     trap '' TERM INT # what follows is short, and must be done
     [[ -z $SY_TIMES ]] || printf 'end %d %s\n' "$code" "$SY_TIMES" >>"$SY_STATE_FILE"
     return "$code"
@@ -130,19 +130,19 @@ sy_timed_launched() {
 
 sy_launcher_stop() {
     trap '' TERM INT
-    sy_launcher_down
-    sy_left_undo
-    sy_device_told
-    sy_peers_close
+    sy_launcher_stop_container
+    sy_leftover_remove_own
+    sy_device_check_return
+    sy_peers_stop
 }
 
 # The end of its input ends it; if that does not help, something stronger does.
-sy_launcher_down() {
+sy_launcher_stop_container() {
     local fd deadline
     [[ -n ${SY_LAUNCHER_PID:-} ]] || return 0
     fd=${SY_LAUNCHED[1]:-}
     [[ -z $fd ]] || exec {fd}>&-
-    sy_moment deadline "$((${SY_GRACE_S:-10} * 1000000))"
+    sy_set_time deadline "$((${SY_GRACE_S:-10} * 1000000))"
     while kill -0 "$SY_LAUNCHER_PID" 2>/dev/null && ! sy_is_past "$deadline"; do
         sy_pause 0.02
     done
@@ -154,15 +154,15 @@ sy_launcher_down() {
 # --- notes -----------------------------------------------------------------------------------
 
 # What else a reader of the run must know.
-sy_launcher_tags() { # <the container's name>
+sy_tag_launcher() { # <the container's name>
     sy_tag launcher "$SY_LAUNCHER"
     sy_tag launcher_container "$1"
-    sy_tag launcher_measured "$(sy_kind measured)"
+    sy_tag launcher_measured "$(sy_kind is_measured)"
 }
 
 # --- inside ----------------------------------------------------------------------------------
 
-sy_inside_main() {
+sy_container_main() {
     local word argument code fd
     SY_INSIDE_PID=
     export PATH HOME="${HOME:-/}" # LXC starts without; mpirun looks for its programs by PATH
@@ -171,14 +171,14 @@ sy_inside_main() {
     [[ -n ${SY_OUTSIDE:-} ]] || export SY_SCHEDULER=local
     # What the benchmark writes must not be taken for an answer.
     exec {fd}>&1 1>&2
-    trap 'sy_inside_signal TERM' TERM
-    trap 'sy_inside_signal INT' INT
+    trap 'sy_container_signal TERM' TERM
+    trap 'sy_container_signal INT' INT
     cd -- "$SY_SCRATCH" || exit 1
-    sy_inside_single_copy
+    sy_container_check_single_copy
     sy_run_setup </dev/null
-    printf 'ready %s %s\n' "$(sy_launcher_allowed)" "$HOSTNAME" >&"$fd" || exit 1
+    printf 'ready %s %s\n' "$(sy_launcher_allowed_processors)" "$HOSTNAME" >&"$fd" || exit 1
     if [[ -n ${SY_PEER_HELPER:-} ]]; then
-        sy_exec_serve "$SY_PEER_HELPER" sy_exec_inside &
+        sy_exec_serve "$SY_PEER_HELPER" sy_exec_run_in_container &
         SY_INSIDE_PID=$!
     fi
     while true; do
@@ -188,48 +188,48 @@ sy_inside_main() {
         ((code == 0)) || break
         case $word in
         run)
-            sy_inside_run "$argument" "$fd" &
+            sy_container_run_client "$argument" "$fd" &
             SY_INSIDE_PID=$!
             ;;
-        signal) sy_inside_signal "$argument" ;;
-        reach) sy_peers_reach "$argument" >&"$fd" ;;
-        trip) printf 'trip %s\n' "$(sy_condition_trip "$argument")" >&"$fd" ;;
+        signal) sy_container_signal "$argument" ;;
+        reach) sy_peers_probe "$argument" >&"$fd" ;;
+        trip) printf 'trip %s\n' "$(sy_condition_measure_round_trip "$argument")" >&"$fd" ;;
         esac
     done
-    sy_inside_end
+    sy_container_end
 }
 
 # Ranks of Open MPI read each other's memory (process_vm_readv), which a container's filter of
 # system calls may refuse: docker 20.10's does, without CAP_SYS_PTRACE. Then every message costs a
-# failure and a line of complaint: copied twice instead (sy_open_mpi_here).
-sy_inside_single_copy() {
+# failure and a line of complaint: copied twice instead (sy_open_mpi_set_local).
+sy_container_check_single_copy() {
     local -r ptrace=19 # CAP_SYS_PTRACE in linux/capability.h
-    [[ $(sy_launcher_status Seccomp) == 2 ]] && ((!(16#$(sy_launcher_status CapEff) >> ptrace & 1))) || return 0
+    [[ $(sy_launcher_read_status Seccomp) == 2 ]] && ((!(16#$(sy_launcher_read_status CapEff) >> ptrace & 1))) || return 0
     export SY_MPI_SINGLE_COPY=none
     sy_tag launcher_mpi_single_copy none
 }
 
-sy_inside_signal() { # <name>
-    [[ -z $SY_INSIDE_PID ]] || sy_signal_below "$1" "$SY_INSIDE_PID"
+sy_container_signal() { # <name>
+    [[ -z $SY_INSIDE_PID ]] || sy_signal_tree "$1" "$SY_INSIDE_PID"
 }
 
 # Nobody listens any more: what still runs is asked to stop, and later made to.
-sy_inside_end() {
+sy_container_end() {
     local deadline
-    sy_moment deadline 2000000
+    sy_set_time deadline 2000000
     trap '' TERM INT
     [[ -n $SY_INSIDE_PID ]] && kill -0 "$SY_INSIDE_PID" 2>/dev/null || exit 0
-    sy_signal_below TERM "$SY_INSIDE_PID"
+    sy_signal_tree TERM "$SY_INSIDE_PID"
     while kill -0 "$SY_INSIDE_PID" 2>/dev/null && ! sy_is_past "$deadline"; do
         sy_pause 0.05
     done
-    sy_signal_below KILL "$SY_INSIDE_PID"
+    sy_signal_tree KILL "$SY_INSIDE_PID"
     exit 0
 }
 
 # One execution of sy_client, and the answer.
-sy_inside_run() { # <folder below the attempt's> <descriptor to answer to>
+sy_container_run_client() { # <folder below the attempt's> <descriptor to answer to>
     [[ $1 == . ]] || SY_ATTEMPT_DIR=$SY_ATTEMPT_DIR/$1
     exec >>"$SY_ATTEMPT_DIR/out.$SY_CLIENT" 2>>"$SY_ATTEMPT_DIR/err.$SY_CLIENT" || exit 1
-    sy_timed_child "$2"
+    sy_run_client_timed "$2"
 }

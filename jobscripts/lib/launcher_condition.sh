@@ -7,13 +7,13 @@
 # shellcheck disable=SC2153 # SY_LAUNCHER and SY_LAUNCHED are two things
 
 # The least time before TCP sends again is a property of routes, and a container has its own.
-sy_condition_routes() {
+sy_condition_set_rto_min() {
     local value pid route
     local -a words
     [[ ,${SY_NETWORK_CONDITION:-}, =~ ,rto_min=([0-9.]+(us|ms|s)), ]] || return 0
     value=${BASH_REMATCH[1]}
     if ((EUID != 0)); then
-        sy_say "$SY_LAUNCHER: rto_min=$value would hold on $SY_THIS_NODE and not in its container, whose routes only root can change: leave network= out, or ask root to submit"
+        sy_log "$SY_LAUNCHER: rto_min=$value would hold on $SY_THIS_NODE and not in its container, whose routes only root can change: leave network= out, or ask root to submit"
         return 4
     fi
     pid=$(sy_kind pid) && [[ -n $pid ]] || return 4
@@ -23,7 +23,7 @@ sy_condition_routes() {
     done < <(nsenter "--net=/proc/$pid/ns/net" ip route show)
     route=$(nsenter "--net=/proc/$pid/ns/net" ip route show | grep -v rto_min)
     if [[ -n $route ]]; then
-        sy_say "$SY_LAUNCHER: rto_min=$value is not in force in its container on $SY_THIS_NODE: ${route//$'\n'/; }"
+        sy_log "$SY_LAUNCHER: rto_min=$value is not in force in its container on $SY_THIS_NODE: ${route//$'\n'/; }"
         return 4
     fi
     sy_tag launcher_rto_min "$value"
@@ -32,7 +32,7 @@ sy_condition_routes() {
 # What is asked for holds for the nodes: for their containers, too? A condition with to= that leaves
 # out the containers' own addresses would not, and their runs would pass for shaped ones. A delay is
 # looked at from inside, by round trips; only when nothing else is asked for the condition is `verified`.
-sy_condition_look() {
+sy_condition_verify() {
     local -r spec=${SY_NETWORK_CONDITION:-}
     local verified='' open='' none='' key
     [[ -n $spec ]] || return 0
@@ -45,7 +45,7 @@ sy_condition_look() {
     for key in loss rate sites trace slot duplicate corrupt reorder ecn limit; do
         [[ ,$spec, != *",$key="* ]] || open+="${open:+, }$key="
     done
-    sy_condition_named && { [[ -n $none ]] || sy_condition_delay; } || return
+    sy_condition_check_addresses && { [[ -n $none ]] || sy_condition_verify_delay; } || return
     if [[ -n $none ]]; then
         sy_tag launcher_condition "none: $none"
     elif [[ -n $open || -z $verified ]]; then
@@ -59,38 +59,38 @@ sy_condition_look() {
 # --- addresses -------------------------------------------------------------------------------
 
 # Whether to= names where the containers are; sets `none` where it names the nodes neither.
-sy_condition_named() {
+sy_condition_check_addresses() {
     [[ ,$spec == *,to=* ]] || return 0
     # shellcheck disable=SC2046,SC2086 # words
-    if sy_condition_covers $(sy_condition_others); then
+    if sy_condition_has_addresses $(sy_condition_remote_addresses); then
         return 0
-    elif sy_condition_covers ${SY_PEER_ADDRESSES#* }; then
-        sy_say "$SY_LAUNCHER: $spec holds for its nodes and not for its containers, whose addresses are of 198.18.0.0/15: name these with to=, too, leave to= out, or take scope=node"
+    elif sy_condition_has_addresses ${SY_PEER_ADDRESSES#* }; then
+        sy_log "$SY_LAUNCHER: $spec holds for its nodes and not for its containers, whose addresses are of 198.18.0.0/15: name these with to=, too, leave to= out, or take scope=node"
         return 4
     fi
     none='to= names neither the nodes nor their containers'
 }
 
 # Whether to= of `spec` names all of these.
-sy_condition_covers() { # <address>...
+sy_condition_has_addresses() { # <address>...
     local address network found
     for address; do
         found=''
         while read -r network; do
-            ! sy_condition_is_in "$address" "$network" || found=yes
+            ! sy_condition_is_in_network "$address" "$network" || found=yes
         done < <(grep -oP '(?<=,to=)[^,]+' <<<",$spec")
         [[ -n $found ]] || return
     done
 }
 
-sy_condition_is_in() { # <IPv4 address> <network, or address>
+sy_condition_is_in_network() { # <IPv4 address> <network, or address>
     local -r bits=$([[ $2 == */* ]] && printf '%s' "${2#*/}" || printf 32)
     local -r dots='^[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$'
     [[ $1 =~ $dots && ${2%/*} =~ $dots ]] || return
-    (($(sy_condition_number "$1") >> (32 - bits) == $(sy_condition_number "${2%/*}") >> (32 - bits)))
+    (($(sy_condition_address_number "$1") >> (32 - bits) == $(sy_condition_address_number "${2%/*}") >> (32 - bits)))
 }
 
-sy_condition_number() { # <IPv4 address>
+sy_condition_address_number() { # <IPv4 address>
     local -a part
     IFS=. read -r -a part <<<"$1"
     printf '%d' $(((part[0] << 24) + (part[1] << 16) + (part[2] << 8) + part[3]))
@@ -99,17 +99,17 @@ sy_condition_number() { # <IPv4 address>
 # --- delay -----------------------------------------------------------------------------------
 
 # Sets `verified` or `none`.
-sy_condition_delay() {
+sy_condition_verify_delay() {
     local answer inside outside least
-    least=$(sy_condition_least_us "$spec")
+    least=$(sy_condition_min_delay_us "$spec")
     [[ -n $least ]] || return 0
-    sy_launcher_tell "trip $SY_CONDITION_PORT $(sy_condition_others)" && sy_launcher_answer trip || return
+    sy_launcher_send "trip $SY_CONDITION_PORT $(sy_condition_remote_addresses)" && sy_launcher_read_answer trip || return
     inside=$answer
-    outside=$(sy_condition_trip "$SY_CONDITION_PORT ${SY_PEER_ADDRESSES#* }")
+    outside=$(sy_condition_measure_round_trip "$SY_CONDITION_PORT ${SY_PEER_ADDRESSES#* }")
     if ((inside >= least)); then
         verified="a round trip between containers of two nodes takes $((inside / 1000)).$(printf '%03d' $((inside % 1000))) ms"
     elif ((outside >= least)); then
-        sy_say "$SY_LAUNCHER: $spec delays its nodes and not its containers (the least round trip takes $outside us between nodes, $inside us between containers, whose addresses are of 198.18.0.0/15): name these with to=, too, leave to= out, or take scope=node"
+        sy_log "$SY_LAUNCHER: $spec delays its nodes and not its containers (the least round trip takes $outside us between nodes, $inside us between containers, whose addresses are of 198.18.0.0/15): name these with to=, too, leave to= out, or take scope=node"
         return 4
     else
         none='it delays neither the nodes among each other nor the containers'
@@ -117,7 +117,7 @@ sy_condition_delay() {
 }
 
 # Nine tenths of the delay, half of it where there is jitter; nothing when there is no delay.
-sy_condition_least_us() { # <specification>
+sy_condition_min_delay_us() { # <specification>
     local -A unit=([us]=1 [ms]=1000 [s]=1000000)
     local whole part
     [[ ,$1 =~ ,delay=([0-9]+)(\.([0-9]{1,6})[0-9]*)?(us|ms|s)(~?) ]] || return 0
@@ -133,7 +133,7 @@ sy_condition_least_us() { # <specification>
 }
 
 # Addresses of the containers on other nodes.
-sy_condition_others() {
+sy_condition_remote_addresses() {
     local node address list=''
     while read -r _ node address _; do
         [[ $node == "$SY_THIS_NODE" ]] || list+=${list:+ }${address%/*}
@@ -143,7 +143,7 @@ sy_condition_others() {
 
 # The least of five round trips to each address, of all of them, in microseconds: a connection that
 # nobody waits for is refused after one. Nobody is started in the time.
-sy_condition_trip() { # "<port> <address>..."
+sy_condition_measure_round_trip() { # "<port> <address>..."
     # shellcheck disable=SC2016,SC2086
     timeout 100 bash -c 'least=$((1 << 40)) port=$1
         for address in "${@:2}"; do
@@ -154,5 +154,5 @@ sy_condition_trip() { # "<port> <address>..."
                 ((took >= least)) || least=$took
             done
         done
-        echo "$least"' sy_condition_trip $1
+        echo "$least"' sy_condition_measure_round_trip $1
 }

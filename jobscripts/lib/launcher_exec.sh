@@ -22,22 +22,22 @@
 
 # --- the helper ------------------------------------------------------------------------------
 
-sy_exec_helper() { # <folder>
+sy_exec_make_helper() { # <folder>
     mkdir -m 700 -- "$1" && mkfifo -m 600 "$1/requests"
 }
 
 sy_exec_serve() { # <folder> <function that executes a request: folder, command, arguments>
     local name fd
     trap - TERM INT EXIT
-    sy_peers_let_go
+    sy_peers_close_liveness
     exec {fd}<>"$1/requests"
     while read -r -u "$fd" name; do
-        [[ ! $name =~ ^[A-Za-z0-9]+$ ]] || sy_exec_answer "$1/$name" "$2" {fd}<&- &
+        [[ ! $name =~ ^[A-Za-z0-9]+$ ]] || sy_exec_run_request "$1/$name" "$2" {fd}<&- &
     done
 }
 
 # shellcheck disable=SC2094 # FIFOs
-sy_exec_answer() { # <folder of the request> <function>
+sy_exec_run_request() { # <folder of the request> <function>
     local pid watcher code hold out err state
     local -a argv=()
     mapfile -d '' -t argv <"$1/argv"
@@ -46,35 +46,35 @@ sy_exec_answer() { # <folder of the request> <function>
     "$2" "$1" "${argv[@]}" </dev/null >&"$out" 2>&"$err" {out}>&- {err}>&- &
     pid=$!
     exec {out}>&- {err}>&-
-    sy_exec_watch "$1/alive" "$pid" &
+    sy_exec_forward_signals "$1/alive" "$pid" &
     watcher=$!
     wait "$pid"
     code=$?
-    sy_signal_below KILL "$watcher"
+    sy_signal_tree KILL "$watcher"
     printf '%d\n' "$code" >&"$state"
 }
 
 # Signals for the command; the end of the FIFO is its end.
 # shellcheck disable=SC2094 # a FIFO
-sy_exec_watch() { # <FIFO> <pid>
+sy_exec_forward_signals() { # <FIFO> <pid>
     local word hold alive
     exec {hold}<>"$1" {alive}<"$1" {hold}<&-
     while read -r word <&"$alive"; do
-        sy_signal_below "$word" "$2"
+        sy_signal_tree "$word" "$2"
     done
-    sy_signal_below TERM "$2"
+    sy_signal_tree TERM "$2"
     sy_pause 2
-    sy_signal_below KILL "$2"
+    sy_signal_tree KILL "$2"
 }
 
 # Outside: the scheduler's commands.
-sy_exec_scheduler() { # <folder of the request> <command> <argument>...
+sy_exec_run_scheduler() { # <folder of the request> <command> <argument>...
     sy_scheduler is_command "$2" && SY_OUTSIDE='' sy_scheduler command "${@:2}"
 }
 
 # In a container: whatever is requested, with the requester's environment but for what is this
 # container's own.
-sy_exec_inside() { # <folder of the request> <command> <argument>...
+sy_exec_run_in_container() { # <folder of the request> <command> <argument>...
     local variable
     local -a given=() variables=()
     mapfile -d '' -t given <"$1/env"
@@ -94,24 +94,24 @@ sy_exec_inside() { # <folder of the request> <command> <argument>...
 # Output, errors and exit code are the command's.
 sy_exec_request() { # <helper's folder> <command> <argument>...
     local folder
-    folder=$(mktemp -d -- "$1/XXXXXXXX") && sy_exec_write "$folder" "${@:2}" && sy_exec_wait "$folder"
+    folder=$(mktemp -d -- "$1/XXXXXXXX") && sy_exec_write_request "$folder" "${@:2}" && sy_exec_send_request "$folder"
 }
 
 # The environment may have tokens and passwords.
-sy_exec_write() { # <folder> <command> <argument>...
+sy_exec_write_request() { # <folder> <command> <argument>...
     printf '%s\0' "${@:2}" >"$1/argv" && (umask 077 && env -0 >"$1/env")
 }
 
 # shellcheck disable=SC2094 # FIFOs
-sy_exec_wait() { # <folder of the request>
+sy_exec_send_request() { # <folder of the request>
     local requests alive state out err hold_out hold_err pid code
     local -a pids=()
     mkfifo "$1/out" "$1/err" "$1/alive" "$1/state" || return
     exec {hold_out}<>"$1/out" {out}<"$1/out" {hold_err}<>"$1/err" {err}<"$1/err"
     exec {alive}<>"$1/alive" {state}<>"$1/state" {requests}<>"${1%/*}/requests"
     printf '%s\n' "${1##*/}" >&"$requests"
-    if ! sy_exec_read; then
-        sy_say "no exec helper answers in ${1%/*}: the client, or the container there, has ended"
+    if ! sy_exec_read_state; then
+        sy_log "no exec helper answers in ${1%/*}: the client, or the container there, has ended"
     else
         exec {hold_out}<&- {hold_err}<&-
         [[ -z ${SY_SIGNAL:-} ]] || printf '%s\n' "$SY_SIGNAL" >&"$alive"
@@ -125,7 +125,7 @@ sy_exec_wait() { # <folder of the request>
                 wait "$pid"
             done
         done
-        sy_exec_read
+        sy_exec_read_state
     fi
     exec {requests}<&- {hold_out}<&- {hold_err}<&- {alive}<&- {out}<&- {err}<&- {state}<&-
     rm -rf -- "$1"
@@ -133,10 +133,10 @@ sy_exec_wait() { # <folder of the request>
 }
 
 # A line of the helper's into `code` of the caller, 1 when none comes. A signal may interrupt it.
-sy_exec_read() {
+sy_exec_read_state() {
     local deadline
     local -r limit_s=${SY_EXEC_LIMIT_S:-10}
-    sy_moment deadline "$((limit_s * 1000000))"
+    sy_set_time deadline "$((limit_s * 1000000))"
     until read -r -t "$limit_s" -u "$state" code; do
         code=1
         ! sy_is_past "$deadline" || return
@@ -144,13 +144,13 @@ sy_exec_read() {
 }
 
 # Run a command in another container of this client, or in this one.
-sy_exec_on() { # <container's name> <command> <argument>...
+sy_exec_run_in_peer() { # <container's name> <command> <argument>...
     local name node helper folder code
     while read -r name node _ helper; do
         [[ $name != "$1" ]] || break
     done <"$SY_PEERS/list"
     if [[ $name != "$1" ]]; then
-        sy_say "no container of this program is called $1"
+        sy_log "no container of this program is called $1"
         return 1
     elif [[ $helper == - ]]; then
         "${@:2}"
@@ -159,7 +159,7 @@ sy_exec_on() { # <container's name> <command> <argument>...
         sy_exec_request "$helper" "${@:2}"
         return
     fi
-    folder=$(mktemp -d -- "$SY_ATTEMPT_DIR/request.XXXXXXXX") && sy_exec_write "$folder" "${@:2}" || return
+    folder=$(mktemp -d -- "$SY_ATTEMPT_DIR/request.XXXXXXXX") && sy_exec_write_request "$folder" "${@:2}" || return
     sy_scheduler on_node "$node" env SY_ROLE=request "SY_REQUEST=$folder" "SY_HELPER=$helper" \
         bash "${SY_LAUNCHER_SCRIPT:-$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh}"
     code=$?
@@ -171,8 +171,8 @@ sy_exec_on() { # <container's name> <command> <argument>...
 # the command: it is by this step that others stop it.
 sy_request_main() {
     local folder name alive=''
-    trap 'sy_request_signal' TERM INT
-    sy_scheduler where
+    trap 'sy_request_forward_signal' TERM INT
+    sy_scheduler set_client
     export SY_THIS_NODE SY_STEP
     folder=$(mktemp -d -- "$SY_HELPER/XXXXXXXX") &&
         cp -- "$SY_REQUEST/argv" "$SY_REQUEST/env" "$folder" || exit
@@ -180,11 +180,11 @@ sy_request_main() {
     for name in SY_THIS_NODE SY_STEP $(compgen -e "SY_${SY_SCHEDULER^^}_"); do
         printf '%s=%s\0' "$name" "${!name}"
     done >>"$folder/env"
-    sy_exec_wait "$folder"
+    sy_exec_send_request "$folder"
 }
 
-# To be handed on; `alive` is sy_exec_wait's.
-sy_request_signal() {
+# To be handed on; `alive` is sy_exec_send_request's.
+sy_request_forward_signal() {
     if [[ -n ${alive:-} ]]; then
         printf 'TERM\n' >&"$alive"
     else

@@ -5,7 +5,7 @@
 # `sy_kind WORD` calls sy_KIND_WORD, or sy_child_WORD where a kind has nothing of its own:
 #   command   set SY_LAUNCHER_COMMAND, which executes SY_LAUNCHER_INSIDE in a container with its limits
 #   pid       print a process inside, by the node's numbering
-#   measured   `yes`, `no` or `unknown`: whether the job's record counts the container's processes
+#   is_measured  print `yes`, `no` or `unknown`: whether the job's record counts the container's processes
 #   remove    remove the container, when its command has ended
 #   sweep     remove this user's containers of killed runs of this study
 # shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launchers/
@@ -19,10 +19,10 @@ sy_kind() { # <word>
 
 # The container's processes are children of ours.
 sy_child_pid() {
-    sy_launcher_youngest "$SY_LAUNCHER_PID"
+    sy_launcher_find_descendant "$SY_LAUNCHER_PID"
 }
 
-sy_child_measured() {
+sy_child_is_measured() {
     printf 'yes'
 }
 
@@ -31,15 +31,15 @@ sy_child_remove() { :; }
 sy_child_sweep() { :; }
 
 sy_child_command() {
-    sy_say "$SY_LAUNCHER: this version cannot start it"
+    sy_log "$SY_LAUNCHER: this version cannot start it"
     return 4
 }
 
 # Sets SY_LAUNCHER_COMMAND: run.sh inside, its input and output ours.
-sy_launcher_command() {
+sy_launcher_make_command() {
     SY_LAUNCHER_INSIDE=(bash "${SY_LAUNCHER_SCRIPT:-$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh}")
     SY_LAUNCHER_COMMAND=()
-    sy_launcher_paths
+    sy_launcher_collect_paths
     sy_kind command && SY_LAUNCHER_COMMAND=(env SY_ROLE=inside "${SY_LAUNCHER_COMMAND[@]}")
 }
 
@@ -47,26 +47,26 @@ sy_launcher_command() {
 
 # SY_LAUNCHER_PATHS: what is found inside under the same name. The study, the scratch folder, our
 # programs, and whatever a parameter names; not the system's own folders, the image has its own.
-sy_launcher_paths() {
+sy_launcher_collect_paths() {
     local name path
     SY_LAUNCHER_PATHS=("$SY_STUDY_DIR" "$SY_SCRATCH" ${SY_PEERS:+"$SY_PEERS"})
     path=${SY_LAUNCHER_FOLDER:-/}
-    sy_launcher_is_system "$path" || sy_launcher_add_path "$path"
+    sy_launcher_is_system_folder "$path" || sy_launcher_add_path "$path"
     for name in "${!STEELYARD_@}"; do
         path=${!name}
         [[ $path == /* && -f $path ]] || continue
         # Beside our programs lie others that they start, and in ../lib what they preload.
         [[ ! -f ${path%/*/*}/lib/libsteelyard-mpiprof.so ]] || sy_launcher_add_path "${path%/*/*}/lib"
-        sy_launcher_is_system "${path%/*}" || path=${path%/*}
+        sy_launcher_is_system_folder "${path%/*}" || path=${path%/*}
         sy_launcher_add_path "$path"
     done
-    sy_launcher_add_words "${SY_WORDS_ENV[*]-}"
+    sy_launcher_add_named_paths "${SY_WORDS_ENV[*]-}"
     for name in "${!SY_PARAM_@}"; do
         path=${!name}
         if [[ $path != /* || ! -e $path ]]; then
-            sy_launcher_add_words "$path"
-        elif [[ -d $path ]] && sy_launcher_is_system "$path"; then
-            sy_say "$path is the container's own, not the node's"
+            sy_launcher_add_named_paths "$path"
+        elif [[ -d $path ]] && sy_launcher_is_system_folder "$path"; then
+            sy_log "$path is the container's own, not the node's"
         else
             sy_launcher_add_path "$path"
         fi
@@ -74,12 +74,12 @@ sy_launcher_paths() {
 }
 
 # What a command line names: programs and input by absolute path, the image's own left alone.
-sy_launcher_add_words() { # <text>
+sy_launcher_add_named_paths() { # <text>
     local word
     local -a words
     IFS=$' \t\n=;|&<>(),"\'' read -r -d '' -a words <<<"$1" || :
     for word in ${words[@]+"${words[@]}"}; do
-        [[ $word != /* || ! -e $word ]] || sy_launcher_is_system "$word" || sy_launcher_add_path "$word"
+        [[ $word != /* || ! -e $word ]] || sy_launcher_is_system_folder "$word" || sy_launcher_add_path "$word"
     done
 }
 
@@ -91,7 +91,7 @@ sy_launcher_add_path() { # <path>
     SY_LAUNCHER_PATHS+=("$1")
 }
 
-sy_launcher_is_system() { # <folder>
+sy_launcher_is_system_folder() { # <folder>
     case ${1%/} in
     '' | /usr/libexec/* | /usr/local/libexec/*) [[ -z ${1%/} ]] ;;
     /bin | /bin/* | /sbin | /sbin/* | /lib* | /usr | /usr/* | /etc | /etc/*) ;;
@@ -101,7 +101,7 @@ sy_launcher_is_system() { # <folder>
 }
 
 # Names of the variables that go inside: the run's own, and those of MPI and numerical libraries.
-sy_launcher_variables() {
+sy_launcher_list_variables() {
     local name
     while read -r name; do
         case $name in
@@ -115,7 +115,7 @@ sy_launcher_variables() {
 
 # An /etc/hosts that knows the container's own name: an image may be without, and mpirun would wait
 # ten seconds for a name server. Prints its path.
-sy_launcher_hosts() {
+sy_launcher_write_hosts() {
     local -r file=$SY_ATTEMPT_DIR/hosts.$SY_CLIENT${SY_PEERS:+.$SY_PEER_NODE.$SY_PEER}
     local address=127.0.1.1
     [[ -z ${SY_NETWORK_NS:-} ]] || address=$(sy_network_address "$SY_PEER_NODE" "$((SY_PEER + 1))")
@@ -124,7 +124,7 @@ sy_launcher_hosts() {
 }
 
 # A field of the comma-separated value of --mount, as RFC 4180 quotes it.
-sy_launcher_field() { # <key=value>
+sy_launcher_quote_field() { # <key=value>
     local text=${1//\"/\"\"}
     printf '"%s"' "$text"
 }
@@ -146,22 +146,22 @@ sy_launcher_shm_bytes() {
 
 # What root can give to any launcher whose processes are children of ours: a network of its own,
 # a limit of memory; and the processors, which everybody can give.
-sy_launcher_here() {
-    sy_launcher_pinned || return
+sy_launcher_apply_limits() {
+    sy_launcher_pin || return
     if [[ -n ${SY_NETWORK_NS:-} ]]; then
-        sy_launcher_in_network
+        sy_launcher_enter_network
     elif [[ $SY_LAUNCHER_NETWORK == bridge ]] && ((EUID == 0)); then
-        sy_network_veth || return
+        sy_network_make_veth || return
         SY_LAUNCHER_COMMAND=(nsenter "--net=/run/netns/$SY_LAUNCHER_NAME" "${SY_LAUNCHER_COMMAND[@]}")
     fi
 }
 
-sy_launcher_in_network() {
+sy_launcher_enter_network() {
     SY_LAUNCHER_COMMAND=(nsenter "--net=/run/netns/$SY_NETWORK_NS" "${SY_LAUNCHER_COMMAND[@]}")
 }
 
 # The processors and, for root, the memory.
-sy_launcher_pinned() {
+sy_launcher_pin() {
     SY_LAUNCHER_COMMAND=(taskset --cpu-list "$SY_LAUNCHER_CPUSET" "${SY_LAUNCHER_COMMAND[@]}")
     [[ -n ${SY_LAUNCHER_MEMORY_BYTES:-} ]] && ((EUID == 0)) || return 0
     sy_launcher_make_cgroup || return
@@ -170,7 +170,7 @@ sy_launcher_pinned() {
         "${SY_LAUNCHER_COMMAND[@]}")
 }
 
-sy_launcher_youngest() { # <pid>
+sy_launcher_find_descendant() { # <pid>
     local pid=$1 child=$1
     while [[ -n $child ]]; do
         pid=$child child=

@@ -3,7 +3,7 @@
 # what it names is there still, and its removal. Part of steelyard.sh, and of steelyard-left.
 
 # Whether a line can be one of ours: nobody's device, route or folder but a launcher's.
-sy_left_is_named() { # <word> <value>
+sy_leftover_is_valid() { # <word> <value>
     case $1 in
     link | accept) [[ $2 =~ ^sy[bv]?[0-9]+$ ]] ;;
     forwarding) [[ $2 =~ ^[A-Za-z0-9_][A-Za-z0-9_.@:-]*$ ]] ;;
@@ -18,7 +18,7 @@ sy_left_is_named() { # <word> <value>
 }
 
 # shellcheck disable=SC2086 # words of a route, of a device
-sy_left_is_there() { # <word> <value>
+sy_leftover_exists() { # <word> <value>
     local found
     case $1 in
     link) ip link show dev "$2" ;;
@@ -26,30 +26,30 @@ sy_left_is_there() { # <word> <value>
     accept) iptables -w -C FORWARD -i "$2" -j ACCEPT || iptables -w -C FORWARD -o "$2" -j ACCEPT ;;
     # Not when another run has needed it since: that one switches it off.
     forwarding) read -r found <"/proc/sys/net/ipv4/conf/$2/forwarding" && [[ $found == 1 ]] &&
-        (($(grep -lsx "forwarding $2" "$SY_LEFT"/steelyard-*-* | wc -l) < 2)) ;;
+        (($(grep -lsx "forwarding $2" "$SY_LEFTOVER_DIR"/steelyard-*-* | wc -l) < 2)) ;;
     space) [[ -e /run/netns/$2 ]] ;;
-    phys) sy_left_device_is_away $2 ;;
+    phys) sy_leftover_device_is_changed $2 ;;
     cgroup | folder) [[ -d $2 && ! -L $2 ]] ;;
-    lxc) [[ -n $(sy_left_lxc_groups "$2") ]] ;;
+    lxc) [[ -n $(sy_leftover_list_lxc_cgroups "$2") ]] ;;
     container)
-        found=$(sy_left_containers "${2% *}" "${2#* }")
+        found=$(sy_leftover_list_containers "${2% *}" "${2#* }")
         [[ $? != 0 || -n $found ]] # an engine that does not answer may have it
         ;;
     esac
 } >/dev/null 2>&1
 
 # By their label: the name is also the beginning of others'.
-sy_left_containers() { # <docker or podman> <steelyard-PID-START>
+sy_leftover_list_containers() { # <docker or podman> <steelyard-PID-START>
     local -r owner=${2#steelyard-}
     timeout 20 "$1" ps --all --quiet --filter="label=steelyard.owner=${owner/-/:}"
 }
 
 # One that the engine removes itself this moment, as its client was killed, is refused, and there a while.
 # shellcheck disable=SC2086 # containers
-sy_left_remove_containers() { # <docker or podman> <steelyard-PID-START>
+sy_leftover_remove_containers() { # <docker or podman> <steelyard-PID-START>
     local found try
     for ((try = 0; try < 30; try++)); do
-        found=$(sy_left_containers "$1" "$2") || return
+        found=$(sy_leftover_list_containers "$1" "$2") || return
         [[ -n $found ]] || return 0
         timeout 20 "$1" rm --force $found
         read -r -t 0.1 <> <(:) || :
@@ -58,12 +58,12 @@ sy_left_remove_containers() { # <docker or podman> <steelyard-PID-START>
 }
 
 # lxc.monitor.NAME and lxc.payload.NAME: at the top, or below the job's with lxc.cgroup.relative.
-sy_left_lxc_groups() { # <name>
+sy_leftover_list_lxc_cgroups() { # <name>
     find /sys/fs/cgroup -depth -type d -name "lxc.*.$1"
 }
 
 # shellcheck disable=SC2086 # words of a route, of a device
-sy_left_take() { # <word> <value>
+sy_leftover_remove_resource() { # <word> <value>
     local found
     case $1 in
     link) ip link delete dev "$2" ;;
@@ -74,20 +74,20 @@ sy_left_take() { # <word> <value>
         ;;
     forwarding) printf '0\n' >"/proc/sys/net/ipv4/conf/$2/forwarding" ;;
     space) ip netns delete "$2" ;;
-    phys) sy_left_device_return $2 ;;
-    cgroup) sy_left_remove_cgroup "$2" ;;
+    phys) sy_leftover_return_device $2 ;;
+    cgroup) sy_leftover_remove_cgroup "$2" ;;
     lxc)
         while IFS= read -r found; do
-            sy_left_remove_cgroup "$found"
-        done < <(sy_left_lxc_groups "$2")
+            sy_leftover_remove_cgroup "$found"
+        done < <(sy_leftover_list_lxc_cgroups "$2")
         ;;
     folder) rmdir -- "$2" ;;
-    container) sy_left_remove_containers "${2% *}" "${2#* }" ;;
+    container) sy_leftover_remove_containers "${2% *}" "${2#* }" ;;
     esac
 } >/dev/null 2>&1
 
 # With those below it: systemd-nspawn makes some with v2. What dies this moment holds it a moment more.
-sy_left_remove_cgroup() { # <folder>
+sy_leftover_remove_cgroup() { # <folder>
     local try
     for ((try = 0; try < 100; try++)); do
         find "$1" -depth -type d -exec rmdir -- {} + 2>/dev/null
@@ -104,7 +104,7 @@ sy_left_remove_cgroup() { # <folder>
 # would be the node's default when it comes back.
 
 # Its name in there; nothing: it is not.
-sy_left_device_in() { # <namespace> <index>
+sy_leftover_device_name() { # <namespace> <index>
     local index name
     [[ -e /run/netns/$1 ]] || return 0
     while IFS=': ' read -r index name _; do
@@ -113,7 +113,7 @@ sy_left_device_in() { # <namespace> <index>
 }
 
 # INDEX up|down,MTU,ADDRESS; false: this node does not have it.
-sy_left_device_state() { # <device>
+sy_leftover_device_state() { # <device>
     local line state=down mtu=''
     line=$(ip -oneline link show dev "$1" 2>/dev/null) || return
     [[ ! $line =~ \<([^>]*,)?UP[,\>] ]] || state=up
@@ -124,10 +124,10 @@ sy_left_device_state() { # <device>
 
 # Whether it is away, or back and not as it was. One that is nowhere was taken out of the machine, and one
 # of another index is another.
-sy_left_device_is_away() { # <namespace> <device> <index> <state> [<setting>=<value>]...
+sy_leftover_device_is_changed() { # <namespace> <device> <index> <state> [<setting>=<value>]...
     local state setting now
-    [[ -z $(sy_left_device_in "$1" "$3") ]] || return 0
-    state=$(sy_left_device_state "$2") && [[ ${state%% *} == "$3" ]] || return 1
+    [[ -z $(sy_leftover_device_name "$1" "$3") ]] || return 0
+    state=$(sy_leftover_device_state "$2") && [[ ${state%% *} == "$3" ]] || return 1
     [[ $state == "$3 $4" ]] || return 0
     for setting in "${@:5}"; do
         read -r now <"/proc/sys/net/${setting%%=*}" && [[ $now == "${setting#*=}" ]] || return 0
@@ -136,16 +136,16 @@ sy_left_device_is_away() { # <namespace> <device> <index> <state> [<setting>=<va
 }
 
 # Up only when all else is as it was: IPv6 gives it addresses then.
-sy_left_device_return() { # <namespace> <device> <index> <state> [<setting>=<value>]...
+sy_leftover_return_device() { # <namespace> <device> <index> <state> [<setting>=<value>]...
     local setting now state mtu address
-    local -r inside=$(sy_left_device_in "$1" "$3")
+    local -r inside=$(sy_leftover_device_name "$1" "$3")
     [[ -z $inside ]] || ip -netns "$1" link set dev "$inside" netns "$$" name "$2" || return
     for setting in "${@:5}"; do
         read -r now <"/proc/sys/net/${setting%%=*}"
         [[ $now == "${setting#*=}" ]] || printf '%s\n' "${setting#*=}" >"/proc/sys/net/${setting%%=*}"
     done
     IFS=, read -r state mtu address <<<"$4"
-    now=$(sy_left_device_state "$2")
+    now=$(sy_leftover_device_state "$2")
     [[ $now == *",$address" ]] || ip link set dev "$2" address "$address"
     [[ $now == *",$mtu,"* ]] || ip link set dev "$2" mtu "$mtu"
     ip link set dev "$2" "$state"

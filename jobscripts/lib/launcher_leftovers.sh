@@ -3,9 +3,9 @@
 # its end, by the plugin at the job's end, by the next run. Part of steelyard.sh; on a node also a
 # program of its own, steelyard-left.
 #
-# Before root's launchers make anything in the kernel they write it down, in a mark: a file of SY_LEFT,
+# Before root's launchers make anything in the kernel they write it down, in a mark: a file of SY_LEFTOVER_DIR,
 # steelyard-PID-START, that only root can write. Its lines are a word and a value:
-#   owner      PID START PID-NAMESPACE BOOT NODE JOB, of the shell that made it (sy_left_identity)
+#   owner      PID START PID-NAMESPACE BOOT NODE JOB, of the shell that made it (sy_leftover_format_owner)
 #   network    the network namespace (its inode) that links, routes and rules are in
 #   link       a device; route: NETWORK via ADDRESS dev DEVICE; accept: a device that may forward
 #   forwarding a device that did not forward before; space: a network namespace of ip-netns(8)
@@ -19,19 +19,19 @@
 # Everybody's folders (BASE/steelyard.RUN.CLIENT.XXXXXXXX) have a note beside them,
 # BASE/.steelyard.RUN.CLIENT.XXXXXXXX, with the owner's line; only their owner's rights touch them.
 
-SY_LEFT=/run/steelyard-containers
+SY_LEFTOVER_DIR=/run/steelyard-containers
 
 # --- whose it is -----------------------------------------------------------------------------
 
 # PID START PID-NAMESPACE BOOT NODE JOB of this shell. HOSTNAME may be that of a login node.
-sy_left_identity() {
+sy_leftover_format_owner() {
     local boot node job
     local -a stat=()
     # Not by < <(…): nobody would wait for that, and of a process that is at work at its end, as on a
     # slow node, the record says so.
     read -r job <<<"$(sy_every_scheduler job_id)"
     job=${job:--}
-    sy_process_stat "$$" && read -r boot </proc/sys/kernel/random/boot_id &&
+    sy_read_process_stat "$$" && read -r boot </proc/sys/kernel/random/boot_id &&
         read -r node </proc/sys/kernel/hostname || return
     printf '%s %s %s %s %s %s\n' "$$" "${stat[19]}" "$(stat -L -c %i /proc/self/ns/pid)" "$boot" "$node" \
         "${job//[^A-Za-z0-9._[\]-]/}"
@@ -39,7 +39,7 @@ sy_left_identity() {
 
 # Into the caller's array `stat`: the fields of /proc/PID/stat (proc(5)) from the third on, the state;
 # [19] is the 22nd, the start in clock ticks after boot. The name before them may hold a line's end.
-sy_process_stat() { # <pid>
+sy_read_process_stat() { # <pid>
     local text=''
     { IFS= read -r -d '' text <"/proc/$1/stat"; } 2>/dev/null
     read -r -a stat <<<"${text##*) }"
@@ -47,49 +47,49 @@ sy_process_stat() { # <pid>
 }
 
 # Whether the process still runs; one that nobody has reaped does not.
-sy_left_lives() { # <pid:start>
+sy_process_is_running() { # <pid:start>
     local -a stat=()
     [[ $1 =~ ^[0-9]+:[0-9]+$ ]] || return 0
-    sy_process_stat "${1%:*}" && [[ ${stat[0]} != [ZX] && ${stat[19]} == "${1#*:}" ]]
+    sy_read_process_stat "${1%:*}" && [[ ${stat[0]} != [ZX] && ${stat[19]} == "${1#*:}" ]]
 }
 
 # Whether that shell is known to be gone; of another node or namespace it is not known from here.
-sy_left_is_over() { # <pid> <start> <pid namespace> <boot> <node>
+sy_leftover_owner_has_ended() { # <pid> <start> <pid namespace> <boot> <node>
     local boot node
     read -r boot </proc/sys/kernel/random/boot_id && read -r node </proc/sys/kernel/hostname || return
     [[ ${5:-} == "$node" && $4 =~ ^[0-9a-f-]{36}$ ]] || return 1
     [[ $4 == "$boot" ]] || return 0
-    [[ $3 == "$(stat -L -c %i /proc/self/ns/pid)" ]] && ! sy_left_lives "$1:$2"
+    [[ $3 == "$(stat -L -c %i /proc/self/ns/pid)" ]] && ! sy_process_is_running "$1:$2"
 }
 
 # --- marks: written --------------------------------------------------------------------------
 
 # One at a time looks and changes: runs, and who removes what others left.
-sy_left_locked() { # <function> <argument>...
+sy_leftover_run_locked() { # <function> <argument>...
     local fd code
-    sy_left_open && exec {fd}>>"$SY_LEFT/.lock" || return
+    sy_leftover_make_mark_folder && exec {fd}>>"$SY_LEFTOVER_DIR/.lock" || return
     if flock -w 60 "$fd"; then
         "$@"
         code=$?
     else
         code=1
         printf 'steelyard: %s is held by another for more than 60 s: fuser -v there says by whom\n' \
-            "$SY_LEFT/.lock" >&2
+            "$SY_LEFTOVER_DIR/.lock" >&2
     fi
     exec {fd}>&-
     return "$code"
 }
 
-sy_left_open() {
-    [[ -d $SY_LEFT ]] || mkdir -m 700 -- "$SY_LEFT" || return
-    [[ -O $SY_LEFT && ! -L $SY_LEFT ]]
+sy_leftover_make_mark_folder() {
+    [[ -d $SY_LEFTOVER_DIR ]] || mkdir -m 700 -- "$SY_LEFTOVER_DIR" || return
+    [[ -O $SY_LEFTOVER_DIR && ! -L $SY_LEFTOVER_DIR ]]
 }
 
 # Before it is made. The owner's lines are one write: a mark has them, or is empty.
-sy_left_mark() { # <word> <value>
-    local -r mark=$SY_LEFT/$SY_LAUNCHER_NAME
+sy_leftover_mark() { # <word> <value>
+    local -r mark=$SY_LEFTOVER_DIR/$SY_LAUNCHER_NAME
     if [[ ! -e $mark ]]; then
-        sy_left_open && printf 'owner %s\nnetwork %s\n' "$(sy_left_identity)" \
+        sy_leftover_make_mark_folder && printf 'owner %s\nnetwork %s\n' "$(sy_leftover_format_owner)" \
             "$(stat -L -c %i /proc/self/ns/net)" >"$mark" || return
     fi
     printf '%s %s\n' "$1" "$2" >>"$mark"
@@ -98,31 +98,31 @@ sy_left_mark() { # <word> <value>
 # --- marks: removed --------------------------------------------------------------------------
 
 # All of the run itself, at its end.
-sy_left_undo() {
+sy_leftover_remove_own() {
     local -a removed=()
-    ((EUID != 0)) || [[ ! -e $SY_LEFT/${SY_LAUNCHER_NAME:--} ]] ||
-        sy_left_locked sy_left_remove "$SY_LEFT/$SY_LAUNCHER_NAME"
+    ((EUID != 0)) || [[ ! -e $SY_LEFTOVER_DIR/${SY_LAUNCHER_NAME:--} ]] ||
+        sy_leftover_run_locked sy_leftover_remove_marked "$SY_LEFTOVER_DIR/$SY_LAUNCHER_NAME"
 }
 
 # What runs have left that are over; tells it, a line each.
-sy_left_sweep() {
-    ((EUID == 0)) && compgen -G "$SY_LEFT/steelyard-*-*" >/dev/null || return 0
-    sy_left_locked sy_left_sweep_locked
+sy_leftover_sweep() {
+    ((EUID == 0)) && compgen -G "$SY_LEFTOVER_DIR/steelyard-*-*" >/dev/null || return 0
+    sy_leftover_run_locked sy_leftover_sweep_locked
 }
 
-sy_left_sweep_locked() {
+sy_leftover_sweep_locked() {
     local mark owner
     local -a removed
-    find "$SY_LEFT" -name 'steelyard-*' -empty -mmin +10 -delete
-    for mark in "$SY_LEFT"/steelyard-*-*; do
-        sy_left_mark_is_over "$mark" || continue
+    find "$SY_LEFTOVER_DIR" -name 'steelyard-*' -empty -mmin +10 -delete
+    for mark in "$SY_LEFTOVER_DIR"/steelyard-*-*; do
+        sy_leftover_mark_is_stale "$mark" || continue
         removed=() owner=$(sed -n '1s/^owner //p' "$mark")
-        sy_left_remove "$mark"
-        ((${#removed[@]} == 0)) || sy_left_tell "$owner" "${removed[@]}"
+        sy_leftover_remove_marked "$mark"
+        ((${#removed[@]} == 0)) || sy_leftover_report "$owner" "${removed[@]}"
     done
 }
 
-sy_left_tell() { # <owner's line> <what>...
+sy_leftover_report() { # <owner's line> <what>...
     local what list='' who=${1##* }
     [[ $who != - ]] && who="job $who" || who='a run'
     who+=" (process ${1%% *}) was killed"
@@ -139,36 +139,36 @@ sy_left_tell() { # <owner's line> <what>...
 
 # Also not while another run uses its bridge.
 # shellcheck disable=SC2094 # only read
-sy_left_mark_is_over() { # <mark>
+sy_leftover_mark_is_stale() { # <mark>
     local word value other
     { read -r word value <"$1" && [[ $word == owner ]]; } 2>/dev/null || return
     # shellcheck disable=SC2086 # words
-    sy_left_is_over $value || return
+    sy_leftover_owner_has_ended $value || return
     while read -r word value; do
         [[ $word == link ]] || continue
         while IFS= read -r other; do
-            [[ $other == "$1" ]] || sy_left_mark_is_over "$other" || return 1
-        done < <(grep -lsx "port $value" "$SY_LEFT"/steelyard-*-*)
+            [[ $other == "$1" ]] || sy_leftover_mark_is_stale "$other" || return 1
+        done < <(grep -lsx "port $value" "$SY_LEFTOVER_DIR"/steelyard-*-*)
     done <"$1"
 }
 
 # Last made, first removed. False: something is there still, and so is the mark. Adds to `removed` of
 # the caller.
-sy_left_remove() { # <mark>
+sy_leftover_remove_marked() { # <mark>
     local word value i where result=0
     local -a lines=()
-    where=$(sy_left_network "$1") || return
+    where=$(sy_leftover_network_state "$1") || return
     mapfile -t lines <"$1" || return
     for ((i = ${#lines[@]} - 1; i >= 0; i--)); do
         word=${lines[i]%% *} value=${lines[i]#* }
         case $where:$word in
-        *:space | *:cgroup | *:lxc | *:folder | *:container) sy_left_is_named "$word" "$value" || continue ;;
-        here:*) sy_left_is_named "$word" "$value" || continue ;;
+        *:space | *:cgroup | *:lxc | *:folder | *:container) sy_leftover_is_valid "$word" "$value" || continue ;;
+        here:*) sy_leftover_is_valid "$word" "$value" || continue ;;
         *) continue ;;
         esac
-        sy_left_is_there "$word" "$value" || continue
-        sy_left_take "$word" "$value"
-        if sy_left_is_there "$word" "$value"; then
+        sy_leftover_exists "$word" "$value" || continue
+        sy_leftover_remove_resource "$word" "$value"
+        if sy_leftover_exists "$word" "$value"; then
             result=1
             [[ $word != phys ]] || break # with its namespace it would be gone
         else
@@ -181,7 +181,7 @@ sy_left_remove() { # <mark>
 
 # here; gone: with all that was in it, or before this boot. False: it is elsewhere, and its own to look
 # after.
-sy_left_network() { # <mark>
+sy_leftover_network_state() { # <mark>
     local inode boot
     read -r boot </proc/sys/kernel/random/boot_id || return
     inode=$(sed -n '2s/^network //p' "$1")
@@ -199,27 +199,27 @@ sy_left_network() { # <mark>
 # --- folders ---------------------------------------------------------------------------------
 
 # Makes one, and its note before it. Prints its path.
-sy_left_folder() { # <base> <name>
+sy_leftover_make_folder() { # <base> <name>
     local note
-    note=$(mktemp -- "$1/.$2.XXXXXXXX") && sy_left_identity >"$note" &&
+    note=$(mktemp -- "$1/.$2.XXXXXXXX") && sy_leftover_format_owner >"$note" &&
         mkdir -m 700 -- "$1/${note##*/.}" && printf '%s' "$1/${note##*/.}"
 }
 
-sy_left_remove_folder() { # <path>
+sy_leftover_remove_folder() { # <path>
     rm -rf --one-file-system -- "$1" && rm -f -- "${1%/*}/.${1##*/}"
 }
 
 # This user's, of runs that are over; tells it, a line each.
-sy_left_sweep_folders() { # <base>
+sy_leftover_sweep_folders() { # <base>
     local note folder
     while IFS= read -r note; do
         folder=$1/${note##*/.}
-        [[ -z $note ]] || ! sy_left_remove_folder "$folder" || printf '%s of a run that was killed: removed\n' "$folder"
-    done <<<"$(sy_left_folders "$1")"
+        [[ -z $note ]] || ! sy_leftover_remove_folder "$folder" || printf '%s of a run that was killed: removed\n' "$folder"
+    done <<<"$(sy_leftover_list_notes "$1")"
 }
 
 # Their notes.
-sy_left_folders() { # <base>
+sy_leftover_list_notes() { # <base>
     local note folder owner
     for note in "$1"/.steelyard.*.????????; do
         folder=$1/${note##*/.}
@@ -228,12 +228,12 @@ sy_left_folders() { # <base>
         [[ -n $owner ]] || continue
         [[ ! -e $folder && ! -L $folder ]] || [[ -d $folder && ! -L $folder && -O $folder ]] || continue
         # shellcheck disable=SC2086 # words
-        sy_left_is_over $owner && ! sy_left_is_in_use "$folder" && printf '%s\n' "$note"
+        sy_leftover_owner_has_ended $owner && ! sy_leftover_folder_is_in_use "$folder" && printf '%s\n' "$note"
     done
 } 2>/dev/null
 
 # A benchmark that outlived its client still works there.
-sy_left_is_in_use() { # <folder>
+sy_leftover_folder_is_in_use() { # <folder>
     local at
     local -r real=$(cd -P -- "$1" 2>/dev/null && pwd -P)
     while [[ -n $real ]] && IFS= read -r at; do
@@ -244,7 +244,7 @@ sy_left_is_in_use() { # <folder>
 
 # --- steelyard-left --------------------------------------------------------------------------
 
-sy_left_help() {
+sy_leftover_print_usage() {
     cat <<'END'
 usage: steelyard-left sweep [--job ID [--user UID]] | list | folders [--job ID]
 
@@ -265,7 +265,7 @@ END
 }
 
 # A job that was ended this moment has processes still.
-sy_left_wait() { # <job> <file>...
+sy_leftover_wait_for_job() { # <job> <file>...
     local file owner try
     for ((try = 0; try < 50; try++)); do
         for file in "${@:2}"; do
@@ -273,7 +273,7 @@ sy_left_wait() { # <job> <file>...
             [[ ! -f $file || -L $file ]] || read -r owner <"$file"
             [[ -n $owner && ${owner##* } == "$1" ]] || continue
             # shellcheck disable=SC2086 # words
-            sy_left_is_over ${owner#owner } || { sleep 0.1 && continue 2; }
+            sy_leftover_owner_has_ended ${owner#owner } || { sleep 0.1 && continue 2; }
         done
         return
     done 2>/dev/null
@@ -281,11 +281,11 @@ sy_left_wait() { # <job> <file>...
 
 # Whose folders there are in /tmp: looked at, and removed, with their rights alone. A user may stop a
 # process that has his rights: it is killed after some seconds.
-sy_left_of_users() { # <uid; empty: all> <command> <argument>...
+sy_leftover_run_as_users() { # <uid; empty: all> <command> <argument>...
     local uid code
     while read -r uid; do
         if ((uid == 0)); then
-            sy_left_main "${@:2}"
+            sy_leftover_main "${@:2}"
         else
             # shellcheck disable=SC2016 # for the shell inside
             timeout --kill-after=1 7 setpriv --reuid="$uid" --regid=65534 --clear-groups -- \
@@ -297,38 +297,38 @@ sy_left_of_users() { # <uid; empty: all> <command> <argument>...
     done < <(stat -c %u -- /tmp/.steelyard.*.???????? 2>/dev/null | sort -u | grep -x -- "${1:-.*}")
 }
 
-sy_left_list() {
+sy_leftover_list() {
     local mark note
-    for mark in "$SY_LEFT"/steelyard-*-*; do
-        ! sy_left_mark_is_over "$mark" ||
+    for mark in "$SY_LEFTOVER_DIR"/steelyard-*-*; do
+        ! sy_leftover_mark_is_stale "$mark" ||
             printf '%s: %s\n' "$mark" "$(sed '1,2d' "$mark" | paste -sd, | sed 's/,/, /g')"
     done
     while IFS= read -r note; do
         printf '/tmp/%s\n' "${note##*/.}"
-    done < <(sy_left_folders /tmp)
+    done < <(sy_leftover_list_notes /tmp)
 }
 
-sy_left_main() { # <command> <argument>...
+sy_leftover_main() { # <command> <argument>...
     local -r command=${1:-} job=${3:-} user=${5:-}
     [[ $# == 1 || ($# == 3 && $2 == --job && $command != list) ||
         ($# == 5 && $2 == --job && $4 == --user && $user =~ ^[0-9]+$ && $command == sweep) ]] || {
-        sy_left_help >&2
+        sy_leftover_print_usage >&2
         return 2
     }
     case $command in
     sweep)
-        [[ -z $job ]] || sy_left_wait "$job" "$SY_LEFT"/steelyard-*-*
-        sy_left_sweep
-        sy_left_of_users "$user" folders ${job:+--job "$job"}
+        [[ -z $job ]] || sy_leftover_wait_for_job "$job" "$SY_LEFTOVER_DIR"/steelyard-*-*
+        sy_leftover_sweep
+        sy_leftover_run_as_users "$user" folders ${job:+--job "$job"}
         ;;
     folders)
-        [[ -z $job ]] || sy_left_wait "$job" /tmp/.steelyard.*.????????
-        sy_left_sweep_folders /tmp
+        [[ -z $job ]] || sy_leftover_wait_for_job "$job" /tmp/.steelyard.*.????????
+        sy_leftover_sweep_folders /tmp
         ;;
-    list) sy_left_list ;;
-    --help | -h) sy_left_help ;;
+    list) sy_leftover_list ;;
+    --help | -h) sy_leftover_print_usage ;;
     *)
-        sy_left_help >&2
+        sy_leftover_print_usage >&2
         return 2
         ;;
     esac
@@ -336,6 +336,6 @@ sy_left_main() { # <command> <argument>...
 
 if [[ ${0##*/} == steelyard-left ]]; then
     export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
-    sy_left_main "$@"
+    sy_leftover_main "$@"
     exit
 fi

@@ -18,7 +18,7 @@
 # --- outside: the client ---------------------------------------------------------------------
 
 # Holders on all nodes; returns when the network of this one is there.
-sy_peers_open() {
+sy_peers_start() {
     local i k
     # Of a node without other containers than the client's there is nothing to hold.
     local first=0
@@ -27,14 +27,14 @@ sy_peers_open() {
     if [[ -z ${SY_LAUNCHER_ACROSS:-} ]]; then
         ((${#SY_PEER_NODES[@]} > 1)) || return 0
         if [[ $SY_LAUNCHER_NETWORK != host ]]; then
-            sy_say "$SY_LAUNCHER: on ${#SY_PEER_NODES[@]} nodes its containers would not reach each other: add ranks=across, or leave network= out"
+            sy_log "$SY_LAUNCHER: on ${#SY_PEER_NODES[@]} nodes its containers would not reach each other: add ranks=across, or leave network= out"
             return 4
         fi
         first=1
     fi
-    sy_peers_folder && mkfifo -m 600 "$SY_PEERS/liveness" || return
-    SY_PEER_ADDRESSES=$(sy_peers_addresses) || return
-    SY_NETWORK_BLOCK=$(sy_network_block "${#SY_PEER_NODES[@]}")
+    sy_peers_make_folder && mkfifo -m 600 "$SY_PEERS/liveness" || return
+    SY_PEER_ADDRESSES=$(sy_peers_node_addresses) || return
+    SY_NETWORK_BLOCK=$(sy_network_choose_block "${#SY_PEER_NODES[@]}")
     export SY_PEER_ADDRESSES SY_NETWORK_BLOCK
     # Its only writer is this shell: with it everything ends.
     exec {SY_LIVENESS}<>"$SY_PEERS/liveness"
@@ -44,28 +44,28 @@ sy_peers_open() {
             : >"$SY_ATTEMPT_DIR/peer.$SY_CLIENT.$i.$k" || return
         done
     done
-    sy_peers_hold "$first" &
+    sy_peers_run_holders "$first" &
     SY_HOLD_PID=$!
     # The client's own container needs the network of its node; others start meanwhile.
-    ((first > 0)) || sy_peers_wait "holder.$SY_CLIENT.0" open "$SY_THIS_NODE" || return
-    ((${#SY_PEER_NODES[@]} == 1)) || sy_peers_outside
+    ((first > 0)) || sy_peers_wait_for "holder.$SY_CLIENT.0" open "$SY_THIS_NODE" || return
+    ((${#SY_PEER_NODES[@]} == 1)) || sy_peers_start_helper
 }
 
 # The exec helper outside: for the scheduler's commands.
-sy_peers_outside() {
-    sy_exec_helper "$SY_PEERS/outside" || return
-    sy_exec_serve "$SY_PEERS/outside" sy_exec_scheduler &
+sy_peers_start_helper() {
+    sy_exec_make_helper "$SY_PEERS/outside" || return
+    sy_exec_serve "$SY_PEERS/outside" sy_exec_run_scheduler &
     SY_OUTSIDE_PID=$!
     export SY_OUTSIDE=$SY_PEERS/outside
 }
 
-sy_peers_folder() {
-    SY_PEERS=$(sy_left_folder "${SY_SCRATCH%/*}" "steelyard.$SY_RUN_ID.$SY_CLIENT.peers") &&
+sy_peers_make_folder() {
+    SY_PEERS=$(sy_leftover_make_folder "${SY_SCRATCH%/*}" "steelyard.$SY_RUN_ID.$SY_CLIENT.peers") &&
         export SY_PEERS
 }
 
 # Of the nodes, in their order; of one node alone nobody asks.
-sy_peers_addresses() {
+sy_peers_node_addresses() {
     local node list='' address
     ((${#SY_PEER_NODES[@]} > 1)) || return 0
     for node in "${SY_PEER_NODES[@]}"; do
@@ -76,15 +76,15 @@ sy_peers_addresses() {
 }
 
 # The holders, until the client closes its end of the liveness pipe, or is gone.
-sy_peers_hold() { # <first node's number>
+sy_peers_run_holders() { # <first node's number>
     local liveness deadline i
     local -a pids=()
     trap '' INT TERM
     trap - EXIT
-    sy_peers_let_go
+    sy_peers_close_liveness
     for ((i = $1; i < ${#SY_PEER_NODES[@]}; i++)); do
         # Its end is that of the holder, also when a signal came to both.
-        (trap : INT TERM && sy_peers_holder "$i" </dev/null) &
+        (trap : INT TERM && sy_peers_run_holder "$i" </dev/null) &
         pids+=($!)
     done
     exec {liveness}<"$SY_PEERS/liveness"
@@ -93,16 +93,16 @@ sy_peers_hold() { # <first node's number>
     for ((i = $1; i < ${#SY_PEER_NODES[@]}; i++)); do
         printf 'stop\n' >>"$SY_ATTEMPT_DIR/holder.$SY_CLIENT.$i.stop"
     done
-    (($1 > 0)) || sy_signal_below TERM "${pids[0]}"
-    sy_moment deadline "$((${SY_GRACE_S:-10} * 2000000))"
+    (($1 > 0)) || sy_signal_tree TERM "${pids[0]}"
+    sy_set_time deadline "$((${SY_GRACE_S:-10} * 2000000))"
     while kill -0 "${pids[@]}" 2>/dev/null && ! sy_is_past "$deadline"; do
         sy_pause 0.05
     done
-    sy_signal_below TERM "${pids[@]}"
+    sy_signal_tree TERM "${pids[@]}"
     wait
 }
 
-sy_peers_holder() { # <node's number>
+sy_peers_run_holder() { # <node's number>
     local -r script=${SY_LAUNCHER_SCRIPT:-$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh}
     export SY_ROLE=holder SY_PEER_NODE=$1
     if (($1 == 0)); then
@@ -113,19 +113,19 @@ sy_peers_holder() { # <node's number>
 }
 
 # In what the client starts: only it holds the other end of the liveness pipe.
-sy_peers_let_go() {
+sy_peers_close_liveness() {
     [[ -z ${SY_LIVENESS:-} ]] || exec {SY_LIVENESS}>&-
 }
 
 # Sets `answer` of the caller: what it has said after the word.
-sy_peers_wait() { # <file> <word> <where>
+sy_peers_wait_for() { # <file> <word> <where>
     local word deadline
-    sy_moment deadline "$((${SY_BARRIER_S:-120} * 1000000))"
+    sy_set_time deadline "$((${SY_BARRIER_S:-120} * 1000000))"
     while true; do
         read -r word answer <"$SY_ATTEMPT_DIR/$1" || :
         [[ $word != "$2" ]] || return 0
         if [[ $word == failed || -n $SY_SIGNAL ]] || sy_is_past "$deadline"; then
-            [[ $word == failed ]] || sy_say "$SY_LAUNCHER: a container on $3 did not start${SY_SIGNAL:+ before SIG$SY_SIGNAL came}"
+            [[ $word == failed ]] || sy_log "$SY_LAUNCHER: a container on $3 did not start${SY_SIGNAL:+ before SIG$SY_SIGNAL came}"
             return 1
         fi
         sy_pause 0.02
@@ -133,7 +133,7 @@ sy_peers_wait() { # <file> <word> <where>
 }
 
 # When the client's own container is there: wait for the others, and write the list.
-sy_peers_list() { # <this container's processors>
+sy_peers_write_list() { # <this container's processors>
     local i k answer name cpus address helper
     local -a processors=("$1")
     [[ -n ${SY_PEERS:-} ]] || return 0
@@ -142,23 +142,23 @@ sy_peers_list() { # <this container's processors>
     address=$(sy_network_attach) || return
     printf '%s %s %s -\n' "$name" "$SY_THIS_NODE" "$address" >"$SY_PEERS/list"
     for i in "${!SY_PEER_NODES[@]}"; do
-        ((i == 0)) || sy_peers_wait "holder.$SY_CLIENT.$i" open "${SY_PEER_NODES[i]}" || return
+        ((i == 0)) || sy_peers_wait_for "holder.$SY_CLIENT.$i" open "${SY_PEER_NODES[i]}" || return
         for ((k = i == 0; k < ${SY_LAUNCHER_ACROSS:-1}; k++)); do
-            sy_peers_wait "peer.$SY_CLIENT.$i.$k" ready "${SY_PEER_NODES[i]}" || return
+            sy_peers_wait_for "peer.$SY_CLIENT.$i.$k" ready "${SY_PEER_NODES[i]}" || return
             read -r cpus address helper <<<"$answer"
-            sy_peers_name "${#processors[@]}"
+            sy_peers_set_name "${#processors[@]}"
             printf '%s %s %s %s\n' "$name" "${SY_PEER_NODES[i]}" "$address" "$helper" >>"$SY_PEERS/list"
             processors+=("$cpus")
         done
     done
     [[ -n ${SY_LAUNCHER_ACROSS:-} ]] || return 0
     sy_tag launcher_cpus "$(IFS=';' && printf '%s' "${processors[*]}")"
-    [[ $SY_LAUNCHER_NETWORK == host ]] || sy_peers_meet
+    [[ $SY_LAUNCHER_NETWORK == host ]] || sy_peers_check_connections
 }
 
 # Sets `name` of the caller. For mpirun an address, about which no name server is asked. Containers with
 # the node's network get one that nobody has (class E); nothing is ever sent there.
-sy_peers_name() { # <container's number>
+sy_peers_set_name() { # <container's number>
     if [[ -z ${SY_LAUNCHER_ACROSS:-} ]]; then
         name=${SY_PEER_NODES[i]}
     elif [[ $SY_LAUNCHER_NETWORK == host ]]; then
@@ -169,28 +169,28 @@ sy_peers_name() { # <container's number>
 }
 
 # Before anything is measured: the first container reaches all others.
-sy_peers_meet() {
+sy_peers_check_connections() {
     local address answer list=''
     while read -r _ _ address _; do
         list+=${list:+ }${address%/*}
     done <"$SY_PEERS/list"
     sy_tag launcher_addresses "$list"
-    if sy_launcher_tell "reach $list" && sy_launcher_answer reached && [[ $answer == - ]]; then
-        sy_condition_look
+    if sy_launcher_send "reach $list" && sy_launcher_read_answer reached && [[ $answer == - ]]; then
+        sy_condition_verify
         return
     fi
     if [[ ${answer:-} == without-timeout ]]; then
-        sy_say "$SY_LAUNCHER: its image lacks the program timeout (Debian: coreutils), which looks whether its containers reach each other"
+        sy_log "$SY_LAUNCHER: its image lacks the program timeout (Debian: coreutils), which looks whether its containers reach each other"
         return 1
     fi
-    sy_say "$SY_LAUNCHER: its containers do not reach each other by network=$SY_LAUNCHER_NETWORK (no answer from ${answer:-any}): a firewall, or what the nodes' network lets pass"
+    sy_log "$SY_LAUNCHER: its containers do not reach each other by network=$SY_LAUNCHER_NETWORK (no answer from ${answer:-any}): a firewall, or what the nodes' network lets pass"
     return 1
 }
 
-sy_peers_close() {
+sy_peers_stop() {
     [[ -n ${SY_LIVENESS:-} ]] || return 0
     if [[ -n ${SY_OUTSIDE_PID:-} ]]; then
-        sy_signal_below TERM "$SY_OUTSIDE_PID"
+        sy_signal_tree TERM "$SY_OUTSIDE_PID"
         wait "$SY_OUTSIDE_PID" 2>/dev/null
     fi
     exec {SY_LIVENESS}>&-
@@ -198,16 +198,16 @@ sy_peers_close() {
     sy_peers_remove_folder
 }
 
-# Only ever what sy_peers_folder made.
+# Only ever what sy_peers_make_folder made.
 sy_peers_remove_folder() {
-    [[ ${SY_PEERS:-} != */steelyard."$SY_RUN_ID"."$SY_CLIENT".peers.* ]] || sy_left_remove_folder "$SY_PEERS"
+    [[ ${SY_PEERS:-} != */steelyard."$SY_RUN_ID"."$SY_CLIENT".peers.* ]] || sy_leftover_remove_folder "$SY_PEERS"
 }
 
 # --- outside: a node's holder ----------------------------------------------------------------
 
 sy_holder_main() {
     local k word=''
-    sy_scheduler where
+    sy_scheduler set_client
     export SY_CLIENT SY_THIS_NODE SY_STEP
     SY_STATE_FILE=$SY_ATTEMPT_DIR/holder.$SY_CLIENT.$SY_PEER_NODE
     exec >>"$SY_ATTEMPT_DIR/out.$SY_CLIENT" 2>>"$SY_ATTEMPT_DIR/err.$SY_CLIENT" || exit 1
@@ -232,9 +232,9 @@ sy_holder_main() {
 sy_holder_begin() {
     if ((SY_PEER_NODE > 0)); then
         SY_SCRATCH=${SY_SCRATCH_BASE:-${TMPDIR:-/tmp}}/.
-        sy_peers_folder || return
+        sy_peers_make_folder || return
     fi
-    sy_launcher_name && sy_launcher_sweep && sy_network_open
+    sy_launcher_set_name && sy_launcher_sweep_leftovers && sy_network_set_up_node
 }
 
 sy_holder_fail() {
@@ -247,7 +247,7 @@ sy_holder_end() {
     # They end their containers themselves.
     ((${#SY_PIDS[@]} == 0)) || kill -s TERM "${SY_PIDS[@]}" 2>/dev/null
     wait
-    sy_left_undo
+    sy_leftover_remove_own
     ((SY_PEER_NODE == 0)) || sy_peers_remove_folder
 }
 
@@ -255,7 +255,7 @@ sy_holder_end() {
 
 sy_peer_main() {
     local answer address
-    sy_scheduler where
+    sy_scheduler set_client
     SY_STATE_FILE=$SY_ATTEMPT_DIR/peer.$SY_CLIENT.$SY_PEER_NODE.$SY_PEER
     SY_PEER_HELPER=$SY_PEERS/$SY_PEER
     export SY_CLIENT SY_THIS_NODE SY_STEP SY_PEER_HELPER
@@ -272,15 +272,15 @@ sy_peer_main() {
 
 # Sets `answer` and `address` of the caller.
 sy_peer_begin() {
-    sy_exec_helper "$SY_PEER_HELPER" && sy_make_scratch &&
-        sy_launcher_name && sy_launcher_processors && sy_network_device && sy_launcher_command &&
-        sy_launcher_up && address=$(sy_network_attach) && sy_launcher_in_force "${answer%% *}"
+    sy_exec_make_helper "$SY_PEER_HELPER" && sy_make_scratch &&
+        sy_launcher_set_name && sy_launcher_choose_processors && sy_network_make_device && sy_launcher_make_command &&
+        sy_launcher_start_container && address=$(sy_network_attach) && sy_launcher_check_limits "${answer%% *}"
 }
 
 # --- inside ----------------------------------------------------------------------------------
 
 # Names of all containers, the client's first.
-sy_peers() {
+sy_peers_list_names() {
     local name rest
     while read -r name rest; do
         printf '%s\n' "$name"
@@ -288,7 +288,7 @@ sy_peers() {
 }
 
 # ADDRESS/PREFIX of their networks, commas between. Of one node's network namespace: loopback.
-sy_peers_networks() {
+sy_peers_list_networks() {
     local address list=''
     while read -r _ _ address _; do
         [[ ,$list, == *",$address,"* ]] || list+=${list:+,}$address
@@ -300,7 +300,7 @@ sy_peers_networks() {
 
 # Whether each address answers: a port that nobody listens at is refused at once. An image may lack
 # timeout(1), without which no answer is known.
-sy_peers_reach() { # <address>...
+sy_peers_probe() { # <address>...
     local address said list=''
     if ! type -P timeout >/dev/null; then
         printf 'reached without-timeout\n'

@@ -7,21 +7,21 @@
 
 # Sets SY_WORK: the scratch folder, or a fresh one below the given folder, which is removed when the
 # client ends. Tags what is mounted there, and takes the first reading of its counters.
-sy_work_in() { # <folder, may be empty>
+sy_make_work_folder() { # <folder, may be empty>
     SY_WORK=$SY_SCRATCH
     if [[ -n $1 ]]; then
         SY_WORK=$(mktemp -d -- "$1/steelyard-$HOSTNAME-XXXXXXXX") || {
-            sy_say "cannot make a folder in $1"
+            sy_log "cannot make a folder in $1"
             return 3
         }
-        trap 'sy_work_remove' EXIT
+        trap 'sy_remove_work_folder' EXIT
     fi
-    sy_mount_tags "$SY_WORK"
-    sy_mount_counters "$SY_WORK" before
+    sy_tag_mount "$SY_WORK"
+    sy_save_mount_counters "$SY_WORK" before
 }
 
-# Only ever the folder that sy_work_in made.
-sy_work_remove() {
+# Only ever the folder that sy_make_work_folder made.
+sy_remove_work_folder() {
     [[ $SY_WORK == */steelyard-"$HOSTNAME"-* && $SY_WORK != "$SY_SCRATCH" ]] || return 0
     rm -rf --one-file-system -- "$SY_WORK"
 }
@@ -33,11 +33,11 @@ sy_work_remove() {
 # how files are laid out on servers: mount.stripe_count and mount.stripe_size_bytes of Lustre and
 # OrangeFS, mount.layout of Ceph, mount.bricks of GlusterFS. A layout that cannot be read is
 # `not known: ` and the reason.
-sy_mount_tags() { # <folder>
+sy_tag_mount() { # <folder>
     local point type source options name
-    read -r point type source options <<<"$(sy_mount_of "$1")"
+    read -r point type source options <<<"$(sy_find_mount "$1")"
     if [[ -z ${options:-} ]]; then
-        sy_say "no mount known at $1: the run has no tags of it"
+        sy_log "no mount known at $1: the run has no tags of it"
         return 0
     fi
     point=$(printf '%b' "$point") source=$(printf '%b' "$source") options=$(printf '%b' "$options")
@@ -47,18 +47,18 @@ sy_mount_tags() { # <folder>
     sy_tag mount.point "$point"
     sy_tag mount.source "$source"
     sy_tag mount.options "$options"
-    sy_tag_known mount.server "$(sy_mount_server "$source")"
-    sy_tag_known mount.version "$(sy_mount_version "$type" "$point" "$options")"
+    sy_tag_nonempty mount.server "$(sy_mount_server "$source")"
+    sy_tag_nonempty mount.version "$(sy_mount_version "$type" "$point" "$options")"
     case $name in
-    lustre) sy_lustre_layout "$1" ;;
-    glusterfs) sy_glusterfs_layout "$point" ;;
-    orangefs) sy_orangefs_layout "$1" ;;
-    ceph) sy_ceph_layout "$1" ;;
+    lustre) sy_tag_lustre_layout "$1" ;;
+    glusterfs) sy_tag_glusterfs_layout "$point" ;;
+    orangefs) sy_tag_orangefs_layout "$1" ;;
+    ceph) sy_tag_ceph_layout "$1" ;;
     esac
 }
 
 # Target, type, source and options of the mount a folder is in; blanks in them as \x20.
-sy_mount_of() { # <folder>
+sy_find_mount() { # <folder>
     findmnt --first-only --noheadings --raw --output TARGET,FSTYPE,SOURCE,OPTIONS --target "$1"
 }
 
@@ -118,20 +118,20 @@ sy_mount_version() { # <type> <point> <options>
 }
 
 # Of the folder itself (-d): new files in it are laid out so. Without -d lfs lists what is in it.
-sy_lustre_layout() { # <folder>
-    sy_tag_known mount.stripe_count "$(lfs getstripe -d -c -- "$1" 2>/dev/null)"
-    sy_tag_known mount.stripe_size_bytes "$(lfs getstripe -d -S -- "$1" 2>/dev/null)"
+sy_tag_lustre_layout() { # <folder>
+    sy_tag_nonempty mount.stripe_count "$(lfs getstripe -d -c -- "$1" 2>/dev/null)"
+    sy_tag_nonempty mount.stripe_size_bytes "$(lfs getstripe -d -S -- "$1" 2>/dev/null)"
 }
 
 # A brick is a folder of a server; this client has a connection to each.
-sy_glusterfs_layout() { # <mount point>
+sy_tag_glusterfs_layout() { # <mount point>
     local -a bricks
     sy_lines bricks compgen -G "${SY_MOUNT_ROOT:-}$1/.meta/graphs/active/*-client-*/private"
     ((${#bricks[@]} == 0)) || sy_tag mount.bricks "${#bricks[@]}"
 }
 
 # Of a new, empty file, which is removed: folders of Ceph and OrangeFS have no layout that all can read.
-sy_orangefs_layout() { # <folder>
+sy_tag_orangefs_layout() { # <folder>
     local file text
     file=$(mktemp -- "$1/layout-XXXXXXXX") || return 0
     text=$(pvfs2-viewdist -f "$file" 2>/dev/null)
@@ -146,7 +146,7 @@ sy_orangefs_layout() { # <folder>
 }
 
 # In Ceph's own words: a stripe count of 1 does not mean one server, since each object has its own.
-sy_ceph_layout() { # <folder>
+sy_tag_ceph_layout() { # <folder>
     local file text
     file=$(mktemp -- "$1/layout-XXXXXXXX") || return 0
     text=$(getfattr --absolute-names --only-values -n ceph.file.layout "$file" 2>/dev/null)

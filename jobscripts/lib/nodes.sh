@@ -26,7 +26,7 @@ sy_node_address() { # <node>
     address=$(sy_scheduler node_address "$1") || return
     if [[ ! $address =~ ^[0-9.]+$ && $address != *:* ]]; then
         line=$(getent ahosts -- "$address") || {
-            sy_say "the address of node $1 is not known: $address does not resolve on $HOSTNAME"
+            sy_log "the address of node $1 is not known: $address does not resolve on $HOSTNAME"
             return 1
         }
         address=${line%% *}
@@ -39,7 +39,7 @@ sy_on_node() { # <node> <command> <argument>...
     local node=$1
     shift
     if [[ -n ${SY_PEERS:-} ]]; then
-        sy_exec_on "$node" "$@" </dev/null
+        sy_exec_run_in_peer "$node" "$@" </dev/null
     elif sy_scheduler is_this_node "$node"; then
         "$@" </dev/null
     else
@@ -59,11 +59,11 @@ sy_program() { # <program> <path from a variable, may be empty> <what to do>
     local path=$2
     if [[ -n $path ]]; then
         [[ -f $path && -x $path ]] && printf '%s' "$path" && return 0
-        sy_say "$path: no program that can be run"
+        sy_log "$path: no program that can be run"
         return 3
     fi
     path=$(type -P -- "$1") && printf '%s' "$path" && return 0
-    sy_say "$1 is missing on $HOSTNAME: $3"
+    sy_log "$1 is missing on $HOSTNAME: $3"
     return 3
 }
 

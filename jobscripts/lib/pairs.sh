@@ -7,7 +7,7 @@ SY_PAIR_LISTEN_S=30 # a virtual node needs a second or two to start a program
 # Run `client NODE ADDRESS PORT` for every client node and print one JSON document: its output is
 # `report` of its pair, as it stands (`json`) or as a string (`text`). In the server's command the
 # words @PORT@ and @ADDRESS@ are replaced; it has ports PORT to PORT + 63 for itself.
-sy_pairs() { # <sequential|parallel> <json|text> <client function> <server command>...
+sy_run_pairs() { # <sequential|parallel> <json|text> <client function> <server command>...
     local -r mode=$1 form=$2 client=$3
     local -a nodes=() codes=()
     local server address i count=1
@@ -18,14 +18,14 @@ sy_pairs() { # <sequential|parallel> <json|text> <client function> <server comma
     address=$(sy_pair_address "$server") || return
     [[ $mode != parallel ]] || count=${#nodes[@]}
     sy_tag network.server "$server"
-    sy_tag network.loopback "$(sy_pair_loopback "${nodes[0]}" "$server")"
+    sy_tag network.loopback "$(sy_pair_is_loopback "${nodes[0]}" "$server")"
     sy_server_start "$server" "$SY_PAIR_LISTEN_S" "$BASH" -c \
-        "$(declare -f sy_pair_servers sy_pair_listen); sy_pair_servers \"\$@\"" - \
+        "$(declare -f sy_pair_run_servers sy_pair_start_server); sy_pair_run_servers \"\$@\"" - \
         "$count" "${@//@ADDRESS@/$address}" || return
-    sy_pair_clients "$mode" "$client" "$address"
+    sy_pair_run_clients "$mode" "$client" "$address"
     sy_server_stop
-    sy_pair_document "$form" "$server" "$address"
-    sy_pair_code
+    sy_pair_print_document "$form" "$server" "$address"
+    sy_pair_report_failure
 }
 
 # Without a scheduler, and with one node, both ends are on this host.
@@ -37,7 +37,7 @@ sy_pair_address() { # <server>
     fi
 }
 
-sy_pair_loopback() { # <client> <server>
+sy_pair_is_loopback() { # <client> <server>
     if [[ $1 == "$2" ]]; then
         printf 'true'
     else
@@ -48,14 +48,14 @@ sy_pair_loopback() { # <client> <server>
 # --- on the server's node; self-contained ----------------------------------------------------
 
 # `ready PID PORT…` once all listen; ends them when it is told to, or when nobody reads any more.
-sy_pair_servers() { # <count> <command>...
+sy_pair_run_servers() { # <count> <command>...
     local i port='' ports=''
     local -r count=$1
     shift
     trap '' PIPE
     trap 'exit 0' TERM INT
     for ((i = 0; i < count; i++)); do
-        sy_pair_listen "$@" || exit 1
+        sy_pair_start_server "$@" || exit 1
         ports+=" $port"
     done
     printf 'ready %d%s\n' "$BASHPID" "$ports"
@@ -66,7 +66,7 @@ sy_pair_servers() { # <count> <command>...
 }
 
 # A random port below those that the kernel gives out. Sets `port` of the caller.
-sy_pair_listen() { # <command>...
+sy_pair_start_server() { # <command>...
     local try n hex pid
     for ((try = 0; try < 20; try++)); do
         port=$((20000 + RANDOM % 190 * 64))
@@ -89,7 +89,7 @@ sy_pair_listen() { # <command>...
 # --- the clients -----------------------------------------------------------------------------
 
 # Sets `codes` of the caller, which has `nodes`.
-sy_pair_clients() { # <mode> <client function> <address>
+sy_pair_run_clients() { # <mode> <client function> <address>
     local i
     local -a pids=() ports=()
     read -r -a ports <<<"$SY_SERVER_WORDS"
@@ -105,7 +105,7 @@ sy_pair_clients() { # <mode> <client function> <address>
     done
 }
 
-sy_pair_document() { # <form> <server> <address>; reads `nodes` and `codes` of the caller
+sy_pair_print_document() { # <form> <server> <address>; reads `nodes` and `codes` of the caller
     local i
     printf '{"pairs":['
     for i in "${!nodes[@]}"; do
@@ -124,11 +124,11 @@ sy_pair_document() { # <form> <server> <address>; reads `nodes` and `codes` of t
 }
 
 # The first failure among the clients, said; reads `nodes` and `codes` of the caller.
-sy_pair_code() {
+sy_pair_report_failure() {
     local i
     for i in "${!nodes[@]}"; do
         ((codes[i] == 0)) && continue
-        sy_say "the client on ${nodes[i]} ended with ${codes[i]}$(sy_last_words "pair.$i.err")"
+        sy_log "the client on ${nodes[i]} ended with ${codes[i]}$(sy_last_message "pair.$i.err")"
         return "${codes[i]}"
     done
 }

@@ -14,17 +14,17 @@
 
 # What the job's nodes draw while nothing runs is told by the samples of this time: a span of the run
 # (docs/formats.md part 6).
-sy_idle() { # <before|after>
+sy_wait_idle() { # <before|after>
     local deadline begin=${EPOCHREALTIME//[^0-9]/}
     ((${SY_IDLE_S:-0} > 0)) || return 0
     trap 'SY_SIGNAL=TERM' TERM
     trap 'SY_SIGNAL=INT' INT
-    sy_moment deadline "$((SY_IDLE_S * 1000000))"
+    sy_set_time deadline "$((SY_IDLE_S * 1000000))"
     until [[ -n $SY_SIGNAL ]] || sy_is_past "$deadline"; do
         sy_pause 1
     done
     [[ -n $SY_SIGNAL ]] || printf '{"span":"idle_%s","begin_unix_s":%s,"end_unix_s":%s}\n' "$1" \
-        "$(sy_seconds "$begin")" "$(sy_seconds "${EPOCHREALTIME//[^0-9]/}")" \
+        "$(sy_format_seconds "$begin")" "$(sy_format_seconds "${EPOCHREALTIME//[^0-9]/}")" \
         >>"$SY_ATTEMPT_DIR/spans.run"
 }
 
@@ -37,22 +37,22 @@ sy_warm_up() {
     for ((n = 1; n <= ${SY_WARM_UP:-0}; n++)); do
         folder=$SY_ATTEMPT_DIR/warm-up.$n
         mkdir -p -- "$folder" || return 1
-        if sy_is_launched; then
-            sy_launched_child "${folder##*/}"
+        if sy_has_launcher; then
+            sy_launcher_run_client "${folder##*/}"
         else
             SY_ATTEMPT_DIR=$folder sy_warm_up_once
         fi
         code=$?
         sy_empty_scratch
         if ((code != 0)); then
-            sy_say "warm-up $n failed (exit code $code): $(tail -n 1 -- "$folder/err.$SY_CLIENT")"
+            sy_log "warm-up $n failed (exit code $code): $(tail -n 1 -- "$folder/err.$SY_CLIENT")"
             return "$code"
         fi
     done
 }
 
 sy_warm_up_once() {
-    (sy_child) >"$SY_ATTEMPT_DIR/out.$SY_CLIENT" 2>"$SY_ATTEMPT_DIR/err.$SY_CLIENT"
+    (sy_run_client) >"$SY_ATTEMPT_DIR/out.$SY_CLIENT" 2>"$SY_ATTEMPT_DIR/err.$SY_CLIENT"
 }
 
 # What a warm-up left must not be found by the measured execution.
@@ -63,29 +63,29 @@ sy_empty_scratch() {
 # --- time-out --------------------------------------------------------------------------------
 
 # A process of its own that asks this shell to stop; ALRM, since TERM means that others want it.
-sy_start_clock() {
+sy_start_watchdog() {
     local -r shell=$BASHPID
-    SY_CLOCK_PID=
+    SY_WATCHDOG_PID=
     [[ -n ${SY_TIME_OUT_S:-} ]] || return 0
     trap 'SY_SIGNAL=TERM SY_TIMED_OUT=1' ALRM
     (
         trap 'exit 0' TERM
         trap - EXIT
-        sy_peers_let_go
+        sy_peers_close_liveness
         sy_pause "$SY_TIME_OUT_S"
         kill -s ALRM "$shell" 2>/dev/null
     ) &
-    SY_CLOCK_PID=$!
+    SY_WATCHDOG_PID=$!
 }
 
-sy_stop_clock() {
+sy_stop_watchdog() {
     trap '' ALRM
-    [[ -z $SY_CLOCK_PID ]] || kill "$SY_CLOCK_PID" 2>/dev/null || :
+    [[ -z $SY_WATCHDOG_PID ]] || kill "$SY_WATCHDOG_PID" 2>/dev/null || :
     [[ -z ${SY_TIMED_OUT:-} ]] || printf 'timeout\n' >>"$SY_STATE_FILE"
 }
 
 # Whether a client of this attempt took too long.
-sy_client_timed_out() {
+sy_has_client_timed_out() {
     local i
     for ((i = 0; i < SY_CLIENTS; i++)); do
         grep -qx timeout "$SY_ATTEMPT_DIR/client.$i" && return 0
@@ -96,7 +96,7 @@ sy_client_timed_out() {
 # --- retries ---------------------------------------------------------------------------------
 
 # Put what a failed try left into ATTEMPT/try.N; result.json of the next one tells of it.
-sy_set_aside() { # <state> <reason>
+sy_archive_try() { # <state> <reason>
     local n=1 file
     while ! mkdir -- "$SY_ATTEMPT_DIR/try.$n" 2>/dev/null; do
         n=$((n + 1))
@@ -109,7 +109,7 @@ sy_set_aside() { # <state> <reason>
         esac
     done
     SY_TRIES+=("{\"state\":$(sy_json_string "$1"),\"reason\":$(sy_json_or_null "$2")}")
-    sy_say "$SY_RUN_ID: try $n $1: $2; trying again"
+    sy_log "$SY_RUN_ID: try $n $1: $2; trying again"
 }
 
 # --- what the run ran with -------------------------------------------------------------------
@@ -120,17 +120,17 @@ sy_tag() { # <key> <value>
     printf '%s=%s\n' "$1" "${value:0:1000}" >>"$SY_ATTEMPT_DIR/tags.$SY_CLIENT"
 }
 
-sy_tag_known() { # <key> <value, empty where it is not known>
+sy_tag_nonempty() { # <key> <value, empty where it is not known>
     [[ -z $2 ]] || sy_tag "$1" "$2"
 }
 
 # Once a run that ended well, by its first node, when nothing is measured any more: what costs time, or
 # reads what a run with cold caches must not find read. `sy_after` is a benchmark's own such function.
-sy_note_afterwards() {
+sy_tag_completed_run() {
     local SY_CLIENT=0
-    sy_tag_known scheduler.version "$(sy_scheduler version)"
+    sy_tag_nonempty scheduler.version "$(sy_scheduler version)"
     ! declare -F sy_after >/dev/null || (sy_after) || :
-    sy_note_shell main # the record counts this, too
+    sy_write_shell_usage main # the record counts this, too
 } </dev/null &>/dev/null
 
 # Programs, the libraries they load and their checksums, one JSON line each. Few processes, however

@@ -71,18 +71,18 @@ sy_uptime_at() { # <the variable to set> <wall µs>
 }
 
 # A moment ahead, and whether it has passed: by time since boot, for the wall clock may be set.
-sy_moment() { # <the variable to set> <microseconds from now>
+sy_set_time() { # <the variable to set> <microseconds from now>
     sy_read_uptime "$1"
     printf -v "$1" %d "$((${!1:-${EPOCHREALTIME//[^0-9]/}} + $2))"
 }
 
 sy_is_past() { # <moment>
     local sy_now
-    sy_moment sy_now 0
+    sy_set_time sy_now 0
     ((sy_now > $1))
 }
 
-sy_seconds() { # <microseconds, empty for null>
+sy_format_seconds() { # <microseconds, empty for null>
     if [[ -n $1 ]]; then
         printf '%d.%06d' "$(($1 / 1000000))" "$(($1 % 1000000))"
     else
@@ -92,7 +92,7 @@ sy_seconds() { # <microseconds, empty for null>
 
 # --- result.json -----------------------------------------------------------------------------
 
-sy_new_result() {
+sy_reset_result() {
     SY_BEGUN_US=${EPOCHREALTIME//[^0-9]/}
     SY_START_US=$SY_BEGUN_US SY_END_US='' SY_ELAPSED_US='' SY_CODES=() SY_NODES=()
     SY_UNKNOWN='the run had not ended when this was written'
@@ -103,36 +103,36 @@ sy_new_result() {
 sy_write_result() { # <state> <reason, may be empty>
     local path=$SY_ATTEMPT_DIR/result.json temporary
     temporary=$SY_ATTEMPT_DIR/.result.json.$$
-    if sy_result "$1" "$2" >"$temporary" && mv -f -- "$temporary" "$path"; then
+    if sy_print_result "$1" "$2" >"$temporary" && mv -f -- "$temporary" "$path"; then
         return 0
     fi
     rm -f -- "$temporary"
-    sy_say "cannot write $path: is the file system full or read-only?"
+    sy_log "cannot write $path: is the file system full or read-only?"
     return 1
 }
 
 # Printed piece by piece: a $(…) each would be twenty processes a run, which a virtual node feels.
-sy_result() { # <state> <reason>
+sy_print_result() { # <state> <reason>
     printf '{"format":"steelyard-run","version":1' &&
-        sy_field run_id sy_json_string "$SY_RUN_ID" &&
-        sy_field attempt sy_json_string "$SY_ATTEMPT" &&
-        sy_field scheduler sy_json_string "$SY_SCHEDULER" &&
-        sy_field job_id sy_json_or_null "$SY_JOB_ID" &&
-        sy_field start_unix_s sy_seconds "$SY_START_US" &&
-        sy_field end_unix_s sy_seconds "$SY_END_US" &&
-        sy_field elapsed_s sy_seconds "$SY_ELAPSED_US" &&
-        sy_field clients printf '%d' "$SY_CLIENTS" &&
-        sy_field exit_codes sy_result_codes &&
-        sy_field state sy_json_string "$1" &&
-        sy_field reason sy_json_or_null "$2" &&
-        sy_field nodes sy_result_nodes &&
-        sy_field tries sy_result_tries &&
-        sy_field missing sy_result_missing &&
+        sy_json_field run_id sy_json_string "$SY_RUN_ID" &&
+        sy_json_field attempt sy_json_string "$SY_ATTEMPT" &&
+        sy_json_field scheduler sy_json_string "$SY_SCHEDULER" &&
+        sy_json_field job_id sy_json_or_null "$SY_JOB_ID" &&
+        sy_json_field start_unix_s sy_format_seconds "$SY_START_US" &&
+        sy_json_field end_unix_s sy_format_seconds "$SY_END_US" &&
+        sy_json_field elapsed_s sy_format_seconds "$SY_ELAPSED_US" &&
+        sy_json_field clients printf '%d' "$SY_CLIENTS" &&
+        sy_json_field exit_codes sy_result_codes &&
+        sy_json_field state sy_json_string "$1" &&
+        sy_json_field reason sy_json_or_null "$2" &&
+        sy_json_field nodes sy_result_nodes &&
+        sy_json_field tries sy_result_tries &&
+        sy_json_field missing sy_result_missing &&
         printf '}\n' || return 1
     sync -- "$SY_ATTEMPT_DIR/.result.json.$$" 2>/dev/null || : # very old coreutils: no file
 }
 
-sy_field() { # <name> <what prints its value> <argument>...
+sy_json_field() { # <name> <what prints its value> <argument>...
     printf ',"%s":' "$1" && "${@:2}"
 }
 
@@ -190,7 +190,7 @@ sy_collect_clients() {
             [[ $word == end && -n $e ]] || continue
             SY_CODES[i]=$a
             ((${first:-$b} >= b)) && first=$b
-            sy_took "$((c - b))" "$d" "$e"
+            sy_set_elapsed "$((c - b))" "$d" "$e"
             ((${longest:-0} <= took)) && longest=$took
             ((${last:-$((b + took))} <= b + took)) && last=$((b + took))
         done <"$SY_ATTEMPT_DIR/client.$i"
@@ -201,31 +201,31 @@ sy_collect_clients() {
 }
 
 # Wall clock against time since boot: when they disagree the wall clock was set meanwhile.
-sy_took() { # <wall µs> <uptime at start> <uptime at end>; sets `took` of the caller
+sy_set_elapsed() { # <wall µs> <uptime at start> <uptime at end>; sets `took` of the caller
     local off
     took=$1
     if [[ $2 != - && $3 != - ]]; then
         off=$((took - ($3 - $2)))
         if ((${off#-} > 50000 + ($3 - $2) / 1000)); then
             took=$(($3 - $2))
-            sy_say "the wall clock jumped by $off us in the run: elapsed_s is from /proc/uptime"
+            sy_log "the wall clock jumped by $off us in the run: elapsed_s is from /proc/uptime"
         fi
     fi
 }
 
 # The first client that did not end with 0, in one sentence; nothing, and true, when all did.
-sy_clients_reason() {
+sy_client_failure_reason() {
     local i
     for ((i = 0; i < SY_CLIENTS; i++)); do
         case ${SY_CODES[i]} in
         0) ;;
         '')
-            printf 'client %d left no exit code: it was killed%s' "$i" "$(sy_last_words "$SY_LAUNCH_LOG" "err.$i")"
+            printf 'client %d left no exit code: it was killed%s' "$i" "$(sy_last_message "$SY_LAUNCH_LOG" "err.$i")"
             return 1
             ;;
         *)
             printf 'client %d on %s exited with %s%s' "$i" "${SY_NODES[i]}" "${SY_CODES[i]}" \
-                "$(sy_last_words "err.$i")"
+                "$(sy_last_message "err.$i")"
             return 1
             ;;
         esac
@@ -234,7 +234,7 @@ sy_clients_reason() {
 
 # ': ' and the last line of the first of these files that has one, at most 300 bytes of it. A line of
 # dashes is mpirun's frame around what it says.
-sy_last_words() { # <file in the attempt folder, or nothing>...
+sy_last_message() { # <file in the attempt folder, or nothing>...
     local file line words=''
     for file in "$@"; do
         [[ -n $file && -s $SY_ATTEMPT_DIR/$file ]] || continue
@@ -255,7 +255,7 @@ sy_stopped_state() {
         end=$((SY_BEGUN_US / 1000000 + SY_TIME_LIMIT_S))
     fi
     # The job began some seconds before this script did.
-    if [[ $SY_SIGNAL == TERM ]] && { [[ -n $end ]] && ((now >= end - 5)) || sy_scheduler says_time_limit; }; then
+    if [[ $SY_SIGNAL == TERM ]] && { [[ -n $end ]] && ((now >= end - 5)) || sy_scheduler is_time_limit_reached; }; then
         printf 'timeout'
     else
         printf 'failed'

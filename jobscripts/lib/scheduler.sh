@@ -1,42 +1,42 @@
 #!/bin/bash
-# What differs between schedulers is asked of schedulers/NAME.sh. Part of steelyard.sh.
+# The interface to a scheduler: schedulers/NAME.sh implements it. Part of steelyard.sh.
 #
 # `sy_scheduler WORD …` calls sy_NAME_WORD, where NAME is SY_SCHEDULER. The file of a scheduler adds
-# its name to SY_SCHEDULERS and defines all of these words; nothing else has to be changed. What it
-# keeps for itself begins with sy_NAME_ and SY_NAME_ too: so it is found by who takes it along
-# (sy_mpi_agent).
+# its name to SY_SCHEDULERS and defines all of these words; nothing else has to be changed. Its private
+# functions and variables begin with sy_NAME_ and SY_NAME_, so that sy_mpi_make_agent can copy them.
 #
-# Asked of every scheduler, whichever the run's is:
-#   is_ours             whether this is a job of its
-#   variables           names of the variables that it gives to jobs, one a line
-#   job_id              id of the job around us; nothing: none
-#   memory_kib          what the job around us may use of this node, in KiB; nothing: no limit known
-# Asked by the shell that runs the run (sy_run):
-#   begin               set SY_JOB_ID, empty: none, and remember what sy_without_scheduler takes away;
-#                       the end, with a word why, outside of a job
-#   attempt_name        print a name for the attempt's folder, the same never again
+# Called for every scheduler, whichever the run has:
+#   is_inside_job       whether this process is in a job of this scheduler
+#   variables           print the names of the variables that it gives to jobs, one a line
+#   job_id              print the id of the surrounding job; nothing: no job
+#   memory_kib          print the job's memory limit on this node, in KiB; nothing: no limit known
+# Called by the shell that runs the run (sy_run):
+#   begin               set SY_JOB_ID (empty: none), and save what sy_without_scheduler unsets; outside
+#                       of a job exit with a message
+#   attempt_name        print a unique name for the attempt's folder
 #   launch SCRIPT       start SY_CLIENTS times `SY_ROLE=client bash SCRIPT` in the background, and set
-#                       SY_PIDS; SY_LAUNCH_LOG: a file in the attempt folder with words of its own
-#   is_noise LINE       whether such a line tells nothing
-#   end_unix_s          when the job has to end; nothing: not known
-#   says_time_limit     whether it ends the job because its time is over
-#   version             its release in its own words; nothing: none, or not known
-# Asked by a client:
-#   where               set SY_CLIENT, if it is not, SY_THIS_NODE, and SY_STEP: a word by which others
-#                       can stop what runs here, `-`: none
-#   stop_step STEP      ask it to stop; false: it could not be asked
-#   nodes               the job's nodes, one a line, SY_THIS_NODE first
-#   is_this_node NODE   whether nothing need be started elsewhere to be on this node
-#   node_address NODE   an address that the other nodes reach, or a name that has one
+#                       SY_PIDS; SY_LAUNCH_LOG: a file in the attempt folder with its own messages
+#   is_noise LINE       whether a line of that file carries no information
+#   end_unix_s          print when the job has to end; nothing: not known
+#   is_time_limit_reached  whether it ends the job because of its time limit
+#   version             print its release in its own words; nothing: none, or not known
+# Called by a client:
+#   set_client          set SY_CLIENT, unless it is set, SY_THIS_NODE, and SY_STEP: an id by which
+#                       stop_step stops this client, `-`: none
+#   stop_step STEP      send a request to stop; false: the request could not be sent
+#   nodes               print the job's nodes, one a line, SY_THIS_NODE first
+#   is_this_node NODE   whether a command for that node can be started directly
+#   node_address NODE   print an address that the other nodes reach, or a name that has one
 #   on_node NODE COMMAND ARGUMENT…  run a command on another node, without input
-#   starter             by what on_node starts commands: the program's name
-#   slots NODE          how many ranks of MPI it was given for; nothing: the job was not told
-#   mpi_native MPIRUN   whether that mpirun (Open MPI's) starts its daemons by the scheduler's own means;
-#                       then add to `start`, the words before it, and `options`, and tag mpi.start
-#   clients_per_node    how many of the clients share a node, where no containers part it (SY_SHARERS)
-#   measures_leavers      `yes` or `unknown`: whether the record holds who left the job's cgroup
-# Asked by the exec helper outside of containers (launcher_exec.sh), of a scheduler with several nodes:
-#   is_command PROGRAM  whether it may be executed for a container
+#   starter             print the program with which on_node starts commands
+#   slots NODE          print how many MPI ranks the job has there; nothing: not known
+#   use_native_mpi MPIRUN  false: that mpirun (Open MPI's) cannot start its daemons by the scheduler;
+#                       else add to `start`, the words before it, and `options`, and tag mpi.start
+#   clients_per_node    print how many clients share a node without containers (SY_SHARERS)
+#   counts_moved_processes  print `yes` or `unknown`: whether the record counts processes that left the
+#                       job's cgroup
+# Called by the exec helper outside of containers (launcher_exec.sh), for a scheduler with several nodes:
+#   is_command PROGRAM  whether a container may request this program
 #   command PROGRAM ARGUMENT…  run it as the job would, also after sy_without_scheduler
 
 # shellcheck disable=SC2153 # SY_SCHEDULERS and SY_SCHEDULER are two things
@@ -52,14 +52,14 @@ sy_every_scheduler() { # <word> <argument>...
     done
 }
 
-# Unless whoever starts run.sh says which: the one that this is a job of, or local.
+# Keeps a given SY_SCHEDULER; else sets the scheduler of the surrounding job, or local.
 sy_choose_scheduler() {
     local name
     for name in "${SY_SCHEDULERS[@]}"; do
-        [[ -n ${SY_SCHEDULER:-} ]] || ! "sy_${name}_is_ours" || SY_SCHEDULER=$name
+        [[ -n ${SY_SCHEDULER:-} ]] || ! "sy_${name}_is_inside_job" || SY_SCHEDULER=$name
     done
     SY_SCHEDULER=${SY_SCHEDULER:-local}
     [[ " ${SY_SCHEDULERS[*]} " != *" $SY_SCHEDULER "* ]] || return 0
-    sy_say "SY_SCHEDULER=$SY_SCHEDULER: expected one of ${SY_SCHEDULERS[*]}"
+    sy_log "SY_SCHEDULER=$SY_SCHEDULER: expected one of ${SY_SCHEDULERS[*]}"
     return 1
 }

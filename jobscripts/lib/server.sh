@@ -18,7 +18,7 @@ sy_server_start() { # <node> <seconds> <command> <argument>...
     # shellcheck disable=SC2034 # for the benchmark
     read -r -t "$limit" -u "$SY_SERVER_FD" word pid SY_SERVER_WORDS || :
     if [[ $word != ready ]]; then
-        sy_say "the server on $node did not start within $limit s, or ended"
+        sy_log "the server on $node did not start within $limit s, or ended"
         sy_server_stop
         return 1
     fi
@@ -30,7 +30,7 @@ sy_server_run() { # <node> <command> <argument>...
     trap - EXIT
     # shellcheck disable=SC2016,SC2046 # for the shell there to expand; names
     sy_on_node "$1" "$BASH" -c "$(declare -f sy_scheduler $(compgen -A function "sy_${SY_SCHEDULER}_"))"'
-        (sy_scheduler where && printf "step %s\n" "$SY_STEP") >"$0"; exec "$@"' \
+        (sy_scheduler set_client && printf "step %s\n" "$SY_STEP") >"$0"; exec "$@"' \
         "$SY_ATTEMPT_DIR/server.$SY_CLIENT" "${@:2}"
 }
 
@@ -38,19 +38,19 @@ sy_server_run() { # <node> <command> <argument>...
 sy_server_stop() {
     local deadline step=
     [[ -n ${SY_SERVER_SHELL:-} ]] || return 0
-    sy_moment deadline "$((${SY_GRACE_S:-10} * 500000))"
+    sy_set_time deadline "$((${SY_GRACE_S:-10} * 500000))"
     read -r _ step <"$SY_ATTEMPT_DIR/server.$SY_CLIENT" || :
     if ! sy_scheduler is_this_node "$SY_SERVER_NODE" && [[ ${step:--} != - ]]; then
         sy_scheduler stop_step "$step" || :
     elif [[ -n ${SY_SERVER_PID:-} ]]; then
         kill -s TERM "$SY_SERVER_PID" 2>/dev/null || :
     else
-        sy_signal_below TERM "$SY_SERVER_SHELL"
+        sy_signal_tree TERM "$SY_SERVER_SHELL"
     fi
     while kill -0 "$SY_SERVER_SHELL" 2>/dev/null && ! sy_is_past "$deadline"; do
         sy_pause 0.02
     done
-    ! kill -0 "$SY_SERVER_SHELL" 2>/dev/null || sy_signal_below KILL "$SY_SERVER_SHELL"
+    ! kill -0 "$SY_SERVER_SHELL" 2>/dev/null || sy_signal_tree KILL "$SY_SERVER_SHELL"
     exec {SY_SERVER_FD}<&-
     SY_SERVER_SHELL='' SY_SERVER_PID=''
 }

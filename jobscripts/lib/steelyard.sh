@@ -45,7 +45,7 @@ SY_LAUNCH_LOG=
 # shellcheck disable=SC2034 # scheduler.sh's
 SY_SCHEDULERS=()
 
-sy_say() { # <message>
+sy_log() { # <message>
     printf 'steelyard: %s\n' "$1" >&2
 }
 
@@ -63,7 +63,7 @@ sy_prepare() {
     SY_ATTEMPT=${SY_ATTEMPT:-$(sy_scheduler attempt_name)}
     SY_ATTEMPT_DIR=$SY_STUDY_DIR/runs/$SY_RUN_ID/$SY_ATTEMPT
     mkdir -p -- "$SY_ATTEMPT_DIR" || {
-        sy_say "cannot make the folder $SY_ATTEMPT_DIR"
+        sy_log "cannot make the folder $SY_ATTEMPT_DIR"
         return 1
     }
     SY_MAIN=$$@$HOSTNAME
@@ -74,7 +74,7 @@ sy_prepare() {
 sy_prepare_try() {
     local i
     SY_PIDS=()
-    sy_new_result
+    sy_reset_result
     sy_write_result started '' || return 1
     : >"$SY_ATTEMPT_DIR/go" || return 1
     for ((i = 0; i < SY_CLIENTS; i++)); do
@@ -87,7 +87,7 @@ sy_prepare_try() {
 sy_main() {
     case ${SY_ROLE:-main} in
     client) sy_client_main ;;
-    inside) sy_inside_main ;;
+    inside) sy_container_main ;;
     holder) sy_holder_main ;;
     peer) sy_peer_main ;;
     request) sy_request_main ;;
@@ -105,11 +105,11 @@ sy_run() {
         if [[ $SY_STATE == completed || -n $SY_SIGNAL ]] || ((retries-- <= 0)); then
             break
         fi
-        sy_set_aside "$SY_STATE" "$SY_REASON" || exit 1
+        sy_archive_try "$SY_STATE" "$SY_REASON" || exit 1
     done
-    [[ $SY_STATE != completed ]] || sy_note_afterwards
-    [[ $SY_STATE == completed ]] && sy_idle after && exit 0
-    sy_say "$SY_RUN_ID: $SY_STATE: $SY_REASON"
+    [[ $SY_STATE != completed ]] || sy_tag_completed_run
+    [[ $SY_STATE == completed ]] && sy_wait_idle after && exit 0
+    sy_log "$SY_RUN_ID: $SY_STATE: $SY_REASON"
     case $SY_SIGNAL in
     TERM) exit 143 ;;
     INT) exit 130 ;;
@@ -123,26 +123,26 @@ sy_try() {
     trap 'SY_SIGNAL=TERM' TERM
     trap 'SY_SIGNAL=INT' INT
     sy_prepare_try || return 1
-    [[ -e $SY_ATTEMPT_DIR/spans.run ]] || sy_idle before
+    [[ -e $SY_ATTEMPT_DIR/spans.run ]] || sy_wait_idle before
     [[ -n $SY_SIGNAL ]] || sy_scheduler launch "$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh"
     sy_open_barrier || SY_REASON=$SY_BARRIER_REASON
     sy_wait_clients
     # From here on also for the programs that we start: a SIGTERM more must not spoil the ending.
     trap '' TERM INT
-    sy_note_shell main
+    sy_write_shell_usage main
     sy_collect_clients
     if [[ -n $SY_SIGNAL ]]; then
         SY_STATE=$(sy_stopped_state)
         SY_REASON=$(sy_stopped_reason "$SY_STATE")
-    elif sy_client_timed_out; then
+    elif sy_has_client_timed_out; then
         SY_STATE=timeout SY_REASON="stopped after its time-out of $SY_TIME_OUT_S s"
-    elif [[ -n $SY_REASON ]] || ! SY_REASON=$(sy_clients_reason); then
+    elif [[ -n $SY_REASON ]] || ! SY_REASON=$(sy_client_failure_reason); then
         SY_STATE=failed
     fi
     sy_write_result "$SY_STATE" "$SY_REASON"
 }
 
-sy_any_alive() {
+sy_is_any_client_running() {
     local pid
     for pid in "${SY_PIDS[@]}"; do
         kill -0 "$pid" 2>/dev/null && return 0
@@ -154,7 +154,7 @@ sy_any_alive() {
 # may take only the job's own limit says.
 sy_open_barrier() {
     local i=0 deadline word
-    sy_moment deadline "$((${SY_BARRIER_S:-120} * 1000000))"
+    sy_set_time deadline "$((${SY_BARRIER_S:-120} * 1000000))"
     ((${SY_WARM_UP:-0} == 0)) || deadline=$((1 << 62))
     SY_BARRIER_REASON=
     while ((i < SY_CLIENTS)); do
@@ -166,8 +166,8 @@ sy_open_barrier() {
         fi
         if [[ -n $SY_SIGNAL ]]; then
             break
-        elif ! sy_any_alive; then
-            SY_BARRIER_REASON="client $i never started$(sy_last_words "err.$i" "$SY_LAUNCH_LOG")"
+        elif ! sy_is_any_client_running; then
+            SY_BARRIER_REASON="client $i never started$(sy_last_message "err.$i" "$SY_LAUNCH_LOG")"
             break
         elif sy_is_past "$deadline"; then
             SY_BARRIER_REASON="client $i had not started after ${SY_BARRIER_S:-120} s"
@@ -190,38 +190,38 @@ sy_wait_clients() {
             wait "$pid"
         done
     done
-    [[ -z $SY_SIGNAL ]] || sy_stop_below
+    [[ -z $SY_SIGNAL ]] || sy_stop_clients
 }
 
-sy_stop_below() {
+sy_stop_clients() {
     local deadline
-    sy_moment deadline "$((${SY_GRACE_S:-10} * 1000000))"
+    sy_set_time deadline "$((${SY_GRACE_S:-10} * 1000000))"
     trap '' TERM INT
-    sy_ask_to_stop
-    while sy_any_alive && ! sy_is_past "$deadline"; do
+    sy_request_stop
+    while sy_is_any_client_running && ! sy_is_past "$deadline"; do
         sy_pause 0.05
     done
-    ! sy_any_alive || sy_signal_below KILL "${SY_PIDS[@]}"
+    ! sy_is_any_client_running || sy_signal_tree KILL "${SY_PIDS[@]}"
     wait
 }
 
 # The scheduler's way first: what started the clients may answer SIGTERM by killing them.
-sy_ask_to_stop() {
+sy_request_stop() {
     local step=
     read -r _ _ step <"$SY_ATTEMPT_DIR/client.0" || :
     [[ ${step:--} != - ]] && sy_scheduler stop_step "$step" && return
-    sy_signal_below TERM "${SY_PIDS[@]}"
+    sy_signal_tree TERM "${SY_PIDS[@]}"
 }
 
 # A signal for processes and all their descendants, who are listed before any of them can die.
-sy_signal_below() { # <signal> <pid>...
+sy_signal_tree() { # <signal> <pid>...
     local signal=$1 pid parent i
     local -a family pids=() parents=()
     shift
     family=("$@")
     while read -r pid parent; do
         pids+=("$pid") parents+=("$parent")
-    done < <(trap '' TERM INT && sy_processes)
+    done < <(trap '' TERM INT && sy_list_processes)
     local -A seen=()
     for ((i = 0; i < ${#family[@]}; i++)); do
         seen[${family[i]}]=1
@@ -234,12 +234,12 @@ sy_signal_below() { # <signal> <pid>...
 }
 
 # "PID PARENT" of every process; an image may be without ps.
-sy_processes() {
+sy_list_processes() {
     local pid
     local -a stat=()
     ps -A -o pid= -o ppid= 2>/dev/null && return
     for pid in /proc/[0-9]*; do
         pid=${pid#/proc/}
-        ! sy_process_stat "$pid" || printf '%s %s\n' "$pid" "${stat[1]}"
+        ! sy_read_process_stat "$pid" || printf '%s %s\n' "$pid" "${stat[1]}"
     done
 }

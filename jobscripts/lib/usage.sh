@@ -30,19 +30,19 @@ sy_find_timer() {
 
 # CPU time of this shell and of what it has waited for, into a file: `below` where the first shell of
 # the run waits for this one, so that its own time takes this one in, else `apart`.
-sy_note_shell() { # <main|number of the client>
+sy_write_shell_usage() { # <main|number of the client>
     local place=apart
-    sy_is_below_main && place=below
+    sy_is_descendant_of_main && place=below
     { printf '%s\n' "$place" && times; } >"$SY_ATTEMPT_DIR/shell.$1" || :
 } 2>/dev/null
 
-sy_is_below_main() {
+sy_is_descendant_of_main() {
     local pid=$PPID
     local -a stat=()
     [[ ${SY_MAIN:-} == *@"$HOSTNAME" ]] || return 1
     while ((pid > 1)); do
         [[ $pid != "${SY_MAIN%%@*}" ]] || return 0
-        sy_process_stat "$pid" || return 1
+        sy_read_process_stat "$pid" || return 1
         pid=${stat[1]}
     done
     return 1

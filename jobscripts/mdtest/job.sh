@@ -17,7 +17,7 @@ sy_client() {
     local program code
     local -a more options=(-i 1 -P -n "$SY_PARAM_FILES")
     program=$(sy_mdtest_program) || return
-    sy_work_in "$SY_PARAM_DIRECTORY" || return
+    sy_make_work_folder "$SY_PARAM_DIRECTORY" || return
     case $SY_PARAM_KIND in
     files) options+=(-F) ;;
     directories) options+=(-D) ;;
@@ -27,6 +27,6 @@ sy_client() {
     sy_mpi_run "$SY_PARAM_RANKS" "$SY_PARAM_MPIRUN" "$program" "${options[@]}" \
         ${more[@]+"${more[@]}"} -d "$SY_WORK/mdtest"
     code=$?
-    sy_mount_counters "$SY_WORK" after
+    sy_save_mount_counters "$SY_WORK" after
     return "$code"
 }

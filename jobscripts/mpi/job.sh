@@ -9,10 +9,10 @@ sy_setup() {
 sy_client() {
     local -a profiler
     if ((SY_PARAM_SMALLEST > SY_PARAM_LARGEST)); then
-        sy_say "smallest is $SY_PARAM_SMALLEST bytes, more than largest, $SY_PARAM_LARGEST bytes"
+        sy_log "smallest is $SY_PARAM_SMALLEST bytes, more than largest, $SY_PARAM_LARGEST bytes"
         return 2
     fi
-    sy_profiler || return
+    sy_find_profiler || return
     sy_without_scheduler
     sy_mpi_run "$SY_PARAM_RANKS" "$SY_PARAM_MPIRUN" "${profiler[@]}" \
         "${STEELYARD_PYTHON:-python3}" -P -m steelyard.jobscripts.mpi.client \

@@ -14,9 +14,9 @@ sy_setup() {
 }
 
 sy_npb_program() {
-    sy_npb_whose || return
+    sy_npb_check_implementation || return
     if [[ -n $SY_PARAM_FOLDER ]]; then
-        sy_npb_nasa
+        sy_npb_find_nasa
     else
         sy_program steelyard-npb "${STEELYARD_NPB:-}" \
             'build it with make all (needs mpicc: Debian package libopenmpi-dev), and set STEELYARD_NPB or PATH'
@@ -32,28 +32,28 @@ sy_client() {
         command+=("$SY_PARAM_KERNEL" --class "$SY_PARAM_CLASS"
             --json "$SY_ATTEMPT_DIR/npb.$SY_CLIENT.json")
     fi
-    sy_profiler || return
+    sy_find_profiler || return
     sy_without_scheduler
     sy_mpi_run "$SY_PARAM_RANKS" "$SY_PARAM_MPIRUN" "${profiler[@]}" "${command[@]}" || return
-    sy_npb_tags
+    sy_tag_npb
 }
 
 # Whose programs: said by the study, or by whether it gives a folder of NASA's.
-sy_npb_whose() {
+sy_npb_check_implementation() {
     case $SY_PARAM_IMPLEMENTATION:$SY_PARAM_FOLDER in
     nasa:)
-        sy_say 'implementation = "nasa" needs folder = "/path", where cg.A.x or cg.A.2 are: NASA'"'"'s programs are in no package'
+        sy_log 'implementation = "nasa" needs folder = "/path", where cg.A.x or cg.A.2 are: NASA'"'"'s programs are in no package'
         return 2
         ;;
     steelyard:?*)
-        sy_say "implementation = \"steelyard\" runs ours, folder = \"$SY_PARAM_FOLDER\" NASA's programs: give one of them"
+        sy_log "implementation = \"steelyard\" runs ours, folder = \"$SY_PARAM_FOLDER\" NASA's programs: give one of them"
         return 2
         ;;
     esac
 }
 
 # What ran, and the vectors that this processor lets it use: figures differ with both.
-sy_npb_tags() {
+sy_tag_npb() {
     local key value
     while IFS='=' read -r key value; do
         [[ -z $key ]] || sy_tag "$key" "$value"
@@ -63,14 +63,14 @@ sy_npb_tags() {
 }
 
 # NPB 3.4 names its programs cg.A.x; 3.3, which fixes the ranks when it is built, cg.A.2.
-sy_npb_nasa() {
+sy_npb_find_nasa() {
     local base=$SY_PARAM_FOLDER/$SY_PARAM_KERNEL.$SY_PARAM_CLASS
     if [[ -x $base.$SY_PARAM_RANKS ]]; then
         printf '%s' "$base.$SY_PARAM_RANKS"
     elif [[ -x $base.x ]]; then
         printf '%s' "$base.x"
     else
-        sy_say "neither $base.x nor $base.$SY_PARAM_RANKS is a program on $HOSTNAME: build it with NPB's make $SY_PARAM_KERNEL CLASS=$SY_PARAM_CLASS"
+        sy_log "neither $base.x nor $base.$SY_PARAM_RANKS is a program on $HOSTNAME: build it with NPB's make $SY_PARAM_KERNEL CLASS=$SY_PARAM_CLASS"
         return 3
     fi
 }

@@ -8,7 +8,7 @@ sy_setup() {
 
 sy_client() {
     sy_program nuttcp '' 'install the Debian package nuttcp' >/dev/null || return
-    sy_pairs "$SY_PARAM_MODE" text sy_nuttcp_client \
+    sy_run_pairs "$SY_PARAM_MODE" text sy_nuttcp_client \
         nuttcp -S --nofork --no3rdparty -P @PORT@
 }
 

@@ -26,7 +26,7 @@ sy_osu_options() { # PROGRAM: sets `options` of the caller
     local -a more
     if ! first=$(sy_osu_exponent "$SY_PARAM_SMALLEST") || ! last=$(sy_osu_exponent "$SY_PARAM_LARGEST") ||
         ((first > last)); then
-        sy_say "smallest is $SY_PARAM_SMALLEST bytes and largest $SY_PARAM_LARGEST bytes; give two powers of two, the smaller one first"
+        sy_log "smallest is $SY_PARAM_SMALLEST bytes and largest $SY_PARAM_LARGEST bytes; give two powers of two, the smaller one first"
         return 2
     fi
     read -r -a more <<<"$SY_PARAM_OPTIONS"

@@ -4,7 +4,7 @@
 
 # Not timed: what the run ran with, and the file system that it measures.
 sy_setup() {
-    [[ -z $SY_PARAM_DATA ]] || sy_mount_tags "$SY_PARAM_DATA"
+    [[ -z $SY_PARAM_DATA ]] || sy_tag_mount "$SY_PARAM_DATA"
     if [[ $SY_PARAM_ACCESS != file && -z $SY_PARAM_URL ]]; then
         sy_environment xrootd
     fi

@@ -18,7 +18,7 @@ sy_client() {
     local -a options
     program=$(sy_stressng_program) || return
     [[ " $("$program" --stressors) " == *" $SY_PARAM_STRESSOR "* ]] || {
-        sy_say "$program has no stressor $SY_PARAM_STRESSOR: '$program --stressors' names those that it has"
+        sy_log "$program has no stressor $SY_PARAM_STRESSOR: '$program --stressors' names those that it has"
         return 2
     }
     # Its own 0 means all processors of the node, not the job's.

@@ -13,7 +13,7 @@ sy_setup() {
 sy_client() {
     local node='' address=''
     if [[ $SY_PARAM_MODE == command && -z $SY_PARAM_COMMAND ]]; then
-        sy_say 'mode = command: expected command = "PROGRAM … {url}", found none'
+        sy_log 'mode = command: expected command = "PROGRAM … {url}", found none'
         return 3
     fi
     local -r python=${STEELYARD_PYTHON:-python3}
@@ -49,7 +49,7 @@ sy_xrootd_client_nodes() { # [<the server's node>]
     ((SY_PARAM_CLIENT_NODES == 0)) || found=("${found[@]:0:SY_PARAM_CLIENT_NODES}")
     found=("${found[@]:0:SY_PARAM_CLIENTS}")
     if ((SY_PARAM_CLIENT_NODES > ${#found[@]})); then
-        sy_say "client_nodes = $SY_PARAM_CLIENT_NODES: expected at most as many as there are clients \
+        sy_log "client_nodes = $SY_PARAM_CLIENT_NODES: expected at most as many as there are clients \
 and nodes beside the server's, found ${#found[@]}: give [job] nodes, or clients, more of them"
         return 3
     fi

@@ -14,7 +14,7 @@ from steelyard.wrappers.launchers.launcher import Launcher
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.submit.program_checks import OURS
 
-SYSTEM = ("bin", "sbin", "usr")  # the image's own (sy_launcher_is_system of jobscripts/)
+SYSTEM = ("bin", "sbin", "usr")  # the image's own (sy_launcher_is_system_folder of jobscripts/)
 
 
 def find_missing_programs(

@@ -14,13 +14,13 @@ sy_apptainer_command() {
     # It asks for all capabilities; root in a container has often not this one.
     ((EUID != 0)) || sy_apptainer_has_capability 24 || SY_LAUNCHER_COMMAND+=(--drop-caps CAP_SYS_RESOURCE)
     for path in "${SY_LAUNCHER_PATHS[@]}"; do
-        SY_LAUNCHER_COMMAND+=(--mount "type=bind,$(sy_launcher_field "source=$path"),$(sy_launcher_field "destination=$path")")
+        SY_LAUNCHER_COMMAND+=(--mount "type=bind,$(sy_launcher_quote_field "source=$path"),$(sy_launcher_quote_field "destination=$path")")
     done
     SY_LAUNCHER_COMMAND+=("$SY_LAUNCHER_IMAGE" "${SY_LAUNCHER_INSIDE[@]}")
-    sy_launcher_pinned || return
-    [[ -z ${SY_NETWORK_NS:-} ]] || sy_launcher_in_network
+    sy_launcher_pin || return
+    [[ -z ${SY_NETWORK_NS:-} ]] || sy_launcher_enter_network
 }
 
 sy_apptainer_has_capability() { # <number in linux/capability.h>
-    ((16#$(sy_launcher_status CapPrm) >> $1 & 1))
+    ((16#$(sy_launcher_read_status CapPrm) >> $1 & 1))
 }

@@ -8,11 +8,11 @@ sy_engine_command() {
     local -a groups
     sy_engine_has_image "$engine" || return
     SY_LAUNCHER_PINNED=
-    ((EUID != 0)) || sy_left_mark container "$engine $SY_LAUNCHER_NAME" || return
-    [[ $engine != podman || $EUID == 0 ]] || sy_engine_rootless || return
+    ((EUID != 0)) || sy_leftover_mark container "$engine $SY_LAUNCHER_NAME" || return
+    [[ $engine != podman || $EUID == 0 ]] || sy_engine_check_rootless || return
     if [[ $network == macvlan ]]; then
-        network=$(sy_engine_macvlan "$engine") || return
-    elif [[ -n ${SY_LAUNCHER_ACROSS:-} && $(sy_network_whose) == ours ]]; then
+        network=$(sy_engine_find_macvlan "$engine") || return
+    elif [[ -n ${SY_LAUNCHER_ACROSS:-} && $(sy_network_provider) == ours ]]; then
         network=none
         [[ -z ${SY_NETWORK_NS:-} ]] || network=ns:/run/netns/$SY_NETWORK_NS
     fi
@@ -40,9 +40,9 @@ sy_engine_command() {
         --memory="$SY_LAUNCHER_MEMORY_BYTES" --memory-swap="$SY_LAUNCHER_MEMORY_BYTES")
     while read -r name; do
         SY_LAUNCHER_COMMAND+=(--env="$name")
-    done < <(sy_launcher_variables)
+    done < <(sy_launcher_list_variables)
     for path in "${SY_LAUNCHER_PATHS[@]}"; do
-        SY_LAUNCHER_COMMAND+=(--mount="type=bind,$(sy_launcher_field "source=$path"),$(sy_launcher_field "target=$path")")
+        SY_LAUNCHER_COMMAND+=(--mount="type=bind,$(sy_launcher_quote_field "source=$path"),$(sy_launcher_quote_field "target=$path")")
     done
     SY_LAUNCHER_COMMAND+=(--entrypoint="${SY_LAUNCHER_INSIDE[0]}" "$SY_LAUNCHER_IMAGE"
         "${SY_LAUNCHER_INSIDE[@]:1}")
@@ -51,15 +51,15 @@ sy_engine_command() {
 # An ordinary user's podman can limit only what their cgroup was given: nothing with cgroup v1,
 # where podman says so and goes on, and mostly no cpuset with v2. Affinity is inherited instead.
 # Sets `limits` of the caller, and SY_LAUNCHER_PINNED when the command itself is to be pinned.
-sy_engine_rootless() {
+sy_engine_check_rootless() {
     local controllers
     controllers=$(podman info --format='{{.Host.CgroupControllers}}' 2>&1) || {
-        sy_say "podman cannot be used on $SY_THIS_NODE: ${controllers##*$'\n'}"
+        sy_log "podman cannot be used on $SY_THIS_NODE: ${controllers##*$'\n'}"
         return 3
     }
     controllers=${controllers##*$'\n'} # warnings stand before it
     if [[ -n ${SY_LAUNCHER_MEMORY_BYTES:-} && ! $controllers =~ [[\ ]memory[]\ ] ]]; then
-        sy_say "$SY_LAUNCHER: podman without root cannot limit memory on $SY_THIS_NODE (controllers it was given: ${controllers:-[]}): leave memory= out, or ask the administrator for cgroup v2 with memory delegated to users"
+        sy_log "$SY_LAUNCHER: podman without root cannot limit memory on $SY_THIS_NODE (controllers it was given: ${controllers:-[]}): leave memory= out, or ask the administrator for cgroup v2 with memory delegated to users"
         return 4
     fi
     [[ $controllers =~ [[\ ]cpuset[]\ ] ]] || SY_LAUNCHER_PINNED=1
@@ -74,19 +74,19 @@ sy_engine_has_image() { # <docker or podman>
     }
     case ${said,,} in
     *'no such image'* | *'not known'* | *'not found'* | *'failed to find'*)
-        sy_say "the image $SY_LAUNCHER_IMAGE is not on $SY_THIS_NODE: say there $1 pull $SY_LAUNCHER_IMAGE, or steelyard image make $1:$SY_LAUNCHER_IMAGE"
+        sy_log "the image $SY_LAUNCHER_IMAGE is not on $SY_THIS_NODE: say there $1 pull $SY_LAUNCHER_IMAGE, or steelyard image make $1:$SY_LAUNCHER_IMAGE"
         ;;
-    *) sy_say "$1 cannot be used on $SY_THIS_NODE: ${said##*$'\n'}" ;;
+    *) sy_log "$1 cannot be used on $SY_THIS_NODE: ${said##*$'\n'}" ;;
     esac
     return 3
 }
 
 # Addresses are the administrator's to give: a network of theirs is used, none is made.
-sy_engine_macvlan() { # <docker or podman>
+sy_engine_find_macvlan() { # <docker or podman>
     local name
     name=$("$1" network ls --filter=driver=macvlan --format='{{.Name}}') name=${name%%$'\n'*}
     [[ -n $name ]] || {
-        sy_say "$1 on $SY_THIS_NODE has no network of the driver macvlan: make one there, $1 network create --driver=macvlan --subnet=NETWORK --opt=parent=DEVICE steelyard"
+        sy_log "$1 on $SY_THIS_NODE has no network of the driver macvlan: make one there, $1 network create --driver=macvlan --subnet=NETWORK --opt=parent=DEVICE steelyard"
         return 4
     }
     printf '%s' "$name"
@@ -98,12 +98,12 @@ sy_engine_pid() {
     "$SY_LAUNCHER_KIND" inspect --format='{{.State.Pid}}' "$SY_LAUNCHER_NAME"
 }
 
-sy_engine_measured() {
+sy_engine_is_measured() {
     if [[ $SY_LAUNCHER_KIND == docker ]]; then
         printf 'no' # children of a daemon, not of the job
     else
         # They lose their parent and leave the job's cgroup: a sampler around the run still has them.
-        sy_scheduler measures_leavers
+        sy_scheduler counts_moved_processes
     fi
 }
 
@@ -114,10 +114,10 @@ sy_engine_remove() {
 sy_engine_sweep() {
     local id owner format='{{.ID}} {{.Label "steelyard.owner"}}' filter="label=steelyard.study=${SY_LAUNCHER_LABEL:-$SY_STUDY_DIR}"
     if [[ $SY_LAUNCHER_KIND == podman ]]; then # whose filters are read as CSV, and whose Labels are a map
-        filter=$(sy_launcher_field "$filter") format='{{.ID}} {{index .Labels "steelyard.owner"}}'
+        filter=$(sy_launcher_quote_field "$filter") format='{{.ID}} {{index .Labels "steelyard.owner"}}'
     fi
     while read -r id owner; do
-        sy_left_lives "$owner" || "$SY_LAUNCHER_KIND" rm --force "$id" >/dev/null
+        sy_process_is_running "$owner" || "$SY_LAUNCHER_KIND" rm --force "$id" >/dev/null
     done < <("$SY_LAUNCHER_KIND" ps --all --filter="$filter" --format="$format" 2>/dev/null)
     return 0
 }

@@ -5,7 +5,7 @@
 # From the configuration of an existing container that stands still; several share its root folder.
 sy_lxc_command() {
     local path name base kind hosts
-    hosts=$(sy_launcher_hosts) && sy_left_mark lxc "$SY_LAUNCHER_NAME" || return
+    hosts=$(sy_launcher_write_hosts) && sy_leftover_mark lxc "$SY_LAUNCHER_NAME" || return
     base=$(lxc-config lxc.lxcpath)/$SY_LAUNCHER_IMAGE
     # In a session of its own: it would make the user's terminal raw, in which Ctrl-C is a letter.
     SY_LAUNCHER_COMMAND=(setsid lxc-execute --name="$SY_LAUNCHER_NAME" --rcfile="$base/config")
@@ -15,18 +15,18 @@ sy_lxc_command() {
     for path in "${SY_LAUNCHER_PATHS[@]}"; do
         kind='dir'
         [[ -d $path ]] || kind='file'
-        path=$(sy_lxc_fstab "$path")
+        path=$(sy_lxc_escape_path "$path")
         SY_LAUNCHER_COMMAND+=(--define="lxc.mount.entry=$path ${path#/} none bind,create=$kind 0 0")
     done
     # Its own shared memory, for the reason that unshare has one.
     SY_LAUNCHER_COMMAND+=(
-        --define="lxc.mount.entry=$(sy_lxc_fstab "$hosts") etc/hosts none bind,ro,create=file 0 0"
+        --define="lxc.mount.entry=$(sy_lxc_escape_path "$hosts") etc/hosts none bind,ro,create=file 0 0"
         --define="lxc.mount.entry=tmpfs dev/shm tmpfs mode=1777,size=$(sy_launcher_shm_bytes),create=dir 0 0")
     export SY_MPI_TMP=/dev/shm
     # A name alone: its value is taken from our environment.
     while read -r name; do
         SY_LAUNCHER_COMMAND+=(--define="lxc.environment=$name")
-    done < <(printf 'SY_ROLE\n' && sy_launcher_variables)
+    done < <(printf 'SY_ROLE\n' && sy_launcher_list_variables)
     [[ -z ${SY_LAUNCHER_MEMORY_BYTES:-} ]] || SY_LAUNCHER_COMMAND+=(
         --define="lxc.cgroup.memory.limit_in_bytes=$SY_LAUNCHER_MEMORY_BYTES"
         --define="lxc.cgroup2.memory.max=$SY_LAUNCHER_MEMORY_BYTES")
@@ -34,34 +34,34 @@ sy_lxc_command() {
     if [[ $SY_LAUNCHER_NETWORK == host || -n ${SY_NETWORK_NS:-} ]]; then
         SY_LAUNCHER_COMMAND+=(--define=lxc.net.0.type=none)
     else
-        sy_lxc_network || return
+        sy_lxc_check_network || return
     fi
     SY_LAUNCHER_COMMAND=(taskset --cpu-list "$SY_LAUNCHER_CPUSET" "${SY_LAUNCHER_COMMAND[@]}"
         -- "${SY_LAUNCHER_INSIDE[@]}")
-    [[ -z ${SY_NETWORK_NS:-} ]] || sy_launcher_in_network
+    [[ -z ${SY_NETWORK_NS:-} ]] || sy_launcher_enter_network
 }
 
 # As fstab(5) writes a path.
-sy_lxc_fstab() { # <path>
+sy_lxc_escape_path() { # <path>
     local path=$1
     path=${path//\\/\\134} path=${path// /\\040} path=${path//$'\n'/\\012}
     printf '%s' "${path//$'\t'/\\011}"
 }
 
 # A network is the configuration's: it has the device and the addresses.
-sy_lxc_network() {
+sy_lxc_check_network() {
     local type want=$SY_LAUNCHER_NETWORK
     [[ $want != bridge ]] || want=veth
-    type=$(sy_lxc_setting type)
+    type=$(sy_lxc_read_setting type)
     if [[ $type == "$want" ]]; then
-        [[ $type != phys ]] || sy_device_for_lxc "$(sy_lxc_setting link)"
+        [[ $type != phys ]] || sy_device_claim_for_lxc "$(sy_lxc_read_setting link)"
         return
     fi
-    sy_say "$SY_LAUNCHER: the configuration of $SY_LAUNCHER_IMAGE on $SY_THIS_NODE has lxc.net.0.type = ${type:-(nothing)}: say there lxc.net.0.type = $want, lxc.net.0.link, lxc.net.0.flags = up and an address"
+    sy_log "$SY_LAUNCHER: the configuration of $SY_LAUNCHER_IMAGE on $SY_THIS_NODE has lxc.net.0.type = ${type:-(nothing)}: say there lxc.net.0.type = $want, lxc.net.0.link, lxc.net.0.flags = up and an address"
     return 4
 }
 
-sy_lxc_setting() { # <key below lxc.net.0>
+sy_lxc_read_setting() { # <key below lxc.net.0>
     lxc-info --name="$SY_LAUNCHER_IMAGE" --config="lxc.net.0.$1" --no-humanize 2>/dev/null
 }
 

@@ -6,8 +6,8 @@
 sy_nspawn_command() {
     local path name escaped hosts
     local -a run=()
-    hosts=$(sy_launcher_hosts) || return
-    ((EUID != 0)) || sy_left_mark folder "/run/systemd/nspawn/propagate/$SY_LAUNCHER_NAME" || return
+    hosts=$(sy_launcher_write_hosts) || return
+    ((EUID != 0)) || sy_leftover_mark folder "/run/systemd/nspawn/propagate/$SY_LAUNCHER_NAME" || return
     # Where /run lies on a disk, it would refuse, aloud, to remove its own folder there.
     # shellcheck disable=SC2016
     [[ $(stat --file-system --format=%T /run) == tmpfs ]] ||
@@ -24,7 +24,7 @@ sy_nspawn_command() {
     SY_LAUNCHER_COMMAND+=(--bind-ro="$escaped:/etc/hosts")
     while read -r name; do
         SY_LAUNCHER_COMMAND+=(--setenv="$name=${!name}")
-    done < <(sy_launcher_variables)
+    done < <(sy_launcher_list_variables)
     SY_LAUNCHER_COMMAND+=(/bin/"${SY_LAUNCHER_INSIDE[0]}" "${SY_LAUNCHER_INSIDE[@]:1}")
-    sy_launcher_here
+    sy_launcher_apply_limits
 }

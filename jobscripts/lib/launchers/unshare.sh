@@ -11,7 +11,7 @@ sy_unshare_command() {
     SY_LAUNCHER_COMMAND=(unshare --mount --pid --fork --kill-child --mount-proc --ipc --uts)
     export SY_MPI_TMP=/dev/shm
     if [[ -n ${SY_NETWORK_NS:-} ]]; then
-        hosts=$(sy_launcher_hosts) || return
+        hosts=$(sy_launcher_write_hosts) || return
         # shellcheck disable=SC2016
         inside+=' && mount --bind "$1" /etc/hosts && shift'
     fi
@@ -19,7 +19,7 @@ sy_unshare_command() {
         # mount(8) wants to be root; the second namespace makes the user of it again.
         SY_LAUNCHER_COMMAND+=(--user --map-root-user)
         if [[ $SY_LAUNCHER_NETWORK == bridge ]]; then
-            sy_say "$SY_LAUNCHER: an ordinary user's network has a loopback device only"
+            sy_log "$SY_LAUNCHER: an ordinary user's network has a loopback device only"
             sy_tag launcher_network loopback
             SY_LAUNCHER_COMMAND+=(--net)
             inside+=' && ip link set lo up'
@@ -30,5 +30,5 @@ sy_unshare_command() {
     fi
     SY_LAUNCHER_COMMAND+=(sh -c "$inside"' "$@"' "$(sy_launcher_shm_bytes)" ${hosts:+"$hosts"}
     "${SY_LAUNCHER_INSIDE[@]}")
-    sy_launcher_here
+    sy_launcher_apply_limits
 }

@@ -4,7 +4,7 @@
 
 SY_SCHEDULERS+=(local)
 
-sy_local_is_ours() {
+sy_local_is_inside_job() {
     return 1 # it is what is left when nobody's job this is
 }
 
@@ -43,7 +43,7 @@ sy_local_is_noise() { # <line>
 
 sy_local_end_unix_s() { :; }
 
-sy_local_says_time_limit() {
+sy_local_is_time_limit_reached() {
     return 1
 }
 
@@ -51,7 +51,7 @@ sy_local_version() { :; }
 
 # --- a client --------------------------------------------------------------------------------
 
-sy_local_where() {
+sy_local_set_client() {
     SY_CLIENT=${SY_CLIENT:-0} SY_THIS_NODE=$HOSTNAME SY_STEP=-
 }
 
@@ -79,7 +79,7 @@ sy_local_starter() { :; }
 
 sy_local_slots() { :; }
 
-sy_local_mpi_native() {
+sy_local_use_native_mpi() {
     return 1
 }
 
@@ -88,7 +88,7 @@ sy_local_clients_per_node() {
 }
 
 # The sampler around the run follows them.
-sy_local_measures_leavers() {
+sy_local_counts_moved_processes() {
     printf 'yes'
 }
 

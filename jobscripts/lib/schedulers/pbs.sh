@@ -6,7 +6,7 @@
 SY_SCHEDULERS+=(pbs)
 
 # A job of Slurm that came by its qsub, or from within a job of PBS, is Slurm's.
-sy_pbs_is_ours() {
+sy_pbs_is_inside_job() {
     [[ -n ${PBS_JOBID:-} && -n ${PBS_ENVIRONMENT:-} && -z ${SLURM_JOB_ID:-} ]]
 }
 
@@ -34,7 +34,7 @@ sy_pbs_begin() {
     SY_PBS_END_UNIX_S=$(sy_pbs_planned_end)
     SY_PBS_ERRORS=$(sy_pbs_errors_file)
     export SY_PBS_NODES SY_PBS_SLOTS SY_PBS_DSH SY_PBS_NODE SY_PBS_END_UNIX_S SY_PBS_ERRORS
-    sy_pbs_remember
+    sy_pbs_save_job_variables
 }
 
 # Neither server tells a job how often it was begun: the first number that is free.
@@ -65,7 +65,7 @@ sy_pbs_launch() { # <script>
         if [[ $node == "$SY_PBS_NODE" ]]; then
             SY_ROLE=client SY_CLIENT=$i "$BASH" "$1" </dev/null &
         else
-            SY_ROLE=client SY_CLIENT=$i sy_pbs_watch "$node" "$BASH" "$1" \
+            SY_ROLE=client SY_CLIENT=$i sy_pbs_run_task "$node" "$BASH" "$1" \
                 >/dev/null 2>>"$SY_ATTEMPT_DIR/$SY_LAUNCH_LOG" </dev/null &
         fi
         SY_PIDS+=($!)
@@ -93,7 +93,7 @@ sy_pbs_end_unix_s() {
 }
 
 # pbs_mom says so in the job's own errors before its SIGTERM.
-sy_pbs_says_time_limit() {
+sy_pbs_is_time_limit_reached() {
     [[ -n ${SY_PBS_ERRORS:-} ]] &&
         tail -c 4096 -- "$SY_PBS_ERRORS" 2>/dev/null | grep -q '^=>> PBS: job killed: walltime '
 }
@@ -101,15 +101,15 @@ sy_pbs_says_time_limit() {
 # --- a client --------------------------------------------------------------------------------
 
 # A task of TM has variables of its own, by which it asks its own mom.
-sy_pbs_where() {
+sy_pbs_set_client() {
     SY_CLIENT=${SY_CLIENT:-0} SY_THIS_NODE=${SY_PBS_NODE:-$HOSTNAME} SY_STEP=${SY_PBS_TASK:--}
-    sy_pbs_remember
+    sy_pbs_save_job_variables
 }
 
 # A task's word is NODE/PID.
 sy_pbs_stop_step() { # <step>
     [[ $1 =~ ^([^/]+)/([0-9]+)$ ]] &&
-        sy_pbs_command sy_pbs_signal TERM "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+        sy_pbs_command sy_pbs_signal_task TERM "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
 }
 
 sy_pbs_nodes() {
@@ -129,7 +129,7 @@ sy_pbs_node_address() { # <node>
 }
 
 sy_pbs_on_node() { # <node> <command> <argument>...
-    sy_pbs_command sy_pbs_task "$@"
+    sy_pbs_command sy_pbs_run_on_node "$@"
 }
 
 sy_pbs_starter() {
@@ -148,10 +148,10 @@ sy_pbs_slots() { # <node>
 }
 
 # One that was built with TM asks pbs_mom for nodes and daemons; for that it must see the job again.
-sy_pbs_mpi_native() { # <mpirun>; sets `start` and `options` of the caller
+sy_pbs_use_native_mpi() { # <mpirun>; sets `start` and `options` of the caller
     [[ ${STEELYARD_MPI_TM:-yes} != no && ${SY_PBS_V_PBS_NODEFILE:-} ]] &&
-        sy_pbs_knows_tm "$1" || return 1
-    sy_pbs_as_job
+        sy_pbs_has_tm "$1" || return 1
+    sy_pbs_add_job_variables
     options=(--mca plm tm --mca ras tm)
     sy_tag mpi.start tm
 }
@@ -161,14 +161,14 @@ sy_pbs_clients_per_node() {
 }
 
 # The plugin may have followed them.
-sy_pbs_measures_leavers() {
+sy_pbs_counts_moved_processes() {
     printf 'unknown'
 }
 
 # --- commands for containers: functions, since a task is more than one command ----------
 
 sy_pbs_is_command() { # <program>
-    [[ $1 == sy_pbs_task || $1 == sy_pbs_signal ]]
+    [[ $1 == sy_pbs_run_on_node || $1 == sy_pbs_signal_task ]]
 }
 
 sy_pbs_command() { # <function> <argument>...

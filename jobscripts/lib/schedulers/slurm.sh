@@ -4,7 +4,7 @@
 
 SY_SCHEDULERS+=(slurm)
 
-sy_slurm_is_ours() {
+sy_slurm_is_inside_job() {
     [[ -n ${SLURM_JOB_ID:-} ]]
 }
 
@@ -64,7 +64,7 @@ sy_slurm_end_unix_s() {
 }
 
 # Where the job is not told (22.05).
-sy_slurm_says_time_limit() {
+sy_slurm_is_time_limit_reached() {
     [[ $(timeout 3 scontrol --oneliner show job "$SLURM_JOB_ID" 2>/dev/null) == *' Reason=TimeLimit '* ]]
 }
 
@@ -75,7 +75,7 @@ sy_slurm_version() {
 # --- a client --------------------------------------------------------------------------------
 
 # In a container only SY_STEP is left (launcher_exec.sh).
-sy_slurm_where() {
+sy_slurm_set_client() {
     SY_CLIENT=${SY_CLIENT:-${SLURM_PROCID:-0}}
     SY_THIS_NODE=${SLURMD_NODENAME:-$HOSTNAME}
     SY_STEP=${SLURM_STEP_ID:-${SY_STEP:--}}
@@ -101,7 +101,7 @@ sy_slurm_is_this_node() { # <node>
 sy_slurm_node_address() { # <node>
     local address=$1 line
     line=$(sy_slurm_command scontrol --oneliner show node "$1") || {
-        sy_say "the address of node $1 is not known: $line"
+        sy_log "the address of node $1 is not known: $line"
         return 1
     }
     [[ $line != *' NodeAddr='* ]] || address=${line##* NodeAddr=} address=${address%% *}
@@ -120,7 +120,7 @@ sy_slurm_starter() {
 sy_slurm_slots() { :; }
 
 # Debian's is built against another Slurm than a site's may be.
-sy_slurm_mpi_native() {
+sy_slurm_use_native_mpi() {
     return 1
 }
 
@@ -129,7 +129,7 @@ sy_slurm_clients_per_node() {
 }
 
 # Slurm's cgroup no longer holds them; the plugin may have followed them.
-sy_slurm_measures_leavers() {
+sy_slurm_counts_moved_processes() {
     printf 'unknown'
 }
 

@@ -39,7 +39,7 @@ def tell(folder: Path, **counts: object) -> None:
 def read(folder: Path, when: str, *repositories: Path) -> subprocess.CompletedProcess[str]:
     """By the function of job scripts."""
     (folder / "lib.sh").write_text(registry.library(), encoding="utf-8")
-    script = '. "$1"; shift; sy_cvmfs_counters "$@"'
+    script = '. "$1"; shift; sy_save_cvmfs_counters "$@"'
     return subprocess.run(
         ["bash", "-c", script, "-", folder / "lib.sh", when, *repositories],
         env={**os.environ, "SY_ATTEMPT_DIR": str(folder), "SY_CLIENT": "0"},

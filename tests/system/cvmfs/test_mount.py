@@ -70,7 +70,7 @@ def library(mount: Mounted, script: str, *words: str) -> subprocess.CompletedPro
 
 
 def test_tags_and_probe_name_the_file_system(mount: Mounted) -> None:
-    done = library(mount, 'sy_mount_tags "$@"', str(mount.point / "release"))
+    done = library(mount, 'sy_tag_mount "$@"', str(mount.point / "release"))
     assert done.returncode == 0, done.stderr
     lines = (mount.folder / "tags.0").read_text(encoding="utf-8").splitlines()
     tags = dict(line.split("=", 1) for line in lines)
@@ -100,7 +100,7 @@ def test_cold_caches_report_what_became_of_this_repositorys(mount: Mounted) -> N
 
 def test_counters_of_a_run(mount: Mounted) -> None:
     """CERN's client has them; of another the run says so and fails, without figures."""
-    before = library(mount, 'sy_cvmfs_counters before "$@"', str(mount.point))
+    before = library(mount, 'sy_save_cvmfs_counters before "$@"', str(mount.point))
     if mount.program != "cvmfs2":
         assert before.returncode == 3
         assert "expected folders of mounted CVMFS repositories, found: " in before.stderr
@@ -109,7 +109,7 @@ def test_counters_of_a_run(mount: Mounted) -> None:
     sent = len(mount.server.objects())
     (mount.point / "release/v2/lib/deep/data").read_bytes()
     (mount.point / "two").read_bytes()
-    assert library(mount, 'sy_cvmfs_counters after "$@"', str(mount.point)).returncode == 0
+    assert library(mount, 'sy_save_cvmfs_counters after "$@"', str(mount.point)).returncode == 0
     found = {result.metric: result.value for result in cvmfs.results(mount.folder, 0)}
     assert found["cvmfs_downloads"] == len(mount.server.objects()) - sent
     assert found["cvmfs_fetched_bytes"] > 16e6

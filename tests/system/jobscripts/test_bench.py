@@ -65,7 +65,7 @@ def test_what_is_mounted_becomes_tags(
     program(tmp_path / "bin", "pvfs2-viewdist", f"cat {DATA}/mounts/orangefs-fuse/viewdist")
     layout = "stripe_unit=4194304 stripe_count=1 object_size=4194304 pool=a"
     program(tmp_path / "bin", "getfattr", f"printf '{layout}'")
-    study.body('sy_mount_tags "$SY_SCRATCH"')
+    study.body('sy_tag_mount "$SY_SCRATCH"')
     done = study.run(PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     assert (done.returncode, done.stderr) == (0, "")
     found = tags(study)
@@ -75,7 +75,7 @@ def test_what_is_mounted_becomes_tags(
 
 
 def test_the_real_mount_is_what_findmnt_says(study: Study) -> None:
-    study.body('sy_mount_tags "$SY_SCRATCH"')
+    study.body('sy_tag_mount "$SY_SCRATCH"')
     assert study.run().returncode == 0
     asked = ["findmnt", "-nro", "FSTYPE,TARGET", "--target", str(study.scratch)]
     said = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.split()
@@ -84,7 +84,7 @@ def test_the_real_mount_is_what_findmnt_says(study: Study) -> None:
 
 def test_the_mounts_own_part_of_mountstats_is_kept(study: Study, tmp_path: Path) -> None:
     program(tmp_path / "bin", "findmnt", "echo '/nfs nfs4 nfs:/ rw,vers=4.2'")
-    study.body('sy_mount_counters "$SY_SCRATCH" before')
+    study.body('sy_save_mount_counters "$SY_SCRATCH" before')
     (tmp_path / "root/proc/self").mkdir(parents=True)
     shutil.copy(DATA / "mounts/nfs4/mountstats", tmp_path / "root/proc/self")
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
@@ -103,7 +103,7 @@ def test_lustres_counters_come_from_lctl_where_no_file_is_readable(
     program(tmp_path / "bin", "lfs", "[[ $1 == getname ]] && echo work-ffff0001 /l")
     wanted = "get_param -n llite.work-ffff0001.stats"
     program(tmp_path / "bin", "lctl", f"[[ $* == '{wanted}' ]] && cat {DATA}/mounts/lustre/before")
-    study.body('sy_mount_counters "$SY_SCRATCH" before')
+    study.body('sy_save_mount_counters "$SY_SCRATCH" before')
     assert study.run(PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}").returncode == 0
     kept = (study.attempt() / "mount.0.before").read_text(encoding="utf-8")
     assert kept == (DATA / "mounts/lustre/before").read_text(encoding="utf-8")

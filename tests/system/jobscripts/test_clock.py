@@ -41,7 +41,7 @@ sy_read_uptime() {
     (($(wc -l <"$SY_STUDY_DIR/readings") > 3)) || sleep 0.3
     sy_read_uptime_at_once "$1"
 }
-sy_timed_child() { rm -f "$SY_STUDY_DIR/readings"; sy_timed_child_itself "$@"; }
+sy_run_client_timed() { rm -f "$SY_STUDY_DIR/readings"; sy_run_client_itself "$@"; }
 """
 
 
@@ -49,7 +49,7 @@ def test_held_up_between_two_clocks(study: Any) -> None:
     """No clock was set: no jump is reported, and no time is added."""
     library = study.folder / "lib/steelyard.sh"
     text = library.read_text(encoding="utf-8").replace(
-        "sy_timed_child()", "sy_timed_child_itself()"
+        "sy_run_client_timed()", "sy_run_client_itself()"
     )
     library.write_text(text + HELD_UP, encoding="utf-8")
     study.body("sleep 0.5")

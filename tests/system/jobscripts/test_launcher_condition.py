@@ -21,14 +21,14 @@ BRIDGE = "unshare,network=bridge"
 # As launcher_peers.sh is in when all containers are there; what they answer stands in $2.
 MEET = """
 sy_tag() { printf '%s=%s\\n' "$1" "$2"; }
-sy_launcher_tell() { :; }
-sy_launcher_answer() { answer=$seen_inside; }
-sy_condition_trip() { printf '%s' "$seen_outside"; }
+sy_launcher_send() { :; }
+sy_launcher_read_answer() { answer=$seen_inside; }
+sy_condition_measure_round_trip() { printf '%s' "$seen_outside"; }
 SY_NETWORK_CONDITION=$1 seen_inside=$2 seen_outside=$3 SY_LAUNCHER=box SY_THIS_NODE=a
 SY_PEER_ADDRESSES='10.0.0.1 10.0.0.2' SY_PEERS=${0%/*}
 printf '%s\\n' 'localhost a 198.18.0.1/28 -' 'x b 198.18.0.17/28 -' >"$SY_PEERS/list"
 SY_PEER_NODES=(a b)
-sy_condition_look
+sy_condition_verify
 """
 
 
@@ -105,7 +105,7 @@ def test_which_addresses_a_network_holds(
 ) -> None:
     """As Python's own ipaddress has it."""
     known = ipaddress.ip_address(address) in ipaddress.ip_network(network)
-    done = bash(tmp_path, 'sy_condition_is_in "$@"', address, network)
+    done = bash(tmp_path, 'sy_condition_is_in_network "$@"', address, network)
     assert (done.returncode == 0) == known == is_in
 
 
@@ -121,11 +121,11 @@ def test_which_addresses_a_network_holds(
     ],
 )
 def test_which_round_trip_a_delay_asks_for(tmp_path: Path, spec: str, least_us: str) -> None:
-    assert bash(tmp_path, 'sy_condition_least_us "$1"', spec).stdout == least_us
+    assert bash(tmp_path, 'sy_condition_min_delay_us "$1"', spec).stdout == least_us
 
 
 def test_round_trips_are_of_addresses_that_refuse(tmp_path: Path) -> None:
-    script = "sy_condition_trip '9 127.0.0.1 127.0.0.2'"
+    script = "sy_condition_measure_round_trip '9 127.0.0.1 127.0.0.2'"
     assert 0 < int(bash(tmp_path, script).stdout) < 1_000_000
 
 
@@ -144,8 +144,10 @@ def test_rto_min_is_put_into_the_containers_own_routes(study: Study) -> None:
 
 
 def test_without_root_rto_min_cannot_hold_in_a_container(tmp_path: Path) -> None:
-    script = "SY_NETWORK_CONDITION=rto_min=2ms SY_LAUNCHER=box SY_THIS_NODE=a; sy_condition_routes"
-    script = f"eval \"$(declare -f sy_condition_routes | sed 's/EUID != 0/1/')\"; {script}"
+    script = (
+        "SY_NETWORK_CONDITION=rto_min=2ms SY_LAUNCHER=box SY_THIS_NODE=a; sy_condition_set_rto_min"
+    )
+    script = f"eval \"$(declare -f sy_condition_set_rto_min | sed 's/EUID != 0/1/')\"; {script}"
     done = bash(tmp_path, script)
     assert done.returncode == 4
     assert "would hold on a and not in its container" in done.stderr

@@ -32,7 +32,7 @@ NODES = (f"steelyard-test-{os.getpid()}-a", f"steelyard-test-{os.getpid()}-b")
 DEVICE = "d0"  # has the same name on both, as on the nodes of a cluster
 # A scheduler's words for them (jobscripts/lib/scheduler.sh).
 SCHEDULER = f"""
-sy_local_where() {{ SY_CLIENT=${{SY_CLIENT:-0}} SY_THIS_NODE=${{SY_TEST_NODE:-{NODES[0]}}} SY_STEP=-; }}
+sy_local_set_client() {{ SY_CLIENT=${{SY_CLIENT:-0}} SY_THIS_NODE=${{SY_TEST_NODE:-{NODES[0]}}} SY_STEP=-; }}
 sy_local_nodes() {{ printf '%s\\n' {" ".join(NODES)}; }}
 sy_local_is_this_node() {{ [[ $1 == "$SY_THIS_NODE" ]]; }}
 sy_local_node_address() {{ [[ $1 == *-b ]] && echo 10.216.9.2 || echo 10.216.9.1; }}

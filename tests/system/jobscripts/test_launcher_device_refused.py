@@ -18,10 +18,10 @@ ALONE = """
 mount --make-rprivate / && mount -t sysfs sysfs /sys && ip link set lo up || exit
 ip link add d0 type veth peer name d1 && ip link set d1 up && ip link set d0 up || exit
 . "$1"
-SY_THIS_NODE=n1 SY_LAUNCHER=level SY_LEFT=$2 SY_LAUNCHER_NAME=steelyard-1-1
+SY_THIS_NODE=n1 SY_LAUNCHER=level SY_LEFTOVER_DIR=$2 SY_LAUNCHER_NAME=steelyard-1-1
 sy_tag() { printf 'tag %s\n' "$*"; }
 eval "$3"
-sy_left_locked sy_device_claim "$4"
+sy_leftover_run_locked sy_device_claim "$4"
 code=$?
 cat "$2"/steelyard-1-1
 exit "$code"
@@ -58,7 +58,7 @@ def claimed(folder: Path, setup: str, device: str) -> subprocess.CompletedProces
         ("ip link add m0 link d0 type macvlan", "d0", "(the device m0 on top of it)"),
         ("tc qdisc add dev d0 root handle 57e1: pfifo", "d0", "(the queue pfifo 57e1:)"),
         ("tc qdisc add dev d0 clsact", "d0", "(the queue clsact ffff:)"),
-        ("SY_LAUNCHER_NAME=steelyard-12-34 sy_left_mark phys 'steelyard-12-34 d0 7 up,1500,'", "d0",
+        ("SY_LAUNCHER_NAME=steelyard-12-34 sy_leftover_mark phys 'steelyard-12-34 d0 7 up,1500,'", "d0",
          "device d0 of n1 is in the container of another run (process "),
     ],
 )  # fmt: skip

@@ -17,12 +17,12 @@ sy_toy_is_command() { [[ $1 == answer || $1 == linger ]]; }
 sy_toy_command() { "$@"; }
 answer() { printf 'o\\0 %s' "$2"; printf 'e' >&2; return "$1"; }
 linger() { sleep 97; }
-sy_exec_helper "$SY_OUTSIDE"
+sy_exec_make_helper "$SY_OUTSIDE"
 ask() { sy_exec_request "$SY_OUTSIDE" "$@"; }
 """
-SERVE = 'sy_exec_serve "$SY_OUTSIDE" sy_exec_scheduler & helper=$!\n'
+SERVE = 'sy_exec_serve "$SY_OUTSIDE" sy_exec_run_scheduler & helper=$!\n'
 HELPER = "SY_EXEC_LIMIT_S=60; " + SERVE  # it answers, on a busy machine late
-END = "\nsy_signal_below TERM $helper"
+END = "\nsy_signal_tree TERM $helper"
 
 
 @pytest.fixture
@@ -73,9 +73,9 @@ def test_a_helper_that_is_killed_is_not_waited_for(library: Path) -> None:
         library,
         # As long for a request to be taken; but not for the code of one that will have none.
         HELPER + "{ until [[ -n $(pgrep -f '^sleep 97' -s 0) ]]; do sleep 0.05; done\n"
-        "  sy_signal_below KILL $helper; } &\n"
-        'eval "usual_$(declare -f sy_exec_read)"\n'
-        "sy_exec_read() { usual_sy_exec_read; local done=$?; SY_EXEC_LIMIT_S=1; return $done; }\n"
+        "  sy_signal_tree KILL $helper; } &\n"
+        'eval "usual_$(declare -f sy_exec_read_state)"\n'
+        "sy_exec_read_state() { usual_sy_exec_read_state; local done=$?; SY_EXEC_LIMIT_S=1; return $done; }\n"
         "ask linger; echo $?",
     )
     assert done.stdout == b"1\n"
@@ -88,7 +88,7 @@ def test_an_answer_that_nobody_waits_for_any_more_ends(library: Path) -> None:
         library,
         "folder=$SY_OUTSIDE/gone; mkdir $folder; mkfifo $folder/{out,err,alive,state}\n"
         "printf '%s\\0' linger >$folder/argv\n"
-        "sy_exec_answer $folder sy_exec_scheduler; echo $?",
+        "sy_exec_run_request $folder sy_exec_run_scheduler; echo $?",
     )
     assert done.stdout == b"0\n"
 

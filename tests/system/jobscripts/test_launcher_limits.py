@@ -82,7 +82,14 @@ def test_processors_that_are_not_in_force_are_no_run(
     library = tmp_path / "steelyard.sh"
     library.write_text(registry.library(), encoding="utf-8")
     done = subprocess.run(
-        ["bash", "-c", '. "$1"; sy_tag() { :; }; sy_launcher_in_force "$2"', "-", library, seen],
+        [
+            "bash",
+            "-c",
+            '. "$1"; sy_tag() { :; }; sy_launcher_check_limits "$2"',
+            "-",
+            library,
+            seen,
+        ],
         env={
             "PATH": os.environ["PATH"],
             "SY_LAUNCHER_CPUSET": given,
@@ -115,7 +122,7 @@ while True:
 def test_processors_are_read_while_other_lines_grow(tmp_path: Path) -> None:
     library = tmp_path / "steelyard.sh"
     library.write_text(registry.library(), encoding="utf-8")
-    script = '. "$1"; for ((i = 0; i < 300; i++)); do sy_launcher_allowed; echo; done'
+    script = '. "$1"; for ((i = 0; i < 300; i++)); do sy_launcher_allowed_processors; echo; done'
     with subprocess.Popen([sys.executable, "-c", QUEUE], stdout=subprocess.PIPE) as queue:
         try:
             assert queue.stdout is not None and queue.stdout.readline() == b"ready\n"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # A scheduler's words for them (jobscripts/lib/scheduler.sh). A task of the other node has an environment
 # of its own, and a signal for its step reaches its shell.
 SCHEDULER = """
-sy_local_where() { SY_CLIENT=${SY_CLIENT:-0} SY_THIS_NODE=${SY_LOCAL_NODE:-a} SY_STEP=${SY_LOCAL_STEP:--}; }
+sy_local_set_client() { SY_CLIENT=${SY_CLIENT:-0} SY_THIS_NODE=${SY_LOCAL_NODE:-a} SY_STEP=${SY_LOCAL_STEP:--}; }
 sy_local_nodes() { printf '%s\\n' a b; }
 sy_local_is_this_node() { [[ $1 == "$SY_THIS_NODE" ]]; }
 sy_local_node_address() { [[ $1 == b ]] && echo 127.0.0.2 || echo 127.0.0.1; }

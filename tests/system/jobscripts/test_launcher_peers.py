@@ -175,7 +175,7 @@ def test_addresses_of_a_job_do_not_meet(tmp_path: Path) -> None:
     """RFC 2544: 198.18.0.0 to 198.19.255.255; a block of 16 each."""
     script = """
     SY_ATTEMPT_DIR=/s/1.0 SY_CLIENT=0
-    SY_NETWORK_BLOCK=$(sy_network_block 64); echo "$SY_NETWORK_BLOCK"
+    SY_NETWORK_BLOCK=$(sy_network_choose_block 64); echo "$SY_NETWORK_BLOCK"
     for SY_NETWORK_BLOCK in 1 4095 8127; do
         for node in 0 63; do sy_network_address $node 0; echo; sy_network_address $node 14; echo; done
     done"""
@@ -194,7 +194,7 @@ def test_a_container_that_answers_nothing_is_not_waited_for_until_the_jobs_end(
     script = """
     SY_SIGNAL= SY_BARRIER_S=1
     exec {SY_LAUNCHER_IN}<> <(:)
-    sy_launcher_answer "$1"; echo "$?"
+    sy_launcher_read_answer "$1"; echo "$?"
     """
     assert bash(tmp_path, script, word).stdout == "1\n"
 
@@ -202,7 +202,7 @@ def test_a_container_that_answers_nothing_is_not_waited_for_until_the_jobs_end(
 def test_who_does_not_answer_is_named(tmp_path: Path) -> None:
     """A refused connection is an answer."""
     alone = "unshare --user --map-root-user --net bash -c"
-    inside = 'ip link set lo up; . "$1"; sy_peers_reach "127.0.0.1 198.18.0.1 127.0.0.2"'
+    inside = 'ip link set lo up; . "$1"; sy_peers_probe "127.0.0.1 198.18.0.1 127.0.0.2"'
     done = bash(tmp_path, f"[[ -n ${{1:-}} ]] || {alone} '{inside}' - \"$0\" x")
     assert done.stdout == "reached 198.18.0.1\n", done.stderr
 
@@ -210,15 +210,15 @@ def test_who_does_not_answer_is_named(tmp_path: Path) -> None:
 def test_an_image_without_timeout_is_named_as_such(tmp_path: Path) -> None:
     """Not as a firewall: what looks whether containers reach each other is a program of the image."""
     (tmp_path / "empty").mkdir()
-    done = bash(tmp_path, 'PATH=$1; sy_peers_reach "127.0.0.1"', str(tmp_path / "empty"))
+    done = bash(tmp_path, 'PATH=$1; sy_peers_probe "127.0.0.1"', str(tmp_path / "empty"))
     assert done.stdout == "reached without-timeout\n"
     script = """
     SY_LAUNCHER=systemd-nspawn:/srv/app,ranks=across SY_LAUNCHER_NETWORK=bridge SY_PEERS=$1
     printf 'a n1 198.18.0.1/15 -\n' >"$SY_PEERS/list"
     sy_tag() { :; }
-    sy_launcher_tell() { :; }
-    sy_launcher_answer() { answer=without-timeout; }
-    sy_peers_meet"""
+    sy_launcher_send() { :; }
+    sy_launcher_read_answer() { answer=without-timeout; }
+    sy_peers_check_connections"""
     done = bash(tmp_path, script, str(tmp_path))
     assert done.returncode == 1
     assert "its image lacks the program timeout (Debian: coreutils)" in done.stderr
@@ -240,7 +240,7 @@ def test_macvlan_devices_are_on_the_nodes_way_out(
     ip() { [[ $2 != route ]] && echo "2: ib0    inet $5/24 scope global ib0" || printf '%s' "$route"; }
     sy_node_address() { echo "$known"; }
     route=$1 known=$2 SY_THIS_NODE=a
-    sy_network_parent"""
+    sy_network_find_parent"""
     done = bash(tmp_path, script, route, address)
     assert (done.stdout, done.returncode) == (device, 0 if device else 4), done.stderr
     assert bool(device) or "none has the address 127.0.1.1" in done.stderr
@@ -249,8 +249,8 @@ def test_macvlan_devices_are_on_the_nodes_way_out(
 @pytest.mark.parametrize(
     "slow",
     [
-        "sy_left_folders() { exec >&-; sleep 0.3; : >ended; }\nsy_left_sweep_folders /nowhere",
-        "sy_every_scheduler() { echo 17; exec >&-; sleep 0.3; : >ended; }\nsy_left_identity >/dev/null",
+        "sy_leftover_list_notes() { exec >&-; sleep 0.3; : >ended; }\nsy_leftover_sweep_folders /nowhere",
+        "sy_every_scheduler() { echo 17; exec >&-; sleep 0.3; : >ended; }\nsy_leftover_format_owner >/dev/null",
     ],
 )
 def test_whose_words_are_read_is_waited_for(tmp_path: Path, slow: str) -> None:

@@ -327,8 +327,8 @@ def start_of(pid: int) -> str:
 def test_a_process_lives_whatever_its_name() -> None:
     """A name may hold all but a zero byte: ends of lines, too, and what stands behind it in stat."""
     script = r"""printf 'a\n) Z 1' >/proc/self/comm; . "$1"
-stat=(); sy_process_stat $$ && echo "${stat[0]} ${stat[1]} ${stat[19]}"
-sy_left_lives "$$:${stat[19]}" && ! sy_left_lives "$$:1" && echo lives; read -r end"""
+stat=(); sy_read_process_stat $$ && echo "${stat[0]} ${stat[1]} ${stat[19]}"
+sy_process_is_running "$$:${stat[19]}" && ! sy_process_is_running "$$:1" && echo lives; read -r end"""
     with subprocess.Popen(
         ["bash", "-uc", script, "-", LEFT],
         stdin=subprocess.PIPE,

@@ -181,7 +181,7 @@ def engine_check(run: Killed, program: str, image: str) -> None:
 
 def next_run(run: Killed, program: str) -> None:
     """What it does before its container; the study's folder has an odd name."""
-    script = '. "$1/lib/steelyard.sh" && SY_LAUNCHER_KIND=$2 SY_STUDY_DIR=$1 && sy_launcher_sweep'
+    script = '. "$1/lib/steelyard.sh" && SY_LAUNCHER_KIND=$2 SY_STUDY_DIR=$1 && sy_launcher_sweep_leftovers'
     settings = [f"{key}={value}" for key, value in run.environment.items()]
     words = ["env", *settings, "bash", "-c", script, "bash", str(run.study.folder), program]
     run.place(*words)

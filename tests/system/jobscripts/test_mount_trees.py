@@ -33,9 +33,9 @@ esac
 """
 BODY = """
 SY_MOUNT_ROOT={tree}/before; export SY_MOUNT_ROOT
-sy_mount_tags "$SY_SCRATCH"; sy_mount_counters "$SY_SCRATCH" before
+sy_tag_mount "$SY_SCRATCH"; sy_save_mount_counters "$SY_SCRATCH" before
 SY_MOUNT_ROOT={tree}/after
-sy_mount_counters "$SY_SCRATCH" after
+sy_save_mount_counters "$SY_SCRATCH" after
 """
 UNREAD = "not known: those of a %s client are not read, and Linux charges the run with no bytes read there"
 INSTANCE = {"lustre-2.10": "scratch-ffff8807ffab3000", "lustre-2.15": "scratch-ffff9f3a41d2a800"}
@@ -104,7 +104,7 @@ def fuse(study: Study, tmp_path: Path, tree: str, kind: str) -> dict[str, str]:
     """The tags of a run on a recorded FUSE mount; it leaves no file in the folder, no counters."""
     program(tmp_path / "bin", "findmnt", FINDMNT % kind)
     study.body(
-        'ls "$SY_SCRATCH" >before; sy_mount_tags "$SY_SCRATCH"; sy_mount_counters "$SY_SCRATCH" before;'
+        'ls "$SY_SCRATCH" >before; sy_tag_mount "$SY_SCRATCH"; sy_save_mount_counters "$SY_SCRATCH" before;'
         'ls "$SY_SCRATCH" | cmp before'
     )
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"

@@ -180,7 +180,7 @@ def shares(tmp_path: Path, node_file: str, ranks: int) -> subprocess.CompletedPr
         '. "$1/steelyard.sh"; SY_SCHEDULER=pbs PBS_NODEFILE=$1/nodefile; '
         "SY_PBS_NODES=$(sy_pbs_distinct_nodes) SY_PBS_SLOTS=$(sy_pbs_slot_list); "
         "SY_THIS_NODE=${SY_PBS_NODES%% *} SY_THIS_NODE=${SY_THIS_NODE#*:}; "
-        'mapfile -t nodes < <(sy_nodes); sy_mpi_shares "$2" && sy_mpi_hosts'
+        'mapfile -t nodes < <(sy_nodes); sy_mpi_share_ranks "$2" && sy_mpi_format_hosts'
     )
     return subprocess.run(
         ["bash", "-c", text, "-", tmp_path, str(ranks)],

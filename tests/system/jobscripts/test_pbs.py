@@ -187,7 +187,7 @@ def test_a_server_on_the_other_node_is_stopped_there(study: Study, job: Recorded
 def test_without_its_variables_other_nodes_are_still_reached(study: Study, job: Recorded) -> None:
     """As mpirun's agent does, which must not see the scheduler's job."""
     study.body(
-        'sy_without_scheduler; compgen -v PBS_; sy_mpi_agent; "$SY_ATTEMPT_DIR/mpi-agent.0" "$(sy_nodes | '
+        'sy_without_scheduler; compgen -v PBS_; sy_mpi_make_agent; "$SY_ATTEMPT_DIR/mpi-agent.0" "$(sy_nodes | '
         'tail -n 1)" echo on '
         "'$PBS_NODENUM'"
     )

@@ -188,6 +188,6 @@ def test_the_version_of_pbs_is_that_of_its_qstat(
     qstat = tmp_path / "qstat"
     qstat.write_text(f"#!/bin/bash\n[[ $* == --version ]] && printf '%s\\n' '{printed}'\n")
     qstat.chmod(0o755)
-    study.body('sy_tag_known v "$(sy_pbs_version)"')
+    study.body('sy_tag_nonempty v "$(sy_pbs_version)"')
     assert study.run(PBS_O_PATH=str(tmp_path)).returncode == 0
     assert tags(study).get("v") == version

@@ -64,8 +64,8 @@ lxc-config() { printf '/lxc'; }; lxc-info() { printf 'macvlan'; }; podman() { :;
 sy_launcher_shm_bytes() { printf '%d' "${SY_LAUNCHER_MEMORY_BYTES:-1000}"; }
 sy_apptainer_has_capability() { :; }
 sy_launcher_make_cgroup() { SY_LAUNCHER_CGROUP=/mine; }
-sy_left_mark() { :; }; id() { printf '0'; }; stat() { printf 'tmpfs'; }; sy_launcher_variables() { :; }
-sy_launcher_command && printf '%s\\n' "${SY_LAUNCHER_COMMAND[*]}"
+sy_leftover_mark() { :; }; id() { printf '0'; }; stat() { printf 'tmpfs'; }; sy_launcher_list_variables() { :; }
+sy_launcher_make_command && printf '%s\\n' "${SY_LAUNCHER_COMMAND[*]}"
 """
 
 
@@ -90,7 +90,7 @@ def test_command_lines(tmp_path: Path, text: str) -> None:
 def paths_inside(library: Path, **variables: str) -> list[str]:
     """What the library finds to be brought into a container."""
     library.write_text(registry.library(), encoding="utf-8")
-    script = '. "$1"; sy_launcher_paths; printf "%s\\n" "${SY_LAUNCHER_PATHS[@]}"'
+    script = '. "$1"; sy_launcher_collect_paths; printf "%s\\n" "${SY_LAUNCHER_PATHS[@]}"'
     done = subprocess.run(
         ["bash", "-c", script, "bash", library],
         env={"PATH": os.environ["PATH"], "SY_STUDY_DIR": "/s", "SY_SCRATCH": "/t", **variables},
@@ -129,8 +129,8 @@ def test_an_answer_that_comes_in_pieces_is_one_answer(tmp_path: Path) -> None:
     . "$1"
     SY_SIGNAL=
     exec {SY_LAUNCHER_IN}< <(printf 'noise\\nen'; sleep 0.5; printf 'd 7 1'; sleep 0.3; echo ' 2')
-    sy_launcher_answer end && printf '%s' "$answer"
-    sy_launcher_answer end || printf ' gone'
+    sy_launcher_read_answer end && printf '%s' "$answer"
+    sy_launcher_read_answer end || printf ' gone'
     """
     library = tmp_path / "steelyard.sh"
     library.write_text(registry.library(), encoding="utf-8")

@@ -9,13 +9,13 @@ from steelyard.wrappers.launchers import launcher as launchers
 
 FILES = {path.stem: path.read_text() for path in registry.LIBRARY.glob("launchers/*.sh")}
 KINDS = (registry.LIBRARY / "launcher_kinds.sh").read_text(encoding="utf-8")
-WORDS = set(re.findall(r"^#   ([a-z]+)  +", KINDS, re.MULTILINE))
+WORDS = set(re.findall(r"^#   ([a-z_]+)  +", KINDS, re.MULTILINE))
 ENGINES = {"docker", "podman"}
 
 
 def test_every_word_is_asked_and_has_an_answer() -> None:
-    asked = set(re.findall(r"sy_kind ([a-z]+)", registry.library()))
-    defaults = set(re.findall(r"^sy_child_([a-z]+)\(\)", KINDS, re.MULTILINE))
+    asked = set(re.findall(r"sy_kind ([a-z_]+)", registry.library()))
+    defaults = set(re.findall(r"^sy_child_([a-z_]+)\(\)", KINDS, re.MULTILINE))
     assert asked == defaults == WORDS
 
 

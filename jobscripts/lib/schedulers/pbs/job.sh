@@ -6,7 +6,7 @@
 sy_pbs_distinct_nodes() {
     local line list='' index=0
     [[ -r ${PBS_NODEFILE:-} ]] || {
-        sy_say "the job's node file is not there: PBS_NODEFILE=${PBS_NODEFILE:-}, expected on the job's first node"
+        sy_log "the job's node file is not there: PBS_NODEFILE=${PBS_NODEFILE:-}, expected on the job's first node"
         return 1
     }
     while read -r line || [[ -n $line ]]; do
@@ -61,7 +61,7 @@ sy_pbs_errors_file() {
 }
 
 # Whether Open MPI was built with TM: both of its components, as the ompi_info beside it tells.
-sy_pbs_knows_tm() { # <mpirun>
+sy_pbs_has_tm() { # <mpirun>
     local folder text
     for folder in "${1%/*}" "$(dirname -- "$(readlink -f -- "$1")")"; do
         [[ -x $folder/ompi_info ]] || continue
@@ -73,7 +73,7 @@ sy_pbs_knows_tm() { # <mpirun>
 }
 
 # What a program of TM needs, for after sy_without_scheduler.
-sy_pbs_remember() {
+sy_pbs_save_job_variables() {
     local name
     for name in PBS_JOBID PBS_ENVIRONMENT PBS_JOBCOOKIE PBS_NODENUM PBS_TASKNUM PBS_MOMPORT \
         PBS_NODEFILE PBS_CONF_FILE; do
@@ -82,7 +82,7 @@ sy_pbs_remember() {
 }
 
 # Adds it to `start` of the caller.
-sy_pbs_as_job() {
+sy_pbs_add_job_variables() {
     local name
     start+=(env)
     for name in "${!SY_PBS_V_@}"; do

@@ -16,49 +16,49 @@
 
 # Run it and wait for its end: output, errors and exit code are the command's. When this is asked to
 # stop, or nobody reads the output any more, so is the command. A subshell: the traps are its own.
-sy_pbs_task() { # <node> <command> <argument>...
-    (sy_pbs_watch "$@")
+sy_pbs_run_on_node() { # <node> <command> <argument>...
+    (sy_pbs_run_task "$@")
 }
 
-sy_pbs_watch() { # <node> <command> <argument>...
+sy_pbs_run_task() { # <node> <command> <argument>...
     local node=$1 told='' folder starter code from_out from_err to_out to_err
     local -a start=()
     shift
     trap '' PIPE
     trap 'told=1' TERM INT
-    folder=$(mktemp -d -- "$SY_ATTEMPT_DIR/task.XXXXXXXX") && sy_pbs_task_files "$@" || exit
-    sy_pbs_start_words "$node" "$BASH" "$folder/task.sh" "$folder" "$node" || {
+    folder=$(mktemp -d -- "$SY_ATTEMPT_DIR/task.XXXXXXXX") && sy_pbs_make_task_files "$@" || exit
+    sy_pbs_set_start_command "$node" "$BASH" "$folder/task.sh" "$folder" "$node" || {
         rm -rf -- "$folder"
         exit 1
     }
     exec {from_out}<"$folder/out" {from_err}<"$folder/err" {to_out}>&1 {to_err}>&2
     "${start[@]}" </dev/null >"$folder/log" 2>&1 {to_out}>&- {to_err}>&- &
     starter=$!
-    sy_pbs_follow
+    sy_pbs_follow_task
     code=$?
     rm -rf -- "$folder"
     exit "$code"
 }
 
-# Here and below `folder`, `node`, `told`, `start`, `starter`, `from_*`, `to_*` are sy_pbs_watch's.
-sy_pbs_task_files() { # <command> <argument>...
+# Here and below `folder`, `node`, `told`, `start`, `starter`, `from_*`, `to_*` are sy_pbs_run_task's.
+sy_pbs_make_task_files() { # <command> <argument>...
     # shellcheck disable=SC2016 # for the shell there to expand
-    { declare -f sy_pbs_there && printf '%s\n' 'sy_pbs_there "$@"'; } >"$folder/task.sh" &&
+    { declare -f sy_pbs_task_main && printf '%s\n' 'sy_pbs_task_main "$@"'; } >"$folder/task.sh" &&
         printf '%s\0' "$@" >"$folder/argv" && env -0 >"$folder/env" &&
         : >"$folder/out" && : >"$folder/err" && : >"$folder/state"
 }
 
 # Sets `start` of the caller: what starts a program on a node.
-sy_pbs_start_words() { # <node> <program> <argument>...
+sy_pbs_set_start_command() { # <node> <program> <argument>...
     local entry index='' text
     for entry in $SY_PBS_NODES; do
         [[ ${entry#*:} != "$1" ]] || index=${entry%%:*}
     done
     if [[ -z $index ]]; then
-        sy_say "node $1 is none of this job's: $SY_PBS_NODES"
+        sy_log "node $1 is none of this job's: $SY_PBS_NODES"
         return 1
     elif [[ -n $SY_PBS_DSH ]]; then
-        sy_pbs_as_job
+        sy_pbs_add_job_variables
         start+=("$SY_PBS_DSH" -n "$index" -- "${@:2}")
     else
         printf -v text '%q ' exec "${@:2}"
@@ -67,25 +67,25 @@ sy_pbs_start_words() { # <node> <program> <argument>...
 }
 
 # Until the command has ended, with its exit code; an exit code of our own when it left none.
-sy_pbs_follow() {
+sy_pbs_follow_task() {
     local code='' pid='' steps=0 asked=0 begun seen=0 now
-    sy_moment begun 0
+    sy_set_time begun 0
     while true; do
         sy_pbs_read_state
-        sy_pbs_hand_on "$from_out" "$folder/out" "$to_out" || told=1
-        sy_pbs_hand_on "$from_err" "$folder/err" "$to_err"
+        sy_pbs_forward_output "$from_out" "$folder/out" "$to_out" || told=1
+        sy_pbs_forward_output "$from_err" "$folder/err" "$to_err"
         [[ -z $code ]] || return "$code"
-        sy_moment now 0
+        sy_set_time now 0
         if [[ -n $told ]]; then
             ((asked > 0)) || asked=$now
-            sy_pbs_press "$((now - asked))" || return 143
+            sy_pbs_stop_task "$((now - asked))" || return 143
         elif kill -0 "$starter" 2>/dev/null; then
             seen=$now
         elif ((now - seen > 2000000)); then # its last word may come late by NFS
-            sy_say "the task on node $node left no exit code$(sy_pbs_starter_words)"
+            sy_log "the task on node $node left no exit code$(sy_pbs_starter_message)"
             return 1
         fi
-        sy_pbs_wait_a_little "$((now - begun))"
+        sy_pbs_wait_interval "$((now - begun))"
     done
 }
 
@@ -101,7 +101,7 @@ sy_pbs_read_state() {
 }
 
 # What has come since the last time; false: nobody reads it.
-sy_pbs_hand_on() { # <descriptor to read> <its file> <descriptor to write>
+sy_pbs_forward_output() { # <descriptor to read> <its file> <descriptor to write>
     local byte
     : <"$2"
     while IFS= read -r -d '' -n 1 -u "$1" byte; do
@@ -115,23 +115,23 @@ sy_pbs_hand_on() { # <descriptor to read> <its file> <descriptor to write>
 
 # A command that shall stop: pbsdsh's SIGTERM first, then one of our own (the task may only just have
 # begun, and ssh hands nothing on), then SIGKILL before somebody kills us. False: no more to be done.
-sy_pbs_press() { # <microseconds since it was asked first>
+sy_pbs_stop_task() { # <microseconds since it was asked first>
     local -r grace=$((${SY_GRACE_S:-10} * 1000000))
     if ((steps == 0)); then
         kill -s TERM "$starter" 2>/dev/null
         steps=1
     elif ((steps == 1 && $1 > grace / 10)); then
-        [[ -z $pid ]] || sy_pbs_signal TERM "$node" "$pid"
+        [[ -z $pid ]] || sy_pbs_signal_task TERM "$node" "$pid"
         steps=2
     elif ((steps == 2 && $1 > grace * 7 / 10)); then
-        [[ -z $pid ]] || sy_pbs_signal KILL "$node" "$pid"
+        [[ -z $pid ]] || sy_pbs_signal_task KILL "$node" "$pid"
         steps=3
     fi
     ((steps < 3))
 }
 
 # From 10 ms to 0.25 s, a twentieth of what it has taken so far.
-sy_pbs_wait_a_little() { # <microseconds since the start>
+sy_pbs_wait_interval() { # <microseconds since the start>
     local us=$(($1 / 20)) text
     ((us > 10000)) || us=10000
     ((us < 250000)) || us=250000
@@ -139,7 +139,7 @@ sy_pbs_wait_a_little() { # <microseconds since the start>
     sy_pause "$text"
 }
 
-sy_pbs_starter_words() {
+sy_pbs_starter_message() {
     local line said=''
     while IFS= read -r line || [[ -n $line ]]; do
         [[ -z $line ]] || said=$line
@@ -148,18 +148,18 @@ sy_pbs_starter_words() {
 }
 
 # A signal for all processes of a task: those of its shell's session.
-sy_pbs_signal() { # <signal> <node> <pid of the task's shell>
+sy_pbs_signal_task() { # <signal> <node> <pid of the task's shell>
     local -a start=()
     # shellcheck disable=SC2016 # for the shell there to expand
-    sy_pbs_start_words "$2" "$BASH" -c \
-        "$(declare -f sy_process_stat sy_pbs_signal_there)"'; sy_pbs_signal_there "$@"' - "$1" "$3" || return
+    sy_pbs_set_start_command "$2" "$BASH" -c \
+        "$(declare -f sy_read_process_stat sy_pbs_signal_session)"'; sy_pbs_signal_session "$@"' - "$1" "$3" || return
     timeout 5 "${start[@]}" </dev/null &>/dev/null
 }
 
 # --- on the other node; self-contained -------------------------------------------------------
 
 # Its own part of the scheduler's variables stays: by that pbs_mom, and the record, know its processes.
-sy_pbs_there() { # <folder> <node>
+sy_pbs_task_main() { # <folder> <node>
     local item pid again=1 code
     local -a argv=() given=() variables=()
     mapfile -d '' -t argv <"$1/argv"
@@ -186,13 +186,13 @@ sy_pbs_there() { # <folder> <node>
     printf 'end %d\n' "$code" >>"$1/state"
 }
 
-sy_pbs_signal_there() { # <signal> <pid>
+sy_pbs_signal_session() { # <signal> <pid>
     local pid
     local -a stat=() pids=()
     for pid in /proc/[0-9]*; do
         pid=${pid#/proc/}
         # Of state, parent, group, session.
-        ! sy_process_stat "$pid" || [[ ${stat[3]} != "$2" ]] || pids+=("$pid")
+        ! sy_read_process_stat "$pid" || [[ ${stat[3]} != "$2" ]] || pids+=("$pid")
     done
     ((${#pids[@]} == 0)) || kill -s "$1" -- "${pids[@]}"
 }
