@@ -135,7 +135,7 @@ def check(args: argparse.Namespace) -> int:
         console.print_json(document | {"checks": [asdict(one) for one in checks]})
     else:
         print(spec.requested)
-        for phrase in netem_words.phrases(spec.spec):
+        for phrase in netem_words.describe_parts(spec.spec):
             print(f"  {phrase}")
         for one in checks:
             mark = {True: "yes", False: "NO", None: "?"}[one.ok]
@@ -200,7 +200,7 @@ def apply(args: argparse.Namespace) -> int:
     if args.json:
         console.print_json(document)
         return errors.DONE
-    print("\n".join(netem_words.summary(document)))
+    print("\n".join(netem_words.format_document(document)))
     print(f"To remove it: sudo steelyard netem clear {shlex.quote(args.name)}")
     return errors.DONE
 
@@ -218,8 +218,8 @@ def show(args: argparse.Namespace) -> int:
     if not states:
         print("no network condition of Steelyard is in force on this machine")
     for state in states:
-        print(netem_words.owner(state))
-        print("\n".join(f"  {line}" for line in netem_words.summary(state)))
+        print(netem_words.format_owner(state))
+        print("\n".join(f"  {line}" for line in netem_words.format_document(state)))
     return errors.DONE
 
 
@@ -242,7 +242,7 @@ def clear(args: argparse.Namespace) -> int:
     for words in named:
         netem.ask("netem", "clear", f"--run-dir={folder}", *words)
     for state in states:
-        print(f"removed: {netem_words.owner(state)}: {state.get('requested')}")
+        print(f"removed: {netem_words.format_owner(state)}: {state.get('requested')}")
     if args.all:
         print("no network condition of Steelyard remains on this machine")
     return errors.DONE

@@ -148,4 +148,4 @@ def told(here: str, target: str, document: dict[str, object]) -> None:
     from steelyard.wrappers.netem import words
 
     print(f"{here} -> {target}")
-    print("\n".join(f"  {line}" for line in words.summary(document)))
+    print("\n".join(f"  {line}" for line in words.format_document(document)))

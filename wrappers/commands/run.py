@@ -233,13 +233,15 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.wrappers.run import export, results_text
 
     words = split_words(args)
-    exports = [export.checked(text) for text in (*args.export, *(["json"] if args.json else []))]
+    exports = [
+        export.parse_export(text) for text in (*args.export, *(["json"] if args.json else []))
+    ]
     printed = [kind for kind, path in exports if path is None]
     if len(printed) > 1:
         raise usage_error(f"--export {printed[1]}: {printed[0]} is on stdout already: name a file")
-    found = task_of(args, words, quiet=bool(printed)).go(args.output)
+    found = task_of(args, words, quiet=bool(printed)).run(args.output)
     for kind, path in exports:
-        export.write(found, kind, path)
+        export.write_export(found, kind, path)
     if printed:
         results_text.print_end(found, sys.stderr)
     else:
@@ -271,7 +273,7 @@ def split_words(args: argparse.Namespace) -> list[str]:
     words: list[str] = args.command
     if words[:1] == ["--"]:
         return words[1:]
-    if not words or not command_line.are_lines(words):
+    if not words or not command_line.has_command_lines(words):
         return words
     parser = argparse.ArgumentParser(prog="steelyard run", add_help=False)
     add_arguments(parser, again=True)
@@ -284,7 +286,7 @@ def task_of(args: argparse.Namespace, words: list[str], quiet: bool) -> Measurem
     from steelyard.wrappers.run import arguments, option_checks
     from steelyard.wrappers.run.measurement_series import MeasurementSeries
 
-    launcher = option_checks.checked_launcher(args.launcher, args.netem)
+    launcher = option_checks.read_launcher(args.launcher, args.netem)
     chosen = checked_benchmark(args, words, launcher)
     made = (
         arguments.benchmark_command(args.benchmark)
@@ -311,16 +313,16 @@ def options_of(
         command=(),
         is_alone=commands == 1 and plan.is_one_run,
         shows_first=commands == 1,
-        sample_rate_hz=option_checks.checked_rate(args.sample_rate),
+        sample_rate_hz=option_checks.read_rate(args.sample_rate),
         bpf=args.bpf,
-        tags=option_checks.checked_tags(args.tag),
+        tags=option_checks.read_tags(args.tag),
         quiet=quiet,
-        conditions=option_checks.checked_conditions(args),
+        conditions=option_checks.read_conditions(args),
         run_dir=netem.run_dir(),
         launcher=BARE if args.benchmark else launcher,
     )
     return replace(
-        found, input=option_checks.checked_input(args.input, args.benchmark, found.to_files)
+        found, input=option_checks.read_input(args.input, args.benchmark, found.to_files)
     )
 
 
@@ -338,4 +340,4 @@ def checked_benchmark(
         return None
     if args.list:
         raise usage_error(f"-L {args.list[0]}: goes with commands, not with --benchmark", part="-L")
-    return run_benchmark.choose(args.benchmark, args.parameter, launcher)
+    return run_benchmark.choose_benchmark(args.benchmark, args.parameter, launcher)

@@ -36,16 +36,16 @@ def read_commands(words: Sequence[str], args: argparse.Namespace) -> Made:
     values, given = parse_lists(args.list), args.command_line
     if given and words:
         raise UsageError("give commands by -c, or after the options, and not both", part=words[0])
-    as_lines = list(given) or (list(words) if command_line.are_lines(words) else [])
+    as_lines = list(given) or (list(words) if command_line.has_command_lines(words) else [])
     check_lists_used(values, as_lines or words)
     found = []
     for filled in list_combinations(values):
         if as_lines:
             made = [
-                command_line.from_line(fill_names(text, filled), args.shell) for text in as_lines
+                command_line.parse_line(fill_names(text, filled), args.shell) for text in as_lines
             ]
         else:
-            made = [command_line.from_words([fill_names(word, filled) for word in words])]
+            made = [command_line.make_command([fill_names(word, filled) for word in words])]
         found += [(place, replace(one, parameters=filled)) for place, one in enumerate(made)]
     if len(found) > MOST_COMMANDS:
         raise UsageError(f"-L: {len(found)} commands are more than {MOST_COMMANDS}")

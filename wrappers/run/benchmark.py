@@ -34,18 +34,20 @@ class Chosen:
     values: Mapping[str, parameters.Value]
     launcher: Launcher
 
-    def figures(self) -> dict[str, registry.ResultSpec]:
-        """What each figure means, the main one first."""
+    def describe_figures(self) -> dict[str, registry.ResultSpec]:
+        """The description of each figure, the primary one first."""
         specs = self.benchmark.specs(self.values)
         ordered = sorted(specs, key=lambda name: not specs[name].primary)
         return {name: specs[name] for name in ordered}
 
 
-def choose(name: str, given: Sequence[str], launcher: Launcher) -> Chosen:
-    """Check name and NAME=VALUE texts, and that everything it needs is here."""
+def choose_benchmark(name: str, given: Sequence[str], launcher: Launcher) -> Chosen:
+    """Check name and NAME=VALUE texts, and that this machine has everything the benchmark needs."""
     try:
         benchmark = registry.load(name)
-        values = benchmark.check_parameters(dict(one(benchmark, text) for text in given))
+        values = benchmark.check_parameters(
+            dict(parse_parameter(benchmark, text) for text in given)
+        )
     except BenchmarkError as error:
         raise UsageError(str(error)) from error
     if launcher.across and "mpirun" not in benchmark.parameters:
@@ -60,8 +62,8 @@ def choose(name: str, given: Sequence[str], launcher: Launcher) -> Chosen:
     return Chosen(benchmark, values, launcher)
 
 
-def one(benchmark: registry.Benchmark, text: str) -> tuple[str, object]:
-    """NAME=VALUE, the value in the parameter's type."""
+def parse_parameter(benchmark: registry.Benchmark, text: str) -> tuple[str, object]:
+    """Parse NAME=VALUE; the value has the parameter's type."""
     name, equals, value = text.partition("=")
     if not equals:
         raise UsageError(f"-p {text}: allowed is NAME=VALUE", part=text)
@@ -94,9 +96,10 @@ def prepare(chosen: Chosen, folder: Path, condition: str) -> tuple[str, ...]:
     return "/bin/bash", str(script)
 
 
-def begin(chosen: Chosen, options: measurement.Options, folder: Path) -> measurement.Options:
-    """Its script in folder/benchmark, where its outputs go; options that execute it."""
-    at = place_in(folder)
+def write_script(chosen: Chosen, options: measurement.Options, folder: Path) -> measurement.Options:
+    """Write its script to folder/benchmark, which receives its output; returns options that
+    execute it."""
+    at = script_folder(folder)
     if at.exists():
         raise UsageError(f"{folder}: has runs in it already: name an empty folder", str(folder))
     tags = (*options.tags, f"benchmark={chosen.benchmark.name}")
@@ -106,17 +109,17 @@ def begin(chosen: Chosen, options: measurement.Options, folder: Path) -> measure
     return replace(options, command=command, tags=tags, launcher=launchers.BARE)
 
 
-def place_in(folder: Path) -> Path:
-    """Where its script and outputs lie."""
+def script_folder(folder: Path) -> Path:
+    """The folder of its script and output."""
     return folder / "benchmark"
 
 
-def with_figures(
+def add_figures(
     chosen: Chosen, folder: Path, measured: measurement.Measurement, attempt_number: int
 ) -> measurement.Measurement:
-    """The run with the benchmark's own figures: means over its iterations and clients."""
-    attempt = place_in(folder) / "runs" / RUN_ID / f"local.{attempt_number}"
-    specs = chosen.figures()
+    """Add the benchmark's figures to the run: means over its iterations and clients."""
+    attempt = script_folder(folder) / "runs" / RUN_ID / f"local.{attempt_number}"
+    specs = chosen.describe_figures()
     found: dict[str, list[float]] = {}
     why: dict[str, str] = {}
     if not measured.failed:
@@ -134,7 +137,7 @@ def with_figures(
             measured = replace(measured, exit_code=1)
     for reason in why.values():  # as in a study, where collect says it
         print(f"steelyard run: run {measured.number}: {reason}", file=sys.stderr)
-    measured = of_the_clients(chosen.launcher, run_inside.read(attempt), measured)
+    measured = use_client_times(chosen.launcher, run_inside.read_run(attempt), measured)
     found = {name: values for name, values in found.items() if name not in why}
     values = {
         name: mean_by_kind(found[name], is_rate(spec.unit, spec.better)) if name in found else None
@@ -144,11 +147,11 @@ def with_figures(
     return replace(measured, values=measured.values | values, missing=measured.missing | why)
 
 
-def of_the_clients(
+def use_client_times(
     launcher: Launcher, found: run_inside.ContainerRun, measured: measurement.Measurement
 ) -> measurement.Measurement:
-    """`elapsed` as in a study, from the clients' common start to the last one's end; the rest is
-    of the whole run, whose container's start and end are told apart by `start` alone."""
+    """Set `elapsed` as a study has it: from the clients' common start to the end of the last
+    client."""
     values = measured.values | {"elapsed": found.elapsed_s}
     missing = dict(measured.missing)
     if found.elapsed_s is None:
@@ -157,7 +160,7 @@ def of_the_clients(
         return replace(measured, values=values, missing=missing)
     values["start"] = run_inside.slowest_start(found.tags)
     missing["start"] = "a container did not say when it was ready"
-    if not run_inside.has_its_processes(found.tags):
+    if not run_inside.measures_processes(found.tags):
         values |= dict.fromkeys(run_inside.OF_PROCESSES)
         missing |= dict.fromkeys(run_inside.OF_PROCESSES, run_inside.NOT_OURS)
     return replace(
@@ -172,15 +175,15 @@ def of_the_clients(
     )
 
 
-def summaries(
+def summarize_figures(
     chosen: Chosen, runs: Sequence[measurement.Measurement], confidence: float = CONFIDENCE
 ) -> list[measurement.Summary]:
-    """The figures that any run has, the main one first."""
+    """Summarize the figures that any run has, the primary one first."""
     good = [entry for entry in runs if entry.counts]
     found = [
         measurement.summarize_metric(
             name, spec.unit, good, confidence, is_rate(spec.unit, spec.better)
         )
-        for name, spec in chosen.figures().items()
+        for name, spec in chosen.describe_figures().items()
     ]
     return [entry for entry in found if entry.n]

@@ -32,26 +32,26 @@ class Command:
     parameters: Mapping[str, str] = field(default_factory=dict)  # of -L
 
 
-def are_lines(words: Sequence[str]) -> bool:
-    """The first word is a command line in quotes, no program; then all others are such lines."""
+def has_command_lines(words: Sequence[str]) -> bool:
+    """Whether the first word is a command line in quotes; then all other words are, too."""
     return len(words[0].split()) > 1 and shutil.which(words[0]) is None
 
 
-def from_words(words: Sequence[str]) -> Command:
+def make_command(words: Sequence[str]) -> Command:
     """A program and its arguments."""
     return Command(shlex.join(words), tuple(words))
 
 
-def from_line(text: str, shell: str) -> Command:
-    """A command line; UsageError for an open quote, an empty line, and a shell that is not to be."""
-    why = needs_shell(text)
+def parse_line(text: str, shell: str) -> Command:
+    """Parse a command line; UsageError for an open quote, an empty line, or a missing shell."""
+    why = find_shell_syntax(text)
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise UsageError(f"{text}: {str(error).lower()}", part=text) from error
     if not words:
         raise UsageError("a command line is empty", part=text)
-    why = why or of_first_word(words[0])
+    why = why or explain_first_word(words[0])
     if why is None:
         return Command(text, tuple(words))
     if shell == NONE:
@@ -59,8 +59,8 @@ def from_line(text: str, shell: str) -> Command:
     return Command(text, (shell, "-c", text), shell, why)
 
 
-def of_first_word(word: str) -> str | None:
-    """What makes of it no program's name."""
+def explain_first_word(word: str) -> str | None:
+    """Describe why a word cannot be the name of a program."""
     if ASSIGNMENT.match(word):
         return f"the assignment {word}"
     if word in BUILT_IN and shutil.which(word) is None:
@@ -68,8 +68,8 @@ def of_first_word(word: str) -> str | None:
     return None
 
 
-def needs_shell(text: str) -> str | None:
-    """The first thing that only a shell understands, in words; None: there is none."""
+def find_shell_syntax(text: str) -> str | None:
+    """Describe the first thing that only a shell understands; None if there is none."""
     quote, word_start, place = "", True, 0
     while place < len(text):
         char = text[place]
@@ -102,12 +102,12 @@ def check_here(command: Command) -> None:
     elif Path(name).is_file():
         hint = f", which may be executed: chmod +x {shlex.quote(name)}"
     else:
-        hint = "" if "/" in name else did_you_mean(name, programs())
+        hint = "" if "/" in name else did_you_mean(name, list_programs())
     raise MissingError(f"{name}: no such program on this machine{hint}")
 
 
-def programs() -> set[str]:
-    """Names of what is on the PATH."""
+def list_programs() -> set[str]:
+    """The names of all programs in PATH."""
     folders = [Path(folder) for folder in os.get_exec_path() if Path(folder).is_dir()]
     return {
         entry.name for folder in folders if os.access(folder, os.R_OK) for entry in folder.iterdir()
@@ -115,5 +115,5 @@ def programs() -> set[str]:
 
 
 def are_programs(words: Sequence[str]) -> bool:
-    """All are programs of this machine: perhaps several commands were meant."""
+    """Whether all words are programs of this machine; several commands were probably meant."""
     return len(words) > 1 and all(shutil.which(word) for word in words)

@@ -36,13 +36,13 @@ class Comparison:
         return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
 
 
-def elapsed_times(runs: Sequence[Measurement]) -> list[float]:
-    """Elapsed seconds of the runs that count."""
+def list_elapsed(runs: Sequence[Measurement]) -> list[float]:
+    """Elapsed seconds of the valid runs."""
     return list(elapsed_by_round(runs).values())
 
 
 def elapsed_by_round(runs: Sequence[Measurement]) -> dict[int, float]:
-    """The same by the number of the run, which in rounds is that of the round."""
+    """Elapsed seconds by the number of the run, which is the number of the round."""
     return {
         run.number: value
         for run in runs
@@ -51,8 +51,8 @@ def elapsed_by_round(runs: Sequence[Measurement]) -> dict[int, float]:
 
 
 def find_fastest(runs: Sequence[Sequence[Measurement]]) -> int | None:
-    """The place of the least mean; None: nothing is known of two of them."""
-    means = {place: sum(v) / len(v) for place, one in enumerate(runs) if (v := elapsed_times(one))}
+    """The index of the command with the least mean; None with fewer than two known means."""
+    means = {place: sum(v) / len(v) for place, one in enumerate(runs) if (v := list_elapsed(one))}
     return min(means, key=means.__getitem__) if len(means) > 1 else None
 
 
@@ -68,7 +68,7 @@ def compare_commands(
     being told: their intervals hold together with this confidence. Dunn (1961), "Multiple
     Comparisons among Means", JASA 56(293).
     """
-    known = [place for place in range(len(runs)) if elapsed_times(runs[place])]
+    known = [place for place in range(len(runs)) if list_elapsed(runs[place])]
     each = 1 - (1 - confidence) / max(math.comb(len(known), 2), 1)
     found = [
         compare_command(runs, place, baseline, in_rounds, each)
@@ -107,7 +107,7 @@ def compare_command(
 def list_notes(runs: Sequence[Measurement], warmed_up: bool) -> list[str]:
     """A first run that was slow, and runs that stand apart."""
     counted = [run for run in runs if run.counts and run.values[METRIC] is not None]
-    values = elapsed_times(runs)
+    values = list_elapsed(runs)
     if not values:
         return []
     apart = outliers(values).indices
@@ -122,7 +122,7 @@ def list_notes(runs: Sequence[Measurement], warmed_up: bool) -> list[str]:
 
 
 def note_memory_sources(runs: Sequence[Measurement]) -> list[str]:
-    """How memory was counted, which makes a difference of two to four times."""
+    """Note how memory was counted; figures differ by a factor of two to four."""
     found = sorted(
         {run.memory_source for run in runs if run.memory_source and run.values["memory"]}
     )
@@ -130,19 +130,19 @@ def note_memory_sources(runs: Sequence[Measurement]) -> list[str]:
 
 
 def note_unseen_usage(runs: Sequence[Measurement]) -> list[str]:
-    """What CPU time and bytes may lack, where only samples and wait4 tell them."""
+    """Note what CPU time and bytes may lack when only samples and wait4 report them."""
     reasons = dict.fromkeys(run.unseen for run in runs if run.unseen and run.values["cpu"])
     return [f"cpu and bytes: {reason} (as root the kernel counts them)" for reason in reasons]
 
 
 def note_slow_first(value: float, middle: float, warmed_up: bool) -> str:
-    """The run that found nothing in the caches."""
+    """Note a slow first run, which found empty caches."""
     advice = "was that too little warm-up?" if warmed_up else "--warmup leaves it out"
     return f"the first run was slow ({format_seconds(value)}, the median {format_seconds(middle)}): {advice}"
 
 
 def note_outliers(found: Sequence[tuple[int, float]], n: int) -> str:
-    """Marked, never left out."""
+    """Note the outliers, which stay in the figures."""
     few = ", ".join(f"run {number}: {format_seconds(value)}" for number, value in found[:3])
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     verb = "stands" if len(found) == 1 else "stand"

@@ -47,35 +47,35 @@ class ContainerRun:
 
     @property
     def exit_code(self) -> int | None:
-        """The first that is not 0; None where a client left none."""
+        """The first exit code that is not 0; None where a client left none."""
         return next((code for code in self.exit_codes if code != 0), 0)
 
     def values(self) -> dict[str, float | None]:
         """The slowest client's time, the sums of the others' figures, the slowest start; None as
         soon as one client's is not known."""
-        sums = {name: self.over_clients(key, sum) for name, key in MEASURED.items()}
+        sums = {name: self.combine_clients(key, sum) for name, key in MEASURED.items()}
         starts = slowest_start(self.tags)
-        return {"elapsed": self.over_clients("elapsed_s", max), "start": starts, **sums}
+        return {"elapsed": self.combine_clients("elapsed_s", max), "start": starts, **sums}
 
-    def over_clients(self, key: str, join: Callable[[list[float]], float]) -> float | None:
-        """One number of all clients."""
+    def combine_clients(self, key: str, join: Callable[[list[float]], float]) -> float | None:
+        """Combine one figure of all clients."""
         found = [one[key] for one in self.measured if key in one]
         return join(found) if found and len(found) == len(self.measured) else None
 
 
 def slowest_start(tags: Sequence[Mapping[str, str]]) -> float | None:
-    """Seconds until the last container was ready; None as soon as one did not say."""
+    """Seconds until the last container was ready; None if any of them did not report it."""
     texts = [one.get("launcher_start_s", "") for one in tags]
     return max(map(float, texts)) if texts and all(map(is_number, texts)) else None
 
 
 def is_number(text: str) -> bool:
-    """Digits, and perhaps a point."""
+    """Whether the text is digits with at most one decimal point."""
     return text.replace(".", "", 1).isdecimal()
 
 
-def has_its_processes(tags: Sequence[Mapping[str, str]]) -> bool:
-    """The tag `launcher_measured` of docs/launchers.md."""
+def measures_processes(tags: Sequence[Mapping[str, str]]) -> bool:
+    """Whether the tag `launcher_measured` of docs/launchers.md is set."""
     return bool(tags) and tags[0].get("launcher_measured") == "yes"
 
 
@@ -100,7 +100,7 @@ def prepare(
             f"{TIMER} is missing, which measures inside a container: {programs.remedy(TIMER)}"
         )
     timed = f'"$STEELYARD_TIME" "$SY_ATTEMPT_DIR/measured.$SY_CLIENT" {shlex.join(command)}'
-    body = f"cd -- {shlex.quote(here)} || return\n    {locale()}\n    {timed} <{shlex.quote(str(stdin or '/dev/null'))}"
+    body = f"cd -- {shlex.quote(here)} || return\n    {user_locale()}\n    {timed} <{shlex.quote(str(stdin or '/dev/null'))}"
     benchmark = registry.Benchmark(
         name="command",
         summary="a command",
@@ -134,25 +134,24 @@ def prepare(
     return ["/bin/bash", str(script)]
 
 
-def locale() -> str:
-    """The user's own: the job scripts have set C, in which the command would run faster or slower
-    than without a container."""
+def user_locale() -> str:
+    """The user's locale, which the job scripts set to C."""
     names = [name for name in os.environ if name in ("LANG", "LANGUAGE") or name.startswith("LC_")]
     words = [f"{name}={shlex.quote(os.environ[name])}" for name in sorted(names)]
     return "; ".join(["unset LC_ALL", *(["export " + " ".join(words)] if words else [])])
 
 
-def gather(folder: Path, place: Path) -> None:
-    """Append what the clients wrote to `out` and `err` of `place`, in their order."""
+def copy_output(folder: Path, destination: Path) -> None:
+    """Append the clients' output to `out` and `err` of `place`, in the order of the clients."""
     for stream in ("out", "err"):
-        found = attempt_of(folder).glob(f"{stream}.[0-9]*")
-        with (place / stream).open("ab") as whole:
+        found = attempt_folder(folder).glob(f"{stream}.[0-9]*")
+        with (destination / stream).open("ab") as whole:
             for path in sorted(found, key=lambda path: int(path.suffix[1:])):
                 whole.write(path.read_bytes())
 
 
-def read(attempt: Path) -> ContainerRun:
-    """What the clients left in the attempt's folder."""
+def read_run(attempt: Path) -> ContainerRun:
+    """Read the clients' results from the attempt's folder."""
     left = study_files.run_folder(RUN_ID, attempt)
     if left.problem is not None:
         raise MissingError(left.problem)
@@ -161,23 +160,23 @@ def read(attempt: Path) -> ContainerRun:
     return ContainerRun(
         left.number("elapsed_s"),
         codes,
-        tuple(numbers(lines(attempt / f"measured.{client}")) for client in clients),
-        tuple(lines(attempt / f"tags.{client}") for client in clients),
+        tuple(only_numbers(read_values(attempt / f"measured.{client}")) for client in clients),
+        tuple(read_values(attempt / f"tags.{client}") for client in clients),
     )
 
 
-def attempt_of(folder: Path) -> Path:
-    """Where the run below `folder` leaves its files."""
+def attempt_folder(folder: Path) -> Path:
+    """The attempt's folder of the run below `folder`."""
     return folder / "runs" / RUN_ID / ATTEMPT
 
 
-def numbers(found: Mapping[str, str]) -> dict[str, float]:
-    """Those values that are numbers."""
+def only_numbers(found: Mapping[str, str]) -> dict[str, float]:
+    """The values that are numbers."""
     return {name: float(text) for name, text in found.items() if is_number(text)}
 
 
-def lines(path: Path) -> dict[str, str]:
-    """KEY=VALUE lines; none where there is no file."""
+def read_values(path: Path) -> dict[str, str]:
+    """Read KEY=VALUE lines; none without a file."""
     if not path.exists():
         return {}
     text = path.read_text(encoding="utf-8", errors="replace")

@@ -16,8 +16,8 @@ COLUMNS = ("metric", "unit", "mean", "sd", "low", "high", "min", "max", "n", "sc
 RATIOS = ("times_fastest", "times_low", "times_high")
 
 
-def checked(text: str) -> tuple[str, Path | None]:
-    """Format and file of `csv`, `results.csv`; no file: stdout."""
+def parse_export(text: str) -> tuple[str, Path | None]:
+    """Split `csv`, `results.csv` into format and file; without a file: stdout."""
     if text in FORMATS:
         return text, None
     path = Path(text)
@@ -30,8 +30,8 @@ def checked(text: str) -> tuple[str, Path | None]:
     return path.suffix.removeprefix("."), path
 
 
-def write(outcome: RunResults, kind: str, path: Path | None) -> None:
-    """One export."""
+def write_export(outcome: RunResults, kind: str, path: Path | None) -> None:
+    """Write one export."""
     text = {"csv": as_csv, "json": as_json, "md": as_markdown}[kind](outcome)
     if path is None:
         print(text, end="")
@@ -40,8 +40,8 @@ def write(outcome: RunResults, kind: str, path: Path | None) -> None:
 
 
 def as_json(outcome: RunResults) -> str:
-    """With every run."""
-    return json.dumps(outcome.document(), indent=2, ensure_ascii=False, default=str) + "\n"
+    """The document with every run."""
+    return json.dumps(outcome.as_json(), indent=2, ensure_ascii=False, default=str) + "\n"
 
 
 def as_csv(outcome: RunResults) -> str:
@@ -74,7 +74,9 @@ def as_markdown(outcome: RunResults) -> str:
         if one.elapsed.mean is None:
             cells: list[object] = ["–"] * 4
         else:
-            cells = ["–" if cell is None else cell for cell in results_text.row(one.elapsed)[1:]]
+            cells = [
+                "–" if cell is None else cell for cell in results_text.format_row(one.elapsed)[1:]
+            ]
         text = one.command.text.replace("|", "\\|").replace("\n", " ")
         ratio = "1" if place == best else results_text.format_ratio(ratios.get(place))
         lines.append(f"| `{text}` | {' | '.join(map(str, cells))} | {ratio} |")

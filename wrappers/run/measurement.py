@@ -143,8 +143,8 @@ def measure(options: Options, program: str, folder: Path, number: int) -> Measur
         code = execute(options, sample_command(options, program, place, number, told), place)
     result = read_measurement(place, number, code)
     if not options.launcher.is_bare:
-        run_inside.gather(inside, place)
-        found = run_inside.read(run_inside.attempt_of(inside))
+        run_inside.copy_output(inside, place)
+        found = run_inside.read_run(run_inside.attempt_folder(inside))
         result = take_inner_values(result, found, options.launcher.containers)
     if options.conditions.shapes and result.network_conditions is None:
         result = replace(
@@ -177,7 +177,7 @@ def take_inner_values(
     why = "a client left no figures: it never started, or was killed"
     missing = {name: why for name, value in inside.items() if value is None}
     values = result.values | inside
-    if not run_inside.has_its_processes(found.tags):
+    if not run_inside.measures_processes(found.tags):
         values["memory"] = None
         missing["memory"] = run_inside.NOT_OURS
     return replace(

@@ -27,8 +27,8 @@ class MeasurementSeries:
     options: Options  # but for the command
     chosen: Chosen | None = None
 
-    def go(self, output: Path | None) -> RunResults:
-        """Measure; `output` keeps records."""
+    def run(self, output: Path | None) -> RunResults:
+        """Measure; `output` is the folder for the records."""
         program = str(programs.find_node_program())
         if self.chosen is None and self.options.launcher.has_our_programs:
             for command in self.commands:
@@ -39,10 +39,10 @@ class MeasurementSeries:
             # swept with it, should all be killed
             options = replace(self.options, scratch=temporary)
             weigher = Measurer(self, options, program, folder)
-            return weigher.go(output)
+            return weigher.run(output)
 
-    def names(self) -> list[str]:
-        """What a command is called in a sentence: its parameters, where these alone differ."""
+    def name_commands(self) -> list[str]:
+        """The names of the commands in sentences; only parameters where they identify a command."""
         told = [
             ", ".join(f"{key}={value}" for key, value in one.parameters.items())
             for one in self.commands
@@ -60,66 +60,68 @@ class Measurer:
         self.task, self.program, self.folder = task, program, folder
         self.executed = 0
         if task.chosen is not None:
-            options = run_benchmark.begin(task.chosen, options, folder)
-        self.options = [self.options_of(options, one) for one in task.commands]
+            options = run_benchmark.write_script(task.chosen, options, folder)
+        self.options = [self.command_options(options, one) for one in task.commands]
 
-    def options_of(self, options: Options, command: Command) -> Options:
-        """A command's own: its words, and its parameters as tags."""
+    def command_options(self, options: Options, command: Command) -> Options:
+        """The options of one command: its words, and its parameters as tags."""
         if self.task.chosen is not None:
             return options
         told = [f"{k}={v}" for k, v in command.parameters.items() if v and v.isprintable()]
         return replace(options, command=command.argv, tags=(*options.tags, *told))
 
-    def folder_of(self, place: int) -> Path:
-        """Where the records of a command are."""
+    def record_folder(self, place: int) -> Path:
+        """The folder of a command's records."""
         several = len(self.task.commands) > 1
         return self.folder / f"command-{place + 1}" if several else self.folder
 
-    def go(self, kept: Path | None) -> RunResults:
-        """All runs, and what they tell."""
+    def run(self, kept: Path | None) -> RunResults:
+        """Execute all runs and summarize them."""
         task, load = self.task, os.getloadavg()[0]
         names = {one.shell for one in task.commands if one.shell is not None}
         bare = task.options.launcher.is_bare
         costs = {
             name: cost for name in sorted(names) if bare and (cost := shell_overhead.measure(name))
         }
-        with progress.shown(task.names(), task.plan) as bars:
+        with progress.show_progress(task.name_commands(), task.plan) as bars:
             self.bars = bars
-            course = Session(task.commands, task.hooks, task.plan, self.measure, bars.tell).go()
-        found = [self.of_command(place, runs, kept) for place, runs in enumerate(course.runs)]
+            course = Session(task.commands, task.hooks, task.plan, self.measure, bars.update).run()
+        found = [
+            self.summarize_command(place, runs, kept) for place, runs in enumerate(course.runs)
+        ]
         name = None if task.chosen is None else task.chosen.benchmark.name
-        return RunResults(found, task.plan, course, costs, name, kept, task.names(), load)
+        return RunResults(found, task.plan, course, costs, name, kept, task.name_commands(), load)
 
     def measure(self, place: int, number: int, warm_up: bool) -> Measurement:
-        """One run; those that warm up leave nothing."""
-        options, folder = self.options[place], self.folder_of(place)
+        """Measure one run; the records of warm-ups are removed."""
+        options, folder = self.options[place], self.record_folder(place)
         if warm_up:
             folder = (options.scratch or folder) / f"warm-up-{place + 1}"
             options = replace(options, shows_first=False)
-        with self.bars.running(place, f"{'warm-up' if warm_up else 'run'} {number}"):
+        with self.bars.show_running(place, f"{'warm-up' if warm_up else 'run'} {number}"):
             measured = measurement.measure(options, self.program, folder, number)
         self.executed += 1
         if self.task.chosen is not None:
-            measured = run_benchmark.with_figures(
+            measured = run_benchmark.add_figures(
                 self.task.chosen, self.folder, measured, self.executed
             )
         if measurement.has_output(options, measured):
-            with self.bars.away():
+            with self.bars.pause():
                 measurement.show_output(options, folder, measured)
         return measured
 
-    def of_command(
+    def summarize_command(
         self, place: int, runs: Sequence[Measurement], kept: Path | None
     ) -> CommandResults:
-        """Figures and notes."""
+        """The figures and notes of one command."""
         confidence = self.task.plan.confidence
         metrics = measurement.summarize_runs(runs, confidence)
         if self.task.chosen is not None:
-            metrics = run_benchmark.summaries(self.task.chosen, runs, confidence) + metrics
+            metrics = run_benchmark.summarize_figures(self.task.chosen, runs, confidence) + metrics
         notes = [
             *comparisons.list_notes(runs, self.task.plan.warm_up > 0),
             *comparisons.note_memory_sources(runs),
             *comparisons.note_unseen_usage(runs),
         ]
-        folder = None if kept is None else kept / self.folder_of(place).relative_to(self.folder)
+        folder = None if kept is None else kept / self.record_folder(place).relative_to(self.folder)
         return CommandResults(self.task.commands[place], runs, metrics, notes, folder)

@@ -23,8 +23,8 @@ from steelyard.wrappers.study.job import TAG_KEY
 MIN_RATE_HZ, MAX_RATE_HZ = 0.001, 1000.0
 
 
-def checked_conditions(args: argparse.Namespace) -> Conditions:
-    """What was asked for, of the right form, and possible here as far as that can be told now."""
+def read_conditions(args: argparse.Namespace) -> Conditions:
+    """Parse --netem, --cache and --peer, and check that this machine can apply them."""
     if args.netem != netem.NONE:
         netem.parse(args.netem)
     elif args.peer is not None:
@@ -35,29 +35,29 @@ def checked_conditions(args: argparse.Namespace) -> Conditions:
     return wanted
 
 
-def checked_launcher(text: str, condition: str = netem.NONE) -> Launcher:
-    """A launcher that this machine has, this user may use, and the condition can hold for."""
+def read_launcher(text: str, condition: str = netem.NONE) -> Launcher:
+    """Parse --in; check that the launcher is here, allowed to this user, and fits the condition."""
     try:
         launcher = launchers.parse(text)
     except UsageError as error:
         raise UsageError(f"--in: {error}", part=text) from error
-    why = launchers.condition_refusal(launcher, condition)
-    if why is not None:
-        raise UsageError(f"--in {text} --netem={condition}: {why}", part=text)
-    around = netem.of_this_job()
-    why = launchers.condition_refusal(launcher, around)
-    if why is not None:
-        raise UsageError(f"--in {text}: this job has --netem={around}: {why}", part=text)
+    refusal = launchers.condition_refusal(launcher, condition)
+    if refusal is not None:
+        raise UsageError(f"--in {text} --netem={condition}: {refusal}", part=text)
+    job_condition = netem.of_this_job()
+    refusal = launchers.condition_refusal(launcher, job_condition)
+    if refusal is not None:
+        raise UsageError(f"--in {text}: this job has --netem={job_condition}: {refusal}", part=text)
     launcher_checks.check_here(launcher)
     return launcher
 
 
-def checked_input(text: str | None, benchmark: str | None, to_files: bool) -> Path | None:
-    """The file that every run reads as its stdin; None: the terminal's, or an empty one where the
-    command talks to files, which is said to somebody who has given us another."""
+def read_input(text: str | None, benchmark: str | None, to_files: bool) -> Path | None:
+    """The file that every run reads as its stdin. None is the terminal, or an empty stdin for a
+    command that writes to files."""
     if text is None:
         if to_files and benchmark is None:
-            check_own_input(os.fstat(0) if is_open(0) else None)
+            check_unread_stdin(os.fstat(0) if is_open(0) else None)
         return None
     if benchmark is not None:
         raise UsageError(f"--input {text}: goes with commands, not with --benchmark", part=text)
@@ -67,9 +67,9 @@ def checked_input(text: str | None, benchmark: str | None, to_files: bool) -> Pa
     return path
 
 
-def check_own_input(status: os.stat_result | None) -> None:
-    """UsageError for a file as stdin that nobody has begun to read: it is meant for the command, of
-    which each run would need it from its start. Of what else could be meant for it a note."""
+def check_unread_stdin(status: os.stat_result | None) -> None:
+    """Raise UsageError for an unread file as stdin: every run of the command would need it from
+    its start. For an unread pipe or socket, print a note."""
     if status is None or stat.S_ISCHR(status.st_mode):
         return
     empty = "the command's stdin is empty in every run"
@@ -79,13 +79,13 @@ def check_own_input(status: os.stat_result | None) -> None:
             "or none with </dev/null",
             part="--input",
         )
-    if not stat.S_ISREG(status.st_mode) and not bytes_waiting(0):
+    if not stat.S_ISREG(status.st_mode) and not count_unread_bytes(0):
         return
     print(f"steelyard run: note: {empty}; --input FILE gives each run a file", file=sys.stderr)
 
 
-def bytes_waiting(fd: int) -> int:
-    """How many are in a pipe or socket, and were not read."""
+def count_unread_bytes(fd: int) -> int:
+    """The number of unread bytes in a pipe or socket."""
     number = array.array("i", [0])
     try:
         fcntl.ioctl(fd, termios.FIONREAD, number)
@@ -95,7 +95,7 @@ def bytes_waiting(fd: int) -> int:
 
 
 def is_open(fd: int) -> bool:
-    """Whether this descriptor can be asked for anything."""
+    """Whether the descriptor is open."""
     try:
         os.fstat(fd)
     except OSError:
@@ -103,8 +103,8 @@ def is_open(fd: int) -> bool:
     return True
 
 
-def checked_rate(text: str | None) -> float | None:
-    """A rate that the sampler can keep: the grammar and the words of plugins/node/base/number.c."""
+def read_rate(text: str | None) -> float | None:
+    """Parse --sample-rate; grammar and message are those of plugins/node/base/number.c."""
     if text is None:
         return None
     plain = re.fullmatch(r"[0-9]+\.?[0-9]*|\.[0-9]+", text)
@@ -118,8 +118,8 @@ def checked_rate(text: str | None) -> float | None:
     return rate_hz
 
 
-def checked_tags(tags: list[str]) -> tuple[str, ...]:
-    """KEY=VALUE each."""
+def read_tags(tags: list[str]) -> tuple[str, ...]:
+    """Check that each tag is KEY=VALUE."""
     for tag in tags:
         key, equals, value = tag.partition("=")
         if not (equals and TAG_KEY.fullmatch(key) and value and value.isprintable()):

@@ -22,24 +22,24 @@ NAME_WIDTH = 28
 
 
 class Silent:
-    """Where stderr is no terminal, or there is one run only."""
+    """Shows nothing: stderr is no terminal, or there is only one run."""
 
-    def tell(self, course: Course) -> None:
-        """After every run."""
+    def update(self, course: Course) -> None:
+        """Update the display after a run."""
 
     @contextmanager
-    def running(self, place: int, what: str) -> Iterator[None]:
-        """While a command runs; `what`: `run 3`."""
+    def show_running(self, place: int, what: str) -> Iterator[None]:
+        """Show that a command runs; `what` is, for example, `run 3`."""
         yield
 
     @contextmanager
-    def away(self) -> Iterator[None]:
-        """While a command's own words are shown."""
+    def pause(self) -> Iterator[None]:
+        """Hide the display while a command's output is shown."""
         yield
 
 
 class Bars(Silent):
-    """A line a command."""
+    """A progress bar for each command."""
 
     def __init__(self, names: Sequence[str], plan: Plan) -> None:
         from rich import progress
@@ -62,20 +62,22 @@ class Bars(Silent):
         )
         total = plan.repeat if plan.until is None else None
         for name in names[:MOST_LINES]:
-            self.bars.add_task(escaped(name), total=total, so_far="")
+            self.bars.add_task(escape_name(name), total=total, so_far="")
 
-    def tell(self, course: Course) -> None:
-        """Drawn anew."""
+    def update(self, course: Course) -> None:
+        """Update the bars with the runs so far."""
         for place, task in enumerate(self.bars.task_ids):
             done = len(course.runs[place])
-            self.bars.update(task, completed=done, so_far=estimate(course, place, self.confidence))
+            self.bars.update(
+                task, completed=done, so_far=format_estimate(course, place, self.confidence)
+            )
         self.bars.refresh()
 
     @contextmanager
-    def running(self, place: int, what: str) -> Iterator[None]:
-        """A long run's own time, as it passes."""
+    def show_running(self, place: int, what: str) -> Iterator[None]:
+        """Show the time of a long run while it lasts."""
         over = threading.Event()
-        clock = threading.Thread(target=self.tick, args=(over, place, what), daemon=True)
+        clock = threading.Thread(target=self.show_run_time, args=(over, place, what), daemon=True)
         clock.start()
         try:
             yield
@@ -83,8 +85,8 @@ class Bars(Silent):
             over.set()
             clock.join()
 
-    def tick(self, over: threading.Event, place: int, what: str) -> None:
-        """Until it is over."""
+    def show_run_time(self, over: threading.Event, place: int, what: str) -> None:
+        """Update the time of a long run every TICK_S until `over` is set."""
         begin, wait_s = time.monotonic(), FIRST_S
         task = self.bars.task_ids[min(place, len(self.bars.task_ids) - 1)]
         before = self.bars.tasks[self.bars.task_ids.index(task)].fields["so_far"]
@@ -97,8 +99,8 @@ class Bars(Silent):
             self.bars.update(task, so_far=before)
 
     @contextmanager
-    def away(self) -> Iterator[None]:
-        """Taken off the terminal, and put back."""
+    def pause(self) -> Iterator[None]:
+        """Remove the bars from the terminal until the body ends."""
         self.bars.stop()
         try:
             yield
@@ -107,8 +109,8 @@ class Bars(Silent):
 
 
 @contextmanager
-def shown(names: Sequence[str], plan: Plan) -> Iterator[Silent]:
-    """On the terminal until the body ends."""
+def show_progress(names: Sequence[str], plan: Plan) -> Iterator[Silent]:
+    """Show the progress on a terminal until the body ends."""
     if not sys.stderr.isatty() or (len(names) == plan.repeat == 1 and plan.until is None):
         yield Silent()
         return
@@ -118,15 +120,15 @@ def shown(names: Sequence[str], plan: Plan) -> Iterator[Silent]:
         yield found
 
 
-def escaped(text: str) -> str:
-    """Without rich's markup."""
+def escape_name(text: str) -> str:
+    """Shorten a command's name and escape rich's markup."""
     from rich.markup import escape
 
     return escape(text if len(text) <= NAME_WIDTH else text[: NAME_WIDTH - 1] + "…")
 
 
-def estimate(course: Course, place: int, confidence: float) -> str:
-    """`12.3 ms ± 1.4 %`."""
+def format_estimate(course: Course, place: int, confidence: float) -> str:
+    """For example `12.3 ms ± 1.4 %`."""
     good = [run for run in course.runs[place] if run.counts]
     found = summarize_metric(comparisons.METRIC, "s", good, confidence) if good else None
     if found is None or not found.mean:

@@ -27,13 +27,13 @@ class CommandResults:
 
     @property
     def elapsed(self) -> Summary:
-        """Its time, which every command has."""
+        """The summary of the elapsed time, which every command has."""
         return next(one for one in self.metrics if one.metric == run_comparisons.METRIC)
 
 
 @dataclass(frozen=True)
 class RunResults:
-    """Of all commands."""
+    """The results of all commands."""
 
     commands: Sequence[CommandResults]
     plan: Plan
@@ -46,7 +46,7 @@ class RunResults:
 
     @property
     def comparisons(self) -> list[Comparison]:
-        """Against the fastest; none of one command."""
+        """Comparisons with the fastest command; empty for a single command."""
         runs = [one.runs for one in self.commands]
         best = run_comparisons.find_fastest(runs)
         if best is None:
@@ -55,8 +55,8 @@ class RunResults:
             runs, best, self.plan.interleaved, self.plan.confidence
         )
 
-    def document(self) -> dict[str, object]:
-        """For programs; docs/formats.md part 12."""
+    def as_json(self) -> dict[str, object]:
+        """The document of docs/formats.md part 12."""
         ended = self.course.ended
         return {
             "format": "steelyard-measured",
@@ -67,14 +67,14 @@ class RunResults:
             "order": self.course.order,
             "load_average": self.load_average,
             "ended_early": None if ended is None else ended.text,
-            "commands": [self.of_command(one) for one in self.commands],
+            "commands": [self.command_json(one) for one in self.commands],
             "comparisons": [asdict(one) for one in self.comparisons],
             "scopes": {"energy": "node"},
             "records": None if self.records is None else str(self.records.absolute()),
         }
 
-    def of_command(self, one: CommandResults) -> dict[str, object]:
-        """One of `commands`."""
+    def command_json(self, one: CommandResults) -> dict[str, object]:
+        """One entry of `commands`."""
         cost = self.shells.get(one.command.shell or "")
         return {
             "command": one.command.text,

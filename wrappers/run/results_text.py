@@ -22,7 +22,7 @@ BUSY = 0.5  # of the load average, by processor
 
 
 def print_results(outcome: RunResults) -> None:
-    """Of several commands first how they compare; then each command's figures, how it ended."""
+    """With several commands the comparison first; then each command's figures."""
     several = len(outcome.commands) > 1
     if several:
         print_elapsed(outcome)
@@ -38,11 +38,11 @@ def print_results(outcome: RunResults) -> None:
 
 
 def print_command(outcome: RunResults, one: CommandResults) -> None:
-    """Its table, and what belongs to it alone."""
-    rows = [row(entry) for entry in one.metrics if entry.mean is not None]
+    """One command's table and notes."""
+    rows = [format_row(entry) for entry in one.metrics if entry.mean is not None]
     if rows:
         console.print_table(HEADINGS, rows)
-    for text in (*one.notes, *shell_lines(outcome, one)):
+    for text in (*one.notes, *describe_shell(outcome, one)):
         console.print_line(text)
     print_scopes(one.runs, one.metrics)
     print_conditions(one.runs)
@@ -60,8 +60,8 @@ def print_command(outcome: RunResults, one: CommandResults) -> None:
         print(f"no figures: {failed} of {counted(len(one.runs), 'run')} failed")
 
 
-def row(entry: Summary) -> tuple[str, str, str | None, str | None, int]:
-    """All numbers of a row in one unit, and to the same decimals."""
+def format_row(entry: Summary) -> tuple[str, str, str | None, str | None, int]:
+    """Format all numbers of a row in one unit with the same number of decimals."""
     mean, ends = entry.mean or 0.0, (entry.min, entry.max)
     factor, unit = number_format.scale(mean, entry.unit)
     half = None if entry.low is None or entry.high is None else (entry.high - entry.low) / 2
@@ -84,8 +84,8 @@ def print_elapsed(outcome: RunResults) -> None:
         ratios[outcome.comparisons[0].baseline] = "1"
     rows = [
         (
-            f"{place + 1}: {name_of(outcome, place)}",
-            *row(one.elapsed)[1:],
+            f"{place + 1}: {name_command(outcome, place)}",
+            *format_row(one.elapsed)[1:],
             ratios.get(place, number_format.MISSING),
         )
         for place, one in enumerate(outcome.commands)
@@ -96,7 +96,7 @@ def print_elapsed(outcome: RunResults) -> None:
 
 
 def print_missing(metrics: Sequence[Summary]) -> None:
-    """What could not be measured, each reason once."""
+    """The reasons for missing metrics, each once."""
     said: dict[str, dict[str, None]] = {}
     for entry in metrics:
         if entry.reason is None or (entry.mean is None and entry.reason == "no run counts"):
@@ -112,15 +112,15 @@ def print_missing(metrics: Sequence[Summary]) -> None:
 
 
 def print_load(outcome: RunResults) -> None:
-    """That others were at work, and had been before."""
+    """Warn about load of other processes before the first run."""
     cpus = os.cpu_count() or 1
     if outcome.load_average >= BUSY * cpus:
         load = f"load average {outcome.load_average:.1f} on {counted(cpus, 'processor')} before the runs"
         print(f"{load}: others' work is in elapsed")
 
 
-def shell_lines(outcome: RunResults, one: CommandResults) -> list[str]:
-    """That there was one, why, and how much of the figures is its own."""
+def describe_shell(outcome: RunResults, one: CommandResults) -> list[str]:
+    """Say that a shell was used, why, and how much of the figures it accounts for."""
     name, cost = one.command.shell, outcome.shells.get(one.command.shell or "")
     if name is None:
         return []
@@ -134,13 +134,13 @@ def shell_lines(outcome: RunResults, one: CommandResults) -> list[str]:
 
 
 def print_comparisons(outcome: RunResults) -> None:
-    """The fastest against each of the others."""
+    """The fastest command against each of the others."""
     found = outcome.comparisons
     if not found:
         return
-    console.print_line(f"{name_of(outcome, found[0].baseline)} was")
+    console.print_line(f"{name_command(outcome, found[0].baseline)} was")
     for one in found:
-        console.print_line("  " + format_comparison(one, name_of(outcome, one.place)))
+        console.print_line("  " + format_comparison(one, name_command(outcome, one.place)))
     order = (
         "interleaved, in random order"
         if outcome.plan.interleaved
@@ -172,14 +172,14 @@ def format_ratio(one: Comparison | None) -> str:
     return f"{ratio} ({between})" if between else ratio
 
 
-def name_of(outcome: RunResults, place: int) -> str:
-    """A command in a sentence: its parameters, where these alone differ."""
+def name_command(outcome: RunResults, place: int) -> str:
+    """The command's name in a sentence; only its parameters where they identify it."""
     name = outcome.names[place]
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def print_end(outcome: RunResults, out: TextIO) -> None:
-    """Why it ended, where that was not told beforehand; `out` is stderr beside a document."""
+    """Print why the session ended early, unless that was printed before."""
     plan, counts = outcome.plan, [len(one.runs) for one in outcome.commands]
     if plan.until is not None and outcome.course.enough is not None:
         print(format_precision(outcome), file=out)
@@ -211,7 +211,7 @@ def format_precision(outcome: RunResults) -> str:
 
 
 def print_scopes(runs: Sequence[Measurement], found: Sequence[Summary]) -> None:
-    """What else is in the figures of a run in containers."""
+    """What the figures of a run in containers include besides the command."""
     whole = [one.metric for one in found if one.mean is not None and one.scope != "command"]
     if whole:
         print(f"{', '.join(whole)}: of the whole run, the container's start and end are in it")
@@ -221,11 +221,15 @@ def print_scopes(runs: Sequence[Measurement], found: Sequence[Summary]) -> None:
 
 
 def print_conditions(runs: Sequence[Measurement]) -> None:
-    """What was asked, applied and measured; of several runs in a line each."""
+    """Conditions as requested, applied and measured; one line for each of several runs."""
     held = [run for run in runs if run.network_conditions is not None]
     for run in held[:1]:
         print("network conditions" + (f" of run {run.number}" if len(runs) > 1 else ""))
-        print("\n".join(f"  {line}" for line in netem_words.summary(run.network_conditions or {})))
+        print(
+            "\n".join(
+                f"  {line}" for line in netem_words.format_document(run.network_conditions or {})
+            )
+        )
     for run in held[1:]:
-        trips = netem_words.round_trips(run.network_conditions or {})
+        trips = netem_words.format_round_trips(run.network_conditions or {})
         print(f"  run {run.number}: " + (trips or "round trips were not measured"))

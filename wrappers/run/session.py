@@ -46,18 +46,18 @@ class Plan:
 
     @property
     def confidence(self) -> float:
-        """That intervals are computed with so that they hold 95 %, also after a rule stopped it."""
+        """The confidence of the intervals; a stopping rule needs a higher one to cover 95 %."""
         return CONFIDENCE if self.until is None else STOPPING_CONFIDENCE
 
     @property
     def is_one_run(self) -> bool:
-        """Of each command."""
+        """Whether each command runs exactly once."""
         return self.repeat == 1 and self.until is None and not self.warm_up
 
 
 @dataclass(frozen=True)
 class Ending:
-    """Why it ended before its time."""
+    """Why a session ended early."""
 
     text: str
     exit_code: int
@@ -65,7 +65,7 @@ class Ending:
 
 @dataclass
 class Course:
-    """What came of it: the runs of each command in their order, and the place in the order of all."""
+    """The runs of each command in their order, and the order of all runs."""
 
     runs: list[list[Measurement]]
     order: list[int] = field(default_factory=list)  # places of commands as they were run
@@ -78,7 +78,7 @@ Measure = Callable[[int, int, bool], Measurement]
 
 
 class StoppedError(Exception):
-    """Nothing more is run."""
+    """Ends the remaining runs."""
 
     def __init__(self, ending: Ending) -> None:
         super().__init__(ending.text)
@@ -93,16 +93,16 @@ class Session:
     hooks: Sequence[Hooks]
     plan: Plan
     measure: Measure
-    tell: Callable[[Course], None]  # after every run that counts
+    report_progress: Callable[[Course], None]  # after every run that counts
     course: Course = field(init=False)
 
     def __post_init__(self) -> None:
         self.course = Course([[] for _ in self.commands])
 
-    def go(self) -> Course:
-        """All runs; Ctrl-C and failures end it, and what is known until then is the answer."""
+    def run(self) -> Course:
+        """Execute the plan. Ctrl-C or a failure ends it; the runs until then are returned."""
         try:
-            for group in self.groups():
+            for group in self.list_groups():
                 begun: list[int] = []
                 try:
                     self.run_group(group, begun)
@@ -114,29 +114,29 @@ class Session:
             self.course.ended = Ending("interrupted", errors.INTERRUPTED)
         return self.course
 
-    def groups(self) -> list[list[int]]:
-        """Places of commands that run in turn; one group after another."""
+    def list_groups(self) -> list[list[int]]:
+        """Groups of command indices; the commands of a group take turns."""
         places = list(range(len(self.commands)))
         return [places] if self.plan.interleaved else [[place] for place in places]
 
     def run_group(self, group: Sequence[int], begun: list[int]) -> None:
-        """Set up, warm up, and measure."""
+        """Set up, warm up and measure one group."""
         for place in group:
             begun.append(place)
-            self.hook("setup", place)
+            self.run_hook("setup", place)
         for number in range(1, self.plan.warm_up + 1):
             for place in group:
-                self.one(place, number, warm_up=True)
+                self.run_once(place, number, warm_up=True)
         begin = time.monotonic()
-        for place in self.turns(group, begin):
-            measured = self.one(place, len(self.course.runs[place]) + 1, warm_up=False)
+        for place in self.draw_turns(group, begin):
+            measured = self.run_once(place, len(self.course.runs[place]) + 1, warm_up=False)
             self.course.order.append(place)
             self.course.runs[place].append(measured)
-            self.tell(self.course)
-            self.check(place, measured, "")
+            self.report_progress(self.course)
+            self.check_exit(place, measured, "")
 
-    def turns(self, group: Sequence[int], begin: float) -> Iterator[int]:
-        """Whose turn it is, until it is enough."""
+    def draw_turns(self, group: Sequence[int], begin: float) -> Iterator[int]:
+        """Yield the index of the next command until the group is done."""
         drawn = random.Random(SEED)
         while not self.is_done(group, begin):
             round_ = list(group)
@@ -144,7 +144,8 @@ class Session:
             yield from round_
 
     def is_done(self, group: Sequence[int], begin: float) -> bool:
-        """As often as asked for; with `until` narrow enough, or at a limit."""
+        """Whether there are enough runs: `repeat` of them, or with `until` a narrow interval or a
+        limit."""
         plan, runs = self.plan, [self.course.runs[place] for place in group]
         count = min(map(len, runs))
         if plan.until is None or count < plan.repeat:
@@ -155,24 +156,24 @@ class Session:
         self.course.enough = narrow and self.course.enough is not False
         return True
 
-    def one(self, place: int, number: int, warm_up: bool) -> Measurement:
-        """One run with what is done around it."""
-        self.hook("prepare", place)
+    def run_once(self, place: int, number: int, warm_up: bool) -> Measurement:
+        """Execute one run between its hooks."""
+        self.run_hook("prepare", place)
         measured = self.measure(place, number, warm_up)
-        self.hook("conclude", place)
+        self.run_hook("conclude", place)
         if warm_up:
-            self.check(place, measured, "warm-up ")
+            self.check_exit(place, measured, "warm-up ")
         return measured
 
-    def check(self, place: int, measured: Measurement, what: str) -> None:
-        """A failure ends everything, unless it is to go on."""
+    def check_exit(self, place: int, measured: Measurement, what: str) -> None:
+        """Raise StoppedError for a failed run unless failures are ignored."""
         if measured.failed and not self.plan.continue_on_failure:
             text = f"{what}run {measured.number} of {self.commands[place].text} failed"
             code = measured.shell_code if self.plan.pass_code else errors.RUNS_FAILED
             raise StoppedError(Ending(f"{text} ({measured.end})", code))
 
-    def hook(self, name: str, place: int) -> None:
-        """Execute it; what it says is shown only when it fails, which ends everything."""
+    def run_hook(self, name: str, place: int) -> None:
+        """Execute a hook. Its stderr is shown only when it fails, which ends everything."""
         text = getattr(self.hooks[place], name)
         if text is None:
             return
@@ -184,17 +185,17 @@ class Session:
             check=False,
         )
         if done.returncode != 0:
-            said = done.stderr.decode(errors="replace").strip()
-            last = f": {said.splitlines()[-1]}" if said else ""
+            stderr = done.stderr.decode(errors="replace").strip()
+            last = f": {stderr.splitlines()[-1]}" if stderr else ""
             how = f"--{name} '{text}' failed (exit code {done.returncode}){last}"
             raise StoppedError(Ending(how, errors.RUNS_FAILED))
 
     def clean_up(self, begun: Sequence[int]) -> None:
-        """After all, however it ended; one that fails is told when the others are done."""
+        """Run the cleanup hooks of all commands, then raise the first failure among them."""
         failed: list[StoppedError] = []
         for place in begun:
             try:
-                self.hook("cleanup", place)
+                self.run_hook("cleanup", place)
             except StoppedError as stopped:
                 failed.append(stopped)
         if failed and sys.exc_info()[0] is None:
@@ -202,7 +203,7 @@ class Session:
 
 
 def is_narrow(runs: Sequence[Measurement], until: float) -> bool:
-    """Elapsed's interval reaches at most this share of its mean to each side."""
+    """Whether the half width of elapsed's interval is at most this share of the mean."""
     values = [value for run in runs if run.counts and (value := run.values["elapsed"]) is not None]
     if len(values) < FIRST_LOOK:
         return False

@@ -48,7 +48,7 @@ def time_once(timer: Path, shell: str, path: Path) -> float | None:
         check=False,
     )  # fmt: skip
     return (
-        container_run.numbers(container_run.lines(path)).get("elapsed_s")
+        container_run.only_numbers(container_run.read_values(path)).get("elapsed_s")
         if done.returncode == 0
         else None
     )

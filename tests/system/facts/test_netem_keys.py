@@ -39,7 +39,7 @@ def test_an_example_is_read_written_and_said(value: Value) -> None:
     spec = parsed(asked(value))
     assert value.json in spec
     assert json.loads(netem("parse", asked(value)).stdout)["requested"] == asked(value)
-    said = words.phrases({value.json: spec[value.json]})
+    said = words.describe_parts({value.json: spec[value.json]})
     assert (said != ["nothing is touched"]) == bool(value.words)
 
 

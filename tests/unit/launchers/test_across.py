@@ -71,7 +71,7 @@ def test_a_command_of_the_users_cannot_be_spread(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="for a command leave it out"):
         container_run.prepare(launcher, ["true"], tmp_path)
     with pytest.raises(UsageError, match="and filesystem starts none"):
-        run_benchmark.choose("filesystem", [], launcher)
+        run_benchmark.choose_benchmark("filesystem", [], launcher)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -235,19 +235,19 @@ def test_figures_are_those_of_all_clients_or_none(tmp_path: Path) -> None:
         (tmp_path / f"measured.{client}").write_text(text)
         tags = f"launcher_measured=no\nlauncher_start_s={client}.5\n"
         (tmp_path / f"tags.{client}").write_text(tags)
-    found = run_inside.read(tmp_path)
+    found = run_inside.read_run(tmp_path)
     assert (found.elapsed_s, found.exit_code) == (1.5, None)
     assert set(found.values().values()) == {None}  # the third was killed
-    assert not run_inside.has_its_processes(found.tags)
+    assert not run_inside.measures_processes(found.tags)
     (tmp_path / "result.json").write_text(ended % "[0, 3]")
-    found = run_inside.read(tmp_path)
+    found = run_inside.read_run(tmp_path)
     assert found.values() == {
         "elapsed": 1.25, "start": 1.5, "cpu": 1.0, "user": 0.8, "system": 0.2, "rchar_bytes": 14.0,
         "wchar_bytes": None, "read_bytes": None, "write_bytes": None,
     }  # fmt: skip
     (tmp_path / "tags.0").write_text("launcher_measured=yes\n")
-    found = run_inside.read(tmp_path)
-    assert run_inside.has_its_processes(found.tags) and found.values()["start"] is None
+    found = run_inside.read_run(tmp_path)
+    assert run_inside.measures_processes(found.tags) and found.values()["start"] is None
 
 
 def test_the_default_is_no_limit() -> None:

@@ -149,7 +149,7 @@ def test_a_job_with_a_condition_gives_its_device_to_no_container(
     with pytest.raises(
         UsageError, match="this job has --netem=delay=50ms: network conditions shape"
     ):
-        option_checks.checked_launcher(f"unshare,{ACROSS}")
-    assert option_checks.checked_launcher("unshare,network=bridge,ranks=across").network == "bridge"
+        option_checks.read_launcher(f"unshare,{ACROSS}")
+    assert option_checks.read_launcher("unshare,network=bridge,ranks=across").network == "bridge"
     monkeypatch.setenv(variable, "none")
-    assert option_checks.checked_launcher(f"unshare,{ACROSS}").network == "phys"
+    assert option_checks.read_launcher(f"unshare,{ACROSS}").network == "phys"

@@ -217,7 +217,7 @@ SHOWN = (
 
 
 def test_each_link_is_told_in_words() -> None:
-    assert list(words.summary(DOCUMENT)) == [
+    assert list(words.format_document(DOCUMENT)) == [
         "requested sites=wan",
         "applied   sites=wan",
         "site      cern, by wan.sites (ab12)",

@@ -72,7 +72,7 @@ SPECS: dict[str, tuple[dict[str, object], list[str]]] = {
 @pytest.mark.parametrize("case", SPECS)
 def test_a_specification_is_said_in_words(case: str) -> None:
     spec, wanted = SPECS[case]
-    assert netem_words.phrases(spec) == wanted
+    assert netem_words.describe_parts(spec) == wanted
 
 
 DOCUMENT: dict[str, object] = {
@@ -94,7 +94,7 @@ DOCUMENT: dict[str, object] = {
 
 
 def test_what_was_held_is_asked_applied_and_measured() -> None:
-    assert list(netem_words.summary(DOCUMENT)) == [
+    assert list(netem_words.format_document(DOCUMENT)) == [
         "requested delay=50ms",
         "applied   delay=50ms, on eth0 egress (netem), sparing 10.0.0.1/32",
         "measured  round trip to 10.0.0.2: before 200 µs, at the start no answer",
@@ -104,28 +104,30 @@ def test_what_was_held_is_asked_applied_and_measured() -> None:
 
 def test_why_no_round_trip_was_measured_is_said() -> None:
     missing = {"rtt.during_start": "10.0.0.2 did not answer"}
-    lines = list(netem_words.summary(DOCUMENT | {"rtt": None, "missing": missing}))
+    lines = list(netem_words.format_document(DOCUMENT | {"rtt": None, "missing": missing}))
     assert "measured  no round trip: 10.0.0.2 did not answer" in lines
 
 
 def test_what_does_not_count_or_is_left_behind_is_said() -> None:
     lines = list(
-        netem_words.summary(
+        netem_words.format_document(
             DOCUMENT
             | {"valid": False, "invalid_reason": "12 packets were dropped", "undone": False}
         )
     )
     assert lines[-2] == "NOT VALID 12 packets were dropped"
-    noted = netem_words.summary(DOCUMENT | {"notes": ["the queue was full"]})
+    noted = netem_words.format_document(DOCUMENT | {"notes": ["the queue was full"]})
     assert "note      the queue was full" in list(noted)
     assert lines[-1].startswith("NOT UNDONE: ")
-    assert not any("NOT" in line for line in netem_words.summary(DOCUMENT | {"undone": None}))
+    assert not any(
+        "NOT" in line for line in netem_words.format_document(DOCUMENT | {"undone": None})
+    )
 
 
 def test_a_state_tells_whose_it_is() -> None:
     state = {"job_id": "4711", "node": "n1", "user_id": 1000, "stale": False}
-    assert netem_words.owner(state) == "job 4711 on n1, of user 1000"
-    assert "STALE" in netem_words.owner(state | {"stale": True})
+    assert netem_words.format_owner(state) == "job 4711 on n1, of user 1000"
+    assert "STALE" in netem_words.format_owner(state | {"stale": True})
 
 
 @pytest.mark.parametrize(

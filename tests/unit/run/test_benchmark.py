@@ -23,7 +23,7 @@ def test_totals_of_a_daemons_containers_are_not_the_clients() -> None:
     tags = ({"launcher_measured": "no", "launcher_start_s": "0.5"},)
     found = run_inside.ContainerRun(1.5, (0,), ({},), tags)
     measured = measurement.Measurement(1, 0, None, {"cpu": 3.0, "elapsed": 9.0}, {})
-    told = run_benchmark.of_the_clients(launchers.parse("docker:a"), found, measured)
+    told = run_benchmark.use_client_times(launchers.parse("docker:a"), found, measured)
     assert (told.values["elapsed"], told.values["start"], told.values["cpu"]) == (1.5, 0.5, None)
     assert told.missing["cpu"] == run_inside.NOT_OURS
 

@@ -61,7 +61,9 @@ def test_figures_read_as_in_the_report() -> None:
 
     def row(values: list[float], unit: str) -> tuple[str, ...]:
         runs = [measurement.Measurement(n, 0, None, {"x": v}, {}) for n, v in enumerate(values, 1)]
-        return tuple(map(str, results_text.row(measurement.summarize_metric("x", unit, runs))[1:]))
+        return tuple(
+            map(str, results_text.format_row(measurement.summarize_metric("x", unit, runs))[1:])
+        )
 
     assert row([30430.0, 30410.0, 30450.0], "files_per_s") == (
         "30430 ± 20 files/s", "30380 … 30480", "30410 … 30450", "3",

@@ -11,7 +11,7 @@ import pytest
 from steelyard.analysis.stats.basics import mean_interval
 from steelyard.analysis.stats.planning import FIRST_LOOK
 from steelyard.wrappers.run import comparisons
-from steelyard.wrappers.run.command_line import from_words
+from steelyard.wrappers.run.command_line import make_command
 from steelyard.wrappers.run.measurement import Measurement
 from steelyard.wrappers.run.session import Course, Hooks, Plan, Session
 
@@ -30,8 +30,8 @@ def course(
         number, 1.0 + place
     ),
 ) -> Course:
-    commands = [from_words(["true", str(place)]) for place in range(count)]
-    return Session(commands, [hooks] * count, plan, measure, lambda _: None).go()
+    commands = [make_command(["true", str(place)]) for place in range(count)]
+    return Session(commands, [hooks] * count, plan, measure, lambda _: None).run()
 
 
 def test_every_round_has_each_command_once_in_a_drawn_order() -> None:
