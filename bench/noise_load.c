@@ -41,7 +41,7 @@ static void do_work(int64_t count)
 	sink = x;
 }
 
-static int64_t time_of(void (*what)(int64_t), int64_t count)
+static int64_t measure_ns(void (*what)(int64_t), int64_t count)
 {
 	int64_t begin, own, slowest;
 
@@ -60,7 +60,7 @@ static int64_t find_count(void (*what)(int64_t), int64_t ns)
 	int64_t least = INT64_MAX;
 
 	for (int i = 0; i < 5; i++) {
-		int64_t took = time_of(what, tried);
+		int64_t took = measure_ns(what, tried);
 
 		least = took < least ? took : least;
 	}
@@ -99,8 +99,8 @@ int main(int argc, char **argv)
 		(void)printf("ready\n");
 	(void)fflush(stdout);
 	while ((order = next_order(rank)) != STOP) {
-		int64_t took =
-		    order == BARRIERS ? time_of(make_barriers, barriers) : time_of(do_work, work);
+		int64_t took = order == BARRIERS ? measure_ns(make_barriers, barriers)
+						 : measure_ns(do_work, work);
 
 		if (rank == 0)
 			(void)printf("%lld\n", (long long)took);

@@ -25,7 +25,7 @@ static int open_reading(const char *name, struct reading *reading)
 	return reading->fd < 0 ? -1 : 0;
 }
 
-static void take(const struct reading *reading)
+static void read_once(const struct reading *reading)
 {
 	struct timespec time;
 	char text[1024];
@@ -65,6 +65,6 @@ int main(int argc, char **argv)
 	for (;;) {
 		sleep_until(&next, hz);
 		for (int i = 0; i < count; i++)
-			take(&readings[i]);
+			read_once(&readings[i]);
 	}
 }

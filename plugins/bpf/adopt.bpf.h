@@ -38,7 +38,7 @@ static __always_inline struct sy_bpf_request *find_request(struct asking *who)
 	return bpf_map_lookup_elem(&requests, &who->name);
 }
 
-static __always_inline bool is_asked_for(const struct asking *who, u32 pid,
+static __always_inline bool is_requested(const struct asking *who, u32 pid,
 					 const struct task_struct *leader)
 {
 	const struct pid *of = BPF_CORE_READ(leader, thread_pid);
@@ -61,8 +61,8 @@ static __always_inline struct sy_bpf_member *parent_member(const struct task_str
 }
 
 /* Its leader is one, or its parent. SY_BPF_KEEPER: no. */
-static __always_inline u32 inherited(const struct task_struct *task,
-				     const struct task_struct *leader, __u64 id)
+static __always_inline u32 inherited_kind(const struct task_struct *task,
+					  const struct task_struct *leader, __u64 id)
 {
 	const struct sy_bpf_member *from = own_member_of(leader);
 	u32 kind;
@@ -75,7 +75,7 @@ static __always_inline u32 inherited(const struct task_struct *task,
 	kind = kind_of_child(from->kind);
 	if (kind != SY_BPF_CANDIDATE || BPF_CORE_READ(task, flags) & PF_FORKNOEXEC)
 		return kind;
-	return is_our_own(task) ? SY_BPF_KEEPER : SY_BPF_MEMBER;
+	return is_own_program(task) ? SY_BPF_KEEPER : SY_BPF_MEMBER;
 }
 
 /* A program that a step's daemon has started: the job's, however old. */
@@ -92,20 +92,20 @@ static __always_inline void change_kind(const struct task_struct *task,
 {
 	struct sy_bpf_job *job = job_of(member->job);
 
-	if (job && counts(member->kind) && !counts(kind))
+	if (job && is_counted(member->kind) && !is_counted(kind))
 		__sync_fetch_and_add(&job->tasks, (__u64)-1);
-	if (job && holds(member->kind) != holds(kind))
-		__sync_fetch_and_add(&job->keepers, holds(kind) ? 1 : (__u64)-1);
+	if (job && is_holder(member->kind) != is_holder(kind))
+		__sync_fetch_and_add(&job->keepers, is_holder(kind) ? 1 : (__u64)-1);
 	member->kind = kind;
 }
 
 /* What it has used so far is not the job's. */
-static __always_inline void take_from_now(const struct task_struct *task, __u64 id, u32 kind)
+static __always_inline void adopt_from_now(const struct task_struct *task, __u64 id, u32 kind)
 {
 	struct sy_bpf_job *job = job_of(id);
 	struct sy_bpf_usage used;
 
-	if (!enter(task, id, kind) || !job || !counts(kind))
+	if (!enter_job(task, id, kind) || !job || !is_counted(kind))
 		return;
 	READ_USAGE(BPF_CORE_READ, task, &used);
 	__sync_fetch_and_add(&job->ending_begun, 1);
@@ -114,14 +114,14 @@ static __always_inline void take_from_now(const struct task_struct *task, __u64 
 }
 
 /* What it has used so far may be of a time before the job's. */
-static __always_inline void take_in(const struct task_struct *task, __u64 id, u32 kind)
+static __always_inline void adopt_task(const struct task_struct *task, __u64 id, u32 kind)
 {
 	const struct sy_bpf_job *job = job_of(id);
 
 	if (job && BPF_CORE_READ(task, start_time) >= job->since_ns)
-		enter(task, id, kind);
+		enter_job(task, id, kind);
 	else
-		take_from_now(task, id, kind);
+		adopt_from_now(task, id, kind);
 }
 
 static __always_inline void note_late(__u64 id)
@@ -134,7 +134,7 @@ static __always_inline void note_late(__u64 id)
 
 /* A program of the job's has begun before its root was told of, or has begun, ended and been waited
  * for: so may have others, of which nobody knows. */
-static __always_inline void tell_late(const struct task_struct *task, __u64 id, __u64 faults)
+static __always_inline void note_if_late(const struct task_struct *task, __u64 id, __u64 faults)
 {
 	const struct sy_bpf_job *job = job_of(id);
 
@@ -144,9 +144,9 @@ static __always_inline void tell_late(const struct task_struct *task, __u64 id, 
 }
 
 /* Of no job: each of its children tells whose it is. */
-static __always_inline void take_starter(const struct task_struct *task,
-					 const struct sy_bpf_member *known,
-					 struct sy_bpf_request *request)
+static __always_inline void adopt_starter(const struct task_struct *task,
+					  const struct sy_bpf_member *known,
+					  struct sy_bpf_request *request)
 {
 	struct sy_bpf_member member = {.job = request->job,
 				       .kind = SY_BPF_STARTER,
@@ -163,11 +163,12 @@ static __always_inline void take_starter(const struct task_struct *task,
 }
 
 /* The process that was asked for; a task is of one job. */
-static __always_inline void take_asked(const struct task_struct *task, struct sy_bpf_member *known,
-				       struct sy_bpf_request *request)
+static __always_inline void adopt_requested(const struct task_struct *task,
+					    struct sy_bpf_member *known,
+					    struct sy_bpf_request *request)
 {
 	if (request->kind == SY_BPF_STARTER) {
-		take_starter(task, known, request);
+		adopt_starter(task, known, request);
 		return;
 	}
 	request->found++;
@@ -176,10 +177,10 @@ static __always_inline void take_asked(const struct task_struct *task, struct sy
 	else if (known)
 		change_kind(task, known, request->kind);
 	else
-		take_in(task, request->job, request->kind);
+		adopt_task(task, request->job, request->kind);
 	if (!known && request->kind == SY_BPF_STEPD && request->faults != NO_FAULTS &&
 	    task == BPF_CORE_READ(task, group_leader))
-		tell_late(task, request->job, request->faults);
+		note_if_late(task, request->job, request->faults);
 }
 
 /* Whoever calls, without a look at all others: himself. Its children from now on are followed. */
@@ -189,9 +190,9 @@ int join(struct sy_bpf_request *request)
 	const struct task_struct *self = (void *)bpf_get_current_task();
 	const struct task_struct *leader = BPF_CORE_READ(self, group_leader);
 
-	take_asked(leader, own_member_of(leader), request);
+	adopt_requested(leader, own_member_of(leader), request);
 	if (self != leader)
-		take_asked(self, own_member_of(self), request);
+		adopt_requested(self, own_member_of(self), request);
 	return 0;
 }
 
@@ -213,22 +214,22 @@ int adopt(struct bpf_iter__task *ctx)
 		return 0;
 	leader = BPF_CORE_READ(task, group_leader);
 	known = own_member_of(task);
-	if (is_asked_for(&who, request->pid, leader)) {
-		take_asked(task, known, request);
+	if (is_requested(&who, request->pid, leader)) {
+		adopt_requested(task, known, request);
 		return 0;
 	}
 	asker = who.leader;
 	if (known || !request->pid || request->kind >= SY_BPF_KEEPER || leader == asker ||
 	    leader == BPF_CORE_READ(asker, real_parent))
 		return 0;
-	kind = inherited(task, leader, request->job);
+	kind = inherited_kind(task, leader, request->job);
 	if (kind == SY_BPF_KEEPER)
 		return 0;
-	take_in(task, request->job, kind);
+	adopt_task(task, request->job, kind);
 	if (kind == SY_BPF_MEMBER && is_of_step(task))
 		note_late(request->job);
 	else if (kind == SY_BPF_MEMBER)
-		tell_late(task, request->job, NO_FAULTS);
+		note_if_late(task, request->job, NO_FAULTS);
 	request->added++;
 	return 0;
 }

@@ -59,18 +59,18 @@ static __always_inline const struct sy_bpf_member *starter_of(const struct task_
 }
 
 /* Daemons, and what they have forked off that is no program yet: when it is one, it tells. */
-static __always_inline bool is_of_a_daemon(const struct task_struct *task)
+static __always_inline bool is_daemon_task(const struct task_struct *task)
 {
 	const struct sy_bpf_member *member = own_member_of(task);
 
 	if (member)
-		return !counts(member->kind);
-	return is_our_own(task) || is_roots(task, "slurmstepd", 10) ||
+		return !is_counted(member->kind);
+	return is_own_program(task) || is_root_program(task, "slurmstepd", 10) ||
 	       (BPF_CORE_READ(task, flags) & PF_FORKNOEXEC && starter_of(task));
 }
 
 /* What it has used until now stays the job's whose it was. */
-static __always_inline void leave(const struct task_struct *task, struct sy_bpf_member *member)
+static __always_inline void leave_job(const struct task_struct *task, struct sy_bpf_member *member)
 {
 	struct sy_bpf_job *job = job_of(member->job);
 	struct sy_bpf_usage used;
@@ -79,10 +79,10 @@ static __always_inline void leave(const struct task_struct *task, struct sy_bpf_
 		READ_USAGE(BPF_CORE_READ, task, &used);
 		__sync_fetch_and_add(&job->ending_begun, 1);
 		add_to(&job->ended, &used);
-		forget(job, (__u64)task, member);
+		remove_member(job, (__u64)task, member);
 		__sync_fetch_and_add(&job->ending_done, 1);
 	} else {
-		forget(job, (__u64)task, member);
+		remove_member(job, (__u64)task, member);
 	}
 }
 
@@ -93,13 +93,13 @@ static __noinline int move_into(const struct task_struct *task, __u64 id)
 	if (BPF_CORE_READ(task, flags) & PF_EXITING || (member && member->job == id))
 		return 0;
 	if (member)
-		leave(task, member);
-	take_from_now(task, id, SY_BPF_MEMBER);
+		leave_job(task, member);
+	adopt_from_now(task, id, SY_BPF_MEMBER);
 	return 0;
 }
 
 /* The next one of a list in the kernel. */
-static __always_inline const char *after(const char *node)
+static __always_inline const char *next_node(const char *node)
 {
 	return (const char *)BPF_CORE_READ((const struct list_head *)node, next);
 }
@@ -117,7 +117,7 @@ static long move_thread(u32 i, struct moved *moved)
 	if (node == moved->end)
 		return 1;
 	task = (const void *)(node - bpf_core_field_offset(task->thread_node));
-	moved->node = after(node);
+	moved->node = next_node(node);
 	(void)move_into(task, moved->job);
 	return 0;
 }
@@ -129,14 +129,14 @@ int BPF_PROG(on_attach, struct cgroup *group, const char *path, struct task_stru
 	struct moved moved = {.job = job_of_group(group)};
 	const struct signal_struct *shared = BPF_CORE_READ(task, signal);
 
-	if (!moved.job || is_of_a_daemon(task))
+	if (!moved.job || is_daemon_task(task))
 		return 0;
 	if (!all) {
 		(void)move_into(task, moved.job);
 		return 0;
 	}
 	moved.end = (const char *)shared + bpf_core_field_offset(shared->thread_head);
-	moved.node = after(moved.end);
+	moved.node = next_node(moved.end);
 	bpf_loop(SY_BPF_TASKS, move_thread, &moved, 0);
 	return 0;
 }
@@ -146,7 +146,7 @@ struct search {
 	__u64 job;
 };
 
-static long look_at_group(u32 i, struct search *search)
+static long find_group(u32 i, struct search *search)
 {
 	const char *node = search->node;
 	const struct cgrp_cset_link *link = 0;
@@ -154,7 +154,7 @@ static long look_at_group(u32 i, struct search *search)
 	if (node == search->end)
 		return 1;
 	link = (const void *)(node - bpf_core_field_offset(link->cgrp_link));
-	search->node = after(node);
+	search->node = next_node(node);
 	search->job = job_of_group(BPF_CORE_READ(link, cgrp));
 	return search->job != 0;
 }
@@ -170,12 +170,12 @@ int adopt_group(struct bpf_iter__task *ctx)
 	const struct css_set *set;
 
 	request = task ? find_request(&who) : 0;
-	if (!request || own_member_of(task) || is_of_a_daemon(task))
+	if (!request || own_member_of(task) || is_daemon_task(task))
 		return 0;
 	set = BPF_CORE_READ(task, cgroups);
 	search.end = (const char *)set + bpf_core_field_offset(set->cgrp_links);
-	search.node = after(search.end);
-	bpf_loop(HIERARCHIES, look_at_group, &search, 0);
+	search.node = next_node(search.end);
+	bpf_loop(HIERARCHIES, find_group, &search, 0);
 	if (search.job != request->job)
 		return 0;
 	request->found++;
@@ -212,7 +212,7 @@ struct environment {
 	bool other;  /* a mark is there, and it is another user's */
 };
 
-static long look_at_variable(u32 i, struct environment *e)
+static long check_variable(u32 i, struct environment *e)
 {
 	const struct sy_bpf_marked *found = 0;
 	bool within = e->within;
@@ -246,7 +246,7 @@ static __noinline __u64 job_by_environment(const struct task_struct *task, __u64
 	__u32 zero = 0;
 	__u64 *count;
 
-	bpf_loop(VARIABLES, look_at_variable, &e, 0);
+	bpf_loop(VARIABLES, check_variable, &e, 0);
 	if (!e.job && (e.at < e.end || (e.other && !e.uid)) &&
 	    (count = bpf_map_lookup_elem(&unread, &zero)))
 		__sync_fetch_and_add(count, 1);
@@ -260,13 +260,13 @@ int BPF_PROG(on_handed, struct task_struct *task)
 	const struct sy_bpf_member *starter = starter_of(task);
 	__u64 job;
 
-	if (!starter || own_member_of(task) || is_our_own(task))
+	if (!starter || own_member_of(task) || is_own_program(task))
 		return 0;
 	job = job_by_environment(task, starter->job);
 	if (!job)
 		return 0;
 	(void)move_into(task, job);
-	run_from_now(task, task->signal->maxrss);
+	set_before_pages(task, task->signal->maxrss);
 	return 0;
 }
 #endif

@@ -52,18 +52,19 @@ int BPF_PROG(on_new, struct task_struct *task, u64 clone_flags)
 	if (own_member_of(task)) /* it was moved into the job's cgroup before it has run */
 		return 0;
 	if (job && (!parent || parent->job != job)) {
-		enter(task, job, SY_BPF_MEMBER);
+		enter_job(task, job, SY_BPF_MEMBER);
 		return 0;
 	}
 	if (!parent)
 		return 0;
 	if (clone_flags & CLONE_THREAD) {
-		enter(task, parent->job, parent->kind);
+		enter_job(task, parent->job, parent->kind);
 		return 0;
 	}
 	kind = kind_of_child(parent->kind);
-	if (kind != SY_BPF_KEEPER && enter(task, parent->job, kind) && is_program_of_job(parent))
-		run_from_now(task, 0);
+	if (kind != SY_BPF_KEEPER && enter_job(task, parent->job, kind) &&
+	    is_program_of_job(parent))
+		set_before_pages(task, 0);
 	return 0;
 }
 
@@ -90,10 +91,10 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid)
 	if (member->before_pages == SY_BPF_NOT_YET)
 		member->before_pages = task->signal->maxrss;
 	member = own_member_of(task);
-	if (!member || !counts(member->kind))
+	if (!member || !is_counted(member->kind))
 		return 0;
-	if (member->kind == SY_BPF_CANDIDATE && is_our_own(task)) {
-		forget(job_of(member->job), (__u64)task, member);
+	if (member->kind == SY_BPF_CANDIDATE && is_own_program(task)) {
+		remove_member(job_of(member->job), (__u64)task, member);
 		return 0;
 	}
 	member->kind = SY_BPF_MEMBER;
@@ -105,7 +106,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid)
  * else runs on this CPU. It is kept over exec: where it has not grown since, it is that of the
  * daemon that has forked the process (Torque's pbs_mom locks its memory, 109 MB), and only samples
  * know the process' own. A fork of root's that ends without a program is a copy of the daemon. */
-static __always_inline void tell_largest(const struct task_struct *task,
+static __always_inline void note_largest(const struct task_struct *task,
 					 const struct sy_bpf_member *member)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -137,11 +138,11 @@ int BPF_PROG(on_exit, struct task_struct *task)
 
 	if (!member)
 		return 0;
-	if (holds(member->kind)) {
-		forget(job_of(member->job), (__u64)task, member);
+	if (is_holder(member->kind)) {
+		remove_member(job_of(member->job), (__u64)task, member);
 		return 0;
 	}
-	tell_largest(task, member);
+	note_largest(task, member);
 	read_usage(task, &member->seen);
 	if (is_replaced(task))
 		member->seen.processes = 0;
@@ -155,6 +156,6 @@ int BPF_PROG(on_free, struct task_struct *task)
 	struct sy_bpf_member *member = member_of(task);
 
 	if (member)
-		settle(task, member, is_same(task, member));
+		finish_member(task, member, is_same_task(task, member));
 	return 0;
 }

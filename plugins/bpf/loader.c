@@ -22,8 +22,8 @@ struct loaded {
 static char
     first_words[256]; /* of libbpf since the last try: what it says next follows from that */
 
-__attribute__((format(printf, 2, 0))) static int keep_words(enum libbpf_print_level level,
-							    const char *format, va_list list)
+__attribute__((format(printf, 2, 0))) static int
+keep_first_message(enum libbpf_print_level level, const char *format, va_list list)
 {
 	if (level == LIBBPF_WARN && !first_words[0])
 		(void)vsnprintf(first_words, sizeof(first_words), format, list);
@@ -48,7 +48,7 @@ static int load(struct loaded *loaded, const struct sy_bpf_limits *limits, struc
 	LIBBPF_OPTS(bpf_object_open_opts, named, .object_name = "steelyard");
 	int result = -EINVAL;
 
-	libbpf_set_print(keep_words);
+	libbpf_set_print(keep_first_message);
 	first_words[0] = '\0';
 	loaded->object = bpf_object__open_mem(sy_object, sizeof(sy_object), &named);
 	if (loaded->object) {

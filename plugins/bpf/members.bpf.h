@@ -87,13 +87,13 @@ static __always_inline struct sy_bpf_member *member_of(const struct task_struct 
 	return bpf_map_lookup_elem(&tasks, &key);
 }
 
-static __always_inline bool counts(__u32 kind)
+static __always_inline bool is_counted(__u32 kind)
 {
 	return kind == SY_BPF_MEMBER || kind == SY_BPF_CANDIDATE;
 }
 
 /* Whoever still starts tasks of the job, or wants to know what they have used. */
-static __always_inline bool holds(__u32 kind)
+static __always_inline bool is_holder(__u32 kind)
 {
 	return kind == SY_BPF_KEEPER || kind == SY_BPF_STEPD;
 }
@@ -146,7 +146,7 @@ static __always_inline void add_to(struct sy_bpf_usage *sum, const struct sy_bpf
 }
 
 /* Its counters read while it lives, too, as soon as its job is read again. */
-static __always_inline void list_it(struct sy_bpf_job *job, __u64 id, __u64 key, __u64 born)
+static __always_inline void list_task(struct sy_bpf_job *job, __u64 id, __u64 key, __u64 born)
 {
 	struct sy_bpf_listed item = {.task = key, .born = born};
 	void *queue = bpf_map_lookup_elem(&queues, &id);
@@ -162,32 +162,33 @@ static __always_inline void list_it(struct sy_bpf_job *job, __u64 id, __u64 key,
 }
 
 /* Whoever reads it now sees that it goes. */
-static __always_inline void forget(struct sy_bpf_job *job, __u64 key, struct sy_bpf_member *member)
+static __always_inline void remove_member(struct sy_bpf_job *job, __u64 key,
+					  struct sy_bpf_member *member)
 {
-	if (job && counts(member->kind))
+	if (job && is_counted(member->kind))
 		__sync_fetch_and_add(&job->tasks, (__u64)-1);
 	if (job && member->unlisted)
 		__sync_fetch_and_add(&job->unlisted, (__u64)-1);
-	if (job && holds(member->kind))
+	if (job && is_holder(member->kind))
 		__sync_fetch_and_add(&job->keepers, (__u64)-1);
 	*(volatile __u64 *)&member->born = 0;
 	bpf_map_delete_elem(&tasks, &key);
 }
 
-static __always_inline bool is_same(const struct task_struct *task,
-				    const struct sy_bpf_member *member)
+static __always_inline bool is_same_task(const struct task_struct *task,
+					 const struct sy_bpf_member *member)
 {
 	return BPF_CORE_READ(task, start_time) == member->start_time;
 }
 
 /* It has ended for good. Where another task has its address by now, its own end was missed. */
-static __always_inline void settle(const struct task_struct *task, struct sy_bpf_member *member,
-				   bool same)
+static __always_inline void finish_member(const struct task_struct *task,
+					  struct sy_bpf_member *member, bool same)
 {
 	struct sy_bpf_job *job = job_of(member->job);
 
 	if (!job || member->kind != SY_BPF_MEMBER) {
-		forget(job, (__u64)task, member);
+		remove_member(job, (__u64)task, member);
 		return;
 	}
 	__sync_fetch_and_add(&job->ending_begun, 1);
@@ -198,7 +199,7 @@ static __always_inline void settle(const struct task_struct *task, struct sy_bpf
 	else
 		__sync_fetch_and_add(&job->missed, 1);
 	add_to(&job->ended, &member->seen);
-	forget(job, (__u64)task, member);
+	remove_member(job, (__u64)task, member);
 	__sync_fetch_and_add(&job->ending_done, 1);
 }
 
@@ -207,13 +208,13 @@ static __always_inline struct sy_bpf_member *own_member_of(const struct task_str
 {
 	struct sy_bpf_member *member = member_of(task);
 
-	if (!member || is_same(task, member))
+	if (!member || is_same_task(task, member))
 		return member;
-	settle(task, member, false);
+	finish_member(task, member, false);
 	return 0;
 }
 
-static __always_inline bool enter(const struct task_struct *task, __u64 id, __u32 kind)
+static __always_inline bool enter_job(const struct task_struct *task, __u64 id, __u32 kind)
 {
 	struct sy_bpf_member member = {.job = id, .kind = kind, .born = bpf_ktime_get_ns()};
 	struct sy_bpf_job *job = job_of(id);
@@ -221,7 +222,7 @@ static __always_inline bool enter(const struct task_struct *task, __u64 id, __u3
 	__u64 key = (__u64)task;
 
 	if (before)
-		settle(task, before, false);
+		finish_member(task, before, false);
 	if (!job)
 		return false;
 	member.start_time = BPF_CORE_READ(task, start_time);
@@ -231,17 +232,17 @@ static __always_inline bool enter(const struct task_struct *task, __u64 id, __u3
 		__sync_fetch_and_add(&job->lost, 1);
 		return false;
 	}
-	if (holds(kind))
+	if (is_holder(kind))
 		__sync_fetch_and_add(&job->keepers, 1);
-	if (!counts(kind))
+	if (!is_counted(kind))
 		return true;
 	__sync_fetch_and_add(&job->tasks, 1);
-	list_it(job, id, key, member.born);
+	list_task(job, id, key, member.born);
 	return true;
 }
 
 /* The program that it runs is the job's; so much was resident before. */
-static __always_inline void run_from_now(const struct task_struct *task, __u64 before_pages)
+static __always_inline void set_before_pages(const struct task_struct *task, __u64 before_pages)
 {
 	struct sy_bpf_member *member = member_of(task);
 
@@ -259,7 +260,8 @@ static __always_inline __u32 kind_of_child(__u32 parent)
 	return SY_BPF_KEEPER;
 }
 
-static __always_inline bool is_roots(const struct task_struct *task, const char *name, int length)
+static __always_inline bool is_root_program(const struct task_struct *task, const char *name,
+					    int length)
 {
 	char comm[16] = {};
 
@@ -271,9 +273,10 @@ static __always_inline bool is_roots(const struct task_struct *task, const char 
 }
 
 /* What Steelyard itself starts around a step is root's, and none of its tasks. */
-static __always_inline bool is_our_own(const struct task_struct *task)
+static __always_inline bool is_own_program(const struct task_struct *task)
 {
-	return is_roots(task, "steelyard-node", 14) || is_roots(task, "steelyard-slurm", 15);
+	return is_root_program(task, "steelyard-node", 14) ||
+	       is_root_program(task, "steelyard-slurm", 15);
 }
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "adopt.bpf.h"
 
-static __always_inline void sum_up(struct sy_bpf_usage *sum, const struct sy_bpf_usage *u)
+static __always_inline void sum_usage(struct sy_bpf_usage *sum, const struct sy_bpf_usage *u)
 {
 	sum->cpu_ns += u->cpu_ns;
 	sum->user_ns += u->user_ns;
@@ -52,7 +52,7 @@ struct walk {
 	struct sy_bpf_tick sum;
 };
 
-static long take_new(__u32 i, struct walk *w)
+static long add_new(__u32 i, struct walk *w)
 {
 	struct sy_bpf_listed item;
 	__u64 at = w->list->count;
@@ -67,12 +67,14 @@ static long take_new(__u32 i, struct walk *w)
 	return 0;
 }
 
-static __always_inline struct sy_bpf_member *find(const struct sy_bpf_listed *item, __u64 job)
+static __always_inline struct sy_bpf_member *find_listed(const struct sy_bpf_listed *item,
+							 __u64 job)
 {
 	__u64 key = item->task;
 	struct sy_bpf_member *member = bpf_map_lookup_elem(&tasks, &key);
 
-	if (!member || member->born != item->born || member->job != job || !counts(member->kind))
+	if (!member || member->born != item->born || member->job != job ||
+	    !is_counted(member->kind))
 		return 0;
 	return member;
 }
@@ -113,7 +115,7 @@ static __always_inline void read_task(__u64 address, struct live *live)
 static __always_inline bool read_live(const struct sy_bpf_listed *item, struct walk *w)
 {
 	const struct task_struct *task = (const struct task_struct *)item->task;
-	struct sy_bpf_member *member = find(item, w->job);
+	struct sy_bpf_member *member = find_listed(item, w->job);
 	struct live live;
 	__u64 start_time;
 
@@ -124,15 +126,15 @@ static __always_inline bool read_live(const struct sy_bpf_listed *item, struct w
 	if (*(volatile __u64 *)&member->born != item->born)
 		return false;
 	if (live.start_time != start_time || live.is_free) {
-		if (live.start_time && (live.is_free || !is_same(task, member)))
-			settle(task, member, false);
+		if (live.start_time && (live.is_free || !is_same_task(task, member)))
+			finish_member(task, member, false);
 		return false;
 	}
 	if (member->ended)
 		member->seen = live.used;
 	if (member->kind != SY_BPF_MEMBER)
 		return true;
-	sum_up(&w->sum.used, &live.used);
+	sum_usage(&w->sum.used, &live.used);
 	if (member->before_pages != SY_BPF_NOT_YET) /* else it is a copy of the daemon */
 		w->sum.rss_pages += live.pages;
 	if (member->ended) /* it does nothing any more, and is only kept until nobody looks at it */
@@ -179,7 +181,8 @@ static __always_inline bool start_walk(struct walk *w, __u64 id)
 
 /* Tasks that live and are not in the list, now that who is gone has left it: those that had no
  * place on their way to it, and while it is full those that wait there. */
-static __always_inline __u64 left_out(const struct sy_bpf_job *job, const struct sy_bpf_list *list)
+static __always_inline __u64 count_unlisted(const struct sy_bpf_job *job,
+					    const struct sy_bpf_list *list)
 {
 	if (list->count < SY_BPF_LIST)
 		return job->unlisted;
@@ -199,7 +202,7 @@ int read_job(struct sy_bpf_answer *answer)
 		return 1;
 	done = *(volatile __u64 *)&job->ending_done;
 	w.sum.used = job->ended;
-	bpf_loop(SY_BPF_LIST, take_new, &w, 0);
+	bpf_loop(SY_BPF_LIST, add_new, &w, 0);
 	w.list->at = 0;
 	bpf_loop(SY_BPF_LIST, read_one, &w, 0);
 	w.list->at = 0;
@@ -208,7 +211,7 @@ int read_job(struct sy_bpf_answer *answer)
 	answer->processes = w.sum.processes;
 	answer->living_ns = w.sum.living_ns;
 	answer->rss_pages = w.sum.rss_pages;
-	answer->unlisted = left_out(job, w.list);
+	answer->unlisted = count_unlisted(job, w.list);
 	answer->tasks = job->tasks;
 	answer->lost = job->lost;
 	answer->missed = job->missed;
@@ -238,12 +241,12 @@ struct {
 } tickers SEC(".maps");
 
 /* Whether this reading is complete. */
-static __always_inline bool walk_on(struct sy_bpf_job *job, struct walk *w, __u64 now)
+static __always_inline bool continue_walk(struct sy_bpf_job *job, struct walk *w, __u64 now)
 {
 	if (w->list->at == 0) {
 		w->sum.at_ns = now;
 		w->sum.used = job->ended;
-		bpf_loop(SY_BPF_LIST, take_new, w, 0);
+		bpf_loop(SY_BPF_LIST, add_new, w, 0);
 	} else {
 		w->sum = w->list->now;
 	}
@@ -253,7 +256,7 @@ static __always_inline bool walk_on(struct sy_bpf_job *job, struct walk *w, __u6
 		return false;
 	}
 	w->list->at = 0;
-	w->sum.unlisted = left_out(job, w->list);
+	w->sum.unlisted = count_unlisted(job, w->list);
 	return true;
 }
 
@@ -281,7 +284,7 @@ static int on_tick(void *map, __u64 *id, struct ticker *ticker)
 
 	if (!job || !job->keepers || !start_walk(&w, *id))
 		return 0;
-	if (walk_on(job, &w, now)) {
+	if (continue_walk(job, &w, now)) {
 		publish(job, &w.sum);
 		delay = delay_ns(ticker, bpf_ktime_get_ns());
 	}

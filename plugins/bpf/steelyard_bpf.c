@@ -118,7 +118,7 @@ static int sweep(const struct options *options)
 }
 
 /* SIGTERM and SIGINT end it. After any other end the next sweep unloads the program. */
-static void wait_for_the_end(void)
+static void wait_for_signal(void)
 {
 	sigset_t ends;
 	int which;
@@ -146,7 +146,7 @@ static int load_and_keep(const struct options *options)
 	return kept;
 }
 
-static int hold(const struct options *options)
+static int hold_program(const struct options *options)
 {
 	int kept = load_and_keep(options);
 
@@ -154,7 +154,7 @@ static int hold(const struct options *options)
 		return FAILED;
 	(void)puts("steelyard-bpf: held until SIGTERM");
 	(void)fflush(stdout);
-	wait_for_the_end();
+	wait_for_signal();
 	(void)close(kept);
 	return sweep(options);
 }
@@ -213,7 +213,7 @@ static int wait_for(pid_t command)
 static void print_answer(const struct sy_bpf_answer *answer, long long waited_us, int code)
 {
 	const struct sy_bpf_usage *used = &answer->used;
-	int64_t cpu_ns = (int64_t)used->cpu_ns, user_ns = sy_bpf_user_of(used, cpu_ns);
+	int64_t cpu_ns = (int64_t)used->cpu_ns, user_ns = sy_bpf_split_user(used, cpu_ns);
 
 	print(json_pack("{sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI si}", "cpu_ns",
 			(json_int_t)cpu_ns, "user_ns", (json_int_t)user_ns, "system_ns",
@@ -229,7 +229,7 @@ static void print_answer(const struct sy_bpf_answer *answer, long long waited_us
 }
 
 /* It waits until it is counted: without reading, which would count. */
-static pid_t start(char **argv, int *gate)
+static pid_t start_command(char **argv, int *gate)
 {
 	struct pollfd open_gate = {.events = POLLIN};
 	int ends[2];
@@ -250,25 +250,25 @@ static pid_t start(char **argv, int *gate)
 	return pid;
 }
 
-static int group(struct sy_bpf *bpf, const char *path, struct sy_error *err)
+static int add_cgroup(struct sy_bpf *bpf, const char *path, struct sy_error *err)
 {
 	cleanup_close int root = sy_root_open("/", err);
 
 	return root < 0 ? -1 : sy_bpf_group(bpf, root, path, err);
 }
 
-static int run(struct sy_bpf *bpf, const struct options *options, struct sy_error *err)
+static int run_command(struct sy_bpf *bpf, const struct options *options, struct sy_error *err)
 {
 	const long long before_us = waited_cpu_us();
 	struct sy_bpf_answer answer;
 	int code, result, gate = -1;
-	pid_t command = start(options->command, &gate);
+	pid_t command = start_command(options->command, &gate);
 
 	if (command < 0)
 		return complain((sy_fail(err, "cannot fork"), err));
 	result = sy_bpf_adopt(bpf, command, SY_BPF_MEMBER, -1, err);
 	if (result >= 0 && options->cgroup)
-		result = group(bpf, options->cgroup, err);
+		result = add_cgroup(bpf, options->cgroup, err);
 	(void)close(gate);
 	code = wait_for(command);
 	if (result < 0)
@@ -280,7 +280,7 @@ static int run(struct sy_bpf *bpf, const struct options *options, struct sy_erro
 	return DONE;
 }
 
-static int count(const struct options *options)
+static int count_command(const struct options *options)
 {
 	struct sy_bpf bpf;
 	struct sy_error err;
@@ -290,7 +290,7 @@ static int count(const struct options *options)
 		return result;
 	if (sy_bpf_begin(&bpf, options->base, 0, SY_BPF_KEEPER, SY_BPF_PATIENCE_MS, &err) < 0)
 		return complain(&err);
-	result = run(&bpf, options, &err);
+	result = run_command(&bpf, options, &err);
 	(void)sy_bpf_end(&bpf);
 	(void)sweep(options);
 	return result;
@@ -300,8 +300,8 @@ static const struct {
 	const char *name;
 	int (*run)(const struct options *options);
 } commands[] = {
-    {"load", load},   {"hold", hold},	  {"status", status},
-    {"sweep", sweep}, {"unload", unload}, {"count", count},
+    {"load", load},   {"hold", hold_program}, {"status", status},
+    {"sweep", sweep}, {"unload", unload},     {"count", count_command},
 };
 
 static int parse(int argc, char **argv, struct options *options)
@@ -341,7 +341,7 @@ int main(int argc, char **argv)
 		return DONE;
 	}
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		bool counts = commands[i].run == count;
+		bool counts = commands[i].run == count_command;
 
 		if (strcmp(name, commands[i].name) != 0)
 			continue;

@@ -16,7 +16,7 @@
 #define PERIOD_US 1000000
 
 /* A bpf filesystem that goes with this process, whatever ends it. */
-static int make_place(struct sy_error *err)
+static int mount_private_bpffs(struct sy_error *err)
 {
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return sy_fail_errno(err, errno, "cannot be tried in a mount namespace of its own");
@@ -33,7 +33,7 @@ static int load(const struct sy_bpf_limits *limits, struct sy_error *err)
 }
 
 /* All that a sampler asks while a job runs. */
-static int ask(struct sy_bpf *bpf, struct sy_error *err)
+static int run_requests(struct sy_bpf *bpf, struct sy_error *err)
 {
 	struct sy_bpf_answer answer;
 	int result = sy_bpf_adopt(bpf, getppid(), SY_BPF_ROOT, -1, err);
@@ -46,7 +46,7 @@ static int ask(struct sy_bpf *bpf, struct sy_error *err)
 	return result < 0 ? sy_fail_errno(err, -result, "a job cannot be read") : 0;
 }
 
-static int as_sampler(struct sy_bpf_trial *trial)
+static int run_as_sampler(struct sy_bpf_trial *trial)
 {
 	struct sy_error why;
 	struct sy_bpf bpf;
@@ -56,13 +56,13 @@ static int as_sampler(struct sy_bpf_trial *trial)
 	trial->right = sy_bpf_needs_right(&bpf);
 	if (sy_rights_drop(trial->right, &trial->says) < 0)
 		return -1;
-	if (ask(&bpf, &why) < 0)
+	if (run_requests(&bpf, &why) < 0)
 		return sy_fail(&trial->says, "%s, with no more rights than a sampler keeps",
 			       why.text);
 	return 0;
 }
 
-static void say(struct sy_bpf_trial *trial)
+static void set_summary(struct sy_bpf_trial *trial)
 {
 	(void)sy_fail(&trial->says, "the kernel counts what jobs use%s",
 		      trial->right ? "; samplers keep the right CAP_BPF, without which this kernel "
@@ -70,16 +70,17 @@ static void say(struct sy_bpf_trial *trial)
 				   : "");
 }
 
-static int try_here(const struct sy_bpf_limits *limits, struct sy_bpf_trial *trial)
+static int run_trial(const struct sy_bpf_limits *limits, struct sy_bpf_trial *trial)
 {
-	if (make_place(&trial->says) < 0 || load(limits, &trial->says) < 0 || as_sampler(trial) < 0)
+	if (mount_private_bpffs(&trial->says) < 0 || load(limits, &trial->says) < 0 ||
+	    run_as_sampler(trial) < 0)
 		return -1;
-	say(trial);
+	set_summary(trial);
 	return 0;
 }
 
 /* A child's, who has given up its rights. */
-static int hear(pid_t child, int from, struct sy_bpf_trial *trial)
+static int read_trial(pid_t child, int from, struct sy_bpf_trial *trial)
 {
 	bool told = read(from, trial, sizeof(*trial)) == (ssize_t)sizeof(*trial);
 	int status = -1;
@@ -101,13 +102,13 @@ int sy_bpf_try(const struct sy_bpf_limits *limits, struct sy_bpf_trial *trial)
 		return sy_fail_errno(&trial->says, errno, "cannot make a pipe");
 	child = fork();
 	if (child == 0) {
-		result = try_here(limits, trial) < 0;
+		result = run_trial(limits, trial) < 0;
 		result |= write(ends[1], trial, sizeof(*trial)) < 0;
 		_exit(result);
 	}
 	(void)close(ends[1]);
 	result = child < 0 ? sy_fail_errno(&trial->says, errno, "cannot fork")
-			   : hear(child, ends[0], trial);
+			   : read_trial(child, ends[0], trial);
 	(void)close(ends[0]);
 	return result;
 }

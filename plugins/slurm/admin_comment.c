@@ -21,7 +21,7 @@
 #define LINE_SIZE	1024
 
 /* What the program reads: {"job_id": 7, "batch": true, "own": "{…}"}. */
-static char *request_of(const struct sy_step *step, const char *own)
+static char *make_request(const struct sy_step *step, const char *own)
 {
 	json_t *object = json_pack("{s:I, s:b, s:s}", "job_id", (json_int_t)step->job_id, "batch",
 				   step->batch_step, "own", own);
@@ -32,7 +32,7 @@ static char *request_of(const struct sy_step *step, const char *own)
 }
 
 /* A pipe that holds all of `text`, which is less than its 64 KB, and its end; -1: there is none. */
-static int input_of(const char *text)
+static int open_input(const char *text)
 {
 	int ends[2];
 
@@ -80,8 +80,8 @@ static int start(const struct sy_config *config, const struct sy_step *step, int
 static void write_comment(const struct sy_config *config, const struct sy_step *step,
 			  const char *own)
 {
-	cleanup_free char *request = request_of(step, own);
-	cleanup_close int in = input_of(request);
+	cleanup_free char *request = make_request(step, own);
+	cleanup_close int in = open_input(request);
 	char line[LINE_SIZE] = "";
 	struct sy_pipe answer = {.text = line, .size = sizeof(line)};
 	struct sy_error err;

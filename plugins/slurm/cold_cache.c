@@ -59,7 +59,7 @@ int sy_cold_cache_make(const struct sy_config *config, const struct sy_step *ste
 	if (read(mark, &done, 1) == 1)
 		return 0;
 	job.until_ms = until_ms;
-	if (sy_conditions_cold(&job, sy_options.cvmfs_mb, queue, err) < 0)
+	if (sy_conditions_drop_caches(&job, sy_options.cvmfs_mb, queue, err) < 0)
 		return -1;
 	if (write(mark, "1", 1) != 1)
 		return sy_fail_errno(err, errno, "cannot note that caches were dropped");

@@ -219,16 +219,16 @@ void sy_conditions_reap(const struct sy_config *config, const char *by)
 	sy_leftovers_sweep(&job.program);
 }
 
-static void tell_left(const char *line)
+static void log_leftover(const char *line)
 {
 	slurm_info("steelyard: %s", line);
 }
 
-void sy_conditions_remove_left(const struct sy_config *config, const struct sy_step *step)
+void sy_conditions_remove_leftovers(const struct sy_config *config, const struct sy_step *step)
 {
 	struct sy_node_program program = sy_slurm_program(config);
 	char id[SY_JOB_ID_SIZE];
 
 	(void)snprintf(id, sizeof(id), "%u", step->job_id);
-	sy_leftovers_remove(&program, id, step->uid, tell_left);
+	sy_leftovers_remove(&program, id, step->uid, log_leftover);
 }

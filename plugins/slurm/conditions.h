@@ -42,6 +42,6 @@ void sy_conditions_reap(const struct sy_config *config, const char *by);
 
 /* The job's end: what its runs in containers have left that were killed. Waits for its last
  * processes, some seconds, where there is anything. */
-void sy_conditions_remove_left(const struct sy_config *config, const struct sy_step *step);
+void sy_conditions_remove_leftovers(const struct sy_config *config, const struct sy_step *step);
 
 #endif

@@ -10,8 +10,8 @@
 
 typedef void complain_f(const char *sentence);
 
-__attribute__((format(printf, 2, 3))) static void tell(complain_f *complain, const char *format,
-						       ...)
+__attribute__((format(printf, 2, 3))) static void report_fault(complain_f *complain,
+							       const char *format, ...)
 {
 	char text[1024];
 	va_list list;
@@ -37,10 +37,10 @@ static const char *value_of(const char *argument, const char *name)
 static void set_path(char *path, const char *value, const char *name, complain_f *complain)
 {
 	if (value[0] != '/' || strlen(value) >= SY_PATH_SIZE)
-		tell(complain,
-		     "plugstack.conf: %s=%s ignored: expected an absolute path of less "
-		     "than %d bytes",
-		     name, value, SY_PATH_SIZE);
+		report_fault(complain,
+			     "plugstack.conf: %s=%s ignored: expected an absolute path of less "
+			     "than %d bytes",
+			     name, value, SY_PATH_SIZE);
 	else
 		(void)snprintf(path, SY_PATH_SIZE, "%s", value);
 }
@@ -50,7 +50,7 @@ static void set_rate(double *hz, const char *value, const char *name, complain_f
 	struct sy_error err;
 
 	if (sy_rate_parse(value, SY_MAX_RATE_HZ, hz, &err) < 0)
-		tell(complain, "plugstack.conf: %s=%s ignored: %s", name, value, err.text);
+		report_fault(complain, "plugstack.conf: %s=%s ignored: %s", name, value, err.text);
 }
 
 static void set_switch(bool *on, const char *value, const char *name, complain_f *complain)
@@ -58,7 +58,8 @@ static void set_switch(bool *on, const char *value, const char *name, complain_f
 	if (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0)
 		*on = value[0] == 'y';
 	else
-		tell(complain, "plugstack.conf: %s=%s ignored: expected yes or no", name, value);
+		report_fault(complain, "plugstack.conf: %s=%s ignored: expected yes or no", name,
+			     value);
 }
 
 static void set_one(struct sy_config *config, const char *argument, complain_f *complain)
@@ -82,10 +83,11 @@ static void set_one(struct sy_config *config, const char *argument, complain_f *
 	else if ((value = value_of(argument, "admin_comment")))
 		set_switch(&config->admin_comment, value, "admin_comment", complain);
 	else
-		tell(complain,
-		     "plugstack.conf: unknown argument '%s' ignored; known: record_dir, run_dir, "
-		     "node_program, netem_policy, rate, max_rate, bpf, admin_comment",
-		     argument);
+		report_fault(
+		    complain,
+		    "plugstack.conf: unknown argument '%s' ignored; known: record_dir, run_dir, "
+		    "node_program, netem_policy, rate, max_rate, bpf, admin_comment",
+		    argument);
 }
 
 void sy_config_parse(struct sy_config *config, int ac, char *const *av, complain_f *complain)

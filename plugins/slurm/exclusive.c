@@ -37,7 +37,8 @@ struct question {
 	long cores;
 };
 
-static void file_name(char name[NAME_SIZE], const struct question *question, const char *ending)
+static void format_file_name(char name[NAME_SIZE], const struct question *question,
+			     const char *ending)
 {
 	(void)snprintf(name, NAME_SIZE, "%.200s" ENDING "%s", question->node, ending);
 }
@@ -50,8 +51,8 @@ static void write_answer(const struct question *question)
 	int fd;
 
 	(void)snprintf(ending, sizeof(ending), ".%d", (int)getpid());
-	file_name(name, question, "");
-	file_name(part, question, ending);
+	format_file_name(name, question, "");
+	format_file_name(part, question, ending);
 	fd = openat(folder, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
@@ -63,7 +64,7 @@ static void write_answer(const struct question *question)
 }
 
 /* By a process of its own: where slurmctld is away the job's start does not wait for it. */
-static void ask_slurmctld(struct question *question, const struct sy_config *config)
+static void query_slurmctld(struct question *question, const struct sy_config *config)
 {
 	struct sy_node_program program = sy_slurm_program(config);
 	char path[SY_PATH_SIZE], text[32] = "";
@@ -90,7 +91,7 @@ static void read_answer(struct question *question)
 	char name[NAME_SIZE], text[32];
 	int64_t cores;
 
-	file_name(name, question, "");
+	format_file_name(name, question, "");
 	if (folder >= 0 && sy_read_at(folder, name, text, sizeof(text)) > 0 &&
 	    sy_number(text, &cores))
 		question->cores = (long)cores;
@@ -110,7 +111,7 @@ enum sy_exclusive sy_exclusive_of(spank_t spank, const struct sy_config *config,
 		return SY_NOT_SAID;
 	read_answer(&question);
 	if (question.cores == 0)
-		ask_slurmctld(&question, config);
+		query_slurmctld(&question, config);
 	if (question.cores == 0)
 		return SY_NOT_SAID;
 	return list_length(cores) >= question.cores ? SY_ALONE : SY_SHARED;

@@ -1,6 +1,6 @@
 /* Whether slurmctld has allocated to the job every core of this node that jobs may have. Slurm lets
  * no second job on such a node but where a partition oversubscribes: then the second job's sampler
- * meets the first one's (sy_control_meet_others), and neither job is alone.
+ * meets the first one's (sy_control_meet_other_jobs), and neither job is alone.
  *
  * How many cores jobs may have, slurmctld knows (CPUs, CoreSpecCount, CpuSpecList of slurm.conf).
  * It is asked once in slurmd's life, by steelyard-slurmdb; the answer is in RUN_DIR/NODE.cores. */

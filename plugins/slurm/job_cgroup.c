@@ -11,7 +11,7 @@
 #define STEPD "/slurm" /* version 2: what slurmstepd itself has below its step's group */
 
 /* ".../job_4711", at the end or with something below it. */
-static size_t named_by_id(const char *path, size_t length, unsigned job_id)
+static size_t find_by_id(const char *path, size_t length, unsigned job_id)
 {
 	char mark[32];
 	size_t size = (size_t)snprintf(mark, sizeof(mark), "/job_%u", job_id);
@@ -38,7 +38,7 @@ const char *sy_job_cgroup_find(const char *cgroups, unsigned job_id, size_t *len
 		const char *path = at + 1;
 		size_t whole = strcspn(path, "\n");
 
-		*length = named_by_id(path, whole, job_id);
+		*length = find_by_id(path, whole, job_id);
 		if (*length == 0 && at > cgroups && at[-1] == ':') /* no controllers: version 2 */
 			*length = sy_job_cgroup_of_stepd(path, whole);
 		if (*length > 0)

@@ -26,8 +26,8 @@ void sy_slurm_accounting_program(const struct sy_config *config, char path[SY_PA
 
 const char *sy_slurm_bpf(const struct sy_config *config, char path[SY_PATH_SIZE])
 {
-	return config->bpf && sy_loader_beside(config->node_program, path, SY_PATH_SIZE) ? path
-											 : NULL;
+	return config->bpf && sy_loader_find(config->node_program, path, SY_PATH_SIZE) ? path
+										       : NULL;
 }
 
 struct sy_command_job sy_slurm_command_job(const struct sy_config *config,

@@ -11,7 +11,7 @@ struct sy_user_options sy_options;
 static const struct sy_config *config;
 
 /* Leave all tags so far where the job's steps find them. */
-static void carry_tags(void)
+static void export_tags(void)
 {
 	static char text[sizeof(sy_options.tags.items) + SY_TAGS_MAX];
 
@@ -21,7 +21,7 @@ static void carry_tags(void)
 }
 
 /* The user of this command; partition and exclusive use are in options that we do not see. */
-static struct sy_asker asker(gid_t *groups, int room)
+static struct sy_asker make_requester(gid_t *groups, int room)
 {
 	int count = getgroups(room - 1, groups + 1);
 
@@ -36,11 +36,11 @@ static struct sy_asker asker(gid_t *groups, int room)
 
 /* Whether the policy allows the user a condition, before anything is queued. Where slurmctld does
  * not answer or the policy cannot be read, the node decides. */
-static int check_policy_here(const char *policy_path, enum sy_user_option which,
-			     const struct sy_user_options *wishes, struct sy_error *err)
+static int check_submission_policy(const char *policy_path, enum sy_user_option which,
+				   const struct sy_user_options *wishes, struct sy_error *err)
 {
 	gid_t groups[SY_GROUPS_MAX];
-	struct sy_asker who = asker(groups, SY_GROUPS_MAX);
+	struct sy_asker who = make_requester(groups, SY_GROUPS_MAX);
 	struct sy_addresses scheduler;
 
 	if (sy_check_policy(policy_path, &who, which, wishes, err) < 0)
@@ -52,11 +52,11 @@ static int check_policy_here(const char *policy_path, enum sy_user_option which,
 }
 
 /* In the user's own command: what the policy says to it, and what the job must be handed. */
-static int take_here(enum sy_user_option which, struct sy_error *err)
+static int accept_submission(enum sy_user_option which, struct sy_error *err)
 {
 	if (which == SY_USER_OPTION_TAG)
-		carry_tags();
-	if (check_policy_here(config->netem_policy, which, &sy_options, err) == 0)
+		export_tags();
+	if (check_submission_policy(config->netem_policy, which, &sy_options, err) == 0)
 		return 0;
 	if (which == SY_USER_OPTION_NETEM)
 		sy_options.has_netem = false;
@@ -66,15 +66,15 @@ static int take_here(enum sy_user_option which, struct sy_error *err)
 /* In the user's own command a wrong value is refused, before anything is queued. On the node a
  * wrong tag or rate is only logged; a condition that is not understood is remembered, so that the
  * job does not run without it. */
-static int take(int value, const char *text, int remote)
+static int accept_option(int value, const char *text, int remote)
 {
 	enum sy_user_option which = (enum sy_user_option)value;
 	char said[sizeof(sy_options.fault)];
 	struct sy_error err;
 
 	text = text ? text : "";
-	if (sy_user_option_take(&sy_options, which, text, config->max_rate_hz, &err) == 0 &&
-	    (remote || take_here(which, &err) == 0)) {
+	if (sy_user_option_parse(&sy_options, which, text, config->max_rate_hz, &err) == 0 &&
+	    (remote || accept_submission(which, &err) == 0)) {
 		if (remote && which == SY_USER_OPTION_CACHE)
 			sy_tag_cache_option(&sy_options);
 		return 0;
@@ -104,7 +104,7 @@ void sy_options_register(spank_t spank, const struct sy_config *arguments)
 						   .usage = help[i],
 						   .has_arg = sy_user_option_facts[i].value != NULL,
 						   .val = (int)i,
-						   .cb = take};
+						   .cb = accept_option};
 		if (spank_option_register(spank, &options[i]) != ESPANK_SUCCESS)
 			slurm_error("steelyard: Slurm does not take the option --%s: another "
 				    "plugin may have it",

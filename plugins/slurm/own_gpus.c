@@ -15,27 +15,28 @@ struct list {
 	char text[SY_GPUS_SIZE];
 };
 
-static void add(struct list *list, const char *word)
+static void add_word(struct list *list, const char *word)
 {
 	size_t used = strlen(list->text);
 
 	(void)snprintf(list->text + used, sizeof(list->text) - used, "%s%s", used ? "," : "", word);
 }
 
-static const char *shown(const struct list *list)
+static const char *text_or_dash(const struct list *list)
 {
 	return *list->text ? list->text : "-";
 }
 
 /* Device files of one maker, below /dev. */
-static void look(const char *name, int first, struct list *open, struct list *denied)
+static void find_devices(const char *name, int first, struct list *open, struct list *denied)
 {
 	for (int i = first; i < first + MOST; i++) {
 		char path[40];
 
 		(void)snprintf(path, sizeof(path), "/dev/%s%d", name, i);
 		if (access(path, F_OK) == 0)
-			add(access(path, R_OK | W_OK) == 0 ? open : denied, path + strlen("/dev/"));
+			add_word(access(path, R_OK | W_OK) == 0 ? open : denied,
+				 path + strlen("/dev/"));
 	}
 }
 
@@ -52,7 +53,7 @@ static bool is_shared(spank_t spank, const char *visible)
 /* In Slurm's own numbers, which are of this node. A batch script hands its variables on to steps on
  * other nodes: there only the step's count. CUDA_VISIBLE_DEVICES begins anew at 0 where devices are
  * constrained, but a UUID is one. */
-static void listed(spank_t spank, const struct sy_step *step, char *value, size_t size)
+static void read_listed(spank_t spank, const struct sy_step *step, char *value, size_t size)
 {
 	bool is_of_job = step->batch_step || step->step_id == SLURM_INTERACTIVE_STEP;
 	char visible[SY_GPUS_SIZE] = "";
@@ -66,16 +67,17 @@ static void listed(spank_t spank, const struct sy_step *step, char *value, size_
 		(void)snprintf(value, size, "%s", visible);
 }
 
-void sy_own_gpus_tell(spank_t spank, const struct sy_step *step, struct sy_message_queue *queue)
+void sy_own_gpus_report(spank_t spank, const struct sy_step *step, struct sy_message_queue *queue)
 {
 	struct list open = {""}, denied = {""};
 	char value[SY_GPUS_SIZE];
 
-	listed(spank, step, value, sizeof(value));
+	read_listed(spank, step, value, sizeof(value));
 	if (strcmp(value, "-") != 0 || access("/dev/nvidiactl", F_OK) == 0)
-		look("nvidia", 0, &open, &denied);
+		find_devices("nvidia", 0, &open, &denied);
 	if (strcmp(value, "-") != 0 || access("/dev/dri", F_OK) == 0)
-		look("dri/renderD", 128, &open, &denied);
+		find_devices("dri/renderD", 128, &open, &denied);
 	if (strcmp(value, "-") != 0 || *open.text || *denied.text)
-		sy_queue_send(queue, "gpus %s %s %s", value, shown(&open), shown(&denied));
+		sy_queue_send(queue, "gpus %s %s %s", value, text_or_dash(&open),
+			      text_or_dash(&denied));
 }

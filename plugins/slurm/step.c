@@ -15,7 +15,7 @@
 
 /* slurmstepd listens on SPOOL/NODE_JOBID.STEPID. That is the one place from which an extern step,
  * whose environment is empty, can tell the node's name where several slurmd run on one host. */
-static bool own_socket(char *path, size_t size)
+static bool find_own_socket(char *path, size_t size)
 {
 	for (int fd = 3; fd < HIGHEST_FD; fd++) {
 		struct sockaddr_un address = {0};
@@ -32,7 +32,7 @@ static bool own_socket(char *path, size_t size)
 }
 
 /* Whether another step of this job has (or had) its socket beside ours. */
-static bool step_beside(const char *prefix, uint32_t step_id)
+static bool has_other_step(const char *prefix, uint32_t step_id)
 {
 	char path[300];
 
@@ -41,12 +41,12 @@ static bool step_beside(const char *prefix, uint32_t step_id)
 }
 
 /* Node and neighbours from our own socket's path; false when it is named otherwise. */
-static bool from_socket(struct sy_step *step)
+static bool read_node_from_socket(struct sy_step *step)
 {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 1], mark[32];
 	char *name, *end;
 
-	if (!own_socket(path, sizeof(path)))
+	if (!find_own_socket(path, sizeof(path)))
 		return false;
 	(void)snprintf(mark, sizeof(mark), "_%u.", step->job_id);
 	name = strrchr(path, '/') + 1;
@@ -55,13 +55,13 @@ static bool from_socket(struct sy_step *step)
 		return false;
 	(void)snprintf(step->node, sizeof(step->node), "%.*s", (int)(end - name), name);
 	*strrchr(end, '.') = '\0';
-	step->extern_runs = step_beside(path, SLURM_EXTERN_CONT);
-	step->batch_runs = step_beside(path, SLURM_BATCH_SCRIPT);
+	step->extern_runs = has_other_step(path, SLURM_EXTERN_CONT);
+	step->batch_runs = has_other_step(path, SLURM_BATCH_SCRIPT);
 	return true;
 }
 
 /* Otherwise: the job's environment, and at last the host's name. */
-static void from_environment(spank_t spank, struct sy_step *step)
+static void read_node_from_environment(spank_t spank, struct sy_step *step)
 {
 	if (sy_step_variable(spank, "SLURMD_NODENAME", step->node, sizeof(step->node)))
 		return;
@@ -80,7 +80,7 @@ pid_t sy_step_extern_pid(const struct sy_step *step)
 
 	if (step->extern_step)
 		return getpid();
-	if (fd < 0 || !own_socket(own, sizeof(own)) || !strrchr(own, '.'))
+	if (fd < 0 || !find_own_socket(own, sizeof(own)) || !strrchr(own, '.'))
 		return 0;
 	*strrchr(own, '.') = '\0';
 	if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%.*s.%u",
@@ -104,8 +104,8 @@ int sy_step_identify(spank_t spank, struct sy_step *step)
 		step->node_index = UINT32_MAX;
 	step->extern_step = step->step_id == SLURM_EXTERN_CONT;
 	step->batch_step = step->step_id == SLURM_BATCH_SCRIPT;
-	if (!from_socket(step))
-		from_environment(spank, step);
+	if (!read_node_from_socket(step))
+		read_node_from_environment(spank, step);
 	step->extern_runs |= step->extern_step;
 	step->batch_runs |= step->batch_step;
 	return 0;

@@ -258,7 +258,7 @@ void sy_stepd_child(spank_t spank)
 	if (!sy_step_variable(spank, "SLURM_RESTART_COUNT", count, sizeof(count)))
 		(void)snprintf(count, sizeof(count), "0");
 	sy_queue_send(&queue, "job restart_count %s", count);
-	sy_own_gpus_tell(spank, &step, &queue);
+	sy_own_gpus_report(spank, &step, &queue);
 }
 
 /* The step's final counters, without what slurmstepd itself has read and written: once. Where Slurm
@@ -343,5 +343,5 @@ void sy_stepd_exit(spank_t spank)
 	sy_queue_close(&queue);
 	/* It may wait for the job's last processes. */
 	if (step.extern_step)
-		sy_conditions_remove_left(&config, &step);
+		sy_conditions_remove_leftovers(&config, &step);
 }

@@ -43,7 +43,7 @@ __attribute__((noreturn)) static void on_alarm(int number)
 }
 
 /* Of an array's last task Slurm tells all tasks. */
-static const job_info_t *find(const job_info_msg_t *found, uint32_t job_id)
+static const job_info_t *find_job(const job_info_msg_t *found, uint32_t job_id)
 {
 	for (uint32_t i = 0; found && i < found->record_count; i++)
 		if (SY_JOB_ID_OF(&found->job_array[i]) == job_id)
@@ -51,7 +51,7 @@ static const job_info_t *find(const job_info_msg_t *found, uint32_t job_id)
 	return NULL;
 }
 
-static enum verdict refused(char *why)
+static enum verdict read_refusal(char *why)
 {
 	int number = errno;
 
@@ -62,7 +62,7 @@ static enum verdict refused(char *why)
 		   : AGAIN;
 }
 
-static enum verdict put(const struct wish *wish, const char *present, char *why)
+static enum verdict put_comment(const struct wish *wish, const char *present, char *why)
 {
 	job_desc_msg_t update;
 	const char *reason;
@@ -81,7 +81,7 @@ static enum verdict put(const struct wish *wish, const char *present, char *why)
 	/* By number: a name like "2" would stand for all tasks of array 2. */
 	SY_JOB_ID_OF(&update) = wish->job_id;
 	update.admin_comment = text;
-	return slurm_update_job(&update) == SLURM_SUCCESS ? WRITTEN : refused(why);
+	return slurm_update_job(&update) == SLURM_SUCCESS ? WRITTEN : read_refusal(why);
 }
 
 /* A job that is over is not asked about: slurmctld would log an error. */
@@ -92,15 +92,15 @@ static enum verdict try_once(const struct wish *wish, char *why)
 	enum verdict verdict = OVER;
 
 	if (sy_load_job(&found, wish->job_id, SHOW_LOCAL | SHOW_ALL) != SLURM_SUCCESS)
-		return refused(why);
-	job = find(found, wish->job_id);
+		return read_refusal(why);
+	job = find_job(found, wish->job_id);
 	if (job && (job->job_state & JOB_STATE_BASE) <= JOB_SUSPENDED)
-		verdict = put(wish, job->admin_comment, why);
+		verdict = put_comment(wish, job->admin_comment, why);
 	slurm_free_job_info_msg(found);
 	return verdict;
 }
 
-static void state(const struct wish *wish, const char *level, const char *sentence)
+static void print_result(const struct wish *wish, const char *level, const char *sentence)
 {
 	char line[SENTENCE + 128];
 	int length = snprintf(line, sizeof(line), "%s: AdminComment of job %" PRIu32 ": %s\n",
@@ -111,7 +111,7 @@ static void state(const struct wish *wish, const char *level, const char *senten
 		(void)!write(STDERR_FILENO, plain, strlen(plain));
 }
 
-static void write_and_state(const struct wish *wish)
+static void write_and_report(const struct wish *wish)
 {
 	char why[SENTENCE - 64] = "", sentence[SENTENCE] = "written";
 	enum verdict verdict = try_once(wish, why);
@@ -128,8 +128,9 @@ static void write_and_state(const struct wish *wish)
 	else if (verdict != WRITTEN)
 		(void)snprintf(sentence, sizeof(sentence),
 			       "not written: %s; `steelyard publish` writes it", why);
-	state(wish, verdict == WRITTEN || (verdict == OVER && tries == 1) ? "verbose" : "info",
-	      sentence);
+	print_result(wish,
+		     verdict == WRITTEN || (verdict == OVER && tries == 1) ? "verbose" : "info",
+		     sentence);
 }
 
 int sy_job_end(void)
@@ -153,7 +154,7 @@ int sy_job_end(void)
 	(void)signal(SIGALRM, on_alarm);
 	(void)alarm(LIMIT_S);
 	slurm_init(NULL);
-	write_and_state(&wish);
+	write_and_report(&wish);
 	json_decref(line);
 	return 0;
 }

@@ -25,18 +25,18 @@
 /* libslurm exports it; slurmdb.h does not say so. */
 extern slurmdb_job_rec_t *slurmdb_create_job_rec(void);
 
-static uint32_t number(const json_t *wish, const char *name)
+static uint32_t read_number(const json_t *wish, const char *name)
 {
 	const json_t *value = json_object_get(wish, name);
 
 	return json_is_integer(value) ? (uint32_t)json_integer_value(value) : NO_VAL;
 }
 
-static void choose(slurmdb_job_cond_t *which, const json_t *wish, slurm_selected_step_t *job)
+static void select_job(slurmdb_job_cond_t *which, const json_t *wish, slurm_selected_step_t *job)
 {
-	*job = (slurm_selected_step_t){.array_task_id = number(wish, "array_task_id"),
+	*job = (slurm_selected_step_t){.array_task_id = read_number(wish, "array_task_id"),
 				       .het_job_offset = NO_VAL};
-	job->step_id.job_id = number(wish, "job_id");
+	job->step_id.job_id = read_number(wish, "job_id");
 	job->step_id.step_id = NO_VAL;
 	job->step_id.step_het_comp = NO_VAL;
 	/* Else the first component's id stands for all of them. */
@@ -50,7 +50,7 @@ static void choose(slurmdb_job_cond_t *which, const json_t *wish, slurm_selected
 			  (void *)json_string_value(json_object_get(wish, "cluster")));
 }
 
-static json_t *failed(const char *sentence)
+static json_t *make_error(const char *sentence)
 {
 	return json_pack("{s:s}", "error", sentence);
 }
@@ -67,20 +67,21 @@ static json_t *read_present(void *connection, slurmdb_job_cond_t *which, const j
 	errno = 0;
 	__auto_type found = slurmdb_jobs_get(connection, which);
 	if (!found)
-		return failed(errno ? slurm_strerror(errno) : "slurmdbd does not answer");
+		return make_error(errno ? slurm_strerror(errno) : "slurmdbd does not answer");
 	__auto_type each = slurm_list_iterator_create(found);
 	while ((job = slurm_list_next(each)))
 		if (json_is_integer(submit) &&
 		    (json_int_t)job->submit != json_integer_value(submit))
 			answer =
-			    answer ?: failed("another start, or another job, has this id by now");
+			    answer
+				?: make_error("another start, or another job, has this id by now");
 		else if (job->admin_comment)
 			*present = *present ?: strdup(job->admin_comment);
 	slurm_list_iterator_destroy(each);
 	if (!answer && slurm_list_count(found) == 0)
-		answer = failed("slurmdbd knows no such job");
+		answer = make_error("slurmdbd knows no such job");
 	if (!answer && slurm_list_count(found) > 1)
-		answer = failed("it would have been written to several jobs");
+		answer = make_error("it would have been written to several jobs");
 	slurm_list_destroy(found);
 	return answer;
 }
@@ -105,12 +106,12 @@ static json_t *write_job(void *connection, slurmdb_job_cond_t *which, slurmdb_jo
 	errno = 0;
 	__auto_type changed = slurmdb_job_modify(connection, which, job);
 	if (!changed || slurm_list_count(changed) == 0)
-		answer = failed(errno ? slurm_strerror(errno) : "slurmdbd knows no such job");
+		answer = make_error(errno ? slurm_strerror(errno) : "slurmdbd knows no such job");
 	else if (slurm_list_count(changed) > 1) {
 		(void)slurmdb_connection_commit(connection, false);
-		answer = failed("it would have been written to several jobs");
+		answer = make_error("it would have been written to several jobs");
 	} else if (slurmdb_connection_commit(connection, true) != SLURM_SUCCESS)
-		answer = failed(slurm_strerror(errno));
+		answer = make_error(slurm_strerror(errno));
 	else
 		answer = json_pack("{s:i}", "modified", 1);
 	if (changed)
@@ -136,7 +137,8 @@ static json_t *modify(void *connection, slurmdb_job_cond_t *which, const json_t 
 	if (merged && (!present || strcmp(present, merged) != 0))
 		job->admin_comment = merged;
 	if (!put_energy(wish, job, tres, sizeof(tres)))
-		answer = failed("this release of Slurm sets no job's energy: 25.11 and later do");
+		answer =
+		    make_error("this release of Slurm sets no job's energy: 25.11 and later do");
 	else if (job->admin_comment || job->tres_alloc_str)
 		answer = write_job(connection, which, job);
 	else
@@ -149,17 +151,18 @@ static json_t *modify(void *connection, slurmdb_job_cond_t *which, const json_t 
 	return answer;
 }
 
-static json_t *obey(void *connection, const char *line)
+static json_t *run_request(void *connection, const char *line)
 {
 	json_t *wish = json_loads(line, 0, NULL), *answer;
 	slurm_selected_step_t selected;
 	slurmdb_job_cond_t which;
 
-	if (number(wish, "job_id") == NO_VAL || !json_is_string(json_object_get(wish, "cluster"))) {
+	if (read_number(wish, "job_id") == NO_VAL ||
+	    !json_is_string(json_object_get(wish, "cluster"))) {
 		json_decref(wish);
-		return failed("no job is named");
+		return make_error("no job is named");
 	}
-	choose(&which, wish, &selected);
+	select_job(&which, wish, &selected);
 	answer = modify(connection, &which, wish);
 	slurm_list_destroy(which.step_list);
 	slurm_list_destroy(which.cluster_list);
@@ -168,7 +171,7 @@ static json_t *obey(void *connection, const char *line)
 }
 
 /* A connection is made when something is asked, and each question waits for 20 s. */
-static bool answers(void *connection)
+static bool can_connect(void *connection)
 {
 	slurmdb_cluster_cond_t every = {.classification = 0};
 
@@ -188,12 +191,12 @@ int sy_publish(void)
 
 	slurm_init(NULL);
 	connection = slurmdb_connection_get(&flags);
-	if (!connection || !answers(connection)) {
+	if (!connection || !can_connect(connection)) {
 		(void)fprintf(stderr, "steelyard-slurmdb: slurmdbd does not answer\n");
 		return EXIT_MISSING;
 	}
 	while (getline(&line, &size, stdin) > 0) {
-		json_t *answer = obey(connection, line);
+		json_t *answer = run_request(connection, line);
 		cleanup_free char *text = json_dumps(answer, JSON_COMPACT);
 
 		(void)puts(text ? text : "{\"error\":\"no memory\"}");

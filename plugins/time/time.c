@@ -37,7 +37,7 @@ static void put_seconds(FILE *file, const char *name, int64_t us)
 		      (long long)(us % 1000000));
 }
 
-static int write_down(const char *path, const struct sy_exact *exact, int64_t resident)
+static int write_usage(const char *path, const struct sy_exact *exact, int64_t resident)
 {
 	FILE *file = fopen(path, "we");
 
@@ -133,14 +133,14 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* what the command leaves behind is its own */
-	signals = sy_take_signals();		/* they are for the command */
+	signals = sy_open_signals();		/* they are for the command */
 	command = sy_start_command(argv + 2, &exact);
 	if (command > 0)
 		resident = wait_for_command(command, signals, &exact);
 	while (sy_reap(command, WNOHANG, &exact) > 0)
 		;
 	exact.io_known = sy_reaped_io(exact.io) == 0;
-	if (exact.known && write_down(argv[1], &exact, resident) < 0)
+	if (exact.known && write_usage(argv[1], &exact, resident) < 0)
 		(void)fprintf(stderr, "steelyard-time: cannot write %s: %s\n", argv[1],
 			      strerror(errno));
 	return sy_exit_code(&exact);

@@ -53,7 +53,7 @@ static int64_t cpu_of_mine_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static int64_t obey(const struct order *order);
+static int64_t run_order(const struct order *order);
 
 __attribute__((noreturn)) static void play(int which)
 {
@@ -62,7 +62,7 @@ __attribute__((noreturn)) static void play(int which)
 	for (int i = 0; i < ACTORS; i++)
 		(void)close(stage[i][0]); /* so that all end with the test */
 	while (recv(stage[which][1], &order, sizeof(order), 0) == (ssize_t)sizeof(order)) {
-		int64_t answer = order.act == ACT_END ? 0 : obey(&order);
+		int64_t answer = order.act == ACT_END ? 0 : run_order(&order);
 
 		(void)send(stage[which][1], &answer, sizeof(answer), 0);
 		if (order.act == ACT_END)
@@ -80,7 +80,7 @@ static pid_t fork_actor(int which)
 	return pid;
 }
 
-static int64_t write_away(int64_t bytes)
+static int64_t write_null(int64_t bytes)
 {
 	static const char zeros[65536];
 	int null = open("/dev/null", O_WRONLY);
@@ -108,7 +108,7 @@ static int64_t touch(int64_t pages)
 	return munmap((void *)memory, size);
 }
 
-static int64_t obey(const struct order *order)
+static int64_t run_order(const struct order *order)
 {
 	int64_t end = cpu_of_mine_ns() + order->number * 1000000;
 
@@ -120,7 +120,7 @@ static int64_t obey(const struct order *order)
 			;
 		return 0;
 	case ACT_WRITE:
-		return write_away(order->number);
+		return write_null(order->number);
 	case ACT_TOUCH:
 		return touch(order->number);
 	case ACT_WAIT_FOR:
@@ -136,7 +136,7 @@ static int64_t obey(const struct order *order)
 }
 
 /* Until it sleeps, or is gone: what it has used by then it does not add to. */
-static void await_rest(pid_t pid)
+static void await_sleep(pid_t pid)
 {
 	char path[32], text[512];
 	bool runs = true;
@@ -157,7 +157,7 @@ static void await_rest(pid_t pid)
 }
 
 /* Tell one, and wait until it is done, and rests. */
-static int64_t tell(int which, enum act act, int64_t number)
+static int64_t send_order(int which, enum act act, int64_t number)
 {
 	struct order order = {act, number};
 	int64_t answer = -1;
@@ -165,23 +165,23 @@ static int64_t tell(int which, enum act act, int64_t number)
 	if (send(stage[which][0], &order, sizeof(order), 0) < 0 ||
 	    recv(stage[which][0], &answer, sizeof(answer), 0) < 0)
 		abort();
-	await_rest(actor[which]);
+	await_sleep(actor[which]);
 	return answer;
 }
 
 /* Actor `which`, a child of `parent`, -1: of the test. */
 __attribute__((unused)) static void enter(int which, int parent)
 {
-	actor[which] = parent < 0 ? fork_actor(which) : (pid_t)tell(parent, ACT_FORK, which);
+	actor[which] = parent < 0 ? fork_actor(which) : (pid_t)send_order(parent, ACT_FORK, which);
 	if (actor[which] <= 0)
 		exit(1); /* whoever kills -1 kills everybody */
-	await_rest(actor[which]);
+	await_sleep(actor[which]);
 }
 
 /* `parent` ends its child `which` and waits for it. */
 __attribute__((unused)) static void reap(int parent, int which)
 {
-	(void)tell(parent, ACT_WAIT_FOR, actor[which]);
+	(void)send_order(parent, ACT_WAIT_FOR, actor[which]);
 }
 
 #endif

@@ -39,7 +39,7 @@ __attribute__((unused)) static void write_program(const char *netem)
 	(void)unlink(told);
 }
 
-__attribute__((unused)) static const char *asked(void)
+__attribute__((unused)) static const char *read_requests(void)
 {
 	static char text[4096];
 	FILE *file = fopen(told, "r");

@@ -55,7 +55,7 @@ static void test_a_file_leaves_memory(void)
 	}
 	ok(fd >= 0 && fstatfs(fd, &kind) == 0 && kind.f_type != TMPFS_MAGIC, "a file on a disk");
 	ok(write_pages(fd) == 0 && pages_in_memory(fd) == PAGES, "written, and not yet on it");
-	if (ok(sy_cache_cold(root, 0, false, &answer, &err) == 0, "cold %s", err.text)) {
+	if (ok(sy_cache_drop(root, 0, false, &answer, &err) == 0, "cold %s", err.text)) {
 		is_int(pages_in_memory(fd), 0, "it is gone from memory");
 		is_string(json_string_value(json_object_get(answer, "requested")), "cold", "asked");
 		is_string(json_string_value(json_array_get(json_object_get(answer, "done"), 0)),
@@ -91,10 +91,10 @@ static void test_tree(const char *drop_caches, int cached_kb, int mapped_kb, con
 		return;
 	root = sy_root_open(dir, &err);
 	if (!said)
-		ok(sy_cache_cold(root, 0, false, &answer, &err) == 0, "little may stay %s",
+		ok(sy_cache_drop(root, 0, false, &answer, &err) == 0, "little may stay %s",
 		   err.text);
 	else
-		ok(sy_cache_cold(root, 0, false, &answer, &err) < 0 && strstr(err.text, said),
+		ok(sy_cache_drop(root, 0, false, &answer, &err) < 0 && strstr(err.text, said),
 		   "%s: %s", said, err.text);
 	json_decref(answer);
 	(void)snprintf(command, sizeof(command), "rm -r %s", dir);

@@ -5,7 +5,7 @@
 
 #include "job/comment.h"
 
-static char *say(const struct sy_comment *comment)
+static char *format_short(const struct sy_comment *comment)
 {
 	char *text = sy_comment_short(comment);
 
@@ -31,7 +31,7 @@ static void test_short_comment(void)
 		totals.known[i] = true;
 		totals.value[i] = sy_is_micro(sy_total_facts[i].unit) ? 86400.5 : 123456789012.0;
 	}
-	text = say(&comment);
+	text = format_short(&comment);
 	is_string(
 	    text,
 	    "{\"node_type\":\"virtual\",\"vm\":\"kvm\",\"kernel\":\"6.12.48+deb13-cloud-amd64\","
@@ -56,7 +56,7 @@ static void test_figures_of_processes_that_nobody_counted_are_no_totals(void)
 	is_int(sy_totals_from_json(&totals, "{\"exclusive\":0,\"elapsed_s\":2.5,\"cpu_s\":0.5,"
 					    "\"wchar_bytes\":7,\"uncounted\":1}"),
 	       true, "an answer");
-	text = say(&comment);
+	text = format_short(&comment);
 	ok(strstr(text, "\"elapsed_s\":2.5") && !strstr(text, "\"cpu_s\":") &&
 	       !strstr(text, "\"wchar_bytes\":"),
 	   "the time is told, what processes used is not");
@@ -78,7 +78,7 @@ static void test_short_comment_says_what_is_not_known(void)
 	    &comment.kind, "{\"probe\":{\"node_type\":\"virtual\",\"virtualization\":{\"vm\":"
 			   "{\"name\":null},\"container\":{\"name\":\"docker\"}}},\"missing\":{"
 			   "\"energy.energy_j\":\"no RAPL: /sys/class/powercap is absent\"}}");
-	text = say(&comment);
+	text = format_short(&comment);
 	ok(strstr(text,
 		  "{\"node_type\":\"virtual\",\"vm\":null,\"container\":\"docker\",\"nodes\":") ==
 	       text,
@@ -102,7 +102,7 @@ static void test_refused(void)
 				     .netem = "delay=1ms",
 				     .netem_valid = -1,
 				     .refused = "--netem=delay=1ms: no \"sch_netem\""};
-	char *text = say(&comment);
+	char *text = format_short(&comment);
 
 	ok(strstr(text, "},\"netem\":\"delay=1ms\","
 			"\"refused\":\"--netem=delay=1ms: no \\\"sch_netem\\\"\"}"),

@@ -26,7 +26,7 @@ static struct {
 	_Atomic int *questions; /* of all processes */
 } bmc;
 
-static void hear(const struct ipmi_req *question)
+static void receive_question(const struct ipmi_req *question)
 {
 	const struct ipmi_system_interface_addr *to = (const void *)question->addr;
 	const unsigned char wanted[] = {0xdc, 1, 0, 0};
@@ -73,7 +73,7 @@ int ioctl(int fd, unsigned long request, ...)
 	if (fd != bmc.fd)
 		return -1;
 	if (request == IPMICTL_SEND_COMMAND)
-		hear(what);
+		receive_question(what);
 	else if (request == IPMICTL_RECEIVE_MSG_TRUNC)
 		answer(what);
 	else

@@ -185,7 +185,7 @@ static void test_samplers_that_hang_hold_up_a_start_once(void)
 		(void)close(from);
 	}
 	begun_ms = sy_now_ms(CLOCK_MONOTONIC);
-	ok(sy_control_meet_others(folder, "n1", &own), "samplers of other jobs");
+	ok(sy_control_meet_other_jobs(folder, "n1", &own), "samplers of other jobs");
 	ok(sy_now_ms(CLOCK_MONOTONIC) - begun_ms < 500, "in less than half a second");
 	for (int i = 0; i < HUNG; i++) {
 		(void)close(fd[i]);

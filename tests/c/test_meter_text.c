@@ -28,7 +28,7 @@ static void put(const char *path, const char *text)
 }
 
 /* What the first of the meters tells, of so many; then its tree is gone. */
-static int64_t told(int count)
+static int64_t read_first_meter(int count)
 {
 	const char *why = "";
 	int64_t value = -1;
@@ -52,14 +52,14 @@ static void test_hwmon(void)
 	put("sys/class/hwmon/hwmon0/power1_oem_info", "Grace Power Socket 99999999999\n");
 	put("sys/class/hwmon/hwmon0/power1_average", "141000000\n");
 	put("sys/class/hwmon/hwmon0/power1_average_interval", "9223372036854775807\n");
-	is_int(told(1), 141000000, "its watts");
+	is_int(read_first_meter(1), 141000000, "its watts");
 	is_int(meters.meter[0].unit, -1, "a socket of that number is none");
 	is_int(meters.meter[0].mean_us, 0, "nobody means over 292 million years");
 	is_int(meters.meter[0].period_us, 1000000, "it is read each second");
 	put("sys/class/hwmon/hwmon0/power1_oem_info", "Grace Power Socket 1\n");
 	put("sys/class/hwmon/hwmon0/power1_average", "141000000\n");
 	put("sys/class/hwmon/hwmon0/power1_average_interval", "2000\n");
-	is_int(told(1), 141000000, "its watts");
+	is_int(read_first_meter(1), 141000000, "its watts");
 	is_int(meters.meter[0].unit, 1, "one that there is");
 	is_int(meters.meter[0].mean_us, 2000000, "and its mean");
 }
@@ -68,7 +68,7 @@ static void test_cray(void)
 {
 	put("sys/cray/pm_counters/accel4294967296_energy", "7 J 1 us\n");
 	put("sys/cray/pm_counters/accel12_energy", "7 J 1 us\n");
-	is_int(told(1), 7000000, "its joules");
+	is_int(read_first_meter(1), 7000000, "its joules");
 	is_int(meters.meter[0].unit, 12, "an accelerator is the one that it says");
 }
 
@@ -86,10 +86,10 @@ static void put_event(const char *cpus, const char *scale)
 static void test_perf(void)
 {
 	put_event("-3,0,9000-9223372036854775807\n", "2.3283064365386962890625e-10\n");
-	is_int(told(1), 1000000, "of CPUs that there can be; 2^32 units are a joule");
+	is_int(read_first_meter(1), 1000000, "of CPUs that there can be; 2^32 units are a joule");
 	is_int(meters.meter[0].unit, -1, "no package has that number");
 	put_event("0\n", "1e60\n");
-	is_int(told(1), -1, "of a unit of 10^60 J there is no count");
+	is_int(read_first_meter(1), -1, "of a unit of 10^60 J there is no count");
 }
 
 static void test_dcmi(void)
@@ -97,9 +97,9 @@ static void test_dcmi(void)
 	const char *answer = "1dc 2c 01 f0 00 5e 02 36 01 9a 6a b2 5f e8 03 00 00 40";
 
 	put(".steelyard/ipmi/dcmi-power", answer);
-	is_int(told(1), -1, "1dc is no byte");
+	is_int(read_first_meter(1), -1, "1dc is no byte");
 	put(".steelyard/ipmi/dcmi-power", answer + 1);
-	is_int(told(1), 300000000, "dc is one");
+	is_int(read_first_meter(1), 300000000, "dc is one");
 }
 
 static void test_sums(void)

@@ -54,7 +54,7 @@ static void insert(char *text, const char *what)
 	memcpy(text + at, what, add);
 }
 
-static void spoil_once(char *text)
+static void mutate_once(char *text)
 {
 	size_t length = strlen(text), at = somewhere(length);
 
@@ -83,13 +83,13 @@ static void spoil_once(char *text)
 }
 
 /* A copy in memory of its own size, so that reading behind its end is seen. */
-static char *spoilt(const char *text)
+static char *mutate(const char *text)
 {
 	char copy[TEXT_MAX];
 
 	(void)snprintf(copy, sizeof(copy), "%s", text);
 	for (long times = 1 + random() % 4; times > 0; times--)
-		spoil_once(copy);
+		mutate_once(copy);
 	return strdup(copy);
 }
 
@@ -103,7 +103,7 @@ static void feed(const char *name, fed *parser, const char *const *examples, siz
 	for (size_t i = 0; i < count; i++)
 		ok(parser(examples[i]), "%s: the example itself", name);
 	for (long i = 0; i < rounds; i++) {
-		cleanup_free char *text = spoilt(examples[i % (long)count]);
+		cleanup_free char *text = mutate(examples[i % (long)count]);
 
 		if (!text || parser(text))
 			continue;
@@ -123,7 +123,7 @@ static void feed(const char *name, fed *parser, const char *const *examples, siz
 
 static struct sy_error err;
 
-static bool says_why(int result)
+static bool has_reason(int result)
 {
 	bool good = result == 0 || (result == -1 && err.text[0] && strlen(err.text) < 512);
 
@@ -139,7 +139,7 @@ static bool netem(const char *text)
 	int result = sy_netem_parse(text, &spec, &err);
 
 	if (result < 0)
-		return says_why(result);
+		return has_reason(result);
 	(void)sy_netem_format(&spec, first);
 	json_decref(sy_netem_json(&spec));
 	if (sy_netem_parse(first, &again, &err) < 0)
@@ -163,7 +163,7 @@ static bool policy(const char *text)
 		return false;
 	read = sy_policy_read(policy_path, false, &err);
 	sy_policy_free(read);
-	return read || says_why(-1);
+	return read || has_reason(-1);
 }
 
 static bool message(const char *text)
@@ -177,7 +177,7 @@ static bool message(const char *text)
 	json_decref(told.job);
 	json_decref(told.tags);
 	json_decref(told.conditions);
-	return says_why(result);
+	return has_reason(result);
 }
 
 /* Every file of the kernel's to every parser: what one of them takes for its own is not negative.

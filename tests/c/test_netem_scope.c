@@ -21,7 +21,7 @@ static const char *path_of(const char *name)
 	return path;
 }
 
-static bool is_there(const char *name)
+static bool exists(const char *name)
 {
 	return access(path_of(name), F_OK) == 0;
 }
@@ -73,17 +73,17 @@ static void check_sweep(void)
 	pid = sleeper_in("n.3");
 	(void)snprintf(own, sizeof(own), "%s", path_of("n.9"));
 	is_int(sy_scope_sweep(own, "n", states), 2, "two are of nobody");
-	ok(!is_there("n.1") && !is_there("n.5"), "and gone");
-	ok(is_there("n.2"), "one that a state names stays");
-	ok(is_there("n.3"), "one with a process stays");
-	ok(is_there("nn.4"), "one of another node stays");
+	ok(!exists("n.1") && !exists("n.5"), "and gone");
+	ok(exists("n.2"), "one that a state names stays");
+	ok(exists("n.3"), "one with a process stays");
+	ok(exists("nn.4"), "one of another node stays");
 	(void)kill(pid, SIGKILL);
 	(void)waitpid(pid, NULL, 0);
-	for (int i = 0; i < 1000 && is_there("n.3"); i++) {
+	for (int i = 0; i < 1000 && exists("n.3"); i++) {
 		(void)sy_scope_sweep(own, "n", states);
 		(void)usleep(10000);
 	}
-	ok(!is_there("n.3"), "with its process gone it goes");
+	ok(!exists("n.3"), "with its process gone it goes");
 	for (size_t i = 0; i < 5; i++)
 		(void)rmdir(path_of(name[i]));
 	(void)rmdir(above);

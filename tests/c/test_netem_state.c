@@ -34,7 +34,7 @@ static void write_file(const char *name, const char *text, time_t age_s)
 	(void)close(fd);
 }
 
-static bool is_there(const char *name)
+static bool exists(const char *name)
 {
 	char path[200];
 
@@ -68,7 +68,7 @@ static void is_owner(json_t *state, enum sy_owner owner, const char *name)
 	json_decref(state);
 }
 
-static json_t *with(const char *key, json_t *value)
+static json_t *state_with(const char *key, json_t *value)
 {
 	json_t *state = state_of(getpid());
 
@@ -81,11 +81,11 @@ static void test_owner(void)
 	is_owner(state_of(getpid()), SY_OWNER_LIVES, "its process lives");
 	is_owner(state_of(0), SY_OWNER_LIVES, "nobody is watched: until it is cleared");
 	is_owner(state_of(ended_process()), SY_OWNER_GONE, "its process has ended");
-	is_owner(with("watch_start_ticks", json_integer(1)), SY_OWNER_GONE,
+	is_owner(state_with("watch_start_ticks", json_integer(1)), SY_OWNER_GONE,
 		 "its number belongs to another process now");
-	is_owner(with("boot_id", json_string("0")), SY_OWNER_AND_KERNEL_GONE, "another boot");
-	is_owner(with("boot_id", json_null()), SY_OWNER_AND_KERNEL_GONE, "no boot is said");
-	is_owner(with("network_namespace", json_integer(1)), SY_OWNER_AND_KERNEL_GONE,
+	is_owner(state_with("boot_id", json_string("0")), SY_OWNER_AND_KERNEL_GONE, "another boot");
+	is_owner(state_with("boot_id", json_null()), SY_OWNER_AND_KERNEL_GONE, "no boot is said");
+	is_owner(state_with("network_namespace", json_integer(1)), SY_OWNER_AND_KERNEL_GONE,
 		 "a namespace that is gone");
 }
 
@@ -110,12 +110,12 @@ static void test_namespace(void)
 	(void)!read(channel[0], &ready, 1);
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
 	if (ready == 'y' && stat(path, &info) == 0)
-		is_owner(with("network_namespace", json_integer((json_int_t)info.st_ino)),
+		is_owner(state_with("network_namespace", json_integer((json_int_t)info.st_ino)),
 			 SY_OWNER_NOT_HERE, "a namespace that another process is in");
 	(void)kill(pid, SIGKILL);
 	(void)waitpid(pid, NULL, 0);
 	if (info.st_ino)
-		is_owner(with("network_namespace", json_integer((json_int_t)info.st_ino)),
+		is_owner(state_with("network_namespace", json_integer((json_int_t)info.st_ino)),
 			 SY_OWNER_AND_KERNEL_GONE, "which then ends");
 }
 
@@ -158,17 +158,17 @@ static void test_half_written(void)
 	ok(json_is_null(json_object_get(states.all, "n.7.json")), "which cannot be read");
 	sy_states_close(&states);
 	is_int(sy_netem_finish(run_dir, "n", "8", "job", &err), 1, "nothing to finish");
-	ok(!is_there("netem/n.8.json"), "and it is gone");
+	ok(!exists("netem/n.8.json"), "and it is gone");
 	is_int(sy_netem_undo_stale(run_dir, "slurmd", &err), 0, "reaped, none of them was undone");
-	ok(!is_there("netem/n.7.json") && !is_there("netem/n.9.json"), "they are gone");
-	ok(!is_there("netem/n.10.json"), "the link, too");
+	ok(!exists("netem/n.7.json") && !exists("netem/n.9.json"), "they are gone");
+	ok(!exists("netem/n.10.json"), "the link, too");
 }
 
 static void test_reaped(void)
 {
 	struct sy_states states;
 	struct sy_error err = {{0}};
-	json_t *state = with("boot_id", json_string("0")), *done;
+	json_t *state = state_with("boot_id", json_string("0")), *done;
 
 	ok(sy_states_open(run_dir, true, &states, &err) == 0 &&
 	       sy_state_save(&states, "n.7.json", state, &err) == 0,
@@ -176,12 +176,12 @@ static void test_reaped(void)
 	sy_states_close(&states);
 	json_decref(state);
 	is_int(sy_netem_undo_stale(run_dir, "slurmd", &err), 1, "is undone");
-	done = sy_netem_take_document(run_dir, "n", "7");
+	done = sy_netem_consume_document(run_dir, "n", "7");
 	ok(json_is_true(json_object_get(done, "undone")), "for the reboot has done it");
 	is_string(json_string_value(json_object_get(done, "undone_by")), "slurmd", "by whom");
 	ok(!json_object_get(done, "boot_id"), "its owner is nobody's business in the record");
 	json_decref(done);
-	done = sy_netem_take_document(run_dir, "n", "7");
+	done = sy_netem_consume_document(run_dir, "n", "7");
 	ok(!done, "taken once");
 	json_decref(done);
 }
@@ -189,14 +189,14 @@ static void test_reaped(void)
 static void test_stale_files(void)
 {
 	write_file("netem/n.1.done.json", "{}", DAY_S - 60);
-	ok(!sy_stale_files_any(run_dir) || sy_stale_files_remove(run_dir) == 1,
+	ok(!sy_stale_files_exist(run_dir) || sy_stale_files_remove(run_dir) == 1,
 	   "what is young stays, but for what is older than the boot");
 	write_file("netem/n.1.done.json", "{}", DAY_S + 60);
 	write_file("netem/n.2.done.json", "{}", 0);
-	ok(sy_stale_files_any(run_dir), "there is something to remove");
+	ok(sy_stale_files_exist(run_dir), "there is something to remove");
 	is_int(sy_stale_files_remove(run_dir), 1, "what is old goes");
-	ok(!is_there("netem/n.1.done.json"), "a finished one of yesterday goes");
-	ok(is_there("netem/n.2.done.json"), "that of today stays");
+	ok(!exists("netem/n.1.done.json"), "a finished one of yesterday goes");
+	ok(exists("netem/n.2.done.json"), "that of today stays");
 }
 
 /* A clock that was set forward makes it old, and yet the record of a job that goes on takes it. */
@@ -214,7 +214,7 @@ static void test_stale_files_of_a_job(void)
 	write_file("netem/n.7.srv.done.json", "{}", 2 * DAY_S);
 	write_file("netem/n.b.7.done.json", "{}", 2 * DAY_S);
 	is_int(sy_stale_files_remove(run_dir), 2, "those of other jobs and nodes go");
-	ok(is_there("netem/n.b.7.srv.done.json"), "what it has still to take stays");
+	ok(exists("netem/n.b.7.srv.done.json"), "what it has still to take stays");
 	sy_unfinished_end(run_dir, mark);
 	(void)close(fd);
 	is_int(sy_stale_files_remove(run_dir), 1, "until it is finished");

@@ -113,8 +113,8 @@ static void test_verdicts(void)
 		struct sy_layer layer = {.count = 0};
 
 		for (size_t w = 0; w < 4 && verdicts[i].witnesses[w].name; w++)
-			sy_add_witness(&layer, verdicts[i].witnesses[w].weight,
-				       verdicts[i].witnesses[w].name, "test", "test");
+			sy_add_evidence(&layer, verdicts[i].witnesses[w].weight,
+					verdicts[i].witnesses[w].name, "test", "test");
 		sy_decide_layer(&layer, "other", refinements);
 		is_string(layer.name, verdicts[i].name, verdicts[i].title);
 		is_string(sy_confidence_name(layer.confidence),
@@ -127,7 +127,7 @@ static void test_too_many_witnesses(void)
 	struct sy_layer layer = {.count = 0};
 
 	for (int i = 0; i < 3 * SY_EVIDENCE_MAX; i++)
-		sy_add_witness(&layer, 1, "kvm", "test", "test");
+		sy_add_evidence(&layer, 1, "kvm", "test", "test");
 	is_int((int64_t)layer.count, SY_EVIDENCE_MAX,
 	       "witnesses beyond the last place are dropped");
 }

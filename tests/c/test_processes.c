@@ -85,8 +85,8 @@ static void get_acquainted(void)
 
 static void work(int which)
 {
-	(void)tell(which, ACT_BURN_MS, BURN_MS);
-	(void)tell(which, ACT_WRITE, MB);
+	(void)send_order(which, ACT_BURN_MS, BURN_MS);
+	(void)send_order(which, ACT_WRITE, MB);
 }
 
 /* --- 0: a child of the root; 1, 2: its children */
@@ -115,7 +115,7 @@ static void test_a_child_that_ends_after_it_was_looked_at(void)
 	sy_processes_refresh(all, false);
 	is_burnt(1, "in the next");
 	is_written(1, "in the next");
-	(void)tell(0, ACT_END, 0);
+	(void)send_order(0, ACT_END, 0);
 	(void)waitpid(actor[0], NULL, 0);
 	sy_processes_refresh(all, true);
 	is_burnt(1, "the root has waited for its parent");
@@ -151,7 +151,7 @@ static void test_a_child_that_stands_before_its_parent(bool within_a_sample)
 	sy_processes_refresh(all, true);
 	is_burnt(1, name);
 	is_not_twice(name);
-	(void)tell(0, ACT_END, 0);
+	(void)send_order(0, ACT_END, 0);
 	(void)waitpid(actor[0], NULL, 0);
 	end_sampler();
 }
@@ -169,13 +169,13 @@ static void test_an_orphan_that_ends_with_its_parent(void)
 	sy_processes_refresh(all, true);
 	is_burnt(1, "the orphan-to-be");
 	reap(0, 1);
-	(void)tell(2, ACT_END, 0);
+	(void)send_order(2, ACT_END, 0);
 	(void)waitpid(actor[2], NULL, 0);
 	sy_processes_refresh(all, true);
 	is_burnt(1, "the root has waited for it");
 	is_not_twice("the root has waited for it");
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
-	(void)tell(0, ACT_END, 0);
+	(void)send_order(0, ACT_END, 0);
 	(void)waitpid(actor[0], NULL, 0);
 	end_sampler();
 }
@@ -190,7 +190,7 @@ static void test_small_children_that_are_waited_for(void)
 	enter(0, -1);
 	for (int i = 0; i < 10; i++) {
 		enter(1, 0);
-		(void)tell(1, ACT_BURN_MS, 15);
+		(void)send_order(1, ACT_BURN_MS, 15);
 		sy_processes_refresh(all, false);
 		truth += 15000000;
 		reap(0, 1);
@@ -199,7 +199,7 @@ static void test_small_children_that_are_waited_for(void)
 	ns = sy_processes_total(all).use[SY_USE_CPU_NS];
 	ok(ns >= truth - TICKS && ns < truth + truth / 4, "children waited for: %lld of %lld ns",
 	   (long long)ns, (long long)truth);
-	(void)tell(0, ACT_END, 0);
+	(void)send_order(0, ACT_END, 0);
 	(void)waitpid(actor[0], NULL, 0);
 	end_sampler();
 }
@@ -227,7 +227,7 @@ static void test_a_daemon_that_is_found_before_it_is_named(void)
 	sy_processes_refresh(all, true);
 	is_burnt(1, "reported at its end");
 	is_written(1, "reported at its end");
-	(void)tell(0, ACT_END, 0);
+	(void)send_order(0, ACT_END, 0);
 	(void)waitpid(actor[0], NULL, 0);
 	end_sampler();
 }
@@ -255,7 +255,7 @@ static void test_daemons_of_steps_are_known_by_name(void)
 	reap(1, 2);
 	for (int i = 0; i < 4; i++) {
 		if (i != 2)
-			(void)tell(i, ACT_END, 0);
+			(void)send_order(i, ACT_END, 0);
 		(void)waitpid(actor[i], NULL, 0); /* 2 is not ours */
 	}
 	end_sampler();
@@ -278,7 +278,7 @@ static void test_what_a_daemon_starts_after_its_tasks(void)
 	sy_processes_refresh(all, true);
 	is_burnt(0, "it was waited for");
 	is_written(0, "it was waited for");
-	(void)tell(0, ACT_END, 0);
+	(void)send_order(0, ACT_END, 0);
 	(void)waitpid(actor[0], NULL, 0);
 	end_sampler();
 }

@@ -104,7 +104,7 @@ static void test_devices(int root)
 
 static char run_dir[] = "/tmp/steelyard-test-XXXXXX";
 
-static bool is_there(const char *name)
+static bool exists(const char *name)
 {
 	char path[128];
 
@@ -163,10 +163,10 @@ static void test_state(void)
 		allow(more);
 		is_int(sy_netem_finish(run_dir, "n", "7", "job", &err), -1, "not taken for undone");
 		allow(-1);
-		ok(is_there("n.7.json"), "and it is still known: %s", err.text);
+		ok(exists("n.7.json"), "and it is still known: %s", err.text);
 	}
 	is_int(sy_netem_finish(run_dir, "n", "7", "job", &err), 0, "undone the next time");
-	ok(!is_there("n.7.json") && is_there("n.7.done.json"), "and told");
+	ok(!exists("n.7.json") && exists("n.7.done.json"), "and told");
 }
 
 /* A command's sampler closes its own stdout. */

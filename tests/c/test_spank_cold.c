@@ -23,7 +23,7 @@ static int listen_as_sampler(void)
 }
 
 /* Whether the sampler was told this, among the messages that have come. */
-static bool is_told(int sampler, const char *message)
+static bool has_received(int sampler, const char *message)
 {
 	char text[4096];
 	bool found = false;
@@ -53,7 +53,7 @@ static void cold_step(const char *path, int code, const char *says, int sampler,
 
 	is_int(run_task(plugin, text, sizeof(text)), code, "exit code of a task");
 	is_string(text, says, "what it says");
-	ok(is_told(sampler, message), "the record: %s", message);
+	ok(has_received(sampler, message), "the record: %s", message);
 	is_int(dlclose(plugin), 0, "unloads");
 }
 
@@ -72,17 +72,17 @@ static void test_cold_caches(const char *path)
 	(void)snprintf(program, sizeof(program), "echo '%s'", done);
 	write_program(program);
 	cold_step(path, 0, "", sampler, "unmet cache asked for, not in place yet: --cache=cold");
-	ok(strstr(asked(), "cache --cold") != NULL, "what was refused is asked for again");
+	ok(strstr(read_requests(), "cache --cold") != NULL, "what was refused is asked for again");
 	write_program("exit 4");
 	cold_step(path, 0, "", sampler, "unmet cache asked for, not in place yet: --cache=cold");
-	is_string(asked(), "", "what was done is not done again");
+	is_string(read_requests(), "", "what was done is not done again");
 	(void)close(sampler);
 	(void)snprintf(program, sizeof(program), "%s/run/n9.%u.cold", dir, JOB);
 	is_int(unlink(program), 0, "a mark");
 }
 
 /* Wait for a file, at most so long. */
-static bool comes(const char *name, int limit_ms)
+static bool wait_for_file(const char *name, int limit_ms)
 {
 	char path[128];
 
@@ -118,14 +118,15 @@ static void test_a_step_beside(const char *path)
 		       dir);
 	write_program(program);
 	first = fork_cold_step(path, "first");
-	ok(comes("drops", 20000), "caches are being dropped");
+	ok(wait_for_file("drops", 20000), "caches are being dropped");
 	second = fork_cold_step(path, "second");
-	ok(!comes("second", 300), "a step beside waits");
+	ok(!wait_for_file("second", 300), "a step beside waits");
 	write_text("go", "", 0600);
-	ok(comes("first", 20000) && comes("second", 20000), "both begin");
+	ok(wait_for_file("first", 20000) && wait_for_file("second", 20000), "both begin");
 	(void)waitpid(first, NULL, 0);
 	(void)waitpid(second, NULL, 0);
-	ok(strchr(asked(), '\n') && !strchr(asked(), '\n')[1], "they were dropped once");
+	ok(strchr(read_requests(), '\n') && !strchr(read_requests(), '\n')[1],
+	   "they were dropped once");
 }
 
 int main(int argc, char **argv)

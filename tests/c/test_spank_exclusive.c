@@ -34,7 +34,7 @@ static void write_program(void)
 }
 
 /* "yes", "no", or "" where the sampler was not told. */
-static const char *said_to_sampler(const char *path)
+static const char *read_sent_exclusive(const char *path)
 {
 	static char text[4096];
 	const struct timespec pause = {.tv_nsec = 5000000};
@@ -68,21 +68,21 @@ static void new_slurmd(const char *path)
 static void test_cores(const char *path)
 {
 	job_cores = "0-7";
-	is_string(said_to_sampler(path), "", "slurmctld does not answer: not said");
+	is_string(read_sent_exclusive(path), "", "slurmctld does not answer: not said");
 	accounting = "[ \"$*\" = '--cores n9' ] && echo 8";
 	job_cores = "0-3";
-	is_string(said_to_sampler(path), "no", "half of it");
+	is_string(read_sent_exclusive(path), "no", "half of it");
 	job_cores = "0-7";
-	is_string(said_to_sampler(path), "yes", "all of it");
+	is_string(read_sent_exclusive(path), "yes", "all of it");
 	accounting = "exit 3";
-	is_string(said_to_sampler(path), "yes", "slurmctld is asked once");
+	is_string(read_sent_exclusive(path), "yes", "slurmctld is asked once");
 	accounting = "[ \"$*\" = '--cores n9' ] && echo 6";
 	job_cores = "0-5";
-	is_string(said_to_sampler(path), "no", "as long as slurmd lives");
+	is_string(read_sent_exclusive(path), "no", "as long as slurmd lives");
 	new_slurmd(path);
-	is_string(said_to_sampler(path), "yes", "all but the specialized cores");
+	is_string(read_sent_exclusive(path), "yes", "all but the specialized cores");
 	job_cores = "0-4";
-	is_string(said_to_sampler(path), "no", "one core less");
+	is_string(read_sent_exclusive(path), "no", "one core less");
 }
 
 /* As OverSubscribe=FORCE allows it. */
@@ -95,13 +95,13 @@ static void test_company(const char *path)
 	(void)snprintf(other.sun_path, sizeof(other.sun_path), "%s/run/n9.4712.sock", dir);
 	is_int(bind(fd, (struct sockaddr *)&other, sizeof(other)), 0, "another job's sampler");
 	job_cores = "0-5";
-	is_string(said_to_sampler(path), "no", "not alone, though it has all cores");
+	is_string(read_sent_exclusive(path), "no", "not alone, though it has all cores");
 	(void)recv(fd, message, sizeof(message) - 1, MSG_DONTWAIT);
 	is_string(message, "exclusive no", "and the other one is told");
 	(void)shutdown(fd, SHUT_RD);
-	is_string(said_to_sampler(path), "yes", "one that takes its last sample is no company");
+	is_string(read_sent_exclusive(path), "yes", "one that takes its last sample is no company");
 	(void)close(fd);
-	is_string(said_to_sampler(path), "yes", "nor one that has ended");
+	is_string(read_sent_exclusive(path), "yes", "nor one that has ended");
 }
 
 int main(int argc, char **argv)

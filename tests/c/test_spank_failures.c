@@ -96,13 +96,13 @@ static void test_never_drains(const char *path)
 }
 
 /* What the sampler's stand-in heard, or "" after a minute. */
-static const char *heard(void)
+static const char *await_requests(void)
 {
 	const struct timespec pause = {.tv_nsec = 10000000};
 
-	for (int i = 0; i < 6000 && !*asked(); i++)
+	for (int i = 0; i < 6000 && !*read_requests(); i++)
 		(void)nanosleep(&pause, NULL);
-	return asked();
+	return read_requests();
 }
 
 /* A thread of slurmstepd's takes the user's rights for a moment, and with it all (24.11, 26.05):
@@ -128,7 +128,7 @@ static void test_leave_as_user(const char *path)
 	is_int(setegid(65534) | seteuid(65534), 0, "somebody takes the user's rights");
 	is_int(call(plugin, "slurm_spank_exit"), 0, "and it ends");
 	is_int(seteuid(0) | setegid(0), 0, "and gives them back");
-	is_string(heard(), "leave", "the sampler hears of it");
+	is_string(await_requests(), "leave", "the sampler hears of it");
 	is_int(dlclose(plugin), 0, "unloads");
 }
 

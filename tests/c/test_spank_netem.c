@@ -102,15 +102,17 @@ static void test_had(const char *path)
 
 	write_program("echo '{\"valid\":true}'");
 	plugin = start_step(path, "loss=0.1%,delay=50000us");
-	ok(strncmp(asked(), "netem apply --run-dir ", 22) == 0, "steelyard-node is asked");
-	ok(strstr(asked(), " --node n9 --job-id 4711 ") != NULL, "for this job on this node");
-	ok(strstr(asked(), " --uid 0 --gid 0 --partition main --exclusive no ") != NULL,
+	ok(strncmp(read_requests(), "netem apply --run-dir ", 22) == 0, "steelyard-node is asked");
+	ok(strstr(read_requests(), " --node n9 --job-id 4711 ") != NULL,
+	   "for this job on this node");
+	ok(strstr(read_requests(), " --uid 0 --gid 0 --partition main --exclusive no ") != NULL,
 	   "who and where, from slurmctld");
 	(void)snprintf(text, sizeof(text), " --watch %d ", (int)getpid());
-	ok(strstr(asked(), text) != NULL, "it watches the extern step");
-	ok(strstr(asked(), " --peer 10.1.1.8 --protect 10.1.1.1 --protect 10.1.1.2 ") != NULL,
+	ok(strstr(read_requests(), text) != NULL, "it watches the extern step");
+	ok(strstr(read_requests(), " --peer 10.1.1.8 --protect 10.1.1.1 --protect 10.1.1.2 ") !=
+	       NULL,
 	   "the first other node; slurmctld and slurmdbd, each once");
-	ok(strstr(asked(), " -- delay=50ms,loss=0.1%\n") != NULL, "the canonical text");
+	ok(strstr(read_requests(), " -- delay=50ms,loss=0.1%\n") != NULL, "the canonical text");
 	is_int(run_task(plugin, text, sizeof(text)), 0, "the tasks run");
 	is_string(text, "", "in silence");
 	is_int(errors, 0, "no complaint");
@@ -137,7 +139,7 @@ static void test_peer(const char *path)
 
 	write_program("echo '{}'");
 	plugin = start_step(path, "delay=1ms,to=10.1.1.77");
-	ok(strstr(asked(), " --peer 10.1.1.77 ") != NULL, "the one host that `to` names");
+	ok(strstr(read_requests(), " --peer 10.1.1.77 ") != NULL, "the one host that `to` names");
 	is_int(dlclose(plugin), 0, "unloads");
 }
 
@@ -189,22 +191,24 @@ static void test_end(const char *path)
 	plugin = load(path, S_CTX_REMOTE, SLURM_EXTERN_CONT);
 	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the extern step starts");
 	is_int(call(plugin, "slurm_spank_exit"), 0, "and ends");
-	is_string(asked(), "", "a job without conditions runs no program");
+	is_string(read_requests(), "", "a job without conditions runs no program");
 	is_int(dlclose(plugin), 0, "unloads");
 
 	(void)mkdir(state, 0700);
 	write_text("run/netem/n9.4711.json", "{}", 0600);
 	plugin = load(path, S_CTX_REMOTE, SLURM_EXTERN_CONT);
 	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "a job after a crash");
-	ok(strstr(asked(), "netem reap ") == asked() && strstr(asked(), " --by next job\n"),
+	ok(strstr(read_requests(), "netem reap ") == read_requests() &&
+	       strstr(read_requests(), " --by next job\n"),
 	   "cleans up first");
 	is_int(call(plugin, "slurm_spank_exit"), 0, "the job ends");
-	ok(strstr(asked(), " --node n9 --job-id 4711 --by job\n") != NULL, "and undoes its own");
+	ok(strstr(read_requests(), " --node n9 --job-id 4711 --by job\n") != NULL,
+	   "and undoes its own");
 	is_int(dlclose(plugin), 0, "unloads");
 
 	write_program("");
 	plugin = load(path, S_CTX_SLURMD, 0);
-	ok(strstr(asked(), " --by slurmd\n") != NULL, "slurmd cleans up at its start");
+	ok(strstr(read_requests(), " --by slurmd\n") != NULL, "slurmd cleans up at its start");
 	is_int(dlclose(plugin), 0, "unloads");
 	write_text("run/netem/n9.4711.json", "{}", 0600);
 	test_not_had(path, "none", "", "already");
@@ -226,7 +230,8 @@ static void test_end_as_user(const char *path)
 	is_int(setegid(65534) | seteuid(65534), 0, "somebody takes the user's rights");
 	is_int(call(plugin, "slurm_spank_exit"), 0, "and it ends");
 	is_int(seteuid(0) | setegid(0), 0, "and gives them back");
-	ok(strstr(asked(), " --node n9 --job-id 4711 --by job\n") != NULL, "root undoes it");
+	ok(strstr(read_requests(), " --node n9 --job-id 4711 --by job\n") != NULL,
+	   "root undoes it");
 	is_int(dlclose(plugin), 0, "unloads");
 }
 

@@ -11,7 +11,7 @@
 #include "../../plugins/slurm/job_cgroup.c"
 #include "../../plugins/node/job/job_options.c"
 
-static char *say(const struct sy_comment *comment)
+static char *format_comment(const struct sy_comment *comment)
 {
 	char *text = sy_comment_text(comment);
 
@@ -146,7 +146,7 @@ static void test_comment_scope(void)
 		totals.known[i] = i != SY_CPU_S;
 		totals.value[i] = 1000 + i;
 	}
-	text = say(&comment);
+	text = format_comment(&comment);
 	ok(strstr(text, "\"nodes\":2,\"nodes_measured\":1,\"partial\":true,\"elapsed_s\":1000.0,"
 			"\"energy_j\":null,\"gpu_energy_j\":1002.0,\"cpu_s\":null,") &&
 	       strstr(text, "\"rx_bytes\":null,\"tx_bytes\":null,") &&
@@ -158,7 +158,7 @@ static void test_comment_scope(void)
 	free(text);
 	totals.exclusive = SY_SHARED;
 	sy_node_kind_from_record(&comment.kind, "{\"missing\":{\"cpu.cpu_s\":\"no\"}}");
-	text = say(&comment);
+	text = format_comment(&comment);
 	ok(strstr(text, "\"energy_j\":null") && strstr(text, "\"exclusive\":false") &&
 	       strstr(text, "\"energy_j\":\"of the whole node, which the job shared\"") &&
 	       strstr(text, "\"cpu_s\":\"no\""),
@@ -166,19 +166,19 @@ static void test_comment_scope(void)
 	free(text);
 	totals.exclusive = SY_ALONE;
 	totals.known[SY_CPU_S] = true;
-	text = say(&comment);
+	text = format_comment(&comment);
 	ok(strstr(text, "\"energy_j\":1001.0,") && strstr(text, "\"tx_bytes\":1013,") &&
 	       strstr(text, "\"exclusive\":true,\"energy_scope\":\"node\","
 			    "\"network_scope\":\"node\""),
 	   "of one alone it is, with its scope");
 	free(text);
 	totals.known[SY_WCHAR_BYTES] = false;
-	text = say(&comment);
+	text = format_comment(&comment);
 	ok(strstr(text, "\"wchar_bytes\":\"not all processes were seen (cpu_unseen_s)\""),
 	   "bytes of processes that only their cgroup shows are not known");
 	free(text);
 	totals.known[SY_CPU_UNSEEN_S] = false;
-	text = say(&comment);
+	text = format_comment(&comment);
 	ok(strstr(text, "\"cpu_unseen_s\":null") &&
 	       strstr(text, "\"cpu_unseen_s\":\"no cgroup: none counts the CPU of all processes\""),
 	   "where there is none it cannot be known what is missing");
@@ -194,7 +194,7 @@ static void test_idle_node(void)
 
 	totals.known[SY_ENERGY_J] = totals.known[SY_CPU_S] = true;
 	totals.value[SY_ENERGY_J] = 4;
-	text = say(&comment);
+	text = format_comment(&comment);
 	ok(strstr(text, "\"nodes_measured\":1,\"nodes_idle\":1,") &&
 	       strstr(text, "\"energy_j\":4.0,") && strstr(text, "\"cpu_s\":null,") &&
 	       strstr(text, "\"cpu_s\":\"no step of the job was on any node\""),
@@ -212,19 +212,19 @@ static void test_comment_of_gpus(void)
 	sy_node_kind_from_record(&comment.kind,
 				 "{\"missing\":{\"energy.gpu_energy_j\":\"" SY_NOT_YET
 				 "\",\"energy.gpus.of_job\":\"two orders\"}}");
-	text = say(&comment);
+	text = format_comment(&comment);
 	ok(strstr(text, "\"gpu_energy_j\":null,") &&
 	       strstr(text, "\"gpu_energy_j\":\"two orders\""),
 	   "GPUs whose owner is not known: null, with the reason that the record begins with");
 	free(text);
 	totals.no_gpus = true;
-	text = say(&comment);
+	text = format_comment(&comment);
 	ok(!strstr(text, "gpu_energy_j"), "a node without GPUs says nothing of them");
 	free(text);
 }
 
 /* Of the tags k, t00, t01, … as many as can be. */
-static void look_for_left_out(const char *text)
+static void check_left_out(const char *text)
 {
 	const char *left_out = text ? strstr(text, "\"tags_left_out\":") : NULL;
 	char item[16];
@@ -264,7 +264,7 @@ static void test_comment(void)
 	totals.value[SY_CPU_S] = 0.1 + 0.2;
 	totals.value[SY_RX_BYTES] = 9007199254740992.0;
 	(void)sy_tags_add(&tags, "k=say \"hi\"", NULL);
-	text = say(&comment);
+	text = format_comment(&comment);
 	ok(!strncmp(text, expected, strlen(expected)) &&
 	       strstr(text, "\"exclusive\":true,\"energy_scope\":\"node\","
 			    "\"network_scope\":\"node\",") &&
@@ -276,13 +276,13 @@ static void test_comment(void)
 		(void)sy_tags_add(&tags, item, NULL);
 	}
 	comment.nodes = -1;
-	text = say(&comment);
+	text = format_comment(&comment);
 	ok(text && strlen(text) <= SY_COMMENT_MAX && strlen(text) > SY_COMMENT_MAX - 300,
 	   "as many tags as fit in %d bytes", SY_COMMENT_MAX);
 	ok(text && strstr(text, "\"t00\":") && !strstr(text, "\"t31\":") &&
 	       strstr(text, "tx_bytes"),
 	   "the last tags are left out, nothing else");
-	look_for_left_out(text);
+	check_left_out(text);
 	ok(text && strstr(text, "\"nodes\":null"), "nodes not known");
 	free(text);
 	sy_node_kind_from_record(&comment.kind, "cut sho");
@@ -324,8 +324,8 @@ static const char *recorded(const char *layout, const char *whose)
 	return text;
 }
 
-static void is_the_jobs(const char *cgroups, const char *expected, const char *layout,
-			const char *whose)
+static void check_job_cgroup(const char *cgroups, const char *expected, const char *layout,
+			     const char *whose)
 {
 	size_t length = 0;
 	const char *found = sy_job_cgroup_find(cgroups, 1, &length);
@@ -345,8 +345,9 @@ static void test_cgroup_layouts(void)
 		bool by_id = at->job && strstr(at->job, "/job_1");
 		char what[128], expected[256] = "";
 
-		is_the_jobs(recorded(at->name, "stepd"), at->job, at->name, "slurmstepd");
-		is_the_jobs(recorded(at->name, "task"), by_id ? at->job : NULL, at->name, "a task");
+		check_job_cgroup(recorded(at->name, "stepd"), at->job, at->name, "slurmstepd");
+		check_job_cgroup(recorded(at->name, "task"), by_id ? at->job : NULL, at->name,
+				 "a task");
 		sy_egress_read(&way, recorded(at->name, "stepd"), sy_egress_from_slurm);
 		(void)snprintf(what, sizeof(what), "%s: the way out", at->name);
 		if (at->egress)
@@ -358,12 +359,13 @@ static void test_cgroup_layouts(void)
 /* A slurmd that runs in a job of another cluster's, and makes no cgroups itself. */
 static void test_cluster_in_a_job(void)
 {
-	is_the_jobs("0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_batch/user/task_0\n",
-		    NULL, "version 2", "a cluster within another's job");
-	is_the_jobs("0::/system.slice/slurmstepd.scope/job_55/step_batch/user/task_0\n", NULL,
-		    "version 2, job ids", "a cluster within another's job");
-	is_the_jobs("5:cpu,cpuacct:/slurm_n1/uid_0/job_55/step_batch/task_0\n0::/\n", NULL,
-		    "version 1", "a cluster within another's job");
+	check_job_cgroup(
+	    "0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_batch/user/task_0\n", NULL,
+	    "version 2", "a cluster within another's job");
+	check_job_cgroup("0::/system.slice/slurmstepd.scope/job_55/step_batch/user/task_0\n", NULL,
+			 "version 2, job ids", "a cluster within another's job");
+	check_job_cgroup("5:cpu,cpuacct:/slurm_n1/uid_0/job_55/step_batch/task_0\n0::/\n", NULL,
+			 "version 1", "a cluster within another's job");
 }
 
 static void test_cgroups(void)

@@ -146,7 +146,7 @@ struct seen {
 	uint32_t snd_cwnd, rcv_space_bytes;
 };
 
-static void see(void *context, int index, const struct sy_tcp_socket *socket)
+static void note_socket(void *context, int index, const struct sy_tcp_socket *socket)
 {
 	struct seen *seen = context;
 
@@ -176,7 +176,7 @@ static void test_kernel(void)
 	address.sin_port = port_of(listener);
 	ok(connect(end, (struct sockaddr *)&address, sizeof(address)) == 0, "a connection");
 	seen.port = port_of(end);
-	is_int(sy_diag_list(fd, see, &seen), 0, "a listing");
+	is_int(sy_diag_list(fd, note_socket, &seen), 0, "a listing");
 	is_int(seen.ours, 0, "loopback is left out");
 	known.id.idiag_sport = port_of(end);
 	known.id.idiag_dport = address.sin_port;
@@ -185,7 +185,7 @@ static void test_kernel(void)
 	gone.id = known.id;
 	gone.id.idiag_sport = htons(1);
 	seen = (struct seen){.port = port_of(end)};
-	is_int(sy_diag_ask(fd, both, 2, see, &seen), 0, "two are asked for");
+	is_int(sy_diag_query(fd, both, 2, note_socket, &seen), 0, "two are asked for");
 	ok(seen.all == 1 && seen.ours == 1 && seen.index == 1, "one is there: the second");
 	(void)getsockopt(end, IPPROTO_TCP, TCP_INFO, &info, &size);
 	is_int(seen.snd_cwnd, info.tcpi_snd_cwnd, "its congestion window");

@@ -33,12 +33,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	job.ticks = counts[1];
 	taken = 0;
 	if (counts[1] <= counts[0]) {
-		must(sy_bpf_take_ticks(&bpf, take, NULL) == 0 && !taken);
+		must(sy_bpf_read_ticks(&bpf, take, NULL) == 0 && !taken);
 		return 0;
 	}
 	/* The oldest one of a full ring may be written over meanwhile. */
 	next = counts[1] - counts[0] >= SY_BPF_TICKS ? counts[1] - SY_BPF_TICKS + 1 : counts[0];
-	lost = sy_bpf_take_ticks(&bpf, take, NULL);
+	lost = sy_bpf_read_ticks(&bpf, take, NULL);
 	must((uint64_t)lost + (uint64_t)taken == counts[1] - counts[0] || lost == INT64_MAX);
 	must(bpf.taken == counts[1] && taken < SY_BPF_TICKS);
 	return 0;

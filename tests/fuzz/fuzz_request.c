@@ -63,7 +63,7 @@ static void take_options(const char *text)
 
 	memset(&wishes, 0, sizeof(wishes));
 	for (int which = 0; which < SY_USER_OPTIONS; which++) {
-		if (sy_user_option_take(&wishes, (enum sy_user_option)which, text, 50, &err) == 0)
+		if (sy_user_option_parse(&wishes, (enum sy_user_option)which, text, 50, &err) == 0)
 			continue;
 		must_say_why(&err);
 		sy_format_option_fault(said, sizeof(said), (enum sy_user_option)which, text, &err);

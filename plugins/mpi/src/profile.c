@@ -158,7 +158,7 @@ void sy_start_init(void)
 	start_s = monotonic_s();
 }
 
-static bool threads_at_once(void)
+static bool has_concurrent_threads(void)
 {
 	int level = MPI_THREAD_SINGLE;
 
@@ -175,12 +175,12 @@ void sy_end_init(int code)
 	refuse_other_mpi();
 	sy_find_fortran();
 	gethostname(mine.node, sizeof(mine.node) - 1);
-	mine.many_threads = threads_at_once();
+	mine.many_threads = has_concurrent_threads();
 	running = true;
 }
 
 /* On rank 0: where the profiles of all ranks go; NULL, and said why, when there will be no file. */
-static struct sy_profile *room_for(int ranks, const char *path)
+static struct sy_profile *allocate_profiles(int ranks, const char *path)
 {
 	struct sy_profile *all = NULL;
 
@@ -199,7 +199,7 @@ static void collect(const char *path, const char *mpi)
 	int wanted;
 
 	if (rank == 0)
-		all = room_for(ranks, path);
+		all = allocate_profiles(ranks, path);
 	wanted = all != NULL;
 	PMPI_Bcast(&wanted, 1, MPI_INT, 0, MPI_COMM_WORLD);
 	if (!wanted)

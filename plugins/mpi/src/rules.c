@@ -50,7 +50,7 @@ int sy_rank(MPI_Comm comm)
 	return rank;
 }
 
-static int between_groups(MPI_Comm comm)
+static int is_intercommunicator(MPI_Comm comm)
 {
 	int flag = 0;
 
@@ -60,14 +60,14 @@ static int between_groups(MPI_Comm comm)
 
 int sy_is_root(int root, MPI_Comm comm)
 {
-	return between_groups(comm) ? root == MPI_ROOT : root == sy_rank(comm);
+	return is_intercommunicator(comm) ? root == MPI_ROOT : root == sy_rank(comm);
 }
 
 int sy_peers(MPI_Comm comm)
 {
 	int size = 0;
 
-	if (between_groups(comm))
+	if (is_intercommunicator(comm))
 		PMPI_Comm_remote_size(comm, &size);
 	else
 		PMPI_Comm_size(comm, &size);

@@ -33,19 +33,19 @@ void sy_cleanup_output(struct sy_output *output)
 
 static _Thread_local int held = -1;
 
-void sy_run_holding(int fd)
+void sy_run_pass_descriptor(int fd)
 {
 	held = fd;
 }
 
 static _Thread_local const char *told;
 
-void sy_run_telling(const char *variable)
+void sy_run_pass_variable(const char *variable)
 {
 	told = variable;
 }
 
-static bool find(const char *name, char *path, size_t size)
+static bool find_program(const char *name, char *path, size_t size)
 {
 	static const char *const folders[] = {"/usr/sbin", "/sbin", "/usr/bin", "/bin"};
 
@@ -72,7 +72,7 @@ static int memory_file(const char *text)
 	return fd;
 }
 
-static char *contents(int fd)
+static char *read_memory_file(int fd)
 {
 	off_t size = lseek(fd, 0, SEEK_END);
 	char *text;
@@ -166,8 +166,8 @@ static int run_with(int limit_ms, const char *path, const char *const *argv, con
 	if (error)
 		return sy_fail_errno(err, -error, "cannot wait for %s", path);
 	output->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-	output->out = contents(fds[1]);
-	output->problem = contents(fds[2]);
+	output->out = read_memory_file(fds[1]);
+	output->problem = read_memory_file(fds[2]);
 	if (!output->out || !output->problem)
 		return sy_fail(err, "cannot read what %s wrote", path);
 	return 0;
@@ -180,7 +180,7 @@ int sy_run_within(int limit_ms, const char *const *argv, const char *input,
 	char path[512];
 
 	*output = (struct sy_output){0};
-	if (!find(argv[0], path, sizeof(path))) {
+	if (!find_program(argv[0], path, sizeof(path))) {
 		output->missing = true;
 		return sy_fail(err, "there is no program %s (Debian: iproute2)", argv[0]);
 	}
@@ -228,7 +228,7 @@ char *sy_run_function(int limit_ms, int (*function)(const void *context, int out
 		_exit(function(context, OUT_FD) ? 1 : 0);
 	}
 	error = pid < 0 ? -errno : wait_for(pid, limit_ms, &status);
-	text = error || status ? NULL : contents(out);
+	text = error || status ? NULL : read_memory_file(out);
 	if (text)
 		return text;
 	if (error == -ETIMEDOUT)

@@ -37,10 +37,10 @@ int sy_run_within(int limit_ms, const char *const *argv, const char *input,
 
 /* Programs run from now on keep this descriptor open (-1: none): so a lock lasts as long as a tc
  * that outlives us when we are killed. */
-void sy_run_holding(int fd);
+void sy_run_pass_descriptor(int fd);
 
 /* Programs run from now on get this variable too (NAME=VALUE, kept by the caller); NULL: none. */
-void sy_run_telling(const char *variable);
+void sy_run_pass_variable(const char *variable);
 
 void sy_cleanup_output(struct sy_output *output);
 

@@ -32,7 +32,7 @@ void sy_line_clear(struct sy_line *line)
 		line->cell[i] = SY_UNKNOWN;
 }
 
-static bool is_taken(const struct sy_label *labels, int index, const char *text)
+static bool is_used_label(const struct sy_label *labels, int index, const char *text)
 {
 	for (int i = 0; i < index; i++)
 		if (!strcmp(labels[i].text, text))
@@ -49,7 +49,7 @@ void sy_label_set(struct sy_label *labels, int index, const char *name)
 		if ((unsigned char)*c <= ' ' || *c == ',' || *c == '"' || *c == 0x7f)
 			*c = '_';
 	(void)snprintf(label, sizeof(labels[index].text), "%s", text);
-	for (int n = 1; is_taken(labels, index, label); n++)
+	for (int n = 1; is_used_label(labels, index, label); n++)
 		(void)snprintf(label, sizeof(labels[index].text), "%s#%d", text, n);
 }
 

@@ -38,7 +38,7 @@ static int set_rights(uint64_t effective, uint64_t permitted, uint64_t inheritab
 }
 
 /* Of what this process has, the needed ones: in a container some may be missing already. */
-static struct rights own_rights(void)
+static struct rights read_rights(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {{0, 0, 0}, {0, 0, 0}};
@@ -52,7 +52,7 @@ static struct rights own_rights(void)
 
 static int become_nobody(uint64_t needed, struct sy_error *err)
 {
-	uint64_t keep = own_rights().permitted & needed;
+	uint64_t keep = read_rights().permitted & needed;
 
 	for (int c = 0; prctl(PR_CAPBSET_READ, c, 0, 0, 0) >= 0; c++)
 		(void)prctl(PR_CAPBSET_DROP, c, 0, 0, 0);
@@ -80,7 +80,7 @@ int sy_rights_drop(bool bpf, struct sy_error *err)
 
 bool sy_needs_rights(int (*call)(const void *context), const void *context)
 {
-	struct rights own = own_rights();
+	struct rights own = read_rights();
 	int result;
 
 	if (set_rights(0, own.permitted, own.inheritable) < 0)
@@ -91,18 +91,18 @@ bool sy_needs_rights(int (*call)(const void *context), const void *context)
 }
 
 /* Of init, who is another user. */
-static bool others_are_seen(void)
+static bool can_see_other_users(void)
 {
 	return access("/proc/1/stat", R_OK) == 0;
 }
 
 bool sy_rights_drop_ptrace(void)
 {
-	uint64_t all = own_rights().permitted, keep = all & RIGHT(CAP_BPF);
+	uint64_t all = read_rights().permitted, keep = all & RIGHT(CAP_BPF);
 
 	if (geteuid() != NOBODY || set_rights(keep, all, 0) < 0)
 		return false;
-	if (!others_are_seen()) {
+	if (!can_see_other_users()) {
 		(void)set_rights(all, all, 0);
 		return false;
 	}

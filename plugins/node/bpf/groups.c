@@ -31,7 +31,7 @@ static bool is_cgroup(int fd, uint64_t hierarchy)
 	return fstatfs(fd, &info) == 0 && (unsigned long)info.f_type == kind;
 }
 
-static bool take_below(struct grouping *g, const char *mount, uint64_t hierarchy)
+static bool add_group_below(struct grouping *g, const char *mount, uint64_t hierarchy)
 {
 	char full[1024];
 	struct stat info;
@@ -50,25 +50,25 @@ static bool take_below(struct grouping *g, const char *mount, uint64_t hierarchy
 
 /* A hierarchy is mounted under the names of all its controllers, and each links to it; one without
  * any under its own. */
-static void take_hierarchy(struct grouping *g, char *controllers, uint64_t hierarchy)
+static void add_hierarchy(struct grouping *g, char *controllers, uint64_t hierarchy)
 {
 	char mount[256], *rest = controllers, *one;
 
 	if (!strncmp(controllers, "name=", 5))
 		controllers += 5;
 	(void)snprintf(mount, sizeof(mount), "/sys/fs/cgroup/%s", controllers);
-	if (take_below(g, mount, hierarchy))
+	if (add_group_below(g, mount, hierarchy))
 		return;
 	while ((one = strsep(&rest, ","))) {
 		(void)snprintf(mount, sizeof(mount), "/sys/fs/cgroup/%s", one);
-		if (take_below(g, mount, hierarchy) ||
-		    (!strcmp(one, "cpuset") && take_below(g, "/dev/cpuset", hierarchy)))
+		if (add_group_below(g, mount, hierarchy) ||
+		    (!strcmp(one, "cpuset") && add_group_below(g, "/dev/cpuset", hierarchy)))
 			return;
 	}
 }
 
 /* NUMBER:CONTROLLERS:PATH */
-static void take_line(struct grouping *g, char *line)
+static void parse_line(struct grouping *g, char *line)
 {
 	char *end, *controllers;
 	uint64_t hierarchy = strtoull(line, &end, 10);
@@ -79,9 +79,9 @@ static void take_line(struct grouping *g, char *line)
 		return;
 	*end = '\0';
 	if (hierarchy)
-		take_hierarchy(g, controllers, hierarchy);
-	else if (!take_below(g, "/sys/fs/cgroup", 0))
-		(void)take_below(g, "/sys/fs/cgroup/unified", 0);
+		add_hierarchy(g, controllers, hierarchy);
+	else if (!add_group_below(g, "/sys/fs/cgroup", 0))
+		(void)add_group_below(g, "/sys/fs/cgroup/unified", 0);
 }
 
 int sy_bpf_group(struct sy_bpf *bpf, int root, const char *path, struct sy_error *err)
@@ -93,14 +93,14 @@ int sy_bpf_group(struct sy_bpf *bpf, int root, const char *path, struct sy_error
 	if (fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0)
 		return sy_fail_errno(err, errno, "/proc/self/cgroup");
 	while ((line = strsep(&rest, "\n")))
-		take_line(&g, line);
+		parse_line(&g, line);
 	return g.taken ? 0 : sy_fail(err, "there is no cgroup %s, or no room for it", path);
 }
 
 int sy_bpf_adopt_group(struct sy_bpf *bpf, struct sy_error *err)
 {
 	struct sy_bpf_request request = {.job = bpf->job};
-	int result = sy_bpf_ask(bpf, bpf->adopt_group, &request);
+	int result = sy_bpf_send_request(bpf, bpf->adopt_group, &request);
 
 	if (result < 0)
 		return sy_fail_errno(err, -result, "the kernel does not look at cgroups");
@@ -110,11 +110,11 @@ int sy_bpf_adopt_group(struct sy_bpf *bpf, struct sy_error *err)
 /* --- marks --- */
 
 /* It may have been told of for another job. */
-static int take_starter(struct sy_bpf *bpf, pid_t daemon, __u64 *number, struct sy_error *err)
+static int add_starter(struct sy_bpf *bpf, pid_t daemon, __u64 *number, struct sy_error *err)
 {
 	struct sy_bpf_request request = {
 	    .job = ~bpf->job, .pid = (uint32_t)daemon, .kind = SY_BPF_STARTER};
-	int result = sy_bpf_ask(bpf, bpf->adopt, &request);
+	int result = sy_bpf_send_request(bpf, bpf->adopt, &request);
 
 	if (result < 0)
 		return sy_fail_errno(err, -result, "the kernel does not take process %d",
@@ -140,13 +140,13 @@ int sy_bpf_mark(struct sy_bpf *bpf, pid_t daemon, const char *mark, uid_t uid, s
 		return sy_fail(err, "%.60s...: expected less than %zu bytes", mark,
 			       sizeof(key.text));
 	(void)strcpy(key.text, mark);
-	if (take_starter(bpf, daemon, &key.starter, err) < 0)
+	if (add_starter(bpf, daemon, &key.starter, err) < 0)
 		return -1;
 	result = sy_bpf_update(marks, &key, &marked, 0);
 	return result < 0 ? sy_fail_errno(err, -result, "there is no room for the job's mark") : 0;
 }
 
-uint64_t sy_bpf_unread(const struct sy_bpf *bpf)
+uint64_t sy_bpf_count_unread(const struct sy_bpf *bpf)
 {
 	const uint32_t zero = 0;
 	uint64_t count = 0;

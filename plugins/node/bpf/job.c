@@ -92,7 +92,7 @@ static int begin_locked(struct sy_bpf *bpf, const char *base, uint64_t number, s
 }
 
 /* FNV-1a, 64 bits */
-uint64_t sy_bpf_number(const char *control, unsigned long long made_ns)
+uint64_t sy_bpf_hash_job(const char *control, unsigned long long made_ns)
 {
 	uint64_t number = 0xcbf29ce484222325ULL;
 
@@ -131,7 +131,7 @@ int sy_bpf_begin(struct sy_bpf *bpf, const char *base, uint64_t number, enum sy_
 }
 
 /* As our own namespace of process ids has it. */
-static int myself(struct sy_bpf_asker *asker)
+static int read_own_id(struct sy_bpf_asker *asker)
 {
 	struct stat info;
 
@@ -142,7 +142,7 @@ static int myself(struct sy_bpf_asker *asker)
 }
 
 /* Every task passes by: 0, or -errno. */
-static int pass(int link)
+static int run_iterator(int link)
 {
 	cleanup_close int tasks = sy_bpf_iterate(link);
 	char nothing[64];
@@ -156,17 +156,17 @@ static int pass(int link)
 	return 0;
 }
 
-int sy_bpf_ask(const struct sy_bpf *bpf, int program, struct sy_bpf_request *request)
+int sy_bpf_send_request(const struct sy_bpf *bpf, int program, struct sy_bpf_request *request)
 {
 	struct sy_bpf_asker asker;
 	uint64_t before;
-	int result = myself(&asker) < 0 ? -errno : 0;
+	int result = read_own_id(&asker) < 0 ? -errno : 0;
 
 	if (result == 0)
 		result = sy_bpf_update(bpf->requests, &asker, request, 0);
 	for (int i = 0; result == 0 && i < PASSES; i++) {
 		before = request->added;
-		result = pass(program);
+		result = run_iterator(program);
 		if (result == 0)
 			result = sy_bpf_lookup(bpf->requests, &asker, request);
 		if (request->added == before)
@@ -176,7 +176,7 @@ int sy_bpf_ask(const struct sy_bpf *bpf, int program, struct sy_bpf_request *req
 	return result;
 }
 
-static int judge(const struct sy_bpf_request *request, int result, struct sy_error *err)
+static int check_request(const struct sy_bpf_request *request, int result, struct sy_error *err)
 {
 	if (result < 0)
 		return sy_fail_errno(err, -result, "the kernel does not take process %d",
@@ -192,7 +192,7 @@ int sy_bpf_adopt(struct sy_bpf *bpf, pid_t pid, enum sy_bpf_kind kind, int64_t f
 	struct sy_bpf_request request = {
 	    .job = bpf->job, .pid = (uint32_t)pid, .kind = kind, .faults = (uint64_t)faults};
 
-	return judge(&request, sy_bpf_ask(bpf, bpf->adopt, &request), err);
+	return check_request(&request, sy_bpf_send_request(bpf, bpf->adopt, &request), err);
 }
 
 int sy_bpf_join(struct sy_bpf *bpf, enum sy_bpf_kind kind, struct sy_error *err)
@@ -200,7 +200,9 @@ int sy_bpf_join(struct sy_bpf *bpf, enum sy_bpf_kind kind, struct sy_error *err)
 	struct sy_bpf_request request = {
 	    .job = bpf->job, .pid = (uint32_t)getpid(), .kind = kind, .faults = (uint64_t)-1};
 
-	return judge(&request, sy_bpf_run(bpf->join, &request, sizeof(request)), err) < 0 ? -1 : 0;
+	return check_request(&request, sy_bpf_run(bpf->join, &request, sizeof(request)), err) < 0
+		   ? -1
+		   : 0;
 }
 
 /* A task that is at its end, on a processor that others use, too, may take a while. */
@@ -257,7 +259,7 @@ int sy_bpf_end(struct sy_bpf *bpf)
 	return left;
 }
 
-int64_t sy_bpf_user_of(const struct sy_bpf_usage *used, int64_t cpu)
+int64_t sy_bpf_split_user(const struct sy_bpf_usage *used, int64_t cpu)
 {
 	double both = (double)used->user_ns + (double)used->system_ns;
 
@@ -277,7 +279,7 @@ int64_t sy_bpf_largest_bytes(const struct sy_bpf *bpf)
 /* --- rights --- */
 
 /* Whatever it answers, but that it may not be asked. */
-static int look(const void *context)
+static int probe_right(const void *context)
 {
 	const struct sy_bpf *bpf = context;
 	struct sy_bpf_asker first;
@@ -287,7 +289,7 @@ static int look(const void *context)
 
 bool sy_bpf_needs_right(const struct sy_bpf *bpf)
 {
-	return sy_needs_rights(look, bpf);
+	return sy_needs_rights(probe_right, bpf);
 }
 
 /* --- the timer in the kernel --- */
@@ -317,7 +319,7 @@ static bool is_lost(const volatile struct sy_bpf_job *job, uint64_t number)
 	return job->ticks - number >= SY_BPF_TICKS;
 }
 
-int64_t sy_bpf_take_ticks(struct sy_bpf *bpf,
+int64_t sy_bpf_read_ticks(struct sy_bpf *bpf,
 			  void (*take)(void *context, const struct sy_bpf_tick *tick),
 			  void *context)
 {

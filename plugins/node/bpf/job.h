@@ -50,7 +50,7 @@ struct sy_bpf {
 /* --- begun and ended --- */
 
 /* The number of the job with that control socket, which all who know of the job can make. */
-uint64_t sy_bpf_number(const char *control, unsigned long long made_ns);
+uint64_t sy_bpf_hash_job(const char *control, unsigned long long made_ns);
 
 /* Begin a job, or open one that another process has begun: as root, with what is pinned below
  * `base`; with nothing there it fails. `number` 0: one that no other process knows. `self`: what
@@ -117,11 +117,11 @@ int64_t sy_bpf_largest_bytes(const struct sy_bpf *bpf);
 
 /* The part of `cpu` that was spent in programs: in the ratio of the ticks that the kernel has
  * charged, all of it where it has charged none, as cputime_adjust() of the kernel does. */
-int64_t sy_bpf_user_of(const struct sy_bpf_usage *used, int64_t cpu);
+int64_t sy_bpf_split_user(const struct sy_bpf_usage *used, int64_t cpu);
 
 /* How many programs started by marking daemons, of any job, were root's or had an environment that
  * could not be read. */
-uint64_t sy_bpf_unread(const struct sy_bpf *bpf);
+uint64_t sy_bpf_count_unread(const struct sy_bpf *bpf);
 
 /* Have the kernel read the job every `period_us` from now on; 0: no more. The same period as before
  * keeps its deadlines. 0, or -errno. */
@@ -133,7 +133,7 @@ bool sy_bpf_is_possible(const struct sy_bpf *bpf, const struct sy_bpf_usage *use
 
 /* All readings of that timer since the last call, in their order, but for impossible ones: how many
  * were lost because they were not taken in time, or are impossible. */
-int64_t sy_bpf_take_ticks(struct sy_bpf *bpf,
+int64_t sy_bpf_read_ticks(struct sy_bpf *bpf,
 			  void (*take)(void *context, const struct sy_bpf_tick *tick),
 			  void *context);
 
@@ -150,6 +150,6 @@ bool sy_bpf_open_maps(struct sy_bpf *bpf, const char *base);
 
 /* Have a request of this process answered by a program to which every task is shown: 0, or
  * -errno. */
-int sy_bpf_ask(const struct sy_bpf *bpf, int program, struct sy_bpf_request *request);
+int sy_bpf_send_request(const struct sy_bpf *bpf, int program, struct sy_bpf_request *request);
 
 #endif

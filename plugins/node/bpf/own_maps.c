@@ -31,7 +31,7 @@ void sy_bpf_reap(struct sy_bpf *bpf)
 }
 
 /* Whether it is there; 0, or -errno, when who puts it there has ended. */
-static bool has_come(int outer, const uint64_t *job, pid_t *maker, int *result)
+static bool is_inserted(int outer, const uint64_t *job, pid_t *maker, int *result)
 {
 	uint32_t number;
 	int status = 0;
@@ -52,7 +52,7 @@ static bool has_come(int outer, const uint64_t *job, pid_t *maker, int *result)
 
 /* The kernel shows the map at once, and has who put it there wait for a grace period, some 15 ms: a
  * child does that. It has our files, not copies: no lock of ours is held by it. */
-static int put(struct sy_bpf *bpf, int outer, int inner)
+static int insert_map(struct sy_bpf *bpf, int outer, int inner)
 {
 	pid_t *maker = bpf->maker;
 	uint32_t number;
@@ -69,14 +69,15 @@ static int put(struct sy_bpf *bpf, int outer, int inner)
 		*maker = 0;
 		return sy_bpf_update(outer, &bpf->job, &inner, SY_BPF_NOEXIST);
 	}
-	while (!has_come(outer, &bpf->job, maker, &result))
+	while (!is_inserted(outer, &bpf->job, maker, &result))
 		pause_us(50);
 	return result;
 }
 
 /* Put an own map of the job's into the pinned one of that name: its descriptor, or -errno. */
-static int own_map(struct sy_bpf *bpf, const char *base, const char *name,
-		   enum sy_bpf_map_type type, uint32_t value_size, uint32_t entries, uint32_t flags)
+static int make_own_map(struct sy_bpf *bpf, const char *base, const char *name,
+			enum sy_bpf_map_type type, uint32_t value_size, uint32_t entries,
+			uint32_t flags)
 {
 	cleanup_close int outer = sy_bpf_open(base, name);
 	int inner, result;
@@ -86,14 +87,14 @@ static int own_map(struct sy_bpf *bpf, const char *base, const char *name,
 	inner = sy_bpf_map_create(type, value_size, entries, flags, "sy_job");
 	if (inner < 0)
 		return inner;
-	result = put(bpf, outer, inner);
+	result = insert_map(bpf, outer, inner);
 	if (result == 0)
 		return inner;
 	(void)close(inner);
 	return result;
 }
 
-static int map_it(struct sy_bpf *bpf, int how)
+static int map_memory(struct sy_bpf *bpf, int how)
 {
 	void *mapped = mmap(NULL, sizeof(*bpf->mapped), how, MAP_SHARED, bpf->map, 0);
 
@@ -102,9 +103,9 @@ static int map_it(struct sy_bpf *bpf, int how)
 }
 
 /* Written once; from then on the kernel alone does. */
-static int begin_at(struct sy_bpf *bpf, uint64_t now_ns)
+static int set_begin(struct sy_bpf *bpf, uint64_t now_ns)
 {
-	int result = map_it(bpf, PROT_READ | PROT_WRITE);
+	int result = map_memory(bpf, PROT_READ | PROT_WRITE);
 	struct stat own;
 
 	if (result < 0)
@@ -117,16 +118,16 @@ static int begin_at(struct sy_bpf *bpf, uint64_t now_ns)
 /* The jobs' map last: what is in there is counted. */
 int sy_bpf_make_maps(struct sy_bpf *bpf, const char *base, uint64_t now_ns)
 {
-	cleanup_close int queue = own_map(bpf, base, "queues", SY_BPF_MAP_QUEUE,
-					  sizeof(struct sy_bpf_listed), SY_BPF_LIST, 0);
+	cleanup_close int queue = make_own_map(bpf, base, "queues", SY_BPF_MAP_QUEUE,
+					       sizeof(struct sy_bpf_listed), SY_BPF_LIST, 0);
 	cleanup_close int list =
-	    own_map(bpf, base, "lists", SY_BPF_MAP_ARRAY, sizeof(struct sy_bpf_list), 1, 0);
+	    make_own_map(bpf, base, "lists", SY_BPF_MAP_ARRAY, sizeof(struct sy_bpf_list), 1, 0);
 
 	if (queue < 0 || list < 0)
 		return queue < 0 ? queue : list;
-	bpf->map = own_map(bpf, base, "jobs", SY_BPF_MAP_ARRAY, sizeof(struct sy_bpf_job), 1,
-			   SY_BPF_MMAPABLE);
-	return bpf->map < 0 ? bpf->map : begin_at(bpf, now_ns);
+	bpf->map = make_own_map(bpf, base, "jobs", SY_BPF_MAP_ARRAY, sizeof(struct sy_bpf_job), 1,
+				SY_BPF_MMAPABLE);
+	return bpf->map < 0 ? bpf->map : set_begin(bpf, now_ns);
 }
 
 bool sy_bpf_open_maps(struct sy_bpf *bpf, const char *base)
@@ -137,7 +138,7 @@ bool sy_bpf_open_maps(struct sy_bpf *bpf, const char *base)
 	if (jobs < 0 || sy_bpf_lookup(jobs, &bpf->job, &number) < 0)
 		return false;
 	bpf->map = sy_bpf_get_by_number(number);
-	return bpf->map >= 0 && map_it(bpf, PROT_READ) == 0;
+	return bpf->map >= 0 && map_memory(bpf, PROT_READ) == 0;
 }
 
 bool sy_bpf_await(const char *base, uint64_t number, int patience_ms)

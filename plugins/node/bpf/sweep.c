@@ -202,7 +202,7 @@ long long sy_bpf_memory(const char *base)
 
 /* Of other layouts: an older program of ours goes on for its jobs; what is left of one that was
  * being loaded goes at once. */
-static void sweep_others(const char *base)
+static void sweep_other_layouts(const char *base)
 {
 	const struct dirent *entry;
 	DIR *all = opendir(base);
@@ -231,5 +231,5 @@ void sy_bpf_sweep(const char *base)
 {
 	if (sy_bpf_forget_dead(base) == 0 && !sy_bpf_is_used(base, sy_bpf_folder()))
 		sy_bpf_unpin(base, sy_bpf_folder());
-	sweep_others(base);
+	sweep_other_layouts(base);
 }

@@ -99,13 +99,13 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-void sy_cgroup_leave_cpu(struct sy_cgroup *group)
+void sy_cgroup_close_cpu(struct sy_cgroup *group)
 {
 	close_fd(&group->cpu_fd);
 	group->cpu_source = SY_SOURCE_NONE;
 }
 
-void sy_cgroup_leave_memory(struct sy_cgroup *group)
+void sy_cgroup_close_memory(struct sy_cgroup *group)
 {
 	close_fd(&group->memory_stat_fd);
 	close_fd(&group->memory_peak_fd);

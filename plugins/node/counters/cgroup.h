@@ -39,8 +39,8 @@ void sy_cgroup_open(struct sy_cgroup *group, int root, const char *path);
 void sy_cgroup_open_missing(struct sy_cgroup *group, int root);
 
 /* Read no CPU time from it, or no memory, any more: the job is not in it. */
-void sy_cgroup_leave_cpu(struct sy_cgroup *group);
-void sy_cgroup_leave_memory(struct sy_cgroup *group);
+void sy_cgroup_close_cpu(struct sy_cgroup *group);
+void sy_cgroup_close_memory(struct sy_cgroup *group);
 
 /* CPU time, µs, or SY_UNKNOWN. */
 int64_t sy_cgroup_cpu_us(struct sy_cgroup *group);

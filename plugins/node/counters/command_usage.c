@@ -27,7 +27,7 @@ static const int told[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
 static void (*before_pipe)(int) = SIG_DFL;
 static void (*before_size)(int) = SIG_DFL;
 
-int sy_take_signals(void)
+int sy_open_signals(void)
 {
 	sigset_t all;
 	int fd;

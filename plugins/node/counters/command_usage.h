@@ -20,7 +20,7 @@ struct sy_exact {
 /* A descriptor that tells the end of children, and what is passed on to the command. A full disk
  * and a reader that left are errors of writing, not signals; the command gets back what was before.
  */
-int sy_take_signals(void);
+int sy_open_signals(void);
 
 /* Start a command: its process id, or -1. A command that cannot be executed exits with 127 (not
  * found) or 126, as in a shell. */

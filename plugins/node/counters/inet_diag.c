@@ -46,8 +46,8 @@ static struct request new_request(unsigned flags)
 
 /* Byte code that the kernel runs for each socket: "to this network: jump behind the end", which
  * refuses it (inet_diag_bc_run()). The offsets of the refusals are filled in by end_filter(). */
-static size_t refuse(char *code, size_t at, const struct inet_diag_hostcond *to,
-		     const void *address, size_t address_size)
+static size_t add_refusal(char *code, size_t at, const struct inet_diag_hostcond *to,
+			  const void *address, size_t address_size)
 {
 	size_t size = sizeof(struct inet_diag_bc_op) + sizeof(*to) + address_size;
 	struct inet_diag_bc_op match = {.code = INET_DIAG_BC_D_COND,
@@ -81,14 +81,14 @@ static size_t make_filter(char *code)
 	struct inet_diag_hostcond v4 = {.family = AF_INET, .prefix_len = 8, .port = -1};
 	struct inet_diag_hostcond v6 = {.family = AF_INET6, .prefix_len = 128, .port = -1};
 	struct in_addr loopback = {htonl(INADDR_LOOPBACK)};
-	size_t size = refuse(code, 0, &v4, &loopback, sizeof(loopback));
+	size_t size = add_refusal(code, 0, &v4, &loopback, sizeof(loopback));
 
-	size = refuse(code, size, &v6, &in6addr_loopback, sizeof(in6addr_loopback));
+	size = add_refusal(code, size, &v6, &in6addr_loopback, sizeof(in6addr_loopback));
 	end_filter(code, size);
 	return size;
 }
 
-static void take_info(struct sy_tcp_socket *socket, const void *data, size_t size)
+static void parse_info(struct sy_tcp_socket *socket, const void *data, size_t size)
 {
 	struct tcp_info info = {0}; /* older kernels tell less of it */
 
@@ -102,12 +102,12 @@ static void take_info(struct sy_tcp_socket *socket, const void *data, size_t siz
 	socket->rcv_space_bytes = info.tcpi_rcv_space;
 }
 
-static void take_attribute(struct sy_tcp_socket *socket, const struct nlattr *attribute)
+static void parse_attribute(struct sy_tcp_socket *socket, const struct nlattr *attribute)
 {
 	size_t size = mnl_attr_get_payload_len(attribute);
 
 	if (attribute->nla_type == INET_DIAG_INFO)
-		take_info(socket, mnl_attr_get_payload(attribute), size);
+		parse_info(socket, mnl_attr_get_payload(attribute), size);
 	else if (attribute->nla_type == SY_INET_DIAG_CGROUP_ID && size == sizeof(uint64_t))
 		socket->cgroup_id = mnl_attr_get_u64(attribute);
 }
@@ -130,7 +130,7 @@ int sy_diag_parse(const void *answer, size_t size, struct sy_tcp_socket *socket)
 		    socket->family == AF_INET ? sizeof(__be32) : sizeof(message.id.idiag_dst));
 	at = (const void *)((const char *)answer + sizeof(message));
 	for (; mnl_attr_ok(at, (int)(end - (const char *)at)); at = mnl_attr_next(at))
-		take_attribute(socket, at);
+		parse_attribute(socket, at);
 	return 0;
 }
 
@@ -139,7 +139,7 @@ struct sight {
 	void *context;
 };
 
-static int take_message(const struct nlmsghdr *header, void *context)
+static int parse_message(const struct nlmsghdr *header, void *context)
 {
 	struct sight *sight = context;
 	struct sy_tcp_socket socket;
@@ -152,9 +152,9 @@ static int take_message(const struct nlmsghdr *header, void *context)
 
 /* The messages of one datagram: MNL_CB_STOP when the last one of a list was among them, else
  * MNL_CB_OK, or -errno. */
-static int take_datagram(const char *data, size_t size, struct sight *sight)
+static int parse_datagram(const char *data, size_t size, struct sight *sight)
 {
-	int result = mnl_cb_run(data, size, 0, 0, take_message, sight);
+	int result = mnl_cb_run(data, size, 0, 0, parse_message, sight);
 
 	return result < 0 ? -errno : result;
 }
@@ -179,20 +179,20 @@ int sy_diag_list(int fd, sy_diag_see *see, void *context)
 
 		if (got <= 0)
 			return got < 0 ? -errno : -EBADMSG;
-		result = take_datagram(buffer, (size_t)got, &sight);
+		result = parse_datagram(buffer, (size_t)got, &sight);
 	}
 	return result;
 }
 
-static int ask(int fd, struct request *requests, int count)
+static int send_requests(int fd, struct request *requests, int count)
 {
 	size_t size = sizeof(*requests) * (size_t)count;
 
 	return send(fd, requests, size, 0) < 0 ? -errno : 0;
 }
 
-int sy_diag_ask(int fd, const struct sy_tcp_socket *const known[], int count, sy_diag_see *see,
-		void *context)
+int sy_diag_query(int fd, const struct sy_tcp_socket *const known[], int count, sy_diag_see *see,
+		  void *context)
 {
 	struct request requests[SY_DIAG_ASK_MAX];
 	struct iovec slots[SY_DIAG_ASK_MAX];
@@ -210,12 +210,12 @@ int sy_diag_ask(int fd, const struct sy_tcp_socket *const known[], int count, sy
 		answers[i].msg_hdr.msg_iov = &slots[i];
 		answers[i].msg_hdr.msg_iovlen = 1;
 	}
-	result = ask(fd, requests, count);
+	result = send_requests(fd, requests, count);
 	if (result < 0)
 		return result;
 	/* The kernel has answered when send() returns; one that is gone is answered by an error. */
 	got = recvmmsg(fd, answers, (unsigned)count, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < got; i++)
-		(void)take_datagram(slots[i].iov_base, answers[i].msg_len, &sight);
+		(void)parse_datagram(slots[i].iov_base, answers[i].msg_len, &sight);
 	return got < 0 ? -errno : 0;
 }

@@ -44,8 +44,8 @@ int sy_diag_list(int fd, sy_diag_see *see, void *context);
 
 /* At most SY_DIAG_ASK_MAX known connections at once (family, id); of those that are gone nothing
  * is told. 0, or -errno. */
-int sy_diag_ask(int fd, const struct sy_tcp_socket *const known[], int count, sy_diag_see *see,
-		void *context);
+int sy_diag_query(int fd, const struct sy_tcp_socket *const known[], int count, sy_diag_see *see,
+		  void *context);
 
 /* One answer, without its header of netlink: 0, or -1 when it is none. For sockets made of text in
  * tests as well. */

@@ -81,14 +81,14 @@ static const char *device_path(char *buffer, size_t size, const char *device, co
 	return buffer;
 }
 
-static bool has(int root, const char *device, const char *file)
+static bool has_file(int root, const char *device, const char *file)
 {
 	char path[128];
 
 	return sy_exists_at(root, device_path(path, sizeof(path), device, file));
 }
 
-static int64_t number(int root, const char *device, const char *file)
+static int64_t read_number(int root, const char *device, const char *file)
 {
 	char path[128];
 	int64_t value;
@@ -98,7 +98,7 @@ static int64_t number(int root, const char *device, const char *file)
 	return value;
 }
 
-static void text(int root, const char *device, const char *file, char *buffer, size_t size)
+static void read_text(int root, const char *device, const char *file, char *buffer, size_t size)
 {
 	char path[128];
 
@@ -111,13 +111,13 @@ static bool is_virtual_function(int root, const char *device)
 {
 	static const int64_t ids[] = {0x1002, 0x1004, 0x1014, 0x1016,
 				      0x1018, 0x101a, 0x101c, 0x101e};
-	int64_t id = number(root, device, "device/device");
+	int64_t id = read_number(root, device, "device/device");
 
-	if (has(root, device, "device/physfn"))
+	if (has_file(root, device, "device/physfn"))
 		return true;
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
 		if (id == ids[i])
-			return number(root, device, "device/vendor") == 0x15b3;
+			return read_number(root, device, "device/vendor") == 0x15b3;
 	return false;
 }
 
@@ -141,7 +141,7 @@ static enum sy_netdev_kind bus_kind(int root, const struct sy_netdev *device)
 		return SY_NETDEV_UNKNOWN;
 	if (kind != SY_NETDEV_UNKNOWN)
 		return kind;
-	if (number(root, device->name, "type") == ARPHRD_INFINIBAND)
+	if (read_number(root, device->name, "type") == ARPHRD_INFINIBAND)
 		return SY_NETDEV_INFINIBAND;
 	return is_virtual_function(root, device->name) ? SY_NETDEV_SRIOV_VF : SY_NETDEV_PHYSICAL;
 }
@@ -163,7 +163,7 @@ static enum sy_netdev_kind devtype_kind(int root, const char *device)
 }
 
 /* As the kernel's driver calls itself: sysfs does not tell veth from macvlan inside a container. */
-static enum sy_netdev_kind ask_kernel(const char *device)
+static enum sy_netdev_kind query_driver(const char *device)
 {
 	cleanup_close int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
@@ -209,9 +209,9 @@ static bool has_lower(int root, const char *device)
 /* By the links in sysfs alone: a peer or a lower device elsewhere. */
 static enum sy_netdev_kind linked_kind(int root, const struct sy_netdev *device)
 {
-	int64_t link = number(root, device->name, "iflink");
+	int64_t link = read_number(root, device->name, "iflink");
 
-	if (number(root, device->name, "type") != ARPHRD_ETHER || link <= 0 ||
+	if (read_number(root, device->name, "type") != ARPHRD_ETHER || link <= 0 ||
 	    link == device->index)
 		return SY_NETDEV_UNKNOWN;
 	return has_lower(root, device->name) ? SY_NETDEV_MACVLAN : SY_NETDEV_VETH;
@@ -222,25 +222,25 @@ static enum sy_netdev_kind software_kind(int root, bool machine, const struct sy
 	const char *name = device->name;
 	enum sy_netdev_kind kind;
 
-	if (has(root, name, "bridge"))
+	if (has_file(root, name, "bridge"))
 		return SY_NETDEV_BRIDGE;
-	if (has(root, name, "bonding"))
+	if (has_file(root, name, "bonding"))
 		return SY_NETDEV_BOND;
-	if (has(root, name, "tun_flags"))
+	if (has_file(root, name, "tun_flags"))
 		return SY_NETDEV_TUN;
-	if (number(root, name, "type") == ARPHRD_INFINIBAND)
+	if (read_number(root, name, "type") == ARPHRD_INFINIBAND)
 		return SY_NETDEV_INFINIBAND;
 	kind = devtype_kind(root, name);
 	if (kind == SY_NETDEV_UNKNOWN)
-		kind = machine ? ask_kernel(name) : recorded_kind(root, name);
+		kind = machine ? query_driver(name) : recorded_kind(root, name);
 	return kind == SY_NETDEV_UNKNOWN ? linked_kind(root, device) : kind;
 }
 
 static enum sy_netdev_kind find_kind(int root, bool machine, const struct sy_netdev *device)
 {
-	if (number(root, device->name, "type") == ARPHRD_LOOPBACK)
+	if (read_number(root, device->name, "type") == ARPHRD_LOOPBACK)
 		return SY_NETDEV_LOOPBACK;
-	if (has(root, device->name, "device"))
+	if (has_file(root, device->name, "device"))
 		return bus_kind(root, device);
 	return software_kind(root, machine, device);
 }
@@ -254,12 +254,12 @@ static void read_device(int root, bool machine, const char *name, struct sy_netd
 	(void)snprintf(device->name, sizeof(device->name), "%s", name);
 	(void)sy_link_name_at(root, device_path(path, sizeof(path), name, "device/driver"),
 			      device->driver, sizeof(device->driver));
-	text(root, name, "address", device->mac, sizeof(device->mac));
-	text(root, name, "operstate", device->state, sizeof(device->state));
-	device->mtu = number(root, name, "mtu");
-	device->index = number(root, name, "ifindex");
+	read_text(root, name, "address", device->mac, sizeof(device->mac));
+	read_text(root, name, "operstate", device->state, sizeof(device->state));
+	device->mtu = read_number(root, name, "mtu");
+	device->index = read_number(root, name, "ifindex");
 	/* "-1" or an error where the driver does not know; 4294967295 in old kernels. */
-	speed_mbit = number(root, name, "speed");
+	speed_mbit = read_number(root, name, "speed");
 	device->speed_bits_per_s =
 	    speed_mbit > 0 && speed_mbit < 4294967295 ? speed_mbit * 1000000 : -1;
 	(void)sy_link_name_at(root, device_path(path, sizeof(path), name, "master"), device->master,
@@ -316,7 +316,7 @@ int sy_netdev_find(int root, struct sy_netdev *devices, size_t capacity, struct 
 	}
 	for (size_t i = 0; i < names.count; i++) {
 		/* bonding_masters is a file beside the devices. */
-		if (strlen(names.name[i]) >= IFNAMSIZ || !has(root, names.name[i], "."))
+		if (strlen(names.name[i]) >= IFNAMSIZ || !has_file(root, names.name[i], "."))
 			continue;
 		if ((size_t)count == capacity) {
 			(void)sy_fail(err, "more than %zu network devices: the rest is left out",

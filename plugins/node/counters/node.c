@@ -74,7 +74,7 @@ void sy_node_open(struct sy_node *node)
 	node->cpu_at_us = -1;
 }
 
-static void set(struct sy_counter *counter, int64_t value)
+static void set_counter(struct sy_counter *counter, int64_t value)
 {
 	if (counter->base == SY_UNKNOWN)
 		counter->base = value;
@@ -84,7 +84,7 @@ static void set(struct sy_counter *counter, int64_t value)
 	counter->value = value;
 }
 
-static int64_t since(const struct sy_counter *counter)
+static int64_t counter_delta(const struct sy_counter *counter)
 {
 	return counter->value == SY_UNKNOWN ? SY_UNKNOWN : counter->value - counter->base;
 }
@@ -100,7 +100,7 @@ static void read_number(struct sy_counter *of_device)
 		return;
 	if (sy_read_counters(of_device->fd, text, sizeof(text)) > 0 &&
 	    sy_parse_number(text, &value) == 0) {
-		set(of_device, value);
+		set_counter(of_device, value);
 		return;
 	}
 	(void)close(of_device->fd);
@@ -128,16 +128,16 @@ static void read_devices(struct sy_node *node, int64_t now_us, bool all_of_them,
 			read_number(&node->rx[i]);
 			read_number(&node->tx[i]);
 		}
-		line->cell[SY_RX_DEVICE + i] = since(&node->rx[i]);
-		line->cell[SY_TX_DEVICE + i] = since(&node->tx[i]);
+		line->cell[SY_RX_DEVICE + i] = counter_delta(&node->rx[i]);
+		line->cell[SY_TX_DEVICE + i] = counter_delta(&node->tx[i]);
 		if (!node->device[i].counted)
 			continue;
 		counted = true;
 		known &= node->rx[i].value != SY_UNKNOWN && node->tx[i].value != SY_UNKNOWN;
 		if (!known)
 			continue;
-		rx += since(&node->rx[i]);
-		tx += since(&node->tx[i]);
+		rx += counter_delta(&node->rx[i]);
+		tx += counter_delta(&node->tx[i]);
 	}
 	if (!counted || !known)
 		return;
@@ -153,8 +153,8 @@ static void read_tcp(struct sy_node *node)
 	if (sy_read_counters(node->snmp_fd, text, sizeof(text)) <= 0 ||
 	    sy_parse_snmp(text, &sent, &retransmitted) < 0)
 		return;
-	set(&node->sent, sent);
-	set(&node->retransmitted, retransmitted);
+	set_counter(&node->sent, sent);
+	set_counter(&node->retransmitted, retransmitted);
 }
 
 static void read_pressure(struct sy_counter *counter)
@@ -164,7 +164,7 @@ static void read_pressure(struct sy_counter *counter)
 
 	if (sy_read_counters(counter->fd, text, sizeof(text)) > 0 &&
 	    sy_parse_pressure(text, &value) == 0)
-		set(counter, value);
+		set_counter(counter, value);
 }
 
 /* The first line says it; what is behind it need not be taken over. */
@@ -175,7 +175,7 @@ static void read_cpu(struct sy_counter *counter)
 
 	if (sy_read_counters(counter->fd, text, sizeof(text)) > 0 &&
 	    sy_parse_busy(text, &ticks) == 0)
-		set(counter, ticks * (1000000 / sysconf(_SC_CLK_TCK)));
+		set_counter(counter, ticks * (1000000 / sysconf(_SC_CLK_TCK)));
 }
 
 static void read_stolen(struct sy_counter *counter)
@@ -185,12 +185,12 @@ static void read_stolen(struct sy_counter *counter)
 
 	if (sy_read_counters(counter->fd, text, sizeof(text)) > 0 &&
 	    sy_parse_stolen(text, &ticks) == 0)
-		set(counter, ticks * (1000000 / sysconf(_SC_CLK_TCK)));
+		set_counter(counter, ticks * (1000000 / sysconf(_SC_CLK_TCK)));
 }
 
 int64_t sy_node_stolen_us(const struct sy_node *node)
 {
-	return since(&node->stolen);
+	return counter_delta(&node->stolen);
 }
 
 void sy_node_read(struct sy_node *node, int64_t now_us, bool all_of_them, struct sy_line *line)
@@ -206,11 +206,11 @@ void sy_node_read(struct sy_node *node, int64_t now_us, bool all_of_them, struct
 		read_stolen(&node->stolen);
 	if (is_due(&node->cpu_at_us, CPU_US, now_us, all_of_them))
 		read_cpu(&node->cpu);
-	line->cell[SY_NODE_CPU] = since(&node->cpu);
-	line->cell[SY_SENT] = since(&node->sent);
-	line->cell[SY_RETRANSMITTED] = since(&node->retransmitted);
+	line->cell[SY_NODE_CPU] = counter_delta(&node->cpu);
+	line->cell[SY_SENT] = counter_delta(&node->sent);
+	line->cell[SY_RETRANSMITTED] = counter_delta(&node->retransmitted);
 	for (int i = 0; i < 3; i++)
-		line->cell[SY_PRESSURE_CPU + i] = since(&node->pressure[i]);
+		line->cell[SY_PRESSURE_CPU + i] = counter_delta(&node->pressure[i]);
 }
 
 void sy_node_pressure_from(struct sy_node *node, const int fds[3])

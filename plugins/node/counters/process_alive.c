@@ -97,7 +97,7 @@ static void compare(struct environment *part, const char *text, const char *cons
 }
 
 /* What is not ended by a NUL yet stays for the next part. */
-static void take_words(struct environment *part, const char *const *word, int count)
+static void compare_variables(struct environment *part, const char *const *word, int count)
 {
 	const char *at = part->text, *end = part->text + part->used, *nul;
 
@@ -120,7 +120,7 @@ int sy_environment_has(int fd, const char *const *word, int count)
 	while ((got = pread(fd, part.text + part.used, PART_SIZE - part.used, offset)) > 0) {
 		offset += got;
 		part.used += (size_t)got;
-		take_words(&part, word, count);
+		compare_variables(&part, word, count);
 	}
 	part.text[part.used] = '\0';
 	if (part.used)

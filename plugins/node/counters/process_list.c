@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 /* Knuth's multiplicative hashing; neighbours of a full place come next. */
-static unsigned place_of(pid_t pid)
+static unsigned hash_slot(pid_t pid)
 {
 	return (uint32_t)pid * 2654435761u >> (32 - SY_INDEX_BITS);
 }
 
-static unsigned next_place(unsigned place)
+static unsigned next_slot(unsigned place)
 {
 	return (place + 1) % (1u << SY_INDEX_BITS);
 }
@@ -25,18 +25,18 @@ struct sy_process *sy_process_find(struct sy_processes *all, pid_t pid)
 {
 	if (pid == 0)
 		return NULL;
-	for (unsigned at = place_of(pid); all->index[at]; at = next_place(at))
+	for (unsigned at = hash_slot(pid); all->index[at]; at = next_slot(at))
 		if (all->process[all->index[at] - 1].pid == pid)
 			return &all->process[all->index[at] - 1];
 	return NULL;
 }
 
-static unsigned free_place(const struct sy_processes *all, pid_t pid)
+static unsigned find_free_slot(const struct sy_processes *all, pid_t pid)
 {
-	unsigned at = place_of(pid);
+	unsigned at = hash_slot(pid);
 
 	while (all->index[at])
-		at = next_place(at);
+		at = next_slot(at);
 	return at;
 }
 
@@ -47,17 +47,17 @@ static struct sy_process *append(struct sy_processes *all, const struct sy_proce
 		return NULL;
 	}
 	all->process[all->count++] = *process;
-	all->index[free_place(all, process->pid)] = (uint16_t)all->count;
+	all->index[find_free_slot(all, process->pid)] = (uint16_t)all->count;
 	return &all->process[all->count - 1];
 }
 
 /* Nothing was put behind its place since. */
 static void drop_last(struct sy_processes *all)
 {
-	unsigned at = place_of(all->process[all->count - 1].pid);
+	unsigned at = hash_slot(all->process[all->count - 1].pid);
 
 	while (all->index[at] != all->count)
-		at = next_place(at);
+		at = next_slot(at);
 	all->index[at] = 0;
 	all->count--;
 }
@@ -66,7 +66,7 @@ void sy_processes_index(struct sy_processes *all)
 {
 	memset(all->index, 0, sizeof(all->index));
 	for (int i = 0; i < all->count; i++)
-		all->index[free_place(all, all->process[i].pid)] = (uint16_t)(i + 1);
+		all->index[find_free_slot(all, all->process[i].pid)] = (uint16_t)(i + 1);
 }
 
 void sy_process_close(struct sy_processes *all, struct sy_process *process)

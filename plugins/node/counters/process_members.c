@@ -193,7 +193,7 @@ static void note_undecided(struct sy_processes *all, pid_t pid, bool is_child)
 
 /* Steelyard's programs around a job have the marks of the daemon that has started them. Nothing
  * else would distinguish a job of root's. */
-static bool is_our_own(struct sy_processes *all, pid_t pid, uid_t owner)
+static bool is_own_program(struct sy_processes *all, pid_t pid, uid_t owner)
 {
 	return owner == 0 &&
 	       (is_named(all, pid, "steelyard-node") || is_named(all, pid, all->daemon_name));
@@ -209,7 +209,7 @@ static bool is_marked_member(struct sy_processes *all, pid_t pid, pid_t ppid)
 	if (!is_orphan && (!all->starter.pid || !is_starter(all, ppid)))
 		return false;
 	owner = owner_of(all, pid);
-	if (is_our_own(all, pid, owner))
+	if (is_own_program(all, pid, owner))
 		return false;
 	if (owner == all->marks.owner)
 		marked = read_marks(all, pid, is_child);
@@ -220,7 +220,7 @@ static bool is_marked_member(struct sy_processes *all, pid_t pid, pid_t ppid)
 }
 
 /* The next of the undecided that has become the job's; 0: none. */
-static pid_t take_decided(struct sy_processes *all, int *at)
+static pid_t next_decided(struct sy_processes *all, int *at)
 {
 	struct sy_starter *starter = &all->starter;
 
@@ -262,7 +262,7 @@ static void watch_task(struct sy_processes *all, pid_t pid)
 }
 
 /* A zombie still has its counters; once the daemon has waited for it they are gone. */
-static bool read_at_its_end(struct sy_processes *all, pid_t pid)
+static bool read_ended(struct sy_processes *all, pid_t pid)
 {
 	struct sy_process *process = sy_process_find(all, pid);
 
@@ -285,7 +285,7 @@ void sy_processes_read_ended_tasks(struct sy_processes *all)
 			i++;
 			continue;
 		}
-		starter->lost += !read_at_its_end(all, starter->task[i].pid);
+		starter->lost += !read_ended(all, starter->task[i].pid);
 		(void)close(starter->task[i].fd);
 		starter->task[i] = starter->task[--starter->tasks];
 	}
@@ -318,7 +318,7 @@ static bool in_range(const struct search *search, int64_t pid)
 
 /* A member for another reason than its parent. That one may have been added a moment ago all the
  * same. */
-static void add_by_itself(struct sy_processes *all, const struct newcomer *c)
+static void add_direct_member(struct sy_processes *all, const struct newcomer *c)
 {
 	bool parent_known = sy_process_find(all, c->ppid) != NULL;
 
@@ -349,7 +349,7 @@ static void add_children(struct search *search)
 	}
 }
 
-static bool is_member_by_itself(struct sy_processes *all, const struct newcomer *c)
+static bool is_direct_member(struct sy_processes *all, const struct newcomer *c)
 {
 	if (sy_process_is_in_cgroup(all, c->pid, NULL))
 		return !sy_process_is_step_daemon(all, c->pid, c->ppid);
@@ -364,9 +364,9 @@ static bool add_members(struct search *search)
 	for (int i = 0; i < search->count; i++) {
 		struct newcomer *c = &search->newcomer[i];
 
-		if (!c->pid || !is_member_by_itself(search->all, c))
+		if (!c->pid || !is_direct_member(search->all, c))
 			continue;
-		add_by_itself(search->all, c);
+		add_direct_member(search->all, c);
 		c->pid = 0;
 		any = true;
 	}
@@ -375,7 +375,7 @@ static bool add_members(struct search *search)
 
 /* A member may have children in the same list: on a busy node a task and what it has started are
  * found at once. */
-static void resolve(struct search *search)
+static void resolve_members(struct search *search)
 {
 	do {
 		add_children(search);
@@ -383,7 +383,7 @@ static void resolve(struct search *search)
 	search->count = 0;
 }
 
-static void look_at(struct search *search, pid_t pid)
+static void check_process(struct search *search, pid_t pid)
 {
 	struct sy_processes *all = search->all;
 	struct sy_stat stat;
@@ -396,12 +396,12 @@ static void look_at(struct search *search, pid_t pid)
 	if (!read_stat(all, pid, &stat) || is_extern_step(all, pid, stat.ppid))
 		return;
 	if (search->count == BATCH)
-		resolve(search);
+		resolve_members(search);
 	search->newcomer[search->count++] = (struct newcomer){pid, stat.ppid, stat.session};
 }
 
 /* List /proc and look at the ids in range, or at all. */
-static void walk(struct search *search, bool everything)
+static void walk_proc(struct search *search, bool everything)
 {
 	char buffer[8192] __attribute__((aligned(8)));
 	long got;
@@ -415,10 +415,10 @@ static void walk(struct search *search, bool everything)
 			at += entry->length;
 			if (sy_parse_number(entry->name, &pid) == 0 &&
 			    (everything || in_range(search, pid)))
-				look_at(search, (pid_t)pid);
+				check_process(search, (pid_t)pid);
 		}
 	}
-	resolve(search);
+	resolve_members(search);
 }
 
 static int64_t read_last_pid(struct sy_processes *all)
@@ -436,12 +436,12 @@ static void add_decided(struct sy_processes *all)
 	int at = 0;
 	pid_t pid;
 
-	while ((pid = take_decided(all, &at))) {
+	while ((pid = next_decided(all, &at))) {
 		struct sy_stat stat;
 
 		if (sy_process_find(all, pid) || !read_stat(all, pid, &stat))
 			continue;
-		add_by_itself(all, &(struct newcomer){pid, 0, stat.session});
+		add_direct_member(all, &(struct newcomer){pid, 0, stat.session});
 		all->walk_all = true; /* for what it has started meanwhile */
 	}
 }
@@ -465,13 +465,13 @@ void sy_processes_discover(struct sy_processes *all)
 	all->last_pid = last;
 	all->walk_all = false;
 	if (everything || search.low < 0) {
-		walk(&search, true);
+		walk_proc(&search, true);
 	} else if (search.low < search.high && search.high - search.low <= FEW) {
 		for (int64_t pid = search.low + 1; pid <= search.high; pid++)
-			look_at(&search, (pid_t)pid);
-		resolve(&search);
+			check_process(&search, (pid_t)pid);
+		resolve_members(&search);
 	} else if (search.low != search.high) {
-		walk(&search, false);
+		walk_proc(&search, false);
 	}
 }
 

@@ -24,7 +24,7 @@
 #define KEPT_FILES     1024	/* an open file of /proc holds 5 kB in the kernel */
 #define WANTED_US      30000000 /* to walk through /proc costs some ms */
 
-static bool is_kernels_own(int fd)
+static bool is_proc(int fd)
 {
 	struct statfs info;
 
@@ -54,7 +54,7 @@ int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int ma
 	if (all->proc < 0)
 		return sy_fail_errno(err, errno, "cannot open /proc");
 	all->loadavg = openat(all->proc, "loadavg", O_RDONLY | O_CLOEXEC);
-	all->trust_loadavg = all->loadavg >= 0 && is_kernels_own(all->loadavg);
+	all->trust_loadavg = all->loadavg >= 0 && is_proc(all->loadavg);
 	all->ours[0] = self;
 	all->ours[1] = parent;
 	all->last_pid = all->last_pid_before = -1;
@@ -66,7 +66,7 @@ int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int ma
 }
 
 /* The root of that id, made one if need be; NULL when there is no room. */
-static struct sy_process *as_root(struct sy_processes *all, pid_t pid)
+static struct sy_process *get_root(struct sy_processes *all, pid_t pid)
 {
 	struct sy_process *known = sy_process_find(all, pid);
 
@@ -84,7 +84,7 @@ void sy_processes_root(struct sy_processes *all, pid_t pid)
 {
 	all->named = true;
 	all->walk_all = true;
-	(void)as_root(all, pid);
+	(void)get_root(all, pid);
 }
 
 void sy_processes_cgroup(struct sy_processes *all, const char *path)
@@ -101,7 +101,7 @@ void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usag
 	if (!root || !root->root)
 		root = sy_process_find(all, -pid);
 	if (!root)
-		root = as_root(all, pid);
+		root = get_root(all, pid);
 	all->done_roots++;
 	if (!root)
 		return;
@@ -111,13 +111,13 @@ void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usag
 }
 
 /* A root that is gone may still report, as long as messages wait. */
-static bool is_over(const struct sy_processes *all, const struct sy_process *process)
+static bool is_finished(const struct sy_processes *all, const struct sy_process *process)
 {
 	return process->gone &&
 	       (!process->root || (process->pid < 0 && process->gone_at < all->messages_read));
 }
 
-static void keep_root(struct sy_processes *all, struct sy_process *root)
+static void keep_ended_root(struct sy_processes *all, struct sy_process *root)
 {
 	sy_process_close(all, root);
 	root->pid = -root->pid;
@@ -132,14 +132,14 @@ static void forget_gone(struct sy_processes *all)
 	for (int i = 0; i < count; i++) {
 		struct sy_process *process = &all->process[i];
 
-		if (is_over(all, process)) {
+		if (is_finished(all, process)) {
 			sy_process_close(all, process);
 			if (process->done || process->final)
 				sy_usage_add(&all->reported, &process->now);
 			continue;
 		}
 		if (process->gone && process->pid > 0) {
-			keep_root(all, process);
+			keep_ended_root(all, process);
 			renamed = true;
 		}
 		if (kept != i)
@@ -156,7 +156,7 @@ struct turns {
 	int64_t stat, io;
 };
 
-static struct turns turns_of(const struct sy_processes *all)
+static struct turns count_turns(const struct sy_processes *all)
 {
 	struct turns turns = {(all->count + STATS_A_SAMPLE - 1) / STATS_A_SAMPLE,
 			      (all->count + IOS_A_SAMPLE - 1) / IOS_A_SAMPLE};
@@ -167,7 +167,7 @@ static struct turns turns_of(const struct sy_processes *all)
 	return turns;
 }
 
-static bool is_turn(const struct sy_processes *all, const struct sy_process *process, int64_t turns)
+static bool is_due(const struct sy_processes *all, const struct sy_process *process, int64_t turns)
 {
 	return turns < 2 || process->root || (all->sample + process->pid) % turns == 0;
 }
@@ -180,15 +180,15 @@ void sy_processes_refresh(struct sy_processes *all, bool all_of_them)
 	all->now_us = sy_now_us(CLOCK_MONOTONIC);
 	if (!all->roots_only)
 		sy_processes_discover(all);
-	turns = turns_of(all);
+	turns = count_turns(all);
 	for (int i = 0; i < all->count; i++) {
 		struct sy_process *process = &all->process[i];
 
 		process->force |= all_of_them;
 		if (!process->gone)
 			sy_process_read(all, process,
-					(struct sy_turn){is_turn(all, process, turns.stat),
-							 is_turn(all, process, turns.io)});
+					(struct sy_turn){is_due(all, process, turns.stat),
+							 is_due(all, process, turns.io)});
 	}
 	/* A child that is there now is in no counter of its parent's that was read before. */
 	for (int i = 0; i < all->count; i++)
@@ -198,7 +198,7 @@ void sy_processes_refresh(struct sy_processes *all, bool all_of_them)
 }
 
 /* Pages that hold no process. */
-static void give_back(struct sy_processes *all)
+static void release_pages(struct sy_processes *all)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t from = ((uintptr_t)&all->process[all->count] + page - 1) & ~(page - 1);
@@ -229,7 +229,7 @@ void sy_processes_keep_roots(struct sy_processes *all)
 		return;
 	all->count = kept;
 	sy_processes_index(all);
-	give_back(all);
+	release_pages(all);
 }
 
 void sy_processes_keep_all(struct sy_processes *all)
@@ -258,7 +258,7 @@ struct sy_usage sy_processes_total(const struct sy_processes *all)
 	return total;
 }
 
-enum sy_place sy_processes_place(struct sy_processes *all, const char *controller)
+enum sy_place sy_processes_locate(struct sy_processes *all, const char *controller)
 {
 	enum sy_place place = SY_NOBODY_TO_ASK;
 
@@ -293,7 +293,7 @@ int sy_processes_alive(const struct sy_processes *all)
 	return alive;
 }
 
-pid_t sy_processes_any(const struct sy_processes *all, bool (*lives)(pid_t))
+pid_t sy_processes_find_living(const struct sy_processes *all, bool (*lives)(pid_t))
 {
 	for (int i = 0; i < all->count; i++)
 		if (!all->process[i].root && !all->process[i].gone && lives(all->process[i].pid))

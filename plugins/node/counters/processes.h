@@ -53,11 +53,11 @@ int64_t sy_processes_rss_bytes(const struct sy_processes *all);
 int sy_processes_alive(const struct sy_processes *all);
 
 /* One of them that `lives`; 0: none. */
-pid_t sy_processes_any(const struct sy_processes *all, bool (*lives)(pid_t));
+pid_t sy_processes_find_living(const struct sy_processes *all, bool (*lives)(pid_t));
 
 /* Is any process of the job in the cgroup as `controller` has it ("": version 2)? A task that is
  * not yet the user's program may still be on its way there. */
 enum sy_place { SY_IN_GROUP, SY_ELSEWHERE, SY_NOBODY_TO_ASK };
-enum sy_place sy_processes_place(struct sy_processes *all, const char *controller);
+enum sy_place sy_processes_locate(struct sy_processes *all, const char *controller);
 
 #endif

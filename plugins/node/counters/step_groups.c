@@ -19,7 +19,7 @@ static struct sy_step_group *find(struct sy_step_groups *groups, pid_t daemon)
 }
 
 /* Its CPU, where its group has split it, to `split`; its user time to `user`. */
-static void add_parts(const struct sy_step_group *step, double *split, double *user)
+static void add_split(const struct sy_step_group *step, double *split, double *user)
 {
 	double parts = (double)step->parts.user_us + (double)step->parts.system_us;
 
@@ -36,7 +36,7 @@ static void make_room(struct sy_step_groups *groups)
 		if (!groups->step[i].done || groups->step[i].fd >= 0)
 			continue;
 		groups->ended_us += groups->step[i].cpu_us;
-		add_parts(&groups->step[i], &groups->split_us, &groups->user_us);
+		add_split(&groups->step[i], &groups->split_us, &groups->user_us);
 		groups->count--;
 		memmove(&groups->step[i], &groups->step[i + 1],
 			sizeof(groups->step[0]) * (size_t)(groups->count - i));
@@ -188,7 +188,7 @@ int sy_step_groups_split_us(struct sy_step_groups *groups, int64_t *user, int64_
 	double split = groups->split_us, in_programs = groups->user_us;
 
 	for (int i = 0; i < groups->count; i++)
-		add_parts(&groups->step[i], &split, &in_programs);
+		add_split(&groups->step[i], &split, &in_programs);
 	if (total == SY_UNKNOWN || split <= 0 || split < (double)total * (1 - UNSPLIT))
 		return -1;
 	*user = (int64_t)((double)total * (in_programs / split) + 0.5);

@@ -126,7 +126,7 @@ struct search {
 	int count;
 };
 
-static void found(struct search *search, uint32_t inode)
+static void mark_ours(struct search *search, uint32_t inode)
 {
 	for (int i = 0; i < search->count; i++) {
 		if (search->wanted[i]->socket.inode != inode)
@@ -138,7 +138,7 @@ static void found(struct search *search, uint32_t inode)
 }
 
 /* The text behind a descriptor is "socket:[N]": proc(5), /proc/PID/fd. */
-static void look_at(struct search *search, int dir, const char *name)
+static void check_descriptor(struct search *search, int dir, const char *name)
 {
 	static const char prefix[] = "socket:[";
 	char text[64];
@@ -150,10 +150,10 @@ static void look_at(struct search *search, int dir, const char *name)
 		return;
 	text[length - 1] = '\0';
 	if (sy_parse_number(text + sizeof(prefix) - 1, &inode) == 0)
-		found(search, (uint32_t)inode);
+		mark_ours(search, (uint32_t)inode);
 }
 
-static void look_into(struct search *search, int proc, pid_t pid)
+static void search_process(struct search *search, int proc, pid_t pid)
 {
 	char path[32], buffer[4096] __attribute__((aligned(8)));
 	cleanup_close int dir = -1;
@@ -168,12 +168,12 @@ static void look_into(struct search *search, int proc, pid_t pid)
 
 			at += entry->length;
 			if (entry->name[0] != '.')
-				look_at(search, dir, entry->name);
+				check_descriptor(search, dir, entry->name);
 		}
 	}
 }
 
-static void look_through_processes(struct search *search, struct sy_processes *processes)
+static void search_processes(struct search *search, struct sy_processes *processes)
 {
 	processes->find_sockets |= processes->roots_only;
 	if (processes->find_sockets) {
@@ -184,7 +184,7 @@ static void look_through_processes(struct search *search, struct sy_processes *p
 		const struct sy_process *process = &processes->process[i];
 
 		if (!process->gone && !process->root)
-			look_into(search, processes->proc, process->pid);
+			search_process(search, processes->proc, process->pid);
 	}
 	for (int i = 0; i < search->count; i++)
 		if (++search->wanted[i]->tries >= TRIES)
@@ -209,12 +209,12 @@ static void find_owners(struct sy_tcp *tcp, struct sy_processes *processes)
 			search.wanted[search.count++] = connection;
 	}
 	if (search.count)
-		look_through_processes(&search, processes);
+		search_processes(&search, processes);
 }
 
 /* --- readings --- */
 
-static void update(struct sy_connection *connection, const struct sy_tcp_socket *now)
+static void update_connection(struct sy_connection *connection, const struct sy_tcp_socket *now)
 {
 	bool acked = now->acked_bytes != connection->socket.acked_bytes;
 	bool received = now->received_bytes != connection->socket.received_bytes;
@@ -240,7 +240,7 @@ static struct sy_connection *find(struct sy_tcp *tcp, const struct sy_tcp_socket
 }
 
 /* Retransmissions of a connection that is older than the sampler are not the job's … */
-static void see_listed(void *context, int index, const struct sy_tcp_socket *socket)
+static void note_listed(void *context, int index, const struct sy_tcp_socket *socket)
 {
 	struct sy_tcp *tcp = context;
 	struct sy_connection *known;
@@ -250,7 +250,7 @@ static void see_listed(void *context, int index, const struct sy_tcp_socket *soc
 		return;
 	known = find(tcp, socket);
 	if (known) {
-		update(known, socket);
+		update_connection(known, socket);
 		return;
 	}
 	if (tcp->count == SY_MAX_CONNECTIONS) {
@@ -268,7 +268,7 @@ static void see_listed(void *context, int index, const struct sy_tcp_socket *soc
 
 /* --- is a listing needed? --- */
 
-static int64_t number_behind(const char *text, const char *word)
+static int64_t parse_number_after(const char *text, const char *word)
 {
 	const char *at = strstr(text, word);
 	int64_t value;
@@ -285,8 +285,8 @@ static bool has_count_changed(struct sy_tcp *tcp)
 
 	if (sy_read_counters(tcp->sockstat_fd, text, sizeof(text)) <= 0)
 		return true; /* not known: as if it had */
-	inuse = number_behind(text, "TCP: inuse ");
-	allocated = number_behind(text, " alloc ");
+	inuse = parse_number_after(text, "TCP: inuse ");
+	allocated = parse_number_after(text, " alloc ");
 	if (inuse == tcp->inuse && allocated == tcp->allocated)
 		return false;
 	tcp->inuse = inuse;
@@ -339,14 +339,14 @@ static void set_wait(struct sy_tcp *tcp, int64_t cost_us)
 		tcp->wait_us = READ_US;
 }
 
-static int list(struct sy_tcp *tcp, struct sy_processes *processes, int64_t now_us)
+static int list_sockets(struct sy_tcp *tcp, struct sy_processes *processes, int64_t now_us)
 {
 	int64_t before = sy_now_us(CLOCK_THREAD_CPUTIME_ID);
 	int result;
 
 	for (int i = 0; i < tcp->count; i++)
 		tcp->connection[i].seen = false;
-	result = sy_diag_list(tcp->diag_fd, see_listed, tcp);
+	result = sy_diag_list(tcp->diag_fd, note_listed, tcp);
 	if (result < 0)
 		return result;
 	sweep(tcp);
@@ -361,15 +361,15 @@ struct asked {
 	int count;
 };
 
-static void see_asked(void *context, int index, const struct sy_tcp_socket *socket)
+static void note_queried(void *context, int index, const struct sy_tcp_socket *socket)
 {
 	struct asked *asked = context;
 
 	if (index >= 0 && index < asked->count)
-		update(asked->connection[index], socket);
+		update_connection(asked->connection[index], socket);
 }
 
-static int ask_some(struct sy_tcp *tcp, struct asked *asked)
+static int query_batch(struct sy_tcp *tcp, struct asked *asked)
 {
 	const struct sy_tcp_socket *sockets[SY_DIAG_ASK_MAX];
 	int result;
@@ -378,7 +378,7 @@ static int ask_some(struct sy_tcp *tcp, struct asked *asked)
 		asked->connection[i]->seen = false;
 		sockets[i] = &asked->connection[i]->socket;
 	}
-	result = sy_diag_ask(tcp->diag_fd, sockets, asked->count, see_asked, asked);
+	result = sy_diag_query(tcp->diag_fd, sockets, asked->count, note_queried, asked);
 	for (int i = 0; i < asked->count; i++) {
 		if (asked->connection[i]->seen)
 			continue;
@@ -389,12 +389,12 @@ static int ask_some(struct sy_tcp *tcp, struct asked *asked)
 	return result;
 }
 
-static int64_t longer_than_usual(int64_t wait_us)
+static int64_t excess_wait_us(int64_t wait_us)
 {
 	return wait_us > READ_US ? wait_us - READ_US : 0;
 }
 
-static int ask(struct sy_tcp *tcp)
+static int query_known(struct sy_tcp *tcp)
 {
 	struct asked asked = {.count = 0};
 	int64_t before = tcp->ours > SY_DIAG_ASK_MAX ? sy_now_us(CLOCK_THREAD_CPUTIME_ID) : 0;
@@ -404,13 +404,13 @@ static int ask(struct sy_tcp *tcp)
 		if (tcp->connection[i].whose == SY_WHOSE_OURS)
 			asked.connection[asked.count++] = &tcp->connection[i];
 		if (asked.count == SY_DIAG_ASK_MAX)
-			result = ask_some(tcp, &asked);
+			result = query_batch(tcp, &asked);
 	}
 	if (asked.count && result == 0)
-		result = ask_some(tcp, &asked);
+		result = query_batch(tcp, &asked);
 	if (tcp->ours > SY_DIAG_ASK_MAX)
 		tcp->next_us +=
-		    longer_than_usual((sy_now_us(CLOCK_THREAD_CPUTIME_ID) - before) * SHARE);
+		    excess_wait_us((sy_now_us(CLOCK_THREAD_CPUTIME_ID) - before) * SHARE);
 	return result;
 }
 
@@ -482,7 +482,8 @@ int64_t sy_tcp_read(struct sy_tcp *tcp, struct sy_processes *processes, int64_t 
 	if (tcp->diag_fd < 0 || !processes->named || (!now && now_us < tcp->next_us - SLACK_US))
 		return SY_UNKNOWN;
 	tcp->next_us = now_us + READ_US;
-	result = must_list(tcp, now_us, now) ? list(tcp, processes, now_us) : ask(tcp);
+	result =
+	    must_list(tcp, now_us, now) ? list_sockets(tcp, processes, now_us) : query_known(tcp);
 	if (result < 0) {
 		tcp->status.failure = -result;
 		(void)close(tcp->diag_fd);

@@ -51,7 +51,7 @@ static bool is_guarded(const struct sy_doctor *doctor)
 	       (sy_records_by_day(path) || sy_records_are_marked_by_owner(path));
 }
 
-static void say_room(struct sy_doctor *doctor, const char *path, int folder, const char *may)
+static void report_room(struct sy_doctor *doctor, const char *path, int folder, const char *may)
 {
 	struct statvfs room;
 	double free_bytes;
@@ -72,7 +72,7 @@ static void say_room(struct sy_doctor *doctor, const char *path, int folder, con
 }
 
 /* Records can be made there, as far as can be said. */
-static void say_usable(struct sy_doctor *doctor, const char *path, int folder, const char *may)
+static void report_usable(struct sy_doctor *doctor, const char *path, int folder, const char *may)
 {
 	if (is_mount_point(path, folder) && !is_guarded(doctor))
 		sy_doctor_add(
@@ -82,16 +82,16 @@ static void say_usable(struct sy_doctor *doctor, const char *path, int folder, c
 		    "make a spool (docs/records.md)",
 		    "%s is a mount point", path);
 	else
-		say_room(doctor, path, folder, may);
+		report_room(doctor, path, folder, may);
 }
 
-static void look_as_root(struct sy_doctor *doctor, const char *path, int folder)
+static void check_as_root(struct sy_doctor *doctor, const char *path, int folder)
 {
 	struct sy_error err = {""};
 	int result;
 
 	if (sy_doctor_uses_spool(doctor)) {
-		say_usable(doctor, path, folder, "its owner's: records go there by the spool");
+		report_usable(doctor, path, folder, "its owner's: records go there by the spool");
 		return;
 	}
 	if (sy_folder_check(folder, path, &err) < 0) {
@@ -106,11 +106,11 @@ static void look_as_root(struct sy_doctor *doctor, const char *path, int folder)
 			      "make a spool (docs/records.md)",
 			      "%s: cannot make a file in it: %s", path, strerror(-result));
 	else
-		say_usable(doctor, path, folder, "root can write there");
+		report_usable(doctor, path, folder, "root can write there");
 }
 
 /* Not by stat(2), which a cache may answer. */
-static json_t *ask_file_system(const void *context)
+static json_t *query_file_system(const void *context)
 {
 	struct statvfs room;
 
@@ -120,13 +120,13 @@ static json_t *ask_file_system(const void *context)
 
 void sy_doctor_try_record_folder(struct sy_doctor *doctor)
 {
-	json_t *answer = sy_json_within(ANSWER_MS, ask_file_system, doctor->config.record_dir);
+	json_t *answer = sy_json_within(ANSWER_MS, query_file_system, doctor->config.record_dir);
 
 	doctor->folder_hangs = !answer;
 	json_decref(answer);
 }
 
-static void say_hangs(struct sy_doctor *doctor, const char *path)
+static void report_hang(struct sy_doctor *doctor, const char *path)
 {
 	int waiting = sy_opening_count(doctor->config.run_dir);
 
@@ -148,7 +148,7 @@ void sy_doctor_check_record_folder(struct sy_doctor *doctor)
 	if (!sy_doctor_is_selected(doctor, NAME))
 		return;
 	if (doctor->folder_hangs)
-		say_hangs(doctor, path);
+		report_hang(doctor, path);
 	else if (folder < 0)
 		sy_doctor_add(doctor, NAME,
 			      doctor->as_root && doctor->is_set_up ? SY_MISSING : SY_WARNING,
@@ -157,9 +157,10 @@ void sy_doctor_check_record_folder(struct sy_doctor *doctor)
 			      "look",
 			      "%s is not there or not readable: %s", path, strerror(errno));
 	else if (doctor->as_root)
-		look_as_root(doctor, path, folder);
+		check_as_root(doctor, path, folder);
 	else
-		say_usable(doctor, path, folder, "readable; whether root can write there: as root");
+		report_usable(doctor, path, folder,
+			      "readable; whether root can write there: as root");
 }
 
 void sy_doctor_check_run_folder(struct sy_doctor *doctor)

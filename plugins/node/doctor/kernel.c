@@ -23,7 +23,7 @@ static bool has_controller(int root, const char *word)
 	return false;
 }
 
-static bool is_there(int root, const char *path)
+static bool exists(int root, const char *path)
 {
 	int fd = sy_open_at(root, path);
 
@@ -37,14 +37,14 @@ void sy_doctor_check_cgroups(struct sy_doctor *doctor)
 	const char *name = "cgroups";
 	int root = doctor->root;
 
-	if (is_there(root, "/sys/fs/cgroup/cgroup.controllers")) {
+	if (exists(root, "/sys/fs/cgroup/cgroup.controllers")) {
 		bool cpu = has_controller(root, "cpu"), memory = has_controller(root, "memory");
 
 		sy_doctor_add(doctor, name, SY_OK, "", "version 2%s%s",
 			      cpu ? "" : ", without the controller cpu",
 			      memory ? "" : ", without the controller memory");
-	} else if (is_there(root, "/sys/fs/cgroup/cpuacct/cpuacct.usage") ||
-		   is_there(root, "/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage")) {
+	} else if (exists(root, "/sys/fs/cgroup/cpuacct/cpuacct.usage") ||
+		   exists(root, "/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage")) {
 		sy_doctor_add(doctor, name, SY_OK, "", "version 1");
 	} else {
 		sy_doctor_add(

@@ -44,7 +44,7 @@ __attribute__((format(printf, 4, 5))) static void join(char *text, size_t size, 
 }
 
 /* Once for all meters of a kind that say the same. */
-static void refuse(struct told *told, const json_t *meter, const char *why)
+static void add_refused(struct told *told, const json_t *meter, const char *why)
 {
 	char one[384];
 
@@ -54,7 +54,7 @@ static void refuse(struct told *told, const json_t *meter, const char *why)
 		join(told->refused, sizeof(told->refused), "; ", "%s", one);
 }
 
-static void take(struct told *told, const json_t *meter, size_t i, const json_t *missing)
+static void add_meter(struct told *told, const json_t *meter, size_t i, const json_t *missing)
 {
 	bool counts = json_is_true(json_object_get(meter, "counted"));
 	bool readable = json_is_true(json_object_get(meter, "readable"));
@@ -70,10 +70,10 @@ static void take(struct told *told, const json_t *meter, size_t i, const json_t 
 	if (readable)
 		return;
 	(void)snprintf(key, sizeof(key), "meters.%zu.readable", i);
-	refuse(told, meter, text_of(missing, key));
+	add_refused(told, meter, text_of(missing, key));
 }
 
-static void say(struct sy_doctor *doctor, const struct told *told, const char *none)
+static void report_meters(struct sy_doctor *doctor, const struct told *told, const char *none)
 {
 	if (!told->meters)
 		sy_doctor_add(doctor, NAME, SY_WARNING, "guests and some clouds have none; " TRY,
@@ -102,15 +102,15 @@ void sy_doctor_check_energy(struct sy_doctor *doctor)
 	if (sy_doctor_is_selected(doctor, NAME)) {
 		sy_probe_meters(doctor->root, &document);
 		json_array_foreach(json_object_get(document.top, "meters"), i, meter)
-		    take(&told, meter, i, document.missing);
-		say(doctor, &told, text_of(document.missing, "meters"));
+		    add_meter(&told, meter, i, document.missing);
+		report_meters(doctor, &told, text_of(document.missing, "meters"));
 	}
 	json_decref(document.top);
 	json_decref(document.missing);
 }
 
 /* As schedulers name nodes. */
-static void own_name(char *name, size_t size)
+static void read_node_name(char *name, size_t size)
 {
 	name[0] = '\0';
 	(void)gethostname(name, size - 1);
@@ -129,7 +129,7 @@ void sy_doctor_check_idle_power(struct sy_doctor *doctor)
 
 	if (there == -ENOENT)
 		return;
-	own_name(node, sizeof(node));
+	read_node_name(node, sizeof(node));
 	said = sy_idle_power_read(doctor->root, node, &watts, &err);
 	if (said == 0)
 		sy_doctor_add(doctor, name, SY_OK, "", "%g W (" SY_NODE_CONF ")", watts);

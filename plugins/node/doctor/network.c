@@ -36,7 +36,7 @@ static int read_sites(const char *path, char *told, size_t size, struct sy_error
 	return 0;
 }
 
-static void say_sites(struct sy_doctor *doctor)
+static void report_sites(struct sy_doctor *doctor)
 {
 	struct sy_error err = {""};
 	char told[1024] = "";
@@ -80,7 +80,7 @@ static bool is_unknown(const char *said)
 }
 
 /* In a network namespace that ends with it; an ordinary user is root in a user namespace alone. */
-static enum answer try_one(const struct trial *trial, bool as_root, struct sy_error *err)
+static enum answer run_trial(const struct trial *trial, bool as_root, struct sy_error *err)
 {
 	const char *argv[MOST + 8] = {"unshare"};
 	cleanup_output struct sy_output output = {0};
@@ -97,9 +97,10 @@ static enum answer try_one(const struct trial *trial, bool as_root, struct sy_er
 	for (char *word = strtok_r(words, " ", &rest); word && count < MOST + 7;
 	     word = strtok_r(NULL, " ", &rest))
 		argv[count++] = word;
-	sy_run_telling("PATH=/usr/sbin:/sbin:/usr/bin:/bin"); /* unshare's, to find the other */
+	sy_run_pass_variable(
+	    "PATH=/usr/sbin:/sbin:/usr/bin:/bin"); /* unshare's, to find the other */
 	ran = sy_run(argv, NULL, &output, err);
-	sy_run_telling(NULL);
+	sy_run_pass_variable(NULL);
 	if (ran < 0)
 		return NOT_TRIED;
 	if (output.status == 0)
@@ -116,14 +117,14 @@ static enum answer try_one(const struct trial *trial, bool as_root, struct sy_er
 	return NOT_TRIED;
 }
 
-static void say_kernel(struct sy_doctor *doctor)
+static void report_kernel(struct sy_doctor *doctor)
 {
 	static const char *const words[] = {"could not be tried", "is missing", "is there"};
 	char said[256] = "", advice[640] = "";
 	struct sy_error err = {""};
 
 	for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
-		enum answer answer = try_one(&trials[i], doctor->as_root, &err);
+		enum answer answer = run_trial(&trials[i], doctor->as_root, &err);
 		size_t length = strlen(said);
 
 		(void)snprintf(said + length, sizeof(said) - length, "%s%s %s", i ? ", " : "",
@@ -134,7 +135,7 @@ static void say_kernel(struct sy_doctor *doctor)
 	sy_doctor_add(doctor, "netem kernel", advice[0] ? SY_WARNING : SY_OK, advice, "%s", said);
 }
 
-static void say_programs(struct sy_doctor *doctor)
+static void report_programs(struct sy_doctor *doctor)
 {
 	const char *const argv[] = {"tc", "-V", NULL};
 	cleanup_output struct sy_output output = {0};
@@ -149,7 +150,7 @@ static void say_programs(struct sy_doctor *doctor)
 }
 
 /* Read with the distrust that jobs read it with. */
-static void say_policy(struct sy_doctor *doctor)
+static void report_policy(struct sy_doctor *doctor)
 {
 	const char *name = "netem policy", *path = doctor->config.netem_policy;
 	struct sy_error err = {""};
@@ -169,7 +170,7 @@ static void say_policy(struct sy_doctor *doctor)
 }
 
 /* Jobs whose owner has ended: a crash left their conditions. How many. */
-static int stale_jobs(const json_t *states, char *jobs, size_t size)
+static int list_stale_jobs(const json_t *states, char *jobs, size_t size)
 {
 	json_t *state;
 	int stale = 0;
@@ -188,7 +189,7 @@ static int stale_jobs(const json_t *states, char *jobs, size_t size)
 	return stale;
 }
 
-static void say_states(struct sy_doctor *doctor)
+static void report_states(struct sy_doctor *doctor)
 {
 	const char *name = "netem states", *run_dir = doctor->config.run_dir;
 	struct sy_error err = {""};
@@ -206,7 +207,7 @@ static void say_states(struct sy_doctor *doctor)
 			      "not known: %s", err.text);
 		return;
 	}
-	stale = stale_jobs(states, jobs, sizeof(jobs));
+	stale = list_stale_jobs(states, jobs, sizeof(jobs));
 	if (stale)
 		sy_doctor_add(doctor, name, SY_WARNING,
 			      "the next job on this node undoes them; now, as root: "
@@ -221,13 +222,13 @@ static void say_states(struct sy_doctor *doctor)
 void sy_doctor_check_network(struct sy_doctor *doctor)
 {
 	if (sy_doctor_is_selected(doctor, "netem programs"))
-		say_programs(doctor);
+		report_programs(doctor);
 	if (sy_doctor_is_selected(doctor, "netem kernel"))
-		say_kernel(doctor);
+		report_kernel(doctor);
 	if (sy_doctor_is_selected(doctor, "netem policy"))
-		say_policy(doctor);
+		report_policy(doctor);
 	if (sy_doctor_is_selected(doctor, "netem sites"))
-		say_sites(doctor);
+		report_sites(doctor);
 	if (sy_doctor_is_selected(doctor, "netem states"))
-		say_states(doctor);
+		report_states(doctor);
 }

@@ -21,7 +21,7 @@ struct file {
 };
 
 /* `size` bytes from `offset` on; NULL: not in the file. */
-static const void *at(const struct file *file, size_t offset, size_t size)
+static const void *bytes_at(const struct file *file, size_t offset, size_t size)
 {
 	if (offset > file->size || size > file->size - offset)
 		return NULL;
@@ -30,7 +30,7 @@ static const void *at(const struct file *file, size_t offset, size_t size)
 
 static const ElfW(Ehdr) * header_of(const struct file *file)
 {
-	const ElfW(Ehdr) *header = at(file, 0, sizeof(*header));
+	const ElfW(Ehdr) *header = bytes_at(file, 0, sizeof(*header));
 	const unsigned char class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
 
 	if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -41,15 +41,15 @@ static const ElfW(Ehdr) * header_of(const struct file *file)
 }
 
 /* Where in the file the bytes at an address of the loaded library come from. */
-static const void *at_address(const struct file *file, const ElfW(Ehdr) * header, size_t address,
-			      size_t size)
+static const void *bytes_at_address(const struct file *file, const ElfW(Ehdr) * header,
+				    size_t address, size_t size)
 {
-	const ElfW(Phdr) *one = at(file, header->e_phoff, header->e_phnum * sizeof(*one));
+	const ElfW(Phdr) *one = bytes_at(file, header->e_phoff, header->e_phnum * sizeof(*one));
 
 	for (int i = 0; one && i < header->e_phnum; i++, one++) {
 		if (one->p_type == PT_LOAD && address >= one->p_vaddr &&
 		    address - one->p_vaddr < one->p_filesz)
-			return at(file, one->p_offset + (address - one->p_vaddr), size);
+			return bytes_at(file, one->p_offset + (address - one->p_vaddr), size);
 	}
 	return NULL;
 }
@@ -60,20 +60,21 @@ static bool is_named(const struct file *file, const ElfW(Shdr) * names, size_t o
 	const char *found = NULL;
 
 	if (offset < names->sh_size)
-		found = at(file, names->sh_offset + offset, strlen(name) + 1);
+		found = bytes_at(file, names->sh_offset + offset, strlen(name) + 1);
 	return found && memcmp(found, name, strlen(name) + 1) == 0;
 }
 
-static bool find(const struct file *file, const char *name, unsigned *value)
+static bool find_constant(const struct file *file, const char *name, unsigned *value)
 {
 	const ElfW(Ehdr) *header = header_of(file);
 	const ElfW(Shdr) *sections =
-	    header ? at(file, header->e_shoff, header->e_shnum * sizeof(*sections)) : NULL;
+	    header ? bytes_at(file, header->e_shoff, header->e_shnum * sizeof(*sections)) : NULL;
 
 	for (int i = 0; sections && i < header->e_shnum; i++) {
 		const ElfW(Shdr) *symbols = &sections[i];
 		size_t count = symbols->sh_size / sizeof(ElfW(Sym));
-		const ElfW(Sym) *symbol = at(file, symbols->sh_offset, count * sizeof(*symbol));
+		const ElfW(Sym) *symbol =
+		    bytes_at(file, symbols->sh_offset, count * sizeof(*symbol));
 
 		if (symbols->sh_type != SHT_DYNSYM || symbols->sh_link >= header->e_shnum)
 			continue;
@@ -83,7 +84,7 @@ static bool find(const struct file *file, const char *name, unsigned *value)
 			if (symbol->st_shndx == SHN_UNDEF ||
 			    !is_named(file, &sections[symbols->sh_link], symbol->st_name, name))
 				continue;
-			found = at_address(file, header, symbol->st_value, sizeof(*value));
+			found = bytes_at_address(file, header, symbol->st_value, sizeof(*value));
 			if (found)
 				memcpy(value, found, sizeof(*value));
 			return found != NULL;
@@ -109,7 +110,7 @@ static bool read_elf_constant(const char *path, const char *name, unsigned *valu
 	if (mapped == MAP_FAILED)
 		return false;
 	file = (struct file){mapped, (size_t)status.st_size};
-	is_found = find(&file, name, value);
+	is_found = find_constant(&file, name, value);
 	(void)munmap(mapped, file.size);
 	return is_found;
 }
@@ -117,7 +118,7 @@ static bool read_elf_constant(const char *path, const char *name, unsigned *valu
 #define NAME	   "plugin"
 #define ACCOUNTING "steelyard-slurmdb"
 
-static const char *self(char path[SY_PATH_SIZE])
+static const char *read_own_path(char path[SY_PATH_SIZE])
 {
 	ssize_t length = readlink("/proc/self/exe", path, SY_PATH_SIZE - 1);
 
@@ -125,7 +126,7 @@ static const char *self(char path[SY_PATH_SIZE])
 	return path;
 }
 
-static bool sibling(const char *program, const char *name, char path[SY_PATH_SIZE])
+static bool join_sibling(const char *program, const char *name, char path[SY_PATH_SIZE])
 {
 	const char *slash = strrchr(program, '/');
 
@@ -141,11 +142,12 @@ bool sy_doctor_find_sibling(const struct sy_doctor *doctor, const char *name,
 {
 	char own[SY_PATH_SIZE];
 
-	return sibling(doctor->config.node_program, name, path) || sibling(self(own), name, path);
+	return join_sibling(doctor->config.node_program, name, path) ||
+	       join_sibling(read_own_path(own), name, path);
 }
 
 /* The version that a program tells, without its newline; "" when it does not run. */
-static void version_of(const char *program, const char *option, char *version, size_t size)
+static void read_version(const char *program, const char *option, char *version, size_t size)
 {
 	const char *const argv[] = {program, option, NULL};
 	struct sy_error err;
@@ -156,12 +158,12 @@ static void version_of(const char *program, const char *option, char *version, s
 }
 
 /* The one that jobs are measured with, where it is not this one. */
-static void say_jobs_program(struct sy_doctor *doctor, const char *program)
+static void report_jobs_program(struct sy_doctor *doctor, const char *program)
 {
 	const char *name = "program of jobs";
 	char version[128];
 
-	version_of(program, "--version", version, sizeof(version));
+	read_version(program, "--version", version, sizeof(version));
 	if (!version[0])
 		sy_doctor_add(doctor, name, SY_MISSING,
 			      "install it there, or let node_program= name where it is: else jobs "
@@ -181,9 +183,9 @@ void sy_doctor_check_programs(struct sy_doctor *doctor)
 	char own[SY_PATH_SIZE];
 
 	sy_doctor_add(doctor, "node program", SY_OK, "", "steelyard-node %s at %s", SY_VERSION,
-		      self(own));
+		      read_own_path(own));
 	if (used[0] && strcmp(used, own) != 0)
-		say_jobs_program(doctor, used);
+		report_jobs_program(doctor, used);
 }
 
 /* Functions that only slurmstepd has. */
@@ -211,7 +213,7 @@ static int load(const void *path, int out)
 }
 
 /* Its release as SLURM_VERSION_NUMBER, or 0 with what the linker says. */
-static unsigned release_of(const char *path, char *says, size_t size)
+static unsigned read_release(const char *path, char *says, size_t size)
 {
 	struct sy_error err;
 	cleanup_free char *text = sy_run_function(SY_EXEC_TIMEOUT_MS, load, path, &err);
@@ -226,20 +228,20 @@ static unsigned release_of(const char *path, char *says, size_t size)
 }
 
 /* "slurm 22.05.8" of slurmd -V, as SLURM_VERSION_NUMBER; 0: it is not here. */
-static unsigned slurmd_release(void)
+static unsigned read_slurmd_release(void)
 {
 	unsigned major, minor, micro;
 	char text[128];
 
-	version_of("slurmd", "-V", text, sizeof(text));
+	read_version("slurmd", "-V", text, sizeof(text));
 	if (sscanf(text, "slurm%*[^0-9]%u.%u.%u", &major, &minor, &micro) != 3)
 		return 0;
 	return major << 16 | minor << 8 | micro;
 }
 
-static void say_release(struct sy_doctor *doctor, unsigned release)
+static void report_release(struct sy_doctor *doctor, unsigned release)
 {
-	unsigned here = slurmd_release();
+	unsigned here = read_slurmd_release();
 	char text[32], daemon[48] = "slurmd is not here, so not compared";
 
 	(void)snprintf(text, sizeof(text), "%u.%02u.%u", release >> 16, release >> 8 & 255,
@@ -260,18 +262,18 @@ static void say_release(struct sy_doctor *doctor, unsigned release)
 }
 
 /* The program that the plugin starts at a job's end: is it there, with the libraries it needs? */
-static void say_accounting(struct sy_doctor *doctor)
+static void report_accounting(struct sy_doctor *doctor)
 {
 	static const char advice[] =
 	    "install it beside steelyard-node, with libslurm (docs/admin.md): else AdminComment "
 	    "stays empty until `steelyard publish`, and no job is known to be alone on its node";
 	char program[SY_PATH_SIZE], line[128];
 
-	if (!sibling(doctor->config.node_program, ACCOUNTING, program)) {
+	if (!join_sibling(doctor->config.node_program, ACCOUNTING, program)) {
 		sy_doctor_add(doctor, "accounting", SY_WARNING, advice, "%s is missing", program);
 		return;
 	}
-	version_of(program, "--help", line, sizeof(line));
+	read_version(program, "--help", line, sizeof(line));
 	if (line[0])
 		sy_doctor_add(doctor, "accounting", SY_OK, "", "%s writes AdminComment", program);
 	else
@@ -284,7 +286,7 @@ void sy_doctor_check_plugin(struct sy_doctor *doctor)
 	unsigned release;
 
 	if (doctor->plugin[0] && doctor->is_machine && sy_doctor_is_selected(doctor, "accounting"))
-		say_accounting(doctor);
+		report_accounting(doctor);
 	if (!doctor->plugin[0] || !sy_doctor_is_selected(doctor, NAME))
 		return;
 	if (doctor->plugin[0] != '/') {
@@ -293,9 +295,9 @@ void sy_doctor_check_plugin(struct sy_doctor *doctor)
 			      doctor->plugin);
 		return;
 	}
-	release = release_of(doctor->plugin, says, sizeof(says));
+	release = read_release(doctor->plugin, says, sizeof(says));
 	if (release)
-		say_release(doctor, release);
+		report_release(doctor, release);
 	else if (is_of_slurm(says))
 		sy_doctor_add(doctor, NAME, SY_WARNING, "",
 			      "%s: its release of Slurm cannot be read from the file",

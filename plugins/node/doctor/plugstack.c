@@ -40,7 +40,7 @@ static char *read_text(const struct sy_doctor *doctor, const char *path)
 	return NULL;
 }
 
-static void take_argument(struct sy_doctor *doctor, char *word, struct line *line)
+static void parse_argument(struct sy_doctor *doctor, char *word, struct line *line)
 {
 	char *value = strchr(word, '=');
 	struct sy_error err = {""};
@@ -54,9 +54,9 @@ static void take_argument(struct sy_doctor *doctor, char *word, struct line *lin
 		(void)snprintf(line->wrong, sizeof(line->wrong), "%.40s: %.200s", word, err.text);
 }
 
-static void take_file(struct sy_doctor *doctor, const char *path, struct line *line);
+static void parse_file(struct sy_doctor *doctor, const char *path, struct line *line);
 
-static void include(struct sy_doctor *doctor, const char *pattern, struct line *line)
+static void parse_included(struct sy_doctor *doctor, const char *pattern, struct line *line)
 {
 	glob_t found;
 
@@ -66,13 +66,13 @@ static void include(struct sy_doctor *doctor, const char *pattern, struct line *
 	line->depth++;
 	if (glob(pattern, 0, NULL, &found) == 0)
 		for (size_t i = 0; i < found.gl_pathc; i++)
-			take_file(doctor, found.gl_pathv[i], line);
+			parse_file(doctor, found.gl_pathv[i], line);
 	globfree(&found);
 	line->depth--;
 }
 
 /* KIND PATH ARGUMENT…, or `include PATTERN`. */
-static void take_line(struct sy_doctor *doctor, const char *file, char *text, struct line *line)
+static void parse_line(struct sy_doctor *doctor, const char *file, char *text, struct line *line)
 {
 	char *rest = NULL, *kind, *path;
 
@@ -82,7 +82,7 @@ static void take_line(struct sy_doctor *doctor, const char *file, char *text, st
 	if (!path)
 		return;
 	if (strcmp(kind, "include") == 0) {
-		include(doctor, path, line);
+		parse_included(doctor, path, line);
 		return;
 	}
 	if (!sy_ends_with(path, PLUGIN) && strcmp(path, &PLUGIN[1]) != 0)
@@ -92,10 +92,10 @@ static void take_line(struct sy_doctor *doctor, const char *file, char *text, st
 	(void)snprintf(doctor->plugin, sizeof(doctor->plugin), "%s", path);
 	(void)snprintf(doctor->setup_file, sizeof(doctor->setup_file), "%s", file);
 	for (char *word = strtok_r(NULL, BLANKS, &rest); word; word = strtok_r(NULL, BLANKS, &rest))
-		take_argument(doctor, word, line);
+		parse_argument(doctor, word, line);
 }
 
-static void take_file(struct sy_doctor *doctor, const char *path, struct line *line)
+static void parse_file(struct sy_doctor *doctor, const char *path, struct line *line)
 {
 	cleanup_free char *text = read_text(doctor, path);
 	char *rest = NULL;
@@ -103,11 +103,12 @@ static void take_file(struct sy_doctor *doctor, const char *path, struct line *l
 	if (!text)
 		return;
 	for (char *row = strtok_r(text, "\n", &rest); row; row = strtok_r(NULL, "\n", &rest))
-		take_line(doctor, path, row, line);
+		parse_line(doctor, path, row, line);
 }
 
 /* PlugStackConfig= of a slurm.conf, else plugstack.conf beside it. */
-static void beside(const struct sy_doctor *doctor, const char *slurm_conf, char *path, size_t size)
+static void find_beside_slurm_conf(const struct sy_doctor *doctor, const char *slurm_conf,
+				   char *path, size_t size)
 {
 	static const char key[] = "PlugStackConfig";
 	cleanup_free char *text = read_text(doctor, slurm_conf);
@@ -128,7 +129,7 @@ static void beside(const struct sy_doctor *doctor, const char *slurm_conf, char 
 	}
 }
 
-static bool is_there(const struct sy_doctor *doctor, const char *path)
+static bool exists(const struct sy_doctor *doctor, const char *path)
 {
 	int fd = sy_open_at(doctor->root, path);
 
@@ -137,7 +138,7 @@ static bool is_there(const struct sy_doctor *doctor, const char *path)
 	return fd >= 0;
 }
 
-static bool find(const struct sy_doctor *doctor, char *path, size_t size)
+static bool find_plugstack(const struct sy_doctor *doctor, char *path, size_t size)
 {
 	const char *named = doctor->is_machine ? getenv("SLURM_CONF") : NULL;
 	char conf[SY_PATH_SIZE];
@@ -147,19 +148,19 @@ static bool find(const struct sy_doctor *doctor, char *path, size_t size)
 		return true;
 	}
 	if (named) {
-		beside(doctor, named, path, size);
-		return is_there(doctor, path);
+		find_beside_slurm_conf(doctor, named, path, size);
+		return exists(doctor, path);
 	}
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		(void)snprintf(conf, sizeof(conf), "%s/slurm.conf", folders[i]);
-		beside(doctor, conf, path, size);
-		if (is_there(doctor, path))
+		find_beside_slurm_conf(doctor, conf, path, size);
+		if (exists(doctor, path))
 			return true;
 	}
 	return false;
 }
 
-static void judge(struct sy_doctor *doctor, const char *path, const struct line *line)
+static void report_plugstack(struct sy_doctor *doctor, const char *path, const struct line *line)
 {
 	if (!line->found)
 		sy_doctor_add(
@@ -186,15 +187,15 @@ int sy_doctor_check_plugstack(struct sy_doctor *doctor)
 	struct line line = {.found = false};
 	char path[SY_PATH_SIZE];
 
-	if (!find(doctor, path, sizeof(path)))
+	if (!find_plugstack(doctor, path, sizeof(path)))
 		return -1;
 	(void)snprintf(doctor->setup_file, sizeof(doctor->setup_file), "%s", path);
-	if (!is_there(doctor, path)) {
+	if (!exists(doctor, path)) {
 		sy_doctor_add(doctor, NAME, SY_WARNING, INSTALL, "%s cannot be read", path);
 		return 0;
 	}
-	take_file(doctor, path, &line);
+	parse_file(doctor, path, &line);
 	doctor->is_set_up = line.found;
-	judge(doctor, path, &line);
+	report_plugstack(doctor, path, &line);
 	return 0;
 }

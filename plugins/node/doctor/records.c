@@ -35,7 +35,7 @@ static bool is_month(const char *name)
 }
 
 /* Call `see` with the names in a folder below `top`, hidden ones left out, until it says no. */
-static void each_name(int top, const char *name, bool (*see)(void *, const char *), void *context)
+static void visit_names(int top, const char *name, bool (*see)(void *, const char *), void *context)
 {
 	int fd = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
@@ -58,7 +58,7 @@ struct layout {
 	char loose[32];	   /* the first day with jobs that are not packed; "": none */
 };
 
-static bool see_day(void *context, const char *name)
+static bool visit_day(void *context, const char *name)
 {
 	struct layout *found = context;
 	char day[sizeof(found->loose)];
@@ -71,19 +71,19 @@ static bool see_day(void *context, const char *name)
 	return true;
 }
 
-static bool see_entry(void *context, const char *name)
+static bool visit_entry(void *context, const char *name)
 {
 	struct layout *found = context;
 
 	if (!is_month(name))
 		return ++found->flat < MANY;
 	found->month = name;
-	each_name(found->top, name, see_day, found);
+	visit_names(found->top, name, visit_day, found);
 	return true;
 }
 
-static void say_flat(struct sy_doctor *doctor, const char *path, const char *how, long flat,
-		     const char *advice)
+static void report_flat(struct sy_doctor *doctor, const char *path, const char *how, long flat,
+			const char *advice)
 {
 	if (flat >= MANY)
 		sy_doctor_add(doctor, "records", SY_WARNING, advice,
@@ -94,33 +94,33 @@ static void say_flat(struct sy_doctor *doctor, const char *path, const char *how
 			      "%s: %s; %ld entries lie beside one another", path, how, flat);
 }
 
-static void say_layout(struct sy_doctor *doctor, const char *path, int folder, long flat)
+static void report_layout(struct sy_doctor *doctor, const char *path, int folder, long flat)
 {
 	struct stat mark;
 
 	if (sy_records_are_marked(folder) || sy_doctor_uses_spool(doctor))
-		say_flat(doctor, path, "by day", flat,
-			 "they are from before the mark: steelyard sweep packs them and removes "
-			 "empty ones (docs/records.md)");
+		report_flat(doctor, path, "by day", flat,
+			    "they are from before the mark: steelyard sweep packs them and removes "
+			    "empty ones (docs/records.md)");
 	else if (fstatat(folder, SY_RECORDS_MARK, &mark, AT_SYMLINK_NOFOLLOW) == 0)
 		sy_doctor_add(doctor, "records", SY_WARNING,
 			      "make it a regular file of root's, or what is to be by day lies flat",
 			      "%s/%s is of uid %d, or no regular file: it counts for nobody", path,
 			      SY_RECORDS_MARK, (int)mark.st_uid);
 	else
-		say_flat(doctor, path, "flat, for it bears no mark " SY_RECORDS_MARK, flat,
-			 "update readers, then as the folder's owner: touch RECORD_DIR/"
-			 ".steelyard-records; and have steelyard sweep run every night "
-			 "(docs/records.md)");
+		report_flat(doctor, path, "flat, for it bears no mark " SY_RECORDS_MARK, flat,
+			    "update readers, then as the folder's owner: touch RECORD_DIR/"
+			    ".steelyard-records; and have steelyard sweep run every night "
+			    "(docs/records.md)");
 }
 
 /* The folder of records, and what lies there: -1 where it cannot be listed, which "record folder"
  * says. */
-static int look_at(struct layout *found, const char *path)
+static int open_layout(struct layout *found, const char *path)
 {
 	*found = (struct layout){.top = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
 	if (found->top >= 0)
-		each_name(found->top, ".", see_entry, found);
+		visit_names(found->top, ".", visit_entry, found);
 	return found->top;
 }
 
@@ -129,14 +129,14 @@ void sy_doctor_check_records(struct sy_doctor *doctor)
 	const char *path = doctor->config.record_dir;
 	struct layout found;
 
-	if (!sy_doctor_is_selected(doctor, "records") || look_at(&found, path) < 0)
+	if (!sy_doctor_is_selected(doctor, "records") || open_layout(&found, path) < 0)
 		return;
-	say_layout(doctor, path, found.top, found.flat);
+	report_layout(doctor, path, found.top, found.flat);
 	(void)close(found.top);
 }
 
 /* What has been left for weeks; "": nothing, so that nobody need have swept. */
-static void left_loose(char text[128], const struct layout *found, time_t now)
+static void describe_overdue(char text[128], const struct layout *found, time_t now)
 {
 	char day[SY_JOB_PATH_SIZE];
 
@@ -148,7 +148,7 @@ static void left_loose(char text[128], const struct layout *found, time_t now)
 		(void)snprintf(text, 128, "%d entries or more lie loose", MANY);
 }
 
-static void say_sweep(struct sy_doctor *doctor, const struct layout *found, time_t last)
+static void report_sweep(struct sy_doctor *doctor, const struct layout *found, time_t last)
 {
 	const char *path = doctor->config.record_dir, *name = "sweep";
 	const char *advice = "steelyard sweep --record-dir DIR, as the folder's owner, says why; "
@@ -157,7 +157,7 @@ static void say_sweep(struct sy_doctor *doctor, const struct layout *found, time
 	long days = (long)((now - last) / SY_DAY_S);
 	char left[128];
 
-	left_loose(left, found, now);
+	describe_overdue(left, found, now);
 	if (last == 0 && left[0])
 		sy_doctor_add(doctor, name, SY_WARNING, advice,
 			      "%s: %s, and no sweep has gone through", path, left);
@@ -178,11 +178,11 @@ void sy_doctor_check_sweep(struct sy_doctor *doctor)
 	struct stat lock;
 
 	if (!sy_doctor_is_selected(doctor, "sweep") ||
-	    look_at(&found, doctor->config.record_dir) < 0)
+	    open_layout(&found, doctor->config.record_dir) < 0)
 		return;
 	if (fstatat(found.top, LOCK, &lock, AT_SYMLINK_NOFOLLOW) < 0)
 		lock.st_mtime = 0;
-	say_sweep(doctor, &found, lock.st_mtime);
+	report_sweep(doctor, &found, lock.st_mtime);
 	(void)close(found.top);
 }
 
@@ -203,7 +203,7 @@ static bool is_running(int folder, const char *path)
 	return fd >= 0 && (sy_read_fd(fd, text, sizeof(text)) <= 0 || strstr(text, UNFINISHED));
 }
 
-static bool see_file(void *context, const char *name)
+static bool visit_file(void *context, const char *name)
 {
 	struct spool *spool = context;
 	char path[2 * 256];
@@ -222,16 +222,16 @@ static bool see_file(void *context, const char *name)
 	return true;
 }
 
-static bool see_job(void *context, const char *name)
+static bool visit_job(void *context, const char *name)
 {
 	struct spool *spool = context;
 
 	spool->job = name;
-	each_name(spool->top, name, see_file, spool);
+	visit_names(spool->top, name, visit_file, spool);
 	return spool->over + spool->running < MANY;
 }
 
-static void say_spool(struct sy_doctor *doctor, const struct spool *spool)
+static void report_spool(struct sy_doctor *doctor, const struct spool *spool)
 {
 	const char *path = doctor->spool_dir, *records = doctor->config.record_dir;
 	long hours = (long)(time(NULL) - spool->oldest) / 3600;
@@ -261,7 +261,7 @@ void sy_doctor_check_spool(struct sy_doctor *doctor)
 
 	if (spool.top < 0)
 		return; /* this node has none */
-	each_name(spool.top, ".", see_job, &spool);
-	say_spool(doctor, &spool);
+	visit_names(spool.top, ".", visit_job, &spool);
+	report_spool(doctor, &spool);
 	(void)close(spool.top);
 }

@@ -5,7 +5,7 @@
 
 /* How Steelyard was set up on this node: by a line of Slurm's plugstack.conf, or by
  * /etc/steelyard/pbs.conf. */
-static void take_pbs(struct sy_doctor *doctor, const char *path)
+static void read_pbs_settings(struct sy_doctor *doctor, const char *path)
 {
 	const char *name = "PBS settings";
 	struct sy_error err = {""};
@@ -23,7 +23,7 @@ static void take_pbs(struct sy_doctor *doctor, const char *path)
 void sy_doctor_find_setup(struct sy_doctor *doctor)
 {
 	if (doctor->settings)
-		take_pbs(doctor, doctor->settings);
+		read_pbs_settings(doctor, doctor->settings);
 	else if (doctor->plugstack || !doctor->is_machine || access(SY_JOB_CONFIG, F_OK) < 0) {
 		if (sy_doctor_check_plugstack(doctor) < 0)
 			sy_doctor_add(doctor, "plugstack line", SY_WARNING,
@@ -33,7 +33,7 @@ void sy_doctor_find_setup(struct sy_doctor *doctor)
 				      "neither a plugstack.conf nor " SY_JOB_CONFIG
 				      " was found: no scheduler's jobs are measured here");
 	} else {
-		take_pbs(doctor, SY_JOB_CONFIG);
+		read_pbs_settings(doctor, SY_JOB_CONFIG);
 		(void)sy_doctor_check_plugstack(doctor);
 	}
 }

@@ -45,7 +45,7 @@ void sy_find_peer(const struct sy_netem *spec, char peer[SY_ADDRESS_SIZE])
 }
 
 /* Whether `address` is all that `network` names. */
-static bool names_only(const struct sy_network *network, const char *address)
+static bool is_exactly(const struct sy_network *network, const char *address)
 {
 	uint8_t bytes[16];
 
@@ -60,7 +60,7 @@ int sy_refuse_scheduler(const struct sy_netem *spec, const struct sy_addresses *
 {
 	for (int i = 0; i < spec->to_count; i++) {
 		for (int j = 0; j < addresses->count; j++) {
-			if (names_only(&spec->to[i], addresses->text[j]))
+			if (is_exactly(&spec->to[i], addresses->text[j]))
 				return sy_fail(err,
 					       "to=%s is an address of the scheduler (%s), which "
 					       "is never shaped: name another",

@@ -46,7 +46,7 @@ struct begin {
 	const char *bpf; /* steelyard-bpf; NULL: the kernel does not count */
 };
 
-static struct sy_job_end end_of(const struct sy_job_begin *job)
+static struct sy_job_end make_end(const struct sy_job_begin *job)
 {
 	return (struct sy_job_end){.config = job->config,
 				   .program = job->program,
@@ -70,7 +70,7 @@ static bool is_same_start(const struct begin *b)
 }
 
 /* Whether this very start has been seen to already: then only what is new is told. */
-static bool goes_on(const struct begin *b)
+static bool is_continuation(const struct begin *b)
 {
 	return json_is_true(json_object_get(b->state.json, "begun")) &&
 	       sy_control_is_live(&b->control) && is_same_start(b);
@@ -78,7 +78,7 @@ static bool goes_on(const struct begin *b)
 
 static void end_leftover(struct begin *b)
 {
-	struct sy_job_end end = end_of(b->job);
+	struct sy_job_end end = make_end(b->job);
 
 	if (json_object_size(b->state.json) > 0 || sy_control_is_live(&b->control) ||
 	    sy_has_conditions(&b->command))
@@ -110,7 +110,7 @@ static void write_state(struct begin *b, pid_t sampler, bool begun)
 		TELL(job, "%s", err.text);
 }
 
-static struct sy_launch launch_of(struct begin *b, char (*text)[64])
+static struct sy_launch make_launch(struct begin *b, char (*text)[64])
 {
 	struct sy_job_begin *job = b->job;
 	struct sy_launch launch = {.program = b->command.program,
@@ -144,7 +144,7 @@ static struct sy_launch launch_of(struct begin *b, char (*text)[64])
 static pid_t start_sampler(struct begin *b)
 {
 	char text[2][64];
-	struct sy_launch launch = launch_of(b, text);
+	struct sy_launch launch = make_launch(b, text);
 	struct sy_error err;
 	pid_t pid = 0;
 
@@ -157,7 +157,7 @@ static pid_t start_sampler(struct begin *b)
 
 /* What the group has counted by now is not the job's, and what the job does from now on is in the
  * kernel's count: when the sampler has answered, the job may start. */
-static void await(struct begin *b, bool is_new)
+static void await_counting(struct begin *b, bool is_new)
 {
 	if ((b->job->cgroup || b->bpf) && sy_queue_await_answer(&b->queue, COUNTED_MS) && b->bpf &&
 	    is_new)
@@ -165,7 +165,7 @@ static void await(struct begin *b, bool is_new)
 }
 
 /* A new sampler has the tags among its arguments: while it starts, ten messages wait for it. */
-static void announce(struct begin *b, bool is_new)
+static void announce_start(struct begin *b, bool is_new)
 {
 	const struct sy_job_begin *job = b->job;
 
@@ -183,7 +183,7 @@ static void announce(struct begin *b, bool is_new)
 		sy_queue_send(&b->queue, "rate %g", job->wishes.rate_hz);
 	for (size_t i = 0; !is_new && i < job->wishes.tags.count; i++)
 		sy_queue_send(&b->queue, "tag %s", job->wishes.tags.items[i]);
-	await(b, is_new && !job->late);
+	await_counting(b, is_new && !job->late);
 }
 
 static void close_queue(struct begin *b)
@@ -223,7 +223,7 @@ static void find_asker(struct begin *b)
 	b->command.whole_host = job->exclusive;
 }
 
-static int shape(struct begin *b, struct sy_error *err)
+static int apply_netem(struct begin *b, struct sy_error *err)
 {
 	const struct sy_job_begin *job = b->job;
 	struct sy_addresses peers = {.count = 0};
@@ -266,22 +266,22 @@ static void find_watch(struct begin *b, pid_t sampler)
 	b->watch = sampler && sy_queue_await_answer(&b->queue, READY_MS) ? sampler : b->job->parent;
 }
 
-static int put_in_place(struct begin *b, struct sy_error *why)
+static int establish_conditions(struct begin *b, struct sy_error *why)
 {
 	const struct sy_user_options *wishes = &b->job->wishes;
 	struct sy_error err;
 
 	find_protected(b);
 	find_asker(b);
-	if (wishes->has_netem && !wishes->netem.none && shape(b, &err) < 0)
+	if (wishes->has_netem && !wishes->netem.none && apply_netem(b, &err) < 0)
 		return sy_fail(why, "--netem=%s: %s", b->netem, err.text);
 	if (wishes->cache == SY_CACHE_COLD &&
-	    sy_conditions_cold(&b->command, wishes->cvmfs_mb, &b->queue, &err) < 0)
+	    sy_conditions_drop_caches(&b->command, wishes->cvmfs_mb, &b->queue, &err) < 0)
 		return sy_fail(why, "--cache=cold: %s", err.text);
 	return 0;
 }
 
-static int conditions(struct begin *b, pid_t sampler, struct sy_error *why)
+static int handle_conditions(struct begin *b, pid_t sampler, struct sy_error *why)
 {
 	const struct sy_user_options *wishes = &b->job->wishes;
 	int result = 0;
@@ -298,7 +298,7 @@ static int conditions(struct begin *b, pid_t sampler, struct sy_error *why)
 		result = sy_fail(why, "%s", wishes->fault);
 	} else if (sy_user_options_change_node(wishes)) {
 		find_watch(b, sampler);
-		result = put_in_place(b, why);
+		result = establish_conditions(b, why);
 	}
 	if (result < 0)
 		sy_report_unmet_conditions(wishes, "refused", why->text, &b->queue);
@@ -307,14 +307,14 @@ static int conditions(struct begin *b, pid_t sampler, struct sy_error *why)
 
 /* --- all of it --- */
 
-static json_t *newest(const void *context)
+static json_t *read_newest_start(const void *context)
 {
 	const struct sy_job_begin *job = context;
 
 	return json_integer(sy_record_newest(job->config.record_dir, job->job_id, job->node));
 }
 
-static json_t *earlier(const void *context)
+static json_t *read_earlier_starts(const void *context)
 {
 	const struct begin *b = context;
 
@@ -331,23 +331,23 @@ static bool is_known(const struct begin *b)
 
 	if (json_object_size(b->state.json) > 0)
 		return true;
-	start = sy_json_within(FOLDER_MS, newest, b->job);
+	start = sy_json_within(FOLDER_MS, read_newest_start, b->job);
 	known = !start || json_integer_value(start) > 0;
 	json_decref(start);
 	return known;
 }
 
-static int begin_anew(struct begin *b, struct sy_error *refusal)
+static int begin_start(struct begin *b, struct sy_error *refusal)
 {
-	struct sy_job_end end = end_of(b->job);
+	struct sy_job_end end = make_end(b->job);
 	pid_t sampler;
 	int result;
 	json_t *starts;
 
-	sy_job_sweep_rest(&end);
+	sy_job_sweep_leftovers(&end);
 	b->bpf = sy_counted_program(b->job->config.bpf, b->job->program, b->beside);
 	b->begin_unix_s = sy_now_s(CLOCK_REALTIME);
-	starts = sy_json_within(FOLDER_MS, earlier, b);
+	starts = sy_json_within(FOLDER_MS, read_earlier_starts, b);
 	if (!starts)
 		TELL(b->job, "the record folder %s has not answered within %d ms",
 		     b->job->config.record_dir, FOLDER_MS);
@@ -355,8 +355,8 @@ static int begin_anew(struct begin *b, struct sy_error *refusal)
 	write_state(b, 0, false);
 	sampler = start_sampler(b);
 	write_state(b, sampler, false);
-	announce(b, true);
-	result = conditions(b, sampler, refusal);
+	announce_start(b, true);
+	result = handle_conditions(b, sampler, refusal);
 	close_queue(b);
 	if (result < 0) {
 		TELL(b->job, "refused: %s", refusal->text);
@@ -388,12 +388,12 @@ int sy_job_begin(struct sy_job_begin *job, struct sy_error *refusal)
 		if (job->late && is_known(&b)) {
 			if (json_object_size(b.state.json) == 0)
 				sy_job_state_remove(&b.state);
-		} else if (goes_on(&b)) {
-			announce(&b, false);
+		} else if (is_continuation(&b)) {
+			announce_start(&b, false);
 			close_queue(&b);
 		} else {
 			end_leftover(&b);
-			result = begin_anew(&b, refusal);
+			result = begin_start(&b, refusal);
 		}
 		sy_job_state_close(&b.state);
 		return result;

@@ -92,7 +92,7 @@ int sy_launch_sampler(const struct sy_launch *launch, pid_t *pid, struct sy_erro
 	if (control < 0)
 		return -1;
 	complaints = sy_log_open(launch->program.run_dir, launch->node);
-	met = sy_control_meet_others(launch->program.run_dir, launch->node, launch->control);
+	met = sy_control_meet_other_jobs(launch->program.run_dir, launch->node, launch->control);
 	fill_arguments(&arguments, launch, met, text);
 	if (sy_spawn_pid(&arguments, (int[SY_SPAWN_FDS]){-1, -1, complaints, control}, pid, err) <
 	    0) {
@@ -107,7 +107,7 @@ void sy_finish_records(const struct sy_node_program *program, const char *node)
 	struct sy_arguments arguments;
 	cleanup_close int complaints = -1;
 
-	if (!sy_unfinished_any(program->run_dir))
+	if (!sy_unfinished_exist(program->run_dir))
 		return;
 	complaints = sy_log_open(program->run_dir, node);
 	sy_begin_arguments(&arguments, program);
@@ -181,8 +181,8 @@ int sy_command_limit_ms(int64_t until_ms, int limit_ms)
 }
 
 /* One that has no time is not begun: it would go on alone. */
-static int ask(const struct sy_command *command, int limit_ms, struct sy_spawn_output *answer,
-	       struct sy_error *err)
+static int run_within_limit(const struct sy_command *command, int limit_ms,
+			    struct sy_spawn_output *answer, struct sy_error *err)
 {
 	int left_ms = sy_command_limit_ms(command->until_ms, limit_ms);
 
@@ -196,7 +196,7 @@ int sy_command_run(const struct sy_command *command, int limit_ms, char *out, si
 {
 	struct sy_spawn_output answer = {.out = out, .out_size = size};
 
-	if (ask(command, limit_ms, &answer, err) < 0)
+	if (run_within_limit(command, limit_ms, &answer, err) < 0)
 		return -1;
 	if (out[0])
 		return 0;
@@ -209,7 +209,7 @@ int sy_command_run_silent(const struct sy_command *command, int limit_ms, struct
 	char out[64];
 	struct sy_spawn_output answer = {.out = out, .out_size = sizeof(out)};
 
-	if (ask(command, limit_ms, &answer, err) < 0)
+	if (run_within_limit(command, limit_ms, &answer, err) < 0)
 		return -1;
 	return answer.said[0] ? sy_fail(err, "%s", answer.said) : 0;
 }

@@ -15,7 +15,7 @@ bool sy_is_countable(double value)
 	return value >= 0 && value <= 9007199254740992.0;
 }
 
-static enum sy_exclusive exclusive_from(const json_t *told)
+static enum sy_exclusive read_exclusive(const json_t *told)
 {
 	if (!json_is_integer(told))
 		return SY_NOT_SAID;
@@ -35,7 +35,7 @@ bool sy_totals_from_json(struct sy_totals *totals, const char *text)
 		totals->known[i] = json_is_number(value) && sy_is_countable(totals->value[i]);
 	}
 	totals->no_gpus = !json_object_get(document, sy_total_facts[SY_GPU_ENERGY_J].name);
-	totals->exclusive = exclusive_from(json_object_get(document, "exclusive"));
+	totals->exclusive = read_exclusive(json_object_get(document, "exclusive"));
 	totals->other_networks = json_object_get(document, "other_networks") != NULL;
 	totals->uncounted = json_object_get(document, "uncounted") != NULL;
 	totals->start = (time_t)json_integer_value(json_object_get(document, "start"));
@@ -68,7 +68,7 @@ static bool is_of_nobody(const struct sy_totals *totals, enum sy_total which)
 }
 
 /* What is the whole node's is the job's only where it was alone there. */
-static bool is_told(const struct sy_totals *totals, enum sy_total which)
+static bool is_reported(const struct sy_totals *totals, enum sy_total which)
 {
 	return totals && totals->known[which] && !is_of_nobody(totals, which) &&
 	       !is_uncounted(totals, which) &&
@@ -76,7 +76,7 @@ static bool is_told(const struct sy_totals *totals, enum sy_total which)
 }
 
 /* A node without GPUs has nothing to tell of them. */
-static bool is_named(const struct sy_totals *totals, enum sy_total which)
+static bool is_listed(const struct sy_totals *totals, enum sy_total which)
 {
 	return sy_is_in_comment(which) && (which != SY_GPU_ENERGY_J || !totals || !totals->no_gpus);
 }
@@ -85,14 +85,14 @@ static json_t *total_value(const struct sy_totals *totals, enum sy_total which)
 {
 	double value;
 
-	if (!is_told(totals, which))
+	if (!is_reported(totals, which))
 		return json_null();
 	value = totals->value[which];
 	return sy_is_micro(sy_total_facts[which].unit) ? json_real(value)
 						       : json_integer((json_int_t)value);
 }
 
-static json_t *why_not(const struct sy_comment *comment, enum sy_total which)
+static json_t *find_reason(const struct sy_comment *comment, enum sy_total which)
 {
 	const struct sy_totals *totals = comment->totals;
 
@@ -116,16 +116,16 @@ static json_t *why_not(const struct sy_comment *comment, enum sy_total which)
 	return json_string("not known on 1 of 1 nodes");
 }
 
-static json_t *reasons(const struct sy_comment *comment)
+static json_t *collect_reasons(const struct sy_comment *comment)
 {
 	json_t *missing = json_object();
 
 	for (int i = 0; i < SY_TOTALS; i++) {
 		enum sy_total which = (enum sy_total)i;
 
-		if (is_named(comment->totals, which) && !is_told(comment->totals, which))
+		if (is_listed(comment->totals, which) && !is_reported(comment->totals, which))
 			(void)json_object_set_new(missing, sy_total_facts[i].name,
-						  why_not(comment, which));
+						  find_reason(comment, which));
 	}
 	return missing;
 }
@@ -138,7 +138,7 @@ static void put_node_scopes(json_t *object, const struct sy_totals *totals)
 		char name[64];
 
 		if (fact->whose != SY_OF_NODE || !sy_is_in_comment((enum sy_total)i) ||
-		    !is_told(totals, (enum sy_total)i))
+		    !is_reported(totals, (enum sy_total)i))
 			continue;
 		(void)snprintf(name, sizeof(name), "%.*s_scope", (int)strcspn(fact->path, "."),
 			       fact->path);
@@ -157,7 +157,7 @@ static void put_scope(json_t *object, const struct sy_comment *comment)
 				  exclusive == SY_NOT_SAID ? json_null()
 							   : json_boolean(exclusive == SY_ALONE));
 	put_node_scopes(object, totals);
-	missing = reasons(comment);
+	missing = collect_reasons(comment);
 	if (json_object_size(missing))
 		(void)json_object_set(object, "missing", missing);
 	json_decref(missing);
@@ -178,7 +178,7 @@ static json_t *first_tags(const struct sy_tags *tags, size_t count)
 	return object;
 }
 
-static json_t *document_with_tags(const struct sy_comment *comment, size_t tags)
+static json_t *make_document(const struct sy_comment *comment, size_t tags)
 {
 	json_t *object = json_object();
 	long measured = comment->totals ? 1 : 0;
@@ -202,7 +202,7 @@ static json_t *document_with_tags(const struct sy_comment *comment, size_t tags)
 	if (comment->so_far)
 		(void)json_object_set_new(object, "so_far", json_true());
 	for (int i = 0; i < SY_TOTALS; i++)
-		if (is_named(comment->totals, (enum sy_total)i))
+		if (is_listed(comment->totals, (enum sy_total)i))
 			(void)json_object_set_new(object, sy_total_facts[i].name,
 						  total_value(comment->totals, (enum sy_total)i));
 	put_scope(object, comment);
@@ -219,7 +219,7 @@ static json_t *document_with_tags(const struct sy_comment *comment, size_t tags)
 
 /* {name: why} as {why: [names]}: most reasons are that of several. Of each the first words: the
  * record has it whole. */
-static json_t *by_reason(json_t *missing)
+static json_t *group_by_reason(json_t *missing)
 {
 	json_t *found = json_object(), *why;
 	const char *name;
@@ -243,7 +243,7 @@ static json_t *by_reason(json_t *missing)
 
 /* What goes without saying in a short one (docs/formats.md, part 5). A layer that is not known
  * stays, as null, where the node is: left out means that there is none. */
-static bool is_understood(const char *name, const json_t *value, const json_t *object)
+static bool is_implied(const char *name, const json_t *value, const json_t *object)
 {
 	bool is_layer = strcmp(name, "vm") == 0 || strcmp(name, "container") == 0;
 
@@ -255,7 +255,7 @@ static bool is_understood(const char *name, const json_t *value, const json_t *o
 	       (json_is_object(value) && !json_object_size(value));
 }
 
-static json_t *shortened(json_t *object)
+static json_t *shorten(json_t *object)
 {
 	json_t *result = json_object(), *value;
 	const char *name;
@@ -263,47 +263,47 @@ static json_t *shortened(json_t *object)
 	json_object_foreach(object, name, value)
 	{
 		if (strcmp(name, "missing") == 0)
-			(void)json_object_set_new(result, name, by_reason(value));
-		else if (!is_understood(name, value, object))
+			(void)json_object_set_new(result, name, group_by_reason(value));
+		else if (!is_implied(name, value, object))
 			(void)json_object_set(result, name, value);
 	}
 	json_decref(object);
 	return result;
 }
 
-static char *text_with_tags(const struct sy_comment *comment, size_t tags, bool is_short)
+static char *format_with_tags(const struct sy_comment *comment, size_t tags, bool is_short)
 {
-	json_t *object = document_with_tags(comment, tags);
+	json_t *object = make_document(comment, tags);
 	char *text;
 
 	if (is_short)
-		object = shortened(object);
+		object = shorten(object);
 	/* Nine digits: microseconds in a job of 15 minutes, and no 0.30000000000000004. */
 	text = sy_json_dump(object, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
 	json_decref(object);
 	return text;
 }
 
-static char *text_that_fits(const struct sy_comment *comment, bool is_short)
+static char *format_fitting(const struct sy_comment *comment, bool is_short)
 {
 	size_t tags = comment->tags->count;
-	char *text = text_with_tags(comment, tags, is_short);
+	char *text = format_with_tags(comment, tags, is_short);
 
 	while (text && strlen(text) > SY_COMMENT_MAX && tags > 0) {
 		free(text);
-		text = text_with_tags(comment, --tags, is_short);
+		text = format_with_tags(comment, --tags, is_short);
 	}
 	return text;
 }
 
 char *sy_comment_text(const struct sy_comment *comment)
 {
-	return text_that_fits(comment, false);
+	return format_fitting(comment, false);
 }
 
 char *sy_comment_short(const struct sy_comment *comment)
 {
-	return text_that_fits(comment, true);
+	return format_fitting(comment, true);
 }
 
 static void copy_text(char *to, size_t size, const json_t *value)
@@ -344,7 +344,7 @@ void sy_node_kind_from_record(struct sy_node_kind *kind, const char *text)
 }
 
 /* Where a member of a valid object ends: at its comma, or the brace after the last one. */
-static const char *member_end(const char *at)
+static const char *find_member_end(const char *at)
 {
 	bool quoted = false;
 
@@ -385,13 +385,13 @@ static bool is_member_named(const char *member, const char *name)
 }
 
 /* Its members but ours, as they stand there, with a comma behind each. */
-static char *others(const char *present)
+static char *copy_other_members(const char *present)
 {
 	char *kept = malloc(strlen(present) + 2), *to = kept;
 	const char *at = strchr(present, '{') + 1, *end;
 
 	for (; kept && *at; at = *end == ',' ? end + 1 : "") {
-		end = member_end(at);
+		end = find_member_end(at);
 		while (isspace((unsigned char)*at))
 			at++;
 		if (at == end || is_member_named(at, SY_COMMENT_KEY))
@@ -409,7 +409,7 @@ static bool is_blank(const char *text)
 	return !text || text[strspn(text, " \t\r\n")] == '\0';
 }
 
-static char *joined(const char *kept, const char *own)
+static char *join_members(const char *kept, const char *own)
 {
 	char *text = NULL;
 
@@ -425,15 +425,15 @@ char *sy_comment_merge(const char *present, const char *own, const char **why)
 
 	*why = "no memory";
 	if (is_blank(present))
-		return joined("", own);
+		return join_members("", own);
 	document = json_loads(present, JSON_REJECT_DUPLICATES, NULL);
 	if (!json_is_object(document)) {
 		json_decref(document);
 		*why = "there is text of somebody else that is no JSON object";
 		return NULL;
 	}
-	kept = others(present);
-	text = kept ? joined(kept, own) : NULL;
+	kept = copy_other_members(present);
+	text = kept ? join_members(kept, own) : NULL;
 	free(kept);
 	json_decref(document);
 	if (text && strlen(text) > SY_ADMIN_COMMENT_MAX) {
@@ -444,7 +444,7 @@ char *sy_comment_merge(const char *present, const char *own, const char **why)
 	return text;
 }
 
-static double elapsed_s(const json_t *own)
+static double read_elapsed_s(const json_t *own)
 {
 	return json_number_value(json_object_get(own, sy_total_facts[SY_ELAPSED_S].name));
 }
@@ -453,7 +453,8 @@ bool sy_comment_is_later(const char *present, const char *own)
 {
 	json_t *document = present ? json_loads(present, 0, NULL) : NULL;
 	json_t *ours = json_loads(own, 0, NULL);
-	bool is_later = elapsed_s(json_object_get(document, SY_COMMENT_KEY)) > elapsed_s(ours);
+	bool is_later =
+	    read_elapsed_s(json_object_get(document, SY_COMMENT_KEY)) > read_elapsed_s(ours);
 
 	json_decref(document);
 	json_decref(ours);

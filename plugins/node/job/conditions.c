@@ -33,7 +33,7 @@ static int keep_join_path(const char *text, char join_path[SY_PATH_SIZE], struct
 	return 0;
 }
 
-static void protect(struct sy_command *command, const struct sy_addresses *addresses)
+static void add_protected(struct sy_command *command, const struct sy_addresses *addresses)
 {
 	for (int i = 0; i < addresses->count; i++)
 		sy_option(&command->arguments, "--protect", addresses->text[i]);
@@ -59,7 +59,7 @@ int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_
 		sy_option(&command.arguments, "--peer", wish->peer);
 	for (int i = 0; i < wish->marks; i++)
 		sy_option(&command.arguments, "--mark", wish->mark[i]);
-	protect(&command, wish->protect);
+	add_protected(&command, wish->protect);
 	sy_argument(&command.arguments, "--");
 	sy_argument(&command.arguments, wish->text);
 	if (sy_command_run(&command, APPLY_LIMIT_MS, out, DOCUMENT_SIZE, err) < 0)
@@ -68,7 +68,7 @@ int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_
 }
 
 /* Of the answer, what the record has (docs/formats.md part 1). */
-static int tell_sampler(const char *text, struct sy_message_queue *queue, struct sy_error *err)
+static int send_cache_answer(const char *text, struct sy_message_queue *queue, struct sy_error *err)
 {
 	static const char *const fields[] = {"requested", "done", "refused"};
 	json_t *answer = json_loads(text, 0, NULL), *told = json_object();
@@ -90,8 +90,8 @@ static int tell_sampler(const char *text, struct sy_message_queue *queue, struct
 	return 0;
 }
 
-int sy_conditions_cold(const struct sy_command_job *job, int64_t cvmfs_mb,
-		       struct sy_message_queue *queue, struct sy_error *err)
+int sy_conditions_drop_caches(const struct sy_command_job *job, int64_t cvmfs_mb,
+			      struct sy_message_queue *queue, struct sy_error *err)
 {
 	static struct sy_command command;
 	char out[SY_MESSAGE_MAX];
@@ -103,7 +103,7 @@ int sy_conditions_cold(const struct sy_command_job *job, int64_t cvmfs_mb,
 	/* Dropping 100 GB of page cache takes some 10 s. */
 	if (sy_command_run(&command, APPLY_LIMIT_MS, out, sizeof(out), err) < 0)
 		return -1;
-	return tell_sampler(out, queue, err);
+	return send_cache_answer(out, queue, err);
 }
 
 void sy_report_unmet_conditions(const struct sy_user_options *wishes, const char *how,
@@ -169,7 +169,8 @@ int sy_conditions_undo_stale(const struct sy_command_job *job, const char *by, s
 {
 	static struct sy_command command;
 
-	if (!sy_netem_has_states(job->program.run_dir) && !sy_stale_files_any(job->program.run_dir))
+	if (!sy_netem_has_states(job->program.run_dir) &&
+	    !sy_stale_files_exist(job->program.run_dir))
 		return 0;
 	sy_command_begin(&command, job, "netem", "reap");
 	sy_command_add_run_dir(&command, job);

@@ -32,8 +32,8 @@ int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_
 			char join_path[SY_PATH_SIZE], struct sy_error *err);
 
 /* Drop this node's page caches, and tell the sampler what was done. */
-int sy_conditions_cold(const struct sy_command_job *job, int64_t cvmfs_mb,
-		       struct sy_message_queue *queue, struct sy_error *err);
+int sy_conditions_drop_caches(const struct sy_command_job *job, int64_t cvmfs_mb,
+			      struct sy_message_queue *queue, struct sy_error *err);
 
 /* For the record: what was asked for stands there from the beginning, and why it is not had. What
  * is had after all takes its place. `what` NULL: the option itself. */

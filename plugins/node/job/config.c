@@ -91,8 +91,8 @@ static char *trim(char *text)
 	return text;
 }
 
-static int take_line(struct sy_job_config *config, char *line, const char *path, int number,
-		     struct sy_error *err)
+static int parse_line(struct sy_job_config *config, char *line, const char *path, int number,
+		      struct sy_error *err)
 {
 	struct sy_error why;
 	char *value;
@@ -112,14 +112,14 @@ static int take_line(struct sy_job_config *config, char *line, const char *path,
 	return 0;
 }
 
-static int take_lines(struct sy_job_config *config, char *text, const char *path,
-		      struct sy_error *err)
+static int parse_lines(struct sy_job_config *config, char *text, const char *path,
+		       struct sy_error *err)
 {
 	int number = 0;
 	char *line;
 
 	while ((line = strsep(&text, "\n"))) {
-		if (take_line(config, line, path, ++number, err) < 0)
+		if (parse_line(config, line, path, ++number, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -142,5 +142,5 @@ int sy_job_config_read(struct sy_job_config *config, const char *path, bool must
 	if (length < 0 || length == FILE_SIZE - 1)
 		return sy_fail(err, "%s: cannot be read, or is larger than %d bytes", path,
 			       FILE_SIZE);
-	return take_lines(config, text, path, err);
+	return parse_lines(config, text, path, err);
 }

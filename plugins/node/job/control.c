@@ -16,7 +16,7 @@
 #define FULL_QUEUE_US 100000
 
 /* FNV-1a, 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/). */
-static uint64_t number_of(const char *node, const char *job_id)
+static uint64_t hash_name(const char *node, const char *job_id)
 {
 	uint64_t hash = 0xcbf29ce484222325U;
 
@@ -40,7 +40,7 @@ bool sy_control_address(struct sockaddr_un *address, const char *run_dir, const 
 	if (length > 0 && (size_t)length < size)
 		return true;
 	length = snprintf(address->sun_path, size, "%s/job-%016llx.sock", run_dir,
-			  (unsigned long long)number_of(node, job_id));
+			  (unsigned long long)hash_name(node, job_id));
 	return length > 0 && (size_t)length < size;
 }
 
@@ -76,7 +76,7 @@ bool sy_control_is_live(const struct sockaddr_un *address)
 	return try_to_connect(address) == 0;
 }
 
-static bool is_ours(const char *name, const char *node)
+static bool is_control_socket(const char *name, const char *node)
 {
 	size_t length = strlen(node);
 	const char *ending = strrchr(name, '.');
@@ -94,7 +94,7 @@ static bool find_address(struct sockaddr_un *address, const char *run_dir, const
 	int length;
 
 	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
-	if (!is_ours(name, node))
+	if (!is_control_socket(name, node))
 		return false;
 	length = snprintf(address->sun_path, sizeof(address->sun_path), "%s/%s", run_dir, name);
 	return length > 0 && (size_t)length < sizeof(address->sun_path);
@@ -115,7 +115,7 @@ void sy_remove_stale_sockets(const char *run_dir, const char *node)
 }
 
 /* A queue that stays full is that of a sampler that lives. */
-static bool tell_not_alone(const struct sockaddr_un *address, int64_t until_us)
+static bool send_not_exclusive(const struct sockaddr_un *address, int64_t until_us)
 {
 	static const char text[] = "exclusive no";
 	int64_t left_us = until_us - sy_now_us(CLOCK_MONOTONIC);
@@ -129,7 +129,8 @@ static bool tell_not_alone(const struct sockaddr_un *address, int64_t until_us)
 	       errno == EAGAIN;
 }
 
-bool sy_control_meet_others(const char *run_dir, const char *node, const struct sockaddr_un *own)
+bool sy_control_meet_other_jobs(const char *run_dir, const char *node,
+				const struct sockaddr_un *own)
 {
 	struct sockaddr_un address;
 	struct dirent *entry;
@@ -140,7 +141,7 @@ bool sy_control_meet_others(const char *run_dir, const char *node, const struct 
 	while (dir && (entry = readdir(dir)))
 		if (find_address(&address, run_dir, entry->d_name, node) &&
 		    strcmp(address.sun_path, own->sun_path) != 0)
-			met |= tell_not_alone(&address, until_us);
+			met |= send_not_exclusive(&address, until_us);
 	if (dir)
 		(void)closedir(dir);
 	return met;

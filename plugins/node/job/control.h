@@ -20,7 +20,8 @@ bool sy_control_is_live(const struct sockaddr_un *address);
 
 /* Whether a sampler of another job listens on this node. Each one that does is sent that its job is
  * not alone. A sampler that takes its last sample does not listen. */
-bool sy_control_meet_others(const char *run_dir, const char *node, const struct sockaddr_un *own);
+bool sy_control_meet_other_jobs(const char *run_dir, const char *node,
+				const struct sockaddr_un *own);
 
 /* Remove the node's sockets that nobody listens to any more. */
 void sy_remove_stale_sockets(const char *run_dir, const char *node);

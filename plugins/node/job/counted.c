@@ -17,20 +17,20 @@
 
 const char *sy_counted_program(bool wanted, const char *node_program, char path[SY_PATH_SIZE])
 {
-	return wanted && geteuid() == 0 && sy_loader_beside(node_program, path, SY_PATH_SIZE) &&
+	return wanted && geteuid() == 0 && sy_loader_find(node_program, path, SY_PATH_SIZE) &&
 		       access(path, X_OK) == 0
 		   ? path
 		   : NULL;
 }
 
 /* That it could not be loaded. */
-static bool refusal_path(char *path, size_t size, const struct sy_node_program *program)
+static bool format_refusal_path(char *path, size_t size, const struct sy_node_program *program)
 {
 	return snprintf(path, size, "%s/bpf.refused", program->run_dir) < (int)size;
 }
 
 /* By the program of today, for all that is known. */
-static bool was_refused(const char *refusal, const char *bpf)
+static bool is_refused(const char *refusal, const char *bpf)
 {
 	struct stat then, now;
 
@@ -54,8 +54,8 @@ void sy_counted_load(const struct sy_node_program *program, const char *bpf, int
 	cleanup_close int fd = -1;
 
 	if (!bpf || geteuid() != 0 || sy_bpf_count_jobs(SY_BPF_BASE) >= 0 ||
-	    access(bpf, X_OK) < 0 || !refusal_path(refusal, sizeof(refusal), program) ||
-	    was_refused(refusal, bpf))
+	    access(bpf, X_OK) < 0 || !format_refusal_path(refusal, sizeof(refusal), program) ||
+	    is_refused(refusal, bpf))
 		return;
 	run_loader(program, bpf, wait_ms);
 	if (sy_bpf_count_jobs(SY_BPF_BASE) >= 0)
@@ -68,7 +68,7 @@ void sy_counted_retry(const struct sy_node_program *program)
 {
 	char refusal[SY_PATH_SIZE + 16];
 
-	if (refusal_path(refusal, sizeof(refusal), program))
+	if (format_refusal_path(refusal, sizeof(refusal), program))
 		(void)unlink(refusal);
 }
 
@@ -102,7 +102,7 @@ void sy_counted_join(struct sy_counted *counted, const struct sockaddr_un *contr
 	*counted = (struct sy_counted){0};
 	if (!made_ns || geteuid() != 0 || sy_bpf_count_jobs(SY_BPF_BASE) < 0)
 		return;
-	counted->number = sy_bpf_number(control->sun_path, made_ns);
+	counted->number = sy_bpf_hash_job(control->sun_path, made_ns);
 	(void)sy_bpf_await(SY_BPF_BASE, counted->number, MADE_MS);
 	if (sy_bpf_begin(&bpf, SY_BPF_BASE, counted->number, kind, LOCK_MS, &err) < 0)
 		return;

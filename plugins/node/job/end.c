@@ -32,7 +32,7 @@
 #define FOLDER_MS 1000
 #define BEGIN_S	  60 /* of a job that has just begun processes may still come */
 
-static struct sy_command_job command_of(const struct sy_job_end *job)
+static struct sy_command_job make_command(const struct sy_job_end *job)
 {
 	return (struct sy_command_job){.program = {.path = job->program,
 						   .run_dir = job->config.run_dir,
@@ -41,9 +41,9 @@ static struct sy_command_job command_of(const struct sy_job_end *job)
 				       .job_id = job->job_id};
 }
 
-static void undo(const struct sy_job_end *job, const char *by)
+static void undo_conditions(const struct sy_job_end *job, const char *by)
 {
-	struct sy_command_job command = command_of(job);
+	struct sy_command_job command = make_command(job);
 	struct sy_error err;
 
 	if (sy_conditions_finish(&command, by, &err) < 0)
@@ -51,7 +51,7 @@ static void undo(const struct sy_job_end *job, const char *by)
 			     "network conditions not undone yet: %s", err.text);
 }
 
-static int left_ms(int64_t until_ms)
+static int remaining_ms(int64_t until_ms)
 {
 	int64_t left = until_ms - sy_now_ms(CLOCK_MONOTONIC);
 
@@ -67,8 +67,8 @@ static void wait_for_end(pid_t sampler, const struct sockaddr_un *control, int64
 	struct pollfd ended = {.fd = fd, .events = POLLIN};
 
 	if (fd >= 0)
-		(void)poll(&ended, 1, left_ms(until_ms));
-	while (left_ms(until_ms) > 0 && sy_control_is_live(control))
+		(void)poll(&ended, 1, remaining_ms(until_ms));
+	while (remaining_ms(until_ms) > 0 && sy_control_is_live(control))
 		(void)nanosleep(&pause, NULL);
 }
 
@@ -100,7 +100,7 @@ static bool end_sampler(const struct sy_job_end *job, pid_t sampler, const char 
 	return answered;
 }
 
-static json_t *line_of(const void *context)
+static json_t *make_line(const void *context)
 {
 	char *line = sy_report_text(context);
 	json_t *text = line ? json_string(line) : NULL;
@@ -112,7 +112,7 @@ static json_t *line_of(const void *context)
 /* Where the folder of records does not answer: what the sampler has said, without its record. */
 static char *report_line(struct sy_report *report)
 {
-	json_t *text = sy_json_within(FOLDER_MS, line_of, report);
+	json_t *text = sy_json_within(FOLDER_MS, make_line, report);
 	char *line = NULL;
 
 	if (text) {
@@ -126,21 +126,21 @@ static char *report_line(struct sy_report *report)
 
 static const struct sy_job_end *ending;
 
-static void tell_left(const char *line)
+static void log_leftover(const char *line)
 {
 	sy_log_write(ending->config.run_dir, ending->node, ending->job_id, "%s", line);
 }
 
-static void remove_left(const struct sy_job_end *job, const struct sy_job_state *state)
+static void remove_leftovers(const struct sy_job_end *job, const struct sy_job_state *state)
 {
-	struct sy_command_job command = command_of(job);
+	struct sy_command_job command = make_command(job);
 	const json_t *user = json_object_get(state->json, "user_id");
 
 	ending = job;
 	sy_leftovers_remove(&command.program, job->job_id,
 			    json_is_integer(user) ? (uid_t)json_integer_value(user)
 						  : SY_LEFTOVERS_OF_ANYBODY,
-			    tell_left);
+			    log_leftover);
 }
 
 char *sy_job_end(const struct sy_job_end *job)
@@ -154,14 +154,14 @@ char *sy_job_end(const struct sy_job_end *job)
 	if (sy_job_state_open(&state, job->config.run_dir, job->node, job->job_id, false,
 			      PATIENCE_MS, &err) < 0)
 		sy_log_write(job->config.run_dir, job->node, job->job_id, "%s", err.text);
-	undo(job, "job");
+	undo_conditions(job, "job");
 	report.sampled = end_sampler(job, state.json ? sy_job_state_process(&state, "sampler") : 0,
 				     "end", totals, sizeof(totals));
 	report.totals = totals;
 	report.begin_unix_s = json_number_value(json_object_get(state.json, "begin_unix_s"));
 	report.earlier = json_object_get(state.json, "earlier_starts");
-	remove_left(job, &state);
-	sy_job_sweep_rest(job);
+	remove_leftovers(job, &state);
+	sy_job_sweep_leftovers(job);
 	sy_job_state_remove(&state);
 	return report_line(&report);
 }
@@ -171,7 +171,7 @@ void sy_job_abandon(const struct sy_job_end *job, struct sy_job_state *state, co
 	char totals[4096];
 
 	sy_log_write(job->config.run_dir, job->node, job->job_id, "%s: ended here", why);
-	undo(job, "next job");
+	undo_conditions(job, "next job");
 	(void)end_sampler(job, sy_job_state_process(state, "sampler"), "lost", totals,
 			  sizeof(totals));
 	(void)json_object_clear(state->json);
@@ -181,15 +181,15 @@ void sy_job_give_up(const struct sy_job_end *job, struct sy_job_state *state)
 {
 	char totals[4096];
 
-	undo(job, "job");
+	undo_conditions(job, "job");
 	(void)end_sampler(job, sy_job_state_process(state, "sampler"), "end", totals,
 			  sizeof(totals));
 	sy_job_state_remove(state);
 }
 
-void sy_job_sweep_rest(const struct sy_job_end *job)
+void sy_job_sweep_leftovers(const struct sy_job_end *job)
 {
-	struct sy_command_job command = command_of(job);
+	struct sy_command_job command = make_command(job);
 	struct sy_error err;
 
 	if (sy_conditions_undo_stale(&command, "next job", &err) < 0)
@@ -209,8 +209,8 @@ static bool is_alive(const struct sy_job_sweep *sweep, const char *job_id)
 }
 
 /* NULL: it goes on, or may still come. */
-static const char *why_gone(const struct sy_job_sweep *sweep, const struct sy_job_state *state,
-			    const char *job_id)
+static const char *find_end_reason(const struct sy_job_sweep *sweep,
+				   const struct sy_job_state *state, const char *job_id)
 {
 	bool sampled = sy_job_state_process(state, "sampler") > 0;
 	bool begun = json_is_true(json_object_get(state->json, "begun"));
@@ -223,7 +223,7 @@ static const char *why_gone(const struct sy_job_sweep *sweep, const struct sy_jo
 			  : "its begin was killed, and nothing of it has come";
 }
 
-static void sweep_one(const struct sy_job_sweep *sweep, const char *job_id)
+static void sweep_job(const struct sy_job_sweep *sweep, const char *job_id)
 {
 	cleanup_job_state struct sy_job_state state = SY_JOB_STATE_NONE;
 	struct sy_job_end job = sweep->job;
@@ -235,7 +235,7 @@ static void sweep_one(const struct sy_job_sweep *sweep, const char *job_id)
 	told = json_string_value(json_object_get(state.json, "job_id"));
 	if (told && strcmp(told, job_id) != 0)
 		return; /* of a node whose name is ours, a point, and more */
-	why = why_gone(sweep, &state, job_id);
+	why = find_end_reason(sweep, &state, job_id);
 	if (!why)
 		return;
 	sy_job_abandon(&job, &state, why);
@@ -243,9 +243,9 @@ static void sweep_one(const struct sy_job_sweep *sweep, const char *job_id)
 }
 
 /* What killed samplers and killed loads have left. */
-static void sweep_kernel(const struct sy_job_end *job)
+static void sweep_bpf(const struct sy_job_end *job)
 {
-	const struct sy_node_program program = command_of(job).program;
+	const struct sy_node_program program = make_command(job).program;
 	char path[SY_PATH_SIZE];
 	const char *bpf = sy_counted_program(true, job->program, path);
 
@@ -259,8 +259,8 @@ void sy_job_sweep(const struct sy_job_sweep *sweep)
 	json_t *list = sy_job_states(sweep->job.config.run_dir, sweep->job.node), *id;
 	size_t i;
 
-	json_array_foreach(list, i, id) sweep_one(sweep, json_string_value(id));
+	json_array_foreach(list, i, id) sweep_job(sweep, json_string_value(id));
 	json_decref(list);
-	sy_job_sweep_rest(&sweep->job);
-	sweep_kernel(&sweep->job);
+	sy_job_sweep_leftovers(&sweep->job);
+	sweep_bpf(&sweep->job);
 }

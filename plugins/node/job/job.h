@@ -85,6 +85,6 @@ struct sy_job_sweep {
 void sy_job_sweep(const struct sy_job_sweep *sweep);
 
 /* Of all jobs, without a look at their states: conditions, sockets, records. */
-void sy_job_sweep_rest(const struct sy_job_end *job);
+void sy_job_sweep_leftovers(const struct sy_job_end *job);
 
 #endif

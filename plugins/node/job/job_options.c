@@ -41,7 +41,7 @@ static int fail_tag(struct sy_error *err, const char *found)
 		       SY_TAG_KEY_MAX - 1, SY_TAG_VALUE_MAX, found);
 }
 
-static int too_long(struct sy_error *err, const char *which, size_t length)
+static int fail_too_long(struct sy_error *err, const char *which, size_t length)
 {
 	char found[48];
 
@@ -59,11 +59,11 @@ int sy_tag_check(const char *text, struct sy_error *err)
 	if (key == 0 || text[key] != '=')
 		return fail_tag(err, "another character in KEY");
 	if (key > SY_TAG_KEY_MAX)
-		return too_long(err, "KEY", key);
+		return fail_too_long(err, "KEY", key);
 	if (*value == '\0')
 		return fail_tag(err, "no VALUE");
 	if (strlen(value) > SY_TAG_VALUE_MAX)
-		return too_long(err, "VALUE", strlen(value));
+		return fail_too_long(err, "VALUE", strlen(value));
 	for (const char *c = value; *c; c++) {
 		if (*c < ' ' || *c > '~')
 			return fail_tag(err, "another character in VALUE");
@@ -138,7 +138,7 @@ const struct sy_user_option_fact sy_user_option_facts[SY_USER_OPTIONS] = {
      "cold: drop the nodes' page caches before the job, and limit CVMFS' own", true},
 };
 
-static int take_netem(struct sy_user_options *wishes, const char *text, struct sy_error *err)
+static int parse_netem(struct sy_user_options *wishes, const char *text, struct sy_error *err)
 {
 	wishes->has_netem = false;
 	if (sy_netem_parse(text, &wishes->netem, err) < 0)
@@ -147,7 +147,7 @@ static int take_netem(struct sy_user_options *wishes, const char *text, struct s
 	return 0;
 }
 
-static int take_cache(struct sy_user_options *wishes, const char *text, struct sy_error *err)
+static int parse_cache(struct sy_user_options *wishes, const char *text, struct sy_error *err)
 {
 	static const char limited[] = "cold:cvmfs=";
 	int64_t limit_mb = 0;
@@ -163,8 +163,8 @@ static int take_cache(struct sy_user_options *wishes, const char *text, struct s
 	return 0;
 }
 
-int sy_user_option_take(struct sy_user_options *wishes, enum sy_user_option which, const char *text,
-			double max_rate_hz, struct sy_error *err)
+int sy_user_option_parse(struct sy_user_options *wishes, enum sy_user_option which,
+			 const char *text, double max_rate_hz, struct sy_error *err)
 {
 	switch (which) {
 	case SY_USER_OPTION_TAG:
@@ -175,9 +175,9 @@ int sy_user_option_take(struct sy_user_options *wishes, enum sy_user_option whic
 		wishes->has_rate = true;
 		return 0;
 	case SY_USER_OPTION_NETEM:
-		return take_netem(wishes, text, err);
+		return parse_netem(wishes, text, err);
 	case SY_USER_OPTION_CACHE:
-		return take_cache(wishes, text, err);
+		return parse_cache(wishes, text, err);
 	default:
 		return sy_fail(err, "unknown");
 	}
@@ -202,7 +202,7 @@ bool sy_user_options_change_node(const struct sy_user_options *wishes)
 	return (wishes->has_netem && !wishes->netem.none) || wishes->cache == SY_CACHE_COLD;
 }
 
-static void show(char to[SHOWN_MAX + 4], const char *text)
+static void format_shown(char to[SHOWN_MAX + 4], const char *text)
 {
 	(void)snprintf(to, SHOWN_MAX + 4, "%.*s%s", SHOWN_MAX, text,
 		       strlen(text) > SHOWN_MAX ? "..." : "");
@@ -218,7 +218,7 @@ void sy_format_option_fault(char *to, size_t size, enum sy_user_option which, co
 	const struct sy_user_option_fact *word = &sy_user_option_facts[which];
 	char shown[SHOWN_MAX + 4];
 
-	show(shown, text);
+	format_shown(shown, text);
 	(void)snprintf(to, size, "--%s=%s: %.*s", word->name, shown, (int)size - SHOWN_MAX - 32,
 		       err->text);
 }
@@ -250,7 +250,7 @@ int sy_request_add(char *request, size_t size, enum sy_user_option which, const 
 	return 0;
 }
 
-static int hex(char c)
+static int parse_hex(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -269,8 +269,8 @@ static const char *decode(const char *at, char *text)
 			*text = *at++;
 			continue;
 		}
-		high = *at == '%' ? hex(at[1]) : -1;
-		low = high < 0 ? -1 : hex(at[2]);
+		high = *at == '%' ? parse_hex(at[1]) : -1;
+		low = high < 0 ? -1 : parse_hex(at[2]);
 		if (low < 0 || high * 16 + low == 0)
 			return NULL;
 		*text = (char)(high * 16 + low);
@@ -281,7 +281,7 @@ static const char *decode(const char *at, char *text)
 }
 
 /* Which wish begins at `at`, which is set behind its '='; SY_USER_OPTIONS: none. */
-static enum sy_user_option wish_at(const char **at)
+static enum sy_user_option find_option(const char **at)
 {
 	for (int i = 0; i < SY_USER_OPTIONS; i++) {
 		size_t length = strlen(sy_user_option_facts[i].name);
@@ -321,7 +321,7 @@ int sy_request_read(const char *request,
 		return sy_fail(err, "the request is longer than %d bytes", SY_REQUEST_MAX - 1);
 	for (const char *at = request; *at;) {
 		const char *part = at;
-		enum sy_user_option which = wish_at(&at);
+		enum sy_user_option which = find_option(&at);
 
 		at = which == SY_USER_OPTIONS ? NULL : decode(at, text);
 		if (!at || (*at == ':' && !at[1]))
@@ -333,9 +333,9 @@ int sy_request_read(const char *request,
 	return 0;
 }
 
-static int ask_policy(const struct sy_policy *policy, const struct sy_asker *who,
-		      enum sy_user_option which, const struct sy_user_options *wishes,
-		      struct sy_error *err)
+static int check_option(const struct sy_policy *policy, const struct sy_asker *who,
+			enum sy_user_option which, const struct sy_user_options *wishes,
+			struct sy_error *err)
 {
 	switch (which) {
 	case SY_USER_OPTION_NETEM:
@@ -347,7 +347,7 @@ static int ask_policy(const struct sy_policy *policy, const struct sy_asker *who
 	}
 }
 
-static bool is_free(enum sy_user_option which, const struct sy_user_options *wishes)
+static bool needs_no_permission(enum sy_user_option which, const struct sy_user_options *wishes)
 {
 	return !sy_user_option_facts[which].condition ||
 	       (which == SY_USER_OPTION_NETEM && wishes->netem.none) ||
@@ -360,12 +360,12 @@ int sy_check_policy(const char *policy_path, const struct sy_asker *who, enum sy
 	struct sy_policy *policy;
 	int rc;
 
-	if (is_free(which, wishes) || access(policy_path, R_OK) != 0)
+	if (needs_no_permission(which, wishes) || access(policy_path, R_OK) != 0)
 		return 0;
 	policy = sy_policy_read(policy_path, true, err);
 	if (!policy)
 		return -1;
-	rc = ask_policy(policy, who, which, wishes, err);
+	rc = check_option(policy, who, which, wishes, err);
 	sy_policy_free(policy);
 	return rc;
 }

@@ -69,8 +69,8 @@ struct sy_user_option_fact {
 extern const struct sy_user_option_fact sy_user_option_facts[SY_USER_OPTIONS];
 
 /* Take one; -1 with what was expected. */
-int sy_user_option_take(struct sy_user_options *wishes, enum sy_user_option which, const char *text,
-			double max_rate_hz, struct sy_error *err);
+int sy_user_option_parse(struct sy_user_options *wishes, enum sy_user_option which,
+			 const char *text, double max_rate_hz, struct sy_error *err);
 
 /* The tag by which a record says what was asked of the caches. */
 void sy_tag_cache_option(struct sy_user_options *wishes);

@@ -15,7 +15,7 @@
 #define LIMIT_MS    15000 /* 5 s for the job's last processes, some for an engine that is slow */
 #define PROGRAM_END "/steelyard-left"
 
-static bool holds(const char *folder, const char *beginning)
+static bool has_entry(const char *folder, const char *beginning)
 {
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
@@ -29,7 +29,7 @@ static bool holds(const char *folder, const char *beginning)
 }
 
 /* False: it is not there, or not ours to start. */
-static bool beside(const char *program, char path[SY_PATH_SIZE])
+static bool find_program(const char *program, char path[SY_PATH_SIZE])
 {
 	const char *end = strrchr(program, '/');
 
@@ -39,8 +39,8 @@ static bool beside(const char *program, char path[SY_PATH_SIZE])
 	       access(path, X_OK) == 0;
 }
 
-static void begin(struct sy_arguments *arguments, const struct sy_node_program *program,
-		  const char *path)
+static void begin_arguments(struct sy_arguments *arguments, const struct sy_node_program *program,
+			    const char *path)
 {
 	sy_begin_arguments(arguments, program);
 	arguments->argv[0] = (char *)path;
@@ -55,9 +55,10 @@ void sy_leftovers_remove(const struct sy_node_program *program, const char *job_
 	struct sy_spawn_output answer = {.out = out, .out_size = sizeof(out)};
 	struct sy_error err;
 
-	if ((!holds(MARKS, MARK) && !holds(NOTES, NOTE)) || !beside(program->path, path))
+	if ((!has_entry(MARKS, MARK) && !has_entry(NOTES, NOTE)) ||
+	    !find_program(program->path, path))
 		return;
-	begin(&arguments, program, path);
+	begin_arguments(&arguments, program, path);
 	sy_option(&arguments, "--job", job_id);
 	(void)snprintf(uid, sizeof(uid), "%u", user);
 	if (user != SY_LEFTOVERS_OF_ANYBODY)
@@ -75,8 +76,8 @@ void sy_leftovers_sweep(const struct sy_node_program *program)
 	struct sy_arguments arguments;
 	char path[SY_PATH_SIZE];
 
-	if (!holds(MARKS, MARK) || !beside(program->path, path))
+	if (!has_entry(MARKS, MARK) || !find_program(program->path, path))
 		return;
-	begin(&arguments, program, path);
+	begin_arguments(&arguments, program, path);
 	(void)sy_spawn(&arguments, (int[SY_SPAWN_FDS]){-1, -1, -1, -1}, NULL);
 }

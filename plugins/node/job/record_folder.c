@@ -15,8 +15,8 @@
 #define ENDING	   ".json"
 #define RECORD_MAX 1048576 /* bytes */
 
-static void folder_of(char path[SY_RECORD_PATH_SIZE], const char *record_dir, const char *job_id,
-		      bool by_day, time_t start)
+static void format_folder(char path[SY_RECORD_PATH_SIZE], const char *record_dir,
+			  const char *job_id, bool by_day, time_t start)
 {
 	char place[SY_JOB_PATH_SIZE];
 
@@ -29,8 +29,8 @@ void sy_record_folder(char path[SY_RECORD_PATH_SIZE], const char *record_dir, co
 {
 	char flat[SY_RECORD_PATH_SIZE];
 
-	folder_of(path, record_dir, job_id, sy_records_by_day(record_dir), start);
-	folder_of(flat, record_dir, job_id, false, start);
+	format_folder(path, record_dir, job_id, sy_records_by_day(record_dir), start);
+	format_folder(flat, record_dir, job_id, false, start);
 	/* The mark was put while the job ran. */
 	if (access(path, F_OK) < 0 && access(flat, F_OK) == 0)
 		(void)snprintf(path, SY_RECORD_PATH_SIZE, "%s", flat);
@@ -53,8 +53,8 @@ static bool split_name(const char *file, char *node, size_t size, time_t *start)
 	return after == stop;
 }
 
-static json_t *starts_of(const char *record_dir, const char *job_id, const char *node, bool by_day,
-			 time_t day, time_t since)
+static json_t *list_starts(const char *record_dir, const char *job_id, const char *node,
+			   bool by_day, time_t day, time_t since)
 {
 	char path[SY_RECORD_PATH_SIZE], name[256];
 	json_t *all = json_array();
@@ -62,7 +62,7 @@ static json_t *starts_of(const char *record_dir, const char *job_id, const char 
 	time_t start;
 	DIR *dir;
 
-	folder_of(path, record_dir, job_id, by_day, day);
+	format_folder(path, record_dir, job_id, by_day, day);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir))) {
 		if (split_name(entry->d_name, name, sizeof(name), &start) &&
@@ -74,7 +74,7 @@ static json_t *starts_of(const char *record_dir, const char *job_id, const char 
 	return all;
 }
 
-static void add(json_t *all, json_t *found)
+static void add_all(json_t *all, json_t *found)
 {
 	(void)json_array_extend(all, found);
 	json_decref(found);
@@ -82,31 +82,31 @@ static void add(json_t *all, json_t *found)
 
 /* By day from tomorrow on backwards, for a clock may have been set; then those that lie flat.
  * `newest`: no further than to the first day with any. */
-static json_t *look(const char *record_dir, const char *job_id, const char *node, time_t since,
-		    bool newest)
+static json_t *find_starts(const char *record_dir, const char *job_id, const char *node,
+			   time_t since, bool newest)
 {
 	time_t day = time(NULL) + SY_DAY_S;
 	bool by_day = sy_records_by_day(record_dir);
 	json_t *all = json_array();
 
 	for (int i = 0; by_day && i < SY_LOOK_BACK_DAYS && day > since - SY_DAY_S; i++) {
-		add(all, starts_of(record_dir, job_id, node, true, day, since));
+		add_all(all, list_starts(record_dir, job_id, node, true, day, since));
 		if (newest && json_array_size(all))
 			return all;
 		day -= SY_DAY_S;
 	}
-	add(all, starts_of(record_dir, job_id, node, false, 0, since));
+	add_all(all, list_starts(record_dir, job_id, node, false, 0, since));
 	return all;
 }
 
 json_t *sy_record_starts(const char *record_dir, const char *job_id, const char *node, time_t since)
 {
-	return look(record_dir, job_id, node, since, false);
+	return find_starts(record_dir, job_id, node, since, false);
 }
 
 time_t sy_record_newest(const char *record_dir, const char *job_id, const char *node)
 {
-	json_t *all = look(record_dir, job_id, node, 1, true), *start;
+	json_t *all = find_starts(record_dir, job_id, node, 1, true), *start;
 	time_t newest = 0;
 	size_t i;
 

@@ -14,7 +14,7 @@
 #define EARLIER_MAX 100 /* in a state's 8 KB */
 
 /* The value at a dotted path. */
-static json_t *at(json_t *json, const char *path)
+static json_t *find_value(json_t *json, const char *path)
 {
 	char words[256], *rest = words, *word;
 
@@ -25,24 +25,24 @@ static json_t *at(json_t *json, const char *path)
 }
 
 /* What a finished record tells is the last word. */
-static void totals_of(json_t *record, struct sy_totals *totals)
+static void read_totals(json_t *record, struct sy_totals *totals)
 {
-	const json_t *gpus = at(record, "energy.gpus.of_node"); /* null: not known */
+	const json_t *gpus = find_value(record, "energy.gpus.of_node"); /* null: not known */
 	const char *text;
 
 	for (int i = 0; i < SY_TOTALS; i++) {
-		const json_t *value = at(record, sy_total_facts[i].path);
+		const json_t *value = find_value(record, sy_total_facts[i].path);
 
 		totals->value[i] = json_number_value(value);
 		totals->known[i] = json_is_number(value) && sy_is_countable(totals->value[i]);
 	}
 	totals->no_gpus = !json_is_null(gpus) && json_integer_value(gpus) == 0;
-	totals->idle = json_is_false(at(record, "processes.named"));
-	text = json_string_value(at(record, "incomplete_of"));
+	totals->idle = json_is_false(find_value(record, "processes.named"));
+	text = json_string_value(find_value(record, "incomplete_of"));
 	totals->uncounted = text && strcmp(text, "processes") == 0;
 }
 
-static void tags_of(json_t *record, struct sy_tags *tags)
+static void read_tags(json_t *record, struct sy_tags *tags)
 {
 	json_t *value;
 	const char *key;
@@ -55,15 +55,15 @@ static void tags_of(json_t *record, struct sy_tags *tags)
 	}
 }
 
-static enum sy_exclusive exclusive_of(json_t *record)
+static enum sy_exclusive read_exclusive(json_t *record)
 {
-	const json_t *exclusive = at(record, "job.exclusive");
+	const json_t *exclusive = find_value(record, "job.exclusive");
 
 	return json_is_boolean(exclusive) ? json_is_true(exclusive) ? SY_ALONE : SY_SHARED
 					  : SY_NOT_SAID;
 }
 
-static bool has(const json_t *list, const json_t *number)
+static bool has_number(const json_t *list, const json_t *number)
 {
 	const json_t *one;
 	size_t i;
@@ -89,7 +89,7 @@ json_t *sy_report_earlier(const char *record_dir, const char *job_id, const char
 
 /* START of the record that this start of the job has: as its sampler says, else the one that was
  * not there before it. The clock may have been set since: the largest need not be it. */
-static time_t own_start(const struct sy_report *report, time_t told)
+static time_t find_own_start(const struct sy_report *report, time_t told)
 {
 	json_t *all, *start;
 	time_t found = told;
@@ -105,7 +105,7 @@ static time_t own_start(const struct sy_report *report, time_t told)
 			       (time_t)report->begin_unix_s);
 	json_array_foreach(all, i, start)
 	{
-		if (!has(report->earlier, start))
+		if (!has_number(report->earlier, start))
 			found = (time_t)json_integer_value(start);
 	}
 	json_decref(all);
@@ -113,10 +113,10 @@ static time_t own_start(const struct sy_report *report, time_t told)
 }
 
 /* The record of this start of the job on this node, and its text. */
-static json_t *own_record(const struct sy_report *report, time_t told, char **text)
+static json_t *read_own_record(const struct sy_report *report, time_t told, char **text)
 {
 	char folder[SY_RECORD_PATH_SIZE], name[600];
-	time_t start = own_start(report, told);
+	time_t start = find_own_start(report, told);
 	cleanup_close int fd = -1;
 
 	sy_record_folder(folder, report->record_dir, report->job_id, start);
@@ -128,24 +128,24 @@ static json_t *own_record(const struct sy_report *report, time_t told, char **te
 
 /* Whether a record has all that there is to tell at this end of the job. Where nothing is known of
  * its begin, the end may have been told already, a moment ago. */
-static bool has_all(const struct sy_report *report, json_t *record)
+static bool is_complete(const struct sy_report *report, json_t *record)
 {
-	const json_t *end = at(record, "end_unix_s");
+	const json_t *end = find_value(record, "end_unix_s");
 
 	if (!json_is_number(end) || report->sampled)
 		return json_is_number(end);
-	return report->earlier ? json_is_true(at(record, "complete"))
+	return report->earlier ? json_is_true(find_value(record, "complete"))
 			       : json_number_value(end) > (double)(time(NULL) - LATE_S);
 }
 
 /* A condition's reason to be missing, without the word that it was refused; NULL: it was not. */
-static const char *refusal_of(json_t *record)
+static const char *read_refusal(json_t *record)
 {
 	static const char *const paths[] = {"missing.network_conditions", "missing.cache"};
 	static const char mark[] = "refused: ";
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		const char *why = json_string_value(at(record, paths[i]));
+		const char *why = json_string_value(find_value(record, paths[i]));
 
 		if (why && strncmp(why, mark, sizeof(mark) - 1) == 0)
 			return why + sizeof(mark) - 1;
@@ -155,13 +155,13 @@ static const char *refusal_of(json_t *record)
 
 static void put_conditions(json_t *record, struct sy_comment *comment)
 {
-	const json_t *valid = at(record, "network_conditions.valid");
+	const json_t *valid = find_value(record, "network_conditions.valid");
 
-	comment->netem = json_string_value(at(record, "network_conditions.requested"));
+	comment->netem = json_string_value(find_value(record, "network_conditions.requested"));
 	comment->netem_valid = json_is_boolean(valid) ? json_is_true(valid) : -1;
 	if (!comment->netem) /* `none`, or refused */
-		comment->netem = json_string_value(at(record, "tags.network"));
-	comment->refused = refusal_of(record);
+		comment->netem = json_string_value(find_value(record, "tags.network"));
+	comment->refused = read_refusal(record);
 }
 
 char *sy_report_text(const struct sy_report *report)
@@ -171,18 +171,18 @@ char *sy_report_text(const struct sy_report *report)
 	struct sy_totals own = {0};
 	bool answered = report->sampled && sy_totals_from_json(&own, report->totals);
 	cleanup_free char *text = NULL;
-	json_t *record = own_record(report, own.start, &text);
+	json_t *record = read_own_record(report, own.start, &text);
 	char *line;
 
 	tags.count = 0;
-	if (has_all(report, record)) {
-		totals_of(record, &own);
-		own.exclusive = exclusive_of(record);
+	if (is_complete(report, record)) {
+		read_totals(record, &own);
+		own.exclusive = read_exclusive(record);
 		answered = true;
 	}
 	if (answered) {
 		comment.totals = &own;
-		tags_of(record, &tags);
+		read_tags(record, &tags);
 		sy_node_kind_from_record(&comment.kind, text ? text : "");
 		put_conditions(record, &comment);
 	}

@@ -41,7 +41,7 @@ int sy_log_open(const char *run_dir, const char *node)
 	return open_complaints(run_dir, node, O_WRONLY | O_APPEND | O_CREAT);
 }
 
-static void tell_lines(char *text, void (*tell)(const char *line))
+static void log_lines(char *text, void (*tell)(const char *line))
 {
 	char *rest = NULL;
 
@@ -63,7 +63,7 @@ void sy_log_forward(const char *run_dir, const char *node, void (*tell)(const ch
 	if (fd < 0 || !sy_lock(fd, 0) || sy_read_fd(fd, text, sizeof(text)) <= 0)
 		return;
 	(void)ftruncate(fd, 0);
-	tell_lines(text, tell);
+	log_lines(text, tell);
 }
 
 #define LARGEST_BYTES 1000000

@@ -148,7 +148,7 @@ struct start {
 	int tell; /* its process id goes there; -1: nowhere */
 };
 
-static void step_out(const struct start *start)
+static void leave_parent_scope(const struct start *start)
 {
 	sy_restore_root();
 	sy_leave_cgroup(start->way);
@@ -160,7 +160,7 @@ __attribute__((noreturn)) static void become(const struct start *start)
 	sigset_t none;
 
 	if (!start->unseen)
-		step_out(start);
+		leave_parent_scope(start);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	sy_keep_descriptors(start->fds, start->fds[3] >= 0 ? 4 : 3);
@@ -183,7 +183,7 @@ __attribute__((noreturn)) static void become_unseen(const struct start *start, p
 }
 
 /* Tells whose it is (`steelyard cluster down` looks for it). */
-static void keep_variable(char *to, size_t size, const char *name)
+static void copy_variable(char *to, size_t size, const char *name)
 {
 	const char *value = name ? getenv(name) : NULL;
 
@@ -197,7 +197,7 @@ static void fork_twice(const struct start *start)
 
 	(void)setsid();
 	if (start->unseen)
-		step_out(start);
+		leave_parent_scope(start);
 	pid = fork();
 	if (pid == 0 && start->unseen)
 		become_unseen(start, self);
@@ -237,7 +237,7 @@ int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FD
 
 	if (access(arguments->argv[0], X_OK) != 0)
 		return sy_fail_errno(err, errno, "cannot run node_program=%s", arguments->argv[0]);
-	keep_variable(kept, sizeof(kept), arguments->keep);
+	copy_variable(kept, sizeof(kept), arguments->keep);
 	if (arguments->egress)
 		sy_egress_find(&way, arguments->egress);
 	if (pid && pipe2(told, O_CLOEXEC) != 0)
@@ -265,7 +265,7 @@ int sy_spawn(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS],
 }
 
 /* "steelyard-node COMMAND: SENTENCE": the sentence of the last line. */
-static void keep_last_line(char *to, size_t size, char *text)
+static void copy_last_line(char *to, size_t size, char *text)
 {
 	static const char mark[] = "steelyard-node ";
 	const char *line, *colon;
@@ -303,7 +303,7 @@ int sy_spawn_and_read(const struct sy_arguments *arguments, int limit_ms,
 	done = sy_read_pipes(pipes, 2, rc == 0 ? limit_ms : 0);
 	if (rc < 0)
 		return -1;
-	keep_last_line(answer->said, sizeof(answer->said), said);
+	copy_last_line(answer->said, sizeof(answer->said), said);
 	if (!done)
 		return sy_fail(err, "steelyard-node %s is not done within %d s", arguments->argv[1],
 			       limit_ms / 1000);

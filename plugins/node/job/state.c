@@ -24,8 +24,8 @@ static int open_folder(const char *run_dir, bool make, struct sy_error *err)
 }
 
 /* The locked file; who had it before may have removed it meanwhile. */
-static int take(struct sy_job_state *state, bool make, int patience_ms, time_t *written_unix_s,
-		struct sy_error *err)
+static int lock_file(struct sy_job_state *state, bool make, int patience_ms, time_t *written_unix_s,
+		     struct sy_error *err)
 {
 	int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (make ? O_CREAT : 0);
 	struct stat info;
@@ -47,7 +47,7 @@ static int take(struct sy_job_state *state, bool make, int patience_ms, time_t *
 	return 0;
 }
 
-static json_t *load(int fd)
+static json_t *read_json(int fd)
 {
 	char text[SIZE];
 	json_t *json = sy_read_fd(fd, text, sizeof(text)) > 0
@@ -86,9 +86,9 @@ int sy_job_state_open(struct sy_job_state *state, const char *run_dir, const cha
 	state->folder = open_folder(run_dir, make, err);
 	if (state->folder < 0)
 		return errno == ENOENT && !make ? 1 : -1;
-	result = take(state, make, patience_ms, &written_unix_s, err);
+	result = lock_file(state, make, patience_ms, &written_unix_s, err);
 	if (result == 0)
-		state->json = load(state->fd);
+		state->json = read_json(state->fd);
 	state->age_s = age_s(state->json, written_unix_s);
 	return result;
 }

@@ -22,7 +22,7 @@
 enum { STAMP, CHANGED };
 
 /* "accel2_energy" is 2, "accel_energy" of a node with one is 0; else -1. */
-static int accelerator(const char *name)
+static int parse_accelerator(const char *name)
 {
 	const char *digits = name + 5, *end;
 
@@ -34,11 +34,11 @@ static int accelerator(const char *name)
 	return end == digits ? 0 : sy_parse_meter_unit(digits);
 }
 
-static bool tell_domain(struct sy_meter *meter, const char *name)
+static bool set_domain(struct sy_meter *meter, const char *name)
 {
 	const char *word = NULL;
 
-	meter->unit = accelerator(name);
+	meter->unit = parse_accelerator(name);
 	if (!strcmp(name, "energy")) {
 		meter->domain = SY_DOMAIN_NODE;
 		word = "node";
@@ -109,10 +109,10 @@ static void find(int root, struct sy_meter_list *found, struct sy_error *err)
 	for (size_t i = 0; i < names.count && !found->full; i++) {
 		struct sy_meter one = {0}, *meter;
 
-		if (!tell_domain(&one, names.name[i]) ||
+		if (!set_domain(&one, names.name[i]) ||
 		    !(meter = sy_meter_list_add(found, &sy_cray)))
 			continue;
-		(void)tell_domain(meter, names.name[i]);
+		(void)set_domain(meter, names.name[i]);
 		(void)snprintf(meter->path, sizeof(meter->path), COUNTERS "/%.100s", names.name[i]);
 		meter->resolution = RESOLUTION_UJ;
 		check_access(root, meter);

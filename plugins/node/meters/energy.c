@@ -67,7 +67,7 @@ static void add_gap(struct sy_energy *energy, int64_t gap_us, int64_t counter_uj
 	add_sum(energy, delta);
 }
 
-static void keep(struct sy_energy *energy, int64_t now_us, int64_t value)
+static void set_last(struct sy_energy *energy, int64_t now_us, int64_t value)
 {
 	if (!energy->started)
 		energy->first_us = now_us;
@@ -82,7 +82,7 @@ void sy_energy_add(struct sy_energy *energy, int64_t now_us, int64_t counter_uj)
 		return;
 	if (energy->started)
 		add_gap(energy, now_us - energy->last_us, counter_uj);
-	keep(energy, now_us, counter_uj);
+	set_last(energy, now_us, counter_uj);
 }
 
 void sy_energy_add_power(struct sy_energy *energy, int64_t now_us, int64_t power_uw)
@@ -103,5 +103,5 @@ void sy_energy_add_power(struct sy_energy *energy, int64_t now_us, int64_t power
 		mean_uw = ((double)energy->last + (double)power_uw) / 2;
 	if (energy->started)
 		add_sum(energy, sy_meter_to_integer(mean_uw * (double)gap_us / 1e6));
-	keep(energy, now_us, power_uw);
+	set_last(energy, now_us, power_uw);
 }

@@ -49,8 +49,8 @@ static void check_access(int root, struct sy_meter *meter)
 }
 
 /* The line of "PREFIX_SUFFIX" beside a file "PREFIX_input"; "" when there is none. */
-static void read_beside(int root, const char *folder, const char *file, const char *suffix,
-			char *text, size_t size)
+static void read_sibling(int root, const char *folder, const char *file, const char *suffix,
+			 char *text, size_t size)
 {
 	char path[256];
 
@@ -62,7 +62,7 @@ static void read_beside(int root, const char *folder, const char *file, const ch
 
 /* amd_energy, and zenergy, the same driver out of the kernel's tree: "Esocket1". Its cores lie
  * within the sockets, and there may be hundreds. */
-static bool tell_energy(struct sy_meter *meter, const char *driver, const char *label)
+static bool set_energy_domain(struct sy_meter *meter, const char *driver, const char *label)
 {
 	meter->resolution = 16; /* 2^-16 J, the unit of most; what it is here is not told */
 	if ((!strcmp(driver, "amd_energy") || !strcmp(driver, "zenergy")) &&
@@ -83,7 +83,7 @@ static bool tell_energy(struct sy_meter *meter, const char *driver, const char *
 }
 
 /* What firmware writes of a meter: "Grace Power Socket 0". */
-static bool tell_power(struct sy_meter *meter, const char *oem)
+static bool set_power_domain(struct sy_meter *meter, const char *oem)
 {
 	static const struct {
 		const char *format, *name;
@@ -108,12 +108,12 @@ static bool tell_power(struct sy_meter *meter, const char *oem)
 }
 
 /* Its mean over a time is read as often as that has passed: each value stands for its own time. */
-static void tell_period(int root, const char *folder, const char *file, struct sy_meter *meter)
+static void read_mean_period(int root, const char *folder, const char *file, struct sy_meter *meter)
 {
 	char text[32];
 	int64_t mean_ms, mean_us = 0;
 
-	read_beside(root, folder, file, "_average_interval", text, sizeof(text));
+	read_sibling(root, folder, file, "_average_interval", text, sizeof(text));
 	if (sy_number(text, &mean_ms) && mean_ms < MOST_MEAN_MS)
 		mean_us = mean_ms * 1000;
 	meter->period_us = mean_us ? mean_us : PERIOD_US;
@@ -135,8 +135,8 @@ static void add(int root, struct sy_meter_list *found, const char *folder, const
 		return;
 	if (!sy_ends_with(file, power ? "_average" : "_input"))
 		return;
-	read_beside(root, folder, file, power ? "_oem_info" : "_label", text, sizeof(text));
-	if (power ? !tell_power(&one, text) : !tell_energy(&one, driver, text))
+	read_sibling(root, folder, file, power ? "_oem_info" : "_label", text, sizeof(text));
+	if (power ? !set_power_domain(&one, text) : !set_energy_domain(&one, driver, text))
 		return;
 	meter = sy_meter_list_add(found, &sy_hwmon);
 	if (!meter)
@@ -147,12 +147,12 @@ static void add(int root, struct sy_meter_list *found, const char *folder, const
 	*meter = one;
 	(void)snprintf(meter->path, sizeof(meter->path), "%.100s/%.50s", folder, file);
 	if (power)
-		tell_period(root, folder, file, meter);
+		read_mean_period(root, folder, file, meter);
 	check_access(root, meter);
 }
 
 /* ACPI's power meter has its files beside those of the device. */
-static void look_into(int root, struct sy_meter_list *found, const char *folder)
+static void find_in_folder(int root, struct sy_meter_list *found, const char *folder)
 {
 	cleanup_names struct sy_names names = {0};
 	char path[256], driver[32];
@@ -177,9 +177,9 @@ static void find(int root, struct sy_meter_list *found, struct sy_error *err)
 		char folder[256];
 
 		(void)snprintf(folder, sizeof(folder), HWMON "/%.100s", names.name[i]);
-		look_into(root, found, folder);
+		find_in_folder(root, found, folder);
 		(void)strcat(folder, "/device");
-		look_into(root, found, folder);
+		find_in_folder(root, found, folder);
 	}
 }
 

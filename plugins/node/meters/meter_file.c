@@ -25,7 +25,7 @@ static const char *const keys[KEYS] = {"covers", "unit", "watts", "joules",    "
 				       "period", "mean", "range", "resolution"};
 
 /* "344", "12345.678": in µ; what lies behind the sixth digit is left out. */
-static bool read_micro(const char *text, int64_t *micro)
+static bool parse_micro(const char *text, int64_t *micro)
 {
 	int64_t whole, part = 0;
 	const char *at = sy_number(text, &whole);
@@ -39,7 +39,7 @@ static bool read_micro(const char *text, int64_t *micro)
 	return !*at;
 }
 
-static bool read_domain(const char *text, enum sy_domain *domain)
+static bool parse_domain(const char *text, enum sy_domain *domain)
 {
 	for (int i = SY_DOMAIN_NODE; i < SY_DOMAIN_ACCELERATOR; i++) {
 		if (strcmp(text, sy_domain_name((enum sy_domain)i)) != 0)
@@ -58,14 +58,14 @@ static bool parse_value(struct sy_meter_text *told, enum key key, const char *te
 	    [RESOLUTION] = &told->resolution};
 
 	if (key == COVERS)
-		return read_domain(text, &told->domain);
+		return parse_domain(text, &told->domain);
 	if (key != UNIT)
-		return read_micro(text, places[key]);
+		return parse_micro(text, places[key]);
 	told->unit = text[strspn(text, "0123456789")] ? -1 : sy_parse_meter_unit(text);
 	return told->unit >= 0;
 }
 
-static int read_line(struct sy_meter_text *told, bool *seen, char *line, struct sy_error *err)
+static int parse_line(struct sy_meter_text *told, bool *seen, char *line, struct sy_error *err)
 {
 	char *value = line + strcspn(line, " ");
 	enum key key = COVERS;
@@ -87,7 +87,7 @@ static int read_line(struct sy_meter_text *told, bool *seen, char *line, struct 
 	return 0;
 }
 
-static int judge(struct sy_meter_text *told, const bool *seen, struct sy_error *err)
+static int check_text(struct sy_meter_text *told, const bool *seen, struct sy_error *err)
 {
 	told->power = seen[WATTS];
 	if (seen[WATTS] == seen[JOULES])
@@ -109,9 +109,9 @@ int sy_parse_meter_text(char *text, struct sy_meter_text *told, struct sy_error 
 
 	*told = (struct sy_meter_text){.unit = -1};
 	for (char *line = strsep(&text, "\n"); line; line = strsep(&text, "\n"))
-		if (*line && *line != '#' && read_line(told, seen, line, err) < 0)
+		if (*line && *line != '#' && parse_line(told, seen, line, err) < 0)
 			return -1;
-	return judge(told, seen, err);
+	return check_text(told, seen, err);
 }
 
 #define METERS	  "/run/steelyard-meters"
@@ -123,14 +123,14 @@ int sy_parse_meter_text(char *text, struct sy_meter_text *told, struct sy_error 
 /* A meter's keys: what was read last. */
 enum { VALUE, STAMP };
 
-static bool others_write(const struct stat *info)
+static bool is_writable_by_others(const struct stat *info)
 {
 	return (info->st_mode & (S_IWGRP | S_IWOTH)) != 0;
 }
 
 /* Whoever writes it owns its folder, which root has given him below one of root's own; what he puts
  * there is a file of his, or it is not opened: no link, no device. */
-static int open_told(int root, const char *path, struct sy_error *err)
+static int open_meter_file(int root, const char *path, struct sy_error *err)
 {
 	cleanup_close int top = sy_open_at(root, METERS), folder = -1;
 	const char *name = strrchr(path, '/') + 1;
@@ -144,22 +144,23 @@ static int open_told(int root, const char *path, struct sy_error *err)
 		return sy_fail(err, "%s: %s", within, strerror(top < 0 ? -top : -folder));
 	if (sy_folder_check(top, METERS, err) < 0)
 		return -1;
-	if (fstat(folder, &above) < 0 || others_write(&above))
+	if (fstat(folder, &above) < 0 || is_writable_by_others(&above))
 		return sy_fail(err, "its folder may be written by others");
 	fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return sy_fail(err, "%s", strerror(errno));
-	if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && !others_write(&info) &&
+	if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && !is_writable_by_others(&info) &&
 	    (info.st_uid == above.st_uid || info.st_uid == 0))
 		return fd;
 	(void)close(fd);
 	return sy_fail(err, "it must be a file of who owns its folder, written by nobody else");
 }
 
-static int read_told(int root, const char *path, struct sy_meter_text *told, struct sy_error *err)
+static int read_meter_file(int root, const char *path, struct sy_meter_text *told,
+			   struct sy_error *err)
 {
 	int64_t now = sy_now_us(CLOCK_MONOTONIC);
-	cleanup_close int fd = open_told(root, path, err);
+	cleanup_close int fd = open_meter_file(root, path, err);
 	char text[TEXT_SIZE];
 
 	if (fd < 0)
@@ -182,7 +183,7 @@ static int64_t read_value(struct sy_meter *meter, const char **why)
 	struct sy_meter_text told;
 
 	*why = meter->why;
-	if (read_told(meter->fd, meter->path, &told, &err) < 0) {
+	if (read_meter_file(meter->fd, meter->path, &told, &err) < 0) {
 		if (meter->key[STAMP] && !sy_exists_at(meter->fd, meter->path))
 			return meter->key[VALUE];
 		(void)snprintf(meter->why, sizeof(meter->why), "%.95s", err.text);
@@ -209,7 +210,7 @@ static int open_root(int root, struct sy_meter *meter, struct sy_error *err)
 	return meter->fd < 0 ? sy_fail_errno(err, errno, "dup") : 0;
 }
 
-static void take(struct sy_meter *meter, const struct sy_meter_text *told)
+static void copy_description(struct sy_meter *meter, const struct sy_meter_text *told)
 {
 	meter->domain = told->domain;
 	meter->unit = told->unit;
@@ -221,15 +222,15 @@ static void take(struct sy_meter *meter, const struct sy_meter_text *told)
 	meter->at_us = told->at_us;
 }
 
-static void look_at(int root, struct sy_meter *meter)
+static void check_access(int root, struct sy_meter *meter)
 {
 	struct sy_error err = {""};
 	struct sy_meter_text told;
 	int64_t age_us;
 
 	meter->period_us = 1000000; /* until it says it */
-	if (read_told(root, meter->path, &told, &err) == 0) {
-		take(meter, &told);
+	if (read_meter_file(root, meter->path, &told, &err) == 0) {
+		copy_description(meter, &told);
 		age_us = sy_now_us(CLOCK_MONOTONIC) - told.at_us;
 		meter->readable = age_us <= sy_meter_stale_us(meter);
 		(void)sy_fail(&err, "its last reading is %.0f s old", (double)age_us / 1e6);
@@ -245,7 +246,7 @@ static bool is_name(const char *name)
 	return length > 0 && length <= LONGEST && !strcmp(name + length, END);
 }
 
-static void look_into(int root, struct sy_meter_list *found, const char *folder)
+static void find_in_folder(int root, struct sy_meter_list *found, const char *folder)
 {
 	cleanup_names struct sy_names names = {0};
 
@@ -261,7 +262,7 @@ static void look_into(int root, struct sy_meter_list *found, const char *folder)
 		(void)snprintf(meter->path, sizeof(meter->path), "%s/%s", folder, name);
 		(void)snprintf(meter->name, sizeof(meter->name), "file-%.*s",
 			       (int)(strlen(name) - strlen(END)), name);
-		look_at(root, meter);
+		check_access(root, meter);
 	}
 }
 
@@ -278,7 +279,7 @@ static void find(int root, struct sy_meter_list *found, struct sy_error *err)
 		if (strlen(names.name[i]) >= sizeof(folder) - sizeof(METERS) - 1)
 			continue;
 		(void)snprintf(folder, sizeof(folder), METERS "/%s", names.name[i]);
-		look_into(root, found, folder);
+		find_in_folder(root, found, folder);
 	}
 }
 

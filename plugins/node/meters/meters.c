@@ -36,8 +36,8 @@ static enum kind best_kind(const struct sy_meter *meter, int count)
 }
 
 /* By whom a domain is told: the first that can be read, else the first. */
-static const struct sy_reader *teller(const struct sy_meter *meter, int count, enum kind kind,
-				      enum sy_domain domain)
+static const struct sy_reader *find_reader(const struct sy_meter *meter, int count, enum kind kind,
+					   enum sy_domain domain)
 {
 	const struct sy_reader *first = NULL;
 
@@ -59,17 +59,17 @@ static const char *parent_name(const struct sy_meter *meter, const struct sy_met
 
 /* There is one node; files are named by who writes them; and the dies of a package may all tell of
  * the package. */
-static bool same_part(const struct sy_meter *a, const struct sy_meter *b)
+static bool is_same_part(const struct sy_meter *a, const struct sy_meter *b)
 {
 	return a->reader == b->reader && a->domain == b->domain && a->unit == b->unit &&
 	       (a->domain == SY_DOMAIN_NODE || a->reader == &sy_meter_file ||
 		(a->per_package && b->per_package));
 }
 
-static bool same_thing(const struct sy_meter *meter, const struct sy_meter *a,
-		       const struct sy_meter *b)
+static bool is_same_object(const struct sy_meter *meter, const struct sy_meter *a,
+			   const struct sy_meter *b)
 {
-	if (same_part(a, b))
+	if (is_same_part(a, b))
 		return true;
 	return a->reader == b->reader && a->domain == b->domain && !strcmp(a->name, b->name) &&
 	       !strcmp(parent_name(meter, a), parent_name(meter, b));
@@ -81,7 +81,7 @@ static bool has_better_twin(const struct sy_meter *meter, int count, int i)
 	for (int j = 0; j < count; j++) {
 		bool mmio = sy_powercap_is_mmio(&meter[i]);
 
-		if (j == i || !same_thing(meter, &meter[i], &meter[j]))
+		if (j == i || !is_same_object(meter, &meter[i], &meter[j]))
 			continue;
 		if (sy_powercap_is_mmio(&meter[j]) == mmio ? j < i : mmio)
 			return true;
@@ -98,7 +98,7 @@ bool sy_meters_choose(struct sy_meter *meter, int count)
 		struct sy_meter *one = &meter[i];
 
 		one->counted = kind != NOTHING && kind_of(one) == kind &&
-			       one->reader == teller(meter, count, kind, one->domain) &&
+			       one->reader == find_reader(meter, count, kind, one->domain) &&
 			       !has_better_twin(meter, count, i);
 		some |= one->counted;
 	}
@@ -118,7 +118,7 @@ static void explain_none(struct sy_meters *meters, const char *why)
 }
 
 /* RAPL's reason when nothing at all is there: it is what most nodes would have. */
-static void ask_readers(struct sy_meters *meters, int root, struct sy_meter_list *found)
+static void run_readers(struct sy_meters *meters, int root, struct sy_meter_list *found)
 {
 	for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
 		struct sy_error err = {""};
@@ -130,7 +130,7 @@ static void ask_readers(struct sy_meters *meters, int root, struct sy_meter_list
 }
 
 /* Those that count, then others, each in their order, as many as there is room for. */
-static void take_some(struct sy_meters *meters, const struct sy_meter_list *found)
+static void copy_counted_first(struct sy_meters *meters, const struct sy_meter_list *found)
 {
 	int place[MOST];
 
@@ -147,14 +147,14 @@ static void take_some(struct sy_meters *meters, const struct sy_meter_list *foun
 			meters->meter[i].parent = place[meters->meter[i].parent];
 }
 
-static void take(struct sy_meters *meters, const struct sy_meter_list *found)
+static void copy_found(struct sy_meters *meters, const struct sy_meter_list *found)
 {
 	int counted = 0;
 
 	for (int i = 0; i < found->count; i++)
 		counted += found->meter[i].counted;
 	if (found->count > SY_MAX_ZONES) {
-		take_some(meters, found);
+		copy_counted_first(meters, found);
 	} else {
 		memcpy(meters->meter, found->meter, sizeof(*found->meter) * (size_t)found->count);
 		meters->count = found->count;
@@ -175,7 +175,7 @@ void sy_meters_find(struct sy_meters *meters, int root)
 	*meters = (struct sy_meters){.count = 0};
 	found.meter = calloc(MOST, sizeof(*found.meter));
 	if (found.meter)
-		ask_readers(meters, root, &found);
+		run_readers(meters, root, &found);
 	if (!found.meter || sy_get_shortages() != shortages) { /* the sum would lack some */
 		meters->lacking = true;
 		explain_none(meters, "no RAPL: /sys/class/powercap cannot be read whole: no "
@@ -184,7 +184,7 @@ void sy_meters_find(struct sy_meters *meters, int root)
 		explain_none(meters, sy_meters_choose(found.meter, found.count)
 					 ? ""
 					 : "no zone of RAPL is a package or dram");
-		take(meters, &found);
+		copy_found(meters, &found);
 		meters->lacking = found.full || found.count > SY_MAX_ZONES;
 	}
 	free(found.meter);
@@ -222,7 +222,7 @@ static void read_one(struct sy_meter *meter, struct sy_energy *energy, int64_t n
 }
 
 /* Joules so far, or SY_UNKNOWN. */
-static int64_t value_of(struct sy_meters *meters, int i, int64_t now_us)
+static int64_t read_value(struct sy_meters *meters, int i, int64_t now_us)
 {
 	struct sy_meter *meter = &meters->meter[i];
 	struct sy_energy *energy = &meters->energy[i];
@@ -244,7 +244,7 @@ void sy_meters_read(struct sy_meters *meters, int64_t now_us, struct sy_line *li
 	int64_t sum = 0;
 
 	for (int i = 0; i < meters->count; i++) {
-		int64_t value = value_of(meters, i, now_us);
+		int64_t value = read_value(meters, i, now_us);
 
 		line->cell[SY_ZONE + i] = value;
 		if (!meters->meter[i].counted)
@@ -258,7 +258,7 @@ void sy_meters_read(struct sy_meters *meters, int64_t now_us, struct sy_line *li
 }
 
 /* "": it has a value. */
-static const char *why_none(const struct sy_meters *meters, int i, int64_t now_us)
+static const char *value_reason(const struct sy_meters *meters, int i, int64_t now_us)
 {
 	const struct sy_energy *energy = &meters->energy[i];
 	const struct sy_meter *meter = &meters->meter[i];
@@ -297,7 +297,7 @@ void sy_meters_report(const struct sy_meters *meters, int64_t now_us, bool end,
 		status[i] = (struct sy_meter_status){
 		    energy->wraps, energy->last_us - energy->first_us, energy->power};
 		if (end && !*why[i])
-			(void)snprintf(why[i], SY_WHY_SIZE, "%s", why_none(meters, i, now_us));
+			(void)snprintf(why[i], SY_WHY_SIZE, "%s", value_reason(meters, i, now_us));
 	}
 }
 

@@ -39,7 +39,7 @@ static struct {
 	char why[96]; /* set: there is nothing to be had from it */
 } nvml;
 
-static void *symbol(const char *name)
+static void *find_symbol(const char *name)
 {
 	void *found = dlsym(nvml.library, name);
 
@@ -62,11 +62,11 @@ static void load(void)
 		(void)snprintf(nvml.why, sizeof(nvml.why), "%.90s", dlerror());
 		return;
 	}
-	*(void **)&nvml.words = symbol("nvmlErrorString");
-	*(void **)&nvml.init = symbol("nvmlInit_v2");
-	*(void **)&nvml.find = symbol("nvmlDeviceGetHandleByPciBusId_v2");
-	*(void **)&nvml.energy = symbol("nvmlDeviceGetTotalEnergyConsumption");
-	*(void **)&nvml.power = symbol("nvmlDeviceGetPowerUsage");
+	*(void **)&nvml.words = find_symbol("nvmlErrorString");
+	*(void **)&nvml.init = find_symbol("nvmlInit_v2");
+	*(void **)&nvml.find = find_symbol("nvmlDeviceGetHandleByPciBusId_v2");
+	*(void **)&nvml.energy = find_symbol("nvmlDeviceGetTotalEnergyConsumption");
+	*(void **)&nvml.power = find_symbol("nvmlDeviceGetPowerUsage");
 	if (*nvml.why)
 		return;
 	code = nvml.init();

@@ -88,7 +88,7 @@ static double read_scale(int root, const char *event)
 }
 
 /* A number of its topology; -1: not told. */
-static int place_of(int root, long cpu, const char *what)
+static int read_topology(int root, long cpu, const char *what)
 {
 	char path[128];
 	char text[32];
@@ -98,9 +98,9 @@ static int place_of(int root, long cpu, const char *what)
 }
 
 /* "perf-package-1"; of another die than the first, which has a counter of its own, "…-1-die-1". */
-static void name_it(int root, struct sy_meter *meter, const char *event, long cpu)
+static void set_name(int root, struct sy_meter *meter, const char *event, long cpu)
 {
-	int die = sy_dies_share_a_counter(root) ? 0 : place_of(root, cpu, "die_id");
+	int die = sy_dies_share_a_counter(root) ? 0 : read_topology(root, cpu, "die_id");
 
 	if (meter->unit < 0)
 		(void)snprintf(meter->name, sizeof(meter->name), "perf-%s", event);
@@ -143,10 +143,10 @@ static void add(int root, struct sy_meter_list *found, const struct event *event
 	meter->key[CONFIG] = strtol(text + 6, NULL, 16);
 	meter->key[CPU] = cpu;
 	meter->domain = event->domain;
-	meter->unit = place_of(root, cpu, "physical_package_id");
+	meter->unit = read_topology(root, cpu, "physical_package_id");
 	meter->scale = read_scale(root, event->event);
 	meter->resolution = RESOLUTION_UJ;
-	name_it(root, meter, event->name, cpu);
+	set_name(root, meter, event->name, cpu);
 	check_access(root, meter);
 }
 

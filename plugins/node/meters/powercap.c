@@ -71,7 +71,7 @@ static int read_energy(int root, struct sy_meter *zone)
 	return result;
 }
 
-static void tell_domain(int root, struct sy_meter *zone)
+static void set_domain(int root, struct sy_meter *zone)
 {
 	char number[16];
 	static const struct {
@@ -109,12 +109,12 @@ static bool read_zone(int root, const char *folder, struct sy_meter *zone)
 	name = (int)sy_read_line_at(root, path, zone->name, sizeof(zone->name));
 	energy = read_energy(root, zone);
 	read_range(root, zone);
-	tell_domain(root, zone);
+	set_domain(root, zone);
 	return name >= 0 || energy != -ENOENT;
 }
 
 /* Sysfs lists inner zones both beside and inside the outer ones; a plain copy has them inside. */
-static bool is_known(const struct sy_meter_list *found, int first, const char *name)
+static bool is_listed(const struct sy_meter_list *found, int first, const char *name)
 {
 	for (int i = first; i < found->count; i++)
 		if (!strcmp(folder_name(&found->meter[i]), name))
@@ -122,8 +122,8 @@ static bool is_known(const struct sy_meter_list *found, int first, const char *n
 	return false;
 }
 
-static void look_into(int root, struct sy_meter_list *found, int first, const char *folder,
-		      int depth)
+static void find_in_folder(int root, struct sy_meter_list *found, int first, const char *folder,
+			   int depth)
 {
 	cleanup_names struct sy_names names = {0};
 
@@ -133,12 +133,12 @@ static void look_into(int root, struct sy_meter_list *found, int first, const ch
 		struct sy_meter *zone;
 		char path[512];
 
-		if (!strchr(names.name[i], ':') || is_known(found, first, names.name[i]))
+		if (!strchr(names.name[i], ':') || is_listed(found, first, names.name[i]))
 			continue;
 		(void)snprintf(path, sizeof(path), "%s/%s", folder, names.name[i]);
 		zone = sy_meter_list_add(found, &sy_powercap);
 		if (zone && read_zone(root, path, zone))
-			look_into(root, found, first, path, depth + 1);
+			find_in_folder(root, found, first, path, depth + 1);
 		else if (zone)
 			found->count--;
 	}
@@ -154,7 +154,7 @@ static void find(int root, struct sy_meter_list *found, struct sy_error *err)
 			      result == -ENOENT ? "absent" : strerror(-result));
 		return;
 	}
-	look_into(root, found, first, POWERCAP, 0);
+	find_in_folder(root, found, first, POWERCAP, 0);
 	if (found->count == first)
 		(void)sy_fail(err, "no RAPL: " POWERCAP " holds no zone");
 	for (int i = first; i < found->count; i++) {

@@ -42,7 +42,7 @@ void sy_slow_read(const struct sy_slow *slow, int meter, struct sy_energy *energ
 	}
 }
 
-void sy_slow_ask(struct sy_slow *slow, int64_t most_us)
+void sy_slow_request(struct sy_slow *slow, int64_t most_us)
 {
 	int64_t until = sy_now_us(CLOCK_MONOTONIC) + most_us;
 	uint64_t one = 1;

@@ -27,6 +27,6 @@ void sy_slow_write(struct sy_slow *slow, int meter, const struct sy_energy *ener
 void sy_slow_read(const struct sy_slow *slow, int meter, struct sy_energy *energy);
 
 /* Have all of them read now, and wait for that, `most_us` at most. NULL: there are none. */
-void sy_slow_ask(struct sy_slow *slow, int64_t most_us);
+void sy_slow_request(struct sy_slow *slow, int64_t most_us);
 
 #endif

@@ -25,12 +25,12 @@ static struct {
 	int64_t due_us[SY_MAX_ZONES];
 } p;
 
-static bool is_ours(int i)
+static bool is_read_here(int i)
 {
 	return p.meters->meter[i].period_us && p.meters->energy[i].valid;
 }
 
-static void write_down(int i)
+static void publish_energy(int i)
 {
 	sy_slow_write(p.meters->slow, i, &p.meters->energy[i]);
 }
@@ -42,16 +42,16 @@ static void open_meters(void)
 		struct sy_meter *meter = &p.meters->meter[i];
 		struct sy_error err = {""};
 
-		if (is_ours(i) && meter->reader->open(ROOT_FD, meter, &err) < 0) {
+		if (is_read_here(i) && meter->reader->open(ROOT_FD, meter, &err) < 0) {
 			sy_energy_invalidate(&p.meters->energy[i], err.text);
-			write_down(i);
+			publish_energy(i);
 		}
 	}
 	if (sy_rights_drop_all(NULL) < 0)
 		_exit(1);
 }
 
-static void add(int i, int64_t at, int64_t value)
+static void add_value(int i, int64_t at, int64_t value)
 {
 	const struct sy_meter *meter = &p.meters->meter[i];
 	struct sy_energy *energy = &p.meters->energy[i];
@@ -66,18 +66,18 @@ static void add(int i, int64_t at, int64_t value)
 
 /* Of one that says when it was measured: there may be nothing new. What was told before the job
  * stands when it begins, and power that was told last until it ends. */
-static void add_told(int i, int64_t now, int64_t value, bool last)
+static void add_dated_value(int i, int64_t now, int64_t value, bool last)
 {
 	const struct sy_meter *meter = &p.meters->meter[i];
 	struct sy_energy *energy = &p.meters->energy[i];
 
 	if (!energy->started)
-		add(i, now, value);
+		add_value(i, now, value);
 	else if (meter->at_us > energy->last_us)
-		add(i, meter->at_us, value);
+		add_value(i, meter->at_us, value);
 	if (last && meter->power && energy->valid && now > energy->last_us &&
 	    now - meter->at_us <= sy_meter_stale_us(meter))
-		add(i, now, value);
+		add_value(i, now, value);
 }
 
 static void read_one(int i, bool last)
@@ -93,14 +93,14 @@ static void read_one(int i, bool last)
 	if (value < 0)
 		sy_energy_invalidate(&p.meters->energy[i], why);
 	else if (meter->at_us)
-		add_told(i, at, value, last);
+		add_dated_value(i, at, value, last);
 	else
-		add(i, at, value);
-	write_down(i);
+		add_value(i, at, value);
+	publish_energy(i);
 }
 
 /* Of one that others write: so often that no reading of theirs is missed. */
-static int64_t look_us(const struct sy_meter *meter)
+static int64_t read_interval_us(const struct sy_meter *meter)
 {
 	return meter->at_us ? meter->period_us / 2 : meter->period_us;
 }
@@ -111,9 +111,9 @@ static int read_due(bool all)
 	int64_t next = INT64_MAX, now;
 
 	for (int i = 0; i < p.meters->count; i++) {
-		int64_t period = look_us(&p.meters->meter[i]);
+		int64_t period = read_interval_us(&p.meters->meter[i]);
 
-		if (!is_ours(i))
+		if (!is_read_here(i))
 			continue;
 		now = sy_now_us(CLOCK_MONOTONIC);
 		if (all || now >= p.due_us[i]) {
@@ -130,7 +130,7 @@ static int read_due(bool all)
 	return next <= now ? 0 : (int)((next - now + 999) / 1000);
 }
 
-static void be_alive(void)
+static void report_alive(void)
 {
 	(void)alarm(HANGS_S);
 	atomic_store(&p.meters->slow->cpu_ns, sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000);
@@ -149,9 +149,9 @@ __attribute__((noreturn)) static void run(void)
 		uint64_t count;
 		int left;
 
-		be_alive();
+		report_alive();
 		left = read_due(asked != atomic_load(&slow->answered));
-		be_alive();
+		report_alive();
 		atomic_store(&slow->answered, asked);
 		if (poll(fds, 2, left > HANGS_S * 500 ? HANGS_S * 500 : left) > 0 && fds[1].revents)
 			_exit(0);
@@ -201,7 +201,7 @@ void sy_slow_start(struct sy_meters *meters, int root)
 
 	p.meters = meters;
 	for (int i = 0; i < meters->count; i++)
-		some |= is_ours(i);
+		some |= is_read_here(i);
 	if (!some)
 		return;
 	meters->slow = sy_slow_create();

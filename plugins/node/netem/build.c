@@ -75,8 +75,8 @@ static int read_refusal(struct sy_conditions *conditions, const struct sy_netem 
 }
 
 /* One try: 0 done, `tree` is what stands there now; 1 try again; -1. */
-static int try_place(struct sy_conditions *conditions, const struct sy_netem *spec,
-		     struct sy_place *place, char **tree, struct sy_error *err)
+static int try_placement(struct sy_conditions *conditions, const struct sy_netem *spec,
+			 struct sy_place *place, char **tree, struct sy_error *err)
 {
 	static const char *const argv[] = {"tc", "-batch", "-", NULL};
 	cleanup_output struct sy_output output = {0};
@@ -89,9 +89,9 @@ static int try_place(struct sy_conditions *conditions, const struct sy_netem *sp
 			      place->direction == SY_INGRESS ? place->ifb : place->device) < 0)
 		return sy_fail(err, "out of memory");
 	/* tc(8): where it looks for `distribution NAME`. */
-	sy_run_telling(spec->distribution == SY_TABLE ? "TC_LIB_DIR=" SY_TABLES : NULL);
+	sy_run_pass_variable(spec->distribution == SY_TABLE ? "TC_LIB_DIR=" SY_TABLES : NULL);
 	result = sy_run(argv, lines, &output, err);
-	sy_run_telling(NULL);
+	sy_run_pass_variable(NULL);
 	if (result < 0) {
 		if (output.missing)
 			conditions->failure = SY_NETEM_MISSING;
@@ -213,8 +213,8 @@ static void pass_on_root(struct sy_conditions *conditions, const struct sy_place
 		}
 }
 
-static int build_place(struct sy_conditions *conditions, struct sy_condition *condition, int number,
-		       struct sy_error *err)
+static int build_placement(struct sy_conditions *conditions, struct sy_condition *condition,
+			   int number, struct sy_error *err)
 {
 	struct sy_place *place = &condition->place[number];
 	json_t *devices = json_object_get(conditions->document, "devices");
@@ -225,7 +225,7 @@ static int build_place(struct sy_conditions *conditions, struct sy_condition *co
 		return -1;
 	if (place->direction == SY_INGRESS && sy_ifb_create(place->ifb, err) < 0)
 		return -1;
-	while ((result = try_place(conditions, condition->spec, place, &tree, err)) == 1)
+	while ((result = try_placement(conditions, condition->spec, place, &tree, err)) == 1)
 		;
 	if (result < 0 || set_seed(condition->spec, place, err) < 0 ||
 	    check_applied(condition->spec, place, err) < 0)
@@ -261,7 +261,7 @@ int sy_conditions_build(struct sy_conditions *conditions, struct sy_error *err)
 		struct sy_condition *condition = &conditions->item[i];
 
 		for (int j = 0; j < condition->place_count; j++)
-			if (build_place(conditions, condition, j, err) < 0)
+			if (build_placement(conditions, condition, j, err) < 0)
 				return -1;
 		set_applied(condition->document);
 	}

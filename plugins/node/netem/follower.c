@@ -16,8 +16,8 @@
 #define LOOK_US 1000000 /* how often it looks whether the condition is still there */
 
 /* What the kernel has must be what was requested; the link is as it was when that fails. */
-static int change_places(struct sy_condition *condition, const struct sy_netem *spec,
-			 struct sy_error *err)
+static int change_placements(struct sy_condition *condition, const struct sy_netem *spec,
+			     struct sy_error *err)
 {
 	condition->spec = spec;
 	for (int i = 0; i < condition->place_count; i++)
@@ -111,7 +111,7 @@ static bool make_step(const struct sy_conditions *conditions, struct sy_conditio
 	struct sy_error why = {{0}};
 
 	ours = trace && is_same(state, conditions->document);
-	if (ours && change_places(condition, find_spec(condition, number), &why) < 0) {
+	if (ours && change_placements(condition, find_spec(condition, number), &why) < 0) {
 		(void)json_object_set_new(trace, "failed", sy_json_text(why.text));
 		(void)sy_state_save(&states, conditions->name, state, NULL);
 		ours = false;

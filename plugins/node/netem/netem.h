@@ -72,7 +72,7 @@ int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, c
 		    struct sy_error *err);
 
 /* Take the finished document of a job, removing it; NULL: there is none. */
-json_t *sy_netem_take_document(const char *run_dir, const char *node, const char *job_id);
+json_t *sy_netem_consume_document(const char *run_dir, const char *node, const char *job_id);
 
 /* Undo what nobody owns any more: another boot, or the watched process is gone. Returns how many
  * were undone, -1 when one could not be. One readdir when there is nothing. */

@@ -56,8 +56,8 @@ static int read_device(struct spot *spot, struct sy_error *err)
 	if (sy_qdiscs_read(spot->device->index, &spot->list, err) < 0)
 		return -1;
 	spot->root = sy_qdiscs_find_root(&spot->list);
-	spot->shared = sy_place_find_shared(&spot->conditions->states, spot->conditions->name,
-					    spot->device->name);
+	spot->shared = sy_placement_find_shared(&spot->conditions->states, spot->conditions->name,
+						spot->device->name);
 	if (spot->root == SY_ROOT_OURS && !spot->shared && remove_orphan(spot, err) < 0)
 		return -1;
 	if (spot->root == SY_ROOT_FOREIGN)
@@ -97,7 +97,7 @@ static int check_state(const struct spot *spot, const char *name, json_t *state,
 	{
 		struct sy_place place;
 
-		sy_place_from_json(item, &place);
+		sy_placement_from_json(item, &place);
 		if (strcmp(place.device, spot->device->name) != 0)
 			continue;
 		if (place.band <= SY_LAST_BAND)
@@ -156,7 +156,7 @@ static bool needs_single_packets(const struct sy_conditions *conditions)
  * it back. */
 static json_t *make_undo(const struct spot *spot, const struct sy_place *place)
 {
-	json_t *json = sy_place_to_json(place), *offloads, *segments = NULL;
+	json_t *json = sy_placement_to_json(place), *offloads, *segments = NULL;
 
 	if (spot->shared) {
 		(void)json_object_set(json, "before", json_object_get(spot->shared, "before"));
@@ -197,7 +197,7 @@ static int64_t choose_limit(const struct spot *spot)
 	return most;
 }
 
-static void add_place(struct spot *spot, unsigned band, enum sy_direction direction)
+static void add_placement(struct spot *spot, unsigned band, enum sy_direction direction)
 {
 	struct sy_condition *condition = spot->condition;
 	struct sy_place *place = &condition->place[condition->place_count];
@@ -250,9 +250,9 @@ static int place_on_device(struct spot *spot, struct sy_error *err)
 	    find_free_band(spot, &band, err) < 0)
 		return -1;
 	if (spot->condition->spec->direction != SY_INGRESS)
-		add_place(spot, band, SY_EGRESS);
+		add_placement(spot, band, SY_EGRESS);
 	if (spot->condition->spec->direction != SY_EGRESS)
-		add_place(spot, band, SY_INGRESS);
+		add_placement(spot, band, SY_INGRESS);
 	return 0;
 }
 
@@ -272,7 +272,7 @@ static int place_condition(struct sy_conditions *conditions, struct sy_condition
 			return -1;
 	}
 	if (count > 0)
-		sy_netem_note_others(condition->document, condition->spec, devices, count);
+		sy_netem_note_other_routes(condition->document, condition->spec, devices, count);
 	return count < 0 ? -1 : 0;
 }
 

@@ -60,7 +60,7 @@ static int open_folder(const char *run_dir, bool make, struct sy_error *err)
 	return sy_fail(err, "%s/netem must belong to root with mode 0700: remove it", run_dir);
 }
 
-static int take_lock(int dir, struct sy_error *err)
+static int lock_states(int dir, struct sy_error *err)
 {
 	int fd = openat(dir, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
@@ -113,10 +113,10 @@ int sy_states_open(const char *run_dir, bool make, struct sy_states *states, str
 	states->dir = open_folder(run_dir, make, err);
 	if (states->dir < 0)
 		return states->dir == -2 ? 1 : -1;
-	states->lock = take_lock(states->dir, err);
+	states->lock = lock_states(states->dir, err);
 	if (states->lock < 0)
 		return -1;
-	sy_run_holding(states->lock);
+	sy_run_pass_descriptor(states->lock);
 	states->all = read_states(states->dir);
 	if (!states->all)
 		return sy_fail(err, "cannot read the states of network conditions in %s/netem",
@@ -126,7 +126,7 @@ int sy_states_open(const char *run_dir, bool make, struct sy_states *states, str
 
 void sy_states_close(struct sy_states *states)
 {
-	sy_run_holding(-1);
+	sy_run_pass_descriptor(-1);
 	if (states->lock >= 0)
 		(void)close(states->lock);
 	if (states->dir >= 0)

@@ -39,7 +39,7 @@ static void accept_last_step(json_t *shown, const struct sy_place *place, const 
 }
 
 /* Counters of the place's qdisc, for its condition and the job, and what tc reports of it. */
-static void read_place(json_t *state, size_t number, const json_t *json)
+static void read_placement(json_t *state, size_t number, const json_t *json)
 {
 	json_t *shown = json_array_get(json_object_get(state, "devices"), number), *document;
 	struct sy_qdisc_counters counters;
@@ -47,7 +47,7 @@ static void read_place(json_t *state, size_t number, const json_t *json)
 	struct sy_place place;
 	const char *device;
 
-	sy_place_from_json(json, &place);
+	sy_placement_from_json(json, &place);
 	document = sy_condition_document(state, (size_t)place.condition);
 	device = place.direction == SY_INGRESS ? place.ifb : place.device;
 	if (sy_qdisc_read(device, (SY_CHILD_MAJOR + place.band) << 16, &counters, NULL) == 0) {
@@ -62,13 +62,13 @@ static void read_place(json_t *state, size_t number, const json_t *json)
 	accept_last_step(shown, &place, device, document);
 }
 
-static void read_places(json_t *state)
+static void read_placements(json_t *state)
 {
 	json_t *place;
 	size_t i;
 
 	json_array_foreach(json_object_get(json_object_get(state, "undo"), "places"), i, place)
-	    read_place(state, i, place);
+	    read_placement(state, i, place);
 }
 
 /* What measuring writes. */
@@ -114,7 +114,7 @@ static int measure_during(const char *run_dir, struct sy_states *states, const c
 	json_decref(copy);
 	if (result || !json_is_object(state))
 		return result ? result : 1;
-	read_places(state);
+	read_placements(state);
 	return 0;
 }
 
@@ -196,7 +196,7 @@ int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, c
 	return undo_and_judge(&states, name, by, measures, begun_us, err);
 }
 
-json_t *sy_netem_take_document(const char *run_dir, const char *node, const char *job_id)
+json_t *sy_netem_consume_document(const char *run_dir, const char *node, const char *job_id)
 {
 	cleanup_states struct sy_states states = SY_STATES_NONE;
 	cleanup_close int fd = -1;

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-json_t *sy_place_to_json(const struct sy_place *place)
+json_t *sy_placement_to_json(const struct sy_place *place)
 {
 	return json_pack("{s:s, s:i, s:s, s:s, s:i, s:b, s:b, s:b, s:i, s:I, s:I}", "device",
 			 place->device, "index", place->index, "direction",
@@ -35,7 +35,7 @@ static json_int_t read_number(const json_t *json, const char *key)
 	return json_integer_value(json_object_get(json, key));
 }
 
-void sy_place_from_json(const json_t *json, struct sy_place *place)
+void sy_placement_from_json(const json_t *json, struct sy_place *place)
 {
 	const char *direction = json_string_value(json_object_get(json, "direction"));
 
@@ -54,7 +54,7 @@ void sy_place_from_json(const json_t *json, struct sy_place *place)
 	copy_name(json, "ifb", place->ifb);
 }
 
-static json_t *find_place(const json_t *state, const char *device)
+static json_t *find_placement(const json_t *state, const char *device)
 {
 	json_t *places = json_object_get(json_object_get(state, "undo"), "places"), *place;
 	size_t i;
@@ -69,7 +69,8 @@ static json_t *find_place(const json_t *state, const char *device)
 	return NULL;
 }
 
-json_t *sy_place_find_shared(const struct sy_states *states, const char *but, const char *device)
+json_t *sy_placement_find_shared(const struct sy_states *states, const char *but,
+				 const char *device)
 {
 	const char *name;
 	json_t *state;
@@ -82,7 +83,7 @@ json_t *sy_place_find_shared(const struct sy_states *states, const char *but, co
 		if (but && !strcmp(name, but))
 			continue;
 		owner = sy_state_find_owner(state);
-		place = find_place(state, device);
+		place = find_placement(state, device);
 		if (place && (owner == SY_OWNER_LIVES || owner == SY_OWNER_GONE))
 			return place;
 	}
@@ -223,18 +224,18 @@ static int pass_on_offloads(struct sy_states *states, const char *from, const js
 	return 0;
 }
 
-static int undo_place(struct sy_states *states, const char *name, const json_t *json,
-		      struct sy_error *err)
+static int undo_placement(struct sy_states *states, const char *name, const json_t *json,
+			  struct sy_error *err)
 {
 	cleanup_qdiscs struct sy_qdiscs list = {0};
 	struct sy_place place;
 	bool last;
 
-	sy_place_from_json(json, &place);
+	sy_placement_from_json(json, &place);
 	if (!if_indextoname((unsigned)place.index, place.device))
 		return remove_ifb(&place, err) < 0 ? -1 : 1; /* the device is gone, and all on it */
-	last =
-	    !sy_place_find_shared(states, name, json_string_value(json_object_get(json, "device")));
+	last = !sy_placement_find_shared(states, name,
+					 json_string_value(json_object_get(json, "device")));
 	if (sy_qdiscs_read(place.index, &list, err) < 0)
 		return -1;
 	if ((place.direction == SY_INGRESS ? undo_ingress(&place, &list, err)
@@ -288,7 +289,7 @@ int sy_undo_tree(struct sy_states *states, const char *name, json_t *state, stru
 	same = sy_routes_restore(json_object_get(undo, "routes"));
 	json_array_foreach(json_object_get(undo, "places"), i, place)
 	{
-		int result = undo_place(states, name, place, err);
+		int result = undo_placement(states, name, place, err);
 
 		if (result < 0)
 			return -1;

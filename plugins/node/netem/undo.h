@@ -12,11 +12,12 @@
 /* A place as it stands in the state under undo.places, and back. Beside the plan's fields it has
  * `before` (tc's text), `restore` (sy_qdiscs_to_json), `offloads` (names that were on) and
  * `gso_max_segs` (what it was; null: left alone). */
-json_t *sy_place_to_json(const struct sy_place *place);
-void sy_place_from_json(const json_t *json, struct sy_place *place);
+json_t *sy_placement_to_json(const struct sy_place *place);
+void sy_placement_from_json(const json_t *json, struct sy_place *place);
 
 /* Another state that shapes the same device; its place, or NULL. */
-json_t *sy_place_find_shared(const struct sy_states *states, const char *but, const char *device);
+json_t *sy_placement_find_shared(const struct sy_states *states, const char *but,
+				 const char *device);
 
 /* `tc qdisc show dev DEVICE`, allocated. */
 char *sy_tree_read(const char *device, struct sy_error *err);

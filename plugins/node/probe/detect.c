@@ -23,8 +23,8 @@ static const char *const container_names[] = {
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-static const char *known(const char *const *names, size_t count, const char *name,
-			 const char *other)
+static const char *find_name(const char *const *names, size_t count, const char *name,
+			     const char *other)
 {
 	for (size_t i = 0; i < count; i++)
 		if (!strcmp(names[i], name))
@@ -33,7 +33,7 @@ static const char *known(const char *const *names, size_t count, const char *nam
 }
 
 /* Its one line; false: it is not here, or has not answered in time. */
-static bool ask(const char *layer, char *answer, size_t size)
+static bool run_detect_virt(const char *layer, char *answer, size_t size)
 {
 	const char *const argv[] = {"/usr/bin/systemd-detect-virt", layer, NULL};
 	cleanup_output struct sy_output output = {0};
@@ -45,18 +45,18 @@ static bool ask(const char *layer, char *answer, size_t size)
 }
 
 /* systemd-detect-virt as one more witness. */
-static void ask_systemd(struct sy_layer *vm, struct sy_layer *container)
+static void query_systemd(struct sy_layer *vm, struct sy_layer *container)
 {
 	char answer[64];
 
-	if (ask("--vm", answer, sizeof(answer)))
-		sy_add_witness(vm, 2, known(vm_names, COUNT(vm_names), answer, "vm-other"),
-			       "systemd-detect-virt --vm", answer);
+	if (run_detect_virt("--vm", answer, sizeof(answer)))
+		sy_add_evidence(vm, 2, find_name(vm_names, COUNT(vm_names), answer, "vm-other"),
+				"systemd-detect-virt --vm", answer);
 	/* It believes /.dockerenv at once: it must not make one witness of it into two. */
-	if (ask("--container", answer, sizeof(answer)))
-		sy_add_witness(
+	if (run_detect_virt("--container", answer, sizeof(answer)))
+		sy_add_evidence(
 		    container, 1,
-		    known(container_names, COUNT(container_names), answer, "container-other"),
+		    find_name(container_names, COUNT(container_names), answer, "container-other"),
 		    "systemd-detect-virt --container", answer);
 }
 
@@ -93,7 +93,7 @@ static void name_monitor(struct sy_virtualization *result)
 		}
 }
 
-static bool is(const struct sy_layer *layer, const char *name)
+static bool has_name(const struct sy_layer *layer, const char *name)
 {
 	return layer->name && !strcmp(layer->name, name);
 }
@@ -102,11 +102,11 @@ static const char *find_node_type(const struct sy_virtualization *result)
 {
 	if (!result->container.name)
 		return NULL;
-	if (!is(&result->container, "none"))
+	if (!has_name(&result->container, "none"))
 		return "container";
 	if (!result->vm.name)
 		return NULL;
-	return is(&result->vm, "none") ? "physical" : "virtual";
+	return has_name(&result->vm, "none") ? "physical" : "virtual";
 }
 
 void sy_detect(int root, bool ask_others, struct sy_virtualization *result)
@@ -117,12 +117,13 @@ void sy_detect(int root, bool ask_others, struct sy_virtualization *result)
 	sy_detect_cloud(root, &result->cloud);
 	sy_detect_container(root, &result->container);
 	if (ask_others && sy_root_is_machine(root))
-		ask_systemd(&result->vm, &result->container);
+		query_systemd(&result->vm, &result->container);
 	sy_decide_layer(&result->vm, "vm-other", vm_refinements);
 	sy_decide_layer(&result->container, "container-other", container_refinements);
 	sy_decide_layer(&result->cloud, "cloud-other", no_refinements);
 	name_monitor(result);
-	if (!is(&result->vm, "xen") && !is(&result->vm, "kvm") && !is(&result->vm, "none"))
+	if (!has_name(&result->vm, "xen") && !has_name(&result->vm, "kvm") &&
+	    !has_name(&result->vm, "none"))
 		result->detail = NULL;
 	result->node_type = find_node_type(result);
 }

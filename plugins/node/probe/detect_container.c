@@ -42,7 +42,7 @@ static void hear_manager_files(int root, struct sy_layer *container)
 
 	for (size_t i = 0; i < COUNT(files); i++)
 		if (sy_read_line_at(root, files[i], value, sizeof(value)) > 0)
-			sy_add_witness(container, 4, manager_name(value), files[i], value);
+			sy_add_evidence(container, 4, manager_name(value), files[i], value);
 }
 
 /* A variable's value in an environ file (NUL between the entries), or NULL. */
@@ -63,8 +63,8 @@ static void hear_pid1_environ(int root, struct sy_layer *container)
 	const char *value = length > 0 ? variable(text, (size_t)length, "container") : NULL;
 
 	if (value && *value)
-		sy_add_witness(container, 4, manager_name(value),
-			       "/proc/1/environ container=", value);
+		sy_add_evidence(container, 4, manager_name(value),
+				"/proc/1/environ container=", value);
 }
 
 /* Weak: sbatch carries the submitter's environment to a node where there is no container. */
@@ -82,8 +82,8 @@ static void hear_own_environ(int root, struct sy_layer *container)
 
 	for (size_t i = 0; i < COUNT(variables) && length > 0; i++)
 		if (variable(text, (size_t)length, variables[i].word))
-			sy_add_witness(container, 1, variables[i].name, "/proc/self/environ",
-				       variables[i].word);
+			sy_add_evidence(container, 1, variables[i].name, "/proc/self/environ",
+					variables[i].word);
 }
 
 struct left_file {
@@ -108,18 +108,18 @@ static void hear_left_files(int root, struct sy_layer *container)
 
 	for (size_t i = 0; i < COUNT(files); i++)
 		if (sy_exists_at(root, files[i].path))
-			sy_add_witness(container, files[i].weight, files[i].name, files[i].path,
-				       "there");
+			sy_add_evidence(container, files[i].weight, files[i].name, files[i].path,
+					"there");
 }
 
 /* Inside a container OpenVZ shows /proc/vz but not /proc/bc, which its host has too. */
 static void hear_openvz(int root, struct sy_layer *container)
 {
 	if (sy_exists_at(root, "/proc/vz") && !sy_exists_at(root, "/proc/bc"))
-		sy_add_witness(container, 4, "openvz", "/proc/vz", "there, and no /proc/bc");
+		sy_add_evidence(container, 4, "openvz", "/proc/vz", "there, and no /proc/bc");
 	else if (sy_exists_at(root, "/proc/user_beancounters") && !sy_exists_at(root, "/proc/bc"))
-		sy_add_witness(container, 3, "openvz", "/proc/user_beancounters",
-			       "there, and no /proc/bc");
+		sy_add_evidence(container, 3, "openvz", "/proc/user_beancounters",
+				"there, and no /proc/bc");
 }
 
 /* Linux-VServer: a context number other than 0 (older patches called it s_context). */
@@ -137,7 +137,7 @@ static void hear_vserver(int root, struct sy_layer *container)
 
 		(void)snprintf(shown, sizeof(shown), "%s %ld", keys[i] + 1, context);
 		if (context != 0)
-			sy_add_witness(container, 4, "linux-vserver", "/proc/self/status", shown);
+			sy_add_evidence(container, 4, "linux-vserver", "/proc/self/status", shown);
 	}
 }
 
@@ -148,10 +148,10 @@ static void hear_wsl(int root, struct sy_layer *container)
 
 	if (sy_read_line_at(root, "/proc/sys/kernel/osrelease", text, sizeof(text)) >= 0 &&
 	    (strstr(text, "Microsoft") || strstr(text, "WSL")))
-		sy_add_witness(container, 8, "wsl", "/proc/sys/kernel/osrelease", text);
+		sy_add_evidence(container, 8, "wsl", "/proc/sys/kernel/osrelease", text);
 	else if (sy_read_line_at(root, "/proc/version", text, sizeof(text)) >= 0 &&
 		 strstr(text, "Microsoft@Microsoft.com"))
-		sy_add_witness(container, 8, "wsl", "/proc/version", text);
+		sy_add_evidence(container, 8, "wsl", "/proc/version", text);
 }
 
 /* The part of a cgroup path that names a runtime, as its cgroup driver writes it. */
@@ -183,7 +183,7 @@ static bool hear_cgroup(int root, struct sy_layer *container, const char *path)
 	while ((line = strsep(&rest, "\n")))
 		for (size_t i = 0; i < COUNT(cgroup_parts); i++)
 			if (strstr(line, cgroup_parts[i].word)) {
-				sy_add_witness(container, 3, cgroup_parts[i].name, path, line);
+				sy_add_evidence(container, 3, cgroup_parts[i].name, path, line);
 				return true;
 			}
 	return false;
@@ -201,7 +201,7 @@ static void hear_cgroups(int root, struct sy_layer *container)
 	 */
 	if (sy_read_line_at(root, "/proc/1/cgroup", text, sizeof(text)) > 0 &&
 	    !strcmp(text, scope) && sy_exists_at(root, "/proc/2"))
-		sy_add_witness(container, 1, "none", "/proc/1/cgroup", text);
+		sy_add_evidence(container, 1, "none", "/proc/1/cgroup", text);
 }
 
 struct initial_namespace {
@@ -231,9 +231,9 @@ static void hear_namespaces(int root, struct sy_layer *container)
 			continue;
 		initial = !strcmp(value, ns->inode);
 		if (initial && ns->weight_initial)
-			sy_add_witness(container, ns->weight_initial, "none", ns->path, value);
+			sy_add_evidence(container, ns->weight_initial, "none", ns->path, value);
 		else if (!initial)
-			sy_add_witness(container, ns->weight_own, OTHER, ns->path, value);
+			sy_add_evidence(container, ns->weight_own, OTHER, ns->path, value);
 	}
 }
 
@@ -246,12 +246,12 @@ static void hear_pids(int root, struct sy_layer *container)
 
 	if (sy_read_line_at(root, "/proc/1/sched", text, sizeof(text)) > 0 &&
 	    (number = strrchr(text, '(')) && strtol(number + 1, NULL, 10) > 1)
-		sy_add_witness(container, 3, OTHER, "/proc/1/sched", text);
+		sy_add_evidence(container, 3, OTHER, "/proc/1/sched", text);
 	if (sy_link_at(root, "/proc/self/ns/pid", text, sizeof(text)) > 0)
 		return;
 	if (sy_read_line_at(root, "/proc/2/comm", text, sizeof(text)) > 0 &&
 	    !strcmp(text, "kthreadd"))
-		sy_add_witness(container, 3, "none", "/proc/2/comm", text);
+		sy_add_evidence(container, 3, "none", "/proc/2/comm", text);
 }
 
 static const struct word_name overlay_folders[] = {
@@ -277,18 +277,18 @@ static void hear_root_line(struct sy_layer *container, const char *line)
 	for (size_t i = 0; i < COUNT(overlay_folders); i++)
 		if (strstr(rest, overlay_folders[i].word) ||
 		    strstr(folder, overlay_folders[i].word)) {
-			sy_add_witness(container, 3, overlay_folders[i].name,
-				       "/proc/self/mountinfo", shown);
+			sy_add_evidence(container, 3, overlay_folders[i].name,
+					"/proc/self/mountinfo", shown);
 			return;
 		}
 	/* Diskless nodes and live systems have such a root too. */
 	if (strstr(type, "overlay") || strstr(type, "squash") || !strcmp(type, "aufs"))
-		sy_add_witness(container, 1, OTHER, "/proc/self/mountinfo", shown);
+		sy_add_evidence(container, 1, OTHER, "/proc/self/mountinfo", shown);
 	else if (!strcmp(folder, "/") && !strncmp(source, "/dev/", 5) &&
 		 strncmp(source, "/dev/loop", 9) != 0)
-		sy_add_witness(container, 2, "none", "/proc/self/mountinfo", shown);
+		sy_add_evidence(container, 2, "none", "/proc/self/mountinfo", shown);
 	else if (strcmp(folder, "/") != 0 && strcmp(type, "btrfs") != 0)
-		sy_add_witness(container, 1, OTHER, "/proc/self/mountinfo", shown);
+		sy_add_evidence(container, 1, OTHER, "/proc/self/mountinfo", shown);
 }
 
 /* Runtimes mount these from their own folders, whatever the root is made of. */
@@ -306,8 +306,8 @@ static void hear_file_line(struct sy_layer *container, const char *line)
 	(void)snprintf(shown, sizeof(shown), "/etc/hosts is %.100s", folder);
 	for (size_t i = 0; i < COUNT(folders); i++)
 		if (strstr(folder, folders[i].word))
-			sy_add_witness(container, 3, folders[i].name, "/proc/self/mountinfo",
-				       shown);
+			sy_add_evidence(container, 3, folders[i].name, "/proc/self/mountinfo",
+					shown);
 }
 
 /* Mounts may be stacked on "/": the last one counts. */
@@ -328,8 +328,8 @@ static void hear_mounts(int root, struct sy_layer *container)
 			hear_file_line(container, line);
 		/* On an LXC host it is mounted on /var/lib/lxcfs only. */
 		if (!strcmp(point, "/proc/meminfo") && strstr(line, " - fuse.lxcfs "))
-			sy_add_witness(container, 4, "lxc", "/proc/self/mountinfo",
-				       "lxcfs on /proc/meminfo");
+			sy_add_evidence(container, 4, "lxc", "/proc/self/mountinfo",
+					"lxcfs on /proc/meminfo");
 	}
 	if (root_line)
 		hear_root_line(container, root_line);

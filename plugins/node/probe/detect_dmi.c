@@ -85,9 +85,9 @@ static bool hear_file(const char *file, const char *source, const char *value, s
 		if (!applies(&rules[i], file, value))
 			continue;
 		if (rules[i].vm)
-			sy_add_witness(vm, 3, rules[i].vm, source, value);
+			sy_add_evidence(vm, 3, rules[i].vm, source, value);
 		if (rules[i].cloud)
-			sy_add_witness(cloud, 3, rules[i].cloud, source, value);
+			sy_add_evidence(cloud, 3, rules[i].cloud, source, value);
 		known = true;
 	}
 	return known;
@@ -108,9 +108,9 @@ void sy_detect_dmi(int root, struct sy_layer *vm, struct sy_layer *cloud)
 		known |= hear_file(files[i], source, value, vm, cloud);
 	}
 	if (*vendor && cloud->count == clouds)
-		sy_add_witness(cloud, 2, "none", DMI "sys_vendor", vendor);
+		sy_add_evidence(cloud, 2, "none", DMI "sys_vendor", vendor);
 	if (*vendor && !known)
-		sy_add_witness(vm, 1, "none", DMI "sys_vendor", vendor);
+		sy_add_evidence(vm, 1, "none", DMI "sys_vendor", vendor);
 }
 
 /* What cloud-init found at boot, and what Xen's toolstack of EC2 puts in front of the UUID. */
@@ -135,9 +135,9 @@ void sy_detect_cloud(int root, struct sy_layer *cloud)
 	if (sy_read_line_at(root, "/run/cloud-init/cloud-id", value, sizeof(value)) > 0)
 		for (size_t i = 0; i < COUNT(ids); i++)
 			if (!strcmp(ids[i].id, value))
-				sy_add_witness(cloud, 2, ids[i].name, "/run/cloud-init/cloud-id",
-					       value);
+				sy_add_evidence(cloud, 2, ids[i].name, "/run/cloud-init/cloud-id",
+						value);
 	if (sy_read_line_at(root, "/sys/hypervisor/uuid", value, sizeof(value)) > 0 &&
 	    !strncmp(value, "ec2", 3))
-		sy_add_witness(cloud, 3, "ec2", "/sys/hypervisor/uuid", value);
+		sy_add_evidence(cloud, 3, "ec2", "/sys/hypervisor/uuid", value);
 }

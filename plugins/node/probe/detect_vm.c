@@ -108,12 +108,12 @@ static void hear_cpuid(int root, struct sy_layer *vm)
 		return;
 	}
 	if (!*signature) {
-		sy_add_witness(vm, 4, "none", source, "no hypervisor bit");
+		sy_add_evidence(vm, 4, "none", source, "no hypervisor bit");
 		return;
 	}
 	name = look_up(signatures, COUNT(signatures), signature);
 	(void)snprintf(shown, sizeof(shown), "signature \"%s\"", signature);
-	sy_add_witness(vm, name ? 4 : 3, name ? name : "vm-other", source, shown);
+	sy_add_evidence(vm, name ? 4 : 3, name ? name : "vm-other", source, shown);
 }
 
 static bool has_word(const char *line, const char *word)
@@ -136,9 +136,9 @@ static void hear_cpuinfo(int root, struct sy_layer *vm)
 	if (sy_read_at(root, "/proc/cpuinfo", text, sizeof(text)) < 0)
 		return;
 	if (strstr(text, "User Mode Linux"))
-		sy_add_witness(vm, 8, "uml", "/proc/cpuinfo", "vendor_id User Mode Linux");
+		sy_add_evidence(vm, 8, "uml", "/proc/cpuinfo", "vendor_id User Mode Linux");
 	if (strstr(text, "QEMU Virtual CPU"))
-		sy_add_witness(vm, 2, "qemu", "/proc/cpuinfo", "model name QEMU Virtual CPU");
+		sy_add_evidence(vm, 2, "qemu", "/proc/cpuinfo", "model name QEMU Virtual CPU");
 	flags = strstr(text, "\nflags");
 	if (!flags)
 		return;
@@ -147,9 +147,9 @@ static void hear_cpuinfo(int root, struct sy_layer *vm)
 		return;
 	*end = '\0';
 	if (has_word(flags, "hypervisor"))
-		sy_add_witness(vm, 2, "vm-other", "/proc/cpuinfo", "flag hypervisor");
+		sy_add_evidence(vm, 2, "vm-other", "/proc/cpuinfo", "flag hypervisor");
 	else
-		sy_add_witness(vm, 3, "none", "/proc/cpuinfo", "flags without hypervisor");
+		sy_add_evidence(vm, 3, "none", "/proc/cpuinfo", "flags without hypervisor");
 }
 
 static void hear_device_tree(int root, struct sy_layer *vm)
@@ -162,14 +162,14 @@ static void hear_device_tree(int root, struct sy_layer *vm)
 				   : strstr(text, "vmware") ? "vmware"
 							    : "vm-other";
 
-		sy_add_witness(vm, 4, name, "/proc/device-tree/hypervisor/compatible", text);
+		sy_add_evidence(vm, 4, name, "/proc/device-tree/hypervisor/compatible", text);
 	}
 	if (sy_read_at(root, "/proc/device-tree/compatible", text, sizeof(text)) >= 0 &&
 	    (strstr(text, "qemu,pseries") || strstr(text, "linux,dummy-virt")))
-		sy_add_witness(vm, 3, "qemu", "/proc/device-tree/compatible", text);
+		sy_add_evidence(vm, 3, "qemu", "/proc/device-tree/compatible", text);
 	if (sy_exists_at(root, "/proc/device-tree/ibm,partition-name") &&
 	    sy_exists_at(root, "/proc/device-tree/hmc-managed?"))
-		sy_add_witness(vm, 4, "powervm", "/proc/device-tree/hmc-managed?", "there");
+		sy_add_evidence(vm, 4, "powervm", "/proc/device-tree/hmc-managed?", "there");
 }
 
 /* IBM Z: the lowest virtual machine stands in the block "VM00". */
@@ -182,10 +182,10 @@ static void hear_sysinfo(int root, struct sy_layer *vm)
 		return;
 	program = strstr(text, "VM00 Control Program:");
 	if (program)
-		sy_add_witness(vm, 4, strstr(program, "z/VM") ? "zvm" : "kvm", "/proc/sysinfo",
-			       "VM00 Control Program");
+		sy_add_evidence(vm, 4, strstr(program, "z/VM") ? "zvm" : "kvm", "/proc/sysinfo",
+				"VM00 Control Program");
 	else
-		sy_add_witness(vm, 3, "none", "/proc/sysinfo", "no VM00: a logical partition");
+		sy_add_evidence(vm, 3, "none", "/proc/sysinfo", "no VM00: a logical partition");
 }
 
 /* Bit 11 of the features, XENFEAT_dom0, and "control_d" mark the domain that drives the hardware:
@@ -234,11 +234,11 @@ static void hear_xen(int root, struct sy_layer *vm, const char **detail)
 	if (is_dom0(root, source, sizeof(source), text, sizeof(text))) {
 		/* Outweighs what else speaks for Xen: hypervisor flag, signature, /sys/hypervisor.
 		 */
-		sy_add_witness(vm, 20, "none", source, text);
+		sy_add_evidence(vm, 20, "none", source, text);
 		*detail = "dom0";
 		return;
 	}
-	sy_add_witness(vm, 4, "xen", "/sys/hypervisor/type, /proc/xen", text);
+	sy_add_evidence(vm, 4, "xen", "/sys/hypervisor/type, /proc/xen", text);
 	*detail = xen_guest_type(root);
 }
 
@@ -252,7 +252,7 @@ static void hear_clock_sources(int root, struct sy_layer *vm)
 		return;
 	for (size_t i = 0; i < COUNT(clock_sources); i++)
 		if (has_word(text, clock_sources[i].word))
-			sy_add_witness(vm, 3, clock_sources[i].name, path, text);
+			sy_add_evidence(vm, 3, clock_sources[i].name, path, text);
 }
 
 static bool has_entries(int root, const char *folder)
@@ -265,16 +265,16 @@ static bool has_entries(int root, const char *folder)
 static void hear_devices(int root, struct sy_layer *vm)
 {
 	if (has_entries(root, "/sys/bus/vmbus/devices"))
-		sy_add_witness(vm, 3, "microsoft", "/sys/bus/vmbus/devices", "devices");
+		sy_add_evidence(vm, 3, "microsoft", "/sys/bus/vmbus/devices", "devices");
 	if (has_entries(root, "/sys/bus/virtio/devices"))
-		sy_add_witness(vm, 1, "vm-other", "/sys/bus/virtio/devices", "devices");
+		sy_add_evidence(vm, 1, "vm-other", "/sys/bus/virtio/devices", "devices");
 	for (size_t i = 0; i < COUNT(device_files); i++)
 		if (sy_exists_at(root, device_files[i].word))
-			sy_add_witness(vm, strcmp(device_files[i].name, "none") ? 2 : 1,
-				       device_files[i].name, device_files[i].word, "there");
+			sy_add_evidence(vm, strcmp(device_files[i].name, "none") ? 2 : 1,
+					device_files[i].name, device_files[i].word, "there");
 	for (size_t i = 0; i < COUNT(pci_drivers); i++)
 		if (sy_exists_at(root, pci_drivers[i].word))
-			sy_add_witness(vm, 1, pci_drivers[i].name, pci_drivers[i].word, "there");
+			sy_add_evidence(vm, 1, pci_drivers[i].name, pci_drivers[i].word, "there");
 }
 
 /* Firecracker signs its ACPI tables; bytes 10 to 15 of a table are the OEM's name. Root only. */
@@ -294,7 +294,7 @@ static void hear_acpi(int root, struct sy_layer *vm)
 	oem[6] = '\0';
 	name = look_up(oems, COUNT(oems), oem);
 	if (name)
-		sy_add_witness(vm, 4, name, "/sys/firmware/acpi/tables/FACP", oem);
+		sy_add_evidence(vm, 4, name, "/sys/firmware/acpi/tables/FACP", oem);
 }
 
 /* What an ordinary user can see of it: no DMI at all, devices that only it gives a guest, and the
@@ -305,15 +305,15 @@ static void hear_firecracker(int root, struct sy_layer *vm)
 
 	if (sy_read_line_at(root, "/proc/sys/kernel/osrelease", text, 128) >= 0 &&
 	    strstr(text, "-fc-"))
-		sy_add_witness(vm, 1, "firecracker", "/proc/sys/kernel/osrelease", text);
+		sy_add_evidence(vm, 1, "firecracker", "/proc/sys/kernel/osrelease", text);
 	if (sy_exists_at(root, "/sys/bus/acpi/devices/AMZNC10C:00") &&
 	    !sy_exists_at(root, "/sys/class/dmi/id"))
-		sy_add_witness(vm, 2, "firecracker", "/sys/bus/acpi/devices/AMZNC10C:00",
-			       "there, and no DMI");
+		sy_add_evidence(vm, 2, "firecracker", "/sys/bus/acpi/devices/AMZNC10C:00",
+				"there, and no DMI");
 	if (sy_read_line_at(root, "/proc/cmdline", text, sizeof(text)) >= 0 &&
 	    strstr(text, "virtio_mmio.device=") && !sy_exists_at(root, "/sys/class/dmi/id"))
-		sy_add_witness(vm, 2, "firecracker", "/proc/cmdline",
-			       "virtio_mmio.device=, no DMI");
+		sy_add_evidence(vm, 2, "firecracker", "/proc/cmdline",
+				"virtio_mmio.device=, no DMI");
 }
 
 void sy_detect_vm(int root, struct sy_layer *vm, const char **detail)

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-void sy_add_witness(struct sy_layer *layer, int weight, const char *name, const char *source,
-		    const char *value)
+void sy_add_evidence(struct sy_layer *layer, int weight, const char *name, const char *source,
+		     const char *value)
 {
 	struct sy_evidence *evidence;
 
@@ -28,7 +28,7 @@ static bool is_kind_of(const struct sy_refinement *refinements, const char *spec
 	return false;
 }
 
-static int own_weight(const struct sy_layer *layer, const char *name)
+static int sum_own_weight(const struct sy_layer *layer, const char *name)
 {
 	int weight = 0;
 
@@ -39,8 +39,8 @@ static int own_weight(const struct sy_layer *layer, const char *name)
 }
 
 /* All that supports a name: itself, what it is a kind of, and "one of them". */
-static int support(const struct sy_layer *layer, const char *name, const char *other,
-		   const struct sy_refinement *refinements)
+static int sum_support(const struct sy_layer *layer, const char *name, const char *other,
+		       const struct sy_refinement *refinements)
 {
 	int weight = 0;
 
@@ -66,8 +66,8 @@ static const char *best_name(const struct sy_layer *layer, const char *other,
 
 		if (!strcmp(candidate, "none") || !strcmp(candidate, other))
 			continue;
-		more = best ? support(layer, candidate, other, refinements) -
-				  support(layer, best, other, refinements)
+		more = best ? sum_support(layer, candidate, other, refinements) -
+				  sum_support(layer, best, other, refinements)
 			    : 1;
 		if (more > 0 || (more == 0 && is_kind_of(refinements, candidate, best)))
 			best = candidate;
@@ -76,17 +76,17 @@ static const char *best_name(const struct sy_layer *layer, const char *other,
 }
 
 /* What speaks for another name than this one, and is not implied by it. */
-static int contradiction(const struct sy_layer *layer, const char *name, const char *other,
-			 const struct sy_refinement *refinements)
+static int sum_contradiction(const struct sy_layer *layer, const char *name, const char *other,
+			     const struct sy_refinement *refinements)
 {
 	int all = 0;
 
 	for (size_t i = 0; i < layer->count; i++)
 		all += layer->evidence[i].weight;
-	return all - support(layer, name, other, refinements);
+	return all - sum_support(layer, name, other, refinements);
 }
 
-static enum sy_confidence judge(int pro, int contra)
+static enum sy_confidence rate_confidence(int pro, int contra)
 {
 	if (pro >= 4 && contra == 0)
 		return SY_CERTAIN;
@@ -99,7 +99,7 @@ void sy_decide_layer(struct sy_layer *layer, const char *other,
 		     const struct sy_refinement *refinements)
 {
 	const char *best = best_name(layer, other, refinements);
-	int against = own_weight(layer, "none");
+	int against = sum_own_weight(layer, "none");
 	int total = 0;
 
 	for (size_t i = 0; i < layer->count; i++)
@@ -110,17 +110,17 @@ void sy_decide_layer(struct sy_layer *layer, const char *other,
 		return;
 	if (total - against <= against) {
 		layer->name = "none";
-		layer->confidence = judge(against, total - against);
+		layer->confidence = rate_confidence(against, total - against);
 		return;
 	}
 	/* There is one; but a single stale witness does not give it its name against others. */
 	if (best && against > 0 &&
-	    support(layer, best, other, refinements) - own_weight(layer, other) < 3)
+	    sum_support(layer, best, other, refinements) - sum_own_weight(layer, other) < 3)
 		best = NULL;
 	layer->name = best ? best : other;
-	layer->confidence =
-	    judge(best ? support(layer, best, other, refinements) : own_weight(layer, other),
-		  contradiction(layer, layer->name, other, refinements));
+	layer->confidence = rate_confidence(
+	    best ? sum_support(layer, best, other, refinements) : sum_own_weight(layer, other),
+	    sum_contradiction(layer, layer->name, other, refinements));
 }
 
 const char *sy_confidence_name(enum sy_confidence confidence)

@@ -39,8 +39,8 @@ struct sy_layer {
 };
 
 /* Add a witness; what does not fit is dropped (there are fewer witnesses than places). */
-void sy_add_witness(struct sy_layer *layer, int weight, const char *name, const char *source,
-		    const char *value);
+void sy_add_evidence(struct sy_layer *layer, int weight, const char *name, const char *source,
+		     const char *value);
 
 /* Decide from all witnesses. `other` is the name for "one of them, not known which"; `refinements`
  * ends with a pair of NULLs. No witness at all leaves the name NULL. */

@@ -48,7 +48,7 @@ static int complain(const struct sy_error *err, int code)
 	return code;
 }
 
-static int take_option(int option, void *context, struct sy_error *err)
+static int parse_option(int option, void *context, struct sy_error *err)
 {
 	struct wish *wish = context;
 
@@ -68,12 +68,12 @@ static int take_option(int option, void *context, struct sy_error *err)
 		wish->is_asked = true;
 		return 0;
 	default:
-		return sy_policy_options_take(&wish->options, option, optarg, err);
+		return sy_policy_options_parse(&wish->options, option, optarg, err);
 	}
 }
 
 /* What the policy says to it; its limit of CVMFS' cache, where none was given. */
-static int ask_policy(struct wish *wish, struct sy_error *err)
+static int check_policy(struct wish *wish, struct sy_error *err)
 {
 	struct sy_policy *policy;
 	int result;
@@ -92,7 +92,7 @@ static int ask_policy(struct wish *wish, struct sy_error *err)
 	return result;
 }
 
-static int drop(const struct wish *wish)
+static int drop_caches(const struct wish *wish)
 {
 	struct sy_error err;
 	cleanup_close int root = sy_root_open(wish->root, &err);
@@ -100,14 +100,14 @@ static int drop(const struct wish *wish)
 
 	if (root < 0)
 		return complain(&err, SY_EXIT_USAGE);
-	if (sy_cache_cold(root, wish->quota_bytes, wish->is_asked, &answer, &err) < 0)
+	if (sy_cache_drop(root, wish->quota_bytes, wish->is_asked, &answer, &err) < 0)
 		return complain(&err, SY_EXIT_CONDITION);
 	return sy_command_print("cache", answer);
 }
 
 int sy_cmd_cache(int argc, char **argv)
 {
-	static const struct sy_command_line line = {"cache", help, options, take_option};
+	static const struct sy_command_line line = {"cache", help, options, parse_option};
 	struct wish wish = {.root = "/", .quota_bytes = -1};
 	struct sy_error err;
 	int code;
@@ -120,7 +120,7 @@ int sy_cmd_cache(int argc, char **argv)
 		(void)fputs(help, stderr);
 		return SY_EXIT_USAGE;
 	}
-	if (ask_policy(&wish, &err) < 0)
+	if (check_policy(&wish, &err) < 0)
 		return complain(&err, SY_EXIT_CONDITION);
-	return drop(&wish);
+	return drop_caches(&wish);
 }

@@ -46,7 +46,7 @@ struct wish {
 	bool as_json;
 };
 
-static int take_option(int option, void *context, struct sy_error *err)
+static int parse_option(int option, void *context, struct sy_error *err)
 {
 	struct wish *wish = context;
 	struct sy_job_config trial;
@@ -92,7 +92,7 @@ static void set_up(struct wish *wish)
 		(void)snprintf(doctor->setup_file, sizeof(doctor->setup_file), "%s", wish->said_in);
 }
 
-static void look(struct sy_doctor *doctor)
+static void run_checks(struct sy_doctor *doctor)
 {
 	if (doctor->is_machine) {
 		sy_doctor_check_programs(doctor);
@@ -142,7 +142,7 @@ static int print(const json_t *checks)
 	return SY_EXIT_BUG;
 }
 
-static int answer(struct wish *wish)
+static int print_result(struct wish *wish)
 {
 	struct sy_doctor *doctor = &wish->doctor;
 	int missing = sy_doctor_count(doctor, SY_MISSING), code;
@@ -180,7 +180,7 @@ int sy_cmd_doctor(int argc, char **argv)
 	    {"help", no_argument, NULL, 'h'},
 	    {0},
 	};
-	static const struct sy_command_line line = {"doctor", help, table, take_option};
+	static const struct sy_command_line line = {"doctor", help, table, parse_option};
 	static struct wish wish = {.doctor = {.dir = "/", .spool_dir = SY_SPOOL_DIR}};
 	struct sy_error err = {""};
 	int code = sy_command_read(&line, argc, argv, &wish);
@@ -195,6 +195,6 @@ int sy_cmd_doctor(int argc, char **argv)
 		return SY_EXIT_USAGE;
 	}
 	set_up(&wish);
-	look(&wish.doctor);
-	return answer(&wish);
+	run_checks(&wish.doctor);
+	return print_result(&wish);
 }

@@ -35,17 +35,17 @@ static const struct option table[] = {
     {0},
 };
 
-static int take_option(int option, void *context, struct sy_error *err)
+static int parse_option(int option, void *context, struct sy_error *err)
 {
 	struct wish *wish = context;
 
 	if (option == PID)
 		return sy_parse_count(optarg, 1, INT32_MAX, &wish->pid, err);
-	return sy_job_options_take(&wish->options, option, optarg, err);
+	return sy_job_options_parse(&wish->options, option, optarg, err);
 }
 
 /* When the sampler has answered, the process may go on. */
-static void tell(const struct wish *wish)
+static void announce_process(const struct wish *wish)
 {
 	const struct sy_job_options *options = &wish->options;
 	const char *run_dir = options->config.run_dir;
@@ -65,7 +65,7 @@ static void tell(const struct wish *wish)
 
 int sy_job_attach_command(int argc, char **argv)
 {
-	static const struct sy_command_line line = {"job attach", help, table, take_option};
+	static const struct sy_command_line line = {"job attach", help, table, parse_option};
 	static struct wish wish;
 	int code = sy_command_read(&line, argc, argv, &wish);
 	struct sy_error err;
@@ -74,9 +74,9 @@ int sy_job_attach_command(int argc, char **argv)
 		return code;
 	if (optind < argc || !wish.options.job_id || !wish.options.node || !wish.pid)
 		return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
-	if (sy_job_options_settle(&wish.options, &err) < 0)
+	if (sy_job_options_resolve(&wish.options, &err) < 0)
 		sy_log_write(wish.options.config.run_dir, wish.options.node, wish.options.job_id,
 			     "%s", err.text);
-	tell(&wish);
+	announce_process(&wish);
 	return SY_EXIT_DONE;
 }

@@ -81,7 +81,7 @@ static const struct option table[] = {
     {0},
 };
 
-static int take_owner(struct wish *wish, char *text, struct sy_error *err)
+static int parse_owner(struct wish *wish, char *text, struct sy_error *err)
 {
 	char *group = strchr(text, ':');
 
@@ -95,7 +95,7 @@ static int take_owner(struct wish *wish, char *text, struct sy_error *err)
 		   : 0;
 }
 
-static int take_pid(const char *text, pid_t *pid, struct sy_error *err)
+static int parse_pid(const char *text, pid_t *pid, struct sy_error *err)
 {
 	int64_t number;
 
@@ -105,7 +105,7 @@ static int take_pid(const char *text, pid_t *pid, struct sy_error *err)
 	return 0;
 }
 
-static int take_mark(struct sy_job_begin *job, const char *text, struct sy_error *err)
+static int parse_mark(struct sy_job_begin *job, const char *text, struct sy_error *err)
 {
 	if (!strchr(text, '='))
 		return sy_fail(err, "expected NAME=VALUE");
@@ -115,15 +115,15 @@ static int take_mark(struct sy_job_begin *job, const char *text, struct sy_error
 	return 0;
 }
 
-static int take_join(struct sy_job_begin *job, const char *text, struct sy_error *err)
+static int parse_join(struct sy_job_begin *job, const char *text, struct sy_error *err)
 {
 	if (job->joins == SY_JOB_JOINS)
 		return sy_fail(err, "expected at most %d of them", SY_JOB_JOINS);
-	return take_pid(text, &job->join[job->joins++], err);
+	return parse_pid(text, &job->join[job->joins++], err);
 }
 
 /* A field that the sampler would refuse costs the job its record: only that one is left out. */
-static int take_field(struct sy_job_begin *job, char *text, struct sy_error *err)
+static int parse_field(struct sy_job_begin *job, char *text, struct sy_error *err)
 {
 	char line[SY_MESSAGE_SIZE];
 	struct sy_message message;
@@ -141,14 +141,14 @@ static int take_field(struct sy_job_begin *job, char *text, struct sy_error *err
 	return 0;
 }
 
-static int take_exclusive(struct sy_job_begin *job, const char *text, struct sy_error *err)
+static int parse_exclusive(struct sy_job_begin *job, const char *text, struct sy_error *err)
 {
 	job->exclusive = !strcmp(text, "yes");
 	job->shared = !strcmp(text, "no");
 	return job->exclusive || job->shared ? 0 : sy_fail(err, "expected yes or no");
 }
 
-static int take_cgroup(struct sy_job_begin *job, const char *text, struct sy_error *err)
+static int parse_cgroup(struct sy_job_begin *job, const char *text, struct sy_error *err)
 {
 	char line[SY_MESSAGE_SIZE];
 	struct sy_message message;
@@ -158,28 +158,28 @@ static int take_cgroup(struct sy_job_begin *job, const char *text, struct sy_err
 	return sy_message_parse(line, &message, err);
 }
 
-static int take_option(int option, void *context, struct sy_error *err)
+static int parse_option(int option, void *context, struct sy_error *err)
 {
 	struct wish *wish = context;
 	struct sy_job_begin *job = &wish->job;
 
 	switch (option) {
 	case OWNER:
-		return take_owner(wish, optarg, err);
+		return parse_owner(wish, optarg, err);
 	case PARENT:
-		return take_pid(optarg, &job->parent, err);
+		return parse_pid(optarg, &job->parent, err);
 	case MARK:
-		return take_mark(job, optarg, err);
+		return parse_mark(job, optarg, err);
 	case SESSION:
-		return take_pid(optarg, &job->session, err);
+		return parse_pid(optarg, &job->session, err);
 	case CGROUP:
-		return take_cgroup(job, optarg, err);
+		return parse_cgroup(job, optarg, err);
 	case JOIN:
-		return take_join(job, optarg, err);
+		return parse_join(job, optarg, err);
 	case JOB:
-		return take_field(job, optarg, err);
+		return parse_field(job, optarg, err);
 	case EXCLUSIVE:
-		return take_exclusive(job, optarg, err);
+		return parse_exclusive(job, optarg, err);
 	case PARTITION:
 		job->partition = optarg;
 		return 0;
@@ -196,19 +196,19 @@ static int take_option(int option, void *context, struct sy_error *err)
 		wish->request = optarg;
 		return 0;
 	default:
-		return sy_job_options_take(&wish->options, option, optarg, err);
+		return sy_job_options_parse(&wish->options, option, optarg, err);
 	}
 }
 
 /* On the node a wrong tag or rate is only noted; a condition that is not understood is remembered,
  * so that the job does not run without it. */
-static int take_wish(void *context, enum sy_user_option which, const char *text,
-		     struct sy_error *err)
+static int parse_user_option(void *context, enum sy_user_option which, const char *text,
+			     struct sy_error *err)
 {
 	struct sy_job_begin *job = context;
 	char said[sizeof(job->wishes.fault)];
 
-	if (sy_user_option_take(&job->wishes, which, text, job->config.max_rate_hz, err) == 0)
+	if (sy_user_option_parse(&job->wishes, which, text, job->config.max_rate_hz, err) == 0)
 		return 0;
 	sy_format_option_fault(said, sizeof(said), which, text, err);
 	if (sy_user_option_facts[which].condition)
@@ -222,7 +222,7 @@ static int run(struct wish *wish)
 {
 	struct sy_job_begin *job = &wish->job;
 	struct sy_error err;
-	bool wrong = sy_job_options_settle(&wish->options, &err) < 0;
+	bool wrong = sy_job_options_resolve(&wish->options, &err) < 0;
 
 	job->config = wish->options.config;
 	job->exclusive |= job->config.exclusive && !job->shared;
@@ -231,7 +231,7 @@ static int run(struct wish *wish)
 	job->node = wish->options.node;
 	if (wrong)
 		sy_log_write(job->config.run_dir, job->node, job->job_id, "%s", err.text);
-	if (wish->request && sy_request_read(wish->request, take_wish, job, &err) < 0)
+	if (wish->request && sy_request_read(wish->request, parse_user_option, job, &err) < 0)
 		(void)snprintf(job->wishes.fault, sizeof(job->wishes.fault), "%s", err.text);
 	sy_tag_cache_option(&job->wishes);
 	if (sy_job_begin(job, &err) == 0)
@@ -242,7 +242,7 @@ static int run(struct wish *wish)
 
 int sy_job_begin_command(int argc, char **argv)
 {
-	static const struct sy_command_line line = {"job begin", help, table, take_option};
+	static const struct sy_command_line line = {"job begin", help, table, parse_option};
 	static struct wish wish;
 	int code = sy_command_read(&line, argc, argv, &wish);
 

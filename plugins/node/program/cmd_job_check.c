@@ -68,7 +68,7 @@ static const struct option encode_table[] = {
     {0},
 };
 
-static int take_request(struct wish *wish, const char *text, struct sy_error *err)
+static int parse_request(struct wish *wish, const char *text, struct sy_error *err)
 {
 	if (strlen(text) >= sizeof(wish->request))
 		return sy_fail(err, "longer than %d bytes", SY_REQUEST_MAX - 1);
@@ -77,7 +77,7 @@ static int take_request(struct wish *wish, const char *text, struct sy_error *er
 	return 0;
 }
 
-static int take_option(int option, void *context, struct sy_error *err)
+static int parse_option(int option, void *context, struct sy_error *err)
 {
 	struct wish *wish = context;
 
@@ -86,7 +86,7 @@ static int take_option(int option, void *context, struct sy_error *err)
 				      (enum sy_user_option)(option - WISH), optarg, err);
 	switch (option) {
 	case REQUEST:
-		return take_request(wish, optarg, err);
+		return parse_request(wish, optarg, err);
 	case CONFIG:
 		wish->file = optarg;
 		return 0;
@@ -100,7 +100,7 @@ static int take_option(int option, void *context, struct sy_error *err)
 		return 0;
 	default:
 		wish->has_uid |= option == 'u';
-		return sy_policy_options_take(&wish->options, option, optarg, err);
+		return sy_policy_options_parse(&wish->options, option, optarg, err);
 	}
 }
 
@@ -119,14 +119,14 @@ static void find_asker(struct wish *wish)
 	who->group_count = (size_t)count;
 }
 
-static int take_wish(void *context, enum sy_user_option which, const char *text,
-		     struct sy_error *err)
+static int check_user_option(void *context, enum sy_user_option which, const char *text,
+			     struct sy_error *err)
 {
 	struct wish *wish = context;
 	struct sy_error why;
 	char said[sizeof(err->text)];
 
-	if (sy_user_option_take(&wish->wishes, which, text, wish->config.max_rate_hz, &why) == 0 &&
+	if (sy_user_option_parse(&wish->wishes, which, text, wish->config.max_rate_hz, &why) == 0 &&
 	    (wish->options.no_policy || sy_check_policy(wish->options.policy, &wish->options.asker,
 							which, &wish->wishes, &why) == 0))
 		return 0;
@@ -144,7 +144,7 @@ static int check(struct wish *wish)
 {
 	struct sy_error err;
 
-	if (sy_request_read(wish->request, take_wish, wish, &err) < 0)
+	if (sy_request_read(wish->request, check_user_option, wish, &err) < 0)
 		return complain(&err);
 	return SY_EXIT_DONE;
 }
@@ -152,7 +152,7 @@ static int check(struct wish *wish)
 int sy_job_check_command(int argc, char **argv)
 {
 	static const struct sy_command_line line = {"job check", check_help, check_table,
-						    take_option};
+						    parse_option};
 	static struct wish wish;
 	struct sy_error err;
 	int code;
@@ -177,7 +177,7 @@ int sy_job_check_command(int argc, char **argv)
 int sy_job_encode_command(int argc, char **argv)
 {
 	static const struct sy_command_line line = {"job encode", encode_help, encode_table,
-						    take_option};
+						    parse_option};
 	static struct wish wish;
 	int code;
 

@@ -58,7 +58,7 @@ static const struct option sweep_table[] = {
     {0},
 };
 
-static int take_option(int option, void *context, struct sy_error *err)
+static int parse_option(int option, void *context, struct sy_error *err)
 {
 	struct wish *wish = context;
 
@@ -80,7 +80,7 @@ static int take_option(int option, void *context, struct sy_error *err)
 		wish->only_alive = true;
 		return 0;
 	default:
-		return sy_job_options_take(&wish->options, option, optarg, err);
+		return sy_job_options_parse(&wish->options, option, optarg, err);
 	}
 }
 
@@ -88,7 +88,7 @@ static struct sy_job_end job_of(struct wish *wish)
 {
 	struct sy_job_options *options = &wish->options;
 	struct sy_error err;
-	bool wrong = sy_job_options_settle(options, &err) < 0;
+	bool wrong = sy_job_options_resolve(options, &err) < 0;
 	struct sy_job_end job = {.config = options->config,
 				 .program = sy_job_options_program(options),
 				 .job_id = options->job_id ? options->job_id : "-",
@@ -103,7 +103,7 @@ static struct sy_job_end job_of(struct wish *wish)
 
 int sy_job_end_command(int argc, char **argv)
 {
-	static const struct sy_command_line line = {"job end", end_help, end_table, take_option};
+	static const struct sy_command_line line = {"job end", end_help, end_table, parse_option};
 	static struct wish wish;
 	int code = sy_command_read(&line, argc, argv, &wish);
 	struct sy_job_end job;
@@ -124,7 +124,7 @@ int sy_job_end_command(int argc, char **argv)
 int sy_job_sweep_command(int argc, char **argv)
 {
 	static const struct sy_command_line line = {"job sweep", sweep_help, sweep_table,
-						    take_option};
+						    parse_option};
 	static struct wish wish;
 	int code = sy_command_read(&line, argc, argv, &wish);
 	struct sy_job_sweep sweep;

@@ -69,7 +69,7 @@ static int add_mark(const char *text, struct sy_netem_request *request, struct s
 	return json_array_append_new(request->marks, sy_json_text(text));
 }
 
-static int take_watch(const char *text, struct sy_netem_request *request, struct sy_error *err)
+static int parse_watch(const char *text, struct sy_netem_request *request, struct sy_error *err)
 {
 	int64_t number;
 
@@ -79,7 +79,7 @@ static int take_watch(const char *text, struct sy_netem_request *request, struct
 	return 0;
 }
 
-static int take_option(int option, void *context, struct sy_error *err)
+static int parse_option(int option, void *context, struct sy_error *err)
 {
 	struct wish *wish = context;
 
@@ -103,9 +103,9 @@ static int take_option(int option, void *context, struct sy_error *err)
 	case 'm':
 		return add_mark(optarg, &wish->request, err);
 	case 'w':
-		return take_watch(optarg, &wish->request, err);
+		return parse_watch(optarg, &wish->request, err);
 	default:
-		return sy_policy_options_take(&wish->options, option, optarg, err);
+		return sy_policy_options_parse(&wish->options, option, optarg, err);
 	}
 }
 
@@ -134,7 +134,7 @@ static int apply(struct wish *wish)
 	return complain(&err, failure == SY_NETEM_MISSING ? SY_EXIT_MISSING : SY_EXIT_CONDITION);
 }
 
-static int with_policy(struct wish *wish)
+static int apply_with_policy(struct wish *wish)
 {
 	struct sy_error err = {{0}};
 	struct sy_policy *policy;
@@ -155,7 +155,7 @@ static int with_policy(struct wish *wish)
 
 static int run(int argc, char **argv, struct wish *wish)
 {
-	static const struct sy_command_line line = {"netem apply", help, table, take_option};
+	static const struct sy_command_line line = {"netem apply", help, table, parse_option};
 	struct sy_error err = {{0}};
 	int code = sy_command_read(&line, argc, argv, wish);
 
@@ -167,7 +167,7 @@ static int run(int argc, char **argv, struct wish *wish)
 	if (sy_netem_parse(argv[optind], &wish->spec, &err) < 0)
 		return complain(&err, SY_EXIT_USAGE);
 	wish->request.uid = wish->options.asker.uid;
-	return with_policy(wish);
+	return apply_with_policy(wish);
 }
 
 int sy_netem_apply_command(int argc, char **argv)

@@ -64,7 +64,7 @@ static json_t *describe(const struct sy_netem *spec)
 }
 
 /* The one argument behind the options, or NULL after a complaint. */
-static const char *one_spec(int argc, char **argv, const char *help)
+static const char *read_spec_argument(int argc, char **argv, const char *help)
 {
 	if (argc - optind == 1)
 		return argv[optind];
@@ -83,7 +83,7 @@ int sy_netem_parse_command(int argc, char **argv)
 
 	if (option != -1)
 		return usage(parse_help, option == 'h' ? stdout : stderr);
-	text = one_spec(argc, argv, parse_help);
+	text = read_spec_argument(argc, argv, parse_help);
 	if (!text)
 		return SY_EXIT_USAGE;
 	if (sy_netem_parse(text, &spec, &err) < 0)
@@ -92,7 +92,7 @@ int sy_netem_parse_command(int argc, char **argv)
 }
 
 /* An option of `check`: 0, or -1 with what was expected. */
-static int take_option(int option, void *context, struct sy_error *err)
+static int parse_option(int option, void *context, struct sy_error *err)
 {
 	struct question *question = context;
 
@@ -104,7 +104,7 @@ static int take_option(int option, void *context, struct sy_error *err)
 		question->cache = true;
 		return 0;
 	default:
-		return sy_policy_options_take(&question->options, option, optarg, err);
+		return sy_policy_options_parse(&question->options, option, optarg, err);
 	}
 }
 
@@ -116,8 +116,8 @@ static void add_own_groups(struct sy_policy_options *options)
 	options->asker.group_count = count < 0 ? 1 : (size_t)count + 1;
 }
 
-static int ask(const struct question *question, const struct sy_policy *policy,
-	       const struct sy_netem *spec, struct sy_error *err)
+static int check_policy(const struct question *question, const struct sy_policy *policy,
+			const struct sy_netem *spec, struct sy_error *err)
 {
 	if (sy_policy_allows_netem(policy, spec, &question->options.asker, err) < 0)
 		return -1;
@@ -138,7 +138,7 @@ static int check(const struct question *question)
 		return complain("check", &err, SY_EXIT_USAGE);
 	/* Root's or the caller's own: this gives advice and no rights. */
 	policy = sy_policy_read(question->options.policy, false, &err);
-	refused = !policy || ask(question, policy, &spec, &err) < 0;
+	refused = !policy || check_policy(question, policy, &spec, &err) < 0;
 	sy_policy_free(policy);
 	if (refused)
 		return complain("check", &err, SY_EXIT_CONDITION);
@@ -156,7 +156,7 @@ int sy_netem_check_command(int argc, char **argv)
 	    {"help", no_argument, NULL, 'h'},
 	    {NULL, 0, NULL, 0},
 	};
-	static const struct sy_command_line line = {"netem check", check_help, table, take_option};
+	static const struct sy_command_line line = {"netem check", check_help, table, parse_option};
 	static struct question question;
 	int code;
 
@@ -165,7 +165,7 @@ int sy_netem_check_command(int argc, char **argv)
 	code = sy_command_read(&line, argc, argv, &question);
 	if (code >= 0)
 		return code;
-	question.text = one_spec(argc, argv, check_help);
+	question.text = read_spec_argument(argc, argv, check_help);
 	if (!question.text)
 		return SY_EXIT_USAGE;
 	if (!question.options.told_who)

@@ -35,7 +35,7 @@ struct words {
 };
 
 /* -1: go on; else the exit code. */
-static int read_words(int argc, char **argv, const char *help, struct words *words)
+static int parse_arguments(int argc, char **argv, const char *help, struct words *words)
 {
 	static const struct option table[] = {
 	    {"run-dir", required_argument, NULL, 'r'},
@@ -69,12 +69,12 @@ static int read_words(int argc, char **argv, const char *help, struct words *wor
 	return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
 }
 
-static int wrong(const char *help)
+static int print_usage(const char *help)
 {
 	return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
 }
 
-static bool is_who(const char *by)
+static bool is_known_actor(const char *by)
 {
 	static const char *const known[] = {"job", "sampler", "next job", "slurmd", "hand"};
 
@@ -84,7 +84,7 @@ static bool is_who(const char *by)
 	return false;
 }
 
-static int answer(const char *verb, int result, const struct sy_error *err)
+static int report_result(const char *verb, int result, const struct sy_error *err)
 {
 	if (result >= 0)
 		return SY_EXIT_DONE;
@@ -96,44 +96,44 @@ int sy_netem_finish_command(int argc, char **argv)
 {
 	struct words words = {.by = "job"};
 	struct sy_error err = {{0}};
-	int code = read_words(argc, argv, finish_help, &words);
+	int code = parse_arguments(argc, argv, finish_help, &words);
 
 	if (code >= 0)
 		return code;
-	if (!words.node || !words.job_id || words.all || !is_who(words.by))
-		return wrong(finish_help);
-	return answer(argv[0],
-		      sy_netem_finish(words.run_dir, words.node, words.job_id, words.by, &err),
-		      &err);
+	if (!words.node || !words.job_id || words.all || !is_known_actor(words.by))
+		return print_usage(finish_help);
+	return report_result(
+	    argv[0], sy_netem_finish(words.run_dir, words.node, words.job_id, words.by, &err),
+	    &err);
 }
 
 int sy_netem_reap_command(int argc, char **argv)
 {
 	struct words words = {.by = "slurmd"};
 	struct sy_error err = {{0}};
-	int code = read_words(argc, argv, reap_help, &words);
+	int code = parse_arguments(argc, argv, reap_help, &words);
 
 	if (code >= 0)
 		return code;
-	if (words.node || words.job_id || words.all || !is_who(words.by))
-		return wrong(reap_help);
+	if (words.node || words.job_id || words.all || !is_known_actor(words.by))
+		return print_usage(reap_help);
 	(void)sy_stale_files_remove(words.run_dir);
-	return answer(argv[0], sy_netem_undo_stale(words.run_dir, words.by, &err), &err);
+	return report_result(argv[0], sy_netem_undo_stale(words.run_dir, words.by, &err), &err);
 }
 
 int sy_netem_clear_command(int argc, char **argv)
 {
 	struct words words = {.by = "hand"};
 	struct sy_error err = {{0}};
-	int code = read_words(argc, argv, clear_help, &words);
+	int code = parse_arguments(argc, argv, clear_help, &words);
 
 	if (code >= 0)
 		return code;
 	if (words.all ? words.node || words.job_id : !words.node || !words.job_id)
-		return wrong(clear_help);
-	return answer(argv[0],
-		      words.all
-			  ? sy_netem_clear_all(words.run_dir, &err)
-			  : sy_netem_finish(words.run_dir, words.node, words.job_id, "hand", &err),
-		      &err);
+		return print_usage(clear_help);
+	return report_result(
+	    argv[0],
+	    words.all ? sy_netem_clear_all(words.run_dir, &err)
+		      : sy_netem_finish(words.run_dir, words.node, words.job_id, "hand", &err),
+	    &err);
 }

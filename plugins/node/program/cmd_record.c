@@ -61,7 +61,7 @@ static int split_path(const char *path, struct repair *repair, struct sy_error *
 	return 0;
 }
 
-static json_t *load(const struct sy_recordfile *file)
+static json_t *read_start_record(const struct sy_recordfile *file)
 {
 	char name[320], text[65536];
 	cleanup_close int fd = -1, next = -1;
@@ -102,7 +102,7 @@ static json_t *make_new(const struct repair *repair, const char *job_id)
 }
 
 /* Line by line, whatever the file's size. */
-static int sum_up(FILE *file, const char *path, struct repair *repair, struct sy_error *err)
+static int sum_samples(FILE *file, const char *path, struct repair *repair, struct sy_error *err)
 {
 	cleanup_free char *text = NULL;
 	size_t size = 0;
@@ -125,7 +125,7 @@ static int sum_up(FILE *file, const char *path, struct repair *repair, struct sy
 	return 0;
 }
 
-static void explain(const struct repair *repair, const char *given, char *text, size_t size)
+static void format_reason(const struct repair *repair, const char *given, char *text, size_t size)
 {
 	(void)snprintf(text, size, "%s%s", given,
 		       repair->cut ? "; the last line was cut short" : "");
@@ -137,7 +137,7 @@ static void explain(const struct repair *repair, const char *given, char *text, 
 	}
 }
 
-static void settle(struct repair *repair, const char *given)
+static void complete_record(struct repair *repair, const char *given)
 {
 	static const char *const sampler[] = {"sampler.samples_lost",
 					      "sampler.samples_lost_reason",
@@ -165,7 +165,7 @@ static void settle(struct repair *repair, const char *given)
 		if (!strcmp(json_string_value(why), SY_NOT_YET))
 			(void)json_string_set(why, "the sampler was killed");
 	}
-	explain(repair, given, text, sizeof(text));
+	format_reason(repair, given, text, sizeof(text));
 	sy_record_complete(repair->record, text);
 }
 
@@ -205,7 +205,7 @@ static FILE *open_all(const char *samples, struct sy_recordfile *file, struct sy
 	return stream;
 }
 
-static const char *job_id(void)
+static const char *find_job_id(void)
 {
 	const char *slash = strrchr(current.folder, '/');
 
@@ -213,13 +213,13 @@ static const char *job_id(void)
 }
 
 /* `run_dir` NULL: nothing is known of conditions. */
-static int write_whole(const struct sy_recordfile *file, const char *reason, const char *run_dir,
-		       struct sy_error *err)
+static int write_record(const struct sy_recordfile *file, const char *reason, const char *run_dir,
+			struct sy_error *err)
 {
 	struct sy_sampling sampling = {
-	    .run_dir = run_dir, .node = current.node, .job_id = job_id()};
+	    .run_dir = run_dir, .node = current.node, .job_id = find_job_id()};
 
-	settle(&current, reason);
+	complete_record(&current, reason);
 	if (run_dir)
 		sy_record_recover_conditions(current.record, &sampling);
 	return sy_recordfile_write(file, current.record, err);
@@ -239,7 +239,7 @@ static int run(const char *samples, const char *reason, const char *run_dir, str
 		sy_recordfile_close(&file);
 	if (!stream)
 		return -1;
-	current.record = load(&file);
+	current.record = read_start_record(&file);
 	if (!current.record && sy_get_shortages()) { /* it would be lost for good */
 		(void)fclose(stream);
 		return sy_fail(err, "cannot look for the record beside %s", samples);
@@ -247,13 +247,13 @@ static int run(const char *samples, const char *reason, const char *run_dir, str
 	if (!json_is_true(json_object_get(current.record, "complete"))) {
 		if (!is_record(current.record)) {
 			json_decref(current.record);
-			current.record = make_new(&current, job_id());
+			current.record = make_new(&current, find_job_id());
 		}
 		sy_record_labels(current.record, &current.labels);
 		sy_sums_init(&current.sums);
-		result = sum_up(stream, samples, &current, err);
+		result = sum_samples(stream, samples, &current, err);
 		if (result == 0)
-			result = write_whole(&file, reason, run_dir, err);
+			result = write_record(&file, reason, run_dir, err);
 	}
 	(void)fclose(stream);
 	if (result == 0)
@@ -267,7 +267,7 @@ static bool must_wait(const char *run_dir, const char *samples)
 {
 	memset(&current, 0, sizeof(current));
 	return split_path(samples, &current, NULL) == 0 &&
-	       sy_netem_is_live(run_dir, current.node, job_id());
+	       sy_netem_is_live(run_dir, current.node, find_job_id());
 }
 
 /* Those of samplers that were killed; one that cannot be finished is told, and not tried again. */
@@ -277,7 +277,7 @@ static int finish_all(const char *run_dir, const char *reason)
 	int held, code = SY_EXIT_DONE;
 	struct sy_error err;
 
-	while (sy_unfinished_take(run_dir, name, samples, sizeof(name), &held)) {
+	while (sy_unfinished_lock_next(run_dir, name, samples, sizeof(name), &held)) {
 		if (must_wait(run_dir, samples))
 			continue; /* held until we end, so that it is not taken again */
 		if (run(samples, reason, run_dir, &err) < 0) {

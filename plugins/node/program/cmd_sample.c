@@ -53,7 +53,7 @@ static int parse_number(const char *option, const char *text, long least, long m
 }
 
 /* UID or UID:GID. */
-static int take_owner(const char *text, struct sy_sampling *sampling, struct sy_error *err)
+static int parse_owner(const char *text, struct sy_sampling *sampling, struct sy_error *err)
 {
 	const char *rest;
 	long uid, gid;
@@ -70,7 +70,7 @@ static int take_owner(const char *text, struct sy_sampling *sampling, struct sy_
 }
 
 /* µs of CLOCK_MONOTONIC, which is not in the future. */
-static int take_launch_time(const char *text, struct sy_sampling *sampling, struct sy_error *err)
+static int parse_launch_time(const char *text, struct sy_sampling *sampling, struct sy_error *err)
 {
 	const char *rest;
 	long now_us = (long)sy_now_us(CLOCK_MONOTONIC), launched_us;
@@ -85,7 +85,7 @@ static int take_launch_time(const char *text, struct sy_sampling *sampling, stru
 }
 
 /* The id of a program that runs. */
-static int take_process(const char *text, struct sy_sampling *sampling, struct sy_error *err)
+static int parse_process(const char *text, struct sy_sampling *sampling, struct sy_error *err)
 {
 	if (parse_number("process", text, 1, INT32_MAX, &sampling->process, err) < 0)
 		return -1;
@@ -95,7 +95,7 @@ static int take_process(const char *text, struct sy_sampling *sampling, struct s
 }
 
 /* A file with such an id. */
-static int take_process_file(const char *path, struct sy_sampling *sampling, struct sy_error *err)
+static int parse_process_file(const char *path, struct sy_sampling *sampling, struct sy_error *err)
 {
 	char text[32];
 	struct sy_error why;
@@ -108,7 +108,7 @@ static int take_process_file(const char *path, struct sy_sampling *sampling, str
 	if (got < 0)
 		return sy_fail_errno(err, (int)-got, "cannot read --process-file %s", path);
 	text[strcspn(text, "\n")] = '\0';
-	if (take_process(text, sampling, &why) < 0)
+	if (parse_process(text, sampling, &why) < 0)
 		return sy_fail(err, "--process-file %s: %s", path, why.text);
 	return 0;
 }
@@ -259,7 +259,7 @@ static int add_message(const char *word, const char *text, struct sy_sampling *s
 	return 0;
 }
 
-static int take_rate(const char *text, struct sy_sampling *sampling, struct sy_error *err)
+static int parse_rate(const char *text, struct sy_sampling *sampling, struct sy_error *err)
 {
 	struct sy_error why;
 
@@ -304,8 +304,8 @@ static const struct {
 };
 
 /* 1: it is none of them. */
-static int take_number(int option, const char *text, struct sy_sampling *sampling,
-		       struct sy_error *err)
+static int parse_number_option(int option, const char *text, struct sy_sampling *sampling,
+			       struct sy_error *err)
 {
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (numbers[i].option == option)
@@ -316,7 +316,7 @@ static int take_number(int option, const char *text, struct sy_sampling *samplin
 }
 
 /* Words into fields of their own. 1: it is none of them. */
-static int take_text(int option, const char *text, struct sy_sampling *sampling)
+static int parse_text_option(int option, const char *text, struct sy_sampling *sampling)
 {
 	const struct {
 		int option;
@@ -340,18 +340,18 @@ static int take_text(int option, const char *text, struct sy_sampling *sampling)
 	return 1;
 }
 
-static int take_option(int option, const char *text, struct sy_sampling *sampling,
-		       struct sy_error *err)
+static int parse_option(int option, const char *text, struct sy_sampling *sampling,
+			struct sy_error *err)
 {
-	int result = take_number(option, text, sampling, err);
+	int result = parse_number_option(option, text, sampling, err);
 
 	if (result == 1)
-		result = take_text(option, text, sampling);
+		result = parse_text_option(option, text, sampling);
 	if (result < 1)
 		return result;
 	switch (option) {
 	case RATE:
-		return take_rate(text, sampling, err);
+		return parse_rate(text, sampling, err);
 	case CONTROL:
 		sampling->control = text;
 		return 0;
@@ -359,18 +359,18 @@ static int take_option(int option, const char *text, struct sy_sampling *samplin
 		sampling->control_made_ns = strtoull(text, NULL, 10);
 		return 0;
 	case LAUNCHED:
-		return take_launch_time(text, sampling, err);
+		return parse_launch_time(text, sampling, err);
 	case PID:
 		return add_root(text, sampling, err);
 	case PROCESS:
-		return take_process(text, sampling, err);
+		return parse_process(text, sampling, err);
 	case PROCESS_FILE:
-		return take_process_file(text, sampling, err);
+		return parse_process_file(text, sampling, err);
 	case WITH_PARENT:
 		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 		return 0;
 	case OWNER:
-		return take_owner(text, sampling, err);
+		return parse_owner(text, sampling, err);
 	case ORPHAN:
 		return add_mark(text, sampling, err);
 	case JOB:
@@ -384,7 +384,7 @@ static int take_option(int option, const char *text, struct sy_sampling *samplin
 	}
 }
 
-static const char *own_name(void)
+static const char *read_host_name(void)
 {
 	static char name[256];
 
@@ -430,7 +430,7 @@ static int parse(int argc, char **argv, struct sy_sampling *sampling, struct sy_
 				       argv[optind - 1]);
 		if (option == LOG)
 			log = optarg;
-		else if (take_option(option, optarg, sampling, err) < 0)
+		else if (parse_option(option, optarg, sampling, err) < 0)
 			return -1;
 	}
 	if (optind < argc)
@@ -462,7 +462,7 @@ static int sample(int argc, char **argv, struct sy_sampling *sampling)
 int sy_cmd_sample(int argc, char **argv)
 {
 	struct sy_sampling sampling = {.root_dir = "/",
-				       .node = own_name(),
+				       .node = read_host_name(),
 				       .spool_dir = SY_SPOOL_DIR,
 				       .rate_hz = 1,
 				       .control_fd = -1,

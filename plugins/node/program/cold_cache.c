@@ -77,14 +77,14 @@ static json_t *bytes_or_null(int64_t bytes)
 }
 
 /* Whoever asked has given up: the read end of the pipe that it hears us by is closed. */
-static bool nobody_listens(void)
+static bool is_reader_gone(void)
 {
 	struct pollfd out = {.fd = STDOUT_FILENO};
 
 	return poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
 }
 
-static int drop(int root, json_t *answer, struct sy_error *err)
+static int drop_page_cache(int root, json_t *answer, struct sy_error *err)
 {
 	int64_t before, after;
 	int result;
@@ -92,7 +92,7 @@ static int drop(int root, json_t *answer, struct sy_error *err)
 	sync(); /* a page that waits to be written cannot be dropped */
 	/* That may take minutes: the job was refused meanwhile, and the next one has its files
 	 * here. */
-	if (nobody_listens())
+	if (is_reader_gone())
 		return sy_fail(err, "cache=cold: given up, for nobody waits for it any more");
 	before = cached_bytes(root);
 	result = write_file(root, "/proc/sys/vm/drop_caches", 0, "3\n");
@@ -243,7 +243,7 @@ static int wipe_cvmfs(int root, int64_t quota_bytes, bool is_asked, json_t *done
 	return 0;
 }
 
-int sy_cache_cold(int root, int64_t cvmfs_quota_bytes, bool is_asked, json_t **answer,
+int sy_cache_drop(int root, int64_t cvmfs_quota_bytes, bool is_asked, json_t **answer,
 		  struct sy_error *err)
 {
 	json_t *done = json_array(), *refused = json_array();
@@ -251,7 +251,7 @@ int sy_cache_cold(int root, int64_t cvmfs_quota_bytes, bool is_asked, json_t **a
 	*answer = json_pack("{s:s,s:o,s:o}", "requested", "cold", "done", done, "refused", refused);
 	/* CVMFS first: what the wiping reads is dropped as well. */
 	if (wipe_cvmfs(root, cvmfs_quota_bytes, is_asked, done, refused, err) < 0 ||
-	    drop(root, *answer, err) < 0) {
+	    drop_page_cache(root, *answer, err) < 0) {
 		json_decref(*answer);
 		*answer = NULL;
 		return -1;

@@ -10,7 +10,7 @@
 static const char *const keys[] = {"record_dir", "run_dir", "node_program", "netem_policy", "rate",
 				   "max_rate",	 "protect", "bpf",	    "root"};
 
-static int take_word(const char **to, const char *text, struct sy_error *err)
+static int parse_file_word(const char **to, const char *text, struct sy_error *err)
 {
 	if (!sy_is_file_word(text))
 		return sy_fail(err, "expected a name without '/', not beginning with '.'");
@@ -18,8 +18,8 @@ static int take_word(const char **to, const char *text, struct sy_error *err)
 	return 1;
 }
 
-int sy_job_options_take(struct sy_job_options *options, int option, const char *text,
-			struct sy_error *err)
+int sy_job_options_parse(struct sy_job_options *options, int option, const char *text,
+			 struct sy_error *err)
 {
 	struct sy_job_config probe;
 	int which = option - SY_JOB_OPTION_FIRST;
@@ -27,9 +27,9 @@ int sy_job_options_take(struct sy_job_options *options, int option, const char *
 	if (which == 0)
 		options->file = text;
 	else if (which == 1)
-		return take_word(&options->job_id, text, err);
+		return parse_file_word(&options->job_id, text, err);
 	else if (which == 2)
-		return take_word(&options->node, text, err);
+		return parse_file_word(&options->node, text, err);
 	if (which < 3)
 		return which == 0;
 	if (which > 11)
@@ -44,7 +44,7 @@ int sy_job_options_take(struct sy_job_options *options, int option, const char *
 	return 1;
 }
 
-int sy_job_options_settle(struct sy_job_options *options, struct sy_error *err)
+int sy_job_options_resolve(struct sy_job_options *options, struct sy_error *err)
 {
 	int result;
 
@@ -86,7 +86,7 @@ int sy_policy_options_id(const char *text, unsigned *id, struct sy_error *err)
 	return 1;
 }
 
-static int take_group(struct sy_policy_options *options, const char *text, struct sy_error *err)
+static int parse_group(struct sy_policy_options *options, const char *text, struct sy_error *err)
 {
 	struct sy_asker *asker = &options->asker;
 
@@ -96,7 +96,8 @@ static int take_group(struct sy_policy_options *options, const char *text, struc
 	return sy_policy_options_id(text, &options->groups[asker->group_count++], err);
 }
 
-static int take_exclusive(struct sy_policy_options *options, const char *text, struct sy_error *err)
+static int parse_exclusive(struct sy_policy_options *options, const char *text,
+			   struct sy_error *err)
 {
 	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
 		return sy_fail(err, "expected yes or no");
@@ -104,8 +105,8 @@ static int take_exclusive(struct sy_policy_options *options, const char *text, s
 	return 1;
 }
 
-int sy_policy_options_take(struct sy_policy_options *options, int option, const char *text,
-			   struct sy_error *err)
+int sy_policy_options_parse(struct sy_policy_options *options, int option, const char *text,
+			    struct sy_error *err)
 {
 	switch (option) {
 	case 'f':
@@ -121,9 +122,9 @@ int sy_policy_options_take(struct sy_policy_options *options, int option, const 
 		options->told_who = true;
 		return sy_policy_options_id(text, &options->asker.uid, err);
 	case 'g':
-		return take_group(options, text, err);
+		return parse_group(options, text, err);
 	case 'x':
-		return take_exclusive(options, text, err);
+		return parse_exclusive(options, text, err);
 	default:
 		return 0;
 	}

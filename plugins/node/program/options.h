@@ -52,12 +52,12 @@ enum { SY_JOB_OPTION_FIRST = 512 };
 	"  --root DIR            counters are read below DIR [/]\n"
 
 /* One of the options above: 1; 0: it is none of them; -1 with what was expected. */
-int sy_job_options_take(struct sy_job_options *options, int option, const char *text,
-			struct sy_error *err);
+int sy_job_options_parse(struct sy_job_options *options, int option, const char *text,
+			 struct sy_error *err);
 
 /* All are taken: read the file, then what they say. -1: the file is wrong, and what is right in it
  * counts all the same. */
-int sy_job_options_settle(struct sy_job_options *options, struct sy_error *err);
+int sy_job_options_resolve(struct sy_job_options *options, struct sy_error *err);
 
 /* steelyard-node, as others can start it. */
 const char *sy_job_options_program(struct sy_job_options *options);
@@ -97,8 +97,8 @@ struct sy_policy_options {
 void sy_policy_options_init(struct sy_policy_options *options);
 
 /* One of the options above: 1; 0: it is none of them; -1 with what was expected. */
-int sy_policy_options_take(struct sy_policy_options *options, int option, const char *text,
-			   struct sy_error *err);
+int sy_policy_options_parse(struct sy_policy_options *options, int option, const char *text,
+			    struct sy_error *err);
 
 /* A user's or group's number. */
 int sy_policy_options_id(const char *text, unsigned *id, struct sy_error *err);

@@ -35,7 +35,7 @@ static void put_network(json_t *record, const struct sy_sampling *sampling)
 	struct sy_error err;
 	const char *why = finish(sampling, &err);
 	json_t *conditions =
-	    sy_netem_take_document(sampling->run_dir, sampling->node, sampling->job_id);
+	    sy_netem_consume_document(sampling->run_dir, sampling->node, sampling->job_id);
 	json_t *requested = json_object_get(conditions, "requested");
 
 	if (requested)

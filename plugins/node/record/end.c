@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static json_t *whole(int64_t value)
+static json_t *count_or_null(int64_t value)
 {
 	return value == SY_UNKNOWN ? json_null() : json_integer(value);
 }
@@ -41,7 +41,7 @@ static bool is_of_moments(enum sy_total which)
 }
 
 /* A maximum of 0 would be a figure of no process: jobs that ran no task, tasks between samples. */
-static void put_seen(json_t *record, const struct sy_status *status, const char *why)
+static void put_sampled(json_t *record, const struct sy_status *status, const char *why)
 {
 	if (status->unread_tasks)
 		why = "the job had more tasks at once than the kernel reads: bpf.unread_tasks";
@@ -56,7 +56,7 @@ static void put_seen(json_t *record, const struct sy_status *status, const char 
 			? source(status->memory_source)
 			: json_null(),
 		    why);
-	sy_json_put(record, "memory.charged_peak_bytes", whole(status->charged_peak_bytes),
+	sy_json_put(record, "memory.charged_peak_bytes", count_or_null(status->charged_peak_bytes),
 		    "no cgroup of the job has counted the peak of its memory");
 }
 
@@ -81,7 +81,7 @@ static void put_unseen(json_t *record, const struct sy_status *status)
 		    "not known");
 }
 
-static const char *why_not_in_kernel(const struct sy_status *status)
+static const char *missing_bpf_reason(const struct sy_status *status)
 {
 	return status->nothing_named ? "no process of the job was named to the sampler"
 	       : status->bpf_why[0]  ? status->bpf_why
@@ -90,8 +90,8 @@ static const char *why_not_in_kernel(const struct sy_status *status)
 
 static void put_faults(json_t *record, int64_t minor, int64_t major, const char *why)
 {
-	sy_json_put(record, sy_total_facts[SY_MINOR_FAULTS].path, whole(minor), why);
-	sy_json_put(record, sy_total_facts[SY_MAJOR_FAULTS].path, whole(major), why);
+	sy_json_put(record, sy_total_facts[SY_MINOR_FAULTS].path, count_or_null(minor), why);
+	sy_json_put(record, sy_total_facts[SY_MAJOR_FAULTS].path, count_or_null(major), why);
 }
 
 static void put_job_sources(json_t *record, const struct sy_status *status)
@@ -103,9 +103,9 @@ static void put_job_sources(json_t *record, const struct sy_status *status)
 
 	sy_json_put(record, "processes.named", json_boolean(!status->nothing_named), NULL);
 	sy_json_put(record, "cpu.source", cpu ? source(status->cpu_source) : json_null(), why);
-	put_seen(record, status, why);
+	put_sampled(record, status, why);
 	put_unseen(record, status);
-	put_faults(record, status->minor_faults, status->major_faults, why_not_in_kernel(status));
+	put_faults(record, status->minor_faults, status->major_faults, missing_bpf_reason(status));
 	if (status->io_unreadable)
 		why = "/proc/PID/io of a process of the job may not be read";
 	else if (status->io_unreported)
@@ -160,13 +160,13 @@ void sy_record_status(json_t *record, const struct sy_status *status)
 	sy_json_put(record, "sampler.missed_deadlines", json_integer(status->missed_deadlines),
 		    NULL);
 	sy_json_put(record, "sampler.cpu_s", micro(status->cpu_ns / 1000), NULL);
-	sy_json_put(record, "sampler.max_memory_bytes", whole(status->max_memory_bytes),
+	sy_json_put(record, "sampler.max_memory_bytes", count_or_null(status->max_memory_bytes),
 		    "the sampler did not live to its end");
 }
 
 void sy_record_in_kernel(json_t *record, const struct sy_status *status)
 {
-	const char *why = why_not_in_kernel(status);
+	const char *why = missing_bpf_reason(status);
 
 	sy_json_put(record, "bpf.missed_ends",
 		    status->io_source == SY_SOURCE_BPF && !status->nothing_named
@@ -239,7 +239,7 @@ static json_t *micro_or_null(double us)
 	return us < 0 ? json_null() : json_real(us / 1e6);
 }
 
-static const char *why_no_rtt(const struct sy_tcp_status *tcp, char *text, size_t size)
+static const char *missing_rtt_reason(const struct sy_tcp_status *tcp, char *text, size_t size)
 {
 	if (tcp->failure) {
 		(void)snprintf(text, size, "the kernel tells nothing of sockets (inet_diag): %s",
@@ -276,7 +276,7 @@ void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
 	bool any = tcp->rtt.readings > 0, all = tcp->connections && !tcp->overflowed;
 	const struct sy_rtt *rtt = &tcp->rtt;
 	char text[160], many[96];
-	const char *why = why_no_rtt(tcp, text, sizeof(text));
+	const char *why = missing_rtt_reason(tcp, text, sizeof(text));
 	const char *why_total = tcp->overflowed ? many : why;
 
 	(void)snprintf(many, sizeof(many), "more than %d connections at once: not all were counted",

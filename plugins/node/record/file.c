@@ -53,7 +53,7 @@ static int open_temporary(const struct sy_recordfile *file)
 }
 
 /* The record's name is taken by an empty file: whoever comes in the same second goes on. */
-static int take_name(struct sy_recordfile *file, const char *node, struct sy_error *err)
+static int reserve_name(struct sy_recordfile *file, const char *node, struct sy_error *err)
 {
 	int64_t now = (int64_t)sy_now_s(CLOCK_REALTIME);
 
@@ -92,7 +92,7 @@ int sy_recordfile_open(struct sy_recordfile *file, const char *record_dir, const
 	if (fd < 0)
 		return -1;
 	file->dir = fd;
-	if (take_name(file, node, err) < 0) {
+	if (reserve_name(file, node, err) < 0) {
 		(void)close(fd);
 		file->dir = -1;
 		return -1;

@@ -37,7 +37,7 @@ static bool is_driver(const struct sy_meter *meter)
 }
 
 /* A GPU is met once by its own driver; others (Cray's, hwmon) show the same ones again. */
-static void find(struct gpus *gpus, const struct sy_meters *meters)
+static void find_gpus(struct gpus *gpus, const struct sy_meters *meters)
 {
 	const struct sy_reader *other = NULL;
 	bool drivers = false;
@@ -60,7 +60,7 @@ static void find(struct gpus *gpus, const struct sy_meters *meters)
 }
 
 /* Is it one of the words of a list? */
-static bool has(const char *list, const char *word)
+static bool has_word(const char *list, const char *word)
 {
 	size_t length = strlen(word);
 
@@ -70,7 +70,7 @@ static bool has(const char *list, const char *word)
 	return false;
 }
 
-static int length_of(const char *list)
+static int count_words(const char *list)
 {
 	int count = 1;
 
@@ -80,13 +80,13 @@ static int length_of(const char *list)
 }
 
 /* What may be opened of all; -1: it is not told of each. */
-static int opened(const struct gpus *gpus, const struct word *word, bool *open)
+static int count_openable(const struct gpus *gpus, const struct word *word, bool *open)
 {
 	int count = 0;
 
 	for (int i = 0; i < gpus->count; i++) {
-		open[i] = has(word->open, gpus->meter[i]->dev_name);
-		if (!open[i] && !has(word->denied, gpus->meter[i]->dev_name))
+		open[i] = has_word(word->open, gpus->meter[i]->dev_name);
+		if (!open[i] && !has_word(word->denied, gpus->meter[i]->dev_name))
 			return -1;
 		count += open[i];
 	}
@@ -119,10 +119,10 @@ static bool is_listed(const struct sy_meter *meter, const char *list)
 	char number[16];
 
 	(void)snprintf(number, sizeof(number), "%d", meter->unit);
-	return has(list, is_of_uuids(list) ? meter->identity : number);
+	return has_word(list, is_of_uuids(list) ? meter->identity : number);
 }
 
-static const char *take_listed(struct gpus *gpus, const struct word *word, const bool *open)
+static const char *add_listed(struct gpus *gpus, const struct word *word, const bool *open)
 {
 	bool listed[SY_MAX_ZONES];
 	int count = 0;
@@ -136,7 +136,7 @@ static const char *take_listed(struct gpus *gpus, const struct word *word, const
 		if (listed[i] && open && !open[i])
 			return "a GPU that the scheduler has named may not be opened by the job";
 	}
-	if (count != length_of(word->listed))
+	if (count != count_words(word->listed))
 		return "the scheduler has named a GPU that no meter knows";
 	for (int i = 0; i < gpus->count; i++)
 		gpus->own[i] |= listed[i];
@@ -145,7 +145,7 @@ static const char *take_listed(struct gpus *gpus, const struct word *word, const
 	return NULL;
 }
 
-static const char *take_opened(struct gpus *gpus, const bool *open)
+static const char *add_opened(struct gpus *gpus, const bool *open)
 {
 	for (int i = 0; i < gpus->count; i++)
 		gpus->own[i] |= open[i];
@@ -156,22 +156,22 @@ static const char *take_opened(struct gpus *gpus, const bool *open)
 
 /* NULL, or why it cannot be known. What the kernel lets a task open goes before numbers: a device
  * is itself in any order. */
-static const char *take(struct gpus *gpus, const struct word *word)
+static const char *add_task(struct gpus *gpus, const struct word *word)
 {
 	bool open[SY_MAX_ZONES];
-	int can = opened(gpus, word, open), listed = length_of(word->listed);
+	int can = count_openable(gpus, word, open), listed = count_words(word->listed);
 
 	if (!strcmp(word->listed, "shared"))
 		return "the job has a part of a GPU (MIG, shards or MPS), and meters tell whole "
 		       "ones";
 	if (can >= 0 && can == listed)
-		return take_opened(gpus, open);
+		return add_opened(gpus, open);
 	if (listed)
-		return take_listed(gpus, word, can >= 0 ? open : NULL);
+		return add_listed(gpus, word, can >= 0 ? open : NULL);
 	return NULL; /* named none, and yet nothing keeps it from them: it says nothing */
 }
 
-static void hear(struct gpus *gpus, const json_t *tasks)
+static void read_task_reports(struct gpus *gpus, const json_t *tasks)
 {
 	const json_t *text;
 	size_t i;
@@ -184,14 +184,14 @@ static void hear(struct gpus *gpus, const json_t *tasks)
 		if (sscanf(json_string_value(text), "%1023s %1023s %1023s", word.listed, word.open,
 			   word.denied) != 3)
 			continue;
-		why = take(gpus, &word);
+		why = add_task(gpus, &word);
 		if (why && !gpus->why)
 			gpus->why = why;
 	}
 }
 
 /* Where nobody else was on the node, all are the job's unless it is known better. */
-static void settle(struct gpus *gpus, const json_t *job)
+static void decide_ownership(struct gpus *gpus, const json_t *job)
 {
 	const char *scheduler = json_string_value(json_object_get(job, "scheduler"));
 	bool alone = json_is_true(json_object_get(job, "exclusive"));
@@ -208,7 +208,7 @@ static void settle(struct gpus *gpus, const json_t *job)
 	}
 }
 
-static void put(json_t *record, const struct gpus *gpus)
+static void put_gpus(json_t *record, const struct gpus *gpus)
 {
 	int own = 0;
 	char path[64];
@@ -227,27 +227,27 @@ static void put(json_t *record, const struct gpus *gpus)
 		    gpus->told ? json_string(gpus->basis) : json_null(), gpus->why);
 }
 
-static struct gpus know(const struct sy_meters *meters, const struct sy_told *told)
+static struct gpus find_own_gpus(const struct sy_meters *meters, const struct sy_told *told)
 {
 	struct gpus gpus = {.lacking = meters->lacking};
 
-	find(&gpus, meters);
+	find_gpus(&gpus, meters);
 	if (gpus.lacking) {
 		gpus.why = LACKING;
 	} else if (!gpus.count) {
 		gpus.why = NONE_THERE;
 	} else {
-		hear(&gpus, json_object_get(told->conditions, "gpus"));
-		settle(&gpus, told->job);
+		read_task_reports(&gpus, json_object_get(told->conditions, "gpus"));
+		decide_ownership(&gpus, told->job);
 	}
 	return gpus;
 }
 
 void sy_record_gpus(json_t *record, const struct sy_meters *meters, const struct sy_told *told)
 {
-	struct gpus gpus = know(meters, told);
+	struct gpus gpus = find_own_gpus(meters, told);
 
-	put(record, &gpus);
+	put_gpus(record, &gpus);
 }
 
 bool sy_has_gpus(const struct sy_meters *meters)
@@ -261,7 +261,7 @@ bool sy_has_gpus(const struct sy_meters *meters)
 int64_t sy_gpu_energy_uj(const struct sy_meters *meters, const struct sy_told *told,
 			 const int64_t zone_uj[])
 {
-	struct gpus gpus = know(meters, told);
+	struct gpus gpus = find_own_gpus(meters, told);
 	int64_t sum_uj = 0;
 
 	if (!gpus.told)
@@ -274,7 +274,7 @@ int64_t sy_gpu_energy_uj(const struct sy_meters *meters, const struct sy_told *t
 	return sum_uj;
 }
 
-static const char *reason_of(const json_t *record, const char *path)
+static const char *read_reason(const json_t *record, const char *path)
 {
 	const char *why =
 	    json_string_value(json_object_get(json_object_get(record, "missing"), path));
@@ -283,12 +283,12 @@ static const char *reason_of(const json_t *record, const char *path)
 }
 
 /* Why no sum is known: a zone's reason. */
-static const char *why_of(const json_t *record, size_t zone, const char *field)
+static const char *read_zone_reason(const json_t *record, size_t zone, const char *field)
 {
 	char path[64];
 
 	(void)snprintf(path, sizeof(path), "energy.zones.%zu.%s", zone, field);
-	return reason_of(record, path);
+	return read_reason(record, path);
 }
 
 void sy_record_gpu_energy(json_t *record)
@@ -307,13 +307,13 @@ void sy_record_gpu_energy(json_t *record)
 
 		some |= of_job != NULL;
 		if (json_is_null(of_job) && !why)
-			why = why_of(record, i, "of_job");
+			why = read_zone_reason(record, i, "of_job");
 		else if (json_is_true(of_job) && !json_is_number(energy) && !why)
-			why = why_of(record, i, "energy_j");
+			why = read_zone_reason(record, i, "energy_j");
 		else if (json_is_true(of_job))
 			sum_j += json_number_value(energy);
 	}
 	if (!some)
-		why = reason_of(record, "energy.gpus.of_job");
+		why = read_reason(record, "energy.gpus.of_job");
 	sy_json_put(record, "energy.gpu_energy_j", why ? json_null() : json_real(sum_j), why);
 }

@@ -55,7 +55,7 @@ static void put_meter(json_t *record, int i, const struct sy_meter *meter, const
 }
 
 /* Why the node has no energy. */
-static const char *why_none(const struct sy_meters *meters)
+static const char *missing_energy_reason(const struct sy_meters *meters)
 {
 	for (int i = meters->count - 1; i >= 0; i--)
 		if (meters->meter[i].counted && !meters->meter[i].readable)
@@ -85,7 +85,7 @@ static void put_covers(json_t *record, const struct sy_meters *meters)
 void sy_record_meters(json_t *record, const struct sy_meters *meters,
 		      const struct sy_labels *labels)
 {
-	const char *why = why_none(meters);
+	const char *why = missing_energy_reason(meters);
 
 	sy_json_put(record, "energy.zones", json_array(), NULL);
 	for (int i = 0; i < meters->count; i++)

@@ -9,7 +9,7 @@
 
 #define NOT_TOLD "not told to the sampler"
 
-static json_t *whole(int64_t value)
+static json_t *count_or_null(int64_t value)
 {
 	return value == SY_UNKNOWN ? json_null() : json_integer(value);
 }
@@ -26,7 +26,7 @@ static json_t *text_or_null(const char *text)
 }
 
 /* A reason that was known at the start is better than that there is none in the samples. */
-static const char *reason(const json_t *record, const char *path, const char *otherwise)
+static const char *known_reason(const json_t *record, const char *path, const char *otherwise)
 {
 	const char *known =
 	    json_string_value(json_object_get(json_object_get(record, "missing"), path));
@@ -38,7 +38,7 @@ static void put_total(json_t *record, const char *path, json_t *value)
 {
 	char why[256];
 
-	(void)snprintf(why, sizeof(why), "%s", reason(record, path, SY_NO_VALUE));
+	(void)snprintf(why, sizeof(why), "%s", known_reason(record, path, SY_NO_VALUE));
 	sy_json_put(record, path, value, why);
 }
 
@@ -55,7 +55,7 @@ void sy_record_totals(json_t *record, const struct sy_sums *sums)
 
 		if (fact->cell != SY_NO_CELL)
 			put_total(record, fact->path,
-				  (sy_is_micro(fact->unit) ? micro : whole)(value));
+				  (sy_is_micro(fact->unit) ? micro : count_or_null)(value));
 	}
 	if (sums->samples)
 		sy_json_put(record, "start_unix_s", micro(sums->first_unix), NULL);
@@ -68,9 +68,9 @@ void sy_record_totals(json_t *record, const struct sy_sums *sums)
 	sy_record_gpu_energy(record);
 	for (size_t i = 0; i < json_array_size(devices) && i < SY_MAX_DEVICES; i++) {
 		(void)snprintf(path, sizeof(path), "network.devices.%zu.rx_bytes", i);
-		put_total(record, path, whole(last[SY_RX_DEVICE + i]));
+		put_total(record, path, count_or_null(last[SY_RX_DEVICE + i]));
 		(void)snprintf(path, sizeof(path), "network.devices.%zu.tx_bytes", i);
-		put_total(record, path, whole(last[SY_TX_DEVICE + i]));
+		put_total(record, path, count_or_null(last[SY_TX_DEVICE + i]));
 	}
 }
 
@@ -97,7 +97,7 @@ static void put_job(json_t *record, const struct sy_sampling *sampling)
 		    sy_json_text(*word));
 }
 
-static void put_told(json_t *record, const struct sy_sampling *sampling)
+static void put_notes(json_t *record, const struct sy_sampling *sampling)
 {
 	const char *field;
 	json_t *value;
@@ -250,7 +250,7 @@ json_t *sy_record_new(const struct sy_head *head)
 
 	(void)json_object_set_new(record, "missing", json_object());
 	put_job(record, sampling);
-	put_told(record, sampling);
+	put_notes(record, sampling);
 	put_conditions(record, sampling);
 	sy_json_put(record, "start_unix_s", json_real((double)head->start_unix_s), NULL);
 	sy_json_put(record, "exit.exit_code", json_null(), no_exit);

@@ -53,7 +53,7 @@ void sy_unfinished_end(const char *run_dir, const char *name)
 }
 
 /* Nobody holds it, and it is still there: who finished it has unlinked it before he let go. */
-static int take(int folder, const char *name)
+static int lock_mark(int folder, const char *name)
 {
 	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat info;
@@ -66,7 +66,7 @@ static int take(int folder, const char *name)
 	return -1;
 }
 
-bool sy_unfinished_take(const char *run_dir, char *name, char *samples, size_t size, int *fd)
+bool sy_unfinished_lock_next(const char *run_dir, char *name, char *samples, size_t size, int *fd)
 {
 	int folder = open_folder(run_dir, false, NULL);
 	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
@@ -76,7 +76,7 @@ bool sy_unfinished_take(const char *run_dir, char *name, char *samples, size_t s
 	while (dir && *fd < 0 && (entry = readdir(dir))) {
 		if (entry->d_name[0] == '.')
 			continue;
-		*fd = take(folder, entry->d_name);
+		*fd = lock_mark(folder, entry->d_name);
 		(void)snprintf(name, size, "%s", entry->d_name);
 	}
 	if (dir)
@@ -104,7 +104,7 @@ static bool is_mark_of(const char *mark, const char *name)
 	return false;
 }
 
-bool sy_unfinished_of(const char *run_dir, const char *name)
+bool sy_unfinished_has(const char *run_dir, const char *name)
 {
 	int folder = open_folder(run_dir, false, NULL);
 	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
@@ -118,17 +118,17 @@ bool sy_unfinished_of(const char *run_dir, const char *name)
 	return found;
 }
 
-bool sy_unfinished_any(const char *run_dir)
+bool sy_unfinished_exist(const char *run_dir)
 {
 	char name[512], samples[4096];
 	cleanup_close int fd = -1;
 
-	return sy_unfinished_take(run_dir, name, samples, sizeof(name), &fd);
+	return sy_unfinished_lock_next(run_dir, name, samples, sizeof(name), &fd);
 }
 
 #define PREFIX ".opening."
 
-static void name_own(char name[64])
+static void format_own_name(char name[64])
 {
 	(void)snprintf(name, 64, PREFIX "%d", (int)getpid());
 }
@@ -139,7 +139,7 @@ int sy_opening_begin(const char *run_dir)
 	char name[64];
 	int fd;
 
-	name_own(name);
+	format_own_name(name);
 	fd = folder < 0 ? -1
 			: openat(folder, name,
 				 O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -153,14 +153,14 @@ void sy_opening_end(const char *run_dir, int fd)
 	cleanup_close int folder = fd < 0 ? -1 : sy_folder_below(run_dir, "sample", false, NULL);
 	char name[64];
 
-	name_own(name);
+	format_own_name(name);
 	if (folder >= 0)
 		(void)unlinkat(folder, name, 0);
 	if (fd >= 0)
 		(void)close(fd);
 }
 
-static bool waits(int folder, const char *name, time_t now)
+static bool is_waiting(int folder, const char *name, time_t now)
 {
 	cleanup_close int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat info;
@@ -182,7 +182,7 @@ int sy_opening_count(const char *run_dir)
 
 	while (dir && (entry = readdir(dir)))
 		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0)
-			count += waits(folder, entry->d_name, now);
+			count += is_waiting(folder, entry->d_name, now);
 	if (dir)
 		(void)closedir(dir);
 	return count;
@@ -201,25 +201,25 @@ static bool is_old(const struct stat *info)
 
 /* By the wall clock, which may have been set: what a record has still to take is kept whatever it
  * says. */
-static bool will_be_taken(const char *run_dir, const char *file)
+static bool has_unfinished_record(const char *run_dir, const char *file)
 {
 	char name[256];
 
 	(void)snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - strlen(ENDING)), file);
-	return sy_unfinished_of(run_dir, name);
+	return sy_unfinished_has(run_dir, name);
 }
 
 /* States of conditions are not among them: those are undone (netem/undo.h). */
-static bool is_left(const char *run_dir, int folder, const char *name)
+static bool is_stale(const char *run_dir, int folder, const char *name)
 {
 	struct stat info;
 
 	return name[0] != '.' && sy_ends_with(name, ENDING) &&
 	       fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
-	       is_old(&info) && !will_be_taken(run_dir, name);
+	       is_old(&info) && !has_unfinished_record(run_dir, name);
 }
 
-static int look(const char *run_dir, bool removes)
+static int visit_stale_files(const char *run_dir, bool removes)
 {
 	struct dirent *entry;
 	char path[512];
@@ -229,7 +229,7 @@ static int look(const char *run_dir, bool removes)
 	(void)snprintf(path, sizeof(path), "%s/netem", run_dir);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir)))
-		if (is_left(run_dir, dirfd(dir), entry->d_name) &&
+		if (is_stale(run_dir, dirfd(dir), entry->d_name) &&
 		    (!removes || unlinkat(dirfd(dir), entry->d_name, 0) == 0))
 			count++;
 	if (dir)
@@ -237,12 +237,12 @@ static int look(const char *run_dir, bool removes)
 	return count;
 }
 
-bool sy_stale_files_any(const char *run_dir)
+bool sy_stale_files_exist(const char *run_dir)
 {
-	return look(run_dir, false);
+	return visit_stale_files(run_dir, false);
 }
 
 int sy_stale_files_remove(const char *run_dir)
 {
-	return look(run_dir, true);
+	return visit_stale_files(run_dir, true);
 }

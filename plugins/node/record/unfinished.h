@@ -25,13 +25,13 @@ void sy_unfinished_end(const char *run_dir, const char *name);
 
 /* Take one whose sampler is gone: its name, and the path of its samples. False: there is none. The
  * descriptor, to be closed, keeps others from it. */
-bool sy_unfinished_take(const char *run_dir, char *name, char *samples, size_t size, int *fd);
+bool sy_unfinished_lock_next(const char *run_dir, char *name, char *samples, size_t size, int *fd);
 
 /* Whether a job's record on a node, `name` NODE.JOB, has still to be finished, by whomever. */
-bool sy_unfinished_of(const char *run_dir, const char *name);
+bool sy_unfinished_has(const char *run_dir, const char *name);
 
 /* Whether there is one whose sampler is gone. */
-bool sy_unfinished_any(const char *run_dir);
+bool sy_unfinished_exist(const char *run_dir);
 
 /* Samplers that are opening their record: RUN_DIR/sample/.opening.PID, locked meanwhile. On a file
  * system that does not answer that takes as long as it hangs, and each job would leave one more
@@ -56,7 +56,7 @@ int sy_opening_count(const char *run_dir);
  * They are removed when they are older than a day or than the last boot. */
 
 /* Whether there is anything to remove: one readdir. */
-bool sy_stale_files_any(const char *run_dir);
+bool sy_stale_files_exist(const char *run_dir);
 
 /* Remove it: how many files. */
 int sy_stale_files_remove(const char *run_dir);

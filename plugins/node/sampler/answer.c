@@ -12,7 +12,7 @@
 #define WHY_MAX 95 /* bytes: the record has it whole */
 
 /* Of columns, and what is known beside them. */
-static int64_t value_of(const struct sy_status *status, enum sy_total which)
+static int64_t read_total(const struct sy_status *status, enum sy_total which)
 {
 	bool counted = status->io_source == SY_SOURCE_BPF;
 
@@ -39,13 +39,13 @@ static size_t append(char *text, size_t size, size_t used, const char *name, int
 	return used + (size_t)length;
 }
 
-static const json_t *at(const json_t *object, const char *section, const char *name)
+static const json_t *find_member(const json_t *object, const char *section, const char *name)
 {
 	return json_object_get(json_object_get(object, section), name);
 }
 
 /* {"name": …} of a layer, or of the kernel its release: in the record's own shape. */
-static json_t *with_member(const json_t *object, const char *name)
+static json_t *copy_member(const json_t *object, const char *name)
 {
 	json_t *found = json_object();
 
@@ -53,29 +53,30 @@ static json_t *with_member(const json_t *object, const char *name)
 	return found;
 }
 
-static json_t *probe_of(const json_t *record)
+static json_t *copy_probe(const json_t *record)
 {
 	const json_t *probe = json_object_get(record, "probe");
-	json_t *found = with_member(probe, "node_type"), *layers = json_object();
+	json_t *found = copy_member(probe, "node_type"), *layers = json_object();
 
 	(void)json_object_set_new(layers, "vm",
-				  with_member(at(probe, "virtualization", "vm"), "name"));
-	(void)json_object_set_new(layers, "container",
-				  with_member(at(probe, "virtualization", "container"), "name"));
+				  copy_member(find_member(probe, "virtualization", "vm"), "name"));
+	(void)json_object_set_new(
+	    layers, "container",
+	    copy_member(find_member(probe, "virtualization", "container"), "name"));
 	(void)json_object_set_new(found, "virtualization", layers);
 	(void)json_object_set_new(found, "kernel",
-				  with_member(json_object_get(probe, "kernel"), "release"));
+				  copy_member(json_object_get(probe, "kernel"), "release"));
 	return found;
 }
 
 /* A reason that the record is not over yet is none. */
-static json_t *reasons_of(const json_t *record)
+static json_t *copy_reasons(const json_t *record)
 {
 	json_t *found = json_object();
 
 	for (int i = 0; i <= SY_TOTALS; i++) {
 		const char *path = i < SY_TOTALS ? sy_total_facts[i].path : "energy.gpus.of_job";
-		const char *why = json_string_value(at(record, "missing", path));
+		const char *why = json_string_value(find_member(record, "missing", path));
 
 		if (why && strcmp(why, SY_NOT_YET) != 0)
 			(void)json_object_set_new(found, path, json_sprintf("%.*s", WHY_MAX, why));
@@ -89,8 +90,8 @@ void sy_answer_kind(const json_t *record, char *text, size_t size)
 	cleanup_free char *line = NULL;
 	size_t length;
 
-	(void)json_object_set_new(object, "probe", probe_of(record));
-	(void)json_object_set_new(object, "missing", reasons_of(record));
+	(void)json_object_set_new(object, "probe", copy_probe(record));
+	(void)json_object_set_new(object, "missing", copy_reasons(record));
 	line = sy_json_dump(object, JSON_COMPACT);
 	json_decref(object);
 	length = line ? strlen(line) : 0;
@@ -123,8 +124,9 @@ size_t sy_totals_json(const struct sy_answer_head *head, const struct sy_status 
 		bool is_there = i != SY_GPU_ENERGY_J || status->has_gpus;
 
 		if (sy_is_in_comment((enum sy_total)i) && is_there)
-			used = append(text, size - 1, used, fact->name,
-				      value_of(status, (enum sy_total)i), sy_is_micro(fact->unit));
+			used =
+			    append(text, size - 1, used, fact->name,
+				   read_total(status, (enum sy_total)i), sy_is_micro(fact->unit));
 	}
 	if (is_uncounted(status))
 		used = append(text, size - 1, used, "uncounted", 1, false);

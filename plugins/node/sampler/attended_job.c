@@ -22,7 +22,7 @@ int sy_attend_job(struct sy_sampling *sampling)
 	p.sampling = sampling;
 	p.notes_ms = NOTES_MS;
 	p.ends_with_child = true;
-	p.signal_fd = sy_take_signals();
+	p.signal_fd = sy_open_signals();
 	if (p.signal_fd < 0)
 		return SY_SAMPLE_UNABLE;
 	if (!sy_parent_set_up(&p)) {

@@ -86,7 +86,7 @@ static void take_last_sample(void)
 	sy_processes_read_ended_tasks(&s.job.processes);
 	/* Who starts another sampler of this job now does not meet this one. */
 	(void)shutdown(s.child->control_fd, SHUT_RD);
-	sy_slow_ask(s.child->node->meters.slow, SY_LAST_READING_US);
+	sy_slow_request(s.child->node->meters.slow, SY_LAST_READING_US);
 	sy_sampler_sample(&s, SY_LOOK_NOW);
 	sy_job_split(&s.job, &s.status);
 	s.status.max_memory_bytes = sy_own_max_memory_bytes();
@@ -150,7 +150,7 @@ static void follow(pid_t pid)
 	sy_wakeup_watch(&s.wakeup, pid);
 }
 
-static void begin(void)
+static void begin_sampling(void)
 {
 	const struct sy_sampling *sampling = s.child->sampling;
 	struct sy_sample_buffer *lines = &s.child->shared->lines;
@@ -182,7 +182,7 @@ void sy_child_run(struct sy_child *child)
 	int64_t stalled_us = 0;
 
 	prepare(child);
-	begin();
+	begin_sampling();
 	while (!s.end && !terminated) {
 		/* That of the turn before: the job's end may have waited behind it. */
 		stalled_us = s.stalled_us;

@@ -39,7 +39,7 @@ void sy_control_remove(const struct sy_sampling *sampling)
 		(void)unlink(sampling->control);
 }
 
-static int keep_own(const char *path, int fd)
+static int set_own_time(const char *path, int fd)
 {
 	own_made_ns = path ? sy_control_made_ns(path) : 0;
 	return fd;
@@ -53,7 +53,7 @@ int sy_control_open(const char *path, int given, struct sy_error *err)
 	if (given >= 0)
 		return fcntl(given, F_SETFD, FD_CLOEXEC) < 0
 			   ? sy_fail_errno(err, errno, "--control-fd %d", given)
-			   : keep_own(path, given);
+			   : set_own_time(path, given);
 	if (!path)
 		return -1;
 	if (strlen(path) >= sizeof(address.sun_path))
@@ -75,5 +75,5 @@ int sy_control_open(const char *path, int given, struct sy_error *err)
 		(void)close(fd);
 		return -1;
 	}
-	return keep_own(path, fd);
+	return set_own_time(path, fd);
 }

@@ -17,13 +17,13 @@ void sy_job_add_root(struct sy_job *job, pid_t pid, int64_t faults, int64_t sinc
 	sy_processes_root(&job->processes, pid);
 }
 
-void sy_job_step_is_there(struct sy_job *job)
+void sy_job_add_step(struct sy_job *job)
 {
 	if (sy_job_cgroup_find_steps(job))
 		sy_job_cgroup_begin_counting(job);
 }
 
-void sy_job_count_from_here(struct sy_job *job, int root)
+void sy_job_start_counting(struct sy_job *job, int root)
 {
 	job->root = root;
 	sy_processes_keep_all(&job->processes); /* one of them shows which controllers have it */
@@ -69,7 +69,7 @@ static void read_counted_memory(struct sy_job *job, enum sy_look look, struct sy
 
 /* Sums of tasks that live are too small by those that were left out: CPU time and I/O only until
  * these have ended, the others for good. */
-static void note_left_out(struct sy_job *job, uint64_t unlisted, struct sy_line *line,
+static void note_unlisted(struct sy_job *job, uint64_t unlisted, struct sy_line *line,
 			  struct sy_status *status)
 {
 	if (!unlisted)
@@ -156,7 +156,7 @@ static bool read_by_kernel(struct sy_job *job, enum sy_look look, struct sy_line
 	read_counted_memory(job, look, line, status);
 	sy_job_read_io(job, end, &total, line, status);
 	line->cell[SY_PROCESSES] = (int64_t)job->kernel->now.processes;
-	note_left_out(job, job->kernel->now.unlisted, line, status);
+	note_unlisted(job, job->kernel->now.unlisted, line, status);
 	return true;
 }
 
@@ -180,18 +180,18 @@ void sy_job_set_tick(struct sy_job *job, const struct sy_bpf_tick *tick, struct 
 	job->kernel->now.rss_pages = tick->rss_pages;
 	job->kernel->now.used = *used; /* its page faults, and user_s of cpu_s */
 	job->kernel->now.unlisted = tick->unlisted;
-	note_left_out(job, tick->unlisted, line, status);
+	note_unlisted(job, tick->unlisted, line, status);
 }
 
-void sy_job_read_beside_ticks(struct sy_job *job, struct sy_line *line, struct sy_status *status)
+void sy_job_read_with_ticks(struct sy_job *job, struct sy_line *line, struct sy_status *status)
 {
 	read_counted_memory(job, SY_LOOK_DUE, line, status);
-	note_left_out(job, job->kernel->now.unlisted, line, status);
+	note_unlisted(job, job->kernel->now.unlisted, line, status);
 	check_cgroup(job, SY_LOOK_DUE, status);
 	sy_processes_keep_roots(&job->processes);
 }
 
-bool sy_job_stays_with_kernel(struct sy_job *job)
+bool sy_job_is_counted_by_kernel(struct sy_job *job)
 {
 	const volatile struct sy_bpf_job *counted = job->kernel->bpf.mapped;
 
@@ -295,7 +295,7 @@ void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
 /* --- user and system time --- */
 
 /* The job's CPU may be a reading more than the cgroup's of now: its sum, their ratio. */
-static void split_as(struct sy_status *status, int64_t user, int64_t system)
+static void set_split(struct sy_status *status, int64_t user, int64_t system)
 {
 	int64_t cpu_us = status->sums.last.cell[SY_CPU];
 	double both = (double)user + (double)system;
@@ -318,7 +318,7 @@ void sy_job_split(struct sy_job *job, struct sy_status *status)
 	    (job->by_steps ? sy_step_groups_split_us(&job->steps, &user, &system)
 			   : sy_cgroup_cpu_split_us(&job->cgroup, job->root, &user, &system)) < 0)
 		return; /* what was known while the cgroup existed stays */
-	split_as(status, user, system);
+	set_split(status, user, system);
 }
 
 uid_t sy_job_user(const struct sy_sampling *sampling)

@@ -16,10 +16,10 @@ void sy_job_add_root(struct sy_job *job, pid_t pid, int64_t faults, int64_t sinc
 
 /* The cgroup's files have been opened: what its processes have used is the job's, the rest that it
  * has counted is not. */
-void sy_job_count_from_here(struct sy_job *job, int root);
+void sy_job_start_counting(struct sy_job *job, int root);
 
 /* A step has announced the cgroup: its daemon is in there now. */
-void sy_job_step_is_there(struct sy_job *job);
+void sy_job_add_step(struct sy_job *job);
 
 void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
 		 struct sy_status *status);
@@ -34,10 +34,10 @@ void sy_job_set_tick(struct sy_job *job, const struct sy_bpf_tick *tick, struct 
 		     struct sy_status *status);
 
 /* What the timer does not read, once a second. */
-void sy_job_read_beside_ticks(struct sy_job *job, struct sy_line *line, struct sy_status *status);
+void sy_job_read_with_ticks(struct sy_job *job, struct sy_line *line, struct sy_status *status);
 
 /* The kernel still counts all of the job, as far as is known without reading. */
-bool sy_job_stays_with_kernel(struct sy_job *job);
+bool sy_job_is_counted_by_kernel(struct sy_job *job);
 
 /* Whose sockets the job's are, or SY_ANY_USER: a command that root starts may become any user. */
 uid_t sy_job_user(const struct sy_sampling *sampling);

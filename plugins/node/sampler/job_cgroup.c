@@ -11,17 +11,17 @@ int64_t sy_job_cgroup_us(struct sy_job *job)
 						       : sy_step_groups_cpu_us(&job->steps);
 }
 
-static void leave_stale_groups(struct sy_job *job)
+static void close_stale_groups(struct sy_job *job)
 {
 	bool cpu1 = job->cgroup.cpu_source == SY_SOURCE_CGROUP1;
 	bool memory1 = job->cgroup.memory_source == SY_SOURCE_CGROUP1;
 
-	if (sy_processes_place(&job->processes, cpu1 ? "cpuacct" : "") == SY_ELSEWHERE) {
-		sy_cgroup_leave_cpu(&job->cgroup);
+	if (sy_processes_locate(&job->processes, cpu1 ? "cpuacct" : "") == SY_ELSEWHERE) {
+		sy_cgroup_close_cpu(&job->cgroup);
 		job->group_counts = false;
 	}
-	if (sy_processes_place(&job->processes, memory1 ? "memory" : "") == SY_ELSEWHERE)
-		sy_cgroup_leave_memory(&job->cgroup);
+	if (sy_processes_locate(&job->processes, memory1 ? "memory" : "") == SY_ELSEWHERE)
+		sy_cgroup_close_memory(&job->cgroup);
 }
 
 #define ROUNDING_US 50000
@@ -54,11 +54,11 @@ void sy_job_cgroup_begin_counting(struct sy_job *job)
 bool sy_job_cgroup_check(struct sy_job *job)
 {
 	if (!job->cgroup.path[0] || job->group_checked ||
-	    sy_processes_place(&job->processes, "") == SY_NOBODY_TO_ASK)
+	    sy_processes_locate(&job->processes, "") == SY_NOBODY_TO_ASK)
 		return false;
 	job->group_checked = true;
 	sy_cgroup_open_missing(&job->cgroup, job->root);
-	leave_stale_groups(job);
+	close_stale_groups(job);
 	return true;
 }
 
@@ -78,7 +78,7 @@ bool sy_job_cgroup_find_steps(struct sy_job *job)
 int64_t sy_job_cgroup_last_us(struct sy_job *job, int64_t before_us, struct sy_status *status)
 {
 	const struct sy_processes *processes = &job->processes;
-	bool alive = sy_processes_any(processes, sy_process_lives) > 0;
+	bool alive = sy_processes_find_living(processes, sy_process_lives) > 0;
 	int64_t now_us = alive ? before_us : sy_job_cgroup_us(job);
 	int64_t group_us = now_us != SY_UNKNOWN ? now_us : before_us;
 

@@ -59,7 +59,8 @@ static int64_t count_lost_tasks(const struct sy_job *job, int64_t group_us)
 }
 
 /* What the group has counted and no step has reported. */
-static void compare(const struct sy_job *job, bool end, int64_t group_us, struct sy_status *status)
+static void compare_reported(const struct sy_job *job, bool end, int64_t group_us,
+			     struct sy_status *status)
 {
 	int64_t reported_us = sy_processes_reported(&job->processes).use[SY_USE_CPU_NS] / 1000;
 
@@ -81,7 +82,7 @@ void sy_job_read_cpu(struct sy_job *job, bool end, int64_t group_us, const struc
 	int64_t total_us = total->use[SY_USE_CPU_NS] / 1000, cpu_us = total_us;
 	bool grouped = job->cgroup.cpu_source != SY_SOURCE_NONE && !job->exact;
 
-	compare(job, end, group_us, status);
+	compare_reported(job, end, group_us, status);
 	sy_job_report_cpu_source(job, status);
 	if (kernel_has_more(job, group_us, total_us)) {
 		status->group_gone = false;

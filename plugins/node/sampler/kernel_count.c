@@ -32,16 +32,16 @@ void sy_kernel_count_choose_program(struct sy_sampling *sampling)
 	if (sampling->bpf && !strcmp(sampling->bpf, "no"))
 		sampling->bpf = NULL;
 	if (unasked && readlink("/proc/self/exe", own, sizeof(own) - 1) > 0 &&
-	    sy_loader_beside(own, beside, sizeof(beside)) && access(beside, X_OK) == 0)
+	    sy_loader_find(own, beside, sizeof(beside)) && access(beside, X_OK) == 0)
 		sampling->bpf = beside;
 }
 
 /* Of a job of PBS: its first mark alone; the others distinguish daemons of one machine. */
-static void take_starter(struct sy_kernel_count *kernel, const struct sy_sampling *sampling)
+static void use_starter(struct sy_kernel_count *kernel, const struct sy_sampling *sampling)
 {
 	if (!kernel->counts || !sampling->parent || !sampling->marks.count)
 		return;
-	kernel->unread = sy_bpf_unread(&kernel->bpf);
+	kernel->unread = sy_bpf_count_unread(&kernel->bpf);
 	if (sy_bpf_mark(&kernel->bpf, sampling->parent, sampling->marks.text[0],
 			sampling->owner_uid, &kernel->why) == 0)
 		kernel->starter = sampling->parent;
@@ -52,7 +52,7 @@ void sy_kernel_count_begin(struct sy_kernel_count *kernel, const struct sy_sampl
 	const char *program = sampling->bpf;
 	const char *base = sampling->bpf_base ? sampling->bpf_base : SY_BPF_BASE;
 	uint64_t number = sampling->control_made_ns
-			      ? sy_bpf_number(sampling->control, sampling->control_made_ns)
+			      ? sy_bpf_hash_job(sampling->control, sampling->control_made_ns)
 			      : 0;
 	int begun;
 
@@ -68,7 +68,7 @@ void sy_kernel_count_begin(struct sy_kernel_count *kernel, const struct sy_sampl
 	else
 		kernel->counts = sy_loader_run(program, base, &kernel->why) == 0 &&
 				 begin(kernel, base, number) == 0;
-	take_starter(kernel, sampling);
+	use_starter(kernel, sampling);
 }
 
 void sy_kernel_count_end(struct sy_kernel_count *kernel, bool more_may_come)
@@ -76,7 +76,7 @@ void sy_kernel_count_end(struct sy_kernel_count *kernel, bool more_may_come)
 	const char *base = kernel->bpf.base;
 
 	if (sy_bpf_end(&kernel->bpf) == 0)
-		sy_loader_leave(kernel->program, base, more_may_come);
+		sy_loader_release(kernel->program, base, more_may_come);
 }
 
 void sy_kernel_count_own_children(struct sy_kernel_count *kernel)
@@ -118,7 +118,8 @@ static bool is_stepd(pid_t pid)
 }
 
 /* False: there is no such process. */
-static bool adopt(struct sy_kernel_count *kernel, pid_t pid, enum sy_bpf_kind kind, int64_t faults)
+static bool adopt_process(struct sy_kernel_count *kernel, pid_t pid, enum sy_bpf_kind kind,
+			  int64_t faults)
 {
 	int found =
 	    kernel->counts ? sy_bpf_adopt(&kernel->bpf, pid, kind, faults, &kernel->why) : 1;
@@ -134,7 +135,8 @@ void sy_kernel_count_add_root(struct sy_kernel_count *kernel, pid_t pid, int64_t
 	    kernel->counts && since_ns > 0 && (uint64_t)since_ns == kernel->bpf.mapped->since_ns;
 
 	kernel->named = true;
-	if (!joined && !adopt(kernel, pid, is_stepd(pid) ? SY_BPF_STEPD : SY_BPF_ROOT, faults))
+	if (!joined &&
+	    !adopt_process(kernel, pid, is_stepd(pid) ? SY_BPF_STEPD : SY_BPF_ROOT, faults))
 		give_up(kernel, "a step had ended before it was told of");
 }
 
@@ -142,7 +144,7 @@ void sy_kernel_count_end_root(struct sy_kernel_count *kernel, pid_t pid)
 {
 	if (!kernel->named) /* what it has started is not known */
 		give_up(kernel, "nobody had told of a step before it was done");
-	(void)adopt(kernel, pid, SY_BPF_ROOT_DONE, -1);
+	(void)adopt_process(kernel, pid, SY_BPF_ROOT_DONE, -1);
 }
 
 void sy_kernel_count_use_cgroup(struct sy_kernel_count *kernel, int root, const char *path,
@@ -167,7 +169,7 @@ void sy_kernel_count_begun_in_time(struct sy_kernel_count *kernel)
 
 void sy_kernel_count_add_process(struct sy_kernel_count *kernel, pid_t pid)
 {
-	if (kernel->counts && !adopt(kernel, pid, SY_BPF_MEMBER, -1))
+	if (kernel->counts && !adopt_process(kernel, pid, SY_BPF_MEMBER, -1))
 		give_up(kernel, "what pbs_attach brought had ended before it was told of");
 }
 
@@ -178,7 +180,7 @@ static bool misses_tasks(struct sy_kernel_count *kernel)
 		return false;
 	if (!sy_process_lives(kernel->starter))
 		give_up(kernel, "pbs_mom was started anew, and the job has no cgroup there");
-	else if (sy_bpf_unread(&kernel->bpf) != kernel->unread)
+	else if (sy_bpf_count_unread(&kernel->bpf) != kernel->unread)
 		give_up(kernel, "pbs_mom started a program of a job's as root, or one whose "
 				"environment could not be read, and the job has no cgroup there");
 	return !kernel->counts;
@@ -259,6 +261,6 @@ void sy_kernel_count_split(const struct sy_kernel_count *kernel, struct sy_statu
 {
 	int64_t cpu_us = status->sums.last.cell[SY_CPU];
 
-	status->user_us = sy_bpf_user_of(&kernel->now.used, cpu_us);
+	status->user_us = sy_bpf_split_user(&kernel->now.used, cpu_us);
 	status->system_us = cpu_us - status->user_us;
 }

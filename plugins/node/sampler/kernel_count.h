@@ -24,7 +24,7 @@ struct sy_kernel_count {
 	bool counts, named;
 	bool grouped;	     /* processes that are moved into the job's cgroup are the job's */
 	pid_t starter;	     /* of PBS: the daemon whose tasks are recognized; 0: none is */
-	uint64_t unread;     /* sy_bpf_unread, when the job began */
+	uint64_t unread;     /* sy_bpf_count_unread, when the job began */
 	const char *program; /* steelyard-bpf */
 	struct sy_error why; /* it does not count */
 	struct sy_error why_no_group;

@@ -2,7 +2,7 @@
 
 #include "counters/process_alive.h"
 
-static void forget_the_dead(struct sy_lifetime *life)
+static void remove_ended_roots(struct sy_lifetime *life)
 {
 	int kept = 0;
 
@@ -15,7 +15,7 @@ static void forget_the_dead(struct sy_lifetime *life)
 void sy_lifetime_add_root(struct sy_lifetime *life, pid_t pid)
 {
 	if (life->roots == SY_MAX_WATCHED_ROOTS)
-		forget_the_dead(life);
+		remove_ended_roots(life);
 	for (int i = 0; i < life->roots; i++)
 		if (life->root[i] == pid)
 			return;
@@ -25,11 +25,11 @@ void sy_lifetime_add_root(struct sy_lifetime *life, pid_t pid)
 
 static pid_t find_survivor(struct sy_lifetime *life, const struct sy_processes *all)
 {
-	forget_the_dead(life);
+	remove_ended_roots(life);
 	/* Where no step has a daemon of its own (PBS) the job is the children of the node's. */
 	if (life->roots || life->leaving || !all->starter.pid)
 		return life->roots ? life->root[0] : 0;
-	return sy_processes_any(all, sy_process_lives);
+	return sy_processes_find_living(all, sy_process_lives);
 }
 
 bool sy_lifetime_continues(struct sy_lifetime *life, const struct sy_processes *all,

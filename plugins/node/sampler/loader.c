@@ -20,7 +20,7 @@
 
 #define LOAD_LIMIT_MS 10000 /* 0.2 s, of which it waits for its lock SY_BPF_PATIENCE_MS at most */
 
-bool sy_loader_beside(const char *program, char *path, size_t size)
+bool sy_loader_find(const char *program, char *path, size_t size)
 {
 	const char *name = strrchr(program, '/');
 
@@ -69,7 +69,7 @@ int sy_loader_run(const char *program, const char *base, struct sy_error *why)
 }
 
 /* Its name distinguishes it from samplers, and it has nothing of ours open. */
-static void stay_behind(const char *program, const char *base)
+static void start_lingering(const char *program, const char *base)
 {
 	char *environment[] = {NULL};
 
@@ -92,7 +92,7 @@ static void sweep(const char *base)
 		sy_bpf_sweep(base);
 }
 
-void sy_loader_leave(const char *program, const char *base, bool more_may_come)
+void sy_loader_release(const char *program, const char *base, bool more_may_come)
 {
 	int lingers;
 
@@ -104,5 +104,5 @@ void sy_loader_leave(const char *program, const char *base, bool more_may_come)
 	if (lingers < 0) /* one does already */
 		return;
 	(void)close(lingers);
-	stay_behind(program, base);
+	start_lingering(program, base);
 }

@@ -8,13 +8,13 @@
 #include "base/error.h"
 
 /* The one in the folder of `program`; false: its path is too long. */
-bool sy_loader_beside(const char *program, char *path, size_t size);
+bool sy_loader_find(const char *program, char *path, size_t size);
 
 /* Have it loaded and pinned below `base`, and wait for that: 0, or -1. */
 int sy_loader_run(const char *program, const char *base, struct sy_error *why);
 
 /* The last job has ended: on its usual place, where more may come, have it unloaded when none does
  * soon, by a process that stays behind; elsewhere all is unpinned now. */
-void sy_loader_leave(const char *program, const char *base, bool more_may_come);
+void sy_loader_release(const char *program, const char *base, bool more_may_come);
 
 #endif

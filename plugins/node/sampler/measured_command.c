@@ -58,7 +58,7 @@ static void start_command(char **argv)
 int sy_measure_command(struct sy_sampling *sampling)
 {
 	p.sampling = sampling;
-	p.signal_fd = sy_take_signals();
+	p.signal_fd = sy_open_signals();
 	if (p.signal_fd < 0) /* its end could not be noticed beside anything else */
 		return sy_run_unmeasured(sampling->command);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);

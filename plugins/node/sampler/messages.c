@@ -52,7 +52,7 @@ static void answer_totals(struct sy_sampler *s, int64_t question, const struct s
 	size_t used;
 
 	if (question >= 0)
-		sy_slow_ask(s->child->node->meters.slow, SY_LAST_READING_US);
+		sy_slow_request(s->child->node->meters.slow, SY_LAST_READING_US);
 	sy_sampler_sample(s, SY_LOOK_NOW);
 	sy_sampler_write(s, sy_now_us(CLOCK_MONOTONIC));
 	read_gpus(s);
@@ -64,14 +64,14 @@ static void answer_totals(struct sy_sampler *s, int64_t question, const struct s
 static void use_cgroup(struct sy_sampler *s, const char *path)
 {
 	if (s->job.cgroup.path[0]) { /* the first one is the whole job's */
-		sy_job_step_is_there(&s->job);
+		sy_job_add_step(&s->job);
 		return;
 	}
 	sy_cgroup_open(&s->job.cgroup, s->child->node->root, path);
 	sy_processes_cgroup(&s->job.processes, s->job.cgroup.path);
 	sy_kernel_count_use_cgroup(s->child->kernel, s->child->node->root, path,
 				   s->child->sampling);
-	sy_job_count_from_here(&s->job, s->child->node->root);
+	sy_job_start_counting(&s->job, s->child->node->root);
 	sy_job_report_cpu_source(&s->job, &s->status);
 	sy_tcp_cgroup(&s->tcp, s->child->node->root, path);
 	if (s->job.cgroup.pressure_fd[0] >= 0) {
@@ -80,14 +80,14 @@ static void use_cgroup(struct sy_sampler *s, const char *path)
 	}
 }
 
-static void new_rate(struct sy_sampler *s, double rate_hz)
+static void handle_rate(struct sy_sampler *s, double rate_hz)
 {
 	sy_sampler_rate(s, rate_hz);
 	sy_sampler_write(s, sy_now_us(CLOCK_MONOTONIC));
 	sy_sampler_publish(s, sy_now_us(CLOCK_MONOTONIC));
 }
 
-static void new_root(struct sy_sampler *s, const struct sy_message *message)
+static void handle_root(struct sy_sampler *s, const struct sy_message *message)
 {
 	sy_job_add_root(&s->job, message->pid, message->number[0], message->number[1]);
 	sy_step_groups_add(&s->job.steps, message->pid);
@@ -97,7 +97,7 @@ static void new_root(struct sy_sampler *s, const struct sy_message *message)
 		sy_sampler_sample(s, SY_LOOK_NOW);
 }
 
-static void root_done(struct sy_sampler *s, const struct sy_message *message)
+static void handle_root_done(struct sy_sampler *s, const struct sy_message *message)
 {
 	struct sy_usage final = {{message->number[0] * 1000, message->number[1], message->number[2],
 				  message->number[3], message->number[4]}};
@@ -116,12 +116,12 @@ static void root_done(struct sy_sampler *s, const struct sy_message *message)
 	sy_sampler_write(s, sy_now_us(CLOCK_MONOTONIC));
 }
 
-static void new_peak(struct sy_sampler *s, int64_t bytes)
+static void handle_peak(struct sy_sampler *s, int64_t bytes)
 {
 	sy_job_note_memory(&s->status, bytes, SY_SOURCE_RUSAGE);
 }
 
-static void take_process(struct sy_sampler *s, const struct sy_message *message)
+static void handle_process(struct sy_sampler *s, const struct sy_message *message)
 {
 	if (message->word == SY_WORD_SESSION)
 		sy_processes_add_session(&s->job.processes, message->pid);
@@ -130,7 +130,7 @@ static void take_process(struct sy_sampler *s, const struct sy_message *message)
 }
 
 /* A thousand tasks send the same of their GPUs. */
-static bool is_kept(const struct sy_shared *shared, size_t used, const char *text)
+static bool has_note(const struct sy_shared *shared, size_t used, const char *text)
 {
 	for (size_t at = 0; at < used; at += strlen(shared->notes + at) + 1)
 		if (!strcmp(shared->notes + at, text))
@@ -139,7 +139,7 @@ static bool is_kept(const struct sy_shared *shared, size_t used, const char *tex
 }
 
 /* For the parent, which writes the record. */
-static void keep_note(struct sy_sampler *s, const char *text)
+static void add_note(struct sy_sampler *s, const char *text)
 {
 	struct sy_shared *shared = s->child->shared;
 	size_t used = atomic_load(&shared->notes_used), length = strlen(text) + 1;
@@ -154,22 +154,22 @@ static void keep_note(struct sy_sampler *s, const char *text)
 }
 
 /* A job that was not alone at one time was not alone, whatever its scheduler says later. */
-static void keep_exclusive(struct sy_sampler *s, const struct sy_message *message, const char *text)
+static void note_exclusive(struct sy_sampler *s, const struct sy_message *message, const char *text)
 {
 	if (s->status.exclusive == 0)
 		return;
 	s->status.exclusive = message->exclusive;
-	keep_note(s, text);
+	add_note(s, text);
 }
 
-static void keep_gpus(struct sy_sampler *s, const char *text)
+static void note_gpus(struct sy_sampler *s, const char *text)
 {
-	if (!is_kept(s->child->shared, atomic_load(&s->child->shared->notes_used), text))
-		keep_note(s, text);
+	if (!has_note(s->child->shared, atomic_load(&s->child->shared->notes_used), text))
+		add_note(s, text);
 }
 
-static void act(struct sy_sampler *s, const char *text, const struct sockaddr_un *from,
-		socklen_t length)
+static void handle_message(struct sy_sampler *s, const char *text, const struct sockaddr_un *from,
+			   socklen_t length)
 {
 	struct sy_message message;
 
@@ -177,19 +177,19 @@ static void act(struct sy_sampler *s, const char *text, const struct sockaddr_un
 		return; /* `send` has checked it; others get no answer */
 	switch (message.word) {
 	case SY_WORD_ROOT:
-		new_root(s, &message);
+		handle_root(s, &message);
 		break;
 	case SY_WORD_CGROUP:
 		use_cgroup(s, message.value);
 		break;
 	case SY_WORD_RATE:
-		new_rate(s, message.rate_hz);
+		handle_rate(s, message.rate_hz);
 		break;
 	case SY_WORD_DONE:
-		root_done(s, &message);
+		handle_root_done(s, &message);
 		break;
 	case SY_WORD_PEAK:
-		new_peak(s, message.number[0]);
+		handle_peak(s, message.number[0]);
 		break;
 	case SY_WORD_TOTALS:
 		answer_totals(s, message.number[0], from, length);
@@ -199,7 +199,7 @@ static void act(struct sy_sampler *s, const char *text, const struct sockaddr_un
 		break;
 	case SY_WORD_SESSION:
 	case SY_WORD_ATTACH:
-		take_process(s, &message);
+		handle_process(s, &message);
 		break;
 	case SY_WORD_INTIME:
 		s->status.late_us = 0;
@@ -215,13 +215,13 @@ static void act(struct sy_sampler *s, const char *text, const struct sockaddr_un
 		s->end = s->job.end_requested = true;
 		break;
 	case SY_WORD_EXCLUSIVE:
-		keep_exclusive(s, &message, text);
+		note_exclusive(s, &message, text);
 		break;
 	case SY_WORD_GPUS:
-		keep_gpus(s, text);
+		note_gpus(s, text);
 		break;
 	default: /* about the job */
-		keep_note(s, text);
+		add_note(s, text);
 	}
 }
 
@@ -239,6 +239,6 @@ void sy_sampler_listen(struct sy_sampler *s, int fd)
 		if (got < 0 || (got == 0 && fd == s->child->parent_fd))
 			return;
 		text[got] = '\0';
-		act(s, text, &from, length);
+		handle_message(s, text, &from, length);
 	}
 }

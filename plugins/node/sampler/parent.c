@@ -217,7 +217,7 @@ void sy_parent_probe(struct sy_parent *p)
 
 /* --- waiting --- */
 
-static bool take_notes(struct sy_parent *p)
+static bool apply_notes(struct sy_parent *p)
 {
 	size_t used;
 	bool some = false;
@@ -242,14 +242,14 @@ static bool take_notes(struct sy_parent *p)
 	return some;
 }
 
-static void hear_child(struct sy_parent *p)
+static void drain_child(struct sy_parent *p)
 {
 	char byte;
 
 	while (recv(p->child_fd, &byte, 1, MSG_DONTWAIT) > 0)
 		;
 	(void)poll(NULL, 0, p->notes_ms);
-	if (take_notes(p))
+	if (apply_notes(p))
 		sy_parent_write_first_record(p);
 }
 
@@ -290,7 +290,7 @@ void sy_parent_wait(struct sy_parent *p,
 		if (fds[1].revents & (POLLHUP | POLLERR))
 			child_has_ended(p);
 		else if (fds[1].revents)
-			hear_child(p);
+			drain_child(p);
 	}
 }
 
@@ -324,7 +324,7 @@ static void write_last_record(struct sy_parent *p, const struct sy_exact *exact)
 	struct sy_status *status = &p->shared->status[atomic_load(&p->shared->current) & 1];
 	json_t *record;
 
-	(void)take_notes(p);
+	(void)apply_notes(p);
 	status->lost += sy_sample_buffer_rescue(&p->shared->lines, p->csv_fd, &status->lost_errno);
 	status->max_memory_bytes = sy_add_own_memory(status->max_memory_bytes);
 	status->cpu_ns += sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000 + sy_slow_end(&p->node.meters);

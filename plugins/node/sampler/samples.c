@@ -28,7 +28,7 @@ static int64_t wake_us(const struct sy_sampler *s)
 }
 
 /* A reading that came too late for its deadline, or was lost, leaves a gap. */
-static int64_t missed(const struct sy_sampler *s, int64_t elapsed_us)
+static int64_t count_missed(const struct sy_sampler *s, int64_t elapsed_us)
 {
 	int64_t gap_us = elapsed_us - s->status.sums.last.cell[SY_ELAPSED];
 
@@ -44,11 +44,11 @@ static void set_line(struct sy_sampler *s, const struct sy_bpf_tick *tick)
 	s->line.cell[SY_UNIX] = at_us + s->ticking.wall_us;
 	s->line.cell[SY_RTT] = SY_UNKNOWN;
 	sy_job_set_tick(&s->job, tick, &s->line, &s->status);
-	s->status.missed_deadlines += missed(s, s->line.cell[SY_ELAPSED]);
+	s->status.missed_deadlines += count_missed(s, s->line.cell[SY_ELAPSED]);
 	s->ticking.last_us = at_us;
 }
 
-static void take(void *context, const struct sy_bpf_tick *tick)
+static void write_tick(void *context, const struct sy_bpf_tick *tick)
 {
 	struct sy_sampler *s = context;
 
@@ -61,12 +61,12 @@ static void take(void *context, const struct sy_bpf_tick *tick)
 }
 
 /* The last one has what is read now. */
-static void finish(struct sy_sampler *s, int64_t now_us)
+static void finish_ticks(struct sy_sampler *s, int64_t now_us)
 {
 	set_line(s, &s->ticking.tick);
 	s->ticking.held = false;
 	sy_node_read(s->child->node, now_us, false, &s->line);
-	sy_job_read_beside_ticks(&s->job, &s->line, &s->status);
+	sy_job_read_with_ticks(&s->job, &s->line, &s->status);
 	sy_sampler_tcp(s, now_us, false);
 	sy_sampler_line(s, now_us, now_us + WAKE_US);
 	sy_meters_report(&s->child->node->meters, now_us, false, s->status.meter,
@@ -75,7 +75,7 @@ static void finish(struct sy_sampler *s, int64_t now_us)
 	sy_sampler_publish(s, now_us);
 }
 
-static bool take_all(struct sy_sampler *s)
+static bool write_ticks(struct sy_sampler *s)
 {
 	int64_t now_us = sy_now_us(CLOCK_MONOTONIC);
 	bool some;
@@ -83,41 +83,41 @@ static bool take_all(struct sy_sampler *s)
 	s->ticking.wall_us = sy_wall_us(&s->wall) - now_us;
 	s->status.clock_steps = s->wall.steps;
 	s->status.clock_step_us = s->wall.step_us;
-	(void)sy_bpf_take_ticks(&s->child->kernel->bpf, take, s);
+	(void)sy_bpf_read_ticks(&s->child->kernel->bpf, write_tick, s);
 	some = s->ticking.held;
 	if (some)
-		finish(s, now_us);
+		finish_ticks(s, now_us);
 	return some;
 }
 
 /* Take those that it has taken; whether it continues. */
-static bool ticking_take(struct sy_sampler *s)
+static bool continue_ticking(struct sy_sampler *s)
 {
 	int64_t margin_us = s->period_us / 4 < MARGIN_US ? s->period_us / 4 : MARGIN_US;
 
-	if (!s->ticking.on || !take_all(s) || !sy_job_stays_with_kernel(&s->job))
+	if (!s->ticking.on || !write_ticks(s) || !sy_job_is_counted_by_kernel(&s->job))
 		return false;
 	s->next_us = s->ticking.last_us + wake_us(s) + margin_us;
 	return true;
 }
 
 /* The same, and stop it. */
-static void ticking_stop(struct sy_sampler *s)
+static void stop_ticking(struct sy_sampler *s)
 {
 	if (!s->ticking.on)
 		return;
 	(void)sy_bpf_set_ticks(&s->child->kernel->bpf, 0);
 	s->ticking.on = false;
-	(void)take_all(s);
+	(void)write_ticks(s);
 }
 
 /* Let the kernel take samples from now on, where it can. */
-static void ticking_start(struct sy_sampler *s)
+static void start_ticking(struct sy_sampler *s)
 {
 	struct sy_bpf *bpf = &s->child->kernel->bpf;
 
 	if (s->end || !s->period_us || s->period_us > MOST_US || !bpf->ticks ||
-	    !sy_job_stays_with_kernel(&s->job) || sy_bpf_set_ticks(bpf, s->period_us) < 0)
+	    !sy_job_is_counted_by_kernel(&s->job) || sy_bpf_set_ticks(bpf, s->period_us) < 0)
 		return;
 	s->ticking.on = true;
 	s->next_us = sy_now_us(CLOCK_MONOTONIC) + wake_us(s);
@@ -174,7 +174,7 @@ void sy_sampler_tcp(struct sy_sampler *s, int64_t now_us, bool now)
 
 /* Where the kernel counts, only the owners of sockets are looked for in processes; where a cgroup
  * shows them, too, no process is looked into. */
-static void drop_what_is_not_needed(struct sy_sampler *s)
+static void drop_unneeded_rights(struct sy_sampler *s)
 {
 	if (s->rights_settled || !s->job.by_kernel || (s->tcp.group_fd < 0 && s->period_us))
 		return;
@@ -208,7 +208,7 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_look look)
 	bool first = s->status.sums.samples == 0;
 	int64_t now;
 
-	ticking_stop(s);
+	stop_ticking(s);
 	now = sy_now_us(CLOCK_MONOTONIC);
 	sy_line_clear(&s->line);
 	if (first)
@@ -233,15 +233,15 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_look look)
 	sy_meters_report(&s->child->node->meters, now, s->end, s->status.meter,
 			 s->child->shared->meter_why);
 	sy_sampler_publish(s, now);
-	drop_what_is_not_needed(s);
-	ticking_start(s);
+	drop_unneeded_rights(s);
+	start_ticking(s);
 }
 
 void sy_sampler_due(struct sy_sampler *s, int64_t now_us)
 {
 	int64_t late;
 
-	if (ticking_take(s))
+	if (continue_ticking(s))
 		return;
 	sy_sampler_sample(s, SY_LOOK_DUE);
 	if (s->ticking.on) /* from now on */
@@ -270,7 +270,7 @@ void sy_sampler_rate(struct sy_sampler *s, double rate_hz)
 {
 	int64_t limit = sy_meters_max_period_us(&s->child->node->meters);
 
-	ticking_stop(s);
+	stop_ticking(s);
 	s->status.rate_hz = rate_hz;
 	s->period_us = rate_hz > 0 ? (int64_t)(1e6 / rate_hz + 0.5) : 0;
 	if (s->period_us && limit && limit < s->period_us)

@@ -135,7 +135,7 @@ struct only {
 	bool several;
 };
 
-static bool see_only(void *context, const struct sy_route *route)
+static bool note_only_device(void *context, const struct sy_route *route)
 {
 	struct only *only = context;
 
@@ -151,7 +151,7 @@ static int find_only_device(const struct sy_network *network)
 {
 	struct only only = {0};
 
-	(void)sy_routes_find_within(network, see_only, &only);
+	(void)sy_routes_find_within(network, note_only_device, &only);
 	return only.index && !only.several ? only.index : -1;
 }
 
@@ -166,7 +166,7 @@ static int find_device_towards(const struct sy_network *network, struct sy_error
 	return is_loopback(index) ? find_device_to_host(*network, 2, err) : index;
 }
 
-static bool see_default(void *context, const struct sy_route *route)
+static bool note_default_device(void *context, const struct sy_route *route)
 {
 	int *index = context;
 
@@ -182,9 +182,9 @@ static int find_default_device(struct sy_error *err)
 	static const struct sy_network four = {.family = AF_INET}, six = {.family = AF_INET6};
 	int index = 0;
 
-	(void)sy_routes_find_within(&four, see_default, &index);
+	(void)sy_routes_find_within(&four, note_default_device, &index);
 	if (!index)
-		(void)sy_routes_find_within(&six, see_default, &index);
+		(void)sy_routes_find_within(&six, note_default_device, &index);
 	if (!index)
 		index = find_only_device(&four);
 	return index > 0
@@ -231,7 +231,7 @@ struct noting {
 	int count;
 };
 
-static bool add_other(void *context, const struct sy_route *route)
+static bool note_other_route(void *context, const struct sy_route *route)
 {
 	const struct noting *noting = context;
 	char asked[SY_UNIT_SIZE], where[SY_UNIT_SIZE], name[IF_NAMESIZE];
@@ -249,14 +249,14 @@ static bool add_other(void *context, const struct sy_route *route)
 	return true;
 }
 
-void sy_netem_note_others(json_t *document, const struct sy_netem *spec,
-			  const struct sy_netem_device *devices, int count)
+void sy_netem_note_other_routes(json_t *document, const struct sy_netem *spec,
+				const struct sy_netem_device *devices, int count)
 {
 	for (int i = 0; i < spec->to_count && !spec->device[0]; i++) {
 		struct noting noting = {document, &spec->to[i], devices, count};
 
 		if (spec->to[i].prefix < (spec->to[i].family == AF_INET ? 32 : 128))
-			(void)sy_routes_find_within(&spec->to[i], add_other, &noting);
+			(void)sy_routes_find_within(&spec->to[i], note_other_route, &noting);
 	}
 }
 

@@ -24,8 +24,8 @@ int sy_netem_find_devices(const struct sy_netem *spec, struct sy_netem_device *d
 			  struct sy_error *err);
 
 /* Note in the document what of the networks of to= leaves by other devices than these. */
-void sy_netem_note_others(json_t *document, const struct sy_netem *spec,
-			  const struct sy_netem_device *devices, int count);
+void sy_netem_note_other_routes(json_t *document, const struct sy_netem *spec,
+				const struct sy_netem_device *devices, int count);
 
 /* Whether packets to an address leave by this device; true when it is unknown. */
 bool sy_netem_is_routed_over(const char *address, const char *device);

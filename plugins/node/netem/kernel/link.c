@@ -52,7 +52,7 @@ int sy_link_remove(const char *name, struct sy_error *err)
  * net/core/sock.c), and a queue loses, doubles or spoils such a piece as one packet. What it obeys
  * is the device's gso_max_segs. */
 
-static int take_segments(const struct nlmsghdr *header, void *context)
+static int parse_segments(const struct nlmsghdr *header, void *context)
 {
 	size_t body = sizeof(struct ifinfomsg);
 	const struct nlattr *found;
@@ -82,7 +82,7 @@ int64_t sy_gso_segments_read(const char *device)
 	struct sy_rtnl room;
 	int64_t segments = -1;
 
-	return sy_rtnl_request(start_request(&room, RTM_GETLINK, device), take_segments,
+	return sy_rtnl_request(start_request(&room, RTM_GETLINK, device), parse_segments,
 			       &segments) < 0
 		   ? -1
 		   : segments;

@@ -54,7 +54,7 @@ struct dump {
 	int index;
 };
 
-static int take_qdisc(const struct nlmsghdr *header, void *context)
+static int parse_qdisc(const struct nlmsghdr *header, void *context)
 {
 	const struct tcmsg *message = mnl_nlmsg_get_payload(header);
 	struct dump *dump = context;
@@ -74,7 +74,7 @@ int sy_qdiscs_read(int index, struct sy_qdiscs *list, struct sy_error *err)
 	int result;
 
 	body->tcm_ifindex = index;
-	result = sy_rtnl_request(request, take_qdisc, &dump);
+	result = sy_rtnl_request(request, parse_qdisc, &dump);
 	return result ? sy_fail_errno(err, -result, "cannot read the qdiscs") : 0;
 }
 
@@ -148,7 +148,7 @@ json_t *sy_qdiscs_to_json(const struct sy_qdiscs *list)
 	return kept;
 }
 
-static int put_back(int index, const json_t *one, struct sy_error *err)
+static int restore_qdisc(int index, const json_t *one, struct sy_error *err)
 {
 	const char *kind = json_string_value(json_object_get(one, "kind"));
 	const json_t *options = json_object_get(one, "options");
@@ -178,7 +178,8 @@ int sy_qdiscs_restore(int index, const json_t *kept, struct sy_error *err)
 	size_t i;
 	json_t *one;
 
-	json_array_foreach((json_t *)kept, i, one) if (put_back(index, one, err) < 0) return -1;
+	json_array_foreach((json_t *)kept, i,
+			   one) if (restore_qdisc(index, one, err) < 0) return -1;
 	return 0;
 }
 

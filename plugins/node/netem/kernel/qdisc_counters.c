@@ -29,7 +29,7 @@ static void set_counter(int64_t *to, uint64_t value)
 }
 
 /* Only of netem: others have other counters of their own there. */
-static void take_own(struct sy_qdisc_counters *counters, const char *data, size_t size)
+static void parse_netem_xstats(struct sy_qdisc_counters *counters, const char *data, size_t size)
 {
 	struct netem_xstats own;
 
@@ -46,7 +46,7 @@ static void take_own(struct sy_qdisc_counters *counters, const char *data, size_
 
 /* linux/gen_stats.h. TCA_STATS_BASIC has 32 bits of packets; where they are not enough, the kernel
  * adds TCA_STATS_PKT64 (since 5.5). */
-static int take_statistics(const struct nlattr *attribute, void *context)
+static int parse_statistics(const struct nlattr *attribute, void *context)
 {
 	struct sy_qdisc_counters *counters = context;
 	const char *data = mnl_attr_get_payload(attribute);
@@ -71,12 +71,12 @@ static int take_statistics(const struct nlattr *attribute, void *context)
 		counters->waiting_packets = queue.qlen;
 	} else if (mnl_attr_get_type(attribute) == TCA_STATS_APP &&
 		   !strcmp(counters->kind, "netem")) {
-		take_own(counters, data, size);
+		parse_netem_xstats(counters, data, size);
 	}
 	return MNL_CB_OK;
 }
 
-static int take_attribute(const struct nlattr *attribute, void *context)
+static int parse_attribute(const struct nlattr *attribute, void *context)
 {
 	struct sy_qdisc_counters *counters = context;
 
@@ -84,7 +84,7 @@ static int take_attribute(const struct nlattr *attribute, void *context)
 		copy_struct(counters->kind, sizeof(counters->kind) - 1,
 			    mnl_attr_get_payload(attribute), mnl_attr_get_payload_len(attribute));
 	else if (mnl_attr_get_type(attribute) == TCA_STATS2)
-		(void)mnl_attr_parse_nested(attribute, take_statistics, counters);
+		(void)mnl_attr_parse_nested(attribute, parse_statistics, counters);
 	return MNL_CB_OK;
 }
 
@@ -102,7 +102,7 @@ int sy_qdisc_parse(const struct nlmsghdr *header, size_t size, int *device_index
 	*counters =
 	    (struct sy_qdisc_counters){.handle = body->tcm_handle, .parent = body->tcm_parent};
 	*device_index = body->tcm_ifindex;
-	(void)mnl_attr_parse(header, sizeof(*body), take_attribute, counters);
+	(void)mnl_attr_parse(header, sizeof(*body), parse_attribute, counters);
 	return 0;
 }
 
@@ -113,7 +113,7 @@ struct search {
 	struct sy_qdisc_counters *counters;
 };
 
-static int take_matching(const struct nlmsghdr *header, void *context)
+static int parse_matching(const struct nlmsghdr *header, void *context)
 {
 	struct search *search = context;
 	struct sy_qdisc_counters one;
@@ -140,7 +140,7 @@ int sy_qdisc_read(const char *device, uint32_t handle, struct sy_qdisc_counters 
 
 	/* The dump filters by nothing but the device, and older kernels not even by that. */
 	body->tcm_ifindex = search.index;
-	result = search.index ? sy_rtnl_request(request, take_matching, &search) : 0;
+	result = search.index ? sy_rtnl_request(request, parse_matching, &search) : 0;
 	if (result)
 		return sy_fail_errno(err, -result, "cannot read the qdiscs of %s", device);
 	return !search.found;

@@ -67,7 +67,7 @@ static struct sy_route read_route(const struct message *message)
 
 /* --- where a packet leaves --- */
 
-static int take_index(const struct nlmsghdr *header, void *context)
+static int parse_index(const struct nlmsghdr *header, void *context)
 {
 	struct message message = read_message(header);
 	int *index = context;
@@ -88,7 +88,7 @@ int sy_route_find_device(const struct sy_network *host, struct sy_error *err)
 	body->rtm_family = (unsigned char)host->family;
 	body->rtm_dst_len = (unsigned char)host->prefix;
 	mnl_attr_put(request, RTA_DST, address_size(host->family), host->address);
-	result = sy_rtnl_request(request, take_index, &index);
+	result = sy_rtnl_request(request, parse_index, &index);
 	if (result)
 		return sy_fail_errno(err, -result, "the kernel has no route there");
 	return index ? index : sy_fail(err, "the kernel has no route there");
@@ -101,7 +101,7 @@ struct listing {
 	bool ended;
 };
 
-static int take_route(const struct nlmsghdr *header, void *context)
+static int parse_route(const struct nlmsghdr *header, void *context)
 {
 	struct listing *listing = context;
 	struct message message = read_message(header);
@@ -130,7 +130,7 @@ int sy_routes_find_within(const struct sy_network *network, sy_route_see *see, v
 {
 	struct listing listing = {network, see, context, false};
 
-	return list_routes(network->family, take_route, &listing) ? -1 : 0;
+	return list_routes(network->family, parse_route, &listing) ? -1 : 0;
 }
 
 /* --- rto_min --- */
@@ -172,7 +172,7 @@ struct keeping {
 	bool failed;
 };
 
-static int take_kept(const struct nlmsghdr *header, void *context)
+static int parse_saved(const struct nlmsghdr *header, void *context)
 {
 	struct keeping *keeping = context;
 	struct message message = read_message(header);
@@ -196,8 +196,8 @@ static int take_kept(const struct nlmsghdr *header, void *context)
 json_t *sy_routes_to_json(int index, struct sy_error *err)
 {
 	struct keeping keeping = {index, json_array(), err, false};
-	int four = list_routes(AF_INET, take_kept, &keeping);
-	int six = four ? four : list_routes(AF_INET6, take_kept, &keeping);
+	int four = list_routes(AF_INET, parse_saved, &keeping);
+	int six = four ? four : list_routes(AF_INET6, parse_saved, &keeping);
 
 	if (six)
 		(void)sy_fail_errno(err, -six, "rto_min: cannot list the routes");
@@ -214,7 +214,7 @@ struct change {
 };
 
 /* What is locked is not overruled by what TCP has measured: ip-route(8), `lock`. */
-static int take_metric(const struct nlattr *metric, void *context)
+static int parse_metric(const struct nlattr *metric, void *context)
 {
 	struct change *change = context;
 
@@ -231,7 +231,7 @@ static void put_metrics(struct change *change, const struct nlattr *metrics)
 	struct nlattr *nest = mnl_attr_nest_start(change->request, RTA_METRICS);
 
 	if (metrics)
-		(void)mnl_attr_parse_nested(metrics, take_metric, change);
+		(void)mnl_attr_parse_nested(metrics, parse_metric, change);
 	mnl_attr_put_u32(change->request, RTAX_LOCK, change->locked | 1U << RTAX_RTO_MIN);
 	mnl_attr_put_u32(change->request, RTAX_RTO_MIN, change->rto_min_ms);
 	mnl_attr_nest_end(change->request, nest);
@@ -266,7 +266,7 @@ static int change_route(const struct message *message, int64_t rto_min_us)
 }
 
 /* A kept route changed: 0, or -errno. */
-static int change_kept(const json_t *kept, int64_t rto_min_us)
+static int change_saved(const json_t *kept, int64_t rto_min_us)
 {
 	_Alignas(struct rtmsg) uint8_t bytes[2048];
 	struct message message = {(const void *)bytes, sy_rtnl_unhex(kept, bytes, sizeof(bytes))};
@@ -281,7 +281,7 @@ int sy_routes_set(const json_t *kept, int64_t rto_min_us, struct sy_error *err)
 
 	json_array_foreach((json_t *)kept, i, one)
 	{
-		int result = change_kept(one, rto_min_us);
+		int result = change_saved(one, rto_min_us);
 
 		if (result)
 			return sy_fail_errno(err, -result, "rto_min: cannot change a route");
@@ -296,6 +296,6 @@ bool sy_routes_restore(const json_t *kept)
 	size_t i;
 
 	/* One that went away meanwhile does not keep the others from coming back. */
-	json_array_foreach((json_t *)kept, i, one) all &= change_kept(one, 0) == 0;
+	json_array_foreach((json_t *)kept, i, one) all &= change_saved(one, 0) == 0;
 	return all;
 }

@@ -34,7 +34,7 @@ static bool is_user(const char *word, uid_t uid)
 }
 
 /* A group's number, by its name or as it stands; -1 when nobody knows it. */
-static int64_t group_of(const char *word)
+static int64_t find_group_id(const char *word)
 {
 	int64_t number = number_of(word);
 	struct group entry, *found = NULL;
@@ -52,7 +52,7 @@ static int64_t group_of(const char *word)
 
 static bool is_member(const char *word, const struct sy_asker *asker)
 {
-	int64_t group = group_of(word);
+	int64_t group = find_group_id(word);
 
 	for (size_t i = 0; i < asker->group_count; i++)
 		if (group == asker->groups[i])

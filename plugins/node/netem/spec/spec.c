@@ -250,7 +250,7 @@ static int fail_unknown(const char *shown, struct sy_error *err)
 	return sy_fail(err, "netem: %s: unknown part; known are %sor none alone", shown, known);
 }
 
-static const struct part *find_part(const char *name, size_t length)
+static const struct part *find_field(const char *name, size_t length)
 {
 	for (const struct part *part = parts; part->name; part++)
 		if (strlen(part->name) == length && !memcmp(part->name, name, length))
@@ -259,8 +259,8 @@ static const struct part *find_part(const char *name, size_t length)
 }
 
 /* Errors of a part that show before its value is read. */
-static int check_part(const char *text, const struct part *part, unsigned int seen,
-		      const char *shown, struct sy_error *err)
+static int check_field(const char *text, const struct part *part, unsigned int seen,
+		       const char *shown, struct sy_error *err)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				      "0123456789._-=~/:%";
@@ -287,15 +287,15 @@ static int check_part(const char *text, const struct part *part, unsigned int se
 	return 0;
 }
 
-static int parse_part(char *text, unsigned int *seen, struct sy_netem *spec, struct sy_error *err)
+static int parse_field(char *text, unsigned int *seen, struct sy_netem *spec, struct sy_error *err)
 {
 	size_t length = strcspn(text, "=");
-	const struct part *part = find_part(text, length);
+	const struct part *part = find_field(text, length);
 	char shown[SHOWN_SIZE];
 	struct sy_error why;
 
 	(void)show(text, shown);
-	if (check_part(text, part, *seen, shown, err) < 0)
+	if (check_field(text, part, *seen, shown, err) < 0)
 		return -1;
 	*seen |= 1U << (part - parts);
 	if (part->parse(text + length + 1, spec, &why) < 0)
@@ -304,7 +304,7 @@ static int parse_part(char *text, unsigned int *seen, struct sy_netem *spec, str
 }
 
 /* Rules about several parts. */
-static int check_whole(const char *text, const struct sy_netem *spec, struct sy_error *err)
+static int check_spec(const char *text, const struct sy_netem *spec, struct sy_error *err)
 {
 	bool shapes = false;
 
@@ -336,7 +336,7 @@ static int check_whole(const char *text, const struct sy_netem *spec, struct sy_
 	return 0;
 }
 
-static int parse_parts(const char *text, struct sy_netem *spec, struct sy_error *err)
+static int parse_fields(const char *text, struct sy_netem *spec, struct sy_error *err)
 {
 	char copy[SY_NETEM_SIZE], *next = copy;
 	unsigned int seen = 0;
@@ -345,10 +345,10 @@ static int parse_parts(const char *text, struct sy_netem *spec, struct sy_error 
 	while (next) {
 		char *part = strsep(&next, ",");
 
-		if (parse_part(part, &seen, spec, err) < 0)
+		if (parse_field(part, &seen, spec, err) < 0)
 			return -1;
 	}
-	return check_whole(text, spec, err);
+	return check_spec(text, spec, err);
 }
 
 int sy_netem_parse(const char *text, struct sy_netem *spec, struct sy_error *err)
@@ -363,7 +363,7 @@ int sy_netem_parse(const char *text, struct sy_netem *spec, struct sy_error *err
 		return sy_fail(err, "netem: an empty specification: expected parts such as "
 				    "delay=50ms,loss=0.1%%, or none");
 	spec->none = !strcmp(text, "none");
-	if (spec->none || parse_parts(text, spec, err) == 0)
+	if (spec->none || parse_fields(text, spec, err) == 0)
 		return 0;
 	memset(spec, 0, sizeof(*spec));
 	return -1;

@@ -16,15 +16,15 @@ static int64_t read_counter(const json_t *counters, const char *key)
 	return json_is_integer(value) ? json_integer_value(value) : -1;
 }
 
-static int64_t most(int64_t a, int64_t b)
+static int64_t larger_of(int64_t a, int64_t b)
 {
 	return a > b ? a : b;
 }
 
 struct sy_counted sy_netem_count_hits(const json_t *counters, const struct sy_netem *spec)
 {
-	int64_t sent = most(0, read_counter(counters, "sent_packets"));
-	int64_t dropped = most(0, read_counter(counters, "dropped_packets"));
+	int64_t sent = larger_of(0, read_counter(counters, "sent_packets"));
+	int64_t dropped = larger_of(0, read_counter(counters, "dropped_packets"));
 	int64_t marked = read_counter(counters, "marked_packets");
 	struct sy_counted count = {dropped, sent + dropped, sent + dropped};
 
@@ -32,7 +32,7 @@ struct sy_counted sy_netem_count_hits(const json_t *counters, const struct sy_ne
 		return count;
 	/* Until struct tc_netem_xstats came, sch_netem.c called a marked packet dropped, too. */
 	if (marked < 0)
-		count.least = most(sent, dropped);
+		count.least = larger_of(sent, dropped);
 	else
 		count.hits += marked;
 	return count;
@@ -94,15 +94,15 @@ static int judge_chance(json_t *conditions, const struct chance *chance, char *r
 	(void)json_object_set_new(conditions, chance->key,
 				  chance->packets > 0 ? make_share(chance->hits, chance->packets)
 						      : json_null());
-	expected = sy_hits_expected(chance->ppb / (double)SY_WHOLE_PPB, most(0, chance->least),
-				    most(0, chance->packets));
+	expected = sy_hits_expected(chance->ppb / (double)SY_WHOLE_PPB, larger_of(0, chance->least),
+				    larger_of(0, chance->packets));
 	if (chance->hits >= expected.low && chance->hits <= expected.high)
 		return 0;
 	(void)snprintf(reason, size,
 		       "%" PRId64 " of %" PRId64 " packets were %s (%.4g %%), asked were %.4g %%: "
 		       "chance explains %" PRId64 " to %" PRId64 " (99.9 %%)",
 		       chance->hits, chance->packets, chance->what,
-		       100 * (double)chance->hits / (double)most(1, chance->packets),
+		       100 * (double)chance->hits / (double)larger_of(1, chance->packets),
 		       100 * expected.loss, expected.low, expected.high);
 	return -1;
 }
@@ -115,15 +115,16 @@ int sy_netem_judge_chances(json_t *conditions, const struct sy_netem *spec, char
 			   size_t size)
 {
 	const json_t *counters = json_object_get(conditions, "counters");
-	int64_t kept = most(0, read_counter(counters, "sent_packets")) +
-		       most(0, read_counter(counters, "waiting_packets"));
-	int64_t dropped = most(0, read_counter(counters, "dropped_packets")), came = kept + dropped;
+	int64_t kept = larger_of(0, read_counter(counters, "sent_packets")) +
+		       larger_of(0, read_counter(counters, "waiting_packets"));
+	int64_t dropped = larger_of(0, read_counter(counters, "dropped_packets")),
+		came = kept + dropped;
 	int64_t doubled = read_counter(counters, "duplicated_packets");
-	int64_t lost = most(0, read_counter(counters, "lost_packets"));
+	int64_t lost = larger_of(0, read_counter(counters, "lost_packets"));
 	int64_t gone = lost + dropped < doubled ? lost + dropped : doubled;
 	const struct chance chances[] = {
 	    {"duplicate", "sent twice", spec->has_duplicate, spec->duplicate_ppb, doubled,
-	     came - doubled, came - doubled + most(0, gone)},
+	     came - doubled, came - doubled + larger_of(0, gone)},
 	    {"corrupt", "spoilt", spec->has_corrupt, spec->corrupt_ppb,
 	     read_counter(counters, "corrupted_packets"), kept, came},
 	    {"reorder", "sent ahead", spec->has_reorder, spec->reorder_ppb,

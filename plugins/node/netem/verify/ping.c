@@ -67,7 +67,7 @@ static int parse_address(struct run *run, struct sy_error *err)
 	return 0;
 }
 
-static void answer(struct run *run, uint32_t number, int64_t took_ns)
+static void note_answer(struct run *run, uint32_t number, int64_t took_ns)
 {
 	if (number >= (uint32_t)run->pongs->sent || run->answered[number] || took_ns < 0)
 		return; /* a duplicate, or not ours */
@@ -80,7 +80,7 @@ static void answer(struct run *run, uint32_t number, int64_t took_ns)
 /* --- ICMP --- */
 
 /* Of all ICMP that comes to this node, the kernel hands us the answers only. */
-static void want_answers_only(int fd, int family)
+static void filter_answers(int fd, int family)
 {
 	struct icmp_filter refused = {~(1U << ICMP_ECHOREPLY)};
 	struct icmp6_filter refused6;
@@ -121,7 +121,7 @@ static int open_icmp(struct run *run, struct sy_error *err)
 		return sy_fail_errno(err, errno, "cannot send ICMP echo requests");
 	run->poll[0] = (struct pollfd){fd, POLLIN, 0};
 	run->sockets = 1;
-	want_answers_only(fd, family);
+	filter_answers(fd, family);
 	(void)setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on));
 	if (set_marks(fd, run->to.any.sa_family, run->ping, err) < 0)
 		return -1;
@@ -192,7 +192,7 @@ static int64_t age_ns(const struct run *run, struct msghdr *message)
 	return 0;
 }
 
-static void take_answer(struct run *run, const char *data, size_t size, int64_t at_ns)
+static void parse_answer(struct run *run, const char *data, size_t size, int64_t at_ns)
 {
 	bool v4 = run->to.any.sa_family == AF_INET;
 	struct echo echo;
@@ -209,7 +209,7 @@ static void take_answer(struct run *run, const char *data, size_t size, int64_t 
 	memcpy(&echo, data, sizeof(echo));
 	if (echo.header.type == (v4 ? ICMP_ECHOREPLY : ICMP6_ECHO_REPLY) &&
 	    echo.token.mark == run->mark && echo.token.number < SY_PING_MAX)
-		answer(run, echo.token.number, at_ns - run->sent_ns[echo.token.number]);
+		note_answer(run, echo.token.number, at_ns - run->sent_ns[echo.token.number]);
 }
 
 static void hear_icmp(struct run *run)
@@ -231,7 +231,7 @@ static void hear_icmp(struct run *run)
 			/* Who is held up between the two clocks finds it late, never too fast. */
 			int64_t age = age_ns(run, &message);
 
-			take_answer(run, data, (size_t)got, sy_now_ns(CLOCK_MONOTONIC) - age);
+			parse_answer(run, data, (size_t)got, sy_now_ns(CLOCK_MONOTONIC) - age);
 		}
 	}
 }
@@ -267,7 +267,7 @@ static void hear_tcp(struct run *run)
 			continue;
 		(void)getsockopt(run->poll[i].fd, SOL_SOCKET, SO_ERROR, &error, &size);
 		if (!error || error == ECONNREFUSED)
-			answer(run, (uint32_t)i, now - run->sent_ns[i]);
+			note_answer(run, (uint32_t)i, now - run->sent_ns[i]);
 		(void)close(run->poll[i].fd);
 		run->poll[i].fd = -1; /* poll(2) passes it over */
 	}
