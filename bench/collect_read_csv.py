@@ -7,9 +7,9 @@ from pathlib import Path
 
 import duckdb
 
-from steelyard.analysis.store.database import bound
+from steelyard.analysis.store.database import limit_memory
 from steelyard.analysis.store.schema import SAMPLE_COLUMNS
-from steelyard.analysis.store.spool import quote, quote_path
+from steelyard.analysis.store.spool import quote_path, quote_text
 
 
 def main(record_dir: Path) -> None:
@@ -18,9 +18,11 @@ def main(record_dir: Path) -> None:
     with paths[0].open(encoding="utf-8") as file:
         columns = file.readline().rstrip("\n").split(",")
     largest = ", ".join(f'max("{name}")' for name in SAMPLE_COLUMNS)
-    types = ", ".join(f"{quote(name)}: '{SAMPLE_COLUMNS.get(name, 'VARCHAR')}'" for name in columns)
+    types = ", ".join(
+        f"{quote_text(name)}: '{SAMPLE_COLUMNS.get(name, 'VARCHAR')}'" for name in columns
+    )
     with duckdb.connect() as connection:
-        bound(connection, record_dir)
+        limit_memory(connection, record_dir)
         for start in range(0, len(paths), 500):
             some = ", ".join(map(quote_path, paths[start : start + 500]))
             connection.execute(

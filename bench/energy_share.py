@@ -24,7 +24,7 @@ import duckdb
 import numpy as np
 from energy_mixes import RAPL_J, STEP_S, TICK_S, Chance, Mix, draw_mix, true_shares
 
-from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, energy_shares
+from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, compute_energy_shares
 from steelyard.wrappers.base.signals import ending_on_sigterm
 
 MIXES, CHUNK = 10_000, 100
@@ -92,8 +92,8 @@ def simulate(task: tuple[int, float]) -> Counter[str]:
             true_j[node], idle_w[node] = shares_w.sum(1) * STEP_S, mix.node.idle_w
             fill(connection, node, mix, Counters(chance, mix, above_idle_w), chance)
             tally["plain off"] += plain_off(mix, true_j[node])
-        judge(tally, "unknown", energy_shares(connection), true_j)
-        judge(tally, "known", energy_shares(connection, IdlePower(idle_w)), true_j)
+        judge(tally, "unknown", compute_energy_shares(connection), true_j)
+        judge(tally, "known", compute_energy_shares(connection, IdlePower(idle_w)), true_j)
     return tally
 
 

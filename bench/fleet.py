@@ -133,12 +133,12 @@ def a_job(fleet: Fleet, folder: Path, with_samples: bool) -> tuple[float, float,
     """Bytes on the disk, bytes of records and lines of samples a job in packs, of days of one kind."""
     last = FIRST_ID + int(fleet.asked.jobs * fleet.asked.samples)
     jobs = used = content = lines = 0
-    for day in record_folders.days(folder):
-        packs = record_packs.packs_of(day)
-        ids = {int(job_id) for pack in packs for job_id in record_packs.job_ids(pack)}
+    for day in record_folders.list_days(folder):
+        packs = record_packs.list_packs(day)
+        ids = {int(job_id) for pack in packs for job_id in record_packs.list_job_ids(pack)}
         if ids and all((job_id < last) == with_samples for job_id in ids):
             jobs += len(ids)
-            used += usage(record_packs.folder_of(day))[0]
+            used += usage(record_packs.pack_folder(day))[0]
             for pack in packs:
                 found = duckdb.sql(
                     "SELECT sum(strlen(record)), coalesce(sum(samples_lines), 0) "

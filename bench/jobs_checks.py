@@ -106,7 +106,7 @@ def fault(folder: Path, node: str, job: Job) -> str | None:
 
 def without_comment(jobs: Sequence[Job]) -> int:
     """Those whose AdminComment has nothing of ours, or not of all nodes."""
-    found = (admin_comment.own(job.comment) for job in jobs)
+    found = (admin_comment.read_own_comment(job.comment) for job in jobs)
     return sum(own is None or own["nodes_measured"] != own["nodes"] for own in found)
 
 

@@ -88,7 +88,7 @@ def write_records(job: Job, record_dir: Path, flat: bool, with_samples: bool = F
         begin = start.begin_unix_s
         if begin is None or not any(one.there for one in start.nodes):
             continue
-        day = "" if flat else record_folders.day_of(begin)
+        day = "" if flat else record_folders.format_day(begin)
         folder = record_dir / day / str(job.job_id)
         folder.mkdir(parents=True, exist_ok=True)
         for one in start.nodes:

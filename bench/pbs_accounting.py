@@ -71,7 +71,7 @@ def odd(line: str, place: int) -> str:
 def ours(rows: Sequence[str]) -> int:
     """How many lines are understood."""
     reader = accounting_lines.LineReader(None)
-    read = (reader.read(record) for record in accounting_lines.records(rows))
+    read = (reader.read(record) for record in accounting_lines.join_broken_lines(rows))
     return sum(isinstance(one, accounting_lines.Line) for one in read)
 
 
@@ -96,7 +96,7 @@ def scan_per_s(rows: Sequence[str]) -> float:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "20261121").write_text("\n".join(rows) + "\n", encoding="utf-8")
         begun = time.process_time()
-        server_log.scan(Path(folder), [JobId("99999999", None, None)])
+        server_log.scan_logs(Path(folder), [JobId("99999999", None, None)])
         return len(rows) / (time.process_time() - begun)
 
 

@@ -92,7 +92,9 @@ class Maker:
             there = [one for one in start.nodes if one.there]
             if begin is None or not there:
                 continue
-            folder = record_dir / ("" if flat else record_folders.day_of(begin)) / str(job.job_id)
+            folder = (
+                record_dir / ("" if flat else record_folders.format_day(begin)) / str(job.job_id)
+            )
             folder.mkdir(parents=True, exist_ok=True)
             for one in there:
                 stem = f"{one.node}.{begin}"
@@ -210,9 +212,9 @@ def packed(records: Path) -> int:
 def there(records: Path) -> Sum:
     """All files, in packs and loose, but what is a sweep's own or the mark."""
     found = Sum()
-    for day in record_folders.days(records):
-        for pack in record_packs.packs_of(day):
-            for file in record_packs.files(pack):
+    for day in record_folders.list_days(records):
+        for pack in record_packs.list_packs(day):
+            for file in record_packs.read_files(pack):
                 found.add(file.job_id, file.name, file.content)
     for top, _, files in os.walk(records):
         for name in files if Path(top) != records and not top.endswith(".packs") else ():

@@ -20,8 +20,8 @@ from steelyard.analysis.store.database import (
     SCHEMA_VERSION,
     check_keys,
     open_for_writing,
+    read_table_columns,
     replace_rows,
-    table_columns,
 )
 from steelyard.analysis.store.spool import Spool
 
@@ -75,13 +75,13 @@ def make(folder: Path, runs: int) -> Path:
     }
     with open_for_writing(study_dir) as connection:
         for table, found in rows.items():
-            columns = table_columns(connection, table)
+            columns = read_table_columns(connection, table)
             with Spool(folder / f"{table}.jsonl", columns) as spool:
                 for row in found:
                     spool.write([row.get(name) for name in columns])
             replace_rows(connection, table, spool)
             spool.path.unlink()
-        sample_store.store(connection, study_dir, SAMPLES)
+        sample_store.store_samples(connection, study_dir, SAMPLES)
         check_keys(connection)
     return study_dir
 

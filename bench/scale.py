@@ -56,7 +56,7 @@ def shown(folder: Path, job: month_jobs.Job) -> list[list[str]]:
     """Ours and the peer's command line; the peer knows the day."""
     records, begin = folder / "records", job.starts[-1].begin_unix_s
     is_by_day = (records / record_folders.MARK).exists() and begin is not None
-    day = records / record_folders.day_of(begin or 0) if is_by_day else records
+    day = records / record_folders.format_day(begin or 0) if is_by_day else records
     place = day / str(job.job_id)
     peer = ["/bin/sh", "-c", PEER, "sh", str(place), job.name, str(job.job_id)]
     return [[STEELYARD, "show", job.name, "--record-dir", str(records)], peer]
@@ -102,7 +102,7 @@ def used_s() -> float:
 def sum_rows(folder: Path, sums: dict[str, dict[str, float]]) -> None:
     """Every row of the month, by user."""
     reader = Sacct(str(folder / "bin" / "sacct"))
-    for row in reader.starts(("User", "ElapsedRaw", "NNodes", "CPUTimeRAW", "Start", "End")):
+    for row in reader.read_starts(("User", "ElapsedRaw", "NNodes", "CPUTimeRAW", "Start", "End")):
         assert isinstance(row, AccountingRow)
         into = sums[row.user or ""]
         into["starts"] += 1
@@ -112,7 +112,7 @@ def sum_rows(folder: Path, sums: dict[str, dict[str, float]]) -> None:
 
 def sum_records(folder: Path, sums: dict[str, float]) -> None:
     """Every record of the month, all together."""
-    for found in record_folders.each_record(folder / "records"):
+    for found in record_folders.iterate_records(folder / "records"):
         record = read_record(found.path)
         sums["records"] += 1
         sums["records_cut"] += not record.complete

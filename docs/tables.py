@@ -104,7 +104,7 @@ def tables_of_study() -> str:
         },
         "accounting": {name: "as in sacct(1)" for name in sacct.FIELDS if name not in EXPLAINED},
     }
-    return database_tables(schema.schema_text(), copied)
+    return database_tables(schema.build_schema(), copied)
 
 
 def tables_of_cluster() -> str:

@@ -194,7 +194,7 @@ class Lab:
             if not text():
                 self.publish()
         found = until(text, f"job {job_id}'s comment")
-        own = admin_comment.own(found)
+        own = admin_comment.read_own_comment(found)
         assert own is not None, found
         return own
 
@@ -215,7 +215,7 @@ class Lab:
 
     def record_files(self, job_id: str) -> list[Path]:
         """A job's records, in either layout."""
-        folders = record_folders.job_folders(self.cluster.record_dir, job_id)
+        folders = record_folders.find_job_folders(self.cluster.record_dir, job_id)
         return [path for folder in folders for path in folder.glob("*.json")]
 
     def records(self, job_id: str, count: int, complete: bool = True) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ INTERRUPT_S = 0.05
 AHEAD = 1  # pieces of work that may wait: what lies ready for them needs room
 
 
-class InOrder:
+class OrderedWorker:
     """Pieces of work in a thread of its own, one after the other; `ahead`: so many may wait."""
 
     def __init__(self, name: str, ahead: int) -> None:
@@ -42,7 +42,7 @@ class InOrder:
         self._pool.shutdown(wait=True)
 
 
-class Background(InOrder):
+class Background(OrderedWorker):
     """Pieces of work on one connection; nobody else may use it before wait()."""
 
     def __init__(self, connection: DuckDBPyConnection) -> None:

@@ -9,7 +9,7 @@ from steelyard.jobscripts.registry import Benchmark, load
 
 
 @functools.cache
-def described(name: str) -> Benchmark | None:
+def find_description(name: str) -> Benchmark | None:
     """None for one that this version does not have: a study outlives a benchmark."""
     try:
         return load(name)
@@ -19,13 +19,13 @@ def described(name: str) -> Benchmark | None:
 
 def finds_own_figures(variant: str) -> bool:
     """Whether the study itself says what its figures are; a variant begins with its benchmark."""
-    benchmark = described(variant.split()[0])
+    benchmark = find_description(variant.split()[0])
     return benchmark is not None and benchmark.finds_own_figures
 
 
 def elapsed_figures(variant: str) -> frozenset[str]:
     """Figures of a benchmark that are the time of a whole run, as the common `elapsed_s` is."""
-    benchmark = described(variant.split()[0])
+    benchmark = find_description(variant.split()[0])
     results = {} if benchmark is None else benchmark.results
     return frozenset(name for name, spec in results.items() if spec.is_elapsed)
 
@@ -37,11 +37,11 @@ def is_elapsed_figure(variant: str, metric: str) -> bool:
 
 def has_time_order(name: str) -> bool:
     """Whether a run's iterations follow each other in time."""
-    benchmark = described(name)
+    benchmark = find_description(name)
     return benchmark is None or benchmark.iterations == "time"
 
 
 def is_program_tag(key: str) -> bool:
     """Whether a tag says what a benchmark's program was, or what it used of the processor."""
-    benchmark = described(key.partition(".")[0])
+    benchmark = find_description(key.partition(".")[0])
     return benchmark is not None and key in benchmark.program_tags

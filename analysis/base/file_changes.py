@@ -29,7 +29,7 @@ class UnknownChangeError(Exception):
     """A look at these files cannot show that they are unchanged."""
 
 
-def identity(path: str, folder_fd: int) -> Identity:
+def read_identity(path: str, folder_fd: int) -> Identity:
     """Of a file or folder below an open one, which must be readable; OSError as open() has it.
 
     It is opened, not only asked for: then NFS asks its server.
@@ -42,7 +42,7 @@ def identity(path: str, folder_fd: int) -> Identity:
     return [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
-def latest_ns(one: Identity) -> int:
+def latest_change_ns(one: Identity) -> int:
     """The later of its times."""
     return max(one[2:])
 
@@ -84,14 +84,14 @@ def digest(*parts: object) -> str:
 
 
 @functools.cache
-def digest_of_program() -> str:
+def digest_program() -> str:
     """Of the files of this Steelyard that make rows: another release may read the same file otherwise."""
     package = Path(__file__).parents[2]
-    files = (row for name in PROGRAM for row in _program_files(package / name))
+    files = (row for name in PROGRAM for row in _list_program_files(package / name))
     return digest(*sorted(files))
 
 
-def _program_files(folder: Path) -> Iterator[tuple[str, int, int]]:
+def _list_program_files(folder: Path) -> Iterator[tuple[str, int, int]]:
     """Path, size and time of each; what Python compiles of them is no source."""
     for path in folder.rglob("*"):
         if path.suffix != ".pyc" and path.is_file():

@@ -33,8 +33,8 @@ class SharedWork(Generic[T]):
     def __init__(self, pieces: Sequence[Callable[[], T]]) -> None:
         self._pieces = pieces
         self._child = 0
-        if len(pieces) > 1 and may_fork():
-            self._begin()
+        if len(pieces) > 1 and can_fork():
+            self._start_helper()
 
     def __enter__(self) -> Self:
         return self
@@ -48,18 +48,18 @@ class SharedWork(Generic[T]):
         """Ends the second process if its results are no longer wanted."""
         if self._child:
             os.kill(self._child, signal.SIGKILL)
-            self._end()
+            self._wait_for_helper()
 
     def results(self) -> list[T]:
         """In the order of the pieces. Raises what a piece raises."""
         found: dict[int, T] = {}
         if self._child:
-            found = {place: self._pieces[place]() for place in self._taken()}
-            found |= self._helped()
+            found = {place: self._pieces[place]() for place in self._claim_indices()}
+            found |= self._read_helper_results()
         # What failed there is tried here: it heals, or is told by what it raises.
         return [found[i] if i in found else piece() for i, piece in enumerate(self._pieces)]
 
-    def _begin(self) -> None:
+    def _start_helper(self) -> None:
         # A file of places: both processes read on from where either stopped (open(2), fork(2)).
         self._queue = os.memfd_create("pieces")
         os.write(self._queue, b"".join(i.to_bytes(NUMBER, "big") for i in range(len(self._pieces))))
@@ -71,20 +71,22 @@ class SharedWork(Generic[T]):
         self._child = os.fork()
         if not self._child:
             os.close(self._answer)
-            self._help(writer, first)
+            self._run_helper(writer, first)
         os.close(writer)
 
-    def _taken(self) -> Iterator[int]:
+    def _claim_indices(self) -> Iterator[int]:
         """Places of the pieces that nobody else will do."""
         while place := os.read(self._queue, NUMBER):
             yield int.from_bytes(place, "big")
 
-    def _help(self, writer: int, first: int) -> NoReturn:
+    def _run_helper(self, writer: int, first: int) -> NoReturn:
         """The second process, to its end; without the first one nobody wants its work."""
         try:
             found: dict[int, T] = {}
             try:
-                for place in itertools.takewhile(lambda _: os.getppid() == first, self._taken()):
+                for place in itertools.takewhile(
+                    lambda _: os.getppid() == first, self._claim_indices()
+                ):
                     found[place] = self._pieces[place]()
                 answer = pickle.dumps((found, ""))
             except Exception as error:  # noqa: BLE001 - told, and tried again
@@ -94,11 +96,11 @@ class SharedWork(Generic[T]):
         finally:
             os._exit(0)
 
-    def _helped(self) -> dict[int, T]:
+    def _read_helper_results(self) -> dict[int, T]:
         """What the second process did; nothing, and a warning, where it failed."""
         with open(self._answer, "rb", closefd=False) as file:
             answer = file.read()
-        status = self._end()
+        status = self._wait_for_helper()
         try:
             found, fault = pickle.loads(answer)
         except (EOFError, pickle.UnpicklingError):
@@ -107,7 +109,7 @@ class SharedWork(Generic[T]):
             LOG.warning("the second process failed and its work is done again: %s", fault)
         return dict(found)
 
-    def _end(self) -> int:
+    def _wait_for_helper(self) -> int:
         """Wait for the second process; its exit status, or the signal as a negative number."""
         child, self._child = self._child, 0
         os.close(self._queue)
@@ -115,7 +117,7 @@ class SharedWork(Generic[T]):
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def may_fork() -> bool:
+def can_fork() -> bool:
     """Whether there is a second core, and no other thread: its locks would stay shut in a copy."""
     if len(os.sched_getaffinity(0)) < 2:
         return False

@@ -25,22 +25,22 @@ def has_names(value: object) -> bool:
     return isinstance(value, dict) and bool(value) and not {*RANGE, *FILES} & value.keys()
 
 
-def plain(level: object) -> str:
+def format_level(level: object) -> str:
     """A level as labels have it: `true`, `2`, `delay=50ms`."""
     return str(level).lower() if isinstance(level, bool) else str(level)
 
 
-def texts_of(factors: Mapping[str, Sequence[object]], toml: str) -> Texts:
+def format_levels(factors: Mapping[str, Sequence[object]], toml: str) -> Texts:
     """What is shown for every level; `toml`: the study file, which may have names."""
-    names = dict(names_in(toml))
+    names = dict(read_names(toml))
     return {
-        factor: names.get(factor) or dict(zip(map(plain, levels), shown, strict=True))
+        factor: names.get(factor) or dict(zip(map(format_level, levels), shown, strict=True))
         for factor, levels in factors.items()
-        for shown in (without_common(factor, [plain(level) for level in levels]),)
+        for shown in (remove_common_parts(factor, [format_level(level) for level in levels]),)
     }
 
 
-def names_in(toml: str) -> Iterator[tuple[str, dict[str, str]]]:
+def read_names(toml: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Of each factor with named levels {level's text: name}."""
     try:
         factors = tomllib.loads(toml).get("factors", {})
@@ -48,10 +48,10 @@ def names_in(toml: str) -> Iterator[tuple[str, dict[str, str]]]:
         return
     for factor, value in factors.items() if isinstance(factors, dict) else ():
         if has_names(value):
-            yield factor, {plain(level): name for name, level in value.items()}
+            yield factor, {format_level(level): name for name, level in value.items()}
 
 
-def without_common(factor: str, levels: list[str]) -> list[str]:
+def remove_common_parts(factor: str, levels: list[str]) -> list[str]:
     """Only what differs; whole where a level would then be empty or two look alike."""
     if len(levels) < 2:
         return levels

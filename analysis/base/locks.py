@@ -17,16 +17,16 @@ NO_LOCKS_ADVICE = (
 FLOCK = "hhqqi0q"
 
 
-def take(fd: int, wait: bool = False) -> None:
+def lock_file(fd: int, wait: bool = False) -> None:
     """Lock a file for this open file; BlockingIOError when another has it, unless it waits."""
     command = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
-    fcntl.fcntl(fd, command, whole_file(fcntl.F_WRLCK))
+    fcntl.fcntl(fd, command, make_whole_file_lock(fcntl.F_WRLCK))
 
 
-def is_taken(fd: int) -> bool:
+def is_locked(fd: int) -> bool:
     """Whether another has it; only asked, never held: nobody is refused for it."""
     try:
-        answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, whole_file(fcntl.F_WRLCK))
+        answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, make_whole_file_lock(fcntl.F_WRLCK))
     except OSError as error:
         if error.errno in NO_LOCKS:
             return False
@@ -34,11 +34,11 @@ def is_taken(fd: int) -> bool:
     return bool(struct.unpack(FLOCK, answer)[0] != fcntl.F_UNLCK)
 
 
-def whole_file(kind: int) -> bytes:
+def make_whole_file_lock(kind: int) -> bytes:
     """The argument of fcntl() for a lock on all of a file."""
     return struct.pack(FLOCK, kind, os.SEEK_SET, 0, 0, 0)
 
 
-def are_missing(words: str) -> bool:
+def is_missing_lock_error(message: str) -> bool:
     """Whether a program's own words (DuckDB's) tell of a file system without locks."""
-    return "lock" in words and any(os.strerror(code) in words for code in NO_LOCKS)
+    return "lock" in message and any(os.strerror(code) in message for code in NO_LOCKS)

@@ -11,12 +11,12 @@ OBJECTS = (
 )
 
 
-def seldom_look_for_garbage() -> None:
+def collect_garbage_rarely() -> None:
     """For what reads much, makes few cycles and ends soon."""
     gc.set_threshold(OBJECTS, 10, 10)
 
 
-def be_lean() -> None:
+def reduce_startup_cost() -> None:
     """One thread for linear algebra, rare garbage collections, no hints; before numpy is imported.
 
     Our matrices are so small that OpenBLAS' threads mostly wait, and they wait by spinning: on a
@@ -24,6 +24,6 @@ def be_lean() -> None:
     order everywhere. Not for commands that start users' programs: they would inherit it.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    seldom_look_for_garbage()
+    collect_garbage_rarely()
     # Where HOME cannot be written it uses a temporary folder, which it says at length.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)

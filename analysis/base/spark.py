@@ -19,7 +19,7 @@ JAVA = 17  # the oldest that Spark 4 takes
 
 
 @contextlib.contextmanager
-def started(master: str | None) -> Iterator[Any]:
+def open_session(master: str | None) -> Iterator[Any]:
     """A session until the end of the `with`; MissingError names the extra, Java, or the master that
     does not answer.
 
@@ -32,14 +32,14 @@ def started(master: str | None) -> Iterator[Any]:
             f"{error.name} is missing: pip install 'steelyard[spark]' (Spark also needs Java {JAVA})"
         ) from None
     check_java()
-    spark = session(master)
+    spark = start_session(master)
     try:
         yield spark
     finally:
         spark.stop()
 
 
-def hadoop_path(path: Path) -> str:
+def escape_hadoop_path(path: Path) -> str:
     """A path for Spark, which takes these letters for a pattern."""
     return re.sub(r"[*?\[\]{}\\]", r"\\\g<0>", str(path))
 
@@ -60,7 +60,7 @@ def check_java() -> None:
         raise MissingError(f"{program} says '{first}', and Spark needs Java {JAVA}: {remedy}")
 
 
-def session(master: str | None) -> Any:
+def start_session(master: str | None) -> Any:
     """Spark's; MissingError where nothing listens at a standalone master's address."""
     from pyspark.sql import SparkSession
 

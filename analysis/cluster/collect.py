@@ -21,8 +21,8 @@ from steelyard.analysis.cluster.database import opened, put, spools, transaction
 from steelyard.analysis.cluster.jobs import Job, Key
 from steelyard.analysis.cluster.record_index import RecordIndex
 from steelyard.analysis.cluster.stored_jobs import StoredJobs
-from steelyard.analysis.sources.sacct_window import Begun, Unreadable
-from steelyard.analysis.store.sample_store import scratch_folder
+from steelyard.analysis.sources.sacct_window import JobStart, Unreadable
+from steelyard.analysis.store.sample_store import make_scratch_folder
 from steelyard.analysis.store.spool import Spool
 
 DAY_S = 86400.0
@@ -38,10 +38,12 @@ Progress = Callable[[str, int, int], None]
 class ClusterAccounting(Protocol):
     """What is wanted of a cluster's accounting."""
 
-    def window(self, since_unix_s: float, until_unix_s: float) -> Iterator[Begun | Unreadable]:
+    def read_window(
+        self, since_unix_s: float, until_unix_s: float
+    ) -> Iterator[JobStart | Unreadable]:
         """All starts of jobs that ran or ended in that time."""
 
-    def of_jobs(self, job_ids: Sequence[str]) -> Iterator[Begun | Unreadable]:
+    def read_jobs(self, job_ids: Sequence[str]) -> Iterator[JobStart | Unreadable]:
         """All starts of these jobs."""
 
 
@@ -94,14 +96,14 @@ def collect(
     last collect leaves no hole: what lies between is asked for, too.
     """
     begun, until = time.monotonic(), float(int(now()))
-    with opened(folder) as connection, scratch_folder(folder) as scratch:
+    with opened(folder) as connection, make_scratch_folder(folder) as scratch:
         since = first_moment(connection, since_unix_s, until)
         done = Collected(folder, since, until)
         work = Pass(connection, scratch, record_dirs, since_unix_s is not None, done)
         spans = list(chunks(since, until))
         for place, (first, last) in enumerate(spans):
             progress("days", place, len(spans))
-            import_jobs(work, accounting.window(first, last), asked_until=last)
+            import_jobs(work, accounting.read_window(first, last), asked_until=last)
         ask_for_open(work, accounting)
         note_end(work)
         progress("days", len(spans), len(spans))
@@ -131,10 +133,10 @@ def chunks(since: float, until: float) -> Iterator[tuple[float, float]]:
 
 
 def import_jobs(
-    work: Pass, answer: Iterable[Begun | Unreadable], asked_until: float | None = None
+    work: Pass, answer: Iterable[JobStart | Unreadable], asked_until: float | None = None
 ) -> None:
     """One answer of the accounting, in one transaction."""
-    found: dict[Key, Begun] = {}
+    found: dict[Key, JobStart] = {}
     for one in answer:
         if isinstance(one, Unreadable):
             work.done.gaps.append(
@@ -156,7 +158,7 @@ def import_jobs(
     work.done.users |= {one.row.user for one in found.values() if one.row.user}
 
 
-def may_come_again(one: Begun, asked_until: float | None) -> bool:
+def may_come_again(one: JobStart, asked_until: float | None) -> bool:
     """What had ended before a span's end is in no answer about a later one: of a million jobs their
     keys took 250 MB. None: it was asked for by its id."""
     if asked_until is None or not jobs.is_over(one.row):
@@ -179,7 +181,7 @@ def check_cluster(work: Pass, found: Iterable[Key]) -> None:
         )
 
 
-def measured(work: Pass, found: Mapping[Key, Begun]) -> Iterator[Job]:
+def measured(work: Pass, found: Mapping[Key, JobStart]) -> Iterator[Job]:
     """Those of which something is new."""
     have = stored_jobs.jobs_of(work.connection, found)
     starts = stored_jobs.starts_of(work.connection, found)
@@ -203,7 +205,7 @@ def measured(work: Pass, found: Mapping[Key, Begun]) -> Iterator[Job]:
             yield job  # for its marks
 
 
-def is_done(have: StoredJobs | None, begun: Begun) -> bool:
+def is_done(have: StoredJobs | None, begun: JobStart) -> bool:
     """All is known of a job, and the accounting says what it said."""
     return have is not None and have.is_settled and have.facts == jobs.facts(begun)
 
@@ -247,7 +249,7 @@ def ask_for_open(work: Pass, accounting: ClusterAccounting) -> None:
     left = [key for key in stored_jobs.open_jobs(work.connection) if key not in work.seen]
     if not left:
         return
-    import_jobs(work, accounting.of_jobs(sorted({key[1] for key in left})))
+    import_jobs(work, accounting.read_jobs(sorted({key[1] for key in left})))
     lost = [key for key in left if key not in work.seen]
     with transaction(work.connection):
         for key in lost:

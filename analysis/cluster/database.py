@@ -17,11 +17,11 @@ from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.sources.records import COLUMNS
 from steelyard.analysis.store.database import (
     WRITE_ERRORS,
-    bound,
     close,
     connect,
-    table_columns,
-    unwritten,
+    describe_write_error,
+    limit_memory,
+    read_table_columns,
 )
 from steelyard.analysis.store.spool import Spool
 
@@ -45,14 +45,14 @@ def opened(folder: Path) -> Iterator[DuckDBPyConnection]:
         with locked(folder):
             connection = connect(folder / FILE_NAME, read_only=False, known=VERSION)
             try:
-                bound(connection, folder)
+                limit_memory(connection, folder)
                 make(connection)
                 yield connection
             finally:
                 close(connection, folder)
     except WRITE_ERRORS as error:
         what = f"{folder / FILE_NAME} could not be written; what was collected before is whole"
-        raise unwritten(what, error, folder) from error
+        raise describe_write_error(what, error, folder) from error
 
 
 @contextlib.contextmanager
@@ -61,7 +61,7 @@ def locked(folder: Path) -> Iterator[None]:
     fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
     try:
         try:
-            locks.take(fd)
+            locks.lock_file(fd)
         except BlockingIOError:
             raise UsageError(
                 f"another `steelyard collect --cluster` is at work in {folder}: it takes up what is "
@@ -87,7 +87,7 @@ def schema_text() -> str:
 
 def make(connection: DuckDBPyConnection) -> None:
     """The tables, where they are not there yet."""
-    if table_columns(connection, "meta"):
+    if read_table_columns(connection, "meta"):
         return
     with transaction(connection):
         connection.execute(schema_text())
@@ -150,7 +150,7 @@ def spools(connection: DuckDBPyConnection, scratch: Path) -> Iterator[dict[str, 
     with contextlib.ExitStack() as stack:
         yield {
             table: stack.enter_context(
-                Spool(scratch / f"{table}.jsonl", table_columns(connection, table))
+                Spool(scratch / f"{table}.jsonl", read_table_columns(connection, table))
             )
             for table in ("jobs", "records", "gaps")
         }

@@ -21,10 +21,10 @@ from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.cluster.database import DAY, KEY, VERSION, schema_text, transaction
-from steelyard.analysis.store.database import side_engine
+from steelyard.analysis.store.database import open_side_engine
 from steelyard.analysis.store.export import OPTIONS
-from steelyard.analysis.store.sample_store import day_of
-from steelyard.analysis.store.spool import quote, quote_path
+from steelyard.analysis.store.sample_store import format_day
+from steelyard.analysis.store.spool import quote_path, quote_text
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 MARK = "collected.json"
@@ -50,8 +50,8 @@ def export(connection: DuckDBPyConnection, folder: Path) -> int:
             place = folder / table / f"day={day}"
             place.mkdir(mode=0o750, parents=True, exist_ok=True)
             part = place / f".{table}.part"
-            query = select.replace("$day", quote(str(day)) + "::DATE")
-            connection.execute(f"COPY ({query}) TO {quote(str(part))} ({OPTIONS})")
+            query = select.replace("$day", quote_text(str(day)) + "::DATE")
+            connection.execute(f"COPY ({query}) TO {quote_text(str(part))} ({OPTIONS})")
             ready.append((part, place / f"{table}.parquet"))
     folder.mkdir(mode=0o750, parents=True, exist_ok=True)
     mark = describe(connection)
@@ -100,7 +100,7 @@ def read(
 
     def attempt(files: Sequence[Path], mark: dict[str, Any]) -> Answer:
         with tempfile.TemporaryDirectory(prefix="steelyard-") as scratch:
-            engine = side_engine(Path(scratch, "spill"))
+            engine = open_side_engine(Path(scratch, "spill"))
             try:
                 view(engine, files)
                 return ask(engine, mark)
@@ -151,7 +151,10 @@ def whole(
 
 def files_of(folder: Path, span: Span) -> list[Path]:
     """The files of jobs that ended in a span: of its days, and of those that touch it."""
-    first, last = day_of(max(span[0], 0.0)), day_of(span[1])  # `unknown` is behind all dates
+    first, last = (
+        format_day(max(span[0], 0.0)),
+        format_day(span[1]),
+    )  # `unknown` is behind all dates
     days = sorted(path.name for path in (folder / "jobs").glob("day=*"))
     near = (day for day in days if first <= day.removeprefix("day=") <= last)
     return [path for day in near if (path := folder / "jobs" / day / "jobs.parquet").exists()]

@@ -97,7 +97,7 @@ class ClusterDatabase:
 
     def records(self, row: AccountingRow) -> list[Cells]:
         """Of one start, in the order of its nodes."""
-        day = sample_store.day_of(row.end_unix_s or 0.0)
+        day = sample_store.format_day(row.end_unix_s or 0.0)
         file = self.folder / "parquet" / "records" / f"day={day}" / "records.parquet"
         names = ["node", "file", *BESIDES, *COLUMNS]
         cells = ", ".join(f'"{name}"' for name in names)

@@ -11,8 +11,8 @@ from steelyard.analysis.cluster.record_index import RecordIndex, records_in
 from steelyard.analysis.collect.job_view import JobView, node_views, of_last_start, parts_node
 from steelyard.analysis.collect.record_import import clock_set, incomplete_reason, stray_words
 from steelyard.analysis.sources.accounting import AccountingRow
-from steelyard.analysis.sources.record_packs import Packed
-from steelyard.analysis.sources.records import RecordError, name_parts
+from steelyard.analysis.sources.record_packs import PackedFile
+from steelyard.analysis.sources.records import RecordError, parse_record_name
 
 CHANGED = "{} was changed since it was first read: what it said then counts"
 
@@ -26,10 +26,12 @@ class Found:
     marks: list[str] = field(default_factory=list)
 
 
-def sources_of(near: RecordIndex, row: AccountingRow, found: Found) -> dict[Path, Packed | None]:
+def sources_of(
+    near: RecordIndex, row: AccountingRow, found: Found
+) -> dict[Path, PackedFile | None]:
     """All records of a job id that lie where those of this start can: of the days around it; with
     what a pack has of it, where they are packed. A pack that cannot be read is told in `found`."""
-    sources: dict[Path, Packed | None] = {}
+    sources: dict[Path, PackedFile | None] = {}
     for record_dir in near.record_dirs:
         sources |= dict.fromkeys(records_in(record_dir / row.job_id))
         for folder in near.folders(record_dir, row):
@@ -44,7 +46,7 @@ def sources_of(near: RecordIndex, row: AccountingRow, found: Found) -> dict[Path
                 continue
             mine = ((pack / Path(file.name).name, file) for file in files)
             sources |= {path: file for path, file in mine if path.name not in there}
-    return {path: file for path, file in sources.items() if name_parts(path)}
+    return {path: file for path, file in sources.items() if parse_record_name(path)}
 
 
 def find(view: JobView, near: RecordIndex, before: Mapping[str, record_trust.Seen]) -> Found:
@@ -120,5 +122,5 @@ def strays(view: JobView, found: Found, paths: Sequence[Path]) -> None:
 
 def far(path: Path, begins: Sequence[float]) -> bool:
     """Whether a record began more than a minute from every start that is known."""
-    parts = name_parts(path)
+    parts = parse_record_name(path)
     return parts is not None and all(abs(parts[1] - begin) > 60 for begin in begins)

@@ -14,7 +14,7 @@ from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job.usage import RECORDS, best
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow, Allocation
-from steelyard.analysis.sources.sacct_window import Begun
+from steelyard.analysis.sources.sacct_window import JobStart
 from steelyard.facts.quantities import TOTALS
 
 QUANTITIES = ("energy_j", "cpu_s", "rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes")
@@ -57,7 +57,7 @@ def key_of(row: AccountingRow) -> Key:
     return row.cluster or "", row.job_id, row.submit_unix_s or 0.0
 
 
-def facts(begun: Begun) -> str:
+def facts(begun: JobStart) -> str:
     """What the accounting says of it, as one word: as long as it is the same nothing is new."""
     return hashlib.blake2b(repr(begun).encode("utf-8", "replace"), digest_size=12).hexdigest()
 
@@ -76,7 +76,7 @@ def has_run(row: AccountingRow) -> bool:
 class Job:
     """A start of a job, measured."""
 
-    begun: Begun
+    begun: JobStart
     view: JobView
     found: job_records.Found
     used: Used
@@ -87,23 +87,25 @@ class Job:
         row = self.begun.row
         if not is_over(row):
             return False
-        whole = sum(seen.record.is_whole(of_node=False) for seen in self.found.seen.values())
+        whole = sum(
+            seen.record.has_final_totals(of_node=False) for seen in self.found.seen.values()
+        )
         return row.start_unix_s is None or (whole >= len(self.view.all_nodes) > 0)
 
 
 def measure(
-    begun: Begun,
+    begun: JobStart,
     starts: Sequence[float],
     near: RecordIndex,
     before: Mapping[str, record_trust.Seen],
 ) -> Job:
     """One start; `starts`: when others of its id began; `near`, `before`: as of records.find."""
     row = begun.row
-    comment = admin_comment.own(row.admin_comment) if row.admin_comment else None
-    view = JobView(row.task_id or row.job_id, row, tuple(starts), comment, held=begun.held)
+    comment = admin_comment.read_own_comment(row.admin_comment) if row.admin_comment else None
+    view = JobView(row.task_id or row.job_id, row, tuple(starts), comment, held=begun.allocation)
     ran = has_run(row)
     found = job_records.find(view, near, before) if ran else job_records.Found()
-    used = use(view, begun.held) if ran else not_yet(row)
+    used = use(view, begun.allocation) if ran else not_yet(row)
     used.marks += found.marks
     for mark in used.marks[: len(used.marks) - len(found.marks)]:
         found.gaps.append((None, "contradiction", mark))
@@ -111,9 +113,9 @@ def measure(
     return Job(begun, view, found, used)
 
 
-def of_accounting(begun: Begun) -> Iterator[tuple[str, str]]:
+def of_accounting(begun: JobStart) -> Iterator[tuple[str, str]]:
     """What a reader of the accounting's own figures of a job must know."""
-    if said := begun.held.missing.get("cpu_s"):
+    if said := begun.allocation.missing.get("cpu_s"):
         yield "impossible", said
     if suspended_s := begun.row.suspended_s:
         yield "suspended", f"it was suspended for {suspended_s:.10g} s, which only its records have"
@@ -158,7 +160,7 @@ def total(
     if value is not None:
         return value, why
     lacking = [n for n in view.nodes if n.values[name] is None and not is_idle(n.record)]
-    said = {n.missing[name] for n in lacking if n.record.why_missing(TOTALS[name].path)}
+    said = {n.missing[name] for n in lacking if n.record.missing_reason(TOTALS[name].path)}
     if len(view.nodes) == len(view.all_nodes) and len(said) == 1:
         return None, said.pop()
     return value, why
@@ -214,7 +216,7 @@ def tags(job: Job) -> dict[str, str]:
 
 def columns(job: Job) -> dict[str, Any]:
     """Its row of the table `jobs`."""
-    row, held, told = job.begun.row, job.begun.held, tags(job)
+    row, held, told = job.begun.row, job.begun.allocation, tags(job)
     names = ("name", "user", "state", "reason", "exit_code", "start_unix_s", "end_unix_s")
     cluster, job_id, submit = key_of(row)
     return {
@@ -234,7 +236,7 @@ def columns(job: Job) -> dict[str, Any]:
         "sources": job.used.sources,
         "missing": job.used.missing,
         "marks": job.used.marks,
-        "whole_records": sum(s.record.is_whole(False) for s in job.found.seen.values()),
+        "whole_records": sum(s.record.has_final_totals(False) for s in job.found.seen.values()),
         "is_over": is_over(row),
         "is_settled": job.is_settled,
         "facts": facts(job.begun),

@@ -14,10 +14,10 @@ from pathlib import Path
 from steelyard.analysis.collect.job_view import window_of
 from steelyard.analysis.sources import record_packs
 from steelyard.analysis.sources.accounting import AccountingRow
-from steelyard.analysis.sources.record_folders import DAY_S, days_around, names_in
-from steelyard.analysis.sources.record_packs import Packed
+from steelyard.analysis.sources.record_folders import DAY_S, find_days_around, list_subfolders
+from steelyard.analysis.sources.record_packs import PackedFile
 
-Files = list[Packed]
+Files = list[PackedFile]
 
 
 class RecordIndex:
@@ -56,9 +56,9 @@ class RecordIndex:
             return False
         for record_dir in self.record_dirs:
             listed = self.days(record_dir, row)
-            if listed != list(days_around(record_dir, window)):
+            if listed != list(find_days_around(record_dir, window)):
                 return True
-            packs = ((record_packs.packs_of(day), self._packs[day]) for day in listed)
+            packs = ((record_packs.list_packs(day), self._packs[day]) for day in listed)
             if any(there != [pack for pack, _ in known] for there, known in packs):
                 return True
         return False
@@ -77,13 +77,13 @@ class RecordIndex:
             return []
         key = (record_dir, int(window[0] // DAY_S), int(window[1] // DAY_S))
         if key not in self._around:
-            self._around[key] = list(days_around(record_dir, window))
+            self._around[key] = list(find_days_around(record_dir, window))
             for day in self._around[key]:
                 if day not in self._loose:
-                    self._loose[day] = set(names_in(day))
+                    self._loose[day] = set(list_subfolders(day))
                     self._packs[day] = [
-                        (pack, frozenset(record_packs.job_ids(pack)))
-                        for pack in record_packs.packs_of(day)
+                        (pack, frozenset(record_packs.list_job_ids(pack)))
+                        for pack in record_packs.list_packs(day)
                     ]
         return self._around[key]
 
@@ -106,7 +106,7 @@ def read(pack: Path, ids: set[str]) -> dict[tuple[Path, str], Files | OSError]:
     """The records in a pack of these jobs; where it cannot be read, of each as far as it can."""
     found: dict[tuple[Path, str], Files] = {}
     try:
-        for file in record_packs.files(pack, ids, records_only=True):
+        for file in record_packs.read_files(pack, ids, records_only=True):
             found.setdefault((pack, file.job_id), []).append(file)
     except OSError as error:
         if len(ids) == 1:

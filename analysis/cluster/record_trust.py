@@ -15,8 +15,8 @@ from typing import Any
 
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import AccountingRow
-from steelyard.analysis.sources.record_packs import Packed
-from steelyard.analysis.sources.records import Record, RecordError, record_of
+from steelyard.analysis.sources.record_packs import PackedFile
+from steelyard.analysis.sources.records import Record, RecordError, parse_record
 from steelyard.facts.quantities import METRICS, TOTALS
 from steelyard.jobscripts.userfiles import RECORD_BYTES, WRITABLE, open_regular
 
@@ -52,14 +52,14 @@ class Inode:
     changed_unix_s: float
 
 
-def read(path: Path, row: AccountingRow, packed: Packed | None = None) -> Seen:
+def read(path: Path, row: AccountingRow, packed: PackedFile | None = None) -> Seen:
     """A record and what is odd about its file, as it lies there or as it was `packed`; RecordError
     when it cannot be used."""
     try:
         inode, data = in_pack(packed) if packed is not None else loose(path)
     except OSError as error:
         raise RecordError("record", f"{path} cannot be read: {error.strerror}") from None
-    record = record_of(path, data)
+    record = parse_record(path, data)
     if reason := another(record, row):
         raise RecordError("changed", f"{path} {reason}: left out")
     return Seen(record, hashlib.sha256(data).hexdigest(), tuple(odd(inode, path, row)))
@@ -72,7 +72,7 @@ def loose(path: Path) -> tuple[Inode, bytes]:
         return Inode(status.st_uid, status.st_mode, status.st_mtime, status.st_ctime), file.read()
 
 
-def in_pack(file: Packed) -> tuple[Inode, bytes]:
+def in_pack(file: PackedFile) -> tuple[Inode, bytes]:
     """Of a pack: its user could have the file in hand until then, and not since."""
     times = file.modified_unix_ns / 1e9, file.changed_unix_ns / 1e9
     return Inode(file.uid, file.mode, *times), file.content

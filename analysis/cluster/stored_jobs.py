@@ -13,7 +13,7 @@ from steelyard.analysis.cluster.database import KEY
 from steelyard.analysis.cluster.jobs import Key
 from steelyard.analysis.cluster.record_trust import Seen
 from steelyard.analysis.sources.records import COLUMNS, FORMAT, VERSION, Record
-from steelyard.analysis.sources.sacct_window import Begun
+from steelyard.analysis.sources.sacct_window import JobStart
 
 KEYS = ", ".join(KEY)
 # Fields of a record that decide whose its totals are; the column of the table for each.
@@ -42,7 +42,7 @@ def jobs_of(connection: DuckDBPyConnection, keys: Iterable[Key]) -> dict[Key, St
 
 
 def starts_of(
-    connection: DuckDBPyConnection, found: Mapping[Key, Begun]
+    connection: DuckDBPyConnection, found: Mapping[Key, JobStart]
 ) -> dict[str, list[tuple[Key, float]]]:
     """When each job of these ids began, by id: those of the answer and of the database."""
     rows = connection.execute(

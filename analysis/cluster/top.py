@@ -133,13 +133,15 @@ def on_duckdb(database_dir: Path, by: str, span: day_files.Span) -> Top:
 
 def on_spark(database_dir: Path, by: str, span: day_files.Span, master: str | None) -> Top:
     """As top()."""
-    with spark.started(master) as session:
+    with spark.open_session(master) as session:
         from pyspark.errors import PySparkException
 
         def attempt(files: Sequence[Path], mark: Mapping[str, Any]) -> Top:
             if not files:  # of nothing Spark knows no columns
                 return on_duckdb(database_dir, by, span)
-            session.read.parquet(*map(spark.hadoop_path, files)).createOrReplaceTempView("jobs")
+            session.read.parquet(*map(spark.escape_hadoop_path, files)).createOrReplaceTempView(
+                "jobs"
+            )
             return answer(spark_engine(session), by, span, mark)
 
         return day_files.whole(database_dir, attempt, PySparkException, span=span)

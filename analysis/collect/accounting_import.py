@@ -98,7 +98,7 @@ def stored_rows(
     )
     rows = []
     while some := cursor.fetchmany(10_000):
-        rows += [(line[0], without_fields(accounting.parse(line[1:]))) for line in some]
+        rows += [(line[0], without_fields(accounting.parse_row(line[1:]))) for line in some]
     return rows
 
 

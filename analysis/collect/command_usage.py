@@ -18,7 +18,7 @@ from duckdb import DuckDBPyConnection
 from steelyard.analysis.collect.attempt_notes import node_of
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.unchanged_attempts import SETTLED
-from steelyard.analysis.store.database import replace_rows, table_columns
+from steelyard.analysis.store.database import read_table_columns, replace_rows
 from steelyard.analysis.store.spool import Spool
 from steelyard.jobscripts import client_usage
 
@@ -78,7 +78,7 @@ def largest_memory(folder: Path, clients: Sequence[Mapping[str, float]]) -> floa
 
 def write_usage(connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path) -> None:
     """The table; attempts without a row have no figures of their program."""
-    columns = table_columns(connection, "command_usage")
+    columns = read_table_columns(connection, "command_usage")
     with Spool(scratch / "command_usage.jsonl", columns) as spool:
         for attempt in attempts:
             found = row(attempt)

@@ -79,7 +79,7 @@ def unlike(comment: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]:
 def whole_records(view: JobView) -> list[Record]:
     """Of the nodes whose sampler covered the job. Where nothing counted all of its processes, what they
     used is no total; energy, time and conditions are."""
-    return [node.record for node in view.nodes if node.record.is_whole(of_node=True)]
+    return [node.record for node in view.nodes if node.record.has_final_totals(of_node=True)]
 
 
 def kind(view: JobView) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def total(view: JobView, measured: list[Record], name: str) -> tuple[float | Non
     else:
         value, why = sum_of(view, measured, path, TOTALS[name].over_nodes == "LARGEST")
     if value is None and len(view.all_nodes) == len(measured) == 1:
-        why = measured[0].why_missing(path) or why
+        why = measured[0].missing_reason(path) or why
     return value, why
 
 

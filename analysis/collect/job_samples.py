@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.sources.records import COLUMNS, Record
-from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, energy_shares
+from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, compute_energy_shares
 
 if TYPE_CHECKING:
     import duckdb
@@ -41,7 +41,7 @@ def loaded_jobs(
         if (path := record.samples_path) is not None and path.is_file()
     ]
     with duckdb.connect() as connection:
-        connection.execute(schema.schema_text())
+        connection.execute(schema.build_schema())
         parts = sample_store.Parts(connection, scratch, scratch)
         for _ in sample_import.load(connection, files, parts, scratch):
             pass
@@ -69,12 +69,12 @@ def sampled_totals(records: Mapping[str, Record]) -> dict[str, dict[str, Any]]:
 def shares_of(records: Mapping[str, Record], idle: IdlePower) -> dict[str, EnergyShare]:
     """By node, what of its joules can be the job's."""
     told = {node: record.get("energy.idle_w") for node, record in records.items()}
-    idle = replace(idle, told_w={node: w for node, w in told.items() if w is not None})
+    idle = replace(idle, configured_w={node: w for node, w in told.items() if w is not None})
     with (
         tempfile.TemporaryDirectory(prefix="steelyard-") as folder,
         loaded(records, Path(folder)) as connection,
     ):
-        found = {share.node: share for share in energy_shares(connection, idle)}
+        found = {share.node: share for share in compute_energy_shares(connection, idle)}
     return {node: found.get(node) or not_known(node) for node in records}
 
 

@@ -16,8 +16,19 @@ from steelyard.analysis.collect.network import columns, conditions
 from steelyard.analysis.collect.record_import import clock_set, incomplete_reason, stray_words
 from steelyard.analysis.sources import admin_comment, thinning
 from steelyard.analysis.sources.accounting import Accounting, AccountingRow, Allocation, StepRow
-from steelyard.analysis.sources.record_folders import Window, job_folders, job_ids, job_sources
-from steelyard.analysis.sources.records import COLUMNS, Record, RecordError, name_parts, read_record
+from steelyard.analysis.sources.record_folders import (
+    Window,
+    find_job_folders,
+    find_job_sources,
+    list_job_ids,
+)
+from steelyard.analysis.sources.records import (
+    COLUMNS,
+    Record,
+    RecordError,
+    parse_record_name,
+    read_record,
+)
 from steelyard.analysis.stats.number_format import quantity
 from steelyard.facts.quantities import METRICS
 from steelyard.jobscripts.plurals import counted
@@ -68,7 +79,7 @@ class JobView:
     def total_or_why(self, column: str) -> tuple[float | None, str | None]:
         """The total, or None and the reason."""
         of_node = METRICS[column].is_of_node
-        whole = [(n.record, n.values) for n in self.nodes if n.record.is_whole(of_node)]
+        whole = [(n.record, n.values) for n in self.nodes if n.record.has_final_totals(of_node)]
         if len(whole) < len(self.all_nodes) or not whole:
             return None, lack_of_records(len(whole), len(self.all_nodes))
         return job_totals.job_total(whole, column)
@@ -103,7 +114,9 @@ def look_up(
     accounting nor a record knows it.
     """
     if not accounting.job_ids.fullmatch(job_id):
-        raise UsageError(f"'{job_id}' is no job id: expected {accounting.job_ids_words}", job_id)
+        raise UsageError(
+            f"'{job_id}' is no job id: expected {accounting.job_ids_description}", job_id
+        )
     view = JobView(job_id)
     choose_start(view, ask(view, accounting), accounting)
     if view.row is None and elsewhere is not None:
@@ -115,7 +128,7 @@ def look_up(
         where = ", ".join(str(path) for path in record_dirs)
         raise MissingError(
             f"job {job_id} is not known: {'; '.join(view.missing)}. Is it a job of this cluster "
-            f"({accounting.reached_by}), and are its records elsewhere (--record-dir, now {where})?"
+            f"({accounting.server_variable}), and are its records elsewhere (--record-dir, now {where})?"
         )
     return view
 
@@ -173,14 +186,14 @@ def take_last(view: JobView, mine: Sequence[Start], accounting: Accounting) -> N
     """The last of a job's starts, and what is told of it."""
     mine = sorted(mine, key=lambda start: age(start.row))
     row = view.row = mine[-1].row
-    view.held = accounting.held(row, mine[-1].steps)
+    view.held = accounting.read_allocation(row, mine[-1].steps)
     view.earlier_starts, view.other_starts = begins_before_last([start.row for start in mine])
-    if row.told_by is not None:
+    if row.reported_by is not None:
         view.notes.append(
-            f"{row.told_by} answered: the accounting cannot be read here, or does not have this job yet"
+            f"{row.reported_by} answered: the accounting cannot be read here, or does not have this job yet"
         )
     if row.admin_comment:
-        view.admin_comment = admin_comment.own(row.admin_comment)
+        view.admin_comment = admin_comment.read_own_comment(row.admin_comment)
 
 
 def task_name(row: AccountingRow) -> str:
@@ -197,10 +210,10 @@ def raw_id(view: JobView, record_dirs: Sequence[Path], accounting: Accounting) -
     """The name of the folder with the job's records; without the accounting by what is there."""
     if view.row is not None:
         return view.row.job_id
-    if accounting.ids_are_whole or any(job_sources(path, view.job_id) for path in record_dirs):
+    if accounting.ids_are_whole or any(find_job_sources(path, view.job_id) for path in record_dirs):
         return view.job_id  # else every name is looked at: of a million jobs that takes a second
-    ids = (name for path in record_dirs for name in job_ids(path))
-    names = {name for name in ids if accounting.means(view.job_id, name)}
+    ids = (name for path in record_dirs for name in list_job_ids(path))
+    names = {name for name in ids if accounting.matches_id(view.job_id, name)}
     if len(names) > 1:
         shown = ", ".join(sorted(names, key=natural)[:10])
         raise UsageError(f"{view.job_id} could be any of {shown}: ask for one", view.job_id)
@@ -218,8 +231,8 @@ def find_records(
     """The records of the job's last start, in the folders of its id; `only_near`: of days around it,
     if there are any, which is faster for many jobs."""
     window = window_of(view.row) if only_near else None
-    folders = [f for path in record_dirs for f in job_folders(path, raw_id, window)]
-    found = [p for folder in folders for p in sorted(folder.glob("*.json")) if name_parts(p)]
+    folders = [f for path in record_dirs for f in find_job_folders(path, raw_id, window)]
+    found = [p for folder in folders for p in sorted(folder.glob("*.json")) if parse_record_name(p)]
     chosen = of_last_start(view, found)
     if len(chosen) < len(found):
         view.notes.append(
@@ -259,7 +272,7 @@ def window_of(row: AccountingRow | None) -> Window | None:
 def unmet(record: Record) -> Iterator[str]:
     """Conditions that were asked for and not had (docs/formats.md, part 4)."""
     for name in ("network_conditions", "cache"):
-        reason = record.why_missing(name) or ""
+        reason = record.missing_reason(name) or ""
         if reason.startswith(("refused: ", "asked for, ")):
             yield f"{record.node}: {reason}"
 
@@ -289,7 +302,7 @@ def why_refused(job_id: str, record_dirs: Sequence[Path]) -> str | None:
 
 def parts_node(path: Path) -> str:
     """The node in the name of a record."""
-    parts = name_parts(path)
+    parts = parse_record_name(path)
     return parts[0] if parts else path.name
 
 
@@ -324,7 +337,7 @@ def has_later_start(view: JobView) -> bool:
 
 def of_last_start(view: JobView, paths: Iterable[Path]) -> list[Path]:
     """Records of the row's start; without a row those that began with the newest."""
-    starts = {path: parts[1] for path in paths if (parts := name_parts(path))}
+    starts = {path: parts[1] for path in paths if (parts := parse_record_name(path))}
     newest_of_node = {
         parts_node(path): path
         for path in sorted(starts, key=lambda p: starts[p])
@@ -360,7 +373,7 @@ def node_views(records: Sequence[Record], *, with_samples: bool = True) -> list[
     for record in records:
         values = record.columns() | totals.get(record.node, {})
         missing = {
-            column: record.why_missing(path) or "the record does not say why"
+            column: record.missing_reason(path) or "the record does not say why"
             for column, (path, _) in COLUMNS.items()
             if values[column] is None
         }

@@ -47,7 +47,7 @@ def cache_faults(node: str, record: Record, needed: tuple[str, ...]) -> Iterator
     """What of its caches a node has kept."""
     document = record.get("cache")
     if not isinstance(document, dict):
-        yield f"{node}: {record.why_missing('cache') or 'its caches were not dropped'}"
+        yield f"{node}: {record.missing_reason('cache') or 'its caches were not dropped'}"
         return
     done, refused = ([str(one) for one in document.get(key) or ()] for key in ("done", "refused"))
     kept = [one for one in needed if one not in done]

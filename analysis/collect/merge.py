@@ -44,22 +44,22 @@ from steelyard.analysis.sources.study_files import (
     Plan,
     PlannedRun,
     RunFolder,
-    executed_now,
+    find_running_submission,
     read_plan,
+    read_run_folders,
     read_submissions,
-    run_folders,
 )
 from steelyard.analysis.store import export, sample_store
 from steelyard.analysis.store.database import (
     FILE_NAME,
     WRITE_ERRORS,
     InUseError,
-    bound,
     check_keys,
     close,
     connect,
+    describe_write_error,
+    limit_memory,
     open_for_writing,
-    unwritten,
 )
 
 
@@ -115,7 +115,7 @@ class Merge:
 
     def __post_init__(self) -> None:
         self.runs = {run.run_id: run for run in self.plan.runs}
-        sample_store.sweep(self.connection, self.study_dir)
+        sample_store.remove_uncounted_files(self.connection, self.study_dir)
         self.parts = sample_store.Parts(self.connection, self.study_dir, self.scratch)
 
 
@@ -144,9 +144,9 @@ def collect(
     by_scheduler: Mapping[str, Accounting] = accounting or accounting_readers.all_readers()
     with (
         open_for_writing(study_dir) as connection,
-        sample_store.scratch_folder(study_dir) as scratch,
+        sample_store.make_scratch_folder(study_dir) as scratch,
     ):
-        before = export.mark(connection)
+        before = export.compute_mark(connection)
         work = Merge(connection, study_dir, scratch, plan, now(), progress)
         find_ended_attempts(work, by_scheduler, patience_s)
         look = leave_settled(work, dirs)
@@ -155,8 +155,8 @@ def collect(
         records, notes = connection.execute(
             "SELECT (SELECT count(*) FROM records), (SELECT count(*) FROM notes)"
         ).fetchall()[0]
-        is_whole = export.is_whole(study_dir / "parquet", before)
-        export.begin(study_dir / "parquet")
+        is_whole = export.is_complete(study_dir / "parquet", before)
+        export.remove_mark(study_dir / "parquet")
         work.parts.publish()
     export_again(work, as_they_were(work) if is_whole else ())
     return Collected(
@@ -223,7 +223,7 @@ def find_attempts(work: Merge, accounting: Mapping[str, Accounting]) -> None:
                 folders=all_folders(work),
                 answered=frozenset(jobs.answered),
                 now_unix_s=work.now_unix_s,
-                at_work=executed_now(work.study_dir, submissions),
+                at_work=find_running_submission(work.study_dir, submissions),
             )
         )
         if a.run_id in planned
@@ -235,7 +235,7 @@ def all_folders(work: Merge) -> dict[tuple[str, str], RunFolder]:
     """The attempts' folders by run and attempt."""
     folders = {}
     for done, run in enumerate(work.plan.runs, 1):
-        for folder in run_folders(work.study_dir, run.run_id):
+        for folder in read_run_folders(work.study_dir, run.run_id):
             folders[run.run_id, folder.attempt] = folder
         if done % 100 == 0 or done == len(work.plan.runs):
             work.progress("run folders", done, len(work.plan.runs))
@@ -371,11 +371,11 @@ def export_again(work: Merge, but: Collection[str]) -> None:
     except InUseError:  # the next collect has begun: it will write them, with what it finds
         return
     try:
-        bound(connection, work.study_dir)
-        sample_store.sweep(connection, work.study_dir)
+        limit_memory(connection, work.study_dir)
+        sample_store.remove_uncounted_files(connection, work.study_dir)
         export.export(connection, folder, repr(work.now_unix_s), work.progress, but)
     except WRITE_ERRORS as error:
         what = f"{work.study_dir / FILE_NAME} is whole, but {folder} could not be written"
-        raise unwritten(what, error, work.study_dir) from error
+        raise describe_write_error(what, error, work.study_dir) from error
     finally:
         close(connection, work.study_dir)

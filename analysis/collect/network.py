@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.sources.records import Record, dig, is_kind
+from steelyard.analysis.sources.records import Record, find_value, has_kind
 from steelyard.jobscripts.userfiles import read_tail
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def column(document: Mapping[str, Any], path: str, kind: str) -> Any:
         devices = [d for d in document.get("devices") or () if isinstance(d, dict)]
         found = [str(d.get("qdisc" if kind == "qdiscs" else "device") or "?") for d in devices]
         return found if kind == "names" else ", ".join(dict.fromkeys(found)) or None
-    value = dig(document, path)
-    return value if value is not None and is_kind(value, kind) else None
+    value = find_value(document, path)
+    return value if value is not None and has_kind(value, kind) else None
 
 
 def canonical(text: str) -> list[str]:

@@ -16,8 +16,8 @@ from steelyard.analysis.collect.job_index import CLOCK_SLACK_S
 from steelyard.analysis.sources import thinning
 from steelyard.analysis.sources.accounting_readers import READERS
 from steelyard.analysis.sources.pbs import node_settings
-from steelyard.analysis.sources.record_folders import DAY_S, MANY_DAYS, Window, job_folders
-from steelyard.analysis.sources.records import Record, RecordError, name_parts, read_record
+from steelyard.analysis.sources.record_folders import DAY_S, MANY_DAYS, Window, find_job_folders
+from steelyard.analysis.sources.records import Record, RecordError, parse_record_name, read_record
 from steelyard.analysis.store.spool import NO_ROOM
 from steelyard.jobscripts.userfiles import (
     BULK_BYTES,
@@ -41,7 +41,7 @@ def default_record_dirs() -> list[Path]:
     """Where the nodes leave records: as the reader's environment says, else as PBS' settings of this
     host do."""
     said = os.environ.get("STEELYARD_RECORD_DIR")
-    return [Path(said) if said else node_settings.record_dir() or Path(DEFAULT_RECORD_DIR)]
+    return [Path(said) if said else node_settings.read_record_dir() or Path(DEFAULT_RECORD_DIR)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def copy_records(
 
     def copied(job: tuple[str, list[Attempt]]) -> list[Gap]:
         window = window_of(job[1])
-        folders = (f for path in record_dirs for f in job_folders(path, job[0], window))
+        folders = (f for path in record_dirs for f in find_job_folders(path, job[0], window))
         gaps = [gap for folder in folders for gap in try_copy(study_dir, folder, job[1])]
         before_reading(job[1])
         return gaps
@@ -169,7 +169,10 @@ def copy_records(
         if attempt.folder is not None and attempt.has_no_job:
             before_reading([attempt])
             paths = sorted((attempt.folder.path / "record").rglob("*.json"))
-            yield [attempt], [g for p in paths if name_parts(p) for g in add_record(attempt, p)]
+            yield (
+                [attempt],
+                [g for p in paths if parse_record_name(p) for g in add_record(attempt, p)],
+            )
 
 
 def try_copy(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> list[Gap]:
@@ -193,7 +196,7 @@ def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> Iter
     if not folder.is_dir():
         return
     for source in folder.iterdir():
-        parts = name_parts(source)
+        parts = parse_record_name(source)
         attempt = nearest(attempts, parts[1]) if parts else None
         # What still runs leaves its record to the next time.
         if attempt is None or not attempt.is_over:
@@ -213,7 +216,7 @@ def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> Iter
 def join_records(folder: Path, attempts: Sequence[Attempt]) -> Iterator[Gap]:
     """Give a job's attempts the records of their nodes; yields what is wrong with records."""
     for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
-        parts = name_parts(path)
+        parts = parse_record_name(path)
         attempt = nearest(attempts, parts[1]) if parts else None
         if attempt is not None and attempt.is_over:
             yield from add_record(attempt, path)
@@ -269,7 +272,7 @@ def add_record(attempt: Attempt, path: Path) -> Iterator[Gap]:
     try:
         record = read_record(path)
     except RecordError as error:
-        parts = name_parts(path)
+        parts = parse_record_name(path)
         yield Gap(
             attempt.run_id, attempt.attempt, parts[0] if parts else None, error.kind, str(error)
         )
@@ -334,14 +337,16 @@ def record_gaps(
 def stray(attempt: Attempt, node: str, record_dirs: Sequence[Path]) -> str:
     """Words on a record of this job id and node whose start does not fit; empty: there is none."""
     job_id, window = attempt.job_id or "-", window_of([attempt])
-    folders = (folder for path in record_dirs for folder in job_folders(path, job_id, window))
+    folders = (folder for path in record_dirs for folder in find_job_folders(path, job_id, window))
     paths = [path for folder in folders for path in folder.glob("*.json")]
     return stray_words(paths, node, begin(attempt))
 
 
 def stray_words(paths: Iterable[Path], node: str, begun: float) -> str:
     """Of these records that of the node which began nearest to the job, in words."""
-    found = {parts[1]: path for path in paths if (parts := name_parts(path)) and parts[0] == node}
+    found = {
+        parts[1]: path for path in paths if (parts := parse_record_name(path)) and parts[0] == node
+    }
     if not found:
         return ""
     start = min(found, key=lambda one: abs(one - begun))

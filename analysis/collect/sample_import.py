@@ -15,22 +15,22 @@ from typing import BinaryIO, Self
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.base.background_threads import Background, InOrder
+from steelyard.analysis.base.background_threads import Background, OrderedWorker
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.record_import import Gap
 from steelyard.analysis.sources import sample_library, thinning
 from steelyard.analysis.sources.sample_csv import (
     TextBatch,
     find_refused,
+    read_first_and_last_time,
     read_header,
-    times_of_ends,
 )
 from steelyard.analysis.sources.sample_rows import ROWS, Room, RowBatch, Text, TextBuffer
 from steelyard.analysis.store import sample_store
-from steelyard.analysis.store.database import side_engine
-from steelyard.analysis.store.sample_store import KEY, Parts, day_of, scan
+from steelyard.analysis.store.database import open_side_engine
+from steelyard.analysis.store.sample_store import KEY, Parts, format_day, make_scan
 from steelyard.analysis.store.schema import SAMPLE_COLUMNS
-from steelyard.analysis.store.spool import NO_ROOM, Spool, storable
+from steelyard.analysis.store.spool import NO_ROOM, Spool, replace_lone_surrogates
 from steelyard.facts.quantities import COUNTERS
 from steelyard.jobscripts.userfiles import open_regular
 
@@ -97,9 +97,9 @@ class Loader:
         self._connection = connection
         self._parts = parts
         self._scratch = scratch
-        self._reader = InOrder("samples", FILES_AHEAD)
+        self._reader = OrderedWorker("samples", FILES_AHEAD)
         self._background = Background(connection)
-        self._engine = side_engine(scratch / "spill")
+        self._engine = open_side_engine(scratch / "spill")
         self._texts: dict[tuple[tuple[str, ...], Day], TextBatch] = {}
         self._rows: dict[Day, RowBatch] = {}
         # Of batches that are written: fresh memory costs more than the reading.
@@ -177,7 +177,7 @@ class Loader:
         self, number: int, file: SampleFile, source: BinaryIO, columns: tuple[str, ...]
     ) -> tuple[int, bool]:
         """What stands behind the header: its lines, and whether the last one is whole."""
-        days = {day_of(time) for time in times_of_ends(source, columns)}
+        days = {format_day(time) for time in read_first_and_last_time(source, columns)}
         day = days.pop() if len(days) == 1 else None
         found = self._take_rows(file, source, columns, day)
         if found is not None:
@@ -201,9 +201,9 @@ class Loader:
             batch, rows = self._read_rows(text, size_bytes, columns, one)
             if rows < 0:
                 return None
-            if batch.is_of(one):
+            if batch.is_of_day(one):
                 key = (file.run_id, file.attempt, file.node)
-                self._totals.write((*key, rows, *batch.keep(key, COUNTERS)))
+                self._totals.write((*key, rows, *batch.add_file_rows(key, COUNTERS)))
                 break
         return rows, is_whole
 
@@ -279,7 +279,7 @@ def note_loaded(connection: DuckDBPyConnection, paths: Sequence[Path]) -> None:
     totals = ", ".join(f"max({name})" for name in COUNTERS)
     keys = ", ".join(KEY)
     connection.execute(
-        f"INSERT INTO loaded SELECT {keys}, count(*), {totals} FROM {scan(paths)} GROUP BY {keys}"
+        f"INSERT INTO loaded SELECT {keys}, count(*), {totals} FROM {make_scan(paths)} GROUP BY {keys}"
     )
 
 
@@ -293,7 +293,7 @@ def note_sources(connection: DuckDBPyConnection, scratch: Path) -> None:
         ).fetchall():
             refused = find_refused(connection, Path(path), lines, samples, scratch)
             if refused is not None:
-                words.write((file, refused.words()))
+                words.write((file, refused.format_reason()))
     connection.execute(
         "INSERT INTO sources BY NAME SELECT f.key AS path, f.run_id, f.attempt, f.node, "
         "f.size_bytes, f.modified_unix_ns, coalesce(n.samples, 0) AS samples, "
@@ -384,7 +384,9 @@ def sample_files(
                 gaps.append(Gap(attempt.run_id, attempt.attempt, node, "samples", reason))
                 continue
             key = str(path.relative_to(study_dir))
-            yield SampleFile(path, key, attempt.run_id, attempt.attempt, storable(node))
+            yield SampleFile(
+                path, key, attempt.run_id, attempt.attempt, replace_lone_surrogates(node)
+            )
 
 
 def sample_gaps(connection: DuckDBPyConnection) -> Iterator[Gap]:

@@ -18,7 +18,7 @@ from steelyard.analysis.collect.record_import import Gap
 from steelyard.analysis.collect.unchanged_attempts import SETTLED, Key
 from steelyard.analysis.sources.records import COLUMNS as RECORD_COLUMNS
 from steelyard.analysis.sources.study_files import Plan, PlannedRun
-from steelyard.analysis.store.database import SCHEMA_VERSION, replace_rows, table_columns
+from steelyard.analysis.store.database import SCHEMA_VERSION, read_table_columns, replace_rows
 from steelyard.analysis.store.spool import Spool
 from steelyard.facts.quantities import TOTALS
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
@@ -74,7 +74,7 @@ def write_meta(
     toml = read_regular(file, NOTE_BYTES) if file.is_file() else None
     digest = hashlib.sha256(toml).hexdigest() if toml is not None else None
     session = plan.study.get("session") or {}
-    with Spool(scratch / "meta.jsonl", table_columns(connection, "meta")) as spool:
+    with Spool(scratch / "meta.jsonl", read_table_columns(connection, "meta")) as spool:
         spool.write(
             (
                 SCHEMA_VERSION,
@@ -97,7 +97,7 @@ def write_attempts(
     connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path
 ) -> None:
     """The table `attempts`."""
-    with Spool(scratch / "attempts.jsonl", table_columns(connection, "attempts")) as spool:
+    with Spool(scratch / "attempts.jsonl", read_table_columns(connection, "attempts")) as spool:
         for attempt in attempts:
             spool.write([getattr(attempt, name) for name in ATTEMPT_COLUMNS])
     replace_rows(connection, "attempts", spool)
@@ -134,7 +134,7 @@ def write_runs(
     for attempt in attempts:
         of_run[attempt.run_id].append(attempt)
     states: dict[str, int] = defaultdict(int)
-    with Spool(scratch / "runs.jsonl", table_columns(connection, "runs")) as spool:
+    with Spool(scratch / "runs.jsonl", read_table_columns(connection, "runs")) as spool:
         for run in plan.runs:
             mine = of_run[run.run_id]
             last = max(mine, key=lambda a: (a.order, a.attempt), default=None)
@@ -174,7 +174,7 @@ def write_results(
     scratch: Path,
 ) -> None:
     """The table `results`; the key of `outputs` is run and attempt."""
-    with Spool(scratch / "results.jsonl", table_columns(connection, "results")) as spool:
+    with Spool(scratch / "results.jsonl", read_table_columns(connection, "results")) as spool:
         for key, output in outputs.items():
             for f in output.figures:
                 spool.write(
@@ -196,7 +196,7 @@ def write_output_notes(
     connection: DuckDBPyConnection, outputs: Mapping[Key, Output], scratch: Path
 ) -> None:
     """The table `notes`."""
-    with Spool(scratch / "notes.jsonl", table_columns(connection, "notes")) as spool:
+    with Spool(scratch / "notes.jsonl", read_table_columns(connection, "notes")) as spool:
         for key, output in outputs.items():
             for client, note in output.notes:
                 spool.write((*key, client, *note))
@@ -207,7 +207,7 @@ def write_records(
     connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path
 ) -> None:
     """The table `records`; the samples must be there already."""
-    columns = table_columns(connection, "records")
+    columns = read_table_columns(connection, "records")
     with Spool(scratch / "records.jsonl", columns) as records:
         for attempt in attempts:
             for node, record in attempt.records.items():
@@ -233,7 +233,9 @@ def write_records(
 
 def write_notes(connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path) -> None:
     """The tables `tags`, `environment` and `spans`."""
-    columns = {name: table_columns(connection, name) for name in ("tags", "environment", "spans")}
+    columns = {
+        name: read_table_columns(connection, name) for name in ("tags", "environment", "spans")
+    }
     with (
         Spool(scratch / "tags.jsonl", columns["tags"]) as tags,
         Spool(scratch / "environment.jsonl", columns["environment"]) as environment,
@@ -255,7 +257,7 @@ def write_network(
     connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path
 ) -> None:
     """The table `network`: a row for each record with network conditions."""
-    with Spool(scratch / "network.jsonl", table_columns(connection, "network")) as spool:
+    with Spool(scratch / "network.jsonl", read_table_columns(connection, "network")) as spool:
         for attempt in attempts:
             for node, record in attempt.records.items():
                 document = network.conditions(record)
@@ -267,7 +269,7 @@ def write_network(
 
 def write_gaps(connection: DuckDBPyConnection, gaps: Sequence[Gap], scratch: Path) -> None:
     """The table `gaps`."""
-    with Spool(scratch / "gaps.jsonl", table_columns(connection, "gaps")) as spool:
+    with Spool(scratch / "gaps.jsonl", read_table_columns(connection, "gaps")) as spool:
         for gap in gaps:
             spool.write((gap.run_id, gap.attempt, gap.node, gap.kind, gap.reason))
     replace_rows(connection, "gaps", spool)

@@ -24,7 +24,7 @@ from steelyard.analysis.base.file_changes import UnknownChangeError, digest
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.record_import import may_be_linked, window_of
 from steelyard.analysis.sources import record_packs
-from steelyard.analysis.sources.record_folders import job_sources
+from steelyard.analysis.sources.record_folders import find_job_sources
 from steelyard.analysis.sources.study_files import PlannedRun
 
 AT_ONCE = 8  # the time goes into waiting for network file systems
@@ -112,7 +112,7 @@ class Stamps:
         """The stamp before anything is read."""
         try:
             self._left[key_of(attempt)] = digest(
-                file_changes.digest_of_program(),
+                file_changes.digest_program(),
                 self._runs[attempt.run_id],
                 facts(attempt),
                 attempt.folder and list_records(attempt.folder.where),
@@ -126,7 +126,7 @@ class Stamps:
     def _sources(self, attempt: Attempt) -> list[Path]:
         """Where the nodes left its records, or the packs that have them by now."""
         window, job_id = window_of([attempt]), attempt.job_id or "-"
-        return [f for path in self._record_dirs for f in job_sources(path, job_id, window)]
+        return [f for path in self._record_dirs for f in find_job_sources(path, job_id, window)]
 
     def stamp(self, attempt: Attempt) -> str | None:
         """With the study's own copies of its records as they are now; None: always to be read."""

@@ -82,7 +82,7 @@ def identify(session: Session) -> list[int | str] | None:
         status.st_size,
         status.st_mtime_ns,
         status.st_ctime_ns,
-        file_changes.digest_of_program(),
+        file_changes.digest_program(),
     ]
 
 

@@ -15,7 +15,7 @@ from steelyard.analysis.history.extract import Extract, FigureValues
 from steelyard.analysis.history.extract_cache import ReadSession, read_sessions
 from steelyard.analysis.history.node_share import NodeShare, find_single_node
 from steelyard.analysis.history.state_changes import StateChange, compare_states
-from steelyard.analysis.sources.session_files import SUFFIX, Session, sessions_of
+from steelyard.analysis.sources.session_files import SUFFIX, Session, list_sessions
 from steelyard.analysis.stats.change_points import Change, Course, Drift, find_changes
 from steelyard.analysis.summary.study_data import Metric
 
@@ -98,7 +98,7 @@ class History:
 
 def read_history(folder: Path) -> History:
     """Of all sessions in a folder STUDY.sessions that were collected; MissingError without any."""
-    history = make_history(folder, read_sessions(folder, sessions_of(folder)))
+    history = make_history(folder, read_sessions(folder, list_sessions(folder)))
     if not history.sessions:
         reason = f": {history.left_out[0][1]}" if history.left_out else ""
         raise MissingError(f"{folder} has no session that can be read{reason}")

@@ -34,7 +34,7 @@ def of_record(record: Record) -> JobGpus | None:
         own_names(record.get("energy.zones")),
         record.get("energy.gpus.source"),
         energy_j,
-        None if energy_j is not None else record.why_missing("energy.gpu_energy_j"),
+        None if energy_j is not None else record.missing_reason("energy.gpu_energy_j"),
     )
 
 

@@ -144,7 +144,7 @@ def side_of(
             value = whole.get(counter)
         used[counter] = value
         if value is None:
-            told = record.why_missing(PATHS[counter])
+            told = record.missing_reason(PATHS[counter])
             missing[counter] = told or "its samples do not tell it for all of the job's time"
     return Side(record, lines, used, missing, thinning.read_note(record.samples_path))
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, energy_shares
+from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, compute_energy_shares
 
 if TYPE_CHECKING:
     import duckdb
@@ -64,7 +64,7 @@ def share_of_host(
         connection.execute(
             HELD, [*edge(span[0], at[0], others[0]), *edge(span[1], at[1], others[1]), *inner]
         )
-        found.append(next(iter(energy_shares(connection, idle)), None))
+        found.append(next(iter(compute_energy_shares(connection, idle)), None))
         connection.execute("DROP TABLE samples")
     least, most = found
     return None if least is None or most is None else replace(least, high_j=most.high_j)

@@ -33,7 +33,7 @@ def look_up_jobs(
     """
     for text in job_ids:
         if not accounting.job_ids.fullmatch(text):
-            words = accounting.job_ids_words
+            words = accounting.job_ids_description
             raise UsageError(f"'{text}' is no job id: expected {words}", text)
     try:
         found = ask(job_ids, accounting)
@@ -67,7 +67,7 @@ def names(start: Start, accounting: Accounting) -> set[str]:
 
 def is_known(typed: str, known: Iterable[str], accounting: Accounting) -> bool:
     """Whether an answer is of what a person typed."""
-    return typed in known or any(accounting.means(typed, name) for name in known)
+    return typed in known or any(accounting.matches_id(typed, name) for name in known)
 
 
 def views_of(

@@ -129,5 +129,5 @@ def of_nodes(view: JobView, column: str) -> Iterator[tuple[NodeView, float]]:
     runs = view.row is not None and view.row.state == "running"
     for node in view.nodes:
         value = 0 if is_idle(node.record) else node.values[column]
-        if value is not None and (runs or node.record.is_whole(False)):
+        if value is not None and (runs or node.record.has_final_totals(False)):
             yield node, value

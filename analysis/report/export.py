@@ -23,7 +23,7 @@ from steelyard.analysis.report.latex_tables import latex_tables
 from steelyard.analysis.report.node_comparisons import node_documents
 from steelyard.analysis.report.scaling_document import law_rows, optimum_document, scaling_rows
 from steelyard.analysis.report.tolerances import tolerance_document
-from steelyard.analysis.store.spool import Spool, quote
+from steelyard.analysis.store.spool import Spool, quote_text
 from steelyard.analysis.summary.latency_share import split_rows
 from steelyard.analysis.summary.node_comparisons import node_comparisons
 from steelyard.analysis.summary.scaling import optima, scaling_curves
@@ -241,7 +241,7 @@ def write_parquet(content: Content, folder: Path) -> list[Path]:
                 for row in relation.rows:
                     spool.write(row)
             paths.append(folder / f"{relation.name}.parquet")
-            target = quote(str(paths[-1]))
+            target = quote_text(str(paths[-1]))
             connection.execute(f"COPY ({spool.select()}) TO {target} (FORMAT parquet)")
             part.unlink()
     return paths

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from steelyard.analysis.base.level_names import NODE, plain
+from steelyard.analysis.base.level_names import NODE, format_level
 from steelyard.analysis.report.links import Anchors, anchor_of
 from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS, Interval
 from steelyard.analysis.stats.number_format import MISSING, places_of, quantity, scale, text
@@ -93,7 +93,7 @@ def asked_table(summary: Summary) -> Table:
 
 def factor_levels(meta: Meta, factor: str) -> str:
     """`near (delay=1ms), far (delay=50ms)`: each level whole, after what is shown for it."""
-    pairs = ((meta.level_text(factor, one), plain(one)) for one in meta.factors[factor])
+    pairs = ((meta.level_text(factor, one), format_level(one)) for one in meta.factors[factor])
     return ", ".join(text if text == whole else f"{text} ({whole})" for text, whole in pairs)
 
 

@@ -48,7 +48,7 @@ class AccountingRow:
     nodes: tuple[str, ...]
     admin_comment: str | None
     fields: tuple[str, ...] = ()  # the line as it was, in the order of Accounting.fields
-    told_by: str | None = None  # what stood in for the accounting; None: the accounting itself
+    reported_by: str | None = None  # what stood in for the accounting; None: the accounting itself
 
     @property
     def suspended_s(self) -> float | None:
@@ -111,21 +111,21 @@ class Accounting(Protocol):
     fields: tuple[str, ...]
     chunk_size: int  # jobs to ask for at once
     job_ids: re.Pattern[str]  # the ids of its jobs, as a person types them
-    job_ids_words: str  # the same in words, with an example
-    reached_by: str  # the variable that leads to its cluster
+    job_ids_description: str  # the same in words, with an example
+    server_variable: str  # the variable that leads to its cluster
     ids_are_whole: bool  # records have the ids that a person types: means() is ==
     counts_starts: bool  # an attempt's restart_count is the scheduler's, as records tell it, too
 
     @classmethod
-    def is_here(cls) -> bool:
+    def is_installed(cls) -> bool:
         """Whether the program that is asked is on this machine."""
 
     @classmethod
-    def hurried(cls) -> Self:
+    def without_retries(cls) -> Self:
         """For a person who waits: what does not answer at once is not asked again."""
 
     @classmethod
-    def means(cls, typed: str, written: str) -> bool:
+    def matches_id(cls, typed: str, written: str) -> bool:
         """Whether a person who types the one means the job (or its array) that has the other id."""
 
     def rows(
@@ -138,14 +138,16 @@ class Accounting(Protocol):
         that is not known has no row.
         """
 
-    def recent(self, user: str, since_unix_s: float) -> list[str]:
+    def list_recent_jobs(self, user: str, since_unix_s: float) -> list[str]:
         """The ids of a user's jobs and arrays, as rows() takes them, that were there since a time.
 
         MissingError when the accounting cannot be asked.
         """
 
-    def held(self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]) -> Allocation:
+    def read_allocation(
+        self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]
+    ) -> Allocation:
         """What this start of a job held and used; `steps` are the rows behind it."""
 
-    def parse(self, fields: Sequence[str]) -> AccountingRow:
+    def parse_row(self, fields: Sequence[str]) -> AccountingRow:
         """One row from its text fields, as they stand in the database."""

@@ -18,17 +18,17 @@ def all_readers() -> dict[str, Accounting]:
 def detect_reader() -> type[Accounting]:
     """The reader of the scheduler that this machine has; where none is, the first."""
     readers = list(READERS.values())
-    return next((reader for reader in readers if reader.is_here()), readers[0])
+    return next((reader for reader in readers if reader.is_installed()), readers[0])
 
 
-def recent_jobs(user: str, since_unix_s: float) -> tuple[Accounting, list[str]]:
+def list_recent_jobs(user: str, since_unix_s: float) -> tuple[Accounting, list[str]]:
     """The first scheduler here that answers, and the user's jobs there. sacct may be installed where
     PBS runs: what it reports is raised where no other answers."""
-    here = [reader for reader in READERS.values() if reader.is_here()] or [detect_reader()]
+    here = [reader for reader in READERS.values() if reader.is_installed()] or [detect_reader()]
     faults = []
-    for reader in (one.hurried() for one in here):
+    for reader in (one.without_retries() for one in here):
         try:
-            return reader, reader.recent(user, since_unix_s)
+            return reader, reader.list_recent_jobs(user, since_unix_s)
         except MissingError as error:
             faults.append(error)
     raise faults[0]
@@ -43,4 +43,6 @@ def scheduler_of_job(job_id: str) -> str:
 def readers_of_job_id(job_id: str) -> list[type[Accounting]]:
     """Whose job a person can mean by this id: who gives such ids, of them those that are here."""
     fitting = [reader for reader in READERS.values() if reader.job_ids.fullmatch(job_id)]
-    return [reader for reader in fitting if reader.is_here()] or fitting[:1] or [detect_reader()]
+    return (
+        [reader for reader in fitting if reader.is_installed()] or fitting[:1] or [detect_reader()]
+    )

@@ -15,7 +15,7 @@ KEY = "steelyard"
 IN_COMMENT = tuple(name for name, total in TOTALS.items() if total.in_comment)
 
 
-def own(text: str) -> dict[str, Any] | None:
+def read_own_comment(text: str) -> dict[str, Any] | None:
     """What Steelyard wrote, with null for what it left out; None: nothing. On PBS, whose comment is
     Steelyard's alone, it is the whole object."""
     try:
@@ -24,11 +24,11 @@ def own(text: str) -> dict[str, Any] | None:
         return None
     mine = document.get(KEY) if isinstance(document, dict) else None
     if isinstance(mine, dict):
-        return whole(mine)
+        return fill_in_defaults(mine)
     return None if mine is None else dict(document)
 
 
-def whole(mine: Mapping[str, Any]) -> dict[str, Any]:
+def fill_in_defaults(mine: Mapping[str, Any]) -> dict[str, Any]:
     """With all that went without saying."""
     layer = "none" if mine.get("node_type") else None
     absent: dict[str, Any] = {

@@ -15,14 +15,14 @@ MAX_DIGITS = 30
 SHOWN_CHARACTERS = 80
 
 
-def shown(text: str) -> str:
+def shorten(text: str) -> str:
     """As much of a list as fits into a line."""
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
 
 
-def wrong(whole: str, what: str) -> UsageError:
+def describe_error(whole: str, what: str) -> UsageError:
     """What to say of a list: one line, however long it is."""
-    return UsageError(f"node list '{shown(whole)}': {what}", shown(whole))
+    return UsageError(f"node list '{shorten(whole)}': {what}", shorten(whole))
 
 
 def split_outside_brackets(text: str) -> list[str]:
@@ -39,10 +39,10 @@ def expand_range(text: str, whole: str) -> Iterator[str]:
     """`07-09` -> 07, 08, 09; the first number's zeros give the width."""
     first, dash, last = text.partition("-")
     if not is_number(first) or (dash and not is_number(last)):
-        raise wrong(whole, f"'{shown(text)}' is no number or range of numbers")
+        raise describe_error(whole, f"'{shorten(text)}' is no number or range of numbers")
     low, high = int(first), int(last) if dash else int(first)
     if high - low >= MAX_NODES:
-        raise wrong(whole, f"'{text}' names more than {MAX_NODES} nodes")
+        raise describe_error(whole, f"'{text}' names more than {MAX_NODES} nodes")
     return (str(number).zfill(len(first)) for number in range(low, high + 1))
 
 
@@ -51,7 +51,7 @@ def expand_ranges(text: str, whole: str) -> list[str]:
     found = itertools.chain.from_iterable(expand_range(part, whole) for part in text.split(","))
     numbers = list(itertools.islice(found, MAX_NODES + 1))
     if len(numbers) > MAX_NODES:
-        raise wrong(whole, f"more than {MAX_NODES} nodes")
+        raise describe_error(whole, f"more than {MAX_NODES} nodes")
     return numbers
 
 
@@ -61,11 +61,11 @@ def expand_nodes(text: str) -> list[str]:
     for part in split_outside_brackets(text.strip()):
         pieces = re.split(r"\[([^\]]*)\]", part)
         if any("[" in piece or "]" in piece for piece in pieces):
-            raise wrong(text, f"brackets do not match in '{shown(part)}'")
+            raise describe_error(text, f"brackets do not match in '{shorten(part)}'")
         choices: list[list[str]] = []
         for index, piece in enumerate(pieces):  # every second one stood in brackets
             choices.append(expand_ranges(piece, text) if index % 2 else [piece])
             if len(names) + math.prod(map(len, choices)) > MAX_NODES:
-                raise wrong(text, f"more than {MAX_NODES} nodes")
+                raise describe_error(text, f"more than {MAX_NODES} nodes")
         names += ("".join(combination) for combination in itertools.product(*choices))
     return names

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.sources.thinning import COLUMN as THINNED
-from steelyard.analysis.store.spool import identifier
+from steelyard.analysis.store.spool import quote_identifier
 from steelyard.facts.quantities import COLUMNS, TOTALS
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ class Frame:
     rest: bytes = b""  # a last line that was cut short; all of a file that cannot be rows
 
     @property
-    def names(self) -> list[str]:
+    def column_names(self) -> list[str]:
         """The columns of the file, in its order."""
         return [] if self.header is None else self.header.split(",")
 
-    def content(self, lines: str) -> bytes:
+    def format_content(self, lines: str) -> bytes:
         """The file, of the lines that its rows print."""
         if self.header is None:
             return self.rest
@@ -65,18 +65,18 @@ class File:
     content: bytes
 
     @property
-    def as_it_is(self) -> Frame:
+    def make_text_frame(self) -> Frame:
         """Its frame when it cannot be rows."""
         return Frame(rest=self.content)
 
 
-def type_of(name: str) -> str:
+def column_type(name: str) -> str:
     """Of a column of samples, by its unit: `energy_j:package-0`."""
     base = name.partition(":")[0]
     return REAL if base.endswith(("_s", "_j")) and base != THINNED else WHOLE
 
 
-def file_of(key: Key, content: bytes) -> File:
+def split_file(key: Key, content: bytes) -> File:
     """A file cut into header, lines and rest."""
     head, newline, body = content.partition(b"\n")
     whole, end, rest = body.rpartition(b"\n")
@@ -102,15 +102,15 @@ def is_header(text: str) -> bool:
     )
 
 
-def places_of(names: Sequence[str], columns: Sequence[str]) -> list[int | None]:
+def find_positions(names: Sequence[str], columns: Sequence[str]) -> list[int | None]:
     """Where each of the names is among the columns, counted from 1; None: nowhere."""
     places = {name: place for place, name in enumerate(columns, 1)}
     return [places.get(name) for name in names]
 
 
-def line_sql(columns: Sequence[str]) -> str:
+def make_line_sql(columns: Sequence[str]) -> str:
     """A row's line of text, of the columns at `places`."""
-    cells = ", ".join(f"coalesce({identifier(name)}::VARCHAR, '')" for name in columns)
+    cells = ", ".join(f"coalesce({quote_identifier(name)}::VARCHAR, '')" for name in columns)
     return f"array_to_string(list_select([{cells}], places), ',')"
 
 
@@ -122,8 +122,8 @@ class SampleTable:
         self.engine = engine
         self.columns = [*(column.name for column in COLUMNS), THINNED]
         self.rows = 0
-        kinds = KEYS | {LINE: WHOLE} | {name: type_of(name) for name in self.columns}
-        columns = ", ".join(f"{identifier(name)} {kind}" for name, kind in kinds.items())
+        kinds = KEYS | {LINE: WHOLE} | {name: column_type(name) for name in self.columns}
+        columns = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in kinds.items())
         engine.execute(f"CREATE TABLE samples ({columns})")
 
     def insert(self, files: Sequence[File], every_s: int | None) -> list[Frame]:
@@ -132,15 +132,15 @@ class SampleTable:
         `every_s`: of each file one line in so many seconds; 0: no line between the first and the
         last; None: all lines.
         """
-        frames = [self._frame_of(file) for file in files]
+        frames = [self._make_frame(file) for file in files]
         numbers = [number for number, frame in enumerate(frames) if frame.lines]
         if not numbers:
             return frames
         self._parse(files, frames, numbers)
         for (number,) in self.engine.execute(
-            f"SELECT DISTINCT number FROM parsed WHERE {line_sql(self.columns)} IS DISTINCT FROM text"
+            f"SELECT DISTINCT number FROM parsed WHERE {make_line_sql(self.columns)} IS DISTINCT FROM text"
         ).fetchall():
-            frames[number] = files[number].as_it_is
+            frames[number] = files[number].make_text_frame
             self.engine.execute("DELETE FROM parsed WHERE number = ?", [number])
         chosen = "FROM parsed" if every_s is None else self._thin(frames, every_s)
         added = self.engine.execute(
@@ -149,17 +149,17 @@ class SampleTable:
         self.rows += added[0] if added else 0
         return frames
 
-    def _frame_of(self, file: File) -> Frame:
+    def _make_frame(self, file: File) -> Frame:
         """A file's frame; adds the columns that no file had before."""
         known = {name.casefold(): name for name in self.columns}
-        new = [name for name in file.frame.names if name.casefold() not in known]
+        new = [name for name in file.frame.column_names if name.casefold() not in known]
         if len(known) + len(new) > MOST_COLUMNS or any(
-            known.get(name.casefold(), name) != name for name in file.frame.names
+            known.get(name.casefold(), name) != name for name in file.frame.column_names
         ):
-            return file.as_it_is  # eth0 and Eth0 cannot be columns of one table
+            return file.make_text_frame  # eth0 and Eth0 cannot be columns of one table
         for name in new:
             self.engine.execute(
-                f"ALTER TABLE samples ADD COLUMN {identifier(name)} {type_of(name)}"
+                f"ALTER TABLE samples ADD COLUMN {quote_identifier(name)} {column_type(name)}"
             )
         self.columns += new
         return file.frame
@@ -169,10 +169,10 @@ class SampleTable:
     ) -> None:
         """The lines of these files as the table `parsed`, with their text beside the numbers."""
         mine = [files[number] for number in numbers]
-        names = [frames[number].names for number in numbers]
+        names = [frames[number].column_names for number in numbers]
         job_ids, nodes, starts = zip(*(file.key for file in mine), strict=True)
         cells = ", ".join(
-            f"TRY_CAST(nullif(cells[cell_of[{place}]], '') AS {type_of(name)}) AS {identifier(name)}"
+            f"TRY_CAST(nullif(cells[cell_of[{place}]], '') AS {column_type(name)}) AS {quote_identifier(name)}"
             for place, name in enumerate(self.columns, 1)
         )
         self.engine.execute(
@@ -187,8 +187,8 @@ class SampleTable:
             f"SELECT number, places, text, job_id, node, start_unix_s, line, {cells} FROM split",
             [
                 list(numbers), list(job_ids), list(nodes), list(starts),
-                [places_of(one, self.columns) for one in names],
-                [places_of(self.columns, one) for one in names],
+                [find_positions(one, self.columns) for one in names],
+                [find_positions(self.columns, one) for one in names],
                 [file.body for file in mine],
             ],
         )  # fmt: skip
@@ -200,13 +200,15 @@ class SampleTable:
         value, and those with the largest one. A file without times, or one that would lose no line,
         stays as it is; so does one that is thinned already.
         """
-        self.engine.execute(f"CREATE OR REPLACE TEMP TABLE stays AS {self._stays_sql(every_s)}")
+        self.engine.execute(
+            f"CREATE OR REPLACE TEMP TABLE stays AS {self._make_kept_lines_sql(every_s)}"
+        )
         found = self.engine.execute(
             "SELECT number, any_value(stay) FROM parsed "
             "JOIN (SELECT number, count(*) AS stay FROM stays GROUP BY number) USING (number) "
             f"GROUP BY number HAVING count(*) = count({ELAPSED}) AND count(*) > any_value(stay)"
         ).fetchall()
-        thinned = [number for number, _ in found if THINNED not in frames[number].names]
+        thinned = [number for number, _ in found if THINNED not in frames[number].column_names]
         for number, lines in found:
             if number in thinned:
                 header = f"{frames[number].header},{THINNED}"
@@ -219,14 +221,14 @@ class SampleTable:
             f"FROM parsed WHERE NOT {mine} OR (number, line) IN (SELECT (number, line) FROM stays)"
         )
 
-    def _stays_sql(self, every_s: int) -> str:
+    def _make_kept_lines_sql(self, every_s: int) -> str:
         """Number and line of what stays of each file."""
         lines = ["min(line)", "max(line)"]
         for name in self.columns:
-            there = f"FILTER ({identifier(name)} IS NOT NULL)"
+            there = f"FILTER ({quote_identifier(name)} IS NOT NULL)"
             lines += [f"min(line) {there}", f"max(line) {there}"]
             if name in LARGEST:
-                lines.append(f"arg_max(line, ({identifier(name)}, -line)) {there}")
+                lines.append(f"arg_max(line, ({quote_identifier(name)}, -line)) {there}")
         ends = f"SELECT number, unnest([{', '.join(lines)}]) AS line FROM parsed GROUP BY number"
         spans = (
             f"UNION ALL SELECT number, min(line) FROM parsed "
@@ -237,7 +239,7 @@ class SampleTable:
         return f"SELECT DISTINCT number, line FROM ({ends} {spans}) WHERE line IS NOT NULL"
 
 
-def texts(
+def read_texts(
     cursor: duckdb.DuckDBPyConnection, table: str, keys: Sequence[Key], frames: Sequence[Frame]
 ) -> Iterator[bytes]:
     """The files again, out of a table of their rows; `table`: SQL. ValueError: rows are missing."""
@@ -247,14 +249,14 @@ def texts(
         columns = [one[0] for one in cursor.execute(f"FROM {table} LIMIT 0").description or ()]
         columns = [name for name in columns if name not in KEYS and name != LINE]
         job_ids, nodes, starts = zip(*(keys[number] for number in wanted), strict=True)
-        places = [places_of(frames[number].names, columns) for number in wanted]
+        places = [find_positions(frames[number].column_names, columns) for number in wanted]
         found = {
             number: (lines, text)
             for number, lines, text in cursor.execute(
                 "WITH wanted AS (SELECT unnest(?::INTEGER[]) AS number, "
                 "unnest(?::VARCHAR[]) AS job_id, unnest(?::VARCHAR[]) AS node, "
                 "unnest(?::BIGINT[]) AS start_unix_s, unnest(?::INTEGER[][]) AS places) "
-                f"SELECT number, count(*), string_agg({line_sql(columns)}, chr(10) ORDER BY line) "
+                f"SELECT number, count(*), string_agg({make_line_sql(columns)}, chr(10) ORDER BY line) "
                 f"FROM {table} JOIN wanted USING (job_id, node, start_unix_s) "
                 "WHERE job_id BETWEEN ? AND ? GROUP BY number",
                 [
@@ -267,7 +269,7 @@ def texts(
         lines, text = found.get(number, (0, ""))
         if lines != frame.lines:
             raise ValueError(f"{lines} of {frame.lines} lines of {keys[number]} are there")
-        yield frame.content(text)
+        yield frame.format_content(text)
 
 
 def thin(content: bytes, every_s: int) -> bytes:
@@ -277,6 +279,6 @@ def thin(content: bytes, every_s: int) -> bytes:
     key = ("", "", 0)
     with duckdb.connect() as engine:
         engine.execute("SET threads = 1")
-        frames = SampleTable(engine).insert([file_of(key, content)], every_s)
-        (text,) = texts(engine, "samples", [key], frames)
+        frames = SampleTable(engine).insert([split_file(key, content)], every_s)
+        (text,) = read_texts(engine, "samples", [key], frames)
     return text

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.analysis.sources import record_packs
-from steelyard.analysis.sources.records import name_parts
+from steelyard.analysis.sources.records import parse_record_name
 from steelyard.jobscripts.userfiles import RECORD_BYTES, read_regular
 
 MARK = ".steelyard-records"
@@ -34,18 +34,18 @@ MANY_DAYS = (
 Window = tuple[float, float]
 
 
-def day_of(unix_s: float) -> str:
+def format_day(unix_s: float) -> str:
     """`2026-11/23`, in UTC; of what no calendar has the nearest day that one has."""
-    return day_named(int(min(max(unix_s, 0.0), 4e9) // DAY_S))
+    return format_day_number(int(min(max(unix_s, 0.0), 4e9) // DAY_S))
 
 
 @functools.lru_cache(maxsize=10_000)
-def day_named(number: int) -> str:
+def format_day_number(number: int) -> str:
     """By its number since 1970."""
     return time.strftime("%Y-%m/%d", time.gmtime(number * DAY_S))
 
 
-def job_folders(record_dir: Path, job_id: str, window: Window | None = None) -> list[Path]:
+def find_job_folders(record_dir: Path, job_id: str, window: Window | None = None) -> list[Path]:
     """The folders with a job's files, that of the flat layout first, then by day; [] : none.
 
     What is packed comes as a folder of this process' own, without the files that lie loose yet.
@@ -54,21 +54,21 @@ def job_folders(record_dir: Path, job_id: str, window: Window | None = None) -> 
     were never set: a run without a record must not cost a look into every day. Without a window every
     day is. No folder of jobs is listed.
     """
-    sources = job_sources(record_dir, job_id, window)
+    sources = find_job_sources(record_dir, job_id, window)
     loose = [source for source in sources if source.suffix != record_packs.SUFFIX]
     if len(loose) == len(sources):
         return loose
-    there = {name for folder in loose for name in file_names(folder)}
+    there = {name for folder in loose for name in list_file_names(folder)}
     unpacked = []
     for pack in (source for source in reversed(sources) if source not in loose):
         folder = record_packs.unpack(pack, job_id, there)
-        there |= file_names(folder)  # the newest pack's counts
+        there |= list_file_names(folder)  # the newest pack's counts
         if folder.is_dir() or folder == pack:
             unpacked.append(folder)
     return [*loose, *reversed(unpacked)]
 
 
-def file_names(folder: Path) -> set[str]:
+def list_file_names(folder: Path) -> set[str]:
     """Of a job's files; none where a sweep has taken the folder away."""
     try:
         return {path.name for path in folder.iterdir()}
@@ -76,38 +76,40 @@ def file_names(folder: Path) -> set[str]:
         return set()
 
 
-def job_sources(record_dir: Path, job_id: str, window: Window | None = None) -> list[Path]:
-    """As job_folders, without unpacking: folders, and packs (*.parquet) that have the job."""
+def find_job_sources(record_dir: Path, job_id: str, window: Window | None = None) -> list[Path]:
+    """As find_job_folders, without unpacking: folders, and packs (*.parquet) with the job."""
     flat = record_dir / job_id
     found = [flat] if flat.is_dir() else []
     if window is None:
-        return found + in_days(days(record_dir), job_id)
-    unset = days_of_month(record_dir / UNSET)
-    near = (day for day in days_around(record_dir, window) if day not in unset)
-    return [*found, *in_days(unset, job_id), *in_days(near, job_id)]
+        return found + find_in_days(list_days(record_dir), job_id)
+    unset = list_days_of_month(record_dir / UNSET)
+    near = (day for day in find_days_around(record_dir, window) if day not in unset)
+    return [*found, *find_in_days(unset, job_id), *find_in_days(near, job_id)]
 
 
-def in_days(among: Iterable[Path], job_id: str) -> list[Path]:
+def find_in_days(among: Iterable[Path], job_id: str) -> list[Path]:
     """The job's folders in folders of days, and packs of these days that have it."""
     found = []
     for day in among:
         if (day / job_id).is_dir():
             found.append(day / job_id)
-        found += record_packs.packs_with(day, job_id)
+        found += record_packs.find_packs(day, job_id)
     return found
 
 
-def days_around(record_dir: Path, window: Window) -> Iterator[Path]:
+def find_days_around(record_dir: Path, window: Window) -> Iterator[Path]:
     """Folders of the window's days and of NEAR_DAYS before and after; of those that there are."""
-    first = day_of(window[0] - NEAR_DAYS * DAY_S)
-    last = day_of(min(window[1], window[0] + MANY_DAYS * DAY_S) + NEAR_DAYS * DAY_S)
+    first = format_day(window[0] - NEAR_DAYS * DAY_S)
+    last = format_day(min(window[1], window[0] + MANY_DAYS * DAY_S) + NEAR_DAYS * DAY_S)
     if MANY_DAYS * DAY_S < window[1] - window[0] < float("inf"):
-        last = day_of(window[1] + NEAR_DAYS * DAY_S)
-        yield from (day for day in days(record_dir) if first <= "/".join(day.parts[-2:]) <= last)
+        last = format_day(window[1] + NEAR_DAYS * DAY_S)
+        yield from (
+            day for day in list_days(record_dir) if first <= "/".join(day.parts[-2:]) <= last
+        )
         return
     months: dict[str, bool] = {}
     for number in range(MANY_DAYS + 2 * NEAR_DAYS + 2):
-        day = day_of(window[0] + (number - NEAR_DAYS) * DAY_S)
+        day = format_day(window[0] + (number - NEAR_DAYS) * DAY_S)
         if day > last:
             return
         month = day.partition("/")[0]
@@ -117,7 +119,7 @@ def days_around(record_dir: Path, window: Window) -> Iterator[Path]:
             yield record_dir / day
 
 
-def days(record_dir: Path) -> Iterator[Path]:
+def list_days(record_dir: Path) -> Iterator[Path]:
     """Every folder of a day, from the first on.
 
     Months are asked for by name: beside them may lie a million jobs of the flat layout.
@@ -127,10 +129,10 @@ def days(record_dir: Path) -> Iterator[Path]:
         f"{year}-{month:02}" for year in range(FIRST_YEAR, this_year + 2) for month in range(1, 13)
     ]
     for name in (UNSET, *names):
-        yield from days_of_month(record_dir / name)
+        yield from list_days_of_month(record_dir / name)
 
 
-def days_of_month(month: Path) -> list[Path]:
+def list_days_of_month(month: Path) -> list[Path]:
     """Its days, the first one first."""
     if not month.is_dir():
         return []
@@ -138,16 +140,16 @@ def days_of_month(month: Path) -> list[Path]:
     return [month / name for name in sorted(names) if DAY.fullmatch(name)]
 
 
-def job_ids(record_dir: Path) -> set[str]:
+def list_job_ids(record_dir: Path) -> set[str]:
     """The id of every job that left anything. Lists all folders."""
-    there = list(days(record_dir))
-    packs = (pack for day in there for pack in record_packs.packs_of(day))
-    ids = {name for pack in packs for name in record_packs.job_ids(pack)}
-    ids |= {name for day in there for name in names_in(day)}
-    return ids | {name for name in names_in(record_dir) if not MONTH.fullmatch(name)}
+    there = list(list_days(record_dir))
+    packs = (pack for day in there for pack in record_packs.list_packs(day))
+    ids = {name for pack in packs for name in record_packs.list_job_ids(pack)}
+    ids |= {name for day in there for name in list_subfolders(day)}
+    return ids | {name for name in list_subfolders(record_dir) if not MONTH.fullmatch(name)}
 
 
-def names_in(folder: Path) -> Iterator[str]:
+def list_subfolders(folder: Path) -> Iterator[str]:
     """Names of the folders in one, as the listing tells them: a status of each of a million would
     take half a minute."""
     try:
@@ -170,7 +172,7 @@ class FoundRecord:
         return read_regular(self.path, RECORD_BYTES) if self.content is None else self.content
 
 
-def each_record(
+def iterate_records(
     record_dir: Path, since_unix_s: float = 0.0, until_unix_s: float = float("inf")
 ) -> Iterator[FoundRecord]:
     """Every record that starts in [since, until), by day, then those of the flat layout.
@@ -178,23 +180,23 @@ def each_record(
     Lists all folders of these days, and of the flat layout every one. OSError where a pack cannot be
     read.
     """
-    for folder in days(record_dir):
+    for folder in list_days(record_dir):
         day = "/".join(folder.parts[-2:])
-        if day_of(since_unix_s) <= day <= day_of(until_unix_s):
-            yield from records_of(job_folders_in(folder), since_unix_s, until_unix_s)
-            yield from packed_records(record_dir, folder, since_unix_s, until_unix_s)
-    yield from records_of(flat_folders(record_dir), since_unix_s, until_unix_s)
+        if format_day(since_unix_s) <= day <= format_day(until_unix_s):
+            yield from find_records(list_job_folders(folder), since_unix_s, until_unix_s)
+            yield from find_packed_records(record_dir, folder, since_unix_s, until_unix_s)
+    yield from find_records(list_flat_folders(record_dir), since_unix_s, until_unix_s)
 
 
-def packed_records(
+def find_packed_records(
     record_dir: Path, day: Path, since_unix_s: float, until_unix_s: float
 ) -> Iterator[FoundRecord]:
     """The records in a day's packs that start in [since, until), and do not lie loose yet."""
     told = set()
-    for pack in reversed(record_packs.packs_of(day)):
-        for file in record_packs.files(pack, records_only=True):
+    for pack in reversed(record_packs.list_packs(day)):
+        for file in record_packs.read_files(pack, records_only=True):
             path = pack / file.job_id / file.name
-            parts = name_parts(path)
+            parts = parse_record_name(path)
             if parts is None or not since_unix_s <= parts[1] < until_unix_s:
                 continue
             loose = (above / file.job_id / file.name for above in (day, record_dir))
@@ -203,28 +205,28 @@ def packed_records(
                 yield FoundRecord(file.job_id, path, file.content)
 
 
-def flat_folders(record_dir: Path) -> Iterator[Path]:
+def list_flat_folders(record_dir: Path) -> Iterator[Path]:
     """Jobs' folders of the flat layout."""
-    return (p for p in job_folders_in(record_dir) if not MONTH.fullmatch(p.name))
+    return (p for p in list_job_folders(record_dir) if not MONTH.fullmatch(p.name))
 
 
-def job_folders_in(folder: Path) -> Iterator[Path]:
+def list_job_folders(folder: Path) -> Iterator[Path]:
     """Of a day, or of the flat layout: by name."""
-    return (folder / name for name in sorted(names_in(folder)))
+    return (folder / name for name in sorted(list_subfolders(folder)))
 
 
-def records_of(
+def find_records(
     folders: Iterable[Path], since_unix_s: float, until_unix_s: float
 ) -> Iterator[FoundRecord]:
     """The records in jobs' folders that start in [since, until)."""
     for folder in folders:
-        for path in sorted(json_files(folder)):
-            parts = name_parts(path)
+        for path in sorted(list_json_files(folder)):
+            parts = parse_record_name(path)
             if parts is not None and since_unix_s <= parts[1] < until_unix_s:
                 yield FoundRecord(folder.name, path)
 
 
-def json_files(folder: Path) -> list[Path]:
+def list_json_files(folder: Path) -> list[Path]:
     """Not by glob(), which takes twice as long: there may be 100,000s of folders."""
     try:
         with os.scandir(folder) as entries:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.base import locks
 from steelyard.analysis.sources import packed_samples
-from steelyard.analysis.store.spool import no_pattern, quote_path
+from steelyard.analysis.store.spool import escape_pattern, quote_path
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,39 +36,39 @@ SCRATCH, SCRATCH_LOCK = "steelyard-packs-", ".lock"
 _LOCK = threading.Lock()
 
 
-def folder_of(day: Path) -> Path:
+def pack_folder(day: Path) -> Path:
     """Where a day's packs lie: beside its folder, which has a name for each job not packed."""
     return day.with_name(f"{day.name}.packs")
 
 
-def packs_of(day: Path) -> list[Path]:
+def list_packs(day: Path) -> list[Path]:
     """A day's packs that count, the newest last."""
     try:
-        names = {entry.name for entry in os.scandir(folder_of(day))}
+        names = {entry.name for entry in os.scandir(pack_folder(day))}
     except OSError:
         return []
-    packs = sorted((n for n in names if n.startswith(RECORDS) and n.endswith(SUFFIX)), key=number)
-    there = [folder_of(day) / name for name in packs]
+    packs = sorted((n for n in names if n.startswith(RECORDS) and n.endswith(SUFFIX)), key=sort_key)
+    there = [pack_folder(day) / name for name in packs]
     return [pack for pack in there if pack.with_suffix(LIST_SUFFIX).name in names]
 
 
-def number(name: str) -> tuple[int, str]:
+def sort_key(name: str) -> tuple[int, str]:
     """Sorts a day's packs as they were made, as far as they are of the same readers."""
     word = name.removesuffix(SUFFIX).rpartition("-")[2]
     return int(word) if word.isdigit() else 0, name
 
 
-def samples_of(pack: Path) -> Path:
+def samples_path(pack: Path) -> Path:
     """The samples of a pack's records; there is no such file where none of them has any."""
     return pack.with_name(SAMPLES + pack.name.removeprefix(RECORDS))
 
 
-def parts_of(pack: Path) -> tuple[Path, Path, Path]:
+def pack_files(pack: Path) -> tuple[Path, Path, Path]:
     """The files that a pack can have. The first one makes it count: written last, removed first."""
-    return pack, samples_of(pack), pack.with_suffix(LIST_SUFFIX)
+    return pack, samples_path(pack), pack.with_suffix(LIST_SUFFIX)
 
 
-def job_ids(pack: Path) -> list[str]:
+def list_job_ids(pack: Path) -> list[str]:
     """Of the jobs that have files in it; [] when it is gone by now."""
     try:
         return pack.with_suffix(LIST_SUFFIX).read_text(encoding="utf-8").split("\n")[:-1]
@@ -76,10 +76,10 @@ def job_ids(pack: Path) -> list[str]:
         return []
 
 
-def packs_with(day: Path, job_id: str) -> list[Path]:
+def find_packs(day: Path, job_id: str) -> list[Path]:
     """A day's packs that have files of a job."""
     found = []
-    for pack in packs_of(day):
+    for pack in list_packs(day):
         with contextlib.suppress(FileNotFoundError):  # removed meanwhile
             text = b"\n" + pack.with_suffix(LIST_SUFFIX).read_bytes()
             if b"\n" + os.fsencode(job_id) + b"\n" in text:
@@ -88,7 +88,7 @@ def packs_with(day: Path, job_id: str) -> list[Path]:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedFile:
     """A file of a job in a pack, and its inode when it was packed; that of samples has only a time."""
 
     job_id: str
@@ -140,16 +140,18 @@ MEANINGS = {
 
 
 @functools.cache
-def connection() -> duckdb.DuckDBPyConnection:
+def open_connection() -> duckdb.DuckDBPyConnection:
     """One for the process: readers look at many packs."""
-    from steelyard.analysis.store.database import side_engine
+    from steelyard.analysis.store.database import open_side_engine
 
-    found = side_engine(Path(scratch(), "spill"))
+    found = open_side_engine(Path(make_scratch_folder(), "spill"))
     found.execute("SET threads = 1; SET memory_limit = '4GB'")
     return found
 
 
-def files(pack: Path, among: Collection[str] = (), records_only: bool = False) -> Iterator[Packed]:
+def read_files(
+    pack: Path, among: Collection[str] = (), records_only: bool = False
+) -> Iterator[PackedFile]:
     """The files in a pack, of the jobs `among` if any are given, each record before its samples;
     OSError when one cannot be read."""
     import duckdb
@@ -157,20 +159,20 @@ def files(pack: Path, among: Collection[str] = (), records_only: bool = False) -
     with pack.open("rb"):  # DuckDB's own messages have no errno
         pass
     columns = (*KEYS, *OF_RECORD) if records_only else (*KEYS, *OF_RECORD, *OF_SAMPLES)
-    where, values = "true", list[object]([no_pattern(pack)])
+    where, values = "true", list[object]([escape_pattern(pack)])
     if among:  # rows are sorted by job: the bounds spare groups of rows
         where = "job_id BETWEEN ? AND ? AND job_id IN (SELECT unnest(?))"
         values += [min(among), max(among), list(among)]
     with _LOCK:
-        cursor, of_samples = connection().cursor(), connection().cursor()
+        cursor, of_samples = open_connection().cursor(), open_connection().cursor()
     try:
         cursor.execute(f"SELECT {', '.join(columns)} FROM read_parquet(?) WHERE {where}", values)
         while found := cursor.fetchmany(ROWS_AT_ONCE):
             rows = [dict(zip(columns, row, strict=True)) for row in found]
-            yield from records_of(rows)
+            yield from make_records(rows)
             if not records_only:
-                for some in batches(rows):
-                    yield from samples_in(pack, some, of_samples)
+                for some in split_into_batches(rows):
+                    yield from read_samples(pack, some, of_samples)
     except (duckdb.Error, ValueError) as error:
         raise OSError(0, f"no pack that can be read: {error}", str(pack)) from None
     finally:
@@ -178,21 +180,21 @@ def files(pack: Path, among: Collection[str] = (), records_only: bool = False) -
         of_samples.close()
 
 
-def records_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[Packed]:
+def make_records(rows: Iterable[Mapping[str, Any]]) -> Iterator[PackedFile]:
     """The record of each row that has one."""
     for row in rows:
         if row["format_version"] != FORMAT_VERSION:
             raise ValueError(f"its format is {row['format_version']}: use a newer Steelyard")
         if row["modified_unix_ns"] is not None:
             text, rest = row["record"], row["record_rest"]
-            yield Packed(
+            yield PackedFile(
                 row["job_id"], f"{row['node']}.{row['start_unix_s']}.json",
                 rest if text is None else text.encode(), row["modified_unix_ns"],
                 row["changed_unix_ns"], row["uid"], row["mode"],
             )  # fmt: skip
 
 
-def batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+def split_into_batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
     """The rows that have samples, in parts of some LINES_AT_ONCE lines."""
     some, lines = list[Mapping[str, Any]](), 0
     for row in rows:
@@ -205,9 +207,9 @@ def batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any
     yield some
 
 
-def samples_in(
+def read_samples(
     pack: Path, rows: Sequence[Mapping[str, Any]], cursor: duckdb.DuckDBPyConnection
-) -> Iterator[Packed]:
+) -> Iterator[PackedFile]:
     """The samples of these rows."""
     keys = [(row["job_id"], row["node"], row["start_unix_s"]) for row in rows]
     frames = [
@@ -216,16 +218,16 @@ def samples_in(
         )
         for row in rows
     ]
-    table = f"read_parquet({quote_path(samples_of(pack))})"
-    contents = packed_samples.texts(cursor, table, keys, frames)
+    table = f"read_parquet({quote_path(samples_path(pack))})"
+    contents = packed_samples.read_texts(cursor, table, keys, frames)
     for row, frame, content in zip(rows, frames, contents, strict=True):
         name = f"{row['node']}.{row['start_unix_s']}.csv"
         modified = row["samples_modified_unix_ns"]
-        yield Packed(row["job_id"], name, content, modified, thinned_s=frame.thinned_s)
+        yield PackedFile(row["job_id"], name, content, modified, thinned_s=frame.thinned_s)
 
 
 @functools.cache
-def scratch() -> str:
+def make_scratch_folder() -> str:
     """Where files out of packs lie as long as this process lives; its forks leave it alone.
 
     The lock in it is held until the process and its forks have ended, however they end.
@@ -234,7 +236,7 @@ def scratch() -> str:
     folder, mine = tempfile.mkdtemp(prefix=SCRATCH), os.getpid()
     fd = os.open(f"{folder}/{SCRATCH_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with contextlib.suppress(OSError):  # a file system without locks
-        locks.take(fd)
+        locks.lock_file(fd)
 
     def remove() -> None:
         if os.getpid() == mine:
@@ -253,7 +255,7 @@ def remove_stale_scratch() -> None:
             continue
         try:
             if os.fstat(fd).st_uid == os.geteuid():
-                locks.take(fd)
+                locks.lock_file(fd)
                 shutil.rmtree(folder, ignore_errors=True)
         except OSError:  # its process lives, or there are no locks
             pass
@@ -266,17 +268,17 @@ def unpack(pack: Path, job_id: str, but: Collection[str] = ()) -> Path:
 
     The pack itself, in which no file is found, where it cannot be read here.
     """
-    folder = Path(tempfile.mkdtemp(dir=scratch())) / job_id
+    folder = Path(tempfile.mkdtemp(dir=make_scratch_folder())) / job_id
     try:
-        for file in files(pack, [job_id]):
+        for file in read_files(pack, [job_id]):
             if file.name not in but and Path(file.name).name == file.name:
-                write(folder / file.name, file.content, file.modified_unix_ns)
+                write_file(folder / file.name, file.content, file.modified_unix_ns)
     except OSError:
         return pack
     return folder
 
 
-def write(path: Path, content: bytes, modified_unix_ns: int) -> None:
+def write_file(path: Path, content: bytes, modified_unix_ns: int) -> None:
     """A file as it was, its time included, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{threading.get_ident()}")

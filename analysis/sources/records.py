@@ -121,7 +121,7 @@ class Record:
         """False: cut short."""
         return bool(self.document["complete"])
 
-    def is_whole(self, of_node: bool) -> bool:
+    def has_final_totals(self, of_node: bool) -> bool:
         """Whether what the node has counted (`of_node`), or its processes, is told to the end."""
         return self.complete or (of_node and self.get("incomplete_of") == "processes")
 
@@ -143,9 +143,9 @@ class Record:
 
     def get(self, dotted: str) -> Any:
         """A field by its dotted path; None where it or a part of its path is null or absent."""
-        return dig(self.document, dotted)
+        return find_value(self.document, dotted)
 
-    def why_missing(self, dotted: str) -> str | None:
+    def missing_reason(self, dotted: str) -> str | None:
         """The record's own reason for a null; that of an enclosing object counts too."""
         reasons = self.document.get("missing")
         if not isinstance(reasons, dict):
@@ -162,14 +162,14 @@ class Record:
 
 
 @functools.lru_cache(maxsize=1024)
-def parts_of(dotted: str) -> tuple[str, ...]:
+def split_path(dotted: str) -> tuple[str, ...]:
     """`a.b` -> a, b."""
     return tuple(dotted.split("."))
 
 
-def dig(document: object, dotted: str) -> Any:
+def find_value(document: object, dotted: str) -> Any:
     """A value by its dotted path through objects; None where there is none."""
-    for part in parts_of(dotted):
+    for part in split_path(dotted):
         if not isinstance(document, dict):
             return None
         document = document.get(part)
@@ -182,17 +182,17 @@ def read_record(path: Path) -> Record:
         data = read_regular(path, RECORD_BYTES)
     except OSError as error:
         raise RecordError("record", f"{path} cannot be read: {error.strerror}") from None
-    return record_of(path, data)
+    return parse_record(path, data)
 
 
-def record_of(path: Path, data: bytes) -> Record:
+def parse_record(path: Path, data: bytes) -> Record:
     """As read_record, of a file that has been read."""
     try:
         document = parse_json(data)
     except (ValueError, RecursionError) as error:
         raise RecordError("record", f"{path} is not JSON: {error}") from None
     if isinstance(document, dict) and isinstance(document.get("probe"), dict):
-        document["probe"] = shared(document["probe"])
+        document["probe"] = intern_object(document["probe"])
     return check_record(path, document)
 
 
@@ -200,7 +200,7 @@ MOST_SHARED = 4096
 _SHARED: dict[bytes, dict[str, Any]] = {}
 
 
-def shared(found: dict[str, Any]) -> dict[str, Any]:
+def intern_object(found: dict[str, Any]) -> dict[str, Any]:
     """A JSON object, one for all that are alike; not to be changed.
 
     A node's probe is the larger part of a record and the same in most of its jobs: 20,000 records
@@ -226,12 +226,12 @@ def check_record(path: Path, document: object) -> Record:
         raise RecordError("record", f"{path}: 'node' or 'complete' is missing")
     checked: dict[str, Any] = dict.fromkeys(COLUMNS)
     for parent, fields in CHECKED.items():
-        place = dig(document, parent) if parent else document
+        place = find_value(document, parent) if parent else document
         if not isinstance(place, dict):
             continue
         for name, dotted, kind, column in fields:
             value = place.get(name)
-            if value is not None and not is_kind(value, kind):
+            if value is not None and not has_kind(value, kind):
                 found = repr(value)[:60]
                 words = f"{path}: '{dotted}' is {found}, expected {kind} or null"
                 raise RecordError("record", words)
@@ -240,7 +240,7 @@ def check_record(path: Path, document: object) -> Record:
     return Record(path, document, checked)
 
 
-def by_object() -> dict[str, list[tuple[str, str, str, str | None]]]:
+def group_fields_by_object() -> dict[str, list[tuple[str, str, str, str | None]]]:
     """The fields that are checked of each object: name, dotted path, kind, column if it is one."""
     found: dict[str, list[tuple[str, str, str, str | None]]] = {}
     columns = [(dotted, kind, column) for column, (dotted, kind) in COLUMNS.items()]
@@ -250,10 +250,10 @@ def by_object() -> dict[str, list[tuple[str, str, str, str | None]]]:
     return found
 
 
-CHECKED = by_object()
+CHECKED = group_fields_by_object()
 
 
-def is_kind(value: object, kind: str) -> bool:
+def has_kind(value: object, kind: str) -> bool:
     """True and False are no numbers, although Python's bool is an int; and numbers can be stored."""
     if isinstance(value, str):
         return kind == "text"
@@ -264,7 +264,7 @@ def is_kind(value: object, kind: str) -> bool:
     return isinstance(value, KINDS[kind])
 
 
-def name_parts(path: Path) -> tuple[str, int] | None:
+def parse_record_name(path: Path) -> tuple[str, int] | None:
     """Node and start (whole seconds since 1970) from NODE.START.json; None: another file."""
     match = FILE_NAME.fullmatch(path.name)
     return (match["node"], int(match["start"])) if match else None

@@ -91,7 +91,7 @@ SERIOUS = (
 HOPELESS = ("accounting storage is disabled", "Invalid field requested", "configuration source")
 
 
-def unix_s(text: str) -> float | None:
+def parse_unix_s(text: str) -> float | None:
     """Seconds since 1970 UTC of a time as sacct writes it; None for Unknown, None and nothing."""
     if text.isascii() and text.isdigit():
         return float(text) or None
@@ -101,12 +101,12 @@ def unix_s(text: str) -> float | None:
         return None
 
 
-def number(text: str) -> int | None:
+def parse_number(text: str) -> int | None:
     """A whole number, or None where sacct has none."""
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def exit_code(text: str) -> int | None:
+def parse_exit_code(text: str) -> int | None:
     """`3:0` -> 3, `0:9` (killed by signal 9) -> 137."""
     match = re.fullmatch(r"(\d+):(\d+)", text)
     if match is None:
@@ -115,25 +115,25 @@ def exit_code(text: str) -> int | None:
     return 128 + signal if signal else code
 
 
-def reason(word: str, state: str, fields: Sequence[str]) -> str | None:
+def describe_state(state_word: str, state: str, fields: Sequence[str]) -> str | None:
     """Why the job is not completed, one sentence; None when it is."""
     text = fields[INDEX["State"]]
-    if word == "CANCELLED":
+    if state_word == "CANCELLED":
         who = re.search(r"by (\d+)", text)
         return f"cancelled by user id {who[1]}" if who else "cancelled"
-    if word == "TIMEOUT":
+    if state_word == "TIMEOUT":
         return f"the time limit of {fields[INDEX['TimelimitRaw']] or '?'} min was reached"
-    if word == "FAILED":
-        return f"the job ended with exit code {exit_code(fields[INDEX['ExitCode']])}"
-    if word == "PENDING":
+    if state_word == "FAILED":
+        return f"the job ended with exit code {parse_exit_code(fields[INDEX['ExitCode']])}"
+    if state_word == "PENDING":
         why = fields[INDEX["Reason"]]
         return f"waiting: {why}" if why not in ("", "None") else None
-    if word not in STATES:
+    if state_word not in STATES:
         return f"sacct says '{text}', a state this version does not know"
-    return REASONS.get(word)
+    return REASONS.get(state_word)
 
 
-def unknown_state(start_unix_s: float | None, end_unix_s: float | None) -> str:
+def guess_unknown_state(start_unix_s: float | None, end_unix_s: float | None) -> str:
     """Of a word that this version does not know, by its times."""
     if end_unix_s is not None:
         return "failed"
@@ -141,7 +141,7 @@ def unknown_state(start_unix_s: float | None, end_unix_s: float | None) -> str:
 
 
 @functools.lru_cache(maxsize=10_000)
-def node_names(text: str) -> tuple[str, ...]:
+def parse_node_names(text: str) -> tuple[str, ...]:
     """Of a node list: many jobs have the same."""
     return tuple(expand_nodes(text))
 
@@ -154,10 +154,10 @@ def parse_row(fields: Sequence[str]) -> AccountingRow | None:
         return None
     text = fields[INDEX["State"]]
     word = text.split(" ", 1)[0].rstrip("+") if text else ""
-    start, end = unix_s(fields[INDEX["Start"]]), unix_s(fields[INDEX["End"]])
-    state = STATES.get(word) or unknown_state(start, end)
+    start, end = parse_unix_s(fields[INDEX["Start"]]), parse_unix_s(fields[INDEX["End"]])
+    state = STATES.get(word) or guess_unknown_state(start, end)
     nodes = fields[INDEX["NodeList"]] if key.step is None else ""
-    code = exit_code(fields[INDEX["ExitCode"]])
+    code = parse_exit_code(fields[INDEX["ExitCode"]])
     if nodes in NO_NODES and key.step is None:
         start = None  # cancelled while it waited: sacct then repeats the time of the end
     if start is None or end is None or (code == 0 and state not in ("completed", "failed")):
@@ -171,24 +171,24 @@ def parse_row(fields: Sequence[str]) -> AccountingRow | None:
         waits_in_array=key.waits_in_array,
         waiting_tasks=key.waiting_tasks,
         het_offset=key.het_offset,
-        restarts=number(fields[INDEX["Restarts"]]),
+        restarts=parse_number(fields[INDEX["Restarts"]]),
         state=state,
-        reason=reason(word, state, fields),
+        reason=describe_state(word, state, fields),
         cluster=fields[INDEX["Cluster"]] or None,
         name=fields[INDEX["JobName"]] or None,
         user=fields[INDEX["User"]] or None,
-        submit_unix_s=unix_s(fields[INDEX["Submit"]]),
+        submit_unix_s=parse_unix_s(fields[INDEX["Submit"]]),
         start_unix_s=start,
         end_unix_s=end,
-        elapsed_s=None if start is None else number(fields[INDEX["ElapsedRaw"]]),
+        elapsed_s=None if start is None else parse_number(fields[INDEX["ElapsedRaw"]]),
         exit_code=code,
-        nodes=() if nodes in NO_NODES else node_names(nodes),
+        nodes=() if nodes in NO_NODES else parse_node_names(nodes),
         admin_comment=fields[INDEX["AdminComment"]] or None,
         fields=tuple(fields),
     )
 
 
-def whole_lines(lines: Iterable[str], columns: int) -> Iterator[str]:
+def join_broken_lines(lines: Iterable[str], columns: int) -> Iterator[str]:
     """Lines of `sacct -P`; a name with a line break in it is put together again."""
     held = ""
     for line in lines:
@@ -201,45 +201,56 @@ def whole_lines(lines: Iterable[str], columns: int) -> Iterator[str]:
         raise MissingError(f"sacct's answer ends in the middle of a line: '{held[:60]}'")
 
 
-def parse_lines(lines: Iterable[str], asked: Sequence[str] = FIELDS) -> Iterator[AccountingRow]:
+def parse_lines(
+    lines: Iterable[str], requested_fields: Sequence[str] = FIELDS
+) -> Iterator[AccountingRow]:
     """Rows of sacct's output; `asked` are the fields it was asked for, in order."""
-    places = [asked.index(name) if name in asked else None for name in FIELDS]
-    for line in whole_lines(lines, len(asked)):
+    places = [requested_fields.index(name) if name in requested_fields else None for name in FIELDS]
+    for line in join_broken_lines(lines, len(requested_fields)):
         cells = line.split(DELIMITER)
         fields = ["" if place is None else cells[place] for place in places]
-        row = parse_row(fields) if len(cells) == len(asked) else None
+        row = parse_row(fields) if len(cells) == len(requested_fields) else None
         if row is None:
             raise MissingError(
-                f"a line of sacct was not understood: {len(cells)} fields where {len(asked)} "
+                f"a line of sacct was not understood: {len(cells)} fields where {len(requested_fields)} "
                 f"were asked for, starting '{cells[0][:40]}'"
             )
         yield row
 
 
-def parse_light(lines: Iterable[str], asked: Sequence[str]) -> Iterator[AccountingRow | StepRow]:
+def parse_lines_without_steps(
+    lines: Iterable[str], requested_fields: Sequence[str]
+) -> Iterator[AccountingRow | StepRow]:
     """As parse_lines, but steps are not looked into."""
-    if tuple(asked[: len(FIELDS)]) != FIELDS[: len(asked)]:
-        yield from parse_lines(lines, asked)
+    if tuple(requested_fields[: len(FIELDS)]) != FIELDS[: len(requested_fields)]:
+        yield from parse_lines(lines, requested_fields)
         return
-    lacking = DELIMITER * (len(FIELDS) - len(asked))  # the optional ones stand at the end
-    for line in whole_lines(lines, len(asked)):
+    lacking = DELIMITER * (
+        len(FIELDS) - len(requested_fields)
+    )  # the optional ones stand at the end
+    for line in join_broken_lines(lines, len(requested_fields)):
         job, _, step = line.split(DELIMITER, 2)[1].partition(".")
-        if step and job.isascii() and job.isdigit() and line.count(DELIMITER) == len(asked) - 1:
+        if (
+            step
+            and job.isascii()
+            and job.isdigit()
+            and line.count(DELIMITER) == len(requested_fields) - 1
+        ):
             yield StepRow(job, step, line + lacking)
         else:
-            yield from parse_lines([line], asked)
+            yield from parse_lines([line], requested_fields)
 
 
-def is_serious(line: str) -> bool:
+def is_error_line(line: str) -> bool:
     """Whether a line of a sacct that ended with 0 says that its answer lacks something; others are of
     Slurm's configuration, plugins, or the user's environment."""
     return "error:" in line and any(word in line.casefold() for word in SERIOUS)
 
 
-def in_short(words: str) -> str:
+def shorten_message(message: str) -> str:
     """What a program of Slurm said, once: it says some things twenty times, with a number."""
     told: dict[str, str] = {}
-    for line in words.splitlines():
+    for line in message.splitlines():
         text = re.sub(r"^\w+: (error|fatal): |: No error|, attempt number -?\d+", "", line)
         if text.strip():
             told.setdefault(text.casefold(), " ".join(text.split()))
@@ -250,7 +261,7 @@ class NoAccountingError(MissingError):
     """This cluster keeps none, or it is not found: asking again cannot help."""
 
 
-def answer_file() -> IO[str]:
+def open_answer_file() -> IO[str]:
     """For what sacct says: only a line feed ends a line of it, whatever else stands in a name."""
     return tempfile.TemporaryFile("w+", newline="\n", errors="replace", encoding="utf-8")
 
@@ -261,24 +272,24 @@ class Sacct:
     fields: tuple[str, ...] = FIELDS
     chunk_size = 200
     job_ids = re.compile(r"\d+(?:[_+]\d+)?", re.ASCII)
-    job_ids_words = "a number, or an array task such as 4711_3"
-    reached_by = "SLURM_CONF"
+    job_ids_description = "a number, or an array task such as 4711_3"
+    server_variable = "SLURM_CONF"
     ids_are_whole = True
     counts_starts = True
 
     @classmethod
-    def is_here(cls) -> bool:
+    def is_installed(cls) -> bool:
         """By sacct."""
         return shutil.which("sacct") is not None
 
     @classmethod
-    def hurried(cls) -> Self:
-        """See Accounting.hurried."""
+    def without_retries(cls) -> Self:
+        """See Accounting.without_retries."""
         return cls(time_out_s=30, tries=1, asks_squeue=True)
 
     @classmethod
-    def means(cls, typed: str, written: str) -> bool:
-        """See Accounting.means: records have the raw id."""
+    def matches_id(cls, typed: str, written: str) -> bool:
+        """See Accounting.matches_id: records have the raw id."""
         return typed == written
 
     def __init__(
@@ -304,79 +315,83 @@ class Sacct:
         if not job_ids:
             return
         known: set[str | None] = set()
-        with answer_file() as output:
+        with open_answer_file() as output:
             try:
-                self.run(self.arguments(job_ids), output.fileno())
+                self.run(self.build_arguments(job_ids), output.fileno())
             except MissingError:
-                waiting = self.queued(job_ids)
+                waiting = self.read_queued_rows(job_ids)
                 if not waiting:
                     raise
                 yield from waiting
                 return
             output.seek(0)
-            for row in parse_light(output, self.asked_fields()):
+            for row in parse_lines_without_steps(output, self.list_requested_fields()):
                 if self.asks_squeue and isinstance(row, AccountingRow):
                     known |= {row.job_id, row.array_job_id}
                 yield row
-        yield from self.queued([i for i in job_ids if re.split(r"[_+]", i)[0] not in known])
+        yield from self.read_queued_rows(
+            [i for i in job_ids if re.split(r"[_+]", i)[0] not in known]
+        )
 
-    def queued(self, job_ids: Sequence[str]) -> list[AccountingRow]:
+    def read_queued_rows(self, job_ids: Sequence[str]) -> list[AccountingRow]:
         """Jobs that wait or run, as squeue has them."""
         if not self.asks_squeue or not job_ids:
             return []
-        lines = io.StringIO(squeue.ask(job_ids, self.time_out_s), newline="\n")
+        lines = io.StringIO(squeue.query_jobs(job_ids, self.time_out_s), newline="\n")
         rows = []
-        for line in whole_lines(lines, len(squeue.LETTERS)):
+        for line in join_broken_lines(lines, len(squeue.LETTERS)):
             cells = line.split(DELIMITER)
             if len(cells) == len(squeue.LETTERS):
-                said = squeue.as_sacct_has_it(cells)
+                said = squeue.convert_to_sacct(cells)
                 row = parse_row([said.get(name, "") for name in FIELDS])
-                rows += [] if row is None else [replace(row, told_by="squeue")]
+                rows += [] if row is None else [replace(row, reported_by="squeue")]
         return rows
 
-    def arguments(self, job_ids: Sequence[str]) -> list[str]:
+    def build_arguments(self, job_ids: Sequence[str]) -> list[str]:
         """What sacct is called with."""
-        fields = ",".join(self.asked_fields())
+        fields = ",".join(self.list_requested_fields())
         return [*PLAINLY, f"--format={fields}", "-j", ",".join(job_ids)]
 
-    def starts(self, fields: Sequence[str], *which: str) -> list[AccountingRow]:
+    def read_starts(self, fields: Sequence[str], *which: str) -> list[AccountingRow]:
         """Every start of jobs, without their steps; of FIELDS only `fields`, JobID and JobIDRaw.
 
         `which`: options of sacct that say of which jobs. Few: they are held in memory.
         """
-        return self.some(fields, "--allocations", *which)
+        return self.read_starts_with_steps(fields, "--allocations", *which)
 
-    def some(self, fields: Sequence[str], *which: str) -> list[AccountingRow]:
+    def read_starts_with_steps(self, fields: Sequence[str], *which: str) -> list[AccountingRow]:
         """As `starts`, with the steps of each behind it."""
         asked = ("JobID", *fields, "JobIDRaw")  # last what has no line break
-        with answer_file() as output:
+        with open_answer_file() as output:
             self.run([*PLAINLY, f"--format={','.join(asked)}", *which], output.fileno())
             output.seek(0)
             return list(parse_lines(output, asked))
 
-    def recent(self, user: str, since_unix_s: float) -> list[str]:
-        """See Accounting.recent."""
+    def list_recent_jobs(self, user: str, since_unix_s: float) -> list[str]:
+        """See Accounting.list_recent_jobs."""
         since = datetime.fromtimestamp(since_unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        rows = self.starts(("Submit",), f"--user={user}", f"--starttime={since}")
+        rows = self.read_starts(("Submit",), f"--user={user}", f"--starttime={since}")
         return list(dict.fromkeys(row.array_job_id or row.job_id for row in rows))
 
-    def held(self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]) -> Allocation:
-        """See Accounting.held."""
+    def read_allocation(
+        self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]
+    ) -> Allocation:
+        """See Accounting.read_allocation."""
         lines = [s.text.split(SEPARATOR) if isinstance(s, StepRow) else s.fields for s in steps]
-        held = slurm_allocation.read(row, FIELDS, lines)
-        if row.told_by is None:
+        held = slurm_allocation.read_allocation(row, FIELDS, lines)
+        if row.reported_by is None:
             return held
         why = "squeue does not say"
         return replace(held, gpus=None, missing={**held.missing, "memory_bytes": why, "gpus": why})
 
-    def parse(self, fields: Sequence[str]) -> AccountingRow:
-        """See Accounting.parse."""
+    def parse_row(self, fields: Sequence[str]) -> AccountingRow:
+        """See Accounting.parse_row."""
         row = parse_row(fields)
         if row is None:
             raise MissingError(f"the database has a row of sacct without a job id: {fields[:2]}")
         return row
 
-    def asked_fields(self) -> tuple[str, ...]:
+    def list_requested_fields(self) -> tuple[str, ...]:
         """FIELDS without the optional ones that this release does not have."""
         if self._asked is None:
             with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
@@ -430,6 +445,6 @@ class Sacct:
         except subprocess.TimeoutExpired:
             return f"no answer in {self.time_out_s:g} s"
         words = done.stderr.decode("utf-8", "replace")
-        if done.returncode == 0 and not any(map(is_serious, words.splitlines())):
+        if done.returncode == 0 and not any(map(is_error_line, words.splitlines())):
             return ""
-        return in_short(words) or f"exit code {done.returncode}"
+        return shorten_message(words) or f"exit code {done.returncode}"

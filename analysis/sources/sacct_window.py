@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, Allocation, StepRow
-from steelyard.analysis.sources.sacct import FIELDS, OPTIONAL, Sacct, answer_file, parse_row
+from steelyard.analysis.sources.sacct import FIELDS, OPTIONAL, Sacct, open_answer_file, parse_row
 
 # What a cluster's database keeps; AdminComment is root's.
 WANTED = (
@@ -28,11 +28,11 @@ STATES = "R,S,CD,CA,F,TO,NF,PR,BF,DL,OOM,RQ,RV"
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class JobStart:
     """A start of a job as the accounting has it, and what it held."""
 
     row: AccountingRow
-    held: Allocation
+    allocation: Allocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,33 +45,37 @@ class Unreadable:
 class ClusterSacct(Sacct):
     """The accounting of a cluster, all users' jobs."""
 
-    def window(self, since_unix_s: float, until_unix_s: float) -> Iterator[Begun | Unreadable]:
+    def read_window(
+        self, since_unix_s: float, until_unix_s: float
+    ) -> Iterator[JobStart | Unreadable]:
         """All starts of jobs that ran or ended in that time, each once, without steps.
 
         MissingError when the accounting cannot be asked; nothing has been yielded then.
         """
-        times = [f"--starttime={utc(since_unix_s)}", f"--endtime={utc(until_unix_s)}"]
-        yield from self.begun("--allusers", f"--state={STATES}", *times)
+        times = [f"--starttime={format_utc(since_unix_s)}", f"--endtime={format_utc(until_unix_s)}"]
+        yield from self.read_job_starts("--allusers", f"--state={STATES}", *times)
 
-    def of_jobs(self, job_ids: Sequence[str]) -> Iterator[Begun | Unreadable]:
+    def read_jobs(self, job_ids: Sequence[str]) -> Iterator[JobStart | Unreadable]:
         """The same of jobs by their ids."""
         for place in range(0, len(job_ids), self.chunk_size):
             chunk = job_ids[place : place + self.chunk_size]
-            yield from self.begun("--allusers", f"--jobs={','.join(chunk)}")
+            yield from self.read_job_starts("--allusers", f"--jobs={','.join(chunk)}")
 
-    def begun(self, *which: str) -> Iterator[Begun | Unreadable]:
+    def read_job_starts(self, *which: str) -> Iterator[JobStart | Unreadable]:
         """What sacct answers, held in a temporary file."""
-        asked = [name for name in WANTED if name not in OPTIONAL or name in self.asked_fields()]
+        asked = [
+            name for name in WANTED if name not in OPTIONAL or name in self.list_requested_fields()
+        ]
         between = f"\x1f{secrets.token_hex(8)}\x1f"
         fixed = ["-P", "--noconvert", "-D", "-n", f"--delimiter={between}"]
-        with answer_file() as output:
+        with open_answer_file() as output:
             self.run([*fixed, f"--format={','.join(asked)}", *which], output.fileno())
             output.seek(0)
-            yield from self.together(parse(output, asked, between))
+            yield from self.group_steps(parse_lines(output, asked, between))
 
-    def together(
+    def group_steps(
         self, lines: Iterable[AccountingRow | StepRow | Unreadable]
-    ) -> Iterator[Begun | Unreadable]:
+    ) -> Iterator[JobStart | Unreadable]:
         """Each job's line comes before those of its steps."""
         job: AccountingRow | None = None
         steps: list[StepRow] = []
@@ -83,39 +87,41 @@ class ClusterSacct(Sacct):
                     steps.append(line)
             else:
                 if job is not None:
-                    yield self.one(job, steps)
+                    yield self.build_job_start(job, steps)
                 job, steps = line, []
         if job is not None:
-            yield self.one(job, steps)
+            yield self.build_job_start(job, steps)
 
-    def one(self, row: AccountingRow, steps: Sequence[StepRow]) -> Begun:
+    def build_job_start(self, row: AccountingRow, steps: Sequence[StepRow]) -> JobStart:
         """Without its text: a day's jobs must fit into memory."""
-        return Begun(replace(row, fields=()), self.held(row, steps))
+        return JobStart(replace(row, fields=()), self.read_allocation(row, steps))
 
 
-def utc(unix_s: float) -> str:
+def format_utc(unix_s: float) -> str:
     """As sacct takes it, whose zone slurm_environment sets."""
     return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def parse(
-    lines: Iterable[str], asked: Sequence[str], between: str
+def parse_lines(
+    lines: Iterable[str], requested_fields: Sequence[str], between: str
 ) -> Iterator[AccountingRow | StepRow | Unreadable]:
     """Jobs and steps; what is neither is told and left out."""
-    places = [asked.index(name) if name in asked else None for name in FIELDS]
+    places = [requested_fields.index(name) if name in requested_fields else None for name in FIELDS]
     held = ""
     for part in lines:
         held += part
-        if held.count(between) < len(asked) - 1:
+        if held.count(between) < len(requested_fields) - 1:
             continue  # a line break in a name
         cells = held.rstrip("\n").split(between)
-        yield row_of(["" if p is None else cells[p] for p in places]) or Unreadable(held[:200])
+        yield parse_job_line(["" if p is None else cells[p] for p in places]) or Unreadable(
+            held[:200]
+        )
         held = ""
     if held.strip():
         raise MissingError(f"sacct's answer ends in the middle of a line: '{held[:60]}'")
 
 
-def row_of(fields: Sequence[str]) -> AccountingRow | StepRow | None:
+def parse_job_line(fields: Sequence[str]) -> AccountingRow | StepRow | None:
     """One line; None: it names no job."""
     job, _, step = fields[1].partition(".")
     if step and job.isascii() and job.isdigit():

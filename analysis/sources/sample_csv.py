@@ -45,7 +45,7 @@ def read_header(file: BinaryIO, path: Path) -> tuple[tuple[str, ...], str | None
     return columns, None
 
 
-def times_of_ends(file: BinaryIO, columns: Sequence[str]) -> Iterator[float]:
+def read_first_and_last_time(file: BinaryIO, columns: Sequence[str]) -> Iterator[float]:
     """unix_s of the first and the last whole line behind the header, where `file` stands and stays.
 
     Less than both where a line has none, or the last is longer than any of ours.
@@ -61,7 +61,7 @@ def times_of_ends(file: BinaryIO, columns: Sequence[str]) -> Iterator[float]:
             yield float(line.split(b",")[columns.index("unix_s")])
 
 
-def numbered(lines: bytes, number: int) -> bytes:
+def number_lines(lines: bytes, number: int) -> bytes:
     """Whole lines, each with a number behind it, as csv_scan reads them.
 
     DuckDB (2.0) fails altogether at a carriage return, which means nothing at the end of a line;
@@ -73,7 +73,7 @@ def numbered(lines: bytes, number: int) -> bytes:
     return lines.replace(b"\n", b",%d\n" % number)
 
 
-def csv_scan(columns: Sequence[str], paths: Sequence[Path]) -> str:
+def make_csv_scan(columns: Sequence[str], paths: Sequence[Path]) -> str:
     """Files of numbered() lines of these columns as a relation, without lines that do not fit.
 
     Its columns are named by their place, c0, c1 and so on, for a file's names may be anything, and
@@ -87,7 +87,7 @@ def csv_scan(columns: Sequence[str], paths: Sequence[Path]) -> str:
     )
 
 
-def select_columns(columns: Sequence[str]) -> str:
+def make_column_selection(columns: Sequence[str]) -> str:
     """The fixed columns, NULL where a file of these columns has none."""
     return ", ".join(
         f"s.c{columns.index(name)} AS {name}" if name in columns else f"NULL::{kind} AS {name}"
@@ -96,13 +96,13 @@ def select_columns(columns: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedLines:
     """Lines of a file that do not fit its columns; `first` counts from 1, its header's number."""
 
     lines: int
     first: int
 
-    def words(self) -> str:
+    def format_reason(self) -> str:
         """For `sources.reason`."""
         return (
             f"{counted(self.lines, 'line')} {inflect(self.lines, 'does', 'do')} not fit "
@@ -113,7 +113,7 @@ class Refused:
 
 def find_refused(
     connection: DuckDBPyConnection, path: Path, whole: int, loaded: int, scratch: Path
-) -> Refused | None:
+) -> RefusedLines | None:
     """What of a file's `whole` lines is not among its samples, of which `loaded` are.
 
     None: empty lines only. What the file has got since it was read is not looked at.
@@ -124,14 +124,14 @@ def find_refused(
     first, lines, empty = None, 0, 0
     with open_regular(path) as file:
         columns, _ = read_header(file, path)
-        for some in pieces(file, whole):
+        for some in split_into_batches(file, whole):
             if first is None:
-                place = first_refused(connection, columns, some, part)
+                place = find_first_refused(connection, columns, some, part)
                 first = None if place is None else lines + place + HEADER_LINES + 1
             lines += len(some)
             empty += sum(map(is_empty, some))
     part.unlink(missing_ok=True)
-    return None if first is None else Refused(lines - empty - loaded, first)
+    return None if first is None else RefusedLines(lines - empty - loaded, first)
 
 
 def is_empty(line: bytes) -> bool:
@@ -139,22 +139,22 @@ def is_empty(line: bytes) -> bool:
     return line in (b"\n", b"\r\n")
 
 
-def pieces(file: BinaryIO, lines: int) -> Iterator[list[bytes]]:
+def split_into_batches(file: BinaryIO, lines: int) -> Iterator[list[bytes]]:
     """So many lines, some after the other."""
     left = islice(file, lines)
     while some := list(islice(left, LINES_AT_ONCE)):
         yield some
 
 
-def first_refused(
+def find_first_refused(
     connection: DuckDBPyConnection, columns: Sequence[str], lines: Sequence[bytes], part: Path
 ) -> int | None:
     """The place of the first of these whole lines, empty ones aside, that does not fit."""
-    part.write_bytes(b"".join(numbered(line, place) for place, line in enumerate(lines)))
+    part.write_bytes(b"".join(number_lines(line, place) for place, line in enumerate(lines)))
     # Into a table as in earnest: columns that nobody wants are not looked at.
     connection.execute(
-        f"CREATE OR REPLACE TEMP TABLE tried AS SELECT file, {select_columns(columns)} "
-        f"FROM {csv_scan(columns, [part])} AS s"
+        f"CREATE OR REPLACE TEMP TABLE tried AS SELECT file, {make_column_selection(columns)} "
+        f"FROM {make_csv_scan(columns, [part])} AS s"
     )
     fitting = {place for (place,) in connection.execute("SELECT file FROM tried").fetchall()}
     connection.execute("DROP TABLE tried")
@@ -181,7 +181,7 @@ class TextBatch:
         while chunk := source.read(CHUNK_BYTES):
             whole, newline, rest = (rest + chunk).rpartition(b"\n")
             if newline:
-                text = numbered(whole + newline, number)
+                text = number_lines(whole + newline, number)
                 self._file.write(text)
                 self.size_bytes += len(text)
                 lines += whole.count(b"\n") + 1
@@ -195,9 +195,9 @@ class TextBatch:
 
     def write(self, connection: DuckDBPyConnection, parts: Parts) -> list[Part]:
         """Into parts; lines that do not fit are left out. The table `sample_files` knows the files."""
-        lines = csv_scan(self.columns, [self._path])
+        lines = make_csv_scan(self.columns, [self._path])
         written = parts.write(
-            f"SELECT f.run_id, f.attempt, f.node, {select_columns(self.columns)} "
+            f"SELECT f.run_id, f.attempt, f.node, {make_column_selection(self.columns)} "
             f"FROM {lines} AS s JOIN sample_files AS f USING (file)",
             self.day,
         )

@@ -12,7 +12,7 @@ import numpy as np
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.sources import sample_library
-from steelyard.analysis.store.sample_store import DAY_S, KEY, UNKNOWN, Part, Parts, day_of
+from steelyard.analysis.store.sample_store import DAY_S, KEY, UNKNOWN, Part, Parts, format_day
 from steelyard.analysis.store.schema import SAMPLE_COLUMNS
 
 ROWS = 500_000  # in a batch: 75 MB
@@ -54,7 +54,7 @@ class TextBuffer:
 Room = tuple[dict[str, Array], Array]  # of a batch: by column; the files' numbers
 
 
-def new_room() -> Room:
+def allocate_buffer() -> Room:
     """Memory is taken as it is filled."""
     columns: dict[str, Array] = {
         name: np.empty(ROWS, dtype=TYPES[kind]) for name, kind in SAMPLE_COLUMNS.items()
@@ -68,7 +68,7 @@ class RowBatch:
     def __init__(self, day: str | None, room: Room | None = None) -> None:
         self.day = day
         self.count = 0
-        self.room = room or new_room()  # for another batch, once this one is written
+        self.room = room or allocate_buffer()  # for another batch, once this one is written
         self._arrays, self._numbers = self.room
         self._rows = 0  # of the file that was read last, not yet counted
         self._files: list[tuple[str, ...]] = []  # their KEYs
@@ -97,7 +97,7 @@ class RowBatch:
         self._rows = max(rows, 0)
         return rows
 
-    def is_of(self, day: str | None) -> bool:
+    def is_of_day(self, day: str | None) -> bool:
         """Whether the rows just read are all of this day; any are of None."""
         times = self._arrays["unix_s"][self.count : self.count + self._rows]
         if day is None or not self._rows:
@@ -105,14 +105,16 @@ class RowBatch:
         low, high = float(times.min()), float(times.max())  # NaN when one is
         if day == UNKNOWN or not high - low < DAY_S:
             return False
-        return day_of(low) == day == day_of(high)
+        return format_day(low) == day == format_day(high)
 
-    def keep(self, key: tuple[str, ...], totals: Sequence[str]) -> list[float | int | None]:
+    def add_file_rows(
+        self, key: tuple[str, ...], totals: Sequence[str]
+    ) -> list[float | int | None]:
         """Count the rows just read as those of a file; its largest values of some columns."""
         begin, self.count = self.count, self.count + self._rows
         self._numbers[begin : self.count] = len(self._files)
         self._files.append(key)
-        return [largest(self._arrays[name][begin : self.count]) for name in totals]
+        return [find_largest(self._arrays[name][begin : self.count]) for name in totals]
 
     def write(self, engine: DuckDBPyConnection, parts: Parts) -> list[Part]:
         """Into parts. `engine` must not be in a transaction: it would hold the arrays to its end."""
@@ -126,7 +128,7 @@ class RowBatch:
         engine.register("row_files", {"file": numbers, **texts})
         try:
             return parts.write(
-                f"SELECT {', '.join(KEY)}, {', '.join(map(cell, SAMPLE_COLUMNS))} "
+                f"SELECT {', '.join(KEY)}, {', '.join(map(convert_nan_to_null, SAMPLE_COLUMNS))} "
                 "FROM row_batch JOIN row_files USING (file)",
                 self.day,
                 engine,
@@ -136,14 +138,14 @@ class RowBatch:
             engine.unregister("row_files")
 
 
-def cell(column: str) -> str:
+def convert_nan_to_null(column: str) -> str:
     """A column of a batch as DuckDB shall have it; NaN it takes for NULL by itself."""
     if SAMPLE_COLUMNS[column] == "BIGINT":
         return f"nullif({column}, {NOT_KNOWN}) AS {column}"
     return column
 
 
-def largest(array: Array) -> float | int | None:
+def find_largest(array: Array) -> float | int | None:
     """None: all are not known."""
     if not array.size:
         return None

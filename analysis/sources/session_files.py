@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.analysis.base.errors import UsageError
-from steelyard.analysis.sources.study_files import PLAN_FILE, fields, read_plan
+from steelyard.analysis.sources.study_files import PLAN_FILE, read_fields, read_plan
 from steelyard.analysis.store.spool import parse_json
 from steelyard.jobscripts.userfiles import PLAN_BYTES, read_regular
 
@@ -36,7 +36,7 @@ class Session:
     folder: Path
 
 
-def sessions_of(folder: Path) -> list[Session]:
+def list_sessions(folder: Path) -> list[Session]:
     """The submitted sessions in a folder STUDY.sessions, by number; none where there is no folder.
 
     Reads the index, and a plan only where the index lacks its session; UsageError for a session
@@ -44,14 +44,14 @@ def sessions_of(folder: Path) -> list[Session]:
     """
     known = read_index(folder)
     found = []
-    for name in submitted_names(folder):
+    for name in list_submitted_names(folder):
         session = folder / f"{name}{SESSION_SUFFIX}"
         number, began_unix_s = known.get(name) or read_from_plan(session)
         found.append(Session(name, number, began_unix_s, session))
     return sorted(found, key=lambda session: (session.number, session.began_unix_s))
 
 
-def session_at(folder: Path) -> Session | None:
+def find_session(folder: Path) -> Session | None:
     """The session whose folder this is; None: it is no session's, or nothing of it was submitted."""
     path = folder.absolute()
     if not is_session(path) or not (path / PLAN_FILE).is_file():
@@ -66,7 +66,7 @@ def is_session(folder: Path) -> bool:
     return folder.name.endswith(SESSION_SUFFIX) and folder.absolute().parent.name.endswith(SUFFIX)
 
 
-def label_of(folder: Path) -> str:
+def format_label(folder: Path) -> str:
     """How a study's folder is named on the command line: NAME, or NAME@SESSION."""
     name = folder.name.removesuffix(SESSION_SUFFIX)
     if not is_session(folder):
@@ -74,7 +74,7 @@ def label_of(folder: Path) -> str:
     return f"{folder.absolute().parent.name.removesuffix(SUFFIX)}@{name}"
 
 
-def submitted_names(folder: Path) -> list[str]:
+def list_submitted_names(folder: Path) -> list[str]:
     """The names of the session folders that have a plan: others were interrupted before it."""
     return [
         plan.parent.name.removesuffix(SESSION_SUFFIX)
@@ -92,7 +92,7 @@ def read_index(folder: Path) -> dict[str, tuple[int, float]]:
     found: dict[str, tuple[int, float]] = {}
     for line in lines:
         try:
-            entry = fields(parse_json(line), FIELDS)
+            entry = read_fields(parse_json(line), FIELDS)
         except (ValueError, RecursionError, KeyError, TypeError):
             continue
         found[entry["name"]] = entry["number"], float(entry["began_unix_s"])
@@ -103,7 +103,7 @@ def read_from_plan(session: Path) -> tuple[int, float]:
     """Number and begin of a session that the index lacks."""
     said: Any = read_plan(session).study.get("session")
     try:
-        entry = fields(said if isinstance(said, Mapping) else {}, FIELDS)
+        entry = read_fields(said if isinstance(said, Mapping) else {}, FIELDS)
     except (KeyError, TypeError) as error:
         raise UsageError(
             f"{session / PLAN_FILE} lacks {error} of its session: expected a session that `steelyard "

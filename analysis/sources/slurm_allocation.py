@@ -18,7 +18,7 @@ CPU_ROUNDING, ELAPSED_ROUNDING_S = 1.01, 1.0
 LIMITS = {"UNLIMITED": "there is none", "Partition_Limit": "it is the partition's"}
 
 
-def clock_s(text: str) -> float | None:
+def parse_duration_s(text: str) -> float | None:
     """`1-02:03:04`, `00:06.431` -> seconds; None for anything else."""
     match = CLOCK.fullmatch(text)
     if match is None:
@@ -27,38 +27,40 @@ def clock_s(text: str) -> float | None:
     return 86400 * days + 3600 * hours + 60 * minutes + seconds
 
 
-def size_bytes(text: str) -> int | None:
+def parse_size_bytes(text: str) -> int | None:
     """`211836K`, `4.50G`, `1000` -> bytes, by powers of 1024."""
     match = SIZE.fullmatch(text)
     return round(float(match[1]) * 1024 ** " KMGTP".index(match[2] or " ")) if match else None
 
 
-def tres(text: str) -> dict[str, str]:
+def parse_tres(text: str) -> dict[str, str]:
     """`cpu=2,gres/gpu=1,mem=4G` by name."""
     return {name: value for part in text.split(",") for name, _, value in [part.partition("=")]}
 
 
-def count(found: Mapping[str, str], name: str) -> int | None:
+def find_count(found: Mapping[str, str], name: str) -> int | None:
     """How many; None: it does not say."""
     value = found.get(name, "")
     return int(value) if value.isascii() and value.isdigit() else None
 
 
-def gpus(got: Mapping[str, str]) -> tuple[int | None, str | None]:
+def count_gpus(got: Mapping[str, str]) -> tuple[int | None, str | None]:
     """How many GPUs, or why it is not known: a TRES that is not tracked is never named."""
-    if (total := count(got, "gres/gpu")) is not None:
+    if (total := find_count(got, "gres/gpu")) is not None:
         return total, None
     of_types = [name for name in got if name.startswith("gres/gpu:")]
-    found = [number for name in of_types if (number := count(got, name)) is not None]
+    found = [number for name in of_types if (number := find_count(got, name)) is not None]
     if found and len(found) == len(of_types):
         return sum(found), None
     parts = [f"{name}={got[name]}" for name in got if name.startswith(("gres/shard", "gres/mps"))]
     return None, SHARED_GPUS.format(",".join(parts)) if parts else NO_GPUS
 
 
-def cpu_time(row: AccountingRow, total: str, cpus: int | None) -> tuple[float | None, str | None]:
+def read_cpu_time(
+    row: AccountingRow, total: str, cpus: int | None
+) -> tuple[float | None, str | None]:
     """TotalCPU in seconds, or why it is not believed; sacct adds up the steps' at their ends."""
-    cpu_s = (clock_s(total) or None) if row.end_unix_s is not None else None
+    cpu_s = (parse_duration_s(total) or None) if row.end_unix_s is not None else None
     if cpu_s is None or cpus is None or row.elapsed_s is None:
         return cpu_s, None
     if cpu_s <= cpus * (row.elapsed_s + ELAPSED_ROUNDING_S) * CPU_ROUNDING:
@@ -69,31 +71,35 @@ def cpu_time(row: AccountingRow, total: str, cpus: int | None) -> tuple[float | 
     )
 
 
-def resident(names: Sequence[str], steps: Sequence[Sequence[str]]) -> Iterator[tuple[int, int]]:
+def read_resident_memory(
+    names: Sequence[str], steps: Sequence[Sequence[str]]
+) -> Iterator[tuple[int, int]]:
     """Of each step whose memory Slurm looked at: that of its largest task, and as much for all."""
     max_rss, ntasks = names.index("MaxRSS"), names.index("NTasks")
     for step in steps:
-        size = size_bytes(step[max_rss]) if step[max_rss] else None
+        size = parse_size_bytes(step[max_rss]) if step[max_rss] else None
         tasks = int(step[ntasks]) if step[ntasks].isdigit() else 1
         if size:
             yield size, size * max(tasks, 1)
 
 
-def read(row: AccountingRow, names: Sequence[str], lines: Sequence[Sequence[str]]) -> Allocation:
+def read_allocation(
+    row: AccountingRow, names: Sequence[str], lines: Sequence[Sequence[str]]
+) -> Allocation:
     """The job's line as `row`; `lines` of its steps, fields in the order of `names`."""
     cells = dict(zip(names, row.fields, strict=True))
-    asked, got = tres(cells["ReqTRES"]), tres(cells["AllocTRES"])
-    found = list(resident(names, lines))
+    asked, got = parse_tres(cells["ReqTRES"]), parse_tres(cells["AllocTRES"])
+    found = list(read_resident_memory(names, lines))
     limit = cells["TimelimitRaw"]
-    memory = size_bytes(got.get("mem", ""))
+    memory = parse_size_bytes(got.get("mem", ""))
     missing = {} if limit.isdigit() else {"time_limit_s": LIMITS.get(limit, "sacct tells none")}
     if memory is None and got != {"": ""}:
         missing["memory_bytes"] = NO_MEMORY
-    cpus = count(got, "cpu")
-    gpu_count, no_gpus = gpus(got)
+    cpus = find_count(got, "cpu")
+    gpu_count, no_gpus = count_gpus(got)
     if no_gpus and got != {"": ""}:
         missing["gpus"] = no_gpus
-    cpu_s, no_cpu_s = cpu_time(row, cells["TotalCPU"], cpus)
+    cpu_s, no_cpu_s = read_cpu_time(row, cells["TotalCPU"], cpus)
     if no_cpu_s:
         missing["cpu_s"] = no_cpu_s
     return Allocation(
@@ -101,7 +107,7 @@ def read(row: AccountingRow, names: Sequence[str], lines: Sequence[Sequence[str]
         account=cells["Account"] or None,
         nodes=len(row.nodes) or None,
         cpus=cpus,
-        cpus_requested=count(asked, "cpu"),
+        cpus_requested=find_count(asked, "cpu"),
         memory_bytes=memory,
         gpus=gpu_count,
         time_limit_s=60.0 * int(limit) if limit.isdigit() else None,

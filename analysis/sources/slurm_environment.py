@@ -15,7 +15,7 @@ WAY = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT", "SLURM_
        "SLURM_SACK_KEY", "SLURM_SACK_JWKS")  # fmt: skip
 
 
-def without_slurm_variables() -> dict[str, str]:
+def remove_slurm_variables() -> dict[str, str]:
     """Our environment without what another Slurm job or cluster left in it."""
     return {name: value for name, value in os.environ.items() if not name.startswith(OF_SLURM)}
 
@@ -28,4 +28,4 @@ def server_variables() -> dict[str, str]:
 def build_environment() -> dict[str, str]:
     """For a program that only asks, or cancels: times in UTC, text in UTF-8, `100_[1,3,…]` whole."""
     fixed = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
-    return {**without_slurm_variables(), **server_variables(), **fixed}
+    return {**remove_slurm_variables(), **server_variables(), **fixed}

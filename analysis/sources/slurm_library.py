@@ -36,13 +36,13 @@ TOLD = tuple(name for name in FIELDS if name not in EMPTY)
 DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: sluid.c
 
 
-def release_of(text: str) -> str:
+def parse_release(text: str) -> str:
     """`slurm-wlm 25.11.7` or `25.11.2` -> `25.11`."""
     found = re.search(r"\d\d\.\d\d", text)
     return found[0] if found else "not known"
 
 
-def library(sacct: str = "sacct") -> Any:
+def load_library(sacct: str = "sacct") -> Any:
     """The module; MissingError where it is not there, or not of Slurm's release."""
     try:
         module = importlib.import_module("pyslurm")
@@ -52,7 +52,7 @@ def library(sacct: str = "sacct") -> Any:
         )  # fmt: skip
     except (ImportError, OSError, subprocess.TimeoutExpired) as error:
         raise MissingError(f"pyslurm cannot be used ({error}): use Sacct") from None
-    own, slurm = release_of(str(module.__version__)), release_of(done.stdout)
+    own, slurm = parse_release(str(module.__version__)), parse_release(done.stdout)
     if own != slurm or own < OLDEST:
         raise MissingError(
             f"pyslurm is of release {own} and Slurm of {slurm}; expected the same release, {OLDEST} "
@@ -68,9 +68,9 @@ class PySlurm(Sacct):
         self, job_ids: Sequence[str], since_unix_s: float = 0.0
     ) -> Iterator[AccountingRow | StepRow]:
         """See Accounting.rows."""
-        jobs = self.load_jobs(library(self.program), job_ids) if job_ids else []
+        jobs = self.load_jobs(load_library(self.program), job_ids) if job_ids else []
         for job in jobs:
-            yield row_of(job)
+            yield build_row(job)
         read = {str(job.id) for job in jobs}
         yield from super().rows([job_id for job_id in job_ids if job_id not in read])
 
@@ -84,30 +84,30 @@ class PySlurm(Sacct):
                 f"slurmdbd does not answer pyslurm: {error}. Is it running, and does SLURM_CONF "
                 "point to the cluster the jobs ran on?"
             ) from None
-        return [job for job in found.values() if is_whole(job)]
+        return [job for job in found.values() if is_complete(job)]
 
 
-def is_whole(job: Any) -> bool:
+def is_complete(job: Any) -> bool:
     """One start of a job that is no array and not heterogeneous, and that completed with its steps."""
     states = {job.state, *(step.state for step in job.steps.values())}
     is_plain = not job.array_id and not job.heterogeneous_id and not job.requeue_count
     return is_plain and states == {"COMPLETED"}
 
 
-def row_of(job: Any) -> AccountingRow:
+def build_row(job: Any) -> AccountingRow:
     """The job's line, its fields in the order that sacct has them."""
     cells: dict[str, object] = {
         **{name: getattr(job, attribute) for name, attribute in OF_JOB.items()},
         "ExitCode": "0:0",
         "DerivedExitCode": "0:0",
         "CPUTimeRAW": job.elapsed_time * job.cpus,
-        "ReqTRES": resources(job.requested_tres),
-        "AllocTRES": resources(job.allocated_tres),
+        "ReqTRES": format_resources(job.requested_tres),
+        "AllocTRES": format_resources(job.allocated_tres),
         "NNodes": job.allocated_tres.node.count,
         "Constraints": ",".join(job.constraints or ()),
         "TimelimitRaw": "UNLIMITED" if job.time_limit is None else job.time_limit,
         "Restarts": 0,
-        "SLUID": sluid(job.db_index),
+        "SLUID": format_sluid(job.db_index),
     }
     words = ["" if cells.get(name) is None else str(cells[name]) for name in FIELDS]
     row = parse_row(words)
@@ -116,14 +116,14 @@ def row_of(job: Any) -> AccountingRow:
     return row
 
 
-def sluid(number: int | None) -> str:
+def format_sluid(number: int | None) -> str:
     """sluid2str of Slurm's src/common/sluid.c: thirteen digits of five bits."""
     if not number:
         return ""
     return "s" + "".join(DIGITS[number >> shift & 31] for shift in range(60, -5, -5))
 
 
-def resources(found: Any) -> str:
+def format_resources(found: Any) -> str:
     """`billing=1,cpu=1,mem=1000M,node=1` of the library's objects; some have several kinds."""
     parts = {}
     for name in found.to_dict():

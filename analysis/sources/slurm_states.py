@@ -81,12 +81,12 @@ def split_job_id(text: str) -> JobKey | None:
     if match is None:
         return None
     listed = match["tasks"]
-    tasks = tuple(waiting_tasks(listed)) if listed and "..." not in listed else ()
+    tasks = tuple(parse_waiting_tasks(listed)) if listed and "..." not in listed else ()
     het = int(match["het"]) if match["het"] else None
     return JobKey(match["job"], match["task"], listed is not None, tasks, het, match["step"])
 
 
-def waiting_tasks(text: str) -> Iterator[int]:
+def parse_waiting_tasks(text: str) -> Iterator[int]:
     """`1,3,5-9:2` -> 1, 3, 5, 7, 9."""
     for part in text.split(","):
         numbers, colon, step = part.partition(":")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from steelyard.analysis.sources import slurm_environment
 from steelyard.analysis.sources.accounting import SEPARATOR
-from steelyard.analysis.sources.slurm_allocation import clock_s
+from steelyard.analysis.sources.slurm_allocation import parse_duration_s
 
 # sacct's names of columns, and squeue's letters for them; a name may have a line break, so it is not
 # the last.
@@ -34,7 +34,7 @@ LETTERS = {
 FORMAT = SEPARATOR.join(LETTERS.values())
 
 
-def ask(job_ids: Sequence[str], time_out_s: float) -> str:
+def query_jobs(job_ids: Sequence[str], time_out_s: float) -> str:
     """Lines of FORMAT; "" where squeue knows none of the jobs, or gives no answer."""
     arguments = ["squeue", "--noheader", f"--format={FORMAT}", f"--jobs={','.join(job_ids)}"]
     try:
@@ -51,10 +51,13 @@ def ask(job_ids: Sequence[str], time_out_s: float) -> str:
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
 
 
-def as_sacct_has_it(cells: Sequence[str]) -> dict[str, str]:
+def convert_to_sacct(cells: Sequence[str]) -> dict[str, str]:
     """One line of squeue by sacct's names and in its units."""
     said = dict(zip(LETTERS, cells, strict=True))
-    limit_s, elapsed_s = clock_s(said["TimelimitRaw"]), clock_s(said["ElapsedRaw"])
+    limit_s, elapsed_s = (
+        parse_duration_s(said["TimelimitRaw"]),
+        parse_duration_s(said["ElapsedRaw"]),
+    )
     if limit_s is not None:
         said["TimelimitRaw"] = str(int(limit_s // 60))
     said["ElapsedRaw"] = "" if elapsed_s is None else str(int(elapsed_s))

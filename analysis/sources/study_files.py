@@ -203,7 +203,7 @@ def read_plan_as(study_dir: Path, kind: type[AnyRun]) -> tuple[dict[str, Any], l
         )
     try:
         document = check_format(read_json(path, PLAN_BYTES), path, PLAN_FORMAT, PLAN_VERSION)
-        runs = [kind(**fields(run, RUN_FIELDS)) for run in document["runs"]]
+        runs = [kind(**read_fields(run, RUN_FIELDS)) for run in document["runs"]]
         return dict(document["study"]), runs
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", str(path)) from None
@@ -211,7 +211,7 @@ def read_plan_as(study_dir: Path, kind: type[AnyRun]) -> tuple[dict[str, Any], l
         raise UsageError(f"{path}: a run or the study lacks {error}", str(path)) from None
 
 
-def fields(document: Any, kinds: Mapping[str, Kinds]) -> dict[str, Any]:
+def read_fields(document: Any, kinds: Mapping[str, Kinds]) -> dict[str, Any]:
     """What `kinds` names, of these types to the letter: true is no number; KeyError, TypeError."""
     for name, kind in kinds.items():
         value = document[name]
@@ -231,25 +231,25 @@ def read_submissions(study_dir: Path) -> list[Submission]:
         lines = read_regular(path, PLAN_BYTES).split(b"\n")
     except FileNotFoundError:
         return []
-    found = [submission(line, path, n) for n, line in enumerate(lines, 1) if line.strip()]
+    found = [parse_submission(line, path, n) for n, line in enumerate(lines, 1) if line.strip()]
     return [one for one in found if one is not None]
 
 
-def submission(line: bytes, path: Path, number: int) -> Submission | None:
+def parse_submission(line: bytes, path: Path, number: int) -> Submission | None:
     """One line of submissions.jsonl; None: cut short."""
     try:
         document = parse_json(line)
     except (ValueError, RecursionError):
         return None
     try:
-        known = fields(document, SUBMISSION_FIELDS)
+        known = read_fields(document, SUBMISSION_FIELDS)
     except (KeyError, TypeError) as error:
         raise UsageError(f"{path} line {number} is not understood: {error}", str(path)) from None
     lists = {name: tuple(map(str, known[name])) for name in ("options", "run_ids")}
     return Submission(**{**known, **lists, "cluster": known["cluster"] or None})
 
 
-def executed_now(study_dir: Path, submissions: Sequence[Submission]) -> str | None:
+def find_running_submission(study_dir: Path, submissions: Sequence[Submission]) -> str | None:
     """The submission that a local submit, which holds the study's lock, executes; None: no submit."""
     here = [s.submission_id for s in submissions if s.job_id is None]
     try:
@@ -257,12 +257,12 @@ def executed_now(study_dir: Path, submissions: Sequence[Submission]) -> str | No
     except OSError:
         return None
     try:
-        return here[-1] if here and locks.is_taken(fd) else None
+        return here[-1] if here and locks.is_locked(fd) else None
     finally:
         os.close(fd)
 
 
-def output_of(study_dir: Path, submission: Submission, run_id: str) -> Path:
+def find_output(study_dir: Path, submission: Submission, run_id: str) -> Path:
     """What the scheduler kept of a run's output before the run had its folder: the submission's,
     or where each task of an array has a file of its own, that one."""
     common = study_dir / "submissions" / f"{submission.submission_id}.out"
@@ -270,14 +270,14 @@ def output_of(study_dir: Path, submission: Submission, run_id: str) -> Path:
     return own if own.is_file() else common
 
 
-def run_folders(study_dir: Path, run_id: str) -> Iterator[RunFolder]:
+def read_run_folders(study_dir: Path, run_id: str) -> Iterator[RunFolder]:
     """The attempts of a run that left a folder, in the order of their names."""
-    for entry in run_entries(study_dir, run_id):
+    for entry in list_run_entries(study_dir, run_id):
         if entry.is_dir():
-            yield run_folder(run_id, entry.path)
+            yield read_run_folder(run_id, entry.path)
 
 
-def run_entries(study_dir: Path, run_id: str) -> list[os.DirEntry[str]]:
+def list_run_entries(study_dir: Path, run_id: str) -> list[os.DirEntry[str]]:
     """What has the name of an attempt in a run's folder, in the order of their names."""
     try:
         with os.scandir(f"{study_dir}/runs/{run_id}") as entries:
@@ -287,18 +287,18 @@ def run_entries(study_dir: Path, run_id: str) -> list[os.DirEntry[str]]:
     return sorted(found, key=lambda entry: entry.name)
 
 
-def last_attempt(folders: Iterable[RunFolder]) -> RunFolder | None:
+def find_last_attempt(folders: Iterable[RunFolder]) -> RunFolder | None:
     """The attempt of a run that began last, of those at once the later one; None: there is none."""
-    return max(enumerate(folders), key=began, default=(0, None))[1]
+    return max(enumerate(folders), key=attempt_sort_key, default=(0, None))[1]
 
 
-def began(entry: tuple[int, RunFolder]) -> tuple[float, int]:
+def attempt_sort_key(entry: tuple[int, RunFolder]) -> tuple[float, int]:
     """When an attempt began; 0 where it does not tell; and its place among the run's."""
     place, folder = entry
     return folder.number("start_unix_s") or 0, place
 
 
-def run_folder(run_id: str, path: Path | str) -> RunFolder:
+def read_run_folder(run_id: str, path: Path | str) -> RunFolder:
     """One attempt's folder with its result.json, or what is wrong with it."""
     where = str(path)
     file, attempt = f"{where}/{RESULT_FILE}", where.rpartition("/")[2]
@@ -339,7 +339,7 @@ class SchedulerReport:
     begun: bool
 
 
-def decide_outcome(told: SchedulerReport, folder: RunFolder | None) -> tuple[str, str | None]:
+def decide_outcome(report: SchedulerReport, folder: RunFolder | None) -> tuple[str, str | None]:
     """State and reason.
 
     The accounting knows how the job ended; result.json knows whether the run in it came to its
@@ -347,16 +347,16 @@ def decide_outcome(told: SchedulerReport, folder: RunFolder | None) -> tuple[str
     """
     said = folder.text("state") if folder is not None else None
     why = folder.text("reason") if folder is not None else None
-    if told.state == "failed":
-        return ("timeout" if said == "timeout" else "failed"), why or told.reason
+    if report.state == "failed":
+        return ("timeout" if said == "timeout" else "failed"), why or report.reason
     # Purged before its end was asked for; or forgotten with its array, as qstat does: what left a
     # result has begun.
-    is_guess = told.state == "lost" or (told.state == "cancelled" and not told.begun)
-    was_stopped = told.state == "cancelled" and STOPPED.match(why or "")
+    is_guess = report.state == "lost" or (report.state == "cancelled" and not report.begun)
+    was_stopped = report.state == "cancelled" and STOPPED.match(why or "")
     if is_guess and said in RESULT_STATES and not was_stopped:
         return said, why
-    if told.state != "completed" or said == "completed":
-        return told.state, told.reason
+    if report.state != "completed" or said == "completed":
+        return report.state, report.reason
     if said in ("failed", "timeout"):
         return said, why or "the run's own script says so"
     if said == "started":

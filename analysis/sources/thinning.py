@@ -11,7 +11,7 @@ LINE_BYTES = 1 << 20  # longer than any
 WORDS = "a sweep has thinned its samples"
 
 
-def spacing_s(header: bytes, first: bytes) -> int | None:
+def read_spacing_s(header: bytes, first: bytes) -> int | None:
     """In how many seconds one line is left, by a file's first two lines; 0: none between its ends;
     None: all are there."""
     names = header.rstrip(b"\r\n").split(b",")
@@ -34,7 +34,7 @@ def read_note(path: Path | None) -> str | None:
         return None
     try:
         with open_regular(path, BULK_BYTES) as file:
-            found = spacing_s(file.readline(LINE_BYTES), file.readline(LINE_BYTES))
+            found = read_spacing_s(file.readline(LINE_BYTES), file.readline(LINE_BYTES))
     except OSError:
         return None
     return None if found is None else format_note(found)

@@ -14,8 +14,8 @@ import duckdb
 
 from steelyard.analysis.base import locks
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.store.schema import schema_text
-from steelyard.analysis.store.spool import Spool, quote, storable
+from steelyard.analysis.store.schema import build_schema
+from steelyard.analysis.store.spool import Spool, quote_text, replace_lone_surrogates
 
 FILE_NAME = "study.duckdb"
 SCHEMA_VERSION = 13
@@ -75,27 +75,27 @@ def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """
     connection = connect(study_dir / FILE_NAME, read_only=False)
     try:
-        bound(connection, study_dir)
-        version = schema_version(connection)
+        limit_memory(connection, study_dir)
+        version = read_schema_version(connection)
         connection.execute("BEGIN")
         if version is None:
-            connection.execute(schema_text())
+            connection.execute(build_schema())
         else:
-            connection.execute(schema_text("schema_views.sql"))  # as we read it now
+            connection.execute(build_schema("schema_views.sql"))  # as we read it now
         yield connection
         connection.execute("COMMIT")
     except WRITE_ERRORS as error:
         what = f"{study_dir / FILE_NAME} could not be written and is as it was before"
-        raise unwritten(what, error, study_dir) from error
+        raise describe_write_error(what, error, study_dir) from error
     finally:
         close(connection, study_dir)  # without a commit this is a rollback
 
 
-def unwritten(what: str, error: Exception, study_dir: Path) -> Exception:
+def describe_write_error(what: str, error: Exception, study_dir: Path) -> Exception:
     """What to say of an error of writing: what happened, why, what to do; else the error itself."""
-    code = code_of(error)
+    code = find_errno(error)
     if code is not None:
-        advice = ADVICE[code].format(folder=study_dir, owner=owner_of(study_dir))
+        advice = ADVICE[code].format(folder=study_dir, owner=find_owner(study_dir))
         return MissingError(f"{what}: {os.strerror(code)}. {advice}")
     if isinstance(error, duckdb.TransactionException):
         return error  # a bug of ours
@@ -107,14 +107,14 @@ def unwritten(what: str, error: Exception, study_dir: Path) -> Exception:
     return MissingError(f"{what}: {words}. {advice}")
 
 
-def code_of(error: Exception) -> int | None:
+def find_errno(error: Exception) -> int | None:
     """The errno, of those in ADVICE; DuckDB tells its words only."""
     if isinstance(error, OSError):
         return error.errno if error.errno in ADVICE else None
     return next((code for code in ADVICE if os.strerror(code) in str(error)), None)
 
 
-def owner_of(path: Path) -> str:
+def find_owner(path: Path) -> str:
     """The user whose it is; a number where it has no name."""
     try:
         return path.owner()
@@ -122,21 +122,21 @@ def owner_of(path: Path) -> str:
         return f"user {path.stat().st_uid}"
 
 
-def bound(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
+def limit_memory(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
     """Keep DuckDB's memory within MEMORY_LIMIT; what does not fit goes to the study's disk."""
     # That of a killed collect; whoever would use it has the database locked.
     shutil.rmtree(study_dir / SPILL_FOLDER, ignore_errors=True)
     connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
-    connection.execute(f"SET temp_directory = {quote(str(study_dir / SPILL_FOLDER))}")
+    connection.execute(f"SET temp_directory = {quote_text(str(study_dir / SPILL_FOLDER))}")
     connection.execute("SET preserve_insertion_order = false")
 
 
-def side_engine(spill: Path) -> duckdb.DuckDBPyConnection:
+def open_side_engine(spill: Path) -> duckdb.DuckDBPyConnection:
     """A DuckDB without a database, or beside one and outside of its transaction; what does not fit
     into memory goes to a folder that it makes and removes."""
     engine = duckdb.connect()
     engine.execute(f"SET memory_limit = '{SIDE_MEMORY_LIMIT}'")
-    engine.execute(f"SET temp_directory = {quote(str(spill))}")
+    engine.execute(f"SET temp_directory = {quote_text(str(spill))}")
     engine.execute("SET preserve_insertion_order = false")
     return engine
 
@@ -153,19 +153,19 @@ def connect(
     """A connection to a database of the schema that is `known`."""
     check_path(path, read_only=read_only)
     if not read_only:
-        remove_half_made(path)
+        remove_incomplete_database(path)
     was_there = path.exists()
     try:
         connection = duckdb.connect(str(path), read_only=read_only)
     except duckdb.IOException as error:
-        raise unopened(path, error, was_there) from None
+        raise describe_open_error(path, error, was_there) from None
     except duckdb.ConnectionException:
         raise UsageError(
             f"{path} is open in this very process (steelyard.analysis.load): close it first",
             str(path),
         ) from None
     try:
-        version = schema_version(connection)
+        version = read_schema_version(connection)
         if version is not None:
             check_version(path, version, known)
     except (duckdb.Error, UsageError):
@@ -186,36 +186,38 @@ def check_version(path: Path, version: int, known: int = SCHEMA_VERSION) -> None
 
 def check_path(path: Path, *, read_only: bool) -> None:
     """UsageError for a path that DuckDB would not understand, or wait at for ever."""
-    if not read_only and (UNUSABLE & {*str(path)} or storable(str(path)) != str(path)):
+    if not read_only and (
+        UNUSABLE & {*str(path)} or replace_lone_surrogates(str(path)) != str(path)
+    ):
         raise UsageError(
-            f"{storable(str(path))}: DuckDB cannot write a database below a folder whose name has "
+            f"{replace_lone_surrogates(str(path))}: DuckDB cannot write a database below a folder whose name has "
             "? or \\ or is not UTF-8: rename the folder",
-            storable(str(path)),
+            replace_lone_surrogates(str(path)),
         )
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise UsageError(f"{path} is no regular file: move it away", str(path))
 
 
-def unopened(path: Path, error: duckdb.IOException, was_there: bool) -> Exception:
+def describe_open_error(path: Path, error: duckdb.IOException, had_existed: bool) -> Exception:
     """What to say of a database that cannot be opened."""
-    without_locks = locks.are_missing(str(error))
+    without_locks = locks.is_missing_lock_error(str(error))
     if "lock" in str(error) and not without_locks:
         return InUseError(
             f"{path} is in use by another process (a collect or a report of this study): "
             f"wait for it to end",
             str(path),
         )
-    if not was_there:  # half a header, which the next collect could not read
+    if not had_existed:  # half a header, which the next collect could not read
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
     if without_locks:
         return MissingError(f"{path} cannot be locked: {locks.NO_LOCKS_ADVICE}")
-    if code_of(error) is not None:
-        return unwritten(f"{path} cannot be opened", error, path.parent)
+    if find_errno(error) is not None:
+        return describe_write_error(f"{path} cannot be opened", error, path.parent)
     return UsageError(f"{path} cannot be opened: {error}", str(path))
 
 
-def remove_half_made(path: Path) -> None:
+def remove_incomplete_database(path: Path) -> None:
     """A database whose maker was killed before it was one: no later collect could open it."""
     with contextlib.suppress(FileNotFoundError):
         status = path.stat()
@@ -223,7 +225,7 @@ def remove_half_made(path: Path) -> None:
             path.unlink()
 
 
-def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
+def read_schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
     """None: an empty database. Outside of a transaction, which that would end."""
     try:
         rows = connection.execute("SELECT schema_version FROM meta").fetchall()
@@ -232,7 +234,7 @@ def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
     return int(rows[0][0]) if rows else None
 
 
-def table_columns(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
+def read_table_columns(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
     """Names and types of a table's columns, in order."""
     rows = connection.execute(
         "SELECT column_name, data_type FROM duckdb_columns() "

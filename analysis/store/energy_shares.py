@@ -42,18 +42,18 @@ class IdlePower:
 
     of_nodes_w: Mapping[str, float] = field(default_factory=dict)
     elsewhere_w: float | None = None
-    told_w: Mapping[str, float] = field(default_factory=dict)
+    configured_w: Mapping[str, float] = field(default_factory=dict)
 
-    def by_name(self) -> dict[str, float]:
+    def list_named_powers(self) -> dict[str, float]:
         """Of all nodes that have a power of their own."""
-        told = self.told_w if self.elsewhere_w is None else {}
+        told = self.configured_w if self.elsewhere_w is None else {}
         return {**told, **self.of_nodes_w}
 
-    def source_of(self, node: str) -> str | None:
+    def find_source(self, node: str) -> str | None:
         """Where the idle power of a node is from: OPTION, ADMINISTRATOR; None: it is unknown."""
         if node in self.of_nodes_w or self.elsewhere_w is not None:
             return OPTION
-        return ADMINISTRATOR if node in self.told_w else None
+        return ADMINISTRATOR if node in self.configured_w else None
 
 
 NOT_KNOWN = IdlePower()
@@ -138,7 +138,7 @@ FROM parts GROUP BY run_id, attempt, node ORDER BY run_id, attempt, node
 """
 
 
-def energy_shares(
+def compute_energy_shares(
     connection: duckdb.DuckDBPyConnection,
     idle: IdlePower = NOT_KNOWN,
     ratio: float = RATIO,
@@ -148,7 +148,7 @@ def energy_shares(
     Of a node whose idle power is not known it is from 0 to the least that it was seen with, in all
     of these runs; where it is said to be more than that, it is that.
     """
-    known = idle.by_name()
+    known = idle.list_named_powers()
     asked = {
         "nodes": list(known),
         "watts": list(known.values()),
@@ -156,10 +156,10 @@ def energy_shares(
         "ratio": ratio,
     }
     rows = connection.execute(SHARES, asked).fetchall()
-    return [share_of(row[:3], row[3:6], row[6:], idle) for row in rows]
+    return [compute_share(row[:3], row[3:6], row[6:], idle) for row in rows]
 
 
-def share_of(
+def compute_share(
     key: tuple[str, ...], known: tuple[bool, ...], joules: tuple[Any, ...], idle: IdlePower
 ) -> EnergyShare:
     """`key`: whose; `known`: energy, the node's CPU time, the job's; `joules`: the fields of them."""
@@ -170,5 +170,5 @@ def share_of(
         told = dict.fromkeys(names)
     run_id, attempt, node = key
     return EnergyShare(
-        run_id, attempt, node, **told, reason=reason, idle_source=idle.source_of(node)
+        run_id, attempt, node, **told, reason=reason, idle_source=idle.find_source(node)
     )

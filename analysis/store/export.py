@@ -9,7 +9,7 @@ from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base.errors import UsageError
 from steelyard.analysis.store.database import KEYS
-from steelyard.analysis.store.spool import quote
+from steelyard.analysis.store.spool import quote_text
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 TABLES = ("meta", *KEYS, "accounting", "checks", "gaps", "notes")
@@ -18,12 +18,12 @@ MARK = "exported"  # holds collected_unix_s of the collect whose files are all t
 OPTIONS = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, DICTIONARY_SIZE_LIMIT 1000"
 
 
-def begin(folder: Path) -> None:
+def remove_mark(folder: Path) -> None:
     """Take the mark away: files will change."""
     (folder / MARK).unlink(missing_ok=True)
 
 
-def collected(folder: Path) -> str:
+def read_mark(folder: Path) -> str:
     """The mark; UsageError where there is none."""
     try:
         return read_regular(folder / MARK, NOTE_BYTES).decode("utf-8")
@@ -35,13 +35,13 @@ def collected(folder: Path) -> str:
         ) from None
 
 
-def mark(connection: DuckDBPyConnection) -> str | None:
+def compute_mark(connection: DuckDBPyConnection) -> str | None:
     """The mark of a database's files; None: nothing was collected yet."""
     rows = connection.execute("SELECT collected_unix_s FROM meta").fetchall()
     return repr(rows[0][0]) if rows else None
 
 
-def is_whole(folder: Path, collected: str | None) -> bool:
+def is_complete(folder: Path, collected: str | None) -> bool:
     """Whether the files are those of that mark, all of them."""
     files = (folder / MARK, *(folder / f"{table}.parquet" for table in TABLES))
     if collected is None or not all(file.is_file() for file in files):
@@ -62,7 +62,7 @@ def export(
     for done, table in enumerate(tables):
         progress("Parquet", done, len(tables))
         part = folder / f".{table}.part"
-        connection.execute(f"COPY {table} TO {quote(str(part))} ({OPTIONS})")
+        connection.execute(f"COPY {table} TO {quote_text(str(part))} ({OPTIONS})")
         part.replace(folder / f"{table}.parquet")
     (folder / MARK).write_text(collected, encoding="utf-8")
     progress("Parquet", len(tables), len(tables))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.store.schema import SAMPLE_COLUMNS
-from steelyard.analysis.store.spool import quote, quote_path
+from steelyard.analysis.store.spool import quote_path, quote_text
 from steelyard.jobscripts.userfiles import ANY_BYTES, open_regular
 
 if TYPE_CHECKING:
@@ -63,14 +63,14 @@ class Part:
     path: Path  # where it lies now: in the scratch folder as long as it is new
 
 
-def day_of(unix_s: float) -> str:
+def format_day(unix_s: float) -> str:
     """`2026-11-21`; `unknown` of what is no time."""
     if not 0 <= unix_s < LATEST_UNIX_S:
         return UNKNOWN
     return datetime.fromtimestamp(unix_s, UTC).date().isoformat()
 
 
-def is_whole(path: Path) -> bool:
+def is_complete(path: Path) -> bool:
     """Whether a Parquet file has its end: a footer, its length and the letters PAR1."""
     try:
         with open_regular(path, ANY_BYTES) as file:
@@ -82,7 +82,7 @@ def is_whole(path: Path) -> bool:
         return False
 
 
-def scan(paths: Sequence[Path], *, filename: bool = False) -> str:
+def make_scan(paths: Sequence[Path], *, filename: bool = False) -> str:
     """Parts as a relation, columns in the order of ALL_COLUMNS; `filename`: and that one."""
     if not paths:
         return f"(SELECT {', '.join(f'NULL::{t} AS {n}' for n, t in ALL_COLUMNS.items())} LIMIT 0)"
@@ -94,7 +94,7 @@ def scan(paths: Sequence[Path], *, filename: bool = False) -> str:
     )
 
 
-def stored(connection: DuckDBPyConnection, study_dir: Path) -> list[Part]:
+def read_stored_parts(connection: DuckDBPyConnection, study_dir: Path) -> list[Part]:
     """What `sample_parts` says there is."""
     rows = connection.execute(
         "SELECT path, day, samples, size_bytes FROM sample_parts ORDER BY path"
@@ -105,32 +105,32 @@ def stored(connection: DuckDBPyConnection, study_dir: Path) -> list[Part]:
     ]
 
 
-def is_there(part: Part) -> bool:
+def is_unchanged(part: Part) -> bool:
     """Whether the file is as it was written."""
-    return is_whole(part.path) and part.path.stat().st_size == part.size_bytes
+    return is_complete(part.path) and part.path.stat().st_size == part.size_bytes
 
 
 def make_view(connection: DuckDBPyConnection, parts: Sequence[Part]) -> None:
     """The view `samples` over these, and no others."""
-    relation = scan([part.path for part in parts])
+    relation = make_scan([part.path for part in parts])
     connection.execute(f"CREATE OR REPLACE TEMP VIEW samples AS FROM {relation}")
 
 
-def lost(connection: DuckDBPyConnection, study_dir: Path) -> list[Part]:
+def find_lost_parts(connection: DuckDBPyConnection, study_dir: Path) -> list[Part]:
     """Parts that are gone or cut short."""
-    return [part for part in stored(connection, study_dir) if not is_there(part)]
+    return [part for part in read_stored_parts(connection, study_dir) if not is_unchanged(part)]
 
 
-def attach(connection: DuckDBPyConnection, study_dir: Path) -> None:
+def attach_view(connection: DuckDBPyConnection, study_dir: Path) -> None:
     """The view `samples` for a reader, over what is there."""
-    parts = stored(connection, study_dir)
-    make_view(connection, [part for part in parts if is_there(part)])
+    parts = read_stored_parts(connection, study_dir)
+    make_view(connection, [part for part in parts if is_unchanged(part)])
 
 
-def sweep(connection: DuckDBPyConnection, study_dir: Path) -> None:
+def remove_uncounted_files(connection: DuckDBPyConnection, study_dir: Path) -> None:
     """Remove files that do not count. Only while the database is open: nobody adds any then."""
     folder = study_dir / FOLDER
-    named = {part.path for part in stored(connection, study_dir)}
+    named = {part.path for part in read_stored_parts(connection, study_dir)}
     for path in (*folder.glob("*/*.parquet"), *folder.glob(f"*/.*{HALF}")):
         if path not in named and not path.is_dir():  # Spark makes folders of such names
             path.unlink(missing_ok=True)
@@ -139,7 +139,7 @@ def sweep(connection: DuckDBPyConnection, study_dir: Path) -> None:
             day.rmdir()
 
 
-def move(source: Path, target: Path) -> None:
+def move_file(source: Path, target: Path) -> None:
     """Whole or not at all, to another file system too: `parquet` may be a link to one."""
     try:
         source.replace(target)
@@ -152,7 +152,7 @@ def move(source: Path, target: Path) -> None:
         source.unlink()
 
 
-def sync(path: Path) -> None:
+def sync_file(path: Path) -> None:
     """Have a file on the disk before what it was made of is removed."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
@@ -165,8 +165,8 @@ class Parts:
         self._connection = connection
         self._folder = study_dir / FOLDER
         self._scratch = scratch
-        named = stored(connection, study_dir)
-        self._parts = {part.name: part for part in named if is_there(part)}
+        named = read_stored_parts(connection, study_dir)
+        self._parts = {part.name: part for part in named if is_unchanged(part)}
         self.broken = len(self._parts) < len(named)  # some are gone, or cut short
         self._serial = max((int(Path(part.name).stem) for part in named), default=0)
         self.refresh()
@@ -184,7 +184,7 @@ class Parts:
         if day is None:
             return self._write_days(select, connection)
         path = self._scratch / f"{self._serial}.parquet"
-        connection.execute(f"COPY ({select}) TO {quote(str(path))} ({OPTIONS})")
+        connection.execute(f"COPY ({select}) TO {quote_text(str(path))} ({OPTIONS})")
         rows, of_day = connection.execute(
             f"SELECT count(*), count(*) FILTER ({DAY_OF_ROW} = ?) "
             f"FROM read_parquet({quote_path(path)})",
@@ -192,20 +192,20 @@ class Parts:
         ).fetchall()[0]
         if of_day == rows:
             return self._add(path, day, rows)
-        parts = self._write_days(f"FROM {scan([path])}", connection)
+        parts = self._write_days(f"FROM {make_scan([path])}", connection)
         path.unlink()
         return parts
 
     def rewrite(self, select: str, day: str | None) -> None:
         """As write(), of samples that may be nowhere else."""
         for part in self.write(select, day):
-            sync(part.path)
+            sync_file(part.path)
 
     def _write_days(self, select: str, connection: DuckDBPyConnection) -> list[Part]:
         """A part for each day."""
         folder = self._scratch / f"{self._serial}"
         connection.execute(
-            f"COPY (SELECT *, {DAY_OF_ROW} AS day FROM ({select})) TO {quote(str(folder))} "
+            f"COPY (SELECT *, {DAY_OF_ROW} AS day FROM ({select})) TO {quote_text(str(folder))} "
             f"({OPTIONS}, PARTITION_BY (day))"
         )
         parts = []
@@ -234,7 +234,7 @@ class Parts:
     def remove(self, keys: str) -> None:
         """Write parts with rows of these (run_id, attempt, node), a relation's name, anew without."""
         parts = {str(part.path): part for part in self._parts.values()}
-        relation = scan([part.path for part in parts.values()], filename=True)
+        relation = make_scan([part.path for part in parts.values()], filename=True)
         touched = self._connection.execute(
             f"SELECT DISTINCT filename FROM {relation} SEMI JOIN {keys} USING (run_id, attempt, node)"
             if parts
@@ -243,7 +243,8 @@ class Parts:
         for (path,) in touched:
             part = parts[path]
             self.rewrite(
-                f"FROM {scan([part.path])} ANTI JOIN {keys} USING (run_id, attempt, node)", part.day
+                f"FROM {make_scan([part.path])} ANTI JOIN {keys} USING (run_id, attempt, node)",
+                part.day,
             )
             self._drop(part)
 
@@ -259,7 +260,7 @@ class Parts:
                 days[part.day].append(part)
         for day, small in days.items():
             if len(small) > SMALL_PARTS:
-                self.rewrite(f"FROM {scan([part.path for part in small])}", day)
+                self.rewrite(f"FROM {make_scan([part.path for part in small])}", day)
                 for part in small:
                     self._drop(part)
 
@@ -269,7 +270,7 @@ class Parts:
         for name, part in self._parts.items():
             if part.path != self._folder / name:
                 (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
-                move(part.path, self._folder / name)
+                move_file(part.path, self._folder / name)
         self._connection.execute("DELETE FROM sample_parts")
         rows = [(p.name, p.day, p.samples, p.size_bytes) for p in self._parts.values()]
         if rows:
@@ -277,7 +278,7 @@ class Parts:
 
 
 @contextlib.contextmanager
-def scratch_folder(study_dir: Path) -> Iterator[Path]:
+def make_scratch_folder(study_dir: Path) -> Iterator[Path]:
     """An empty folder for the time of the collect; that of a killed one is taken away first."""
     # The database is open by now, so no other collect of this study is at work.
     folder = study_dir / ".collect"
@@ -289,9 +290,9 @@ def scratch_folder(study_dir: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def store(connection: DuckDBPyConnection, study_dir: Path, select: str) -> None:
+def store_samples(connection: DuckDBPyConnection, study_dir: Path, select: str) -> None:
     """Rows of a SELECT, columns as ALL_COLUMNS, as further parts of a study."""
-    with scratch_folder(study_dir) as scratch:
+    with make_scratch_folder(study_dir) as scratch:
         parts = Parts(connection, study_dir, scratch)
         parts.rewrite(select, None)
         parts.publish()

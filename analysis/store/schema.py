@@ -14,35 +14,35 @@ FILES = ("schema.sql", "schema_views.sql")
 FILLED = re.compile(r"@(\w+)@")
 
 
-def sql_type(quantity: Column | Total) -> str:
+def find_sql_type(quantity: Column | Total) -> str:
     """DuckDB's type of its values."""
     return "DOUBLE" if quantity.is_real else "BIGINT"
 
 
-def schema_text(*files: str) -> str:
+def build_schema(*files: str) -> str:
     """The statements that make an empty database, or those of some of its files."""
     folder = importlib.resources.files(__package__)
     text = "\n".join(folder.joinpath(name).read_text("utf-8") for name in files or FILES)
     return FILLED.sub(lambda found: PARTS[found[1]](), text)
 
 
-def columns(totals: Iterable[Total]) -> str:
+def format_columns(totals: Iterable[Total]) -> str:
     """Of a table."""
-    return ",\n    ".join(f"{total.name} {sql_type(total)}" for total in totals)
+    return ",\n    ".join(f"{total.name} {find_sql_type(total)}" for total in totals)
 
 
-def stored() -> list[Total]:
+def list_stored_totals() -> list[Total]:
     """Those that the table `records` has."""
     return [total for total in TOTALS.values() if total.in_database]
 
 
-def comments() -> str:
+def format_comments() -> str:
     """What the totals of a record are."""
-    texts = ((total.name, total.meaning.replace("'", "''")) for total in stored())
+    texts = ((total.name, total.meaning.replace("'", "''")) for total in list_stored_totals())
     return "\n".join(f"COMMENT ON COLUMN records.{name} IS '{text}';" for name, text in texts)
 
 
-def over_nodes(total: Total) -> str:
+def make_node_sum_sql(total: Total) -> str:
     """The total of a run's nodes: NULL as soon as it is not known of one."""
     name, join = total.name, "max" if total.over_nodes == "LARGEST" else "sum"
     known = f"bool_and(idle OR {name} IS NOT NULL)"
@@ -51,16 +51,16 @@ def over_nodes(total: Total) -> str:
     return f"CASE WHEN {known} THEN {join}({name}) END AS {name}"
 
 
-def picked(of_node: bool) -> str:
+def make_metric_choice_sql(of_node: bool) -> str:
     """Which column of `totals` is the value of a metric, or of `own`, the benchmark's program."""
     found = [total for total in METRICS.values() if total.is_of_node == of_node]
     return "\n        ".join(
-        f"WHEN m.metric = '{one.name}' THEN {f't.{one.name}' if of_node else own(one)}"
+        f"WHEN m.metric = '{one.name}' THEN {f't.{one.name}' if of_node else make_program_figure_sql(one)}"
         for one in found
     )
 
 
-def own(total: Total) -> str:
+def make_program_figure_sql(total: Total) -> str:
     """The program's own figure where it is known; its memory is not more than all of the job's, and
     not less than its largest process'."""
     name = total.name
@@ -71,15 +71,15 @@ def own(total: Total) -> str:
 
 
 PARTS: dict[str, Callable[[], str]] = {
-    "totals": lambda: columns(stored()),
-    "comments_on_totals": comments,
-    "counters": lambda: columns(METRICS[name] for name in COUNTERS),
-    "totals_over_nodes": lambda: ",\n        ".join(map(over_nodes, METRICS.values())),
+    "totals": lambda: format_columns(list_stored_totals()),
+    "comments_on_totals": format_comments,
+    "counters": lambda: format_columns(METRICS[name] for name in COUNTERS),
+    "totals_over_nodes": lambda: ",\n        ".join(map(make_node_sum_sql, METRICS.values())),
     "metrics": lambda: ", ".join(f"('{m.name}', '{m.unit}')" for m in METRICS.values()),
-    "metrics_of_nodes": lambda: picked(of_node=True),
-    "metrics_of_processes": lambda: picked(of_node=False),
+    "metrics_of_nodes": lambda: make_metric_choice_sql(of_node=True),
+    "metrics_of_processes": lambda: make_metric_choice_sql(of_node=False),
 }
 
 
 # The fixed columns; a file may have more (zones, devices), or fewer in a version to come.
-SAMPLE_COLUMNS = {column.name: sql_type(column) for column in quantities.COLUMNS}
+SAMPLE_COLUMNS = {column.name: find_sql_type(column) for column in quantities.COLUMNS}

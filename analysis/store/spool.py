@@ -18,42 +18,42 @@ from typing import Any, Self
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
-def quote(text: str) -> str:
+def quote_text(text: str) -> str:
     """A text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
-def identifier(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """The name of a column as it stands in SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def no_pattern(path: Path) -> str:
+def escape_pattern(path: Path) -> str:
     """A path for DuckDB's readers, which take `*`, `?` and `[` for a pattern."""
     return re.sub(r"[*?\[]", r"[\g<0>]", str(path))
 
 
 def quote_path(path: Path) -> str:
-    """As no_pattern, as an SQL literal."""
-    return quote(no_pattern(path))
+    """As escape_pattern, as an SQL literal."""
+    return quote_text(escape_pattern(path))
 
 
-def storable(text: str) -> str:
+def replace_lone_surrogates(text: str) -> str:
     r"""With `?` for halves of characters, which JSON may have (`\ud800`) and a database may not."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def plain(value: Any) -> Any:
+def convert_non_finite(value: Any) -> Any:
     """The value as JSON has it: NaN and infinity, which it has not, as words that DuckDB reads."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def no_constant(word: str) -> None:
+def reject_constant(constant: str) -> None:
     """For json.loads: `NaN` and `Infinity` are no JSON, and no measurement."""
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{constant} is no number")
 
 
-def finite(word: str) -> float:
+def parse_finite(word: str) -> float:
     """For json.loads: 1e999 is more than a number can be."""
     value = float(word)
     if not math.isfinite(value):
@@ -62,7 +62,7 @@ def finite(word: str) -> float:
 
 
 # One for all: json.loads makes another for every document.
-DECODER = json.JSONDecoder(parse_constant=no_constant, parse_float=finite)
+DECODER = json.JSONDecoder(parse_constant=reject_constant, parse_float=parse_finite)
 
 
 def parse_json(data: bytes | str) -> Any:
@@ -112,7 +112,7 @@ class Spool(RowFile):
         try:
             text = self._encode(row)
         except ValueError:  # NaN or infinity: rare, so not looked for in every cell
-            text = self._encode({name: plain(value) for name, value in row.items()})
+            text = self._encode({name: convert_non_finite(value) for name, value in row.items()})
         self._file.write(text + "\n")
         self.count += 1
 
@@ -122,7 +122,9 @@ class Spool(RowFile):
         if not self.count:
             nothing = ", ".join(f'NULL::{kind} AS "{n}"' for n, kind in self.columns.items())
             return f"SELECT {nothing} WHERE false"
-        types = ", ".join(f"{quote(n)}: {quote(kind)}" for n, kind in self.columns.items())
+        types = ", ".join(
+            f"{quote_text(n)}: {quote_text(kind)}" for n, kind in self.columns.items()
+        )
         return (
             f"SELECT {names} FROM read_json({quote_path(self.path)}, "
             f"format = 'newline_delimited', columns = {{{types}}}, "
@@ -158,7 +160,7 @@ class TextSpool(RowFile):
 
     def select(self) -> str:
         """The rows as a SELECT statement; only after the spool is closed."""
-        types = ", ".join(f"{quote(name)}: 'VARCHAR'" for name in self.columns)
+        types = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in self.columns)
         # The line's largest size is also that of the buffers: a sixteenth is the default.
         return (
             f"SELECT * FROM read_csv({quote_path(self.path)}, auto_detect = false, "

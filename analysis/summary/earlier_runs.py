@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from steelyard.analysis.sources.session_files import label_of
+from steelyard.analysis.sources.session_files import format_label
 from steelyard.analysis.stats.basics import variance
 from steelyard.analysis.store.database import FILE_NAME
 from steelyard.analysis.summary.study_database import open_database
@@ -102,7 +102,7 @@ def read(folders: Iterable[Path]) -> EarlierRuns:
     for folder in folders:
         if not (folder / FILE_NAME).is_file():
             continue
-        studies.append(label_of(folder))
+        studies.append(format_label(folder))
         with open_database(folder) as connection:
             for row in connection.execute(SQL).fetchall():
                 add(found, studies[-1], row)

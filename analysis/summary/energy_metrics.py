@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats.basics import Interval
 from steelyard.analysis.stats.overhead import Direction, Verdict, between, percent
-from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, energy_shares
+from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, compute_energy_shares
 
 if TYPE_CHECKING:
     import duckdb
@@ -38,9 +38,9 @@ class MeasuredRun:
 
 def read_energy_metrics(connection: duckdb.DuckDBPyConnection, idle: IdlePower) -> Values:
     """One value per run and metric; None as soon as one of its nodes has none."""
-    idle = replace(idle, told_w=read_idle_power(connection))
+    idle = replace(idle, configured_w=read_idle_power(connection))
     of_run: dict[tuple[str, str], list[EnergyShare]] = defaultdict(list)
-    for share in energy_shares(connection, idle):
+    for share in compute_energy_shares(connection, idle):
         of_run[share.run_id, share.attempt].append(share)
     values: Values = defaultdict(dict)
     for run in measured_runs(connection):

@@ -22,8 +22,8 @@ from steelyard.analysis.stats.number_format import never_negative
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats.rates import is_rate, rate_interval
 from steelyard.analysis.store import export
-from steelyard.analysis.store.sample_store import is_whole
-from steelyard.analysis.store.spool import no_pattern, quote, quote_path
+from steelyard.analysis.store.sample_store import is_complete
+from steelyard.analysis.store.spool import escape_pattern, quote_path, quote_text
 from steelyard.analysis.summary.study_data import stops_early
 from steelyard.facts.quantities import COUNTERS
 
@@ -112,8 +112,8 @@ def summarize(study_dir: Path, engine: str, master: str | None = None) -> list[L
         raise MissingError(
             f"{folder / lacking[0]}.parquet is missing: run `steelyard collect` first"
         )
-    collected = export.collected(folder)
-    cut = [path for path in folder.rglob("*.parquet") if not is_whole(path)]
+    collected = export.read_mark(folder)
+    cut = [path for path in folder.rglob("*.parquet") if not is_complete(path)]
     if cut:
         raise UsageError(
             f"{cut[0]} is no whole Parquet file: `steelyard collect` writes it anew", str(cut[0])
@@ -121,7 +121,7 @@ def summarize(study_dir: Path, engine: str, master: str | None = None) -> list[L
     check_parts(folder)
     confidence = confidence_of(folder)
     rows = on_spark(folder, master) if engine == "spark" else on_duckdb(folder)
-    if export.collected(folder) != collected:
+    if export.read_mark(folder) != collected:
         raise UsageError(f"{folder} was written anew while it was read: try again", str(folder))
     lines = (line(row, confidence) for row in rows)
     return sorted(lines, key=lambda r: (r.variant, r.condition, r.metric))
@@ -139,10 +139,10 @@ def on_duckdb(folder: Path) -> list[dict[str, Any]]:
     """The rows of SUMMARY, computed in this process."""
     samples = has_samples(folder)
     with duckdb.connect() as connection:
-        connection.execute(f"SET temp_directory = {quote(str(folder / '.summary.spill'))}")
+        connection.execute(f"SET temp_directory = {quote_text(str(folder / '.summary.spill'))}")
         for name in views(samples):
             files = "samples/*/*.parquet" if name == "samples" else f"{name}.parquet"
-            connection.read_parquet(f"{no_pattern(folder)}/{files}").create_view(name)
+            connection.read_parquet(f"{escape_pattern(folder)}/{files}").create_view(name)
         cursor = connection.execute(statement(samples))
         names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
@@ -151,10 +151,10 @@ def on_duckdb(folder: Path) -> list[dict[str, Any]]:
 def on_spark(folder: Path, master: str | None) -> list[dict[str, Any]]:
     """As on_duckdb, by Spark."""
     samples = has_samples(folder)
-    with spark.started(master) as session:
+    with spark.open_session(master) as session:
         for name in views(samples):
             files = "samples" if name == "samples" else f"{name}.parquet"
-            path = f"{spark.hadoop_path(folder)}/{files}"
+            path = f"{spark.escape_hadoop_path(folder)}/{files}"
             session.read.parquet(path).createOrReplaceTempView(name)
         return [row.asDict() for row in session.sql(statement(samples)).collect()]
 

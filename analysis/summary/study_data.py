@@ -65,11 +65,11 @@ class Meta:
     @functools.cached_property
     def level_texts(self) -> level_names.Texts:
         """By factor and level, what is shown for it."""
-        return level_names.texts_of(self.factors, self.toml or "")
+        return level_names.format_levels(self.factors, self.toml or "")
 
     def level_text(self, factor: str, level: object) -> str:
         """A level's name in the study, or what differs from the others."""
-        own = level_names.plain(level)
+        own = level_names.format_level(level)
         return self.level_texts.get(factor, {}).get(own, own)
 
     @property
@@ -369,7 +369,7 @@ def read_gaps(connection: duckdb.DuckDBPyConnection) -> list[Gap]:
 
 
 def lost_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[Gap]:
-    for part in sample_store.lost(connection, folder):
+    for part in sample_store.find_lost_parts(connection, folder):
         words = "is cut short" if part.path.exists() else "is not there"
         samples = f"{counted(part.samples, 'sample')} {inflect(part.samples, 'is', 'are')}"
         reason = f"{sample_store.FOLDER / part.name} {words}: its {samples} in no figure; "

@@ -56,7 +56,7 @@ def database_of(folder: Path) -> duckdb.DuckDBPyConnection:
         raise unreadable(path, error) from error
     try:
         check_schema(connection, path)
-        sample_store.attach(connection, folder)
+        sample_store.attach_view(connection, folder)
     except BaseException:
         connection.close()
         raise
@@ -66,7 +66,7 @@ def database_of(folder: Path) -> duckdb.DuckDBPyConnection:
 def unreadable(path: Path, error: duckdb.Error) -> MissingError:
     """What to do: wait, or make it anew."""
     first = str(error).splitlines()[0]
-    if locks.are_missing(first):
+    if locks.is_missing_lock_error(first):
         return MissingError(f"{path} cannot be locked: {locks.NO_LOCKS_ADVICE}")
     if "lock" in first:
         return MissingError(

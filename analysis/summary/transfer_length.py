@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from statistics import fmean
 from typing import Any
 
-from steelyard.analysis.base.benchmark_traits import described
+from steelyard.analysis.base.benchmark_traits import find_description
 from steelyard.analysis.collect.network import FACTOR
 from steelyard.analysis.stats.number_format import quantity
 from steelyard.analysis.summary.factor_axes import specification
@@ -26,7 +26,7 @@ NEEDED, MOVED, SECONDS = "bytes_needed", "bytes_read", "seconds"
 
 def bulk_of(summary: Summary, variant: str) -> Bulk | None:
     """What its benchmark says of its bulk transfers; None where the variant has none."""
-    benchmark = described(variant.split()[0])
+    benchmark = find_description(variant.split()[0])
     if benchmark is None or benchmark.bulk is None:
         return None
     return benchmark.bulk if benchmark.bulk.is_measured(parameters(summary, variant)) else None
@@ -34,7 +34,7 @@ def bulk_of(summary: Summary, variant: str) -> Bulk | None:
 
 def parameters(summary: Summary, variant: str) -> dict[str, Any]:
     """As the study gave them, else their defaults."""
-    benchmark = described(variant.split()[0])
+    benchmark = find_description(variant.split()[0])
     defaults = benchmark.defaults() if benchmark is not None else {}
     return {**defaults, **summary.data.parameters.get(variant, {})}
 

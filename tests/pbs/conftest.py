@@ -51,7 +51,7 @@ def absent() -> str:
 
 
 def dialect() -> Torque | OpenPbs:
-    return Torque() if pbs_commands.dialect() == TORQUE else OpenPbs()
+    return Torque() if pbs_commands.detect_dialect() == TORQUE else OpenPbs()
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Server:
         return ["-t" if self.torque else "-J", f"0-{tasks - 1}"]
 
     def job(self, job: str) -> dict[str, Any]:
-        return dict(pbs_commands.jobs([job]).get(job, {}))
+        return dict(pbs_commands.query_jobs([job]).get(job, {}))
 
     def wait(self, job: str) -> dict[str, Any]:
         """Its attributes once it is over."""
@@ -122,7 +122,7 @@ def server(lacking: str) -> Iterator[Server]:
         pytest.skip(lacking)
     home = pwd.getpwuid(os.getuid()).pw_dir
     folder = Path(tempfile.mkdtemp(prefix="steelyard-check-", dir=home))
-    tool = Server(folder, pbs_commands.dialect() == TORQUE)
+    tool = Server(folder, pbs_commands.detect_dialect() == TORQUE)
     yield tool
     for job in tool.jobs:  # what a red test has left; others are over
         subprocess.run(["qdel", job], capture_output=True, timeout=TIMEOUT_S, check=False)

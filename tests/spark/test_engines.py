@@ -70,7 +70,7 @@ def plain_duckdb(parquet: Path) -> list[tuple[Any, ...]]:
 def plain_spark(parquet: Path) -> list[tuple[Any, ...]]:
     """The query's rows from PySpark alone."""
     names = (("runs", "runs.parquet"), ("results", "results.parquet"), ("samples",) * 2)
-    with spark.started(None) as session:
+    with spark.open_session(None) as session:
         for name, file in names:
             session.read.parquet(str(parquet / file)).createOrReplaceTempView(name)
         return [tuple(row) for row in session.sql(QUERY.read_text("utf-8")).collect()]

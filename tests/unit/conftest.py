@@ -64,5 +64,5 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         for owner, name in STARTS:
             patches.enter_context(mock.patch.object(owner, name, refuse))
         patches.enter_context(mock.patch.object(subprocess, "run", run))
-        patches.enter_context(mock.patch.object(fork_pool, "may_fork", lambda: False))
+        patches.enter_context(mock.patch.object(fork_pool, "can_fork", lambda: False))
         return (yield)

@@ -74,7 +74,7 @@ def take_lock(path: Path) -> int:
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            locks.take(fd)
+            locks.lock_file(fd)
             os.ftruncate(fd, 0)
             os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
             if path.stat().st_ino == os.fstat(fd).st_ino:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from steelyard.analysis.sources.record_folders import job_folders
+from steelyard.analysis.sources.record_folders import find_job_folders
 from steelyard.wrappers.calibrate.known_loads import Result
 
 Record = Mapping[str, Any]
@@ -90,7 +90,7 @@ def read_records(folders: Iterable[Path], job: str) -> list[Record]:
     """Of a job, as far as they can be seen from here."""
     found = []
     for folder in folders:
-        for path in (p for at in job_folders(folder, job) for p in sorted(at.glob("*.json"))):
+        for path in (p for at in find_job_folders(folder, job) for p in sorted(at.glob("*.json"))):
             try:
                 found.append(json.loads(path.read_bytes()))
             except (OSError, ValueError):  # not complete yet, or not for us

@@ -202,7 +202,7 @@ def wait(attempts: Collection[Attempt]) -> None:
 def is_of(job: str, submitted: Collection[str]) -> bool:
     """Whether a job, or a task of a PBS array, was submitted under one of these ids."""
     parts = split_job_id(job)
-    return job in submitted or (parts is not None and parts.array() in submitted)
+    return job in submitted or (parts is not None and parts.format_array_id() in submitted)
 
 
 def job_of(result: Result, reports: Mapping[str, list[Report]]) -> str:

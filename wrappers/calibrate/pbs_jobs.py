@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from steelyard.analysis.sources.pbs import hook_totals, pbs_commands, qstat, states
 from steelyard.analysis.sources.pbs.accounting_cells import HOOK
-from steelyard.analysis.sources.pbs.field_values import duration_s, nodes_of
+from steelyard.analysis.sources.pbs.field_values import parse_duration_s, parse_nodes
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import known_loads, limits
 from steelyard.wrappers.calibrate.job_results import Report
@@ -64,7 +64,7 @@ class PbsJobs(JobSystem):
                 "server: its admin installs it (docs/admin-pbs.md); without it: "
                 "`steelyard calibrate --scheduler local`"
             )
-        return {"pbs": f"{title} {pbs_commands.version()}", "server": server}
+        return {"pbs": f"{title} {pbs_commands.read_version()}", "server": server}
 
     def own_methods(self) -> Iterator[LaunchMethod]:
         """One node and one job; then more than one node, job or start."""
@@ -136,12 +136,12 @@ class PbsJobs(JobSystem):
         """By qstat, which knows only the last start. A job that the server has forgotten has ended;
         where the server does not answer, what it reported before."""
         try:
-            answers = pbs_commands.jobs(sorted(jobs))
+            answers = pbs_commands.query_jobs(sorted(jobs))
         except MissingError:
             return self.known
         self.known |= {job: [report(about)] for job, about in answers.items()}
         for job in {*jobs, *self.known} - answers.keys():
-            if pbs_commands.is_one_of(job, set(jobs)):
+            if pbs_commands.is_requested(job, set(jobs)):
                 (last,) = self.known.get(job, [self.no_report])
                 self.known[job] = [replace(last, is_over=True)]
         return self.known
@@ -151,7 +151,7 @@ def report(about: qstat.Job) -> Report:
     """Of the job's last start: PBS_NODENUM counts its nodes in this order."""
     return Report(
         about.get("job_state") in states.OVER,
-        duration_s(about.get("resources_used.walltime")),
-        nodes_of(about.get("exec_host")),
+        parse_duration_s(about.get("resources_used.walltime")),
+        parse_nodes(about.get("exec_host")),
         dict(hook_totals.parse(about.get(HOOK)) or {}),
     )

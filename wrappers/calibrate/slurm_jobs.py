@@ -133,7 +133,9 @@ class SlurmJobs(JobSystem):
     def reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
         """Array tasks and het components by their own ids."""
         found: dict[str, list[Report]] = {}
-        for row in Sacct().some(FIELDS, "-j", ",".join(sorted(jobs))) if jobs else ():
+        for row in (
+            Sacct().read_starts_with_steps(FIELDS, "-j", ",".join(sorted(jobs))) if jobs else ()
+        ):
             starts = found.setdefault(row.job_id, [])
             if row.step is None:
                 starts.append(report(row))
@@ -157,5 +159,5 @@ class SlurmJobs(JobSystem):
 def report(row: AccountingRow) -> Report:
     """Of a start."""
     is_over = row.end_unix_s is not None and row.state not in NOT_OVER
-    totals = {None: admin_comment.own(row.admin_comment or "")}
+    totals = {None: admin_comment.read_own_comment(row.admin_comment or "")}
     return Report(is_over, row.elapsed_s, row.nodes, totals)

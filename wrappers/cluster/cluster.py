@@ -66,7 +66,7 @@ class Cluster:
 
     def environment(self) -> dict[str, str]:
         """This process' environment with `variables()`, for subprocess.run(env=…)."""
-        return slurm_environment.without_slurm_variables() | self.variables()
+        return slurm_environment.remove_slurm_variables() | self.variables()
 
     def guest(self, name: str) -> Guest:
         """A virtual node that takes commands past the network; UsageError: no such guest."""

@@ -82,9 +82,9 @@ def main(args: argparse.Namespace) -> int:
         return collect_cluster.main(args)
     if args.since is not None:
         raise errors.UsageError("--since needs --cluster; of a study all jobs are collected")
-    from steelyard.analysis.base.process_tuning import seldom_look_for_garbage
+    from steelyard.analysis.base.process_tuning import collect_garbage_rarely
 
-    seldom_look_for_garbage()
+    collect_garbage_rarely()
     if sessions := studydir.sessions_named(args.study):
         return collect_sessions(sessions, args)
     done = collect_study(studydir.resolve(args.study), args.study, args.record_dir)
@@ -109,13 +109,13 @@ def collect_study(
 
 def collect_sessions(sessions: Sequence[Session], args: argparse.Namespace) -> int:
     """Every session that is not settled; one that cannot be collected does not keep others from it."""
-    from steelyard.analysis.sources.session_files import label_of
+    from steelyard.analysis.sources.session_files import format_label
     from steelyard.wrappers.submit.settled_sessions import SettledSessions
 
     settled = SettledSessions(sessions)
     documents, failed = [], {}
     for session in settled.open():
-        label = label_of(session.folder)
+        label = format_label(session.folder)
         try:
             done = collect_study(session.folder, None, args.record_dir)
         except errors.SteelyardError as error:
@@ -134,7 +134,7 @@ def collect_sessions(sessions: Sequence[Session], args: argparse.Namespace) -> i
         print(
             f"{len(documents)} of {counted(len(sessions), 'session')} collected, {unchanged} {inflect(unchanged, 'is', 'are')} settled"
         )
-        last = label_of(sessions[-1].folder)
+        last = format_label(sessions[-1].folder)
         print(f"next: steelyard report {last}, steelyard history {last.rpartition('@')[0]}")
     return errors.MISSING if failed else errors.DONE
 

@@ -91,9 +91,9 @@ def compare_jobs(args: argparse.Namespace) -> int:
 
 def compare_studies(args: argparse.Namespace) -> int:
     """Of two sessions, or two studies: the main figures of the conditions that both have."""
-    from steelyard.analysis.base.process_tuning import be_lean
+    from steelyard.analysis.base.process_tuning import reduce_startup_cost
 
-    be_lean()
+    reduce_startup_cost()
     from steelyard.analysis.report.terminal_text import paragraph
     from steelyard.analysis.summary.summary import summarize
 
@@ -169,9 +169,9 @@ def pairs_of_studies(a: Summary, b: Summary) -> list[Pair]:
 def compare_conditions(args: argparse.Namespace) -> int:
     """Of a study."""
     # Here and not above: scipy and duckdb would make `--help` slow.
-    from steelyard.analysis.base.process_tuning import be_lean
+    from steelyard.analysis.base.process_tuning import reduce_startup_cost
 
-    be_lean()
+    reduce_startup_cost()
     from steelyard.analysis.summary.condition_labels import known_label
     from steelyard.analysis.summary.summary import summarize
 

@@ -117,7 +117,7 @@ def node_names(nodeset: str, scheduler: Scheduler) -> list[str]:
 
 def all_checks() -> Iterator[Check]:
     """Every check, in the order in which a person would mend things."""
-    home, openpbs_home = pbs_commands.torque_home(), doctor_openpbs.home()
+    home, openpbs_home = pbs_commands.find_torque_home(), doctor_openpbs.home()
     yield from doctor_node.check_node(
         *doctor_torque.settings(home), *doctor_openpbs.settings(openpbs_home)
     )

@@ -63,9 +63,9 @@ def main(args: argparse.Namespace) -> int:
     share = None if args.fail_on is None else options.percent_of("--fail-on", args.fail_on, "3%")
     check_together(args)
     # Here and not above: scipy and duckdb would make `--help` slow.
-    from steelyard.analysis.base.process_tuning import be_lean
+    from steelyard.analysis.base.process_tuning import reduce_startup_cost
 
-    be_lean()
+    reduce_startup_cost()
     from steelyard.analysis.history.history import find_regressions, read_history
 
     history = read_history(sessions_folder(args.study))

@@ -76,9 +76,9 @@ def main(args: argparse.Namespace) -> int:
     formats = chosen("--format", args.format, FORMATS) if args.format is not None else FORMATS
     exports = () if args.export is None else chosen("--export", args.export, EXPORTS)
     # Here and not above: scipy and duckdb would make `--help` slow.
-    from steelyard.analysis.base.process_tuning import be_lean
+    from steelyard.analysis.base.process_tuning import reduce_startup_cost
 
-    be_lean()
+    reduce_startup_cost()
     if args.preset:
         return report_preset(args, formats, exports)
     from steelyard.analysis.report.json_document import document

@@ -136,7 +136,7 @@ def find_mine(args: argparse.Namespace) -> tuple[list[JobView], list[str]]:
     from steelyard.analysis.sources import accounting_readers
 
     since = time.time() - since_s(args.since or DEFAULT_SINCE)
-    reader, ids = accounting_readers.recent_jobs(getpass.getuser(), since)
+    reader, ids = accounting_readers.list_recent_jobs(getpass.getuser(), since)
     if not ids:
         return [], []
     from steelyard.analysis.job.job_lookup import look_up_jobs

@@ -45,12 +45,12 @@ def main(args: argparse.Namespace) -> int:
     """Show the state, once or until the end."""
     from dataclasses import asdict
 
-    from steelyard.analysis.base.process_tuning import seldom_look_for_garbage
+    from steelyard.analysis.base.process_tuning import collect_garbage_rarely
     from steelyard.wrappers.base import console, errors
     from steelyard.wrappers.study import folder as studydir
     from steelyard.wrappers.submit import status, status_watch
 
-    seldom_look_for_garbage()
+    collect_garbage_rarely()
     if not args.watch and (sessions := studydir.sessions_named(args.study)):
         return show_sessions(sessions, args)
     if args.all:

@@ -16,8 +16,8 @@ from steelyard.analysis.collect.job_index import age
 from steelyard.analysis.collect.job_view import JobView, find_records
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
-from steelyard.analysis.sources.sacct import INDEX, Sacct, in_short
-from steelyard.analysis.sources.sacct_window import STATES, utc
+from steelyard.analysis.sources.sacct import INDEX, Sacct, shorten_message
+from steelyard.analysis.sources.sacct_window import STATES, format_utc
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.base.programs import find_program
 
@@ -78,10 +78,10 @@ def look(asked: Asked, accounting: Sacct, now_unix_s: float) -> Found:
 def jobs(asked: Asked, accounting: Sacct, now_unix_s: float) -> Iterator[list[AccountingRow]]:
     """All starts of each job that is over, in their order."""
     # Without states slurmdbd passes over jobs that it was never told the eligible time of.
-    since, until = utc(now_unix_s - asked.since_s), utc(now_unix_s)
+    since, until = format_utc(now_unix_s - asked.since_s), format_utc(now_unix_s)
     by_id: dict[tuple[str | None, str], list[AccountingRow]] = {}
     fields = (*FIELDS, ENERGY) if asked.energy else FIELDS
-    for row in accounting.starts(fields, "-a", "-S", since, "-E", until, "-s", STATES):
+    for row in accounting.read_starts(fields, "-a", "-S", since, "-E", until, "-s", STATES):
         by_id.setdefault((row.cluster, row.job_id), []).append(row)
     for rows in by_id.values():
         rows.sort(key=age)
@@ -104,7 +104,7 @@ def judge(found: Found, rows: Sequence[AccountingRow], asked: Asked) -> None:
     view = JobView(name, row, starts)
     # Only what is whole.
     find_records(view, asked.record_dirs, row.job_id, with_samples=False, only_near=True)
-    own = admin_comment.own(row.admin_comment or "")
+    own = admin_comment.read_own_comment(row.admin_comment or "")
     if not view.nodes or not job_comment.whole_records(view):
         if own is not None and not own.get("so_far") and not admin_comment.is_partial(own):
             found.complete += 1
@@ -125,7 +125,7 @@ def comment_of(found: Found, view: JobView, own: dict[str, Any] | None) -> dict[
     """Our value, where what is written lacks some of it; a record is its user's file, so that it only
     adds to what root has written (analysis/cluster/record_trust.py)."""
     document = job_comment.of_job(view)
-    ours = admin_comment.whole(document)
+    ours = admin_comment.fill_in_defaults(document)
     if own is not None and not job_comment.lacks_nodes(own, ours):
         other = job_comment.unlike(own, ours)
         for name in other:
@@ -181,7 +181,7 @@ def write(found: Found) -> None:
     except subprocess.TimeoutExpired:
         raise MissingError(f"slurmdbd was not done within {LIMIT_S:.0f} s: ask again") from None
     if done.returncode:
-        words = in_short(done.stderr) or f"exit code {done.returncode}"
+        words = shorten_message(done.stderr) or f"exit code {done.returncode}"
         raise MissingError(f"nothing was written: {words}")
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     for wish, answer in zip(found.planned, answers, strict=False):

@@ -152,7 +152,7 @@ def copy_output(folder: Path, destination: Path) -> None:
 
 def read_run(attempt: Path) -> ContainerRun:
     """Read the clients' results from the attempt's folder."""
-    left = study_files.run_folder(RUN_ID, attempt)
+    left = study_files.read_run_folder(RUN_ID, attempt)
     if left.problem is not None:
         raise MissingError(left.problem)
     codes = left.exit_codes or (None,)

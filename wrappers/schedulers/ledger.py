@@ -107,7 +107,7 @@ def locked(study: StudyDir) -> Iterator[None]:
     fd = os.open(study.lock, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
-            locks.take(fd)
+            locks.lock_file(fd)
         except (BlockingIOError, PermissionError) as error:
             who = os.pread(fd, 200, 0).decode(errors="replace").strip()
             raise UsageError(f"{study.path}: another submit is at work ({who})") from error
@@ -132,7 +132,7 @@ def holder(study: StudyDir) -> tuple[int, str] | None:
     except FileNotFoundError:
         return None
     try:
-        if not locks.is_taken(fd):
+        if not locks.is_locked(fd):
             return None
         words = os.pread(fd, 200, 0).decode(errors="replace").split()
     finally:

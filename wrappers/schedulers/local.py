@@ -306,7 +306,7 @@ def signal_group(pid: int, number: int) -> None:
 
 def settle(attempt: Path, run_id: str, code: int, timed_out: bool) -> str:
     """Leave a final state, also where the run's own script was killed before it could."""
-    left = study_files.run_folder(run_id, attempt)
+    left = study_files.read_run_folder(run_id, attempt)
     state = left.text("state")
     if state in RESULT_STATES:
         return str(state)
@@ -355,5 +355,5 @@ def last_state(run_dir: Path) -> tuple[str | None, float]:
     number = int(next_attempt(run_dir).name.partition(".")[2]) - 1
     if number == 0:
         return None, 0.0
-    last = study_files.run_folder(run_dir.name, run_dir / f"local.{number}")
+    last = study_files.read_run_folder(run_dir.name, run_dir / f"local.{number}")
     return last.text("state") or "started", last.number("start_unix_s") or 0.0

@@ -27,7 +27,7 @@ def find_jobs(
     from steelyard.analysis.sources import accounting_readers
 
     readers = [reader for text in job_ids for reader in accounting_readers.readers_of_job_id(text)]
-    ids, reader = list(dict.fromkeys(job_ids)), readers[0].hurried()
+    ids, reader = list(dict.fromkeys(job_ids)), readers[0].without_retries()
     return look_up_jobs(ids, choose_record_dirs(given), reader, open_cluster_database(database))
 
 
@@ -85,7 +85,9 @@ def find_job(job_id: str, given: Sequence[Path] | None, database: Path | None = 
     record_dirs = choose_record_dirs(given)
     for reader in accounting_readers.readers_of_job_id(job_id):
         try:
-            view = look_up(job_id, record_dirs, reader.hurried(), open_cluster_database(database))
+            view = look_up(
+                job_id, record_dirs, reader.without_retries(), open_cluster_database(database)
+            )
         except errors.MissingError as error:
             unknown.append(error)
             continue

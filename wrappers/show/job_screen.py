@@ -163,7 +163,7 @@ def print_shares(shares: Mapping[str, EnergyShare]) -> None:
 def print_idle_faults(view: JobView) -> None:
     """What administrators have written, and nobody can read."""
     for node in view.nodes:
-        why = node.record.why_missing("energy.idle_w") or ""
+        why = node.record.missing_reason("energy.idle_w") or ""
         if ", line " in why:
             terminal.print_wrapped(f"idle power of {node.node}: {why}")
 

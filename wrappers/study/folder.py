@@ -80,10 +80,10 @@ def resolve(text: str | None) -> Path:
     folder = find(text)
     if not is_sessions(folder):
         return folder
-    sessions = session_files.sessions_of(folder)
+    sessions = session_files.list_sessions(folder)
     latest = sessions[-1].folder
     print(
-        f"{session_files.label_of(latest)}: the latest of {counted(len(sessions), 'session')}",
+        f"{session_files.format_label(latest)}: the latest of {counted(len(sessions), 'session')}",
         file=sys.stderr,
     )
     return latest
@@ -92,7 +92,7 @@ def resolve(text: str | None) -> Path:
 def sessions_named(text: str | None) -> list[Session]:
     """All sessions of a study that has nothing else, or whose NAME.sessions is given; else none."""
     folder = find(text)
-    return session_files.sessions_of(folder) if is_sessions(folder) else []
+    return session_files.list_sessions(folder) if is_sessions(folder) else []
 
 
 def is_study(text: str) -> bool:
@@ -152,7 +152,7 @@ def session_folder(study: Path, session: str, text: str) -> Path:
     own = folder / f"{session}{SUFFIX}"
     if (own / PLAN).is_file():
         return own
-    names = [one.name for one in session_files.sessions_of(folder)]
+    names = [one.name for one in session_files.list_sessions(folder)]
     if not names:
         raise UsageError(
             f"{text}: there are no sessions in {folder}; `steelyard submit STUDY.toml --session` makes one",
@@ -167,7 +167,9 @@ def session_folder(study: Path, session: str, text: str) -> Path:
 
 def is_sessions(folder: Path) -> bool:
     """Whether it is a folder NAME.sessions with a session in it that was submitted."""
-    return folder.absolute().name.endswith(SESSIONS) and bool(session_files.submitted_names(folder))
+    return folder.absolute().name.endswith(SESSIONS) and bool(
+        session_files.list_submitted_names(folder)
+    )
 
 
 def folder_of(toml: Path, directory: Path | None = None, session: str | None = None) -> Path:

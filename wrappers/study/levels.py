@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from steelyard.analysis.base.level_names import FILES, NODE, RANGE, has_names, plain
+from steelyard.analysis.base.level_names import FILES, NODE, RANGE, format_level, has_names
 from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.study.study_table import Table
@@ -73,9 +73,9 @@ def named_levels(entry: Table) -> tuple[object, ...]:
             )
         if not isinstance(level, str | int | float):
             entry.wrong(name, level, "a text, a number, true or false")
-        if plain(level) in found:
-            entry.fail(name, f"{shown(level)} is the level {found[plain(level)]} already")
-        found[plain(level)] = name
+        if format_level(level) in found:
+            entry.fail(name, f"{shown(level)} is the level {found[format_level(level)]} already")
+        found[format_level(level)] = name
     for text, name in found.items():
         if found.get(name, name) != name:
             entry.fail(name, f"is the level of {found[name]}, too: choose another name for {text}")

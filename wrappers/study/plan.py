@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from steelyard.analysis.base.level_names import Texts, plain
+from steelyard.analysis.base.level_names import Texts, format_level
 from steelyard.analysis.sources import study_files
 from steelyard.analysis.sources.session_files import Session
 from steelyard.analysis.sources.study_files import PLAN_FORMAT, PLAN_VERSION
@@ -32,7 +32,7 @@ NO_FACTORS = "no factors"
 
 def condition_label(condition: dict[str, Level], texts: Texts) -> str:
     """`clients=2 network=far`: levels as they are shown."""
-    shown = (f"{name}={texts[name][plain(level)]}" for name, level in condition.items())
+    shown = (f"{name}={texts[name][format_level(level)]}" for name, level in condition.items())
     return " ".join(shown) or NO_FACTORS
 
 

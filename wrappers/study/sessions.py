@@ -44,7 +44,7 @@ def begin_session(folder: Path) -> tuple[Session, str | None]:
     The number is in the index, on disk, before the session has a plan: a crash in between loses a
     number, and no session.
     """
-    known = session_files.session_at(folder)
+    known = session_files.find_session(folder)
     if known is not None:
         return known, None
     name, now = folder.name.removesuffix(SUFFIX), time.time()
@@ -52,8 +52,8 @@ def begin_session(folder: Path) -> tuple[Session, str | None]:
         folder.parent / session_files.INDEX_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644
     )
     try:
-        locks.take(fd, wait=True)
-        sessions = session_files.sessions_of(folder.parent)
+        locks.lock_file(fd, wait=True)
+        sessions = session_files.list_sessions(folder.parent)
         given = [number for number, _ in session_files.read_index(folder.parent).values()]
         number = 1 + max([*given, *(one.number for one in sessions)], default=0)
         entry = {"name": name, "number": number, "began_unix_s": now}
@@ -67,7 +67,7 @@ def begin_session(folder: Path) -> tuple[Session, str | None]:
     if sessions and sessions[-1].began_unix_s > now:
         doubt = (
             f"by this machine's clock session {number} begins before session "
-            f"{sessions[-1].number}, {session_files.label_of(sessions[-1].folder)}: check the clock; "
+            f"{sessions[-1].number}, {session_files.format_label(sessions[-1].folder)}: check the clock; "
             "sessions are ordered by number"
         )
     return Session(name, number, now, folder), doubt
@@ -78,13 +78,13 @@ def compare_with_last(folder: Path, study: str, runs: Sequence[Run]) -> str | No
 
     UsageError when they have no benchmark in common: then it is another study under this name.
     """
-    sessions = session_files.sessions_of(folder.parent)
+    sessions = session_files.list_sessions(folder.parent)
     if not sessions:
         return None
     last = sessions[-1]
     before = study_files.read_plan_as(last.folder, Run)[1]
     benchmarks = [sorted({run.benchmark for run in some}) for some in (before, runs)]
-    label = session_files.label_of(last.folder)
+    label = session_files.format_label(last.folder)
     if set(benchmarks[0]).isdisjoint(benchmarks[1]):
         raise UsageError(
             f"{folder.parent} has sessions of another study: the last one, {label}, ran "
@@ -106,7 +106,7 @@ def folders_to_judge_by(folder: Path) -> list[Path]:
     """A study's own folder; of a session also those of the sessions before it."""
     if not session_files.is_session(folder):
         return [folder]
-    others = [one.folder for one in session_files.sessions_of(folder.parent)]
+    others = [one.folder for one in session_files.list_sessions(folder.parent)]
     return [folder, *[one for one in others if one.name != folder.name][-JUDGED_BY:]]
 
 

@@ -10,7 +10,7 @@ import tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from steelyard.analysis.base.level_names import NODE, Texts, texts_of
+from steelyard.analysis.base.level_names import NODE, Texts, format_levels
 from steelyard.analysis.sources import session_files, study_files
 from steelyard.analysis.sources.study_files import Scaling
 from steelyard.analysis.stats.number_format import parse_percent
@@ -72,7 +72,7 @@ class Study:
     @functools.cached_property
     def level_texts(self) -> Texts:
         """By factor and level, what labels have for it."""
-        return texts_of(self.factors, self.toml.decode("utf-8"))
+        return format_levels(self.factors, self.toml.decode("utf-8"))
 
     def benchmarks(self) -> dict[str, Benchmark]:
         """The benchmarks in use, by name."""
@@ -249,7 +249,9 @@ def read_drawn_levels(toml: Path, folder: Path) -> Drawn:
         return {}
     is_new = session_files.is_session(folder) and not (folder / PLAN).is_file()
     if is_new:
-        folder = next((one.folder for one in session_files.sessions_of(folder.parent)[-1:]), folder)
+        folder = next(
+            (one.folder for one in session_files.list_sessions(folder.parent)[-1:]), folder
+        )
     if not (folder / PLAN).is_file():
         return {}
     found = study_files.read_plan(folder).study.get("drawn")

@@ -14,7 +14,7 @@ from typing import Any
 
 from steelyard.analysis.sources import study_files
 from steelyard.analysis.sources.session_files import SUFFIX as SESSIONS
-from steelyard.analysis.sources.session_files import is_session, session_at
+from steelyard.analysis.sources.session_files import find_session, is_session
 from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.study import plan, study
@@ -60,7 +60,7 @@ def write_plan(folder: StudyDir, before: study.Study, now: study.Study) -> Itera
         toml = now.toml
     if found != runs:
         grown = replace(now, repeat=int(said.get("repeat", now.repeat)))  # [study] stop
-        ledger.write_whole(folder.plan, plan.document(grown, found, session_at(folder.path)))
+        ledger.write_whole(folder.plan, plan.document(grown, found, find_session(folder.path)))
     ledger.write_whole(folder.toml, toml)
 
 

@@ -62,10 +62,10 @@ class SettledSessions:
     def _state(self, folder: Path) -> dict[str, object]:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            files = [file_changes.identity(name, fd) for name in FILES]
+            files = [file_changes.read_identity(name, fd) for name in FILES]
         finally:
             os.close(fd)
-        program = file_changes.digest_of_program()
+        program = file_changes.digest_program()
         return {"files": files, "figures": self._figures, "program": program}
 
 

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from steelyard.analysis.base import file_changes
-from steelyard.analysis.base.file_changes import Identity, identity
+from steelyard.analysis.base.file_changes import Identity, read_identity
 from steelyard.analysis.sources import study_files
 from steelyard.analysis.sources.study_files import RESULT_FILE, RESULT_STATES, RunFolder
 from steelyard.jobscripts import userfiles
@@ -72,9 +72,9 @@ class StateCache:
                 where = f"{self._study_dir}/runs/{run_id}/{attempts[place]}"
                 return RunFolder(run_id, attempts[place], where, result, None)
             del self._known[run_id]
-        entries = study_files.run_entries(self._study_dir, run_id)
-        folders = [study_files.run_folder(run_id, e.path) for e in entries if e.is_dir()]
-        last = study_files.last_attempt(folders)
+        entries = study_files.list_run_entries(self._study_dir, run_id)
+        folders = [study_files.read_run_folder(run_id, e.path) for e in entries if e.is_dir()]
+        last = study_files.find_last_attempt(folders)
         # A link tells nothing of what it leads to.
         if last is not None and is_over(folders, last) and not any(e.is_symlink() for e in entries):
             attempts = [folder.attempt for folder in folders]
@@ -86,7 +86,7 @@ class StateCache:
         """Of the run's folder and of its attempts' results; None where one cannot be opened."""
         results = (f"{run_id}/{attempt}/{RESULT_FILE}" for attempt in attempts)
         try:
-            return [identity(path, self._runs_fd) for path in (run_id, *results)]
+            return [read_identity(path, self._runs_fd) for path in (run_id, *results)]
         except OSError:
             return None
 
@@ -113,7 +113,7 @@ class StateCache:
         count = 0
         for run_id, ended in self._new.items():
             found = self._identities(run_id, ended[0])
-            if found is not None and max(map(file_changes.latest_ns, found)) < since_ns:
+            if found is not None and max(map(file_changes.latest_change_ns, found)) < since_ns:
                 self._known[run_id] = ended, found
                 count += 1
         return count
@@ -137,7 +137,7 @@ def create(part: Path) -> int:
 def packed(known: Mapping[str, Known]) -> bytes:
     """The file: a digest of what follows, and that as JSON."""
     body = json.dumps(
-        {"reader": file_changes.digest_of_program(), "runs": known}, separators=(",", ":")
+        {"reader": file_changes.digest_program(), "runs": known}, separators=(",", ":")
     ).encode()
     return f"{file_changes.digest(body)}\n".encode() + body
 
@@ -152,7 +152,7 @@ def read(study_dir: Path) -> dict[str, Known]:
         said, _, body = userfiles.read_regular(path, userfiles.PLAN_BYTES).partition(b"\n")
         document = json.loads(body) if file_changes.digest(body).encode() == said else {}
         runs: dict[str, Known] = (
-            document["runs"] if document.get("reader") == file_changes.digest_of_program() else {}
+            document["runs"] if document.get("reader") == file_changes.digest_program() else {}
         )
     except (OSError, ValueError):
         return {}

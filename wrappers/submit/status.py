@@ -295,7 +295,7 @@ def refusals(
 
     told: dict[str, str] = {}
     for entry in submissions:
-        outputs = {r: study_files.output_of(study.path, entry, r) for r in entry.run_ids}
+        outputs = {r: study_files.find_output(study.path, entry, r) for r in entry.run_ids}
         lines = {path: list(network.refusals(path)) for path in set(outputs.values())}
         for run_id, path in outputs.items():
             task = refused.get(run_id)
@@ -325,7 +325,7 @@ def with_end(entry: RunState, task: Task) -> RunState:
 
 def last_attempt_of(study: StudyDir, run_id: str) -> RunFolder | None:
     """As its files are now; None: there is none."""
-    return study_files.last_attempt(study_files.run_folders(study.path, run_id))
+    return study_files.find_last_attempt(study_files.read_run_folders(study.path, run_id))
 
 
 def state_of(run: Run, last: RunFolder | None, task: Task | None) -> RunState:

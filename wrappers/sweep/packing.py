@@ -19,9 +19,9 @@ from typing import BinaryIO, Self
 import duckdb
 
 from steelyard.analysis.sources import packed_samples, record_packs, records
-from steelyard.analysis.sources.packed_samples import Frame, SampleTable, file_of
-from steelyard.analysis.store.database import side_engine
-from steelyard.analysis.store.spool import quote_path, storable
+from steelyard.analysis.sources.packed_samples import Frame, SampleTable, split_file
+from steelyard.analysis.store.database import open_side_engine
+from steelyard.analysis.store.spool import quote_path, replace_lone_surrogates
 from steelyard.jobscripts.userfiles import read_regular
 from steelyard.wrappers.sweep.record_files import (
     MOST_BYTES,
@@ -119,7 +119,7 @@ class Pack:
     """A pack before it is complete. Its files have their names once all of them are on the disk."""
 
     def __init__(self, day: Path, access: Access, every_s: int | None) -> None:
-        self.folder = record_packs.folder_of(day)
+        self.folder = record_packs.pack_folder(day)
         self.gid, self.mode = access
         self.every_s = every_s
         for path in (self.folder.parent, self.folder):
@@ -130,7 +130,7 @@ class Pack:
         self._waiting: list[Start] = []
         self._waiting_bytes = self._waiting_lines = 0
         # Not the folder of whoever started it: a unit of systemd has `/`, and may not write there.
-        self._engine = side_engine(self.folder / SPILL)
+        self._engine = open_side_engine(self.folder / SPILL)
         self._engine.execute("SET threads = 1")
         columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
         self._engine.execute(f"CREATE TABLE records ({columns})")
@@ -142,7 +142,7 @@ class Pack:
         while True:
             name = f"{record_packs.RECORDS}{self.gid}-{self.mode:o}-{number}{record_packs.SUFFIX}"
             path = self.folder / name
-            if not any(one.exists() for one in record_packs.parts_of(path)):
+            if not any(one.exists() for one in record_packs.pack_files(path)):
                 return path
             number += 1
 
@@ -193,7 +193,7 @@ class Pack:
         starts, self._waiting = self._waiting, []
         self._waiting_bytes = self._waiting_lines = 0
         with_samples = [start for start in starts if start.samples is not None]
-        texts = [file_of(one.key, one.samples[1]) for one in with_samples if one.samples]
+        texts = [split_file(one.key, one.samples[1]) for one in with_samples if one.samples]
         try:
             frames = self._samples.insert(texts, self.every_s)
             by_key = dict(zip((start.key for start in with_samples), frames, strict=True))
@@ -209,14 +209,14 @@ class Pack:
 
     def _parts(self) -> dict[Path, Path]:
         """The files of the pack, the one that makes it count last, by their names before that."""
-        records, samples, jobs = record_packs.parts_of(self.path)
+        records, samples, jobs = record_packs.pack_files(self.path)
         paths = (samples, jobs, records) if self._samples.rows else (jobs, records)
         return {path: path.with_name(f".{path.name}.tmp") for path in paths}
 
     def write(self) -> None:
         """Onto the disk; OSError when that cannot be."""
         self._insert()
-        records, samples, jobs = record_packs.parts_of(self.path)
+        records, samples, jobs = record_packs.pack_files(self.path)
         made = self._parts()
         if samples in made:
             # They came by job. The records are sorted, too, and their groups bound by their bytes.
@@ -316,13 +316,13 @@ def row_of(start: Start, frame: Frame | None) -> Row:
 def document_columns(path: Path, content: bytes) -> Row:
     """What the table `records` would have of it; of a document that is none of ours nothing."""
     try:
-        record = records.record_of(path, content)
+        record = records.parse_record(path, content)
     except records.RecordError:
         return {}
     cluster = record.get("job.cluster")
     columns = record.columns() | {"cluster": cluster if isinstance(cluster, str) else None}
     return {
-        name: storable(value) if isinstance(value, str) else value
+        name: replace_lone_surrogates(value) if isinstance(value, str) else value
         for name, value in columns.items()
         if name in OF_DOCUMENT
     }
@@ -364,10 +364,10 @@ def remove_packed(one: Path, jobs: Jobs, day: Path, among: Sequence[str]) -> tup
     return sum(map(remove_empty, seen)), files
 
 
-def readable(one: Path, job_ids: Sequence[str]) -> Iterator[record_packs.Packed]:
+def readable(one: Path, job_ids: Sequence[str]) -> Iterator[record_packs.PackedFile]:
     """The files of jobs in a pack, as far as they are not damaged; some may come twice."""
     try:
-        yield from record_packs.files(one, job_ids)
+        yield from record_packs.read_files(one, job_ids)
     except OSError:
         if len(job_ids) > 1:
             for job_id in job_ids:
@@ -385,7 +385,7 @@ def remove_if(path: Path, is_packed: Callable[[bytes], bool]) -> bool:
     return True
 
 
-def is_packed_so(packed: record_packs.Packed, content: bytes) -> bool:
+def is_packed_so(packed: record_packs.PackedFile, content: bytes) -> bool:
     """Whether the pack has a file, or what thinning leaves of it."""
     if packed.thinned_s is None:
         return content == packed.content

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steelyard.analysis.sources import record_folders, record_packs
-from steelyard.analysis.sources.records import INT64, name_parts
+from steelyard.analysis.sources.records import INT64, parse_record_name
 from steelyard.jobscripts.userfiles import RECORD_BYTES, read_regular
 
 # A job without samples writes nothing while it runs: so old a record that has no end is of a node
@@ -66,23 +66,23 @@ class Jobs:
         """`when_empty`: told of folders of jobs in the flat layout that have nothing in them."""
         self.record_dir = record_dir
         self._flat: dict[Path, bytearray] = defaultdict(bytearray)
-        for name in record_folders.names_in(record_dir):
+        for name in record_folders.list_subfolders(record_dir):
             if record_folders.MONTH.fullmatch(name):
                 continue
             names = list(names_of(record_dir / name))
             starts = [parts[1] for one in names if (parts := node_and_start(Path(one)))]
             if starts:
-                self._flat[record_dir / record_folders.day_of(max(starts))] += name_bytes(name)
+                self._flat[record_dir / record_folders.format_day(max(starts))] += name_bytes(name)
             elif not names and name[:1].isdigit():
                 when_empty(record_dir / name)
 
     def days(self) -> list[Path]:
         """Those that have any, or packs; the first one first."""
-        return sorted({*record_folders.days(self.record_dir), *self._flat})
+        return sorted({*record_folders.list_days(self.record_dir), *self._flat})
 
     def of(self, day: Path) -> Iterator[Path]:
         """Folders that are there now, by name, so that those of one job come together."""
-        by_day = sorted(record_folders.names_in(day))
+        by_day = sorted(record_folders.list_subfolders(day))
         flat = sorted(map(os.fsdecode, filter(None, bytes(self._flat.get(day, b"")).split(END))))
         folders = ((day / name for name in by_day), (self.record_dir / name for name in flat))
         return heapq.merge(*folders, key=lambda folder: folder.name)
@@ -106,7 +106,7 @@ def node_and_start(path: Path) -> tuple[str, int] | None:
     """Of a record or its samples: a job killed early may have left no record."""
     if path.suffix not in PACKED_KINDS or not is_text(path.name):
         return None
-    parts = name_parts(path.with_suffix(".json"))
+    parts = parse_record_name(path.with_suffix(".json"))
     return parts if parts and path.stem == f"{parts[0]}.{parts[1]}" and parts[1] < INT64 else None
 
 
@@ -199,13 +199,13 @@ def temporary_files(folder: Path, now_unix_s: float) -> Iterator[Path]:
 
 def half_made(day: Path) -> Iterator[Path]:
     """What a killed sweep left among a day's packs: files of a pack that has no records."""
-    folder = record_packs.folder_of(day)
+    folder = record_packs.pack_folder(day)
     if not folder.is_dir():
         return
     paths = sorted(folder.iterdir())
     packs = [path for path in paths if path.name.startswith(record_packs.RECORDS)]
     packs = [path for path in packs if path.suffix == record_packs.SUFFIX]
-    beside = {record_packs.samples_of(path) for path in packs}
+    beside = {record_packs.samples_path(path) for path in packs}
     beside |= {path.with_suffix(record_packs.LIST_SUFFIX) for path in packs}
     for path in paths:
         if path.name.startswith(".") or (path not in beside and is_beside_a_pack(path)):

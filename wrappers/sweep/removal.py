@@ -56,7 +56,7 @@ def old(
     asked: SweepRequest, jobs: Jobs, before_unix_s: float, now_unix_s: float, done: SweepReport
 ) -> None:
     """Of whole days that lie before, the first ones first."""
-    last = record_folders.day_of(before_unix_s)
+    last = record_folders.format_day(before_unix_s)
     for day in jobs.days():
         if name_of(day) >= last:
             continue
@@ -95,11 +95,11 @@ def never_packed(
 
 def packs(asked: SweepRequest, day: Path, done: SweepReport) -> None:
     """A day's packs."""
-    found = record_packs.packs_of(day)
+    found = record_packs.list_packs(day)
     if found:
         done.removed_days.append(name_of(day))
     for one in found:
-        for path in record_packs.parts_of(one):
+        for path in record_packs.pack_files(one):
             file_away(asked, path, done)
     if not asked.dry_run:
         done.removed_bytes += empty_day(day)
@@ -125,9 +125,9 @@ def folder_away(path: Path) -> int:
 
 def empty_day(day: Path) -> int:
     """Folders of a day and of its month that have nothing in them any more; bytes of the disk."""
-    if name_of(day) >= record_folders.day_of(time.time() - 2 * record_folders.DAY_S):
+    if name_of(day) >= record_folders.format_day(time.time() - 2 * record_folders.DAY_S):
         return 0  # where jobs may start
-    return sum(folder_away(path) for path in (record_packs.folder_of(day), day, day.parent))
+    return sum(folder_away(path) for path in (record_packs.pack_folder(day), day, day.parent))
 
 
 def over(asked: SweepRequest, jobs: Jobs, now_unix_s: float, done: SweepReport) -> None:
@@ -140,7 +140,7 @@ def over(asked: SweepRequest, jobs: Jobs, now_unix_s: float, done: SweepReport) 
             return
         before = done.removed_bytes
         packs(asked, day, done)
-        if name_of(day) < record_folders.day_of(before_unix_s):
+        if name_of(day) < record_folders.format_day(before_unix_s):
             for job in jobs.of(day):
                 never_packed(asked, job, before_unix_s, now_unix_s, done)
         if not asked.dry_run:

@@ -63,7 +63,7 @@ def alone(record_dir: Path) -> Iterator[int]:
     except OSError as error:
         raise MissingError(f"{record_dir} cannot be swept: {error.strerror}") from None
     try:
-        locks.take(fd)
+        locks.lock_file(fd)
     except BlockingIOError:
         os.close(fd)
         raise MissingError(f"another sweep of {record_dir} is at work: this one left it") from None
@@ -92,7 +92,7 @@ def pack_day(
 ) -> None:
     """What is in packs already out of its folders, then the rest of the day into new ones."""
     before = now_unix_s - asked.pack_after_s
-    if removal.name_of(day) >= record_folders.day_of(before):
+    if removal.name_of(day) >= record_folders.format_day(before):
         return
     try:
         if asked.dry_run:
@@ -123,10 +123,10 @@ def packable(day: Path, jobs: Jobs, before: float, now_unix_s: float) -> Iterato
 
 def remove_packed(day: Path, jobs: Jobs, done: SweepReport) -> None:
     """Of a sweep that was killed: what lies in a pack and loose, too."""
-    packs = record_packs.packs_of(day)
+    packs = record_packs.list_packs(day)
     loose = {job.name for job in jobs.of(day)} if packs else set()
     for one in packs:
-        mine = [job_id for job_id in record_packs.job_ids(one) if job_id in loose]
+        mine = [job_id for job_id in record_packs.list_job_ids(one) if job_id in loose]
         if mine:
             count(packing.remove_packed(one, jobs, day, mine), done)
 
@@ -140,7 +140,7 @@ def count(removed: tuple[int, int], done: SweepReport) -> None:
 def tell_what_stays(asked: SweepRequest, jobs: Jobs, now_unix_s: float, done: SweepReport) -> None:
     """What lies loose of days that are packed, and why; and days that found no room."""
     before = now_unix_s - asked.pack_after_s
-    last = record_folders.day_of(before)
+    last = record_folders.format_day(before)
     days = (day for day in jobs.days() if removal.name_of(day) < last)
     for job in (job for day in days for job in jobs.of(day)):
         found = record_files.sort_out(job, before, now_unix_s)

@@ -32,9 +32,9 @@ from steelyard.analysis.sources.pbs.accounting_cells import FIELDS
 from steelyard.analysis.sources.pbs.field_values import (
     JOB_ID,
     JobId,
-    duration_s,
     parse_count,
-    size_bytes,
+    parse_duration_s,
+    parse_size_bytes,
     split_job_id,
 )
 from steelyard.analysis.sources.pbs.history import History
@@ -47,8 +47,8 @@ class Pbs:
     fields: tuple[str, ...] = accounting_cells.FIELDS
     chunk_size = 10_000  # the logs are read once for all of them
     job_ids = re.compile(JOB_ID.pattern, re.ASCII)
-    job_ids_words = "a number, a task such as 4711[3], or either with its server: 4711[3].pbs.site"
-    reached_by = "PBS_DEFAULT, PBS_CONF_FILE"
+    job_ids_description = "a number, a task such as 4711[3], or either with its server: 4711[3].pbs.site"
+    server_variable = "PBS_DEFAULT, PBS_CONF_FILE"
     ids_are_whole = False  # 4711 for 4711.server
     counts_starts = False  # ours: the first number whose folder is free
 
@@ -56,20 +56,20 @@ class Pbs:
         self.time_out_s = time_out_s
 
     @classmethod
-    def is_here(cls) -> bool:
+    def is_installed(cls) -> bool:
         """By qstat."""
-        return pbs_commands.is_here()
+        return pbs_commands.is_installed()
 
     @classmethod
-    def hurried(cls) -> Self:
-        """See Accounting.hurried."""
+    def without_retries(cls) -> Self:
+        """See Accounting.without_retries."""
         return cls(time_out_s=30)
 
     @classmethod
-    def means(cls, typed: str, written: str) -> bool:
-        """See Accounting.means."""
+    def matches_id(cls, typed: str, written: str) -> bool:
+        """See Accounting.matches_id."""
         a, b = split_job_id(typed), split_job_id(written)
-        return a is not None and b is not None and a.means(b)
+        return a is not None and b is not None and a.matches(b)
 
     def rows(
         self, job_ids: Sequence[str], since_unix_s: float = 0.0
@@ -78,27 +78,27 @@ class Pbs:
         asked = [job for text in job_ids if (job := split_job_id(text)) is not None]
         if not asked:
             return
-        found, why = self.from_logs(asked, since_unix_s)
-        found = list(self.asked_again(found))
+        found, why = self.read_from_logs(asked, since_unix_s)
+        found = list(self.requery_open_jobs(found))
         yield from found
-        left = [one for one in asked if not any(told_of(one, row) for row in found)]
+        left = [one for one in asked if not any(is_requested(one, row) for row in found)]
         if left:
-            yield from self.from_programs(left, why)
+            yield from self.read_from_programs(left, why)
 
-    def from_logs(
-        self, asked: Sequence[JobId], since_unix_s: float
+    def read_from_logs(
+        self, requested: Sequence[JobId], since_unix_s: float
     ) -> tuple[list[AccountingRow], str]:
         """What the server's logs say; and why they were not read, if so."""
-        place = server_log.folder()
+        place = server_log.find_log_folder()
         if place is None:
             return [], "no accounting logs are to be read here (STEELYARD_PBS_ACCOUNTING)"
         try:
-            found = server_log.scan(place, asked, since_unix_s)
+            found = server_log.scan_logs(place, requested, since_unix_s)
         except OSError as error:
             return [], f"{error.filename or place}: {error.strerror}"
-        return list(all_rows(list(server_log.histories(found)))), ""
+        return list(build_all_rows(list(server_log.build_histories(found)))), ""
 
-    def asked_again(self, found: Sequence[AccountingRow]) -> Iterator[AccountingRow]:
+    def requery_open_jobs(self, found: Sequence[AccountingRow]) -> Iterator[AccountingRow]:
         """Jobs without an end in the logs, as qstat has them.
 
         Torque writes none for some reruns, and nothing at all of an array's tasks that were deleted
@@ -106,41 +106,43 @@ class Pbs:
         """
         open_ids = [r.job_id for r in found if r.state in WAITING_STATES and not r.waits_in_array]
         told: dict[str, qstat.Job] | None = None
-        if open_ids and pbs_commands.is_here():
+        if open_ids and pbs_commands.is_installed():
             with contextlib.suppress(MissingError):  # what the logs say will do
-                told = pbs_commands.jobs(open_ids, self.time_out_s)
-        dialect = (pbs_commands.dialect() or OPENPBS) if told is not None else OPENPBS
+                told = pbs_commands.query_jobs(open_ids, self.time_out_s)
+        dialect = (pbs_commands.detect_dialect() or OPENPBS) if told is not None else OPENPBS
         for row in found:
             if told is None or row.state not in WAITING_STATES or row.waits_in_array:
                 yield row
             else:
-                yield accounting_rows.as_qstat_has_it(row, told.get(row.job_id), dialect)
+                yield accounting_rows.complete_from_qstat(row, told.get(row.job_id), dialect)
 
-    def from_programs(self, asked: Sequence[JobId], why: str) -> Iterator[AccountingRow]:
+    def read_from_programs(
+        self, requested: Sequence[JobId], reason: str
+    ) -> Iterator[AccountingRow]:
         """What stands in; MissingError where neither logs nor programs could be asked.
 
         qstat is asked for the whole array of a task, and only the requested tasks are returned.
         """
-        if not pbs_commands.is_here():
-            if why:
-                raise MissingError(f"{why}, and qstat is not here either: ask on a login node")
+        if not pbs_commands.is_installed():
+            if reason:
+                raise MissingError(f"{reason}, and qstat is not here either: ask on a login node")
             return
-        dialect = pbs_commands.dialect() or OPENPBS
-        told = pbs_commands.jobs([written(job) for job in asked], self.time_out_s)
+        dialect = pbs_commands.detect_dialect() or OPENPBS
+        told = pbs_commands.query_jobs([format_job_id(job) for job in requested], self.time_out_s)
         for job_id, job in told.items():
-            row = accounting_rows.qstat_row(job_id, job, dialect)
-            if row is not None and any(told_of(one, row) for one in asked):
+            row = accounting_rows.build_qstat_row(job_id, job, dialect)
+            if row is not None and any(is_requested(one, row) for one in requested):
                 yield row
 
-    def recent(self, user: str, since_unix_s: float) -> list[str]:
-        """See Accounting.recent: of the logs, and of what qstat still knows."""
-        place = server_log.folder()
+    def list_recent_jobs(self, user: str, since_unix_s: float) -> list[str]:
+        """See Accounting.list_recent_jobs. Reads the logs and what qstat still lists."""
+        place = server_log.find_log_folder()
         ids: list[str] = []
         if place is not None:
             with contextlib.suppress(OSError):
-                ids += server_log.ids_of_user(place, user, since_unix_s)
-        if pbs_commands.is_here():
-            told = pbs_commands.some_jobs((), self.time_out_s)
+                ids += server_log.list_user_jobs(place, user, since_unix_s)
+        if pbs_commands.is_installed():
+            told = pbs_commands.query_jobs_once((), self.time_out_s)
             ids += [i for i, job in told.items() if is_of_user(job, user)]
         elif place is None:
             raise MissingError(
@@ -148,15 +150,17 @@ class Pbs:
                 "not here either: ask on a login node"
             )
         parts = ((text, split_job_id(text)) for text in ids)
-        return list(dict.fromkeys((job and job.array()) or text for text, job in parts))
+        return list(dict.fromkeys((job and job.format_array_id()) or text for text, job in parts))
 
-    def held(self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]) -> Allocation:
-        """See Accounting.held; jobs of PBS have no steps."""
+    def read_allocation(
+        self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]
+    ) -> Allocation:
+        """See Accounting.read_allocation; PBS jobs have no steps."""
         return read_allocation(row)
 
-    def parse(self, fields: Sequence[str]) -> AccountingRow:
-        """See Accounting.parse."""
-        return accounting_cells.row_of(tuple(field or "" for field in fields))
+    def parse_row(self, fields: Sequence[str]) -> AccountingRow:
+        """See Accounting.parse_row."""
+        return accounting_cells.build_row(tuple(field or "" for field in fields))
 
 
 def is_of_user(job: qstat.Job, user: str) -> bool:
@@ -164,26 +168,26 @@ def is_of_user(job: qstat.Job, user: str) -> bool:
     return job.get("Job_Owner", "").partition("@")[0] == user
 
 
-def written(job: JobId) -> str:
+def format_job_id(job: JobId) -> str:
     """The id as text."""
     task = "" if job.task is None else f"[{job.task}]"
     return job.number + task + (f".{job.server}" if job.server else "")
 
 
-def told_of(asked: JobId, row: AccountingRow) -> bool:
+def is_requested(requested: JobId, row: AccountingRow) -> bool:
     """Whether the row is of the job that was asked for."""
     job = split_job_id(row.job_id)
-    return job is not None and asked.means(job)
+    return job is not None and requested.matches(job)
 
 
-def all_rows(histories: Sequence[History]) -> Iterator[AccountingRow]:
+def build_all_rows(histories: Sequence[History]) -> Iterator[AccountingRow]:
     """Of all jobs; the tasks of an array are known to its own."""
     tasks: dict[str | None, list[History]] = defaultdict(list)
     for one in histories:
         job = split_job_id(one.job_id)
-        tasks[job.array() if job is not None else None].append(one)
+        tasks[job.format_array_id() if job is not None else None].append(one)
     for one in histories:
-        yield from accounting_rows.rows_of(one, tasks.get(one.job_id, ()))
+        yield from accounting_rows.build_rows(one, tasks.get(one.job_id, ()))
 
 
 NO_MEMORY = "none was asked for (Resource_List.mem)"
@@ -195,14 +199,16 @@ def read_allocation(row: AccountingRow) -> Allocation:
     """`mem` and `ncpus` are the whole job's in both dialects; `pmem`, of one process, is none."""
     cells = dict(zip(FIELDS, row.fields, strict=True))
     extra: dict[str, Any] = json.loads(cells["extra"] or "{}")
-    memory = size_bytes(field_text(extra, "Resource_List.mem"))
-    limit = duration_s(field_text(extra, "Resource_List.walltime"))
-    used = size_bytes(field_text(extra, "resources_used.mem")) or None  # 0: not looked at in time
+    memory = parse_size_bytes(format_field(extra, "Resource_List.mem"))
+    limit = parse_duration_s(format_field(extra, "Resource_List.walltime"))
+    used = (
+        parse_size_bytes(format_field(extra, "resources_used.mem")) or None
+    )  # 0: not looked at in time
     missing = {"memory_bytes": NO_MEMORY} if memory is None else {}
     if limit is None:
         missing["time_limit_s"] = NO_LIMIT
-    cpu_s = duration_s(field_text(extra, "resources_used.cput")) or None
-    if cpu_s and is_not_added_up(row, field_text(extra, "resources_used.walltime")):
+    cpu_s = parse_duration_s(format_field(extra, "resources_used.cput")) or None
+    if cpu_s and is_one_node_only(row, format_field(extra, "resources_used.walltime")):
         cpu_s, missing["cpu_s"] = None, NOT_ADDED_UP
     has_begun = row.start_unix_s is not None
     return Allocation(
@@ -210,9 +216,9 @@ def read_allocation(row: AccountingRow) -> Allocation:
         account=cells["Account"] or None,
         nodes=len(row.nodes) or None,
         cpus=parse_count(cells["NCPUS"]) if has_begun else None,
-        cpus_requested=parse_count(field_text(extra, "Resource_List.ncpus")),
+        cpus_requested=parse_count(format_field(extra, "Resource_List.ncpus")),
         memory_bytes=memory if has_begun else None,
-        gpus=parse_count(field_text(extra, "Resource_List.ngpus")),
+        gpus=parse_count(format_field(extra, "Resource_List.ngpus")),
         time_limit_s=limit,
         cpu_s=cpu_s,
         resident_low_bytes=used,
@@ -222,12 +228,14 @@ def read_allocation(row: AccountingRow) -> Allocation:
     )
 
 
-def is_not_added_up(row: AccountingRow, walltime: str | None) -> bool:
+def is_one_node_only(row: AccountingRow, walltime: str | None) -> bool:
     """OpenPBS wrote the line before the nodes had told what they used: it has one node's CPU time."""
-    return len(row.nodes) > 1 and duration_s(walltime) == 0 and (row.elapsed_s or 0.0) > CLOCKS_S
+    return (
+        len(row.nodes) > 1 and parse_duration_s(walltime) == 0 and (row.elapsed_s or 0.0) > CLOCKS_S
+    )
 
 
-def field_text(extra: dict[str, Any], name: str) -> str | None:
+def format_field(extra: dict[str, Any], name: str) -> str | None:
     """A field as the server wrote it."""
     value = extra.get(name)
     return None if value is None else str(value)

@@ -12,7 +12,7 @@ from typing import Any
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.sources.pbs import field_values
-from steelyard.analysis.sources.pbs.hook_totals import HookTotals, comment_of
+from steelyard.analysis.sources.pbs.hook_totals import HookTotals, build_comment
 
 FIELDS = (
     "JobID", "JobIDRaw", "JobName", "Cluster", "User", "Account", "Partition", "State", "ExitCode",
@@ -27,7 +27,7 @@ HOOK = "resources_used.steelyard_used"
 NAMES = {"JobName": "jobname", "User": "user", "Account": "account", "Partition": "queue"}
 
 
-def clock(seconds: float | None) -> str:
+def format_duration(seconds: float | None) -> str:
     """`HH:MM:SS`, as sacct has durations."""
     if seconds is None:
         return ""
@@ -35,23 +35,23 @@ def clock(seconds: float | None) -> str:
     return f"{int(minutes // 60):02d}:{int(minutes % 60):02d}:{rest:02.0f}"
 
 
-def kib(text: str | None) -> str:
+def format_kib(text: str | None) -> str:
     """A size as sacct has it; of 0, which no process has, nothing: it was not looked at in time."""
-    found = field_values.size_bytes(text)
+    found = field_values.parse_size_bytes(text)
     return f"{found >> 10}K" if found else ""
 
 
-def moment(unix_s: float | None) -> str:
+def format_time(unix_s: float | None) -> str:
     """A time as sacct has it."""
     return "Unknown" if unix_s is None else f"{unix_s:.0f}"
 
 
-def node_count(text: str | None) -> str:
+def format_node_count(text: str | None) -> str:
     """How many nodes; nothing where none is known."""
-    return str(len(field_values.nodes_of(text)) or "")
+    return str(len(field_values.parse_nodes(text)) or "")
 
 
-def cells_of(
+def build_cells(
     job_id: str,
     fields: Mapping[str, str],
     state: str,
@@ -65,8 +65,8 @@ def cells_of(
     parts = field_values.split_job_id(job_id)
     elapsed = None if start is None or end is None else max(0.0, end - start)
     host = fields.get("exec_host")
-    slots = field_values.processors(fields)
-    limit = field_values.duration_s(fields.get("Resource_List.walltime"))
+    slots = field_values.count_processors(fields)
+    limit = field_values.parse_duration_s(fields.get("Resource_List.walltime"))
     cells = {
         "JobID": job_id,
         "JobIDRaw": job_id,
@@ -74,41 +74,43 @@ def cells_of(
         "State": state.upper(),
         "ExitCode": "" if exit_code is None else f"{exit_code}:0",
         "Reason": reason or "",
-        "Submit": moment(submit),
-        "Eligible": moment(field_values.epoch(fields.get("etime"))),
-        "Start": moment(start),
-        "End": moment(end),
+        "Submit": format_time(submit),
+        "Eligible": format_time(field_values.parse_epoch(fields.get("etime"))),
+        "Start": format_time(start),
+        "End": format_time(end),
         "ElapsedRaw": "" if elapsed is None else f"{elapsed:.0f}",
         "CPUTimeRAW": "" if elapsed is None or not slots else f"{elapsed * slots:.0f}",
-        "TotalCPU": clock(field_values.duration_s(fields.get("resources_used.cput"))),
-        "MaxRSS": kib(fields.get("resources_used.mem")),
-        "MaxVMSize": kib(fields.get("resources_used.vmem")),
-        "NNodes": node_count(host),
+        "TotalCPU": format_duration(
+            field_values.parse_duration_s(fields.get("resources_used.cput"))
+        ),
+        "MaxRSS": format_kib(fields.get("resources_used.mem")),
+        "MaxVMSize": format_kib(fields.get("resources_used.vmem")),
+        "NNodes": format_node_count(host),
         "NCPUS": str(slots or ""),
-        "NodeList": ",".join(field_values.nodes_of(host)),
+        "NodeList": ",".join(field_values.parse_nodes(host)),
         "TimelimitRaw": "" if limit is None else f"{limit / 60:g}",
     }
     cells |= {column: fields.get(name, "") for column, name in NAMES.items()}
     others: dict[str, Any] = {n: v for n, v in fields.items() if n not in TAKEN and n != HOOK}
-    measured = comment_of(fields.get(HOOK), len(field_values.nodes_of(host)))
+    measured = build_comment(fields.get(HOOK), len(field_values.parse_nodes(host)))
     if measured is not None:
         others |= {HOOK: measured.by_node}
         cells["AdminComment"] = json.dumps(measured.comment, separators=(",", ":"))
-        cells["ConsumedEnergyRaw"] = joules(fields, measured)
+        cells["ConsumedEnergyRaw"] = format_joules(fields, measured)
     elif HOOK in fields:
         others[HOOK] = fields[HOOK]
     cells["extra"] = json.dumps({**others, **extra}, ensure_ascii=False)
     return {name: cells.get(name, "") for name in FIELDS}
 
 
-def joules(fields: Mapping[str, str], measured: HookTotals) -> str:
+def format_joules(fields: Mapping[str, str], measured: HookTotals) -> str:
     """The built-in resource, which is in joules where our hook is: others' may be in kWh. The server
     adds up what nodes told: without one of them it is no sum of the job's.
     """
-    return fields.get("resources_used.energy", "") if measured.is_sum("energy_j") else ""
+    return fields.get("resources_used.energy", "") if measured.has_all_nodes("energy_j") else ""
 
 
-def tasks_of(text: str) -> tuple[int, ...]:
+def parse_tasks(text: str) -> tuple[int, ...]:
     """`0-3,7-11:2` -> 0, 1, 2, 3, 7, 9, 11; nothing where it is no such list."""
     found: list[int] = []
     for part in text.split(","):
@@ -123,7 +125,7 @@ def tasks_of(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def row_of(fields: Sequence[str]) -> AccountingRow:
+def build_row(fields: Sequence[str]) -> AccountingRow:
     """The row of these cells, in the order of FIELDS."""
     cells = dict(zip(FIELDS, fields, strict=True))
     job = field_values.split_job_id(cells["JobID"])
@@ -135,10 +137,10 @@ def row_of(fields: Sequence[str]) -> AccountingRow:
     return AccountingRow(
         job_id=cells["JobIDRaw"],
         step=None,
-        array_job_id=cells["JobID"] if is_array else job.array(),
+        array_job_id=cells["JobID"] if is_array else job.format_array_id(),
         array_task_id=job.task or None,
         waits_in_array=is_array,
-        waiting_tasks=tasks_of(str(extra.get("waiting_tasks", ""))) if is_array else (),
+        waiting_tasks=parse_tasks(str(extra.get("waiting_tasks", ""))) if is_array else (),
         het_offset=None,
         restarts=field_values.parse_count(cells["Restarts"]),
         state=cells["State"].lower(),
@@ -146,13 +148,13 @@ def row_of(fields: Sequence[str]) -> AccountingRow:
         cluster=cells["Cluster"] or None,
         name=cells["JobName"] or None,
         user=cells["User"] or None,
-        submit_unix_s=field_values.epoch(cells["Submit"]),
-        start_unix_s=field_values.epoch(cells["Start"]),
-        end_unix_s=field_values.epoch(cells["End"]),
+        submit_unix_s=field_values.parse_epoch(cells["Submit"]),
+        start_unix_s=field_values.parse_epoch(cells["Start"]),
+        end_unix_s=field_values.parse_epoch(cells["End"]),
         elapsed_s=field_values.parse_count(cells["ElapsedRaw"]),
         exit_code=field_values.parse_count(code),
         nodes=tuple(cells["NodeList"].split(",")) if cells["NodeList"] else (),
         admin_comment=cells["AdminComment"] or None,
         fields=tuple(fields),
-        told_by=None if extra.get("source") == SERVER_LOG else extra.get("source"),
+        reported_by=None if extra.get("source") == SERVER_LOG else extra.get("source"),
     )

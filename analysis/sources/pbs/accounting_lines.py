@@ -57,17 +57,17 @@ class LineReader:
         if len(stamp) != 19 or STAMP.fullmatch(stamp) is None or len(kind) != 1:
             return Unreadable(line, f"'{line[:23]}': expected MM/DD/YYYY HH:MM:SS;T;")
         if not text.startswith(OF_JOB):
-            return Line(stamp, kind, job_id, words(text))
+            return Line(stamp, kind, job_id, parse_non_job_fields(text))
         if text[-1] == " ":
             text = text[:-1]
-        dialect = self.dialect or self.learn(NAMES.findall(text))
-        simple = joined(text) if dialect == TORQUE else unquoted(text)
-        doubts = simple and grammar.plain_doubts(tuple(simple), kind, dialect)
+        dialect = self.dialect or self.detect_dialect(NAMES.findall(text))
+        simple = join_torque_fields(text) if dialect == TORQUE else split_quoted_fields(text)
+        doubts = simple and grammar.find_plain_doubts(tuple(simple), kind, dialect)
         if simple is None or doubts is None:
-            return self.look_closer(line, stamp, kind, job_id, text, dialect)
+            return self.read_ambiguous_line(line, stamp, kind, job_id, text, dialect)
         return Line(stamp, kind, job_id, simple, doubts or NONE)
 
-    def learn(self, fields: Iterable[str]) -> str:
+    def detect_dialect(self, fields: Iterable[str]) -> str:
         """The dialect of a record that is Torque's or OpenPBS' by its fields; kept from then on."""
         names = set(fields)
         if names & ONLY[TORQUE] and not names & ONLY[OPENPBS]:
@@ -76,7 +76,7 @@ class LineReader:
             self.dialect = OPENPBS
         return self.dialect or OPENPBS
 
-    def look_closer(
+    def read_ambiguous_line(
         self, line: str, stamp: str, kind: str, job_id: str, text: str, dialect: str
     ) -> Line | Unreadable:
         """A record whose values have more in them than blanks."""
@@ -87,7 +87,7 @@ class LineReader:
         return Line(stamp, kind, job_id, found.fields, found.doubts)
 
 
-def fields_of(tokens: list[str]) -> dict[str, str] | None:
+def split_plain_fields(tokens: list[str]) -> dict[str, str] | None:
     """Where every word is a field, and each comes once."""
     fields: dict[str, str] = {}
     for token in tokens:
@@ -98,10 +98,10 @@ def fields_of(tokens: list[str]) -> dict[str, str] | None:
     return fields if len(fields) == len(tokens) else None
 
 
-def joined(text: str) -> dict[str, str] | None:
+def join_torque_fields(text: str) -> dict[str, str] | None:
     """Torque's fields, where a blank in a value has only plain words behind it."""
     tokens = text.split(" ")
-    found = fields_of(tokens)
+    found = split_plain_fields(tokens)
     if found is not None or text.count("=") < 2:
         return found
     whole: list[str] = []
@@ -112,30 +112,30 @@ def joined(text: str) -> dict[str, str] | None:
             whole[-1] += f" {token}"
         else:
             return None
-    return fields_of(whole)
+    return split_plain_fields(whole)
 
 
-def unquoted(text: str) -> dict[str, str] | None:
+def split_quoted_fields(text: str) -> dict[str, str] | None:
     """OpenPBS' fields, where quotes stand around values only, and no field could be inside of one."""
     if '"' not in text:
-        return fields_of(text.split(" "))
+        return split_plain_fields(text.split(" "))
     if MARK in text or HOOK_MARK in text:
         return None
     told = ""
     if "='{" in text:
-        text, told = without_object(text)
+        text, told = cut_out_object(text)
     *quoted, rest = QUOTED.split(text)
     if quoted:
         rest = "".join(f"{before}={MARK}" for before in quoted[::2]) + rest
     if '"' in rest or any(map(INSIDE.search, quoted[1::2])):
         return None
-    fields = fields_of(rest.split(" "))
+    fields = split_plain_fields(rest.split(" "))
     if fields is None or not (quoted or told):
         return fields
-    return put_back(fields, quoted[1::2], told)
+    return restore_values(fields, quoted[1::2], told)
 
 
-def without_object(text: str) -> tuple[str, str]:
+def cut_out_object(text: str) -> tuple[str, str]:
     """The text with a mark for the object of a hook, and this in its quotes; "": its end, or whether
     it is one, is not certain."""
     begin = text.find("='{") + 1
@@ -148,7 +148,9 @@ def without_object(text: str) -> tuple[str, str]:
     return f"{text[:begin]}{HOOK_MARK}{text[end:]}", told
 
 
-def put_back(fields: dict[str, str], quoted: list[str], told: str) -> dict[str, str] | None:
+def restore_values(
+    fields: dict[str, str], quoted: list[str], hook_object: str
+) -> dict[str, str] | None:
     """The values for their marks; None: two in quotes with nothing certain between them, so that
     they could be one."""
     is_apart = True
@@ -163,20 +165,20 @@ def put_back(fields: dict[str, str], quoted: list[str], told: str) -> dict[str, 
         elif value == HOOK_MARK:
             if not is_apart:
                 return None
-            fields[name] = told[1:-1]
+            fields[name] = hook_object[1:-1]
         elif name in grammar.SURE:
             is_apart = True
     return fields
 
 
-def words(text: str) -> dict[str, str]:
+def parse_non_job_fields(text: str) -> dict[str, str]:
     """`requestor=labpbs@vm`, `queue=batch`; anything else whole, as {"": text}."""
     text = text.removesuffix(" ")
     name, equals, value = text.partition("=")
     return {name: value} if equals and " " not in text else {"": text}
 
 
-def records(lines: Iterable[str]) -> Iterator[str]:
+def join_broken_lines(lines: Iterable[str]) -> Iterator[str]:
     """Lines, and behind each what a line break in one of its values cut off."""
     held = ""
     for line in lines:

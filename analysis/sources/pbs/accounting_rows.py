@@ -12,9 +12,9 @@ from steelyard.analysis.sources.pbs import field_values, states
 from steelyard.analysis.sources.pbs.accounting_cells import (
     FIELDS,
     QSTAT,
-    cells_of,
-    row_of,
-    tasks_of,
+    build_cells,
+    build_row,
+    parse_tasks,
 )
 from steelyard.analysis.sources.pbs.history import History, Start
 
@@ -24,20 +24,20 @@ GONE_WAITING = "no longer in the queue, and no start of it in the accounting: de
 GONE_RUNNING = "the accounting has no end of it, and qstat no longer knows it"
 
 
-def rows_of(history: History, others: Iterable[History] = ()) -> Iterator[AccountingRow]:
+def build_rows(history: History, others: Iterable[History] = ()) -> Iterator[AccountingRow]:
     """One per start; of a job that never started one. `others`: the jobs of its array."""
     job = field_values.split_job_id(history.job_id)
     if job is not None and job.task == "":
-        yield from array_row(history, others)
+        yield from build_array_row(history, others)
         return
     for number, start in enumerate(history.starts):
         is_last = number == len(history.starts) - 1
-        yield start_row(history, start, number, is_last)
+        yield build_start_row(history, start, number, is_last)
     if history.waits_again or not history.starts:
-        yield waiting_row(history)
+        yield build_waiting_row(history)
 
 
-def extra_of(history: History, start: Start | None) -> dict[str, Any]:
+def build_extra(history: History, start: Start | None) -> dict[str, Any]:
     """What no column has room for."""
     extra: dict[str, Any] = {"source": history.source}
     if start is not None and start.tries > 1:
@@ -51,32 +51,32 @@ def extra_of(history: History, start: Start | None) -> dict[str, Any]:
     return extra
 
 
-def start_row(history: History, start: Start, number: int, is_last: bool) -> AccountingRow:
+def build_start_row(history: History, start: Start, number: int, is_last: bool) -> AccountingRow:
     """A start that ran, or runs."""
-    told = outcome_of(history, start, is_last)
-    cells = cells_of(
+    told = decide_start_outcome(history, start, is_last)
+    cells = build_cells(
         history.job_id,
         history.queued | start.fields,
         told.state,
         told.reason,
         told.exit_code,
-        (history.submit_unix_s or field_values.epoch(start.fields.get("ctime")), start.start_unix_s,
+        (history.submit_unix_s or field_values.parse_epoch(start.fields.get("ctime")), start.start_unix_s,
          start.end_unix_s),
-        extra_of(history, start),
+        build_extra(history, start),
     )  # fmt: skip
-    return row_of(tuple((cells | {"Restarts": str(number)}).values()))
+    return build_row(tuple((cells | {"Restarts": str(number)}).values()))
 
 
-def outcome_of(history: History, start: Start, is_last: bool) -> states.Outcome:
+def decide_start_outcome(history: History, start: Start, is_last: bool) -> states.Outcome:
     """State and reason of a start."""
     if start.requeued:
         return states.Outcome("requeued", "the job was sent back to the queue", None)
     if not start.ended and history.aborted is not None:
-        return given_up(history)
+        return decide_abort_outcome(history)
     if not start.ended:
         asked = f"{history.deleted_by} has asked for its deletion" if history.deleted_by else None
         return states.Outcome("running", asked, None)
-    told = states.outcome(
+    told = states.decide_outcome(
         history.dialect,
         start.status,
         history.deleted_by if is_last else None,
@@ -88,7 +88,7 @@ def outcome_of(history: History, start: Start, is_last: bool) -> states.Outcome:
     return told
 
 
-def given_up(history: History) -> states.Outcome:
+def decide_abort_outcome(history: History) -> states.Outcome:
     """What A says: a hook refused it (a condition of ours, too), or what it depends on failed."""
     state = "failed" if "hook" in (history.aborted or "") else "cancelled"
     return states.Outcome(state, f"the server gave it up: {history.aborted}", None)
@@ -96,18 +96,18 @@ def given_up(history: History) -> states.Outcome:
 
 def is_out_of_time(fields: Mapping[str, str]) -> bool:
     """It ran as long as it might."""
-    limit = field_values.duration_s(fields.get("Resource_List.walltime"))
-    used = field_values.duration_s(fields.get("resources_used.walltime"))
+    limit = field_values.parse_duration_s(fields.get("Resource_List.walltime"))
+    used = field_values.parse_duration_s(fields.get("resources_used.walltime"))
     return limit is not None and used is not None and used >= limit - LIMIT_SLACK_S
 
 
-def waiting_row(history: History) -> AccountingRow:
+def build_waiting_row(history: History) -> AccountingRow:
     """A job that has not started, or not again."""
     state, reason, end = "pending", None, history.deleted_unix_s
     if history.deleted_by is not None:
         state, reason = "cancelled", f"deleted by {history.deleted_by} while it waited"
     elif history.aborted is not None:
-        told = given_up(history)
+        told = decide_abort_outcome(history)
         state, reason = told.state, told.reason
     elif history.queued.get("etime") == "0":
         reason = "waiting: held, or for its time"
@@ -117,13 +117,13 @@ def waiting_row(history: History) -> AccountingRow:
         state = "lost"
         reason = f"its lines in the accounting cannot be read: {history.unreadable[0].reason}"
     times = (history.submit_unix_s, None, None if state == "pending" else end)
-    cells = cells_of(
-        history.job_id, history.queued, state, reason, None, times, extra_of(history, None)
+    cells = build_cells(
+        history.job_id, history.queued, state, reason, None, times, build_extra(history, None)
     )
-    return row_of(tuple((cells | {"Restarts": str(len(history.starts))}).values()))
+    return build_row(tuple((cells | {"Restarts": str(len(history.starts))}).values()))
 
 
-def array_row(history: History, others: Iterable[History]) -> Iterator[AccountingRow]:
+def build_array_row(history: History, others: Iterable[History]) -> Iterator[AccountingRow]:
     """The tasks of an array that have no record of their own yet (OpenPBS); none: no row."""
     begun = {
         job.task for one in others if (job := field_values.split_job_id(one.job_id)) is not None
@@ -132,7 +132,7 @@ def array_row(history: History, others: Iterable[History]) -> Iterator[Accountin
     if not asked:
         asked = next((s.fields["array_indices"] for s in history.starts
                       if "array_indices" in s.fields), "")  # fmt: skip
-    waiting = [task for task in tasks_of(asked) if str(task) not in begun]
+    waiting = [task for task in parse_tasks(asked) if str(task) not in begun]
     if not waiting:
         return
     over = history.deleted_by is not None or any(start.ended for start in history.starts)
@@ -141,12 +141,12 @@ def array_row(history: History, others: Iterable[History]) -> Iterator[Accountin
         state = "cancelled"
         reason = f"deleted by {history.deleted_by or 'somebody'} while it waited"
         end = history.deleted_unix_s or history.starts[-1].end_unix_s
-    extra = extra_of(history, None) | {"waiting_tasks": ",".join(map(str, waiting))}
-    cells = cells_of(
+    extra = build_extra(history, None) | {"waiting_tasks": ",".join(map(str, waiting))}
+    cells = build_cells(
         history.job_id, history.queued, state, reason, None, (history.submit_unix_s, None, end),
         extra,
     )  # fmt: skip
-    yield row_of(tuple(cells.values()))
+    yield build_row(tuple(cells.values()))
 
 
 # --- qstat ----------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ SAME = {
 TIMES = ("ctime", "qtime", "etime", "start", "end")
 
 
-def unix_text(text: str) -> str:
+def format_unix_time(text: str) -> str:
     """`Sat Nov 21 06:06:34 2026`, asked for in UTC, or seconds since 1970, as the latter."""
     if text.isascii() and text.isdigit():
         return text
@@ -174,35 +174,38 @@ def unix_text(text: str) -> str:
     return str(int(calendar.timegm(parts)))
 
 
-def fields_of(job: Mapping[str, str]) -> dict[str, str]:
+def rename_attributes(job: Mapping[str, str]) -> dict[str, str]:
     """The attributes of a job under the names of the accounting."""
     fields = {SAME[name]: value for name, value in job.items() if name in SAME}
     fields |= {n: v for n, v in job.items() if n.startswith(("Resource_List.", "resources_used."))}
     owner = job.get("Job_Owner", "").partition("@")[0]
     fields.setdefault("user", owner)
-    return fields | {name: unix_text(fields[name]) for name in TIMES if name in fields}
+    return fields | {name: format_unix_time(fields[name]) for name in TIMES if name in fields}
 
 
-def qstat_row(job_id: str, job: Mapping[str, str], dialect: str) -> AccountingRow | None:
+def build_qstat_row(job_id: str, job: Mapping[str, str], dialect: str) -> AccountingRow | None:
     """The one start that qstat still tells of; None: of an array as a whole."""
     parts = field_values.split_job_id(job_id)
     if parts is None or parts.task == "":
         return None
-    fields = fields_of(job)
-    told = qstat_outcome(fields, job, dialect)
-    start, end = field_values.epoch(fields.get("start")), field_values.epoch(fields.get("end"))
-    if told.state == "pending" or never_began(job, dialect):
+    fields = rename_attributes(job)
+    told = decide_qstat_outcome(fields, job, dialect)
+    start, end = (
+        field_values.parse_epoch(fields.get("start")),
+        field_values.parse_epoch(fields.get("end")),
+    )
+    if told.state == "pending" or is_deleted_before_start(job, dialect):
         start = None
     if told.state in ("pending", "running"):
         end = None
-    cells = cells_of(
+    cells = build_cells(
         job_id, fields, told.state, told.reason, told.exit_code,
-        (field_values.epoch(fields.get("ctime")), start, end), {"source": QSTAT},
+        (field_values.parse_epoch(fields.get("ctime")), start, end), {"source": QSTAT},
     )  # fmt: skip
-    return row_of(tuple(cells.values()))
+    return build_row(tuple(cells.values()))
 
 
-def as_qstat_has_it(
+def complete_from_qstat(
     row: AccountingRow, job: Mapping[str, str] | None, dialect: str
 ) -> AccountingRow:
     """A row without an end, ended where qstat says so, or knows the job no longer."""
@@ -210,15 +213,15 @@ def as_qstat_has_it(
     if job is None:
         was = {"pending": ("CANCELLED", GONE_WAITING), "running": ("LOST", GONE_RUNNING)}
         state, reason = was[row.state]
-        return row_of(tuple((cells | {"State": state, "Reason": reason}).values()))
-    newer = qstat_row(row.job_id, job, dialect)
+        return build_row(tuple((cells | {"State": state, "Reason": reason}).values()))
+    newer = build_qstat_row(row.job_id, job, dialect)
     if newer is None or job.get("job_state") not in states.OVER:
         return row
     told = dict(zip(FIELDS, newer.fields, strict=True))
-    return row_of(tuple((told | {"Restarts": cells["Restarts"]}).values()))
+    return build_row(tuple((told | {"Restarts": cells["Restarts"]}).values()))
 
 
-def qstat_outcome(
+def decide_qstat_outcome(
     fields: Mapping[str, str], job: Mapping[str, str], dialect: str
 ) -> states.Outcome:
     """From job_state, and of what is over from its exit status."""
@@ -229,12 +232,12 @@ def qstat_outcome(
     if word in states.RUNNING:
         return states.Outcome("running", states.RUNNING[word], None)
     status = field_values.parse_count(fields.get("Exit_status"))
-    if word in states.OVER and (status is None or never_began(job, dialect)):
+    if word in states.OVER and (status is None or is_deleted_before_start(job, dialect)):
         return states.Outcome("cancelled", "deleted before it began, as qstat has it", None)
-    return states.outcome(dialect, status, None, is_out_of_time(fields))
+    return states.decide_outcome(dialect, status, None, is_out_of_time(fields))
 
 
-def never_began(job: Mapping[str, str], dialect: str) -> bool:
+def is_deleted_before_start(job: Mapping[str, str], dialect: str) -> bool:
     """A task of an array of OpenPBS that was deleted while it waited: history gives it the array's
     start and an exit status of 1, but it has run no time."""
     over = job.get("job_state") in states.OVER

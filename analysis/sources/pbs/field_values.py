@@ -16,7 +16,7 @@ class JobId(NamedTuple):
     task: str | None  # "" of an array as a whole
     server: str | None
 
-    def means(self, other: JobId) -> bool:
+    def matches(self, other: JobId) -> bool:
         """Whether this, as a person types it, is the other or the array around it.
 
         A short server name is that of a full one: `123.srv`, `123.srv.site.org`.
@@ -26,7 +26,7 @@ class JobId(NamedTuple):
         a, b = self.server, other.server
         return not a or not b or a == b or f"{b}.".startswith(f"{a}.")
 
-    def array(self) -> str | None:
+    def format_array_id(self) -> str | None:
         """The id of the array that it is a part of, as qsub printed it; None: of none."""
         if not self.task:
             return None
@@ -46,12 +46,12 @@ def parse_count(text: str | None) -> int | None:
     return int(text)
 
 
-def epoch(text: str | None) -> float | None:
+def parse_epoch(text: str | None) -> float | None:
     """Seconds since 1970; 0 stands for never (`etime=0` of a held job)."""
     return float(found) if (found := parse_count(text)) is not None and found > 0 else None
 
 
-def duration_s(text: str | None) -> float | None:
+def parse_duration_s(text: str | None) -> float | None:
     """`37`, `00:02:00`, `100:00:00`, `1:02:03:04` (with days), `12.5` -> seconds."""
     if text is None or not re.fullmatch(r"(?:\d{1,9}:){0,3}\d{1,12}(?:\.\d+)?", text, re.ASCII):
         return None
@@ -59,7 +59,7 @@ def duration_s(text: str | None) -> float | None:
     return sum(part * unit for part, unit in zip(parts, (1, 60, 3600, 86400), strict=False))
 
 
-def size_bytes(text: str | None) -> int | None:
+def parse_size_bytes(text: str | None) -> int | None:
     """`44048kb` -> bytes; `w` are words of 8 bytes; a number alone is bytes."""
     match = re.fullmatch(r"(\d{1,18})([kmgtp]?)([bw]?)", text or "", re.ASCII | re.IGNORECASE)
     if match is None:
@@ -69,13 +69,13 @@ def size_bytes(text: str | None) -> int | None:
     return words * int(match[1]) << 10 * power
 
 
-def nodes_of(text: str | None) -> tuple[str, ...]:
+def parse_nodes(text: str | None) -> tuple[str, ...]:
     """`vm/0+vm/1*2+vmb:15002/0-3` -> vm, vmb: each once, in their order."""
     parts = (part.split("/")[0].split(":")[0] for part in (text or "").split("+"))
     return tuple(dict.fromkeys(part for part in parts if part))
 
 
-def slots_asked(nodes: str | None) -> int | None:
+def count_requested_slots(nodes: str | None) -> int | None:
     """`2:ppn=25`, `n1:ppn=4+n2`, `3` (Resource_List.nodes) -> processors; None: it does not say."""
     slots = 0
     for part in (nodes or "").split("+"):
@@ -87,17 +87,20 @@ def slots_asked(nodes: str | None) -> int | None:
     return slots
 
 
-def processors(fields: Mapping[str, str]) -> int | None:
+def count_processors(fields: Mapping[str, str]) -> int | None:
     """How many a job was given. Torque's exec_host may tell a number where it usually tells an id:
     `n1/25` is processor 25, or 25 of them."""
     for name in ("total_execution_slots", "Resource_List.ncpus"):
         if found := parse_count(fields.get(name)):
             return found
-    given, asked = slots_of(fields.get("exec_host")), slots_asked(fields.get("Resource_List.nodes"))
+    given, asked = (
+        count_slots(fields.get("exec_host")),
+        count_requested_slots(fields.get("Resource_List.nodes")),
+    )
     return given if given is None or asked is None else max(given, asked)
 
 
-def slots_of(text: str | None) -> int | None:
+def count_slots(text: str | None) -> int | None:
     """How many processors `vm/0+vm/1*2` (OpenPBS), `vm/0-3,7+vmb/0` (Torque) name."""
     slots = 0
     for part in (text or "").split("+"):

@@ -76,25 +76,25 @@ class UnreadableError(ValueError):
     """Why a line cannot be understood, one sentence."""
 
 
-def unknown(dialect: str, kind: str) -> frozenset[str]:
+def list_foreign_names(dialect: str, kind: str) -> frozenset[str]:
     """Names of FIELDS that this server does not write in such records."""
     return frozenset(UNKNOWN_TO[dialect]) | (LATE if kind in NOT_LATE else frozenset())
 
 
-def start_of(token: str, dialect: str, kind: str) -> tuple[str, int | None] | None:
+def find_field_start(token: str, dialect: str, kind: str) -> tuple[str, int | None] | None:
     """Name and place of the field that a token may begin; place None: a name not known here."""
     name, equals, _ = token.partition("=")
-    return place_of(name, dialect, kind) if equals else None
+    return find_rank(name, dialect, kind) if equals else None
 
 
 @functools.lru_cache(maxsize=4096)
-def place_of(name: str, dialect: str, kind: str) -> tuple[str, int | None] | None:
-    """As start_of(), of a name alone."""
+def find_rank(name: str, dialect: str, kind: str) -> tuple[str, int | None] | None:
+    """As find_field_start(), for a name alone."""
     match = NAME.fullmatch(name)
     if match is None:
         return None
     key = match[1] or match[2]
-    return name, None if key in unknown(dialect, kind) else RANKS.get(key)
+    return name, None if key in list_foreign_names(dialect, kind) else RANKS.get(key)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -120,7 +120,7 @@ def is_object(name: str, value: str) -> bool:
     return name.startswith("resources_used.") and value[:1] == "{" and value[-1:] == "}"
 
 
-def has_form(field: Field, dialect: str) -> bool:
+def has_valid_value(field: Field, dialect: str) -> bool:
     """Whether a server can have written the value."""
     form = FORMS.get(field.name)
     if form is not None:
@@ -152,11 +152,11 @@ class Reader:
     def __init__(self, text: str, dialect: str, kind: str) -> None:
         self.tokens = text.split(" ")
         self.dialect = dialect
-        self.starts = [start_of(token, dialect, kind) for token in self.tokens]
+        self.starts = [find_field_start(token, dialect, kind) for token in self.tokens]
         self.names = frozenset(start[0] for start in self.starts if start is not None)
         self.steps = 0
 
-    def readings(self, place: int, before: Sequence[Field]) -> Iterator[Sequence[Field]]:
+    def find_readings(self, place: int, before: Sequence[Field]) -> Iterator[Sequence[Field]]:
         """Of the tokens from `place` on, behind these fields."""
         self.steps += 1
         if self.steps > MOST_STEPS:
@@ -171,18 +171,20 @@ class Reader:
         name = start[0]
         for end in range(place + 1, len(self.tokens) + 1):
             field = Field(name, rank, " ".join(self.tokens[place:end])[len(name) + 1 :])
-            if (end == len(self.tokens) or self.starts[end]) and has_form(field, self.dialect):
-                yield from self.readings(end, [*before, field])
-            if not (is_text(name) and self.may_go_on(place)):
+            if (end == len(self.tokens) or self.starts[end]) and has_valid_value(
+                field, self.dialect
+            ):
+                yield from self.find_readings(end, [*before, field])
+            if not (is_text(name) and self.can_have_blanks(place)):
                 return
 
-    def may_go_on(self, place: int) -> bool:
+    def can_have_blanks(self, place: int) -> bool:
         """Whether the value that begins there may have blanks: OpenPBS puts quotes around it then."""
         value = self.tokens[place].partition("=")[2]
         return self.dialect == TORQUE or value.startswith(('"', "'", "{"))
 
 
-def unquoted(reading: Sequence[Field], dialect: str) -> dict[str, str]:
+def remove_quotes(reading: Sequence[Field], dialect: str) -> dict[str, str]:
     """Names and values, as they were before the server quoted them."""
     if dialect == TORQUE:
         return {field.name: field.value for field in reading}
@@ -194,19 +196,19 @@ def split(text: str, kind: str, dialect: str) -> Split:
     reader = Reader(text, dialect, kind)
     needed = NEEDED_BY_KIND.get(kind, NEEDED)
     found: list[dict[str, str]] = []
-    for reading in reader.readings(0, ()):
-        fields = unquoted(reading, dialect)
+    for reading in reader.find_readings(0, ()):
+        fields = remove_quotes(reading, dialect)
         if needed <= fields.keys():
             found.append(fields)
         if len(found) > MOST_READINGS:
             raise UnreadableError(TOO_MANY)
     if not found:
-        raise UnreadableError(why_not(reader.names, needed))
+        raise UnreadableError(describe_unreadable(reader.names, needed))
     # What a server always writes is a field wherever it can be one.
-    sure = SURE - unknown(dialect, kind)
+    sure = SURE - list_foreign_names(dialect, kind)
     most = max(len(sure & fields.keys()) for fields in found)
     best = [fields for fields in found if len(sure & fields.keys()) == most]
-    first, *others = sorted(best, key=lambda fields: unknown_names(fields, dialect, kind))
+    first, *others = sorted(best, key=lambda fields: count_unknown_names(fields, dialect, kind))
     doubts = frozenset(
         name
         for other in others
@@ -219,13 +221,13 @@ def split(text: str, kind: str, dialect: str) -> Split:
     return Split(first, doubts)
 
 
-def unknown_names(fields: Mapping[str, str], dialect: str, kind: str) -> int:
+def count_unknown_names(fields: Mapping[str, str], dialect: str, kind: str) -> int:
     """How many of the fields this server is not known to write."""
-    starts = (start_of(f"{name}=", dialect, kind) for name in fields)
+    starts = (find_field_start(f"{name}=", dialect, kind) for name in fields)
     return sum(start is None or start[1] is None for start in starts)
 
 
-def why_not(names: frozenset[str], needed: frozenset[str]) -> str:
+def describe_unreadable(names: frozenset[str], needed: frozenset[str]) -> str:
     """What is wrong with a line without any reading, as far as it can be told."""
     lacking = sorted(needed - names)
     if lacking:
@@ -234,14 +236,14 @@ def why_not(names: frozenset[str], needed: frozenset[str]) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def plain_doubts(names: tuple[str, ...], kind: str, dialect: str) -> frozenset[str] | None:
+def find_plain_doubts(names: tuple[str, ...], kind: str, dialect: str) -> frozenset[str] | None:
     """What is in doubt although every word is a field: Torque's text may have held the next ones.
 
     None: these are not the names of a record in its order, so that split() must look closer.
     """
     before: list[Field] = []
     for name in names:
-        start = start_of(f"{name}=", dialect, kind)
+        start = find_field_start(f"{name}=", dialect, kind)
         rank = next_rank(start, before, dialect) if start and start[0] == name else None
         if rank is None:
             return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from steelyard.analysis.sources.pbs.accounting_cells import SERVER_LOG
 from steelyard.analysis.sources.pbs.accounting_lines import Line, Unreadable
-from steelyard.analysis.sources.pbs.field_values import epoch, parse_count
+from steelyard.analysis.sources.pbs.field_values import parse_count, parse_epoch
 from steelyard.analysis.sources.pbs.states import NOT_BEGUN, OPENPBS, TORQUE
 
 Fields = dict[str, str]
@@ -28,7 +28,7 @@ class Start:
     @property
     def start_unix_s(self) -> float | None:
         """As the server has it."""
-        return epoch(self.fields.get("start"))
+        return parse_epoch(self.fields.get("start"))
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class History:
     def queue(self, fields: Fields, unix_s: float | None) -> None:
         """Q; a job that is routed or moved comes by several queues."""
         self.queued |= fields
-        submitted = epoch(fields.get("ctime")) or unix_s
+        submitted = parse_epoch(fields.get("ctime")) or unix_s
         if self.submit_unix_s is None:
             self.submit_unix_s = submitted
 
@@ -87,7 +87,7 @@ class History:
         fields.setdefault("start", "" if unix_s is None else f"{unix_s:.0f}")
         self.waits_again = False
         last = self.starts[-1] if self.starts else None
-        if last is not None and (not last.ended or self.came_to_nothing(last)):
+        if last is not None and (not last.ended or self.is_failed_start(last)):
             last.tries += 1
             last.fields, last.ended, last.requeued, last.status = fields, False, False, None
             last.end_unix_s = None
@@ -96,7 +96,7 @@ class History:
         # A deletion of before has not ended it.
         self.deleted_by = self.deleted_unix_s = None
 
-    def came_to_nothing(self, start: Start) -> bool:
+    def is_failed_start(self, start: Start) -> bool:
         """Whether it was sent back before its script began."""
         return start.requeued and start.status in NOT_BEGUN[self.dialect]
 
@@ -109,7 +109,7 @@ class History:
             self.starts.append(last)
         last.fields = last.fields | fields
         last.ended, last.requeued = True, False
-        last.end_unix_s = epoch(fields.get("end")) or unix_s
+        last.end_unix_s = parse_epoch(fields.get("end")) or unix_s
         last.status = parse_count(fields.get("Exit_status"))
         self.waits_again = False
 
@@ -120,7 +120,7 @@ class History:
         if start is not None:
             start.fields = start.fields | fields
             start.ended = start.requeued = True
-            start.end_unix_s = epoch(fields.get("end")) or unix_s
+            start.end_unix_s = parse_epoch(fields.get("end")) or unix_s
             start.status = parse_count(fields.get("Exit_status"))
 
 
@@ -129,7 +129,7 @@ def read_history(
 ) -> History:
     """From a job's lines with their times."""
     lines = list(lines)
-    history = History(job_id, dialect or dialect_of(lines))
+    history = History(job_id, dialect or detect_dialect(lines))
     for line, unix_s in lines:
         if isinstance(line, Line):
             history.add(line, unix_s)
@@ -139,7 +139,7 @@ def read_history(
     return history
 
 
-def dialect_of(lines: Iterable[tuple[Line | Unreadable, float | None]]) -> str:
+def detect_dialect(lines: Iterable[tuple[Line | Unreadable, float | None]]) -> str:
     """By what only Torque writes."""
     names = {name for line, _ in lines if isinstance(line, Line) for name in line.fields}
     return TORQUE if names & {"owner", "start_count", "total_execution_slots"} else OPENPBS

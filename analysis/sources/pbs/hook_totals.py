@@ -23,7 +23,7 @@ class HookTotals:
     by_node: dict[str, dict[str, Any]]
     comment: dict[str, Any]
 
-    def is_sum(self, name: str) -> bool:
+    def has_all_nodes(self, name: str) -> bool:
         """Whether every node of the job has told it."""
         told = [values.get(name) for values in self.by_node.values()]
         return len(told) >= self.comment["nodes"] and all(isinstance(n, int | float) for n in told)
@@ -43,7 +43,7 @@ def parse(text: str | None) -> dict[str, dict[str, Any]] | None:
     return found
 
 
-def comment_of(text: str | None, nodes: int) -> HookTotals | None:
+def build_comment(text: str | None, nodes: int) -> HookTotals | None:
     """None where no hook of ours has written."""
     by_node = parse(text)
     if not by_node:
@@ -55,19 +55,19 @@ def comment_of(text: str | None, nodes: int) -> HookTotals | None:
     comment |= {"nodes": max(nodes, len(by_node)), "nodes_measured": len(by_node) - silent}
     if idle := sum(1 for values in by_node.values() if values.get("nodes_idle")):
         comment["nodes_idle"] = idle
-    comment["exclusive"] = alone(by_node)
+    comment["exclusive"] = has_exclusive_nodes(by_node)
     missing = {}
     for name, total in TOTALS.items():
         if total.in_comment:
             shared = total.is_of_node and comment["exclusive"] is not True
-            found = None if shared else over_nodes(by_node, total)
+            found = None if shared else sum_over_nodes(by_node, total)
             comment[name] = found
             if found is None:
-                missing[name] = SHARED if shared else why(by_node, name)
+                missing[name] = SHARED if shared else find_missing_reason(by_node, name)
     return HookTotals(by_node, comment | ({"missing": missing} if missing else {}))
 
 
-def over_nodes(by_node: Mapping[str, Mapping[str, Any]], total: Total) -> float | None:
+def sum_over_nodes(by_node: Mapping[str, Mapping[str, Any]], total: Total) -> float | None:
     """The sum, or the largest; None as soon as one node has none. A node without a step adds none."""
     counted = [v for v in by_node.values() if total.is_of_node or not v.get("nodes_idle")]
     found = [values.get(total.name) for values in counted]
@@ -77,7 +77,7 @@ def over_nodes(by_node: Mapping[str, Mapping[str, Any]], total: Total) -> float 
     return max(numbers) if total.over_nodes == "LARGEST" else sum(numbers)
 
 
-def why(by_node: Mapping[str, Mapping[str, Any]], name: str) -> str:
+def find_missing_reason(by_node: Mapping[str, Mapping[str, Any]], name: str) -> str:
     """The reason of the first node that has none."""
     for node, values in by_node.items():
         told = values.get("missing")
@@ -87,7 +87,7 @@ def why(by_node: Mapping[str, Mapping[str, Any]], name: str) -> str:
     return "not told"
 
 
-def alone(by_node: Mapping[str, Mapping[str, Any]]) -> bool | None:
+def has_exclusive_nodes(by_node: Mapping[str, Mapping[str, Any]]) -> bool | None:
     """Whether the job had every node for itself; None: not said of one."""
     said = [values.get("exclusive") for values in by_node.values()]
     if False in said:

@@ -14,7 +14,7 @@ NODE_FILE = "/etc/steelyard/pbs.conf"
 HOOK_FILE = "/etc/steelyard/openpbs.json"
 
 
-def record_dir() -> Path | None:
+def read_record_dir() -> Path | None:
     """The configured folder of records; None where this host has no setting of it.
 
     What the hook's configuration says wins over the node's own file.

@@ -25,13 +25,17 @@ CHUNK = 100  # ids to a call: its arguments must fit
 MOST_OF_TORQUE = 10  # its qstat keeps a connection for each id that is not known, and runs out
 
 
-def is_here() -> bool:
+def is_installed() -> bool:
     """By qstat and pbsnodes: Grid Engine has no pbsnodes, and that of slurm-wlm-torque is a script."""
     program = shutil.which("qstat")
-    return program is not None and shutil.which("pbsnodes") is not None and not of_slurm(program)
+    return (
+        program is not None
+        and shutil.which("pbsnodes") is not None
+        and not is_slurm_imitation(program)
+    )
 
 
-def of_slurm(program: str) -> bool:
+def is_slurm_imitation(program: str) -> bool:
     """Whether it is Slurm's own imitation: a script that speaks of Slurm."""
     try:
         with Path(program).open("rb") as file:
@@ -41,20 +45,20 @@ def of_slurm(program: str) -> bool:
     return head.startswith(b"#!") and b"slurm" in head.lower()
 
 
-def dialect() -> str | None:
+def detect_dialect() -> str | None:
     """`torque` or `openpbs` (PBS Pro too), as qstat says; None: no PBS on the PATH."""
     program = shutil.which("qstat")
-    return version_of(program)[0] if program is not None and is_here() else None
+    return read_dialect_and_version(program)[0] if program is not None and is_installed() else None
 
 
-def version() -> str | None:
+def read_version() -> str | None:
     """`6.1.3`, `23.06.06`; None: not known."""
     program = shutil.which("qstat")
-    return version_of(program)[1] if program is not None and is_here() else None
+    return read_dialect_and_version(program)[1] if program is not None and is_installed() else None
 
 
 @functools.cache
-def version_of(program: str) -> tuple[str | None, str | None]:
+def read_dialect_and_version(program: str) -> tuple[str | None, str | None]:
     """Dialect and version that a qstat tells of itself."""
     try:
         words = run([program, "--version"], 10.0).text
@@ -96,35 +100,35 @@ def run(arguments: Sequence[str], time_out_s: float) -> Answer:
     return Answer(done)
 
 
-def jobs(
+def query_jobs(
     job_ids: Sequence[str], time_out_s: float = 60.0, program: str = "qstat"
 ) -> dict[str, qstat.Job]:
     """Attributes of the jobs that the server still knows, of arrays their jobs too.
 
     Times are seconds since 1970 in Torque's, and text in UTC in OpenPBS' answer.
     """
-    asked = list(dict.fromkeys(as_arrays(job_ids)))
-    if dialect() == TORQUE and len(asked) > MOST_OF_TORQUE:
-        told = some_jobs((), time_out_s, program)
-        return {job: told[job] for job in told if is_one_of(job, {*asked, *job_ids})}
+    asked = list(dict.fromkeys(replace_tasks_by_arrays(job_ids)))
+    if detect_dialect() == TORQUE and len(asked) > MOST_OF_TORQUE:
+        told = query_jobs_once((), time_out_s, program)
+        return {job: told[job] for job in told if is_requested(job, {*asked, *job_ids})}
     found: dict[str, qstat.Job] = {}
     for start in range(0, len(asked), CHUNK):
-        found |= some_jobs(asked[start : start + CHUNK], time_out_s, program)
+        found |= query_jobs_once(asked[start : start + CHUNK], time_out_s, program)
     return found
 
 
-def some_jobs(
+def query_jobs_once(
     job_ids: Sequence[str], time_out_s: float = 60.0, program: str = "qstat"
 ) -> dict[str, qstat.Job]:
-    """As jobs(), in one question; no ids: all that the server knows."""
-    is_torque = dialect() == TORQUE
+    """As query_jobs(), in one call of qstat; without ids, all jobs of the server."""
+    is_torque = detect_dialect() == TORQUE
     # What Torque has of XML, OpenPBS has of history: -x.
     flags = ["-x", "-t"] if is_torque else ["-x", "-f", "-t"]
     parse = qstat.parse_xml if is_torque else qstat.parse_text
-    return parse(answered([program, *flags, *job_ids], time_out_s))
+    return parse(run_qstat([program, *flags, *job_ids], time_out_s))
 
 
-def torque_home() -> Path:
+def find_torque_home() -> Path:
     """Where Torque keeps its files on this machine, as it was built; nodes do without commands."""
     try:
         words = run(["qsub", "--about"], 10.0).text
@@ -143,21 +147,21 @@ def has_mom(home: Path) -> bool:
         return False
 
 
-def as_arrays(job_ids: Sequence[str]) -> Iterator[str]:
+def replace_tasks_by_arrays(job_ids: Sequence[str]) -> Iterator[str]:
     """For each task of an array the array: one question for all of them."""
     for text in job_ids:
         job = split_job_id(text)
-        yield (job.array() if job is not None else None) or text
+        yield (job.format_array_id() if job is not None else None) or text
 
 
-def is_one_of(job_id: str, asked: set[str]) -> bool:
+def is_requested(job_id: str, requested: set[str]) -> bool:
     """It, its array, or either without the server's name."""
     job = split_job_id(job_id)
-    names = {job_id, job.array() or job_id} if job is not None else {job_id}
-    return bool(names & asked or {name.partition(".")[0] for name in names} & asked)
+    names = {job_id, job.format_array_id() or job_id} if job is not None else {job_id}
+    return bool(names & requested or {name.partition(".")[0] for name in names} & requested)
 
 
-def answered(arguments: Sequence[str], time_out_s: float) -> str:
+def run_qstat(arguments: Sequence[str], time_out_s: float) -> str:
     """What qstat says of the jobs that it knows; MissingError when it is not about jobs."""
     answer = run(arguments, time_out_s)
     lines = [line for line in answer.errors.split("\n") if line.strip()]
@@ -177,7 +181,7 @@ WAY = ("PBS_DEFAULT", "PBS_SERVER", "PBS_PRIMARY", "PBS_SECONDARY", "PBS_CONF_FI
        "PBS_AUTH_METHOD", "PBS_ENCRYPT_METHOD", "PBS_SUPPORTED_AUTH_METHODS")  # fmt: skip
 
 
-def without_pbs_variables() -> dict[str, str]:
+def remove_pbs_variables() -> dict[str, str]:
     """Our environment without what another job or server of PBS left in it."""
     return {name: value for name, value in os.environ.items() if not name.startswith(OF_PBS)}
 
@@ -190,7 +194,7 @@ def server_variables() -> dict[str, str]:
 def build_environment() -> dict[str, str]:
     """For a program that only asks, or deletes: times in UTC, nothing from a ~/.qstatrc."""
     return {
-        **without_pbs_variables(),
+        **remove_pbs_variables(),
         **server_variables(),
         "TZ": "UTC",
         "LC_ALL": "C.UTF-8",

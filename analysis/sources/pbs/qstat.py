@@ -63,14 +63,16 @@ def parse_xml(text: str) -> dict[str, Job]:
             root = ElementTree.fromstring(FORBIDDEN.sub("\ufffd", document))
         except ElementTree.ParseError as error:
             raise MissingError(f"qstat -x is not XML: {error}") from None
-        jobs |= {job.findtext("Job_Id") or "": dict(attributes(job)) for job in root.iter("Job")}
+        jobs |= {
+            job.findtext("Job_Id") or "": dict(read_attributes(job)) for job in root.iter("Job")
+        }
     return jobs
 
 
-def attributes(element: ElementTree.Element, prefix: str = "") -> Iterator[tuple[str, str]]:
+def read_attributes(element: ElementTree.Element, prefix: str = "") -> Iterator[tuple[str, str]]:
     """Names as in the text: those inside of another with a point."""
     for child in element:
         if len(child):
-            yield from attributes(child, f"{prefix}{child.tag}.")
+            yield from read_attributes(child, f"{prefix}{child.tag}.")
         elif child.tag != "Job_Id":
             yield prefix + child.tag, child.text or ""

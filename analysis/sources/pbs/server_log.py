@@ -18,7 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from steelyard.analysis.sources.pbs.accounting_lines import Line, LineReader, Unreadable, records
+from steelyard.analysis.sources.pbs.accounting_lines import (
+    Line,
+    LineReader,
+    Unreadable,
+    join_broken_lines,
+)
 from steelyard.analysis.sources.pbs.field_values import JobId, split_job_id
 from steelyard.analysis.sources.pbs.history import History, read_history
 
@@ -39,10 +44,10 @@ QUARTER_S = 900  # zones are quarters of an hour apart
 TURNED_S = 600  # stamps that go back by more than this: summer time has ended
 
 
-def folder() -> Path | None:
+def find_log_folder() -> Path | None:
     """Where this machine's server keeps them, if an ordinary user may look there."""
     named = os.environ.get(VARIABLE)
-    homes = [os.environ.get("PBS_HOME"), configured_home(), *HOMES]
+    homes = [os.environ.get("PBS_HOME"), read_configured_home(), *HOMES]
     places = [Path(named)] if named else [Path(home) / BELOW_HOME for home in homes if home]
     return next((place for place in places if is_readable(place)), None)
 
@@ -55,7 +60,7 @@ def is_readable(place: Path) -> bool:
         return False
 
 
-def configured_home() -> str | None:
+def read_configured_home() -> str | None:
     """PBS_HOME of OpenPBS' configuration."""
     path = Path(os.environ.get("PBS_CONF_FILE") or CONFIGURATION)
     try:
@@ -66,7 +71,7 @@ def configured_home() -> str | None:
     return found[1] if found else None
 
 
-def naive_s(stamp: str) -> float | None:
+def parse_local_s(stamp: str) -> float | None:
     """`11/21/2026 05:46:50` as if it were UTC."""
     try:
         return float(calendar.timegm(time.strptime(stamp, "%m/%d/%Y %H:%M:%S")))
@@ -83,38 +88,38 @@ class Clock:
     last_stamp: str = ""
     turned: int = 0  # how often stamps went back since
 
-    def see(self, record: str) -> None:
+    def update(self, record: str) -> None:
         """The next record of the log; cheap, since every one comes by here."""
         stamp = record[:19]
         if stamp < self.last_stamp and stamp[:10] == self.last_stamp[:10]:
-            self.turned += went_back(self.last_stamp, stamp)
+            self.turned += is_set_back(self.last_stamp, stamp)
         self.last_stamp = stamp
         if record[20:22] in ("S;", "E;"):
             self.reference, self.turned, self.offset_s = record, 0, None
 
     def unix_s(self, stamp: str) -> float | None:
         """Seconds since 1970 of a stamp of the record seen last."""
-        local = naive_s(stamp)
+        local = parse_local_s(stamp)
         if local is None:
             return None
         if self.offset_s is None:
-            self.offset_s = offset_of(self.reference)
+            self.offset_s = read_utc_offset(self.reference)
         if self.offset_s is not None:
             return local - self.offset_s + 3600 * self.turned
         # No record has told: then as in the zone of this machine, in a repeated hour first summer's.
         return time.mktime((*time.gmtime(local)[:8], 0 if self.turned else -1))
 
 
-def went_back(before: str, stamp: str) -> bool:
+def is_set_back(before: str, stamp: str) -> bool:
     """By more than servers write out of order."""
-    a, b = naive_s(before), naive_s(stamp)
+    a, b = parse_local_s(before), parse_local_s(stamp)
     return a is not None and b is not None and a - b > TURNED_S
 
 
-def offset_of(record: str) -> float | None:
+def read_utc_offset(record: str) -> float | None:
     """How far local time was ahead of UTC, from a record that has both."""
     match = WRITTEN.match(record)
-    local = naive_s(record[:19])
+    local = parse_local_s(record[:19])
     if match is None or local is None:
         return None
     ahead = local - float(match[1])
@@ -130,33 +135,33 @@ class Scan:
     headless: list[tuple[Path, Unreadable]] = field(default_factory=list)
     dialect: str | None = None
 
-    def file(self, path: Path) -> None:
+    def read_file(self, path: Path) -> None:
         """One day; later days come first."""
         told: dict[str, Told] = defaultdict(list)
         clock, reader = Clock(), LineReader(self.dialect)
-        with opened(path) as file:
-            for record in records(file):
+        with open_log(path) as file:
+            for record in join_broken_lines(file):
                 parts = record.split(";", 3)
                 if len(parts) < 4:
                     self.headless.append((path, Unreadable(record, "it has fewer than three ';'")))
                     continue
-                clock.see(record)
-                if self.wants(parts[2]):
+                clock.update(record)
+                if self.is_requested(parts[2]):
                     line = reader.read(record)
                     told[parts[2]].append((line, clock.unix_s(record[:19])))
         self.dialect = reader.dialect or self.dialect
         for job_id, lines in told.items():
             self.found[job_id] = lines + self.found.get(job_id, [])
 
-    def wants(self, text: str) -> bool:
+    def is_requested(self, text: str) -> bool:
         """Whether the record is of a job that was asked for."""
         asked = self.wanted.get(text.partition(".")[0].partition("[")[0])
         if asked is None:
             return False
         job = split_job_id(text)
-        return job is not None and any(one.means(job) for one in asked)
+        return job is not None and any(one.matches(job) for one in asked)
 
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every job's first line has been seen: earlier days know another of that id."""
         begun = {
             number.partition(".")[0].partition("[")[0]
@@ -167,7 +172,7 @@ class Scan:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[IO[str]]:
+def open_log(path: Path) -> Iterator[IO[str]]:
     """A day's file as text, unpacked where logrotate has packed it; OSError when it cannot be read."""
     if path.suffix in UNREAD:
         why = f"it is packed by a program whose files are not read ({path.suffix}): unpack it"
@@ -180,7 +185,7 @@ def opened(path: Path) -> Iterator[IO[str]]:
         raise OSError(errno.EIO, f"it is damaged: {error}", str(path)) from error
 
 
-def days(place: Path) -> list[Path]:
+def list_log_files(place: Path) -> list[Path]:
     """Its files, the latest first."""
     try:
         with os.scandir(place) as entries:
@@ -189,44 +194,44 @@ def days(place: Path) -> list[Path]:
         return []
 
 
-def first_day(since_unix_s: float) -> str:
+def find_first_day(since_unix_s: float) -> str:
     """The name of the oldest day that may have something since then, whatever the zone and clock."""
     return time.strftime("%Y%m%d", time.gmtime(max(0.0, since_unix_s - MARGIN_S)))
 
 
-def scan(place: Path, job_ids: Iterable[JobId], since_unix_s: float = 0.0) -> Scan:
+def scan_logs(place: Path, job_ids: Iterable[JobId], since_unix_s: float = 0.0) -> Scan:
     """The lines of these jobs, none of which is older; OSError when a file cannot be read.
 
     Without that time one job whose first line is missing has every day read since the site began.
     """
-    first = first_day(since_unix_s)
+    first = find_first_day(since_unix_s)
     wanted: dict[str, list[JobId]] = defaultdict(list)
     for job in job_ids:
         wanted[job.number].append(job)
     found = Scan(dict(wanted))
-    for path in days(place):
+    for path in list_log_files(place):
         if path.name[:8] < first:
             break
-        found.file(path)
-        if found.is_whole():
+        found.read_file(path)
+        if found.is_complete():
             break
     return found
 
 
-def ids_of_user(place: Path, user: str, since_unix_s: float) -> Iterator[str]:
+def list_user_jobs(place: Path, user: str, since_unix_s: float) -> Iterator[str]:
     """Jobs that the logs speak of since the day before; OSError when a file cannot be read."""
-    first = first_day(since_unix_s)
-    for path in days(place):
+    first = find_first_day(since_unix_s)
+    for path in list_log_files(place):
         if path.name[:8] < first:
             return
-        with opened(path) as file:
-            for record in records(file):
+        with open_log(path) as file:
+            for record in join_broken_lines(file):
                 parts = record.split(";", 3)
                 if len(parts) == 4 and parts[3].startswith(f"user={user} "):
                     yield parts[2]
 
 
-def histories(found: Scan, only: Collection[str] = ()) -> Iterator[History]:
+def build_histories(found: Scan, only: Collection[str] = ()) -> Iterator[History]:
     """Of each job that was found."""
     for job_id, told in found.found.items():
         if not only or job_id in only:

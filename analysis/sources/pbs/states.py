@@ -66,7 +66,7 @@ class Outcome:
     exit_code: int | None
 
 
-def outcome(
+def decide_outcome(
     dialect: str, status: int | None, deleted_by: str | None = None, out_of_time: bool = False
 ) -> Outcome:
     """From `Exit_status`; `deleted_by`: who asked qdel; `out_of_time`: it ran as long as it might."""
@@ -83,7 +83,7 @@ def outcome(
             return Outcome("cancelled", f"{deletion}; before that: {reason}", None)
         return Outcome(state, reason, None)
     if KILLED < status <= KILLED + MOST_SIGNAL:
-        return killed(status - KILLED, deletion if deleted_by else None, out_of_time)
+        return describe_kill(status - KILLED, deletion if deleted_by else None, out_of_time)
     if deleted_by is not None:  # OpenPBS tells 0 where it had hardly begun
         return Outcome("cancelled", deletion, status)
     if status:
@@ -91,7 +91,7 @@ def outcome(
     return Outcome("completed", None, 0)
 
 
-def killed(signal: int, deletion: str | None, out_of_time: bool) -> Outcome:
+def describe_kill(signal: int, deletion: str | None, out_of_time: bool) -> Outcome:
     """Stopped by the server: older ones tell a time limit in no other way."""
     code = 128 + signal
     if deletion is None and out_of_time:

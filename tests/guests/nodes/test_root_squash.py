@@ -118,7 +118,7 @@ def test_by_the_spool_nothing_is_lost(site: Site) -> None:
     looks = doctor(site)
     assert {state for state, _ in looks.values()} == {"ok"}, looks
     assert site.forward() == f"1 records sent to {site.records}, 0 not over yet, 0 failed\n"
-    day = record_folders.day_of(record["start_unix_s"])
+    day = record_folders.format_day(record["start_unix_s"])
     there = [f"{day}/{job}/{name} {OWNER} 440" for name in sorted(files)]
     assert site.arrived() == there
     assert sums(shell(site.server, f"cd {SHARE}/{day}/{job} && sha256sum *")) == files

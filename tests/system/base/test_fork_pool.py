@@ -25,7 +25,7 @@ DEADLINE_S = 60.0
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pytest's process has threads of numpy and DuckDB; the pieces below use neither."""
-    monkeypatch.setattr(shared_work, "may_fork", lambda: True)
+    monkeypatch.setattr(shared_work, "can_fork", lambda: True)
 
 
 def tell(folder: Path, number: int) -> tuple[int, int]:
@@ -123,11 +123,11 @@ def test_no_second_process_beside_threads_or_for_one_piece(monkeypatch: pytest.M
     monkeypatch.undo()
     code = (
         "import os, threading\n"
-        "from steelyard.analysis.base.fork_pool import SharedWork, may_fork\n"
-        "print(may_fork() == (len(os.sched_getaffinity(0)) > 1))\n"
+        "from steelyard.analysis.base.fork_pool import SharedWork, can_fork\n"
+        "print(can_fork() == (len(os.sched_getaffinity(0)) > 1))\n"
         "event = threading.Event()\n"
         "thread = threading.Thread(target=event.wait); thread.start()\n"
-        "print(may_fork(), set(SharedWork([os.getpid] * 9).results()) == {os.getpid()})\n"
+        "print(can_fork(), set(SharedWork([os.getpid] * 9).results()) == {os.getpid()})\n"
         "event.set(); thread.join()\n"
     )
     done = subprocess.run(
@@ -142,7 +142,7 @@ def test_the_second_process_ends_with_the_first(tmp_path: Path) -> None:
         "from functools import partial\n"
         "from pathlib import Path\n"
         "from steelyard.analysis.base import fork_pool as shared_work\n"
-        "shared_work.may_fork = lambda: True\n"
+        "shared_work.can_fork = lambda: True\n"
         "def piece(number):\n"
         "    Path(sys.argv[1], str(number)).touch(); time.sleep(0.2)\n"
         "work = shared_work.SharedWork([partial(piece, number) for number in range(300)])\n"

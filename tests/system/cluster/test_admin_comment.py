@@ -202,7 +202,7 @@ def test_each_component_gets_its_own_comment_and_a_job_of_another_time_none(
         monkeypatch.setenv(name, value)
     first = lab.sbatch(script="#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n1\ntrue")
     before = {n: lab.sacct(f"{first}+{n}", "AdminComment") for n in (0, 1)}
-    (leader, _) = Sacct().starts(["Submit"], "-j", first)
+    (leader, _) = Sacct().read_starts(["Submit"], "-j", first)
     then = int(leader.submit_unix_s or 0)
     assert "another job" in str(written(lab, job_id=int(first), submit_unix_s=then - 1))
     assert lab.sacct(f"{first}+0", "AdminComment") == before[0]

@@ -30,7 +30,7 @@ def by_day(lab: Lab) -> Iterator[Path]:
     lab.cancel()
     until(lambda: not lab.queued(), "its jobs have ended")
     until(lambda: not lab.samplers(), "its samplers have ended")
-    for month in {day.parent for day in record_folders.days(records)}:
+    for month in {day.parent for day in record_folders.list_days(records)}:
         shutil.rmtree(month)
 
 
@@ -73,7 +73,7 @@ def test_every_reader_finds_them_loose_and_packed(lab: Lab, by_day: Path, tmp_pa
     for job, mine in ((folders[job], mine) for job, mine in records.items()):
         assert not (by_day / job).exists()
         for record in mine:
-            day = record_folders.day_of(record["start_unix_s"])
+            day = record_folders.format_day(record["start_unix_s"])
             name = f"{record['node']}.{int(record['start_unix_s'])}"
             assert {p.name for p in (by_day / day / job).glob(f"{name}.*")} == {
                 f"{name}.json", f"{name}.csv",
@@ -95,7 +95,7 @@ def test_every_reader_finds_them_loose_and_packed(lab: Lab, by_day: Path, tmp_pa
 
 def others(top: Path, records: Path) -> list[str]:
     """Jobs of other tests, which lie flat."""
-    months = {day.parent.name for day in record_folders.days(records)}
+    months = {day.parent.name for day in record_folders.list_days(records)}
     return [p.name for p in top.iterdir() if p.name not in months] if top == records else []
 
 

@@ -110,7 +110,7 @@ def slurms_own_comment(lab: Lab, job: str) -> dict[str, Any]:
     """Slurm's accounting sometimes keeps an older one when a node is lost."""
     shown = lab.run("scontrol", "-o", "show", "job", job).stdout
     document, _ = json.JSONDecoder().raw_decode(shown.partition("AdminComment=")[2])
-    return admin_comment.whole(document["steelyard"])
+    return admin_comment.fill_in_defaults(document["steelyard"])
 
 
 def assert_measured_to_the_end(lab: Lab, job: str, nodes: int = 1) -> None:

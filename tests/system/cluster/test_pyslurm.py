@@ -27,7 +27,7 @@ TOLD_AT = [FIELDS.index(name) for name in TOLD]
 def jobs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ids to be asked for; skipped where there is no pyslurm that fits, saying what is missing."""
     try:
-        slurm_library.library()
+        slurm_library.load_library()
     except MissingError as error:
         pytest.skip(str(error))
     named = os.environ.get("STEELYARD_PYSLURM_JOBS")

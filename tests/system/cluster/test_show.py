@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.throwaway_lab import Lab, until
 
-from steelyard.analysis.sources.slurm_allocation import clock_s
+from steelyard.analysis.sources.slurm_allocation import parse_duration_s
 
 BUSY = "timeout 3 sh -c 'while :; do :; done'; true"
 
@@ -34,7 +34,7 @@ def of_sacct(lab: Lab, job: str) -> tuple[float, int, float]:
     words = "TotalCPU,AllocCPUS,ElapsedRaw"
     lines = lab.run("sacct", "-n", "-P", "-o", words, "-j", job).stdout.splitlines()
     cpu, cpus, elapsed = lines[0].split("|")
-    seconds = clock_s(cpu)
+    seconds = parse_duration_s(cpu)
     assert seconds is not None
     return seconds, int(cpus), float(elapsed)
 

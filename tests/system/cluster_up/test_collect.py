@@ -14,7 +14,7 @@ from tests.unit.cluster.sacct_lab import DAY_S, NOW, Lab, lab
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.cluster import database, day_files
 from steelyard.analysis.cluster.collect import Collected, collect
-from steelyard.analysis.sources.record_folders import day_of
+from steelyard.analysis.sources.record_folders import format_day
 from steelyard.analysis.sources.sacct_window import ClusterSacct
 from steelyard.wrappers.commands import cli
 
@@ -318,7 +318,7 @@ def test_records_by_day_are_found_too(lab: Lab) -> None:
     (lab.records / ".steelyard-records").write_text("", encoding="utf-8")
     start = lab.job("1")
     path = lab.record("1", start)
-    day = lab.records / day_of(start)
+    day = lab.records / format_day(start)
     day.mkdir(parents=True)
     path.parent.rename(day / "1")
     run(lab)

@@ -16,7 +16,7 @@ from steelyard.analysis.cluster import database, job_records
 from steelyard.analysis.cluster.collect import Collected, collect
 from steelyard.analysis.cluster.record_index import RecordIndex
 from steelyard.analysis.collect.job_view import JobView
-from steelyard.analysis.sources.record_folders import day_of
+from steelyard.analysis.sources.record_folders import format_day
 from steelyard.analysis.sources.sacct_window import ClusterSacct
 
 __all__ = ["lab"]
@@ -94,7 +94,7 @@ def test_half_packed_is_the_same_too(lab: Lab) -> None:
 def test_a_pack_of_which_a_part_cannot_be_read_is_told_of_its_jobs_alone(lab: Lab) -> None:
     several(lab)
     assert lab.pack() >= 3
-    (broken,) = (lab.records / f"{day_of(NOW - 1.2 * DAY_S)}.packs").glob("records-*.parquet")
+    (broken,) = (lab.records / f"{format_day(NOW - 1.2 * DAY_S)}.packs").glob("records-*.parquet")
     mine = set(broken.with_suffix(".jobs").read_text("utf-8").split())
     data = bytearray(broken.read_bytes())
     data[4:400] = b"\0" * 396  # its footer says where everything is, and that is not there
@@ -118,10 +118,10 @@ def test_what_is_packed_after_the_folders_were_listed_is_read_from_its_pack(
     paths = [lab.record("1", start, node) for node in ("n1", "n2")]
     folder = paths[0].parent
     if layout == "by day":
-        folder = lab.records / day_of(start) / "1"
+        folder = lab.records / format_day(start) / "1"
         folder.parent.mkdir(parents=True)
         paths[0].parent.rename(folder)
-    row = next(iter(ClusterSacct(tries=1).window(NOW - DAY_S, NOW))).row  # type: ignore[union-attr]
+    row = next(iter(ClusterSacct(tries=1).read_window(NOW - DAY_S, NOW))).row  # type: ignore[union-attr]
     near = RecordIndex([lab.records])
     near.load([row])
     stay = folder / paths[1].name

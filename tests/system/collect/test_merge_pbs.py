@@ -72,7 +72,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     lines = LOG.read_text(encoding="utf-8").split("\n")
     (logs / "20261121").write_text("\n".join(map(hooked, lines)), encoding="utf-8")
     monkeypatch.setenv("STEELYARD_PBS_ACCOUNTING", str(logs))
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.is_here", lambda: False)
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.is_installed", lambda: False)
     study.log = logs / "20261121"
     study.now_unix_s = 1795250000.0
     for task in JOULES:

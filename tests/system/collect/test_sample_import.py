@@ -19,7 +19,7 @@ COLUMNS = "unix_s,elapsed_s,cpu_s,memory_bytes"
 @pytest.fixture
 def connection() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    connection.execute(schema.schema_text())
+    connection.execute(schema.build_schema())
     return connection
 
 
@@ -49,7 +49,7 @@ def load(
     for _ in sample_import.load(connection, files, found, scratch):
         pass
     found.publish()
-    sample_store.attach(connection, tmp_path)
+    sample_store.attach_view(connection, tmp_path)
     return connection.execute("SELECT node, samples, reason FROM sources ORDER BY path").fetchall()
 
 
@@ -217,8 +217,8 @@ def test_a_file_that_changed_is_read_anew(
         loader.add(file, ["records/n1.csv"])
         loader.finish()
     found.publish()
-    sample_store.sweep(connection, tmp_path)
-    sample_store.attach(connection, tmp_path)
+    sample_store.remove_uncounted_files(connection, tmp_path)
+    sample_store.attach_view(connection, tmp_path)
     assert [row[3] for row in rows(connection)] == [2, 3, 3]
     files = sorted(str(path.parent.name) for path in (tmp_path / sample_store.FOLDER).glob("*/*"))
     assert files == ["day=1970-01-01", "day=1970-01-03"]
@@ -281,13 +281,13 @@ def test_the_memory_of_a_written_batch_is_used_again_and_nothing_of_it_is_left(
 ) -> None:
     """The second file lacks a column that the first one has, and has other lines."""
     made: list[int] = []
-    new_room = sample_rows.new_room
+    new_room = sample_rows.allocate_buffer
 
     def make() -> sample_rows.Room:
         made.append(1)
         return new_room()
 
-    monkeypatch.setattr(sample_rows, "new_room", make)
+    monkeypatch.setattr(sample_rows, "allocate_buffer", make)
     monkeypatch.setattr(sample_import, "ROWS_AT_ONCE", 2)
     monkeypatch.setattr(Background, "submit", lambda _, work: work())
     first = f"{COLUMNS}\n1,0.5,0.25,1\n2,0.5,0.25,1\n3,0.5,0.25,1\n"

@@ -160,16 +160,16 @@ def test_records_alone_of_an_id_that_was_used_twice(study: Any) -> None:
 def test_admin_comment_alone_will_do(study: Any, capsys: pytest.CaptureFixture[str]) -> None:
     view = look_up(study, "1")
     assert view.admin_comment is None and view.nodes == []
-    view.admin_comment = admin_comment.own(
+    view.admin_comment = admin_comment.read_own_comment(
         '{"steelyard":{"node_type":"virtual","vm":"kvm","kernel":"6.1.0","nodes":1,"cpu_s":1.5}}'
     )
     text = shown(view, capsys)
     assert "from the accounting: virtual kvm none, kernel 6.1.0; sums over 1 of 1 node" in text
     assert "– (of the whole nodes), 1.5 s of CPU" in text
-    view.admin_comment = admin_comment.own('{"steelyard":{"nodes":1,"cpu_s":1.5}}')
+    view.admin_comment = admin_comment.read_own_comment('{"steelyard":{"nodes":1,"cpu_s":1.5}}')
     text = shown(view, capsys)
     assert "from the accounting: type of node not told, kernel not told; sums" in text
-    view.admin_comment = admin_comment.own(
+    view.admin_comment = admin_comment.read_own_comment(
         '{"steelyard":{"nodes":2,"nodes_measured":1,"partial":true,"cpu_s":1.5}}'
     )
     assert "sums over 1 of 2 nodes (partial):" in shown(view, capsys)

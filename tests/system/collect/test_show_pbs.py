@@ -22,9 +22,9 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     log = DATA / "openpbs" / "accounting-1-classic-pelog.log"
     (logs / "20261121").write_bytes(log.read_bytes())
     monkeypatch.setenv("STEELYARD_PBS_ACCOUNTING", str(logs))
-    monkeypatch.setattr("steelyard.analysis.sources.sacct.Sacct.is_here", lambda: False)
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.accounting.Pbs.is_here", lambda: True)
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.is_here", lambda: False)
+    monkeypatch.setattr("steelyard.analysis.sources.sacct.Sacct.is_installed", lambda: False)
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.accounting.Pbs.is_installed", lambda: True)
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.is_installed", lambda: False)
     monkeypatch.setenv("STEELYARD_RECORD_DIR", str(tmp_path / "records"))
     (tmp_path / "records").mkdir()
     return tmp_path / "records"

@@ -247,7 +247,7 @@ def test_another_program_reads_all_of_it_anew(study: Any, monkeypatch: pytest.Mo
 
     before = stamps()
     assert len(before) == WHOLE
-    monkeypatch.setattr(file_changes, "digest_of_program", lambda: "another")
+    monkeypatch.setattr(file_changes, "digest_program", lambda: "another")
     study.collect()
     assert len(stamps()) == len(before)
     assert not {*stamps()} & {*before}
@@ -343,7 +343,7 @@ def test_where_all_is_settled_no_run_is_written_and_each_change_is_seen(
     done = whole.collect()
     assert (done.states, done.attempts, done.records, wrote) == ({"completed": 1}, 1, 2, [])
     assert HELP.query(whole, "SELECT collected_unix_s FROM meta") == [(whole.now_unix_s,)]
-    assert export.collected(whole.dir / "parquet") == repr(whole.now_unix_s)
+    assert export.read_mark(whole.dir / "parquet") == repr(whole.now_unix_s)
     for change in CHANGES_OF_WHOLE:
         change(whole)
         fresh = anew(whole)

@@ -82,7 +82,7 @@ def site(tmp_path: Path) -> Site:
 def test_with_its_mark_the_folder_has_the_record(site: Site) -> None:
     assert site.measure("7") == ""
     (path,) = site.jsons()
-    day = record_folders.day_of(int(path.name.split(".")[1]))
+    day = record_folders.format_day(int(path.name.split(".")[1]))
     assert path.parent == site.records / day / "7"
 
 
@@ -128,7 +128,7 @@ def test_without_a_spool_all_is_as_before(site: Site) -> None:
 def test_what_is_over_is_sent_once(site: Site) -> None:
     path = site.leave("7[1].srv")
     site.leave("8", end=None)
-    place = f"{record_folders.day_of(START)}/7[1].srv/n1.{START}"
+    place = f"{record_folders.format_day(START)}/7[1].srv/n1.{START}"
     truth = {f"{place}.json": path.read_text(), f"{place}.csv": "7[1].srv\n"}
     done = site.forward()
     assert (done.returncode, done.stderr) == (0, "")
@@ -164,7 +164,7 @@ def test_samples_without_a_record_are_sent_after_a_week_and_told(site: Site) -> 
     done = site.forward()
     told = f"0 records sent to {site.records}, 0 not over yet, 0 failed, 1 samples without a record sent"
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{told}\n", "")
-    assert site.sent() == {f"{record_folders.day_of(START)}/7/{samples.name}": "7\n"}
+    assert site.sent() == {f"{record_folders.format_day(START)}/7/{samples.name}": "7\n"}
     assert site.left() == []
 
 
@@ -206,7 +206,7 @@ def test_killed_anywhere(site: Site, tmp_path: Path, program: str) -> None:
 
 def test_another_file_of_that_name_is_left_and_told(site: Site) -> None:
     path = site.leave("7")
-    other = site.records / record_folders.day_of(START) / "7" / path.name
+    other = site.records / record_folders.format_day(START) / "7" / path.name
     other.parent.mkdir(parents=True)
     other.write_text("another's")
     done = site.forward()

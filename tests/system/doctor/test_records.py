@@ -49,7 +49,7 @@ def sweeps(records: Path, quota_bytes: int | None = None) -> None:
 
 
 def day(age_days: float) -> str:
-    return record_folders.day_of(time.time() - age_days * DAY_S)
+    return record_folders.format_day(time.time() - age_days * DAY_S)
 
 
 def test_by_day_by_its_mark_alone(records: Path) -> None:

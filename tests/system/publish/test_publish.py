@@ -25,7 +25,7 @@ def test_a_dry_run_writes_nothing(
     HELP.write_record(tmp_path / "7", "n1", time.time() - 1000, "7")
     start = str(int(time.time()) - 1000)
     found = row(Start=start, End=str(int(start) + 20))
-    monkeypatch.setattr(sacct.Sacct, "starts", lambda *_: [found])
+    monkeypatch.setattr(sacct.Sacct, "read_starts", lambda *_: [found])
     monkeypatch.setenv("STEELYARD_SLURMDB", "/nowhere/steelyard-slurmdb")
     asked = ["publish", "--record-dir", str(tmp_path), "--json"]
     assert cli.main([*asked, "--dry-run"]) == 0

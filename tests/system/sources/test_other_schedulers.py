@@ -116,7 +116,7 @@ def test_where_both_give_such_ids_who_is_here(monkeypatch: pytest.MonkeyPatch) -
     readers = accounting_readers.READERS
     for here in (["slurm"], ["pbs"], ["slurm", "pbs"], []):
         for name, reader in readers.items():
-            monkeypatch.setattr(reader, "is_here", lambda is_it=name in here: is_it)
+            monkeypatch.setattr(reader, "is_installed", lambda is_it=name in here: is_it)
         assert accounting_readers.readers_of_job_id("123") == [
             readers[name] for name in here or ["slurm"]
         ]

@@ -74,7 +74,7 @@ def test_a_line_break_in_a_comment_is_part_of_it(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     program.chmod(0o755)
-    found = sacct.Sacct(str(program), tries=1).starts(["State", "AdminComment"], "-a")
+    found = sacct.Sacct(str(program), tries=1).read_starts(["State", "AdminComment"], "-a")
     assert [row.admin_comment for row in found] == ["one\ntwo"] * 2
 
 

@@ -37,7 +37,7 @@ def loaded(folder: Path, text: str) -> tuple[list[Any], list[Any]]:
     (folder / "n1.csv").write_text(text, encoding="utf-8", newline="")
     file = sample_import.SampleFile(folder / "n1.csv", "n1", "run", "1.0", "n1")
     connection = duckdb.connect()
-    connection.execute(schema.schema_text())
+    connection.execute(schema.build_schema())
     mine = sample_store.Parts(connection, folder, folder)
     for _ in sample_import.load(connection, [file], mine, folder):
         pass
@@ -84,8 +84,10 @@ def test_what_the_sampler_writes_is_read_by_us(tmp_path: Path) -> None:
     batch = sample_rows.RowBatch("1970-01-01")
     text = b"1.5,0,0.000001,7,2.5,,\n2.5,1,0.1,9,3.5,4.25,0.025\n"
     assert batch.read(text, len(text), HEADER.split(",")) == 2
-    assert batch.is_of("1970-01-01") and not batch.is_of("1970-01-02")
-    assert batch.keep(("r", "1.0", "n1"), ("cpu_s", "rchar_bytes", "energy_j", "tx_bytes")) == [
+    assert batch.is_of_day("1970-01-01") and not batch.is_of_day("1970-01-02")
+    assert batch.add_file_rows(
+        ("r", "1.0", "n1"), ("cpu_s", "rchar_bytes", "energy_j", "tx_bytes")
+    ) == [
         0.1,
         9,
         4.25,
@@ -99,9 +101,9 @@ def test_rows_of_no_day_or_of_two_are_of_none(text: bytes) -> None:
     batch = sample_rows.RowBatch("1970-01-01")
     assert batch.read(text, len(text), HEADER.split(",")) > 0
     assert (
-        not batch.is_of("1970-01-01")
-        and not batch.is_of(sample_store.UNKNOWN)
-        and batch.is_of(None)
+        not batch.is_of_day("1970-01-01")
+        and not batch.is_of_day(sample_store.UNKNOWN)
+        and batch.is_of_day(None)
     )
 
 

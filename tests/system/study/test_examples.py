@@ -48,7 +48,7 @@ def test_every_example_is_planned_for_pbs_unchanged(
 ) -> None:
     """Where no server answers; each script is good shell, and all runs are in an array or alone."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setattr(pbs_commands, "is_here", lambda: False)
+    monkeypatch.setattr(pbs_commands, "is_installed", lambda: False)
     shutil.copyfile(example.path, file := tmp_path / example.path.name)
     code = cli.main(["submit", str(file), "--scheduler", "pbs", "--dry-run", "--json"])
     said = capsys.readouterr()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.sources.session_files import sessions_of
+from steelyard.analysis.sources.session_files import list_sessions
 from steelyard.wrappers.commands import cli
 
 Capture = pytest.CaptureFixture[str]
@@ -95,14 +95,14 @@ def test_a_figure_added_later_reaches_all_sessions(nightly: Path, capsys: Captur
     file.write_text(text)
     submit(capsys, "a", "b")
     steelyard(capsys, "collect", "nightly")
-    before = [json.loads((one.folder / "plan.json").read_text()) for one in sessions_of(nightly)]
+    before = [json.loads((one.folder / "plan.json").read_text()) for one in list_sessions(nightly)]
     file.write_text(text + FIGURE)
     assert "2 of 2 sessions collected" in steelyard(capsys, "collect", "nightly")
     assert "2 are settled" in steelyard(capsys, "collect", "nightly")
     document = json.loads(steelyard(capsys, "compare", "nightly@a", "nightly@b", "--json"))
     found = {(r["metric"], r["condition"], r["a"]["mean"]) for r in document["rows"]}
     assert {("rate", "level=1", 1.0), ("rate", "level=9", 9.0)} <= found
-    after = [json.loads((one.folder / "plan.json").read_text()) for one in sessions_of(nightly)]
+    after = [json.loads((one.folder / "plan.json").read_text()) for one in list_sessions(nightly)]
     assert [one["study"]["session"] for one in after] == [one["study"]["session"] for one in before]
 
 

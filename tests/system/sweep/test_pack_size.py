@@ -111,8 +111,8 @@ def test_what_memory_does_not_hold_goes_beside_the_packs(
     monkeypatch.setattr(packing.Pack, "write", told)
     site.sweep()
     ((place, limit),) = found
-    assert Path(place).parent == record_packs.folder_of(
-        site.dir / record_folders.day_of(NOW - 20 * DAY_S)
+    assert Path(place).parent == record_packs.pack_folder(
+        site.dir / record_folders.format_day(NOW - 20 * DAY_S)
     )
     assert limit == "476.8 MiB"
     assert not list(site.dir.rglob(".spill"))
@@ -145,5 +145,5 @@ def test_a_job_of_many_nodes_may_lie_in_several_packs(
     monkeypatch.setattr(packing, "PACK_BYTES", 300)
     assert site.sweep().packs > 3 and site.loose() == set()
     assert site.found() == site.truth
-    records: Any = list(record_folders.each_record(site.dir))
+    records: Any = list(record_folders.iterate_records(site.dir))
     assert len(records) == 29

@@ -35,7 +35,7 @@ def test_all_kinds_go_by_age_and_by_quota_and_are_counted_to_the_byte(
     assert done.failed == []
     assert before - used(site) == done.removed_bytes > 400_000
     assert done.used_bytes + record_files.own_bytes(site.dir) == used(site)
-    assert record_folders.job_ids(site.dir) == {
+    assert record_folders.list_job_ids(site.dir) == {
         f"{kind}-10" for kind in ("plain", "private", "large")
     }
     assert (len(done.removed_days), done.removed_files) == (2, 8)

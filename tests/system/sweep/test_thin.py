@@ -159,6 +159,6 @@ def test_a_pack_of_a_later_version_is_named(tmp_path: Path) -> None:
         f"CREATE OR REPLACE TABLE later AS SELECT * REPLACE (9 AS format_version) FROM '{pack}'"
     )
     duckdb.execute(f"COPY later TO '{pack}' (FORMAT parquet)")
-    assert record_folders.job_folders(site.dir, "7") == [pack]
+    assert record_folders.find_job_folders(site.dir, "7") == [pack]
     with pytest.raises(OSError, match="its format is 9: use a newer Steelyard"):
-        [file.content for file in record_packs.files(pack)]
+        [file.content for file in record_packs.read_files(pack)]

@@ -186,7 +186,7 @@ def test_a_job_that_the_server_has_forgotten_has_ended(monkeypatch: pytest.Monke
             raise MissingError("qstat does not answer")
         return found
 
-    monkeypatch.setattr(pbs_commands, "jobs", jobs)
+    monkeypatch.setattr(pbs_commands, "query_jobs", jobs)
     system = pbs_jobs.PbsJobs(Path("/load"))
     found = [
         {

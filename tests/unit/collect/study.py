@@ -22,7 +22,7 @@ from steelyard.analysis.collect.record_import import Gap
 from steelyard.analysis.sources import sacct
 from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.store import sample_store
-from steelyard.analysis.store.spool import quote
+from steelyard.analysis.store.spool import quote_text
 
 DATA = Path(__file__).parents[2] / "data"
 RELEASE = "22.05"
@@ -278,10 +278,10 @@ def query(study: Any, sql: str) -> list[tuple[Any, ...]]:
 def attached(study: Any) -> Iterator[duckdb.DuckDBPyConnection]:
     """The study's database, to be read."""
     engine = one_engine()
-    engine.execute(f"ATTACH {quote(str(study.dir / 'study.duckdb'))} AS study (READ_ONLY)")
+    engine.execute(f"ATTACH {quote_text(str(study.dir / 'study.duckdb'))} AS study (READ_ONLY)")
     try:
         engine.execute("USE study")
-        sample_store.attach(engine, study.dir)
+        sample_store.attach_view(engine, study.dir)
         yield engine
     finally:
         engine.execute("USE memory")

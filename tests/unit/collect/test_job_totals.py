@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from steelyard.analysis.collect import job_totals, job_view
-from steelyard.analysis.sources.records import COLUMNS, Record, dig
+from steelyard.analysis.sources.records import COLUMNS, Record, find_value
 from steelyard.analysis.store import schema
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.show import job_details, job_document, job_screen
@@ -41,14 +41,14 @@ def view_of(*records: Record) -> job_view.JobView:
 def from_database(*records: Record, mount_type: str | None = None) -> dict[str, float | None]:
     """The same by the view `measurements`, of one run."""
     with duckdb.connect() as connection:
-        connection.execute(schema.schema_text())
+        connection.execute(schema.build_schema())
         nodes = [r.node for r in records]
         put(connection, "runs", run_id="r", attempt="a", attempts=1)
         put(connection, "attempts", run_id="r", attempt="a", nodes=nodes)
         if mount_type is not None:
             put(connection, "tags", run_id="r", attempt="a", key="mount.type", value=mount_type)
         for one in records:
-            values = {name: dig(one.document, path) for name, (path, _) in COLUMNS.items()}
+            values = {name: find_value(one.document, path) for name, (path, _) in COLUMNS.items()}
             text = json.dumps(one.document)
             put(connection, "records", run_id="r", attempt="a", node=one.node, record=text,
                 **values)  # fmt: skip

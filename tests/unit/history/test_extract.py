@@ -14,13 +14,13 @@ from steelyard.analysis.history import extract_cache
 from steelyard.analysis.history.extract import read_extract
 from steelyard.analysis.history.extract_cache import CACHE_FILE, ReadSession, read_sessions
 from steelyard.analysis.history.history import read_history
-from steelyard.analysis.sources.session_files import sessions_of
+from steelyard.analysis.sources.session_files import list_sessions
 
 from .stored_sessions import change_session, first_session, write_sessions
 
 
 def read(folder: Path) -> list[ReadSession]:
-    return read_sessions(folder, sessions_of(folder))
+    return read_sessions(folder, list_sessions(folder))
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_a_database_of_an_earlier_steelyard_is_used_as_it_was_read(
         raise UsageError(f"{session} has schema version 1")
 
     monkeypatch.setattr(extract_cache, "read_extract", refuse)
-    monkeypatch.setattr(file_changes, "digest_of_program", lambda: "another release")
+    monkeypatch.setattr(file_changes, "digest_program", lambda: "another release")
     after = read(folder)
     assert (after[0], after[2]) == (first[0], first[2])
     assert after[1].extract is None

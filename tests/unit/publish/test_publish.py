@@ -28,7 +28,7 @@ class Accounting(sacct.Sacct):
         super().__init__()
         self.said = rows
 
-    def starts(self, fields: Any, *which: str) -> list[AccountingRow]:
+    def read_starts(self, fields: Any, *which: str) -> list[AccountingRow]:
         """All of them."""
         self.which = which
         return list(self.said)
@@ -58,7 +58,7 @@ def written(found: publish.Found) -> dict[str, Any]:
 
 def own_of(document: dict[str, Any]) -> dict[str, Any]:
     """Our value, with all that goes without saying."""
-    return admin_comment.whole(json.loads(document["own"]))
+    return admin_comment.fill_in_defaults(json.loads(document["own"]))
 
 
 def test_what_was_missed_is_made_from_the_record(tmp_path: Path) -> None:

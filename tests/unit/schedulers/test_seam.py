@@ -114,7 +114,7 @@ class Torque(Scheduler):
         self.ids = iter(IDS)
 
     @classmethod
-    def is_here(cls) -> bool:
+    def is_installed(cls) -> bool:
         return False
 
     @classmethod

@@ -19,11 +19,11 @@ ASKED = [name for name in sacct.FIELDS if name not in sacct.OPTIONAL]  # 22.05 h
 
 def found() -> list[Start]:
     with (FOLDER / "jobs.txt").open(encoding="utf-8", newline="\n") as file:
-        return starts(sacct.parse_light(file, ASKED))
+        return starts(sacct.parse_lines_without_steps(file, ASKED))
 
 
 def held_of(start: Start) -> Allocation:
-    return sacct.Sacct().held(start.row, start.steps)
+    return sacct.Sacct().read_allocation(start.row, start.steps)
 
 
 def by_id(job: str) -> Allocation:
@@ -92,8 +92,8 @@ def test_of_a_job_that_runs_no_cpu_time_is_known() -> None:
 
 def test_a_cluster_that_hands_out_no_memory_says_so() -> None:
     with (DATA / "sacct/22.05/jobs.txt").open(encoding="utf-8", newline="\n") as file:
-        start = next(iter(starts(sacct.parse_light(file, ASKED))))
-    held = sacct.Sacct().held(start.row, start.steps)
+        start = next(iter(starts(sacct.parse_lines_without_steps(file, ASKED))))
+    held = sacct.Sacct().read_allocation(start.row, start.steps)
     assert held.memory_bytes is None and held.cpus == 1
     assert held.missing["memory_bytes"] == slurm_allocation.NO_MEMORY
 
@@ -109,7 +109,7 @@ def test_a_cluster_that_hands_out_no_memory_says_so() -> None:
     ],
 )
 def test_times_of_sacct(text: str, seconds: float | None) -> None:
-    assert slurm_allocation.clock_s(text) == seconds
+    assert slurm_allocation.parse_duration_s(text) == seconds
 
 
 def told(**changed: str) -> tuple[AccountingRow, Allocation]:
@@ -119,7 +119,7 @@ def told(**changed: str) -> tuple[AccountingRow, Allocation]:
         cells[sacct.INDEX[name]] = text
     row = sacct.parse_row(cells)
     assert row is not None
-    return row, slurm_allocation.read(row, sacct.FIELDS, [])
+    return row, slurm_allocation.read_allocation(row, sacct.FIELDS, [])
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_time_that_a_job_was_suspended_is_told() -> None:
 @pytest.fixture
 def pbs_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[str, Path]]:
     monkeypatch.setenv("STEELYARD_PBS_ACCOUNTING", str(tmp_path))
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.is_here", lambda: False)
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.is_installed", lambda: False)
     yield "", tmp_path
 
 
@@ -186,7 +186,7 @@ def test_of_pbs_what_its_log_tells(
     (pbs_rows[1] / "20261121").write_bytes((DATA / log).read_bytes())
     (row,) = Pbs().rows(["0.vm"])
     assert isinstance(row, AccountingRow)
-    held = Pbs().held(row, [])
+    held = Pbs().read_allocation(row, [])
     assert (held.partition in ("workq", "batch"), held.account) == (True, account)
     assert (held.cpus, held.nodes, held.time_limit_s) == (1, 1, 120)
     assert (held.cpu_s, held.resident_low_bytes) == (cpu_s, used)
@@ -210,7 +210,7 @@ def test_cpu_time_of_one_sister_is_not_the_jobs(
     )
     (row,) = Pbs().rows(["72.srv"])
     assert isinstance(row, AccountingRow)
-    held = Pbs().held(row, [])
+    held = Pbs().read_allocation(row, [])
     assert (row.elapsed_s, row.state, held.cpus) == (30, "completed", 2)
     assert (held.cpu_s, held.resident_low_bytes) == (cpu_s, None)
     assert ("cpu_s" in held.missing) is (cpu_s is None)
@@ -219,8 +219,8 @@ def test_cpu_time_of_one_sister_is_not_the_jobs(
 def test_the_jobs_of_a_user_are_found_in_the_logs_of_pbs(pbs_rows: tuple[str, Path]) -> None:
     log = DATA / "openpbs/accounting-1-classic-pelog.log"
     (pbs_rows[1] / "20261121").write_bytes(log.read_bytes())
-    ids = Pbs().recent("labpbs", 1795240000)
+    ids = Pbs().list_recent_jobs("labpbs", 1795240000)
     assert "0.vm" in ids and "8[].vm" in ids and len(ids) == len(set(ids)) > 5
     assert not any(text.startswith("8[1]") for text in ids)  # the array stands for its tasks
-    assert Pbs().recent("nobody", 1795240000) == []
-    assert Pbs().recent("labpbs", 1795240000 + 5 * 86400) == []
+    assert Pbs().list_recent_jobs("nobody", 1795240000) == []
+    assert Pbs().list_recent_jobs("labpbs", 1795240000 + 5 * 86400) == []

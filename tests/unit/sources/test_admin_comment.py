@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
     "text", ["", "free text", "[1]", '{"other": 1}', '{"steelyard":1', "[" * 9999]
 )
 def test_nothing_of_ours(text: str) -> None:
-    assert admin_comment.own(text) is None
+    assert admin_comment.read_own_comment(text) is None
 
 
 def test_what_went_without_saying_is_there_again() -> None:
@@ -24,7 +24,7 @@ def test_what_went_without_saying_is_there_again() -> None:
         '{"site":7,"steelyard":{"node_type":"virtual","vm":"kvm","nodes":2,"elapsed_s":1.5,'
         '"exclusive":false,"missing":{"of the whole node":["rx_bytes","tx_bytes"]}}}'
     )
-    own = admin_comment.own(text)
+    own = admin_comment.read_own_comment(text)
     assert own is not None and "site" not in own
     assert (own["vm"], own["container"], own["kernel"], own["tags"]) == ("kvm", "none", None, {})
     assert (own["nodes"], own["nodes_measured"], own["elapsed_s"]) == (2, 2, 1.5)
@@ -33,7 +33,9 @@ def test_what_went_without_saying_is_there_again() -> None:
 
 
 def test_a_sampler_that_did_not_answer_tells_nothing_of_the_node() -> None:
-    own = admin_comment.own('{"steelyard":{"tags":{"a":"b"},"nodes":1,"nodes_measured":0}}')
+    own = admin_comment.read_own_comment(
+        '{"steelyard":{"tags":{"a":"b"},"nodes":1,"nodes_measured":0}}'
+    )
     assert own is not None and (own["vm"], own["container"], own["nodes_measured"]) == (
         None,
         None,
@@ -50,13 +52,13 @@ def test_a_sampler_that_did_not_answer_tells_nothing_of_the_node() -> None:
     ],
 )
 def test_what_lacks_nodes_is_partial(counts: str, is_partial: bool) -> None:
-    own = admin_comment.own(f'{{"steelyard":{{{counts}}}}}')
+    own = admin_comment.read_own_comment(f'{{"steelyard":{{{counts}}}}}')
     assert own is not None and admin_comment.is_partial(own) is is_partial
 
 
 def test_the_shape_of_pbs() -> None:
     text = '{"steelyard":1,"node_type":"virtual","cpu_s":0.5,"missing":{"energy_j":"no RAPL"}}'
-    own = admin_comment.own(text)
+    own = admin_comment.read_own_comment(text)
     assert own is not None and (own["cpu_s"], own["missing"]) == (0.5, {"energy_j": "no RAPL"})
 
 

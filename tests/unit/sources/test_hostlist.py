@@ -62,5 +62,5 @@ def test_a_product_that_is_refused_takes_no_memory() -> None:
 @pytest.mark.parametrize("text", ["1-5:0", "1-5:x", "1-5:", "1-99999999"])
 def test_indices_of_an_array_have_the_same_bounds(text: str) -> None:
     with pytest.raises(UsageError):
-        list(slurm_states.waiting_tasks(text))
+        list(slurm_states.parse_waiting_tasks(text))
     assert slurm_tasks.expand(f"[{text}]") == []

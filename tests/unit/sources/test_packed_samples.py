@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steelyard.analysis.sources import packed_samples, thinning
-from steelyard.analysis.sources.packed_samples import Frame, SampleTable, file_of
+from steelyard.analysis.sources.packed_samples import Frame, SampleTable, split_file
 from steelyard.facts.quantities import COLUMNS
 
 DATA = Path(__file__).parents[2] / "data" / "records"
@@ -34,9 +34,9 @@ def through(contents: list[bytes], every_s: int | None = None) -> tuple[list[byt
     keys = [("7", f"n{number}", 1) for number in range(len(contents))]
     with duckdb.connect() as engine:
         engine.execute("SET threads = 1")
-        files = [file_of(key, content) for key, content in zip(keys, contents, strict=True)]
+        files = [split_file(key, content) for key, content in zip(keys, contents, strict=True)]
         frames = SampleTable(engine).insert(files, every_s)
-        return list(packed_samples.texts(engine, "samples", keys, frames)), frames
+        return list(packed_samples.read_texts(engine, "samples", keys, frames)), frames
 
 
 def rows(text: bytes) -> list[dict[str, str]]:
@@ -100,18 +100,18 @@ def test_devices_whose_names_differ_by_case_alone_are_not_mixed() -> None:
 def test_missing_rows_are_reported() -> None:
     key = ("7", "n1", 1)
     with duckdb.connect() as engine:
-        frames = SampleTable(engine).insert([file_of(key, LONG)], None)
+        frames = SampleTable(engine).insert([split_file(key, LONG)], None)
         engine.execute("DELETE FROM samples WHERE line = 5")
         with pytest.raises(ValueError, match=f"{frames[0].lines - 1} of {frames[0].lines} lines"):
-            list(packed_samples.texts(engine, "samples", [key], frames))
+            list(packed_samples.read_texts(engine, "samples", [key], frames))
 
 
 def test_the_unit_of_a_name_says_its_type() -> None:
     for column in COLUMNS:
         for name in (column.name, f"{column.name}:device"):
-            is_real = packed_samples.type_of(name) == packed_samples.REAL
+            is_real = packed_samples.column_type(name) == packed_samples.REAL
             assert is_real == column.is_real, name
-    assert packed_samples.type_of(thinning.COLUMN) == packed_samples.WHOLE
+    assert packed_samples.column_type(thinning.COLUMN) == packed_samples.WHOLE
 
 
 @pytest.mark.parametrize("every_s", [0, 5, 30, 100_000])

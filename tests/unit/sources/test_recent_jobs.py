@@ -19,16 +19,16 @@ def both_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         raise MissingError(NO_SLURM)
 
     for reader in (Sacct, Pbs):
-        monkeypatch.setattr(reader, "is_here", classmethod(lambda _: True))
-        monkeypatch.setattr(reader, "recent", fail)
+        monkeypatch.setattr(reader, "is_installed", classmethod(lambda _: True))
+        monkeypatch.setattr(reader, "list_recent_jobs", fail)
 
 
 def test_the_scheduler_that_answers_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Pbs, "recent", lambda *_: ["7.srv"])
-    reader, ids = accounting_readers.recent_jobs("lab", 0.0)
+    monkeypatch.setattr(Pbs, "list_recent_jobs", lambda *_: ["7.srv"])
+    reader, ids = accounting_readers.list_recent_jobs("lab", 0.0)
     assert (type(reader), ids) == (Pbs, ["7.srv"])
 
 
 def test_where_none_answers_the_first_says_why() -> None:
     with pytest.raises(MissingError, match="sacct does not answer"):
-        accounting_readers.recent_jobs("lab", 0.0)
+        accounting_readers.list_recent_jobs("lab", 0.0)

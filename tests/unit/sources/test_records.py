@@ -39,15 +39,15 @@ def test_values_stand_under_their_columns(path: Path) -> None:
 def test_what_is_missing_stays_missing_and_says_why(path: Path) -> None:
     record = read_record(path)
     assert record.columns()["energy_j"] is None
-    assert record.why_missing("energy.energy_j") == "no RAPL: /sys/class/powercap is absent"
-    assert record.why_missing("cpu.cpu_s") is None
+    assert record.missing_reason("energy.energy_j") == "no RAPL: /sys/class/powercap is absent"
+    assert record.missing_reason("cpu.cpu_s") is None
 
 
 def test_the_reason_of_the_whole_counts_for_its_parts(path: Path) -> None:
     change(path, probe=None, missing={"probe": "the probe failed"})
     record = read_record(path)
     assert record.columns()["node_type"] is None
-    assert record.why_missing("probe.kernel.release") == "the probe failed"
+    assert record.missing_reason("probe.kernel.release") == "the probe failed"
 
 
 def test_unknown_fields_are_ignored(path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_record_that_is_not_there(tmp_path: Path) -> None:
     ],
 )
 def test_names_of_records(name: str, parts: tuple[str, int] | None) -> None:
-    assert records.name_parts(Path(name)) == parts
+    assert records.parse_record_name(Path(name)) == parts
 
 
 # --- recorded ones (tests/data/records/ORIGIN) --------------------------------------------------

@@ -162,7 +162,7 @@ def test_two_nodes(rows: list[AccountingRow]) -> None:
 
 def test_a_row_comes_back_from_its_fields(rows: list[AccountingRow]) -> None:
     reader = sacct.Sacct()
-    assert [reader.parse(row.fields) for row in rows] == rows
+    assert [reader.parse_row(row.fields) for row in rows] == rows
 
 
 def test_an_unknown_state_is_no_success() -> None:
@@ -190,7 +190,7 @@ def test_an_unknown_state_is_no_success() -> None:
     ],
 )
 def test_times(text: str, seconds: float | None) -> None:
-    assert sacct.unix_s(text) == seconds
+    assert sacct.parse_unix_s(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "x", "1_", "1_[3", "1.", "1 2", "١"])
@@ -211,7 +211,7 @@ def fields_of(row: AccountingRow | StepRow) -> tuple[str, ...]:
 
 def test_steps_not_looked_into_are_the_same_rows(rows: list[AccountingRow]) -> None:
     lines = [sacct.DELIMITER.join(row.fields) + "\n" for row in rows]
-    light = list(sacct.parse_light(lines, sacct.FIELDS))
+    light = list(sacct.parse_lines_without_steps(lines, sacct.FIELDS))
     assert [(r.job_id, r.step, fields_of(r)) for r in light] == [
         (r.job_id, r.step, r.fields) for r in rows
     ]
@@ -223,7 +223,7 @@ def test_steps_not_looked_into_are_the_same_rows(rows: list[AccountingRow]) -> N
 def test_steps_of_a_release_without_the_last_field_have_it_empty() -> None:
     text = (DATA / "jobs.txt").read_text(encoding="utf-8")
     full = list(sacct.parse_lines(text.splitlines(keepends=True), ASKED))
-    light = list(sacct.parse_light(text.splitlines(keepends=True), ASKED))
+    light = list(sacct.parse_lines_without_steps(text.splitlines(keepends=True), ASKED))
     assert [fields_of(r) for r in light] == [r.fields for r in full]
 
 
@@ -232,7 +232,7 @@ def test_a_line_with_too_many_fields_is_told() -> None:
     with pytest.raises(MissingError, match="was not understood"):
         list(sacct.parse_lines([line], ASKED))
     with pytest.raises(MissingError, match="was not understood"):
-        list(sacct.parse_light([line.replace("1", "1.batch")], ASKED))
+        list(sacct.parse_lines_without_steps([line.replace("1", "1.batch")], ASKED))
 
 
 @pytest.mark.parametrize(
@@ -304,11 +304,11 @@ def test_what_slurm_says_twenty_times_is_told_once() -> None:
     ]
     lines += ["sacct: error: get_addr_info: getaddrinfo() fAiled: Name or service not known"]
     lines += ['sacct: error: slurm_set_addr: Unable to resolve "db"', ""] * 2
-    assert sacct.in_short("\n".join(lines)) == (
+    assert sacct.shorten_message("\n".join(lines)) == (
         "get_addr_info: getaddrinfo() failed: Name or service not known; "
         'slurm_set_addr: Unable to resolve "db"'
     )
-    assert len(sacct.in_short("\n".join(f"{n:x}" * 9 for n in range(999)))) == 500
+    assert len(sacct.shorten_message("\n".join(f"{n:x}" * 9 for n in range(999)))) == 500
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_what_slurm_says_twenty_times_is_told_once() -> None:
 def test_an_error_that_is_not_of_the_accounting_leaves_its_answer_whole(
     line: str, serious: bool
 ) -> None:
-    assert sacct.is_serious(line) == serious
+    assert sacct.is_error_line(line) == serious
 
 
 def test_without_slurm_the_package_is_named(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def job(**more: Any) -> SimpleNamespace:
 
 
 def test_a_job_has_the_fields_of_sacct() -> None:
-    row = slurm_library.row_of(job())
+    row = slurm_library.build_row(job())
     cells = dict(zip(FIELDS, row.fields, strict=True))
     assert (row.job_id, row.state, row.exit_code, row.nodes) == ("7", "completed", 0, ("n1",))
     assert cells["AllocTRES"] == "cpu=2,gres/gpu=1,mem=1000M,node=1"
@@ -74,7 +74,7 @@ def test_sacct_is_asked_for_other_jobs(
     module = SimpleNamespace(
         db=SimpleNamespace(Jobs=jobs, JobFilter=lambda ids: ids), RPCError=OSError
     )
-    monkeypatch.setattr(slurm_library, "library", lambda program: module)
+    monkeypatch.setattr(slurm_library, "load_library", lambda program: module)
 
     def rows_of_sacct(self: Sacct, job_ids: list[str]) -> Iterator[AccountingRow]:
         asked.append(job_ids)
@@ -89,4 +89,4 @@ def test_sacct_is_asked_for_other_jobs(
 def test_without_the_library_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyslurm", None)
     with pytest.raises(MissingError, match="pyslurm cannot be used .*: use Sacct"):
-        slurm_library.library()
+        slurm_library.load_library()

@@ -46,7 +46,7 @@ def put(path: Path, text: str) -> None:
 
 
 def test_a_job_just_submitted_is_pending_and_not_unknown(slurm: Path) -> None:
-    view = look_up("350", [slurm], Sacct.hurried())
+    view = look_up("350", [slurm], Sacct.without_retries())
     assert view.row is not None and view.held is not None
     assert (view.row.state, view.row.reason) == ("pending", "waiting: Priority")
     assert (view.row.name, view.row.user, view.row.nodes) == ("odd \nname", "ann", ())
@@ -57,7 +57,7 @@ def test_a_job_just_submitted_is_pending_and_not_unknown(slurm: Path) -> None:
 
 
 def test_a_job_that_began_before_slurmdbd_heard_of_it(slurm: Path) -> None:
-    view = look_up("351", [slurm], Sacct.hurried())
+    view = look_up("351", [slurm], Sacct.without_retries())
     assert view.row is not None and view.held is not None
     assert (view.row.state, view.row.nodes) == ("running", ("n1", "n2"))
     assert (view.row.start_unix_s, view.row.elapsed_s) == (1795766402.0, 65)
@@ -66,22 +66,22 @@ def test_a_job_that_began_before_slurmdbd_heard_of_it(slurm: Path) -> None:
 
 
 def test_tasks_that_wait(slurm: Path) -> None:
-    (row,) = Sacct.hurried().rows(["352"])
+    (row,) = Sacct.without_retries().rows(["352"])
     assert (row.state, row.array_job_id, row.waiting_tasks) == ("pending", "352", (1, 2, 3))  # type: ignore[union-attr]
 
 
 def test_a_job_that_neither_knows(slurm: Path) -> None:
     with pytest.raises(MissingError, match="job 399 is not known"):
-        look_up("399", [slurm], Sacct.hurried())
+        look_up("399", [slurm], Sacct.without_retries())
 
 
 def test_squeue_answers_while_slurmdbd_is_away(slurm: Path) -> None:
     away = 'raise SystemExit("sacct: error: slurmdbd: Connection refused")'
     put(slurm / "sacct", SACCT.format(python=sys.executable, fields=" ".join(FIELDS), then=away))
-    view = look_up("351", [slurm], Sacct.hurried())
+    view = look_up("351", [slurm], Sacct.without_retries())
     assert view.row is not None and view.row.state == "running"
     with pytest.raises(MissingError, match="Connection refused"):
-        look_up("399", [slurm], Sacct.hurried())
+        look_up("399", [slurm], Sacct.without_retries())
 
 
 def test_a_study_asks_the_accounting_alone(slurm: Path) -> None:

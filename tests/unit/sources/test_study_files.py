@@ -54,7 +54,7 @@ def test_a_result_of_another_version_is_nobodys(tmp_path: Path, changed: dict[st
     assert state(write(tmp_path)).state == "completed"
     write(tmp_path, **changed)
     assert state(tmp_path).state == "lost"
-    (folder,) = study_files.run_folders(tmp_path, "b-1-001")
+    (folder,) = study_files.read_run_folders(tmp_path, "b-1-001")
     assert folder.result is None and str(tmp_path) in str(folder.problem)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from steelyard.analysis.base.background_threads import AHEAD, Background, InOrder
+from steelyard.analysis.base.background_threads import AHEAD, Background, OrderedWorker
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_what_has_not_begun_can_be_called_off() -> None:
         may_end.wait(60)
         done.append(1)
 
-    worker = InOrder("worker", ahead=2)
+    worker = OrderedWorker("worker", ahead=2)
     worker.submit(first)
     worker.submit(lambda: done.append(2))
     begun.wait(60)

@@ -50,7 +50,7 @@ def test_samples_that_are_rewritten_are_on_disk_before_the_old_ones_go(
     tmp_path: Path, synced: list[tuple[Path, bytes]]
 ) -> None:
     connection = duckdb.connect()
-    connection.execute(schema.schema_text())
+    connection.execute(schema.build_schema())
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     mine = sample_store.Parts(connection, tmp_path, scratch)

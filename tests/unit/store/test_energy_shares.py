@@ -37,7 +37,7 @@ def put(
 def only(
     connection: duckdb.DuckDBPyConnection, idle: IdlePower = shares.NOT_KNOWN, ratio: float = R
 ) -> EnergyShare:
-    (found,) = shares.energy_shares(connection, idle, ratio)
+    (found,) = shares.compute_energy_shares(connection, idle, ratio)
     return found
 
 
@@ -108,7 +108,7 @@ def test_another_job_of_the_node_shows_how_little_it_needs(
 ) -> None:
     put(connection, steady(200, 2, 4), "busy")
     put(connection, steady(70, 0.01, 0.02), "calm")
-    busy = shares.energy_shares(connection)[0]
+    busy = shares.compute_energy_shares(connection)[0]
     assert busy.idle_high_j == pytest.approx(700)
     assert busy.low_j == pytest.approx(bounds(1300, 2, 4)[0])
 
@@ -125,7 +125,7 @@ def test_idle_power_above_what_was_seen_is_what_was_seen(
 def test_lows_never_add_up_to_more_than_the_node(connection: duckdb.DuckDBPyConnection) -> None:
     for job, own in enumerate((1, 2, 5)):
         put(connection, steady(160, own, 8), str(job))
-    found = shares.energy_shares(connection, IdlePower(elsewhere_w=60.0), ratio=1.0)
+    found = shares.compute_energy_shares(connection, IdlePower(elsewhere_w=60.0), ratio=1.0)
     # With a ratio of 1 nobody is said to differ: all but rounding is shared out.
     assert 960 < sum(share.low_j or 0 for share in found) < 1000
 

@@ -18,7 +18,7 @@ DAY_S = 86400.0
 @pytest.fixture
 def connection() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    connection.execute(schema.schema_text())
+    connection.execute(schema.build_schema())
     return connection
 
 
@@ -44,7 +44,7 @@ def files(tmp_path: Path) -> dict[str, int]:
 
 
 def found(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> list[tuple[str, float]]:
-    sample_store.attach(connection, tmp_path)
+    sample_store.attach_view(connection, tmp_path)
     return connection.execute("SELECT run_id, unix_s FROM samples ORDER BY ALL").fetchall()
 
 
@@ -84,7 +84,7 @@ def test_small_ones_of_a_day_become_one(
         mine = begin(connection, tmp_path)
         mine.write(rows_of(f"r{number}", "1", f"{DAY_S}" if number == 3 else "2"), None)
         mine.publish()
-        sample_store.sweep(connection, tmp_path)
+        sample_store.remove_uncounted_files(connection, tmp_path)
         before = files(tmp_path)
         assert before["day=1970-01-01"] == (1 if number == sample_store.SMALL_PARTS else number + 1)
     assert before["day=1970-01-02"] == 1
@@ -115,7 +115,7 @@ def test_rows_that_are_removed(connection: duckdb.DuckDBPyConnection, tmp_path: 
     mine.remove("gone")
     assert len(found(connection, tmp_path)) == 5  # as long as it is not published
     mine.publish()
-    sample_store.sweep(connection, tmp_path)
+    sample_store.remove_uncounted_files(connection, tmp_path)
     assert found(connection, tmp_path) == [("b", 2.0), ("b", 4.0)]
     assert files(tmp_path) == {"day=1970-01-01": 2}
 
@@ -129,31 +129,34 @@ def test_what_is_lost_is_not_read(connection: duckdb.DuckDBPyConnection, tmp_pat
     first.unlink()
     second.write_bytes(second.read_bytes()[:-1])
     assert found(connection, tmp_path) == [("c", 1.0)]
-    assert [part.path for part in sample_store.lost(connection, tmp_path)] == [first, second]
+    assert [part.path for part in sample_store.find_lost_parts(connection, tmp_path)] == [
+        first,
+        second,
+    ]
     assert begin(connection, tmp_path).broken
 
 
 def test_files_that_do_not_count_are_swept(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
-    sample_store.store(connection, tmp_path, rows_of("a", "1"))
+    sample_store.store_samples(connection, tmp_path, rows_of("a", "1"))
     stray = tmp_path / sample_store.FOLDER / "day=1970-01-05" / "000009.parquet"
     stray.parent.mkdir()
     stray.write_bytes(b"PAR1")
-    sample_store.sweep(connection, tmp_path)
+    sample_store.remove_uncounted_files(connection, tmp_path)
     assert files(tmp_path) == {"day=1970-01-01": 1} and not stray.parent.exists()
 
 
 def test_what_others_put_there_is_left_alone(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
-    sample_store.store(connection, tmp_path, rows_of("a", "1"))
+    sample_store.store_samples(connection, tmp_path, rows_of("a", "1"))
     folder = tmp_path / sample_store.FOLDER
     (folder / "day=notes").write_text("x", encoding="utf-8")
     (folder / "day=1970-01-05" / "out.parquet").mkdir(parents=True)  # as Spark writes
     half = folder / "day=1970-01-01" / ".000009.parquet.part"
     half.write_bytes(b"PAR1")
-    sample_store.sweep(connection, tmp_path)
+    sample_store.remove_uncounted_files(connection, tmp_path)
     assert not half.exists()
     assert (folder / "day=notes").exists() and (folder / "day=1970-01-05/out.parquet").exists()
 
@@ -167,7 +170,7 @@ def test_samples_on_another_file_system(
     with tempfile.TemporaryDirectory(dir="/dev/shm") as other:
         (tmp_path / "parquet").symlink_to(other)
         for run in "ab":
-            sample_store.store(connection, tmp_path, rows_of(run, "1"))
+            sample_store.store_samples(connection, tmp_path, rows_of(run, "1"))
         assert found(connection, tmp_path) == [("a", 1.0), ("b", 1.0)]
         assert len(list(Path(other).rglob("day=*/*"))) == 2
 
@@ -176,14 +179,14 @@ def test_folders_with_odd_names(connection: duckdb.DuckDBPyConnection, tmp_path:
     folder = tmp_path / "it's [1] *?"
     folder.mkdir()
     (tmp_path / "it's 1 xx").mkdir()  # what a pattern would find
-    sample_store.store(connection, folder, rows_of("a", "1"))
+    sample_store.store_samples(connection, folder, rows_of("a", "1"))
     assert found(connection, folder) == [("a", 1.0)]
 
 
 def test_a_part_has_the_columns_of_samples(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
-    sample_store.store(connection, tmp_path, rows_of("a", "1"))
+    sample_store.store_samples(connection, tmp_path, rows_of("a", "1"))
     (path,) = (tmp_path / sample_store.FOLDER).glob("*/*")
     rows = connection.execute(
         f"DESCRIBE FROM read_parquet('{path}', hive_partitioning = false)"

@@ -35,7 +35,7 @@ def page_tables() -> ModuleType:
 @pytest.fixture
 def connection() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    connection.execute(schema.schema_text())
+    connection.execute(schema.build_schema())
     sample_store.make_view(connection, [])
     return connection
 

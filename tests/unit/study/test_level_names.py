@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.analysis.base.level_names import texts_of
+from steelyard.analysis.base.level_names import format_levels
 
 
 @pytest.mark.parametrize(
@@ -24,12 +24,12 @@ from steelyard.analysis.base.level_names import texts_of
 def test_unnamed_levels_are_shown_by_what_differs(
     factor: str, levels: list[object], shown: list[str] | None
 ) -> None:
-    texts = texts_of({factor: levels}, "")[factor]
+    texts = format_levels({factor: levels}, "")[factor]
     assert list(texts.values()) == (shown or levels)
 
 
 def test_named_levels_are_shown_by_their_names() -> None:
     toml = 'name = 1\n[factors]\nnetwork = { near = "delay=1ms", far = "delay=50ms" }\nn = { from = 1, to = 2 }\n'
-    texts = texts_of({"network": ["delay=1ms", "delay=50ms"], "n": [1, 2]}, toml)
+    texts = format_levels({"network": ["delay=1ms", "delay=50ms"], "n": [1, 2]}, toml)
     assert texts["network"] == {"delay=1ms": "near", "delay=50ms": "far"}
     assert texts["n"] == {"1": "1", "2": "2"}

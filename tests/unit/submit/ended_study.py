@@ -64,11 +64,11 @@ def told(study: Path) -> dict[str, Any]:
 def results_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The runs of which a result.json was read, from now on."""
     found: list[str] = []
-    read = study_files.run_folder
+    read = study_files.read_run_folder
 
     def noted(run_id: str, path: Path) -> study_files.RunFolder:
         found.append(run_id)
         return read(run_id, path)
 
-    monkeypatch.setattr(study_files, "run_folder", noted)
+    monkeypatch.setattr(study_files, "read_run_folder", noted)
     return found

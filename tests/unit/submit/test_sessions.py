@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from steelyard.analysis.sources import session_files, study_files
-from steelyard.analysis.sources.session_files import sessions_of
+from steelyard.analysis.sources.session_files import list_sessions
 from steelyard.wrappers.base import options
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.commands import cli
@@ -62,7 +62,7 @@ def test_the_order_is_made_of_seed_and_name_and_recorded(slurm: Any, write_study
     assert [run.run_id for run in plan.in_order(runs, said["session"]["seed"])] == order_of(
         folder / "a.study"
     )
-    (session,) = sessions_of(folder)
+    (session,) = list_sessions(folder)
     assert (said["session"]["name"], said["session"]["number"]) == ("a", 1)
     assert said["session"]["began_unix_s"] == session.began_unix_s
 
@@ -78,7 +78,7 @@ def test_submitted_again_a_session_adds_only_what_is_missing(
     assert (folder / "a.study/plan.json").read_bytes() == before
     submitted(write_study(("repeat = 4", "repeat = 5")), "a")
     assert "4 of 20 runs" in capsys.readouterr().out
-    assert [one.number for one in sessions_of(folder)] == [1]
+    assert [one.number for one in list_sessions(folder)] == [1]
 
 
 def test_its_name_is_todays_date_by_default(
@@ -89,7 +89,7 @@ def test_its_name_is_todays_date_by_default(
         sessions.session_name(options.TODAY)
     path = write_study()
     assert cli.main(["submit", str(path), "--session"]) == 0
-    (session,) = sessions_of(path.with_name("small.sessions"))
+    (session,) = list_sessions(path.with_name("small.sessions"))
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", session.name)
 
 
@@ -125,7 +125,7 @@ def test_a_session_continues_by_its_own_file(slurm: Any, write_study: Write) -> 
 def test_dir_has_the_sessions(slurm: Any, write_study: Write, tmp_path: Path) -> None:
     words = ["--dir", str(tmp_path / "far"), "--session", "a"]
     assert cli.main(["submit", str(write_study()), *words]) == 0
-    assert [one.name for one in sessions_of(tmp_path / "far/small.sessions")] == ["a"]
+    assert [one.name for one in list_sessions(tmp_path / "far/small.sessions")] == ["a"]
 
 
 def test_a_dry_run_begins_no_session(slurm: Any, write_study: Write, capsys: Capture) -> None:
@@ -143,7 +143,7 @@ def test_a_submit_that_was_refused_leaves_no_session(
     assert cli.main(["submit", str(path), "--session", "a"]) != 0
     slurm.change(faults={})
     folder = submitted(path, "b", "a")
-    assert {one.name for one in sessions_of(folder)} == {"a", "b"}
+    assert {one.name for one in list_sessions(folder)} == {"a", "b"}
     assert len(ledger.read(StudyDir(folder / "a.study"))) == 4
 
 
@@ -151,9 +151,9 @@ def test_a_half_made_session_is_taken_up_again(slurm: Any, write_study: Write) -
     path = write_study()
     folder = submitted(path, "a", "b")
     (folder / "b.study/plan.json").unlink()  # Ctrl-C after the index was written
-    assert [one.name for one in sessions_of(folder)] == ["a"]
+    assert [one.name for one in list_sessions(folder)] == ["a"]
     submitted(path, "b")
-    assert [(one.name, one.number) for one in sessions_of(folder)] == [("a", 1), ("b", 3)]
+    assert [(one.name, one.number) for one in list_sessions(folder)] == [("a", 1), ("b", 3)]
 
 
 def test_a_number_is_never_given_twice(slurm: Any, write_study: Write) -> None:
@@ -161,7 +161,7 @@ def test_a_number_is_never_given_twice(slurm: Any, write_study: Write) -> None:
     folder = submitted(path, "a", "b")
     shutil.rmtree(folder / "b.study")
     submitted(path, "c")
-    assert [(one.name, one.number) for one in sessions_of(folder)] == [("a", 1), ("c", 3)]
+    assert [(one.name, one.number) for one in list_sessions(folder)] == [("a", 1), ("c", 3)]
 
 
 def test_a_renamed_session_keeps_number_and_begin_when_it_is_submitted_again(
@@ -169,10 +169,10 @@ def test_a_renamed_session_keeps_number_and_begin_when_it_is_submitted_again(
 ) -> None:
     path = write_study()
     folder = submitted(path, "a")
-    (before,) = sessions_of(folder)
+    (before,) = list_sessions(folder)
     (folder / "a.study").rename(folder / "old.study")
     submitted(path, "old")
-    (after,) = sessions_of(folder)
+    (after,) = list_sessions(folder)
     assert (after.name, after.number, after.began_unix_s) == ("old", 1, before.began_unix_s)
 
 
@@ -182,7 +182,7 @@ def test_a_line_cut_short_in_the_index_is_ended_first(slurm: Any, write_study: W
     with (folder / "sessions.jsonl").open("a") as index:
         index.write('{"name": "b", "numb')
     submitted(path, "c")
-    assert [(one.name, one.number) for one in sessions_of(folder)] == [("a", 1), ("c", 2)]
+    assert [(one.name, one.number) for one in list_sessions(folder)] == [("a", 1), ("c", 2)]
     assert session_files.read_index(folder).keys() == {"a", "c"}
 
 
@@ -191,12 +191,12 @@ def test_a_clock_that_stepped_back_is_told(
 ) -> None:
     path = write_study()
     folder = submitted(path, "a")
-    began = sessions_of(folder)[0].began_unix_s
+    began = list_sessions(folder)[0].began_unix_s
     monkeypatch.setattr(sessions.time, "time", lambda: began - 3600)
     submitted(path, "b")
     words = "by this machine's clock session 2 begins before session 1, small@a: check the clock"
     assert words in capsys.readouterr().err
-    assert [one.name for one in sessions_of(folder)] == ["a", "b"]
+    assert [one.name for one in list_sessions(folder)] == ["a", "b"]
 
 
 def test_another_study_under_the_name_is_refused(
@@ -208,7 +208,7 @@ def test_another_study_under_the_name_is_refused(
     error = capsys.readouterr().err
     assert "the last one, small@a, ran filesystem, and this study file runs app" in error
     assert "give it another name than small" in error
-    assert [one.name for one in sessions_of(folder)] == ["a"]
+    assert [one.name for one in list_sessions(folder)] == ["a"]
 
 
 def test_a_changed_study_is_accepted_and_told_in_one_line(
@@ -331,7 +331,7 @@ def test_a_session_stays_settled_until_something_of_it_changes(
     session = folder / "a.study"
 
     def look() -> settled_sessions.SettledSessions:
-        return settled_sessions.SettledSessions(sessions_of(folder))
+        return settled_sessions.SettledSessions(list_sessions(folder))
 
     assert not look().is_settled(session)
     collected(session)
@@ -359,7 +359,7 @@ def test_a_session_of_which_more_may_come_is_not_settled(
 ) -> None:
     folder = submitted(write_study(), "a")
     collected(folder / "a.study")
-    look = settled_sessions.SettledSessions(sessions_of(folder))
+    look = settled_sessions.SettledSessions(list_sessions(folder))
     look.note(folder / "a.study", states, gaps)
     assert not look.is_settled(folder / "a.study")
 
@@ -369,8 +369,10 @@ def test_figures_that_were_mended_unsettle_all_sessions(slurm: Any, write_study:
     path = write_study(text=text).rename(write_study(text=text).with_name("small.toml"))
     folder = submitted(path, "a")
     collected(folder / "a.study")
-    look = settled_sessions.SettledSessions(sessions_of(folder))
+    look = settled_sessions.SettledSessions(list_sessions(folder))
     look.note(folder / "a.study", {"completed"}, ())
     assert look.is_settled(folder / "a.study")
     path.write_text(text + '[benchmark.figures.rate]\npattern = "x ([0-9]+)"\nunit = "1/s"\n')
-    assert not settled_sessions.SettledSessions(sessions_of(folder)).is_settled(folder / "a.study")
+    assert not settled_sessions.SettledSessions(list_sessions(folder)).is_settled(
+        folder / "a.study"
+    )

@@ -78,7 +78,7 @@ def test_another_version_reads_all_anew(
     study: Path, monkeypatch: pytest.MonkeyPatch, results_read: list[str]
 ) -> None:
     first = told(study)
-    monkeypatch.setattr(file_changes, "digest_of_program", lambda: "another")
+    monkeypatch.setattr(file_changes, "digest_program", lambda: "another")
     results_read.clear()
     assert told(study) == first
     assert len(results_read) == RUNS + 1
@@ -91,11 +91,11 @@ def test_a_changed_file_of_the_program_changes_its_digest(
     code.parent.mkdir(parents=True)
     code.write_text("# a reader\n")
     monkeypatch.setattr(file_changes, "__file__", str(tmp_path / "analysis/base/file_changes.py"))
-    first = file_changes.digest_of_program.__wrapped__()
+    first = file_changes.digest_program.__wrapped__()
     (code.parent / "study_files.cpython-311.pyc").write_text("compiled")
-    assert file_changes.digest_of_program.__wrapped__() == first
+    assert file_changes.digest_program.__wrapped__() == first
     code.write_text("# another reader\n")
-    assert file_changes.digest_of_program.__wrapped__() != first
+    assert file_changes.digest_program.__wrapped__() != first
 
 
 def test_a_look_that_was_killed_is_waited_for_no_longer_than_a_minute(study: Path) -> None:

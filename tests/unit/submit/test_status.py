@@ -238,7 +238,7 @@ def test_of_attempts_that_began_at_once_the_later_named_counts(
         result = {"format": "steelyard-run", "version": 1, "state": state}
         result |= {"start_unix_s": start_unix_s}
         (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
-    last = study_files.last_attempt(study_files.run_folders(tmp_path, "r"))
+    last = study_files.find_last_attempt(study_files.read_run_folders(tmp_path, "r"))
     assert last is not None and last.text("state") == "completed"
 
 

@@ -224,7 +224,7 @@ class StudyMaker:
             for table, rows in self.rows.items():
                 load(connection, table, rows)
             connection.execute("ALTER TABLE samples RENAME TO sampled")
-            sample_store.store(connection, folder, "FROM sampled")
+            sample_store.store_samples(connection, folder, "FROM sampled")
             connection.commit()
         return folder
 
@@ -236,7 +236,7 @@ def empty_database() -> bytes:
         path = Path(name, "empty.duckdb")
         with duckdb.connect(str(path)) as connection:
             connection.begin()
-            connection.execute(schema.schema_text())
+            connection.execute(schema.build_schema())
             connection.commit()
         return path.read_bytes()
 

@@ -62,7 +62,7 @@ def test_intervals_are_the_reports_after_a_stopping_rule_too(
     folder = maker.write(tmp_path)
     with duckdb.connect(str(folder / "study.duckdb")) as connection:
         connection.execute("UPDATE meta SET toml = ?", [stop])
-        mark = export.mark(connection)
+        mark = export.compute_mark(connection)
         assert mark is not None
         export.export(connection, folder / "parquet", mark, lambda *_: None)
     row = summary.summarize(folder).row("x", "clients=1", "figure")

@@ -131,7 +131,7 @@ def test_the_summary_of_parquet_has_the_reports_rates(
     values = {1: [10.0, 11.0, 12.0, 10.5], 2: [9.0, 12.0, 13.0, 10.0]}
     folder = study(synthetic, tmp_path, values)
     with duckdb.connect(str(folder / "study.duckdb")) as connection:
-        mark = export.mark(connection)
+        mark = export.compute_mark(connection)
         assert mark is not None
         export.export(connection, folder / "parquet", mark, lambda *_: None)
     summary = summarize(folder)

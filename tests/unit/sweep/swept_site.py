@@ -33,7 +33,7 @@ class Site:
         start = NOW - int(age_s)
         if samples is None:
             samples = b"elapsed_s,rx_bytes\n0.000000,%d\n" % start
-        folder = self.dir / ("" if flat else record_folders.day_of(start)) / job_id
+        folder = self.dir / ("" if flat else record_folders.format_day(start)) / job_id
         folder.mkdir(parents=True, exist_ok=True)
         record = {"node": "n1", "job": {"cluster": "old[1]"}, "end_unix_s": end}
         text = json.dumps(record, indent=1).encode()
@@ -48,8 +48,8 @@ class Site:
     def found(self) -> Files:
         """What readers have of every job."""
         seen: Files = {}
-        for job_id in record_folders.job_ids(self.dir):
-            for folder in record_folders.job_folders(self.dir, job_id):
+        for job_id in record_folders.list_job_ids(self.dir):
+            for folder in record_folders.find_job_folders(self.dir, job_id):
                 for path in folder.iterdir():
                     assert (job_id, path.name) not in seen, f"doubled: {path}"
                     seen[job_id, path.name] = (path.read_bytes(), path.stat().st_mtime_ns)

@@ -15,7 +15,7 @@ import pandas
 import pytest
 
 from steelyard.analysis.sources import record_packs
-from steelyard.analysis.sources.records import COLUMNS, dig
+from steelyard.analysis.sources.records import COLUMNS, find_value
 from steelyard.wrappers.sweep.sweep import SweepRequest, sweep
 
 from .swept_site import DAY_S, NOW
@@ -75,10 +75,10 @@ def loose_records(records: Path) -> Rows:
         node, _, start = path.stem.rpartition(".")
         text = path.read_text(encoding="utf-8")
         document = json.loads(text) if "format" in text else {}
-        columns = {name: dig(document, dotted) for name, (dotted, _) in COLUMNS.items()}
+        columns = {name: find_value(document, dotted) for name, (dotted, _) in COLUMNS.items()}
         del columns["start_unix_s"]  # that of the key is the one in the file's name
         found[path.parent.name, node, int(start)] = {
-            "record": text, "cluster": dig(document, "job.cluster"), **columns
+            "record": text, "cluster": find_value(document, "job.cluster"), **columns
         }  # fmt: skip
     return found
 
@@ -118,7 +118,7 @@ READERS = pytest.mark.parametrize("read", [by_duckdb, by_pandas])
 @READERS
 def test_samples_are_the_lines_of_the_loose_files(records: Path, read: Any) -> None:
     truth = loose_samples(records)
-    found = by_key(read(map(record_packs.samples_of, packed(records))), (*KEY, "line"))
+    found = by_key(read(map(record_packs.samples_path, packed(records))), (*KEY, "line"))
     assert found.keys() == truth.keys() and len(truth) > 900
     for key, row in found.items():
         there = {name: value for name, value in row.items() if name in truth[key]}
@@ -146,7 +146,7 @@ def test_records_are_the_loose_ones(records: Path, read: Any) -> None:
 @READERS
 def test_thinned_samples_are_some_of_the_lines(records: Path, read: Any) -> None:
     truth = loose_samples(records)
-    found = by_key(read(map(record_packs.samples_of, packed(records, 30))), (*KEY, "line"))
+    found = by_key(read(map(record_packs.samples_path, packed(records, 30))), (*KEY, "line"))
     assert {row["thinned_s"] for row in found.values()} == {30}
     assert found.keys() < truth.keys() and len(found) < len(truth) / 10
     for key, row in found.items():

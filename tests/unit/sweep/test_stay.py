@@ -63,7 +63,7 @@ def test_a_quota_removes_no_more_than_it_must(site: Site) -> None:
     total = site.sweep().used_bytes
     assert site.sweep(quota_bytes=total).removed_bytes == 0
     assert len(site.sweep(quota_bytes=total - 1).removed_days) == 1
-    assert "plain-20" in record_folders.job_ids(site.dir)
+    assert "plain-20" in record_folders.list_job_ids(site.dir)
 
 
 def test_what_runs_is_never_removed_by_age(site: Site) -> None:
@@ -82,12 +82,14 @@ def test_empty_folders_go_after_a_week(site: Site) -> None:
         os.utime(folder, (NOW - age_s,) * 2)
     assert site.sweep(dry_run=True).empty_folders == 1
     assert site.sweep().empty_folders == 1
-    assert record_folders.job_ids(site.dir) == {"4712"}
+    assert record_folders.list_job_ids(site.dir) == {"4712"}
 
 
 def test_what_is_an_administrators_stays(site: Site) -> None:
     leave_all_kinds(site, 30)
-    beside(site.dir / record_folders.day_of(NOW - 30 * DAY_S) / "plain-30", "note", 10, 30 * DAY_S)
+    beside(
+        site.dir / record_folders.format_day(NOW - 30 * DAY_S) / "plain-30", "note", 10, 30 * DAY_S
+    )
     for name in ("lost+found", "backup"):
         (site.dir / name).mkdir()
     beside(site.dir / "backup", "copy.tar", 10, 400 * DAY_S)
@@ -96,6 +98,6 @@ def test_what_is_an_administrators_stays(site: Site) -> None:
     done = site.sweep(older_than_s=10 * DAY_S, quota_bytes=1)
     assert (done.stay_files, done.empty_folders) == ({record_files.OTHER: 1}, 0)
     assert sorted(p.name for p in site.dir.rglob("*") if not p.name.startswith(".")) == sorted(
-        ["lost+found", "backup", "copy.tar", *record_folders.day_of(NOW - 30 * DAY_S).split("/"),
+        ["lost+found", "backup", "copy.tar", *record_folders.format_day(NOW - 30 * DAY_S).split("/"),
          "plain-30", "note"]
     )  # fmt: skip

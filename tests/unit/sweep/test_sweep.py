@@ -37,7 +37,7 @@ def test_all_of_old_jobs_is_packed_and_found(site: Site) -> None:
     assert site.loose() == {"young", "running", "private"}
     assert (done.packed_jobs, done.packed_files, done.failed) == (8, 16, [])
     assert site.found() == site.truth
-    records = list(record_folders.each_record(site.dir))
+    records = list(record_folders.iterate_records(site.dir))
     assert len(records) == len(site.truth) // 2
     assert all(site.truth[r.job_id, r.path.name][0] == r.read() for r in records)
     assert site.sweep().packed_files == 0
@@ -138,9 +138,11 @@ def test_a_folder_that_a_sweep_takes_away_while_it_is_read(
     folder = site.leave("7", 20 * DAY_S)
     site.sweep()
     assert not folder.exists()
-    sources = record_folders.job_sources
-    monkeypatch.setattr(record_folders, "job_sources", lambda *asked: [folder, *sources(*asked)])
-    (gone, packed) = record_folders.job_folders(site.dir, "7")
+    sources = record_folders.find_job_sources
+    monkeypatch.setattr(
+        record_folders, "find_job_sources", lambda *asked: [folder, *sources(*asked)]
+    )
+    (gone, packed) = record_folders.find_job_folders(site.dir, "7")
     assert gone == folder
     assert {path.name for path in packed.iterdir()} == {name for _, name in site.truth}
 
@@ -158,7 +160,7 @@ def test_samples_are_parsed_once(site: Site, monkeypatch: pytest.MonkeyPatch) ->
 
     insert = packed_samples.SampleTable.insert
     monkeypatch.setattr(packed_samples.SampleTable, "insert", noted)
-    monkeypatch.delattr(packed_samples, "texts")
+    monkeypatch.delattr(packed_samples, "read_texts")
     assert site.sweep().packed_files == len(site.truth)
     assert len(made) == len(set(made)) == len(site.truth) // 2
     monkeypatch.undo()
@@ -173,14 +175,14 @@ def test_old_days_go_and_nothing_else(site: Site) -> None:
     assert site.found().keys() >= site.truth.keys()
     done = site.sweep(older_than_s=90 * DAY_S)
     assert (len(done.removed_days), done.left_jobs) == (1, 0)
-    assert record_folders.job_ids(site.dir) == {"younger"}
+    assert record_folders.list_job_ids(site.dir) == {"younger"}
 
 
 def test_what_is_not_packed_yet_goes_when_it_is_said(site: Site) -> None:
     site.leave("old", 100 * DAY_S)
     site.leave("younger", 50 * DAY_S)
     assert site.sweep(older_than_s=90 * DAY_S, unpacked=True).removed_jobs == 1
-    assert record_folders.job_ids(site.dir) == {"younger"}
+    assert record_folders.list_job_ids(site.dir) == {"younger"}
 
 
 def test_a_quota_takes_the_oldest_first(site: Site) -> None:
@@ -188,11 +190,11 @@ def test_a_quota_takes_the_oldest_first(site: Site) -> None:
         site.leave(f"{age}", age * DAY_S)
     used = site.sweep().used_bytes
     done = site.sweep(quota_bytes=used - 1)
-    assert record_folders.job_ids(site.dir) == {"20", "10"}
+    assert record_folders.list_job_ids(site.dir) == {"20", "10"}
     assert len(done.removed_days) == 1
     site.leave("1", DAY_S)
     done = site.sweep(quota_bytes=1)
-    assert record_folders.job_ids(site.dir) == {"1"}, "what is not packed stays"
+    assert record_folders.list_job_ids(site.dir) == {"1"}, "what is not packed stays"
     assert "the quota is 1" in done.failed[0]
 
 
@@ -223,12 +225,12 @@ def test_a_pack_that_cannot_be_read_is_named(site: Site) -> None:
     site.leave("7", 20 * DAY_S)
     site.sweep()
     (made,) = site.dir.rglob("records-*.parquet")
-    for damaged in (record_packs.samples_of(made), made):
+    for damaged in (record_packs.samples_path(made), made):
         damaged.chmod(0o640)
         damaged.write_bytes(b"broken")
-        assert record_folders.job_folders(site.dir, "7") == [made]
-    record_packs.samples_of(made).unlink()
-    assert record_folders.job_folders(site.dir, "7") == [made]
+        assert record_folders.find_job_folders(site.dir, "7") == [made]
+    record_packs.samples_path(made).unlink()
+    assert record_folders.find_job_folders(site.dir, "7") == [made]
 
 
 def test_readers_of_a_pack_are_those_of_its_files(site: Site) -> None:
@@ -259,4 +261,4 @@ def test_many_files_make_several_packs(site: Site, monkeypatch: pytest.MonkeyPat
     assert site.sweep().packs == 4
     assert site.found() == site.truth
     assert record_files.files_in(site.dir / "absent") == []
-    assert record_packs.job_ids(site.dir / "absent.parquet") == []
+    assert record_packs.list_job_ids(site.dir / "absent.parquet") == []

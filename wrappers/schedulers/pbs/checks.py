@@ -22,7 +22,7 @@ def absence() -> str:
     found = shutil.which("qsub")
     if found is None:
         return "qsub is not in PATH"
-    if pbs_commands.of_slurm(found):
+    if pbs_commands.is_slurm_imitation(found):
         return f"{found} is Slurm's imitation of Torque's qsub: its jobs are Slurm's"
     return f"{found} is there, but qstat and pbsnodes of Torque or OpenPBS are not"
 
@@ -30,14 +30,18 @@ def absence() -> str:
 def is_here() -> bool:
     """A qsub and a qstat of PBS; nothing is asked of them."""
     found = shutil.which("qsub")
-    return found is not None and not pbs_commands.of_slurm(found) and pbs_commands.is_here()
+    return (
+        found is not None
+        and not pbs_commands.is_slurm_imitation(found)
+        and pbs_commands.is_installed()
+    )
 
 
 def checks() -> Iterator[Check]:
     """Its commands, its server, which dialect, and our part of it."""
     found = shutil.which("qsub")
     if not is_here():
-        imitation = found is not None and pbs_commands.of_slurm(found)
+        imitation = found is not None and pbs_commands.is_slurm_imitation(found)
         advice = "use --scheduler slurm" if imitation else "studies run here by --scheduler local"
         yield Check("PBS", "warning", absence(), advice)
         return
@@ -53,7 +57,7 @@ def checks() -> Iterator[Check]:
 
 def server_checks() -> Iterator[Check]:
     """What the server and its users' side tell."""
-    name = pbs_commands.dialect()
+    name = pbs_commands.detect_dialect()
     if name is None:
         yield Check(
             "PBS", "warning", "qstat --version tells neither Torque nor OpenPBS",
@@ -61,7 +65,7 @@ def server_checks() -> Iterator[Check]:
         )  # fmt: skip
         return
     dialect = TITLES[name]()
-    title = f"{dialect.title} {pbs_commands.version() or '(version not told)'}"
+    title = f"{dialect.title} {pbs_commands.read_version() or '(version not told)'}"
     try:
         server, _ = dialect.server(patient=False)
     except MissingError as error:

@@ -60,7 +60,7 @@ class Pbs(Scheduler):
     @functools.cached_property
     def dialect(self) -> Dialect:
         """Torque or OpenPBS; MissingError where neither is here."""
-        found = pbs_commands.dialect() if pbs_checks.is_here() else None
+        found = pbs_commands.detect_dialect() if pbs_checks.is_here() else None
         if found is None:
             raise MissingError(f"{pbs_checks.absence()}: {command.NO_PBS}")
         return DIALECTS[found]()
@@ -207,7 +207,7 @@ class Pbs(Scheduler):
 
         def ask() -> dict[str, Attributes]:
             try:
-                return dict(pbs_commands.jobs(job_ids, command.TIMEOUT_S))
+                return dict(pbs_commands.query_jobs(job_ids, command.TIMEOUT_S))
             except MissingError as error:
                 raise command.sorted_out(error) from error
 
@@ -236,7 +236,7 @@ class AbsentPbs(Pbs):
     @functools.cached_property
     def dialect(self) -> Dialect:
         """That of the commands that are here, if any are."""
-        return DIALECTS[pbs_commands.dialect() or "openpbs"]()
+        return DIALECTS[pbs_commands.detect_dialect() or "openpbs"]()
 
     @functools.cached_property
     def server(self) -> tuple[str, Attributes]:

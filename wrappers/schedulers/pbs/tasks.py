@@ -25,7 +25,7 @@ def run_of(job_id: str, jobs: Mapping[str, Submission]) -> str | None:
     _, index, _ = parts or ("", "", None)
     if parts is None or index == "":
         return None
-    entry, place = jobs.get(parts.array() or job_id), int(index or 0)
+    entry, place = jobs.get(parts.format_array_id() or job_id), int(index or 0)
     return entry.run_ids[place] if entry and place < len(entry.run_ids) else None
 
 
@@ -84,7 +84,7 @@ def ends(
 def asked(row: AccountingRow, jobs: Mapping[str, Submission]) -> bool:
     """Whether the node had to apply something before the run."""
     parts = split_job_id(row.job_id)
-    entry = jobs.get((parts and parts.array()) or row.job_id)
+    entry = jobs.get((parts and parts.format_array_id()) or row.job_id)
     return entry is not None and any(option.startswith("--") for option in entry.options)
 
 

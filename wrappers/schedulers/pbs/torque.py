@@ -69,7 +69,7 @@ class Torque(Dialect):
         """qselect does not know arrays, but their tasks, which are called NAME-INDEX."""
         mine = ["qselect", "-u", user, "-N"]
         tasks = map(split_job_id, command.run_once([*mine, f"{name}-0"]).split())
-        arrays = [array for task in tasks if task is not None and (array := task.array())]
+        arrays = [array for task in tasks if task is not None and (array := task.format_array_id())]
         return arrays or command.run_once([*mine, name]).split()
 
     def nodes(self) -> list[Node]:
@@ -104,8 +104,8 @@ class Torque(Dialect):
         """The submit filter, which a user sees; prologues only root does."""
         program = submit_filter()
         if self.has_node_part():
-            yield check_filter(program or "", pbs_commands.version())
-        elif program is None and pbs_commands.has_mom(pbs_commands.torque_home()):
+            yield check_filter(program or "", pbs_commands.read_version())
+        elif program is None and pbs_commands.has_mom(pbs_commands.find_torque_home()):
             yield Check(
                 "submit filter", "ok",
                 "qsub asks none, as on a node where no user submits; where users do: "
@@ -137,7 +137,7 @@ def check_filter(program: str, version: str | None) -> Check:
 def submit_filter() -> str | None:
     """The program that torque.cfg has qsub ask; None: there is none."""
     try:
-        text = (pbs_commands.torque_home() / "torque.cfg").read_text(
+        text = (pbs_commands.find_torque_home() / "torque.cfg").read_text(
             encoding="utf-8", errors="replace"
         )
     except OSError:

@@ -206,7 +206,7 @@ class Slurm(Scheduler):
             return found[0]
         since = f"--starttime={slurm_tasks.slurm_time(since_unix_s)}"
         try:
-            rows = Sacct(tries=1).starts((), since, *mine)
+            rows = Sacct(tries=1).read_starts((), since, *mine)
         except NoAccountingError:  # the queue was all there is to ask
             return None
         except MissingError as error:  # it may be there: to be asked again, never handed in twice

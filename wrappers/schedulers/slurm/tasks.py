@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
 from steelyard.analysis.sources.sacct import INDEX, Sacct
-from steelyard.analysis.sources.slurm_states import STATES, waiting_tasks
+from steelyard.analysis.sources.slurm_states import STATES, parse_waiting_tasks
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
 from steelyard.wrappers.schedulers.retries import CommandError
@@ -78,7 +78,7 @@ def runs_of(submission: Submission, indices: Iterable[int]) -> Iterator[str]:
 def expand(indices: str) -> list[int]:
     """`[3-5,9%2]` or `3`: each index; none of what is no number, as jobs that are no array have."""
     try:
-        return list(waiting_tasks(indices.strip("[]").partition("%")[0]))
+        return list(parse_waiting_tasks(indices.strip("[]").partition("%")[0]))
     except UsageError:
         return []
 
@@ -91,7 +91,7 @@ def ask_sacct(submissions: Sequence[Submission]) -> dict[str, Task]:
     since = slurm_time(min(entry.submitted_unix_s for entry in jobs.values()))
     which = (f"--starttime={since}", f"--jobs={','.join(jobs)}")
     try:
-        return ended(Sacct(tries=1).starts(("State", "ExitCode"), *which), jobs)
+        return ended(Sacct(tries=1).read_starts(("State", "ExitCode"), *which), jobs)
     except MissingError:
         return {}
 

@@ -27,7 +27,7 @@ def test_dialects(
         path.write_text(f"#!/bin/sh\nprintf '{says}\\n' >&2\n", encoding="utf-8")
         path.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert (pbs_commands.dialect(), pbs_commands.version()) == found
+    assert (pbs_commands.detect_dialect(), pbs_commands.read_version()) == found
 
 
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, says: str) -> Path:
@@ -52,7 +52,7 @@ def test_many_ids_are_one_question_to_torque(
     """Torque 6.1.3's qstat runs out of connections at some 20 ids that it does not know."""
     says = (DATA / "torque" / "qstat-x-live.xml").read_text(encoding="utf-8")
     log = asked(tmp_path, monkeypatch, "torque", says)
-    found = pbs_commands.jobs(["204.vm", "205", "207[1].vm", *(f"{n}.vm" for n in range(20))])
+    found = pbs_commands.query_jobs(["204.vm", "205", "207[1].vm", *(f"{n}.vm" for n in range(20))])
     assert log.read_text(encoding="utf-8") == "-x -t\n"
     assert list(found) == ["204.vm", "205.vm", "207[].vm"]
 
@@ -62,6 +62,6 @@ def test_tasks_are_asked_for_by_their_array(
 ) -> None:
     says = (DATA / "openpbs" / "qstat-f-live.txt").read_text(encoding="utf-8")
     log = asked(tmp_path, monkeypatch, "openpbs", says)
-    found = pbs_commands.jobs([f"270[{n}].vm" for n in range(20)] + ["268.vm"])
+    found = pbs_commands.query_jobs([f"270[{n}].vm" for n in range(20)] + ["268.vm"])
     assert log.read_text(encoding="utf-8") == "-x -f -t 270[].vm 268.vm\n"
     assert "268.vm" in found

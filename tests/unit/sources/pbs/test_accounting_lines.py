@@ -56,11 +56,11 @@ def is_as_a_closer_look_finds(record: Record) -> bool:
     """Whether it is read without one; then nothing differs."""
     text = record.line().split(";", 3)[3].removesuffix(" ")
     simple = (
-        accounting_lines.joined(text)
+        accounting_lines.join_torque_fields(text)
         if record.dialect == TORQUE
-        else accounting_lines.unquoted(text)
+        else accounting_lines.split_quoted_fields(text)
     )
-    doubts = simple and grammar.plain_doubts(tuple(simple), record.kind, record.dialect)
+    doubts = simple and grammar.find_plain_doubts(tuple(simple), record.kind, record.dialect)
     if simple is None or doubts is None:
         return False
     found = grammar.split(text, record.kind, record.dialect)
@@ -118,7 +118,7 @@ def test_an_object_that_no_hook_has_written_is_no_value() -> None:
 def read_lines(lines: Iterable[str]) -> list[Line | Unreadable]:
     """All records of a log."""
     reader = LineReader(None)
-    return [reader.read(record) for record in accounting_lines.records(lines)]
+    return [reader.read(record) for record in accounting_lines.join_broken_lines(lines)]
 
 
 @given(st.lists(st.text(max_size=80), max_size=20))

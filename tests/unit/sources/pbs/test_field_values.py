@@ -34,7 +34,7 @@ DATA = Path(__file__).parents[3] / "data"
 )
 def test_a_typed_id_means_a_written_one(typed: str, written: str, means: bool) -> None:
     a, b = field_values.split_job_id(typed), field_values.split_job_id(written)
-    assert a is not None and b is not None and a.means(b) is means
+    assert a is not None and b is not None and a.matches(b) is means
 
 
 @pytest.mark.parametrize("text", ["", "x", "1_2", "1[2", "1[2].", "1.a b", "1[x].srv", "1;2", "١"])
@@ -46,7 +46,7 @@ def test_the_array_of_a_job() -> None:
     found = {
         text: field_values.split_job_id(text) for text in ("7[3].vm", "7[].vm", "7.vm", "7[0]")
     }
-    arrays = {text: one.array() for text, one in found.items() if one is not None}
+    arrays = {text: one.format_array_id() for text, one in found.items() if one is not None}
     assert arrays == {"7[3].vm": "7[].vm", "7[].vm": None, "7.vm": None, "7[0]": "7[]"}
 
 
@@ -56,7 +56,7 @@ def test_the_array_of_a_job() -> None:
      ("1.5", 1.5), ("", None), (None, None), ("-1", None), ("1:2:3:4:5", None), ("nan", None)],
 )  # fmt: skip
 def test_durations(text: str | None, seconds: float | None) -> None:
-    assert field_values.duration_s(text) == seconds
+    assert field_values.parse_duration_s(text) == seconds
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_durations(text: str | None, seconds: float | None) -> None:
 )  # fmt: skip
 def test_processors_of_a_job(fields: dict[str, str], slots: int | None) -> None:
     """Torque's exec_host `n1/25` was 1 processor where it tells 25: 2 CPUs for 50, 2450 %."""
-    assert field_values.processors(fields) == slots
+    assert field_values.count_processors(fields) == slots
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_processors_of_a_job(fields: dict[str, str], slots: int | None) -> None:
      ("1TB", 1 << 40), ("", None), (None, None), ("x", None), ("-1kb", None)],
 )  # fmt: skip
 def test_sizes(text: str | None, size: int | None) -> None:
-    assert field_values.size_bytes(text) == size
+    assert field_values.parse_size_bytes(text) == size
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_sizes(text: str | None, size: int | None) -> None:
     ],
 )
 def test_exec_host(text: str | None, nodes: tuple[str, ...], slots: int | None) -> None:
-    assert (field_values.nodes_of(text), field_values.slots_of(text)) == (nodes, slots)
+    assert (field_values.parse_nodes(text), field_values.count_slots(text)) == (nodes, slots)
 
 
 TIMES = {"ctime", "qtime", "etime", "mtime", "start_time", "comp_time"}
@@ -175,7 +175,7 @@ def test_xml_cut_short_is_told() -> None:
 def test_exit_statuses(
     dialect: str, status: int | None, words: dict[str, object], expected: tuple[str, int | None]
 ) -> None:
-    found = states.outcome(dialect, status, **words)  # type: ignore[arg-type]
+    found = states.decide_outcome(dialect, status, **words)  # type: ignore[arg-type]
     assert (found.state, found.exit_code) == expected
     assert (found.reason is None) is (found.state == "completed")
 
@@ -186,7 +186,7 @@ def test_slurms_qstat_is_none_of_pbs(tmp_path: Path, monkeypatch: pytest.MonkeyP
         path.write_text("#! /usr/bin/perl -w\n# queries slurm jobs\n", encoding="utf-8")
         path.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert (pbs_commands.is_here(), pbs_commands.dialect()) == (False, None)
+    assert (pbs_commands.is_installed(), pbs_commands.detect_dialect()) == (False, None)
 
 
 def test_torque_prints_a_document_for_each_job() -> None:
@@ -198,7 +198,9 @@ def test_a_task_that_was_deleted_while_it_waited_never_began() -> None:
     """OpenPBS gives it the array's start and exit status."""
     told = qstat.parse_text((DATA / "openpbs/qstat-xtf-array-deleted.txt").read_text())
     assert told["73[2].opbs"]["Exit_status"] == "1"
-    found = {id_: accounting_rows.qstat_row(id_, job, states.OPENPBS) for id_, job in told.items()}
+    found = {
+        id_: accounting_rows.build_qstat_row(id_, job, states.OPENPBS) for id_, job in told.items()
+    }
     assert found.pop("73[].opbs") is None
     ends = [(row.state, row.start_unix_s) for row in found.values() if row is not None]
     assert ends == [("timeout", 1795377158.0)] * 2 + [("cancelled", None)] * 4

@@ -20,7 +20,7 @@ WHO = "user=u group=g jobname=j queue=b ctime=1795375655 qtime=1795375655 etime=
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.is_here", lambda: False)
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.is_installed", lambda: False)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def rows(logs: Path, *lines: str, asked: str = "7") -> list[AccountingRow]:
     found = list(Pbs().rows([asked]))
     assert all(isinstance(row, AccountingRow) for row in found)
     # What stands in the database gives the same rows again.
-    assert [Pbs().parse(row.fields) for row in found] == found
+    assert [Pbs().parse_row(row.fields) for row in found] == found
     return found
 
 
@@ -142,9 +142,9 @@ def test_other_jobs_that_the_server_gives_up(logs: Path) -> None:
 def asked_qstat(monkeypatch: pytest.MonkeyPatch, **jobs: dict[str, str]) -> None:
     """qstat knows these jobs alone."""
     told = {f"{name[1:]}.s": job for name, job in jobs.items()}
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.is_here", lambda: True)
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.dialect", lambda: "torque")
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.jobs", lambda ids, limit: told)
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.is_installed", lambda: True)
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.detect_dialect", lambda: "torque")
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.query_jobs", lambda ids, limit: told)
 
 
 def test_an_end_that_torque_never_wrote(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,7 @@ def test_an_end_that_torque_never_wrote(logs: Path, monkeypatch: pytest.MonkeyPa
     asked_qstat(monkeypatch, j7=over | {"ctime": f"{BASE}", "comp_time": f"{BASE + 9}"})
     found = rows(logs, QUEUED, start(1), end(3, 1, 0), f"{at(5)};R;7.s;", start(6))
     assert list(told(found)) == [("completed", 1, 3, 0, 0), ("completed", 6, 9, 0, 1)]
-    assert [row.told_by for row in found] == [None, "qstat"]
+    assert [row.reported_by for row in found] == [None, "qstat"]
 
 
 def test_what_qstat_no_longer_knows(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,4 +236,4 @@ def test_where_the_logs_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (tmp_path / "pbs.conf").write_text(f"PBS_SERVER=s\nPBS_HOME={tmp_path}/home\n", "utf-8")
     monkeypatch.delenv("PBS_HOME", raising=False)
     monkeypatch.setenv("PBS_CONF_FILE", str(tmp_path / "pbs.conf"))
-    assert server_log.folder() == place
+    assert server_log.find_log_folder() == place

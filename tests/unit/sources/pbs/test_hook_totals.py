@@ -21,7 +21,7 @@ def cells_of(hosts: str, energy: str, **by_node: dict[str, Any]) -> dict[str, st
     fields = {
         "exec_host": hosts, "resources_used.energy": energy, accounting_cells.HOOK: json.dumps(by_node),
     }  # fmt: skip
-    return accounting_cells.cells_of("7.srv", fields, "completed", None, 0, (1.0, 2.0, 3.0), {})
+    return accounting_cells.build_cells("7.srv", fields, "completed", None, 0, (1.0, 2.0, 3.0), {})
 
 
 @pytest.mark.parametrize(

@@ -49,10 +49,12 @@ def test_a_control_character_in_one_jobs_name_hides_no_job() -> None:
 def only_qstat(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server's logs that an ordinary user cannot read; qstat answers for the whole array."""
     told = qstat.parse_text((DATA / "openpbs/qstat-xtf-array-deleted.txt").read_text())
-    monkeypatch.setattr(server_log, "folder", lambda: None)
-    monkeypatch.setattr(pbs_commands, "is_here", lambda: True)
-    monkeypatch.setattr(pbs_commands, "dialect", lambda: "openpbs")
-    monkeypatch.setattr(pbs_commands, "some_jobs", lambda ids, *_: told if ids == ["73[]"] else {})
+    monkeypatch.setattr(server_log, "find_log_folder", lambda: None)
+    monkeypatch.setattr(pbs_commands, "is_installed", lambda: True)
+    monkeypatch.setattr(pbs_commands, "detect_dialect", lambda: "openpbs")
+    monkeypatch.setattr(
+        pbs_commands, "query_jobs_once", lambda ids, *_: told if ids == ["73[]"] else {}
+    )
 
 
 @pytest.mark.usefixtures("only_qstat")
