@@ -47,7 +47,9 @@ class Pbs:
     fields: tuple[str, ...] = accounting_cells.FIELDS
     chunk_size = 10_000  # the logs are read once for all of them
     job_ids = re.compile(JOB_ID.pattern, re.ASCII)
-    job_ids_description = "a number, a task such as 4711[3], or either with its server: 4711[3].pbs.site"
+    job_ids_description = (
+        "a number, a task such as 4711[3], or either with its server: 4711[3].pbs.site"
+    )
     server_variable = "PBS_DEFAULT, PBS_CONF_FILE"
     ids_are_whole = False  # 4711 for 4711.server
     counts_starts = False  # ours: the first number whose folder is free

@@ -236,7 +236,9 @@ def test_what_doctor_says(pbs: PaperPbs) -> None:
 
 
 def test_a_node_of_torque_needs_no_submit_filter(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.find_torque_home", lambda: tmp_path)
+    monkeypatch.setattr(
+        "steelyard.analysis.sources.pbs.pbs_commands.find_torque_home", lambda: tmp_path
+    )
     assert [check.state for check in Torque().checks()] == ["warning"]
     (tmp_path / "mom_priv").mkdir()
     assert [check.state for check in Torque().checks()] == ["warning"]
@@ -252,7 +254,9 @@ def test_a_node_of_torque_needs_no_submit_filter(tmp_path: Path, monkeypatch: Pa
 def test_the_submit_filter_needs_a_qsub_that_quotes(
     tmp_path: Path, monkeypatch: Patch, version: str | None, state: str
 ) -> None:
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.find_torque_home", lambda: tmp_path)
+    monkeypatch.setattr(
+        "steelyard.analysis.sources.pbs.pbs_commands.find_torque_home", lambda: tmp_path
+    )
     monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.read_version", lambda: version)
     (tmp_path / "torque.cfg").write_text(
         "SUBMITFILTER /usr/libexec/steelyard/torque-submitfilter\n"

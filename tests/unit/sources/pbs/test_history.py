@@ -143,8 +143,12 @@ def asked_qstat(monkeypatch: pytest.MonkeyPatch, **jobs: dict[str, str]) -> None
     """qstat knows these jobs alone."""
     told = {f"{name[1:]}.s": job for name, job in jobs.items()}
     monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.is_installed", lambda: True)
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.detect_dialect", lambda: "torque")
-    monkeypatch.setattr("steelyard.analysis.sources.pbs.pbs_commands.query_jobs", lambda ids, limit: told)
+    monkeypatch.setattr(
+        "steelyard.analysis.sources.pbs.pbs_commands.detect_dialect", lambda: "torque"
+    )
+    monkeypatch.setattr(
+        "steelyard.analysis.sources.pbs.pbs_commands.query_jobs", lambda ids, limit: told
+    )
 
 
 def test_an_end_that_torque_never_wrote(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
