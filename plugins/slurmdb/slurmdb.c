@@ -1,4 +1,4 @@
-/* `steelyard-slurmdb`: its help says what it does. */
+/* `steelyard-slurmdb`: see its help. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,31 +14,30 @@ static const char help[] =
     "usage: steelyard-slurmdb [--job-end] <JSON\n"
     "       steelyard-slurmdb --cores NODE\n"
     "\n"
-    "The one program that writes AdminComment, and joules, into Slurm's accounting. Its\n"
-    "value is in the key \"steelyard\" of a JSON object. What others wrote there is kept, and\n"
-    "text that is no object is not changed.\n"
+    "Writes AdminComment, and joules, into Slurm's accounting; no other program of\n"
+    "Steelyard does. Steelyard's value is the key \"steelyard\" of a JSON object.\n"
+    "Other keys stay. A comment that is not a JSON object is not changed.\n"
     "\n"
-    "Without an option: of jobs that are over, into slurmdbd, all over one connection.\n"
-    "`steelyard publish` calls it. A line of JSON each on stdin: {\"cluster\": \"c\", \"job_id\": "
-    "7,\n"
-    "\"array_task_id\": 1, \"submit_unix_s\": 5, \"own\": \"{…}\", \"energy_j\": 5}, the last four "
-    "if "
-    "there\n"
-    "are any; own: our value, as text. A line on stdout for it: {\"modified\": 1}, 0 where it was\n"
-    "so already; {\"left\": WHY}, the comment is left as it is; or {\"error\": WHY}. Slurm writes "
-    "to\n"
-    "the last start of the last job of an id: where that was not submitted then, nothing is\n"
-    "written. A component of a heterogeneous job is named by its own id. Exit code 3: slurmdbd\n"
-    "does not answer.\n"
+    "Without an option it writes ended jobs into slurmdbd, over one connection, for\n"
+    "`steelyard publish`. It reads a line of JSON for each job on stdin:\n"
+    "  {\"cluster\": \"c\", \"job_id\": 7, \"array_task_id\": 1, \"submit_unix_s\": 5,\n"
+    "   \"own\": \"{…}\", \"energy_j\": 5}\n"
+    "The last four are optional; \"own\" is Steelyard's value, as text. It prints a\n"
+    "line for each:\n"
+    "  {\"modified\": 1}      or 0 if nothing differed\n"
+    "  {\"modified\": 0, \"unchanged\": REASON}  the comment was not touched\n"
+    "  {\"error\": REASON}    nothing was written\n"
+    "Slurm writes to the last start of the last job with an id: if that has another\n"
+    "submission time, nothing is written. A component of a heterogeneous job has\n"
+    "its own id. Exit code 3: slurmdbd does not answer.\n"
     "\n"
-    "--job-end: of a job that ends, into slurmctld. The plugin starts it. One line of JSON on "
-    "stdin:\n"
-    "{\"job_id\": 7, \"batch\": true, \"own\": \"{…}\"}. It tries for a minute, and states the "
-    "result "
-    "in\n"
-    "one line on stdout, or on stderr where nobody reads it there.\n"
+    "--job-end writes an ending job into slurmctld, for the plugin. It reads\n"
+    "  {\"job_id\": 7, \"batch\": true, \"own\": \"{…}\"}\n"
+    "on stdin, tries for a minute, and prints the result on stdout, or on stderr if\n"
+    "nobody reads stdout any longer.\n"
     "\n"
-    "--cores NODE: how many of the node's cores jobs may have. The plugin asks it once.\n";
+    "--cores NODE prints how many of the node's cores jobs may use. The plugin\n"
+    "calls it once.\n";
 
 int main(int argc, char **argv)
 {

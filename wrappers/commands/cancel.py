@@ -1,6 +1,6 @@
-"""Stop a study's jobs: those that wait and those that run. What is done stays done.
+"""Cancel a study's jobs, waiting and running ones. Completed runs keep their results.
 
-Of a study that is run as sessions, those of all sessions; NAME@SESSION stops one.
+In a study with sessions it cancels the jobs of all sessions; NAME@SESSION names one session.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
 """Is everything in place on this machine, and if not, what to do.
 
-It states first what you can do now. It looks at what `steelyard` needs here: the node program and
-all that `steelyard-node doctor` checks on this node (cgroups, meters of energy, what the kernel counts,
-the record folder, what network conditions need), a scheduler with our part in it (Slurm's plugin,
-Torque's prologues and submit filter, OpenPBS' hook), and the programs of the benchmarks. Exit code 3
-when something is missing without which nothing can be measured; what only narrows the result is a
-warning.
+The first lines state what you can do now. Then come the checks: the node program and all that
+`steelyard-node doctor` checks on this node (cgroups, energy meters, the kernel's count, the record
+folder, network conditions), Steelyard's part of the scheduler (Slurm's plugin, Torque's prologues and
+submit filter, OpenPBS' hook), and the programs of the benchmarks. The exit code is 3 if nothing can be
+measured without something that is missing. A warning means that some figures will be missing.
 
-With --nodes it runs `steelyard-node doctor` on these nodes instead and sums up: nodes with the same
-result are listed together, those that differ by what differs, those that do not answer with the reason.
-Slurm runs a job of a moment on each (a node without room is one that does not answer), PBS a
-command within your job; --by ssh asks as whoever you are there, and root sees most.
+With --nodes it runs `steelyard-node doctor` on these nodes instead and prints a summary: nodes with the
+same result together, nodes with another result and what differs, nodes without an answer and why. On
+Slurm it submits a short job to each node; a fully allocated node gives no answer. On PBS it works inside
+your job. With --by ssh it uses your account on the nodes; root can check most.
 """
 
 from __future__ import annotations

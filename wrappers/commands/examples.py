@@ -74,9 +74,9 @@ steelyard calibrate                        every launch method that is here
 steelyard calibrate --scheduler local      `steelyard run` alone
 steelyard calibrate --details              every number""",
     "doctor": """\
-steelyard doctor            what is here, what is missing, what to do
-sudo steelyard doctor       what only root may look at, too
-steelyard doctor --nodes n[1-9]  the same of nodes, summed up""",
+steelyard doctor            what works here, what is missing, what to do
+sudo steelyard doctor       with the checks that need root
+steelyard doctor --nodes n[1-9]  a summary of these nodes""",
     "cluster": """\
 steelyard cluster up                four nodes, as any user
 sudo steelyard cluster up --virtual 2

@@ -1,9 +1,9 @@
-"""Since when is it slower, by how much, and what changed then? Of a study's sessions.
+"""Since when is a study slower, by how much, and what changed then?
 
-A study that is run again and again (`steelyard submit STUDY --session`) has sessions. This looks for
-changes of level in every main figure over them and prints which tags of nodes, programs and nodes
-changed at the same session; sessions must have been collected. That something changed at the same time
-does not prove that it is the cause.
+Each `steelyard submit STUDY --session` adds a session to the study. Once the sessions are collected,
+this command finds the sessions at which a main figure changed its level, and prints what else changed
+there: tags of nodes (kernel, governor, …), programs, and the nodes that took part. A change at the same
+time is not proof of the cause.
 """
 
 from __future__ import annotations

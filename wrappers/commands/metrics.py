@@ -23,7 +23,7 @@ MODE = 0o644  # node_exporter opens it as another user
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard metrics`."""
-    options.add_database(parser, "what `steelyard collect --cluster DIR` has made")
+    options.add_database(parser, "the database of `steelyard collect --cluster`")
     parser.add_argument(
         "file",
         metavar="FILE",

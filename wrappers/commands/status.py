@@ -1,11 +1,11 @@
-"""How far a study is: runs done, running, waiting, failed, and the time that is left.
+"""Progress of a study: runs done, running, waiting and failed, and the time left.
 
---watch fills the screen of a terminal (each condition, the last failures) and prints a line for
-each change elsewhere. It ends when all runs have ended, or when those that wait never will run.
-Exit code 5 if some runs failed, 3 if --watch ended with runs that wait for what does not come.
+On a terminal --watch fills the screen (each condition, the latest failures); elsewhere it prints a line
+for each change. It ends when all runs have ended, or when no waiting run can ever start. The exit code
+is 5 if some runs failed, and 3 if --watch ended with runs that cannot start.
 
-Of a study that is run as sessions it prints a line for each, the latest last, and --watch is of the
-latest; NAME@SESSION is one of them. The exit code is the latest session's.
+A study with sessions has a line for each session, the latest last; --watch and the exit code are of the
+latest. NAME@SESSION names one session.
 """
 
 from __future__ import annotations
@@ -29,9 +29,13 @@ MOST_SESSIONS = 30
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard status`."""
     options.add_study(parser, optional=True)
-    parser.add_argument("--watch", action="store_true", help="look again until all runs have ended")
+    parser.add_argument("--watch", action="store_true", help="repeat until all runs have ended")
     parser.add_argument(
-        "--interval", type=float, default=2.0, metavar="SECONDS", help="between looks, default 2"
+        "--interval",
+        type=float,
+        default=2.0,
+        metavar="SECONDS",
+        help="between two readings (default: 2)",
     )
     parser.add_argument(
         "--all",

@@ -1,9 +1,9 @@
-"""Who uses the cluster: joules, CPU hours, bytes, and what was asked for and not used, by user,
-account, partition, node type or application, of jobs that ended in a time.
+"""Who uses the cluster: joules, CPU hours, bytes and unused allocations of the jobs that ended in a
+period, by user, account, partition, node type or application.
 
-Reads what `steelyard collect --cluster` has gathered, also while one is at work. A sum is of the jobs
-of which it is known: where these are not all, their number stands behind it. docs/cluster.md has each
-quantity's formula.
+Reads the database of `steelyard collect --cluster`, which may be running meanwhile. A sum covers the jobs
+with a known value; if some have none, the number of jobs in the sum follows it. docs/cluster.md has the
+formula of each quantity.
 """
 
 from __future__ import annotations
@@ -71,17 +71,21 @@ SHOWN_REASONS = 3
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard top`."""
-    options.add_database(parser, "what `steelyard collect --cluster DIR` has made")
-    parser.add_argument("--by", choices=BY, default="user", help="a line for each (default: user)")
+    options.add_database(parser, "the database of `steelyard collect --cluster`")
+    parser.add_argument(
+        "--by", choices=BY, default="user", help="print a line for each of these (default: user)"
+    )
     options.add_span(
-        parser, f"jobs that ended since then ({DEFAULT_SINCE})", "and before that time (now)"
+        parser,
+        f"jobs that ended at this time or later ({DEFAULT_SINCE})",
+        "and before this time (now)",
     )
     parser.add_argument(
         "--sort",
         choices=SORT,
         default="cpu",
         metavar="WHAT",
-        help=f"largest first, of {', '.join(SORT)} (default: cpu)",
+        help=f"sort by this, the largest first: {', '.join(SORT)} (default: cpu)",
     )
     parser.add_argument(
         "--most",
