@@ -1,8 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # SY_WORDS_ENV is of run.sh
-# One client of a command of the user's. What it prints is out.CLIENT; its times stand in
-# ATTEMPT/app.CLIENT, a line an iteration: exit code, start and end (µs of the wall clock), uptimes
-# then (µs, or -).
+# One client of a user's command. Its output is out.CLIENT; its times are in ATTEMPT/app.CLIENT, a line
+# for each iteration: exit code, start and end (µs of the wall clock), uptimes at both (µs, or -).
 
 sy_client() {
     local iteration
@@ -12,8 +11,8 @@ sy_client() {
     done
 }
 
-# Notes all programs that the command names by absolute path, or the first that PATH finds. The command
-# is split at blanks: a program in a variable, or behind a `cd`, is not found.
+# Record all programs that the command names by absolute path, or the first that PATH finds. The command
+# is split at blanks: a program in a variable, or after a `cd`, is not found.
 sy_after() {
     local word path
     local -a words named=() found=()
@@ -44,8 +43,8 @@ sy_tag_app() { # <program>
     [[ -z $version ]] || sy_tag_nonempty app.version "$(sy_app_read_output "$version" | sed -n '/[^[:space:]]/{p;q}')"
 }
 
-# What a command line prints, its first 64 KiB. The job's end waits for it, so it gets 2 s: its program
-# has just run and is in the page cache. What it leaves in the background is killed then, too.
+# Print a command line's output, the first 64 KiB. The job's end waits for it, so the limit is 2 s: the
+# program has just run and is in the page cache. Its background processes are killed, too.
 sy_app_read_output() { # <command line>
     # shellcheck disable=SC2016 # $1 is the inner shell's
     timeout -s KILL 2 "$BASH" -c '"$BASH" -c "$1" 2>&1 </dev/null | head -c 65536' "$BASH" "$1"

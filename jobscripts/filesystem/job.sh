@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# One client of the file-system tests. The parameters come as SY_PARAM_*; STEELYARD_FSTEST may
-# name the program. It works in a folder of its own below `directory` and removes it.
+# One client of the file-system tests. The parameters are SY_PARAM_*; STEELYARD_FSTEST may name the
+# program. The program makes a folder below `directory` and removes it.
 
-# Not timed: what the run ran with.
+# Runs before the measured time: records the programs and their versions.
 sy_setup() {
     local program
     program=$(sy_fstest_program) || return
@@ -41,7 +41,7 @@ sy_client() {
     return "$code"
 }
 
-# 0.25 becomes 250.
+# Convert seconds to milliseconds.
 sy_milliseconds() {
     LC_ALL=C printf '%.0f' "${1}e3"
 }

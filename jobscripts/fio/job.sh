@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# One client of fio: its files in a folder of its own. fio prints notes before its JSON, so that
-# goes to a file first; stdout is the JSON alone.
+# One client of fio with a private folder. fio prints notes before its JSON; the JSON goes to a file
+# first, so that stdout has nothing else.
 
-# Not timed: what the run ran with.
+# Runs before the measured time: records the programs and their versions.
 sy_setup() {
     local program
     program=$(sy_fio_program) || return

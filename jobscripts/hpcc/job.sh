@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # One client of HPC Challenge: p × q ranks, in the fresh scratch folder (hpcc appends to its output
-# file). stdout is that file; what hpcc says goes to stderr.
+# file). stdout is that file; hpcc's own output goes to stderr.
 
-# Not timed: what the run ran with.
+# Runs before the measured time: records the programs and their versions.
 sy_setup() {
     local program
     program=$(sy_hpcc_program) || return
@@ -24,7 +24,7 @@ sy_client() {
     sy_hpl_set_threads
     sy_mpi_run "$((SY_PARAM_P * SY_PARAM_Q))" "$SY_PARAM_MPIRUN" "$program" >&2
     code=$?
-    [[ -e hpccoutf.txt ]] || ((code == 0)) || return "$code" # its own last words are the reason
+    [[ -e hpccoutf.txt ]] || ((code == 0)) || return "$code" # its stderr has the reason
     cat hpccoutf.txt || return
     return "$code"
 }

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# One client of HPCG, the user's own program. It reads hpcg.dat where it runs, and leaves there its one
-# document, HPCG-Benchmark*.txt (3.1) or .yaml (3.0), Intel's n104-8p-1t*.txt, which is this client's output.
+# One client of HPCG, the user's own program. It reads hpcg.dat in its working directory, and writes one
+# document there, this client's output: HPCG-Benchmark*.txt (3.1) or .yaml (3.0), Intel's n104-8p-1t*.txt.
 
-# Not timed: what the run ran with.
+# Runs before the measured time: records the programs and their versions.
 sy_setup() {
     local program
     program=$(sy_hpcg_program) || return

@@ -2,7 +2,7 @@
 # One client of HPL: p × q ranks, in the fresh scratch folder (hpcc appends to its output file).
 # stdout is the one document that parse.py reads; all else goes to stderr.
 
-# Not timed: what the run ran with.
+# Runs before the measured time: records the programs and their versions.
 sy_setup() {
     local program
     program=$(sy_hpl_program) || return
@@ -32,7 +32,7 @@ sy_client() {
     fi
     sy_mpi_run "$ranks" "$SY_PARAM_MPIRUN" "${profiler[@]}" "$program" >&2
     code=$?
-    [[ -e hpccoutf.txt ]] || ((code == 0)) || return "$code" # its own last words are the reason
+    [[ -e hpccoutf.txt ]] || ((code == 0)) || return "$code" # its stderr has the reason
     cat hpccoutf.txt || return
     return "$code"
 }

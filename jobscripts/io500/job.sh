@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# The IO500, the user's own program and configuration, all ranks of a job at once. What a section says
-# last counts: the run's folders stand behind what the user's file says of them.
+# The IO500, the user's own program and configuration, all ranks of a job at once. The last value of a
+# key counts: the run's folders are appended to the user's file.
 
-# Not timed: what the run ran with.
+# Runs before the measured time: records the programs and their versions.
 sy_setup() {
     local program
     program=$(sy_io500_program) || return

@@ -2,7 +2,7 @@
 # IOR, the user's own program: all ranks of a job at once, in one fresh folder of a file system that all
 # nodes share. Where its JSON is read, its text goes to stderr.
 
-# Not timed: what the run ran with.
+# Runs before the measured time: records the programs and their versions.
 sy_setup() {
     local program
     program=$(sy_ior_program) || return

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# One client of IOzone: its files in a folder of its own. An iozone that cannot open its files in
-# throughput mode waits for ever for the processes it has started: [job] time_out ends it.
+# One client of IOzone with a private folder. An iozone that cannot open its files in throughput mode
+# waits forever for its child processes: [job] time_out ends it.
 
-# Not timed: what the run ran with.
+# Runs before the measured time: records the programs and their versions.
 sy_setup() {
     local program
     program=$(sy_iozone_program) || return

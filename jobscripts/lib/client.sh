@@ -7,7 +7,7 @@ sy_client_main() {
     sy_scheduler set_client
     SY_STATE_FILE=$SY_ATTEMPT_DIR/client.$SY_CLIENT
     export SY_CLIENT SY_THIS_NODE
-    # Emptied, then written at their ends: a container writes to them too.
+    # Truncated, then opened to append: a container writes to them too.
     : >"$SY_ATTEMPT_DIR/out.$SY_CLIENT" 2>"$SY_ATTEMPT_DIR/err.$SY_CLIENT" || exit 1
     exec >>"$SY_ATTEMPT_DIR/out.$SY_CLIENT" 2>>"$SY_ATTEMPT_DIR/err.$SY_CLIENT" || exit 1
     trap 'SY_SIGNAL=TERM' TERM
@@ -29,17 +29,17 @@ sy_client_main() {
     exit "$code"
 }
 
-# What is done before a benchmark is timed: its own sy_setup notes versions and checksums, once,
-# where sy_client runs. What goes wrong there is sy_client's to say.
+# Run the benchmark's sy_setup before the measured time: it records versions and checksums, once, where
+# sy_client runs. Its errors are ignored: sy_client reports them.
 sy_run_setup() {
     sy_find_timer
     ! declare -F sy_setup >/dev/null || (sy_setup) &>/dev/null || :
 }
 
 sy_make_scratch() {
-    local base=${SY_SCRATCH_BASE:-${TMPDIR:-/tmp}} left
-    while IFS= read -r left; do
-        [[ -z $left ]] || sy_log "$left"
+    local base=${SY_SCRATCH_BASE:-${TMPDIR:-/tmp}} line
+    while IFS= read -r line; do
+        [[ -z $line ]] || sy_log "$line"
     done <<<"$(sy_leftover_sweep_folders "$base")"
     SY_SCRATCH=$(sy_leftover_make_folder "$base" "steelyard.$SY_RUN_ID.$SY_CLIENT") || {
         sy_log "cannot make a scratch folder in $base"
@@ -49,7 +49,7 @@ sy_make_scratch() {
     cd -- "$SY_SCRATCH" || return 1
 }
 
-# Only ever the folder that sy_make_scratch made.
+# Remove the scratch folder, if sy_make_scratch made it.
 sy_remove_scratch() {
     [[ ${SY_SCRATCH:-} == */steelyard."$SY_RUN_ID"."$SY_CLIENT".* ]] || return 0
     trap '' TERM INT
@@ -58,7 +58,7 @@ sy_remove_scratch() {
 
 sy_wait_for_go() {
     local word='' deadline
-    # Longer than main waits: main decides.
+    # Longer than main waits, so that main decides.
     sy_set_time deadline "$(((${SY_BARRIER_S:-120} + 60) * 1000000))"
     ((${SY_WARM_UP:-0} == 0)) || deadline=$((1 << 62))
     while [[ -z $SY_SIGNAL ]]; do
@@ -73,8 +73,8 @@ sy_wait_for_go() {
     return 1
 }
 
-# One client after another: each starts when the one before it has written its end. Who is killed
-# leaves none; then the others wait until the job's time limit.
+# In sequential mode wait until the client before this one has written its end. A killed client writes
+# none; then the others wait until the job's time limit.
 sy_wait_for_turn() {
     local word
     [[ ${SY_MODE:-parallel} == sequential ]] && ((SY_CLIENT > 0)) || return 0
@@ -87,18 +87,18 @@ sy_wait_for_turn() {
     return 1
 }
 
-# To be run in a child of its own.
+# Call sy_client; the caller runs this in a subshell.
 sy_run_client() {
-    # Only once the program in the foreground has stopped and tidied up.
+    # The traps run after the foreground program has stopped and removed its files.
     trap 'exit 143' TERM
     trap 'exit 130' INT
     trap - EXIT
     sy_client
 }
 
-# One execution of sy_client and its end, told to a descriptor: `end CODE START END UPTIME UPTIME`.
-# In the foreground: `wait`, once a signal has interrupted it, may tell -1 or that signal instead of
-# the exit code (bash 5.2). Signals are for what runs below.
+# Execute sy_client once and write `end CODE START END UPTIME UPTIME` to a descriptor. It runs in the
+# foreground: after a signal `wait` may return -1 or that signal instead of the exit code (bash 5.2).
+# Signals are sent to its descendants.
 sy_run_client_timed() { # <descriptor>
     local code start end start_up end_up to=$1
     trap : TERM INT
@@ -110,22 +110,23 @@ sy_run_client_timed() { # <descriptor>
     printf 'end %d %s %s %s %s\n' "$code" "$start" "$end" "${start_up:--}" "${end_up:--}" >&"$to"
 }
 
-# The benchmark in a child, so that a signal is handled at once and its end still written.
+# Execute sy_client in a child with its time-out: a signal is handled at once, and the end is written.
 sy_time_client() {
     local line='' part words out end pid code=129
     exec {out}>&1
     exec {end}< <(exec {to}>&1 1>&"$out" {out}>&- && sy_run_client_timed "$to")
     pid=$!
     sy_start_watchdog
-    while ((code > 128)); do # a trap that did more than to set SY_SIGNAL would be nested by the next
+    while ((code > 128)); do # traps only set SY_SIGNAL: a longer one could be interrupted by the next
         [[ -z $SY_SIGNAL ]] || sy_signal_tree "$SY_SIGNAL" "$pid"
         SY_SIGNAL=
         IFS= read -r -t 0.2 -u "$end" part
         code=$? line+=$part
     done
     sy_stop_watchdog
-    trap '' TERM INT # what follows is short, and must be done
-    # Else a slow node's shell ends before its child has: nobody has waited for that, says the record.
+    trap '' TERM INT # the end is written also when a signal comes
+    # Without it this shell may end before its child on a slow node, and the record would report a
+    # process that still runs.
     wait "$pid" 2>/dev/null || :
     [[ -n $line ]] || return 1
     printf '%s\n' "$line" >>"$SY_STATE_FILE"

@@ -1,8 +1,8 @@
 #!/bin/bash
-# What CVMFS clients count of mounted repositories. Part of steelyard.sh; for benchmarks to call.
+# Counters of CVMFS clients for mounted repositories. Part of steelyard.sh; for benchmarks to call.
 
-# ATTEMPT/cvmfs.CLIENT.before and .after, read by jobscripts/cvmfs.py: extended attributes that a
-# repository's folder has; by Python, for not every node has getfattr. The client's version is a tag.
+# Write ATTEMPT/cvmfs.CLIENT.before or .after, read by jobscripts/cvmfs.py: extended attributes of a
+# repository's folder, read by Python since getfattr may be missing. The client's version is a tag.
 sy_save_cvmfs_counters() { # <before[.N]|after[.N]> <folder>...
     local -r to=$SY_ATTEMPT_DIR/cvmfs.$SY_CLIENT.$1
     shift
@@ -18,7 +18,7 @@ for folder in sys.argv[1:]:
     return 3
 }
 
-# Once a client. All repositories have the same client program, so the first one is enough.
+# Tag the version, once. All repositories have the same client program, so the first one is enough.
 sy_tag_cvmfs_version() { # <folder>
     ! grep -qs '^cvmfs.version=' "$SY_ATTEMPT_DIR/tags.$SY_CLIENT" || return 0
     sy_tag_nonempty cvmfs.version "$("${STEELYARD_PYTHON:-python3}" -c '

@@ -1,9 +1,9 @@
 #!/bin/bash
-# HPL's input file, which hpcc reads too, and what the ranks run with. Part of steelyard.sh; for the
+# HPL's input file, which hpcc reads too, and the ranks' threads. Part of steelyard.sh; for the
 # benchmarks hpl and hpcc, whose parameters are those of hpl.toml.
 
-# The 31 lines that HPL.dat and hpccinf.txt share, and three more that hpcc reads. A parameter that is
-# a text of several values gives a line of them: a system for each, in the one run.
+# Print the 31 lines that HPL.dat and hpccinf.txt share, and three more that hpcc reads. A parameter
+# with several values gives a line of them: HPL solves a system for each.
 sy_hpl_print_input() {
     local n
     n=$(sy_hpl_order) || return
@@ -47,7 +47,7 @@ $SY_PARAM_ALIGNMENT memory alignment in double (> 0)
 LINES
 }
 
-# Where a word stands among others, counted from 0.
+# Print the index of a word among others, counted from 0.
 sy_word_index() { # <word> <words>...
     local -r word=$1
     local n=0
@@ -59,7 +59,7 @@ sy_word_index() { # <word> <words>...
     printf '%d' "$n"
 }
 
-# The same of several words in one text, with spaces between.
+# Print the indices of several words in one text, with spaces between.
 sy_word_indices() { # <text> <words>...
     local word
     local -a found=()
@@ -69,15 +69,15 @@ sy_word_indices() { # <text> <words>...
     printf '%s' "${found[*]}"
 }
 
-# How many values a text has: each is a system of the run.
+# Print how many values a text has.
 sy_hpl_count() { # <text>
     local -a words
     read -r -a words <<<"$1"
     printf '%-12d' "${#words[@]}"
 }
 
-# n, or the largest multiple of nb whose matrix (8 n² bytes) takes the share `memory` of the memory
-# of all nodes that the ranks are on. As bytes / 100 × percent / 8, in whole numbers.
+# Print n, or the largest multiple of nb whose matrix (8 n² bytes) takes the share `memory` of the
+# memory of all nodes that the ranks are on.
 sy_hpl_order() {
     local bytes count=1 n
     if [[ -z $SY_PARAM_MEMORY ]]; then
@@ -95,8 +95,8 @@ sy_hpl_order() {
     printf '%d' "$n"
 }
 
-# What a client may use of this node: its memory, or less where a job or its container gives less;
-# clients on one node share it.
+# Print how much memory of this node a client may use, in bytes: the node's, or the limit of the job or
+# the container; clients on one node share it.
 sy_memory_bytes() {
     local word kib given sharers=${SY_SHARERS:-$(sy_scheduler clients_per_node)}
     while read -r word kib _; do
@@ -122,8 +122,8 @@ sy_hpl_set_threads() {
         MKL_NUM_THREADS=$SY_PARAM_THREADS BLIS_NUM_THREADS=$SY_PARAM_THREADS
 }
 
-# Tag blas: the library that a program loads for it, past all links; `none` when it loads none of a
-# known name (linked in statically, then).
+# Tag blas: the BLAS library that a program loads, with links resolved; `none` when it loads none of a
+# known name, as a statically linked program.
 sy_tag_blas() { # <program>
     local path
     path=$(ldd -- "$1" 2>/dev/null |

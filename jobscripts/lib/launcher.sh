@@ -1,25 +1,25 @@
 #!/bin/bash
-# A client's container: started before the measured time, told to run, asked to stop, gone with the
-# client. Part of steelyard.sh; what differs between kinds is in
-# launcher_kinds.sh and launchers/, processors and memory are in launcher_limits.sh.
+# A client's container: the client starts it before the measured time, sends it commands, and ends it.
+# Part of steelyard.sh; the kinds of containers are in launcher_kinds.sh and launchers/, processors and
+# memory in launcher_limits.sh.
 #
 # Set by run.sh when the launcher is not `bare` (wrappers/launchers/launcher.py checks them):
 #   SY_LAUNCHER             canonical text, docker:debian:12,cpus=2
 #   SY_LAUNCHER_KIND        docker, podman, apptainer, lxc, systemd-nspawn, unshare
 #   SY_LAUNCHER_IMAGE       image, container or root folder; empty for unshare
 #   SY_LAUNCHER_NETWORK     host, bridge, macvlan, phys
-#   SY_LAUNCHER_DEVICE      of phys, the node's device; not set: LXC's configuration names it
+#   SY_LAUNCHER_DEVICE      for phys: the node's device; not set: LXC's configuration names it
 #   SY_LAUNCHER_CONTAINERS  clients on a node, each with a container; SY_CLIENTS is nodes times this
 #   SY_LAUNCHER_ACROSS      containers of one client on each node (ranks=across); not set: it has one
 #   SY_LAUNCHER_CPUS, SY_LAUNCHER_MEMORY_BYTES  of one container; not set: no limit
-#   SY_LAUNCHER_LABEL       by which left containers are found again; not set: the study's folder
-#   SY_LAUNCHER_FOLDER      one more folder that is to be there inside
+#   SY_LAUNCHER_LABEL       label by which leftover containers are found; not set: the study's folder
+#   SY_LAUNCHER_FOLDER      one more folder to mount in the container
 #
-# Every client has one container, in which the same run.sh is executed with SY_ROLE=inside. It reads
+# Every client has one container, which executes the same run.sh with SY_ROLE=inside. Its stdin gets
 # from the client, a line each: `run FOLDER` (below the attempt's; `.`: the attempt itself) and
-# `signal NAME`; and answers `ready`, and for every `run`: `end CODE START END UPTIME UPTIME`. So
-# neither the container's start nor its end is in the measured time. When nobody holds the other
-# end of its input any more, whoever was killed, the container ends.
+# `signal NAME`. It answers `ready`, and for every `run`: `end CODE START END UPTIME UPTIME`. So
+# neither the container's start nor its end is in the measured time. The container ends at the end of
+# its input, also when the client was killed.
 # shellcheck disable=SC2153 # SY_CLIENTS and SY_CLIENT are two things
 
 sy_has_launcher() {
@@ -30,7 +30,7 @@ sy_has_launcher() {
 
 # Start the container of this client and wait until it is ready.
 sy_launcher_start() {
-    local begin begin_up end end_up answer took
+    local begin begin_up end end_up answer elapsed_us
     sy_has_launcher || return 0
     sy_read_clocks begin begin_up
     sy_launcher_set_name
@@ -41,25 +41,25 @@ sy_launcher_start() {
     end=${EPOCHREALTIME//[^0-9]/}
     sy_uptime_at end_up "$end"
     sy_set_elapsed "$((end - begin))" "${begin_up:--}" "${end_up:--}"
-    sy_tag launcher_start_s "$(sy_format_seconds "$took")"
+    sy_tag launcher_start_s "$(sy_format_seconds "$elapsed_us")"
     sy_tag_launcher "${answer#* }"
     sy_launcher_check_limits "${answer%% *}"
 }
 
-# The container itself. Sets `answer` of the caller: its processors and its name.
+# Start the container's command. Sets `answer` of the caller: its processors and its name.
 sy_launcher_start_container() {
-    # A write to a container that is gone must be an error, not our end.
+    # A write to a container that has ended must be an error; SIGPIPE would end this shell.
     trap '' PIPE
     coproc SY_LAUNCHED { sy_peers_close_liveness && exec "${SY_LAUNCHER_COMMAND[@]}"; }
     SY_LAUNCHER_PID=$!
-    # Only this shell holds the writing end: with it the container's input ends.
+    # Only this shell has the writing end open: the container's input ends with this shell.
     exec {SY_LAUNCHER_IN}<&"${SY_LAUNCHED[0]}"
     sy_launcher_read_answer ready && return
     sy_log "$SY_LAUNCHER did not start${SY_SIGNAL:+ before SIG$SY_SIGNAL came}$(sy_last_message "err.$SY_CLIENT")"
     return 1
 }
 
-# A name that no other container of this node has.
+# Set a name that is unique on this node.
 sy_launcher_set_name() {
     local -a owner
     read -r -a owner <<<"$(sy_leftover_format_owner)"
@@ -67,19 +67,20 @@ sy_launcher_set_name() {
     SY_LAUNCHER_OWNER=$$:${owner[1]} SY_LAUNCHER_NAME=steelyard-$$-${owner[1]}
 }
 
-# What runs have left that were killed with -9: root's, and in engines this user's of this study.
+# Remove leftovers of runs that were killed with SIGKILL: root's, and this user's containers of this study.
 sy_launcher_sweep_leftovers() {
-    local owner
-    while IFS= read -r owner; do
-        sy_log "$owner"
+    local line
+    while IFS= read -r line; do
+        sy_log "$line"
     done < <(sy_leftover_sweep)
     sy_kind sweep
 }
 
-# Wait for an answer, hand on signals meanwhile; sets `answer` of the caller. False: it is gone.
+# Wait for an answer, and forward signals meanwhile; sets `answer` of the caller. False: the container
+# has ended, or has not answered in time.
 sy_launcher_read_answer() { # <word>
     local line='' part code deadline=$((1 << 62))
-    # Only the benchmark may take as long as it likes.
+    # Only the benchmark has no limit of time.
     [[ $1 == end ]] || sy_set_time deadline "$((${SY_BARRIER_S:-120} * 1000000))"
     while true; do
         if [[ -n $SY_SIGNAL ]]; then
@@ -104,7 +105,7 @@ sy_launcher_send() { # <line>
     [[ -n ${SY_LAUNCHED[1]:-} ]] && printf '%s\n' "$1" >&"${SY_LAUNCHED[1]}"
 } 2>/dev/null
 
-# One execution of sy_client in there. Sets SY_TIMES; the exit code is sy_client's.
+# Execute sy_client once in the container. Sets SY_TIMES; the exit code is sy_client's.
 sy_launcher_run_client() { # <folder below the attempt's>
     local answer code
     SY_TIMES=
@@ -116,14 +117,15 @@ sy_launcher_run_client() { # <folder below the attempt's>
     return "$code"
 }
 
-# Without an answer the container, not the benchmark, came to an end: no times then.
+# Execute sy_client with its time-out and write its times. Without an answer the container ended before
+# the benchmark: there are no times.
 sy_launcher_time_client() {
     local code
     sy_start_watchdog
     sy_launcher_run_client .
     code=$?
     sy_stop_watchdog
-    trap '' TERM INT # what follows is short, and must be done
+    trap '' TERM INT # the end is written also when a signal comes
     [[ -z $SY_TIMES ]] || printf 'end %d %s\n' "$code" "$SY_TIMES" >>"$SY_STATE_FILE"
     return "$code"
 }
@@ -136,7 +138,7 @@ sy_launcher_stop() {
     sy_peers_stop
 }
 
-# The end of its input ends it; if that does not help, something stronger does.
+# End the container by the end of its input, and by SIGKILL after the grace time.
 sy_launcher_stop_container() {
     local fd deadline
     [[ -n ${SY_LAUNCHER_PID:-} ]] || return 0
@@ -151,9 +153,7 @@ sy_launcher_stop_container() {
     sy_kind remove
 }
 
-# --- notes -----------------------------------------------------------------------------------
-
-# What else a reader of the run must know.
+# --- tags ------------------------------------------------------------------------------------
 sy_tag_launcher() { # <the container's name>
     sy_tag launcher "$SY_LAUNCHER"
     sy_tag launcher_container "$1"
@@ -167,9 +167,9 @@ sy_container_main() {
     SY_INSIDE_PID=
     export PATH HOME="${HOME:-/}" # LXC starts without; mpirun looks for its programs by PATH
     sy_without_scheduler
-    # No scheduler's command can be started from here without a helper outside.
+    # Without an exec helper outside no scheduler's command can be started.
     [[ -n ${SY_OUTSIDE:-} ]] || export SY_SCHEDULER=local
-    # What the benchmark writes must not be taken for an answer.
+    # The benchmark's output must not be read as an answer.
     exec {fd}>&1 1>&2
     trap 'sy_container_signal TERM' TERM
     trap 'sy_container_signal INT' INT
@@ -184,7 +184,7 @@ sy_container_main() {
     while true; do
         read -r word argument
         code=$?
-        ((code <= 128)) || continue # a signal came, and was handed on
+        ((code <= 128)) || continue # a signal interrupted it, and was forwarded
         ((code == 0)) || break
         case $word in
         run)
@@ -199,9 +199,9 @@ sy_container_main() {
     sy_container_end
 }
 
-# Ranks of Open MPI read each other's memory (process_vm_readv), which a container's filter of
-# system calls may refuse: docker 20.10's does, without CAP_SYS_PTRACE. Then every message costs a
-# failure and a line of complaint: copied twice instead (sy_open_mpi_set_local).
+# Ranks of Open MPI read each other's memory (process_vm_readv), which a container's seccomp filter
+# may refuse: docker 20.10's does, without CAP_SYS_PTRACE. Then every message costs a failed call and
+# a warning. Such a container has its messages copied twice (sy_open_mpi_set_local).
 sy_container_check_single_copy() {
     local -r ptrace=19 # CAP_SYS_PTRACE in linux/capability.h
     [[ $(sy_launcher_read_status Seccomp) == 2 ]] && ((!(16#$(sy_launcher_read_status CapEff) >> ptrace & 1))) || return 0
@@ -213,7 +213,7 @@ sy_container_signal() { # <name>
     [[ -z $SY_INSIDE_PID ]] || sy_signal_tree "$1" "$SY_INSIDE_PID"
 }
 
-# Nobody listens any more: what still runs is asked to stop, and later made to.
+# Stop what still runs: by SIGTERM, and by SIGKILL after 2 s.
 sy_container_end() {
     local deadline
     sy_set_time deadline 2000000
@@ -227,7 +227,7 @@ sy_container_end() {
     exit 0
 }
 
-# One execution of sy_client, and the answer.
+# Execute sy_client once and send the answer.
 sy_container_run_client() { # <folder below the attempt's> <descriptor to answer to>
     [[ $1 == . ]] || SY_ATTEMPT_DIR=$SY_ATTEMPT_DIR/$1
     exec >>"$SY_ATTEMPT_DIR/out.$SY_CLIENT" 2>>"$SY_ATTEMPT_DIR/err.$SY_CLIENT" || exit 1

@@ -1,12 +1,13 @@
 #!/bin/bash
-# A network condition, and containers that have a network of their own: the node's queues and routes
-# need not be theirs. Looked at from inside before anything is measured. Part of steelyard.sh; called
-# by launcher.sh and launcher_peers.sh.
+# Verifies a network condition from inside containers before anything is measured: containers with a
+# private network may bypass the node's queues and routes. Part of steelyard.sh; called by launcher.sh
+# and launcher_peers.sh.
 #
-#   SY_NETWORK_CONDITION  what is to hold on the nodes; not set: nothing, or they have the node's network
+#   SY_NETWORK_CONDITION  the nodes' condition; not set: none, or containers have the node's network
 # shellcheck disable=SC2153 # SY_LAUNCHER and SY_LAUNCHED are two things
 
-# The least time before TCP sends again is a property of routes, and a container has its own.
+# Set rto_min, TCP's least retransmission time, on the container's routes: it is an attribute of routes,
+# and a container has private ones.
 sy_condition_set_rto_min() {
     local value pid route
     local -a words
@@ -29,12 +30,12 @@ sy_condition_set_rto_min() {
     sy_tag launcher_rto_min "$value"
 }
 
-# What is asked for holds for the nodes: for their containers, too? A condition with to= that leaves
-# out the containers' own addresses would not, and their runs would pass for shaped ones. A delay is
-# looked at from inside, by round trips; only when nothing else is asked for the condition is `verified`.
+# Tag whether the nodes' condition is in force for their containers. A condition whose to= lacks the
+# containers' addresses is not. A delay is measured from inside, by round trips; the condition is
+# `verified` only when it has no other keys.
 sy_condition_verify() {
     local -r spec=${SY_NETWORK_CONDITION:-}
-    local verified='' open='' none='' key
+    local verified='' unverified='' no_effect='' key
     [[ -n $spec ]] || return 0
     if ((${#SY_PEER_NODES[@]} == 1)); then
         sy_tag launcher_condition 'none: what containers of one node send each other does not leave it'
@@ -43,14 +44,14 @@ sy_condition_verify() {
     SY_CONDITION_PORT=9
     [[ ! ,$spec, =~ ,port=([0-9]+), ]] || SY_CONDITION_PORT=${BASH_REMATCH[1]}
     for key in loss rate sites trace slot duplicate corrupt reorder ecn limit; do
-        [[ ,$spec, != *",$key="* ]] || open+="${open:+, }$key="
+        [[ ,$spec, != *",$key="* ]] || unverified+="${unverified:+, }$key="
     done
-    sy_condition_check_addresses && { [[ -n $none ]] || sy_condition_verify_delay; } || return
-    if [[ -n $none ]]; then
-        sy_tag launcher_condition "none: $none"
-    elif [[ -n $open || -z $verified ]]; then
-        open="${open:-this} is looked at on the nodes only"
-        sy_tag launcher_condition "not verified: $open${verified:+; verified: $verified}"
+    sy_condition_check_addresses && { [[ -n $no_effect ]] || sy_condition_verify_delay; } || return
+    if [[ -n $no_effect ]]; then
+        sy_tag launcher_condition "none: $no_effect"
+    elif [[ -n $unverified || -z $verified ]]; then
+        unverified="${unverified:-this} is looked at on the nodes only"
+        sy_tag launcher_condition "not verified: $unverified${verified:+; verified: $verified}"
     else
         sy_tag launcher_condition "verified: $verified"
     fi
@@ -58,17 +59,18 @@ sy_condition_verify() {
 
 # --- addresses -------------------------------------------------------------------------------
 
-# Whether to= names where the containers are; sets `none` where it names the nodes neither.
+# Check that to= names the containers' addresses; sets `no_effect` where it names neither them nor the
+# nodes.
 sy_condition_check_addresses() {
     [[ ,$spec == *,to=* ]] || return 0
-    # shellcheck disable=SC2046,SC2086 # words
+    # shellcheck disable=SC2046,SC2086 # addresses
     if sy_condition_has_addresses $(sy_condition_remote_addresses); then
         return 0
     elif sy_condition_has_addresses ${SY_PEER_ADDRESSES#* }; then
         sy_log "$SY_LAUNCHER: $spec holds for its nodes and not for its containers, whose addresses are of 198.18.0.0/15: name these with to=, too, leave to= out, or take scope=node"
         return 4
     fi
-    none='to= names neither the nodes nor their containers'
+    no_effect='to= names neither the nodes nor their containers'
 }
 
 # Whether to= of `spec` names all of these.
@@ -91,14 +93,14 @@ sy_condition_is_in_network() { # <IPv4 address> <network, or address>
 }
 
 sy_condition_address_number() { # <IPv4 address>
-    local -a part
-    IFS=. read -r -a part <<<"$1"
-    printf '%d' $(((part[0] << 24) + (part[1] << 16) + (part[2] << 8) + part[3]))
+    local -a octets
+    IFS=. read -r -a octets <<<"$1"
+    printf '%d' $(((octets[0] << 24) + (octets[1] << 16) + (octets[2] << 8) + octets[3]))
 }
 
 # --- delay -----------------------------------------------------------------------------------
 
-# Sets `verified` or `none`.
+# Sets `verified` or `no_effect`.
 sy_condition_verify_delay() {
     local answer inside outside least
     least=$(sy_condition_min_delay_us "$spec")
@@ -112,27 +114,28 @@ sy_condition_verify_delay() {
         sy_log "$SY_LAUNCHER: $spec delays its nodes and not its containers (the least round trip takes $outside us between nodes, $inside us between containers, whose addresses are of 198.18.0.0/15): name these with to=, too, leave to= out, or take scope=node"
         return 4
     else
-        none='it delays neither the nodes among each other nor the containers'
+        no_effect='it delays neither the nodes among each other nor the containers'
     fi
 }
 
-# Nine tenths of the delay, half of it where there is jitter; nothing when there is no delay.
+# Print the least round trip that shows the delay, in µs: 90 % of the delay, half of it with jitter;
+# nothing without a delay.
 sy_condition_min_delay_us() { # <specification>
     local -A unit=([us]=1 [ms]=1000 [s]=1000000)
-    local whole part
+    local delay_us fraction
     [[ ,$1 =~ ,delay=([0-9]+)(\.([0-9]{1,6})[0-9]*)?(us|ms|s)(~?) ]] || return 0
-    whole=$((10#${BASH_REMATCH[1]} * unit[${BASH_REMATCH[4]}]))
-    part=${BASH_REMATCH[3]:-0}
-    whole=$((whole + 10#$part * unit[${BASH_REMATCH[4]}] / 10 ** ${#part}))
-    ((whole > 0)) || return 0
+    delay_us=$((10#${BASH_REMATCH[1]} * unit[${BASH_REMATCH[4]}]))
+    fraction=${BASH_REMATCH[3]:-0}
+    delay_us=$((delay_us + 10#$fraction * unit[${BASH_REMATCH[4]}] / 10 ** ${#fraction}))
+    ((delay_us > 0)) || return 0
     if [[ -n ${BASH_REMATCH[5]} ]]; then
-        printf '%d' "$((whole / 2))"
+        printf '%d' "$((delay_us / 2))"
     else
-        printf '%d' "$((whole * 9 / 10))"
+        printf '%d' "$((delay_us * 9 / 10))"
     fi
 }
 
-# Addresses of the containers on other nodes.
+# Print the addresses of the containers on other nodes.
 sy_condition_remote_addresses() {
     local node address list=''
     while read -r _ node address _; do
@@ -141,8 +144,8 @@ sy_condition_remote_addresses() {
     printf '%s' "$list"
 }
 
-# The least of five round trips to each address, of all of them, in microseconds: a connection that
-# nobody waits for is refused after one. Nobody is started in the time.
+# Print the least of five round trips to each address, of all of them, in microseconds: a connection to
+# a closed port is refused after one round trip. No process is started in the measured time.
 sy_condition_measure_round_trip() { # "<port> <address>..."
     # shellcheck disable=SC2016,SC2086
     timeout 100 bash -c 'least=$((1 << 40)) port=$1

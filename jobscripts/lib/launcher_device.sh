@@ -1,16 +1,17 @@
 #!/bin/bash
-# A device of the node that is a container's alone while the run lasts (network=phys). Part of
-# steelyard.sh; called by launcher_network.sh, and by launchers/lxc.sh: LXC moves it itself.
+# A dedicated device of the node for a container while the run lasts (network=phys). Part of
+# steelyard.sh; called by launcher_network.sh, and by launchers/lxc.sh: LXC moves the device itself.
 #
-# It is moved into a network namespace that has a name, /run/netns/steelyard-PID-START: so it stays there
-# when the run is killed, where a virtual one would go with its namespace, and whoever removes what the
-# run left finds it (launcher_leftover_kinds.sh). Nothing that the node itself uses is moved.
+# The device is moved into a named network namespace, /run/netns/steelyard-PID-START. So it survives
+# when the run is killed, and the sweep of leftovers returns it to the node
+# (launcher_leftover_kinds.sh). A device that the node itself uses is not moved.
 
-# The container's, or a reason why not. Under the lock: another run may want it.
+# Mark the device as this run's, or log why it cannot be. Called under the lock: another run may request
+# the same device.
 sy_device_claim() { # <device>
-    local why state
-    if ! why=$(sy_device_check "$1"); then
-        sy_log "$SY_LAUNCHER: $why"
+    local reason state
+    if ! reason=$(sy_device_check "$1"); then
+        sy_log "$SY_LAUNCHER: $reason"
         return 4
     fi
     state=$(sy_leftover_device_state "$1") || return
@@ -19,7 +20,7 @@ sy_device_claim() { # <device>
     sy_tag launcher_device "$1"
 }
 
-# Why it cannot be a container's, in one sentence that says what to do; false when there is one.
+# Check that a container can have the device. False: prints the reason and what to do, in one sentence.
 sy_device_check() { # <device>
     local found job
     if [[ ! $1 =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$ ]]; then
@@ -44,7 +45,7 @@ sy_device_check() { # <device>
     return 1
 }
 
-# PID … JOB of the run of this network namespace that has it.
+# Print `PID … JOB` of the run of this network namespace that has the device.
 sy_device_find_owner() { # <device>
     local mark
     while IFS= read -r mark; do
@@ -53,7 +54,7 @@ sy_device_find_owner() { # <device>
     return 1
 }
 
-# All but lo.
+# Print the node's devices but lo, commas between.
 sy_device_list_names() {
     local name list=''
     while IFS=': ' read -r _ name _; do
@@ -62,8 +63,8 @@ sy_device_list_names() {
     printf '%s' "${list:-none}"
 }
 
-# What the node would lose, the first of it: an address or a route other than those that IPv6 gives each
-# device, devices on top of it, a queue that somebody made.
+# Print the first use that the node makes of the device: an address or a route other than the automatic
+# ones of IPv6, a device on top of it, a queueing discipline that was added.
 sy_device_find_node_use() { # <device>
     local line path
     line=$(ip -oneline address show dev "$1" | grep -vE ' inet6 fe80:' | grep -oE ' inet6? [^ ]+')
@@ -80,7 +81,8 @@ sy_device_find_node_use() { # <device>
     [[ -z $line ]] || printf 'the queue %s' "${line% }"
 }
 
-# What is set for it alone: a device that comes into a namespace has the settings of all there.
+# Print the device's settings that differ from the node's default: a device that enters a namespace gets
+# the default settings there.
 sy_device_read_settings() { # <device>
     local file value default
     for file in /proc/sys/net/ipv[46]/{conf,neigh}/"$1"/*; do
@@ -90,9 +92,9 @@ sy_device_read_settings() { # <device>
     done
 }
 
-# --- in its container ------------------------------------------------------------------------
+# --- in a container --------------------------------------------------------------------------
 
-# LXC moves it itself, and back, as the configuration says; the namespace has its name afterwards.
+# LXC itself moves the device and returns it. Its namespace gets a name later (sy_device_attach_lxc).
 sy_device_claim_for_lxc() { # <device>
     sy_leftover_mark space "$SY_LAUNCHER_NAME" && sy_leftover_run_locked sy_device_claim "$1"
 }
@@ -115,19 +117,19 @@ sy_device_move() { # <namespace>
 
 # Two machines take seconds to agree on a link.
 sy_device_wait_for_link() {
-    local line deadline why='is not in its container'
+    local line deadline reason='is not in its container'
     sy_set_time deadline "$((${SY_DEVICE_LINK_S:-15} * 1000000))"
     while line=$(ip -netns "$SY_LAUNCHER_NAME" -oneline link show | grep "^$SY_DEVICE_INDEX: "); do
         [[ $line != *LOWER_UP* ]] || return 0
-        why='has no link: is it plugged in, and the other end up?'
+        reason='has no link: is it plugged in, and the other end up?'
         ! sy_is_past "$deadline" || break
         sy_pause 0.1
     done
-    sy_log "$SY_LAUNCHER: device $SY_DEVICE of $SY_THIS_NODE $why"
+    sy_log "$SY_LAUNCHER: device $SY_DEVICE of $SY_THIS_NODE $reason"
     return 4
 }
 
-# At the run's end.
+# At the run's end: log a device that was not returned unchanged.
 sy_device_check_return() {
     [[ -n ${SY_DEVICE:-} ]] || return 0
     [[ -e $SY_LEFTOVER_DIR/$SY_LAUNCHER_NAME ]] || ! sy_leftover_device_state "$SY_DEVICE" >/dev/null || return 0

@@ -3,21 +3,21 @@
 # client, on this node or another one (MPI's daemons, servers, clients), and the scheduler's commands
 # that start them there. Part of steelyard.sh.
 #
-# An exec helper executes what processes of its node request. Each container has one inside
-# (launcher_peers.sh): what it starts has the container's namespaces, cgroup, processors, capabilities
-# and filter of system calls, which a process that enters from outside has not in every kind. The
-# client has one outside, for the scheduler's commands alone. On another node the command is started
-# with SY_ROLE=request, and passes it on to the helper of that node's container.
+# An exec helper executes commands that processes of its node request. Each container has one inside
+# (launcher_peers.sh): its commands have the container's namespaces, cgroup, processors, capabilities
+# and seccomp filter; a process that enters from outside lacks some of them in some kinds. The client
+# has one helper outside, for the scheduler's commands only. On another node a process with
+# SY_ROLE=request passes the command to the helper of that node's container.
 #
 # A helper has a folder on the node's disk that is the same inside and outside. Its FIFO `requests`
-# takes the names of requests, which are folders in it:
-#   argv, env     NUL behind each word and variable
-#   out, err      FIFOs, of the command
+# gets the names of requests, which are folders in it:
+#   argv, env     each argument and variable ends with NUL
+#   out, err      FIFOs: the command's output
 #   state         a FIFO: `taken`, then the exit code
-#   alive         a FIFO that the requester holds open, a line for each signal to hand on; when the
-#                 requester is gone, the command is stopped
-# Opening a FIFO blocks until the other end is opened, for ever if that process was killed: so each is
-# opened for both directions first.
+#   alive         a FIFO that the requester keeps open, a line for each signal to forward; at its end
+#                 the command is stopped
+# Opening a FIFO blocks until the other end is opened, for ever if that process was killed. So each is
+# first opened for both directions.
 # shellcheck disable=SC2153 # SY_LAUNCHER and SY_LAUNCHED are two things
 
 # --- the helper ------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ sy_exec_run_request() { # <folder of the request> <function>
     printf '%d\n' "$code" >&"$state"
 }
 
-# Signals for the command; the end of the FIFO is its end.
+# Forward signals to the command; at the end of the FIFO stop it.
 # shellcheck disable=SC2094 # a FIFO
 sy_exec_forward_signals() { # <FIFO> <pid>
     local word hold alive
@@ -67,13 +67,13 @@ sy_exec_forward_signals() { # <FIFO> <pid>
     sy_signal_tree KILL "$2"
 }
 
-# Outside: the scheduler's commands.
+# Run a request of the helper outside: one of the scheduler's commands.
 sy_exec_run_scheduler() { # <folder of the request> <command> <argument>...
     sy_scheduler is_command "$2" && SY_OUTSIDE='' sy_scheduler command "${@:2}"
 }
 
-# In a container: whatever is requested, with the requester's environment but for what is this
-# container's own.
+# Run a request of a container's helper: any command, with the requester's environment except for the
+# variables that belong to this container.
 sy_exec_run_in_container() { # <folder of the request> <command> <argument>...
     local variable
     local -a given=() variables=()
@@ -91,17 +91,18 @@ sy_exec_run_in_container() { # <folder of the request> <command> <argument>...
 
 # --- the requester ---------------------------------------------------------------------------
 
-# Output, errors and exit code are the command's.
+# Have a helper run a command. Output, errors and exit code are the command's.
 sy_exec_request() { # <helper's folder> <command> <argument>...
     local folder
     folder=$(mktemp -d -- "$1/XXXXXXXX") && sy_exec_write_request "$folder" "${@:2}" && sy_exec_send_request "$folder"
 }
 
-# The environment may have tokens and passwords.
+# Write argv and env of a request. Only the user can read env: it may contain tokens and passwords.
 sy_exec_write_request() { # <folder> <command> <argument>...
     printf '%s\0' "${@:2}" >"$1/argv" && (umask 077 && env -0 >"$1/env")
 }
 
+# Send a request, and copy the command's output until it has ended.
 # shellcheck disable=SC2094 # FIFOs
 sy_exec_send_request() { # <folder of the request>
     local requests alive state out err hold_out hold_err pid code
@@ -115,7 +116,7 @@ sy_exec_send_request() { # <folder of the request>
     else
         exec {hold_out}<&- {hold_err}<&-
         [[ -z ${SY_SIGNAL:-} ]] || printf '%s\n' "$SY_SIGNAL" >&"$alive"
-        # The last words come after a signal that all processes of a step get.
+        # The last output comes after a signal that all processes of a step get.
         (trap '' TERM INT && exec cat <&"$err" >&2 {alive}<&-) &
         pids=($!)
         (trap '' TERM INT && exec cat <&"$out" {alive}<&-) &
@@ -132,7 +133,7 @@ sy_exec_send_request() { # <folder of the request>
     return "$code"
 }
 
-# A line of the helper's into `code` of the caller, 1 when none comes. A signal may interrupt it.
+# Read a line of `state` into `code` of the caller, 1 when no line comes. A signal may interrupt it.
 sy_exec_read_state() {
     local deadline
     local -r limit_s=${SY_EXEC_LIMIT_S:-10}
@@ -167,8 +168,8 @@ sy_exec_run_in_peer() { # <container's name> <command> <argument>...
     return "$code"
 }
 
-# On another node, outside of its containers. What the scheduler says of this process there holds for
-# the command: it is by this step that others stop it.
+# SY_ROLE=request: on another node, outside of its containers. The command gets the scheduler's variables
+# of this process, so that other processes can stop it by this step.
 sy_request_main() {
     local folder name alive=''
     trap 'sy_request_forward_signal' TERM INT
@@ -183,7 +184,7 @@ sy_request_main() {
     sy_exec_send_request "$folder"
 }
 
-# To be handed on; `alive` is sy_exec_send_request's.
+# Forward a signal to the command; `alive` is sy_exec_send_request's.
 sy_request_forward_signal() {
     if [[ -n ${alive:-} ]]; then
         printf 'TERM\n' >&"$alive"

@@ -1,8 +1,8 @@
 #!/bin/bash
-# What containers of all kinds have in common, and what differs: launchers/KIND.sh. Part of steelyard.sh;
+# Common functions of all kinds of containers; launchers/KIND.sh has each kind's. Part of steelyard.sh;
 # called by launcher.sh, which sets SY_LAUNCHER_NAME, _OWNER and _CPUSET.
 #
-# `sy_kind WORD` calls sy_KIND_WORD, or sy_child_WORD where a kind has nothing of its own:
+# `sy_kind WORD` calls sy_KIND_WORD, or the default sy_child_WORD where a kind has no such function:
 #   command   set SY_LAUNCHER_COMMAND, which executes SY_LAUNCHER_INSIDE in a container with its limits
 #   pid       print a process inside, by the node's numbering
 #   is_measured  print `yes`, `no` or `unknown`: whether the job's record counts the container's processes
@@ -17,7 +17,7 @@ sy_kind() { # <word>
     "sy_${kind}_$1"
 }
 
-# The container's processes are children of ours.
+# The container's processes are children of this shell.
 sy_child_pid() {
     sy_launcher_find_descendant "$SY_LAUNCHER_PID"
 }
@@ -35,7 +35,7 @@ sy_child_command() {
     return 4
 }
 
-# Sets SY_LAUNCHER_COMMAND: run.sh inside, its input and output ours.
+# Set SY_LAUNCHER_COMMAND, which runs run.sh in a container with this shell's input and output.
 sy_launcher_make_command() {
     SY_LAUNCHER_INSIDE=(bash "${SY_LAUNCHER_SCRIPT:-$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh}")
     SY_LAUNCHER_COMMAND=()
@@ -43,10 +43,10 @@ sy_launcher_make_command() {
     sy_kind command && SY_LAUNCHER_COMMAND=(env SY_ROLE=inside "${SY_LAUNCHER_COMMAND[@]}")
 }
 
-# --- what is there inside --------------------------------------------------------------------
+# --- mounts and variables --------------------------------------------------------------------
 
-# SY_LAUNCHER_PATHS: what is found inside under the same name. The study, the scratch folder, our
-# programs, and whatever a parameter names; not the system's own folders, the image has its own.
+# Set SY_LAUNCHER_PATHS, the paths to mount under the same name: the study, the scratch folder, our
+# programs, and paths that parameters name. System folders are the image's.
 sy_launcher_collect_paths() {
     local name path
     SY_LAUNCHER_PATHS=("$SY_STUDY_DIR" "$SY_SCRATCH" ${SY_PEERS:+"$SY_PEERS"})
@@ -55,7 +55,7 @@ sy_launcher_collect_paths() {
     for name in "${!STEELYARD_@}"; do
         path=${!name}
         [[ $path == /* && -f $path ]] || continue
-        # Beside our programs lie others that they start, and in ../lib what they preload.
+        # Our programs start others of the same folder, and preload libraries of ../lib.
         [[ ! -f ${path%/*/*}/lib/libsteelyard-mpiprof.so ]] || sy_launcher_add_path "${path%/*/*}/lib"
         sy_launcher_is_system_folder "${path%/*}" || path=${path%/*}
         sy_launcher_add_path "$path"
@@ -73,7 +73,7 @@ sy_launcher_collect_paths() {
     done
 }
 
-# What a command line names: programs and input by absolute path, the image's own left alone.
+# Add the absolute paths in a command line, except for those of the image's system folders.
 sy_launcher_add_named_paths() { # <text>
     local word
     local -a words
@@ -100,12 +100,13 @@ sy_launcher_is_system_folder() { # <folder>
     esac
 }
 
-# Names of the variables that go inside: the run's own, and those of MPI and numerical libraries.
+# Print the names of the variables that the container gets: the run's, and those of MPI and numerical
+# libraries.
 sy_launcher_list_variables() {
     local name
     while read -r name; do
         case $name in
-        SY_ROLE) ;; # is another one inside
+        SY_ROLE) ;; # the container has a different role
         SY_* | STEELYARD_* | LC_ALL | OMP_* | OMPI_MCA_* | MKL_* | OPENBLAS_* | BLIS_*)
             printf '%s\n' "$name"
             ;;
@@ -113,8 +114,8 @@ sy_launcher_list_variables() {
     done < <(compgen -e)
 }
 
-# An /etc/hosts that knows the container's own name: an image may be without, and mpirun would wait
-# ten seconds for a name server. Prints its path.
+# Write an /etc/hosts with the container's name, and print its path. In an image without one mpirun
+# would wait ten seconds for a name server.
 sy_launcher_write_hosts() {
     local -r file=$SY_ATTEMPT_DIR/hosts.$SY_CLIENT${SY_PEERS:+.$SY_PEER_NODE.$SY_PEER}
     local address=127.0.1.1
@@ -123,13 +124,13 @@ sy_launcher_write_hosts() {
         printf '%s' "$file"
 }
 
-# A field of the comma-separated value of --mount, as RFC 4180 quotes it.
+# Quote a field of the comma-separated value of --mount as RFC 4180 does.
 sy_launcher_quote_field() { # <key=value>
     local text=${1//\"/\"\"}
     printf '"%s"' "$text"
 }
 
-# MPI ranks talk through /dev/shm: as much as a node without container has, half of the memory.
+# Print the size of /dev/shm, through which MPI ranks communicate: half of the memory, as on a node.
 sy_launcher_shm_bytes() {
     local key value
     while read -r key value _; do
@@ -142,10 +143,10 @@ sy_launcher_shm_bytes() {
     printf '%d' "$value"
 }
 
-# --- children of ours -------------------------------------------------------------------------
+# --- children of this shell -------------------------------------------------------------------
 
-# What root can give to any launcher whose processes are children of ours: a network of its own,
-# a limit of memory; and the processors, which everybody can give.
+# Apply processors, memory limit and private network to a launcher whose processes are children of this
+# shell. Memory and network need root.
 sy_launcher_apply_limits() {
     sy_launcher_pin || return
     if [[ -n ${SY_NETWORK_NS:-} ]]; then
@@ -160,7 +161,7 @@ sy_launcher_enter_network() {
     SY_LAUNCHER_COMMAND=(nsenter "--net=/run/netns/$SY_NETWORK_NS" "${SY_LAUNCHER_COMMAND[@]}")
 }
 
-# The processors and, for root, the memory.
+# Apply the processors and, for root, the memory limit.
 sy_launcher_pin() {
     SY_LAUNCHER_COMMAND=(taskset --cpu-list "$SY_LAUNCHER_CPUSET" "${SY_LAUNCHER_COMMAND[@]}")
     [[ -n ${SY_LAUNCHER_MEMORY_BYTES:-} ]] && ((EUID == 0)) || return 0
@@ -170,6 +171,7 @@ sy_launcher_pin() {
         "${SY_LAUNCHER_COMMAND[@]}")
 }
 
+# Print the last process of the chain of first children.
 sy_launcher_find_descendant() { # <pid>
     local pid=$1 child=$1
     while [[ -n $child ]]; do

@@ -1,8 +1,9 @@
 #!/bin/bash
-# The words of a mark (launcher_leftovers.sh says what each is): whether a line can be one of ours, whether
-# what it names is there still, and its removal. Part of steelyard.sh, and of steelyard-left.
+# The kinds of resources in a mark (listed in launcher_leftovers.sh): validate, test and remove them.
+# Part of steelyard.sh, and of steelyard-left.
 
-# Whether a line can be one of ours: nobody's device, route or folder but a launcher's.
+# Whether a line of a mark names a resource that a launcher can have made: no other device, route or
+# folder is ever removed.
 sy_leftover_is_valid() { # <word> <value>
     case $1 in
     link | accept) [[ $2 =~ ^sy[bv]?[0-9]+$ ]] ;;
@@ -17,14 +18,15 @@ sy_leftover_is_valid() { # <word> <value>
     esac
 }
 
-# shellcheck disable=SC2086 # words of a route, of a device
+# Whether the resource exists.
+# shellcheck disable=SC2086 # a route, a device
 sy_leftover_exists() { # <word> <value>
     local found
     case $1 in
     link) ip link show dev "$2" ;;
     route) found=$(ip route show $2) && [[ -n $found ]] ;;
     accept) iptables -w -C FORWARD -i "$2" -j ACCEPT || iptables -w -C FORWARD -o "$2" -j ACCEPT ;;
-    # Not when another run has needed it since: that one switches it off.
+    # Not while another run uses it: that run switches it off.
     forwarding) read -r found <"/proc/sys/net/ipv4/conf/$2/forwarding" && [[ $found == 1 ]] &&
         (($(grep -lsx "forwarding $2" "$SY_LEFTOVER_DIR"/steelyard-*-* | wc -l) < 2)) ;;
     space) [[ -e /run/netns/$2 ]] ;;
@@ -33,18 +35,19 @@ sy_leftover_exists() { # <word> <value>
     lxc) [[ -n $(sy_leftover_list_lxc_cgroups "$2") ]] ;;
     container)
         found=$(sy_leftover_list_containers "${2% *}" "${2#* }")
-        [[ $? != 0 || -n $found ]] # an engine that does not answer may have it
+        [[ $? != 0 || -n $found ]] # an engine that does not answer may have the container
         ;;
     esac
 } >/dev/null 2>&1
 
-# By their label: the name is also the beginning of others'.
+# Print the ids of a run's containers. Found by label: the name may be the beginning of another name.
 sy_leftover_list_containers() { # <docker or podman> <steelyard-PID-START>
     local -r owner=${2#steelyard-}
     timeout 20 "$1" ps --all --quiet --filter="label=steelyard.owner=${owner/-/:}"
 }
 
-# One that the engine removes itself this moment, as its client was killed, is refused, and there a while.
+# Remove a run's containers. While the engine removes a container itself, because its client was killed,
+# it refuses a second removal.
 # shellcheck disable=SC2086 # containers
 sy_leftover_remove_containers() { # <docker or podman> <steelyard-PID-START>
     local found try
@@ -57,12 +60,12 @@ sy_leftover_remove_containers() { # <docker or podman> <steelyard-PID-START>
     return 1
 }
 
-# lxc.monitor.NAME and lxc.payload.NAME: at the top, or below the job's with lxc.cgroup.relative.
+# Print lxc.monitor.NAME and lxc.payload.NAME: at the top, or with lxc.cgroup.relative below the job's.
 sy_leftover_list_lxc_cgroups() { # <name>
     find /sys/fs/cgroup -depth -type d -name "lxc.*.$1"
 }
 
-# shellcheck disable=SC2086 # words of a route, of a device
+# shellcheck disable=SC2086 # a route, a device
 sy_leftover_remove_resource() { # <word> <value>
     local found
     case $1 in
@@ -86,7 +89,7 @@ sy_leftover_remove_resource() { # <word> <value>
     esac
 } >/dev/null 2>&1
 
-# With those below it: systemd-nspawn makes some with v2. What dies this moment holds it a moment more.
+# Remove a cgroup and those below it: systemd-nspawn makes some with v2. Dying processes delay the removal.
 sy_leftover_remove_cgroup() { # <folder>
     local try
     for ((try = 0; try < 100; try++)); do
@@ -99,11 +102,10 @@ sy_leftover_remove_cgroup() { # <folder>
 
 # --- a device that was moved -----------------------------------------------------------------
 
-# Its words: SPACE DEVICE INDEX up|down,MTU,ADDRESS [SETTING=VALUE]…. In the namespace it is found by its
-# index, which it keeps, whatever it is called there; the settings (below /proc/sys/net) are those that
-# would be the node's default when it comes back.
+# Its line: SPACE DEVICE INDEX up|down,MTU,ADDRESS [SETTING=VALUE]…. The index finds the device in the
+# namespace, also under another name. The settings (below /proc/sys/net) are lost when a device moves.
 
-# Its name in there; nothing: it is not.
+# Print the device's name in the namespace; nothing: it is not in it.
 sy_leftover_device_name() { # <namespace> <index>
     local index name
     [[ -e /run/netns/$1 ]] || return 0
@@ -112,7 +114,7 @@ sy_leftover_device_name() { # <namespace> <index>
     done <<<"$(ip -netns "$1" -oneline link show 2>/dev/null)"
 }
 
-# INDEX up|down,MTU,ADDRESS; false: this node does not have it.
+# Print INDEX up|down,MTU,ADDRESS; false: this node does not have the device.
 sy_leftover_device_state() { # <device>
     local line state=down mtu=''
     line=$(ip -oneline link show dev "$1" 2>/dev/null) || return
@@ -122,31 +124,31 @@ sy_leftover_device_state() { # <device>
     printf '%s %s,%s,%s' "${line%%:*}" "$state" "$mtu" "${BASH_REMATCH[1]}"
 }
 
-# Whether it is away, or back and not as it was. One that is nowhere was taken out of the machine, and one
-# of another index is another.
+# Whether the device is in the namespace, or on the node with changed settings. A device that is nowhere
+# was removed from the machine; a device with another index is a different one.
 sy_leftover_device_is_changed() { # <namespace> <device> <index> <state> [<setting>=<value>]...
-    local state setting now
+    local state setting value
     [[ -z $(sy_leftover_device_name "$1" "$3") ]] || return 0
     state=$(sy_leftover_device_state "$2") && [[ ${state%% *} == "$3" ]] || return 1
     [[ $state == "$3 $4" ]] || return 0
     for setting in "${@:5}"; do
-        read -r now <"/proc/sys/net/${setting%%=*}" && [[ $now == "${setting#*=}" ]] || return 0
+        read -r value <"/proc/sys/net/${setting%%=*}" && [[ $value == "${setting#*=}" ]] || return 0
     done
     return 1
 }
 
-# Up only when all else is as it was: IPv6 gives it addresses then.
+# Return the device to the node and restore its settings. It is set up last: IPv6 adds addresses then.
 sy_leftover_return_device() { # <namespace> <device> <index> <state> [<setting>=<value>]...
-    local setting now state mtu address
+    local setting value state mtu address
     local -r inside=$(sy_leftover_device_name "$1" "$3")
     [[ -z $inside ]] || ip -netns "$1" link set dev "$inside" netns "$$" name "$2" || return
     for setting in "${@:5}"; do
-        read -r now <"/proc/sys/net/${setting%%=*}"
-        [[ $now == "${setting#*=}" ]] || printf '%s\n' "${setting#*=}" >"/proc/sys/net/${setting%%=*}"
+        read -r value <"/proc/sys/net/${setting%%=*}"
+        [[ $value == "${setting#*=}" ]] || printf '%s\n' "${setting#*=}" >"/proc/sys/net/${setting%%=*}"
     done
     IFS=, read -r state mtu address <<<"$4"
-    now=$(sy_leftover_device_state "$2")
-    [[ $now == *",$address" ]] || ip link set dev "$2" address "$address"
-    [[ $now == *",$mtu,"* ]] || ip link set dev "$2" mtu "$mtu"
+    value=$(sy_leftover_device_state "$2")
+    [[ $value == *",$address" ]] || ip link set dev "$2" address "$address"
+    [[ $value == *",$mtu,"* ]] || ip link set dev "$2" mtu "$mtu"
     ip link set dev "$2" "$state"
 }

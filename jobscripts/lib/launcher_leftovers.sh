@@ -1,34 +1,34 @@
 #!/bin/bash
-# What runs leave on a node when all of them are killed with -9, and its removal: by the run itself at
-# its end, by the plugin at the job's end, by the next run. Part of steelyard.sh; on a node also a
-# program of its own, steelyard-left.
+# Leftovers on a node of runs that were killed with SIGKILL. They are removed by the run itself at its
+# end, by the plugin at the job's end, and by the next run. Part of steelyard.sh; on a node also the
+# program steelyard-left.
 #
-# Before root's launchers make anything in the kernel they write it down, in a mark: a file of SY_LEFTOVER_DIR,
+# Before root's launchers make a kernel resource, they write it into a mark: a file of SY_LEFTOVER_DIR,
 # steelyard-PID-START, that only root can write. Its lines are a word and a value:
 #   owner      PID START PID-NAMESPACE BOOT NODE JOB, of the shell that made it (sy_leftover_format_owner)
 #   network    the network namespace (its inode) that links, routes and rules are in
 #   link       a device; route: NETWORK via ADDRESS dev DEVICE; accept: a device that may forward
-#   forwarding a device that did not forward before; space: a network namespace of ip-netns(8)
-#   cgroup     a folder; folder: one that systemd-nspawn makes; container: docker or podman, its name
-#   lxc        a container of LXC's, which makes cgroups of that name in each hierarchy
-#   port       a bridge that it uses and another mark has
+#   forwarding a device whose forwarding was off; space: a network namespace of ip-netns(8)
+#   cgroup     a folder; folder: a folder of systemd-nspawn; container: docker or podman, its name
+#   lxc        a container of LXC, which makes cgroups of that name in each hierarchy
+#   port       a bridge of another mark that this run uses
 #   phys       SPACE DEVICE INDEX STATE [SETTING=VALUE]…: a device of the node that is moved into that
-#              network namespace; goes back, and is then as it was
-# A mark is over when its owner is gone: by boot, process id and start. Then what it names is removed,
-# and nothing else; the mark goes last, when nothing of it is there any more.
-# Everybody's folders (BASE/steelyard.RUN.CLIENT.XXXXXXXX) have a note beside them,
-# BASE/.steelyard.RUN.CLIENT.XXXXXXXX, with the owner's line; only their owner's rights touch them.
+#              network namespace; it is returned and its settings are restored
+# A mark is stale when its owner has ended: by boot, process id and start. Then its resources are removed,
+# and nothing else; the mark is removed last, when none of them exists.
+# Each user's folders (BASE/steelyard.RUN.CLIENT.XXXXXXXX) have a note,
+# BASE/.steelyard.RUN.CLIENT.XXXXXXXX, with the owner's line; they are removed with their user's rights.
 
 SY_LEFTOVER_DIR=/run/steelyard-containers
 
-# --- whose it is -----------------------------------------------------------------------------
+# --- owners ----------------------------------------------------------------------------------
 
-# PID START PID-NAMESPACE BOOT NODE JOB of this shell. HOSTNAME may be that of a login node.
+# Print PID START PID-NAMESPACE BOOT NODE JOB of this shell. HOSTNAME may be that of a login node.
 sy_leftover_format_owner() {
     local boot node job
     local -a stat=()
-    # Not by < <(…): nobody would wait for that, and of a process that is at work at its end, as on a
-    # slow node, the record says so.
+    # Not by < <(…): the shell would not wait for that process, and the record reports processes that
+    # still run at a job's end.
     read -r job <<<"$(sy_every_scheduler job_id)"
     job=${job:--}
     sy_read_process_stat "$$" && read -r boot </proc/sys/kernel/random/boot_id &&
@@ -37,8 +37,8 @@ sy_leftover_format_owner() {
         "${job//[^A-Za-z0-9._[\]-]/}"
 }
 
-# Into the caller's array `stat`: the fields of /proc/PID/stat (proc(5)) from the third on, the state;
-# [19] is the 22nd, the start in clock ticks after boot. The name before them may hold a line's end.
+# Set the caller's array `stat` to the fields of /proc/PID/stat (proc(5)) from the third on, the state;
+# [19] is the 22nd, the start in clock ticks after boot. The name before them may contain a newline.
 sy_read_process_stat() { # <pid>
     local text=''
     { IFS= read -r -d '' text <"/proc/$1/stat"; } 2>/dev/null
@@ -46,14 +46,14 @@ sy_read_process_stat() { # <pid>
     ((${#stat[@]} >= 20))
 }
 
-# Whether the process still runs; one that nobody has reaped does not.
+# Whether the process still runs; a zombie does not.
 sy_process_is_running() { # <pid:start>
     local -a stat=()
     [[ $1 =~ ^[0-9]+:[0-9]+$ ]] || return 0
     sy_read_process_stat "${1%:*}" && [[ ${stat[0]} != [ZX] && ${stat[19]} == "${1#*:}" ]]
 }
 
-# Whether that shell is known to be gone; of another node or namespace it is not known from here.
+# Whether the owner is known to have ended; false for an owner of another node or PID namespace.
 sy_leftover_owner_has_ended() { # <pid> <start> <pid namespace> <boot> <node>
     local boot node
     read -r boot </proc/sys/kernel/random/boot_id && read -r node </proc/sys/kernel/hostname || return
@@ -62,9 +62,9 @@ sy_leftover_owner_has_ended() { # <pid> <start> <pid namespace> <boot> <node>
     [[ $3 == "$(stat -L -c %i /proc/self/ns/pid)" ]] && ! sy_process_is_running "$1:$2"
 }
 
-# --- marks: written --------------------------------------------------------------------------
+# --- writing marks ---------------------------------------------------------------------------
 
-# One at a time looks and changes: runs, and who removes what others left.
+# Run a function under the lock of all marks.
 sy_leftover_run_locked() { # <function> <argument>...
     local fd code
     sy_leftover_make_mark_folder && exec {fd}>>"$SY_LEFTOVER_DIR/.lock" || return
@@ -85,7 +85,7 @@ sy_leftover_make_mark_folder() {
     [[ -O $SY_LEFTOVER_DIR && ! -L $SY_LEFTOVER_DIR ]]
 }
 
-# Before it is made. The owner's lines are one write: a mark has them, or is empty.
+# Mark a resource before it is made. The owner's lines are one write: a mark has both, or is empty.
 sy_leftover_mark() { # <word> <value>
     local -r mark=$SY_LEFTOVER_DIR/$SY_LAUNCHER_NAME
     if [[ ! -e $mark ]]; then
@@ -95,16 +95,16 @@ sy_leftover_mark() { # <word> <value>
     printf '%s %s\n' "$1" "$2" >>"$mark"
 }
 
-# --- marks: removed --------------------------------------------------------------------------
+# --- removing marks --------------------------------------------------------------------------
 
-# All of the run itself, at its end.
+# Remove this run's resources, at its end.
 sy_leftover_remove_own() {
     local -a removed=()
     ((EUID != 0)) || [[ ! -e $SY_LEFTOVER_DIR/${SY_LAUNCHER_NAME:--} ]] ||
         sy_leftover_run_locked sy_leftover_remove_marked "$SY_LEFTOVER_DIR/$SY_LAUNCHER_NAME"
 }
 
-# What runs have left that are over; tells it, a line each.
+# Remove resources of runs that have ended, and print a line for each.
 sy_leftover_sweep() {
     ((EUID == 0)) && compgen -G "$SY_LEFTOVER_DIR/steelyard-*-*" >/dev/null || return 0
     sy_leftover_run_locked sy_leftover_sweep_locked
@@ -122,27 +122,27 @@ sy_leftover_sweep_locked() {
     done
 }
 
-sy_leftover_report() { # <owner's line> <what>...
-    local what list='' who=${1##* }
-    [[ $who != - ]] && who="job $who" || who='a run'
-    who+=" (process ${1%% *}) was killed"
-    for what in "${@:2}"; do
-        if [[ $what == phys\ * ]]; then
-            what=${what#* * }
-            printf '%s and had the device %s: given back\n' "$who" "${what%% *}"
+sy_leftover_report() { # <owner's line> <word and value of a resource>...
+    local resource list='' owner=${1##* }
+    [[ $owner != - ]] && owner="job $owner" || owner='a run'
+    owner+=" (process ${1%% *}) was killed"
+    for resource in "${@:2}"; do
+        if [[ $resource == phys\ * ]]; then
+            resource=${resource#* * }
+            printf '%s and had the device %s: given back\n' "$owner" "${resource%% *}"
         else
-            list+=${list:+, }$what
+            list+=${list:+, }$resource
         fi
     done
-    [[ -z $list ]] || printf '%s and left here: %s: removed\n' "$who" "$list"
+    [[ -z $list ]] || printf '%s and left here: %s: removed\n' "$owner" "$list"
 }
 
-# Also not while another run uses its bridge.
+# Whether the owner has ended and no other run uses the mark's bridge.
 # shellcheck disable=SC2094 # only read
 sy_leftover_mark_is_stale() { # <mark>
     local word value other
     { read -r word value <"$1" && [[ $word == owner ]]; } 2>/dev/null || return
-    # shellcheck disable=SC2086 # words
+    # shellcheck disable=SC2086 # the owner's fields
     sy_leftover_owner_has_ended $value || return
     while read -r word value; do
         [[ $word == link ]] || continue
@@ -152,16 +152,16 @@ sy_leftover_mark_is_stale() { # <mark>
     done <"$1"
 }
 
-# Last made, first removed. False: something is there still, and so is the mark. Adds to `removed` of
-# the caller.
+# Remove a mark's resources, the last made first, and the mark. False: a resource, and so the mark, still
+# exists. Adds to `removed` of the caller.
 sy_leftover_remove_marked() { # <mark>
-    local word value i where result=0
+    local word value i network result=0
     local -a lines=()
-    where=$(sy_leftover_network_state "$1") || return
+    network=$(sy_leftover_network_state "$1") || return
     mapfile -t lines <"$1" || return
     for ((i = ${#lines[@]} - 1; i >= 0; i--)); do
         word=${lines[i]%% *} value=${lines[i]#* }
-        case $where:$word in
+        case $network:$word in
         *:space | *:cgroup | *:lxc | *:folder | *:container) sy_leftover_is_valid "$word" "$value" || continue ;;
         here:*) sy_leftover_is_valid "$word" "$value" || continue ;;
         *) continue ;;
@@ -170,7 +170,7 @@ sy_leftover_remove_marked() { # <mark>
         sy_leftover_remove_resource "$word" "$value"
         if sy_leftover_exists "$word" "$value"; then
             result=1
-            [[ $word != phys ]] || break # with its namespace it would be gone
+            [[ $word != phys ]] || break # removing its namespace would destroy it
         else
             removed+=("$word $value")
         fi
@@ -179,8 +179,8 @@ sy_leftover_remove_marked() { # <mark>
     return "$result"
 }
 
-# here; gone: with all that was in it, or before this boot. False: it is elsewhere, and its own to look
-# after.
+# Print the state of a mark's network namespace: `here`, or `gone`, of an earlier boot too. False: it
+# is another namespace that exists, where its own run or a sweep removes the devices.
 sy_leftover_network_state() { # <mark>
     local inode boot
     read -r boot </proc/sys/kernel/random/boot_id || return
@@ -198,7 +198,7 @@ sy_leftover_network_state() { # <mark>
 
 # --- folders ---------------------------------------------------------------------------------
 
-# Makes one, and its note before it. Prints its path.
+# Make a note and then its folder. Prints the folder's path.
 sy_leftover_make_folder() { # <base> <name>
     local note
     note=$(mktemp -- "$1/.$2.XXXXXXXX") && sy_leftover_format_owner >"$note" &&
@@ -209,7 +209,7 @@ sy_leftover_remove_folder() { # <path>
     rm -rf --one-file-system -- "$1" && rm -f -- "${1%/*}/.${1##*/}"
 }
 
-# This user's, of runs that are over; tells it, a line each.
+# Remove this user's folders of runs that have ended, and print a line for each.
 sy_leftover_sweep_folders() { # <base>
     local note folder
     while IFS= read -r note; do
@@ -218,7 +218,7 @@ sy_leftover_sweep_folders() { # <base>
     done <<<"$(sy_leftover_list_notes "$1")"
 }
 
-# Their notes.
+# Print the notes of this user's folders whose runs have ended.
 sy_leftover_list_notes() { # <base>
     local note folder owner
     for note in "$1"/.steelyard.*.????????; do
@@ -227,17 +227,17 @@ sy_leftover_list_notes() { # <base>
         [[ ! -f $note || -L $note || ! -O $note ]] || read -r owner <"$note"
         [[ -n $owner ]] || continue
         [[ ! -e $folder && ! -L $folder ]] || [[ -d $folder && ! -L $folder && -O $folder ]] || continue
-        # shellcheck disable=SC2086 # words
+        # shellcheck disable=SC2086 # the owner's fields
         sy_leftover_owner_has_ended $owner && ! sy_leftover_folder_is_in_use "$folder" && printf '%s\n' "$note"
     done
 } 2>/dev/null
 
-# A benchmark that outlived its client still works there.
+# Whether a process works in the folder: a benchmark may outlive its client.
 sy_leftover_folder_is_in_use() { # <folder>
-    local at
+    local cwd
     local -r real=$(cd -P -- "$1" 2>/dev/null && pwd -P)
-    while [[ -n $real ]] && IFS= read -r at; do
-        [[ $at != "$real" && $at != "$real"/* ]] || return 0
+    while [[ -n $real ]] && IFS= read -r cwd; do
+        [[ $cwd != "$real" && $cwd != "$real"/* ]] || return 0
     done < <(readlink -- /proc/[0-9]*/cwd)
     return 1
 }
@@ -264,7 +264,7 @@ example: steelyard-left list
 END
 }
 
-# A job that was ended this moment has processes still.
+# Wait up to 5 s for the last processes of a job that ends.
 sy_leftover_wait_for_job() { # <job> <file>...
     local file owner try
     for ((try = 0; try < 50; try++)); do
@@ -272,15 +272,15 @@ sy_leftover_wait_for_job() { # <job> <file>...
             owner=
             [[ ! -f $file || -L $file ]] || read -r owner <"$file"
             [[ -n $owner && ${owner##* } == "$1" ]] || continue
-            # shellcheck disable=SC2086 # words
+            # shellcheck disable=SC2086 # the owner's fields
             sy_leftover_owner_has_ended ${owner#owner } || { sleep 0.1 && continue 2; }
         done
         return
     done 2>/dev/null
 }
 
-# Whose folders there are in /tmp: looked at, and removed, with their rights alone. A user may stop a
-# process that has his rights: it is killed after some seconds.
+# Run a command with the rights of each user that has folders in /tmp. A user may stop a process that
+# has their rights: it is killed after some seconds.
 sy_leftover_run_as_users() { # <uid; empty: all> <command> <argument>...
     local uid code
     while read -r uid; do

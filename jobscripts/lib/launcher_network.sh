@@ -1,14 +1,14 @@
 #!/bin/bash
 # A network between the containers of one program (ranks=across): a bridge with a veth pair for each
-# container, routed to the other nodes, macvlan devices on the node's own, or a device of the node for
-# each node's one container. Root's; docker's and podman's own networks where these do. Part of steelyard.sh; called by launcher_peers.sh.
+# container, routed to the other nodes; macvlan devices; or a device of the node for each node's one
+# container. It needs root, except for docker's and podman's networks. Part of steelyard.sh; called by
+# launcher_peers.sh.
 #
-# Addresses are of 198.18.0.0/15, which RFC 2544 sets aside for measurements of networks: a block of
-# 16 for each node, from SY_NETWORK_BLOCK on, which the run's name decides: 1 … 8 its containers, 14
-# the node itself. What has to be undone on the node is marked first (launcher_leftovers.sh), and nothing
-# is marked as ours that another has.
+# Addresses are in 198.18.0.0/15, which RFC 2544 reserves for network benchmarks: a block of 16 for each
+# node, from SY_NETWORK_BLOCK on, which is a hash of the attempt: 1 … 8 are its containers, 14 is the
+# node. Resources are marked before they are made (launcher_leftovers.sh); existing ones are not marked.
 
-# host, engine (docker's and podman's own), or ours.
+# Print which program makes the network: `host` (none), `engine` (docker, podman), or `ours`.
 sy_network_provider() {
     case $SY_LAUNCHER_NETWORK:$SY_LAUNCHER_KIND${SY_PEER_ADDRESSES:+:nodes} in
     host:*) printf 'host' ;;
@@ -54,13 +54,13 @@ sy_network_make_bridge() { # <bridge>
     sy_leftover_mark link "$1" && ip link add "$1" type bridge
 }
 
-# To the containers of the job's other nodes, without any address being translated.
+# Add routes to the containers of the job's other nodes, without address translation.
 sy_network_add_routes() { # <bridge>
     local address route device i=-1
     for address in ${SY_PEER_ADDRESSES:-}; do
         i=$((i + 1))
         route=$(ip -oneline route get "$address") || return
-        # Its own address; or that of another node that is on this machine, as in tests.
+        # Its own address, or that of another node on this machine, as in tests.
         [[ $route != local* ]] || continue
         device=${route#* dev } device=${device%% *}
         sy_leftover_run_locked sy_network_enable_forwarding "$device" && sy_leftover_run_locked sy_network_enable_forwarding "$1" || return
@@ -70,21 +70,22 @@ sy_network_add_routes() { # <bridge>
     done
 }
 
-# shellcheck disable=SC2086 # a route's words
+# shellcheck disable=SC2086 # a route
 sy_network_add_route() { # <NETWORK via ADDRESS dev DEVICE>
     [[ -z $(ip route show ${1%% *}) ]] && sy_leftover_mark route "$1" && ip route add $1
 }
 
 sy_network_enable_forwarding() { # <device>
     local -r file=/proc/sys/net/ipv4/conf/$1/forwarding
-    local now
-    read -r now <"$file" || return
-    # Also when another run has switched it on, and means to switch it off.
-    ((now == 0)) || grep -qsx "forwarding $1" "$SY_LEFTOVER_DIR"/steelyard-*-* || return 0
+    local value
+    read -r value <"$file" || return
+    # Marked also when another run has switched it on: that run will switch it off.
+    ((value == 0)) || grep -qsx "forwarding $1" "$SY_LEFTOVER_DIR"/steelyard-*-* || return 0
     sy_leftover_mark forwarding "$1" && printf '1\n' >"$file"
 }
 
-# A firewall that forwards nothing (docker's) is told of the bridge; it may see even what stays on it.
+# Let a firewall that drops forwarded packets (docker's) accept the bridge's: it may filter even packets
+# between two ports of a bridge.
 sy_network_accept_forwarding() { # <bridge>
     local rules
     rules=$(iptables -w -S FORWARD 2>/dev/null) && [[ ${rules%%$'\n'*} == *DROP ]] || return 0
@@ -94,13 +95,13 @@ sy_network_accept_forwarding() { # <bridge>
 
 # --- a container -----------------------------------------------------------------------------
 
-# A network namespace for the container to start in. Docker's is its own: it gets the device later.
+# Make a network namespace in which the container starts. Docker makes its own, and gets the device later.
 sy_network_make_device() {
     [[ -n ${SY_LAUNCHER_ACROSS:-} && $(sy_network_provider) == ours && $SY_LAUNCHER_KIND != docker ]] || return 0
     SY_NETWORK_NS=$SY_LAUNCHER_NAME
     sy_leftover_mark space "$SY_NETWORK_NS" && ip netns add "$SY_NETWORK_NS" && ip -netns "$SY_NETWORK_NS" link set lo up &&
         sy_network_connect "$SY_NETWORK_NS" "/run/netns/$SY_NETWORK_NS" && return
-    (($? == 4)) || # it has told why
+    (($? == 4)) || # the reason is logged
         sy_log "$SY_LAUNCHER: its container could not get a device of the network on $SY_THIS_NODE (see above)"
     return 4
 }
@@ -111,7 +112,7 @@ sy_network_connect() { # <namespace's name or a process in it> <namespace's file
     local device=eth0 parent
     case $SY_LAUNCHER_NETWORK in
     phys)
-        # Under its own name: so the kernel gives it back, should the namespace be gone.
+        # It keeps its name: so the kernel can return it when the namespace is destroyed.
         device=$SY_LAUNCHER_DEVICE
         sy_leftover_run_locked sy_device_claim "$device" && sy_device_move "$1" || return
         ;;
@@ -134,7 +135,8 @@ sy_network_connect() { # <namespace's name or a process in it> <namespace's file
     esac
 }
 
-# A device of the node goes into a namespace that outlives the container.
+# Connect a container of docker. A device of the node is moved into a namespace that outlives the
+# container.
 sy_network_connect_docker() { # <process in the container>
     if [[ $SY_LAUNCHER_NETWORK == phys ]]; then
         sy_leftover_mark space "$SY_LAUNCHER_NAME" && ip netns attach "$SY_LAUNCHER_NAME" "$1" &&
@@ -144,7 +146,7 @@ sy_network_connect_docker() { # <process in the container>
     fi
 }
 
-# Those of all nodes are in one network, but for bridges, which are routed.
+# Print the prefix length: bridges are routed, with other devices all nodes are in one network.
 sy_network_prefix_length() {
     if [[ $SY_LAUNCHER_NETWORK == bridge ]]; then
         printf '28'
@@ -153,8 +155,8 @@ sy_network_prefix_length() {
     fi
 }
 
-# The device by which the job's nodes reach each other; of one node its way to the world, or the
-# device of its own address where compute nodes have none.
+# Print the device that macvlan devices share: the one by which the job's nodes reach each other; with
+# one node that of the default route, or of the node's address where it has no default route.
 sy_network_find_parent() {
     local -a addresses
     local line='' address
@@ -174,7 +176,7 @@ sy_network_find_parent() {
     return 4
 }
 
-# ADDRESS/PREFIX of the container that has started.
+# Connect the started container where that is still to do, and print its ADDRESS/PREFIX.
 sy_network_attach() {
     local pid address=127.0.0.1 prefix=8
     local -a addresses
@@ -201,7 +203,7 @@ sy_network_attach() {
 
 # --- one container alone ----------------------------------------------------------------------
 
-# A network namespace with one veth pair, to this node only: forwarding is the administrator's.
+# Make a network namespace with one veth pair to this node only; forwarding is left to the administrator.
 sy_network_make_veth() {
     local n=$((($$ % 16384) * 4)) ns=$SY_LAUNCHER_NAME base
     base=10.213.$((n / 256)).

@@ -1,26 +1,25 @@
 #!/bin/bash
-# The containers of one client: where its job has several nodes one on each, and with ranks=across
-# SY_LAUNCHER_ACROSS of them on each node. Part of steelyard.sh; called by launcher.sh, and by mpi.sh
-# inside.
+# The containers of one client: one on each node of its job, or with ranks=across SY_LAUNCHER_ACROSS of
+# them on each node. Part of steelyard.sh; called by launcher.sh, and by mpi.sh inside.
 #
 # Peer 0 of the first node is the client's own container, in which sy_client and mpirun run. On every
-# node a holder (SY_ROLE=holder) makes the network and starts the other peers (SY_ROLE=peer), in whose
-# containers an exec helper (launcher_exec.sh) waits for what mpirun, or the benchmark, starts there.
-# All is ready before the measured time.
+# node a holder (SY_ROLE=holder) makes the network and starts the other peers (SY_ROLE=peer). In each
+# peer's container an exec helper (launcher_exec.sh) waits for commands of mpirun or the benchmark.
+# All are ready before the measured time.
 #
-# What they report to the client: ATTEMPT/holder.CLIENT.NODE and ATTEMPT/peer.CLIENT.NODE.PEER, made
-# beforehand; a line of words each. SY_PEERS, a folder on each node's disk, has the helpers' folders,
-# and on the first node `list`: NAME NODE ADDRESS/PREFIX HELPER of all containers. By its name mpirun
-# and sy_on_node find a container: the node's where each node has one and the node's network.
-# When the client is gone, its end of the liveness pipe is closed, and all of it ends.
+# They report to the client in ATTEMPT/holder.CLIENT.NODE and ATTEMPT/peer.CLIENT.NODE.PEER, which exist
+# before they start; a report is one line. SY_PEERS, a folder on each node's disk, has the helpers'
+# folders, and on the first node `list`: NAME NODE ADDRESS/PREFIX HELPER of all containers. mpirun and
+# sy_on_node find a container by NAME: the node's name where each node has one container with the node's
+# network. When the client ends, its end of the liveness pipe closes, and holders and peers end.
 # shellcheck disable=SC2153 # SY_LAUNCHER and SY_LAUNCHED are two things
 
 # --- outside: the client ---------------------------------------------------------------------
 
-# Holders on all nodes; returns when the network of this one is there.
+# Start holders on all nodes; returns when the network of this node is ready.
 sy_peers_start() {
     local i k
-    # Of a node without other containers than the client's there is nothing to hold.
+    # Without ranks=across the first node has the client's container only, and needs no holder.
     local first=0
     SY_PEER=0 SY_PEER_NODE=0 SY_PEER_NODES=("$SY_THIS_NODE")
     ((SY_CLIENTS > 1)) || sy_lines SY_PEER_NODES sy_nodes
@@ -36,7 +35,7 @@ sy_peers_start() {
     SY_PEER_ADDRESSES=$(sy_peers_node_addresses) || return
     SY_NETWORK_BLOCK=$(sy_network_choose_block "${#SY_PEER_NODES[@]}")
     export SY_PEER_ADDRESSES SY_NETWORK_BLOCK
-    # Its only writer is this shell: with it everything ends.
+    # Its only writer is this shell: holders and peers end with it.
     exec {SY_LIVENESS}<>"$SY_PEERS/liveness"
     for ((i = first; i < ${#SY_PEER_NODES[@]}; i++)); do
         : >"$SY_ATTEMPT_DIR/holder.$SY_CLIENT.$i" && : >"$SY_ATTEMPT_DIR/holder.$SY_CLIENT.$i.stop" || return
@@ -51,7 +50,7 @@ sy_peers_start() {
     ((${#SY_PEER_NODES[@]} == 1)) || sy_peers_start_helper
 }
 
-# The exec helper outside: for the scheduler's commands.
+# Start the exec helper outside, which runs the scheduler's commands.
 sy_peers_start_helper() {
     sy_exec_make_helper "$SY_PEERS/outside" || return
     sy_exec_serve "$SY_PEERS/outside" sy_exec_run_scheduler &
@@ -64,7 +63,7 @@ sy_peers_make_folder() {
         export SY_PEERS
 }
 
-# Of the nodes, in their order; of one node alone nobody asks.
+# Print the addresses of the nodes, in their order; nothing for a single node.
 sy_peers_node_addresses() {
     local node list='' address
     ((${#SY_PEER_NODES[@]} > 1)) || return 0
@@ -75,7 +74,7 @@ sy_peers_node_addresses() {
     printf '%s' "$list"
 }
 
-# The holders, until the client closes its end of the liveness pipe, or is gone.
+# Run the holders until the client closes its end of the liveness pipe, or has ended.
 sy_peers_run_holders() { # <first node's number>
     local liveness deadline i
     local -a pids=()
@@ -83,13 +82,13 @@ sy_peers_run_holders() { # <first node's number>
     trap - EXIT
     sy_peers_close_liveness
     for ((i = $1; i < ${#SY_PEER_NODES[@]}; i++)); do
-        # Its end is that of the holder, also when a signal came to both.
+        # This subshell ends with the holder, also when both get a signal.
         (trap : INT TERM && sy_peers_run_holder "$i" </dev/null) &
         pids+=($!)
     done
     exec {liveness}<"$SY_PEERS/liveness"
     read -r _ <&"$liveness"
-    # What starts programs on another node answers a signal by killing them: asked by a file first.
+    # A starter of remote programs kills them when it gets a signal: request the stop by a file first.
     for ((i = $1; i < ${#SY_PEER_NODES[@]}; i++)); do
         printf 'stop\n' >>"$SY_ATTEMPT_DIR/holder.$SY_CLIENT.$i.stop"
     done
@@ -112,13 +111,13 @@ sy_peers_run_holder() { # <node's number>
     fi
 }
 
-# In what the client starts: only it holds the other end of the liveness pipe.
+# For children of the client, which must not keep its end of the liveness pipe open.
 sy_peers_close_liveness() {
     [[ -z ${SY_LIVENESS:-} ]] || exec {SY_LIVENESS}>&-
 }
 
-# Sets `answer` of the caller: what it has said after the word.
-sy_peers_wait_for() { # <file> <word> <where>
+# Wait for a report that begins with the word; sets `answer` of the caller to its rest.
+sy_peers_wait_for() { # <file> <word> <node>
     local word deadline
     sy_set_time deadline "$((${SY_BARRIER_S:-120} * 1000000))"
     while true; do
@@ -132,7 +131,7 @@ sy_peers_wait_for() { # <file> <word> <where>
     done
 }
 
-# When the client's own container is there: wait for the others, and write the list.
+# When the client's own container is ready: wait for the others, and write the list.
 sy_peers_write_list() { # <this container's processors>
     local i k answer name cpus address helper
     local -a processors=("$1")
@@ -156,8 +155,8 @@ sy_peers_write_list() { # <this container's processors>
     [[ $SY_LAUNCHER_NETWORK == host ]] || sy_peers_check_connections
 }
 
-# Sets `name` of the caller. For mpirun an address, about which no name server is asked. Containers with
-# the node's network get one that nobody has (class E); nothing is ever sent there.
+# Set `name` of the caller. For mpirun it is an address, which needs no name server. Containers with the
+# node's network get an unused one (class E), to which nothing is ever sent.
 sy_peers_set_name() { # <container's number>
     if [[ -z ${SY_LAUNCHER_ACROSS:-} ]]; then
         name=${SY_PEER_NODES[i]}
@@ -168,7 +167,7 @@ sy_peers_set_name() { # <container's number>
     fi
 }
 
-# Before anything is measured: the first container reaches all others.
+# Check that the first container reaches all others, before anything is measured.
 sy_peers_check_connections() {
     local address answer list=''
     while read -r _ _ address _; do
@@ -198,7 +197,7 @@ sy_peers_stop() {
     sy_peers_remove_folder
 }
 
-# Only ever what sy_peers_make_folder made.
+# Remove the folder, if sy_peers_make_folder made it.
 sy_peers_remove_folder() {
     [[ ${SY_PEERS:-} != */steelyard."$SY_RUN_ID"."$SY_CLIENT".peers.* ]] || sy_leftover_remove_folder "$SY_PEERS"
 }
@@ -221,14 +220,14 @@ sy_holder_main() {
         SY_PIDS+=($!)
     done
     printf 'open\n' >>"$SY_STATE_FILE" || exit 1
-    # A container's end in the middle is mpirun's to notice.
+    # mpirun notices when a container ends early.
     until [[ -n $SY_SIGNAL || $word == stop ]]; do
         sy_pause 1
         read -r word <"$SY_STATE_FILE.stop" || :
     done
 }
 
-# Its own node's folder of helpers, and the network.
+# Make the node's folder of helpers and its network.
 sy_holder_begin() {
     if ((SY_PEER_NODE > 0)); then
         SY_SCRATCH=${SY_SCRATCH_BASE:-${TMPDIR:-/tmp}}/.
@@ -251,7 +250,7 @@ sy_holder_end() {
     ((SY_PEER_NODE == 0)) || sy_peers_remove_folder
 }
 
-# --- outside: a container of its node --------------------------------------------------------
+# --- outside: a peer -------------------------------------------------------------------------
 
 sy_peer_main() {
     local answer address
@@ -270,7 +269,7 @@ sy_peer_main() {
     wait "$SY_LAUNCHER_PID"
 }
 
-# Sets `answer` and `address` of the caller.
+# Start the peer's container. Sets `answer` and `address` of the caller.
 sy_peer_begin() {
     sy_exec_make_helper "$SY_PEER_HELPER" && sy_make_scratch &&
         sy_launcher_set_name && sy_launcher_choose_processors && sy_network_make_device && sy_launcher_make_command &&
@@ -279,7 +278,7 @@ sy_peer_begin() {
 
 # --- inside ----------------------------------------------------------------------------------
 
-# Names of all containers, the client's first.
+# Print the names of all containers, the client's first.
 sy_peers_list_names() {
     local name rest
     while read -r name rest; do
@@ -287,28 +286,29 @@ sy_peers_list_names() {
     done <"$SY_PEERS/list"
 }
 
-# ADDRESS/PREFIX of their networks, commas between. Of one node's network namespace: loopback.
+# Print ADDRESS/PREFIX of their networks, commas between; loopback where all are in one namespace.
 sy_peers_list_networks() {
     local address list=''
     while read -r _ _ address _; do
         [[ ,$list, == *",$address,"* ]] || list+=${list:+,}$address
     done <"$SY_PEERS/list"
-    # Our own are told as one: a container has a device in one of them only, and mpirun would warn.
+    # Steelyard's blocks are listed as one network: a container has a device in one block only, and
+    # mpirun would warn about the others.
     [[ $list != 198.1[89].* ]] || list=198.18.0.0/15
     printf '%s' "$list"
 }
 
-# Whether each address answers: a port that nobody listens at is refused at once. An image may lack
-# timeout(1), without which no answer is known.
+# Print the addresses that do not answer, `-`: none. A closed port is refused at once. An image may lack
+# timeout(1), without which nothing can be probed.
 sy_peers_probe() { # <address>...
-    local address said list=''
+    local address errors list=''
     if ! type -P timeout >/dev/null; then
         printf 'reached without-timeout\n'
         return
     fi
     for address in $1; do
-        said=$(timeout 5 bash -c ": >/dev/tcp/$address/9" 2>&1)
-        [[ $? == 0 || $said == *refused* ]] || list+=${list:+,}$address
+        errors=$(timeout 5 bash -c ": >/dev/tcp/$address/9" 2>&1)
+        [[ $? == 0 || $errors == *refused* ]] || list+=${list:+,}$address
     done
     printf 'reached %s\n' "${list:--}"
 }

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Where a benchmark of files works: its folder, and what file system that is. What the client side of
-# a network file system counts meanwhile: mount_counters.sh. Part of steelyard.sh; for benchmarks.
-# Below SY_MOUNT_ROOT (empty: /) files of the kernel and of mounts are read: a recorded tree in tests.
+# The work folder of a file-system benchmark, and tags of its file system. mount_counters.sh has the
+# counters of network file systems. Part of steelyard.sh; for benchmarks.
+# Files of the kernel and of mounts are read below SY_MOUNT_ROOT (empty: /; a recorded tree in tests).
 
 # --- the folder ------------------------------------------------------------------------------
 
-# Sets SY_WORK: the scratch folder, or a fresh one below the given folder, which is removed when the
-# client ends. Tags what is mounted there, and takes the first reading of its counters.
+# Set SY_WORK: the scratch folder, or a new one below the given folder, which is removed when the client
+# ends. Tags its mount, and saves the first reading of the mount's counters.
 sy_make_work_folder() { # <folder, may be empty>
     SY_WORK=$SY_SCRATCH
     if [[ -n $1 ]]; then
@@ -20,15 +20,15 @@ sy_make_work_folder() { # <folder, may be empty>
     sy_save_mount_counters "$SY_WORK" before
 }
 
-# Only ever the folder that sy_make_work_folder made.
+# Remove the work folder, if sy_make_work_folder made it.
 sy_remove_work_folder() {
     [[ $SY_WORK == */steelyard-"$HOSTNAME"-* && $SY_WORK != "$SY_SCRATCH" ]] || return 0
     rm -rf --one-file-system -- "$SY_WORK"
 }
 
-# --- what is mounted there -------------------------------------------------------------------
+# --- tags of the mount -----------------------------------------------------------------------
 
-# mount.type (as the kernel has it), mount.name (nfs, lustre, orangefs, glusterfs, ceph, beegfs,
+# Tag mount.type (as the kernel has it), mount.name (nfs, lustre, orangefs, glusterfs, ceph, beegfs,
 # cvmfs, tmpfs, ext4, …), mount.point, mount.source, mount.server, mount.options, mount.version, and
 # how files are laid out on servers: mount.stripe_count and mount.stripe_size_bytes of Lustre and
 # OrangeFS, mount.layout of Ceph, mount.bricks of GlusterFS. A layout that cannot be read is
@@ -57,7 +57,7 @@ sy_tag_mount() { # <folder>
     esac
 }
 
-# Target, type, source and options of the mount a folder is in; blanks in them as \x20.
+# Print target, type, source and options of the mount that has a folder; blanks in them as \x20.
 sy_find_mount() { # <folder>
     findmnt --first-only --noheadings --raw --output TARGET,FSTYPE,SOURCE,OPTIONS --target "$1"
 }
@@ -68,8 +68,8 @@ sy_mount_option() { # <key> <options>
     printf '%s' "${rest%%,*}"
 }
 
-# The file system's usual name, whichever of its clients has mounted it. CVMFS and OrangeFS have the
-# plain type `fuse`: only the source names them (pvfs2fuse#tcp://h:3334/orangefs).
+# Print the file system's usual name, for all of its clients. CVMFS and OrangeFS have the type `fuse`:
+# only the source names them (pvfs2fuse#tcp://h:3334/orangefs).
 sy_mount_name() { # <type> <source>
     case $1 in
     nfs*) printf nfs ;;
@@ -88,8 +88,8 @@ sy_mount_name() { # <type> <source>
     esac
 }
 
-# Who serves it, as the source names it: srv:/a (NFS, Ceph), 10.0.0.1@tcp:10.0.0.2@tcp:/work (Lustre),
-# tcp://h:3334/orangefs, //h/share (SMB), h:volume (GlusterFS). Nothing of a local one.
+# Print the server that the source names: srv:/a (NFS, Ceph), 10.0.0.1@tcp:10.0.0.2@tcp:/work (Lustre),
+# tcp://h:3334/orangefs, //h/share (SMB), h:volume (GlusterFS). Nothing for a local file system.
 sy_mount_server() { # <source>
     local rest
     case $1 in
@@ -100,8 +100,8 @@ sy_mount_server() { # <source>
     esac
 }
 
-# NFS and SMB: of the protocol. Lustre (a file of its own since 2.10, `lustre: 2.8.0` before) and
-# GlusterFS: of the client.
+# Print a version: of NFS and SMB the protocol's, of Lustre (`lustre: 2.8.0` until 2.9) and GlusterFS the
+# client's.
 sy_mount_version() { # <type> <point> <options>
     local file line
     [[ ,$3 != *,vers=* ]] || sy_mount_option vers "$3"
@@ -117,20 +117,20 @@ sy_mount_version() { # <type> <point> <options>
     esac
 }
 
-# Of the folder itself (-d): new files in it are laid out so. Without -d lfs lists what is in it.
+# Tag the layout of the folder itself (-d), which new files in it get. Without -d lfs lists its files.
 sy_tag_lustre_layout() { # <folder>
     sy_tag_nonempty mount.stripe_count "$(lfs getstripe -d -c -- "$1" 2>/dev/null)"
     sy_tag_nonempty mount.stripe_size_bytes "$(lfs getstripe -d -S -- "$1" 2>/dev/null)"
 }
 
-# A brick is a folder of a server; this client has a connection to each.
+# Tag the number of bricks, folders of servers: the client has a connection to each.
 sy_tag_glusterfs_layout() { # <mount point>
     local -a bricks
     sy_lines bricks compgen -G "${SY_MOUNT_ROOT:-}$1/.meta/graphs/active/*-client-*/private"
     ((${#bricks[@]} == 0)) || sy_tag mount.bricks "${#bricks[@]}"
 }
 
-# Of a new, empty file, which is removed: folders of Ceph and OrangeFS have no layout that all can read.
+# Tag the layout of a new, empty file, which is removed: an ordinary user cannot read that of a folder.
 sy_tag_orangefs_layout() { # <folder>
     local file text
     file=$(mktemp -- "$1/layout-XXXXXXXX") || return 0
@@ -138,14 +138,14 @@ sy_tag_orangefs_layout() { # <folder>
     rm -f -- "$file"
     if [[ $text =~ "Number of datafiles/servers = "([0-9]+) ]]; then
         sy_tag mount.stripe_count "${BASH_REMATCH[1]}"
-        # Of the distributions simple_stripe and twod_stripe; others have no single size.
+        # The distributions simple_stripe and twod_stripe have a single size, others do not.
         [[ ! $text =~ strip_size:([0-9]+) ]] || sy_tag mount.stripe_size_bytes "${BASH_REMATCH[1]}"
     else
         sy_tag mount.stripe_count "not known: pvfs2-viewdist is missing, or finds no entry in /etc/pvfs2tab"
     fi
 }
 
-# In Ceph's own words: a stripe count of 1 does not mean one server, since each object has its own.
+# Tag Ceph's own text: a stripe count of 1 does not mean one server, since each object has its own.
 sy_tag_ceph_layout() { # <folder>
     local file text
     file=$(mktemp -- "$1/layout-XXXXXXXX") || return 0

@@ -2,13 +2,13 @@
 # MPI ranks, on this node or over the job's. Part of steelyard.sh; for benchmarks to call.
 # shellcheck disable=SC2034,SC2153 # arrays are the caller's; SY_CLIENTS and SY_CLIENT are two things
 
-# Run a program on so many MPI ranks. The one client of a job with several nodes has all of them,
-# in equal shares; clients side by side do not know of each other, and each stays on its own node.
-# One rank needs no launcher, nor the daemon that Open MPI would start beside it. Without that all of
-# a user's have one folder, jf.0, on a node, and one that ends takes it from one that starts: here
-# each has its client's.
+# Run a program on the given number of MPI ranks. A single client has its ranks on all nodes of the job,
+# in equal shares; with several clients each has its ranks on its own node.
+# One rank needs no launcher, nor Open MPI's daemon. Without a daemon all singletons of a user share one
+# folder, jf.0, on a node, and one that ends removes it from one that starts: here each client has a
+# private one.
 sy_mpi_run() { # <ranks> <mpirun> <program> <argument>...
-    local ranks=$1 mpirun=$2 launcher said
+    local ranks=$1 mpirun=$2 launcher output
     local -a nodes=() shares=() start=() options=()
     shift 2
     sy_tag mpi.bind "${SY_BIND:-none}"
@@ -27,14 +27,14 @@ sy_mpi_run() { # <ranks> <mpirun> <program> <argument>...
     elif ((SY_CLIENTS == 1)); then
         sy_lines nodes sy_nodes
     fi
-    said=$("$launcher" --version 2>/dev/null)
-    sy_tag_nonempty mpirun.version "$(sy_mpi_version "$said")"
-    sy_mpi_set_options "$ranks" "$said" || return
+    output=$("$launcher" --version 2>/dev/null)
+    sy_tag_nonempty mpirun.version "$(sy_mpi_version "$output")"
+    sy_mpi_set_options "$ranks" "$output" || return
     "${start[@]}" "$launcher" "${options[@]}" "$@" </dev/null
 }
 
-# `mpirun (Open MPI) 4.1.4`, `HYDRA 4.0.2`: the first line, but for MPICH's, which has it further down.
-sy_mpi_version() { # <what the launcher says of its version>
+# Print `mpirun (Open MPI) 4.1.4` or `HYDRA 4.0.2`: the first line, or MPICH's line `Version:`.
+sy_mpi_version() { # <output of --version>
     local line=${1%%$'\n'*}
     if [[ $line == HYDRA* && $1 =~ Version:[[:space:]]+([^[:space:]]+) ]]; then
         line="HYDRA ${BASH_REMATCH[1]}"
@@ -42,8 +42,8 @@ sy_mpi_version() { # <what the launcher says of its version>
     printf '%s' "$line"
 }
 
-# Sets `options`, and `start`, of the caller: the words before the program, and before the launcher.
-sy_mpi_set_options() { # <ranks> <what the launcher says of its version>; reads `nodes`
+# Set `options` and `start` of the caller: the arguments before the program, and before the launcher.
+sy_mpi_set_options() { # <ranks> <output of --version>; reads `nodes`
     local -r several=$((${#nodes[@]} > 1))
     ((!several)) || sy_mpi_share_ranks "$1" || return
     case $several$2 in
@@ -58,8 +58,8 @@ sy_mpi_set_options() { # <ranks> <what the launcher says of its version>; reads 
     esac
 }
 
-# The words that stand before a program whose MPI calls are to be profiled: none, or, with the
-# benchmark's parameter profile = true, the profiler and its file (docs/mpi-profile.md).
+# Set the command prefix that profiles MPI calls: with the benchmark's parameter profile = true the
+# profiler and its file, else nothing (docs/mpi-profile.md).
 sy_find_profiler() { # sets `profiler` of the caller
     local program
     profiler=()
@@ -70,27 +70,27 @@ sy_find_profiler() { # sets `profiler` of the caller
     profiler=("$program" "$SY_ATTEMPT_DIR/mpiprof.$SY_CLIENT.json")
 }
 
-# --- who gets how many -----------------------------------------------------------------------
+# --- ranks of each node ----------------------------------------------------------------------
 
-# Equal shares of the nodes, which differ by one at most. Where the job has its slots given out
-# unequally, those that get one more are the first with room for it; where equal shares do not fit,
-# what the study asks for and what the job was given disagree, and nobody guesses.
+# Set each node's share of the ranks; shares differ by one at most. Where nodes have different numbers of
+# slots, the first nodes with a free slot get one rank more. Fails where equal shares do not fit: the
+# study requests more than the job was allocated.
 sy_mpi_share_ranks() { # <ranks>; reads `nodes`, sets `shares` of the caller
-    local i slots said='' more=$(($1 % ${#nodes[@]})) fits=1
+    local i slots allocated='' more=$(($1 % ${#nodes[@]})) fits=1
     local -r each=$(($1 / ${#nodes[@]}))
     for i in "${!nodes[@]}"; do
         slots=$(sy_scheduler slots "${nodes[i]}")
-        said+="${said:+, }${nodes[i]} ${slots:-any}"
+        allocated+="${allocated:+, }${nodes[i]} ${slots:-any}"
         shares[i]=$each
         ((more == 0 || ${slots:-$1} <= each)) || shares[i]=$((each + 1)) more=$((more - 1))
         ((${slots:-$1} >= shares[i])) || fits=
     done
     [[ -n $fits ]] && ((more == 0)) && return
-    sy_log "$1 ranks in equal shares on ${#nodes[@]} nodes do not fit into the job's slots ($said): ask for as many processors on each node as it gets ranks"
+    sy_log "$1 ranks in equal shares on ${#nodes[@]} nodes do not fit into the job's slots ($allocated): ask for as many processors on each node as it gets ranks"
     return 2
 }
 
-# NODE:RANKS for every node that has any, commas between.
+# Print NODE:RANKS for every node that has ranks, commas between.
 sy_mpi_format_hosts() { # reads `nodes` and `shares`
     local i list=''
     for i in "${!nodes[@]}"; do
@@ -101,7 +101,7 @@ sy_mpi_format_hosts() { # reads `nodes` and `shares`
 
 # --- Open MPI --------------------------------------------------------------------------------
 
-# All on this node, over shared memory. Looking for fabrics (openib, ofi) takes a second a start.
+# Options for ranks on this node, over shared memory. Searching fabrics (openib, ofi) takes a second.
 sy_open_mpi_set_local() { # <ranks>; sets `options` of the caller
     local sharers=${SY_SHARERS:-$(sy_scheduler clients_per_node)}
     options=(-np "$1" --host "localhost:$1" --oversubscribe --bind-to "${SY_BIND:-none}"
@@ -114,14 +114,13 @@ sy_open_mpi_set_local() { # <ranks>; sets `options` of the caller
         sy_log "bind = $SY_BIND: $sharers clients share this node, and each would take the same processors"
         return 2
     fi
-    # Waiting ranks spin: with more ranks than processors they would keep the others from work.
+    # Waiting ranks spin: with more ranks than processors they would take CPU time from the others.
     (($1 * sharers <= $(nproc))) || options+=(--mca mpi_yield_when_idle 1)
 }
 
-# Over the nodes of the job. An mpirun that can ask the scheduler itself does; else Open MPI's daemons
-# are started by sy_on_node (it calls its "rsh agent" with node and command line), which works under
-# every scheduler and leaves out Open MPI's own knowledge of them. Messages go by TCP over the networks
-# of the nodes' addresses.
+# Options for ranks on the job's nodes. An mpirun with the scheduler's support starts its daemons itself.
+# Else sy_on_node starts them, as Open MPI's "rsh agent" (called with node and command line), which works
+# under every scheduler. Messages go by TCP over the networks of the nodes' addresses.
 sy_open_mpi_set_multinode() { # <ranks>; reads `nodes`, `shares`, `launcher`; sets `start`, `options`
     local networks most=0 i btl=self,vader,tcp
     if [[ -n ${SY_PEERS:-} ]]; then
@@ -129,13 +128,13 @@ sy_open_mpi_set_multinode() { # <ranks>; reads `nodes`, `shares`, `launcher`; se
     else
         networks=$(sy_mpi_list_networks) || return
     fi
-    # Nodes of a throwaway cluster are one machine, where two ranks of one number on their nodes would
-    # take each other's memory in /dev/shm.
+    # Nodes of a throwaway cluster are one machine: ranks with the same number on their nodes would use
+    # the same file in /dev/shm.
     [[ $networks != 127.* ]] || btl=self,tcp
     for i in "${shares[@]}"; do
         ((i <= most)) || most=$i
     done
-    # A container's mpirun is another one than the node's, and cannot reach the scheduler.
+    # A container's mpirun is not the node's, and cannot reach the scheduler.
     [[ -z ${SY_PEERS:-} ]] && sy_scheduler use_native_mpi "$launcher" || sy_open_mpi_add_agent || return
     options+=(
         -np "$1" --host "$(sy_mpi_format_hosts)" --oversubscribe --bind-to "${SY_BIND:-none}"
@@ -146,7 +145,7 @@ sy_open_mpi_set_multinode() { # <ranks>; reads `nodes`, `shares`, `launcher`; se
     [[ -z ${SY_MPI_TMP:-} ]] || options+=(--mca orte_tmpdir_base "$SY_MPI_TMP")
     [[ -z ${SY_MPI_SINGLE_COPY:-} ]] ||
         options+=(--mca btl_vader_single_copy_mechanism "$SY_MPI_SINGLE_COPY")
-    # As in sy_open_mpi_set_local; said either way, since mpirun would judge by slots.
+    # As in sy_open_mpi_set_local; always set, since mpirun would decide by slots.
     options+=(--mca mpi_yield_when_idle "$((most * ${SY_SHARERS:-1} > $(nproc)))")
 }
 
@@ -155,24 +154,24 @@ sy_open_mpi_add_agent() { # adds to `options`, may set `start`
     sy_mpi_make_agent || return
     options+=(--mca plm rsh --mca ras '^slurm,tm' --mca plm_rsh_agent "$agent"
         --mca plm_rsh_no_tree_spawn 1)
-    # A daemon that goes into the background ends its container, and its task of PBS: pbs_mom kills
-    # what is left of it, which may be the daemon on its way to a session of its own.
+    # A daemon that goes into the background ends its container, and its task of PBS: pbs_mom kills the
+    # task's processes, among them a daemon that has not yet made a new session.
     options+=(--leave-session-attached)
 }
 
-# ADDRESS/PREFIX of every node, commas between.
+# Print ADDRESS/PREFIX of every node, commas between.
 sy_mpi_list_networks() { # reads `nodes`
     local node address prefix='' list=''
     for node in "${nodes[@]}"; do
         address=$(sy_node_address "$node") || return
-        # Open MPI takes a /32 for "loopback too", and then mistakes one rank for another.
+        # Open MPI takes a /32 for loopback, and then confuses ranks.
         prefix=${prefix:-$(sy_prefix_length "$address")}
         list+=${list:+,}$address/$prefix
     done
     printf '%s' "$list"
 }
 
-# How many bits of an address of this node name its network.
+# Print the prefix length of an address of this node.
 sy_prefix_length() { # <address>
     local line
     line=$(ip -oneline address show to "$1") line=${line#* inet* } line=${line#*/}
@@ -187,7 +186,7 @@ sy_hydra_set_local() { # <ranks>; sets `options` of the caller
     [[ ${SY_BIND:-none} == none ]] || options+=(-bind-to "$SY_BIND")
 }
 
-# MPICH's launcher is called Hydra. Its "rsh" gets node and command line, as Open MPI's does.
+# MPICH's launcher is called Hydra. Its "rsh" is called with node and command line, as Open MPI's is.
 sy_hydra_set_multinode() { # <ranks>; reads `nodes`, `shares`; sets `options`, may set `start`
     local address agent
     if [[ -n ${SY_LAUNCHER_ACROSS:-} ]]; then
@@ -204,8 +203,9 @@ sy_hydra_set_multinode() { # <ranks>; reads `nodes`, `shares`; sets `options`, m
 
 # --- the agent -------------------------------------------------------------------------------
 
-# A program of its own, since mpirun executes it: the functions above, and one call. Sets `agent` of the
-# caller, and `start`: both launchers take a path apart at blanks, and look for a name by PATH.
+# Write the agent, a script that mpirun executes: the functions that it needs, and one call. Sets `agent`
+# of the caller; a path with blanks becomes a name, and `start` adds its folder to PATH, since both
+# launchers split a path at blanks.
 sy_mpi_make_agent() { # [function to call]
     local -r file=$SY_ATTEMPT_DIR/mpi-agent.$SY_CLIENT call=${1:-sy_mpi_start_daemon}
     if [[ -n ${SY_LAUNCHER_ACROSS:-} ]]; then
@@ -228,18 +228,18 @@ sy_mpi_make_agent() { # [function to call]
     fi
 }
 
-# Open MPI's daemons look for their agent, too.
+# Start a daemon of Open MPI, which finds the agent by PATH, too.
 sy_mpi_start_daemon() { # <node> <command line>
     sy_on_node "$1" bash -c "PATH=\$0:\$PATH; ${*:2}" "${0%/*}"
 }
 
-# For Hydra, which waits for ever for a proxy that never began: it is stopped then.
+# Start a proxy of Hydra. Hydra waits forever for a proxy that did not start: it is stopped then.
 sy_mpi_start_proxy() { # <node> <command line>
-    local -r begun=$0.$BASHPID
+    local -r started=$0.$BASHPID
     local code
-    sy_on_node "$1" bash -c ": >\"\$1\"; exec ${*:2}" - "$begun"
+    sy_on_node "$1" bash -c ": >\"\$1\"; exec ${*:2}" - "$started"
     code=$?
-    [[ -e $begun ]] || kill -s TERM "$PPID"
-    rm -f -- "$begun"
+    [[ -e $started ]] || kill -s TERM "$PPID"
+    rm -f -- "$started"
     return "$code"
 }

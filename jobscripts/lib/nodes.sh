@@ -4,8 +4,8 @@
 
 # --- nodes -----------------------------------------------------------------------------------
 
-# The lines that a command tells, none where it tells nothing. It is waited for: whoever reads <(…) may
-# end before it, and no record has what it used.
+# Set an array to the lines that a command prints. This shell waits for the command: a reader of <(…)
+# may end before it, and the record would lack its usage.
 sy_lines() { # <array> <command> <argument>...
     local -n sy_lines_found=$1
     local sy_lines_text
@@ -15,12 +15,12 @@ sy_lines() { # <array> <command> <argument>...
     [[ -z $sy_lines_text ]] || mapfile -t sy_lines_found <<<"$sy_lines_text"
 }
 
-# The job's nodes, one a line, this client's own first; without a scheduler this host.
+# Print the job's nodes, one a line, this client's own first; without a scheduler this host.
 sy_nodes() {
     sy_scheduler nodes
 }
 
-# An address that the job's other nodes reach: the scheduler's own, or what the name resolves to.
+# Print an address that the job's other nodes reach: the scheduler's, or the one that the name resolves to.
 sy_node_address() { # <node>
     local address line
     address=$(sy_scheduler node_address "$1") || return
@@ -34,7 +34,8 @@ sy_node_address() { # <node>
     printf '%s\n' "$address"
 }
 
-# Run a command on a node of the job, this one included; in a container in that of the node. No input; the exit code is the command's.
+# Run a command on a node of the job, this one included; called in a container, in that node's container.
+# The command has no input; the exit code is the command's.
 sy_on_node() { # <node> <command> <argument>...
     local node=$1
     shift
@@ -47,14 +48,14 @@ sy_on_node() { # <node> <command> <argument>...
     fi
 }
 
-# For a program that is no shell: `bash FILE NODE COMMAND ARGUMENT…` is sy_on_node of this run.
+# Write a script for programs that are no shell: `bash FILE NODE COMMAND ARGUMENT…` calls sy_on_node.
 sy_on_node_script() { # <file>
     { declare -f && printf 'sy_on_node "$@"\n'; } >"$1"
 }
 
 # --- programs --------------------------------------------------------------------------------
 
-# The first of: the named program's own variable, PATH. Prints its path or says what is missing.
+# Print a program's path, from its variable or else by PATH; or log that it is missing.
 sy_program() { # <program> <path from a variable, may be empty> <what to do>
     local path=$2
     if [[ -n $path ]]; then
@@ -67,7 +68,7 @@ sy_program() { # <program> <path from a variable, may be empty> <what to do>
     return 3
 }
 
-# For benchmarks that bring their own launcher (mpirun): it must not see the scheduler's job.
+# Unset the scheduler's variables, for benchmarks with another launcher (mpirun): it must not detect the job.
 sy_without_scheduler() {
     local name
     # shellcheck disable=SC2046 # names of variables

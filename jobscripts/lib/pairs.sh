@@ -1,12 +1,12 @@
 #!/bin/bash
-# Network benchmarks: a server on the job's second node and a client on every other one, in turn or
-# all at once. Part of steelyard.sh; the server's end is server.sh's.
+# Network benchmarks: a server on the job's second node and a client on every other one, sequentially or
+# in parallel. Part of steelyard.sh; server.sh starts and stops the server.
 
 SY_PAIR_LISTEN_S=30 # a virtual node needs a second or two to start a program
 
-# Run `client NODE ADDRESS PORT` for every client node and print one JSON document: its output is
-# `report` of its pair, as it stands (`json`) or as a string (`text`). In the server's command the
-# words @PORT@ and @ADDRESS@ are replaced; it has ports PORT to PORT + 63 for itself.
+# Run `client NODE ADDRESS PORT` for every client node and print one JSON document: the client's output
+# is `report` of its pair, unchanged (`json`) or as a string (`text`). @PORT@ and @ADDRESS@ are replaced
+# in the server's command; the server may use ports PORT to PORT + 63.
 sy_run_pairs() { # <sequential|parallel> <json|text> <client function> <server command>...
     local -r mode=$1 form=$2 client=$3
     local -a nodes=() codes=()
@@ -28,7 +28,7 @@ sy_run_pairs() { # <sequential|parallel> <json|text> <client function> <server c
     sy_pair_report_failure
 }
 
-# Without a scheduler, and with one node, both ends are on this host.
+# Print the server's address. Without a scheduler, and with one node, both ends are on this host.
 sy_pair_address() { # <server>
     if sy_scheduler is_this_node "$1"; then
         printf '127.0.0.1\n'
@@ -47,7 +47,8 @@ sy_pair_is_loopback() { # <client> <server>
 
 # --- on the server's node; self-contained ----------------------------------------------------
 
-# `ready PID PORT…` once all listen; ends them when it is told to, or when nobody reads any more.
+# Run the servers and print `ready PID PORT…` when all listen. They end with this shell: by a signal, or
+# when its output is closed.
 sy_pair_run_servers() { # <count> <command>...
     local i port='' ports=''
     local -r count=$1
@@ -65,7 +66,7 @@ sy_pair_run_servers() { # <count> <command>...
     done
 }
 
-# A random port below those that the kernel gives out. Sets `port` of the caller.
+# Start a server on a random port below the kernel's ephemeral ports. Sets `port` of the caller.
 sy_pair_start_server() { # <command>...
     local try n hex pid
     for ((try = 0; try < 20; try++)); do
@@ -88,7 +89,7 @@ sy_pair_start_server() { # <command>...
 
 # --- the clients -----------------------------------------------------------------------------
 
-# Sets `codes` of the caller, which has `nodes`.
+# Run the clients. Sets `codes` of the caller, which has `nodes`.
 sy_pair_run_clients() { # <mode> <client function> <address>
     local i
     local -a pids=() ports=()
@@ -123,7 +124,7 @@ sy_pair_print_document() { # <form> <server> <address>; reads `nodes` and `codes
     printf ']}\n'
 }
 
-# The first failure among the clients, said; reads `nodes` and `codes` of the caller.
+# Log the first failed client and return its exit code; reads `nodes` and `codes` of the caller.
 sy_pair_report_failure() {
     local i
     for i in "${!nodes[@]}"; do

@@ -1,19 +1,17 @@
 #!/bin/bash
-# What makes a run one that can be trusted: warm-up, time-out, retries, and what it ran with. Part
-# of steelyard.sh.
+# Warm-up, time-out, retries, idle time, and tags of the software that a run used. Part of steelyard.sh.
 #
 # Set by run.sh, from [job] of the study:
 #   SY_WARM_UP     unmeasured executions of sy_client before the measured one, default 0
 #   SY_TIME_OUT_S  seconds that one execution may take; empty: only the job's own limit
 #   SY_BIND        what MPI ranks are bound to: none (default), core or socket (sy_mpi_run)
-#   SY_RETRIES     how often a run that failed or took too long is begun again, default 0
-#   SY_IDLE_S      seconds in which nothing is done, before the clients start and after they ended
+#   SY_RETRIES     how often a run that failed or timed out is restarted, default 0
+#   SY_IDLE_S      idle seconds before the clients start and after they have ended
 # shellcheck disable=SC2153 # SY_CLIENTS and SY_CLIENT are two things
 
 # --- idle ------------------------------------------------------------------------------------
 
-# What the job's nodes draw while nothing runs is told by the samples of this time: a span of the run
-# (docs/formats.md part 6).
+# Wait, and write a span (docs/formats.md part 6): its samples show the nodes' idle power.
 sy_wait_idle() { # <before|after>
     local deadline begin=${EPOCHREALTIME//[^0-9]/}
     ((${SY_IDLE_S:-0} > 0)) || return 0
@@ -30,8 +28,8 @@ sy_wait_idle() { # <before|after>
 
 # --- warm-up ---------------------------------------------------------------------------------
 
-# Before the client says that it is ready, so that the clients still start together. Its output is
-# kept in ATTEMPT/warm-up.N; a warm-up that fails fails the run.
+# Execute the warm-ups, before the client reports `ready`, so that the clients still start together. The
+# output is in ATTEMPT/warm-up.N; a warm-up that fails fails the run.
 sy_warm_up() {
     local n code folder
     for ((n = 1; n <= ${SY_WARM_UP:-0}; n++)); do
@@ -55,14 +53,14 @@ sy_warm_up_once() {
     (sy_run_client) >"$SY_ATTEMPT_DIR/out.$SY_CLIENT" 2>"$SY_ATTEMPT_DIR/err.$SY_CLIENT"
 }
 
-# What a warm-up left must not be found by the measured execution.
+# Remove a warm-up's files: the measured execution must not find them.
 sy_empty_scratch() {
     find "$SY_SCRATCH" -mindepth 1 -xdev -delete
 }
 
 # --- time-out --------------------------------------------------------------------------------
 
-# A process of its own that asks this shell to stop; ALRM, since TERM means that others want it.
+# Start a process that sends SIGALRM to this shell at the time-out. SIGTERM means a stop from outside.
 sy_start_watchdog() {
     local -r shell=$BASHPID
     SY_WATCHDOG_PID=
@@ -84,7 +82,7 @@ sy_stop_watchdog() {
     [[ -z ${SY_TIMED_OUT:-} ]] || printf 'timeout\n' >>"$SY_STATE_FILE"
 }
 
-# Whether a client of this attempt took too long.
+# Whether a client of this attempt has timed out.
 sy_has_client_timed_out() {
     local i
     for ((i = 0; i < SY_CLIENTS; i++)); do
@@ -95,7 +93,7 @@ sy_has_client_timed_out() {
 
 # --- retries ---------------------------------------------------------------------------------
 
-# Put what a failed try left into ATTEMPT/try.N; result.json of the next one tells of it.
+# Move the files of a failed try to ATTEMPT/try.N; result.json of the next try lists it.
 sy_archive_try() { # <state> <reason>
     local n=1 file
     while ! mkdir -- "$SY_ATTEMPT_DIR/try.$n" 2>/dev/null; do
@@ -112,9 +110,9 @@ sy_archive_try() { # <state> <reason>
     sy_log "$SY_RUN_ID: try $n $1: $2; trying again"
 }
 
-# --- what the run ran with -------------------------------------------------------------------
+# --- tags and software -----------------------------------------------------------------------
 
-# One more tag of this run on this node (docs/formats.md part 7).
+# Add a tag of this run on this node (docs/formats.md part 7).
 sy_tag() { # <key> <value>
     local value=${2//[[:cntrl:]]/ }
     printf '%s=%s\n' "$1" "${value:0:1000}" >>"$SY_ATTEMPT_DIR/tags.$SY_CLIENT"
@@ -124,17 +122,17 @@ sy_tag_nonempty() { # <key> <value, empty where it is not known>
     [[ -z $2 ]] || sy_tag "$1" "$2"
 }
 
-# Once a run that ended well, by its first node, when nothing is measured any more: what costs time, or
-# reads what a run with cold caches must not find read. `sy_after` is a benchmark's own such function.
+# Tag a completed run after the measured time: tags that cost time, or whose files must not be in the
+# page cache of a run with cold caches. A benchmark's own such function is `sy_after`.
 sy_tag_completed_run() {
     local SY_CLIENT=0
     sy_tag_nonempty scheduler.version "$(sy_scheduler version)"
     ! declare -F sy_after >/dev/null || (sy_after) || :
-    sy_write_shell_usage main # the record counts this, too
+    sy_write_shell_usage main # the record includes this function's usage
 } </dev/null &>/dev/null
 
-# Programs, the libraries they load and their checksums, one JSON line each. Few processes, however
-# many files: on a virtual node each costs milliseconds.
+# Write programs, the libraries they load and their checksums, one JSON line each. The number of
+# processes does not depend on the number of files: on a virtual node each costs milliseconds.
 sy_environment() { # <program>...
     local path sum
     local -a paths

@@ -1,10 +1,10 @@
 #!/bin/bash
-# What result.json holds, and how it is found out. Part of steelyard.sh.
+# Writes result.json: exit codes, times, state and reason of a run. Part of steelyard.sh.
 # shellcheck disable=SC2153 # SY_CLIENTS and SY_CLIENT are two things
 
 # --- JSON ------------------------------------------------------------------------------------
 
-# Text as a JSON string, quotes included. Bytes that are no UTF-8 become '?'.
+# Print text as a JSON string, quotes included. Bytes that are no UTF-8 become '?'.
 sy_json_string() { # <text>
     local text=$1 out='' char code i
     if [[ $text == *[$'\x80'-$'\xff']* ]] &&
@@ -37,11 +37,11 @@ sy_json_or_null() { # <text, empty for null>
 
 # --- times, in microseconds ------------------------------------------------------------------
 
-# The wall clock is ${EPOCHREALTIME//[^0-9]/}, as it stands: a $(…) would be a process, and Slurm
+# The wall clock is read as ${EPOCHREALTIME//[^0-9]/}, without a $(…): that would be a process, and Slurm
 # sends its SIGTERM to every process of the job.
 
-# Time since boot: does not jump when the wall clock is set; 10 ms fine. Empty where unknown. By no
-# process either: on a busy node its end may be waited for longer than two readings may lie apart.
+# Read the time since boot, in µs with a resolution of 10 ms: it does not jump when the wall clock is
+# set. Empty where unknown. Without a process, whose end on a busy node would separate two readings.
 sy_read_uptime() { # <the variable to set>
     local sy_up=''
     { read -r sy_up _ </proc/uptime; } 2>/dev/null || :
@@ -49,7 +49,7 @@ sy_read_uptime() { # <the variable to set>
     printf -v "$1" %s "$sy_up"
 }
 
-# Both clocks at one moment: a process that is held up between two readings reads again.
+# Read both clocks at one time: repeated while more than 10 ms pass between the readings.
 sy_read_clocks() { # <the variable to set to the wall clock> <that of the time since boot>
     local sy_before sy_gap
     for _ in 1 2 3 4 5; do
@@ -61,8 +61,8 @@ sy_read_clocks() { # <the variable to set to the wall clock> <that of the time s
     done
 }
 
-# The time since boot at a moment of the wall clock that has just passed. Empty where unknown. What has
-# passed since is subtracted where it is more than a step of that clock (10 ms).
+# Set the time since boot of a recent time of the wall clock. Empty where unknown. The time since then is
+# subtracted where it is more than the clock's resolution (10 ms).
 sy_uptime_at() { # <the variable to set> <wall µs>
     local sy_wall
     sy_read_clocks sy_wall "$1"
@@ -70,13 +70,13 @@ sy_uptime_at() { # <the variable to set> <wall µs>
         printf -v "$1" %d "$((${!1} - (sy_wall - $2)))"
 }
 
-# A moment ahead, and whether it has passed: by time since boot, for the wall clock may be set.
+# Set a time from now on. By time since boot, since the wall clock may be set.
 sy_set_time() { # <the variable to set> <microseconds from now>
     sy_read_uptime "$1"
     printf -v "$1" %d "$((${!1:-${EPOCHREALTIME//[^0-9]/}} + $2))"
 }
 
-sy_is_past() { # <moment>
+sy_is_past() { # <time of sy_set_time>
     local sy_now
     sy_set_time sy_now 0
     ((sy_now > $1))
@@ -98,8 +98,8 @@ sy_reset_result() {
     SY_UNKNOWN='the run had not ended when this was written'
 }
 
-# Written whole or not at all. The arrays SY_CODES and SY_NODES hold one entry per client, empty
-# where not known; SY_START_US, SY_END_US, SY_ELAPSED_US may be empty, SY_UNKNOWN says why.
+# Write result.json atomically. The arrays SY_CODES and SY_NODES have one entry per client, empty where
+# not known; SY_START_US, SY_END_US, SY_ELAPSED_US may be empty. SY_UNKNOWN is the reason.
 sy_write_result() { # <state> <reason, may be empty>
     local path=$SY_ATTEMPT_DIR/result.json temporary
     temporary=$SY_ATTEMPT_DIR/.result.json.$$
@@ -111,7 +111,7 @@ sy_write_result() { # <state> <reason, may be empty>
     return 1
 }
 
-# Printed piece by piece: a $(…) each would be twenty processes a run, which a virtual node feels.
+# Print the fields one by one: a $(…) for each would be twenty processes a run, slow on a virtual node.
 sy_print_result() { # <state> <reason>
     printf '{"format":"steelyard-run","version":1' &&
         sy_json_field run_id sy_json_string "$SY_RUN_ID" &&
@@ -132,7 +132,7 @@ sy_print_result() { # <state> <reason>
     sync -- "$SY_ATTEMPT_DIR/.result.json.$$" 2>/dev/null || : # very old coreutils: no file
 }
 
-sy_json_field() { # <name> <what prints its value> <argument>...
+sy_json_field() { # <name> <function that prints its value> <argument>...
     printf ',"%s":' "$1" && "${@:2}"
 }
 
@@ -157,31 +157,31 @@ sy_result_nodes() { # each node once, in the order of the clients
     printf ']'
 }
 
-# The tries that failed before this one.
+# Print the earlier, failed tries.
 sy_result_tries() {
     local IFS=,
     printf '[%s]' "${SY_TRIES[*]-}"
 }
 
-# Every null has its reason.
+# Print the reason of every null.
 sy_result_missing() {
-    local list='' i why="\"$SY_UNKNOWN\"" known=${SY_NODES[*]-}
+    local list='' i reason="\"$SY_UNKNOWN\"" known=${SY_NODES[*]-}
     [[ -n $SY_JOB_ID ]] || list+=',"job_id":"no scheduler"'
-    [[ -n $SY_START_US ]] || list+=",\"start_unix_s\":$why"
-    [[ -n $SY_END_US ]] || list+=",\"end_unix_s\":$why"
-    [[ -n $SY_ELAPSED_US ]] || list+=",\"elapsed_s\":$why"
+    [[ -n $SY_START_US ]] || list+=",\"start_unix_s\":$reason"
+    [[ -n $SY_END_US ]] || list+=",\"end_unix_s\":$reason"
+    [[ -n $SY_ELAPSED_US ]] || list+=",\"elapsed_s\":$reason"
     for i in ${SY_CODES[@]+"${!SY_CODES[@]}"}; do
-        [[ -n ${SY_CODES[i]} ]] || list+=",\"exit_codes.$i\":$why"
+        [[ -n ${SY_CODES[i]} ]] || list+=",\"exit_codes.$i\":$reason"
     done
-    [[ -n ${known// /} ]] || list+=",\"nodes\":$why"
+    [[ -n ${known// /} ]] || list+=",\"nodes\":$reason"
     printf '{%s}' "${list#,}"
 }
 
-# --- how it ended ----------------------------------------------------------------------------
+# --- exit codes, times, state ----------------------------------------------------------------
 
-# From client.N: exit code, node, and the times between the common start and the client's end.
+# Read exit codes, nodes and times from client.N; times are from the common start to the last end.
 sy_collect_clients() {
-    local i word a b c d e first='' last='' longest='' took
+    local i word a b c d e first='' last='' longest='' elapsed_us
     SY_UNKNOWN='the client left no end: it never started, or was killed'
     for ((i = 0; i < SY_CLIENTS; i++)); do
         SY_CODES[i]='' SY_NODES[i]=''
@@ -191,8 +191,8 @@ sy_collect_clients() {
             SY_CODES[i]=$a
             ((${first:-$b} >= b)) && first=$b
             sy_set_elapsed "$((c - b))" "$d" "$e"
-            ((${longest:-0} <= took)) && longest=$took
-            ((${last:-$((b + took))} <= b + took)) && last=$((b + took))
+            ((${longest:-0} <= elapsed_us)) && longest=$elapsed_us
+            ((${last:-$((b + elapsed_us))} <= b + elapsed_us)) && last=$((b + elapsed_us))
         done <"$SY_ATTEMPT_DIR/client.$i"
     done
     SY_START_US=${first:-$SY_START_US}
@@ -200,20 +200,21 @@ sy_collect_clients() {
     SY_ELAPSED_US=$longest
 }
 
-# Wall clock against time since boot: when they disagree the wall clock was set meanwhile.
-sy_set_elapsed() { # <wall µs> <uptime at start> <uptime at end>; sets `took` of the caller
-    local off
-    took=$1
+# Set the elapsed time from the wall clock; from the time since boot where they disagree, because the
+# wall clock was set meanwhile.
+sy_set_elapsed() { # <wall µs> <uptime at start> <uptime at end>; sets `elapsed_us` of the caller
+    local jump_us
+    elapsed_us=$1
     if [[ $2 != - && $3 != - ]]; then
-        off=$((took - ($3 - $2)))
-        if ((${off#-} > 50000 + ($3 - $2) / 1000)); then
-            took=$(($3 - $2))
-            sy_log "the wall clock jumped by $off us in the run: elapsed_s is from /proc/uptime"
+        jump_us=$((elapsed_us - ($3 - $2)))
+        if ((${jump_us#-} > 50000 + ($3 - $2) / 1000)); then
+            elapsed_us=$(($3 - $2))
+            sy_log "the wall clock jumped by $jump_us us in the run: elapsed_s is from /proc/uptime"
         fi
     fi
 }
 
-# The first client that did not end with 0, in one sentence; nothing, and true, when all did.
+# Print the first client that did not exit with 0, in one sentence; nothing, and true, when all did.
 sy_client_failure_reason() {
     local i
     for ((i = 0; i < SY_CLIENTS; i++)); do
@@ -232,21 +233,21 @@ sy_client_failure_reason() {
     done
 }
 
-# ': ' and the last line of the first of these files that has one, at most 300 bytes of it. A line of
-# dashes is mpirun's frame around what it says.
+# Print ': ' and the last message of the first of these files that has one, at most 300 bytes of it. Lines
+# of dashes are mpirun's frame around a message.
 sy_last_message() { # <file in the attempt folder, or nothing>...
-    local file line words=''
+    local file line message=''
     for file in "$@"; do
         [[ -n $file && -s $SY_ATTEMPT_DIR/$file ]] || continue
         while IFS= read -r line || [[ -n $line ]]; do
-            [[ -z ${line//[-[:space:]]/} ]] || sy_scheduler is_noise "$line" || words=$line
+            [[ -z ${line//[-[:space:]]/} ]] || sy_scheduler is_noise "$line" || message=$line
         done <<<"$(tail -c 4096 -- "$SY_ATTEMPT_DIR/$file" | tr -d '\0')"
-        [[ -z $words ]] || break
+        [[ -z $message ]] || break
     done
-    [[ -z $words ]] || printf ': %s' "${words:0:300}"
+    [[ -z $message ]] || printf ': %s' "${message:0:300}"
 }
 
-# SIGTERM at the end of the time limit is a time-out; before, somebody stopped the run.
+# Print the state of a stopped run: SIGTERM at the time limit is a time-out, before it a failure.
 sy_stopped_state() {
     local now end
     now=$((${EPOCHREALTIME//[^0-9]/} / 1000000))

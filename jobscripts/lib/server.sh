@@ -1,12 +1,12 @@
 #!/bin/bash
 # A server that a benchmark starts on a node of its job, and that ends with it. Part of steelyard.sh.
 #
-# The server's program prints one line, `ready PID WORDS…`, when it can be used; PID is the process
-# to be asked to stop (TERM). It must also end when nobody reads its output any more: so it is gone
-# whoever was killed. On another node the scheduler's end of the job sees to that.
+# The server prints one line, `ready PID WORDS…`, when it can be used; SIGTERM stops the process PID. It
+# must also end when its output is closed: so it ends when the client is killed. On another node the
+# scheduler ends it with the job.
 
-# Start one and wait for its word; SY_SERVER_WORDS is what stands behind the process id. Stopped
-# at the latest when this shell ends.
+# Start a server and wait until it is ready; SY_SERVER_WORDS is its line after PID. It is stopped at the
+# latest when this shell ends.
 sy_server_start() { # <node> <seconds> <command> <argument>...
     local node=$1 word='' pid=''
     local -r limit=$2
@@ -25,7 +25,7 @@ sy_server_start() { # <node> <seconds> <command> <argument>...
     SY_SERVER_PID=$pid
 }
 
-# On another node it says by which word it can be stopped there.
+# Run the server's command, and write the step by which the scheduler can stop it to ATTEMPT/server.CLIENT.
 sy_server_run() { # <node> <command> <argument>...
     trap - EXIT
     # shellcheck disable=SC2016,SC2046 # for the shell there to expand; names
@@ -34,7 +34,7 @@ sy_server_run() { # <node> <command> <argument>...
         "$SY_ATTEMPT_DIR/server.$SY_CLIENT" "${@:2}"
 }
 
-# Ask it to stop, wait, and then make it.
+# Stop the server: by SIGTERM or the scheduler, and after half of the grace time by SIGKILL.
 sy_server_stop() {
     local deadline step=
     [[ -n ${SY_SERVER_SHELL:-} ]] || return 0

@@ -1,33 +1,34 @@
 #!/bin/bash
-# The shell functions of every run: joined with the other files of this folder they are a study's
-# lib/steelyard.sh (registry.library). A run's script (runs/RUN_ID/run.sh, made by
-# jobscripts/runscript.py) is one self-contained file: it sets the variables below, sources this
-# file, defines `sy_client` (the benchmark's job.sh) and ends with `sy_main`.
+# The shell functions of every run. The files of this folder are joined to a study's lib/steelyard.sh
+# (registry.library). A run's script (runs/RUN_ID/run.sh, made by jobscripts/runscript.py) sets the
+# variables below, sources that file, defines `sy_client` (the benchmark's job.sh) and ends with
+# `sy_main`.
 #
 # Set by run.sh:
 #   SY_STUDY_DIR  the study's folder, on a file system that all nodes see
 #   SY_RUN_ID     the run
-#   SY_CLIENTS    how many clients run the benchmark side by side
+#   SY_CLIENTS    how many clients run the benchmark in parallel
 #   SY_PARAM_*    the benchmark's parameters, names in capitals; sizes in bytes, bools true/false
-#   SY_WORDS_*    in their place a list of NAME=value for a parameter that is an environment
-# May be set by whoever starts run.sh:
-#   SY_SCHEDULER      a file of schedulers/; default: the one whose job this is, else local
+#   SY_WORDS_*    a list of NAME=value instead, for a parameter that is an environment
+# May be set by the process that starts run.sh:
+#   SY_SCHEDULER      a file of schedulers/; default: that of the surrounding job, else local
 #   SY_ATTEMPT        name of the attempt folder; default: the scheduler's attempt_name
-#   SY_TIME_LIMIT_S   seconds the run may take: tells a time-out from another SIGTERM
-#   SY_SCRATCH_BASE   where scratch folders are made; default: $TMPDIR, else /tmp
+#   SY_TIME_LIMIT_S   the run's time limit in s: distinguishes a time-out from another SIGTERM
+#   SY_SCRATCH_BASE   the folder of scratch folders; default: $TMPDIR, else /tmp
 #   SY_BARRIER_S      how long clients may take to start, default 120 s
 #   SY_WARM_UP, SY_TIME_OUT_S, SY_RETRIES, SY_BIND, SY_IDLE_S   see quality.sh
 #   SY_MODE           parallel (default), or sequential: a client starts when the one before has ended
 #   SY_LAUNCHER*      see launcher.sh
 #   SY_GRACE_S        how long clients may take to stop after SIGTERM, default 10 s
-# What sy_client may use:
+# Available to sy_client:
 #   SY_CLIENT (0, 1, …), SY_CLIENTS, SY_ATTEMPT_DIR, SY_SCRATCH (fresh, its working directory,
 #   removed afterwards); its stdout and stderr are out.CLIENT and err.CLIENT; the functions of
 #   nodes.sh, and sy_tag, sy_environment, sy_measured
 #
 # Exit code of run.sh: 0 completed, 1 failed, 143 stopped by SIGTERM (130 by SIGINT).
-# What the clients tell each other lies in ATTEMPT/client.N and ATTEMPT/go. Both are made
-# beforehand and written in place: on NFS only opening a file that is known asks the server anew.
+# Clients and main communicate by ATTEMPT/client.N and ATTEMPT/go. Both exist before the clients start
+# and are written in place: on NFS opening a cached file requests its new contents, but a file that was
+# missing may stay missing for a while.
 
 # shellcheck disable=SC2153 # SY_CLIENTS and SY_CLIENT are two things
 set -u
@@ -49,7 +50,7 @@ sy_log() { # <message>
     printf 'steelyard: %s\n' "$1" >&2
 }
 
-# Sleeping without a process of its own: reading from a pipe that nobody writes to.
+# Sleep without a process: by a read from a pipe without a writer.
 sy_pause() { # <seconds>
     [[ -n ${SY_PAUSE_FD:-} ]] || exec {SY_PAUSE_FD}<> <(:)
     read -r -t "$1" -u "$SY_PAUSE_FD" || :
@@ -70,7 +71,7 @@ sy_prepare() {
     export SY_SCHEDULER SY_ATTEMPT SY_ATTEMPT_DIR SY_MAIN
 }
 
-# What the clients of one try, and main, tell each other.
+# Make the files by which the clients of one try and main communicate.
 sy_prepare_try() {
     local i
     SY_PIDS=()
@@ -117,7 +118,7 @@ sy_run() {
     exit 1
 }
 
-# The clients once, from start to end: SY_STATE and SY_REASON, also in result.json.
+# Run the clients once. Sets SY_STATE and SY_REASON, also in result.json.
 sy_try() {
     SY_REASON='' SY_STATE=completed
     trap 'SY_SIGNAL=TERM' TERM
@@ -127,7 +128,7 @@ sy_try() {
     [[ -n $SY_SIGNAL ]] || sy_scheduler launch "$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh"
     sy_open_barrier || SY_REASON=$SY_BARRIER_REASON
     sy_wait_clients
-    # From here on also for the programs that we start: a SIGTERM more must not spoil the ending.
+    # A second SIGTERM must not interrupt what follows, nor the programs that it starts.
     trap '' TERM INT
     sy_write_shell_usage main
     sy_collect_clients
@@ -150,8 +151,8 @@ sy_is_any_client_running() {
     return 1
 }
 
-# The clients start together: when all of them have said that they are ready. How long a warm-up
-# may take only the job's own limit says.
+# Start the clients together, when all of them have reported `ready`. With a warm-up there is no limit of
+# time but the job's.
 sy_open_barrier() {
     local i=0 deadline word
     sy_set_time deadline "$((${SY_BARRIER_S:-120} * 1000000))"
@@ -182,7 +183,7 @@ sy_open_barrier() {
     printf 'go\n' >>"$SY_ATTEMPT_DIR/go"
 }
 
-# A trapped signal ends `wait` early: then everything below us is asked to stop, and later made to.
+# Wait for the clients. A trapped signal ends `wait` early: then all clients are stopped.
 sy_wait_clients() {
     local pid
     for pid in "${SY_PIDS[@]}"; do
@@ -205,7 +206,7 @@ sy_stop_clients() {
     wait
 }
 
-# The scheduler's way first: what started the clients may answer SIGTERM by killing them.
+# Request the clients to stop, by the scheduler where it can: their starter may kill them at a SIGTERM.
 sy_request_stop() {
     local step=
     read -r _ _ step <"$SY_ATTEMPT_DIR/client.0" || :
@@ -213,27 +214,27 @@ sy_request_stop() {
     sy_signal_tree TERM "${SY_PIDS[@]}"
 }
 
-# A signal for processes and all their descendants, who are listed before any of them can die.
+# Signal processes and all their descendants. They are listed before the first one is signaled.
 sy_signal_tree() { # <signal> <pid>...
     local signal=$1 pid parent i
-    local -a family pids=() parents=()
+    local -a tree pids=() parents=()
     shift
-    family=("$@")
+    tree=("$@")
     while read -r pid parent; do
         pids+=("$pid") parents+=("$parent")
     done < <(trap '' TERM INT && sy_list_processes)
     local -A seen=()
-    for ((i = 0; i < ${#family[@]}; i++)); do
-        seen[${family[i]}]=1
+    for ((i = 0; i < ${#tree[@]}; i++)); do
+        seen[${tree[i]}]=1
         for pid in "${!pids[@]}"; do
-            [[ ${parents[pid]} == "${family[i]}" && -z ${seen[${pids[pid]}]:-} ]] &&
-                family+=("${pids[pid]}")
+            [[ ${parents[pid]} == "${tree[i]}" && -z ${seen[${pids[pid]}]:-} ]] &&
+                tree+=("${pids[pid]}")
         done
     done
-    kill -s "$signal" -- "${family[@]}" 2>/dev/null || :
+    kill -s "$signal" -- "${tree[@]}" 2>/dev/null || :
 }
 
-# "PID PARENT" of every process; an image may be without ps.
+# Print "PID PARENT" of every process; an image may lack ps.
 sy_list_processes() {
     local pid
     local -a stat=()

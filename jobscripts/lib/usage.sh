@@ -1,13 +1,13 @@
 #!/bin/bash
-# What a benchmark's program used, apart from the shells around it. Part of steelyard.sh.
+# The usage of a benchmark's program, without the shells around it. Part of steelyard.sh.
 #
-# A job's record counts every process of the job: srun, and some shells of ours. So a benchmark's
-# job.sh starts its program by `sy_measured`, and steelyard-time waits for it: KEY=VALUE lines in
-# ATTEMPT/usage.CLIENT.N. What all our shells and their children used (`times`) is in
-# ATTEMPT/shell.CLIENT and shell.main: as long as the record has no more, the program left nothing
-# behind that nobody waited for, and collect takes its own figures (collect/command_usage.py).
+# A job's record counts every process of the job, also srun and Steelyard's shells. So a benchmark's
+# job.sh starts its program by `sy_measured`, and steelyard-time measures it: KEY=VALUE lines in
+# ATTEMPT/usage.CLIENT.N. The usage of all shells and the children they waited for (`times`) is in
+# ATTEMPT/shell.CLIENT and shell.main. While the record has no more than that, no process of the program
+# was missed, and collect uses the program's figures (collect/command_usage.py).
 
-# Run a command and measure it, where steelyard-time is here; the exit code is the command's.
+# Run a command and measure it where steelyard-time is installed; the exit code is the command's.
 sy_measured() { # <command> <argument>...
     local n=1
     [[ -n ${SY_TIMER:-} ]] || {
@@ -20,7 +20,8 @@ sy_measured() { # <command> <argument>...
     "$SY_TIMER" "$SY_ATTEMPT_DIR/usage.$SY_CLIENT.$n" "$@"
 }
 
-# Before the measured time: sets SY_TIMER, once it has run: it may be another machine's.
+# Set SY_TIMER to a steelyard-time that runs: it may be built for another machine. Called before the
+# measured time.
 sy_find_timer() {
     local path
     for path in "${STEELYARD_TIME:-}" {/usr/local,/usr}/libexec/steelyard/steelyard-time; do
@@ -28,12 +29,12 @@ sy_find_timer() {
     done
 }
 
-# CPU time of this shell and of what it has waited for, into a file: `below` where the first shell of
-# the run waits for this one, so that its own time takes this one in, else `apart`.
+# Write the CPU time of this shell and of the children it has waited for. The first line is `below` where
+# the first shell of the run waits for this one, so that its time includes this one's, else `apart`.
 sy_write_shell_usage() { # <main|number of the client>
-    local place=apart
-    sy_is_descendant_of_main && place=below
-    { printf '%s\n' "$place" && times; } >"$SY_ATTEMPT_DIR/shell.$1" || :
+    local relation=apart
+    sy_is_descendant_of_main && relation=below
+    { printf '%s\n' "$relation" && times; } >"$SY_ATTEMPT_DIR/shell.$1" || :
 } 2>/dev/null
 
 sy_is_descendant_of_main() {

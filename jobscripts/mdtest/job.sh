@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # mdtest, the user's own program: all ranks of a job at once, in one fresh folder of a file system that
-# all nodes share. One iteration: its table of several has their mean alone.
+# all nodes share. One iteration: its table of several iterations has only their mean.
 
-# Not timed: what the run ran with.
+# Runs before the measured time: records the programs and their versions.
 sy_setup() {
     local program
     program=$(sy_mdtest_program) || return

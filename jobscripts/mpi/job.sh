@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Messages between the job's nodes: all ranks run one program in Python, started from the first node.
 
-# Not timed: what the run ran with.
+# Runs before the measured time: records the programs and their versions.
 sy_setup() {
     sy_environment "$SY_PARAM_MPIRUN" "${STEELYARD_PYTHON:-python3}"
 }

@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# One client of the NAS Parallel Benchmarks: all ranks on this node. Ours unless `folder` names
-# NASA's programs; STEELYARD_NPB may lead to ours.
+# One client of the NAS Parallel Benchmarks: all ranks on this node. Steelyard's programs, which
+# STEELYARD_NPB may name, unless `folder` names NASA's.
 
-# Not timed: what the run ran with.
+# Runs before the measured time: records the programs and their versions.
 sy_setup() {
     local program
     program=$(sy_npb_program) || return
-    if [[ -z $SY_PARAM_FOLDER ]]; then # ours is a script that leads to the kernel beside it
+    if [[ -z $SY_PARAM_FOLDER ]]; then # steelyard-npb is a script that executes the kernel of its folder
         program=$(readlink -f -- "$program")
         program=${program%/*}/npb-$SY_PARAM_KERNEL
     fi
@@ -38,7 +38,7 @@ sy_client() {
     sy_tag_npb
 }
 
-# Whose programs: said by the study, or by whether it gives a folder of NASA's.
+# Check that `implementation` and `folder` agree.
 sy_npb_check_implementation() {
     case $SY_PARAM_IMPLEMENTATION:$SY_PARAM_FOLDER in
     nasa:)
@@ -52,7 +52,7 @@ sy_npb_check_implementation() {
     esac
 }
 
-# What ran, and the vectors that this processor lets it use: figures differ with both.
+# Tag the version and the vector instructions in use: results depend on both.
 sy_tag_npb() {
     local key value
     while IFS='=' read -r key value; do
@@ -62,7 +62,7 @@ sy_tag_npb() {
         "$SY_ATTEMPT_DIR/out.$SY_CLIENT")"
 }
 
-# NPB 3.4 names its programs cg.A.x; 3.3, which fixes the ranks when it is built, cg.A.2.
+# Print NASA's program: cg.A.x of NPB 3.4; cg.A.2 of 3.3, which fixes the ranks when it is built.
 sy_npb_find_nasa() {
     local base=$SY_PARAM_FOLDER/$SY_PARAM_KERNEL.$SY_PARAM_CLASS
     if [[ -x $base.$SY_PARAM_RANKS ]]; then

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # nuttcp between the job's nodes: the server on the second, a client on every other one.
 
-# Not timed: what the run ran with.
+# Runs before the measured time: records the programs and their versions.
 sy_setup() {
     sy_environment nuttcp
 }

@@ -2,7 +2,7 @@
 # OSU micro-benchmarks or Intel MPI Benchmarks, the user's own programs: all ranks of a job at once, as often
 # as `repetitions` requests. Each repetition prints one table.
 
-# Not timed: what the run ran with.
+# Runs before the measured time: records the programs and their versions.
 sy_setup() {
     local program
     program=$(sy_osu_program) || return

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# A ROOT tree read whole: from a folder, or from an XRootD server, the run's own on this node or a
-# given one.
+# Reads a ROOT tree completely: from a folder, or from an XRootD server, which the run starts on this
+# node or the user names.
 
-# Not timed: what the run ran with, and the file system that it measures.
+# Runs before the measured time: records the programs, and tags the file system that it measures.
 sy_setup() {
     [[ -z $SY_PARAM_DATA ]] || sy_tag_mount "$SY_PARAM_DATA"
     if [[ $SY_PARAM_ACCESS != file && -z $SY_PARAM_URL ]]; then

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# One client of STREAM: ours, or the user's own program; all threads on this node.
+# One client of STREAM: steelyard-stream, or the user's own program; all threads on this node.
 
-# Not timed: what the run ran with.
+# Runs before the measured time: records the programs and their versions.
 sy_setup() {
     local program
     program=$(sy_stream_program) || return

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# One client of stress-ng: one stressor, its table as YAML on stdout, its words on stderr.
+# One client of stress-ng: one stressor, its table as YAML on stdout, its messages on stderr.
 
-# Not timed: what the run ran with.
+# Runs before the measured time: records the programs and their versions.
 sy_setup() {
     local program
     program=$(sy_stressng_program) || return
@@ -21,7 +21,7 @@ sy_client() {
         sy_log "$program has no stressor $SY_PARAM_STRESSOR: '$program --stressors' names those that it has"
         return 2
     }
-    # Its own 0 means all processors of the node, not the job's.
+    # To stress-ng 0 means all processors of the node, not the job's.
     ((workers > 0)) || workers=$(nproc) || return
     options=("--$SY_PARAM_STRESSOR" "$workers" --timeout "${SY_PARAM_SECONDS}s" --verify
         --no-rand-seed --metrics --temp-path "$SY_SCRATCH" --yaml "$SY_SCRATCH/stress-ng.yaml")

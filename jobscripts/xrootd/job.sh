@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# A physics analysis, or a copy, of a file behind an XRootD server: one that the run starts itself,
-# on the job's second node if there is one, or a given one. The clients run on the job's other nodes.
+# A physics analysis, or a copy, of a file from an XRootD server. The run starts the server on the job's
+# second node, if there is one, or uses a given one. The clients run on the job's other nodes.
 
-# Not timed: what the run ran with.
+# Runs before the measured time: records the programs and their versions.
 sy_setup() {
     [[ $SY_PARAM_MODE != xrdcp ]] || sy_environment xrdcp
     if [[ $SY_PARAM_MODE != local && -z $SY_PARAM_URL ]]; then
@@ -36,7 +36,8 @@ sy_client() {
     "$python" -m "$package.client" xrootd "$address" "$SY_SERVER_WORDS"
 }
 
-# For the client's program: which nodes have clients, this one first, and how it reaches the others.
+# Set the variables of the client's program: the nodes with clients, this one first, and how it reaches
+# the others.
 sy_xrootd_client_nodes() { # [<the server's node>]
     local -a nodes=() found=()
     local node
@@ -44,7 +45,7 @@ sy_xrootd_client_nodes() { # [<the server's node>]
     for node in "${nodes[@]}"; do
         [[ $node == "${1:-}" ]] || found+=("$node")
     done
-    # A server beside the clients: they are all there.
+    # The server runs on this node: all clients do.
     [[ ${nodes[0]} != "${1:-}" ]] || found=("${nodes[0]}")
     ((SY_PARAM_CLIENT_NODES == 0)) || found=("${found[@]:0:SY_PARAM_CLIENT_NODES}")
     found=("${found[@]:0:SY_PARAM_CLIENTS}")
@@ -62,7 +63,7 @@ and nodes beside the server's, found ${#found[@]}: give [job] nodes, or clients,
     export SY_HEP_ADDRESS
 }
 
-# The second node of the job, else the first.
+# Print the server's node: the second node of the job, else the first.
 sy_xrootd_node() {
     local -a nodes
     sy_lines nodes sy_nodes
@@ -74,7 +75,7 @@ sy_xrootd_node() {
 sy_xrootd_address() { # <node>
     local first
     first=$(sy_nodes | head -n 1)
-    # With the server beside them all clients are on one node.
+    # With the server on this node all clients are on it.
     if [[ $1 == "$first" ]]; then
         printf '127.0.0.1\n'
     else

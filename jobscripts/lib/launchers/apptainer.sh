@@ -1,5 +1,5 @@
 #!/bin/bash
-# Containers of apptainer. Part of steelyard.sh; the words are those of launcher_kinds.sh.
+# Containers of apptainer. Part of steelyard.sh; implements the words of launcher_kinds.sh.
 # shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_kinds.sh
 
 sy_apptainer_command() {
@@ -8,10 +8,10 @@ sy_apptainer_command() {
     SY_LAUNCHER_COMMAND=(apptainer exec --pid --ipc --no-home --scratch /dev/shm --pwd "$SY_SCRATCH")
     export SY_MPI_TMP=/dev/shm
     [[ $SY_LAUNCHER_NETWORK == host || -n ${SY_NETWORK_NS:-} ]] || SY_LAUNCHER_COMMAND+=(--net --network "$SY_LAUNCHER_NETWORK")
-    # Root's own cgroup serves everywhere; apptainer's needs systemd, which a user's has to have.
+    # Root has a cgroup by sy_launcher_pin, which works everywhere; apptainer's own needs systemd.
     [[ -z ${SY_LAUNCHER_MEMORY_BYTES:-} || $EUID == 0 ]] ||
         SY_LAUNCHER_COMMAND+=(--memory "$SY_LAUNCHER_MEMORY_BYTES")
-    # It asks for all capabilities; root in a container has often not this one.
+    # apptainer requests all capabilities; root in a container often lacks this one.
     ((EUID != 0)) || sy_apptainer_has_capability 24 || SY_LAUNCHER_COMMAND+=(--drop-caps CAP_SYS_RESOURCE)
     for path in "${SY_LAUNCHER_PATHS[@]}"; do
         SY_LAUNCHER_COMMAND+=(--mount "type=bind,$(sy_launcher_quote_field "source=$path"),$(sy_launcher_quote_field "destination=$path")")

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Containers of docker and podman. Part of steelyard.sh; the words are those of launcher_kinds.sh.
+# Containers of docker and podman. Part of steelyard.sh; implements the words of launcher_kinds.sh.
 # shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_kinds.sh
 
 sy_engine_command() {
@@ -48,16 +48,16 @@ sy_engine_command() {
         "${SY_LAUNCHER_INSIDE[@]:1}")
 }
 
-# An ordinary user's podman can limit only what their cgroup was given: nothing with cgroup v1,
-# where podman says so and goes on, and mostly no cpuset with v2. Affinity is inherited instead.
-# Sets `limits` of the caller, and SY_LAUNCHER_PINNED when the command itself is to be pinned.
+# Check that an ordinary user's podman can apply the limits. It can use only delegated controllers: none
+# with cgroup v1, where podman warns and continues, and mostly no cpuset with v2. Then SY_LAUNCHER_PINNED
+# is set: the container inherits the command's affinity.
 sy_engine_check_rootless() {
     local controllers
     controllers=$(podman info --format='{{.Host.CgroupControllers}}' 2>&1) || {
         sy_log "podman cannot be used on $SY_THIS_NODE: ${controllers##*$'\n'}"
         return 3
     }
-    controllers=${controllers##*$'\n'} # warnings stand before it
+    controllers=${controllers##*$'\n'} # warnings come before it
     if [[ -n ${SY_LAUNCHER_MEMORY_BYTES:-} && ! $controllers =~ [[\ ]memory[]\ ] ]]; then
         sy_log "$SY_LAUNCHER: podman without root cannot limit memory on $SY_THIS_NODE (controllers it was given: ${controllers:-[]}): leave memory= out, or ask the administrator for cgroup v2 with memory delegated to users"
         return 4
@@ -65,23 +65,23 @@ sy_engine_check_rootless() {
     [[ $controllers =~ [[\ ]cpuset[]\ ] ]] || SY_LAUNCHER_PINNED=1
 }
 
-# Never fetched by a run: it would be another image tomorrow.
+# Check that the node has the image. A run never pulls it: the image could change between runs.
 sy_engine_has_image() { # <docker or podman>
-    local said
-    said=$("$1" image inspect --format='{{.Id}}' "$SY_LAUNCHER_IMAGE" 2>&1) && {
-        sy_tag launcher_image_id "$said"
+    local output
+    output=$("$1" image inspect --format='{{.Id}}' "$SY_LAUNCHER_IMAGE" 2>&1) && {
+        sy_tag launcher_image_id "$output"
         return 0
     }
-    case ${said,,} in
+    case ${output,,} in
     *'no such image'* | *'not known'* | *'not found'* | *'failed to find'*)
         sy_log "the image $SY_LAUNCHER_IMAGE is not on $SY_THIS_NODE: say there $1 pull $SY_LAUNCHER_IMAGE, or steelyard image make $1:$SY_LAUNCHER_IMAGE"
         ;;
-    *) sy_log "$1 cannot be used on $SY_THIS_NODE: ${said##*$'\n'}" ;;
+    *) sy_log "$1 cannot be used on $SY_THIS_NODE: ${output##*$'\n'}" ;;
     esac
     return 3
 }
 
-# Addresses are the administrator's to give: a network of theirs is used, none is made.
+# Print an existing macvlan network. None is made: its addresses are the administrator's to assign.
 sy_engine_find_macvlan() { # <docker or podman>
     local name
     name=$("$1" network ls --filter=driver=macvlan --format='{{.Name}}') name=${name%%$'\n'*}
@@ -92,7 +92,7 @@ sy_engine_find_macvlan() { # <docker or podman>
     printf '%s' "$name"
 }
 
-# --- and its end -----------------------------------------------------------------------------
+# --- pid, accounting, removal ----------------------------------------------------------------
 
 sy_engine_pid() {
     "$SY_LAUNCHER_KIND" inspect --format='{{.State.Pid}}' "$SY_LAUNCHER_NAME"
@@ -102,7 +102,7 @@ sy_engine_is_measured() {
     if [[ $SY_LAUNCHER_KIND == docker ]]; then
         printf 'no' # children of a daemon, not of the job
     else
-        # They lose their parent and leave the job's cgroup: a sampler around the run still has them.
+        # They lose their parent and leave the job's cgroup; a sampler around the run still counts them.
         sy_scheduler counts_moved_processes
     fi
 }

@@ -1,15 +1,15 @@
 #!/bin/bash
-# Containers of LXC. Part of steelyard.sh; the words are those of launcher_kinds.sh.
+# Containers of LXC. Part of steelyard.sh; implements the words of launcher_kinds.sh.
 # shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_kinds.sh
 
-# From the configuration of an existing container that stands still; several share its root folder.
+# Uses the configuration of an existing, stopped container; several runs share its root folder.
 sy_lxc_command() {
     local path name base kind hosts
     hosts=$(sy_launcher_write_hosts) && sy_leftover_mark lxc "$SY_LAUNCHER_NAME" || return
     base=$(lxc-config lxc.lxcpath)/$SY_LAUNCHER_IMAGE
-    # In a session of its own: it would make the user's terminal raw, in which Ctrl-C is a letter.
+    # In a new session: lxc-execute would make the user's terminal raw, in which Ctrl-C is a character.
     SY_LAUNCHER_COMMAND=(setsid lxc-execute --name="$SY_LAUNCHER_NAME" --rcfile="$base/config")
-    # Without /proc neither limits nor the benchmark's own tools can be looked at.
+    # Limits and the benchmark's tools are read from /proc.
     grep -qE '^[[:space:]]*lxc\.mount\.auto[[:space:]]*=.*proc' "$base/config" 2>/dev/null ||
         SY_LAUNCHER_COMMAND+=(--define=lxc.mount.auto=proc:mixed)
     for path in "${SY_LAUNCHER_PATHS[@]}"; do
@@ -30,7 +30,7 @@ sy_lxc_command() {
     [[ -z ${SY_LAUNCHER_MEMORY_BYTES:-} ]] || SY_LAUNCHER_COMMAND+=(
         --define="lxc.cgroup.memory.limit_in_bytes=$SY_LAUNCHER_MEMORY_BYTES"
         --define="lxc.cgroup2.memory.max=$SY_LAUNCHER_MEMORY_BYTES")
-    # `none`: that of whoever starts it.
+    # `none`: the network of the process that starts it.
     if [[ $SY_LAUNCHER_NETWORK == host || -n ${SY_NETWORK_NS:-} ]]; then
         SY_LAUNCHER_COMMAND+=(--define=lxc.net.0.type=none)
     else
@@ -41,23 +41,23 @@ sy_lxc_command() {
     [[ -z ${SY_NETWORK_NS:-} ]] || sy_launcher_enter_network
 }
 
-# As fstab(5) writes a path.
+# Escape a path as fstab(5) does.
 sy_lxc_escape_path() { # <path>
     local path=$1
     path=${path//\\/\\134} path=${path// /\\040} path=${path//$'\n'/\\012}
     printf '%s' "${path//$'\t'/\\011}"
 }
 
-# A network is the configuration's: it has the device and the addresses.
+# Check that the container's configuration has the requested network, with its device and addresses.
 sy_lxc_check_network() {
-    local type want=$SY_LAUNCHER_NETWORK
-    [[ $want != bridge ]] || want=veth
+    local type wanted=$SY_LAUNCHER_NETWORK
+    [[ $wanted != bridge ]] || wanted=veth
     type=$(sy_lxc_read_setting type)
-    if [[ $type == "$want" ]]; then
+    if [[ $type == "$wanted" ]]; then
         [[ $type != phys ]] || sy_device_claim_for_lxc "$(sy_lxc_read_setting link)"
         return
     fi
-    sy_log "$SY_LAUNCHER: the configuration of $SY_LAUNCHER_IMAGE on $SY_THIS_NODE has lxc.net.0.type = ${type:-(nothing)}: say there lxc.net.0.type = $want, lxc.net.0.link, lxc.net.0.flags = up and an address"
+    sy_log "$SY_LAUNCHER: the configuration of $SY_LAUNCHER_IMAGE on $SY_THIS_NODE has lxc.net.0.type = ${type:-(nothing)}: say there lxc.net.0.type = $wanted, lxc.net.0.link, lxc.net.0.flags = up and an address"
     return 4
 }
 

@@ -1,14 +1,14 @@
 #!/bin/bash
-# Containers of systemd-nspawn. Part of steelyard.sh; the words are those of launcher_kinds.sh.
+# Containers of systemd-nspawn. Part of steelyard.sh; implements the words of launcher_kinds.sh.
 # shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_kinds.sh
 
-# Writes go to memory: the root folder stays as it is, and serves several containers at once.
+# Writes go to memory: the root folder is unchanged, and several containers share it.
 sy_nspawn_command() {
     local path name escaped hosts
     local -a run=()
     hosts=$(sy_launcher_write_hosts) || return
     ((EUID != 0)) || sy_leftover_mark folder "/run/systemd/nspawn/propagate/$SY_LAUNCHER_NAME" || return
-    # Where /run lies on a disk, it would refuse, aloud, to remove its own folder there.
+    # Where /run is on a disk, nspawn would fail to remove its own folder there, with a message.
     # shellcheck disable=SC2016
     [[ $(stat --file-system --format=%T /run) == tmpfs ]] ||
         run=(unshare --mount sh -c 'mkdir -p "$0" && mount -t tmpfs tmpfs "$0" && exec "$@"'

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Containers of unshare(1). Part of steelyard.sh; the words are those of launcher_kinds.sh.
+# Containers of unshare(1). Part of steelyard.sh; implements the words of launcher_kinds.sh.
 # shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_kinds.sh
 
-# Own mounts, processes, System V objects, shared memory and host name; the files are the node's.
-# Process numbers begin at 1 in each: Open MPI names its files by them, so that containers side by
-# side need a /dev/shm of their own, and its session folder there.
+# Private mounts, processes, System V objects, shared memory and host name; the files are the node's.
+# Process ids begin at 1 in each container, and Open MPI names its files by them. So each container has
+# a private /dev/shm, and Open MPI's session folder in it.
 sy_unshare_command() {
     # shellcheck disable=SC2016 # for the shell inside
     local inside='mount -t tmpfs -o "mode=1777,size=$0" tmpfs /dev/shm' hosts=''
@@ -16,7 +16,7 @@ sy_unshare_command() {
         inside+=' && mount --bind "$1" /etc/hosts && shift'
     fi
     if ((EUID != 0)); then
-        # mount(8) wants to be root; the second namespace makes the user of it again.
+        # mount(8) needs root; the second namespace maps root back to the user.
         SY_LAUNCHER_COMMAND+=(--user --map-root-user)
         if [[ $SY_LAUNCHER_NETWORK == bridge ]]; then
             sy_log "$SY_LAUNCHER: an ordinary user's network has a loopback device only"

@@ -1,11 +1,11 @@
 #!/bin/bash
-# No scheduler: everything is on this host; the words are those of scheduler.sh. Part of steelyard.sh.
+# No scheduler: everything runs on this host; implements the words of scheduler.sh. Part of steelyard.sh.
 # shellcheck disable=SC2034,SC2153 # SY_* are steelyard.sh's
 
 SY_SCHEDULERS+=(local)
 
 sy_local_is_inside_job() {
-    return 1 # it is what is left when nobody's job this is
+    return 1 # the default outside of any scheduler's job
 }
 
 sy_local_variables() { :; }
@@ -20,7 +20,7 @@ sy_local_begin() {
     SY_JOB_ID=
 }
 
-# The first local.N that is not there yet.
+# Print the first local.N that does not exist.
 sy_local_attempt_name() {
     local n=1 runs=$SY_STUDY_DIR/runs/$SY_RUN_ID
     until mkdir -- "$runs/local.$n" 2>/dev/null || [[ ! -d $runs/local.$n ]]; do
@@ -87,7 +87,7 @@ sy_local_clients_per_node() {
     printf '%d' "$SY_CLIENTS"
 }
 
-# The sampler around the run follows them.
+# Processes keep the sampler that runs around them.
 sy_local_counts_moved_processes() {
     printf 'yes'
 }

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Jobs of Torque, OpenPBS and PBS Pro; the words are those of scheduler.sh. What is started on other
-# nodes is in pbs/tasks.sh. Part of steelyard.sh.
+# Jobs of Torque, OpenPBS and PBS Pro; implements the words of scheduler.sh. Commands on other nodes are
+# in pbs/tasks.sh. Part of steelyard.sh.
 # shellcheck disable=SC2034,SC2153 # SY_* are steelyard.sh's
 
 SY_SCHEDULERS+=(pbs)
 
-# A job of Slurm that came by its qsub, or from within a job of PBS, is Slurm's.
+# A job of Slurm that was submitted by Slurm's qsub, or from a job of PBS, is Slurm's.
 sy_pbs_is_inside_job() {
     [[ -n ${PBS_JOBID:-} && -n ${PBS_ENVIRONMENT:-} && -z ${SLURM_JOB_ID:-} ]]
 }
@@ -18,12 +18,12 @@ sy_pbs_job_id() {
     [[ -z ${PBS_JOBID:-} ]] || printf '%s\n' "$PBS_JOBID"
 }
 
-# No variable of a job tells, and its servers may not be asked from a node.
+# No variable of a job has it, and nodes may not query the server.
 sy_pbs_memory_kib() { :; }
 
 # --- the run ---------------------------------------------------------------------------------
 
-# The id is the whole one: 123.server, 123[4].server. The job's first node runs this.
+# The id is complete: 123.server, 123[4].server. The job's first node runs this.
 sy_pbs_begin() {
     SY_JOB_ID=${PBS_JOBID:?SY_SCHEDULER is pbs, but this is no job of PBS}
     unset "${!SY_PBS_@}" # of a job that this one was submitted from
@@ -37,7 +37,7 @@ sy_pbs_begin() {
     sy_pbs_save_job_variables
 }
 
-# Neither server tells a job how often it was begun: the first number that is free.
+# Print the first unused number: a job is not given its restart count.
 sy_pbs_attempt_name() {
     local n=0 runs=$SY_STUDY_DIR/runs/$SY_RUN_ID
     until mkdir -- "$runs/$PBS_JOBID.$n" 2>/dev/null || [[ ! -d $runs/$PBS_JOBID.$n ]]; do
@@ -46,8 +46,7 @@ sy_pbs_attempt_name() {
     printf '%s.%d' "$PBS_JOBID" "$n"
 }
 
-# Each client on a node of its own, or as many on each as there are containers; the first node is
-# this one.
+# Start one client on each node, or as many as there are containers; the first node is this one.
 sy_pbs_launch() { # <script>
     local -r each=${SY_LAUNCHER_CONTAINERS:-1}
     local -a nodes=()
@@ -83,7 +82,7 @@ sy_pbs_version() {
     esac
 }
 
-# pbsdsh says this of every task that did not end with 0; the task has said more.
+# pbsdsh prints this for every task that did not exit with 0; the task's own message is more specific.
 sy_pbs_is_noise() { # <line>
     [[ $1 == *pbsdsh*': task '*' exit status '* || $1 == *pbsdsh*': killing task '* ]]
 }
@@ -92,7 +91,7 @@ sy_pbs_end_unix_s() {
     printf '%s' "${SY_PBS_END_UNIX_S:-}"
 }
 
-# pbs_mom says so in the job's own errors before its SIGTERM.
+# pbs_mom writes a line to the job's stderr before its SIGTERM.
 sy_pbs_is_time_limit_reached() {
     [[ -n ${SY_PBS_ERRORS:-} ]] &&
         tail -c 4096 -- "$SY_PBS_ERRORS" 2>/dev/null | grep -q '^=>> PBS: job killed: walltime '
@@ -100,13 +99,13 @@ sy_pbs_is_time_limit_reached() {
 
 # --- a client --------------------------------------------------------------------------------
 
-# A task of TM has variables of its own, by which it asks its own mom.
+# A task of TM has different variables, for its own node's mom.
 sy_pbs_set_client() {
     SY_CLIENT=${SY_CLIENT:-0} SY_THIS_NODE=${SY_PBS_NODE:-$HOSTNAME} SY_STEP=${SY_PBS_TASK:--}
     sy_pbs_save_job_variables
 }
 
-# A task's word is NODE/PID.
+# A task's step is NODE/PID.
 sy_pbs_stop_step() { # <step>
     [[ $1 =~ ^([^/]+)/([0-9]+)$ ]] &&
         sy_pbs_command sy_pbs_signal_task TERM "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
@@ -147,7 +146,8 @@ sy_pbs_slots() { # <node>
     done
 }
 
-# One that was built with TM asks pbs_mom for nodes and daemons; for that it must see the job again.
+# An mpirun that was built with TM gets nodes and daemons from pbs_mom; for that it needs the job's
+# variables.
 sy_pbs_use_native_mpi() { # <mpirun>; sets `start` and `options` of the caller
     [[ ${STEELYARD_MPI_TM:-yes} != no && ${SY_PBS_V_PBS_NODEFILE:-} ]] &&
         sy_pbs_has_tm "$1" || return 1
@@ -160,12 +160,12 @@ sy_pbs_clients_per_node() {
     printf '1'
 }
 
-# The plugin may have followed them.
+# The plugin may have counted them.
 sy_pbs_counts_moved_processes() {
     printf 'unknown'
 }
 
-# --- commands for containers: functions, since a task is more than one command ----------
+# --- commands for containers: functions, since a task needs several commands -----------------
 
 sy_pbs_is_command() { # <program>
     [[ $1 == sy_pbs_run_on_node || $1 == sy_pbs_signal_task ]]

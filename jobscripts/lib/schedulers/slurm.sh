@@ -1,5 +1,5 @@
 #!/bin/bash
-# Jobs of Slurm; the words are those of scheduler.sh. Part of steelyard.sh.
+# Jobs of Slurm; implements the words of scheduler.sh. Part of steelyard.sh.
 # shellcheck disable=SC2034,SC2153 # SY_* are steelyard.sh's
 
 SY_SCHEDULERS+=(slurm)
@@ -8,8 +8,8 @@ sy_slurm_is_inside_job() {
     [[ -n ${SLURM_JOB_ID:-} ]]
 }
 
-# All but what sbatch was asked of plugins: mpirun's daemons are started by srun, and without --netem a
-# run's other nodes would have no network condition.
+# All but the options for plugins: srun starts mpirun's daemons, and without --netem the run's other nodes
+# would have no network condition.
 sy_slurm_variables() {
     local name
     for name in "${!SLURM_@}"; do
@@ -33,13 +33,13 @@ sy_slurm_begin() {
     export SY_SLURM_JOB SY_SLURM_NODES SY_SLURM_CONF
 }
 
-# Raw job id and restart count.
+# Print raw job id and restart count.
 sy_slurm_attempt_name() {
     printf '%s.%s' "$SLURM_JOB_ID" "${SLURM_RESTART_COUNT:-0}"
 }
 
-# One step: a task per node and container. --overlap: never wait for other steps of the job.
-# --wait=0 and --kill-on-bad-exit=0: one client's end is not the others'. --cpu-bind=none: a client
+# Start one step with a task per node and container. --overlap: never wait for other steps of the job.
+# --wait=0 and --kill-on-bad-exit=0: a client's end does not end the others. --cpu-bind=none: a client
 # may use its whole allocation. --overcommit: there may be more containers than processors.
 sy_slurm_launch() { # <script>
     local -r each=${SY_LAUNCHER_CONTAINERS:-1}
@@ -54,7 +54,7 @@ sy_slurm_launch() { # <script>
     SY_PIDS=($!)
 }
 
-# srun says this whenever the cluster does not bind, and nothing is wrong then.
+# srun prints this whenever the cluster does not bind; it is no error.
 sy_slurm_is_noise() { # <line>
     [[ $1 == *'lacks support for cpu binding'* ]]
 }
@@ -63,7 +63,7 @@ sy_slurm_end_unix_s() {
     [[ ! ${SLURM_JOB_END_TIME:-} =~ ^[0-9]+$ ]] || printf '%s' "$SLURM_JOB_END_TIME"
 }
 
-# Where the job is not told (22.05).
+# For Slurm 22.05, which does not set SLURM_JOB_END_TIME.
 sy_slurm_is_time_limit_reached() {
     [[ $(timeout 3 scontrol --oneliner show job "$SLURM_JOB_ID" 2>/dev/null) == *' Reason=TimeLimit '* ]]
 }
@@ -74,14 +74,14 @@ sy_slurm_version() {
 
 # --- a client --------------------------------------------------------------------------------
 
-# In a container only SY_STEP is left (launcher_exec.sh).
+# In a container only SY_STEP is set (launcher_exec.sh).
 sy_slurm_set_client() {
     SY_CLIENT=${SY_CLIENT:-${SLURM_PROCID:-0}}
     SY_THIS_NODE=${SLURMD_NODENAME:-$HOSTNAME}
     SY_STEP=${SLURM_STEP_ID:-${SY_STEP:--}}
 }
 
-# A signal for srun would kill the step at once: it could not tidy up.
+# A signal to srun would kill the step before it can remove its files.
 sy_slurm_stop_step() { # <step>
     [[ $1 =~ ^[0-9]+$ ]] && sy_slurm_command scancel --signal=TERM "$SY_SLURM_JOB.$1" 2>/dev/null
 }
@@ -119,7 +119,7 @@ sy_slurm_starter() {
 
 sy_slurm_slots() { :; }
 
-# Debian's is built against another Slurm than a site's may be.
+# Debian's mpirun may be built against another Slurm than the site's.
 sy_slurm_use_native_mpi() {
     return 1
 }
@@ -128,7 +128,7 @@ sy_slurm_clients_per_node() {
     printf '1'
 }
 
-# Slurm's cgroup no longer holds them; the plugin may have followed them.
+# They have left Slurm's cgroup; the plugin may have counted them.
 sy_slurm_counts_moved_processes() {
     printf 'unknown'
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
-# What a job of PBS knows of itself. Part of steelyard.sh.
+# Properties of a PBS job, read from inside of it. Part of steelyard.sh.
 
-# "INDEX:NODE", blanks between: each node once, with the number of its first line in the node file,
-# which is what `pbsdsh -n` takes. A node that stands there twice has two slots.
+# Print "INDEX:NODE", blanks between: each node once, with the number of its first line in the node file,
+# the argument of `pbsdsh -n`. A node with two lines has two slots.
 sy_pbs_distinct_nodes() {
     local line list='' index=0
     [[ -r ${PBS_NODEFILE:-} ]] || {
@@ -16,8 +16,8 @@ sy_pbs_distinct_nodes() {
     printf '%s' "$list"
 }
 
-# "SLOTS:NODE", blanks between: how often a node stands in the node file (ppn, mpiprocs); nothing where
-# every node stands there once, which is what a job has that asked for none.
+# Print "SLOTS:NODE", blanks between: a node's number of lines in the node file (ppn, mpiprocs). Nothing
+# where every node has one line, as in a job that requested no slots.
 sy_pbs_slot_list() {
     local line node list='' more=''
     local -A count=()
@@ -31,8 +31,8 @@ sy_pbs_slot_list() {
     [[ -z $more ]] || printf '%s' "$list"
 }
 
-# A program of PBS: where qsub was first, for another server's may stand in this node's PATH; OpenPBS
-# gives its jobs a PATH without its own folder.
+# Print the path of a program of PBS: first by qsub's PATH, since this node's PATH may have another
+# server's programs; then by PBS_EXEC, since the PATH of OpenPBS's jobs lacks its folder.
 sy_pbs_program() { # <name>
     local folder key value conf=${PBS_CONF_FILE:-/etc/pbs.conf}
     while IFS= read -r -d : folder; do
@@ -44,23 +44,23 @@ sy_pbs_program() { # <name>
     type -P -- "$1" || :
 }
 
-# When the walltime is over, in seconds of unix time; nothing: not known. Torque tells its jobs how
-# long; OpenPBS does not. The job began when its node file was made.
+# Print the end of the walltime in unix time, s; nothing: not known. Torque's jobs have PBS_WALLTIME,
+# OpenPBS's do not. The job began when its node file was made.
 sy_pbs_planned_end() {
     local begin
     [[ ${PBS_WALLTIME:-} =~ ^[0-9]+$ ]] || return 0
     begin=$(stat -c %Y -- "$PBS_NODEFILE") && printf '%d' "$((begin + PBS_WALLTIME))"
 }
 
-# The file to which the job's errors go (with the output, where they are joined); nothing: not found.
-# The job's first process has it open or, of a job with several nodes, a pbs_demux beside it.
+# Print the file of the job's stderr (or of stdout, where they are joined); nothing: not found. The job's
+# first process has it open or, in a job with several nodes, pbs_demux.
 sy_pbs_errors_file() {
     local id=${PBS_JOBID//[/\\[}
     find /proc/[0-9]*/fd -maxdepth 1 \( -lname "*/$id.ER" -o -lname "*/$id.OU" \) -printf '%l\n' \
         2>/dev/null | sort | head -n 1 # .ER first
 }
 
-# Whether Open MPI was built with TM: both of its components, as the ompi_info beside it tells.
+# Whether Open MPI was built with TM: the ompi_info of its folder lists both components.
 sy_pbs_has_tm() { # <mpirun>
     local folder text
     for folder in "${1%/*}" "$(dirname -- "$(readlink -f -- "$1")")"; do
@@ -72,7 +72,7 @@ sy_pbs_has_tm() { # <mpirun>
     return 1
 }
 
-# What a program of TM needs, for after sy_without_scheduler.
+# Save the variables that a program of TM needs: sy_without_scheduler unsets them.
 sy_pbs_save_job_variables() {
     local name
     for name in PBS_JOBID PBS_ENVIRONMENT PBS_JOBCOOKIE PBS_NODENUM PBS_TASKNUM PBS_MOMPORT \
@@ -81,7 +81,7 @@ sy_pbs_save_job_variables() {
     done
 }
 
-# Adds it to `start` of the caller.
+# Add the saved variables to `start` of the caller.
 sy_pbs_add_job_variables() {
     local name
     start+=(env)

@@ -1,31 +1,32 @@
 #!/bin/bash
-# A command on another node of a job of PBS: a task of the Task Manager (TM) where there is pbsdsh,
-# so that pbs_mom is its parent there and what runs on that node is measured; by ssh where there is
-# none. Part of steelyard.sh.
+# A command on another node of a PBS job: a task of the Task Manager (TM) where pbsdsh exists, so that
+# pbs_mom is its parent and its usage is measured; else by ssh. Part of steelyard.sh.
 #
-# The two servers' pbsdsh agree in `-n INDEX PROGRAM ARGUMENT…` and in what SIGTERM does (the
-# processes of the task get it), and in little else: the exit code is not told, of the environment
-# only the scheduler's own part arrives, and output goes to the job's files. So all of that goes
-# through a folder in the attempt's:
+# The two servers' pbsdsh agree in `-n INDEX PROGRAM ARGUMENT…` and in the effect of SIGTERM (the
+# processes of the task get it), and in little else: the exit code is not returned, only the scheduler's
+# variables are passed, and output goes to the job's files. So these go through a folder in the
+# attempt's:
 #   task.sh, argv, env  written before the task starts
-#   out, err     of the command, handed on while it runs
+#   out, err     the command's output, forwarded while it runs
 #   state        `pid N` of the task's shell, then `end CODE`
-#   log          what pbsdsh said
-# All are made beforehand, and opened again to look: on NFS only that asks the server anew.
+#   log          output of pbsdsh
+# All exist before the task starts and are re-opened for each reading: on NFS opening requests new
+# contents from the server.
 # shellcheck disable=SC2153 # SY_* are steelyard.sh's
 
-# Run it and wait for its end: output, errors and exit code are the command's. When this is asked to
-# stop, or nobody reads the output any more, so is the command. A subshell: the traps are its own.
+# Run a command on a node and wait for its end: output, errors and exit code are the command's. The
+# command is stopped by a signal to this shell, and when its output is closed. In a subshell, since it
+# sets traps.
 sy_pbs_run_on_node() { # <node> <command> <argument>...
     (sy_pbs_run_task "$@")
 }
 
 sy_pbs_run_task() { # <node> <command> <argument>...
-    local node=$1 told='' folder starter code from_out from_err to_out to_err
+    local node=$1 stop='' folder starter code from_out from_err to_out to_err
     local -a start=()
     shift
     trap '' PIPE
-    trap 'told=1' TERM INT
+    trap 'stop=1' TERM INT
     folder=$(mktemp -d -- "$SY_ATTEMPT_DIR/task.XXXXXXXX") && sy_pbs_make_task_files "$@" || exit
     sy_pbs_set_start_command "$node" "$BASH" "$folder/task.sh" "$folder" "$node" || {
         rm -rf -- "$folder"
@@ -40,7 +41,7 @@ sy_pbs_run_task() { # <node> <command> <argument>...
     exit "$code"
 }
 
-# Here and below `folder`, `node`, `told`, `start`, `starter`, `from_*`, `to_*` are sy_pbs_run_task's.
+# Here and below `folder`, `node`, `stop`, `start`, `starter`, `from_*`, `to_*` are sy_pbs_run_task's.
 sy_pbs_make_task_files() { # <command> <argument>...
     # shellcheck disable=SC2016 # for the shell there to expand
     { declare -f sy_pbs_task_main && printf '%s\n' 'sy_pbs_task_main "$@"'; } >"$folder/task.sh" &&
@@ -48,7 +49,7 @@ sy_pbs_make_task_files() { # <command> <argument>...
         : >"$folder/out" && : >"$folder/err" && : >"$folder/state"
 }
 
-# Sets `start` of the caller: what starts a program on a node.
+# Set `start` of the caller to the command that starts a program on a node.
 sy_pbs_set_start_command() { # <node> <program> <argument>...
     local entry index='' text
     for entry in $SY_PBS_NODES; do
@@ -66,26 +67,26 @@ sy_pbs_set_start_command() { # <node> <program> <argument>...
     fi
 }
 
-# Until the command has ended, with its exit code; an exit code of our own when it left none.
+# Forward the command's output until it has ended. Returns its exit code, or 1 or 143 when it left none.
 sy_pbs_follow_task() {
-    local code='' pid='' steps=0 asked=0 begun seen=0 now
-    sy_set_time begun 0
+    local code='' pid='' steps=0 stop_time=0 start_time last_seen=0 now
+    sy_set_time start_time 0
     while true; do
         sy_pbs_read_state
-        sy_pbs_forward_output "$from_out" "$folder/out" "$to_out" || told=1
+        sy_pbs_forward_output "$from_out" "$folder/out" "$to_out" || stop=1
         sy_pbs_forward_output "$from_err" "$folder/err" "$to_err"
         [[ -z $code ]] || return "$code"
         sy_set_time now 0
-        if [[ -n $told ]]; then
-            ((asked > 0)) || asked=$now
-            sy_pbs_stop_task "$((now - asked))" || return 143
+        if [[ -n $stop ]]; then
+            ((stop_time > 0)) || stop_time=$now
+            sy_pbs_stop_task "$((now - stop_time))" || return 143
         elif kill -0 "$starter" 2>/dev/null; then
-            seen=$now
-        elif ((now - seen > 2000000)); then # its last word may come late by NFS
+            last_seen=$now
+        elif ((now - last_seen > 2000000)); then # on NFS the exit code may come late
             sy_log "the task on node $node left no exit code$(sy_pbs_starter_message)"
             return 1
         fi
-        sy_pbs_wait_interval "$((now - begun))"
+        sy_pbs_wait_interval "$((now - start_time))"
     done
 }
 
@@ -100,7 +101,7 @@ sy_pbs_read_state() {
     done <"$folder/state"
 }
 
-# What has come since the last time; false: nobody reads it.
+# Copy new output; false: its reader has closed it.
 sy_pbs_forward_output() { # <descriptor to read> <its file> <descriptor to write>
     local byte
     : <"$2"
@@ -113,9 +114,9 @@ sy_pbs_forward_output() { # <descriptor to read> <its file> <descriptor to write
     done 2>/dev/null
 }
 
-# A command that shall stop: pbsdsh's SIGTERM first, then one of our own (the task may only just have
-# begun, and ssh hands nothing on), then SIGKILL before somebody kills us. False: no more to be done.
-sy_pbs_stop_task() { # <microseconds since it was asked first>
+# Stop the command, step by step: SIGTERM by pbsdsh; SIGTERM to the task's session (the task may have just
+# begun, and ssh forwards no signals); SIGKILL, before this shell is killed. False: all steps are done.
+sy_pbs_stop_task() { # <microseconds since the first request>
     local -r grace=$((${SY_GRACE_S:-10} * 1000000))
     if ((steps == 0)); then
         kill -s TERM "$starter" 2>/dev/null
@@ -130,7 +131,7 @@ sy_pbs_stop_task() { # <microseconds since it was asked first>
     ((steps < 3))
 }
 
-# From 10 ms to 0.25 s, a twentieth of what it has taken so far.
+# Wait a twentieth of the time since the start, from 10 ms to 0.25 s.
 sy_pbs_wait_interval() { # <microseconds since the start>
     local us=$(($1 / 20)) text
     ((us > 10000)) || us=10000
@@ -140,14 +141,14 @@ sy_pbs_wait_interval() { # <microseconds since the start>
 }
 
 sy_pbs_starter_message() {
-    local line said=''
+    local line message=''
     while IFS= read -r line || [[ -n $line ]]; do
-        [[ -z $line ]] || said=$line
+        [[ -z $line ]] || message=$line
     done <"$folder/log"
-    printf '%s' "${said:+: $said}"
+    printf '%s' "${message:+: $message}"
 }
 
-# A signal for all processes of a task: those of its shell's session.
+# Signal all processes of a task: those of its shell's session.
 sy_pbs_signal_task() { # <signal> <node> <pid of the task's shell>
     local -a start=()
     # shellcheck disable=SC2016 # for the shell there to expand
@@ -158,7 +159,8 @@ sy_pbs_signal_task() { # <signal> <node> <pid of the task's shell>
 
 # --- on the other node; self-contained -------------------------------------------------------
 
-# Its own part of the scheduler's variables stays: by that pbs_mom, and the record, know its processes.
+# Run the command of a task. The task keeps its own variables of the scheduler, by which pbs_mom and the
+# record recognize its processes.
 sy_pbs_task_main() { # <folder> <node>
     local item pid again=1 code
     local -a argv=() given=() variables=()
@@ -173,7 +175,7 @@ sy_pbs_task_main() { # <folder> <node>
     done
     cd /tmp || exit 1
     printf 'pid %d\n' "$$" >>"$1/state" || exit 1
-    # Who stops the task signals all processes of its session.
+    # A stop signals all processes of the session, this shell too.
     trap 'again=1' TERM INT HUP
     env "${variables[@]}" SY_PBS_NODE="$2" SY_PBS_TASK="$2/$$" "${argv[@]}" \
         </dev/null >>"$1/out" 2>>"$1/err" &
