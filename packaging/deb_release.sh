@@ -1,6 +1,6 @@
 #!/bin/bash
 # Debian packages for another release of Slurm: packaging/deb/deb.sh of this checkout's commit in a Debian suite's
-# chroot (setup/release_root.sh keeps it for the next time), installed there, looked at by
+# chroot (setup/release_root.sh keeps and re-uses it), installed there, checked by
 # `steelyard-node doctor`, and purged. Usage (root): packaging/deb_release.sh SUITE [FOLDER]
 # SUITE: bookworm, trixie, sid. build/deb-SUITE/*.deb
 set -euo pipefail

@@ -1,19 +1,19 @@
 #!/bin/bash
-# Put what was built into place: packaging/install.sh COMPONENT…
+# Install what was built: packaging/install.sh COMPONENT…
 #   slurm          the plugin for a real cluster
 #   torque         prologues and epilogues for a node with pbs_mom (PBS_HOME=/var/spool/torque)
-#   torque-parts   the same, not switched on: what packages bring
+#   torque-parts   the same files, not switched on, for packages
 #   torque-login   the submit filter of Torque, for a host where users submit
-#   openpbs        the hook for OpenPBS; RUN=yes tells the server, too
-#   programs       steelyard-node, the benchmarks' programs, and man pages of `steelyard` where `make docs` made them
+#   openpbs        the hook for OpenPBS; RUN=yes configures the server, too
+#   programs       steelyard-node, the benchmarks' programs, and man pages of `steelyard` that `make docs` built
 #   redfish        steelyard-redfish, which writes a BMC's watts where samplers read them
 #   hypervisor     for a host of virtual machines: the sampler, a unit of systemd, a hook of libvirt
 #   sweep          for the machine that sweeps the folder of records: a unit, its timer, a line for cron
 #   spool          for nodes whose root may not write to the shared folder of records
-#   packaged       all that packages share
+#   packaged       the files of all packages
 #   uninstall-torque, uninstall-openpbs
 # From the environment: PREFIX=/usr/local DESTDIR= RECORD_DIR DOC_DIR PBS_HOME CONFIG RUN BUILT=build
-# May be run while jobs start: each file gets its name when it is whole, which `meson install` does not do.
+# Safe while jobs start: each file is renamed when it is complete, which `meson install` does not do.
 set -euo pipefail
 
 cd "${BASH_SOURCE[0]%/*}/.."
@@ -30,7 +30,7 @@ put() { # MODE FILE PATH
     mv -f "${to%/*}/.${to##*/}.new" "$to"
 }
 
-filled() { # FILE: with this installation's paths
+fill_paths() { # FILE: prints it with this installation's paths
     local keys
     keys=$(sed -nE 's/^(KEY|FORM)\([a-z_]+, "([a-z_]+)".*/\2/p' facts/netem_keys.def | xargs)
     sed -e "s|@PREFIX@|$prefix|g" -e "s|@CONFIG@|$config|g" -e "s|@DOC_DIR@|$doc|g" \
@@ -38,36 +38,36 @@ filled() { # FILE: with this installation's paths
 }
 
 put_filled() { # MODE FILE PATH
-    filled "$2" | put "$1" /dev/stdin "$3"
+    fill_paths "$2" | put "$1" /dev/stdin "$3"
 }
 
-page() { # NAME: its man page
+put_man_page() { # NAME
     local file
     for file in "$built/man/$1".[18]; do
         [[ ! -e $file ]] || put_filled 0644 "$file" "$prefix/share/man/man${file##*.}/${file##*/}"
     done
 }
 
-# With its man page; what could not be built is left out, which `make all` has told.
-program() { # NAME…
+# Install programs and their man pages. A program that `make all` could not build is skipped.
+put_programs() { # NAME…
     local name
     for name; do
         [[ -e $built/bin/$name ]] || continue
         put 0755 "$built/bin/$name" "$libexec/$name"
-        page "$name"
+        put_man_page "$name"
     done
 }
 
-# With the page that their messages name.
-node_programs() {
-    program steelyard-node steelyard-left steelyard-bpf
+# Install a node's programs, and the page that their messages name.
+put_node_programs() {
+    put_programs steelyard-node steelyard-left steelyard-bpf
     put 0644 docs/netem.md "$doc/netem.md"
 }
 
-# A new folder of records has no readers of before: its jobs lie by day from the first on. Not in a
-# package, which may be laid over one that is there; and where there is a spool the mark says that the
-# file system is mounted.
-record_folder() {
+# Make the folder of records. A new folder sorts jobs by day, which its mark states. A package sets no
+# mark, since the folder may exist; nor is it set with a spool, where the mark shows that the file system
+# is mounted.
+make_record_folder() {
     [[ ! -d $root$record_dir ]] || return 0
     install -d -m 0755 "$root$record_dir"
     if [[ -z $root && ! -d /var/spool/steelyard ]]; then
@@ -82,9 +82,9 @@ slurm() {
         exit 3
     }
     put 0755 "$built/lib/spank_steelyard.so" "$prefix/lib/steelyard/spank_steelyard.so"
-    node_programs
-    program steelyard-slurmdb
-    record_folder
+    put_node_programs
+    put_programs steelyard-slurmdb
+    make_record_folder
     put_filled 0644 plugins/slurm/plugstack.conf.example "$doc/plugstack.conf.example"
     put 0644 plugins/node/netem/netem.conf.example "$doc/netem.conf.example"
     echo "Next: put the line of $doc/plugstack.conf.example into plugstack.conf (docs/admin.md)."
@@ -99,16 +99,16 @@ torque() {
 torque-parts() {
     torque-login
     put_filled 0755 plugins/torque/steelyard-torque.sh "$libexec/steelyard-torque"
-    page steelyard-torque
+    put_man_page steelyard-torque
     put 0755 plugins/torque/install.sh "$libexec/torque-install"
     put_filled 0755 plugins/torque/pelog.sh "$libexec/torque-sweep"
     put_filled 0644 plugins/torque/steelyard-torque-sweep.service.example "$doc/steelyard-torque-sweep.service.example"
     put_filled 0644 plugins/torque/steelyard-torque-sweep.timer.example "$doc/steelyard-torque-sweep.timer.example"
-    record_folder
+    make_record_folder
 }
 
 torque-login() {
-    node_programs
+    put_node_programs
     put_filled 0755 plugins/torque/submitfilter.sh "$libexec/torque-submitfilter"
     put_filled 0644 plugins/torque/pbs.conf.example "$doc/pbs.conf.example"
     put 0644 plugins/node/netem/netem.conf.example "$doc/netem.conf.example"
@@ -121,8 +121,8 @@ uninstall-torque() {
 
 # The hook itself goes through the server to every mom; steelyard-node and the file of netem do not.
 openpbs() {
-    node_programs
-    record_folder
+    put_node_programs
+    make_record_folder
     put 0644 "$built/openpbs/steelyard_hook.py" "$openpbs/steelyard_hook.py"
     put 0644 plugins/node/netem/netem.conf.example "$doc/netem.conf.example"
     put 0755 plugins/openpbs/qmgr.sh "$openpbs/qmgr.sh"
@@ -149,8 +149,8 @@ uninstall-openpbs() {
 
 programs() {
     local file
-    node_programs
-    program steelyard-time steelyard-load steelyard-fstest steelyard-stream steelyard-npb steelyard-mpiprof
+    put_node_programs
+    put_programs steelyard-time steelyard-load steelyard-fstest steelyard-stream steelyard-npb steelyard-mpiprof
     for file in "$built"/bin/npb-* "$built"/lib/libsteelyard-{mpiprof,samples}.so; do
         [[ ! -e $file ]] || put 0755 "$file" "$libexec/${file##*/}"
     done
@@ -162,20 +162,20 @@ programs() {
 
 redfish() {
     put 0755 contrib/redfish/steelyard_redfish.py "$libexec/steelyard-redfish"
-    page steelyard-redfish
+    put_man_page steelyard-redfish
     put_filled 0644 contrib/redfish/steelyard-redfish.service.example "$doc/steelyard-redfish.service.example"
     echo "Next: docs/admin.md, \"Watts of the node by Redfish\"."
 }
 
 hypervisor() {
-    program steelyard-node
+    put_programs steelyard-node
     install -d -m 0755 "$root$host_records"
     put_filled 0644 contrib/hypervisor/steelyard-vm@.service.example "$doc/steelyard-vm@.service.example"
     put 0755 contrib/hypervisor/libvirt_hook.sh "$doc/libvirt_hook.sh"
     echo "Next: docs/virtual.md, \"The host's joules\"."
 }
 
-timed() { # FILES: a unit of systemd, its timer, a line for cron
+put_timer() { # FILES: a unit of systemd, its timer, a line for cron
     local kind
     for kind in service timer cron; do
         put_filled 0644 "$1.$kind.example" "$doc/${1##*/}.$kind.example"
@@ -183,19 +183,19 @@ timed() { # FILES: a unit of systemd, its timer, a line for cron
 }
 
 sweep() {
-    timed setup/steelyard-sweep
+    put_timer setup/steelyard-sweep
     echo "Next: docs/records.md, \"Swept every night\"."
 }
 
 spool() {
     install -d -m 0755 "$root/var/spool/steelyard"
     put 0755 contrib/spool/forward.sh "$libexec/steelyard-forward"
-    page steelyard-forward
-    timed contrib/spool/steelyard-forward
+    put_man_page steelyard-forward
+    put_timer contrib/spool/steelyard-forward
     echo "Next: docs/records.md, \"A spool on every node\"."
 }
 
-# packaging/parts.txt says which file is whose.
+# packaging/parts.txt assigns files to packages.
 packaged() {
     programs
     redfish
@@ -207,7 +207,7 @@ packaged() {
     [[ ! -e $built/lib/spank_steelyard.so ]] || slurm
 }
 
-# The list above is what counts: other functions here are no components.
+# Only the functions in the list above are components.
 components=$(sed -n 's/^#   //p' packaging/install.sh)
 for component; do
     sed 's/  .*//; s/, /\n/' <<<"$components" | grep -qxF -- "$component" || {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Which package is what below a folder that packaging/install.sh filled by DESTDIR, a line `PACKAGE PATH`
+# Print the package of each file below a folder that packaging/install.sh filled by DESTDIR: a line `PACKAGE PATH`
 # for each file and each empty folder: packaging/parts.sh FOLDER PREFIX DOC_DIR RECORD_DIR
 # Exit code 1: packaging/parts.txt knows no package for one of them.
 set -euo pipefail

@@ -1,20 +1,20 @@
 #!/bin/bash
-# Install the Debian packages that the named lists ask for: setup/packages.sh LIST…
-# Lists stand beside this script (run.txt, bpf.txt, test.txt): one package a line, `#` starts a comment;
-# NAME? is left out where the release has none of that name.
+# Install the Debian packages of the named lists: setup/packages.sh LIST…
+# Lists are files of this folder (run.txt, bpf.txt, test.txt): one package a line, `#` starts a comment;
+# NAME? is skipped where the release has no such package.
 # As an ordinary user nothing is installed: the one missing command is printed, exit code 3.
 set -euo pipefail
 
 readonly here=${BASH_SOURCE[0]%/*}
 
-wanted_packages() { # LIST…
+list_packages() { # LIST…
     local list
     for list in "$@"; do
         sed -e 's/#.*//' -e '/^[[:space:]]*$/d' -e 's/[[:space:]]//g' "$here/$list.txt"
     done
 }
 
-missing_packages() { # LIST…
+list_missing_packages() { # LIST…
     local package
     while read -r package; do
         if [[ $package == *\? ]]; then
@@ -23,11 +23,11 @@ missing_packages() { # LIST…
         fi
         dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
             printf '%s\n' "$package"
-    done < <(wanted_packages "$@")
+    done < <(list_packages "$@")
 }
 
-# Debian starts a service as soon as its package is installed. We want the programs, not another
-# munged or slurmd on the machine: policy-rc.d (invoke-rc.d(8)) forbids starts while we install.
+# Debian starts a service as soon as its package is installed. Only the programs are needed, not another
+# munged or slurmd on the machine: policy-rc.d (invoke-rc.d(8)) forbids starts during the installation.
 install_packages() { # PACKAGE…
     local -r policy=/usr/sbin/policy-rc.d
     if [[ ! -e $policy ]]; then
@@ -44,10 +44,10 @@ main() { # LIST…
     local -a missing
     if ! command -v dpkg-query >/dev/null; then
         printf 'steelyard: this is no Debian-like system (no dpkg-query); packages are not checked.\n' >&2
-        printf 'steelyard: what is needed, by its Debian name: %s\n' "$(wanted_packages "$@" | xargs)" >&2
+        printf 'steelyard: what is needed, by its Debian name: %s\n' "$(list_packages "$@" | xargs)" >&2
         exit 0
     fi
-    mapfile -t missing < <(missing_packages "$@")
+    mapfile -t missing < <(list_missing_packages "$@")
     if ((${#missing[@]} == 0)); then
         exit 0
     fi

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Put what was built where it is looked for: setup/place.sh FOLDER STAMP FILE…
-# Under another name first, then renamed. Man pages go to FOLDER/man, libraries to lib, the hook of OpenPBS
-# to openpbs, all else to bin. What is not newer than its copy is left alone.
+# Copy built files to where programs and tests find them: setup/place.sh FOLDER STAMP FILE…
+# Each is renamed when it is complete. Man pages go to FOLDER/man, libraries to lib, the hook of OpenPBS to
+# openpbs, other files to bin. Files that are not newer than their copy are skipped.
 set -euo pipefail
 
 readonly folder=$1 stamp=$2

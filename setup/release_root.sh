@@ -1,7 +1,7 @@
 #!/bin/bash
-# A Debian suite in a folder, with Slurm, what the plugin is built with, and this checkout's commit
-# in /src: setup/release_root.sh SUITE FOLDER (root). Kept for the next time: 1 GB; what was built
-# from the same commit stays.
+# A Debian suite in a folder, with Slurm, the plugin's build packages, and this checkout's commit in
+# /src: setup/release_root.sh SUITE FOLDER (root). The folder (1 GB) is kept and re-used; a build of the
+# same commit is kept.
 set -euo pipefail
 
 readonly suite=${1:?SUITE: bookworm, trixie or sid}
@@ -14,12 +14,12 @@ if [[ ! -e $root/usr/sbin/slurmd ]]; then
         echo "release_root.sh: apt-get install mmdebstrap" >&2
         exit 3
     }
-    # sid's lists are days old on mirrors that stand still.
+    # Stale mirrors have lists of sid that are days old.
     mmdebstrap --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
         --include="$packages" "$suite" "$root" http://deb.debian.org/debian
 fi
 
-# A folder from before a package was needed.
+# An older folder may lack packages.
 if [[ ! -d $root/usr/lib/python3/dist-packages/rich || ! -e $root/usr/bin/kmod || ! -e $root/usr/bin/meson ]]; then
     chroot "$root" sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends python3-rich kmod iputils-ping meson ninja-build pkg-config'
 fi

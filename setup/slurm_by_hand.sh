@@ -1,10 +1,10 @@
 #!/bin/bash
-# A Slurm by hand in a chroot with namespaces of its own: sourced by setup/try_release_inside.sh and
-# tests/packages/inside.sh. The caller has set `site`, the folder of slurm.conf, `host` and `user`, and
-# exported SLURM_CONF=$site/slurm.conf; it gives plugstack.conf.
+# A Slurm without systemd in a chroot with private namespaces: sourced by setup/try_release_inside.sh and
+# tests/packages/inside.sh. The caller sets `site`, the folder of slurm.conf, `host` and `user`, exports
+# SLURM_CONF=$site/slurm.conf, and writes plugstack.conf.
 : "${site:?} ${host:?} ${user:?}"
 
-surroundings() {
+set_up_system() {
     mount -t proc proc /proc
     mount -t sysfs sysfs /sys
     mount -t tmpfs tmpfs /run
@@ -13,7 +13,7 @@ surroundings() {
     mkdir -p /dev/shm "$site"/{spool,state,log,run,db}
     chmod 755 "$site" "$site/spool"
     ip link set lo up
-    # A device to shape; its other end is here, too. With no address but lo's, daemons find none to listen at.
+    # A device to shape, with both ends in this namespace. Daemons need an address besides lo's.
     ip link add eth9 type veth peer name wire
     ip address add 10.99.0.2/24 dev eth9
     ip link set eth9 up
@@ -21,7 +21,7 @@ surroundings() {
     ip route add default via 10.99.0.1
 }
 
-ordinary_user() {
+add_ordinary_user() {
     grep -q ^steelyard-try: /etc/passwd ||
         echo "steelyard-try:x:$user:$user::/tmp:/bin/bash" >>/etc/passwd
 }
@@ -57,7 +57,7 @@ NodeName=$host NodeAddr=127.0.0.1 Port=17820 CPUs=2
 NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=17821 CPUs=2
 PartitionName=main Nodes=$host,n2 Default=YES
 EOF
-    # No cgroups in a chroot; 22.05 does not know that word, and looks into none of this kind.
+    # A chroot has no cgroups; 22.05 lacks `disabled`, and does not use cgroup/v1 with this configuration.
     local none=disabled
     [[ $(slurmd -V) != *" 22."* ]] || none=cgroup/v1
     echo "CgroupPlugin=$none" >"$site/cgroup.conf"
@@ -91,11 +91,11 @@ until_done() { # SECONDS COMMAND…
 }
 
 # shellcheck disable=SC2317 # until_done runs it
-idle() { [[ $(sinfo -h -t idle -o %D) == 2 ]]; }
+is_idle() { [[ $(sinfo -h -t idle -o %D) == 2 ]]; }
 
 start() {
     export MYSQL_UNIX_PORT=$site/run/db.sock
-    # slurmdbd of today ends itself when two write to a job under MariaDB 11.6's snapshots
+    # slurmdbd ends when two connections write to a job under MariaDB 11.6's snapshots.
     printf '[mysqld]\nuser=root\ndatadir=%s\nsocket=%s\nskip-networking\npid-file=%s\nloose-innodb_snapshot_isolation=OFF\n' \
         "$site/db" "$MYSQL_UNIX_PORT" "$site/run/mariadb.pid" >"$site/my.cnf"
     mariadb-install-db --defaults-file="$site/my.cnf" --skip-test-db \
@@ -112,7 +112,7 @@ start() {
     mkdir -p "$site/spool/$host" "$site/spool/n2"
     slurmd -D -N "$host" >"$site/log/slurmd.out" 2>&1 &
     slurmd -D -N n2 >"$site/log/slurmd2.out" 2>&1 &
-    until_done 60 idle
+    until_done 60 is_idle
 }
 
 as_user() { (cd /tmp && setpriv --reuid="$user" --regid="$user" --clear-groups "$@"); }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # One step of the set-up: setup/step.sh TITLE COMMAND…
-# Says that it begins, and after how many seconds it has ended. On a terminal one more line tells, twice
-# a second, for how long it is at work and at what (apt, pip and compilers are understood). What the
-# command says comes when it fails; else only its notes (`note: …`).
+# Prints the title at the start, and the elapsed seconds at the end. On a terminal a line shows, twice a
+# second, the elapsed time and the current action (of apt, pip and compilers). The command's output is
+# printed when it fails; else only its notes (`note: …`).
 set -uo pipefail
 
 readonly title=$1
@@ -10,16 +10,16 @@ shift
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-tell() { printf 'steelyard: %s\n' "$1" >&2; }
+report() { printf 'steelyard: %s\n' "$1" >&2; }
 
-# What the last line of the command means, with how far it is.
-at_work() {
-    local line words percent
+# Print the current action, from the command's last line.
+format_action() {
+    local line action percent
     line=$(tail -n 1 "$log")
     case $line in
     dlstatus:* | pmstatus:*)
-        IFS=: read -r _ _ percent words <<<"$line"
-        printf '%s %%, %s' "${percent%.*}" "$words"
+        IFS=: read -r _ _ percent action <<<"$line"
+        printf '%s %%, %s' "${percent%.*}" "$action"
         ;;
     Collecting* | *Downloading* | *Using\ cached*)
         printf '%d Python packages found, %s' "$(grep -c '^Collecting' "$log")" "${line#"${line%%[! ]*}"}"
@@ -28,38 +28,38 @@ at_work() {
     esac
 }
 
-live() { # until nobody holds the other end of the pipe
+show_progress() { # until the pipe is closed
     columns=$(tput cols 2>/dev/null || echo 80)
     while
-        draw
+        draw_line
         read -r -t 0.5
         (($? > 128))
     do :; done
-    draw
+    draw_line
     printf '\r\033[K' >&2
 }
 
-draw() {
-    local -r line="  $SECONDS s  $(at_work)"
+draw_line() {
+    local -r line="  $SECONDS s  $(format_action)"
     printf '\r\033[K%s' "${line:0:columns-1}" >&2
 }
 
-tell "$title"
+report "$title"
 if [[ -t 2 ]]; then
-    exec {alive}> >(live)
-    drawn=$!
+    exec {alive}> >(show_progress)
+    progress_pid=$!
     "$@" >"$log" 2>&1 {alive}>&-
     code=$?
     exec {alive}>&-
-    wait "$drawn"
+    wait "$progress_pid"
 else
     "$@" >"$log" 2>&1
     code=$?
 fi
 if [[ $code != 0 ]]; then
     cat "$log" >&2
-    tell "failed after $SECONDS s: $title"
+    report "failed after $SECONDS s: $title"
     exit "$code"
 fi
 grep '^note:' "$log" >&2
-tell "done after $SECONDS s"
+report "done after $SECONDS s"

@@ -11,8 +11,8 @@ failed=0
 source "${BASH_SOURCE[0]%/*}/slurm_by_hand.sh"
 
 prepare() {
-    surroundings
-    ordinary_user
+    set_up_system
+    add_ordinary_user
 }
 
 build() {

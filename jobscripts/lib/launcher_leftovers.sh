@@ -179,8 +179,8 @@ sy_leftover_remove_marked() { # <mark>
     return "$result"
 }
 
-# Print the state of a mark's network namespace: `here`, or `gone`, of an earlier boot too. False: it
-# is another namespace that exists, where its own run or a sweep removes the devices.
+# Print the state of a mark's network namespace: `here` (this one) or `gone` (destroyed, or of an earlier
+# boot). False: it is another existing namespace, whose devices are removed from inside of it.
 sy_leftover_network_state() { # <mark>
     local inode boot
     read -r boot </proc/sys/kernel/random/boot_id || return

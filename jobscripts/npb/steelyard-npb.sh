@@ -1,5 +1,5 @@
 #!/bin/bash
-# The kernels have one name by which submit and doctor find them.
+# One name for all kernels, by which submit and doctor find them.
 set -u
 here=${BASH_SOURCE[0]%/*}
 kernel=${1:-}

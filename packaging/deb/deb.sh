@@ -8,13 +8,14 @@ cd "${BASH_SOURCE[0]%/*}/../.."
 version=$(cat VERSION)
 release=$(packaging/dist/slurm_release.sh)
 readonly version release built=build/deb/source
-# Whoever makes packages for others puts his own name there, as Debian's other tools have it.
+# Builders of packages for others set their name as for Debian's other tools.
 readonly maintainer="${DEBFULLNAME:-Steelyard} <${DEBEMAIL:-steelyard@example.net}>"
 SOURCE_DATE_EPOCH=$(packaging/dist/epoch.sh)
 export SOURCE_DATE_EPOCH
 
-# The next release's number is not known; that of the next month is above ours and not above it.
-next() { # 22.05
+# Print an upper bound of this release's versions: the next release's number is unknown, but the next
+# month's is not above it.
+next_month() { # 22.05
     printf '%d.%02d' "${1%.*}" "$((10#${1#*.} + 1))"
 }
 
@@ -22,13 +23,13 @@ rm -rf build/deb
 packaging/dist/source.sh "$built"
 cp -r packaging/deb "$built/debian"
 rm "$built/debian/deb.sh"
-sed -e "s|@SLURM@|$release|g" -e "s|@SLURM_NEXT@|$(next "$release")~|g" -e "s|@MAINTAINER@|$maintainer|" \
+sed -e "s|@SLURM@|$release|g" -e "s|@SLURM_NEXT@|$(next_month "$release")~|g" -e "s|@MAINTAINER@|$maintainer|" \
     "$built/debian/control.in" >"$built/debian/control"
 rm "$built/debian/control.in"
 cat >"$built/debian/changelog" <<END
 steelyard ($version) unstable; urgency=medium
 
-  * Built from a checkout; what is new stands in its CHANGELOG.md.
+  * Built from a checkout; its CHANGELOG.md lists the changes.
 
  -- $maintainer  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 END

@@ -1,6 +1,7 @@
 #!/bin/bash
-# One tar with all that nodes and login nodes need, no compiler on them: `make package` calls it.
-# From the environment: PREFIX, RECORD_DIR, SLURM_INC, and PYTHON, whose pip makes the wheels. What is in it has one time, SOURCE_DATE_EPOCH, else the last commit's.
+# One tar for nodes and login nodes without a compiler: `make package` calls it.
+# From the environment: PREFIX, RECORD_DIR, SLURM_INC, and PYTHON, whose pip makes the wheels. All files
+# have one time, SOURCE_DATE_EPOCH, else the last commit's.
 set -euo pipefail
 
 readonly prefix=${PREFIX:-/usr/local} record_dir=${RECORD_DIR:-/var/lib/steelyard/records}
@@ -23,7 +24,7 @@ PREFIX="$prefix" RECORD_DIR="$record_dir" DESTDIR="$here/$stage/$name/root" DOC_
 find "$stage/$name/root$prefix" -type f -perm -u+x -exec strip --strip-unneeded {} + 2>/dev/null || :
 packaging/parts.sh "$stage/$name/root" "$prefix" "$prefix/share/doc/steelyard" "$record_dir" >"$stage/$name/parts"
 
-# From a copy: pip leaves a build/lib behind, which the next wheel would still have.
+# From a copy: pip does not remove its build/lib, whose files the next wheel would contain.
 packaging/dist/source.sh "$stage/source"
 "$python" -m pip wheel --disable-pip-version-check -q -w "$stage/$name/wheels" "$stage/source" pip
 rm -rf "$stage/source"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The time of all that is packed: SOURCE_DATE_EPOCH, else the last commit's; of a source tar without git,
-# whose files have that time, VERSION's.
+# Print the time of all packed files: SOURCE_DATE_EPOCH, else the last commit's. Without git, as in a
+# source tar, it is the time of VERSION, which the tar has set.
 set -euo pipefail
 
 root=${BASH_SOURCE[0]%/*}/../..

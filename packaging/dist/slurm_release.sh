@@ -1,5 +1,5 @@
 #!/bin/bash
-# The release of Slurm that a plugin built here is for, as 22.05: slurm_release.sh [FOLDER OF HEADERS]
+# Print the release of Slurm of the headers, as 22.05: slurm_release.sh [FOLDER OF HEADERS]
 # Exit code 3: no headers.
 set -euo pipefail
 

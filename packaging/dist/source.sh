@@ -1,11 +1,11 @@
 #!/bin/bash
-# This checkout's files as git has them, changed ones too, and nothing that was built: source.sh FOLDER
-# In a source tar, which is no checkout, all files but those.
+# Copy this checkout's files without built ones, with uncommitted changes: source.sh FOLDER
+# In a source tar, which is no checkout, all files but build/.
 set -euo pipefail
 
 root=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)
 
-names() {
+list_files() {
     if [[ -e $root/.git ]]; then
         git -C "$root" ls-files -co --exclude-standard -z
     else
@@ -14,6 +14,6 @@ names() {
 }
 
 mkdir -p "$1"
-names |
+list_files |
     (cd "$root" && while IFS= read -rd '' name; do [[ ! -e $name ]] || printf '%s\0' "$name"; done) |
     tar -C "$root" --null -T - -c | tar -x -C "$1"

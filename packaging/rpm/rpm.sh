@@ -1,7 +1,7 @@
 #!/bin/bash
-# RPM packages of the C parts: `make package KIND=rpm` calls it. build/rpm/*.rpm; that of the plugin for the Slurm whose
-# headers are here, or none where there are none (Torque, OpenPBS).
-# On a system whose packages rpm does not know (Debian), nothing is asked of its database.
+# RPM packages of the C programs in build/rpm: `make package KIND=rpm` calls it. The plugin's package is for
+# the Slurm of the installed headers, and is skipped without headers (Torque, OpenPBS).
+# On a system without RPM packages (Debian) the packages have no dependencies.
 set -euo pipefail
 
 cd "${BASH_SOURCE[0]%/*}/../.."

@@ -20,10 +20,11 @@ install_tools() {
     echo "${wanted[*]}" >"$work/venv/.wanted"
 }
 
-# Not for setup/build.sh: a folder that one release of Meson configured is of no use to another one.
+# Not for setup/build.sh: its folder may be configured by another release of Meson.
 with_tools() { PATH=$tools:$PATH "$@"; }
 
-# The compiler searches no folder of this machine, whose C library has newer headers and symbols.
+# Copy the libraries: the compiler must not search this machine's folders, whose C library has newer
+# headers and symbols.
 copy_libraries() {
     mkdir "$work"/{include,lib}
     cp -r "$(pkg-config --variable=includedir jansson)"/jansson*.h "$(pkg-config --variable=includedir libmnl)/libmnl" "$work/include"
@@ -36,13 +37,13 @@ compile_programs() { # FOLDER
         "-Dc_args=-fno-sanitize=undefined -isystem $work/include" "-Dc_link_args=-s -L$work/lib"
     with_tools meson compile -C "$work/meson" steelyard-{node,load,fstest,samples}
     cp "$work"/meson/{plugins/node/steelyard-node,plugins/libsteelyard-samples.so,jobscripts/steelyard-{load,fstest}} "$1"
-    # It is copied into containers with any C library. This machine's compiler links it statically;
-    # zig does so for musl alone.
+    # steelyard-time is copied into containers with any C library. This machine's compiler links it
+    # statically; zig does so only for musl.
     setup/build.sh
     strip -o "$1/steelyard-time" build/bin/steelyard-time
 }
 
-# Who passes the libraries on passes their licenses on. Where Debian has them, and RHEL.
+# Copy the licenses of the copied libraries, from Debian's or RHEL's folder.
 copy_licenses() { # FOLDER
     local name
     for name in jansson mnl; do
@@ -58,7 +59,7 @@ main() {
     trap '(($? == 0)) || cat "$work/log" >&4' EXIT
     install_tools
     copy_libraries
-    # From a copy: pip leaves a build/lib behind, which the next wheel would still have.
+    # From a copy: pip does not remove its build/lib, whose files the next wheel would contain.
     packaging/dist/source.sh "$work/source"
     mkdir "$work/source/libexec"
     compile_programs "$work/source/libexec"

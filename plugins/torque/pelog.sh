@@ -1,16 +1,16 @@
 #!/bin/sh
 # Steelyard: around a job of Torque, as root (epilogue.precancel: as the job's user). One file under
-# five names in PBS_HOME/mom_priv; NAME.site beside it is the site's own, called with the same
-# arguments. pbs_mom requeues a job for ever at any exit code of a prologue but 0 and 1, and at 1 of a
-# prologue.parallel, too: that leaves a note to the first node's, which runs when all those are done.
+# five names in PBS_HOME/mom_priv; NAME.site is the site's own script, called with the same arguments.
+# pbs_mom requeues a job forever at any exit code of a prologue but 0 and 1, and of a prologue.parallel
+# but 0. So prologue.parallel writes a refusal for the first node's prologue, which runs afterwards.
 
 PROGRAM=@PREFIX@/libexec/steelyard/steelyard-node
 CONFIG=@CONFIG@
-PLAIN_S=2  # nothing was asked for: whatever hangs is left behind, the job goes on
-ASKED_S=30 # delays are measured before the job may start
+PLAIN_S=2    # without a request: a program that hangs is abandoned, and the job starts
+REQUEST_S=30 # with a request: delays are measured before the job starts
 
-# tag <- what stands in the mom's own file of the job: it has what the arguments may lack.
-job_file() {
+# Set tag from the mom's file of the job, which has more than the arguments.
+read_job_file() {
     tag=
     file=${script%.[SJ][CB]}.JB
     [ -r "$file" ] || return 0
@@ -21,11 +21,11 @@ job_file() {
     done <"$file"
 }
 
-# node <- the name that the server knows this node by. A mom may have been told one.
-node_name() {
+# Set node to the name by which the server knows this node: the mom's option, or the host's name.
+set_node_name() {
     node=$(hostname)
     node=${node%%.*}
-    # shellcheck disable=SC2046 # words
+    # shellcheck disable=SC2046 # arguments
     set -- $(tr '\000' ' ' 2>/dev/null <"/proc/$mom/cmdline")
     while [ $# -gt 1 ]; do
         case $1 in
@@ -35,14 +35,14 @@ node_name() {
     done
 }
 
-# A command on the shared folder of records, which may not answer: it ends within 2 s or is left alone.
-# Its stdout must not be a pipe: a command that cannot be killed would keep that open.
-shared() { # COMMAND...
+# Run a command on the shared folder of records, which may not answer: within 2 s it ends or is abandoned.
+# Its stdout must not be a pipe: a command that cannot be killed would keep it open.
+run_on_records() { # COMMAND...
     timeout -k 1 1 "$@" 2>/dev/null </dev/null
 }
 
-# peer <- another node of the job; nodes <- their number, 0: only the first node has the list.
-other_nodes() {
+# Set peer to another node of the job, and nodes to their number; 0: only the first node has the list.
+read_other_nodes() {
     peer='' nodes=0 last=''
     [ "$PBS_MSHOST" = "$node" ] || peer=$PBS_MSHOST
     [ -r "$PBS_NODEFILE" ] || return 0
@@ -53,26 +53,27 @@ other_nodes() {
     done <"$PBS_NODEFILE"
 }
 
-# said <- why another node cannot have what the job requests. Fails where the folder does not answer.
-read_notes() {
-    said=''
+# Set refusal to the reason for which another node refuses the request. Fails where the folder does not
+# answer.
+read_refusals() {
+    refusal=''
     [ "$nodes" -gt 1 ] || return 0
     copy=$(mktemp) || return 1
     # shellcheck disable=SC2016 # for the shell inside
-    shared sh -c 'cd -- "$1" || exit
+    run_on_records sh -c 'cd -- "$1" || exit
         while read -r host; do
             [ "$host" != "$last" ] && last=$host && [ -e "$2.$host" ] || continue
             printf "%s: " "$host" && cat "$2.$host" && rm -f "$2.$host"
         done <"$3"
         :' - "$records" "./.refused.$id" "$PBS_NODEFILE" >"$copy"
     code=$?
-    read -r said <"$copy"
+    read -r refusal <"$copy"
     rm -f "$copy"
     return "$code"
 }
 
-# mom <- pbs_mom itself: on the first node another process of it stands between.
-mom_pid() {
+# Set mom to the process id of pbs_mom: on the first node its child is the parent of this script.
+find_mom() {
     mom=$PPID next=$PPID comm=
     while [ "${next:-0}" -gt 1 ] && read -r comm <"/proc/$next/comm" && [ "$comm" = pbs_mom ]; do
         mom=$next next=
@@ -82,27 +83,27 @@ mom_pid() {
     done 2>/dev/null
 }
 
-# request <- TEXT of other=steelyard:TEXT or other=THEIRS+steelyard:TEXT in the list of resources.
-# hidden <- yes: the list, which ends at 2048 bytes without a word, lacks it.
-requested() {
+# Set request to TEXT of other=steelyard:TEXT or other=THEIRS+steelyard:TEXT in the list of resources.
+# Set hidden to yes where the list, which is silently cut at 2048 bytes, lacks it.
+read_request() {
     request='' hidden=''
     case ,$resources in
     *,other=*) value=${resources#*other=} && value=${value%%,[a-z]*=*} ;;
-    *) job_file other && value=$tag && hidden=${tag:+yes} ;;
+    *) read_job_file other && value=$tag && hidden=${tag:+yes} ;;
     esac
     case $value in
     steelyard:* | *+steelyard:*) request=${value##*steelyard:} ;;
     esac
 }
 
-# What qsub -n asked for is in no argument; the mom's file of the job may not be there before its
-# prologue has ended (a sister's never is), and to ask the server costs time: only where a condition
-# hangs on it.
+# Whether the job requested its nodes exclusively. No argument of the prologue has qsub -n. The mom's file
+# of the job may not exist before the prologue has ended (a sister's never does), and a query of the
+# server takes time: it is queried only for a condition.
 is_exclusive() {
-    job_file node_exclusive
+    read_job_file node_exclusive
     [ "$tag" = 1 ] && return 0
     [ ! -r "$file" ] || return 1
-    asks_for_conditions || return 1
+    requests_conditions || return 1
     program=$(readlink "/proc/$mom/exe") && program=${program%/sbin/*}/bin/qstat
     case $(timeout -k 1 5 "$program" -f "$id" 2>/dev/null </dev/null) in
     *"node_exclusive = True"*) return 0 ;;
@@ -110,30 +111,30 @@ is_exclusive() {
     return 1
 }
 
-owner_ids() {
-    job_file execution_uid && uid=$tag
-    job_file execution_gid && gid=$tag
+read_owner_ids() {
+    read_job_file execution_uid && uid=$tag
+    read_job_file execution_gid && gid=$tag
     [ "$uid" ] || uid=$(id -u "$user") || return 1
     [ "$gid" ] || gid=$(id -g "$user")
 }
 
-# value <- of a key of $CONFIG, as steelyard-node reads it: without blanks around it; the last counts.
-setting() { # KEY
+# Set value to that of a key of $CONFIG, as steelyard-node reads it: without blanks; the last one counts.
+read_setting() { # KEY
     value=$(sed -n "s/^[[:space:]]*$1[[:space:]]*=[[:space:]]*\(.*[^[:space:]]\)[[:space:]]*\$/\1/p" "$CONFIG" 2>/dev/null | tail -n 1)
 }
 
-# records <- the folder that the nodes of a job share; root <- below which the node's files are read.
+# Set records to the folder that the nodes of a job share, and root to the prefix of the node's files.
 read_config() {
-    setting record_dir
+    read_setting record_dir
     records=${value:-/var/lib/steelyard/records}
-    setting root
+    read_setting root
     root=$value
 }
 
-# group <- the job's cgroup, or its cpuset alone: a Torque that makes them has made it before its
-# prologues run, of the same name in every hierarchy, and takes it away after its epilogues. The
-# first node's prologue runs in it: what we use is not the job's.
-job_group() {
+# Set group to the job's cgroup, or to its cpuset alone. A Torque with cgroups makes it before its
+# prologues, with the same name in every hierarchy, and removes it after its epilogues. The first node's
+# prologue starts in it, and leaves it: its usage is not the job's.
+find_job_cgroup() {
     group=
     for mount in cpuacct cpu,cpuacct memory cpuset; do
         [ -d "$root/sys/fs/cgroup/$mount/torque/$id" ] || continue
@@ -143,7 +144,7 @@ job_group() {
     [ ! -d "$root/dev/cpuset/torque/$id" ] || group=/torque/$id
 }
 
-asks_for_conditions() {
+requests_conditions() {
     case :$request in
     *:netem=none | *:netem=none:*) return 1 ;;
     *:netem=* | *:cache=cold*) return 0 ;;
@@ -151,45 +152,45 @@ asks_for_conditions() {
     return 1
 }
 
-# limit <- less than what pbs_mom gives a prologue, $prologalarm less 10 s: one that it ends is tried
-# again for ever, one that refuses is not.
-keep_below_alarm() {
-    # Its number: pbs_mom takes what stands before anything else, in decimal, zeros before it or not.
+# Reduce limit below pbs_mom's limit for a prologue, $prologalarm less 10 s: a prologue that pbs_mom ends
+# is retried forever, one that refuses is not.
+limit_to_alarm() {
+    # pbs_mom reads the leading decimal digits, with or without leading zeros.
     # shellcheck disable=SC2016 # sed's
     alarm=$(sed -n 's/^[[:space:]]*\$prologalarm[[:space:]]\{1,\}0*\([1-9][0-9]\{0,5\}\).*/\1/p' config 2>/dev/null | tail -n 1)
     [ -z "$alarm" ] || [ "$limit" -le $((alarm - 13)) ] || limit=$((alarm - 13))
     [ "$limit" -gt 0 ] || limit=1
 }
 
-# No condition can be had without us; tags and rates may be missing.
-without_us() {
-    asks_for_conditions || return 0
-    words="steelyard: the job asks for conditions, which node $(hostname) cannot set: $1. Ask the administrator, or submit without them."
+# Refuse a job that requests a condition, with the reason; others start without tags and rates.
+start_unless_condition() {
+    requests_conditions || return 0
+    message="steelyard: the job asks for conditions, which node $(hostname) cannot set: $1. Ask the administrator, or submit without them."
     return 1
 }
 
-# The job's id is of an array: 12[3].server is task 3 of 12[].server.
-array_fields() {
+# Print the arguments of a job of an array: 12[3].server is task 3 of 12[].server.
+print_array_fields() {
     case $id in *\[*\]*) ;; *) return ;; esac
     task=${id#*\[} && task=${task%%\]*}
     printf '%s\n' "--job" "array_job_id=${id%%\[*}[]${id#*\]}" "--job" "array_task_id=$task"
 }
 
 begin() {
-    requested
+    read_request
     read_config
-    mom_pid
-    node_name
-    shared rm -f "$records/.refused.$id.$node"
-    [ -r "$CONFIG" ] || { without_us "Steelyard is turned off there (no $CONFIG)" && return 0 || return 1; }
-    [ -x "$PROGRAM" ] || { without_us "there is no $PROGRAM" && return 0 || return 1; }
-    owner_ids || return 0
-    other_nodes
-    job_group
+    find_mom
+    set_node_name
+    run_on_records rm -f "$records/.refused.$id.$node"
+    [ -r "$CONFIG" ] || { start_unless_condition "Steelyard is turned off there (no $CONFIG)" && return 0 || return 1; }
+    [ -x "$PROGRAM" ] || { start_unless_condition "there is no $PROGRAM" && return 0 || return 1; }
+    read_owner_ids || return 0
+    read_other_nodes
+    find_job_cgroup
     limit=$PLAIN_S
-    [ -z "$hidden" ] || [ "$nodes" -lt 2 ] || without_us "its list of resources has more than 2048 bytes, and only the first node knows the end of it" || return 1
-    # shellcheck disable=SC2046 # no blanks in these words
-    set -- $(array_fields) --job-id "$id" --node "$node" --owner "$uid:$gid" --config "$CONFIG" \
+    [ -z "$hidden" ] || [ "$nodes" -lt 2 ] || start_unless_condition "its list of resources has more than 2048 bytes, and only the first node knows the end of it" || return 1
+    # shellcheck disable=SC2046 # these arguments have no blanks
+    set -- $(print_array_fields) --job-id "$id" --node "$node" --owner "$uid:$gid" --config "$CONFIG" \
         --parent "$mom" --mark "PBS_JOBID=$id" --mark "PBS_NODENUM=${PBS_NODENUM:-0}" \
         --partition "$queue" --job scheduler=pbs --job "name=$name"
     [ "$nodes" = 0 ] || set -- "$@" --job "nodes=$nodes"
@@ -197,67 +198,67 @@ begin() {
     { read -r server <../server_name; } 2>/dev/null && set -- "$@" --protect "$server"
     [ -z "$peer" ] || set -- "$@" --peer "$peer"
     [ -z "$group" ] || set -- "$@" --cgroup "$group"
-    # The process that pbs_mom waits with becomes the job's shell.
+    # pbs_mom's waiting child becomes the job's shell.
     [ "$mom" = "$PPID" ] || set -- "$@" --session "$PPID" --join "$PPID"
-    [ -z "$request" ] || { limit=$ASKED_S && set -- "$@" --request "$request"; }
-    keep_below_alarm
-    read_notes || without_us "whether other nodes can is not known: $records cannot be read there" || return 1
-    [ -z "$said" ] || { words=$said && return 1; }
-    words=$(timeout -k 1 "$limit" "$PROGRAM" job begin "$@" 2>&1 </dev/null >/dev/null)
+    [ -z "$request" ] || { limit=$REQUEST_S && set -- "$@" --request "$request"; }
+    limit_to_alarm
+    read_refusals || start_unless_condition "whether other nodes can is not known: $records cannot be read there" || return 1
+    [ -z "$refusal" ] || { message=$refusal && return 1; }
+    message=$(timeout -k 1 "$limit" "$PROGRAM" job begin "$@" 2>&1 </dev/null >/dev/null)
     code=$?
     case $code in
     0) return 0 ;;
     4) return 1 ;;
-    124 | 137) without_us "it took more than $limit s" ;;
-    *) without_us "steelyard-node ended with $code" ;;
+    124 | 137) start_unless_condition "it took more than $limit s" ;;
+    *) start_unless_condition "steelyard-node ended with $code" ;;
     esac
 }
 
 end() {
     read_config
-    mom_pid
-    node_name
-    shared rm -f "$records/.refused.$id.$node"
+    find_mom
+    set_node_name
+    run_on_records rm -f "$records/.refused.$id.$node"
     [ -x "$PROGRAM" ] || return 0
     set --
-    job_file node_exclusive
+    read_job_file node_exclusive
     [ "$tag" != 1 ] || set -- --exclusive yes
-    # A sister is told 0 whatever the job ended with.
+    # A sister gets 0 for any exit code of the job.
     [ "${0##*.}" = parallel ] || set -- "$@" --exit-status "$status"
-    timeout -k 1 "$ASKED_S" "$PROGRAM" job end --job-id "$id" --node "$node" --config "$CONFIG" \
+    timeout -k 1 "$REQUEST_S" "$PROGRAM" job end --job-id "$id" --node "$node" --config "$CONFIG" \
         "$@" </dev/null >/dev/null 2>&1
     return 0
 }
 
-# sweep MOM_PRIV: undo what is left of jobs that this mom does not know any more. Where the first
-# node refuses a job or is lost, no epilogue.parallel is run: this is, each minute.
+# sweep MOM_PRIV: undo leftovers of jobs that this mom does not list. Cron calls it each minute: where the
+# first node refuses a job or is lost, no epilogue.parallel runs.
 sweep() {
     [ -x "$PROGRAM" ] && [ -r "$CONFIG" ] || return 0
     set +f
     for lock in "$1"/mom*.lock; do
         read -r mom <"$lock" || return 0
     done
-    node_name
+    set_node_name
     jobs=$1/jobs
     set --
     for script in "$jobs"/*.JB; do
-        job_file jobid
+        read_job_file jobid
         [ -z "$tag" ] || set -- "$@" --alive "$tag"
     done
-    timeout -k 1 "$ASKED_S" "$PROGRAM" job sweep --node "$node" --config "$CONFIG" --only-alive "$@" </dev/null
+    timeout -k 1 "$REQUEST_S" "$PROGRAM" job sweep --node "$node" --config "$CONFIG" --only-alive "$@" </dev/null
 }
 
 refuse() {
-    echo "$words" >&2
+    echo "$message" >&2
     exit 1
 }
 
-leave_note() {
+write_refusal() {
     # shellcheck disable=SC2016 # for the shell inside
-    shared sh -c 'echo "$1" >"$2"' - "$words" "$records/.refused.$id.$node"
+    run_on_records sh -c 'echo "$1" >"$2"' - "$message" "$records/.refused.$id.$node"
 }
 
-site() {
+run_site_script() {
     [ ! -x "$0.site" ] || "$0.site" "$@"
 }
 
@@ -267,20 +268,20 @@ for script; do :; done # the last argument
 case ${0##*/} in
 prologue)
     resources=$5 queue=$6
-    site "$@" || exit
+    run_site_script "$@" || exit
     begin || refuse
     ;;
 prologue.parallel)
     resources=$5 queue=$6
-    site "$@" || exit
-    begin || leave_note
+    run_site_script "$@" || exit
+    begin || write_refusal
     ;;
 epilogue | epilogue.parallel)
     status=${10}
     end
-    site "$@" || exit
+    run_site_script "$@" || exit
     ;;
 torque-sweep) sweep "$@" ;;
-*) site "$@" || exit ;;
+*) run_site_script "$@" || exit ;;
 esac
 exit 0

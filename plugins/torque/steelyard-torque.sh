@@ -1,5 +1,5 @@
 #!/bin/sh
-# What packages cannot do: PBS_HOME is a site's, and so may its prologues be.
+# The installation steps that a package cannot do: PBS_HOME and existing prologues belong to the site.
 set -e
 PROGRAMS=@PREFIX@/libexec/steelyard
 DOC=@DOC_DIR@
@@ -7,7 +7,7 @@ CONFIG=@CONFIG@
 RECORD_DIR=@RECORD_DIR@
 CRON=$DESTDIR/etc/cron.d/steelyard-torque
 
-help() {
+print_usage() {
     cat <<'END'
 usage: steelyard-torque on [PBS_HOME] | off [PBS_HOME] | again
 
@@ -25,7 +25,7 @@ before all paths. Exit code 3: something there is not as it should be, and nothi
 END
 }
 
-on() { # PBS_HOME
+switch_on() { # PBS_HOME
     "$DESTDIR$PROGRAMS/torque-install" put "$DESTDIR$PROGRAMS/torque-sweep" "$DESTDIR$1/mom_priv"
     install -d -m 0755 "$DESTDIR$RECORD_DIR" "$DESTDIR${CONFIG%/*}" "${CRON%/*}"
     echo "* * * * * root test ! -x $PROGRAMS/torque-sweep || $PROGRAMS/torque-sweep $1/mom_priv" >"$CRON"
@@ -33,25 +33,25 @@ on() { # PBS_HOME
     command -v cron crond >/dev/null || echo "required: this node has no cron, and without $PROGRAMS/torque-sweep $1/mom_priv each minute conditions of refused jobs stay on it. Install the timer: $DOC/steelyard-torque-sweep.timer.example"
 }
 
-# where <- the PBS_HOME that `on` was told.
-where() {
-    where=
-    [ ! -r "$CRON" ] || where=$(sed -n 's|.* \(.*\)/mom_priv$|\1|p' "$CRON")
+# Set pbs_home to the argument of the last `on`.
+read_pbs_home() {
+    pbs_home=
+    [ ! -r "$CRON" ] || pbs_home=$(sed -n 's|.* \(.*\)/mom_priv$|\1|p' "$CRON")
 }
 
-off() { # PBS_HOME
+switch_off() { # PBS_HOME
     "$DESTDIR$PROGRAMS/torque-install" remove "$DESTDIR$1/mom_priv"
     rm -f "$CRON"
 }
 
-where
+read_pbs_home
 case ${1-} in
-on) on "${2:-/var/spool/torque}" ;;
-off) off "${2:-${where:-/var/spool/torque}}" ;;
-again) [ ! "$where" ] || on "$where" ;;
---help) help ;;
+on) switch_on "${2:-/var/spool/torque}" ;;
+off) switch_off "${2:-${pbs_home:-/var/spool/torque}}" ;;
+again) [ ! "$pbs_home" ] || switch_on "$pbs_home" ;;
+--help) print_usage ;;
 *)
-    help >&2
+    print_usage >&2
     exit 2
     ;;
 esac

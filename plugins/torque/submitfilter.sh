@@ -1,62 +1,62 @@
 #!/bin/sh
-# Torque's submit filter, as the user: qsub's arguments, the script on stdin; what it prints is
-# queued, any other exit code than 0 refuses. Makes one `#PBS -l other=steelyard:TEXT` of
-# #STEELYARD lines and STEELYARD_… variables: all that a prologue sees of what a user wants.
+# Torque's submit filter. It runs as the user with qsub's arguments and the script on stdin; qsub queues
+# its output, and refuses the job at any exit code but 0. It converts #STEELYARD lines and STEELYARD_…
+# variables to one `#PBS -l other=steelyard:TEXT`, which a prologue can read.
 # It needs Torque 6.1.3: any other qsub starts a filter by a shell command with its arguments unquoted,
 # so the shell executes `;` and `$(…)` in them and removes backslashes. #STEELYARD lines are safe.
 
 PROGRAM=@PREFIX@/libexec/steelyard/steelyard-node
 CONFIG=@CONFIG@
 NETEM_KEYS='@NETEM_KEYS@'
-TEXT_MAX=1000 # of the 2048 bytes in which a prologue is told all resources
-prefix='#PBS' command_other=no theirs='' line_other='' line_v='' own='' command_v='' command_l='' whole_nodes=no
+TEXT_MAX=1000 # of the 2048 bytes of a prologue's list of resources
+prefix='#PBS' command_other=no theirs='' line_other='' line_v='' script_lines='' command_v='' command_l='' whole_nodes=no
 
 refuse() {
     echo "steelyard: $*" >&2
     exit 255
 }
 
-# wish LEVEL KEY VALUE: one more wish, encoded; the program says what is wrong with it.
-wish() {
+# Encode an option and add it to the request of LEVEL; the program reports a malformed one.
+add_option() { # LEVEL KEY VALUE
     [ -x "$PROGRAM" ] || refuse "$2=$3: there is no $PROGRAM on this host: ask the administrator for make install-torque-login."
     text=$("$PROGRAM" job encode "--$2=$3") || exit 255
     case $1 in
     line) line_v=${line_v:+$line_v:}$text ;;
-    own) own=${own:+$own:}$text ;;
+    script_lines) script_lines=${script_lines:+$script_lines:}$text ;;
     command) command_v=${command_v:+$command_v:}$text ;;
     esac
 }
 
-variable() {
+add_variable() { # LEVEL NAME VALUE
     case $2 in
-    STEELYARD_NETEM) wish "$1" netem "$3" ;;
-    STEELYARD_SAMPLE_RATE) wish "$1" sample-rate "$3" ;;
-    STEELYARD_CACHE) wish "$1" cache "$3" ;;
+    STEELYARD_NETEM) add_option "$1" netem "$3" ;;
+    STEELYARD_SAMPLE_RATE) add_option "$1" sample-rate "$3" ;;
+    STEELYARD_CACHE) add_option "$1" cache "$3" ;;
     STEELYARD_TAGS)
         tags=$3
         while [ "$tags" ]; do
-            wish "$1" tag "${tags%%;*}"
+            add_option "$1" tag "${tags%%;*}"
             case $tags in *\;*) tags=${tags#*;} ;; *) tags='' ;; esac
         done
         ;;
     esac
 }
 
-from_environment() {
+add_from_environment() { # LEVEL NAME
     case $2 in
-    STEELYARD_NETEM) [ -z "$STEELYARD_NETEM" ] || variable "$1" "$2" "$STEELYARD_NETEM" ;;
-    STEELYARD_SAMPLE_RATE) [ -z "$STEELYARD_SAMPLE_RATE" ] || variable "$1" "$2" "$STEELYARD_SAMPLE_RATE" ;;
-    STEELYARD_CACHE) [ -z "$STEELYARD_CACHE" ] || variable "$1" "$2" "$STEELYARD_CACHE" ;;
-    STEELYARD_TAGS) [ -z "$STEELYARD_TAGS" ] || variable "$1" "$2" "$STEELYARD_TAGS" ;;
+    STEELYARD_NETEM) [ -z "$STEELYARD_NETEM" ] || add_variable "$1" "$2" "$STEELYARD_NETEM" ;;
+    STEELYARD_SAMPLE_RATE) [ -z "$STEELYARD_SAMPLE_RATE" ] || add_variable "$1" "$2" "$STEELYARD_SAMPLE_RATE" ;;
+    STEELYARD_CACHE) [ -z "$STEELYARD_CACHE" ] || add_variable "$1" "$2" "$STEELYARD_CACHE" ;;
+    STEELYARD_TAGS) [ -z "$STEELYARD_TAGS" ] || add_variable "$1" "$2" "$STEELYARD_TAGS" ;;
     esac
 }
 
-all_from_environment() {
-    for name in NETEM SAMPLE_RATE CACHE TAGS; do from_environment "$1" "STEELYARD_$name"; done
+add_environment() { # LEVEL
+    for name in NETEM SAMPLE_RATE CACHE TAGS; do add_from_environment "$1" "STEELYARD_$name"; done
 }
 
-# The list of -v: a comma ends a variable, `\,` is one in a value.
-variables() {
+# Parse the list of -v: a comma ends a variable, `\,` is a comma in a value.
+parse_variables() { # LEVEL LIST
     list=$2 after=
     while [ "$list" ]; do
         item=${list%%,*}
@@ -71,14 +71,14 @@ variables() {
         esac
         after=$item
         case $item in
-        STEELYARD_*=*) variable "$1" "${item%%=*}" "${item#*=}" ;;
-        STEELYARD_*) from_environment "$1" "$item" ;;
+        STEELYARD_*=*) add_variable "$1" "${item%%=*}" "${item#*=}" ;;
+        STEELYARD_*) add_from_environment "$1" "$item" ;;
         esac
     done
 }
 
-# The list of -l: LEVEL's text of other=; what else stands in it is kept.
-resources() {
+# Parse the list of -l: the text of LEVEL in other=; its other values are kept.
+parse_resources() { # LEVEL LIST
     case ,$2 in *,other=*) ;; *) return ;; esac
     value=,$2 && value=${value##*,other=} && value=${value%%,*} text=''
     case $value in
@@ -90,17 +90,17 @@ resources() {
     esac
 }
 
-options() {
+parse_options() { # LEVEL ARGUMENT…
     level=$1 && shift
     while [ $# -gt 0 ]; do
         case $1 in
         -[aAbcCdDeFjJkKlLmMNopPqrStTuvwW])
             [ $# -gt 1 ] || return
-            option "$level" "$1" "$2" && shift
+            parse_option "$level" "$1" "$2" && shift
             ;;
-        -[aAbcCdDeFjJkKlLmMNopPqrStTuvwW]*) option "$level" "${1%"${1#??}"}" "${1#??}" ;;
+        -[aAbcCdDeFjJkKlLmMNopPqrStTuvwW]*) parse_option "$level" "${1%"${1#??}"}" "${1#??}" ;;
         -*)
-            case $1 in *V*) all_from_environment "$level" ;; esac
+            case $1 in *V*) add_environment "$level" ;; esac
             case $1 in *n*) whole_nodes=yes ;; esac
             ;;
         *) return ;;
@@ -109,23 +109,23 @@ options() {
     done
 }
 
-option() {
+parse_option() { # LEVEL OPTION VALUE
     case $2 in
-    -v) variables "$1" "$3" ;;
-    -l) resources "$1" "$3" ;;
+    -v) parse_variables "$1" "$3" ;;
+    -l) parse_resources "$1" "$3" ;;
     -C) [ "$1" = line ] || prefix=$3 ;;
     esac
     return 0
 }
 
-# The words of a #STEELYARD line: sbatch's options.
-steelyard_line() {
+# Parse a #STEELYARD line: sbatch's options.
+parse_steelyard_line() { # WORD…
     while [ $# -gt 0 ]; do
         case $1 in
-        --netem=* | --tag=* | --sample-rate=* | --cache=*) key=${1%%=*} && wish own "${key#--}" "${1#*=}" ;;
+        --netem=* | --tag=* | --sample-rate=* | --cache=*) key=${1%%=*} && add_option script_lines "${key#--}" "${1#*=}" ;;
         --netem | --tag | --sample-rate | --cache)
             [ $# -gt 1 ] || refuse "#STEELYARD $1: expected a value"
-            wish own "${1#--}" "$2" && shift
+            add_option script_lines "${1#--}" "$2" && shift
             ;;
         *) refuse "#STEELYARD $1: expected --netem=SPEC, --tag=KEY=VALUE, --sample-rate=HZ or --cache=cold|warm|cold:cvmfs=MB" ;;
         esac
@@ -133,27 +133,27 @@ steelyard_line() {
     done
 }
 
-# merged <- the parts of $1 that $2 does not overrule, and $2. Tags add up.
+# Set merged to $2 and the options of $1 that $2 does not override. Tags are added.
 merge() {
-    merged=$2 kept=
+    merged=$2 others=
     for part in $1; do
         case :$2 in *":${part%%=*}="*) [ "${part%%=*}" = tag ] || continue ;; esac
-        kept=${kept:+$kept:}$part
+        others=${others:+$others:}$part
     done
-    merged=$kept${kept:+${2:+:}}$2
+    merged=$others${others:+${2:+:}}$2
 }
 
-# Where this host has the nodes' settings: a job without qsub -n shares its nodes, unless they say that
-# jobs never do.
+# Whether the job may share its nodes: known only where this host has the nodes' settings. A job without
+# qsub -n shares them, unless `exclusive = yes` is set.
 may_share_nodes() {
     [ "$whole_nodes" = no ] && [ -r "$CONFIG" ] || return 1
     key='^[[:space:]]*exclusive[[:space:]]*=[[:space:]]*'
     [ "$(sed -n "s/$key\(.*[^[:space:]]\)[[:space:]]*\$/\1/p" "$CONFIG" | tail -n 1)" != yes ]
 }
 
-settle() {
+write_request() {
     IFS=:
-    merge "$line_other" "$line_v" && merge "$merged" "$own" && merge "$merged" "$command_v"
+    merge "$line_other" "$line_v" && merge "$merged" "$script_lines" && merge "$merged" "$command_v"
     asked=$merged
     merge "$asked" "$command_l"
     unset IFS
@@ -171,20 +171,20 @@ settle() {
 }
 
 set -f
-options command "$@"
+parse_options command "$@"
 head='' directive='' newline='
 '
-# shellcheck disable=SC2086 # words, as qsub has them
+# shellcheck disable=SC2086 # split as qsub does
 while line='' && { IFS= read -r line || [ "$line" ]; }; do
     case $line in
-    "${prefix:-#PBS}"[[:blank:]]*) rest=${line#"${prefix:-#PBS}"} && options line $rest ;;
-    '#STEELYARD'[[:blank:]]*) steelyard_line ${line#\#STEELYARD} ;;
+    "${prefix:-#PBS}"[[:blank:]]*) rest=${line#"${prefix:-#PBS}"} && parse_options line $rest ;;
+    '#STEELYARD'[[:blank:]]*) parse_steelyard_line ${line#\#STEELYARD} ;;
     '#'* | '') ;;
     *) break ;;
     esac
     head=$head$line$newline line=
 done
-settle
+write_request
 printf '%s' "$head${directive:+$directive$newline}$line"
 [ -z "$line" ] || echo
 exec cat

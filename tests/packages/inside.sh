@@ -112,15 +112,15 @@ has_pages() { # DEB…
 }
 
 trap 'echo "line $LINENO" >&2; tail -n 5 "$site"/log/* >&2' ERR
-surroundings
-ordinary_user
+set_up_system
+add_ordinary_user
 configure
 sed -i /PrologFlags/d "$SLURM_CONF"
 : >"$site/plugstack.conf"
 ok "no compiler here" no_compiler
 start
 set_up
-until_done 60 idle
+until_done 60 is_idle
 check_that_it_works
 doctor
 if [[ $what == dist ]]; then

@@ -1,8 +1,8 @@
 #!/bin/sh
-# First process of a virtual node (of QEMU: after init_kvm.sh): the host's own / below a memory overlay, the
-# shared folders writable, the network, munged; then it runs what the host asks for (control).
+# First process of a virtual node (with QEMU after init_kvm.sh). It mounts the host's / with an overlay in
+# memory and the shared folders, sets up the network and munged, and serves the host's requests.
 # From the kernel's command line: SY_NAME, SY_DIR (the cluster's folder), SY_ADDRESS (with /24),
-# SY_MODULES (the folder of its kernel's modules, as the host has it).
+# SY_MODULES (the host's folder of its kernel's modules).
 set -eu
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
 self=$SY_DIR/guests/$SY_NAME
@@ -29,11 +29,11 @@ make_root() {
     umount -l mnt
     release=$(uname -r)
     [ -d "/lib/modules/$release" ] || ln -sfn "$SY_MODULES/$release" "/lib/modules/$release"
-    rm -f /.dockerenv # the host may be a container; this is none
+    rm -f /.dockerenv # the host may be a container; this guest is not
 }
 
-# Folders of the host that jobs write to. What virtiofs (QEMU) and bindfs make there belongs to who
-# made it; what hostfs (User Mode Linux) makes belongs to root. The cluster's folder comes last: it may lie in one of them.
+# Mount the host's folders that jobs write to. Files belong to their user with virtiofs (QEMU) and bindfs,
+# to root with hostfs (User Mode Linux). The cluster's folder is mounted last: it may be in another one.
 mount_shares() {
     while read -r how folder; do
         mkdir -p "$folder"
@@ -86,17 +86,17 @@ start_munged() {
         --log-file="$SY_DIR/log/munged.$SY_NAME.log"
 }
 
-# One request: requests/ID/command in, out, err, and at last rc.
-answer() { # ID
-    at=$self/requests/$1
+# Run a request, requests/ID: command with in, out and err; rc is written last.
+run_request() { # ID
+    folder=$self/requests/$1
     rc=0
-    setsid sh "$at/command" <"$at/in" >"$at/out" 2>"$at/err" || rc=$?
-    echo "$rc" >"$at/rc.new"
-    mv "$at/rc.new" "$at/rc"
+    setsid sh "$folder/command" <"$folder/in" >"$folder/out" 2>"$folder/err" || rc=$?
+    echo "$rc" >"$folder/rc.new"
+    mv "$folder/rc.new" "$folder/rc"
 }
 
-# Ids of requests arrive as lines on the console, which is a FIFO on the host.
-control() {
+# Serve requests. Their ids arrive as lines on the console, which is a FIFO on the host.
+serve_requests() {
     stty -echo </dev/console
     : >"$self/ready"
     while IFS= read -r id; do
@@ -106,7 +106,7 @@ control() {
             echo o >/proc/sysrq-trigger
             ;;
         *[!0-9]* | '') ;;
-        *) (answer "$id" &) ;; # an orphan: the first process reaps it
+        *) (run_request "$id" &) ;; # an orphan: the first process reaps it
         esac
     done </dev/console
 }
@@ -118,6 +118,6 @@ start_munged
 export SLURM_CONF="$SY_DIR/etc/slurm.conf" STEELYARD_RECORD_DIR="$SY_DIR/records"
 export STEELYARD_CLUSTER_DIR="$SY_DIR"
 unset SY_ADDRESS SY_MODULES TERM
-control &
-wait # for ever, and reaps whoever has lost its parent
+serve_requests &
+wait # forever, and reaps orphans
 echo o >/proc/sysrq-trigger

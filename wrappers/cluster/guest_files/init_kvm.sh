@@ -1,7 +1,7 @@
 #!/bin/busybox sh
 # shellcheck shell=dash
 # First process of a virtual node of QEMU: the modules, the host's own / by virtiofs, then init.sh in
-# it. From the kernel's command line: what that wants.
+# it. The kernel's command line has init.sh's variables.
 /bin/busybox --install -s /bin
 export PATH=/bin
 mount -t proc proc /proc

@@ -15,4 +15,4 @@ exportfs -o rw,no_root_squash,fsid=0,insecure,no_subtree_check,async "$1:/srv/nf
 rpcbind
 rpc.mountd --port 20048 # the port registered for it, which clients name
 rpc.nfsd 4
-echo Y >/proc/fs/nfsd/v4_end_grace # nobody has locks from before
+echo Y >/proc/fs/nfsd/v4_end_grace # no client has locks to reclaim
