@@ -78,7 +78,7 @@ EOF
     chmod 400 "$site/munge.key"
 }
 
-until_done() { # SECONDS COMMAND…
+wait_until() { # SECONDS COMMAND…
     local -r end=$((SECONDS + $1))
     shift
     until "$@" >/dev/null 2>&1; do
@@ -90,7 +90,7 @@ until_done() { # SECONDS COMMAND…
     done
 }
 
-# shellcheck disable=SC2317 # until_done runs it
+# shellcheck disable=SC2317 # wait_until runs it
 is_idle() { [[ $(sinfo -h -t idle -o %D) == 2 ]]; }
 
 start() {
@@ -104,15 +104,15 @@ start() {
     munged --foreground --force --key-file="$site/munge.key" --socket="$site/run/munge.socket" \
         --pid-file="$site/run/munged.pid" --log-file="$site/log/munged.log" \
         --seed-file="$site/run/munged.seed" >"$site/log/munged.out" 2>&1 &
-    until_done 60 test -S "$MYSQL_UNIX_PORT"
+    wait_until 60 test -S "$MYSQL_UNIX_PORT"
     mariadb --no-defaults --socket="$MYSQL_UNIX_PORT" -e 'create database slurm_acct_db'
     slurmdbd -D >"$site/log/slurmdbd.out" 2>&1 &
-    until_done 60 sacctmgr -i add cluster try
+    wait_until 60 sacctmgr -i add cluster try
     slurmctld -D >"$site/log/slurmctld.out" 2>&1 &
     mkdir -p "$site/spool/$host" "$site/spool/n2"
     slurmd -D -N "$host" >"$site/log/slurmd.out" 2>&1 &
     slurmd -D -N n2 >"$site/log/slurmd2.out" 2>&1 &
-    until_done 60 is_idle
+    wait_until 60 is_idle
 }
 
 as_user() { (cd /tmp && setpriv --reuid="$user" --regid="$user" --clear-groups "$@"); }

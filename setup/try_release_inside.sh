@@ -30,12 +30,12 @@ check() { # NAME EXPECTED FOUND
     fi
 }
 
-# shellcheck disable=SC2317 # until_done runs it
+# shellcheck disable=SC2317 # wait_until runs it
 has_ended() { [[ $(as_user sacct -X -n -P -j "$1" -o End) == 20* ]]; }
 
 batch() { # OPTIONS…: prints the job's id when it has ended
     local -r job=$(as_user sbatch --parsable -o "/tmp/out" "$@")
-    until_done 60 has_ended "$job"
+    wait_until 60 has_ended "$job"
     sleep 1 # the accounting gets the comment a moment later
     echo "$job"
 }
@@ -64,9 +64,9 @@ checks() {
     check "a condition that is refused" "FAILED|4:0" "$(row "$job")"
     check "with a line that says why" "exclusive_only in /etc/steelyard/netem.conf" "$(cat /tmp/out)"
     job=$(as_user sbatch --parsable -o /dev/null --tag=k=gone --wrap "sleep 60")
-    until_done 30 grep -q gone "/var/lib/steelyard/records/$job/"*.json
+    wait_until 30 grep -q gone "/var/lib/steelyard/records/$job/"*.json
     as_user scancel "$job"
-    until_done 30 has_ended "$job"
+    wait_until 30 has_ended "$job"
     check "a cancelled job's tags" '"k": "gone"' "$(cat "/var/lib/steelyard/records/$job/"*.json)"
     accounting "$job"
     complaints=$(grep -h 'error: steelyard' "$site/log/"slurmd.*.log | grep -v exclusive_only || :)

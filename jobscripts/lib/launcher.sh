@@ -61,10 +61,10 @@ sy_launcher_start_container() {
 
 # Set a name that is unique on this node.
 sy_launcher_set_name() {
-    local -a owner
-    read -r -a owner <<<"$(sy_leftover_format_owner)"
+    local -a owner_fields
+    read -r -a owner_fields <<<"$(sy_leftover_format_owner)"
     # shellcheck disable=SC2034 # for launchers/
-    SY_LAUNCHER_OWNER=$$:${owner[1]} SY_LAUNCHER_NAME=steelyard-$$-${owner[1]}
+    SY_LAUNCHER_OWNER=$$:${owner_fields[1]} SY_LAUNCHER_NAME=steelyard-$$-${owner_fields[1]}
 }
 
 # Remove leftovers of runs that were killed with SIGKILL: root's, and this user's containers of this study.

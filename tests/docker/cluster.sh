@@ -14,24 +14,24 @@ here=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 root=$(cd "$here/../.." && pwd)
 readonly here root
 
-missing() {
+skip_run() {
     printf 'docker-slurm not run: %s\n' "$1" | tee -a "${GROUP_NOT_RUN:-/dev/null}" >&2
     exit 3
 }
 
-need() { # PROGRAM…
+require_programs() { # PROGRAM…
     local program
     for program in "$@"; do
-        type -P "$program" >/dev/null || missing "no $program: setup/packages.sh docker installs what these tests need"
+        type -P "$program" >/dev/null || skip_run "no $program: setup/packages.sh docker installs what these tests need"
     done
 }
 
-need_engine() {
-    need docker
+require_engine() {
+    require_programs docker
     local said
     said=$(docker version -f '{{.Server.Version}}' 2>&1) ||
-        missing "no Docker engine answers: $said. Start one (systemctl start docker; as root dockerd) and be in its group"
-    docker compose version >/dev/null 2>&1 || need docker-compose
+        skip_run "no Docker engine answers: $said. Start one (systemctl start docker; as root dockerd) and be in its group"
+    docker compose version >/dev/null 2>&1 || require_programs docker-compose
 }
 
 compose() {
@@ -54,7 +54,7 @@ base() {
     FROM=$ours
     has_image "$ours:$SUITE-slim" && return
     if [[ ! -e $tar ]]; then
-        need mmdebstrap
+        require_programs mmdebstrap
         mkdir -p "${tar%/*}"
         # A suite's lists may be some days old on a mirror that stands still.
         mmdebstrap -q --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
@@ -69,7 +69,7 @@ base() {
 
 build() {
     if [[ $SUITE == host ]]; then
-        of_this_machine
+        build_host_image
     else
         base
         export FROM
@@ -77,18 +77,18 @@ build() {
     fi
 }
 
-of_this_machine() {
-    need slurmd slurmctld slurmdbd munged mariadbd setpriv python3 tc
+build_host_image() {
+    require_programs slurmd slurmctld slurmdbd munged mariadbd setpriv python3 tc
     local -r image=steelyard-slurm-host:$TAG
     "$here/host.sh" "$root" "$LOCAL" "$image" || return 1
     docker run --rm --entrypoint /start.sh -v /usr:/usr:ro -v "$LOCAL/usr/local:/usr/local:ro" "$image" configure ||
-        missing "the engine's containers cannot use this machine's /usr and $LOCAL: is it another machine's engine (DOCKER_HOST)?"
+        skip_run "the engine's containers cannot use this machine's /usr and $LOCAL: is it another machine's engine (DOCKER_HOST)?"
 }
 
-# shellcheck disable=SC2317 # until_done runs it
-idle() { [[ $(docker exec "$STEELYARD_DOCKER-ctl" sinfo -h -p main -t idle -o %D) == 2 ]]; }
+# shellcheck disable=SC2317 # wait_until runs it
+is_idle() { [[ $(docker exec "$STEELYARD_DOCKER-ctl" sinfo -h -p main -t idle -o %D) == 2 ]]; }
 
-until_done() { # SECONDS COMMAND…
+wait_until() { # SECONDS COMMAND…
     local -r end=$((SECONDS + $1))
     shift
     until "$@" >/dev/null 2>&1; do
@@ -98,11 +98,11 @@ until_done() { # SECONDS COMMAND…
 }
 
 up() {
-    build_logged
+    build_with_log
     start
 }
 
-build_logged() {
+build_with_log() {
     local code=0
     (build) >"$log" 2>&1 || code=$?
     [[ $code == 0 ]] || tail -n 40 "$log" >&2
@@ -111,7 +111,7 @@ build_logged() {
 
 start() {
     compose up -d --no-build >>"$log" 2>&1
-    until_done 120 idle || {
+    wait_until 120 is_idle || {
         compose logs --tail 20 >&2
         printf 'docker-slurm: %s: the nodes were not idle after 120 s\n' "$STEELYARD_DOCKER" >&2
         return 1
@@ -123,16 +123,16 @@ down() {
     [[ $SUITE != host ]] || rm -rf "$LOCAL"
 }
 
-suites() { # [FILE.bats…]
-    need bats jq
+run_suites() { # [FILE.bats…]
+    require_programs bats jq
     # The longest first; none runs twice.
     (($#)) || set -- "$here"/{totals,publish,accounting}.bats "$here"/*.bats
-    build_logged
+    build_with_log
     claims=$(mktemp -d)
     trap 'kill $(jobs -p) 2>/dev/null || :; wait; rm -rf "$claims" "$LOCAL"' EXIT
     local -i n code=0
     for ((n = 1; n <= clusters; n++)); do
-        share "$STEELYARD_DOCKER-$n" "$@" >"$claims/$n.out" 2>&1 &
+        run_share "$STEELYARD_DOCKER-$n" "$@" >"$claims/$n.out" 2>&1 &
     done
     for ((n = 1; n <= clusters; n++)); do
         wait -n || code=1
@@ -142,7 +142,7 @@ suites() { # [FILE.bats…]
 }
 
 # Each cluster takes the next file that none has taken.
-share() { # CLUSTER FILE.bats…
+run_share() { # CLUSTER FILE.bats…
     STEELYARD_DOCKER=$1
     local file code=0
     trap 'compose down -v -t 1 >>"$log" 2>&1' EXIT
@@ -154,12 +154,12 @@ share() { # CLUSTER FILE.bats…
     exit "$code"
 }
 
-usage() {
+print_usage() {
     sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
     exit 2
 }
 
-(($# >= 2)) || usage
+(($# >= 2)) || print_usage
 readonly verb=$1
 export SUITE=$2
 shift 2
@@ -172,9 +172,9 @@ SITE=$(echo "$root"/build/venv/lib/python3*/site-packages)
 export TAG LOCAL SITE
 mkdir -p "$root/build/docker"
 readonly log=$root/build/docker/$STEELYARD_DOCKER.log clusters=${CLUSTERS:-1}
-need_engine
+require_engine
 case $verb in
 base | build | up | down) "$verb" ;;
-test) suites "$@" ;;
-*) usage ;;
+test) run_suites "$@" ;;
+*) print_usage ;;
 esac

@@ -5,7 +5,7 @@
 set -euo pipefail
 readonly checkout=$1 root=$2 image=$3
 
-passwd() { # as useradd would write it
+print_passwd() { # as useradd would write it
     local -i id=100
     local name
     echo root:x:0:0:root:/root:/bin/bash
@@ -18,7 +18,7 @@ passwd() { # as useradd would write it
 }
 
 # What /usr does not hold. Whose each file is start.sh says.
-folders() {
+make_folders() {
     mkdir -p "$root"/{dev,home,opt,proc,root,run,sys,tmp,usr,var/{lib,log,spool,tmp}} "$root"/etc/{munge,slurm}
     chmod 1777 "$root/tmp" "$root/var/tmp"
     ln -sfn /run "$root/var/run"
@@ -28,10 +28,10 @@ folders() {
     done
 }
 
-configuration() {
+write_configuration() {
     cp -a /etc/alternatives "$root/etc"
-    passwd >"$root/etc/passwd"
-    cut -d: -f1,2,4 <<<"$(passwd)" | sed 's/$/:/' >"$root/etc/group"
+    print_passwd >"$root/etc/passwd"
+    cut -d: -f1,2,4 <<<"$(print_passwd)" | sed 's/$/:/' >"$root/etc/group"
     echo 'hosts: files dns' >"$root/etc/nsswitch.conf"
     head -c 1024 /dev/urandom >"$root/etc/munge/munge.key"
     chmod 400 "$root/etc/munge/munge.key"
@@ -40,7 +40,7 @@ configuration() {
 rm -rf "$root"
 make -s --no-print-directory -C "$checkout" install-slurm install-programs DESTDIR="$root" >&2
 "$checkout/tests/docker/assemble.sh" "$checkout" "$root"
-folders
-configuration
+make_folders
+write_configuration
 tar -C "$root" --exclude=./usr --owner=0 --group=0 --numeric-owner -c . |
     docker import --change 'ENTRYPOINT ["/start.sh"]' - "$image"

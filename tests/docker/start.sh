@@ -17,7 +17,7 @@ configure() {
 }
 
 # While /run/hold exists a daemon that has ended stays away.
-keep() { # COMMAND…
+keep_running() { # COMMAND…
     while :; do
         "$@" &
         wait "$!" || echo "$1 ended: $?"
@@ -28,13 +28,13 @@ keep() { # COMMAND…
 
 as_slurm() { setpriv --reuid=slurm --regid=slurm --clear-groups "$@"; }
 
-munge() {
+start_munged() {
     install -d -o munge -g munge /run/munge /var/log/munge /var/lib/munge
     chown -R munge /etc/munge
     setpriv --reuid=munge --regid=munge --clear-groups munged --force
 }
 
-database() {
+start_database() {
     install -d -o mysql -g mysql /run/mysqld /run/mariadbd /var/lib/mysql # trixie and older; sid
     [[ -e /var/lib/mysql/mysql ]] || mariadb-install-db --user=mysql --skip-test-db >/dev/null
     # slurmdbd of today ends itself when two write to a job under MariaDB 11.6's snapshots
@@ -45,7 +45,7 @@ database() {
         grant all on slurm_acct_db.* to slurm@localhost"
 }
 
-accounts() {
+add_accounts() {
     until sacctmgr -n show cluster >/dev/null 2>&1; do sleep 0.2; done
     sacctmgr -i add cluster steelyard || :
     sacctmgr -i add account lab || :
@@ -63,16 +63,16 @@ done
 trap 'trap "" TERM; touch /run/hold; kill 0; wait; exit 0' TERM
 ulimit -l unlimited 2>/dev/null || :
 install -d -o slurm -g slurm /run/slurm
-munge
+start_munged
 case $1 in
 db)
-    database
-    keep as_slurm slurmdbd -D
+    start_database
+    keep_running as_slurm slurmdbd -D
     ;;
 ctl)
-    accounts >/var/log/slurm/accounts.log 2>&1
-    keep as_slurm slurmctld -D
+    add_accounts >/var/log/slurm/accounts.log 2>&1
+    keep_running as_slurm slurmctld -D
     ;;
-node) keep slurmd -D ;;
-login) keep sleep infinity ;;
+node) keep_running slurmd -D ;;
+login) keep_running sleep infinity ;;
 esac

@@ -29,7 +29,7 @@ ok() { # NAME COMMAND…
     fi
 }
 
-says() { # NAME EXPECTED FOUND
+check_output() { # NAME EXPECTED FOUND
     if [[ $3 == *"$2"* ]]; then
         echo "ok $1"
     else
@@ -39,30 +39,30 @@ says() { # NAME EXPECTED FOUND
 }
 
 # Makes are the build machine's; what they made is here.
-page() { # HEADING…
+print_commands() { # HEADING…
     python3 tests/packages/commands.py docs/admin.md "$@" | grep -v '^make '
 }
 
 # shellcheck disable=SC2317 # `ok` runs it
-no_compiler() { ! type -P gcc cc c99 clang tcc; }
-# shellcheck disable=SC2317 # until_done runs it
+has_no_compiler() { ! type -P gcc cc c99 clang tcc; }
+# shellcheck disable=SC2317 # wait_until runs it
 has_comment() { [[ $(sacct -X -n -P -o AdminComment) == *'"elapsed_s":'* ]]; }
 
 # shellcheck disable=SC2317 # `ok` runs it
-unchanged() {
+is_unchanged() {
     local -r folder=$(compgen -G 'steelyard-*/install.sh')
     [[ -z $("$folder" node)$("$folder" user) ]]
 }
 
 # As they stand there, one after another, as root.
-set_up() {
+run_set_up() {
     local line
     while read -r line; do ok "docs/admin.md: $line" bash -c "$line" </dev/null; done < <(
-        page "${headings[$what]}" 'The command steelyard' 'Switch it on'
+        print_commands "${headings[$what]}" 'The command steelyard' 'Switch it on'
     )
 }
 
-check_that_it_works() {
+check_installation() {
     local line job said
     while read -r line; do
         job=$(as_user sacct -X -n -P -o JobID | tail -n 1)
@@ -71,26 +71,26 @@ check_that_it_works() {
             failed=1
         }
         case $line in
-        *'srun --help'*) says "$line" "--netem" "$said" ;;
-        *'--tag=check=1'*) until_done 60 has_comment ;;
-        *cpu_s*) says "$line" '0.' "$said" ;;
-        *AdminComment) says "$line" '"tags":{"check":"1"}' "$said" ;;
-        'ls '*) says "$line" .json "$said" ;;
-        'steelyard show'*) says "$line" "check=1" "$said" ;;
+        *'srun --help'*) check_output "$line" "--netem" "$said" ;;
+        *'--tag=check=1'*) wait_until 60 has_comment ;;
+        *cpu_s*) check_output "$line" '0.' "$said" ;;
+        *AdminComment) check_output "$line" '"tags":{"check":"1"}' "$said" ;;
+        'ls '*) check_output "$line" .json "$said" ;;
+        'steelyard show'*) check_output "$line" "check=1" "$said" ;;
         esac
-    done < <(page 'Check that it works')
+    done < <(print_commands 'Check that it works')
 }
 
-doctor() {
+check_doctor() {
     local said
     said=$("$programs/steelyard-node" doctor) || echo "not ok steelyard-node doctor: exit code $?"
-    says "steelyard-node doctor: the plugin" "spank_steelyard.so loads, built for Slurm" "$said"
-    says "steelyard-node doctor: the record folder" "record folder: /var/lib/steelyard/records, root can write there" "$said"
-    says "steelyard doctor --nodes" "plugstack line: $site/plugstack.conf" "$(steelyard doctor --nodes "$host" 2>&1)"
+    check_output "steelyard-node doctor: the plugin" "spank_steelyard.so loads, built for Slurm" "$said"
+    check_output "steelyard-node doctor: the record folder" "record folder: /var/lib/steelyard/records, root can write there" "$said"
+    check_output "steelyard doctor --nodes" "plugstack line: $site/plugstack.conf" "$(steelyard doctor --nodes "$host" 2>&1)"
 }
 
 # The lines of docs/admin-pbs.md for packages.
-page_of_pbs() {
+run_pbs_commands() {
     local line
     while read -r line; do ok "docs/admin-pbs.md: $line" bash -c "$line" </dev/null; done < <(
         python3 tests/packages/commands.py docs/admin-pbs.md 'From packages' | grep apt-get
@@ -117,24 +117,24 @@ add_ordinary_user
 configure
 sed -i /PrologFlags/d "$SLURM_CONF"
 : >"$site/plugstack.conf"
-ok "no compiler here" no_compiler
+ok "no compiler here" has_no_compiler
 start
-set_up
-until_done 60 is_idle
-check_that_it_works
-doctor
+run_set_up
+wait_until 60 is_idle
+check_installation
+check_doctor
 if [[ $what == dist ]]; then
-    ok "install.sh again changes nothing" unchanged
+    ok "install.sh again changes nothing" is_unchanged
     ok "install.sh torque" steelyard-*/install.sh torque
-    torque steelyard-*/install.sh torque
+    check_torque steelyard-*/install.sh torque
     ok "install.sh openpbs" steelyard-*/install.sh openpbs
-    openpbs /usr/local/share/steelyard/openpbs
+    check_openpbs /usr/local/share/steelyard/openpbs
     ok "a program gives the site its own prologues back" "$programs/steelyard-torque" off
 else
     ok "a man page of each program" has_pages build/deb/*.deb
-    page_of_pbs
-    torque apt-get install -y -q --reinstall ./build/deb/steelyard-torque_*.deb
-    openpbs /usr/share/steelyard/openpbs
+    run_pbs_commands
+    check_torque apt-get install -y -q --reinstall ./build/deb/steelyard-torque_*.deb
+    check_openpbs /usr/share/steelyard/openpbs
     ok "removed again" apt-get purge -y -q 'steelyard-*'
     ok "nothing is left but records" test ! -e /usr/libexec/steelyard -a ! -e /usr/lib/steelyard -a ! -e /etc/steelyard/pbs.conf -a -d /var/lib/steelyard/records
 fi

@@ -28,12 +28,12 @@ ok() { # NAME COMMAND…
 in_root() { rpm --root "$folder" --dbpath /var/lib/rpm "$@"; }
 
 # Everything but rpm's own database and what the test makes, with mode and owner.
-all_files() {
+list_files() {
     (cd "$folder" && find . -path ./var/lib/rpm -prune -o -path ./var/spool/torque -prune -o -printf '%M %u %P %l\n' | LC_ALL=C sort)
 }
 
 # What packaging/install.sh puts there, by packaging/parts.txt: the same list that the packages are from.
-by_the_list() {
+list_expected_files() {
     meson setup "$folder.meson" "$root" -Dmpi=disabled -Dplace="$folder.built" >/dev/null
     ninja -C "$folder.meson" placed >/dev/null
     BUILT="$folder.built" PREFIX=/usr DOC_DIR=/usr/share/steelyard DESTDIR="$folder.want" "$root/packaging/install.sh" packaged >/dev/null
@@ -42,7 +42,7 @@ by_the_list() {
 }
 
 # Without what rpm adds by itself (notes of builds, packed man pages), folders only where they are empty.
-packaged() {
+list_packaged_files() {
     rpm -qlp "$root"/build/rpm/*.rpm 2>/dev/null | grep -vE '^/usr/(share/(doc|licenses)|lib/\.build-id)(/|$)' |
         sort -u | while read -r path; do
         [[ -d $folder$path && -n $(ls -A "$folder$path") ]] || echo "${path%.gz}"
@@ -58,10 +58,10 @@ printf '#!/bin/sh\nexit 0\n' >"$folder$mom/prologue"
 chmod 0500 "$folder$mom/prologue"
 cp -p "$folder$mom/prologue" "$folder/tmp/prologue.before"
 in_root --initdb
-all_files >"$folder.before"
+list_files >"$folder.before"
 
 ok "installed" in_root --nodeps -i "$root"/build/rpm/*.rpm
-ok "its files are those of packaging/parts.txt" diff <(by_the_list | LC_ALL=C sort) <(packaged | LC_ALL=C sort)
+ok "its files are those of packaging/parts.txt" diff <(list_expected_files | LC_ALL=C sort) <(list_packaged_files | LC_ALL=C sort)
 ok "all as they were packed" in_root -Va --nodeps
 ok "Torque: switched on" chroot "$folder" /usr/libexec/steelyard/steelyard-torque on
 echo "# Steelyard: around a job of Torque" >"$folder$mom/epilogue"
@@ -71,7 +71,7 @@ rm -f "$folder/etc/steelyard/pbs.conf"
 mapfile -t names < <(in_root -qa --qf '%{NAME}\n' | LC_ALL=C sort)
 echo "# ${names[*]}"
 ok "removed again" in_root --nodeps -e "${names[@]}"
-ok "nothing is left" diff "$folder.before" <(all_files)
+ok "nothing is left" diff "$folder.before" <(list_files)
 ok "the site's own prologue is back, alone" test "$(ls "$folder$mom")" = prologue
 ok "and as it was" cmp "$folder$mom/prologue" "$folder/tmp/prologue.before"
 rm -f "$folder.before"

@@ -35,7 +35,7 @@ make_image() { # SUITE PACKAGES
 }
 
 # shellcheck disable=SC2317 # the trap runs it
-remove() {
+remove_containers() {
     docker rm -f "$name" &>/dev/null || :
     docker rmi "$name:bookworm" "$name:bullseye" &>/dev/null || :
     rm -rf "$unpacked"
@@ -43,7 +43,7 @@ remove() {
 
 as_user() { docker exec -u user -w /home/user "$name" bash -c "$1"; }
 
-on_debian_12() {
+check_debian_12() {
     make_image bookworm python3,pipx
     docker run -d --name "$name" --network none -v "$PWD/$wheels:/wheels:ro" \
         -e PIP_NO_INDEX=1 -e PIP_FIND_LINKS=/wheels "$name:bookworm" sleep infinity >/dev/null
@@ -71,7 +71,7 @@ print(all(node.find_program(name).parent == node.BUNDLED for name in node.IN_WHE
         as_user 'steelyard run true; (($? == 3))'
 }
 
-on_debian_11() {
+check_debian_11() {
     local program
     if ! make_image bullseye python3; then
         echo "# skipped: Debian 11 cannot be fetched"
@@ -93,8 +93,8 @@ wheel=$(packaging/wheel/wheel.sh)
 rm -f "$wheels"/steelyard-*.whl
 build/wheel/venv/bin/pip download --disable-pip-version-check -q -d "$wheels" "$wheel" pip setuptools wheel
 unpacked=$(mktemp -d "${TMPDIR:-/var/tmp}/steelyard-wheel.XXXXXX")
-trap remove EXIT
+trap remove_containers EXIT
 unzip -q "$wheel" -d "$unpacked"
-on_debian_12
-on_debian_11
+check_debian_12
+check_debian_11
 exit $failed

@@ -1,13 +1,13 @@
 #!/bin/busybox sh
 # shellcheck shell=dash
-# Known loads, counted by the kernel that runs here. Into /out: NAME.truth, what the load says of
-# itself; NAME.counted or NAME.record, what was counted; what status and doctor say.
+# Known loads, counted by the running kernel. Writes to /out: NAME.truth, the load's own report;
+# NAME.counted or NAME.record, the counted usage; the output of status and doctor.
 set -eu
 readonly bpf=/bin/steelyard-bpf node=/bin/steelyard-node
 readonly children=50 crowd=30
 cd /out
 
-until_there() { # COMMAND…
+wait_until() { # COMMAND…
     tries=0
     until "$@"; do
         tries=$((tries + 1))
@@ -16,7 +16,7 @@ until_there() { # COMMAND…
     done
 }
 
-count() { # NAME HOW OPTION…
+count_load() { # NAME HOW OPTION…
     name=$1 how=$2
     shift 2
     $bpf count "$@" -- load "$how" $children 0 >both
@@ -24,18 +24,18 @@ count() { # NAME HOW OPTION…
     sed -n 2p both >"$name.counted"
 }
 
-record_of() { # JOB NAME
+save_record() { # JOB NAME
     cat "records/$1"/*.json >"$2.record"
     cat "records/$1"/*.csv >"$2.samples"
 }
 
-measure() { # a command that root starts
+measure_command() { # a command that root starts
     $node sample --rate 10 --job-id command --record-dir records --bpf $bpf -- \
         load ignore $children 1000 >command.truth
-    record_of command command
+    save_record command command
 }
 
-child_of() { # PID: its last
+print_last_child() { # PID
     awk '{ print $NF }' "/proc/$1/task/$1/children" 2>/dev/null
 }
 
@@ -43,45 +43,45 @@ is_written() { # JOB
     [ -s "$(echo "records/$1"/*.json)" ]
 }
 
-# A job as a scheduler has it: its sampler hears of it; the root is no part of it.
-attach() { # NAME RATE COMMAND, which says a line
+# Run a job as a scheduler does: the sampler is attached to its root process.
+run_attached_job() { # NAME RATE COMMAND, which prints a line
     mkfifo "/run/$1.go"
     sh -c "read _; $3; read _" <>"/run/$1.go" >"$1.truth" &
     root=$!
     $node sample --rate "$2" --job-id "$1" --record-dir records --bpf $bpf --control "/run/$1" \
         --pid $root &
     sampler=$!
-    until_there is_written "$1"
+    wait_until is_written "$1"
     $node send --control "/run/$1" totals >/dev/null
-    grep ^CapPrm: "/proc/$(child_of $sampler)/status" | cut -f 2 >"$1.rights"
+    grep ^CapPrm: "/proc/$(print_last_child $sampler)/status" | cut -f 2 >"$1.rights"
     echo >"/run/$1.go"
-    until_there test -s "$1.truth"
+    wait_until test -s "$1.truth"
     $node send --control "/run/$1" end
     wait $sampler
     echo >"/run/$1.go"
     wait $root
-    record_of "$1" "$1"
+    save_record "$1" "$1"
 }
 
 is_sleep() { # PID
-    [ "$(cat "/proc/$(child_of "$1")/comm" 2>/dev/null)" = sleep ]
+    [ "$(cat "/proc/$(print_last_child "$1")/comm" 2>/dev/null)" = sleep ]
 }
 
-# Who is moved into its cgroup.
-move() {
+# Run a load that is moved into the counted cgroup.
+run_moved_job() {
     mkdir /sys/fs/cgroup/job
     mkfifo /run/move.go
     load wait $crowd 0 moved <>/run/move.go >move.said &
     moved=$!
-    until_there grep -q ready move.said
+    wait_until grep -q ready move.said
     $bpf count --cgroup /job -- sleep 1000 >move.counted 2>move.err &
     counter=$!
-    until_there is_sleep $counter
+    wait_until is_sleep $counter
     echo $moved >/sys/fs/cgroup/job/cgroup.procs
     echo >/run/move.go
     wait $moved
     sed -n 2p move.said >move.truth
-    kill "$(child_of $counter)"
+    kill "$(print_last_child $counter)"
     wait $counter || true
 }
 
@@ -91,11 +91,11 @@ $bpf status >can
 $bpf status --json >status.json
 $node doctor --only "kernel counts" --bpf=yes --node-program $node --json >doctor.json
 for how in wait ignore orphan thread exec; do
-    count $how $how
+    count_load $how $how
 done
-measure
-attach attached 10 "load ignore $crowd 1000"
-attach seldom 0 "load ignore $crowd 1000"
-attach large 10 "dd if=/dev/zero of=/dev/null bs=64M count=1; echo done"
-move
+measure_command
+run_attached_job attached 10 "load ignore $crowd 1000"
+run_attached_job seldom 0 "load ignore $crowd 1000"
+run_attached_job large 10 "dd if=/dev/zero of=/dev/null bs=64M count=1; echo done"
+run_moved_job
 ls /sys/fs/bpf/steelyard >left

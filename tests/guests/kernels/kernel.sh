@@ -11,12 +11,12 @@ suite=$1 file=$2 modules=${3:-}
 work=$(mktemp -d "$file.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 suite_open "$suite" "$work" || exit 3
-needed() { # PACKAGE PATTERN: what it needs
+list_needed() { # PACKAGE PATTERN: what it needs
     "${suite_cache[@]}" depends "$1" | grep -o "$2[0-9][^ ]*" | head -1
 }
-image=$(needed linux-image-cloud-amd64 linux-image-)
+image=$(list_needed linux-image-cloud-amd64 linux-image-)
 # The newest has its program in a package of its own.
-program=$(needed "$image" linux-binary-) || program=$image
+program=$(list_needed "$image" linux-binary-) || program=$image
 suite_unpack "$work" "$program"
 find "$work/root" -name 'vmlinuz*' -type f -exec mv {} "$file" \;
 if [[ $modules ]]; then

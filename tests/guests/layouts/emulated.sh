@@ -1,28 +1,28 @@
 # shellcheck shell=bash
-# A machine for a while with Debian 12's own kernel, emulated in software: for what User Mode Linux
-# has not, at some twenty times the time. Sourced by run.sh.
+# A temporary machine with Debian 12's kernel, emulated in software, for features that User Mode Linux
+# lacks. It is some twenty times slower. Sourced by run.sh.
 
 readonly kernels=/var/tmp/steelyard-kernels # fetched once
 readonly file_server=/usr/lib/qemu/virtiofsd
 
-emulated_needs() {
+require_emulator() {
     if ! type -P qemu-system-x86_64 >/dev/null || [[ ! -x $file_server ]]; then
         echo "tests/guests/layouts/run.sh: apt-get install qemu-system-x86 qemu-system-common" >&2
         exit 3
     fi
 }
 
-emulated_kernel() {
+fetch_kernel() {
     mkdir -p "$kernels"
     if [[ ! -d $kernels/modules ]]; then
-        rm -f "$kernels/bookworm-whole.vmlinuz" # of one that was stopped half-way
+        rm -f "$kernels/bookworm-whole.vmlinuz" # of an interrupted download
         tests/guests/kernels/kernel.sh bookworm "$kernels/bookworm-whole.vmlinuz" "$kernels/modules"
     fi
     release=$(ls "$kernels/modules")
 }
 
-# The kernel unpacks it: busybox and the modules by which it comes to the host's files.
-emulated_files() { # FOLDER
+# Make the initrd: busybox, and the modules for virtiofs.
+make_initrd() { # FOLDER
     local -r root=$1/initrd
     local module
     mkdir -p "$root"/{bin,proc,dev,host,"lib/modules/$release"}
@@ -39,7 +39,7 @@ emulated_files() { # FOLDER
     (cd "$root" && find . | busybox cpio -o -H newc 2>/dev/null) >"$1/initrd.cpio"
 }
 
-emulated_serve() { # FOLDER NAME SOURCE
+serve_folder() { # FOLDER NAME SOURCE
     "$file_server" --socket-path="$1/$2.socket" -o "source=$3,cache=auto,sandbox=chroot" \
         >"$1/$2.log" 2>&1 &
     servers+=($!)
@@ -52,25 +52,25 @@ emulated_serve() { # FOLDER NAME SOURCE
     done
 }
 
-emulated_boot() { # LAYOUT OUT SOURCE: this checkout, as seen there
-    local -r own=$2/machine
+boot_emulated() { # LAYOUT OUT SOURCE: this checkout's path in the guest
+    local -r machine=$2/machine
     local -a servers=()
-    mkdir -p "$own"
-    emulated_kernel
-    emulated_files "$own"
+    mkdir -p "$machine"
+    fetch_kernel
+    make_initrd "$machine"
     gcc -O2 -pthread -o "$2/load" tests/system/bpf/load.c
-    emulated_serve "$own" root /
-    emulated_serve "$own" out "$2"
+    serve_folder "$machine" root /
+    serve_folder "$machine" out "$2"
     timeout 1500 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 1536 \
         -object memory-backend-memfd,id=memory,size=1536M,share=on -numa node,memdev=memory \
         -nodefaults -no-reboot -display none -serial "file:$2/console" \
-        -kernel "$kernels/bookworm-whole.vmlinuz" -initrd "$own/initrd.cpio" \
+        -kernel "$kernels/bookworm-whole.vmlinuz" -initrd "$machine/initrd.cpio" \
         -append "console=ttyS0 quiet panic=-1 mitigations=off SY_LAYOUT=$1 SY_SOURCE=$3 \
 SY_OUT=virtiofs SY_MODULES=$kernels/modules SY_INSIDE=tests/guests/layouts/counted.sh" \
-        -chardev "socket,id=root,path=$own/root.socket" -device vhost-user-fs-pci,chardev=root,tag=root \
-        -chardev "socket,id=out,path=$own/out.socket" -device vhost-user-fs-pci,chardev=out,tag=out \
-        </dev/null >"$own/log" 2>&1 || :
-    kill "${servers[@]}" 2>/dev/null || : # where no machine came up they wait for one
+        -chardev "socket,id=root,path=$machine/root.socket" -device vhost-user-fs-pci,chardev=root,tag=root \
+        -chardev "socket,id=out,path=$machine/out.socket" -device vhost-user-fs-pci,chardev=out,tag=out \
+        </dev/null >"$machine/log" 2>&1 || :
+    kill "${servers[@]}" 2>/dev/null || : # without a machine they would wait forever
     wait
-    rm -rf "$own"
+    rm -rf "$machine"
 }

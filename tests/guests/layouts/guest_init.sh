@@ -9,7 +9,7 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/r
 readonly modules="${SY_MODULES:-/usr/lib/uml/modules}"
 
 # Of the host's: an emulated machine has all of them in its root.
-host_folder() { # FOLDER WHERE
+mount_host_folder() { # FOLDER WHERE
     if [ "$is_uml" ]; then mount -t hostfs -o "$1" none "$2"; else mount --bind "$1" "$2"; fi
 }
 
@@ -18,7 +18,7 @@ make_root() {
     is_uml=$(grep "User Mode Linux" /proc/cpuinfo || :)
     mount -t tmpfs -o mode=755 tmpfs /run
     mkdir -p /run/upper /run/work /run/root /run/kmod/lib /run/kmod/modules
-    host_folder "$modules" /run/kmod/modules
+    mount_host_folder "$modules" /run/kmod/modules
     ln -s /run/kmod/modules /run/kmod/lib/modules
     # The kernel calls it in the root of before, whatever is mounted above.
     printf '#!/bin/sh\nexec /sbin/modprobe -d /run/kmod "$@"\n' >/run/kmod/modprobe
@@ -37,8 +37,8 @@ make_root() {
     mount -t tmpfs -o mode=755 tmpfs run
     rm -rf "lib/modules/$(uname -r)"
     mkdir -p "lib/modules/$(uname -r)" run/out
-    host_folder "$modules/$(uname -r)" "lib/modules/$(uname -r)"
-    if [ "$is_uml" ]; then host_folder "$SY_OUT" run/out; else mount -t virtiofs out run/out; fi
+    mount_host_folder "$modules/$(uname -r)" "lib/modules/$(uname -r)"
+    if [ "$is_uml" ]; then mount_host_folder "$SY_OUT" run/out; else mount -t virtiofs out run/out; fi
     rm -f .dockerenv
     mount --move . /
 }

@@ -1,45 +1,44 @@
 #!/bin/bash
-# What guest_init.sh runs: Slurm on one node by hand, and what the plugin makes of this layout of
-# cgroups. Prints ok and not ok; what was seen goes to OUT, a row of the table to OUT/row.
+# guest_init.sh runs this: Slurm on one node, and checks of the plugin with this layout of cgroups. Prints
+# ok and not ok; the evidence is in OUT, a row of the table in OUT/row.
 set -euo pipefail
 # shellcheck source=tests/guests/layouts/slurm.sh
 source "${BASH_SOURCE[0]%/*}/slurm.sh"
 readonly spins=20000
 
 # shellcheck disable=SC2317 # measure_well runs it
-cgroups_of() { # PATTERN of a command line: the groups of whoever has it
-    local at line
-    for at in /proc/[0-9]*; do
-        line=$(tr '\0' ' ' 2>/dev/null <"$at/cmdline") || continue
-        [[ ! $line =~ $1 ]] || cat "$at/cgroup"
+print_cgroups() { # PATTERN of a command line: the cgroups of its processes
+    local process line
+    for process in /proc/[0-9]*; do
+        line=$(tr '\0' ' ' 2>/dev/null <"$process/cmdline") || continue
+        [[ ! $line =~ $1 ]] || cat "$process/cgroup"
     done
 }
 
 # shellcheck disable=SC2317 # check runs it
-near() { # A B LIMIT; never when one of them is no number
+is_near() { # A B LIMIT; false when one of them is no number
     [[ $1 =~ ^[0-9.]+$ && $2 =~ ^[0-9.]+$ ]] &&
         awk -v a="$1" -v b="$2" -v limit="$3" 'BEGIN { exit !(a - b <= limit && b - a <= limit) }'
 }
 
-# Of a shell's time, what it used before and after its `times` is missing, and UML charges the moments
-# in which the host had taken the processor away: of 40 jobs at loads of 4 to 12 the ends of two or
-# three shells were 0.00 to 0.04 s in 36, 0.09 to 0.15 s in the others. So one that is further off is
-# measured twice more, and the middle one counts. A slurmstepd's end that is taken for the job's is 0.12
-# to 0.25 s, a slurmstepd for a process of it half a second. Jobs that are measured do not wait in a
-# loop of short processes: of hundreds of them the group once had 2 of 40 s more than who waited for
-# them, at a load of 40; why is not known.
+# `times` misses a shell's usage before and after it, and UML charges time in which the host had taken the
+# processor away: of 40 jobs at loads of 4 to 12 the ends of two or three shells were 0.00 to 0.04 s in 36,
+# 0.09 to 0.15 s in the others. So a larger difference is measured twice more, and the median counts. A
+# slurmstepd's end that is charged to the job is 0.12 to 0.25 s, a whole slurmstepd half a second. Measured
+# jobs do not wait in a loop of short processes: with hundreds of them the cgroup once had 2 of 40 s more
+# than their parent, at a load of 40, for an unknown reason.
 # shellcheck disable=SC2317 # check runs it
-measured_right() { # RECORD TRUTH
-    near "$1" "$2" "$(awk -v truth="$2" 'BEGIN { print 0.06 + 0.02 * truth }')"
+is_measured_right() { # RECORD TRUTH
+    is_near "$1" "$2" "$(awk -v truth="$2" 'BEGIN { print 0.06 + 0.02 * truth }')"
 }
 
-# FUNCTION sets `whole` and `truth`; so does this.
+# Check a measurement. FUNCTION sets `whole` and `truth`; so does this.
 measure_well() { # NAME FUNCTION
     local -r name=$1
     local found
     "$2"
     found="$whole $truth"
-    if ! measured_right "$whole" "$truth"; then
+    if ! is_measured_right "$whole" "$truth"; then
         echo "measured again: $whole of $truth"
         for _ in 1 2; do
             "$2"
@@ -47,22 +46,22 @@ measure_well() { # NAME FUNCTION
         done
         read -r _ whole truth < <(awk '{ print $1 - $2, $0 }' <<<"$found" | sort -g | sed -n 2p)
     fi
-    check "$name" measured_right "$whole" "$truth"
+    check "$name" is_measured_right "$whole" "$truth"
 }
 
-# What shells have said by `times`, minutes and seconds of themselves and their children.
+# Sum the output of shells' `times`: minutes and seconds of shells and their children.
 # shellcheck disable=SC2317 # measure_well runs it
-seconds() { # FILE…
-    columns "$@" | awk '{ s += 60 * ($1 + $3) + $2 + $4 } END { print s }'
+sum_seconds() { # FILE…
+    print_columns "$@" | awk '{ s += 60 * ($1 + $3) + $2 + $4 } END { print s }'
 }
 
 # shellcheck disable=SC2317 # measure_well runs it
-user_seconds() { # FILE…
-    columns "$@" | awk '{ s += 60 * $1 + $2 } END { print s }'
+sum_user_seconds() { # FILE…
+    print_columns "$@" | awk '{ s += 60 * $1 + $2 } END { print s }'
 }
 
 # shellcheck disable=SC2317 # those above run it
-columns() { # FILE…
+print_columns() { # FILE…
     sed -E 's/([0-9]+)m([0-9.]+)s/\1 \2/g' "$@"
 }
 
@@ -81,35 +80,35 @@ srun sh -c '$spin; spin $spins $site/tmp/times.step'
 : >$site/tmp/runs
 read go <$site/tmp/go
 spin $spins $site/tmp/times.batch")
-    until_done "$patience_s" test -e "$site/tmp/runs"
+    wait_until "$patience_s" test -e "$site/tmp/runs"
     cp "$site/tmp/task" "$out/task"
-    cgroups_of "^slurmstepd: \[$job.extern\]" >"$out/stepd"
-    cgroups_of "steelyard-node sample .*--job-id $job " >"$out/sampler"
+    print_cgroups "^slurmstepd: \[$job.extern\]" >"$out/stepd"
+    print_cgroups "steelyard-node sample .*--job-id $job " >"$out/sampler"
     echo >"$site/tmp/go"
-    until_done "$patience_s" has_record "$job"
+    wait_until "$patience_s" has_record "$job"
     cp "$site/records/$job/"*.json "$out/record.json"
-    truth=$(seconds "$site"/tmp/times.*)
-    whole=$(of_record "$job" cpu.cpu_s) last=$whole
-    in_programs=$(of_record "$job" cpu.user_s) in_kernel=$(of_record "$job" cpu.system_s)
-    truth_in_programs=$(user_seconds "$site"/tmp/times.*)
-    cpu=$(of_record "$job" cpu.source) memory=$(of_record "$job" memory.source)
+    truth=$(sum_seconds "$site"/tmp/times.*)
+    whole=$(read_record "$job" cpu.cpu_s) last=$whole
+    in_programs=$(read_record "$job" cpu.user_s) in_kernel=$(read_record "$job" cpu.system_s)
+    truth_in_programs=$(sum_user_seconds "$site"/tmp/times.*)
+    cpu=$(read_record "$job" cpu.source) memory=$(read_record "$job" memory.source)
 }
 
-measure() {
+check_cpu_time() {
     measure_well "cpu_s is what the shells have used" measure_steps
     measured="$whole of $truth"
-    [[ $cpu != cgroup* ]] || judge_parts
+    [[ $cpu != cgroup* ]] || check_cpu_times
 }
 
-# `whole` and `truth` are of the middle one of three; the parts of the last.
-judge_parts() {
-    check "user time is what the shells have used" measured_right "$in_programs" "$truth_in_programs"
+# Check user and system time, of the last measurement; `whole` and `truth` are of the median one.
+check_cpu_times() {
+    check "user time is what the shells have used" is_measured_right "$in_programs" "$truth_in_programs"
     check "user and system time are all there is" \
-        near "$(awk -v u="$in_programs" -v s="$in_kernel" 'BEGIN { print u + s }')" "$last" 0.00001
+        is_near "$(awk -v u="$in_programs" -v s="$in_kernel" 'BEGIN { print u + s }')" "$last" 0.00001
 }
 
-# A group that the task is in, from its own text; in version 2 what is above /step_ is the job's.
-judge_groups() {
+# Check the cgroups of the job and its sampler. The job's cgroup is the one above /step_ in v2.
+check_cgroups() {
     local group
     group=$(sed -nE 's|^[0-9]+:[^:]*:(.+)/step_.*|\1|p' "$out/task" | sort -u)
     where=$(sed -nE 's|^0::(/.+)|\1|p; s|^[0-9]+:freezer:||p' "$out/sampler" | sort -u)
@@ -134,12 +133,12 @@ judge_groups() {
     esac
 }
 
-fastest_ms() { # FILE: the shortest round trip of ping's
+print_fastest_ms() { # FILE: the shortest round trip in ping's output
     awk -F'[=/ ]+' '/^rtt/ { print $6 }' "$1"
 }
 
-# Two jobs side by side on the node; one is shaped.
-shape() {
+# Run two jobs in parallel on the node, one of them shaped.
+check_shaping() {
     local shaped free
     free=$(submit "#!/bin/sh
 until test -e $site/tmp/shaped; do sleep 0.2; done
@@ -147,14 +146,14 @@ ping -n -c5 -i 0.3 10.99.0.1")
     shaped=$(submit "#!/bin/sh
 : >$site/tmp/shaped
 ping -n -c5 -i 0.3 10.99.0.1" --netem=delay=50ms)
-    until_done "$patience_s" has_record "$shaped"
-    until_done "$patience_s" has_record "$free"
+    wait_until "$patience_s" has_record "$shaped"
+    wait_until "$patience_s" has_record "$free"
     cp "$site/tmp/out.$shaped" "$out/shaped"
     cp "$site/tmp/out.$free" "$out/free"
-    rtt="$(fastest_ms "$out/shaped") and $(fastest_ms "$out/free")"
-    check "50 ms in the shaped job (ms: $rtt)" near "$(fastest_ms "$out/shaped")" 55 5
-    check "and none in the job beside it" near "$(fastest_ms "$out/free")" 5 5
-    check "the condition held" test "$(of_record "$shaped" network_conditions.valid)" = True
+    rtt="$(print_fastest_ms "$out/shaped") and $(print_fastest_ms "$out/free")"
+    check "50 ms in the shaped job (ms: $rtt)" is_near "$(print_fastest_ms "$out/shaped")" 55 5
+    check "and none in the job beside it" is_near "$(print_fastest_ms "$out/free")" 5 5
+    check "the condition held" test "$(read_record "$shaped" network_conditions.valid)" = True
 }
 
 # shellcheck disable=SC2317 # measure_well runs it
@@ -167,14 +166,14 @@ srun --overlap --async sh -c '$spin; spin $spins $site/tmp/async.1'
 srun --overlap --async sh -c '$spin; spin $spins $site/tmp/async.2'
 swait
 spin 10 $site/tmp/async.0" --stepmgr)
-    until_done "$patience_s" has_record "$job"
+    wait_until "$patience_s" has_record "$job"
     cp "$site/records/$job/"*.json "$out/async.json"
-    truth=$(seconds "$site"/tmp/async.*)
-    whole=$(of_record "$job" cpu.cpu_s)
+    truth=$(sum_seconds "$site"/tmp/async.*)
+    whole=$(read_record "$job" cpu.cpu_s)
 }
 
-# 26.05: steps that srun does not wait for.
-asynchronous() {
+# Slurm 26.05: asynchronous steps.
+check_asynchronous_steps() {
     [[ $(srun --help) == *--async* ]] || return 0
     measure_well "a job of asynchronous steps is measured whole" measure_asynchronous
     async="$whole of $truth"
@@ -182,11 +181,11 @@ asynchronous() {
 
 configure
 start
-measure
-judge_groups
-shape
-asynchronous
-check "nothing is drained" idle
+check_cpu_time
+check_cgroups
+check_shaping
+check_asynchronous_steps
+check "nothing is drained" is_idle
 grep -h 'error:.*steelyard' "$site/log/slurmd.log" >"$out/complaints" || :
 check "no complaint" test ! -s "$out/complaints"
 printf '%s|%s|%s|%s|%s|%s|%s|%s\n' "$(slurmd -V | cut -d' ' -f2)" "$layout" "${job_group:--}" "$cpu, $memory" "$measured" \

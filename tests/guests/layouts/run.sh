@@ -1,5 +1,5 @@
 #!/bin/bash
-# Every layout of cgroups on real kernels and every release of Slurm: what the plugin makes of it.
+# Checks the plugin with every layout of cgroups on real kernels and every release of Slurm.
 # Usage (root): tests/guests/layouts/run.sh [SUITE[:LAYOUT]…]; SUITE: bookworm, trixie, sid (all); LAYOUT:
 # v1, v2, v2-ids, none (all that the suite has), v2-counted (bookworm alone, and only when it is named:
 # an emulated machine with Debian's kernel, which counts; some minutes). A virtual node (User Mode Linux) for each, half a
@@ -23,7 +23,7 @@ type -P linux.uml >/dev/null || {
     exit 3
 }
 
-layouts_of() { # SUITE[:LAYOUT]
+list_layouts() { # SUITE[:LAYOUT]
     case $1 in
     *:*) echo "${1#*:}" ;;
     bookworm | trixie) echo v1 v2 none ;;
@@ -31,7 +31,7 @@ layouts_of() { # SUITE[:LAYOUT]
     esac
 }
 
-# The root of a suite, and this checkout as seen from there.
+# Set the root of a suite, and the path of this checkout in it.
 prepare() { # SUITE
     if grep -q "VERSION_CODENAME=$1" /etc/os-release; then
         root=/ source=$PWD
@@ -43,7 +43,7 @@ prepare() { # SUITE
     fi
 }
 
-# What lets the kernel keep the registers of a processor with AMX (plugins/uml).
+# The preloaded library lets the kernel save the registers of a processor with AMX (plugins/uml).
 boot() { # LAYOUT OUT
     TMPDIR=/dev/shm LD_PRELOAD=$PWD/build/lib/libsteelyard-uml.so \
         unshare --pid --net --fork --kill-child timeout 900 \
@@ -53,12 +53,12 @@ boot() { # LAYOUT OUT
         </dev/null >"$2/console" 2>&1 || :
 }
 
-try() { # SUITE LAYOUT
+run_layout() { # SUITE LAYOUT
     local -r out=$work/$1-$2
     mkdir -p "$out"
     if [[ $2 == *-counted ]]; then
-        emulated_needs
-        emulated_boot "$2" "$out" "$source"
+        require_emulator
+        boot_emulated "$2" "$out" "$source"
     else
         boot "$2" "$out"
     fi
@@ -74,8 +74,8 @@ for suite in "${@:-bookworm trixie sid}"; do
     # shellcheck disable=SC2086 # the default is three words
     for one in $suite; do
         prepare "${one%%:*}"
-        for layout in $(layouts_of "$one"); do
-            try "${one%%:*}" "$layout"
+        for layout in $(list_layouts "$one"); do
+            run_layout "${one%%:*}" "$layout"
         done
     done
 done

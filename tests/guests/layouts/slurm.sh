@@ -1,9 +1,9 @@
-# shellcheck shell=bash disable=SC2034 # what is set is for who sources it
-# Slurm on one node by hand, in a guest (guest_init.sh), and how its jobs are asked. Sourced.
+# shellcheck shell=bash disable=SC2034 # variables are for the sourcing script
+# Slurm on one node in a guest (guest_init.sh), and helpers for its jobs. Sourced.
 
 readonly site=/run/site out=/run/out user=4711
 readonly layout=$SY_LAYOUT build=$SY_SOURCE/build
-readonly patience_s=240 # a guest on a machine that others use as well
+readonly patience_s=240 # the guest's machine may be busy
 export SLURM_CONF=$site/slurm.conf
 failed=0
 
@@ -18,7 +18,7 @@ check() { # NAME CONDITION…
     fi
 }
 
-until_done() { # SECONDS COMMAND…
+wait_until() { # SECONDS COMMAND…
     local -r end=$((SECONDS + $1))
     shift
     until "$@" >/dev/null 2>&1; do
@@ -34,15 +34,15 @@ until_done() { # SECONDS COMMAND…
 
 version_is() { [[ $(slurmd -V) == *" $1."* ]]; } # 22.05
 
-cgroup_v2() { printf 'CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n'; }
+print_cgroup_v2() { printf 'CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n'; }
 
-cgroup_conf() {
+print_cgroup_conf() {
     case $layout in
     v1) echo CgroupPlugin=cgroup/v1 ;;
-    v2 | v2-counted) cgroup_v2 ;;
-    v2-ids) cgroup_v2 && echo CgroupJobIdPaths=yes ;;
-    # 22.05 does not know `disabled`, and looks for a plugin that nobody uses.
-    none) if version_is 22.05; then cgroup_v2; else echo CgroupPlugin=disabled; fi ;;
+    v2 | v2-counted) print_cgroup_v2 ;;
+    v2-ids) print_cgroup_v2 && echo CgroupJobIdPaths=yes ;;
+    # 22.05 lacks `disabled`, and loads a plugin that is not used.
+    none) if version_is 22.05; then print_cgroup_v2; else echo CgroupPlugin=disabled; fi ;;
     esac
 }
 
@@ -55,7 +55,7 @@ configure() {
     head -c 1024 /dev/urandom >"$site/munge.key"
     chmod 400 "$site/munge.key"
     echo "steelyard-try:x:$user:$user::/tmp:/bin/bash" >>/etc/passwd
-    cgroup_conf >"$site/cgroup.conf"
+    print_cgroup_conf >"$site/cgroup.conf"
     cat >"$site/netem.conf" <<EOF
 enabled yes
 exclusive_only no
@@ -89,8 +89,8 @@ PartitionName=main Nodes=layout Default=YES
 EOF
 }
 
-# shellcheck disable=SC2317 # until_done runs it
-idle() { [[ $(sinfo -h -t idle -o %D) == 1 ]]; }
+# shellcheck disable=SC2317 # wait_until runs it
+is_idle() { [[ $(sinfo -h -t idle -o %D) == 1 ]]; }
 
 start() {
     munged --force --key-file="$site/munge.key" --socket="$site/run/munge.socket" \
@@ -98,7 +98,7 @@ start() {
         --seed-file="$site/run/munged.seed"
     slurmctld
     slurmd -N layout
-    until_done "$patience_s" idle
+    wait_until "$patience_s" is_idle
 }
 
 # shellcheck disable=SC2317 # measure_well runs it
@@ -109,13 +109,13 @@ submit() { # SCRIPT OPTIONS…
         sbatch --parsable -n1 -o "$site/tmp/out.%j" "$@" <<<"$script")
 }
 
-# shellcheck disable=SC2317 # until_done runs it
+# shellcheck disable=SC2317 # wait_until runs it
 has_ended() { [[ $(scontrol -o show job "$1") == *" EndTime=20"* && $(squeue -h -j "$1") == "" ]]; }
 
-# shellcheck disable=SC2317 # until_done runs it
+# shellcheck disable=SC2317 # wait_until runs it
 has_record() { grep -q '"complete": true' "$site/records/$1/"*.json; }
 
-of_record() { # JOB KEY.KEY…
+read_record() { # JOB KEY.KEY…
     python3 -c '
 import json, sys
 value = json.load(open(sys.argv[1]))
