@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.findings.finding import Finding
-from steelyard.analysis.findings.registry import find
-from steelyard.analysis.report.export import Relation, relations
+from steelyard.analysis.findings.registry import find_all
+from steelyard.analysis.report.export import Relation, build_relations
 from steelyard.analysis.sources import session_files
 from steelyard.analysis.store.spool import Spool
-from steelyard.analysis.summary.condition_labels import known_label
+from steelyard.analysis.summary.condition_labels import check_label
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import StudyData, read_study
-from steelyard.analysis.summary.study_database import database_of
-from steelyard.analysis.summary.summary import Summary, summary_of
+from steelyard.analysis.summary.study_database import connect_to_database
+from steelyard.analysis.summary.summary import Summary, build_summary
 
 if TYPE_CHECKING:
     import duckdb
@@ -65,7 +65,7 @@ class Study:
     def __init__(self, folder: Path, include_invalid: bool = False) -> None:
         self.folder = folder
         self.include_invalid = include_invalid
-        self._connection = database_of(folder)
+        self._connection = connect_to_database(folder)
         self._written: set[str] = set()  # computed tables that the connection has
 
     def __repr__(self) -> str:
@@ -135,12 +135,12 @@ class Study:
     @cached_property
     def summary(self) -> Summary:
         """Means, intervals, overheads and verdicts as Python objects."""
-        return summary_of(self.data)
+        return build_summary(self.data)
 
     @cached_property
     def findings(self) -> list[Finding]:
         """What a reader must know, gravest first."""
-        return find(self.summary)
+        return find_all(self.summary)
 
     @property
     def means(self) -> duckdb.DuckDBPyRelation:
@@ -158,7 +158,7 @@ class Study:
         `condition`: `threads=2` or {"threads": 2}; factors that are left out have the baseline's
         level.
         """
-        found = self.summary.row(variant, known_label(self.summary, condition), metric)
+        found = self.summary.row(variant, check_label(self.summary, condition), metric)
         if found is None:
             raise UsageError(
                 f"no {metric} of '{variant}' under '{condition}'; variants: "
@@ -178,7 +178,7 @@ class Study:
     @cached_property
     def _computed(self) -> dict[str, Relation]:
         """What is not in the database, by name; `runs` is there, and read from there."""
-        made = relations(self.summary, self.findings)
+        made = build_relations(self.summary, self.findings)
         return {relation.name: relation for relation in made if relation.name in COMPUTED}
 
     def _compute(self, name: str) -> None:

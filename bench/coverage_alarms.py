@@ -10,22 +10,22 @@ from coverage_draws import LEVELS, Chance, Draw, Study, differs, flat, normal, s
 
 from steelyard.analysis.findings.changes_over_time import DRIFT_LEVEL, INNER_LEVEL
 from steelyard.analysis.findings.nodes import NODE_P
-from steelyard.analysis.stats.bimodality import two_humps
+from steelyard.analysis.stats.bimodality import find_two_humps
 from steelyard.analysis.stats.dependent_runs import overhead_by_block, overhead_by_job, paired_p
-from steelyard.analysis.stats.drift import Timed, trend, wander
-from steelyard.analysis.stats.overhead import overhead
+from steelyard.analysis.stats.drift import Timed, find_trend, find_wander
+from steelyard.analysis.stats.overhead import compute_overhead
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats.significance_tests import LEVEL as TEST_LEVEL
 from steelyard.analysis.stats.significance_tests import holm, kruskal, welch
-from steelyard.analysis.stats.slope import fit, line_break
+from steelyard.analysis.stats.slope import fit_slope, line_break
 from steelyard.analysis.stats.warm_up import find_inner_warm_up, find_warm_up
-from steelyard.analysis.summary.slopes import FactorLine, corrected
+from steelyard.analysis.summary.slopes import FactorLine, correct_p
 
 
 def tells_difference(ours: list[float], base: list[float]) -> bool:
     like = [value / 1.1 for value in ours]
     p = (welch(like, base) or 0.0) * 1.25  # as summary_design.p_of_means: 4 % in the place of 5 %
-    return p <= 0.05 and differs(overhead(like, base, STOPPING_CONFIDENCE), p)
+    return p <= 0.05 and differs(compute_overhead(like, base, STOPPING_CONFIDENCE), p)
 
 
 def verdict_study(draw: Draw, n: int, family: int, m: int | None = None, **base_of: float) -> Study:
@@ -40,7 +40,7 @@ def verdict_study(draw: Draw, n: int, family: int, m: int | None = None, **base_
         tests = [welch(values, base) or 0.0 for values in conditions]
         corrected = holm(tests)
         told = any(
-            differs(overhead(values, base), p)
+            differs(compute_overhead(values, base), p)
             for values, p in zip(conditions, corrected, strict=True)
             if p <= 0.05  # above it the verdict is the same whatever the interval
         )
@@ -96,13 +96,15 @@ def lines_study(lines: int) -> Study:
     """Any rise, fall or break told of levels that are all alike; the peer: any interval without 0."""
 
     def study(chance: Chance, _: bool) -> tuple[bool, bool]:
-        found = [fit(LEVELS.tolist(), normal(chance, len(LEVELS)).tolist()) for _ in range(lines)]
+        found = [
+            fit_slope(LEVELS.tolist(), normal(chance, len(LEVELS)).tolist()) for _ in range(lines)
+        ]
         plain = [
             FactorLine("x", "m", "s", "f", "f", "", True, line, line.slope.p)
             for line in found
             if line is not None
         ]
-        told = [one.is_shown or one.line.broken is not None for one in corrected(plain)]
+        told = [one.is_significant or one.line.break_point is not None for one in correct_p(plain)]
         return any(told), any(p.line.slope.excludes_zero for p in plain)
 
     return study
@@ -132,7 +134,7 @@ def many_humps_study(draw: Draw, n: int, series: int) -> Study:
     """Humps told of any of so many series that have one (SY21)."""
 
     def study(chance: Chance, _: bool) -> tuple[bool, None]:
-        return any(two_humps(draw(chance, n).tolist(), series) for _ in range(series)), None
+        return any(find_two_humps(draw(chance, n).tolist(), series) for _ in range(series)), None
 
     return study
 
@@ -151,8 +153,8 @@ def drift_study(draw: Draw, conditions: int, n: int) -> Study:
             Timed(np.sort(turns[:, c]).tolist(), draw(chance, n, 10.0 * (1 + c)).tolist())
             for c in range(conditions)
         ]
-        alone = [found.p for one in series if (found := trend([one])) is not None]
-        together, wandering = trend(series) if conditions > 1 else None, wander(series)
+        alone = [found.p for one in series if (found := find_trend([one])) is not None]
+        together, wandering = find_trend(series) if conditions > 1 else None, find_wander(series)
         tests = [*alone, *([together.p] if together else []), wandering or 1.0]
         return min(holm(tests)) <= DRIFT_LEVEL, min(alone, default=1.0) < 0.05
 

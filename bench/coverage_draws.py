@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.analysis.stats.overhead import SHOWN, Evidence, Overhead, verdict
-from steelyard.analysis.summary.stopping import lacking
+from steelyard.analysis.stats.overhead import SHOWN, Evidence, Overhead, make_verdict
+from steelyard.analysis.summary.stopping import count_missing_values
 
 Chance = np.random.Generator
 Values = NDArray[np.float64]
@@ -85,7 +85,8 @@ def grown(chance: Chance, share: float, half_width: float) -> tuple[list[float],
     )
     n = 5
     while more := max(
-        lacking(side[:n], half_width * statistics.fmean(side[:n])) for side in (ours, base)
+        count_missing_values(side[:n], half_width * statistics.fmean(side[:n]))
+        for side in (ours, base)
     ):
         n += more
     return ours[:n], base[:n]
@@ -93,4 +94,4 @@ def grown(chance: Chance, share: float, half_width: float) -> tuple[list[float],
 
 def differs(found: Overhead, p: float | None) -> bool:
     """Whether the report tells a difference."""
-    return verdict(found, "s", "lower", evidence=Evidence(p)).direction in SHOWN
+    return make_verdict(found, "s", "lower", evidence=Evidence(p)).direction in SHOWN

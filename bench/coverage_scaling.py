@@ -8,17 +8,23 @@ import numpy as np
 from coverage_draws import Chance, Draw, Study, held, normal, skewed
 
 from steelyard.analysis.stats.basics import CONFIDENCE, Estimate
-from steelyard.analysis.stats.overhead import overhead
+from steelyard.analysis.stats.overhead import compute_overhead
 from steelyard.analysis.stats.scaling import (
     LEAST_EFFICIENCY,
-    best_levels,
     efficiency,
-    largest_efficient,
+    find_best_levels,
+    find_largest_efficient,
     one_sided_confidence,
     serial_fraction,
     speed_up,
 )
-from steelyard.analysis.stats.scaling_laws import Curve, Law, amdahl, gustafson, universal
+from steelyard.analysis.stats.scaling_laws import (
+    Curve,
+    Law,
+    fit_amdahl,
+    fit_gustafson,
+    fit_universal,
+)
 from steelyard.analysis.stats.significance_tests import welch
 
 SCALES = (1.0, 2.0, 4.0, 8.0, 16.0)
@@ -42,7 +48,7 @@ def karp_flatt_study(draw: Draw, n: int, share: float) -> Study:
 
     def study(chance: Chance, _: bool) -> tuple[bool | None, None]:
         sides = (draw(chance, n, mean, share).tolist() for mean in (one, eight))
-        speed = speed_up(overhead(*sides))
+        speed = speed_up(compute_overhead(*sides))
         found = serial_fraction(speed, 8.0) if speed else None
         return found and held(found.low, found.high, SERIAL), None
 
@@ -76,7 +82,7 @@ def law_study(
     def study(chance: Chance, with_peer: bool) -> tuple[bool | None, bool | None]:
         curve = drawn_curve(chance, times, draw, n, shares or [0.05] * len(times), block)
         found: Estimate | None = getattr(fit(curve), name)
-        peer = scipy_held(curve) if with_peer and fit is amdahl else None
+        peer = scipy_held(curve) if with_peer and fit is fit_amdahl else None
         return found and held(found.low, found.high, value), peer
 
     return study
@@ -123,10 +129,10 @@ def efficient_study(n: int, share: float, efficiencies: tuple[float, ...]) -> St
         each = one_sided_confidence(CONFIDENCE, len(SCALES))
         found = [Estimate(1.0, 1.0, 1.0)]
         for q, side in zip(SCALES[1:], sides[1:], strict=True):
-            speed = speed_up(overhead(sides[0], side, each))
+            speed = speed_up(compute_overhead(sides[0], side, each))
             assert speed is not None
             found.append(efficiency(speed, q))
-        chosen = largest_efficient(SCALES, found, LEAST_EFFICIENCY)
+        chosen = find_largest_efficient(SCALES, found, LEAST_EFFICIENCY)
         return chosen and chosen.low <= 8 <= chosen.high, None
 
     return study
@@ -137,7 +143,7 @@ def best_study(means: tuple[float, ...], n: int, draw: Draw = normal) -> Study:
 
     def study(chance: Chance, _: bool) -> tuple[bool, None]:
         sides = [draw(chance, n, mean, 0.05).tolist() for mean in means]
-        found = best_levels(
+        found = find_best_levels(
             [float(np.mean(side)) for side in sides], lambda i, j: welch(sides[i], sides[j])
         )
         return 0 in found, None
@@ -151,19 +157,19 @@ SERIAL_TRUTH = ("serial", SERIAL)
 
 INTERVALS: dict[str, Study] = {
     "serial fraction at 8, 5 + 5": karp_flatt_study(normal, 5, 0.05),
-    "Amdahl, 5 scales x 5": law_study(amdahl, law_times(), SERIAL_TRUTH),
+    "Amdahl, 5 scales x 5": law_study(fit_amdahl, law_times(), SERIAL_TRUTH),
     "Amdahl, spread 2 to 15 %, 5 x 10": law_study(
-        amdahl, law_times(), SERIAL_TRUTH, 10, shares=UNEQUAL
+        fit_amdahl, law_times(), SERIAL_TRUTH, 10, shares=UNEQUAL
     ),
-    "Amdahl by block, 5 x 10": law_study(amdahl, law_times(), SERIAL_TRUTH, 10, block=0.1),
-    "Gustafson, 5 scales x 5": law_study(gustafson, gustafson_times(), SERIAL_TRUTH),
-    "USL, serial, 5 scales x 5": law_study(universal, USL_TIMES, SERIAL_TRUTH),
-    "USL, crosstalk, 5 scales x 5": law_study(universal, USL_TIMES, ("crosstalk", CROSSTALK)),
-    "USL, peak, 5 scales x 10": law_study(universal, USL_TIMES, ("peak", PEAK), 10),
+    "Amdahl by block, 5 x 10": law_study(fit_amdahl, law_times(), SERIAL_TRUTH, 10, block=0.1),
+    "Gustafson, 5 scales x 5": law_study(fit_gustafson, gustafson_times(), SERIAL_TRUTH),
+    "USL, serial, 5 scales x 5": law_study(fit_universal, USL_TIMES, SERIAL_TRUTH),
+    "USL, crosstalk, 5 scales x 5": law_study(fit_universal, USL_TIMES, ("crosstalk", CROSSTALK)),
+    "USL, peak, 5 scales x 10": law_study(fit_universal, USL_TIMES, ("peak", PEAK), 10),
 }
 CAUTIOUS: dict[str, Study] = {
     "Amdahl, skewed 30 %, 5 x 10": law_study(
-        amdahl, law_times(), SERIAL_TRUTH, 10, skewed, [0.3] * 5
+        fit_amdahl, law_times(), SERIAL_TRUTH, 10, skewed, [0.3] * 5
     ),
     "largest efficient scale, 5 x 5": efficient_study(5, 0.05, (1, 0.95, 0.87, 0.74, 0.57)),
     "largest efficient at its limit, 5 x 5": efficient_study(5, 0.05, (1, 0.9, 0.8, 0.7, 0.699)),
@@ -171,11 +177,11 @@ CAUTIOUS: dict[str, Study] = {
     "best of 5 levels, steps of 3 %, 5 x 10": best_study((10.0, 10.3, 10.6, 11.0, 11.3), 10),
 }
 ALARMS: dict[str, Study] = {
-    "Amdahl refused, 5 x 5": misfit_study(amdahl, law_times()),
+    "Amdahl refused, 5 x 5": misfit_study(fit_amdahl, law_times()),
     "Amdahl refused, spread 2 to 15 %, 5 x 10": misfit_study(
-        amdahl, law_times(), 10, shares=UNEQUAL
+        fit_amdahl, law_times(), 10, shares=UNEQUAL
     ),
-    "Amdahl refused, by block, 5 x 10": misfit_study(amdahl, law_times(), 10, block=0.1),
-    "USL refused, 5 x 5": misfit_study(universal, USL_TIMES),
-    "Gustafson refused, 5 x 5": misfit_study(gustafson, gustafson_times()),
+    "Amdahl refused, by block, 5 x 10": misfit_study(fit_amdahl, law_times(), 10, block=0.1),
+    "USL refused, 5 x 5": misfit_study(fit_universal, USL_TIMES),
+    "Gustafson refused, 5 x 5": misfit_study(fit_gustafson, gustafson_times()),
 }

@@ -52,7 +52,7 @@ from coverage_studies import (
     tolerance_study,
 )
 
-from steelyard.analysis.stats.bimodality import two_humps
+from steelyard.analysis.stats.bimodality import find_two_humps
 from steelyard.analysis.stats.warm_up import find_warm_up
 
 FAMILY = 20
@@ -155,8 +155,8 @@ ALARMS: dict[str, Study] = {
     "warm-up, n = 12": series_study(normal, 12, find_warm_up),
     "warm-up, skewed, n = 35": series_study(skewed, 35, find_warm_up),
     "any of 10 warm-ups, n = 20": many_warm_ups_study(skewed, 20, 10),
-    "two humps, normal, n = 35": series_study(normal, 35, two_humps),
-    "two humps, skewed, n = 100": series_study(skewed, 100, two_humps),
+    "two humps, normal, n = 35": series_study(normal, 35, find_two_humps),
+    "two humps, skewed, n = 100": series_study(skewed, 100, find_two_humps),
     "any of 5 with two humps, n = 35": many_humps_study(normal, 35, 5),
     "break in a line, 5 x 5": series_study(normal, len(LEVELS), breaks),
     "rise or break of any of 5 lines": lines_study(5),

@@ -21,9 +21,9 @@ from coverage_draws import (
 from steelyard.analysis.stats.basics import mean_interval
 from steelyard.analysis.stats.dependent_runs import overhead_by_block, overhead_by_job
 from steelyard.analysis.stats.grouped_mean import mean_by_group
-from steelyard.analysis.stats.latency_share import Side, split
-from steelyard.analysis.stats.overhead import overhead
-from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE, enough
+from steelyard.analysis.stats.latency_share import Side, split_difference
+from steelyard.analysis.stats.overhead import compute_overhead
+from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE, can_stop
 from steelyard.analysis.stats.proportion import wilson
 from steelyard.analysis.stats.significance_tests import hedges, hedges_paired
 from steelyard.analysis.stats.slope import line_slope, slope_by_block
@@ -63,7 +63,7 @@ def overhead_study(
 
     def study(chance: Chance, with_peer: bool) -> tuple[bool | None, bool | None]:
         values, base = draw(chance, n, 11.0, share), draw(chance, m, 10.0, theirs)
-        found = overhead(values.tolist(), base.tolist())
+        found = compute_overhead(values.tolist(), base.tolist())
         return held(found.low, found.high, 0.1), scipy_held(values, base) if with_peer else None
 
     return study
@@ -71,7 +71,7 @@ def overhead_study(
 
 def plain_held(ours: list[float], base: list[float]) -> bool | None:
     """All runs taken for independent."""
-    plain = overhead(ours, base)
+    plain = compute_overhead(ours, base)
     return held(plain.low, plain.high, 0.1)
 
 
@@ -229,7 +229,9 @@ def split_study(runs: int, transfers: int, draw: Draw = normal, share: float = 0
         return Side(*([[v] for v in values.tolist()] for values in (seconds, moved, rates)))
 
     def study(chance: Chance, _: bool) -> tuple[bool | None, None]:
-        found = split(side(chance, 55.0, 2.5e-8), side(chance, 20.0, 1e-8)).throughput_share
+        found = split_difference(
+            side(chance, 55.0, 2.5e-8), side(chance, 20.0, 1e-8)
+        ).throughput_share
         return found is not None and held(found.low, found.high, 0.3), None
 
     return study
@@ -252,7 +254,7 @@ def stopping_study(draw: Draw, share: float, runs: int) -> Study:
     def study(chance: Chance, with_peer: bool) -> tuple[bool | None, bool | None]:
         values = draw(chance, 40 * runs, 10.0, share).tolist()
         n = 2
-        while not enough(values[:n], wanted):
+        while not can_stop(values[:n], wanted):
             n += 1
         found = mean_interval(values[:n], STOPPING_CONFIDENCE)
         return held(found.low, found.high, 10.0), plain_stop(values, wanted) if with_peer else None
@@ -275,7 +277,7 @@ def tells_mean(_: list[float], base: list[float]) -> bool | None:
 
 
 def tells_overhead(ours: list[float], base: list[float]) -> bool | None:
-    found = overhead(ours, base, STOPPING_CONFIDENCE)
+    found = compute_overhead(ours, base, STOPPING_CONFIDENCE)
     return held(found.low, found.high, 0.1)
 
 

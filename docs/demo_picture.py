@@ -68,8 +68,8 @@ def main() -> None:
     """Writes the picture anew."""
     rows = list(recorded_rows((PAGES / "quick-start.txt").read_text(encoding="utf-8")))
     data = SimpleNamespace(meta=SimpleNamespace(study=STUDY), records=[])
-    with drawing.style():
-        figure = forest_plot.forest(cast(Any, SimpleNamespace(data=data)), rows, narrow=False)
+    with drawing.use_style():
+        figure = forest_plot.plot_forest(cast(Any, SimpleNamespace(data=data)), rows, narrow=False)
     drawing.save(replace(figure, name="demo"), PAGES, ("svg",))
 
 

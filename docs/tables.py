@@ -110,7 +110,7 @@ def tables_of_study() -> str:
 def tables_of_cluster() -> str:
     """The same of a cluster's database."""
     copied = {"records": {name: f"`{path}`" for name, (path, _) in records.COLUMNS.items()}}
-    return database_tables(cluster_database.schema_text(), copied)
+    return database_tables(cluster_database.build_schema(), copied)
 
 
 def database_tables(statements: str, copied: Mapping[str, Mapping[str, str]]) -> str:

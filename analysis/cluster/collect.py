@@ -17,7 +17,12 @@ from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base.errors import UsageError
 from steelyard.analysis.cluster import day_files, jobs, stored_jobs
-from steelyard.analysis.cluster.database import opened, put, spools, transaction
+from steelyard.analysis.cluster.database import (
+    open_database,
+    open_spools,
+    replace_jobs,
+    transaction,
+)
 from steelyard.analysis.cluster.jobs import Job, Key
 from steelyard.analysis.cluster.record_index import RecordIndex
 from steelyard.analysis.cluster.stored_jobs import StoredJobs
@@ -96,23 +101,23 @@ def collect(
     last collect leaves no hole: what lies between is asked for, too.
     """
     begun, until = time.monotonic(), float(int(now()))
-    with opened(folder) as connection, make_scratch_folder(folder) as scratch:
-        since = first_moment(connection, since_unix_s, until)
+    with open_database(folder) as connection, make_scratch_folder(folder) as scratch:
+        since = find_first_moment(connection, since_unix_s, until)
         done = Collected(folder, since, until)
         work = Pass(connection, scratch, record_dirs, since_unix_s is not None, done)
-        spans = list(chunks(since, until))
+        spans = list(split_into_days(since, until))
         for place, (first, last) in enumerate(spans):
             progress("days", place, len(spans))
-            import_jobs(work, accounting.read_window(first, last), asked_until=last)
-        ask_for_open(work, accounting)
-        note_end(work)
+            import_jobs(work, accounting.read_window(first, last), requested_until=last)
+        requery_open_jobs(work, accounting)
+        write_end(work)
         progress("days", len(spans), len(spans))
-        done.days = day_files.export(connection, folder / "parquet")
+        done.days = day_files.export_days(connection, folder / "parquet")
     done.elapsed_s = time.monotonic() - begun
     return done
 
 
-def first_moment(
+def find_first_moment(
     connection: DuckDBPyConnection, since_unix_s: float | None, until_unix_s: float
 ) -> float:
     """From when on the accounting is asked."""
@@ -123,7 +128,7 @@ def first_moment(
     return float(known if since_unix_s is None else min(since_unix_s, known))
 
 
-def chunks(since: float, until: float) -> Iterator[tuple[float, float]]:
+def split_into_days(since: float, until: float) -> Iterator[tuple[float, float]]:
     """Spans of a day: one answer of sacct, one transaction."""
     first = since
     while first < until:
@@ -133,7 +138,7 @@ def chunks(since: float, until: float) -> Iterator[tuple[float, float]]:
 
 
 def import_jobs(
-    work: Pass, answer: Iterable[JobStart | Unreadable], asked_until: float | None = None
+    work: Pass, answer: Iterable[JobStart | Unreadable], requested_until: float | None = None
 ) -> None:
     """One answer of the accounting, in one transaction."""
     found: dict[Key, JobStart] = {}
@@ -143,27 +148,27 @@ def import_jobs(
                 ("?", None, "accounting", f"a line of sacct names no job: {one.text!r}")
             )
         elif one.row.start_unix_s is not None or jobs.is_over(one.row):
-            found[jobs.key_of(one.row)] = one
+            found[jobs.job_key(one.row)] = one
     check_cluster(work, found)
     with transaction(work.connection):
-        some = measured(work, found)
+        some = measure_changed_jobs(work, found)
         while batch := list(itertools.islice(some, AT_ONCE)):
-            store(work, batch)
-        if asked_until is not None and found:
+            store_jobs(work, batch)
+        if requested_until is not None and found:
             work.connection.execute(
                 "UPDATE meta SET queried_until_unix_s = greatest(coalesce(queried_until_unix_s, 0), ?)",
-                [asked_until],
+                [requested_until],
             )
-    work.seen |= {key for key, one in found.items() if may_come_again(one, asked_until)}
+    work.seen |= {key for key, one in found.items() if find_repeatable_key(one, requested_until)}
     work.done.users |= {one.row.user for one in found.values() if one.row.user}
 
 
-def may_come_again(one: JobStart, asked_until: float | None) -> bool:
+def find_repeatable_key(one: JobStart, requested_until: float | None) -> bool:
     """What had ended before a span's end is in no answer about a later one: of a million jobs their
     keys took 250 MB. None: it was asked for by its id."""
-    if asked_until is None or not jobs.is_over(one.row):
+    if requested_until is None or not jobs.is_over(one.row):
         return True
-    return (one.row.end_unix_s or 0.0) >= asked_until - CLOCK_GRAIN_S
+    return (one.row.end_unix_s or 0.0) >= requested_until - CLOCK_GRAIN_S
 
 
 def check_cluster(work: Pass, found: Iterable[Key]) -> None:
@@ -181,23 +186,23 @@ def check_cluster(work: Pass, found: Iterable[Key]) -> None:
         )
 
 
-def measured(work: Pass, found: Mapping[Key, JobStart]) -> Iterator[Job]:
+def measure_changed_jobs(work: Pass, found: Mapping[Key, JobStart]) -> Iterator[Job]:
     """Those of which something is new."""
-    have = stored_jobs.jobs_of(work.connection, found)
-    starts = stored_jobs.starts_of(work.connection, found)
+    have = stored_jobs.read_jobs(work.connection, found)
+    starts = stored_jobs.read_starts(work.connection, found)
     left = [key for key in found if work.look_again or not is_done(have.get(key), found[key])]
-    read = stored_jobs.records_of(work.connection, [key for key in left if key in have])
+    read = stored_jobs.read_records(work.connection, [key for key in left if key in have])
     work.done.unchanged += sum(key not in work.seen for key in found.keys() - set(left))
     near = RecordIndex(work.record_dirs)
     for place, key in enumerate(left):
         if place % AT_ONCE == 0:
             some = (found[one].row for one in left[place : place + AT_ONCE])
-            near.load(row for row in some if jobs.has_run(row))
+            near.load(row for row in some if jobs.can_have_records(row))
         begun, before = found[key], read.get(key, {})
         others = [at for other, at in starts.get(begun.row.job_id, ()) if other != key]
         job = jobs.measure(begun, others, near, before)
-        is_same = key in have and have[key].facts == jobs.facts(begun)
-        note(work, key, job, key in have, is_same)
+        is_same = key in have and have[key].facts == jobs.digest_accounting(begun)
+        count_job(work, key, job, key in have, is_same)
         now = {(node, seen.sha256) for node, seen in job.found.seen.items()}
         if not is_same or now != {(node, seen.sha256) for node, seen in before.items()}:
             yield job
@@ -207,10 +212,10 @@ def measured(work: Pass, found: Mapping[Key, JobStart]) -> Iterator[Job]:
 
 def is_done(have: StoredJobs | None, begun: JobStart) -> bool:
     """All is known of a job, and the accounting says what it said."""
-    return have is not None and have.is_settled and have.facts == jobs.facts(begun)
+    return have is not None and have.is_settled and have.facts == jobs.digest_accounting(begun)
 
 
-def note(work: Pass, key: Key, job: Job, is_known: bool, is_same: bool) -> None:
+def count_job(work: Pass, key: Key, job: Job, is_known: bool, is_same: bool) -> None:
     """One job that was looked at."""
     if key not in work.seen:
         work.done.new += not is_known
@@ -221,32 +226,32 @@ def note(work: Pass, key: Key, job: Job, is_known: bool, is_same: bool) -> None:
     work.done.gaps += [(task, node, kind, reason) for node, kind, reason in job.found.gaps]
 
 
-def store(work: Pass, found: Sequence[Job]) -> None:
+def store_jobs(work: Pass, found: Sequence[Job]) -> None:
     """Rows of jobs, of their records and of what is amiss."""
     if not found:
         return
-    with spools(work.connection, work.scratch) as spool:
+    with open_spools(work.connection, work.scratch) as spool:
         for job in found:
-            row = jobs.columns(job)
+            row = jobs.build_columns(job)
             spool["jobs"].write([row[name] for name in spool["jobs"].columns])
             write_records(spool["records"], job)
             for node, kind, reason in job.found.gaps:
-                spool["gaps"].write((*jobs.key_of(job.begun.row), node, kind, reason))
-    put(work.connection, spool["jobs"], spool["records"], spool["gaps"])
+                spool["gaps"].write((*jobs.job_key(job.begun.row), node, kind, reason))
+    replace_jobs(work.connection, spool["jobs"], spool["records"], spool["gaps"])
 
 
 def write_records(spool: Spool, job: Job) -> None:
     """A row for each record that was read."""
     for seen in job.found.seen.values():
         found = seen.record.columns()
-        head = (*jobs.key_of(job.begun.row), seen.record.node, str(seen.record.path), seen.sha256)
-        extra = stored_jobs.besides(seen.record)
+        head = (*jobs.job_key(job.begun.row), seen.record.node, str(seen.record.path), seen.sha256)
+        extra = stored_jobs.build_extra_cells(seen.record)
         spool.write((*head, list(seen.marks), *extra, *found.values()))
 
 
-def ask_for_open(work: Pass, accounting: ClusterAccounting) -> None:
+def requery_open_jobs(work: Pass, accounting: ClusterAccounting) -> None:
     """Jobs that were open and are in no answer: asked for by their ids, and lost if nobody knows."""
-    left = [key for key in stored_jobs.open_jobs(work.connection) if key not in work.seen]
+    left = [key for key in stored_jobs.read_open_jobs(work.connection) if key not in work.seen]
     if not left:
         return
     import_jobs(work, accounting.read_jobs(sorted({key[1] for key in left})))
@@ -261,7 +266,7 @@ def ask_for_open(work: Pass, accounting: ClusterAccounting) -> None:
     work.done.lost = len(lost)
 
 
-def note_end(work: Pass) -> None:
+def write_end(work: Pass) -> None:
     """When it was collected, and what there is now."""
     with transaction(work.connection):
         work.connection.execute("UPDATE meta SET collected_unix_s = ?", [work.done.until_unix_s])

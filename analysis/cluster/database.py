@@ -34,7 +34,7 @@ SQL_TYPES = {"text": "VARCHAR", "bool": "BOOLEAN", "int": "BIGINT", "float": "DO
 
 
 @contextlib.contextmanager
-def opened(folder: Path) -> Iterator[DuckDBPyConnection]:
+def open_database(folder: Path) -> Iterator[DuckDBPyConnection]:
     """The database in a folder, made when it is not there; ours alone until the end.
 
     UsageError when another collect works on it, or when it is of another version; MissingError when
@@ -42,11 +42,11 @@ def opened(folder: Path) -> Iterator[DuckDBPyConnection]:
     """
     try:
         folder.mkdir(mode=0o750, parents=True, exist_ok=True)
-        with locked(folder):
+        with lock_folder(folder):
             connection = connect(folder / FILE_NAME, read_only=False, known=VERSION)
             try:
                 limit_memory(connection, folder)
-                make(connection)
+                create_tables(connection)
                 yield connection
             finally:
                 close(connection, folder)
@@ -56,7 +56,7 @@ def opened(folder: Path) -> Iterator[DuckDBPyConnection]:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Nobody else collects into it; a lock ends with its process, however that ends."""
     fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
     try:
@@ -78,19 +78,19 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def schema_text() -> str:
+def build_schema() -> str:
     """The statements that make the tables."""
     text = importlib.resources.files(__package__).joinpath("schema.sql").read_text("utf-8")
     columns = ", ".join(f'"{name}" {SQL_TYPES[kind]}' for name, (_, kind) in COLUMNS.items())
     return text.replace("@records@", columns)
 
 
-def make(connection: DuckDBPyConnection) -> None:
+def create_tables(connection: DuckDBPyConnection) -> None:
     """The tables, where they are not there yet."""
     if read_table_columns(connection, "meta"):
         return
     with transaction(connection):
-        connection.execute(schema_text())
+        connection.execute(build_schema())
         connection.execute(
             "INSERT INTO meta VALUES (?, ?, NULL, ?, NULL, NULL)",
             [VERSION, secrets.token_hex(8), importlib.metadata.version("steelyard")],
@@ -109,7 +109,7 @@ def transaction(connection: DuckDBPyConnection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
-def put(connection: DuckDBPyConnection, jobs: Spool, records: Spool, gaps: Spool) -> None:
+def replace_jobs(connection: DuckDBPyConnection, jobs: Spool, records: Spool, gaps: Spool) -> None:
     """Rows of jobs in the place of their older selves, with all that is told of them; the days of
     both are to be exported."""
     keys = ", ".join(KEY)
@@ -145,7 +145,7 @@ def check_keys(connection: DuckDBPyConnection) -> None:
 
 
 @contextlib.contextmanager
-def spools(connection: DuckDBPyConnection, scratch: Path) -> Iterator[dict[str, Spool]]:
+def open_spools(connection: DuckDBPyConnection, scratch: Path) -> Iterator[dict[str, Spool]]:
     """A spool for each table of jobs and of what belongs to them."""
     with contextlib.ExitStack() as stack:
         yield {

@@ -20,7 +20,7 @@ import duckdb
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.cluster.database import DAY, KEY, VERSION, schema_text, transaction
+from steelyard.analysis.cluster.database import DAY, KEY, VERSION, build_schema, transaction
 from steelyard.analysis.store.database import open_side_engine
 from steelyard.analysis.store.export import OPTIONS
 from steelyard.analysis.store.sample_store import format_day
@@ -41,7 +41,7 @@ OF_DAY = {
 }
 
 
-def export(connection: DuckDBPyConnection, folder: Path) -> int:
+def export_days(connection: DuckDBPyConnection, folder: Path) -> int:
     """The files of every day that has changed since; returns how many days."""
     days = connection.execute("SELECT day, revision FROM days WHERE revision > exported").fetchall()
     ready = []
@@ -54,7 +54,7 @@ def export(connection: DuckDBPyConnection, folder: Path) -> int:
             connection.execute(f"COPY ({query}) TO {quote_text(str(part))} ({OPTIONS})")
             ready.append((part, place / f"{table}.parquet"))
     folder.mkdir(mode=0o750, parents=True, exist_ok=True)
-    mark = describe(connection)
+    mark = write_description(connection)
     if ready:
         (folder / MARK).unlink(missing_ok=True)
     for part, place in ready:
@@ -67,7 +67,7 @@ def export(connection: DuckDBPyConnection, folder: Path) -> int:
     return len(days)
 
 
-def describe(connection: DuckDBPyConnection) -> dict[str, Any]:
+def write_description(connection: DuckDBPyConnection) -> dict[str, Any]:
     """What the files are, and what is not in them."""
     names = ("database_id", "cluster", "collected_unix_s", "queried_until_unix_s")
     (row,) = connection.execute(f"SELECT {', '.join(names)} FROM meta").fetchall()
@@ -79,7 +79,7 @@ def describe(connection: DuckDBPyConnection) -> dict[str, Any]:
     return head | dict(zip(names, row, strict=True)) | counts
 
 
-def mark_of(folder: Path) -> dict[str, Any] | None:
+def read_mark(folder: Path) -> dict[str, Any] | None:
     """What `collected.json` says; None: a collect changes the files, or broke off at that."""
     try:
         found = json.loads(read_regular(folder / MARK, NOTE_BYTES))
@@ -89,9 +89,9 @@ def mark_of(folder: Path) -> dict[str, Any] | None:
     return found if is_ours and found.get("version") == VERSION else None
 
 
-def read(
+def query_jobs(
     database_dir: Path,
-    ask: Callable[[DuckDBPyConnection, dict[str, Any]], Answer],
+    query: Callable[[DuckDBPyConnection, dict[str, Any]], Answer],
     patience_s: float = PATIENCE_S,
     span: Span = EVER,
 ) -> Answer:
@@ -102,15 +102,15 @@ def read(
         with tempfile.TemporaryDirectory(prefix="steelyard-") as scratch:
             engine = open_side_engine(Path(scratch, "spill"))
             try:
-                view(engine, files)
-                return ask(engine, mark)
+                create_view(engine, files)
+                return query(engine, mark)
             finally:
                 engine.close()
 
-    return whole(database_dir, attempt, duckdb.Error, patience_s, span)
+    return read_consistently(database_dir, attempt, duckdb.Error, patience_s, span)
 
 
-def whole(
+def read_consistently(
     database_dir: Path,
     attempt: Callable[[Sequence[Path], dict[str, Any]], Answer],
     torn: type[Exception],
@@ -131,15 +131,15 @@ def whole(
         )
     deadline = time.monotonic() + patience_s
     while True:
-        mark = mark_of(folder)
+        mark = read_mark(folder)
         if mark is not None:
             try:
-                answer = attempt(files_of(folder, span), mark)
+                answer = attempt(find_files(folder, span), mark)
             except torn:
-                if mark_of(folder) == mark:
+                if read_mark(folder) == mark:
                     raise
             else:
-                if mark_of(folder) == mark:
+                if read_mark(folder) == mark:
                     return answer
         if time.monotonic() > deadline:
             raise MissingError(
@@ -149,7 +149,7 @@ def whole(
         time.sleep(POLL_S)
 
 
-def files_of(folder: Path, span: Span) -> list[Path]:
+def find_files(folder: Path, span: Span) -> list[Path]:
     """The files of jobs that ended in a span: of its days, and of those that touch it."""
     first, last = (
         format_day(max(span[0], 0.0)),
@@ -160,10 +160,10 @@ def files_of(folder: Path, span: Span) -> list[Path]:
     return [path for day in near if (path := folder / "jobs" / day / "jobs.parquet").exists()]
 
 
-def view(connection: DuckDBPyConnection, files: Sequence[Path]) -> None:
+def create_view(connection: DuckDBPyConnection, files: Sequence[Path]) -> None:
     """The view `jobs` of these files."""
     if not files:
-        connection.execute(schema_text())  # no job has ended: its table is empty
+        connection.execute(build_schema())  # no job has ended: its table is empty
         return
     listed = ", ".join(map(quote_path, files))
     query = f"FROM read_parquet([{listed}], hive_partitioning = false)"

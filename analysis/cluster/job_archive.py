@@ -15,9 +15,9 @@ from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.cluster import day_files, jobs
-from steelyard.analysis.cluster.stored_jobs import BESIDES, document_of
-from steelyard.analysis.collect.job_index import begins_before_last
-from steelyard.analysis.collect.job_view import JobView, NodeView, natural
+from steelyard.analysis.cluster.stored_jobs import BESIDES, build_document
+from steelyard.analysis.collect.job_index import find_earlier_starts
+from steelyard.analysis.collect.job_view import JobView, NodeView, natural_sort_key
 from steelyard.analysis.sources.accounting import AccountingRow, Allocation
 from steelyard.analysis.sources.records import COLUMNS, Record
 from steelyard.analysis.store import sample_store
@@ -50,23 +50,23 @@ class ClusterDatabase:
     def add_start(self, view: JobView) -> None:
         """The last start of the job, where the accounting did not tell; what is amiss in `missing`."""
         try:
-            found, collected = self.starts(view.job_id)
+            found, collected = self.read_starts(view.job_id)
         except MissingError as error:
             view.missing.append(f"{NAME}: {error}")
             return
         if not found:
             return
-        check_one(view.job_id, found)
+        check_single_job(view.job_id, found)
         last = found[-1]
-        view.row, view.held = row_of(last), held_of(last)
+        view.row, view.allocation = build_row(last), build_allocation(last)
         view.notes.append(f"the job is as {NAME} {self.folder} has it, collected until {collected}")
-        view.earlier_starts, view.other_starts = begins_before_last([row_of(c) for c in found])
-        view.kept = {"database": str(self.folder)} | {name: last[name] for name in USED}
-        view.kept |= {name: last[name] for name in ("sources", "missing", "marks", "tags")}
+        view.earlier_starts, view.other_starts = find_earlier_starts([build_row(c) for c in found])
+        view.stored_nodes = {"database": str(self.folder)} | {name: last[name] for name in USED}
+        view.stored_nodes |= {name: last[name] for name in ("sources", "missing", "marks", "tags")}
 
-    def starts(self, job_id: str) -> tuple[list[Cells], str]:
+    def read_starts(self, job_id: str) -> tuple[list[Cells], str]:
         """Every start of a job, the last one last, and until when was collected."""
-        if not is_there(self.folder):
+        if not has_database(self.folder):
             return [], ""
 
         def ask(connection: DuckDBPyConnection, mark: Mapping[str, Any]) -> tuple[list[Cells], str]:
@@ -74,28 +74,28 @@ class ClusterDatabase:
             rows = connection.execute(STARTS, [job_id, f"{job_id}_", f"{job_id}`"])
             names = [column[0] for column in rows.description]
             found = [decode_cells(dict(zip(names, row, strict=True))) for row in rows.fetchall()]
-            return found, clock(mark.get("queried_until_unix_s"))
+            return found, format_time(mark.get("queried_until_unix_s"))
 
-        return day_files.read(self.folder, ask, PATIENCE_S)
+        return day_files.query_jobs(self.folder, ask, PATIENCE_S)
 
     def add_nodes(self, view: JobView) -> None:
         """Records of nodes that have none any more, as the database keeps them."""
         row = view.row
         lacking = set(view.all_nodes) - {node.node for node in view.nodes}
-        if row is None or row.end_unix_s is None or not lacking or not is_there(self.folder):
+        if row is None or row.end_unix_s is None or not lacking or not has_database(self.folder):
             return
         try:
-            found = self.records(row)
+            found = self.read_records(row)
         except MissingError as error:
             view.missing.append(f"{NAME}: {error}")
             return
         mine = [cells for cells in found if cells["node"] in lacking]
-        view.nodes = sorted([*view.nodes, *map(node_of, mine)], key=lambda node: node.node)
+        view.nodes = sorted([*view.nodes, *map(build_node, mine)], key=lambda node: node.node)
         if mine:
             names = ", ".join(cells["node"] for cells in mine)
             view.notes.append(f"the record of {names} is as {self.folder} keeps it, {LACKS}")
 
-    def records(self, row: AccountingRow) -> list[Cells]:
+    def read_records(self, row: AccountingRow) -> list[Cells]:
         """Of one start, in the order of its nodes."""
         day = sample_store.format_day(row.end_unix_s or 0.0)
         file = self.folder / "parquet" / "records" / f"day={day}" / "records.parquet"
@@ -108,14 +108,14 @@ class ClusterDatabase:
             rows = connection.execute(
                 f"SELECT {cells} FROM read_parquet({quote_path(file)}) WHERE cluster = ? AND "
                 "job_id = ? AND submit_unix_s = ? ORDER BY node",
-                [*jobs.key_of(row)],
+                [*jobs.job_key(row)],
             ).fetchall()
             return [dict(zip(names, row, strict=True)) for row in rows]
 
-        return day_files.read(self.folder, ask, PATIENCE_S)
+        return day_files.query_jobs(self.folder, ask, PATIENCE_S)
 
 
-def is_there(folder: Path) -> bool:
+def has_database(folder: Path) -> bool:
     """MissingError: it may be, but not for us."""
     try:
         return any((folder / "parquet").iterdir())
@@ -131,17 +131,19 @@ def decode_cells(cells: dict[str, Any]) -> Cells:
     return cells | {name: json.loads(cells[name] or "{}") for name in names}
 
 
-def check_one(job_id: str, found: Sequence[Cells]) -> None:
+def check_single_job(job_id: str, found: Sequence[Cells]) -> None:
     """UsageError where an array is meant, as the accounting has it."""
     tasks = {cells["task"] for cells in found if cells["task"] != cells["job_id"]}
     if len(tasks) > 1 and not any(cells["task"] == job_id for cells in found):
-        shown = ", ".join(sorted(tasks, key=natural)[:10]) + (" …" if len(tasks) > 10 else "")
+        shown = ", ".join(sorted(tasks, key=natural_sort_key)[:10]) + (
+            " …" if len(tasks) > 10 else ""
+        )
         raise UsageError(
             f"{job_id} is an array of {counted(len(tasks), 'job')}: ask for one of {shown}", job_id
         )
 
 
-def row_of(cells: Cells) -> AccountingRow:
+def build_row(cells: Cells) -> AccountingRow:
     """As the accounting told it when it was asked."""
     array, _, task = cells["task"].partition("_")
     names = ("job_id", "restarts", "state", "reason", "cluster", "name", "user", "submit_unix_s")
@@ -159,7 +161,7 @@ def row_of(cells: Cells) -> AccountingRow:
     )
 
 
-def held_of(cells: Cells) -> Allocation:
+def build_allocation(cells: Cells) -> Allocation:
     """CPU time is the scheduler's where it said so."""
     held = {name: cells[name] for name in jobs.ACCOUNTED}
     is_accounted = cells["sources"].get("cpu_s") == jobs.SLURM
@@ -172,15 +174,15 @@ def held_of(cells: Cells) -> Allocation:
     )
 
 
-def node_of(cells: Cells) -> NodeView:
+def build_node(cells: Cells) -> NodeView:
     """A node's record again, of the fields that were kept."""
-    record = Record(Path(cells["file"]), document_of(cells))
+    record = Record(Path(cells["file"]), build_document(cells))
     values = record.columns()
     missing = {column: NOT_KEPT for column in COLUMNS if values[column] is None}
     return NodeView(cells["node"], record, values, missing)
 
 
-def clock(unix_s: float | None) -> str:
+def format_time(unix_s: float | None) -> str:
     """`2026-11-24 03:20 UTC`."""
     if unix_s is None:
         return "a time that it does not tell"

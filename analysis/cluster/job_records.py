@@ -7,9 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steelyard.analysis.cluster import record_trust
-from steelyard.analysis.cluster.record_index import RecordIndex, records_in
-from steelyard.analysis.collect.job_view import JobView, node_views, of_last_start, parts_node
-from steelyard.analysis.collect.record_import import clock_set, incomplete_reason, stray_words
+from steelyard.analysis.cluster.record_index import RecordIndex, list_record_names
+from steelyard.analysis.collect.job_view import (
+    JobView,
+    make_node_views,
+    parse_record_node,
+    select_last_start,
+)
+from steelyard.analysis.collect.record_import import (
+    describe_clock_set,
+    find_incomplete_reason,
+    format_stray_record,
+)
 from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.sources.record_packs import PackedFile
 from steelyard.analysis.sources.records import RecordError, parse_record_name
@@ -18,29 +27,29 @@ CHANGED = "{} was changed since it was first read: what it said then counts"
 
 
 @dataclass(slots=True)
-class Found:
+class FoundRecords:
     """What there is of a job; gaps are node, kind and reason."""
 
-    seen: dict[str, record_trust.Seen] = field(default_factory=dict)  # by node
+    seen: dict[str, record_trust.ReadRecord] = field(default_factory=dict)  # by node
     gaps: list[tuple[str | None, str, str]] = field(default_factory=list)
     marks: list[str] = field(default_factory=list)
 
 
-def sources_of(
-    near: RecordIndex, row: AccountingRow, found: Found
+def list_sources(
+    near: RecordIndex, row: AccountingRow, found: FoundRecords
 ) -> dict[Path, PackedFile | None]:
     """All records of a job id that lie where those of this start can: of the days around it; with
     what a pack has of it, where they are packed. A pack that cannot be read is told in `found`."""
     sources: dict[Path, PackedFile | None] = {}
     for record_dir in near.record_dirs:
-        sources |= dict.fromkeys(records_in(record_dir / row.job_id))
-        for folder in near.folders(record_dir, row):
-            sources |= dict.fromkeys(records_in(folder))
+        sources |= dict.fromkeys(list_record_names(record_dir / row.job_id))
+        for folder in near.find_folders(record_dir, row):
+            sources |= dict.fromkeys(list_record_names(folder))
         for pack in reversed(
-            near.packs(record_dir, row)
+            near.find_packs(record_dir, row)
         ):  # loose ones count, then the newest pack's
             there = {path.name for path in sources}
-            files = near.content(pack, row.job_id)
+            files = near.find_content(pack, row.job_id)
             if isinstance(files, OSError):
                 found.gaps.append((None, "record", f"{pack} cannot be read: {files.strerror}"))
                 continue
@@ -49,32 +58,34 @@ def sources_of(
     return {path: file for path, file in sources.items() if parse_record_name(path)}
 
 
-def find(view: JobView, near: RecordIndex, before: Mapping[str, record_trust.Seen]) -> Found:
+def read_job_records(
+    view: JobView, near: RecordIndex, before: Mapping[str, record_trust.ReadRecord]
+) -> FoundRecords:
     """Reads the records of the start that `view` is of, into its nodes too; `near` has loaded it.
 
     `before`: what was read of them earlier, by node. A complete one stays what it was then, whoever
     changes or removes its file. Where one lacks and a sweep is at work it may be in a pack by now.
     """
     assert view.row is not None
-    found = find_records(view, near, before)
-    while not found.seen.keys() >= {*view.row.nodes} and near.is_behind(view.row):
-        near.load_again()
-        found = find_records(view, near, before)
+    found = list_records(view, near, before)
+    while not found.seen.keys() >= {*view.row.nodes} and near.is_outdated(view.row):
+        near.reload()
+        found = list_records(view, near, before)
     return found
 
 
-def find_records(
-    view: JobView, near: RecordIndex, before: Mapping[str, record_trust.Seen]
-) -> Found:
+def list_records(
+    view: JobView, near: RecordIndex, before: Mapping[str, record_trust.ReadRecord]
+) -> FoundRecords:
     """The records that lie there now, or did when `near` was loaded."""
     assert view.row is not None
-    found = Found()
-    sources = sources_of(near, view.row, found)
+    found = FoundRecords()
+    sources = list_sources(near, view.row, found)
     paths = list(sources)
-    for path in of_last_start(view, paths):
-        node = parts_node(path)
+    for path in select_last_start(view, paths):
+        node = parse_record_node(path)
         try:
-            seen = record_trust.read(path, view.row, sources[path])
+            seen = record_trust.read_checked_record(path, view.row, sources[path])
         except RecordError as error:
             found.gaps.append((node, error.kind, str(error)))
             continue
@@ -84,43 +95,47 @@ def find_records(
             found.marks.append(CHANGED.format(path.name))
             continue
         found.seen[node] = seen
-        tell(found, node, seen)
+        report_record_gaps(found, node, seen)
     for node, old in before.items():  # a start may have the submit time of the one before
         if (
             old.record.complete
             and node not in found.seen
-            and of_last_start(view, [old.record.path])
+            and select_last_start(view, [old.record.path])
         ):
             found.seen[node] = old
     found.marks += [mark for seen in found.seen.values() for mark in seen.marks]
-    view.nodes = node_views([seen.record for seen in found.seen.values()], with_samples=False)
-    strays(view, found, paths)
+    view.nodes = make_node_views([seen.record for seen in found.seen.values()], with_samples=False)
+    find_stray_records(view, found, paths)
     return found
 
 
-def tell(found: Found, node: str, seen: record_trust.Seen) -> None:
+def report_record_gaps(found: FoundRecords, node: str, record: record_trust.ReadRecord) -> None:
     """What the record itself says is amiss."""
     for kind, reason in (
-        ("incomplete_record", incomplete_reason(seen.record)),
-        ("clock", clock_set(seen.record)),
-        ("touched", "; ".join(seen.marks) or None),
+        ("incomplete_record", find_incomplete_reason(record.record)),
+        ("clock", describe_clock_set(record.record)),
+        ("touched", "; ".join(record.marks) or None),
     ):
         if reason:
             found.gaps.append((node, kind, reason))
 
 
-def strays(view: JobView, found: Found, paths: Sequence[Path]) -> None:
+def find_stray_records(view: JobView, found: FoundRecords, paths: Sequence[Path]) -> None:
     """Records of this job id whose time fits none of its starts: a clock that is off."""
     assert view.row is not None
     told = {node for node, _, _ in found.gaps} | set(found.seen)
     begins = [*view.earlier_starts, view.row.start_unix_s or 0.0]
     for node in sorted(set(view.row.nodes) - told):
-        mine = [path for path in paths if parts_node(path) == node and far(path, begins)]
-        if words := stray_words(mine, node, view.row.start_unix_s or 0.0):
+        mine = [
+            path
+            for path in paths
+            if parse_record_node(path) == node and is_far_from_starts(path, begins)
+        ]
+        if words := format_stray_record(mine, node, view.row.start_unix_s or 0.0):
             found.gaps.append((node, "clock_off", f"no record of {node}{words}"))
 
 
-def far(path: Path, begins: Sequence[float]) -> bool:
+def is_far_from_starts(path: Path, begins: Sequence[float]) -> bool:
     """Whether a record began more than a minute from every start that is known."""
     parts = parse_record_name(path)
     return parts is not None and all(abs(parts[1] - begin) > 60 for begin in begins)

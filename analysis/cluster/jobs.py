@@ -11,7 +11,7 @@ from steelyard.analysis.cluster import job_records, record_trust
 from steelyard.analysis.cluster.record_index import RecordIndex
 from steelyard.analysis.collect.job_totals import is_idle
 from steelyard.analysis.collect.job_view import JobView
-from steelyard.analysis.job.usage import RECORDS, best
+from steelyard.analysis.job.usage import RECORDS, find_best_value
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow, Allocation
 from steelyard.analysis.sources.sacct_window import JobStart
@@ -35,7 +35,7 @@ Key = tuple[str, str, float]
 
 
 @dataclass(slots=True)
-class Used:
+class UsedTotals:
     """What a job used; one of `values` is None with its reason in `missing`."""
 
     values: dict[str, float | None] = field(default_factory=dict)
@@ -43,7 +43,9 @@ class Used:
     missing: dict[str, str] = field(default_factory=dict)
     marks: list[str] = field(default_factory=list)
 
-    def tell(self, name: str, value: float | None, source: str, why: str | None = None) -> None:
+    def set_total(
+        self, name: str, value: float | None, source: str, why: str | None = None
+    ) -> None:
         """A quantity, or why it is not known."""
         self.values[name] = value
         if value is not None:
@@ -52,12 +54,12 @@ class Used:
             self.missing[name] = why or "nobody says"
 
 
-def key_of(row: AccountingRow) -> Key:
+def job_key(row: AccountingRow) -> Key:
     """Slurm's own key of a start."""
     return row.cluster or "", row.job_id, row.submit_unix_s or 0.0
 
 
-def facts(begun: JobStart) -> str:
+def digest_accounting(begun: JobStart) -> str:
     """What the accounting says of it, as one word: as long as it is the same nothing is new."""
     return hashlib.blake2b(repr(begun).encode("utf-8", "replace"), digest_size=12).hexdigest()
 
@@ -67,7 +69,7 @@ def is_over(row: AccountingRow) -> bool:
     return row.state in FINAL_STATES and row.end_unix_s is not None
 
 
-def has_run(row: AccountingRow) -> bool:
+def can_have_records(row: AccountingRow) -> bool:
     """It has records, if its nodes leave any."""
     return is_over(row) and row.start_unix_s is not None
 
@@ -78,8 +80,8 @@ class Job:
 
     begun: JobStart
     view: JobView
-    found: job_records.Found
-    used: Used
+    found: job_records.FoundRecords
+    used: UsedTotals
 
     @property
     def is_settled(self) -> bool:
@@ -97,23 +99,25 @@ def measure(
     begun: JobStart,
     starts: Sequence[float],
     near: RecordIndex,
-    before: Mapping[str, record_trust.Seen],
+    before: Mapping[str, record_trust.ReadRecord],
 ) -> Job:
     """One start; `starts`: when others of its id began; `near`, `before`: as of records.find."""
     row = begun.row
     comment = admin_comment.read_own_comment(row.admin_comment) if row.admin_comment else None
-    view = JobView(row.task_id or row.job_id, row, tuple(starts), comment, held=begun.allocation)
-    ran = has_run(row)
-    found = job_records.find(view, near, before) if ran else job_records.Found()
-    used = use(view, begun.allocation) if ran else not_yet(row)
+    view = JobView(
+        row.task_id or row.job_id, row, tuple(starts), comment, allocation=begun.allocation
+    )
+    ran = can_have_records(row)
+    found = job_records.read_job_records(view, near, before) if ran else job_records.FoundRecords()
+    used = compute_usage(view, begun.allocation) if ran else make_unfinished_usage(row)
     used.marks += found.marks
     for mark in used.marks[: len(used.marks) - len(found.marks)]:
         found.gaps.append((None, "contradiction", mark))
-    found.gaps += [(None, kind, said) for kind, said in of_accounting(begun)]
+    found.gaps += [(None, kind, said) for kind, said in list_accounting_marks(begun)]
     return Job(begun, view, found, used)
 
 
-def of_accounting(begun: JobStart) -> Iterator[tuple[str, str]]:
+def list_accounting_marks(begun: JobStart) -> Iterator[tuple[str, str]]:
     """What a reader of the accounting's own figures of a job must know."""
     if said := begun.allocation.missing.get("cpu_s"):
         yield "impossible", said
@@ -121,39 +125,39 @@ def of_accounting(begun: JobStart) -> Iterator[tuple[str, str]]:
         yield "suspended", f"it was suspended for {suspended_s:.10g} s, which only its records have"
 
 
-def not_yet(row: AccountingRow) -> Used:
+def make_unfinished_usage(row: AccountingRow) -> UsedTotals:
     """Of a job that runs, or never began."""
-    used = Used()
+    used = UsedTotals()
     why = "it never began" if is_over(row) else "it has not ended"
     for name in (*QUANTITIES, "memory_used_bytes"):
-        used.tell(name, None, SLURM, why)
+        used.set_total(name, None, SLURM, why)
     return used
 
 
-def use(view: JobView, held: Allocation) -> Used:
+def compute_usage(view: JobView, allocation: Allocation) -> UsedTotals:
     """Of a job that is over: its records, where the accounting does not know better."""
-    used = Used()
-    totals = {name: view.total_or_why(name) for name in QUANTITIES}
-    wrong = dict(contradictions(view, held, totals))
+    used = UsedTotals()
+    totals = {name: view.total_or_reason(name) for name in QUANTITIES}
+    wrong = dict(find_contradictions(view, allocation, totals))
     for name in QUANTITIES:
-        value, why = total(view, name, *totals[name])
-        told = record_trust.of_comment(view.admin_comment, name)
+        value, why = compute_total(view, name, *totals[name])
+        told = record_trust.find_comment_total(view.admin_comment, name)
         if wrong and (told is None or value is None or name in wrong):
             value, why = None, CONTRADICTS
         if value is not None:
-            used.tell(name, value, RECORDS)
+            used.set_total(name, value, RECORDS)
         elif told is not None:
-            used.tell(name, told, COMMENT)
-        elif name == "cpu_s" and held.cpu_s is not None:
-            used.tell(name, held.cpu_s, SLURM)
+            used.set_total(name, told, COMMENT)
+        elif name == "cpu_s" and allocation.cpu_s is not None:
+            used.set_total(name, allocation.cpu_s, SLURM)
         else:
-            used.tell(name, None, RECORDS, why)
+            used.set_total(name, None, RECORDS, why)
     used.marks += wrong.values()
-    memory(view, used, bool(wrong))
+    set_memory(view, used, bool(wrong))
     return used
 
 
-def total(
+def compute_total(
     view: JobView, name: str, value: float | None, why: str | None
 ) -> tuple[float | None, str | None]:
     """What JobView.total_or_why says, with the records' own reason where they have one."""
@@ -166,8 +170,8 @@ def total(
     return value, why
 
 
-def contradictions(
-    view: JobView, held: Allocation, totals: Mapping[str, tuple[float | None, str | None]]
+def find_contradictions(
+    view: JobView, allocation: Allocation, totals: Mapping[str, tuple[float | None, str | None]]
 ) -> Iterator[tuple[str, str]]:
     """Quantities of the records that the accounting shows to be wrong, and how."""
     nodes = len(view.all_nodes)
@@ -175,30 +179,34 @@ def contradictions(
         value, _ = totals[name]
         if value is None:
             continue
-        told = record_trust.of_comment(view.admin_comment, name)
-        if told is not None and not record_trust.agrees(name, value, told, nodes):
+        told = record_trust.find_comment_total(view.admin_comment, name)
+        if told is not None and not record_trust.is_consistent_with_comment(
+            name, value, told, nodes
+        ):
             yield name, f"{name} is {value:.10g} by its records, {told:.10g} by AdminComment"
-        elif name == "cpu_s" and not record_trust.agrees_with_cpu(value, held.cpu_s, nodes):
-            yield name, f"cpu_s is {value:.10g} by its records, {held.cpu_s:.10g} by sacct"
+        elif name == "cpu_s" and not record_trust.is_consistent_with_cpu(
+            value, allocation.cpu_s, nodes
+        ):
+            yield name, f"cpu_s is {value:.10g} by its records, {allocation.cpu_s:.10g} by sacct"
 
 
-def memory(view: JobView, used: Used, is_wrong: bool) -> None:
+def set_memory(view: JobView, used: UsedTotals, is_wrong: bool) -> None:
     """The sum of its nodes' highest; AdminComment has the largest, which is the same of one node.
 
     Slurm's MaxRSS is that of one task: no more than a bound, and left out.
     """
-    value, is_least, _ = best(view, "max_memory_bytes", None)
-    told = record_trust.of_comment(view.admin_comment, "max_memory_bytes")
+    value, is_least, _ = find_best_value(view, "max_memory_bytes", None)
+    told = record_trust.find_comment_total(view.admin_comment, "max_memory_bytes")
     if value is not None and not is_least and not is_wrong:
-        used.tell("memory_used_bytes", value, RECORDS)
+        used.set_total("memory_used_bytes", value, RECORDS)
     elif told is not None and len(view.all_nodes) == 1:
-        used.tell("memory_used_bytes", told, COMMENT)
+        used.set_total("memory_used_bytes", told, COMMENT)
     else:
-        why = CONTRADICTS if is_wrong else view.total_or_why("max_memory_bytes")[1]
-        used.tell("memory_used_bytes", None, RECORDS, why or "not known on every node")
+        why = CONTRADICTS if is_wrong else view.total_or_reason("max_memory_bytes")[1]
+        used.set_total("memory_used_bytes", None, RECORDS, why or "not known on every node")
 
 
-def node_type(job: Job) -> str | None:
+def find_node_type(job: Job) -> str | None:
     """Where it ran: one word, `mixed`, or None where nobody says."""
     said = {node.values["node_type"] for node in job.view.nodes} - {None}
     if not said and job.view.admin_comment is not None:
@@ -206,7 +214,7 @@ def node_type(job: Job) -> str | None:
     return None if not said else str(said.pop()) if len(said) == 1 else "mixed"
 
 
-def tags(job: Job) -> dict[str, str]:
+def find_tags(job: Job) -> dict[str, str]:
     """Of AdminComment, else of the records."""
     told = (job.view.admin_comment or {}).get("tags")
     found = {k: v for seen in job.found.seen.values() for k, v in seen.record.tags.items()}
@@ -214,11 +222,11 @@ def tags(job: Job) -> dict[str, str]:
     return found | {str(k): str(v) for k, v in mine.items()}
 
 
-def columns(job: Job) -> dict[str, Any]:
+def build_columns(job: Job) -> dict[str, Any]:
     """Its row of the table `jobs`."""
-    row, held, told = job.begun.row, job.begun.allocation, tags(job)
+    row, held, told = job.begun.row, job.begun.allocation, find_tags(job)
     names = ("name", "user", "state", "reason", "exit_code", "start_unix_s", "end_unix_s")
-    cluster, job_id, submit = key_of(row)
+    cluster, job_id, submit = job_key(row)
     return {
         "cluster": cluster,
         "job_id": job_id,
@@ -231,7 +239,7 @@ def columns(job: Job) -> dict[str, Any]:
         "application": told.get(APPLICATION) or row.name,
         "elapsed_s": row.elapsed_s,
         "nodes": list(row.nodes),
-        "node_type": node_type(job),
+        "node_type": find_node_type(job),
         "tags": told,
         "sources": job.used.sources,
         "missing": job.used.missing,
@@ -239,5 +247,5 @@ def columns(job: Job) -> dict[str, Any]:
         "whole_records": sum(s.record.has_final_totals(False) for s in job.found.seen.values()),
         "is_over": is_over(row),
         "is_settled": job.is_settled,
-        "facts": facts(job.begun),
+        "facts": digest_accounting(job.begun),
     }

@@ -15,7 +15,7 @@ from typing import Any
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.cluster import day_files
-from steelyard.analysis.cluster.top import Line, duckdb_engine, sums_by
+from steelyard.analysis.cluster.top import Line, compute_sums, make_duckdb_engine
 from steelyard.jobscripts.userfiles import OddFileError, read_regular
 
 OTHERS = "(others)"
@@ -47,65 +47,67 @@ DATABASE = "# steelyard database "
 
 
 @dataclass(slots=True)
-class Before:
+class PreviousMetrics:
     """What the file said: values by name of the metric and of the user, account, …"""
 
     database: str | None = None
     values: dict[tuple[str, str], float] = field(default_factory=dict)
 
-    def names(self, metric: str) -> list[str]:
+    def find_names(self, metric: str) -> list[str]:
         """Those that have a line of their own."""
         return [name for found, name in self.values if found == metric and name != OTHERS]
 
 
-def text_of(database_dir: Path, most: int, file: Path | None, users: bool = False) -> str:
+def format_metrics(database_dir: Path, most: int, file: Path | None, users: bool = False) -> str:
     """The metrics; of each group `most` lines of their own, all others together as one.
 
     `file`: where they were written before; None: nowhere. `users`: by user, too, with their names.
     """
     groups = [name for name in GROUPS if users or name != USER]
-    found, mark = day_files.read(
+    found, mark = day_files.query_jobs(
         database_dir,
-        lambda base, mark: (sums_by(duckdb_engine(base), groups, day_files.EVER), mark),
+        lambda base, mark: (compute_sums(make_duckdb_engine(base), groups, day_files.EVER), mark),
     )
-    before = read_before(file)
+    before = read_previous_metrics(file)
     if before.database != mark["database_id"]:
-        before = Before()  # another database: its counters begin anew
-    cluster = escaped(str(mark["cluster"] or ""))
+        before = PreviousMetrics()  # another database: its counters begin anew
+    cluster = escape_label(str(mark["cluster"] or ""))
     lines = [f"{DATABASE}{mark['database_id']}"]
     for by, sums in found.lines.items():
-        lines += group(by, sums, most, before, cluster)
-    lines += gauges(mark, cluster)
+        lines += format_group(by, sums, most, before, cluster)
+    lines += format_gauges(mark, cluster)
     return "\n".join(lines) + "\n"
 
 
-def group(by: str, sums: Sequence[Line], most: int, before: Before, cluster: str) -> Iterator[str]:
+def format_group(
+    by: str, sums: Sequence[Line], most: int, before: PreviousMetrics, cluster: str
+) -> Iterator[str]:
     """All counters by user, or account, …"""
     part, label = GROUPS[by]
     jobs = f"steelyard_{part}_jobs_total"
     if (jobs, OTHERS) in before.values:
         most = 0  # a line of one's own would count again what `(others)` keeps
-    chosen = choose(sums, before.names(jobs), most)
+    chosen = choose_names(sums, before.find_names(jobs), most)
 
-    def family(name: str, words: str, values: Mapping[str, float | None]) -> Iterator[str]:
+    def format_family(name: str, words: str, values: Mapping[str, float | None]) -> Iterator[str]:
         yield f"# HELP {name} {words}"
         yield f"# TYPE {name} counter"
         for who, value in values.items():
             if value is not None:
                 value = max(value, before.values.get((name, who), value))
-                yield f'{name}{{cluster="{cluster}",{label}="{escaped(who)}"}} {value!r}'
+                yield f'{name}{{cluster="{cluster}",{label}="{escape_label(who)}"}} {value!r}'
 
     words = "Jobs that had nodes and ended, a requeued one once for each start."
-    yield from family(jobs, words, {who: float(line.jobs) for who, line in chosen.items()})
+    yield from format_family(jobs, words, {who: float(line.jobs) for who, line in chosen.items()})
     for rest, (quantity, meaning) in COUNTERS.items():
         name = f"steelyard_{part}_{rest}"
         values = {who: line.values[quantity] for who, line in chosen.items()}
         known = {who: float(line.known[quantity]) for who, line in chosen.items()}
-        yield from family(f"{name}_total", meaning, values)
-        yield from family(f"{name}_known_jobs_total", "Jobs of which that is known.", known)
+        yield from format_family(f"{name}_total", meaning, values)
+        yield from format_family(f"{name}_known_jobs_total", "Jobs of which that is known.", known)
 
 
-def choose(lines: Iterable[Line], had: Iterable[str], most: int) -> dict[str, Line]:
+def choose_names(lines: Iterable[Line], had: Iterable[str], most: int) -> dict[str, Line]:
     """By name those that have had a line, then the largest; who is among the others stays there, for
     no counter may become smaller."""
     every = {line.name: line for line in lines}
@@ -114,10 +116,10 @@ def choose(lines: Iterable[Line], had: Iterable[str], most: int) -> dict[str, Li
     own = list(dict.fromkeys([*kept, *size]))[: max(most, len(kept))]
     chosen = {name: every[name] for name in own}
     rest = [line for name, line in every.items() if name not in chosen]
-    return chosen | ({OTHERS: together(rest)} if rest else {})
+    return chosen | ({OTHERS: sum_lines(rest)} if rest else {})
 
 
-def together(lines: list[Line]) -> Line:
+def sum_lines(lines: list[Line]) -> Line:
     """One line of several."""
     values = {}
     for name in lines[0].values:
@@ -128,7 +130,7 @@ def together(lines: list[Line]) -> Line:
     return Line(OTHERS, jobs, marked, values, known)
 
 
-def gauges(mark: Mapping[str, Any], cluster: str) -> Iterator[str]:
+def format_gauges(mark: Mapping[str, Any], cluster: str) -> Iterator[str]:
     """How old all this is, and what is not in it."""
     told = {
         "steelyard_collected_timestamp_seconds": (
@@ -144,20 +146,20 @@ def gauges(mark: Mapping[str, Any], cluster: str) -> Iterator[str]:
             yield f'{name}{{cluster="{cluster}"}} {float(value)!r}'
 
 
-def escaped(text: str) -> str:
+def escape_label(text: str) -> str:
     """A label's value."""
     safe = text.encode("utf-8", "replace").decode("utf-8")
     return safe.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
-def unescaped(text: str) -> str:
+def unescape_label(text: str) -> str:
     """What `escaped` was given."""
     return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)
 
 
-def read_before(file: Path | None) -> Before:
+def read_previous_metrics(file: Path | None) -> PreviousMetrics:
     """The file as it is; lines that are not ours mean nothing."""
-    before = Before()
+    before = PreviousMetrics()
     try:
         text = "" if file is None else read_regular(file, MOST_BYTES).decode("utf-8", "replace")
     except FileNotFoundError:
@@ -168,5 +170,5 @@ def read_before(file: Path | None) -> Before:
         if line.startswith(DATABASE):
             before.database = line.removeprefix(DATABASE)
         elif (match := SAMPLE.fullmatch(line)) and match[3] is not None:
-            before.values[match[1], unescaped(match[3])] = float(match[4])
+            before.values[match[1], unescape_label(match[3])] = float(match[4])
     return before

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from steelyard.analysis.collect.job_view import window_of
+from steelyard.analysis.collect.job_view import compute_window
 from steelyard.analysis.sources import record_packs
 from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.sources.record_folders import DAY_S, find_days_around, list_subfolders
@@ -44,18 +44,18 @@ class RecordIndex:
         wanted: dict[Path, set[str]] = defaultdict(set)
         for row in self._rows:
             for record_dir in self.record_dirs:
-                for pack in self.packs(record_dir, row):
+                for pack in self.find_packs(record_dir, row):
                     wanted[pack].add(row.job_id)
         for pack, ids in wanted.items():
-            self._read |= read(pack, ids)
+            self._read |= read_pack(pack, ids)
 
-    def is_behind(self, row: AccountingRow) -> bool:
+    def is_outdated(self, row: AccountingRow) -> bool:
         """Whether a sweep has made packs of the job's days, or removed some, since they were listed."""
-        window = window_of(row)
+        window = compute_window(row)
         if window is None:
             return False
         for record_dir in self.record_dirs:
-            listed = self.days(record_dir, row)
+            listed = self.find_days(record_dir, row)
             if listed != list(find_days_around(record_dir, window)):
                 return True
             packs = ((record_packs.list_packs(day), self._packs[day]) for day in listed)
@@ -63,16 +63,16 @@ class RecordIndex:
                 return True
         return False
 
-    def load_again(self) -> None:
+    def reload(self) -> None:
         """List and read anew, of the same jobs."""
         for cache in (self._around, self._loose, self._packs):
             cache.clear()
         self.load(self._rows)
 
-    def days(self, record_dir: Path, row: AccountingRow) -> list[Path]:
+    def find_days(self, record_dir: Path, row: AccountingRow) -> list[Path]:
         """Those around the job; what lies loose is listed before packs are: a sweep takes away a
         file when it is in a pack."""
-        window = window_of(row)
+        window = compute_window(row)
         if window is None:
             return []
         key = (record_dir, int(window[0] // DAY_S), int(window[1] // DAY_S))
@@ -87,22 +87,22 @@ class RecordIndex:
                     ]
         return self._around[key]
 
-    def packs(self, record_dir: Path, row: AccountingRow) -> list[Path]:
+    def find_packs(self, record_dir: Path, row: AccountingRow) -> list[Path]:
         """Those that have files of the job, by day, a day's newest last."""
-        of_days = (self._packs[day] for day in self.days(record_dir, row))
+        of_days = (self._packs[day] for day in self.find_days(record_dir, row))
         return [pack for packs in of_days for pack, ids in packs if row.job_id in ids]
 
-    def folders(self, record_dir: Path, row: AccountingRow) -> list[Path]:
+    def find_folders(self, record_dir: Path, row: AccountingRow) -> list[Path]:
         """Of the job: by day, those that were there when the day was listed."""
-        days = self.days(record_dir, row)
+        days = self.find_days(record_dir, row)
         return [day / row.job_id for day in days if row.job_id in self._loose[day]]
 
-    def content(self, pack: Path, job_id: str) -> Files | OSError:
+    def find_content(self, pack: Path, job_id: str) -> Files | OSError:
         """The records of a job in a pack, as they were loaded."""
         return self._read.get((pack, job_id), [])
 
 
-def read(pack: Path, ids: set[str]) -> dict[tuple[Path, str], Files | OSError]:
+def read_pack(pack: Path, ids: set[str]) -> dict[tuple[Path, str], Files | OSError]:
     """The records in a pack of these jobs; where it cannot be read, of each as far as it can."""
     found: dict[tuple[Path, str], Files] = {}
     try:
@@ -111,11 +111,13 @@ def read(pack: Path, ids: set[str]) -> dict[tuple[Path, str], Files | OSError]:
     except OSError as error:
         if len(ids) == 1:
             return {(pack, job_id): error for job_id in ids}
-        return {key: one for job_id in sorted(ids) for key, one in read(pack, {job_id}).items()}
+        return {
+            key: one for job_id in sorted(ids) for key, one in read_pack(pack, {job_id}).items()
+        }
     return dict(found)
 
 
-def records_in(folder: Path) -> list[Path]:
+def list_record_names(folder: Path) -> list[Path]:
     """Names that end like a record's; [] where there is no such folder."""
     try:
         with os.scandir(folder) as entries:

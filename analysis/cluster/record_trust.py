@@ -34,7 +34,7 @@ CPU_SHARE, CPU_S_PER_NODE = 0.05, 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ReadRecord:
     """A record as its file was when it was read."""
 
     record: Record
@@ -52,33 +52,37 @@ class Inode:
     changed_unix_s: float
 
 
-def read(path: Path, row: AccountingRow, packed: PackedFile | None = None) -> Seen:
+def read_checked_record(
+    path: Path, row: AccountingRow, packed: PackedFile | None = None
+) -> ReadRecord:
     """A record and what is odd about its file, as it lies there or as it was `packed`; RecordError
     when it cannot be used."""
     try:
-        inode, data = in_pack(packed) if packed is not None else loose(path)
+        inode, data = read_packed_inode(packed) if packed is not None else read_inode(path)
     except OSError as error:
         raise RecordError("record", f"{path} cannot be read: {error.strerror}") from None
     record = parse_record(path, data)
-    if reason := another(record, row):
+    if reason := find_mismatch(record, row):
         raise RecordError("changed", f"{path} {reason}: left out")
-    return Seen(record, hashlib.sha256(data).hexdigest(), tuple(odd(inode, path, row)))
+    return ReadRecord(
+        record, hashlib.sha256(data).hexdigest(), tuple(find_inode_marks(inode, path, row))
+    )
 
 
-def loose(path: Path) -> tuple[Inode, bytes]:
+def read_inode(path: Path) -> tuple[Inode, bytes]:
     """Of a file."""
     with open_regular(path, RECORD_BYTES) as file:
         status = os.fstat(file.fileno())
         return Inode(status.st_uid, status.st_mode, status.st_mtime, status.st_ctime), file.read()
 
 
-def in_pack(file: PackedFile) -> tuple[Inode, bytes]:
+def read_packed_inode(file: PackedFile) -> tuple[Inode, bytes]:
     """Of a pack: its user could have the file in hand until then, and not since."""
     times = file.modified_unix_ns / 1e9, file.changed_unix_ns / 1e9
     return Inode(file.uid, file.mode, *times), file.content
 
 
-def another(record: Record, row: AccountingRow) -> str | None:
+def find_mismatch(record: Record, row: AccountingRow) -> str | None:
     """Why it cannot be the record that the sampler wrote of this job there; None: it can."""
     told = {"job.job_id": row.job_id, "job.cluster": row.cluster}
     for name, known in told.items():
@@ -90,7 +94,7 @@ def another(record: Record, row: AccountingRow) -> str | None:
     return None
 
 
-def odd(inode: Inode, path: Path, row: AccountingRow) -> Iterator[str]:
+def find_inode_marks(inode: Inode, path: Path, row: AccountingRow) -> Iterator[str]:
     """Marks of a file that somebody but root has had in hand."""
     if inode.uid == 0:
         return
@@ -102,7 +106,7 @@ def odd(inode: Inode, path: Path, row: AccountingRow) -> Iterator[str]:
         yield f"{path.name} was written {after:.0f} s after the job's end"
 
 
-def of_comment(comment: dict[str, Any] | None, column: str) -> float | None:
+def find_comment_total(comment: dict[str, Any] | None, column: str) -> float | None:
     """A job's total as root wrote it into the accounting, of all its nodes; None: it is not there."""
     if comment is None or admin_comment.is_partial(comment):
         return None
@@ -116,13 +120,13 @@ def of_comment(comment: dict[str, Any] | None, column: str) -> float | None:
     return float(found)
 
 
-def agrees(column: str, value: float, told: float, nodes: int) -> bool:
+def is_consistent_with_comment(column: str, value: float, reported: float, nodes: int) -> bool:
     """Whether a job's total by its records can be what AdminComment tells of it."""
-    most = GROWTH * told + GROWTH_OF[TOTALS[column].unit] * nodes
-    return told * (1 - ROUNDING) - ROUNDING <= value <= most
+    most = GROWTH * reported + GROWTH_OF[TOTALS[column].unit] * nodes
+    return reported * (1 - ROUNDING) - ROUNDING <= value <= most
 
 
-def agrees_with_cpu(value: float, accounted: float | None, nodes: int) -> bool:
+def is_consistent_with_cpu(value: float, accounted: float | None, nodes: int) -> bool:
     """Whether CPU time by its records can be what Slurm counted: it may count less, not more."""
     if accounted is None:
         return True

@@ -11,7 +11,7 @@ from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.cluster.database import KEY
 from steelyard.analysis.cluster.jobs import Key
-from steelyard.analysis.cluster.record_trust import Seen
+from steelyard.analysis.cluster.record_trust import ReadRecord
 from steelyard.analysis.sources.records import COLUMNS, FORMAT, VERSION, Record
 from steelyard.analysis.sources.sacct_window import JobStart
 
@@ -32,7 +32,7 @@ class StoredJobs:
     is_settled: bool
 
 
-def jobs_of(connection: DuckDBPyConnection, keys: Iterable[Key]) -> dict[Key, StoredJobs]:
+def read_jobs(connection: DuckDBPyConnection, keys: Iterable[Key]) -> dict[Key, StoredJobs]:
     """Those of these keys that it has."""
     rows = connection.execute(
         f"SELECT {KEYS}, facts, is_settled FROM jobs WHERE job_id IN (SELECT unnest(?))",
@@ -41,7 +41,7 @@ def jobs_of(connection: DuckDBPyConnection, keys: Iterable[Key]) -> dict[Key, St
     return {(row[0], row[1], row[2]): StoredJobs(row[3], row[4]) for row in rows}
 
 
-def starts_of(
+def read_starts(
     connection: DuckDBPyConnection, found: Mapping[Key, JobStart]
 ) -> dict[str, list[tuple[Key, float]]]:
     """When each job of these ids began, by id: those of the answer and of the database."""
@@ -58,7 +58,9 @@ def starts_of(
     return by_id
 
 
-def records_of(connection: DuckDBPyConnection, keys: Collection[Key]) -> dict[Key, dict[str, Seen]]:
+def read_records(
+    connection: DuckDBPyConnection, keys: Collection[Key]
+) -> dict[Key, dict[str, ReadRecord]]:
     """The records that were read of these jobs, by node, as far as the database keeps them."""
     if not keys:
         return {}
@@ -68,16 +70,16 @@ def records_of(connection: DuckDBPyConnection, keys: Collection[Key]) -> dict[Ke
         f"SELECT {KEYS}, {listed} FROM records WHERE job_id IN (SELECT unnest(?))",
         [sorted({key[1] for key in keys})],
     ).fetchall()
-    found: dict[Key, dict[str, Seen]] = {}
+    found: dict[Key, dict[str, ReadRecord]] = {}
     for row in rows:
         cells = dict(zip(names, row[len(KEY) :], strict=True))
-        record = Record(Path(cells["file"]), document_of(cells))
-        seen = Seen(record, cells["sha256"], tuple(cells["marks"]))
+        record = Record(Path(cells["file"]), build_document(cells))
+        seen = ReadRecord(record, cells["sha256"], tuple(cells["marks"]))
         found.setdefault((row[0], row[1], row[2]), {})[cells["node"]] = seen
     return found
 
 
-def document_of(cells: Mapping[str, Any]) -> dict[str, Any]:
+def build_document(cells: Mapping[str, Any]) -> dict[str, Any]:
     """A record again, of the fields that were kept."""
     document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "node": cells["node"]}
     paths = {name: path for name, (path, _) in COLUMNS.items()} | BESIDES
@@ -90,12 +92,12 @@ def document_of(cells: Mapping[str, Any]) -> dict[str, Any]:
     return document
 
 
-def besides(record: Record) -> list[Any]:
+def build_extra_cells(record: Record) -> list[Any]:
     """The cells of BESIDES."""
     return [record.get(path) for path in BESIDES.values()]
 
 
-def open_jobs(connection: DuckDBPyConnection) -> list[Key]:
+def read_open_jobs(connection: DuckDBPyConnection) -> list[Key]:
     """Those that had not ended when they were last asked for."""
     rows = connection.execute(
         f"SELECT {KEYS} FROM jobs WHERE NOT is_over AND state <> 'lost'"

@@ -39,7 +39,7 @@ class Quantity:
     why: str  # the key of `missing` that says why it is not known
 
 
-def at_least_0(sql: str) -> str:
+def make_non_negative_sql(sql: str) -> str:
     """What is below 0 as 0, and NULL as NULL: DuckDB's greatest(NULL, 0) is 0."""
     return f"CASE WHEN {sql} < 0 THEN 0 ELSE {sql} END"
 
@@ -50,12 +50,12 @@ QUANTITIES = (
     Quantity("energy_j", "J", "j.energy_j", "energy_j"),
     Quantity("cpu_s", "s", "j.cpu_s", "cpu_s"),
     Quantity("cpu_allocated_s", "s", HELD_CPU, "cpus"),
-    Quantity("cpu_unused_s", "s", at_least_0(f"({HELD_CPU} - j.cpu_s)"), "cpu_s"),
+    Quantity("cpu_unused_s", "s", make_non_negative_sql(f"({HELD_CPU} - j.cpu_s)"), "cpu_s"),
     Quantity("memory_allocated_byte_s", "byte seconds", HELD_MEMORY, "memory_bytes"),
     Quantity(
         "memory_unused_byte_s",
         "byte seconds",
-        at_least_0("((j.memory_bytes - j.memory_used_bytes) * j.elapsed_s)"),
+        make_non_negative_sql("((j.memory_bytes - j.memory_used_bytes) * j.elapsed_s)"),
         "memory_used_bytes",
     ),
     Quantity("read_bytes", "bytes", "j.read_bytes", "read_bytes"),
@@ -98,19 +98,19 @@ class Engine:
     member: str  # of a JSON object, by its path
 
 
-def duckdb_engine(connection: DuckDBPyConnection) -> Engine:
+def make_duckdb_engine(connection: DuckDBPyConnection) -> Engine:
     """In this process."""
     return Engine(
         lambda statement: connection.execute(statement).fetchall(), "len", "json_extract_string"
     )
 
 
-def spark_engine(session: Any) -> Engine:
+def make_spark_engine(session: Any) -> Engine:
     """On one machine or on many, which all see the files."""
     return Engine(lambda statement: session.sql(statement).collect(), "size", "get_json_object")
 
 
-def top(
+def sum_top(
     database_dir: Path, by: str, since_unix_s: float, until_unix_s: float,
     engine: str = "duckdb", master: str | None = None,
 ) -> Top:  # fmt: skip
@@ -120,37 +120,39 @@ def top(
     """
     span = since_unix_s, until_unix_s
     if engine == "spark":
-        return on_spark(database_dir, by, span, master)
-    return on_duckdb(database_dir, by, span)
+        return sum_with_spark(database_dir, by, span, master)
+    return sum_with_duckdb(database_dir, by, span)
 
 
-def on_duckdb(database_dir: Path, by: str, span: day_files.Span) -> Top:
+def sum_with_duckdb(database_dir: Path, by: str, span: day_files.Span) -> Top:
     """As top()."""
-    return day_files.read(
-        database_dir, lambda found, mark: answer(duckdb_engine(found), by, span, mark), span=span
+    return day_files.query_jobs(
+        database_dir,
+        lambda found, mark: build_top(make_duckdb_engine(found), by, span, mark),
+        span=span,
     )
 
 
-def on_spark(database_dir: Path, by: str, span: day_files.Span, master: str | None) -> Top:
+def sum_with_spark(database_dir: Path, by: str, span: day_files.Span, master: str | None) -> Top:
     """As top()."""
     with spark.open_session(master) as session:
         from pyspark.errors import PySparkException
 
         def attempt(files: Sequence[Path], mark: Mapping[str, Any]) -> Top:
             if not files:  # of nothing Spark knows no columns
-                return on_duckdb(database_dir, by, span)
+                return sum_with_duckdb(database_dir, by, span)
             session.read.parquet(*map(spark.escape_hadoop_path, files)).createOrReplaceTempView(
                 "jobs"
             )
-            return answer(spark_engine(session), by, span, mark)
+            return build_top(make_spark_engine(session), by, span, mark)
 
-        return day_files.whole(database_dir, attempt, PySparkException, span=span)
+        return day_files.read_consistently(database_dir, attempt, PySparkException, span=span)
 
 
-def answer(engine: Engine, by: str, span: day_files.Span, mark: Mapping[str, Any]) -> Top:
+def build_top(engine: Engine, by: str, span: day_files.Span, mark: Mapping[str, Any]) -> Top:
     """As top(), of the jobs that an engine has."""
-    sums = sums_by(engine, [by], span)
-    why = reasons(engine, span)
+    sums = compute_sums(engine, [by], span)
+    why = find_reasons(engine, span)
     return Top(*span, sums.lines[by], sums.total, why, mark)
 
 
@@ -162,7 +164,7 @@ class Sums:
     total: Line
 
 
-def sums_by(engine: Engine, by: Sequence[str], span: day_files.Span) -> Sums:
+def compute_sums(engine: Engine, by: Sequence[str], span: day_files.Span) -> Sums:
     """One look at the jobs, whatever they are summed by, and at no column that is not needed."""
     groups = [f"g{place}" for place in range(len(by))]
     keys = (f"coalesce(j.{BY[key]}, '{NOBODY}') AS {g}" for key, g in zip(by, groups, strict=True))
@@ -173,34 +175,34 @@ def sums_by(engine: Engine, by: Sequence[str], span: day_files.Span) -> Sums:
     rows = engine.rows(
         f"SELECT grouping_id({', '.join(groups)}), coalesce({', '.join(groups)}, 'all'), count(*), "
         f"count(odd), {cells} FROM (SELECT {', '.join([*keys, odd, *values])} FROM jobs AS j "
-        f"WHERE {that_ended(span)}) AS counted GROUP BY GROUPING SETS ({sets})"
+        f"WHERE {make_ended_condition(span)}) AS counted GROUP BY GROUPING SETS ({sets})"
     )
     # A bit for each key that a set leaves out, the first key's the highest.
     every = (1 << len(by)) - 1
     of_set = {every - (1 << (len(by) - 1 - place)): key for place, key in enumerate(by)}
     lines: dict[str, list[Line]] = {key: [] for key in by}
-    total = line(("all", 0, 0, *(None, 0) * len(NAMES)))
+    total = build_line(("all", 0, 0, *(None, 0) * len(NAMES)))
     for left_out, *row in rows:
         if left_out == every:
-            total = line(row)
+            total = build_line(row)
         else:
-            lines[of_set[left_out]].append(line(row))
+            lines[of_set[left_out]].append(build_line(row))
     return Sums(lines, total)
 
 
-def that_ended(span: day_files.Span) -> str:
+def make_ended_condition(span: day_files.Span) -> str:
     """Jobs that had nodes and ended in a span."""
     since, until = (f"CAST('{moment!r}' AS DOUBLE)" for moment in map(float, span))
     return f"j.start_unix_s IS NOT NULL AND j.end_unix_s >= {since} AND j.end_unix_s < {until}"
 
 
-def line(row: Sequence[Any]) -> Line:
+def build_line(row: Sequence[Any]) -> Line:
     """Of a row of sums: who, jobs, marked ones; of each quantity the sum and of how many."""
     values = dict(zip(NAMES, row[3::2], strict=True))
     return Line(row[0], row[1], row[2], values, dict(zip(NAMES, row[4::2], strict=True)))
 
 
-def reasons(engine: Engine, span: day_files.Span) -> dict[str, list[tuple[str, int]]]:
+def find_reasons(engine: Engine, span: day_files.Span) -> dict[str, list[tuple[str, int]]]:
     """By quantity why it is not known of jobs, the commonest first; words after a colon are each
     job's own."""
     of_each = ", ".join(
@@ -210,7 +212,7 @@ def reasons(engine: Engine, span: day_files.Span) -> dict[str, list[tuple[str, i
     )
     rows = engine.rows(
         f"SELECT quantity, why, count(*) FROM (SELECT {of_each} FROM jobs AS j "
-        f"WHERE {that_ended(span)}) AS told UNPIVOT (why FOR quantity IN "
+        f"WHERE {make_ended_condition(span)}) AS told UNPIVOT (why FOR quantity IN "
         f"({', '.join(f'why_{name}' for name in NAMES)})) GROUP BY quantity, why"
     )
     found: dict[str, list[tuple[str, int]]] = {name: [] for name in NAMES}

@@ -58,26 +58,26 @@ def import_accounting(
     """Ask for the jobs that may have changed, keep their rows, and return all jobs' rows."""
     jobs = Jobs()
     index = JobIndex(submissions)
-    kept = stored_rows(connection, accounting, submissions)
+    kept = read_stored_rows(connection, accounting, submissions)
     before = number_rows(index, [row for _, row in kept])
-    settled = settled_submissions(connection, before[0].values(), submissions)
+    settled = find_settled_submissions(connection, before[0].values(), submissions)
     asked = [s for s in submissions if s.job_id and s.submission_id not in settled]
     jobs.answered |= settled
-    answers = ask(accounting, asked, scratch, jobs, progress)
+    answers = query_accounting(accounting, asked, scratch, jobs, progress)
     jobs.are_new = bool(answers)
     again = {s.submission_id for s in asked} & jobs.answered
     fresh = [row for answer in answers for row in answer.rows]
-    left = not_answered(index, kept, fresh, again)
+    left = find_unanswered_rows(index, kept, fresh, again)
     numbered, waiting = before
     if fresh or left != kept:
         numbered, waiting = number_rows(index, [*fresh, *(row for _, row in left)])
-    forget_waiting(connection, kept, left)
+    drop_replaced_waiting_rows(connection, kept, left)
     first = 0
     for answer in answers:
         mapping = map_rows(answer, first, numbered, waiting)
-        store(connection, accounting, answer, mapping, bool(kept))
+        store_rows(connection, accounting, answer, mapping, bool(kept))
         first += len(answer.rows)
-    note_too_old(index, fresh, jobs)
+    record_too_old_rows(index, fresh, jobs)
     jobs.numbered += numbered.values()
     jobs.waiting += waiting
     # Earlier answers are still there when the accounting is not.
@@ -86,7 +86,7 @@ def import_accounting(
     return jobs
 
 
-def stored_rows(
+def read_stored_rows(
     connection: DuckDBPyConnection, accounting: Accounting, submissions: Sequence[Submission]
 ) -> list[tuple[str, AccountingRow]]:
     """Submission and row of the jobs that earlier collects kept, steps left out."""
@@ -98,16 +98,16 @@ def stored_rows(
     )
     rows = []
     while some := cursor.fetchmany(10_000):
-        rows += [(line[0], without_fields(accounting.parse_row(line[1:]))) for line in some]
+        rows += [(line[0], drop_fields(accounting.parse_row(line[1:]))) for line in some]
     return rows
 
 
-def without_fields(row: AccountingRow) -> AccountingRow:
+def drop_fields(row: AccountingRow) -> AccountingRow:
     """The row without its text: a million of them must fit into memory."""
     return dataclasses.replace(row, fields=())
 
 
-def settled_submissions(
+def find_settled_submissions(
     connection: DuckDBPyConnection,
     numbered: Iterable[NumberedRow],
     submissions: Sequence[Submission],
@@ -139,7 +139,7 @@ class Answer:
     rows: list[AccountingRow] = field(default_factory=list)
 
 
-def ask(
+def query_accounting(
     accounting: Accounting,
     submissions: Sequence[Submission],
     scratch: Path,
@@ -151,7 +151,7 @@ def ask(
     for start in range(0, len(submissions), accounting.chunk_size):
         chunk = submissions[start : start + accounting.chunk_size]
         try:
-            answers.append(ask_chunk(accounting, chunk, scratch / f"accounting-{start}.jsonl"))
+            answers.append(query_chunk(accounting, chunk, scratch / f"accounting-{start}.jsonl"))
         except MissingError as error:
             # It was asked several times: the other chunks would fare no better.
             jobs.gaps.append(Gap(None, None, None, "accounting", str(error)))
@@ -161,7 +161,7 @@ def ask(
     return answers
 
 
-def ask_chunk(accounting: Accounting, chunk: Sequence[Submission], path: Path) -> Answer:
+def query_chunk(accounting: Accounting, chunk: Sequence[Submission], path: Path) -> Answer:
     """One question; each text row notes the place of its job's row, to which its steps belong."""
     last: dict[str, str] = {}
     with TextSpool(path, ("serial", "step", *accounting.fields)) as spool:
@@ -175,17 +175,17 @@ def ask_chunk(accounting: Accounting, chunk: Sequence[Submission], path: Path) -
                 continue
             if row.step is None:
                 last[row.job_id] = str(len(answer.rows))
-                answer.rows.append(without_fields(row))
+                answer.rows.append(drop_fields(row))
             if row.job_id in last:
                 spool.write((last[row.job_id], row.step or "", *row.fields))
     return answer
 
 
-def not_answered(
+def find_unanswered_rows(
     index: JobIndex,
-    kept: Sequence[tuple[str, AccountingRow]],
+    stored: Sequence[tuple[str, AccountingRow]],
     fresh: Sequence[AccountingRow],
-    again: Collection[str],
+    requeried: Collection[str],
 ) -> list[tuple[str, AccountingRow]]:
     """The kept rows in whose place no fresh one came: purged, or another cluster was asked.
 
@@ -193,10 +193,10 @@ def not_answered(
     """
     # slurmdbd's own key: a requeued job is submitted anew.
     known = {(row.job_id, row.submit_unix_s) for row in fresh}
-    told = {s.submission_id for row in fresh if (s := index.submission(row)) is not None}
+    told = {s.submission_id for row in fresh if (s := index.find_submission(row)) is not None}
     left = []
-    for submission_id, row in kept:
-        if submission_id not in again or (
+    for submission_id, row in stored:
+        if submission_id not in requeried or (
             row.state in FINAL_STATES and (row.job_id, row.submit_unix_s) not in known
         ):
             left.append((submission_id, row))
@@ -207,14 +207,14 @@ def not_answered(
     return left
 
 
-def forget_waiting(
+def drop_replaced_waiting_rows(
     connection: DuckDBPyConnection,
-    kept: Sequence[tuple[str, AccountingRow]],
-    left: Sequence[tuple[str, AccountingRow]],
+    stored: Sequence[tuple[str, AccountingRow]],
+    remaining: Sequence[tuple[str, AccountingRow]],
 ) -> None:
     """Take out the lists of waiting tasks in whose place newer ones came."""
-    still = {submission_id for submission_id, row in left if row.waits_in_array}
-    gone = {submission_id for submission_id, row in kept if row.waits_in_array} - still
+    still = {submission_id for submission_id, row in remaining if row.waits_in_array}
+    gone = {submission_id for submission_id, row in stored if row.waits_in_array} - still
     connection.execute(
         "DELETE FROM accounting WHERE attempt IS NULL AND submission_id IN (SELECT unnest(?))",
         [sorted(gone)],
@@ -242,12 +242,12 @@ def map_rows(
     return mapping
 
 
-def store(
+def store_rows(
     connection: DuckDBPyConnection,
     accounting: Accounting,
     answer: Answer,
     mapping: Spool,
-    anew: bool,
+    replaced: bool,
 ) -> None:
     """Rows of the study's own jobs into the table, each in the place of its older self (`anew`).
 
@@ -257,7 +257,7 @@ def store(
         f"FROM ({answer.spool.select()}) AS a "
         f"JOIN ({mapping.select()}) AS m ON m.serial = a.serial::BIGINT"
     )
-    if anew:
+    if replaced:
         connection.execute(
             "DELETE FROM accounting AS k USING (SELECT m.submission_id, m.attempt, "
             f"nullif(a.step, '') AS step {joined}) AS f WHERE k.submission_id = f.submission_id "
@@ -270,14 +270,14 @@ def store(
     )
 
 
-def note_too_old(index: JobIndex, fresh: Sequence[AccountingRow], jobs: Jobs) -> None:
+def record_too_old_rows(index: JobIndex, fresh: Sequence[AccountingRow], jobs: Jobs) -> None:
     """Rows of a submission's job id that are older than it."""
-    for off in filter(None, (index.off_by(row) for row in fresh)):
+    for off in filter(None, (index.compute_age_gap_s(row) for row in fresh)):
         known = jobs.too_old.get(off[0].submission_id, off[1])
         jobs.too_old[off[0].submission_id] = min(known, off[1])
 
 
-def unreadable_gaps(connection: DuckDBPyConnection) -> Iterator[Gap]:
+def find_unreadable_gaps(connection: DuckDBPyConnection) -> Iterator[Gap]:
     """Lines of jobs that the accounting has and nobody could understand; kept in `extra`."""
     rows = connection.execute(
         "SELECT run_id, attempt, JobID, extra->>'unreadable_lines', extra->>'$.unreadable[0].reason' "
@@ -289,7 +289,9 @@ def unreadable_gaps(connection: DuckDBPyConnection) -> Iterator[Gap]:
         yield Gap(run_id, attempt, None, "accounting", told)
 
 
-def job_gaps(submissions: Sequence[Submission], jobs: Jobs, now_unix_s: float) -> Iterator[Gap]:
+def find_job_gaps(
+    submissions: Sequence[Submission], jobs: Jobs, now_unix_s: float
+) -> Iterator[Gap]:
     """Jobs that the accounting was asked for and does not know at all."""
     known = {n.submission.submission_id for n in jobs.numbered}
     known |= {s.submission_id for s, _ in jobs.waiting}

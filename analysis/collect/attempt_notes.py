@@ -39,31 +39,31 @@ class Span:
     end_unix_s: float
 
 
-def tags(attempt: Attempt) -> dict[tuple[str, str], str]:
+def read_tags(attempt: Attempt) -> dict[tuple[str, str], str]:
     """From (node, key) to value: those of the records, and over them those of the run's script."""
     found = {
         (node, key): value
         for node, record in attempt.records.items()
         for key, value in record.tags.items()
     }
-    for node, line in noted_lines(attempt, "tags"):
+    for node, line in read_note_lines(attempt, "tags"):
         key, equals, value = line.partition("=")
         if key and equals:
             found[node, key] = value
     return found
 
 
-def used_files(attempt: Attempt) -> Iterator[UsedFile]:
+def read_used_files(attempt: Attempt) -> Iterator[UsedFile]:
     """Programs and libraries, each once per node."""
     seen = set()
-    for node, line in noted_lines(attempt, "environment"):
-        used = used_file(node, line)
+    for node, line in read_note_lines(attempt, "environment"):
+        used = parse_used_file(node, line)
         if used is not None and used not in seen:
             seen.add(used)
             yield used
 
 
-def used_file(node: str, line: str) -> UsedFile | None:
+def parse_used_file(node: str, line: str) -> UsedFile | None:
     """One line of environment.CLIENT."""
     try:
         document = json.loads(line)
@@ -75,20 +75,20 @@ def used_file(node: str, line: str) -> UsedFile | None:
     return UsedFile(node, *map(str, words)) if all(isinstance(w, str) for w in words) else None
 
 
-def spans(attempt: Attempt) -> Iterator[Span]:
+def read_spans(attempt: Attempt) -> Iterator[Span]:
     """Times of the run that its script has named; what is no time is left out, as all bad lines."""
-    texts = [line for _, line in noted_lines(attempt, "spans")]
+    texts = [line for _, line in read_note_lines(attempt, "spans")]
     if attempt.folder is not None:
         texts += read_text(attempt.folder.path / "spans.run").split("\n")[:-1]
     seen = set()
     for line in texts:
-        span = span_of(line)
+        span = parse_span(line)
         if span is not None and (span.span, span.iteration) not in seen:
             seen.add((span.span, span.iteration))
             yield span
 
 
-def span_of(line: str) -> Span | None:
+def parse_span(line: str) -> Span | None:
     """One line of spans.CLIENT or spans.run."""
     try:
         document = parse_json(line)
@@ -101,18 +101,18 @@ def span_of(line: str) -> Span | None:
     return Span(name, iteration, begin, end)
 
 
-def noted_lines(attempt: Attempt, name: str) -> Iterator[tuple[str, str]]:
+def read_note_lines(attempt: Attempt, name: str) -> Iterator[tuple[str, str]]:
     """(node, line) of NAME.CLIENT of every client; a last line without its end was cut short."""
     if attempt.folder is None:
         return
     for client in range(attempt.clients or 0):
         text = read_text(attempt.folder.path / f"{name}.{client}")
         if text:
-            node = node_of(attempt.folder.path, client)
+            node = read_client_node(attempt.folder.path, client)
             yield from ((node, line) for line in text.split("\n")[:-1])
 
 
-def node_of(folder: Path, client: int) -> str:
+def read_client_node(folder: Path, client: int) -> str:
     """The node that a client said it was ready on; empty when it never did."""
     words = read_text(folder / f"client.{client}").split()
     return words[1] if len(words) > 1 and words[0] == "ready" else ""

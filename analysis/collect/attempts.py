@@ -60,7 +60,7 @@ class Attempt:
         return self.state not in WAITING_STATES and self.start_unix_s is not None
 
 
-def waiting_attempts(
+def build_waiting_attempts(
     submission: Submission, row: AccountingRow, started: set[str]
 ) -> list[Attempt]:
     """Array tasks that have no job of their own: waiting, or cancelled before their start."""
@@ -85,7 +85,7 @@ def waiting_attempts(
     ]
 
 
-def from_row(numbered: NumberedRow, folder: RunFolder | None) -> Attempt:
+def build_from_row(numbered: NumberedRow, folder: RunFolder | None) -> Attempt:
     """An attempt that the accounting knows, with its folder if it left one."""
     row = numbered.row
     told = study_files.SchedulerReport(row.state, row.reason, row.start_unix_s is not None)
@@ -141,7 +141,7 @@ def add_folder(attempt: Attempt, folder: RunFolder | None) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownJobs:
     """All that is known of a study's jobs."""
 
     submissions: Sequence[Submission]
@@ -154,7 +154,7 @@ class Known:
     at_work: str | None = None  # the submission that a local submit executes now
 
 
-def scheduler_of(folder: RunFolder, submission: Submission | None) -> str:
+def find_scheduler(folder: RunFolder, submission: Submission | None) -> str:
     """Where the folder does not tell: as it was handed in, else by the form of the job's id."""
     if not folder.has_job:
         return NO_JOB
@@ -163,7 +163,9 @@ def scheduler_of(folder: RunFolder, submission: Submission | None) -> str:
     return accounting_readers.scheduler_of_job(folder.attempt.rpartition(".")[0])
 
 
-def from_folder(folder: RunFolder, submission: Submission | None, known: Known) -> Attempt:
+def build_from_folder(
+    folder: RunFolder, submission: Submission | None, known: KnownJobs
+) -> Attempt:
     """An attempt that only its folder tells of: local, or not (or not yet) in the accounting."""
     answered = submission is None or submission.submission_id in known.answered
     at_work = submission is not None and submission.submission_id == known.at_work
@@ -174,7 +176,7 @@ def from_folder(folder: RunFolder, submission: Submission | None, known: Known) 
     attempt = Attempt(
         run_id=folder.run_id,
         attempt=folder.attempt,
-        scheduler=folder.text("scheduler") or scheduler_of(folder, submission),
+        scheduler=folder.text("scheduler") or find_scheduler(folder, submission),
         state="lost",
         job_id=folder.text("job_id") or name if folder.has_job else None,
         restart_count=int(restart) if restart.isdigit() and folder.has_job else None,
@@ -207,7 +209,7 @@ def from_folder(folder: RunFolder, submission: Submission | None, known: Known) 
     return attempt
 
 
-def unknown_to_scheduler(
+def build_unlisted_attempt(
     submission: Submission, task: int, answered: bool, job_known: bool, now_unix_s: float
 ) -> Attempt:
     """A submitted run that nothing tells of; `job_known`: but of other tasks of its array."""
@@ -236,24 +238,24 @@ def unknown_to_scheduler(
     return attempt
 
 
-def build_attempts(known: Known) -> list[Attempt]:
+def build_attempts(known: KnownJobs) -> list[Attempt]:
     """All attempts of a study."""
     attempts: dict[tuple[str, str], Attempt] = {}
     # Submissions of a run that an attempt tells of: (run, submission).
     begun: set[tuple[str, str]] = set()
     for numbered in known.numbered:
         key = numbered.run_id, numbered.attempt
-        attempts[key] = from_row(numbered, known.folders.get(key))
+        attempts[key] = build_from_row(numbered, known.folders.get(key))
         begun.add((numbered.run_id, numbered.submission.submission_id))
     for key, folder in known.folders.items():
         if key not in attempts:
-            submission = known.index.of_run(folder.run_id, folder.began_unix_s)
-            attempts[key] = from_folder(folder, submission, known)
+            submission = known.index.find_run_submission(folder.run_id, folder.began_unix_s)
+            attempts[key] = build_from_folder(folder, submission, known)
             if submission is not None:
                 begun.add((folder.run_id, submission.submission_id))
     mark_requeued(attempts.values())
     with_result = {a.run_id for a in attempts.values() if a.folder and a.state in RESULT_STATES}
-    for attempt in not_begun(known, begun):
+    for attempt in build_unstarted_attempts(known, begun):
         if attempt.state == "lost" and attempt.run_id in with_result:
             attempt.order = (0.0, 0)  # a result counts, and no job that nothing tells of
         attempts[attempt.run_id, attempt.attempt] = attempt
@@ -273,8 +275,10 @@ def mark_requeued(attempts: Iterable[Attempt]) -> None:
             attempt.state, attempt.reason = "requeued", "the job was started again"
 
 
-def not_begun(known: Known, begun: set[tuple[str, str]]) -> Iterator[Attempt]:
-    """Submitted runs that have no job of their own yet, and those that nothing tells of."""
+def build_unstarted_attempts(
+    known: KnownJobs, with_jobs: set[tuple[str, str]]
+) -> Iterator[Attempt]:
+    """Yield submitted runs without a job of their own yet, and runs that no source reports."""
     rows: dict[str, list[AccountingRow]] = defaultdict(list)
     for submission, row in known.waiting:
         rows[submission.submission_id].append(row)
@@ -282,13 +286,13 @@ def not_begun(known: Known, begun: set[tuple[str, str]]) -> Iterator[Attempt]:
     for submission in known.submissions:
         if submission.job_id is None:
             continue
-        started = {r for r in submission.run_ids if (r, submission.submission_id) in begun}
+        started = {r for r in submission.run_ids if (r, submission.submission_id) in with_jobs}
         for row in rows[submission.submission_id]:
-            for attempt in waiting_attempts(submission, row, started):
+            for attempt in build_waiting_attempts(submission, row, started):
                 started.add(attempt.run_id)
                 yield attempt
         asked = submission.submission_id in known.answered
         job_known = submission.submission_id in in_accounting
         for task, run_id in enumerate(submission.run_ids):
             if run_id not in started:
-                yield unknown_to_scheduler(submission, task, asked, job_known, known.now_unix_s)
+                yield build_unlisted_attempt(submission, task, asked, job_known, known.now_unix_s)

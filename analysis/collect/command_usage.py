@@ -15,7 +15,7 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect.attempt_notes import node_of
+from steelyard.analysis.collect.attempt_notes import read_client_node
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.unchanged_attempts import SETTLED
 from steelyard.analysis.store.database import read_table_columns, replace_rows
@@ -27,7 +27,7 @@ SUMS = ("cpu_s", "rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes")
 LARGEST = ("max_memory_bytes", "largest_process_bytes")
 
 
-def of_client(folder: Path, client: int) -> dict[str, float]:
+def read_client_usage(folder: Path, client: int) -> dict[str, float]:
     """All programs of a client together; a key that one of them lacks is left out."""
     programs = list(takewhile(bool, (client_usage.read(folder, client, n) for n in count(1))))
     known = set.intersection(*map(set, programs)) if programs else set()
@@ -35,7 +35,7 @@ def of_client(folder: Path, client: int) -> dict[str, float]:
     return sums | {key: max(one[key] for one in programs) for key in LARGEST if key in known}
 
 
-def shells_cpu_s(folder: Path, clients: int) -> float | None:
+def sum_shells_cpu_s(folder: Path, clients: int) -> float | None:
     """CPU time of all shells of the run with what they have waited for; None: not all are known."""
     noted = [client_usage.shell_cpu_s(folder, str(name)) for name in ("main", *range(clients))]
     known = [one for one in noted if one is not None]
@@ -44,13 +44,13 @@ def shells_cpu_s(folder: Path, clients: int) -> float | None:
     return sum(cpu_s for cpu_s, is_below in known if not is_below)
 
 
-def row(attempt: Attempt) -> list[float | None] | None:
+def build_row(attempt: Attempt) -> list[float | None] | None:
     """Figures of an attempt in the order of the table; None: not every client's are known."""
     if attempt.folder is None or not attempt.clients:
         return None
     folder = attempt.folder.path
-    clients = [of_client(folder, client) for client in range(attempt.clients)]
-    shells = shells_cpu_s(folder, attempt.clients)
+    clients = [read_client_usage(folder, client) for client in range(attempt.clients)]
+    shells = sum_shells_cpu_s(folder, attempt.clients)
     if shells is None or not all(
         {"cpu_s", "largest_process_bytes"} <= one.keys() for one in clients
     ):
@@ -61,18 +61,18 @@ def row(attempt: Attempt) -> list[float | None] | None:
     return [
         shells,
         *sums,
-        largest_memory(folder, clients),
+        find_largest_memory(folder, clients),
         max(one["largest_process_bytes"] for one in clients),
     ]
 
 
-def largest_memory(folder: Path, clients: Sequence[Mapping[str, float]]) -> float | None:
+def find_largest_memory(folder: Path, clients: Sequence[Mapping[str, float]]) -> float | None:
     """Of the node whose clients had most; None: not known of one of them."""
     nodes: dict[str, float] = defaultdict(float)
     for client, one in enumerate(clients):
         if "max_memory_bytes" not in one:
             return None
-        nodes[node_of(folder, client)] += one["max_memory_bytes"]
+        nodes[read_client_node(folder, client)] += one["max_memory_bytes"]
     return max(nodes.values())
 
 
@@ -81,7 +81,7 @@ def write_usage(connection: DuckDBPyConnection, attempts: Iterable[Attempt], scr
     columns = read_table_columns(connection, "command_usage")
     with Spool(scratch / "command_usage.jsonl", columns) as spool:
         for attempt in attempts:
-            found = row(attempt)
+            found = build_row(attempt)
             if found is not None:
                 spool.write((attempt.run_id, attempt.attempt, *found))
     replace_rows(connection, "command_usage", spool, SETTLED)

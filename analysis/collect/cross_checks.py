@@ -126,7 +126,7 @@ def scheduler_nodes() -> str:
     return BY_NODE.format(columns=", ".join(cells), resource=HOOK)
 
 
-def sums(table: str, where: str) -> str:
+def make_sums_sql(table: str, where: str) -> str:
     """Totals over the nodes of the attempts of which `table` has every node."""
     columns = ", ".join(
         f"CASE WHEN count(t.{name}) = count(*) THEN sum(t.{name}) END AS {name}"
@@ -139,7 +139,7 @@ def sums(table: str, where: str) -> str:
     )
 
 
-def pair(
+def make_pair_sql(
     quantity: str, names: tuple[str, str], tables: str, nodes: str, bound: Bound, node: str = "NULL"
 ) -> str:
     """The rows of one comparison; `tables` joins the sources as a and b."""
@@ -157,37 +157,39 @@ def pair(
     )
 
 
-def comparisons(filled: frozenset[str]) -> Iterator[str]:
+def make_comparisons(filled: frozenset[str]) -> Iterator[str]:
     """Each as a SELECT statement, of the tables that have rows: planning all takes longer than a
     small study's rows do."""
     if filled >= {"whole_samples", "whole_records"}:
         for quantity in COUNTERS:
-            yield from samples_with_records(quantity)
+            yield from compare_samples_with_records(quantity)
     if filled >= {"whole_records", "scheduler_nodes"}:
         told = "whole_records AS a JOIN scheduler_nodes AS b USING (run_id, attempt, node)"
         for quantity in COUNTERS:
             bound = REAL if METRICS[quantity].is_real else WHOLE
-            yield pair(quantity, ("records", "scheduler"), told, "1", bound, "a.node")
+            yield make_pair_sql(quantity, ("records", "scheduler"), told, "1", bound, "a.node")
     for quantity, bound in TO_SCHEDULER.items():
         for source in ("records", "samples"):
             if filled >= {f"{source}_sums", "scheduler_totals"}:
                 tables = f"{source}_sums AS a JOIN scheduler_totals AS b USING (run_id, attempt)"
-                yield pair(quantity, (source, "scheduler"), tables, "a.nodes", bound)
+                yield make_pair_sql(quantity, (source, "scheduler"), tables, "a.nodes", bound)
 
 
-def samples_with_records(quantity: str) -> Iterator[str]:
+def compare_samples_with_records(quantity: str) -> Iterator[str]:
     """The same reading; of a command's record what wait4 told."""
     both = "whole_samples AS a JOIN ({}) AS b USING (run_id, attempt, node)"
     names, bound = ("samples", "records"), REAL if METRICS[quantity].is_real else WHOLE
     if quantity not in BY_WAIT4:
-        yield pair(quantity, names, both.format("FROM whole_records"), "1", bound, "a.node")
+        yield make_pair_sql(
+            quantity, names, both.format("FROM whole_records"), "1", bound, "a.node"
+        )
         return
     part, source = BY_WAIT4[quantity]
     is_told = f"json_extract_string(record, '$.{part}.source') IS NOT DISTINCT FROM '{source}'"
     told = Bound(0.0, TICKS_S if quantity == "cpu_s" else 0.0, "not less", "wait4 has all")
     for where, allowed in ((f"NOT {is_told}", bound), (is_told, told)):
         records = both.format(f"SELECT * FROM whole_records WHERE {where}")
-        yield pair(quantity, names, records, "1", allowed, "a.node")
+        yield make_pair_sql(quantity, names, records, "1", allowed, "a.node")
 
 
 def write_checks(connection: DuckDBPyConnection) -> None:
@@ -201,8 +203,8 @@ def write_checks(connection: DuckDBPyConnection) -> None:
         "(SELECT * FROM whole_records WHERE samples_lost IS NOT DISTINCT FROM 0) "
         "USING (run_id, attempt, node) "
         f"WHERE reason IS NULL OR starts_with(reason, '{thinning.WORDS}')",
-        "samples_sums": sums("whole_samples", "true"),
-        "records_sums": sums("whole_records", "true"),
+        "samples_sums": make_sums_sql("whole_samples", "true"),
+        "records_sums": make_sums_sql("whole_records", "true"),
     }
     for name, select in views.items():
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {select}")
@@ -210,5 +212,5 @@ def write_checks(connection: DuckDBPyConnection) -> None:
     made = (*views, "scheduler_totals", "scheduler_nodes")
     rows = {name: connection.execute(f"FROM {name} LIMIT 1").fetchone() for name in made}
     filled = frozenset(name for name, row in rows.items() if row is not None)
-    if every := " UNION ALL BY NAME ".join(comparisons(filled)):
+    if every := " UNION ALL BY NAME ".join(make_comparisons(filled)):
         connection.execute(f"INSERT INTO checks BY NAME {every}")

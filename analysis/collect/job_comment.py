@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from steelyard.analysis.collect import job_totals
-from steelyard.analysis.collect.job_view import JobView, refusals
+from steelyard.analysis.collect.job_view import JobView, find_refusals
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.admin_comment import IN_COMMENT
 from steelyard.analysis.sources.records import Record
@@ -19,27 +19,29 @@ from steelyard.facts.quantities import METRICS, TOTALS
 SHARE, MOMENT_S = 0.01, 0.5
 
 
-def short(document: Mapping[str, Any]) -> str:
+def format_json(document: Mapping[str, Any]) -> str:
     """One line of JSON."""
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
-def of_job(view: JobView) -> dict[str, Any]:
+def build_comment(view: JobView) -> dict[str, Any]:
     """What stands below our key: all but what goes without saying."""
-    measured = whole_records(view)
-    totals = {name: total(view, measured, name) for name in IN_COMMENT}
+    measured = find_complete_records(view)
+    totals = {name: compute_total(view, measured, name) for name in IN_COMMENT}
     document: dict[str, Any] = {
-        **kind(view),
+        **describe_node_type(view),
         "tags": {key: value for record in measured for key, value in record.tags.items()},
         "nodes": len(view.all_nodes),
         "nodes_measured": len(measured),
         "partial": len(measured) < len(view.all_nodes) or None,
         "nodes_idle": sum(map(job_totals.is_idle, measured)),
-        **{name: rounded(name, value) for name, (value, _) in totals.items()},
-        "exclusive": exclusive(measured),
-        "missing": by_reason({name: why for name, (_, why) in totals.items() if why is not None}),
-        **conditions(measured),
-        "refused": next((why for record in measured for why in refusals(record)), None),
+        **{name: round_value(name, value) for name, (value, _) in totals.items()},
+        "exclusive": has_exclusive_nodes(measured),
+        "missing": group_by_reason(
+            {name: why for name, (_, why) in totals.items() if why is not None}
+        ),
+        **describe_conditions(measured),
+        "refused": next((why for record in measured for why in find_refusals(record)), None),
     }
     if document["nodes_measured"] == document["nodes"]:
         del document["nodes_measured"]
@@ -53,7 +55,7 @@ def of_job(view: JobView) -> dict[str, Any]:
     }
 
 
-def lacks_nodes(comment: Mapping[str, Any] | None, ours: Mapping[str, Any]) -> bool:
+def is_less_complete(comment: Mapping[str, Any] | None, ours: Mapping[str, Any]) -> bool:
     """Whether what is written has less of the job than its records: nothing, a step, fewer nodes."""
     if comment is None or comment.get("so_far"):
         return True
@@ -62,7 +64,7 @@ def lacks_nodes(comment: Mapping[str, Any] | None, ours: Mapping[str, Any]) -> b
     return admin_comment.is_partial(comment) and not admin_comment.is_partial(ours)
 
 
-def unlike(comment: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]:
+def find_different_totals(comment: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]:
     """The totals that the records have, and the comment has not, or not so."""
     if admin_comment.is_partial(ours):
         return []
@@ -76,32 +78,34 @@ def unlike(comment: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def whole_records(view: JobView) -> list[Record]:
+def find_complete_records(view: JobView) -> list[Record]:
     """Of the nodes whose sampler covered the job. Where nothing counted all of its processes, what they
     used is no total; energy, time and conditions are."""
     return [node.record for node in view.nodes if node.record.has_final_totals(of_node=True)]
 
 
-def kind(view: JobView) -> dict[str, Any]:
+def describe_node_type(view: JobView) -> dict[str, Any]:
     """What the first node is."""
     names = ("node_type", "vm", "container", "kernel")
     first = next((n for n in view.nodes if n.node == view.all_nodes[0]), None)
     return {name: first.values[name] if first else None for name in names}
 
 
-def total(view: JobView, measured: list[Record], name: str) -> tuple[float | None, str | None]:
+def compute_total(
+    view: JobView, measured: list[Record], name: str
+) -> tuple[float | None, str | None]:
     """A total over the job's nodes, or None and the reason: of one node its record's own."""
     path = TOTALS[name].path
     if name in METRICS:
-        value, why = view.total_or_why(name)
+        value, why = view.total_or_reason(name)
     else:
-        value, why = sum_of(view, measured, path, TOTALS[name].over_nodes == "LARGEST")
+        value, why = sum_field(view, measured, path, TOTALS[name].over_nodes == "LARGEST")
     if value is None and len(view.all_nodes) == len(measured) == 1:
         why = measured[0].missing_reason(path) or why
     return value, why
 
 
-def sum_of(
+def sum_field(
     view: JobView, measured: list[Record], path: str, largest: bool
 ) -> tuple[float | None, str | None]:
     """Of what is no metric of runs."""
@@ -113,14 +117,14 @@ def sum_of(
     return float(max(numbers) if largest else sum(numbers)), None
 
 
-def rounded(name: str, value: float | None) -> float | int | None:
+def round_value(name: str, value: float | None) -> float | int | None:
     """Microseconds and microjoules; bytes are whole."""
     if value is None:
         return None
     return round(value, 6) if TOTALS[name].is_real else int(value)
 
 
-def exclusive(records: list[Record]) -> bool | None:
+def has_exclusive_nodes(records: list[Record]) -> bool | None:
     """Whether the job had all of its nodes for itself."""
     said = [record.get("job.exclusive") for record in records]
     if False in said:
@@ -128,7 +132,7 @@ def exclusive(records: list[Record]) -> bool | None:
     return True if said and None not in said else None
 
 
-def by_reason(missing: dict[str, str]) -> dict[str, list[str]]:
+def group_by_reason(missing: dict[str, str]) -> dict[str, list[str]]:
     """For each reason, in its first words, what is not known."""
     found: dict[str, list[str]] = {}
     for name, why in missing.items():
@@ -136,7 +140,7 @@ def by_reason(missing: dict[str, str]) -> dict[str, list[str]]:
     return found
 
 
-def conditions(records: list[Record]) -> dict[str, Any]:
+def describe_conditions(records: list[Record]) -> dict[str, Any]:
     """What was asked for of the network, and whether it was had."""
     for record in records:
         asked = record.get("network_conditions.requested")

@@ -21,7 +21,9 @@ ACCOUNTING_LAG_S = 120.0
 LATE_S = 600.0
 
 
-def latest_before(submissions: Iterable[Submission], unix_s: float | None) -> Submission | None:
+def find_latest_before(
+    submissions: Iterable[Submission], unix_s: float | None
+) -> Submission | None:
     """The last of the submissions that can have caused something at this time."""
     fitting = (
         s
@@ -43,39 +45,39 @@ class JobIndex:
             for run_id in submission.run_ids:
                 self._by_run[run_id].append(submission)
 
-    def submission(self, row: AccountingRow) -> Submission | None:
+    def find_submission(self, row: AccountingRow) -> Submission | None:
         """The submission that made this job."""
         same_id = self._by_job.get(row.array_job_id or row.job_id, ())
-        return latest_before(
+        return find_latest_before(
             (s for s in same_id if None in (s.cluster, row.cluster) or s.cluster == row.cluster),
             row.submit_unix_s,
         )
 
     @staticmethod
-    def of_this_id(submission: Submission, row: AccountingRow) -> bool:
+    def can_be_from(submission: Submission, row: AccountingRow) -> bool:
         """Whether the job can have come from that submission: what starts for the first time was
         submitted when the scheduler was asked; each requeue submits again."""
         latest = submission.submitted_unix_s + LATE_S
         is_late = row.submit_unix_s is not None and row.submit_unix_s > latest
         return not (row.restarts == 0 and is_late and row.step is None)
 
-    def off_by(self, row: AccountingRow) -> tuple[Submission, float] | None:
+    def compute_age_gap_s(self, row: AccountingRow) -> tuple[Submission, float] | None:
         """A row of a submission's job id that is too old to be its: by how many seconds.
 
         None: the row fits, or no submission has its id.
         """
         same_id = self._by_job.get(row.array_job_id or row.job_id, ())
-        if row.submit_unix_s is None or self.submission(row) is not None:
+        if row.submit_unix_s is None or self.find_submission(row) is not None:
             return None
         off = [(s, s.submitted_unix_s - row.submit_unix_s) for s in same_id]
         return min(off, key=lambda pair: pair[1], default=None)
 
-    def of_run(self, run_id: str, start_unix_s: float | None) -> Submission | None:
+    def find_run_submission(self, run_id: str, start_unix_s: float | None) -> Submission | None:
         """The submission from which an attempt of a run with this start came."""
-        return latest_before(self._by_run.get(run_id, ()), start_unix_s)
+        return find_latest_before(self._by_run.get(run_id, ()), start_unix_s)
 
     @staticmethod
-    def run_id(submission: Submission, row: AccountingRow) -> str | None:
+    def find_run_id(submission: Submission, row: AccountingRow) -> str | None:
         """The run of a job that has an id of its own; None: the submission names none."""
         index = int(row.array_task_id) if row.array_task_id is not None else 0
         if row.array_task_id is None and len(submission.run_ids) != 1:
@@ -104,20 +106,20 @@ def number_rows(
     by_job: dict[tuple[str, str], list[tuple[int, Submission]]] = defaultdict(list)
     waiting = []
     for place, row in enumerate(rows):
-        submission = index.submission(row)
+        submission = index.find_submission(row)
         if submission is None or row.step is not None:
             continue
         if row.waits_in_array:
-            if index.of_this_id(submission, row):
+            if index.can_be_from(submission, row):
                 waiting.append((submission, row))
         else:
             by_job[submission.submission_id, row.job_id].append((place, submission))
     numbered = {}
     for places in by_job.values():
-        ours = of_one_job(rows, sorted(places, key=lambda p: age(rows[p[0]])))
+        ours = keep_one_job(rows, sorted(places, key=lambda p: age_sort_key(rows[p[0]])))
         for restart, (place, submission) in enumerate(ours):
             row = rows[place]
-            run_id = index.run_id(submission, row)
+            run_id = index.find_run_id(submission, row)
             if run_id is not None:
                 number = restart if row.restarts is None else row.restarts
                 numbered[place] = NumberedRow(
@@ -126,21 +128,21 @@ def number_rows(
     return numbered, waiting
 
 
-def of_one_job(
+def keep_one_job(
     rows: Sequence[AccountingRow], places: Sequence[tuple[int, Submission]]
 ) -> list[tuple[int, Submission]]:
     """Without those of a later job that was given the same id."""
     ours: list[tuple[int, Submission]] = []
     for place, submission in places:
         row = rows[place]
-        is_ours = JobIndex.of_this_id(submission, row)
-        if not is_ours or (ours and is_another(row, rows[ours[0][0]])):
+        is_ours = JobIndex.can_be_from(submission, row)
+        if not is_ours or (ours and is_other_job(row, rows[ours[0][0]])):
             break  # whatever comes now is a start of that one
         ours.append((place, submission))
     return ours
 
 
-def is_another(row: AccountingRow, first: AccountingRow) -> bool:
+def is_other_job(row: AccountingRow, first: AccountingRow) -> bool:
     """Somebody else's job, one of another name, or one that starts for the first time (releases that
     count starts say so)."""
     said = ((row.user, first.user), (row.name, first.name))
@@ -148,7 +150,7 @@ def is_another(row: AccountingRow, first: AccountingRow) -> bool:
     return is_other or (row.restarts == 0 and row.submit_unix_s != first.submit_unix_s)
 
 
-def begins_before_last(
+def find_earlier_starts(
     rows: Sequence[AccountingRow],
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Of the rows of one id, in their order: when the last one's job began before, and when other jobs
@@ -156,7 +158,7 @@ def begins_before_last(
     mine, others = list[float](), list[float]()
     later, begins = rows[-1], mine
     for row in reversed(rows[:-1]):
-        if begins is mine and is_another(later, row):
+        if begins is mine and is_other_job(later, row):
             begins = others
         if row.start_unix_s is not None:
             begins.insert(0, row.start_unix_s)
@@ -164,7 +166,7 @@ def begins_before_last(
     return tuple(mine), tuple(others)
 
 
-def age(row: AccountingRow) -> tuple[float, float]:
+def age_sort_key(row: AccountingRow) -> tuple[float, float]:
     """Sorts the rows of one job: a row without a start is the latest."""
     far = float("inf")
     return (

@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def loaded(records: Mapping[str, Record], scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def load_samples(
+    records: Mapping[str, Record], scratch: Path
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """The samples of these nodes' records as the table `samples`; those that exist."""
-    with loaded_jobs({"run": records}, scratch) as connection:
+    with load_job_samples({"run": records}, scratch) as connection:
         yield connection
 
 
 @contextmanager
-def loaded_jobs(
+def load_job_samples(
     jobs: Mapping[str, Mapping[str, Record]], scratch: Path
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """The same of several jobs, whose keys here are their samples' `run_id`."""
@@ -43,22 +45,22 @@ def loaded_jobs(
     with duckdb.connect() as connection:
         connection.execute(schema.build_schema())
         parts = sample_store.Parts(connection, scratch, scratch)
-        for _ in sample_import.load(connection, files, parts, scratch):
+        for _ in sample_import.load_files(connection, files, parts, scratch):
             pass
         parts.refresh()
         yield connection
 
 
-def sampled_totals(records: Mapping[str, Record]) -> dict[str, dict[str, Any]]:
+def compute_sampled_totals(records: Mapping[str, Record]) -> dict[str, dict[str, Any]]:
     """Totals of records cut short, by node, computed as collect does."""
     from steelyard.analysis.collect import tables, unchanged_attempts
 
     attempt = Attempt("run", "attempt", "none", "completed", records=dict(records))
     with (
         tempfile.TemporaryDirectory(prefix="steelyard-") as folder,
-        loaded(records, Path(folder)) as connection,
+        load_samples(records, Path(folder)) as connection,
     ):
-        unchanged_attempts.keep(connection, ())
+        unchanged_attempts.store_settled(connection, ())
         tables.write_records(connection, [attempt], Path(folder))
         tables.write_notes(connection, [attempt], Path(folder))
         names = ", ".join(COLUMNS)
@@ -66,18 +68,18 @@ def sampled_totals(records: Mapping[str, Record]) -> dict[str, dict[str, Any]]:
     return {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in rows}
 
 
-def shares_of(records: Mapping[str, Record], idle: IdlePower) -> dict[str, EnergyShare]:
+def compute_job_shares(records: Mapping[str, Record], idle: IdlePower) -> dict[str, EnergyShare]:
     """By node, what of its joules can be the job's."""
     told = {node: record.get("energy.idle_w") for node, record in records.items()}
     idle = replace(idle, configured_w={node: w for node, w in told.items() if w is not None})
     with (
         tempfile.TemporaryDirectory(prefix="steelyard-") as folder,
-        loaded(records, Path(folder)) as connection,
+        load_samples(records, Path(folder)) as connection,
     ):
         found = {share.node: share for share in compute_energy_shares(connection, idle)}
-    return {node: found.get(node) or not_known(node) for node in records}
+    return {node: found.get(node) or make_unknown_share(node) for node in records}
 
 
-def not_known(node: str) -> EnergyShare:
+def make_unknown_share(node: str) -> EnergyShare:
     nothing = (None,) * 5
     return EnergyShare("run", "attempt", node, *nothing, reason="its samples are not there")

@@ -12,7 +12,7 @@ SHARED = "of the whole node, which the job shared"
 NOT_SAID = "of the whole node; not known whether the job was alone"
 
 
-def is_alone(record: Record) -> bool | None:
+def is_exclusive(record: Record) -> bool | None:
     """Whether what the node used is the job's; what no scheduler started is told as the node's."""
     if record.get("job.scheduler") == "none":
         return True
@@ -24,12 +24,12 @@ def is_idle(record: Record) -> bool:
     return record.get("processes.named") is False
 
 
-def job_total(
+def compute_job_total(
     nodes: Sequence[tuple[Record, Mapping[str, Any]]], column: str
 ) -> tuple[float | None, str | None]:
     """The sum (of memory the largest) over all nodes of a job, or None and why."""
     if METRICS[column].is_of_node:
-        if reason := why_not_the_jobs([record for record, _ in nodes]):
+        if reason := find_shared_node_reason([record for record, _ in nodes]):
             return None, reason
         counted = nodes
     else:
@@ -42,9 +42,9 @@ def job_total(
     return float(max(found) if METRICS[column].over_nodes == "LARGEST" else sum(found)), None
 
 
-def why_not_the_jobs(records: Sequence[Record]) -> str | None:
+def find_shared_node_reason(records: Sequence[Record]) -> str | None:
     """Why the nodes' joules and bytes of the network are not the job's; None: they are."""
-    alone = [is_alone(record) for record in records]
+    alone = [is_exclusive(record) for record in records]
     if False in alone:
         return SHARED
     return NOT_SAID if None in alone else None

@@ -11,9 +11,13 @@ from typing import Any, Protocol
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect import job_totals
-from steelyard.analysis.collect.job_index import CLOCK_SLACK_S, age, begins_before_last
-from steelyard.analysis.collect.network import columns, conditions
-from steelyard.analysis.collect.record_import import clock_set, incomplete_reason, stray_words
+from steelyard.analysis.collect.job_index import CLOCK_SLACK_S, age_sort_key, find_earlier_starts
+from steelyard.analysis.collect.network import find_conditions, read_columns
+from steelyard.analysis.collect.record_import import (
+    describe_clock_set,
+    find_incomplete_reason,
+    format_stray_record,
+)
 from steelyard.analysis.sources import admin_comment, thinning
 from steelyard.analysis.sources.accounting import Accounting, AccountingRow, Allocation, StepRow
 from steelyard.analysis.sources.record_folders import (
@@ -29,7 +33,7 @@ from steelyard.analysis.sources.records import (
     parse_record_name,
     read_record,
 )
-from steelyard.analysis.stats.number_format import quantity
+from steelyard.analysis.stats.number_format import format_quantity
 from steelyard.facts.quantities import METRICS
 from steelyard.jobscripts.plurals import counted
 
@@ -59,11 +63,13 @@ class JobView:
     earlier_starts: tuple[float, ...] = ()  # seconds since 1970 UTC
     admin_comment: dict[str, Any] | None = None  # Steelyard's own, docs/formats.md part 5
     nodes: list[NodeView] = field(default_factory=list)
-    held: Allocation | None = None  # of the row
+    allocation: Allocation | None = None  # of the row
     refused: list[str] = field(default_factory=list)  # conditions not had, node by node
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    kept: dict[str, Any] | None = None  # what a cluster's database says it used; analysis/cluster
+    stored_nodes: dict[str, Any] | None = (
+        None  # what a cluster's database says it used; analysis/cluster
+    )
     other_starts: tuple[float, ...] = ()  # of other jobs, which had the same id
 
     @property
@@ -74,25 +80,25 @@ class JobView:
 
     def total(self, column: str) -> float | None:
         """Over all nodes; None as soon as one has no record, one cut short, or no value."""
-        return self.total_or_why(column)[0]
+        return self.total_or_reason(column)[0]
 
-    def total_or_why(self, column: str) -> tuple[float | None, str | None]:
+    def total_or_reason(self, column: str) -> tuple[float | None, str | None]:
         """The total, or None and the reason."""
         of_node = METRICS[column].is_of_node
         whole = [(n.record, n.values) for n in self.nodes if n.record.has_final_totals(of_node)]
         if len(whole) < len(self.all_nodes) or not whole:
-            return None, lack_of_records(len(whole), len(self.all_nodes))
-        return job_totals.job_total(whole, column)
+            return None, describe_missing_records(len(whole), len(self.all_nodes))
+        return job_totals.compute_job_total(whole, column)
 
 
-def lack_of_records(whole: int, nodes: int) -> str:
+def describe_missing_records(whole: int, nodes: int) -> str:
     """Why there is no total over the nodes."""
     if nodes == 1:
         return "its node has no whole record"
     return f"{whole} of {nodes} nodes have a whole record"
 
 
-class Elsewhere(Protocol):
+class OtherSource(Protocol):
     """Who else may know a job: asked for what the accounting, or records, do not have."""
 
     def add_start(self, view: JobView) -> None:
@@ -106,7 +112,7 @@ def look_up(
     job_id: str,
     record_dirs: Sequence[Path],
     accounting: Accounting,
-    elsewhere: Elsewhere | None = None,
+    elsewhere: OtherSource | None = None,
 ) -> JobView:
     """The job of this id, `4711`, `4711_3`, `4711+1` or `4711[3].srv`, as a person types it.
 
@@ -118,10 +124,10 @@ def look_up(
             f"'{job_id}' is no job id: expected {accounting.job_ids_description}", job_id
         )
     view = JobView(job_id)
-    choose_start(view, ask(view, accounting), accounting)
+    choose_start(view, query_start(view, accounting), accounting)
     if view.row is None and elsewhere is not None:
         elsewhere.add_start(view)
-    find_records(view, record_dirs, raw_id(view, record_dirs, accounting))
+    find_records(view, record_dirs, find_raw_id(view, record_dirs, accounting))
     if elsewhere is not None:
         elsewhere.add_nodes(view)
     if view.row is None and not view.nodes:
@@ -141,7 +147,7 @@ class Start:
     steps: list[AccountingRow | StepRow] = field(default_factory=list)
 
 
-def starts(rows: Iterable[AccountingRow | StepRow]) -> list[Start]:
+def group_starts(rows: Iterable[AccountingRow | StepRow]) -> list[Start]:
     """Each job's row comes before its steps."""
     found: list[Start] = []
     for row in rows:
@@ -152,10 +158,10 @@ def starts(rows: Iterable[AccountingRow | StepRow]) -> list[Start]:
     return found
 
 
-def ask(view: JobView, accounting: Accounting) -> list[Start]:
+def query_start(view: JobView, accounting: Accounting) -> list[Start]:
     """What the accounting says of the job."""
     try:
-        found = starts(accounting.rows([view.job_id]))
+        found = group_starts(accounting.rows([view.job_id]))
     except MissingError as error:
         view.missing.append(f"accounting: {error}")
         return []
@@ -166,9 +172,11 @@ def ask(view: JobView, accounting: Accounting) -> list[Start]:
 
 def choose_start(view: JobView, found: Sequence[Start], accounting: Accounting) -> None:
     """The last start of the job; an array as a whole is no job."""
-    tasks = {task_name(start.row) for start in found if start.row.array_job_id is not None}
+    tasks = {format_task_name(start.row) for start in found if start.row.array_job_id is not None}
     if len(tasks) > 1:
-        shown = ", ".join(sorted(tasks, key=natural)[:10]) + (" …" if len(tasks) > 10 else "")
+        shown = ", ".join(sorted(tasks, key=natural_sort_key)[:10]) + (
+            " …" if len(tasks) > 10 else ""
+        )
         raise ArrayError(
             f"{view.job_id} is an array of {counted(len(tasks), 'job')}: ask for one of {shown}",
             view.job_id,
@@ -179,15 +187,15 @@ def choose_start(view: JobView, found: Sequence[Start], accounting: Accounting) 
     if len(found) > len(mine):
         view.notes.append("one component of a heterogeneous job: ask for the others by ID+1, …")
     if mine:
-        take_last(view, mine, accounting)
+        set_last_start(view, mine, accounting)
 
 
-def take_last(view: JobView, mine: Sequence[Start], accounting: Accounting) -> None:
+def set_last_start(view: JobView, mine: Sequence[Start], accounting: Accounting) -> None:
     """The last of a job's starts, and what is told of it."""
-    mine = sorted(mine, key=lambda start: age(start.row))
+    mine = sorted(mine, key=lambda start: age_sort_key(start.row))
     row = view.row = mine[-1].row
-    view.held = accounting.read_allocation(row, mine[-1].steps)
-    view.earlier_starts, view.other_starts = begins_before_last([start.row for start in mine])
+    view.allocation = accounting.read_allocation(row, mine[-1].steps)
+    view.earlier_starts, view.other_starts = find_earlier_starts([start.row for start in mine])
     if row.reported_by is not None:
         view.notes.append(
             f"{row.reported_by} answered: the accounting cannot be read here, or does not have this job yet"
@@ -196,17 +204,17 @@ def take_last(view: JobView, mine: Sequence[Start], accounting: Accounting) -> N
         view.admin_comment = admin_comment.read_own_comment(row.admin_comment)
 
 
-def task_name(row: AccountingRow) -> str:
+def format_task_name(row: AccountingRow) -> str:
     """`4711_3`, or the job id of what waits in the array."""
     return row.task_id or f"{row.array_job_id}_[{len(row.waiting_tasks)} waiting]"
 
 
-def natural(text: str) -> list[tuple[int, str]]:
+def natural_sort_key(text: str) -> list[tuple[int, str]]:
     """Sorts 4711_10 behind 4711_9."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
 
 
-def raw_id(view: JobView, record_dirs: Sequence[Path], accounting: Accounting) -> str:
+def find_raw_id(view: JobView, record_dirs: Sequence[Path], accounting: Accounting) -> str:
     """The name of the folder with the job's records; without the accounting by what is there."""
     if view.row is not None:
         return view.row.job_id
@@ -215,7 +223,7 @@ def raw_id(view: JobView, record_dirs: Sequence[Path], accounting: Accounting) -
     ids = (name for path in record_dirs for name in list_job_ids(path))
     names = {name for name in ids if accounting.matches_id(view.job_id, name)}
     if len(names) > 1:
-        shown = ", ".join(sorted(names, key=natural)[:10])
+        shown = ", ".join(sorted(names, key=natural_sort_key)[:10])
         raise UsageError(f"{view.job_id} could be any of {shown}: ask for one", view.job_id)
     return names.pop() if len(names) == 1 else view.job_id
 
@@ -230,10 +238,10 @@ def find_records(
 ) -> None:
     """The records of the job's last start, in the folders of its id; `only_near`: of days around it,
     if there are any, which is faster for many jobs."""
-    window = window_of(view.row) if only_near else None
+    window = compute_window(view.row) if only_near else None
     folders = [f for path in record_dirs for f in find_job_folders(path, raw_id, window)]
     found = [p for folder in folders for p in sorted(folder.glob("*.json")) if parse_record_name(p)]
-    chosen = of_last_start(view, found)
+    chosen = select_last_start(view, found)
     if len(chosen) < len(found):
         view.notes.append(
             f"{counted(len(found) - len(chosen), 'record')} of other starts of this id left out"
@@ -244,32 +252,34 @@ def find_records(
             records.append(read_record(path))
         except RecordError as error:
             view.missing.append(f"{error.kind}: {error}")
-    view.nodes = node_views(records, with_samples=with_samples)
+    view.nodes = make_node_views(records, with_samples=with_samples)
     for record in records:
-        note_record(view, record, with_samples)
-    view.refused += refused_as_told(view)
+        note_record_problems(view, record, with_samples)
+    view.refused += find_accounting_refusals(view)
     if has_later_start(view):
         view.notes.append(
             "the scheduler counts from a later start: its time is that of the records"
         )
-    absent = sorted(set(view.all_nodes) - {name for p in chosen for name in (parts_node(p),)})
+    absent = sorted(
+        set(view.all_nodes) - {name for p in chosen for name in (parse_record_node(p),)}
+    )
     if absent or not chosen:
         where = ", ".join(map(str, folders or (path / raw_id for path in record_dirs)))
         begun = None if view.row is None else view.row.start_unix_s
-        hints = {} if begun is None else {n: stray_words(found, n, begun) for n in absent}
+        hints = {} if begun is None else {n: format_stray_record(found, n, begun) for n in absent}
         view.missing.append(
             f"record: none of {', '.join(absent) or 'this job'} in {where}{''.join(hints.values())}"
         )
 
 
-def window_of(row: AccountingRow | None) -> Window | None:
+def compute_window(row: AccountingRow | None) -> Window | None:
     """When the job ran, as far as it is known."""
     if row is None or row.start_unix_s is None:
         return None
     return row.start_unix_s, time.time() if row.end_unix_s is None else row.end_unix_s
 
 
-def unmet(record: Record) -> Iterator[str]:
+def find_unmet_conditions(record: Record) -> Iterator[str]:
     """Conditions that were asked for and not had (docs/formats.md, part 4)."""
     for name in ("network_conditions", "cache"):
         reason = record.missing_reason(name) or ""
@@ -277,13 +287,13 @@ def unmet(record: Record) -> Iterator[str]:
             yield f"{record.node}: {reason}"
 
 
-def refusals(record: Record) -> list[str]:
+def find_refusals(record: Record) -> list[str]:
     """Which conditions its node has refused, and why."""
-    lines = (line.split(": refused: ", 1) for line in unmet(record))
+    lines = (line.split(": refused: ", 1) for line in find_unmet_conditions(record))
     return [parts[1] for parts in lines if len(parts) == 2]
 
 
-def refused_as_told(view: JobView) -> list[str]:
+def find_accounting_refusals(view: JobView) -> list[str]:
     """What the accounting says of it, where no record can be read here."""
     why = (view.admin_comment or {}).get("refused")
     if view.nodes or not isinstance(why, str):
@@ -291,35 +301,39 @@ def refused_as_told(view: JobView) -> list[str]:
     return [f"refused: {why} (from the accounting)"]
 
 
-def why_refused(job_id: str, record_dirs: Sequence[Path]) -> str | None:
+def find_refusal_reason(job_id: str, record_dirs: Sequence[Path]) -> str | None:
     """What the records of a job's last start say of a condition that a node refused, its name and
     its words; None: nothing, or none can be read."""
     view = JobView(job_id)
     find_records(view, record_dirs, job_id, with_samples=False)
-    lines = (line.split(": refused: ", 1) for node in view.nodes for line in unmet(node.record))
+    lines = (
+        line.split(": refused: ", 1)
+        for node in view.nodes
+        for line in find_unmet_conditions(node.record)
+    )
     return next((": ".join(parts) for parts in lines if len(parts) == 2), None)
 
 
-def parts_node(path: Path) -> str:
+def parse_record_node(path: Path) -> str:
     """The node in the name of a record."""
     parts = parse_record_name(path)
     return parts[0] if parts else path.name
 
 
-def note_record(view: JobView, record: Record, with_samples: bool) -> None:
+def note_record_problems(view: JobView, record: Record, with_samples: bool) -> None:
     """What a person must know of a node's record."""
     if view.row is not None and view.row.state == "running" and not record.complete:
         view.notes.append(f"{record.node}: so far, as of its last sample: the job runs")
-    elif reason := incomplete_reason(record):
+    elif reason := find_incomplete_reason(record):
         view.missing.append(f"{record.node}: {reason}")
-    if said := clock_set(record):
+    if said := describe_clock_set(record):
         view.notes.append(said)
     if said := thinning.read_note(record.samples_path) if with_samples else None:
         view.notes.append(f"{record.node}: {said}")
-    view.refused += unmet(record)
+    view.refused += find_unmet_conditions(record)
 
 
-def recorded_s(view: JobView) -> float | None:
+def compute_recorded_s(view: JobView) -> float | None:
     """As long as the sampler of some node saw it; None without records."""
     return max((node.values["elapsed_s"] or 0.0 for node in view.nodes), default=None)
 
@@ -327,7 +341,7 @@ def recorded_s(view: JobView) -> float | None:
 def has_later_start(view: JobView) -> bool:
     """Whether the scheduler counts from a later start than the job had: a PBS server that was away when
     the job ended begins to count at its return."""
-    row, seen_s = view.row, recorded_s(view)
+    row, seen_s = view.row, compute_recorded_s(view)
     if row is None or row.start_unix_s is None or row.elapsed_s is None or seen_s is None:
         return False
     starts = [s for node in view.nodes if (s := node.values["start_unix_s"]) is not None]
@@ -335,18 +349,18 @@ def has_later_start(view: JobView) -> bool:
     return began_before and seen_s > row.elapsed_s + LATER_S
 
 
-def of_last_start(view: JobView, paths: Iterable[Path]) -> list[Path]:
+def select_last_start(view: JobView, paths: Iterable[Path]) -> list[Path]:
     """Records of the row's start; without a row those that began with the newest."""
     starts = {path: parts[1] for path in paths if (parts := parse_record_name(path))}
     newest_of_node = {
-        parts_node(path): path
+        parse_record_node(path): path
         for path in sorted(starts, key=lambda p: starts[p])
-        if fits_last_start(view, starts[path], max(starts.values()))
+        if is_of_last_start(view, starts[path], max(starts.values()))
     }
     return [newest_of_node[node] for node in sorted(newest_of_node)]
 
 
-def fits_last_start(view: JobView, start: int, newest: int) -> bool:
+def is_of_last_start(view: JobView, start: int, newest: int) -> bool:
     """A record with this start is of the job's last one: in its time, and nearest to it."""
     row = view.row
     if row is None:
@@ -361,14 +375,14 @@ def fits_last_start(view: JobView, start: int, newest: int) -> bool:
     return in_time and nearest == row.start_unix_s
 
 
-def node_views(records: Sequence[Record], *, with_samples: bool = True) -> list[NodeView]:
+def make_node_views(records: Sequence[Record], *, with_samples: bool = True) -> list[NodeView]:
     """Values of the records; of one cut short those of its last sample, if these are to be read."""
     cut = {record.node: record for record in records if with_samples and not record.complete}
     totals: dict[str, dict[str, Any]] = {}
     if cut:  # few are, and it brings half of collect
-        from steelyard.analysis.collect.job_samples import sampled_totals
+        from steelyard.analysis.collect.job_samples import compute_sampled_totals
 
-        totals = sampled_totals(cut)
+        totals = compute_sampled_totals(cut)
     views = []
     for record in records:
         values = record.columns() | totals.get(record.node, {})
@@ -381,17 +395,17 @@ def node_views(records: Sequence[Record], *, with_samples: bool = True) -> list[
     return views
 
 
-def network_lines(node: NodeView) -> list[str]:
+def describe_network(node: NodeView) -> list[str]:
     """A node's network conditions in two or three lines; [] when there is nothing to tell."""
-    document = conditions(node.record)
+    document = find_conditions(node.record)
     if document is None:
-        return tcp_line(node)
-    row = columns(document)
+        return describe_tcp(node)
+    row = read_columns(document)
     where = f"{', '.join(dict.fromkeys(row['devices'])) or '?'} ({row['qdisc'] or '?'}, scope {row['scope'] or '?'})"
     applied = "as asked" if row["applied"] == row["requested"] else row["applied"] or "not known"
     lines = [f"{node.node}: {row['requested']} asked for, applied: {applied}, on {where}"]
-    links = link_lines(document)
-    lines += [f"{node.node}: {line}" for line in links or [measured_words(row)]]
+    links = describe_links(document)
+    lines += [f"{node.node}: {line}" for line in links or [describe_round_trip(row)]]
     notes = document.get("notes")
     for note in notes if isinstance(notes, list) else []:
         lines.append(f"{node.node}: note: {note}")
@@ -400,10 +414,10 @@ def network_lines(node: NodeView) -> list[str]:
         reason = row["invalid_reason"] or "the record does not say why"
         word = f"invalid: {reason}" if row["valid"] is False else "valid"
         lines.append(f"{node.node}: {word}{undone}")
-    return lines + tcp_line(node)
+    return lines + describe_tcp(node)
 
 
-def link_lines(document: Mapping[str, Any]) -> list[str]:
+def describe_links(document: Mapping[str, Any]) -> list[str]:
     """Of sites where the node was, and what was measured on each link; [] without sites."""
     sites = document.get("sites")
     if not isinstance(sites, dict):
@@ -415,15 +429,15 @@ def link_lines(document: Mapping[str, Any]) -> list[str]:
             bad = (
                 "" if link.get("valid") is not False else f"; invalid: {link.get('invalid_reason')}"
             )
-            told = measured_words(columns(link))
+            told = describe_round_trip(read_columns(link))
             lines.append(f"to site {link.get('to_site')}: {link.get('applied')}: {told}{bad}")
     return lines
 
 
-def measured_words(row: dict[str, Any]) -> str:
+def describe_round_trip(row: dict[str, Any]) -> str:
     """`round trip to n9: before 0.3 ms, during 50.3 … 50.4 ms, after 0.3 ms; loss 0 %, …`."""
     names = ("before", "during_start", "during_end", "after")
-    before, start, end, after = (quantity(row[f"rtt_{name}_s"], "s") for name in names)
+    before, start, end, after = (format_quantity(row[f"rtt_{name}_s"], "s") for name in names)
     text = f"round trip to {row['peer']}: before {before}, during {start} and {end}, after {after}"
     if row["peer"] is None:
         text = "round trip not measured: no peer"
@@ -434,13 +448,13 @@ def measured_words(row: dict[str, Any]) -> str:
     return text
 
 
-def tcp_line(node: NodeView) -> list[str]:
+def describe_tcp(node: NodeView) -> list[str]:
     """What the kernel saw on the job's own sockets."""
     values = node.values
     if values["rtt_median_s"] is None:
         return []
     low, middle, high = (
-        quantity(values[f"rtt_{name}_s"], "s") for name in ("min", "median", "max")
+        format_quantity(values[f"rtt_{name}_s"], "s") for name in ("min", "median", "max")
     )
     words = (
         f"{node.node}: the job's own TCP: round trip {middle} (median; {low} … {high}), "
@@ -451,7 +465,7 @@ def tcp_line(node: NodeView) -> list[str]:
         words += (
             f", congestion window {values['snd_cwnd_median_segments']:.4g} segments "
             f"(median; largest {values['snd_cwnd_max_segments']}), receive space "
-            f"{quantity(values['rcv_space_median_bytes'], 'bytes')} "
-            f"(median; largest {quantity(values['rcv_space_max_bytes'], 'bytes')})"
+            f"{format_quantity(values['rcv_space_median_bytes'], 'bytes')} "
+            f"(median; largest {format_quantity(values['rcv_space_max_bytes'], 'bytes')})"
         )
     return [words]

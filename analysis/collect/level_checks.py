@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.collect.record_import import missing_nodes
+from steelyard.analysis.collect.record_import import find_missing_nodes
 
 if TYPE_CHECKING:
     from steelyard.analysis.collect.attempts import Attempt
@@ -34,8 +34,10 @@ def check_cache(run: PlannedRun, attempt: Attempt) -> str | None:
         found = ["no record says what was done to the nodes' caches"]
     else:
         needed = (*DROPPED, *([f"CVMFS limit {limit_mb} MB"] if limit_mb else []))
-        found = [fault for node, record in records for fault in cache_faults(node, record, needed)]
-        found += [f"{node} left no record" for node in missing_nodes(attempt)]
+        found = [
+            fault for node, record in records for fault in find_cache_faults(node, record, needed)
+        ]
+        found += [f"{node} left no record" for node in find_missing_nodes(attempt)]
         if (attempt.tries or 1) > 1:
             found.append(
                 f"the run was begun {attempt.tries} times in one job, which drops them once"
@@ -43,7 +45,7 @@ def check_cache(run: PlannedRun, attempt: Attempt) -> str | None:
     return f"{CACHE}={level} was requested: {'; '.join(found)}" if found else None
 
 
-def cache_faults(node: str, record: Record, needed: tuple[str, ...]) -> Iterator[str]:
+def find_cache_faults(node: str, record: Record, needed: tuple[str, ...]) -> Iterator[str]:
     """What of its caches a node has kept."""
     document = record.get("cache")
     if not isinstance(document, dict):

@@ -23,21 +23,25 @@ from steelyard.analysis.collect import (
 from steelyard.analysis.collect.accounting_import import (
     Jobs,
     Progress,
+    find_job_gaps,
+    find_unreadable_gaps,
     import_accounting,
-    job_gaps,
-    unreadable_gaps,
 )
-from steelyard.analysis.collect.attempts import Attempt, Known, build_attempts
+from steelyard.analysis.collect.attempts import Attempt, KnownJobs, build_attempts
 from steelyard.analysis.collect.cross_checks import write_checks
 from steelyard.analysis.collect.job_index import JobIndex
 from steelyard.analysis.collect.output_import import Output, read_output
 from steelyard.analysis.collect.record_import import (
     Gap,
     copy_records,
-    default_record_dirs,
-    record_gaps,
+    find_default_record_dirs,
+    find_record_gaps,
 )
-from steelyard.analysis.collect.sample_import import ImportedFiles, sample_files, sample_gaps
+from steelyard.analysis.collect.sample_import import (
+    ImportedFiles,
+    find_sample_files,
+    find_sample_gaps,
+)
 from steelyard.analysis.sources import accounting_readers, thinning
 from steelyard.analysis.sources.accounting import FINAL_STATES, WAITING_STATES, Accounting
 from steelyard.analysis.sources.study_files import (
@@ -119,7 +123,7 @@ class Merge:
         self.parts = sample_store.Parts(self.connection, self.study_dir, self.scratch)
 
 
-def no_progress(phase: str, done: int, total: int) -> None:
+def ignore_progress(phase: str, done: int, total: int) -> None:
     """Nobody watches."""
 
 
@@ -128,7 +132,7 @@ def collect(
     *,
     record_dirs: Sequence[Path] | None = None,
     accounting: Mapping[str, Accounting] | None = None,
-    progress: Progress = no_progress,
+    progress: Progress = ignore_progress,
     now: Callable[[], float] = time.time,
     patience_s: float = 15.0,
 ) -> Collected:
@@ -140,7 +144,7 @@ def collect(
     """
     begun = time.monotonic()
     plan = read_plan(study_dir)
-    dirs = default_record_dirs() if record_dirs is None else list(record_dirs)
+    dirs = find_default_record_dirs() if record_dirs is None else list(record_dirs)
     by_scheduler: Mapping[str, Accounting] = accounting or accounting_readers.all_readers()
     with (
         open_for_writing(study_dir) as connection,
@@ -149,7 +153,7 @@ def collect(
         before = export.compute_mark(connection)
         work = Merge(connection, study_dir, scratch, plan, now(), progress)
         find_ended_attempts(work, by_scheduler, patience_s)
-        look = leave_settled(work, dirs)
+        look = separate_settled_attempts(work, dirs)
         find_records(work, dirs, look)
         states = write_tables(work)
         records, notes = connection.execute(
@@ -158,7 +162,7 @@ def collect(
         is_whole = export.is_complete(study_dir / "parquet", before)
         export.remove_mark(study_dir / "parquet")
         work.parts.publish()
-    export_again(work, as_they_were(work) if is_whole else ())
+    export_tables(work, list_unchanged_tables(work) if is_whole else ())
     return Collected(
         study_dir=study_dir,
         database=study_dir / FILE_NAME,
@@ -178,14 +182,14 @@ def find_ended_attempts(
     """find_attempts, asked again as long as jobs are about to end."""
     deadline = time.monotonic() + patience_s
     find_attempts(work, accounting)
-    first = about_to_end(work)
-    while (ending := about_to_end(work)) and time.monotonic() < deadline:
+    first = count_ending_runs(work)
+    while (ending := count_ending_runs(work)) and time.monotonic() < deadline:
         work.progress("ending jobs", first - ending, first)
         time.sleep(ASK_AGAIN_S)
         find_attempts(work, accounting)
 
 
-def about_to_end(work: Merge) -> int:
+def count_ending_runs(work: Merge) -> int:
     """How many runs wrote their result a moment ago, while the accounting says they run."""
     return sum(
         abs(work.now_unix_s - (attempt.end_unix_s or 0.0)) < ENDING_S
@@ -210,17 +214,17 @@ def find_attempts(work: Merge, accounting: Mapping[str, Accounting]) -> None:
             jobs.waiting += found.waiting
             jobs.answered |= found.answered
             work.accounting_is_new |= found.are_new
-            work.gaps += [*found.gaps, *job_gaps(mine, found, work.now_unix_s)]
-    work.gaps += unreadable_gaps(work.connection)
+            work.gaps += [*found.gaps, *find_job_gaps(mine, found, work.now_unix_s)]
+    work.gaps += find_unreadable_gaps(work.connection)
     work.attempts = [
         a
         for a in build_attempts(
-            Known(
+            KnownJobs(
                 submissions=submissions,
                 index=JobIndex(submissions),
                 numbered=jobs.numbered,
                 waiting=jobs.waiting,
-                folders=all_folders(work),
+                folders=read_all_folders(work),
                 answered=frozenset(jobs.answered),
                 now_unix_s=work.now_unix_s,
                 at_work=find_running_submission(work.study_dir, submissions),
@@ -228,10 +232,10 @@ def find_attempts(work: Merge, accounting: Mapping[str, Accounting]) -> None:
         )
         if a.run_id in planned
     ]
-    work.gaps += result_gaps(work.attempts)
+    work.gaps += find_result_gaps(work.attempts)
 
 
-def all_folders(work: Merge) -> dict[tuple[str, str], RunFolder]:
+def read_all_folders(work: Merge) -> dict[tuple[str, str], RunFolder]:
     """The attempts' folders by run and attempt."""
     folders = {}
     for done, run in enumerate(work.plan.runs, 1):
@@ -242,7 +246,7 @@ def all_folders(work: Merge) -> dict[tuple[str, str], RunFolder]:
     return folders
 
 
-def result_gaps(attempts: Sequence[Attempt]) -> Iterator[Gap]:
+def find_result_gaps(attempts: Sequence[Attempt]) -> Iterator[Gap]:
     """Attempts that began and left no result.json that can be used."""
     for attempt in attempts:
         if attempt.state in WAITING_STATES:
@@ -254,14 +258,16 @@ def result_gaps(attempts: Sequence[Attempt]) -> Iterator[Gap]:
             yield Gap(attempt.run_id, attempt.attempt, None, "result", problem)
 
 
-def leave_settled(work: Merge, record_dirs: Sequence[Path]) -> unchanged_attempts.Stamps:
+def separate_settled_attempts(
+    work: Merge, record_dirs: Sequence[Path]
+) -> unchanged_attempts.Stamps:
     """Part the attempts into those whose rows stay and those that are read."""
     look = unchanged_attempts.Stamps(work.connection, work.study_dir, record_dirs, work.runs)
-    stay = look.settled(work.attempts)
+    stay = look.find_settled(work.attempts)
     if work.parts.broken:  # whose samples are lost is not known yet: everything is read
         stay = set()
-    unchanged_attempts.keep(work.connection, stay)
-    work.left = [a for a in work.attempts if unchanged_attempts.key_of(a) not in stay]
+    unchanged_attempts.store_settled(work.connection, stay)
+    work.left = [a for a in work.attempts if unchanged_attempts.attempt_key(a) not in stay]
     ((attempts,),) = work.connection.execute("SELECT count(*) FROM attempts").fetchall()
     work.is_touched = bool(work.left) or work.parts.broken or attempts != len(stay)
     ((runs,),) = work.connection.execute("SELECT count(*) FROM runs").fetchall()
@@ -279,42 +285,44 @@ def find_records(work: Merge, record_dirs: Sequence[Path], look: unchanged_attem
     DuckDB reads samples while other records are copied and outputs read.
     """
     if not work.is_touched:  # no attempt is read
-        work.gaps += sample_gaps(work.connection)
+        work.gaps += find_sample_gaps(work.connection)
         return
     known = ImportedFiles(work.connection, work.parts)
     found = []
 
     def before_reading(attempts: Sequence[Attempt]) -> None:
-        work.stamps.update((unchanged_attempts.key_of(a), look.stamp(a)) for a in attempts)
+        work.stamps.update(
+            (unchanged_attempts.attempt_key(a), look.compute_full_stamp(a)) for a in attempts
+        )
 
     with sample_import.Loader(work.connection, work.parts, work.scratch) as loader:
         for attempts, gaps in copy_records(
             work.study_dir, record_dirs, work.left, work.progress, before_reading
         ):
             found += gaps
-            for file in sample_files(work.study_dir, attempts, work.gaps):
-                if not known.has(file):
-                    loader.add(file, known.instead_of(file))
+            for file in find_sample_files(work.study_dir, attempts, work.gaps):
+                if not known.has_samples(file):
+                    loader.add(file, known.find_replaced_files(file))
                     work.progress("samples", loader.loaded, loader.count)
             read_outputs(work, attempts)
         loader.finish()
         work.progress("samples", loader.loaded, loader.count)
-    sample_import.note_lost(work.connection, known.broken)
+    sample_import.record_lost_samples(work.connection, known.broken)
     told = {(g.run_id or "", g.attempt or "", g.node or "") for g in found}
-    work.gaps += [*found, *record_gaps(work.left, record_dirs, told)]
+    work.gaps += [*found, *find_record_gaps(work.left, record_dirs, told)]
     work.sample_files = loader.count
-    work.gaps += sample_gaps(work.connection)
+    work.gaps += find_sample_gaps(work.connection)
 
 
 def write_tables(work: Merge) -> dict[str, int]:
     """All rows that are made anew; returns the number of runs in each state."""
     read_outputs(work, work.left)
     work.progress("outputs", len(work.left), len(work.left))
-    name_refusals(work)
+    record_refusals(work)
     # What a sweep has thinned never becomes more: no reason to look again.
     may_end = (gap for gap in work.gaps if thinning.WORDS not in gap.reason)
     with_gaps = {(gap.run_id or "", gap.attempt or "") for gap in may_end}
-    unchanged_attempts.stamp_whole(work.attempts, work.stamps, with_gaps)
+    unchanged_attempts.store_stamps(work.attempts, work.stamps, with_gaps)
     tables.write_meta(work.connection, work.study_dir, work.plan, work.scratch, work.now_unix_s)
     states = {"completed": len(work.runs)}  # whatever is settled is
     if not work.runs_stay:
@@ -335,7 +343,7 @@ def write_tables(work: Merge) -> dict[str, int]:
     return states
 
 
-def as_they_were(work: Merge) -> set[str]:
+def list_unchanged_tables(work: Merge) -> set[str]:
     """Tables that this collect leaves as they were."""
     left = set() if work.accounting_is_new else {"accounting"}
     if not work.is_touched:
@@ -357,13 +365,13 @@ def read_outputs(work: Merge, attempts: Sequence[Attempt]) -> None:
         work.gaps += [Gap(*key, None, "figure", why) for why in output.missing.values()]
 
 
-def name_refusals(work: Merge) -> None:
+def record_refusals(work: Merge) -> None:
     """Jobs that ended because a condition could not be applied get the line that says so."""
     for attempt in work.attempts:
-        attempt.reason = network.refusal(work.study_dir, attempt) or attempt.reason
+        attempt.reason = network.find_refusal(work.study_dir, attempt) or attempt.reason
 
 
-def export_again(work: Merge, but: Collection[str]) -> None:
+def export_tables(work: Merge, but: Collection[str]) -> None:
     """The Parquet files `but` these tables', from the committed database."""
     folder = work.study_dir / "parquet"
     try:

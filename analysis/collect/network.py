@@ -68,18 +68,18 @@ DEFAULT_DIRECTION = "direction=egress"
 TAIL_BYTES = 65536  # of a job's output; the line is its last
 
 
-def conditions(record: Record) -> Mapping[str, Any] | None:
+def find_conditions(record: Record) -> Mapping[str, Any] | None:
     """The record's document; None when no conditions were asked for on that node."""
     document = record.get("network_conditions")
     return document if isinstance(document, dict) else None
 
 
-def columns(document: Mapping[str, Any]) -> dict[str, Any]:
+def read_columns(document: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of the table `network`; a field of another type than agreed is NULL."""
-    return {name: column(document, path, kind) for name, (path, kind) in COLUMNS.items()}
+    return {name: read_column(document, path, kind) for name, (path, kind) in COLUMNS.items()}
 
 
-def column(document: Mapping[str, Any], path: str, kind: str) -> Any:
+def read_column(document: Mapping[str, Any], path: str, kind: str) -> Any:
     """One of them."""
     if kind in ("qdiscs", "names"):
         devices = [d for d in document.get("devices") or () if isinstance(d, dict)]
@@ -89,24 +89,26 @@ def column(document: Mapping[str, Any], path: str, kind: str) -> Any:
     return value if value is not None and has_kind(value, kind) else None
 
 
-def canonical(text: str) -> list[str]:
+def normalize_specification(text: str) -> list[str]:
     """A specification so that two that mean the same compare equal: `0.05s` as `50ms`.
 
     The grammar is parsed in C; this only makes quantities, networks and the order alike.
     """
     parts = ("".join(part.split()) for part in text.split(","))
-    return sorted(alike(part) for part in parts if part not in ("", DEFAULT_DIRECTION))
+    return sorted(
+        normalize_part_or_keep(part) for part in parts if part not in ("", DEFAULT_DIRECTION)
+    )
 
 
-def alike(part: str) -> str:
+def normalize_part_or_keep(part: str) -> str:
     """one_part, and a part that is none of the grammar's as it is."""
     try:
-        return one_part(part)
+        return normalize_part(part)
     except (ArithmeticError, ValueError, LookupError):
         return part
 
 
-def one_part(part: str) -> str:
+def normalize_part(part: str) -> str:
     """`to=10.1.2.3/8`, quantities in base units, what stands for itself left out."""
     key, _, value = part.partition("=")
     if key == "to":
@@ -116,23 +118,23 @@ def one_part(part: str) -> str:
             return part
     if value.isdecimal():
         return f"{key}={int(value)}"
-    part = QUANTITY.sub(in_base_units, part)
+    part = QUANTITY.sub(convert_to_base_units, part)
     if key == "loss" and "gemodel:" in part:
-        return without_defaults(part)
+        return drop_loss_defaults(part)
     if key == "loss" and "state:" in part:
-        return without_state_defaults(part)
+        return drop_state_defaults(part)
     if key in ("rate", "slot"):
-        return without_zeros(part)
+        return drop_zeros(part)
     return part.removesuffix("/uniform").removesuffix("~0")
 
 
-def in_base_units(match: re.Match[str]) -> str:
+def convert_to_base_units(match: re.Match[str]) -> str:
     """`50ms` -> `0.05u`; nothing has no unit."""
     value = Decimal(match[1]) * UNITS[match[2]]
     return f"{value.normalize():f}u" if value else "0"
 
 
-def without_defaults(part: str) -> str:
+def drop_loss_defaults(part: str) -> str:
     """loss=gemodel:p:r:1-h:1-k, from the right: 1-k = 0, 1-h = 100 %, r = 1 - p."""
     kind, *shares = part.split(":")
     first = Decimal(shares[0].rstrip("u"))
@@ -142,7 +144,7 @@ def without_defaults(part: str) -> str:
     return ":".join([kind, *shares])
 
 
-def without_state_defaults(part: str) -> str:
+def drop_state_defaults(part: str) -> str:
     """loss=state:p13:p31:p32:p23:p14, from the right: p14 = 0, p23 = 100 %, p32 = 0, p31 = 1 - p13."""
     kind, *shares = part.split(":")
     defaults = [None, 1 - Decimal(shares[0].rstrip("u")), Decimal(0), Decimal(1), Decimal(0)]
@@ -151,7 +153,7 @@ def without_state_defaults(part: str) -> str:
     return ":".join([kind, *shares])
 
 
-def without_zeros(part: str) -> str:
+def drop_zeros(part: str) -> str:
     """rate=RATE:PACKET:CELL:MORE without cells of 0; slot=MIN:MAX:PACKETS:BYTES without a limit of 0,
     and without a MAX that is MIN."""
     first, *more = part.split(":")
@@ -160,13 +162,15 @@ def without_zeros(part: str) -> str:
     return first if more == [first.removeprefix("slot=")] else ":".join([first, *more])
 
 
-def invalid_reason(run: PlannedRun, attempt: Attempt) -> str | None:
+def find_invalid_reason(run: PlannedRun, attempt: Attempt) -> str | None:
     """Why a completed run did not meet its level of the factor `network`; None: it did."""
     level = run.condition.get(FACTOR)
-    documents = {n: d for n, r in attempt.records.items() if (d := conditions(r)) is not None}
-    reasons = [reason for node, d in sorted(documents.items()) for reason in faults(node, d, level)]
+    documents = {n: d for n, r in attempt.records.items() if (d := find_conditions(r)) is not None}
+    reasons = [
+        reason for node, d in sorted(documents.items()) for reason in find_faults(node, d, level)
+    ]
     if documents and level not in (None, NO_LEVEL):
-        reasons += left_out(attempt.records)
+        reasons += find_unconditioned_nodes(attempt.records)
     if reasons:
         return "; ".join(reasons)
     if level in (None, NO_LEVEL) or documents:
@@ -176,7 +180,7 @@ def invalid_reason(run: PlannedRun, attempt: Attempt) -> str | None:
     return f"{FACTOR}={level} was asked for, and not applied on any node"
 
 
-def faults(node: str, document: Mapping[str, Any], level: object) -> Iterator[str]:
+def find_faults(node: str, document: Mapping[str, Any], level: object) -> Iterator[str]:
     """What is wrong on one node."""
     if document.get("valid") is False:
         yield f"{node}: {document.get('invalid_reason') or 'invalid, the record does not say why'}"
@@ -185,18 +189,18 @@ def faults(node: str, document: Mapping[str, Any], level: object) -> Iterator[st
     requested = document.get("requested")
     if level is None or not isinstance(requested, str):
         return
-    if canonical(requested) != canonical(str(level)):
+    if normalize_specification(requested) != normalize_specification(str(level)):
         yield f"{node}: the study's level is {FACTOR}={level}, the job had {requested}"
 
 
-def left_out(records: Mapping[str, Record]) -> Iterator[str]:
+def find_unconditioned_nodes(records: Mapping[str, Record]) -> Iterator[str]:
     """Nodes from which the job talked to others without its condition; an idle one needs none."""
     for node, record in sorted(records.items()):
-        if conditions(record) is None and (record.get("tcp.connections") or 0) > 0:
+        if find_conditions(record) is None and (record.get("tcp.connections") or 0) > 0:
             yield f"{node}: the job has sent from there, and its condition was not applied there"
 
 
-def refusal(study_dir: Path, attempt: Attempt) -> str | None:
+def find_refusal(study_dir: Path, attempt: Attempt) -> str | None:
     """The line of a failed job whose condition could not be applied; None: it says none.
 
     It stands in the attempt's own output; of a job that was refused before it had a folder, in
@@ -204,13 +208,13 @@ def refusal(study_dir: Path, attempt: Attempt) -> str | None:
     """
     if attempt.state != "failed" or attempt.exit_code not in (EXIT_CONDITION, 1, None):
         return None
-    lines = [line for path in outputs(attempt) for line in refusals(path)]
+    lines = [line for path in list_outputs(attempt) for line in read_refusals(path)]
     if not lines:
-        lines = list(refusals(of_submission(study_dir, attempt)))
+        lines = list(read_refusals(find_submission_refusals(study_dir, attempt)))
     return lines[-1] if lines else None
 
 
-def of_submission(study_dir: Path, attempt: Attempt) -> Path:
+def find_submission_refusals(study_dir: Path, attempt: Attempt) -> Path:
     """What was said before the run had its folder."""
     common = study_dir / "submissions" / f"{attempt.submission_id}.out"
     own = common.with_name(f"{common.name}-{attempt.array_task_id}")
@@ -218,7 +222,7 @@ def of_submission(study_dir: Path, attempt: Attempt) -> Path:
     return common if attempt.array_task_id is None or (shared and not own.is_file()) else own
 
 
-def outputs(attempt: Attempt) -> list[Path]:
+def list_outputs(attempt: Attempt) -> list[Path]:
     """The attempt's own files of output."""
     if attempt.folder is None:
         return []
@@ -226,7 +230,7 @@ def outputs(attempt: Attempt) -> list[Path]:
     return [path for name in names for path in sorted(attempt.folder.path.glob(name))]
 
 
-def refusals(path: Path) -> Iterator[str]:
+def read_refusals(path: Path) -> Iterator[str]:
     """`--netem=…: …` of a file, `steelyard: ` taken off."""
     try:
         text = read_tail(path, TAIL_BYTES).decode("utf-8", "replace")

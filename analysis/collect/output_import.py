@@ -45,7 +45,7 @@ STUMBLES = (
 
 
 @functools.cache
-def benchmark(name: str) -> Benchmark:
+def find_benchmark(name: str) -> Benchmark:
     """A benchmark's description, read once."""
     return load(name)
 
@@ -57,7 +57,7 @@ def read_output(run: PlannedRun, attempt: Attempt) -> Output:
     notes: list[tuple[int, Note]] = []
     missing: dict[str, str] = {}
     try:
-        found = list(figures(run, attempt, notes, missing))
+        found = list(read_figures(run, attempt, notes, missing))
         # A mean of the other clients is not the run's.
         found = [one for one in found if one.metric not in missing]
         return Output(tuple(found), tuple(notes), missing=missing)
@@ -70,13 +70,13 @@ def read_output(run: PlannedRun, attempt: Attempt) -> Output:
     return Output((), tuple(notes), f"the output is not understood: {words}", is_gap=True)
 
 
-def figures(
+def read_figures(
     run: PlannedRun, attempt: Attempt, notes: list[tuple[int, Note]], missing: dict[str, str]
 ) -> Iterator[Figure]:
     """Client by client, as the parser gives them; adds to `notes`, and to `missing` the reason for each
     figure of the study's own that a client lacks."""
     assert attempt.folder is not None  # read_output has looked
-    described = benchmark(run.benchmark)
+    described = find_benchmark(run.benchmark)
     specs = described.specs(run.parameters)
     for client in range(attempt.clients or 1):
         mine: list[Note] = []

@@ -37,7 +37,7 @@ COPY_BYTES = 1 << 20
 JOBS_AHEAD = 32  # copied before their turn: more would fall out of the page cache
 
 
-def default_record_dirs() -> list[Path]:
+def find_default_record_dirs() -> list[Path]:
     """Where the nodes leave records: as the reader's environment says, else as PBS' settings of this
     host do."""
     said = os.environ.get("STEELYARD_RECORD_DIR")
@@ -55,7 +55,7 @@ class Gap:
     reason: str
 
 
-def same_file(source: Path, target: Path) -> bool:
+def is_same_file(source: Path, target: Path) -> bool:
     """The copy is as long and as old as its source."""
     try:
         a, b = source.stat(), target.stat()
@@ -64,7 +64,7 @@ def same_file(source: Path, target: Path) -> bool:
     return (a.st_size, a.st_mtime_ns) == (b.st_size, b.st_mtime_ns)
 
 
-def copy_has_more_samples(copy: Path, source: Path) -> bool:
+def has_more_samples(copy: Path, source: Path) -> bool:
     """The copy is of the same time, and whole, where a sweep has thinned the source since."""
     try:
         is_old = copy.stat().st_mtime_ns == source.stat().st_mtime_ns
@@ -84,7 +84,7 @@ def copy_into_study(source: Path, target: Path) -> None:
     part.replace(target)
 
 
-def may_be_linked(name: str, mode: int) -> bool:
+def can_be_linked(name: str, mode: int) -> bool:
     """Samples that nobody may write, as the sampler leaves them. Not a record: its
     inode's time, which a link changes, tells a cluster's database that its user had it in hand."""
     return not name.endswith(".json") and not mode & WRITABLE
@@ -93,7 +93,7 @@ def may_be_linked(name: str, mode: int) -> bool:
 def link_file(source: Path, status: os.stat_result, part: Path) -> bool:
     """The same file under one more name, which takes no room: where it may be, on the same file
     system, and the kernel lets this user link it."""
-    if not may_be_linked(source.name, status.st_mode):
+    if not can_be_linked(source.name, status.st_mode):
         return False
     part.unlink(missing_ok=True)
     try:
@@ -123,7 +123,7 @@ def copy_bytes(source: BinaryIO, target: BinaryIO) -> None:
         shutil.copyfileobj(source, target, COPY_BYTES)
 
 
-def jobs_attempts(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
+def group_attempts_by_job(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
     """The attempts of each job that began."""
     jobs = defaultdict(list)
     for attempt in attempts:
@@ -145,10 +145,10 @@ def copy_records(
     that never began do not come.
     """
     attempts = list(attempts)
-    jobs = list(jobs_attempts(attempts).items())
+    jobs = list(group_attempts_by_job(attempts).items())
 
     def copied(job: tuple[str, list[Attempt]]) -> list[Gap]:
-        window = window_of(job[1])
+        window = compute_window(job[1])
         folders = (f for path in record_dirs for f in find_job_folders(path, job[0], window))
         gaps = [gap for folder in folders for gap in try_copy(study_dir, folder, job[1])]
         before_reading(job[1])
@@ -182,10 +182,10 @@ def try_copy(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> list
     except OSError as error:
         if error.errno in NO_ROOM:
             raise
-        return [not_copied(attempts[0], None, error)]
+        return [make_copy_gap(attempts[0], None, error)]
 
 
-def not_copied(attempt: Attempt, node: str | None, error: OSError) -> Gap:
+def make_copy_gap(attempt: Attempt, node: str | None, error: OSError) -> Gap:
     """A record or samples that stay where the node left them."""
     reason = f"{error.filename or 'a file of it'} cannot be copied: {error.strerror}"
     return Gap(attempt.run_id, attempt.attempt, node, "record", reason)
@@ -197,7 +197,7 @@ def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> Iter
         return
     for source in folder.iterdir():
         parts = parse_record_name(source)
-        attempt = nearest(attempts, parts[1]) if parts else None
+        attempt = find_nearest_attempt(attempts, parts[1]) if parts else None
         # What still runs leaves its record to the next time.
         if attempt is None or not attempt.is_over:
             continue
@@ -206,23 +206,23 @@ def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> Iter
             target = study_dir / "records" / folder.name / file.name
             try:
                 if os.path.lexists(file) and not (
-                    same_file(file, target) or copy_has_more_samples(target, file)
+                    is_same_file(file, target) or has_more_samples(target, file)
                 ):
                     copy_into_study(file, target)
             except OddFileError as error:
-                yield not_copied(attempt, parts[0] if parts else None, error)
+                yield make_copy_gap(attempt, parts[0] if parts else None, error)
 
 
 def join_records(folder: Path, attempts: Sequence[Attempt]) -> Iterator[Gap]:
     """Give a job's attempts the records of their nodes; yields what is wrong with records."""
     for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
         parts = parse_record_name(path)
-        attempt = nearest(attempts, parts[1]) if parts else None
+        attempt = find_nearest_attempt(attempts, parts[1]) if parts else None
         if attempt is not None and attempt.is_over:
             yield from add_record(attempt, path)
 
 
-def nearest(attempts: Sequence[Attempt], start: int) -> Attempt | None:
+def find_nearest_attempt(attempts: Sequence[Attempt], start: int) -> Attempt | None:
     """The attempt that began nearest to the record's start, of those that can have made it.
 
     None: the record is of a job that had the id before.
@@ -230,18 +230,18 @@ def nearest(attempts: Sequence[Attempt], start: int) -> Attempt | None:
     off = [
         (abs(begun - start), number)
         for number, attempt in enumerate(attempts)
-        for begun, first, last in windows(attempt)
+        for begun, first, last in compute_windows(attempt)
         if first <= start <= last
     ]
     return attempts[min(off)[1]] if off else None
 
 
-def windows(attempt: Attempt) -> Iterator[tuple[float, float, float]]:
+def compute_windows(attempt: Attempt) -> Iterator[tuple[float, float, float]]:
     """When a record of this attempt can have begun, at best and at all: by the scheduler's clock, and
     by its node's own, which may be another and have told result.json."""
     if attempt.job_window is None:
         return
-    yield begin(attempt), *attempt.job_window
+    yield compute_job_start(attempt), *attempt.job_window
     if attempt.folder is None or (start := attempt.folder.number("start_unix_s")) is None:
         return
     elapsed = attempt.folder.number("elapsed_s")
@@ -249,18 +249,18 @@ def windows(attempt: Attempt) -> Iterator[tuple[float, float, float]]:
     yield start, start - CLOCK_SLACK_S, last + CLOCK_SLACK_S
 
 
-def window_of(attempts: Iterable[Attempt]) -> Window | None:
+def compute_window(attempts: Iterable[Attempt]) -> Window | None:
     """When records of any of these can have begun; None: not known. A job without an end, which may be
     lost, has one: its record begins with it."""
     spans = [
         (first, first + MANY_DAYS * DAY_S if last == float("inf") else last)
         for a in attempts
-        for _, first, last in windows(a)
+        for _, first, last in compute_windows(a)
     ]
     return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
 
-def begin(attempt: Attempt) -> float:
+def compute_job_start(attempt: Attempt) -> float:
     """When the job began: the record does with it, the run in it comes later."""
     if attempt.row is not None and attempt.row.start_unix_s is not None:
         return attempt.row.start_unix_s
@@ -311,7 +311,7 @@ def is_of_another_start(record: Record, attempt: Attempt) -> bool:
     return attempt.restart_count is not None and str(told) != str(attempt.restart_count)
 
 
-def record_gaps(
+def find_record_gaps(
     attempts: Iterable[Attempt], record_dirs: Sequence[Path], known: set[tuple[str, str, str]]
 ) -> Iterator[Gap]:
     """Nodes without a record, and records cut short. `known`: (run, attempt, node) told already."""
@@ -320,29 +320,32 @@ def record_gaps(
     hint = f" ({', '.join(absent)} does not exist here)" if absent else ""
     for attempt in attempts:
         for record in attempt.records.values():
-            told = {"incomplete_record": incomplete_reason(record), "clock": clock_set(record)}
+            told = {
+                "incomplete_record": find_incomplete_reason(record),
+                "clock": describe_clock_set(record),
+            }
             for kind, reason in told.items():
                 if reason:
                     yield Gap(attempt.run_id, attempt.attempt, record.node, kind, reason)
-        for node in missing_nodes(attempt):
+        for node in find_missing_nodes(attempt):
             if (attempt.run_id, attempt.attempt, node) not in known:
                 place = "its own folder" if attempt.has_no_job else f"{where}{hint}"
                 reason = (
                     f"no record of job {attempt.job_id or attempt.attempt} on {node} in {place}"
-                    f"{stray(attempt, node, record_dirs)}"
+                    f"{describe_stray_record(attempt, node, record_dirs)}"
                 )
                 yield Gap(attempt.run_id, attempt.attempt, node, "record", reason)
 
 
-def stray(attempt: Attempt, node: str, record_dirs: Sequence[Path]) -> str:
+def describe_stray_record(attempt: Attempt, node: str, record_dirs: Sequence[Path]) -> str:
     """Words on a record of this job id and node whose start does not fit; empty: there is none."""
-    job_id, window = attempt.job_id or "-", window_of([attempt])
+    job_id, window = attempt.job_id or "-", compute_window([attempt])
     folders = (folder for path in record_dirs for folder in find_job_folders(path, job_id, window))
     paths = [path for folder in folders for path in folder.glob("*.json")]
-    return stray_words(paths, node, begin(attempt))
+    return format_stray_record(paths, node, compute_job_start(attempt))
 
 
-def stray_words(paths: Iterable[Path], node: str, begun: float) -> str:
+def format_stray_record(paths: Iterable[Path], node: str, begun: float) -> str:
     """Of these records that of the node which began nearest to the job, in words."""
     found = {
         parts[1]: path for path in paths if (parts := parse_record_name(path)) and parts[0] == node
@@ -354,20 +357,20 @@ def stray_words(paths: Iterable[Path], node: str, begun: float) -> str:
     return (
         f" that fits: {found[start].name} begins {abs(off):.0f} s "
         f"{'after' if off > 0 else 'before'} the job did. Is the clock of {node} off, or had "
-        f"another job this id?{step_words(found[start])}"
+        f"another job this id?{describe_clock_step(found[start])}"
     )
 
 
-def step_words(path: Path) -> str:
+def describe_clock_step(path: Path) -> str:
     """What a record says of its node's clock, if anything."""
     try:
-        said = clock_set(read_record(path))
+        said = describe_clock_set(read_record(path))
     except RecordError:
         return ""
     return f" It says: {said}" if said else ""
 
 
-def clock_set(record: Record) -> str | None:
+def describe_clock_set(record: Record) -> str | None:
     """The node's wall clock was set while the job ran; None: it was not, or nobody knows."""
     steps, step_s = record.get("clock.steps"), record.get("clock.step_s")
     if not steps:
@@ -379,7 +382,7 @@ def clock_set(record: Record) -> str | None:
     )
 
 
-def incomplete_reason(record: Record) -> str | None:
+def find_incomplete_reason(record: Record) -> str | None:
     """What an incomplete record lacks; None: it is complete."""
     if record.complete:
         return None
@@ -389,7 +392,7 @@ def incomplete_reason(record: Record) -> str | None:
     return f"{record.path.name} was cut short: {why}; its totals are those of the last sample"
 
 
-def missing_nodes(attempt: Attempt) -> list[str]:
+def find_missing_nodes(attempt: Attempt) -> list[str]:
     """Nodes of an attempt that is over without a record."""
     if not attempt.is_over:
         return []

@@ -53,7 +53,7 @@ class SampleFile:
     attempt: str
     node: str
 
-    def stamp(self) -> tuple[int, int]:
+    def read_stamp(self) -> tuple[int, int]:
         """Size in bytes and time of the last change in ns: what tells a changed file.
 
         (0, 0): it cannot be reached, and is tried again by the next collect.
@@ -107,7 +107,7 @@ class Loader:
         self._text = TextBuffer()
         self._changed: list[str] = []
         self._flushed = 0
-        self._files, self._totals = self._new_spools()
+        self._files, self._totals = self._open_spools()
         for table, columns in (("sample_files", FILE_COLUMNS), ("loaded", LOADED_COLUMNS)):
             names = ", ".join(f"{name} {kind}" for name, kind in columns.items())
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} ({names})")
@@ -131,7 +131,7 @@ class Loader:
             self._reader.cancel()
             self._background.close(interrupt=error is not None)
 
-    def _new_spools(self) -> tuple[Spool, Spool]:
+    def _open_spools(self) -> tuple[Spool, Spool]:
         """For rows of `sample_files`, and for those of `loaded` that are known without DuckDB."""
         name = f"samples-{self._flushed}"
         return (
@@ -147,9 +147,9 @@ class Loader:
     def _read(self, number: int, file: SampleFile, instead_of: Sequence[str]) -> None:
         """Take in one file; where enough has come together, have it written."""
         self._changed += instead_of
-        stamp = file.stamp()  # of now: what comes while it is read is for the next collect
+        stamp = file.read_stamp()  # of now: what comes while it is read is for the next collect
         try:
-            lines, reason = self._take(number, file)
+            lines, reason = self._add_to_batch(number, file)
         except OSError as error:
             if error.errno in NO_ROOM:
                 raise
@@ -163,23 +163,23 @@ class Loader:
         if sum(batch.count for batch in self._rows.values()) >= ROWS_AT_ONCE:
             self._flush([max(self._rows.values(), key=lambda batch: batch.count)])
 
-    def _take(self, number: int, file: SampleFile) -> tuple[int, str | None]:
+    def _add_to_batch(self, number: int, file: SampleFile) -> tuple[int, str | None]:
         """Put a file into a batch; its lines, and what is wrong with it."""
         with open_regular(file.path) as source:
             columns, problem = read_header(source, file.path)
             if problem is not None:
                 return 0, problem
-            lines, is_whole = self._take_lines(number, file, source, columns)
+            lines, is_whole = self._read_lines(number, file, source, columns)
         fewer = thinning.read_note(file.path) if thinning.COLUMN in columns else None
         return lines, "; ".join(filter(None, (None if is_whole else CUT, fewer))) or None
 
-    def _take_lines(
+    def _read_lines(
         self, number: int, file: SampleFile, source: BinaryIO, columns: tuple[str, ...]
     ) -> tuple[int, bool]:
         """What stands behind the header: its lines, and whether the last one is whole."""
         days = {format_day(time) for time in read_first_and_last_time(source, columns)}
         day = days.pop() if len(days) == 1 else None
-        found = self._take_rows(file, source, columns, day)
+        found = self._read_with_library(file, source, columns, day)
         if found is not None:
             return found
         if (columns, day) not in self._texts:
@@ -187,7 +187,7 @@ class Loader:
             self._texts[columns, day] = TextBatch(columns, day, path)
         return self._texts[columns, day].append(number, source)
 
-    def _take_rows(
+    def _read_with_library(
         self, file: SampleFile, source: BinaryIO, columns: Sequence[str], day: Day
     ) -> tuple[int, bool] | None:
         """As _take_lines, by our own reader; None: not as the sampler writes it."""
@@ -198,7 +198,7 @@ class Loader:
         if day not in self._rows and len(self._rows) >= DAYS_AT_ONCE:
             day = None
         for one in (day, None):
-            batch, rows = self._read_rows(text, size_bytes, columns, one)
+            batch, rows = self._read_into_batch(text, size_bytes, columns, one)
             if rows < 0:
                 return None
             if batch.is_of_day(one):
@@ -207,7 +207,7 @@ class Loader:
                 break
         return rows, is_whole
 
-    def _read_rows(
+    def _read_into_batch(
         self, text: Text, size_bytes: int, columns: Sequence[str], day: Day
     ) -> tuple[RowBatch, int]:
         """RowBatch.read() into the batch of a day, or into an empty one where that is too full."""
@@ -232,7 +232,7 @@ class Loader:
         files.close()
         totals.close()
         self._flushed += 1
-        self._files, self._totals = self._new_spools()
+        self._files, self._totals = self._open_spools()
         self._changed = []
 
         def work() -> None:
@@ -240,14 +240,14 @@ class Loader:
                 self._connection.execute(f"INSERT INTO {table} {spool.select()}")
                 spool.path.unlink()
             if changed:
-                forget(self._connection, self._parts, changed)
+                remove_samples(self._connection, self._parts, changed)
             for batch in batches:
                 if isinstance(batch, RowBatch):
                     batch.write(self._engine, self._parts)
                     self._free.append(batch.room)
                 else:
                     written = batch.write(self._connection, self._parts)
-                    note_loaded(self._connection, [part.path for part in written])
+                    record_loaded(self._connection, [part.path for part in written])
             self.loaded = count
 
         self._background.submit(work)
@@ -258,11 +258,11 @@ class Loader:
         self._flush([*self._texts.values(), *self._rows.values()])
         self._background.wait()
         if self.count:
-            note_sources(self._connection, self._scratch)
+            record_sources(self._connection, self._scratch)
             self._parts.refresh()
 
 
-def load(
+def load_files(
     connection: DuckDBPyConnection, files: Sequence[SampleFile], parts: Parts, scratch: Path
 ) -> Iterator[int]:
     """Load files one after the other; yields how many."""
@@ -273,7 +273,7 @@ def load(
         loader.finish()
 
 
-def note_loaded(connection: DuckDBPyConnection, paths: Sequence[Path]) -> None:
+def record_loaded(connection: DuckDBPyConnection, paths: Sequence[Path]) -> None:
     """Rows and totals of what was just written, per file of samples; all rows of one are in it."""
     # Counters only grow: the largest value is the last one.
     totals = ", ".join(f"max({name})" for name in COUNTERS)
@@ -283,7 +283,7 @@ def note_loaded(connection: DuckDBPyConnection, paths: Sequence[Path]) -> None:
     )
 
 
-def note_sources(connection: DuckDBPyConnection, scratch: Path) -> None:
+def record_sources(connection: DuckDBPyConnection, scratch: Path) -> None:
     """Rows read and lines refused, per file."""
     with Spool(scratch / "refused.jsonl", {"file": "BIGINT", "words": "VARCHAR"}) as words:
         for file, path, lines, samples in connection.execute(
@@ -304,7 +304,7 @@ def note_sources(connection: DuckDBPyConnection, scratch: Path) -> None:
     )
 
 
-def forget(connection: DuckDBPyConnection, parts: Parts, keys: Sequence[str]) -> None:
+def remove_samples(connection: DuckDBPyConnection, parts: Parts, keys: Sequence[str]) -> None:
     """Take the samples of these files, names in `sources`, out again: the files have changed."""
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE forgotten AS SELECT DISTINCT {', '.join(KEY)} "
@@ -315,7 +315,7 @@ def forget(connection: DuckDBPyConnection, parts: Parts, keys: Sequence[str]) ->
     connection.execute("DELETE FROM sources WHERE path IN (SELECT unnest(?))", [list(keys)])
 
 
-def broken_files(connection: DuckDBPyConnection, parts: Parts) -> set[str]:
+def find_broken_files(connection: DuckDBPyConnection, parts: Parts) -> set[str]:
     """Files, names in `sources`, of which samples are lost with a part that is gone or cut short."""
     if not parts.broken:
         return set()
@@ -327,7 +327,7 @@ def broken_files(connection: DuckDBPyConnection, parts: Parts) -> set[str]:
     return {path for (path,) in rows}
 
 
-def note_lost(connection: DuckDBPyConnection, keys: Collection[str]) -> None:
+def record_lost_samples(connection: DuckDBPyConnection, keys: Collection[str]) -> None:
     """Say of files that samples of them are lost, and that they could not be read again."""
     if not keys:
         return
@@ -355,22 +355,22 @@ class ImportedFiles:
         self._owners: dict[tuple[str, str, str], set[str]] = {}
         for path, _, _, *owner in rows:
             self._owners.setdefault(tuple(owner), set()).add(path)
-        self.broken = broken_files(connection, parts)  # not yet read again
+        self.broken = find_broken_files(connection, parts)  # not yet read again
 
-    def has(self, file: SampleFile) -> bool:
+    def has_samples(self, file: SampleFile) -> bool:
         """Whether its samples are there as the file has them, and no other's in their place."""
-        stored = (*file.stamp(), file.run_id, file.attempt, file.node)
+        stored = (*file.read_stamp(), file.run_id, file.attempt, file.node)
         others = self._owners.get(stored[2:], set()) - {file.key}
         return self._stored.get(file.key) == stored and not others and file.key not in self.broken
 
-    def instead_of(self, file: SampleFile) -> list[str]:
+    def find_replaced_files(self, file: SampleFile) -> list[str]:
         """Keys of the files whose samples go when this one is read: of a node one file counts."""
         keys = {file.key} | self._owners.get((file.run_id, file.attempt, file.node), set())
         self.broken -= keys
         return sorted(keys & self._stored.keys())
 
 
-def sample_files(
+def find_sample_files(
     study_dir: Path, attempts: Iterable[Attempt], gaps: list[Gap]
 ) -> Iterator[SampleFile]:
     """The files of samples that records name; a missing file is a gap."""
@@ -389,7 +389,7 @@ def sample_files(
             )
 
 
-def sample_gaps(connection: DuckDBPyConnection) -> Iterator[Gap]:
+def find_sample_gaps(connection: DuckDBPyConnection) -> Iterator[Gap]:
     """Lines that were left out, now or in an earlier collect."""
     rows = connection.execute(
         "SELECT run_id, attempt, node, path, reason FROM sources WHERE reason IS NOT NULL "

@@ -59,7 +59,7 @@ GROUP BY run_id, attempt, node
 SAMPLED = tuple(total for total in TOTALS.values() if total.in_database and total.column)
 
 
-def last_samples() -> str:
+def make_last_samples_sql() -> str:
     """LAST_SAMPLES with those."""
     largest = (f"nullif(max({t.column}), 0) AS {t.name}" for t in SAMPLED if t.is_largest)
     last = (f"{t.name} := {t.column}" for t in SAMPLED if not t.is_largest)
@@ -103,7 +103,7 @@ def write_attempts(
     replace_rows(connection, "attempts", spool)
 
 
-def invalid_reasons(connection: DuckDBPyConnection) -> dict[Key, str | None]:
+def read_invalid_reasons(connection: DuckDBPyConnection) -> dict[Key, str | None]:
     """Of the runs whose attempt that counts is settled, as an earlier collect found them."""
     rows = connection.execute(
         f"SELECT run_id, attempt, invalid_reason FROM runs SEMI JOIN {SETTLED} USING (run_id, attempt)"
@@ -111,12 +111,12 @@ def invalid_reasons(connection: DuckDBPyConnection) -> dict[Key, str | None]:
     return {(run_id, attempt): reason for run_id, attempt, reason in rows}
 
 
-def invalid_reason(run: PlannedRun, last: Attempt) -> str | None:
+def find_invalid_reason(run: PlannedRun, last: Attempt) -> str | None:
     """Why a completed run was not under its levels; None: it was."""
     reasons = (
         check(run, last)
         for check in (
-            network.invalid_reason,
+            network.find_invalid_reason,
             level_checks.check_kernel_release,
             level_checks.check_cache,
             level_checks.check_suspension,
@@ -129,7 +129,7 @@ def write_runs(
     connection: DuckDBPyConnection, plan: Plan, attempts: Iterable[Attempt], scratch: Path
 ) -> dict[str, int]:
     """The table `runs`; returns how many runs are in each state."""
-    known = invalid_reasons(connection)
+    known = read_invalid_reasons(connection)
     of_run: dict[str, list[Attempt]] = defaultdict(list)
     for attempt in attempts:
         of_run[attempt.run_id].append(attempt)
@@ -143,7 +143,7 @@ def write_runs(
             invalid = None
             if last is not None and state == "completed":
                 key = (last.run_id, last.attempt)
-                invalid = known[key] if key in known else invalid_reason(run, last)
+                invalid = known[key] if key in known else find_invalid_reason(run, last)
             spool.write(
                 (
                     run.run_id,
@@ -226,7 +226,7 @@ def write_records(
         connection,
         "records",
         f"SELECT {values} FROM spooled AS s "
-        f"LEFT JOIN ({last_samples()}) AS l USING (run_id, attempt, node)",
+        f"LEFT JOIN ({make_last_samples_sql()}) AS l USING (run_id, attempt, node)",
         SETTLED,
     )
 
@@ -243,11 +243,11 @@ def write_notes(connection: DuckDBPyConnection, attempts: Iterable[Attempt], scr
     ):
         for attempt in attempts:
             run = (attempt.run_id, attempt.attempt)
-            for (node, key), value in attempt_notes.tags(attempt).items():
+            for (node, key), value in attempt_notes.read_tags(attempt).items():
                 tags.write((*run, node, key, value))
-            for used in attempt_notes.used_files(attempt):
+            for used in attempt_notes.read_used_files(attempt):
                 environment.write((*run, *dataclasses.astuple(used)))
-            for span in attempt_notes.spans(attempt):
+            for span in attempt_notes.read_spans(attempt):
                 spans.write((*run, *dataclasses.astuple(span)))
     for spool in (tags, environment, spans):
         replace_rows(connection, spool.path.stem, spool, SETTLED)
@@ -260,9 +260,9 @@ def write_network(
     with Spool(scratch / "network.jsonl", read_table_columns(connection, "network")) as spool:
         for attempt in attempts:
             for node, record in attempt.records.items():
-                document = network.conditions(record)
+                document = network.find_conditions(record)
                 if document is not None:
-                    found = network.columns(document)
+                    found = network.read_columns(document)
                     spool.write((attempt.run_id, attempt.attempt, node, *found.values()))
     replace_rows(connection, "network", spool, SETTLED)
 

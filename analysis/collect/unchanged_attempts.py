@@ -22,7 +22,7 @@ from duckdb import DuckDBPyConnection
 from steelyard.analysis.base import file_changes
 from steelyard.analysis.base.file_changes import UnknownChangeError, digest
 from steelyard.analysis.collect.attempts import Attempt
-from steelyard.analysis.collect.record_import import may_be_linked, window_of
+from steelyard.analysis.collect.record_import import can_be_linked, compute_window
 from steelyard.analysis.sources import record_packs
 from steelyard.analysis.sources.record_folders import find_job_sources
 from steelyard.analysis.sources.study_files import PlannedRun
@@ -51,7 +51,7 @@ def list_source(source: Path) -> list[tuple[str | int, ...]]:
 
 def list_records(folder: str) -> list[tuple[str | int, ...]]:
     """One more link changes an inode's time, too; but nobody writes what cannot be written."""
-    return file_changes.list_files(folder, lambda name, mode: not may_be_linked(name, mode))
+    return file_changes.list_files(folder, lambda name, mode: not can_be_linked(name, mode))
 
 
 class Stamps:
@@ -76,18 +76,18 @@ class Stamps:
             ).fetchall()
         }
 
-    def settled(self, attempts: Sequence[Attempt]) -> set[Key]:
+    def find_settled(self, attempts: Sequence[Attempt]) -> set[Key]:
         """Those whose rows may stay. Looks at all their files."""
         of_job = Counter(attempt.job_id for attempt in attempts if attempt.job_id)
         able = [a for a in attempts if a.state == "completed" and of_job[a.job_id or ""] <= 1]
         stay = set()
-        for attempt, stamp in zip(able, self._look_at_all(able), strict=True):
-            if stamp is not None and stamp == self._stored.get(key_of(attempt)):
+        for attempt, stamp in zip(able, self._compute_all_stamps(able), strict=True):
+            if stamp is not None and stamp == self._stored.get(attempt_key(attempt)):
                 attempt.stamp = stamp
-                stay.add(key_of(attempt))
+                stay.add(attempt_key(attempt))
         return stay
 
-    def _look_at_all(self, attempts: Sequence[Attempt]) -> Iterator[str | None]:
+    def _compute_all_stamps(self, attempts: Sequence[Attempt]) -> Iterator[str | None]:
         """The stamps: by several threads as long as it is files that are waited for, those of a network
         file system; else by this one alone, for threads that never wait cost each other twice the
         time."""
@@ -97,40 +97,40 @@ class Stamps:
             while left:
                 if is_waiting:
                     now = [left.popleft() for _ in range(min(PARTS_AT_ONCE, len(left)))]
-                    yield from itertools.chain.from_iterable(pool.map(self._look_at, now))
+                    yield from itertools.chain.from_iterable(pool.map(self._compute_stamps, now))
                 begin_s, begin_cpu_s = time.monotonic(), time.thread_time()
-                found = self._look_at(left.popleft() if left else ())
+                found = self._compute_stamps(left.popleft() if left else ())
                 cpu_s = time.thread_time() - begin_cpu_s
                 is_waiting = time.monotonic() - begin_s > WAITING * cpu_s
                 yield from found
 
-    def _look_at(self, attempts: Sequence[Attempt]) -> list[str | None]:
+    def _compute_stamps(self, attempts: Sequence[Attempt]) -> list[str | None]:
         """The stamps of several: handing each to a thread alone takes longer than the look."""
-        return [self._look(attempt) for attempt in attempts]
+        return [self._compute_stamp(attempt) for attempt in attempts]
 
-    def _look(self, attempt: Attempt) -> str | None:
+    def _compute_stamp(self, attempt: Attempt) -> str | None:
         """The stamp before anything is read."""
         try:
-            self._left[key_of(attempt)] = digest(
+            self._left[attempt_key(attempt)] = digest(
                 file_changes.digest_program(),
                 self._runs[attempt.run_id],
-                facts(attempt),
+                list_facts(attempt),
                 attempt.folder and list_records(attempt.folder.where),
-                [list_source(source) for source in self._sources(attempt)],
+                [list_source(source) for source in self._list_sources(attempt)],
             )
-            return self.stamp(attempt)
+            return self.compute_full_stamp(attempt)
         except (OSError, UnknownChangeError):
-            self._left.pop(key_of(attempt), None)
+            self._left.pop(attempt_key(attempt), None)
             return None
 
-    def _sources(self, attempt: Attempt) -> list[Path]:
+    def _list_sources(self, attempt: Attempt) -> list[Path]:
         """Where the nodes left its records, or the packs that have them by now."""
-        window, job_id = window_of([attempt]), attempt.job_id or "-"
+        window, job_id = compute_window([attempt]), attempt.job_id or "-"
         return [f for path in self._record_dirs for f in find_job_sources(path, job_id, window)]
 
-    def stamp(self, attempt: Attempt) -> str | None:
+    def compute_full_stamp(self, attempt: Attempt) -> str | None:
         """With the study's own copies of its records as they are now; None: always to be read."""
-        left = self._left.get(key_of(attempt))
+        left = self._left.get(attempt_key(attempt))
         if left is None:
             return None
         try:
@@ -140,17 +140,17 @@ class Stamps:
             return None
 
 
-def key_of(attempt: Attempt) -> Key:
+def attempt_key(attempt: Attempt) -> Key:
     """Its key in every table."""
     return attempt.run_id, attempt.attempt
 
 
-def facts(attempt: Attempt) -> tuple[object, ...]:
+def list_facts(attempt: Attempt) -> tuple[object, ...]:
     """What the accounting, the submission and result.json said of it."""
     return (*FACTS(attempt), attempt.folder.result if attempt.folder else None)
 
 
-def keep(connection: DuckDBPyConnection, settled: Iterable[Key]) -> None:
+def store_settled(connection: DuckDBPyConnection, settled: Iterable[Key]) -> None:
     """The table SETTLED: whose rows replace_rows() leaves where they are."""
     keys = sorted(settled)
     runs, attempts = [run for run, _ in keys], [attempt for _, attempt in keys]
@@ -161,12 +161,12 @@ def keep(connection: DuckDBPyConnection, settled: Iterable[Key]) -> None:
     )
 
 
-def stamp_whole(
+def store_stamps(
     attempts: Iterable[Attempt], read_as: Mapping[Key, str | None], with_gaps: Collection[Key]
 ) -> None:
     """Note the stamps under which attempts were read; not of those that lack anything."""
     for attempt in attempts:
-        key = key_of(attempt)
+        key = attempt_key(attempt)
         if key in read_as:
             whole = attempt.state == "completed" and key not in with_gaps
             attempt.stamp = read_as[key] if whole else None

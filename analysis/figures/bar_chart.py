@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
-from steelyard.analysis.stats.number_format import places_of, reaches, scale, text
+from steelyard.analysis.stats.number_format import (
+    choose_prefix,
+    compute_reaches,
+    count_common_decimals,
+    format_number,
+)
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted_range
@@ -23,13 +28,13 @@ RASTER = 300  # dots from which on they are drawn as an image, for the size of t
 
 def draw_bars(summary: Summary, rows: list[Row]) -> Drawing:
     """One figure of one variant and metric; rows are its conditions."""
-    with drawing.style():
-        return bars(summary, rows)
+    with drawing.use_style():
+        return plot_bars(summary, rows)
 
 
-def bars(summary: Summary, rows: list[Row]) -> Drawing:
+def plot_bars(summary: Summary, rows: list[Row]) -> Drawing:
     first = rows[0]
-    factor, unit = scale(
+    factor, unit = choose_prefix(
         max((r.interval.mean for r in rows if r.interval), default=None), first.metric.unit
     )
     pitch = 0.36 if len(rows) <= DENSE else 0.24
@@ -38,25 +43,29 @@ def bars(summary: Summary, rows: list[Row]) -> Drawing:
     draw_rows(axes, summary, rows, factor)
     draw_dots(axes, rows, factor)
     draw_intervals(axes, rows, factor)
-    labels, names = figures_labels.short_labels(summary, [row.group for row in rows])
+    labels, names = figures_labels.format_short_labels(summary, [row.group for row in rows])
     axes.set_yticks(range(len(rows)), labels)
     axes.set_ylabel(names)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
-    axes.set_xlim(lowest(rows, factor), 1.3 * max(highest(row, factor) for row in rows) or 1)
-    axes.set_xlabel(f"{first.metric.name} ({unit}){direction(row=first)}\n{key(rows)}")
+    axes.set_xlim(
+        find_lowest(rows, factor), 1.3 * max(find_highest(row, factor) for row in rows) or 1
+    )
+    axes.set_xlabel(
+        f"{first.metric.name} ({unit}){describe_direction(row=first)}\n{describe_marks(rows)}"
+    )
     figures_labels.set_title(figure, first.group.variant)
     return Drawing(
-        name=drawing.slug("bars", first.group.variant, first.metric.name),
+        name=drawing.make_slug("bars", first.group.variant, first.metric.name),
         title=f"{first.group.variant}: {first.metric.name} by condition",
-        caption=caption(rows),
+        caption=format_caption(rows),
         figure=figure,
         columns=COLUMNS,
         rows=[data_row(row) for row in rows],
     )
 
 
-def key(rows: list[Row]) -> str:
+def describe_marks(rows: list[Row]) -> str:
     """What is drawn, for whoever has the file alone."""
     dots = ", dots: runs" if has_dots(rows) else ""
     return f"bars: means, brackets: 95 % intervals{dots}"
@@ -66,7 +75,7 @@ def has_dots(rows: list[Row]) -> bool:
     return sum(row.n for row in rows) <= MAX_DOTS
 
 
-def direction(row: Row) -> str:
+def describe_direction(row: Row) -> str:
     """Which way is better, in words."""
     return f", {row.metric.better} is better" if row.metric.better else ""
 
@@ -74,7 +83,7 @@ def direction(row: Row) -> str:
 def draw_rows(axes: Axes, summary: Summary, rows: list[Row], factor: float) -> None:
     """Bars and their means as text; `no value` where there is none."""
     by_level: dict[int, list[tuple[int, float]]] = {}
-    shown = places_of([row.interval for row in rows if row.interval], factor)
+    shown = count_common_decimals([row.interval for row in rows if row.interval], factor)
     for place, row in enumerate(rows):
         if row.interval is None:
             axes.text(0, place, "no value", va="center", style="italic", color="#444444")
@@ -82,9 +91,9 @@ def draw_rows(axes: Axes, summary: Summary, rows: list[Row], factor: float) -> N
         mean = row.interval.mean / factor
         level = drawing.level_index(summary, row.group)
         by_level.setdefault(level, []).append((place, mean))
-        words = f"{text(mean, 1, shown)} (n = {row.n})"
+        words = f"{format_number(mean, 1, shown)} (n = {row.n})"
         axes.annotate(
-            words, (highest(row, factor), place), (6, 0), textcoords="offset points",
+            words, (find_highest(row, factor), place), (6, 0), textcoords="offset points",
             va="center", fontsize=8.5,
         )  # fmt: skip
     for level, bars_of_level in by_level.items():
@@ -111,7 +120,11 @@ def draw_dots(axes: Axes, rows: list[Row], factor: float) -> None:
 def draw_intervals(axes: Axes, rows: list[Row], factor: float) -> None:
     """The 95 % intervals of the means."""
     known = [
-        (row.interval.mean / factor, place, *(reach / factor for reach in reaches(row.interval)))
+        (
+            row.interval.mean / factor,
+            place,
+            *(reach / factor for reach in compute_reaches(row.interval)),
+        )
         for place, row in enumerate(rows)
         if row.interval is not None and row.interval.half_width is not None
     ]
@@ -128,20 +141,20 @@ def draw_intervals(axes: Axes, rows: list[Row], factor: float) -> None:
         )
 
 
-def lowest(rows: list[Row], factor: float) -> float:
+def find_lowest(rows: list[Row], factor: float) -> float:
     """Bars start at 0; an interval may reach below, and is not cut."""
     ends = (row.interval.low for row in rows if row.interval and row.interval.low is not None)
     return 1.05 * min(0.0, min(ends, default=0.0) / factor)
 
 
-def highest(row: Row, factor: float) -> float:
+def find_highest(row: Row, factor: float) -> float:
     """The largest thing drawn in a row."""
     if row.interval is None or row.maximum is None:
         return 0.0
     return max(row.interval.high or 0.0, row.maximum, row.interval.mean) / factor
 
 
-def caption(rows: list[Row]) -> str:
+def format_caption(rows: list[Row]) -> str:
     n = f"n = {counted_range((row.n for row in rows), 'run')}"
     dots = " Each dot is a run." if has_dots(rows) else ""
     return (

@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Any
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
-from steelyard.analysis.stats.number_format import scale
-from steelyard.analysis.summary.factor_series import OverFactor, left_out, n_words, shown
+from steelyard.analysis.stats.number_format import choose_prefix
+from steelyard.analysis.summary.factor_series import (
+    OverFactor,
+    describe_left_out,
+    format_n,
+    select_shown,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,13 +30,13 @@ BOX = ("whislo", "q1", "med", "q3", "whishi")
 
 def draw_boxes(panels: list[OverFactor]) -> Drawing:
     """One figure of one variant and factor; a panel per metric."""
-    with drawing.style():
-        return boxes(panels)
+    with drawing.use_style():
+        return plot_boxes(panels)
 
 
-def boxes(panels: list[OverFactor]) -> Drawing:
+def plot_boxes(panels: list[OverFactor]) -> Drawing:
     first = panels[0]
-    legend = figures_labels.legend([one.others for one in shown(first)])
+    legend = figures_labels.make_legend([one.others for one in select_shown(first)])
     figure = drawing.new_figure(0.7 + 2.0 * len(panels) + legend.height_in)
     grid = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, found in zip(grid, panels, strict=True):
@@ -39,16 +44,16 @@ def boxes(panels: list[OverFactor]) -> Drawing:
     figures_labels.set_title(figure, first.variant)
     grid[-1].set_xlabel(first.factor_words)
     if len(legend.words) > 1:
-        handles = boxes_of_legend(legend.words)
+        handles = make_legend_boxes(legend.words)
         figure.legend(handles=handles, loc="outside lower center", ncols=legend.columns)
     names = " and ".join(found.metric for found in panels)
     return Drawing(
-        name=drawing.slug("boxes", first.variant, first.factor, *(f.metric for f in panels)),
+        name=drawing.make_slug("boxes", first.variant, first.factor, *(f.metric for f in panels)),
         title=f"{first.variant}: {names} over {first.factor_words}",
         caption=(
             f"{names} over {first.factor_words}: line at the median, box over the middle half, "
             f"whiskers to the farthest run within {WHISKER} times its height, dots beyond "
-            f"({n_words([row for found in panels for row in found.rows])}).{left_out(first)}"
+            f"({format_n([row for found in panels for row in found.rows])}).{describe_left_out(first)}"
         ),
         figure=figure,
         columns=COLUMNS,
@@ -58,21 +63,21 @@ def boxes(panels: list[OverFactor]) -> Drawing:
 
 def draw_panel(axes: Axes, found: OverFactor) -> None:
     """Boxes of a metric, series beside each other at each level."""
-    series = shown(found)
+    series = select_shown(found)
     levels = sorted({place for one in series for place in one.places})
     most = max(row.maximum or 0.0 for one in series for row in one.rows)
-    factor, unit = scale(most, found.unit)
+    factor, unit = choose_prefix(most, found.unit)
     width = 0.8 / len(series)
     for number, one in enumerate(series):
         spots = [levels.index(p) + (number - (len(series) - 1) / 2) * width for p in one.places]
-        boxes_of = [box_of(row.values, factor) for row in one.rows]
+        boxes_of = [compute_box(row.values, factor) for row in one.rows]
         draw_series(axes, spots, boxes_of, 0.85 * width, number)
     step = -(-len(levels) // MAX_TICKS)
     axes.set_xticks(range(0, len(levels), step), [f"{level:g}" for level in levels[::step]])
     axes.grid(visible=False, axis="x")
     if min(row.minimum or 0 for row in found.rows) >= 0:
-        drawing.begin_at(axes)
-    axes.set_ylabel(figures_labels.wrapped(f"{found.metric} ({unit})", Y_LETTERS))
+        drawing.start_axis_at(axes)
+    axes.set_ylabel(figures_labels.wrap_label(f"{found.metric} ({unit})", Y_LETTERS))
 
 
 def draw_series(
@@ -99,7 +104,7 @@ def draw_series(
         axes.plot(*zip(*beyond, strict=True), ".", markersize=3, color="#222222")
 
 
-def box_of(values: tuple[float, ...], factor: float) -> dict[str, Any]:
+def compute_box(values: tuple[float, ...], factor: float) -> dict[str, Any]:
     """Whiskers' ends, quartiles (by linear interpolation) and the values beyond."""
     import numpy as np
 
@@ -117,7 +122,7 @@ def box_of(values: tuple[float, ...], factor: float) -> dict[str, Any]:
     }
 
 
-def boxes_of_legend(names: list[str]) -> list[Any]:
+def make_legend_boxes(names: list[str]) -> list[Any]:
     from matplotlib.patches import Patch
 
     return [
@@ -133,7 +138,7 @@ def data_rows(found: OverFactor) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for one in found.series:
         for place, row in zip(one.places, one.rows, strict=True):
-            box = box_of(row.values, 1.0)
+            box = compute_box(row.values, 1.0)
             rows.append(
                 (
                     found.variant, found.factor, place, one.others, found.metric, found.unit, row.n,

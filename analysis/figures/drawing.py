@@ -74,14 +74,14 @@ class Drawing:
     def _repr_png_(self) -> bytes:
         """What a notebook shows."""
         buffer = io.BytesIO()
-        with style():
+        with use_style():
             lay_out(self.figure)
             self.figure.savefig(buffer, format="png")
         return buffer.getvalue()
 
 
 @contextmanager
-def style() -> Iterator[None]:
+def use_style() -> Iterator[None]:
     """Our settings, for as long as a figure is drawn or saved."""
     from matplotlib import rc_context
 
@@ -99,7 +99,7 @@ def new_figure(height_in: float) -> Figure:
     return figure
 
 
-def begin_at(axes: Axes, bottom: float = 0.0) -> None:
+def start_axis_at(axes: Axes, bottom: float = 0.0) -> None:
     """The vertical axis from here up to above the highest marker.
 
     Matplotlib leaves a share of the values' range, which is nothing where they hardly differ.
@@ -118,9 +118,9 @@ def save(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMATS) -> li
         if suffix == "csv":
             save_csv(drawing, path)
         else:
-            with style():
+            with use_style():
                 lay_out(drawing.figure)
-                drawing.figure.savefig(path, format=suffix, metadata=undated(suffix))
+                drawing.figure.savefig(path, format=suffix, metadata=make_metadata(suffix))
         paths.append(path)
     return paths
 
@@ -136,7 +136,7 @@ def lay_out(figure: Figure) -> None:
         figure.set_layout_engine(None)  # of "none" a place holder would be left, and that drawing
 
 
-def undated(suffix: str) -> dict[str, None]:
+def make_metadata(suffix: str) -> dict[str, None]:
     """Metadata that make the same data the same file."""
     return {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
 
@@ -156,17 +156,17 @@ def inline_svg(drawing: Drawing) -> str:
     file of its own needs is left out.
     """
     buffer = io.StringIO()
-    with style():
+    with use_style():
         lay_out(drawing.figure)
-        drawing.figure.savefig(buffer, format="svg", metadata=undated("svg"))
+        drawing.figure.savefig(buffer, format="svg", metadata=make_metadata("svg"))
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r' (?:xmlns(?::\w+)?|version)="[^"]*"', "", svg)
     svg = svg.replace("xlink:href", "href")
-    svg = re.sub(r"<[^>]+>", shorter, svg)
-    svg = re.sub("|".join(PAGE), of_page, svg)
-    return re.sub(r"\n\s*", "\n", own_ids(svg, drawing.name))
+    svg = re.sub(r"<[^>]+>", shorten_tag, svg)
+    svg = re.sub("|".join(PAGE), make_page_colour, svg)
+    return re.sub(r"\n\s*", "\n", prefix_ids(svg, drawing.name))
 
 
 PAGE = dict.fromkeys(("#000000", "#222222", "#333333", "#444444"), "currentColor") | {
@@ -176,17 +176,17 @@ PAGE = dict.fromkeys(("#000000", "#222222", "#333333", "#444444"), "currentColor
 }
 
 
-def of_page(colour: re.Match[str]) -> str:
+def make_page_colour(colour: re.Match[str]) -> str:
     """The page's own ink, paper and lines: they change where a reader has it dark."""
     return PAGE[colour[0]]
 
 
-def shorter(tag: re.Match[str]) -> str:
+def shorten_tag(tag: re.Match[str]) -> str:
     """A tag with its coordinates cut; text between tags is not touched."""
     return re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0])
 
 
-def own_ids(svg: str, name: str) -> str:
+def prefix_ids(svg: str, name: str) -> str:
     """Ids that something refers to get a prefix, the others go."""
     prefix = "f" + hashlib.sha256(name.encode()).hexdigest()[:6]
     used = set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', svg))
@@ -199,7 +199,7 @@ def own_ids(svg: str, name: str) -> str:
     return re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}", svg)
 
 
-def slug(*words: str) -> str:
+def make_slug(*words: str) -> str:
     """A name for files: `bars-filesystem-test-large-file-copy-seconds`.
 
     Where that would lose what tells names apart (`level=-1`, `é`, the end of a long one) a

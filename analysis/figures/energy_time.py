@@ -8,8 +8,8 @@ from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, MARKERS, Drawing
 from steelyard.analysis.figures.point_labels import name_points
-from steelyard.analysis.stats.number_format import reaches, scale
-from steelyard.analysis.summary.factor_series import n_words
+from steelyard.analysis.stats.number_format import choose_prefix, compute_reaches
+from steelyard.analysis.summary.factor_series import format_n
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 
@@ -30,15 +30,15 @@ Pair = tuple[Row, Row]  # of time and of energy
 
 def draw_energy_time(summary: Summary) -> Drawing | None:
     """A panel a variant; None where no condition has both."""
-    found = {variant: pairs(summary, variant) for variant in summary.variants}
+    found = {variant: find_pairs(summary, variant) for variant in summary.variants}
     found = {variant: both for variant, both in found.items() if both}
     if not found:
         return None
-    with drawing.style():
-        return energy_time(summary, found)
+    with drawing.use_style():
+        return plot_energy_time(summary, found)
 
 
-def pairs(summary: Summary, variant: str) -> list[Pair]:
+def find_pairs(summary: Summary, variant: str) -> list[Pair]:
     """Conditions with means of both."""
     every = (
         (summary.row(variant, label, TIME), summary.row(variant, label, ENERGY))
@@ -47,7 +47,7 @@ def pairs(summary: Summary, variant: str) -> list[Pair]:
     return [(t, e) for t, e in every if t and e and t.interval and e.interval]
 
 
-def energy_time(summary: Summary, found: dict[str, list[Pair]]) -> Drawing:
+def plot_energy_time(summary: Summary, found: dict[str, list[Pair]]) -> Drawing:
     shown = list(found)[:MAX_PANELS]
     columns = min(len(shown), 2)
     lines = -(-len(shown) // columns)
@@ -58,19 +58,19 @@ def energy_time(summary: Summary, found: dict[str, list[Pair]]) -> Drawing:
     spots = {}
     for axes, variant in zip(grid.flat, shown, strict=False):
         spots[axes] = draw_panel(axes, summary, found[variant])
-        axes.set_title(figures_labels.cut(variant, 92 // columns), fontsize=8.5)
+        axes.set_title(figures_labels.shorten_name(variant, 92 // columns), fontsize=8.5)
     figure.draw_without_rendering()  # for its layout
     for (axes, mine), variant in zip(spots.items(), shown, strict=True):
         if len(mine) <= MAX_NAMED:
             groups = [time.group for time, _ in found[variant]]
-            name_points(axes, mine, figures_labels.short_labels(summary, groups, 28)[0])
+            name_points(axes, mine, figures_labels.format_short_labels(summary, groups, 28)[0])
     left_out = f" Shown are {len(shown)} of {len(found)} variants; the CSV has all."
     return Drawing(
         name="energy-time",
         title="Energy against time",
         caption=(
             "Joules of a run against its seconds: means "
-            f"({n_words([row for mine in found.values() for pair in mine for row in pair], 'condition')}), crosses are "
+            f"({format_n([row for mine in found.values() for pair in mine for row in pair], 'condition')}), crosses are "
             "the 95 % intervals. Right: slower; up: more energy. The axes do not begin at 0."
             + (left_out if len(shown) < len(found) else "")
         ),
@@ -83,7 +83,8 @@ def energy_time(summary: Summary, found: dict[str, list[Pair]]) -> Drawing:
 def draw_panel(axes: Axes, summary: Summary, found: list[Pair]) -> list[tuple[float, float]]:
     """Points with crosses, and where they are; the axes show what is there, and do not begin at 0."""
     scales = [
-        scale(max(mean(pair[side]) for pair in found), unit) for side, unit in ((0, "s"), (1, "J"))
+        choose_prefix(max(read_mean(pair[side]) for pair in found), unit)
+        for side, unit in ((0, "s"), (1, "J"))
     ]
     spots = []
     for time, energy in found:
@@ -91,7 +92,7 @@ def draw_panel(axes: Axes, summary: Summary, found: list[Pair]) -> list[tuple[fl
         level = drawing.level_index(summary, time.group)
         spot = time.interval.mean / scales[0][0], energy.interval.mean / scales[1][0]
         spans = [
-            [[reach / factor] for reach in reaches(interval)]
+            [[reach / factor] for reach in compute_reaches(interval)]
             for interval, (factor, _) in zip((time.interval, energy.interval), scales, strict=True)
         ]
         axes.errorbar(
@@ -105,7 +106,7 @@ def draw_panel(axes: Axes, summary: Summary, found: list[Pair]) -> list[tuple[fl
     return spots
 
 
-def mean(row: Row) -> float:
+def read_mean(row: Row) -> float:
     """Of rows that have one."""
     assert row.interval is not None
     return row.interval.mean

@@ -12,42 +12,44 @@ from steelyard.analysis.figures.heat_map import draw_heat
 from steelyard.analysis.figures.line_plot import draw_lines
 from steelyard.analysis.figures.stacked_bars import draw_stack
 from steelyard.analysis.stats.rates import is_rate
-from steelyard.analysis.summary.factor_axes import axes
-from steelyard.analysis.summary.factor_series import over_factor
+from steelyard.analysis.summary.factor_axes import find_axes
+from steelyard.analysis.summary.factor_series import build_factor_series
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import Metric
 from steelyard.analysis.summary.summary import Summary
-from steelyard.analysis.summary.tolerances import tolerances_over
+from steelyard.analysis.summary.tolerances import find_axis_tolerances
 
 TIME, ENERGY = "elapsed_s", "energy_j"
 MAX_THROUGHPUTS = 2  # secondary ones, over network conditions
 
 
-def factor_draws(summary: Summary, variant: str) -> Iterator[Callable[[], Drawing | None]]:
+def list_factor_draws(summary: Summary, variant: str) -> Iterator[Callable[[], Drawing | None]]:
     """Each draws a figure when it is called, if there is one; in the order of the report."""
-    for axis in axes(summary.data.meta.factors):
-        panels = list(over_factor(summary, variant, axis, box_metrics(summary, variant)))
+    for axis in find_axes(summary.data.meta.factors):
+        panels = list(
+            build_factor_series(summary, variant, axis, select_box_metrics(summary, variant))
+        )
         if panels:
             yield partial(draw_boxes, panels)
-        for found in over_factor(
-            summary, variant, axis, line_metrics(summary, variant, axis.factor)
+        for found in build_factor_series(
+            summary, variant, axis, select_line_metrics(summary, variant, axis.factor)
         ):
             own = [row for row in summary.rows if row.group.variant == variant]
-            yield partial(draw_lines, found, tolerances_over(summary, axis, own))
-    for rows in primary_rows(summary, variant).values():
+            yield partial(draw_lines, found, find_axis_tolerances(summary, axis, own))
+    for rows in select_primary_rows(summary, variant).values():
         yield partial(draw_heat, summary, rows)
     yield partial(draw_stack, summary, variant)
 
 
-def box_metrics(summary: Summary, variant: str) -> list[str]:
+def select_box_metrics(summary: Summary, variant: str) -> list[str]:
     """A benchmark's own time, or else the run's, and the energy."""
-    own = [m.name for m in primary(summary, variant) if m.unit == "s"]
+    own = [m.name for m in select_primary(summary, variant) if m.unit == "s"]
     return [*(own[:1] or [TIME]), ENERGY]
 
 
-def line_metrics(summary: Summary, variant: str, factor: str) -> list[str]:
+def select_line_metrics(summary: Summary, variant: str, factor: str) -> list[str]:
     """The main figures; over network conditions throughput, too."""
-    names = [metric.name for metric in primary(summary, variant)]
+    names = [metric.name for metric in select_primary(summary, variant)]
     if factor == FACTOR:
         others = [
             m.name for m in summary.data.metrics.get(variant, []) if is_rate(m.unit, m.better)
@@ -56,11 +58,11 @@ def line_metrics(summary: Summary, variant: str, factor: str) -> list[str]:
     return names
 
 
-def primary(summary: Summary, variant: str) -> list[Metric]:
+def select_primary(summary: Summary, variant: str) -> list[Metric]:
     return [metric for metric in summary.data.metrics.get(variant, []) if metric.is_primary]
 
 
-def primary_rows(summary: Summary, variant: str) -> dict[str, list[Row]]:
+def select_primary_rows(summary: Summary, variant: str) -> dict[str, list[Row]]:
     """The rows of each main figure."""
     found: dict[str, list[Row]] = {}
     for row in summary.rows:

@@ -14,8 +14,8 @@ from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
-from steelyard.analysis.stats.overhead import Direction, percent, percent_range
-from steelyard.analysis.summary.factor_series import n_words
+from steelyard.analysis.stats.overhead import Direction, format_percent, format_percent_range
+from steelyard.analysis.summary.factor_series import format_n
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary, is_main
 
@@ -62,19 +62,19 @@ class Line:
 
 def draw_forest(summary: Summary, narrow: bool = False) -> Drawing | None:
     """All main overheads that have an interval; None where there is none."""
-    stolen = holds_stolen_time(summary)
+    stolen = has_stolen_time(summary)
     every = [
         row
-        for row in summary.compared()
+        for row in summary.compared_rows()
         if is_main(row) and has_interval(row) and not (stolen and row.metric.name == "cpu_s")
     ]
     if not every:
         return None
-    with drawing.style():
-        return forest(summary, every, narrow)
+    with drawing.use_style():
+        return plot_forest(summary, every, narrow)
 
 
-def holds_stolen_time(summary: Summary) -> bool:
+def has_stolen_time(summary: Summary) -> bool:
     """Whether CPU seconds of some node are not the job's alone (SY32): no picture is led by them."""
     return any(record.vm in COUNTS_STOLEN_TIME for record in summary.data.records)
 
@@ -84,7 +84,7 @@ def has_interval(row: Row) -> bool:
     return found is not None and found.low is not None and row.verdict is not None
 
 
-def value(row: Row) -> tuple[float, float, float]:
+def read_overhead(row: Row) -> tuple[float, float, float]:
     """Overhead, low and high, as shares."""
     found = row.overhead
     assert found is not None and found.value is not None
@@ -92,16 +92,16 @@ def value(row: Row) -> tuple[float, float, float]:
     return found.value, found.low, found.high
 
 
-def chosen(rows: Sequence[Row]) -> list[Row]:
+def select_rows(rows: Sequence[Row]) -> list[Row]:
     """Main figures first, of these and of the others the largest."""
-    ranked = sorted(rows, key=lambda row: (not row.metric.is_primary, -abs(value(row)[0])))
+    ranked = sorted(rows, key=lambda row: (not row.metric.is_primary, -abs(read_overhead(row)[0])))
     return ranked[:MAX_ROWS]
 
 
-def forest(summary: Summary, every: list[Row], narrow: bool) -> Drawing:
-    rows = chosen(every)
+def plot_forest(summary: Summary, every: list[Row], narrow: bool) -> Drawing:
+    rows = select_rows(every)
     panels = {
-        better: lines_of(summary, mine)
+        better: build_lines(summary, mine)
         for better in PANELS
         if (mine := [row for row in rows if row.metric.better == better])
     }
@@ -117,11 +117,13 @@ def forest(summary: Summary, every: list[Row], narrow: bool) -> Drawing:
         draw_panel(axes, lines, better, narrow)
     draw_legend(figure, rows, 1 if narrow else 3)
     title = f"{summary.data.meta.study}: overheads against the baseline"
-    figures_labels.set_title(figure, figures_labels.cut(title, NARROW_LETTERS if narrow else 84))
+    figures_labels.set_title(
+        figure, figures_labels.shorten_name(title, NARROW_LETTERS if narrow else 84)
+    )
     return Drawing(
-        name=drawing.slug("overheads", *(("narrow",) if narrow else ())),
+        name=drawing.make_slug("overheads", *(("narrow",) if narrow else ())),
         title="Overheads against the baseline",
-        caption=caption(rows, every, holds_stolen_time(summary)),
+        caption=format_caption(rows, every, has_stolen_time(summary)),
         figure=figure,
         columns=COLUMNS,
         rows=[data_row(row) for row in every],
@@ -129,14 +131,14 @@ def forest(summary: Summary, every: list[Row], narrow: bool) -> Drawing:
     )
 
 
-def lines_of(summary: Summary, rows: Sequence[Row]) -> list[Line]:
+def build_lines(summary: Summary, rows: Sequence[Row]) -> list[Line]:
     """Under a heading a condition (or a variant, where there are more conditions), sorted."""
-    conditions, variants = ({of(row) for row in rows} for of in (label_of, variant_of))
-    head, tail = (label_of, variant_of)
+    conditions, variants = ({of(row) for row in rows} for of in (format_label, format_variant))
+    head, tail = (format_label, format_variant)
     if len(conditions) > len(variants):
-        head, tail = variant_of, label_of
+        head, tail = format_variant, format_label
     groups: dict[str, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: (not row.metric.is_primary, -value(row)[0])):
+    for row in sorted(rows, key=lambda row: (not row.metric.is_primary, -read_overhead(row)[0])):
         groups.setdefault(head(row), []).append(row)
     has_one = len({tail(row) for row in rows}) == 1 and len(groups) > 1
     lines = []
@@ -149,7 +151,7 @@ def lines_of(summary: Summary, rows: Sequence[Row]) -> list[Line]:
     return lines
 
 
-def label_of(row: Row) -> str:
+def format_label(row: Row) -> str:
     """The condition; a long one without the names of factors, but for numbers: `virtual, threads=2`."""
     label = row.group.label or "all runs"
     if len(label) <= LONG_LABEL or not row.group.levels:
@@ -160,13 +162,13 @@ def label_of(row: Row) -> str:
     )
 
 
-def variant_of(row: Row) -> str:
+def format_variant(row: Row) -> str:
     return row.group.variant
 
 
 def draw_panel(axes: Axes, lines: Sequence[Line], better: str | None, narrow: bool) -> None:
     """Intervals below each other; names beside them, or above where the page is narrow."""
-    low, high = span([line.row for line in lines if line.row])
+    low, high = find_span([line.row for line in lines if line.row])
     axes.set_xlim(100 * low, 100 * high)
     axes.set_ylim(len(lines) - 0.4, -0.8)
     axes.axvline(0, color="#000000", linewidth=0.9)
@@ -183,9 +185,9 @@ def draw_panel(axes: Axes, lines: Sequence[Line], better: str | None, narrow: bo
     axes.set_xlabel(f"{left} · overhead (%){'' if narrow else f', {title}'} · {right}")
 
 
-def span(rows: Sequence[Row]) -> tuple[float, float]:
+def find_span(rows: Sequence[Row]) -> tuple[float, float]:
     """From where to where the axis goes, as shares: all overheads, and what intervals need."""
-    found = [value(row) for row in rows]
+    found = [read_overhead(row) for row in rows]
     reach = max(FARTHEST * max(abs(v) for v, _, _ in found), LEAST)
     low = max(min(min(low for _, low, _ in found), 0.0), -reach)
     high = min(max(max(high for _, _, high in found), 0.0), reach)
@@ -197,7 +199,7 @@ def span(rows: Sequence[Row]) -> tuple[float, float]:
 
 def draw_interval(axes: Axes, place: int, row: Row, ends: tuple[float, float]) -> None:
     """Its line, arrows where it goes on beyond the axis, and the overhead."""
-    middle, low, high = (100 * v for v in value(row))
+    middle, low, high = (100 * v for v in read_overhead(row))
     assert row.verdict is not None
     colour, marker, filled = LOOKS[row.verdict.direction]
     left, right = (100 * end for end in ends)
@@ -216,8 +218,8 @@ def draw_interval(axes: Axes, place: int, row: Row, ends: tuple[float, float]) -
 def write_names(axes: Axes, lines: Sequence[Line], narrow: bool) -> None:
     """Headings bold, rows with their overhead and interval in words."""
     axes.set_yticks([])
-    most = name_letters(lines) if narrow else LETTERS
-    short = figures_labels.shortened(list(dict.fromkeys(line.name for line in lines)), most)
+    most = count_name_letters(lines) if narrow else LETTERS
+    short = figures_labels.shorten_names(list(dict.fromkeys(line.name for line in lines)), most)
     for place, line in enumerate(lines):
         name, text = short[line.name], format_overhead(line.row) if line.row else ""
         weight = "normal" if line.row else "bold"
@@ -240,7 +242,7 @@ def write_names(axes: Axes, lines: Sequence[Line], narrow: bool) -> None:
         )  # fmt: skip
 
 
-def name_letters(lines: Sequence[Line]) -> int:
+def count_name_letters(lines: Sequence[Line]) -> int:
     """Of a name on a narrow page, where its overhead stands behind it."""
     longest = max((len(format_overhead(line.row)) + 2 for line in lines if line.row), default=0)
     return max(LEAST_NAME, min(NARROW_LETTERS, NARROW_LINE - longest))
@@ -248,10 +250,10 @@ def name_letters(lines: Sequence[Line]) -> int:
 
 def format_overhead(row: Row) -> str:
     """`+12 % (9 … 15)`: in the axis' unit, however large it is."""
-    middle, low, high = value(row)
+    middle, low, high = read_overhead(row)
     sign = "+" if middle > 0 else ""
-    text = f"{sign}{percent(middle, low, high)} %"
-    return text if low == high else f"{text} ({percent_range(low, high)})"
+    text = f"{sign}{format_percent(middle, low, high)} %"
+    return text if low == high else f"{text} ({format_percent_range(low, high)})"
 
 
 def draw_legend(figure: Figure, rows: Sequence[Row], columns: int) -> None:
@@ -277,7 +279,7 @@ def draw_legend(figure: Figure, rows: Sequence[Row], columns: int) -> None:
     )  # fmt: skip
 
 
-def caption(rows: Sequence[Row], every: Sequence[Row], stolen: bool) -> str:
+def format_caption(rows: Sequence[Row], every: Sequence[Row], stolen: bool) -> str:
     part = " CPU seconds are left out: see SY32 among the findings." if stolen else ""
     if len(rows) < len(every):
         part += (
@@ -285,7 +287,7 @@ def caption(rows: Sequence[Row], every: Sequence[Row], stolen: bool) -> str:
             "the figure's CSV has all."
         )
     return (
-        f"Overhead against the baseline with its 95 % interval ({n_words(rows, 'condition')}), "
+        f"Overhead against the baseline with its 95 % interval ({format_n(rows, 'condition')}), "
         "the benchmarks' main figures first, then the largest; an arrow means that "
         "the interval goes on. Large markers are the benchmarks' main figures, small ones what every "
         f"run has.{part}"
@@ -297,5 +299,5 @@ def data_row(row: Row) -> tuple[object, ...]:
     assert found is not None and row.verdict is not None
     return (
         group.variant, group.label, group.baseline_label, metric.name, metric.unit, metric.better,
-        *value(row), found.n_condition, found.n_baseline, row.verdict.direction.value,
+        *read_overhead(row), found.n_condition, found.n_baseline, row.verdict.direction.value,
     )  # fmt: skip

@@ -33,7 +33,7 @@ COLOUR_MAP = "PuOr_r"
 Grid = dict[tuple[str, str], Row]
 
 
-def heat_factors(summary: Summary, rows: list[Row]) -> tuple[str, str] | None:
+def choose_factors(summary: Summary, rows: list[Row]) -> tuple[str, str] | None:
     """(rows, columns): the two factors with most levels among the overheads; None: there are none."""
     compared = [row for row in rows if row.overhead is not None]
     levels = {
@@ -46,30 +46,30 @@ def heat_factors(summary: Summary, rows: list[Row]) -> tuple[str, str] | None:
 
 def draw_heat(summary: Summary, rows: list[Row]) -> Drawing | None:
     """One figure of one variant and metric; None without two factors."""
-    factors = heat_factors(summary, rows)
+    factors = choose_factors(summary, rows)
     if factors is None:
         return None
-    with drawing.style():
-        return heat(summary, rows, factors)
+    with drawing.use_style():
+        return plot_heat(summary, rows, factors)
 
 
-def heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Drawing:
+def plot_heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Drawing:
     first = rows[0]
-    panels = [(o, grid) for o, grid in panels_of(rows, factors).items() if any_overhead(grid)]
-    levels = [levels_of(summary, rows, factor) for factor in factors]
+    panels = [(o, grid) for o, grid in group_panels(rows, factors).items() if has_overhead(grid)]
+    levels = [list_levels(summary, rows, factor) for factor in factors]
     drawn = panels[:MAX_PANELS]
-    columns = panels_beside(len(drawn), levels)
+    columns = count_panels_beside(len(drawn), levels)
     shelves = math.ceil(len(drawn) / columns)
-    names = tick_names(levels, columns)
+    names = format_tick_names(levels, columns)
     lines = max(name.count("\n") for name in names[1])
     figure = drawing.new_figure(0.9 + shelves * (0.7 + 0.14 * lines + 0.36 * len(levels[0])))
     grid = figure.subplots(shelves, columns, squeeze=False)
-    values = (value_of(row) for _, cells in drawn for row in cells.values())
+    values = (read_value(row) for _, cells in drawn for row in cells.values())
     limit = max((abs(value) for value in values if value), default=0.0)
     image: Any = None
     for axes in grid.flat[len(drawn) :]:
         axes.set_visible(False)
-    titles = figures_labels.in_lines([o for o, _ in drawn], figures_labels.TITLE // columns)
+    titles = figures_labels.wrap_titles([o for o, _ in drawn], figures_labels.TITLE // columns)
     for axes, title, (_, cells) in zip(grid.flat, titles, drawn, strict=False):
         image = draw_panel(axes, cells, levels, names, limit)
         axes.set_xlabel(factors[1])
@@ -79,37 +79,37 @@ def heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Drawing
     figure.colorbar(image, ax=list(grid.flat), label="overhead (%)", shrink=0.9)
     figures_labels.set_title(figure, f"{first.group.variant}: {first.metric.name}")
     return Drawing(
-        name=drawing.slug("heat", first.group.variant, first.metric.name),
+        name=drawing.make_slug("heat", first.group.variant, first.metric.name),
         title=f"{first.group.variant}: overhead of {first.metric.name} over {' and '.join(factors)}",
-        caption=caption(rows, factors, len(panels)),
+        caption=format_caption(rows, factors, len(panels)),
         figure=figure,
         columns=COLUMNS,
         rows=[cells for others, grid in panels for cells in data_rows(others, grid, factors)],
     )
 
 
-def panels_beside(panels: int, levels: list[list[str]]) -> int:
+def count_panels_beside(panels: int, levels: list[list[str]]) -> int:
     """Two where the names of the columns have room in half of the figure, else one."""
     letters = len(levels[1]) * (1 + max(map(len, levels[1])))
     return 2 if panels > 1 and letters <= ACROSS[1] else 1
 
 
-def tick_names(levels: list[list[str]], columns: int) -> list[list[str]]:
+def format_tick_names(levels: list[list[str]], columns: int) -> list[list[str]]:
     """What stands beside the rows and, wrapped, below the columns."""
-    beside = figures_labels.shortened(levels[0], ROW_NAME[columns - 1])
+    beside = figures_labels.shorten_names(levels[0], ROW_NAME[columns - 1])
     each = ACROSS[columns - 1] // len(levels[1]) - 1
-    below = figures_labels.shortened(levels[1], NAME_LINES * each)
+    below = figures_labels.shorten_names(levels[1], NAME_LINES * each)
     return [
         [beside[level] for level in levels[0]],
-        [figures_labels.wrapped(below[level], each) for level in levels[1]],
+        [figures_labels.wrap_label(below[level], each) for level in levels[1]],
     ]
 
 
-def any_overhead(grid: Grid) -> bool:
-    return any(value_of(row) is not None for row in grid.values())
+def has_overhead(grid: Grid) -> bool:
+    return any(read_value(row) is not None for row in grid.values())
 
 
-def panels_of(rows: list[Row], factors: tuple[str, str]) -> dict[str, Grid]:
+def group_panels(rows: list[Row], factors: tuple[str, str]) -> dict[str, Grid]:
     """Rows by the levels of all other factors."""
     panels: dict[str, Grid] = {}
     for row in rows:
@@ -120,7 +120,7 @@ def panels_of(rows: list[Row], factors: tuple[str, str]) -> dict[str, Grid]:
     return panels
 
 
-def levels_of(summary: Summary, rows: list[Row], factor: str) -> list[str]:
+def list_levels(summary: Summary, rows: list[Row], factor: str) -> list[str]:
     """The levels that occur, in the order of the study."""
     there = {str(row.group.levels.get(factor)) for row in rows}
     meta = summary.data.meta
@@ -128,7 +128,7 @@ def levels_of(summary: Summary, rows: list[Row], factor: str) -> list[str]:
     return [text for text in texts if text in there]
 
 
-def value_of(row: Row) -> float | None:
+def read_value(row: Row) -> float | None:
     """The overhead in percent."""
     if row.overhead is None or row.overhead.value is None:
         return None
@@ -139,7 +139,7 @@ def value_of(row: Row) -> float | None:
 DARK, LIGHT = "#000001", "#fffffe"
 
 
-def text_colour(behind: Sequence[float]) -> str:
+def choose_text_colour(behind: Sequence[float]) -> str:
     """Black or white, whichever stands out more from (red, green, blue, …) behind it.
 
     Relative luminance and the border at which both have the same contrast: WCAG 2.1.
@@ -156,7 +156,7 @@ def draw_panel(
     import numpy as np
 
     numbers = [
-        [value_of(cells[r, c]) if (r, c) in cells else None for c in levels[1]] for r in levels[0]
+        [read_value(cells[r, c]) if (r, c) in cells else None for c in levels[1]] for r in levels[0]
     ]
     shades = [[math.nan if v is None else v for v in line] for line in numbers]
     size = 8 if len(levels[1]) <= MAX_LEVELS // 2 else 6.5
@@ -165,19 +165,21 @@ def draw_panel(
         for x, column_level in enumerate(levels[1]):
             row = cells.get((row_level, column_level))
             value = numbers[y][x]
-            colour = DARK if value is None else text_colour(image.to_rgba(np.array([value]))[0])
-            axes.text(x, y, cell_words(row), ha="center", va="center", fontsize=size, color=colour)
+            colour = (
+                DARK if value is None else choose_text_colour(image.to_rgba(np.array([value]))[0])
+            )
+            axes.text(x, y, format_cell(row), ha="center", va="center", fontsize=size, color=colour)
     axes.set_xticks(range(len(levels[1])), names[1], fontsize=8)
     axes.set_yticks(range(len(levels[0])), names[0], fontsize=8)
     axes.grid(visible=False)
     return image
 
 
-def cell_words(row: Row | None) -> str:
+def format_cell(row: Row | None) -> str:
     """`+37`, `(−2)` when not shown to differ, `baseline`, `–` without a value."""
     if row is None:
         return "–"
-    value = value_of(row)
+    value = read_value(row)
     if value is None:
         return "baseline" if row.group.label == row.group.baseline_label else "–"
     words = f"{value:+.{0 if abs(value) >= 10 else 1}f}".replace("-", "−")
@@ -185,7 +187,7 @@ def cell_words(row: Row | None) -> str:
     return words if differs else f"({words})"
 
 
-def caption(rows: list[Row], factors: tuple[str, str], panels: int) -> str:
+def format_caption(rows: list[Row], factors: tuple[str, str], panels: int) -> str:
     n = counted_range((row.n for row in rows if row.n), "run")
     more = ""
     if panels > MAX_PANELS:

@@ -11,7 +11,7 @@ from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, Drawing
 from steelyard.analysis.history.history import Event, History, Series
 from steelyard.analysis.stats.basics import Interval, mean_interval
-from steelyard.analysis.stats.number_format import never_negative, scale
+from steelyard.analysis.stats.number_format import choose_prefix, is_never_negative
 from steelyard.analysis.summary.machine_tags import tag_label
 from steelyard.jobscripts.plurals import counted
 
@@ -42,7 +42,7 @@ class Shape:
     note_letters: int  # of a line below the panels
     note_lines: int  # of one event
     tick_letters: int  # of all names of sessions, with the blanks between
-    words: tuple[str, ...] = ()  # of the files' name
+    max_words: tuple[str, ...] = ()  # of the files' name
 
 
 WIDE = Shape(drawing.WIDTH_IN, figures_labels.TITLE, 88, 2, 84)
@@ -55,12 +55,12 @@ def draw_history(history: History, narrow: bool = False) -> Drawing | None:
     series = [one for one in history.series if any(one.runs)]
     if not series:
         return None
-    with drawing.style():
+    with drawing.use_style():
         ranked = sorted(series, key=lambda one: (not one.is_current, not one.course.changes))
-        return draw(history, ranked, shape)
+        return plot_history(history, ranked, shape)
 
 
-def draw(history: History, series: Sequence[Series], shape: Shape) -> Drawing:
+def plot_history(history: History, series: Sequence[Series], shape: Shape) -> Drawing:
     shown = series[:MAX_PANELS]
     notes = list(list_notes(history, shape))
     lines = sum(text.count("\n") + 1 for text in notes)
@@ -80,9 +80,9 @@ def draw(history: History, series: Sequence[Series], shape: Shape) -> Drawing:
             color=STEP_COLOUR,
         )  # fmt: skip
     return Drawing(
-        name=drawing.slug("history", history.name, *shape.words),
+        name=drawing.make_slug("history", history.name, *shape.max_words),
         title=f"{history.name}: main figures over the sessions",
-        caption=caption(history, shown, series),
+        caption=format_caption(history, shown, series),
         figure=figure,
         columns=COLUMNS,
         rows=[row for one in series for row in data_rows(history, one)],
@@ -92,16 +92,16 @@ def draw(history: History, series: Sequence[Series], shape: Shape) -> Drawing:
 
 def draw_series(axes: Axes, history: History, series: Series, shape: Shape) -> None:
     """Session means, the level of each segment, and a line at each step."""
-    means = session_means(series)
+    means = compute_session_means(series)
     largest = max(abs(one.mean) for one in means.values())
-    factor, unit = scale(largest, series.metric.unit)
+    factor, unit = choose_prefix(largest, series.metric.unit)
     places = list(means)
     axes.plot(
         places, [one.mean / factor for one in means.values()], linestyle="", marker="o",
         markersize=3.2 if len(history.sessions) <= FEW else 1.8, color=COLOURS[0],
     )  # fmt: skip
     draw_intervals(axes, means, factor)
-    for one in segments(series):
+    for one in build_segments(series):
         axes.plot(
             [one.begin - 0.5, one.end - 0.5], [one.first / factor, one.last / factor],
             color="#222222", linewidth=1.3,
@@ -112,18 +112,19 @@ def draw_series(axes: Axes, history: History, series: Series, shape: Shape) -> N
             odd, [means[place].mean / factor for place in odd], linestyle="", marker="o", markersize=8,
             markerfacecolor="none", markeredgecolor=STEP_COLOUR,
         )  # fmt: skip
-    axes.set_ylabel(figures_labels.wrapped(f"{series.metric.name} ({unit})", Y_LETTERS))
+    axes.set_ylabel(figures_labels.wrap_label(f"{series.metric.name} ({unit})", Y_LETTERS))
     title = " · ".join([series.variant, *([series.label] if series.condition else [])])
-    axes.set_title(figures_labels.cut(title, shape.title_letters), pad=13)
+    axes.set_title(figures_labels.shorten_name(title, shape.title_letters), pad=13)
     axes.margins(y=0.12)
     draw_steps(axes, history, series, shape)
 
 
-def session_means(series: Series) -> dict[int, Interval]:
+def compute_session_means(series: Series) -> dict[int, Interval]:
     """By place of the session, those with values."""
     return {
         place: mean_interval(
-            values, never_negative=never_negative(series.variant, series.metric.unit, min(values))
+            values,
+            never_negative=is_never_negative(series.variant, series.metric.unit, min(values)),
         )
         for place, values in enumerate(series.values)
         if values
@@ -157,7 +158,7 @@ class Segment:
         return self.first + share * (self.last - self.first)
 
 
-def segments(series: Series) -> list[Segment]:
+def build_segments(series: Series) -> list[Segment]:
     """Each stretch between steps; none where there are too few sessions for a level."""
     course = series.course
     if course.level is None:
@@ -194,7 +195,7 @@ def list_notes(history: History, shape: Shape = WIDE) -> Iterator[str]:
     """`1  2026-11-14: kernel 6.1.0-30 → 6.1.0-31`: what changed at each step, the latest ones."""
     for number, event in list(enumerate(history.events, 1))[-MAX_NOTES:]:
         text = f"{number}  {history.sessions[event.index].name}: {'; '.join(list_changes(event))}"
-        lines = figures_labels.wrapped(text, shape.note_letters).split("\n")
+        lines = figures_labels.wrap_label(text, shape.note_letters).split("\n")
         lines = [line.strip() for line in lines]
         last = shape.note_lines - 1
         if len(lines) > shape.note_lines:
@@ -222,7 +223,7 @@ def set_ticks(axes: Axes, history: History, shape: Shape, is_last: bool) -> None
     most = max(shape.tick_letters // (longest + TICK_GAP), 2)
     places = list(range(0, number, max(1, -(-number // most))))
     shown = [history.sessions[place].name for place in places]
-    names = figures_labels.shortened(shown, TICK_LETTERS)
+    names = figures_labels.shorten_names(shown, TICK_LETTERS)
     labels = [names[history.sessions[place].name] for place in places]
     axes.set_xticks(places, labels if is_last else [""] * len(places))
     axes.set_xlim(-0.8, number - 0.2)
@@ -230,7 +231,7 @@ def set_ticks(axes: Axes, history: History, shape: Shape, is_last: bool) -> None
         axes.set_xlabel("session")
 
 
-def caption(history: History, shown: Sequence[Series], series: Sequence[Series]) -> str:
+def format_caption(history: History, shown: Sequence[Series], series: Sequence[Series]) -> str:
     """How to read it."""
     words = (
         f"Means of {counted(len(history.sessions), 'session')} with 95 % intervals over their runs (Student), the "
@@ -244,7 +245,7 @@ def caption(history: History, shown: Sequence[Series], series: Sequence[Series])
 
 
 def data_rows(history: History, series: Series) -> list[tuple[object, ...]]:
-    stretches = segments(series)
+    stretches = build_segments(series)
     levels = {n: one.level(n) for one in stretches for n in range(one.begin, one.end)}
     return [
         (
@@ -253,5 +254,5 @@ def data_rows(history: History, series: Series) -> list[tuple[object, ...]]:
             history.sessions[place].began_unix_s, one.n, one.mean, one.low, one.high,
             levels.get(place), place in series.course.outliers,
         )
-        for place, one in session_means(series).items()
+        for place, one in compute_session_means(series).items()
     ]  # fmt: skip

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import COLOURS, DASHES
-from steelyard.analysis.job.host_record import Joined, Side, rates
-from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.job.host_record import Joined, Side, compute_rates
+from steelyard.analysis.stats.number_format import choose_prefix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 def draw(joined: Joined, path: Path) -> None:
     """Two panels on one axis of time, in the format of the path's suffix (svg, png, pdf)."""
-    with drawing.style():
+    with drawing.use_style():
         figure = drawing.new_figure(4.0)
         power, traffic = figure.subplots(2, 1, sharex=True)
         power.set_ylabel("power (W)")
-        line(power, joined, joined.host, "energy_j", 1.0, 0, "host")
+        draw_line(power, joined, joined.host, "energy_j", 1.0, 0, "host")
         if not power.lines:
             reason = joined.host.missing.get("energy_j", "no samples")
             power.text(0.5, 0.5, reason, transform=power.transAxes, ha="center", wrap=True)
@@ -33,7 +33,7 @@ def draw(joined: Joined, path: Path) -> None:
             if axes.lines:
                 axes.legend(loc="upper right", ncols=4, fontsize=7.5)
         drawing.lay_out(figure)
-        figure.savefig(path, metadata=drawing.undated(path.suffix.removeprefix(".")))
+        figure.savefig(path, metadata=drawing.make_metadata(path.suffix.removeprefix(".")))
 
 
 def draw_traffic(axes: Axes, joined: Joined) -> None:
@@ -45,25 +45,25 @@ def draw_traffic(axes: Axes, joined: Joined) -> None:
             value
             for _, side in sides
             for counter, _ in counters
-            for value in rates(side, counter, joined.begin_unix_s, joined.end_unix_s)[1]
+            for value in compute_rates(side, counter, joined.begin_unix_s, joined.end_unix_s)[1]
         ),
         default=0.0,
     )
-    factor, unit = scale(most, "bytes_per_s")
+    factor, unit = choose_prefix(most, "bytes_per_s")
     axes.set_ylabel(f"traffic ({unit})")
     for colour, (who, side) in enumerate(sides):
         for dash, (counter, what) in enumerate(counters):
-            line(axes, joined, side, counter, factor, colour, f"{who} {what}", dash)
+            draw_line(axes, joined, side, counter, factor, colour, f"{who} {what}", dash)
 
 
-def line(
-    axes: Axes, joined: Joined, side: Side, counter: str, factor: float, colour: int, words: str,
+def draw_line(
+    axes: Axes, joined: Joined, side: Side, counter: str, factor: float, colour: int, label: str,
     dash: int = 0,
 ) -> None:  # fmt: skip
     """Rates of a counter, if there are any."""
-    times, values = rates(side, counter, joined.begin_unix_s, joined.end_unix_s)
+    times, values = compute_rates(side, counter, joined.begin_unix_s, joined.end_unix_s)
     if times:
         axes.plot(
             times, [value / factor for value in values], drawstyle="steps-pre", linewidth=1.3,
-            color=COLOURS[colour], linestyle=DASHES[dash], label=words,
+            color=COLOURS[colour], linestyle=DASHES[dash], label=label,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
-from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.stats.number_format import choose_prefix
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_database import open_database
 from steelyard.analysis.summary.summary import Summary
@@ -47,7 +47,7 @@ class Level:
     lines: Sequence[tuple[int, Sequence[float]]]  # (number of the node from 0, its iterations)
 
     @property
-    def look(self) -> dict[str, Any]:
+    def find_style(self) -> dict[str, Any]:
         return {"color": COLOURS[self.place], "linestyle": DASHES[self.place]}
 
     @property
@@ -71,21 +71,21 @@ def draw_iterations(summary: Summary, rows: list[Row]) -> Drawing | None:
     if not measured:
         return None
     found = read_nodes(summary, measured)
-    with drawing.style():
-        return iterations(panels_of(summary, measured), found)
+    with drawing.use_style():
+        return plot_iterations(group_panels(summary, measured), found)
 
 
-def iterations(panels: list[Panel], found: Nodes) -> Drawing:
+def plot_iterations(panels: list[Panel], found: Nodes) -> Drawing:
     drawn = panels[:MAX_PANELS]
     rows = [row for panel in panels for row in panel.rows]
-    first, numbers = rows[0], numbered(drawn, found)
-    factor, unit = scale(largest(found), first.metric.unit)
-    levels = [levels_of(panel, found, numbers, factor) for panel in drawn]
+    first, numbers = rows[0], number_nodes(drawn, found)
+    factor, unit = choose_prefix(find_largest(found), first.metric.unit)
+    levels = [build_levels(panel, found, numbers, factor) for panel in drawn]
     columns = 2 if len(drawn) == 4 else min(len(drawn), ACROSS)
     shelves = ceil(len(drawn) / columns)
-    keys, names = keys_of(drawn, numbers)
-    key = figures_labels.legend([*(level.name for level in keys), *names])
-    titles = figures_labels.in_lines([panel.title for panel in drawn], LETTERS // columns)
+    keys, names = list_legend_entries(drawn, numbers)
+    key = figures_labels.make_legend([*(level.name for level in keys), *names])
+    titles = figures_labels.wrap_titles([panel.title for panel in drawn], LETTERS // columns)
     lines = max(title.count("\n") for title in titles)
     figure = drawing.new_figure(0.7 + (1.9 + LINE_IN * lines) * shelves + key.height_in)
     grid = figure.subplots(shelves, columns, sharey=True, squeeze=False)
@@ -98,35 +98,35 @@ def iterations(panels: list[Panel], found: Nodes) -> Drawing:
         axes.set_xlabel("iteration")
         axes.xaxis.get_major_locator().set_params(integer=True)
     for line in grid:
-        words = f"{first.metric.name} ({unit})" + better(first)
-        line[0].set_ylabel(figures_labels.wrapped(words, Y_LETTERS))
+        words = f"{first.metric.name} ({unit})" + find_better(first)
+        line[0].set_ylabel(figures_labels.wrap_label(words, Y_LETTERS))
     for axes, of_panel in zip(grid.flat, levels, strict=False):
         label_averages(axes, of_panel)
     figures_labels.set_title(figure, first.group.variant)
     if key.words:
         shown = [replace(level, name=name) for level, name in zip(keys, key.words, strict=False)]
-        handles = list(legend(shown, key.words[len(keys) :]))
+        handles = list(make_legend(shown, key.words[len(keys) :]))
         figure.legend(handles=handles, loc="outside lower center", ncols=key.columns)
     return Drawing(
-        name=drawing.slug("iterations", first.group.variant, first.metric.name),
+        name=drawing.make_slug("iterations", first.group.variant, first.metric.name),
         title=f"{first.group.variant}: {first.metric.name}, iterations of each node",
-        caption=caption(panels, found, numbers),
+        caption=format_caption(panels, found, numbers),
         figure=figure,
         columns=COLUMNS,
         rows=[cells for row in rows for cells in data_rows(row, found)],
     )
 
 
-def better(row: Row) -> str:
+def find_better(row: Row) -> str:
     return f", {row.metric.better} is better" if row.metric.better else ""
 
 
-def largest(found: Nodes) -> float | None:
+def find_largest(found: Nodes) -> float | None:
     every = (v for nodes in found.values() for line in nodes.values() for _, v in line.values())
     return max(every, default=None)
 
 
-def panels_of(summary: Summary, rows: list[Row]) -> list[Panel]:
+def group_panels(summary: Summary, rows: list[Row]) -> list[Panel]:
     """A panel for what is equal in all factors but that of the colours."""
     meta, factor = summary.data.meta, drawing.colour_factor(summary)
     levels = meta.factors[factor] if factor else []
@@ -148,31 +148,31 @@ def panels_of(summary: Summary, rows: list[Row]) -> list[Panel]:
     ]
 
 
-def numbered(panels: Sequence[Panel], found: Nodes) -> dict[int, dict[str, int]]:
+def number_nodes(panels: Sequence[Panel], found: Nodes) -> dict[int, dict[str, int]]:
     """{level: {node: its number from 0}}, the same in all panels."""
     names: dict[int, set[str]] = {}
     for panel in panels:
         for row, place in zip(panel.rows, panel.places, strict=True):
             names.setdefault(place, set()).update(found.get(row.group.label, {}))
     return {
-        place: {node: number for number, node in enumerate(sorted(nodes, key=natural))}
+        place: {node: number for number, node in enumerate(sorted(nodes, key=natural_sort_key))}
         for place, nodes in sorted(names.items())
     }
 
 
-def natural(node: str) -> tuple[int, str]:
+def natural_sort_key(node: str) -> tuple[int, str]:
     """n2 before n10."""
     return len(node), node
 
 
-def levels_of(
+def build_levels(
     panel: Panel, found: Nodes, numbers: dict[int, dict[str, int]], factor: float
 ) -> list[Level]:
     """What is drawn of a panel, values over `factor`."""
     levels = []
     for row, name, place in zip(panel.rows, panel.names, panel.places, strict=True):
         lines = [
-            (number, [value / factor for value in values_of(found[row.group.label][node])])
+            (number, [value / factor for value in align_values(found[row.group.label][node])])
             for node, number in numbers[place].items()
             if number < MAX_NODES and node in found.get(row.group.label, {})
         ]
@@ -181,12 +181,12 @@ def levels_of(
     return levels
 
 
-def values_of(line: dict[int, tuple[int, float]]) -> list[float]:
+def align_values(line: dict[int, tuple[int, float]]) -> list[float]:
     """From the first iteration on; nan where there is none."""
     return [line[i][1] if i in line else nan for i in range(1, max(line) + 1)]
 
 
-def keys_of(
+def list_legend_entries(
     panels: Sequence[Panel], numbers: dict[int, dict[str, int]]
 ) -> tuple[list[Level], list[str]]:
     """What the legend tells: levels where there are several, and the nodes that have each mark."""
@@ -238,7 +238,7 @@ def read_nodes(summary: Summary, rows: list[Row]) -> Nodes:
     return found
 
 
-def caption(panels: list[Panel], found: Nodes, numbers: dict[int, dict[str, int]]) -> str:
+def format_caption(panels: list[Panel], found: Nodes, numbers: dict[int, dict[str, int]]) -> str:
     rows = [row for panel in panels for row in panel.rows]
     n = f"n = {counted_range((row.n for row in rows), 'run')}"
     longest = max(max(line) for nodes in found.values() for line in nodes.values())
@@ -272,19 +272,19 @@ def draw_panel(axes: Axes, levels: Sequence[Level], without: str, raster: bool =
         for node, values in level.lines:
             longest = max(longest, len(values))
             axes.plot(
-                range(1, len(values) + 1), values, **level.look, linewidth=0.9,
+                range(1, len(values) + 1), values, **level.find_style, linewidth=0.9,
                 marker=MARKERS[node], markersize=3.5, markeredgecolor="#333333",
-                markeredgewidth=0.3, markevery=marked(node, len(values)), rasterized=raster,
+                markeredgewidth=0.3, markevery=choose_marks(node, len(values)), rasterized=raster,
             )  # fmt: skip
         if level.average is not None:
-            dashes = level.look["linestyle"]
+            dashes = level.find_style["linestyle"]
             axes.axhline(level.average, color="black", linestyle=dashes, linewidth=0.9)
     if not longest:
         axes.text(0.5, 0.5, without, transform=axes.transAxes, ha="center", style="italic")
     axes.set_xlim(0, 1.28 * (longest or 35))  # room for the numbers
 
 
-def marked(node: int, length: int) -> tuple[int, int]:
+def choose_marks(node: int, length: int) -> tuple[int, int]:
     """(first, step) of a node's marks; of few iterations each has one."""
     return (node + 1, MARK_EVERY) if length > 2 * MARK_EVERY else (0, 1)
 
@@ -311,23 +311,23 @@ def separate_labels(means: Sequence[float], gap: float) -> list[float]:
     blocks: list[list[float]] = []  # of means less the room that the labels below take
     for rank, i in enumerate(order):
         blocks.append([means[i] - rank * gap])
-        while len(blocks) > 1 and mean_of(blocks[-2]) > mean_of(blocks[-1]):
+        while len(blocks) > 1 and compute_mean(blocks[-2]) > compute_mean(blocks[-1]):
             last = blocks.pop()
             blocks[-1] += last
-    fitted = [mean_of(block) for block in blocks for _ in block]
+    fitted = [compute_mean(block) for block in blocks for _ in block]
     places = {i: fitted[rank] + rank * gap for rank, i in enumerate(order)}
     return [places[i] for i in range(len(means))]
 
 
-def mean_of(values: Sequence[float]) -> float:
+def compute_mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def legend(levels: Sequence[Level], nodes: Sequence[str]) -> Iterator[Any]:
+def make_legend(levels: Sequence[Level], nodes: Sequence[str]) -> Iterator[Any]:
     """Levels by colour and dashes, nodes by marks."""
     from matplotlib.lines import Line2D
 
     for level in levels:
-        yield Line2D([], [], **level.look, label=level.name)
+        yield Line2D([], [], **level.find_style, label=level.name)
     for number, name in enumerate(nodes):
         yield Line2D([], [], color="#333333", linestyle="", marker=MARKERS[number], label=name)

@@ -23,7 +23,7 @@ BREAKS = "=,;/:~- "  # a name is broken behind these
 ITEM = re.compile(r",[^, ]+")  # of a level that is a list, the first left out: it names the level
 
 
-def cut(name: str, most: int) -> str:
+def shorten_name(name: str, most: int) -> str:
     """A name of at most `most` letters, its middle left out: `podman:doc…n:12-slim`."""
     if len(name) <= most:
         return name
@@ -31,7 +31,7 @@ def cut(name: str, most: int) -> str:
     return f"{name[: most - 1 - tail]}…{name[len(name) - tail :]}"
 
 
-def without_common(names: Sequence[str]) -> list[str]:
+def remove_common_parts(names: Sequence[str]) -> list[str]:
     """Of `delay=2ms,to=10.0.0.8/29` and its likes only what differs: `delay=2ms,…`.
 
     Names that are no lists, such as headings, have no say in it.
@@ -41,49 +41,49 @@ def without_common(names: Sequence[str]) -> list[str]:
     return [ITEM.sub(lambda item: ",…" if item[0] in common else item[0], name) for name in names]
 
 
-def shortened(names: Sequence[str], most: int) -> dict[str, str]:
+def shorten_names(names: Sequence[str], most: int) -> dict[str, str]:
     """What stands for each name; of those that would look alike the later ones get a number."""
     found: dict[str, str] = {}
     taken: set[str] = set()
     too_long = len(names) > 1 and max(map(len, names)) > most
-    for name, told in zip(names, without_common(names) if too_long else names, strict=True):
-        words, number = cut(told, most), 2
+    for name, told in zip(names, remove_common_parts(names) if too_long else names, strict=True):
+        words, number = shorten_name(told, most), 2
         while words in taken:
-            words = f"{cut(told, most - len(str(number)) - 1)}#{number}"
+            words = f"{shorten_name(told, most - len(str(number)) - 1)}#{number}"
             number += 1
         found[name] = words
         taken.add(words)
     return found
 
 
-def short_labels(
+def format_short_labels(
     summary: Summary, groups: Sequence[Group], most: int = LABEL
 ) -> tuple[list[str], str]:
     """The levels of the factors that vary, at most `most` letters together, and what they are of.
 
     Each level keeps LEAST letters, so that many factors may need more.
     """
-    names = [name for name in summary.data.meta.factors if len(levels(groups, name)) > 1]
+    names = [name for name in summary.data.meta.factors if len(format_levels(groups, name)) > 1]
     if not names:
-        return [cut(group.label, most) or "all runs" for group in groups], ""
+        return [shorten_name(group.label, most) or "all runs" for group in groups], ""
     labels: list[str] = []
     for each in range(most, LEAST - 1, -1):
-        words = {name: shortened(levels(groups, name), each) for name in names}
-        labels = [BETWEEN.join(words[n][level(group, n)] for n in names) for group in groups]
+        words = {name: shorten_names(format_levels(groups, name), each) for name in names}
+        labels = [BETWEEN.join(words[n][format_level(group, n)] for n in names) for group in groups]
         if max(map(len, labels)) <= most:
             break
     return labels, BETWEEN.join(names)
 
 
-def level(group: Group, factor: str) -> str:
+def format_level(group: Group, factor: str) -> str:
     return group.levels.get(factor, "–")
 
 
-def levels(groups: Sequence[Group], factor: str) -> list[str]:
-    return list(dict.fromkeys(level(group, factor) for group in groups))
+def format_levels(groups: Sequence[Group], factor: str) -> list[str]:
+    return list(dict.fromkeys(format_level(group, factor) for group in groups))
 
 
-def wrapped(label: str, most: int) -> str:
+def wrap_label(label: str, most: int) -> str:
     """Lines of at most `most` letters: a level begins one, longer ones go on in the next."""
     lines = []
     for rest in label.split(BETWEEN):
@@ -96,9 +96,11 @@ def wrapped(label: str, most: int) -> str:
     return "\n".join(lines)
 
 
-def in_lines(titles: Sequence[str], most: int) -> list[str]:
+def wrap_titles(titles: Sequence[str], most: int) -> list[str]:
     """Conditions, `a=1, b=2`, on lines of at most `most` letters; other levels look other."""
-    words = shortened(list(dict.fromkeys(part for t in titles for part in t.split(", "))), most - 1)
+    words = shorten_names(
+        list(dict.fromkeys(part for t in titles for part in t.split(", "))), most - 1
+    )
     found = []
     for title in titles:
         lines = [""]
@@ -110,9 +112,9 @@ def in_lines(titles: Sequence[str], most: int) -> list[str]:
     return found
 
 
-def set_title(figure: Figure, words: str) -> None:
+def set_title(figure: Figure, text: str) -> None:
     """Above all panels, from the figure's left edge, so that wide labels leave it its room."""
-    figure.suptitle(cut(words, TITLE), x=0.01, ha="left", fontsize=9.5)
+    figure.suptitle(shorten_name(text, TITLE), x=0.01, ha="left", fontsize=9.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +126,8 @@ class Legend:
     height_in: float
 
 
-def legend(entries: Sequence[str]) -> Legend:
+def make_legend(entries: Sequence[str]) -> Legend:
     columns = 2 if max(map(len, entries), default=0) <= HALF_LEGEND else 1
-    words = shortened(list(dict.fromkeys(entries)), WHOLE_LEGEND)
+    words = shorten_names(list(dict.fromkeys(entries)), WHOLE_LEGEND)
     lines = -(-len(entries) // columns) if len(entries) > 1 else 0
     return Legend([words[entry] for entry in entries], columns, LEGEND_LINE_IN * lines)

@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
-from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.stats.number_format import choose_prefix
 from steelyard.analysis.stats.tolerance import Crossing
-from steelyard.analysis.summary.factor_series import OverFactor, Series, left_out, n_words, shown
+from steelyard.analysis.summary.factor_series import (
+    OverFactor,
+    Series,
+    describe_left_out,
+    format_n,
+    select_shown,
+)
 from steelyard.analysis.summary.tolerances import Tolerance
 
 if TYPE_CHECKING:
@@ -26,14 +32,16 @@ Y_LETTERS = 30  # that have room beside the lines
 
 def draw_lines(found: OverFactor, limits: Sequence[Tolerance] = ()) -> Drawing:
     """One figure of one variant, metric and factor; `limits`: of these and other metrics, to be marked."""
-    with drawing.style():
-        return lines(found, [one for one in limits if one.metric == found.metric])
+    with drawing.use_style():
+        return plot_lines(found, [one for one in limits if one.metric == found.metric])
 
 
-def lines(found: OverFactor, limits: Sequence[Tolerance]) -> Drawing:
-    factor, unit = scale(max((row.maximum or 0.0 for row in found.rows), default=None), found.unit)
-    series = shown(found)
-    legend = figures_labels.legend([one.others for one in series])
+def plot_lines(found: OverFactor, limits: Sequence[Tolerance]) -> Drawing:
+    factor, unit = choose_prefix(
+        max((row.maximum or 0.0 for row in found.rows), default=None), found.unit
+    )
+    series = select_shown(found)
+    legend = figures_labels.make_legend([one.others for one in series])
     figure = drawing.new_figure(2.9 + legend.height_in)
     axes = figure.add_subplot()
     for number, (one, name) in enumerate(zip(series, legend.words, strict=True)):
@@ -43,9 +51,9 @@ def lines(found: OverFactor, limits: Sequence[Tolerance]) -> Drawing:
                 draw_limit(axes, limit.crossing, COLOURS[number])
     better = found.series[0].rows[0].metric.better
     words = f"{found.metric} ({unit})" + (f", {better} is better" if better else "")
-    axes.set_ylabel(figures_labels.wrapped(words, Y_LETTERS))
+    axes.set_ylabel(figures_labels.wrap_label(words, Y_LETTERS))
     axes.set_xlabel(found.factor_words)
-    drawing.begin_at(axes, min(0.0, axes.get_ylim()[0]))
+    drawing.start_axis_at(axes, min(0.0, axes.get_ylim()[0]))
     figures_labels.set_title(figure, found.variant)
     levels = sorted({place for one in found.series for place in one.places})
     if len(levels) <= 8:
@@ -53,11 +61,11 @@ def lines(found: OverFactor, limits: Sequence[Tolerance]) -> Drawing:
     if len(series) > 1:
         figure.legend(loc="outside lower center", ncols=legend.columns)
     return Drawing(
-        name=drawing.slug("lines", found.variant, found.factor, found.metric),
+        name=drawing.make_slug("lines", found.variant, found.factor, found.metric),
         title=f"{found.variant}: {found.metric} over {found.factor_words}",
         caption=(
             f"Mean {found.metric} over {found.factor_words}, with the band of its 95 % confidence "
-            f"interval (Student; {n_words(found.rows)}).{limit_words(limits)}{left_out(found)}"
+            f"interval (Student; {format_n(found.rows)}).{describe_limits(limits)}{describe_left_out(found)}"
         ),
         figure=figure,
         columns=COLUMNS,
@@ -91,7 +99,7 @@ def draw_limit(axes: Axes, found: Crossing, colour: str) -> None:
         axes.axvspan(found.low, found.high, color=colour, alpha=LIMIT_ALPHA, linewidth=0)
 
 
-def limit_words(limits: Sequence[Tolerance]) -> str:
+def describe_limits(limits: Sequence[Tolerance]) -> str:
     """What a caption says of the vertical lines."""
     if not any(one.crossing.value is not None for one in limits):
         return ""

@@ -68,7 +68,7 @@ def read_steps(summary: Summary, runs: Sequence[Run]) -> dict[str, Steps]:
     return found
 
 
-def varying(runs: Sequence[Steps]) -> list[Quantity]:
+def has_variation(runs: Sequence[Steps]) -> list[Quantity]:
     """What some trace says."""
     return [
         quantity
@@ -77,7 +77,7 @@ def varying(runs: Sequence[Steps]) -> list[Quantity]:
     ]
 
 
-def draw(axes: Axes, quantity: Quantity, steps: Steps, end_s: float) -> None:
+def draw_steps(axes: Axes, quantity: Quantity, steps: Steps, end_s: float) -> None:
     """A line per node, which holds from each step to the next, and until the run's end."""
     axes.set_ylabel(quantity.label)
     at = QUANTITIES.index(quantity)

@@ -26,11 +26,11 @@ def draw_nodes(one: NodeComparison) -> Drawing | None:
     """None where nothing could be compared."""
     if not one.nodes:
         return None
-    with drawing.style():
-        return nodes(one)
+    with drawing.use_style():
+        return plot_nodes(one)
 
 
-def nodes(one: NodeComparison) -> Drawing:
+def plot_nodes(one: NodeComparison) -> Drawing:
     is_long = len(one.nodes) > MAX_NAMES
     figure = drawing.new_figure(3.4 if is_long else 0.9 + 0.19 * len(one.nodes))
     axes = figure.add_subplot()
@@ -39,12 +39,12 @@ def nodes(one: NodeComparison) -> Drawing:
     better = f", {one.metric.better} is better" if one.metric.better else ""
     words = f"{one.metric.name} against the median (%){better}"
     if is_long:
-        axes.set_ylabel(figures_labels.wrapped(words, Y_LETTERS))
+        axes.set_ylabel(figures_labels.wrap_label(words, Y_LETTERS))
     else:
         axes.set_xlabel(words)
     count = sum(found.differs for found in one.nodes.values())
     return Drawing(
-        name=drawing.slug("nodes", one.variant, one.metric.name, *([one.others] if one.others else [])),
+        name=drawing.make_slug("nodes", one.variant, one.metric.name, *([one.others] if one.others else [])),
         title=f"{one.variant}: {one.metric.name} of each node against the median of all",
         caption=(
             f"{one.metric.name} of {len(one.nodes)} nodes against their median, sorted, with intervals "
@@ -67,7 +67,7 @@ def draw_lines(axes: Axes, one: NodeComparison) -> None:
         axes.plot([100 * found.value], [place], "o", color=colour, markersize=4.5)
     axes.axvline(0, color="#000000", linewidth=0.9)
     axes.set_yticks(
-        range(len(one.nodes)), [figures_labels.cut(name, LETTERS) for name in one.nodes]
+        range(len(one.nodes)), [figures_labels.shorten_name(name, LETTERS) for name in one.nodes]
     )
     axes.set_ylim(len(one.nodes) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
@@ -91,7 +91,7 @@ def draw_points(axes: Axes, one: NodeComparison) -> None:
     for place, name, c in apart[:MOST_LABELS]:
         is_right = place > len(every) / 2
         axes.annotate(
-            figures_labels.cut(name, LETTERS), (place, 100 * c.value), (-6 if is_right else 6, 0),
+            figures_labels.shorten_name(name, LETTERS), (place, 100 * c.value), (-6 if is_right else 6, 0),
             textcoords="offset points", ha="right" if is_right else "left", va="center", fontsize=8,
         )  # fmt: skip
     axes.set_xlabel(f"{len(every)} nodes, sorted")

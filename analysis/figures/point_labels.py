@@ -35,9 +35,9 @@ def name_points(axes: Axes, spots: Sequence[Spot], names: Sequence[str]) -> None
         words.update_positions(renderer)
         at_point = Text.get_window_extent(words, renderer)  # without its line
         found = []
-        for order, (off, place) in enumerate(places(at_point, scale)):
+        for order, (off, place) in enumerate(list_places(at_point, scale)):
             box = at_point.translated(place[0] * scale, place[1] * scale)
-            found.append((hidden(box, taken, axes.bbox), order, off, place, box))
+            found.append((count_hidden_pixels(box, taken, axes.bbox), order, off, place, box))
         _, _, off, place, box = min(found, key=lambda one: one[:2])
         words.set_position(place)
         if words.arrow_patch is not None:
@@ -45,7 +45,7 @@ def name_points(axes: Axes, spots: Sequence[Spot], names: Sequence[str]) -> None
         taken.append(box)
 
 
-def places(at_point: Bbox, scale: float) -> Iterator[tuple[float, Spot]]:
+def list_places(at_point: Bbox, scale: float) -> Iterator[tuple[float, Spot]]:
     """How far off, and where from the point a name may begin, in points of 1/72 in; the best first."""
     width, height = at_point.width / scale, at_point.height / scale
     for lines in range(MOST_LINES):
@@ -55,14 +55,14 @@ def places(at_point: Bbox, scale: float) -> Iterator[tuple[float, Spot]]:
                 yield off, (x, y * height - height / 2)
 
 
-def hidden(box: Bbox, taken: Sequence[Bbox], axes: Bbox) -> float:
+def count_hidden_pixels(box: Bbox, taken: Sequence[Bbox], axes: Bbox) -> float:
     """Pixels of a name that lie on others or outside."""
-    inside = area(Bbox.intersection(box, axes))
-    return OUTSIDE * (area(box) - inside) + sum(
-        area(Bbox.intersection(box, other)) for other in taken
+    inside = compute_area(Bbox.intersection(box, axes))
+    return OUTSIDE * (compute_area(box) - inside) + sum(
+        compute_area(Bbox.intersection(box, other)) for other in taken
     )
 
 
-def area(box: Bbox | None) -> float:
+def compute_area(box: Bbox | None) -> float:
     """In square pixels; None: two that do not meet."""
     return 0.0 if box is None else box.width * box.height

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, Drawing
-from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.stats.number_format import choose_prefix
 from steelyard.analysis.summary.study_database import open_database
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def draw_rtt(summary: Summary) -> Drawing | None:
     boxes = read_boxes(summary)
     if not boxes:
         return None
-    with drawing.style():
-        return draw(summary, boxes)
+    with drawing.use_style():
+        return plot_rtt(summary, boxes)
 
 
 def read_boxes(summary: Summary) -> list[Box]:
@@ -70,19 +70,19 @@ def read_boxes(summary: Summary) -> list[Box]:
     return [found[key] for key in order if key in found]
 
 
-def draw(summary: Summary, boxes: list[Box]) -> Drawing:
+def plot_rtt(summary: Summary, boxes: list[Box]) -> Drawing:
     labels = [label for label in summary.labels if any(box[0] == label for box in boxes)]
-    factor, unit = scale(max(box[5] for box in boxes), "s")
+    factor, unit = choose_prefix(max(box[5] for box in boxes), "s")
     figure = drawing.new_figure(1.1 + 0.5 * len(labels))
     axes = figure.add_subplot()
     for number, source in enumerate((SAMPLES, JOBS, PROBE)):
         draw_source(axes, [box for box in boxes if box[1] == source], labels, number, factor)
     by_label = {group.label: group for group in summary.groups}
-    names, what = figures_labels.short_labels(summary, [by_label[label] for label in labels])
+    names, what = figures_labels.format_short_labels(summary, [by_label[label] for label in labels])
     axes.set_yticks(range(len(labels)), names)
     axes.set_ylabel(what)
     axes.set_ylim(len(labels) - 0.4, -0.6)
-    if is_wide(boxes):
+    if has_wide_range(boxes):
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")  # its own would need math text
     else:
@@ -93,14 +93,14 @@ def draw(summary: Summary, boxes: list[Box]) -> Drawing:
     return Drawing(
         name="round-trip-times",
         title="Round-trip times by condition",
-        caption=caption(boxes),
+        caption=format_caption(boxes),
         figure=figure,
         columns=COLUMNS,
         rows=[tuple(box) for box in boxes],
     )
 
 
-def is_wide(boxes: list[Box]) -> bool:
+def has_wide_range(boxes: list[Box]) -> bool:
     """Whether on an even axis some of them could not be told from 0."""
     least = min((box[5] for box in boxes if box[5] > 0), default=1.0)
     return max(box[7] for box in boxes) > WIDE * least
@@ -132,7 +132,7 @@ def draw_source(
     )  # fmt: skip
 
 
-def caption(boxes: list[Box]) -> str:
+def format_caption(boxes: list[Box]) -> str:
     counts = {
         source: sum(box[2] for box in boxes if box[1] == source)
         for source in dict.fromkeys(box[1] for box in boxes)

@@ -10,8 +10,8 @@ from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, MARKERS, Drawing
 from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS
-from steelyard.analysis.stats.number_format import scale
-from steelyard.analysis.summary.factor_series import n_words
+from steelyard.analysis.stats.number_format import choose_prefix
+from steelyard.analysis.summary.factor_series import format_n
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted
@@ -34,45 +34,49 @@ RASTER = 300  # points from which on they are drawn as an image, for the size of
 
 def draw_series(summary: Summary, rows: list[Row]) -> Drawing:
     """One figure of one variant and metric; rows are its conditions."""
-    with drawing.style():
-        return series(summary, rows)
+    with drawing.use_style():
+        return plot_series(summary, rows)
 
 
-def series(summary: Summary, rows: list[Row]) -> Drawing:
+def plot_series(summary: Summary, rows: list[Row]) -> Drawing:
     first, everything = rows[0], rows
     rows = select_rows(rows)
-    factor, unit = scale(max((r.maximum or 0.0 for r in rows), default=None), first.metric.unit)
-    shelves = list(split(rows))
-    by_row, names = band_labels(summary, rows, len(shelves[0]))
+    factor, unit = choose_prefix(
+        max((r.maximum or 0.0 for r in rows), default=None), first.metric.unit
+    )
+    shelves = list(split_into_shelves(rows))
+    by_row, names = format_band_labels(summary, rows, len(shelves[0]))
     lines = max(words.count("\n") for words in by_row.values())
     figure = drawing.new_figure(0.75 + (1.5 + LINE_IN * max(lines - 1, 0)) * len(shelves))
     grid = figure.subplots(len(shelves), 1, sharey=True, squeeze=False)
     raster = sum(row.n for row in rows) > RASTER
     for axes, shelf in zip(grid[:, 0], shelves, strict=True):
         draw_shelf(axes, summary, shelf, [by_row[id(row)] for row in shelf], factor, raster)
-        axes.set_ylabel(figures_labels.wrapped(f"{first.metric.name} ({unit})", Y_LETTERS))
+        axes.set_ylabel(figures_labels.wrap_label(f"{first.metric.name} ({unit})", Y_LETTERS))
     figures_labels.set_title(figure, first.group.variant)
     order = "runs in the order in which they started"
     grid[-1, 0].set_xlabel(f"{names}: {order}" if names else order)
     return Drawing(
-        name=drawing.slug("series", first.group.variant, first.metric.name),
+        name=drawing.make_slug("series", first.group.variant, first.metric.name),
         title=f"{first.group.variant}: {first.metric.name} run by run",
-        caption=caption(rows, everything),
+        caption=format_caption(rows, everything),
         figure=figure,
         columns=COLUMNS,
         rows=[cells for row in everything for cells in data_rows(row)],
     )
 
 
-def band_labels(summary: Summary, rows: list[Row], beside: int) -> tuple[dict[int, str], str]:
+def format_band_labels(
+    summary: Summary, rows: list[Row], beside: int
+) -> tuple[dict[int, str], str]:
     """The label of each row by its id, wrapped where so many bands stand beside each other."""
     groups = [row.group for row in rows]
     most = CROWDED // beside
-    labels, names = figures_labels.short_labels(summary, groups, CROWDED)
+    labels, names = figures_labels.format_short_labels(summary, groups, CROWDED)
     if max(map(len, labels)) > most:
         factors = names.count(figures_labels.BETWEEN) + 1
-        labels, names = figures_labels.short_labels(summary, groups, LINES * most * factors)
-        labels = [figures_labels.wrapped(label, most) for label in labels]
+        labels, names = figures_labels.format_short_labels(summary, groups, LINES * most * factors)
+        labels = [figures_labels.wrap_label(label, most) for label in labels]
     return dict(zip((id(row) for row in rows), labels, strict=True)), names
 
 
@@ -84,7 +88,7 @@ def select_rows(rows: list[Row]) -> list[Row]:
     return [rows[i] for i in sorted(ranked[:MAX_BANDS])]
 
 
-def split(rows: list[Row]) -> Iterator[list[Row]]:
+def split_into_shelves(rows: list[Row]) -> Iterator[list[Row]]:
     """Shelves of about equal length, at most BANDS bands each."""
     size = math.ceil(len(rows) / math.ceil(len(rows) / BANDS))
     rest = iter(rows)
@@ -97,7 +101,7 @@ def draw_shelf(
 ) -> None:
     """Bands of runs, one a condition, with the mean as a line through each."""
     gap = max(max(row.n for row in rows) * 0.08, 0.5)  # in steps from run to run
-    widths = band_widths(rows)
+    widths = compute_band_widths(rows)
     starts = [0.0, *accumulate(width + gap for width in widths)]
     for start in starts[1:-1]:
         axes.axvline(start - gap / 2 - 0.5, color="#bbbbbb", linewidth=0.8)
@@ -112,7 +116,7 @@ def draw_shelf(
     axes.grid(visible=False, axis="x")
 
 
-def band_widths(rows: list[Row]) -> list[float]:
+def compute_band_widths(rows: list[Row]) -> list[float]:
     """Steps that each band takes: one a run, and for its label no much less than the widest."""
     least = LEAST_BAND * max(row.n for row in rows)
     return [max(row.n, least, 1.0) for row in rows]
@@ -165,7 +169,7 @@ def draw_mean(axes: Axes, row: Row, start: float, factor: float) -> None:
     axes.plot([start - 0.4, start + row.n - 0.6], [mean, mean], color="black", linewidth=1.1)
 
 
-def caption(rows: list[Row], everything: list[Row]) -> str:
+def format_caption(rows: list[Row], everything: list[Row]) -> str:
     marked = sum(len(row.outliers.indices) for row in rows)
     rings = (
         f"Rings mark {counted(marked, 'outlier')} (modified z-score above 3.5), "
@@ -182,7 +186,7 @@ def caption(rows: list[Row], everything: list[Row]) -> str:
             "the most outliers; the figure's CSV has all."
         )
     return (
-        f"Each point is a run: {rows[0].metric.name} in time order, by condition ({n_words(rows, 'condition')}); "
+        f"Each point is a run: {rows[0].metric.name} in time order, by condition ({format_n(rows, 'condition')}); "
         f"the line is the condition's mean. {rings}{part}"
     )
 

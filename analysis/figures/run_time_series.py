@@ -13,7 +13,7 @@ from steelyard.analysis.figures import drawing, network_steps
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, Drawing
 from steelyard.analysis.job import counter_readings
-from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.stats.number_format import choose_prefix
 from steelyard.analysis.summary.rows import Group, Row
 from steelyard.analysis.summary.study_database import open_database
 from steelyard.analysis.summary.study_run import Run
@@ -55,7 +55,7 @@ class Trace:
         return max((periods[-1][1] for periods in self.nodes.values() if periods), default=0.0)
 
     @property
-    def has_course(self) -> bool:
+    def has_cpu_line(self) -> bool:
         """Whether CPU time was read often enough for a line."""
         place = COUNTERS.index("cpu_s")
         known = [
@@ -70,7 +70,7 @@ class Trace:
 
 def draw_times(summary: Summary, variants: list[str]) -> list[tuple[str, Drawing]]:
     """(variant, figure) of each variant that has samples: its median run under the baseline and under the largest overhead."""
-    chosen = {variant: choose(summary, variant) for variant in variants}
+    chosen = {variant: choose_runs(summary, variant) for variant in variants}
     runs = [run for pairs in chosen.values() for _, run in pairs]
     samples, steps = read_rates(summary, runs), network_steps.read_steps(summary, runs)
     drawings = []
@@ -80,24 +80,24 @@ def draw_times(summary: Summary, variants: list[str]) -> list[tuple[str, Drawing
             for g, run in pairs
             if run.run_id in samples
         ]
-        traces = [trace for trace in sampled if trace.has_course]
+        traces = [trace for trace in sampled if trace.has_cpu_line]
         if traces:
-            with drawing.style():
-                found = draw(variant, summary, traces)
+            with drawing.use_style():
+                found = plot_times(variant, summary, traces)
             for trace in sampled:
-                if not trace.has_course:
-                    found = replace(found, caption=f"{found.caption} {too_short(trace)}")
+                if not trace.has_cpu_line:
+                    found = replace(found, caption=f"{found.caption} {find_omission_reason(trace)}")
             drawings.append((variant, found))
     return drawings
 
 
-def too_short(trace: Trace) -> str:
+def find_omission_reason(trace: Trace) -> str:
     """Why a run is not drawn."""
     name = trace.group.label or "This variant"
     return f"{name} is left out: its run of {trace.end_s:.2g} s is too short for a line."
 
 
-def choose(summary: Summary, variant: str) -> list[tuple[Group, Run]]:
+def choose_runs(summary: Summary, variant: str) -> list[tuple[Group, Run]]:
     """The runs to show, those in the middle of their conditions."""
     rows = [r for r in summary.rows if r.group.variant == variant and r.metric.is_primary]
     rows = [row for row in rows if row.metric.name == rows[0].metric.name and row.values]
@@ -105,17 +105,19 @@ def choose(summary: Summary, variant: str) -> list[tuple[Group, Run]]:
         return []
     base = next((row for row in rows if row.group.label == row.group.baseline_label), rows[0])
     others = [row for row in rows if row.overhead is not None and row.overhead.value is not None]
-    farthest = max(others, key=overhead_size, default=None)
+    farthest = max(others, key=read_overhead_size, default=None)
     sampled = {r.run_id for r in summary.data.records if (r.samples or 0) >= MIN_SAMPLES}
-    pairs = [(row.group, middle_run(row, sampled)) for row in (base, farthest) if row is not None]
+    pairs = [
+        (row.group, find_middle_run(row, sampled)) for row in (base, farthest) if row is not None
+    ]
     return [(group, run) for group, run in pairs if run is not None]
 
 
-def overhead_size(row: Row) -> float:
+def read_overhead_size(row: Row) -> float:
     return abs(row.overhead.value) if row.overhead and row.overhead.value is not None else -1.0
 
 
-def middle_run(row: Row, sampled: set[str]) -> Run | None:
+def find_middle_run(row: Row, sampled: set[str]) -> Run | None:
     """Of the runs with samples the one whose value is nearest to the median."""
     ids = dict(zip(row.run_ids, row.values, strict=True))
     runs = [run for run in row.group.runs if run.run_id in ids and run.run_id in sampled]
@@ -147,7 +149,7 @@ def read_rates(summary: Summary, runs: list[Run]) -> dict[str, dict[str, list[Ra
         counters.setdefault(run_id, {}).setdefault(node, []).append(tuple(numbers))
     return {
         run_id: {
-            node: rates(lines, (run_id, node) in by_timer)
+            node: compute_rates(lines, (run_id, node) in by_timer)
             for node, lines in nodes.items()
             if len(lines) >= MIN_SAMPLES
         }
@@ -155,15 +157,15 @@ def read_rates(summary: Summary, runs: list[Run]) -> dict[str, dict[str, list[Ra
     }
 
 
-def rates(lines: list[Counters], by_timer: bool) -> list[Rate]:
+def compute_rates(lines: list[Counters], by_timer: bool) -> list[Rate]:
     """Of each counter its growth a second between two new readings of it, for all times between samples
     that they hold; None where it was not read."""
-    kept = evenly(lines)
+    kept = drop_close_samples(lines)
     times = [(a, b) for (a, *_), (b, *_) in pairwise(kept) if a is not None and b is not None]
     columns = [
-        rates_at(
+        compute_rates_at(
             [(line[0], line[place]) for line in kept],
-            counter_readings.idle_s(counter, by_timer),
+            counter_readings.find_idle_s(counter, by_timer),
             times,
         )
         for counter, place in zip(COUNTERS, range(1, len(kept[0])), strict=False)
@@ -174,14 +176,14 @@ def rates(lines: list[Counters], by_timer: bool) -> list[Rate]:
     ]
 
 
-def rates_at(
+def compute_rates_at(
     samples: list[tuple[float | None, float | None]],
     idle_s: float,
     times: list[tuple[float, float]],
 ) -> list[float | None]:
     """Of one counter, for each of the times."""
     known = [(at_s, value) for at_s, value in samples if at_s is not None and value is not None]
-    grown = counter_readings.rates(counter_readings.new_readings(known, idle_s))
+    grown = counter_readings.compute_rates(counter_readings.find_new_readings(known, idle_s))
     ends = [end for _, end, _ in grown]
     places = [bisect_left(ends, end) for _, end in times]
     return [
@@ -190,7 +192,7 @@ def rates_at(
     ]
 
 
-def evenly(lines: list[Counters]) -> list[Counters]:
+def drop_close_samples(lines: list[Counters]) -> list[Counters]:
     """The samples without those that follow another too closely for a rate.
 
     The last sample comes when the job ends, maybe 1 ms after the one before: what was counted
@@ -208,20 +210,20 @@ def evenly(lines: list[Counters]) -> list[Counters]:
     return kept
 
 
-def draw(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
+def plot_times(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
     """Panels below each other, runs side by side."""
     energy = any(trace.has_energy for trace in traces)
     panels: list[Panel] = [draw_power] if energy else []
     panels.append(draw_cpu)
-    if traffic := any(v for trace in traces for v in network_rates(trace)):
+    if traffic := any(v for trace in traces for v in list_network_rates(trace)):
         panels.append(draw_network)
-    varied = network_steps.varying([trace.steps for trace in traces])
+    varied = network_steps.has_variation([trace.steps for trace in traces])
     panels += [partial(draw_link, quantity) for quantity in varied]
     figure = drawing.new_figure(0.8 + 1.2 * len(panels))
     grid = figure.subplots(len(panels), len(traces), squeeze=False, sharex="col", sharey="row")
     highest = [0.0] * len(panels)
     conditions = [trace.group.label for trace in traces]
-    labels = figures_labels.in_lines(conditions, TITLE // len(traces))
+    labels = figures_labels.wrap_titles(conditions, TITLE // len(traces))
     for column, trace in enumerate(traces):
         for row, panel in enumerate(panels):
             panel(grid[row, column], traces, trace)
@@ -236,16 +238,16 @@ def draw(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
         for column in range(1, len(traces)):
             grid[row, column].set_ylabel("")
     return Drawing(
-        name=drawing.slug("time", variant),
+        name=drawing.make_slug("time", variant),
         title=f"{variant}: one run over time",
-        caption=caption(summary, traces, energy, traffic),
+        caption=format_caption(summary, traces, energy, traffic),
         figure=figure,
         columns=(*COLUMNS, *NETWORK_COLUMNS),
         rows=[cells for trace in traces for cells in data_rows(variant, trace)],
     )
 
 
-def lines(trace: Trace, counter: str) -> list[tuple[str, list[float], list[float]]]:
+def build_lines(trace: Trace, counter: str) -> list[tuple[str, list[float], list[float]]]:
     """(node, times, rates) of the nodes that have the counter; periods without it are left out."""
     index = COUNTERS.index(counter)
     found = []
@@ -258,9 +260,11 @@ def lines(trace: Trace, counter: str) -> list[tuple[str, list[float], list[float
     return found
 
 
-def plot(axes: Axes, trace: Trace, counter: str, factor: float, dashes: bool, label: str) -> None:
+def draw_lines(
+    axes: Axes, trace: Trace, counter: str, factor: float, dashes: bool, label: str
+) -> None:
     """A line per node; colours and dashes tell the nodes, or dashes the direction."""
-    for place, (node, times, values) in enumerate(lines(trace, counter)):
+    for place, (node, times, values) in enumerate(build_lines(trace, counter)):
         dash = DASHES[1] if dashes else DASHES[place % len(DASHES)] if not label else DASHES[0]
         words = f"{node} {label}".strip()
         scaled = [value / factor for value in values]
@@ -274,25 +278,25 @@ def plot(axes: Axes, trace: Trace, counter: str, factor: float, dashes: bool, la
 
 def draw_power(axes: Axes, traces: list[Trace], trace: Trace) -> None:
     axes.set_ylabel("power (W)")
-    plot(axes, trace, "energy_j", 1.0, dashes=False, label="")
+    draw_lines(axes, trace, "energy_j", 1.0, dashes=False, label="")
     if not trace.has_energy:
         axes.text(0.5, 0.5, "no energy", transform=axes.transAxes, ha="center", style="italic")
 
 
 def draw_cpu(axes: Axes, traces: list[Trace], trace: Trace) -> None:
     axes.set_ylabel("CPUs busy")
-    plot(axes, trace, "cpu_s", 1.0, dashes=False, label="")
+    draw_lines(axes, trace, "cpu_s", 1.0, dashes=False, label="")
 
 
 def draw_network(axes: Axes, traces: list[Trace], trace: Trace) -> None:
     """One unit for all runs, so that the panels compare; nodes have the colours of the CPUs."""
     from matplotlib.lines import Line2D
 
-    every = [value for one in traces for value in network_rates(one)]
-    factor, unit = scale(max(every, default=None), "bytes_per_s")
+    every = [value for one in traces for value in list_network_rates(one)]
+    factor, unit = choose_prefix(max(every, default=None), "bytes_per_s")
     axes.set_ylabel(f"network ({unit})")
-    plot(axes, trace, "rx_bytes", factor, dashes=False, label="received")
-    plot(axes, trace, "tx_bytes", factor, dashes=True, label="sent")
+    draw_lines(axes, trace, "rx_bytes", factor, dashes=False, label="received")
+    draw_lines(axes, trace, "tx_bytes", factor, dashes=True, label="sent")
     handles = [
         Line2D([], [], color="#333333", linestyle="-", label="received"),
         Line2D([], [], color="#333333", linestyle="--", label="sent"),
@@ -303,16 +307,18 @@ def draw_network(axes: Axes, traces: list[Trace], trace: Trace) -> None:
 def draw_link(
     quantity: network_steps.Quantity, axes: Axes, traces: list[Trace], trace: Trace
 ) -> None:
-    network_steps.draw(axes, quantity, trace.steps, trace.end_s)
+    network_steps.draw_steps(axes, quantity, trace.steps, trace.end_s)
 
 
-def network_rates(trace: Trace) -> list[float]:
+def list_network_rates(trace: Trace) -> list[float]:
     """All there are, in both directions."""
     counters = ("rx_bytes", "tx_bytes")
-    return [value for name in counters for _, _, values in lines(trace, name) for value in values]
+    return [
+        value for name in counters for _, _, values in build_lines(trace, name) for value in values
+    ]
 
 
-def caption(summary: Summary, traces: list[Trace], energy: bool, traffic: bool) -> str:
+def format_caption(summary: Summary, traces: list[Trace], energy: bool, traffic: bool) -> str:
     what = "Power of the node, CPUs" if energy else "CPUs"
     network = ", and network traffic of the node," if traffic else ""
     which = (
@@ -329,14 +335,14 @@ def caption(summary: Summary, traces: list[Trace], energy: bool, traffic: bool) 
     if not traffic:
         words += " No network traffic was seen."
     if not energy:
-        words += f" No power: {no_energy_reason(summary, traces)}."
+        words += f" No power: {find_no_energy_reason(summary, traces)}."
     most = max(len(trace.nodes) for trace in traces)
     if most > MAX_NODES:
         words += f" The first {MAX_NODES} of {most} nodes; the CSV has all."
     return words
 
 
-def no_energy_reason(summary: Summary, traces: list[Trace]) -> str:
+def find_no_energy_reason(summary: Summary, traces: list[Trace]) -> str:
     """As the records say it."""
     ids = {trace.run.run_id for trace in traces}
     reasons = (r.no_energy_reason for r in summary.data.records if r.run_id in ids)

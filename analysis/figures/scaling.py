@@ -10,10 +10,10 @@ from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, MARKERS, Drawing
 from steelyard.analysis.stats.basics import Estimate
-from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.stats.number_format import choose_prefix
 from steelyard.analysis.stats.scaling import LEAST_EFFICIENCY
-from steelyard.analysis.summary.factor_series import MAX_SERIES, n_words
-from steelyard.analysis.summary.scaling import Point, ScalingCurve, scaling_curves
+from steelyard.analysis.summary.factor_series import MAX_SERIES, format_n
+from steelyard.analysis.summary.scaling import Point, ScalingCurve, build_scaling_curves
 from steelyard.analysis.summary.summary import Summary
 
 if TYPE_CHECKING:
@@ -33,10 +33,12 @@ Curves = Sequence[ScalingCurve]
 Spot = tuple[float, Estimate]  # a scale and what is drawn there
 
 
-def scaling_draws(summary: Summary, narrow: bool = False) -> Iterator[Callable[[], Drawing | None]]:
+def list_scaling_draws(
+    summary: Summary, narrow: bool = False
+) -> Iterator[Callable[[], Drawing | None]]:
     """Each draws one metric of a variant, with a line for each combination of other factors."""
     found: dict[tuple[str, str], list[ScalingCurve]] = {}
-    for curve in scaling_curves(summary):
+    for curve in build_scaling_curves(summary):
         if curve.reason is None:
             found.setdefault((curve.variant, curve.metric.name), []).append(curve)
     for curves in list(found.values())[:MAX_FIGURES]:
@@ -45,16 +47,16 @@ def scaling_draws(summary: Summary, narrow: bool = False) -> Iterator[Callable[[
 
 def draw_curves(curves: Curves, narrow: bool) -> Drawing:
     """One figure."""
-    with drawing.style():
-        return panels_of(curves, narrow)
+    with drawing.use_style():
+        return arrange_panels(curves, narrow)
 
 
-def panels_of(curves: Curves, narrow: bool) -> Drawing:
+def arrange_panels(curves: Curves, narrow: bool) -> Drawing:
     """The panels beside each other, or below each other where the page is narrow."""
     first = curves[0]
-    has_energy = any(joules(curve) for curve in curves)
+    has_energy = any(select_energy(curve) for curve in curves)
     count = 3 if has_energy else 2
-    legend = figures_labels.legend([one.others for one in curves[:MAX_SERIES]])
+    legend = figures_labels.make_legend([one.others for one in curves[:MAX_SERIES]])
     figure = drawing.new_figure((PANEL_IN * count if narrow else 2.6) + legend.height_in + 0.2)
     if narrow:
         figure.set_figwidth(drawing.NARROW_IN)
@@ -66,14 +68,16 @@ def panels_of(curves: Curves, narrow: bool) -> Drawing:
     for axes in panels:
         set_scales(axes, curves)
     title = f"{first.variant}: {first.metric.name}, {first.kind} scaling"
-    figures_labels.set_title(figure, figures_labels.cut(title, NARROW_TITLE if narrow else 84))
+    figures_labels.set_title(
+        figure, figures_labels.shorten_name(title, NARROW_TITLE if narrow else 84)
+    )
     if len(curves) > 1:
         figure.legend(loc="outside lower center", ncols=1 if narrow else legend.columns)
     name = ("scaling", first.variant, first.metric.name, *(("narrow",) if narrow else ()))
     return Drawing(
-        name=drawing.slug(*name),
+        name=drawing.make_slug(*name),
         title=title,
-        caption=caption(curves),
+        caption=format_caption(curves),
         figure=figure,
         columns=COLUMNS,
         rows=[data_row(curve, point) for curve in curves for point in curve.points],
@@ -81,19 +85,19 @@ def panels_of(curves: Curves, narrow: bool) -> Drawing:
     )
 
 
-def caption(curves: Curves) -> str:
+def format_caption(curves: Curves) -> str:
     """What the panels show."""
     rows = [point.row for curve in curves for point in curve.points]
     most = f" Shown are {MAX_SERIES} of {len(curves)} lines; the CSV has all."
     return (
-        f"Speed-up of {curves[0].metric.name} over {axis_words(curves[0])} against the smallest scale, "
+        f"Speed-up of {curves[0].metric.name} over {format_axis_label(curves[0])} against the smallest scale, "
         f"both axes logarithmic (dashed: linear scaling); efficiency (dotted: "
         f"{100 * LEAST_EFFICIENCY:g} %); joules of a run where a meter counts. Bars are 95 % "
-        f"intervals ({n_words(rows, 'scale')}).{most if len(curves) > MAX_SERIES else ''}"
+        f"intervals ({format_n(rows, 'scale')}).{most if len(curves) > MAX_SERIES else ''}"
     )
 
 
-def axis_words(curve: ScalingCurve) -> str:
+def format_axis_label(curve: ScalingCurve) -> str:
     """`nodes`, `nodes × tasks_per_node`."""
     return " × ".join(curve.over)
 
@@ -106,7 +110,7 @@ def set_scales(axes: Axes, curves: Curves) -> None:
     axes.set_xticks(shown, [f"{one:g}" for one in shown])
     axes.set_xticks([], minor=True)
     axes.set_xlim(scales[0] / 1.25, scales[-1] * 1.25)
-    axes.set_xlabel(figures_labels.cut(axis_words(curves[0]), 28))
+    axes.set_xlabel(figures_labels.shorten_name(format_axis_label(curves[0]), 28))
 
 
 def draw_speed_ups(axes: Axes, curves: Curves, names: Sequence[str]) -> None:
@@ -131,18 +135,20 @@ def draw_efficiencies(axes: Axes, curves: Curves) -> None:
     for level, style in ((1.0, "--"), (LEAST_EFFICIENCY, ":")):
         axes.axhline(100 * level, linestyle=style, color=IDEAL, linewidth=1.0)
     for number, curve in enumerate(curves[:MAX_SERIES]):
-        spots = [(p.scale, percent(p.efficiency)) for p in curve.points if p.efficiency is not None]
+        spots = [
+            (p.scale, to_percent(p.efficiency)) for p in curve.points if p.efficiency is not None
+        ]
         draw_line(axes, spots, number)
-    drawing.begin_at(axes)
+    drawing.start_axis_at(axes)
     axes.set_ylabel("efficiency (%)")
 
 
-def percent(found: Estimate) -> Estimate:
+def to_percent(found: Estimate) -> Estimate:
     ends = [None if end is None else 100 * end for end in (found.low, found.high)]
     return Estimate(100 * found.value, *ends)
 
 
-def joules(curve: ScalingCurve) -> list[Spot]:
+def select_energy(curve: ScalingCurve) -> list[Spot]:
     """Mean energy at each scale that has any."""
     return [
         (point.scale, Estimate(found.mean, found.low, found.high))
@@ -153,15 +159,15 @@ def joules(curve: ScalingCurve) -> list[Spot]:
 
 def draw_energy(axes: Axes, curves: Curves) -> None:
     """From 0."""
-    every = [joules(curve) for curve in curves[:MAX_SERIES]]
-    factor, unit = scale(max(one.value for spots in every for _, one in spots), "J")
+    every = [select_energy(curve) for curve in curves[:MAX_SERIES]]
+    factor, unit = choose_prefix(max(one.value for spots in every for _, one in spots), "J")
     for number, spots in enumerate(every):
         in_unit = [
             (x, Estimate(e.value / factor, *(end and end / factor for end in (e.low, e.high))))
             for x, e in spots
         ]
         draw_line(axes, in_unit, number)
-    drawing.begin_at(axes)
+    drawing.start_axis_at(axes)
     axes.set_ylabel(f"energy of a run ({unit})")
 
 
@@ -184,11 +190,11 @@ def data_row(curve: ScalingCurve, point: Point) -> tuple[object, ...]:
     energy = point.energy.interval if point.energy else None
     return (
         curve.variant, curve.metric.name, curve.kind, curve.others, point.scale, point.row.n,
-        *ends_of(point.speed_up), *ends_of(point.efficiency),
+        *list_ends(point.speed_up), *list_ends(point.efficiency),
         energy and energy.mean, energy and energy.low, energy and energy.high,
     )  # fmt: skip
 
 
-def ends_of(found: Estimate | None) -> tuple[float | None, ...]:
+def list_ends(found: Estimate | None) -> tuple[float | None, ...]:
     """Value and interval; unknown ones are empty cells."""
     return (None,) * 3 if found is None else (found.value, found.low, found.high)

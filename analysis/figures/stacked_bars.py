@@ -30,27 +30,27 @@ def draw_stack(summary: Summary, variant: str) -> Drawing | None:
     groups = [
         group
         for group in summary.groups
-        if group.variant == variant and any(part_rows(summary, group).values())
+        if group.variant == variant and any(select_part_rows(summary, group).values())
     ]
     if not groups:
         return None
-    with drawing.style():
-        return stack(summary, variant, groups)
+    with drawing.use_style():
+        return plot_stack(summary, variant, groups)
 
 
-def part_rows(summary: Summary, group: Group) -> dict[str, Row | None]:
+def select_part_rows(summary: Summary, group: Group) -> dict[str, Row | None]:
     """The row of each part; None without values."""
     rows = {name: summary.row(group.variant, group.label, name) for name in PARTS}
     return {name: row if row and row.interval else None for name, row in rows.items()}
 
 
-def stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
+def plot_stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
     figure = drawing.new_figure(1.2 + 0.36 * len(groups))
     axes = figure.add_subplot()
     left = [0.0] * len(groups)
     for number, name in enumerate(PARTS):
         left = draw_part(axes, summary, groups, name, number, left)
-    labels, names = figures_labels.short_labels(summary, groups)
+    labels, names = figures_labels.format_short_labels(summary, groups)
     axes.set_yticks(range(len(groups)), labels)
     axes.set_ylabel(names)
     axes.set_ylim(len(groups) - 0.4, -0.6)
@@ -59,10 +59,10 @@ def stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
     axes.set_xlabel("share of the program's time (%)")
     figures_labels.set_title(figure, variant)
     figure.legend(loc="outside lower center", ncols=len(PARTS))
-    rows = [row for group in groups for row in part_rows(summary, group).values() if row]
+    rows = [row for group in groups for row in select_part_rows(summary, group).values() if row]
     n = counted_range((row.n for row in rows), "run")
     return Drawing(
-        name=drawing.slug("stack", variant),
+        name=drawing.make_slug("stack", variant),
         title=f"{variant}: computation, communication and initialization",
         caption=(
             "Mean shares of the program's time that its processes computed, were in MPI's "
@@ -79,7 +79,7 @@ def draw_part(
     axes: Axes, summary: Summary, groups: list[Group], name: str, number: int, left: list[float]
 ) -> list[float]:
     """One part of every bar, behind what is there already; returns where the next begins."""
-    rows = [part_rows(summary, group)[name] for group in groups]
+    rows = [select_part_rows(summary, group)[name] for group in groups]
     widths = [100 * row.interval.mean if row and row.interval else 0.0 for row in rows]
     axes.barh(
         range(len(groups)), widths, 0.62, left=left, color=COLOURS[number], alpha=0.6,

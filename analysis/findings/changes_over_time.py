@@ -16,11 +16,11 @@ from steelyard.analysis.findings.finding import (
     Severity,
     format_location,
     format_row_location,
-    measured_rows,
+    select_measured_rows,
 )
-from steelyard.analysis.stats.drift import Timed, trend, wander
+from steelyard.analysis.stats.drift import Timed, find_trend, find_wander
 from steelyard.analysis.stats.grouped_mean import mean_by_group
-from steelyard.analysis.stats.number_format import mean_words
+from steelyard.analysis.stats.number_format import format_mean
 from steelyard.analysis.stats.significance_tests import LEVEL, holm
 from steelyard.analysis.stats.warm_up import (
     MIN_VALUES,
@@ -29,7 +29,7 @@ from steelyard.analysis.stats.warm_up import (
     find_inner_warm_up,
     find_warm_up,
 )
-from steelyard.analysis.summary.design import job_means, no_negative, sample_word
+from steelyard.analysis.summary.design import has_no_negative_mean, job_means, sample_word
 from steelyard.analysis.summary.interleaving import Interleaving, check_interleaving
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
@@ -58,11 +58,11 @@ SY16 = Kind(
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class TestedSeries:
     """One series that was looked at: its uncorrected p, and the words where it drifts."""
 
     p: float
-    words: str
+    description: str
 
 
 def check_drift(summary: Summary) -> Iterator[Finding]:
@@ -71,7 +71,11 @@ def check_drift(summary: Summary) -> Iterator[Finding]:
     for row in summary.rows:
         if row.metric.is_primary and row.values:
             by_metric.setdefault((row.group.variant, row.metric.name), []).append(row)
-    looked = [one for rows in by_metric.values() for one in [*look_each(rows), *look_all(rows)]]
+    looked = [
+        one
+        for rows in by_metric.values()
+        for one in [*check_each_condition(rows), *check_all_conditions(rows)]
+    ]
     corrected = holm([one.p for one in looked])
     hit = [one for one, p in zip(looked, corrected, strict=True) if p <= DRIFT_LEVEL]
     if hit:
@@ -79,36 +83,38 @@ def check_drift(summary: Summary) -> Iterator[Finding]:
             f"In {len(hit)} of {len(looked)} looks at series of a main figure in the order of time "
             f"(ranks, Holm, p ≤ {DRIFT_LEVEL})."
         )
-        yield Finding(SY16, text, tuple(one.words for one in hit))
+        yield Finding(SY16, text, tuple(one.description for one in hit))
 
 
-def look_each(rows: Sequence[Row]) -> Iterator[Looked]:
+def check_each_condition(rows: Sequence[Row]) -> Iterator[TestedSeries]:
     """Each condition in the order of its jobs."""
     for row in rows:
         values = job_means(row)
-        found = trend([Timed(range(len(values)), values)])
+        found = find_trend([Timed(range(len(values)), values)])
         if found is not None:
             way = "rising" if found.rho > 0 else "falling"
             where = f"{format_location(row.group)} · {row.metric.name}"
-            yield Looked(found.p, f"{where}: {way} (ρ = {found.rho:.2f})".replace("-", "−"))
+            yield TestedSeries(found.p, f"{where}: {way} (ρ = {found.rho:.2f})".replace("-", "−"))
 
 
-def look_all(rows: Sequence[Row]) -> Iterator[Looked]:
+def check_all_conditions(rows: Sequence[Row]) -> Iterator[TestedSeries]:
     """All conditions of a variant by the time at which their jobs started, where that is known."""
-    conditions = [timed(row) for row in rows]
+    conditions = [time_jobs(row) for row in rows]
     known = [one for one in conditions if one is not None]
     if len(known) < len(rows):
         return
     where = f"{rows[0].group.variant} · {rows[0].metric.name}, all conditions together"
-    series = shares_over_time(known)
-    found, wandering = trend(known), wander(known)
+    series = compute_shares_over_time(known)
+    found, wandering = find_trend(known), find_wander(known)
     if found is not None and len(rows) > 1:  # of one condition look_each has told it
-        yield Looked(found.p, f"{where}: {trend_words(found.rho, series)}".replace("-", "−"))
+        yield TestedSeries(
+            found.p, f"{where}: {describe_trend(found.rho, series)}".replace("-", "−")
+        )
     if wandering is not None:
-        yield Looked(wandering, f"{where}: {wander_words(series)}")
+        yield TestedSeries(wandering, f"{where}: {describe_wander(series)}")
 
 
-def timed(row: Row) -> Timed | None:
+def time_jobs(row: Row) -> Timed | None:
     """Start and mean of each job: runs of one job are alike for other reasons than the hour."""
     runs = {run.run_id: run for run in row.group.runs}
     starts: dict[str, list[float]] = {}
@@ -125,7 +131,7 @@ def timed(row: Row) -> Timed | None:
     )
 
 
-def shares_over_time(conditions: Sequence[Timed]) -> list[tuple[float, float]]:
+def compute_shares_over_time(conditions: Sequence[Timed]) -> list[tuple[float, float]]:
     """(start, value as a share of its condition's mean), in the order of time."""
     pairs = []
     for one in conditions:
@@ -136,40 +142,40 @@ def shares_over_time(conditions: Sequence[Timed]) -> list[tuple[float, float]]:
     return sorted(pairs)
 
 
-def parts_of(series: Sequence[tuple[float, float]], number: int) -> list[tuple[float, float]]:
+def split_series(series: Sequence[tuple[float, float]], number: int) -> list[tuple[float, float]]:
     """(start of the first job, mean share) of so many parts with as many jobs each."""
     ends = [round(i * len(series) / number) for i in range(number + 1)]
     parts = [series[a:b] for a, b in pairwise(ends)]
     return [(part[0][0], statistics.fmean(share for _, share in part)) for part in parts]
 
 
-def trend_words(rho: float, series: Sequence[tuple[float, float]]) -> str:
+def describe_trend(rho: float, series: Sequence[tuple[float, float]]) -> str:
     """`rising by 4.1 % of the mean from the first third of 60 jobs to the last (ρ = 0.62), …`."""
-    thirds = parts_of(series, THIRDS)
+    thirds = split_series(series, THIRDS)
     change = 100 * (thirds[-1][1] - thirds[0][1])
     return (
         f"{'rising' if rho > 0 else 'falling'} by {abs(change):.2g} % of the mean from the first third "
-        f"of {len(series)} jobs to the last (ρ = {rho:.2f}), {span_words(series)}"
+        f"of {len(series)} jobs to the last (ρ = {rho:.2f}), {format_span(series)}"
     )
 
 
-def wander_words(series: Sequence[tuple[float, float]]) -> str:
+def describe_wander(series: Sequence[tuple[float, float]]) -> str:
     """`coming and going by 6 % of the mean, highest from 12:10 UTC on, …`."""
-    parts = parts_of(series, PARTS)
+    parts = split_series(series, PARTS)
     low, high = (choose(parts, key=lambda part: part[1]) for choose in (min, max))
     return (
         f"not the same at all times: {100 * (high[1] - low[1]):.2g} % of the mean between fifths of "
-        f"{len(series)} jobs, highest from {moment(high[0])}, lowest from {moment(low[0])} UTC on, "
-        f"{span_words(series)}"
+        f"{len(series)} jobs, highest from {format_time(high[0])}, lowest from {format_time(low[0])} UTC on, "
+        f"{format_span(series)}"
     )
 
 
-def moment(unix_s: float) -> str:
+def format_time(unix_s: float) -> str:
     """`2026-11-21 08:15`."""
     return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M}"
 
 
-def span_words(series: Sequence[tuple[float, float]]) -> str:
+def format_span(series: Sequence[tuple[float, float]]) -> str:
     """`within 8.2 h`."""
     hours = (series[-1][0] - series[0][0]) / 3600
     return f"within {hours:.2g} h" if hours >= 1 else f"within {60 * hours:.2g} min"
@@ -194,17 +200,17 @@ SY36 = Kind(
 )
 
 
-def check_turns(summary: Summary) -> Iterator[Finding]:
+def check_turn_order(summary: Summary) -> Iterator[Finding]:
     """Of the main figures: one place for each condition."""
     apart: dict[str, str] = {}
-    judged = summary.compared(primary=True)
+    judged = summary.compared_rows(primary=True)
     for row in judged:
         base = summary.row(row.group.variant, row.group.baseline_label or "", row.metric.name)
         if base is None or row.overhead is None or row.overhead.low is None:
             continue
         found = check_interleaving(row, base)
-        if found.words:
-            apart.setdefault(format_location(row.group), apart_words(found))
+        if found.describe:
+            apart.setdefault(format_location(row.group), describe_separation(found))
     if apart:
         conditions = len({format_location(row.group) for row in judged})
         yield Finding(
@@ -214,12 +220,14 @@ def check_turns(summary: Summary) -> Iterator[Finding]:
         )
 
 
-def apart_words(found: Interleaving) -> str:
+def describe_separation(found: Interleaving) -> str:
     """`2026-09-22 08:00 to 2026-09-22 10:00 UTC, the baseline …`, `2 of 20 runs are in blocks …`."""
     if found.spans is not None:
-        (ours, base) = (f"{moment(first)} to {moment(last)}" for first, last in found.spans)
+        (ours, base) = (
+            f"{format_time(first)} to {format_time(last)}" for first, last in found.spans
+        )
         return f"{ours} UTC, the baseline {base}"
-    return f"{found.alone} of {found.runs} runs are in blocks without the other side"
+    return f"{found.uninterleaved} of {found.runs} runs are in blocks without the other side"
 
 
 SY20 = Kind(
@@ -241,7 +249,7 @@ SY20 = Kind(
 
 
 def check_warm_up(summary: Summary) -> Iterator[Finding]:
-    rows = measured_rows(summary)
+    rows = select_measured_rows(summary)
     series = [(row, values) for row in rows if len(values := job_means(row)) >= MIN_VALUES]
     looked = [(row, find_warm_up(values, row.confidence)) for row, values in series]
     # Of those without one the p is not known, but above the level: it raises no other.
@@ -256,16 +264,16 @@ def check_warm_up(summary: Summary) -> Iterator[Finding]:
             SY20,
             f"In {len(found)} of {len(rows)} series of a main figure; the means told are with these "
             "runs.",
-            tuple(f"{format_row_location(row)}: {warm_up_words(row, w)}" for row, w in found),
+            tuple(f"{format_row_location(row)}: {describe_warm_up(row, w)}" for row, w in found),
         )
 
 
-def warm_up_words(row: Row, found: WarmUp) -> str:
+def describe_warm_up(row: Row, found: WarmUp) -> str:
     """`the first 11 of 35 runs: mean 12.1 ± 0.8 s with them, 10.0 ± 0.1 s without`."""
     unit = row.metric.unit
     return (
         f"the first {found.length} of {counted(found.with_it.n, sample_word(row))}: mean "
-        f"{mean_words(found.with_it, unit)} with them, {mean_words(found.without, unit)} without"
+        f"{format_mean(found.with_it, unit)} with them, {format_mean(found.without, unit)} without"
     )
 
 
@@ -291,7 +299,7 @@ SY28 = Kind(
 )
 
 
-def iterations_by_job(summary: Summary, row: Row) -> dict[object, list[list[float]]]:
+def group_iterations_by_job(summary: Summary, row: Row) -> dict[object, list[list[float]]]:
     """The row's runs that have any, by job."""
     job_of = {run.run_id: run.job_id or run.run_id for run in row.group.runs}
     jobs: dict[object, list[list[float]]] = {}
@@ -304,7 +312,7 @@ def iterations_by_job(summary: Summary, row: Row) -> dict[object, list[list[floa
 
 def check_inner_warm_up(summary: Summary) -> Iterator[Finding]:
     rows = [row for row in summary.rows if row.metric.is_primary and row.values]
-    series = [(row, iterations_by_job(summary, row)) for row in rows]
+    series = [(row, group_iterations_by_job(summary, row)) for row in rows]
     judged = [(row, jobs, w) for row, jobs in series if (w := find_inner_warm_up(jobs)) is not None]
     corrected = holm([w.p for *_, w in judged])
     hit = [one for one, p in zip(judged, corrected, strict=True) if p <= INNER_LEVEL]
@@ -314,24 +322,26 @@ def check_inner_warm_up(summary: Summary) -> Iterator[Finding]:
             f"In {len(hit)} of {len(judged)} series with iterations inside the runs; the means told are "
             "with them.",
             tuple(
-                f"{format_location(row.group)} · {row.metric.name}: {stretch_words(row, jobs, found)}"
+                f"{format_location(row.group)} · {row.metric.name}: {describe_inner_warm_up(row, jobs, found)}"
                 for row, jobs, found in hit
             ),
         )
 
 
-def stretch_words(row: Row, jobs: dict[object, list[list[float]]], found: InnerWarmUp) -> str:
+def describe_inner_warm_up(
+    row: Row, jobs: dict[object, list[list[float]]], found: InnerWarmUp
+) -> str:
     """`the first 1 of 5 iterations is 21 % above the rest: mean 10.4 ± 0.1 s with it, …`."""
     kept = [[run for run in job if len(run) == found.iterations] for job in jobs.values()]
     means = [
         mean_by_group(
             [[fmean(run[cut:]) for run in job] for job in kept if job],
             row.confidence,
-            never_negative=no_negative(row),
+            never_negative=has_no_negative_mean(row),
         )
         for cut in (0, found.length)
     ]
-    with_it, without = (mean_words(mean, row.metric.unit) for mean in means)
+    with_it, without = (format_mean(mean, row.metric.unit) for mean in means)
     way = "above" if found.excess > 0 else "below"
     verb, what = ("is", "it") if found.length == 1 else ("are", "them")
     return (
@@ -345,5 +355,5 @@ RULES = (
     Rule(SY16, check_drift),
     Rule(SY20, check_warm_up),
     Rule(SY28, check_inner_warm_up),
-    Rule(SY36, check_turns),
+    Rule(SY36, check_turn_order),
 )

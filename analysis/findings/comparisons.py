@@ -11,15 +11,15 @@ from steelyard.analysis.findings.finding import (
     Kind,
     Rule,
     Severity,
+    count_runs,
     format_location,
     format_row_location,
-    main_rows,
-    measured_rows,
-    total_runs,
+    select_main_rows,
+    select_measured_rows,
 )
 from steelyard.analysis.stats.overhead import EXACT, SHOWN
 from steelyard.analysis.stats.planning import MIN_PILOT, repeats_assured
-from steelyard.analysis.summary.design import sample_means, samples_of
+from steelyard.analysis.summary.design import group_samples, sample_means
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted
@@ -41,7 +41,7 @@ SY04 = Kind(
 
 
 def check_few_runs(summary: Summary) -> Iterator[Finding]:
-    few = [row for row in main_rows(summary) if row.n < FEW_RUNS]
+    few = [row for row in select_main_rows(summary) if row.n < FEW_RUNS]
     if few:
         yield Finding(
             SY04,
@@ -96,7 +96,7 @@ SY15 = Kind(
 
 
 def check_many_comparisons(summary: Summary) -> Iterator[Finding]:
-    judged = [row for row in summary.compared() if row.verdict and has_interval(row)]
+    judged = [row for row in summary.compared_rows() if row.verdict and has_interval(row)]
     if len(judged) >= MANY_COMPARISONS:
         told = [row for row in judged if row.verdict and row.verdict.direction in SHOWN]
         main = sum(row.metric.is_primary for row in told)
@@ -130,7 +130,7 @@ SY19 = Kind(
 
 
 def check_missing_values(summary: Summary) -> Iterator[Finding]:
-    hit = [row for row in main_rows(summary) if row.missing]
+    hit = [row for row in select_main_rows(summary) if row.missing]
     if hit:
         yield Finding(
             SY19,
@@ -163,18 +163,18 @@ SY22 = Kind(
 def check_wide_interval(summary: Summary) -> Iterator[Finding]:
     wide = [
         row
-        for row in measured_rows(summary)
-        if len(samples_of(row)[1]) >= MIN_PILOT and half_share(row) > WIDE
+        for row in select_measured_rows(summary)
+        if len(group_samples(row)[1]) >= MIN_PILOT and compute_half_share(row) > WIDE
     ]
     if wide:
         yield Finding(
             SY22,
-            f"{len(wide)} of {len(measured_rows(summary))} means of a main figure.",
-            tuple(f"{format_row_location(row)}: {repeats_words(row)}" for row in wide),
+            f"{len(wide)} of {len(select_measured_rows(summary))} means of a main figure.",
+            tuple(f"{format_row_location(row)}: {describe_repeats(row)}" for row in wide),
         )
 
 
-def half_share(row: Row) -> float:
+def compute_half_share(row: Row) -> float:
     """Half of the interval as a share of the mean; 0 where there is none."""
     interval = row.interval
     if interval is None or interval.half_width is None or interval.mean == 0:
@@ -182,11 +182,11 @@ def half_share(row: Row) -> float:
     return interval.half_width / abs(interval.mean)
 
 
-def repeats_words(row: Row) -> str:
+def describe_repeats(row: Row) -> str:
     """`± 6.2 % of the mean; 240 runs give ± 1 %`."""
     assert row.interval is not None  # half_share has looked
-    told = f"± {100 * half_share(row):.2g} % of the mean with n = {row.n}"
-    what = samples_of(row)[0]
+    told = f"± {100 * compute_half_share(row):.2g} % of the mean with n = {row.n}"
+    what = group_samples(row)[0]
     try:
         number = repeats_assured(sample_means(row), TARGET * abs(row.interval.mean))
     except ValueError:
@@ -214,7 +214,7 @@ def check_other_unit(summary: Summary) -> Iterator[Finding]:
         runs = {run for one in others for run in one.run_ids}
         yield Finding(
             SY26,
-            f"In {counted(len(runs), 'run')} of {total_runs(summary)}; in no mean.",
+            f"In {counted(len(runs), 'run')} of {count_runs(summary)}; in no mean.",
             tuple(
                 f"{one.variant} · {one.metric}: {one.unit or 'none'} in place of "
                 f"{one.usual or 'none'} in {', '.join(one.run_ids)}"

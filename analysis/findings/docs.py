@@ -16,13 +16,13 @@ END = "<!-- end of what is from analysis/findings -->"
 HEAD = ["code", "title", "why it matters"]
 
 
-def table(kinds: Iterable[Kind]) -> str:
+def format_table(kinds: Iterable[Kind]) -> str:
     """In Markdown, a line each."""
-    lines = [cells(HEAD), cells(["---"] * len(HEAD)), *map(line, kinds)]
+    lines = [cells(HEAD), cells(["---"] * len(HEAD)), *map(format_line, kinds)]
     return "\n".join([*lines, ""])
 
 
-def line(kind: Kind) -> str:
+def format_line(kind: Kind) -> str:
     """With authors and year behind the reason, or a link to a page. The report has the advice."""
     source = kind.source.removeprefix("docs/")
     if source == kind.source:
@@ -33,10 +33,10 @@ def line(kind: Kind) -> str:
     return cells([kind.code, kind.title, why])
 
 
-def renewed(page: str) -> str:
+def update_page(page: str) -> str:
     """docs/findings.md with a fresh list."""
-    return between(page, BEGIN, END, table(rule.kind for rule in RULES))
+    return between(page, BEGIN, END, format_table(rule.kind for rule in RULES))
 
 
 if __name__ == "__main__":
-    rewrite(Path(PAGE), renewed)
+    rewrite(Path(PAGE), update_page)

@@ -58,14 +58,14 @@ def format_location(group: Group) -> str:
     return f"{group.variant} · {group.label}" if group.label else group.variant
 
 
-def main_rows(summary: Summary) -> list[Row]:
+def select_main_rows(summary: Summary) -> list[Row]:
     """The benchmarks' own main figures, those without a value too."""
     return [row for row in summary.rows if row.metric.is_primary]
 
 
-def measured_rows(summary: Summary) -> list[Row]:
+def select_measured_rows(summary: Summary) -> list[Row]:
     """Those with a value."""
-    return [row for row in main_rows(summary) if row.values]
+    return [row for row in select_main_rows(summary) if row.values]
 
 
 def format_row_location(row: Row) -> str:
@@ -73,12 +73,12 @@ def format_row_location(row: Row) -> str:
     return f"{format_location(row.group)} · {row.metric.name}"
 
 
-def total_runs(summary: Summary) -> int:
+def count_runs(summary: Summary) -> int:
     """Of the whole study."""
     return len(summary.data.runs)
 
 
-def shares(summary: Summary, number: Callable[[Group], int]) -> tuple[str, ...]:
+def format_shares(summary: Summary, number: Callable[[Group], int]) -> tuple[str, ...]:
     """`place: 1 of 5` for the groups with any."""
     return tuple(
         f"{format_location(group)}: {number(group)} of {group.counts.planned}"
@@ -92,7 +92,7 @@ NODE_FACTS = ("node_type", "vm", "container", "kernel", "cpu_model", "cpus")
 Facts = dict[tuple[str, str], dict[str, set[str]]]  # by variant and condition, then by fact
 
 
-def facts_by_group(summary: Summary) -> Facts:
+def collect_facts_by_group(summary: Summary) -> Facts:
     """Of the runs that count."""
     where = {run.run_id: (run.variant, run.label) for run in summary.data.runs if run.counts}
     fact = [attrgetter(name) for name in NODE_FACTS]

@@ -11,7 +11,7 @@ from steelyard.analysis.findings.finding import (
     Severity,
     format_location,
 )
-from steelyard.analysis.summary.latency_share import split_rows
+from steelyard.analysis.summary.latency_share import build_split_rows
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted
 
@@ -29,7 +29,7 @@ SY23 = Kind(
 )
 
 
-def check_not_undone(summary: Summary) -> Iterator[Finding]:
+def check_remaining_conditions(summary: Summary) -> Iterator[Finding]:
     left = [node for node in summary.data.network if node.undone is False]
     if left:
         yield Finding(
@@ -54,8 +54,8 @@ SY27 = Kind(
 )
 
 
-def check_no_split(summary: Summary) -> Iterator[Finding]:
-    rows = split_rows(summary)
+def check_missing_split(summary: Summary) -> Iterator[Finding]:
+    rows = build_split_rows(summary)
     broken = [one for one in rows if one.broken]
     if broken:
         yield Finding(
@@ -68,6 +68,6 @@ def check_no_split(summary: Summary) -> Iterator[Finding]:
 
 
 RULES = (
-    Rule(SY23, check_not_undone),
-    Rule(SY27, check_no_split),
+    Rule(SY23, check_remaining_conditions),
+    Rule(SY27, check_missing_split),
 )

@@ -11,16 +11,16 @@ from steelyard.analysis.findings.finding import (
     Kind,
     Rule,
     Severity,
-    facts_by_group,
+    collect_facts_by_group,
     format_location,
     format_row_location,
-    measured_rows,
+    select_measured_rows,
 )
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
 from steelyard.analysis.stats.basics import median
-from steelyard.analysis.stats.number_format import quantity
+from steelyard.analysis.stats.number_format import format_quantity
 from steelyard.analysis.stats.significance_tests import holm, kruskal
-from steelyard.analysis.summary.design import jobs_of
+from steelyard.analysis.summary.design import group_by_job
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted
@@ -41,7 +41,7 @@ SY11 = Kind(
 
 
 def check_mixed_nodes(summary: Summary) -> Iterator[Finding]:
-    facts = facts_by_group(summary)
+    facts = collect_facts_by_group(summary)
     places = [
         f"{format_location(group)}: {name} {' and '.join(sorted(values))}"
         for group in summary.groups
@@ -69,8 +69,8 @@ SY12 = Kind(
 )
 
 
-def check_unlike_baseline(summary: Summary) -> Iterator[Finding]:
-    facts, hidden = facts_by_group(summary), hidden_facts(summary)
+def check_different_baseline(summary: Summary) -> Iterator[Finding]:
+    facts, hidden = collect_facts_by_group(summary), list_intended_facts(summary)
     places = []
     for group in summary.groups:
         base = facts.get((group.variant, group.baseline_label or ""), {})
@@ -85,7 +85,7 @@ def check_unlike_baseline(summary: Summary) -> Iterator[Finding]:
         yield Finding(SY12, text, tuple(places))
 
 
-def hidden_facts(summary: Summary) -> set[str]:
+def list_intended_facts(summary: Summary) -> set[str]:
     """Facts that a factor changes on purpose from condition to condition."""
     factors = summary.data.meta.factors
     if "node_type" in factors:
@@ -145,9 +145,10 @@ SY25 = Kind(
 
 def check_node_effect(summary: Summary) -> Iterator[Finding]:
     tested = {
-        row.group.variant + row.group.label + row.metric.name: row for row in measured_rows(summary)
+        row.group.variant + row.group.label + row.metric.name: row
+        for row in select_measured_rows(summary)
     }
-    by_node = {key: values_by_node(row) for key, row in tested.items()}
+    by_node = {key: group_values_by_node(row) for key, row in tested.items()}
     p_values = {
         key: p
         for key, nodes in by_node.items()
@@ -164,13 +165,13 @@ def check_node_effect(summary: Summary) -> Iterator[Finding]:
             f"In {len(hit)} of {len(p_values)} series of a main figure with several nodes "
             "(Kruskal and Wallis' test, Holm).",
             tuple(
-                f"{format_row_location(row)}: {node_words(row, nodes)} (p = {p:.2g})"
+                f"{format_row_location(row)}: {describe_nodes(row, nodes)} (p = {p:.2g})"
                 for row, nodes, p in hit
             ),
         )
 
 
-def values_by_node(row: Row) -> dict[str, list[float]]:
+def group_values_by_node(row: Row) -> dict[str, list[float]]:
     """The jobs' means of each node, or set of nodes, with at least MIN_ON_NODE jobs."""
     nodes = {
         row.group.jobs[run.run_id]: ", ".join(sorted(run.nodes))
@@ -178,17 +179,19 @@ def values_by_node(row: Row) -> dict[str, list[float]]:
         if run.nodes
     }
     found: dict[str, list[float]] = {}
-    for job, values in jobs_of(row).items():
+    for job, values in group_by_job(row).items():
         if job in nodes:
             found.setdefault(nodes[str(job)], []).append(statistics.fmean(values))
     return {node: values for node, values in found.items() if len(values) >= MIN_ON_NODE}
 
 
-def node_words(row: Row, nodes: dict[str, list[float]]) -> str:
+def describe_nodes(row: Row, nodes: dict[str, list[float]]) -> str:
     """`median 9.98 s on n1, 12.1 s on n2`: the lowest and the highest."""
     medians = sorted((median(values), node) for node, values in nodes.items())
     ends = (medians[0], medians[-1])
-    words = ", ".join(f"{quantity(value, row.metric.unit)} on {node}" for value, node in ends)
+    words = ", ".join(
+        f"{format_quantity(value, row.metric.unit)} on {node}" for value, node in ends
+    )
     return f"median {words}"
 
 
@@ -213,7 +216,7 @@ NODE_TYPES = ("physical", "virtual", "container")  # other levels are names, whi
 def check_other_node_type(summary: Summary) -> Iterator[Finding]:
     if "node_type" not in summary.data.meta.factors:
         return
-    facts = facts_by_group(summary)
+    facts = collect_facts_by_group(summary)
     places = [
         f"{format_location(group)}: {' and '.join(sorted(found))}"
         for group in summary.groups
@@ -268,7 +271,7 @@ SY35 = Kind(
 )
 
 
-def check_unlike_parts(summary: Summary) -> Iterator[Finding]:
+def check_different_parts(summary: Summary) -> Iterator[Finding]:
     records: dict[str, int] = {}
     for record in summary.data.records:
         if record.has_energy and record.energy_covers:
@@ -285,10 +288,10 @@ def check_unlike_parts(summary: Summary) -> Iterator[Finding]:
 
 RULES = (
     Rule(SY11, check_mixed_nodes),
-    Rule(SY12, check_unlike_baseline),
+    Rule(SY12, check_different_baseline),
     Rule(SY13, check_shared_nodes),
     Rule(SY25, check_node_effect),
     Rule(SY30, check_other_node_type),
     Rule(SY32, check_stolen_time),
-    Rule(SY35, check_unlike_parts),
+    Rule(SY35, check_different_parts),
 )

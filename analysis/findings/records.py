@@ -90,14 +90,14 @@ def check_incomplete_records(summary: Summary) -> Iterator[Finding]:
             SY09,
             f"{len(cut)} of {counted(len(summary.data.records), 'record')} are incomplete.",
             tuple(
-                f"{r.run_id} on {r.node}: {what_is_missing(r)}: "
+                f"{r.run_id} on {r.node}: {describe_missing(r)}: "
                 f"{r.incomplete_reason or 'no reason given'}"
                 for r in cut
             ),
         )
 
 
-def what_is_missing(record: Record) -> str:
+def describe_missing(record: Record) -> str:
     """Only the processes' use, or all that came after the sampler's end."""
     if record.incomplete_of == PROCESSES:
         return "what the processes used was not counted"
@@ -123,7 +123,7 @@ SY10 = Kind(
 
 def check_missed_samples(summary: Summary) -> Iterator[Finding]:
     """Any sample lost, or more than 1 % of the deadlines missed."""
-    bad = [record for record in summary.data.records if sampled_badly(record)]
+    bad = [record for record in summary.data.records if has_missed_samples(record)]
     if bad:
         yield Finding(
             SY10,
@@ -136,7 +136,7 @@ def check_missed_samples(summary: Summary) -> Iterator[Finding]:
         )
 
 
-def sampled_badly(record: Record) -> bool:
+def has_missed_samples(record: Record) -> bool:
     late = (record.missed_deadlines or 0) > MISSED_SHARE * (record.samples or 0)
     return late or bool(record.samples_lost)
 

@@ -25,12 +25,12 @@ RULES: tuple[Rule, ...] = tuple(
 )
 
 
-def find(summary: Summary) -> list[Finding]:
+def find_all(summary: Summary) -> list[Finding]:
     """All findings, the gravest first, then by code."""
-    return by_gravity([finding for rule in RULES for finding in rule.check(summary)])
+    return sort_by_severity([finding for rule in RULES for finding in rule.check(summary)])
 
 
-def by_gravity(findings: Sequence[Finding]) -> list[Finding]:
+def sort_by_severity(findings: Sequence[Finding]) -> list[Finding]:
     """The gravest first, then by code."""
     order = list(Severity)
     return sorted(findings, key=lambda f: (order.index(f.kind.severity), f.kind.code))

@@ -10,8 +10,8 @@ from steelyard.analysis.findings.finding import (
     Kind,
     Rule,
     Severity,
-    shares,
-    total_runs,
+    count_runs,
+    format_shares,
 )
 from steelyard.analysis.summary.study_run import Run
 from steelyard.analysis.summary.summary import WAITING, Summary
@@ -42,8 +42,8 @@ def check_failed_runs(summary: Summary) -> Iterator[Finding]:
         words = ", ".join(f"{number} {state}" for state, number in states.most_common())
         yield Finding(
             SY01,
-            f"{len(failed)} of {counted(total_runs(summary), 'run')} gave no result: {words}.",
-            shares(summary, lambda group: group.counts.failed + group.counts.cancelled),
+            f"{len(failed)} of {counted(count_runs(summary), 'run')} gave no result: {words}.",
+            format_shares(summary, lambda group: group.counts.failed + group.counts.cancelled),
         )
 
 
@@ -66,8 +66,8 @@ def check_unfinished_runs(summary: Summary) -> Iterator[Finding]:
     if waiting:
         yield Finding(
             SY02,
-            f"{waiting} of {counted(total_runs(summary), 'run')} are waiting or running.",
-            shares(summary, lambda group: group.counts.waiting),
+            f"{waiting} of {counted(count_runs(summary), 'run')} are waiting or running.",
+            format_shares(summary, lambda group: group.counts.waiting),
         )
 
 
@@ -97,7 +97,7 @@ def check_invalid_runs(summary: Summary) -> Iterator[Finding]:
             SY03,
             f"{counted(len(invalid), 'run')} ended but did not meet the conditions: {words}. "
             + ("In the means, as asked for." if invalid[0].counts else "In no mean."),
-            shares(summary, lambda group: group.counts.invalid),
+            format_shares(summary, lambda group: group.counts.invalid),
         )
 
 
@@ -120,12 +120,12 @@ def check_repeated_attempts(summary: Summary) -> Iterator[Finding]:
     if again:
         yield Finding(
             SY18,
-            f"{len(again)} of {counted(total_runs(summary), 'run')}.",
-            tuple(f"{run.run_id}: {how_often(run)}" for run in again),
+            f"{len(again)} of {counted(count_runs(summary), 'run')}.",
+            tuple(f"{run.run_id}: {format_attempts(run)}" for run in again),
         )
 
 
-def how_often(run: Run) -> str:
+def format_attempts(run: Run) -> str:
     """`2 attempts, 3 tries in the last`."""
     words = [counted(run.attempts, "attempt")] if run.attempts > 1 else []
     return ", ".join([*words, f"{run.tries} tries in the last"] if run.tries > 1 else words)

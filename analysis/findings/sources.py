@@ -12,10 +12,10 @@ from steelyard.analysis.findings.finding import (
     Severity,
     format_location,
 )
-from steelyard.analysis.stats.number_format import quantity
+from steelyard.analysis.stats.number_format import format_quantity
 from steelyard.analysis.summary.study_data import Disagreement
 from steelyard.analysis.summary.summary import Summary
-from steelyard.analysis.summary.usage_sources import mixed
+from steelyard.analysis.summary.usage_sources import has_mixed_sources
 from steelyard.facts.quantities import METRICS
 from steelyard.jobscripts.plurals import counted
 
@@ -45,14 +45,14 @@ def check_sources_disagree(summary: Summary) -> Iterator[Finding]:
             SY24,
             f"{', '.join(kinds)}: further apart than the ways of counting explain in {runs} of "
             f"{counted(checks.runs, 'run')} that could be checked.",
-            tuple(disagreement_words(d) for d in checks.disagreements[:MOST_PLACES]),
+            tuple(describe_disagreement(d) for d in checks.disagreements[:MOST_PLACES]),
         )
 
 
-def disagreement_words(found: Disagreement) -> str:
+def describe_disagreement(found: Disagreement) -> str:
     """`RUN on NODE: CPU time: records 10.00 s, scheduler 20.00 s`."""
     where = f"{found.run_id} on {found.node}" if found.node else found.run_id
-    a, b = (quantity(value, found.unit) for value in (found.value_a, found.value_b))
+    a, b = (format_quantity(value, found.unit) for value in (found.value_a, found.value_b))
     return f"{where}: {METRICS[found.quantity].words}: {found.source_a} {a}, {found.source_b} {b}"
 
 
@@ -105,7 +105,7 @@ def check_meters_disagree(summary: Summary) -> Iterator[Finding]:
             tuple(
                 f"{found.run_id} on {found.node}: {found.covers}: "
                 + ", ".join(
-                    f"{meter} {quantity(joules, 'J')}"
+                    f"{meter} {format_quantity(joules, 'J')}"
                     for meter, joules in zip(found.meters, found.joules, strict=True)
                 )
                 for found in apart[:MOST_PLACES]
@@ -131,7 +131,7 @@ SY37 = Kind(
 )
 
 
-def check_unlike_usage(summary: Summary) -> Iterator[Finding]:
+def check_different_usage(summary: Summary) -> Iterator[Finding]:
     places = []
     for group in summary.groups:
         labels = {group.label, group.baseline_label or group.label}
@@ -141,7 +141,7 @@ def check_unlike_usage(summary: Summary) -> Iterator[Finding]:
             if (one := summary.data.usage_sources.get((group.variant, label))) is not None
         ]
         for metric, words in (("max_memory_bytes", "memory"), ("cpu_s", "CPU time and bytes")):
-            ways = mixed(found, metric)
+            ways = has_mixed_sources(found, metric)
             if ways:
                 places.append(f"{format_location(group)}: {words}: {' and '.join(ways)}")
     if places:
@@ -150,7 +150,7 @@ def check_unlike_usage(summary: Summary) -> Iterator[Finding]:
 
 
 RULES = (
-    Rule(SY37, check_unlike_usage),
+    Rule(SY37, check_different_usage),
     Rule(SY24, check_sources_disagree),
     Rule(SY33, check_stand_ins),
     Rule(SY34, check_meters_disagree),

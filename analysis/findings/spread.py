@@ -10,11 +10,11 @@ from steelyard.analysis.findings.finding import (
     Rule,
     Severity,
     format_row_location,
-    main_rows,
-    measured_rows,
+    select_main_rows,
+    select_measured_rows,
 )
-from steelyard.analysis.stats.bimodality import MIN_VALUES, two_humps
-from steelyard.analysis.stats.number_format import quantity
+from steelyard.analysis.stats.bimodality import MIN_VALUES, find_two_humps
+from steelyard.analysis.stats.number_format import format_quantity
 from steelyard.analysis.summary.design import job_means, sample_word
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
@@ -36,18 +36,20 @@ SY05 = Kind(
 
 
 def check_outliers(summary: Summary) -> Iterator[Finding]:
-    hit = [row for row in main_rows(summary) if row.outliers.indices]
+    hit = [row for row in select_main_rows(summary) if row.outliers.indices]
     if hit:
         total = sum(len(row.outliers.indices) for row in hit)
         yield Finding(
             SY05,
-            f"{counted(total, 'value')} of {sum(row.n for row in main_rows(summary))} "
+            f"{counted(total, 'value')} of {sum(row.n for row in select_main_rows(summary))} "
             f"of the main figures: far from the others of their condition.",
-            tuple(f"{format_row_location(row)}: {', '.join(outlier_runs(row))}" for row in hit),
+            tuple(
+                f"{format_row_location(row)}: {', '.join(find_outlier_runs(row))}" for row in hit
+            ),
         )
 
 
-def outlier_runs(row: Row) -> list[str]:
+def find_outlier_runs(row: Row) -> list[str]:
     return [row.run_ids[index] for index in row.outliers.indices]
 
 
@@ -68,7 +70,7 @@ SY06 = Kind(
 
 
 def check_noisy(summary: Summary) -> Iterator[Finding]:
-    shares_of_mean = [(row, variation(row)) for row in main_rows(summary)]
+    shares_of_mean = [(row, compute_variation(row)) for row in select_main_rows(summary)]
     noisy = [(row, share) for row, share in shares_of_mean if share is not None and share > NOISY]
     if noisy:
         yield Finding(
@@ -81,7 +83,7 @@ def check_noisy(summary: Summary) -> Iterator[Finding]:
         )
 
 
-def variation(row: Row) -> float | None:
+def compute_variation(row: Row) -> float | None:
     """Standard deviation as a share of the mean."""
     if row.spread is None or row.spread.sd is None or row.interval is None or not row.interval.mean:
         return None
@@ -103,16 +105,16 @@ SY21 = Kind(
 
 
 def check_two_humps(summary: Summary) -> Iterator[Finding]:
-    series = [(row, job_means(row)) for row in measured_rows(summary)]
+    series = [(row, job_means(row)) for row in select_measured_rows(summary)]
     among = sum(len(values) >= MIN_VALUES for _, values in series)
-    found = [(row, h) for row, values in series if (h := two_humps(values, among)) is not None]
+    found = [(row, h) for row, values in series if (h := find_two_humps(values, among)) is not None]
     if found:
         yield Finding(
             SY21,
-            f"In {len(found)} of {len(measured_rows(summary))} series of a main figure.",
+            f"In {len(found)} of {len(select_measured_rows(summary))} series of a main figure.",
             tuple(
-                f"{format_row_location(row)}: {counted(h.low_n, sample_word(row))} around {quantity(h.low_mean, row.metric.unit)}, "
-                f"{h.high_n} around {quantity(h.high_mean, row.metric.unit)} (p = {h.p:.2g})"
+                f"{format_row_location(row)}: {counted(h.low_n, sample_word(row))} around {format_quantity(h.low_mean, row.metric.unit)}, "
+                f"{h.high_n} around {format_quantity(h.high_mean, row.metric.unit)} (p = {h.p:.2g})"
                 for row, h in found
             ),
         )

@@ -23,7 +23,7 @@ from steelyard.analysis.summary.machine_tags import (
 from steelyard.analysis.summary.study_data import Meta
 from steelyard.analysis.summary.study_database import open_database
 from steelyard.analysis.summary.study_run import Run
-from steelyard.analysis.summary.summary import count
+from steelyard.analysis.summary.summary import count_runs
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -68,7 +68,7 @@ def read_extract(folder: Path) -> Extract:
     with open_database(folder) as connection:
         meta = study_data.read_meta(connection)
         runs = study_data.read_runs(connection)
-        counts = count(runs)
+        counts = count_runs(runs)
         return Extract(
             study=meta.study.partition("@")[0],  # NAME@SESSION
             figures=read_figures(connection, meta, runs),
@@ -90,13 +90,13 @@ def read_figures(
     for run in runs:
         groups.setdefault((run.variant, run.label), []).append(run)
     return [
-        figure_of(meta, members, metric, values.get((variant, label, metric.name), {}))
+        build_figure_values(meta, members, metric, values.get((variant, label, metric.name), {}))
         for (variant, label), members in groups.items()
         for metric in metrics.get(variant, [])
     ]
 
 
-def figure_of(
+def build_figure_values(
     meta: Meta,
     runs: list[Run],
     metric: study_data.Metric,
@@ -158,7 +158,7 @@ def read_tags(connection: DuckDBPyConnection, owner: str) -> Iterator[tuple[str,
         """
     ).fetchall()
     for name, key, values in rows:
-        yield name, key, listed(values)
+        yield name, key, join_values(values)
 
 
 def add_libraries(connection: DuckDBPyConnection, states: dict[str, State]) -> None:
@@ -167,7 +167,7 @@ def add_libraries(connection: DuckDBPyConnection, states: dict[str, State]) -> N
         states.setdefault(node, {})[f"library {path}"] = checksums
 
 
-def listed(values: Iterable[str]) -> str:
+def join_values(values: Iterable[str]) -> str:
     """Several values of one key as one text, always the same one."""
     return ", ".join(sorted(values))
 
@@ -185,12 +185,12 @@ def read_files(
         [kind],
     ).fetchall()
     for name, path, checksums in rows:
-        yield name, path, listed(checksums)
+        yield name, path, join_values(checksums)
 
 
 def read_programs(connection: DuckDBPyConnection, meta: Meta) -> dict[str, State]:
     """By variant: programs' checksums, what benchmarks say of their programs, the study's [job]."""
-    job = {f"[job] {key}": value for key, value in flatten(job_table(meta.toml or ""))}
+    job = {f"[job] {key}": value for key, value in flatten(read_job_table(meta.toml or ""))}
     found = {
         variant: job | dict(flatten(parameters))
         for variant, parameters in environment.read_parameters(connection).items()
@@ -203,7 +203,7 @@ def read_programs(connection: DuckDBPyConnection, meta: Meta) -> dict[str, State
     return found
 
 
-def job_table(toml: str) -> dict[str, Any]:
+def read_job_table(toml: str) -> dict[str, Any]:
     """[job] of a study file, as far as it decides what is measured; empty where there is none."""
     try:
         job = tomllib.loads(toml).get("job", {})

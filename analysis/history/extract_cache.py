@@ -54,15 +54,17 @@ def read_sessions(folder: Path, sessions: Sequence[Session]) -> list[ReadSession
     found = []
     for place, session in enumerate(sessions):
         one = fresh.get(place)
-        if one is None or (one.extract is None and is_of(cached, session, identities[place])):
-            one = ReadSession(session, extract_of(cached[session.name]["extract"]))
+        if one is None or (
+            one.extract is None and is_valid_for(cached, session, identities[place])
+        ):
+            one = ReadSession(session, parse_extract(cached[session.name]["extract"]))
         found.append(one)
     if fresh or len(cached) != len(sessions):
         write_cache(folder / CACHE_FILE, found, identities)
     return found
 
 
-def is_of(cached: Entries, session: Session, identity: list[int | str] | None) -> bool:
+def is_valid_for(cached: Entries, session: Session, identity: list[int | str] | None) -> bool:
     """Whether the cached extract is of this very database.
 
     It stands in where this Steelyard cannot read the database, which an earlier one made and read.
@@ -109,13 +111,13 @@ def read_cache(path: Path) -> Entries:
         return {}
 
 
-def extract_of(document: dict[str, Any]) -> Extract:
+def parse_extract(document: dict[str, Any]) -> Extract:
     """From the cached document, which it may keep parts of."""
     figures = [FigureValues(**figure) for figure in document["figures"]]
     return Extract(**{**document, "figures": figures})
 
 
-def fields_of(one: Extract | FigureValues) -> dict[str, Any]:
+def list_fields(one: Extract | FigureValues) -> dict[str, Any]:
     """By name; values are not copied, as dataclasses.asdict() does a million of them."""
     return {field.name: getattr(one, field.name) for field in dataclasses.fields(one)}
 
@@ -130,8 +132,8 @@ def write_cache(
     for one, identity in zip(sessions, identities, strict=True):
         if one.extract is None or identity is None:
             continue
-        document = fields_of(one.extract)
-        document["figures"] = [fields_of(figure) for figure in one.extract.figures]
+        document = list_fields(one.extract)
+        document["figures"] = [list_fields(figure) for figure in one.extract.figures]
         document["states"] = {}
         for node, state in one.extract.states.items():
             text = json.dumps(state, sort_keys=True)

@@ -75,7 +75,9 @@ class Event:
     index: int  # of the first session after the change
     changes: tuple[FigureChange, ...]
     state: StateChange
-    near: tuple[int, StateChange] | None  # a session beside it that has the only change of a state
+    neighbor_state: (
+        tuple[int, StateChange] | None
+    )  # a session beside it that has the only change of a state
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def choose_sessions(
 
 def read_series(extracts: Sequence[Extract]) -> list[Series]:
     """One of each main figure that any session has, those of the latest sessions first."""
-    by_session = [{key_of(figure): figure for figure in one.figures} for one in extracts]
+    by_session = [{figure_key(figure): figure for figure in one.figures} for one in extracts]
     keys = list(dict.fromkeys(key for figures in reversed(by_session) for key in figures))
     current = next((set(figures) for figures in reversed(by_session) if figures), set())
     return [
@@ -150,7 +152,7 @@ def read_series(extracts: Sequence[Extract]) -> list[Series]:
     ]
 
 
-def key_of(figure: FigureValues) -> Key:
+def figure_key(figure: FigureValues) -> Key:
     return figure.variant, figure.label, figure.metric
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.analysis.stats.basics import CONFIDENCE
-from steelyard.analysis.stats.overhead import Overhead, overhead
+from steelyard.analysis.stats.overhead import Overhead, compute_overhead
 from steelyard.analysis.stats.significance_tests import LEVEL
 
 SMALL_SHARE = 0.1  # of the node's own change, up to which the others are unchanged beside it
@@ -47,16 +47,18 @@ def find_single_node(before: Sessions, after: Sessions) -> NodeShare | None:
     sums = [[sum_session(one) for one in side] for side in (after, before)]
     names = sorted({name for side in sums for one in side for name in one.of_nodes})
     confidence = 1 - LEVEL / max(len(names), 1)
-    farthest = heapq.nlargest(2, names, key=lambda name: rough_change(name, sums))
+    farthest = heapq.nlargest(2, names, key=lambda name: estimate_change(name, sums))
     alone = [
-        name for name in farthest if (one := share_of(name, sums, confidence)) and is_alone(one)
+        name
+        for name in farthest
+        if (one := compute_share(name, sums, confidence)) and is_single_node_change(one)
     ]
-    return share_of(alone[0], sums, CONFIDENCE) if len(alone) == 1 else None
+    return compute_share(alone[0], sums, CONFIDENCE) if len(alone) == 1 else None
 
 
-def rough_change(node: str, sums: Sequence[Sequence[SessionSums]]) -> float:
+def estimate_change(node: str, sums: Sequence[Sequence[SessionSums]]) -> float:
     """How far its mean moved: a single node's change is the farthest. 0 where a side is missing."""
-    after, before = (own_means(node, side) for side in sums)
+    after, before = (compute_node_means(node, side) for side in sums)
     if not after or not before:
         return 0.0
     return abs(statistics.fmean(after) - statistics.fmean(before))
@@ -72,24 +74,26 @@ def sum_session(values: Sequence[tuple[float, Sequence[str]]]) -> SessionSums:
     return SessionSums(math.fsum(value for value, _ in values), len(values), of_nodes)
 
 
-def share_of(
+def compute_share(
     node: str, sums: Sequence[Sequence[SessionSums]], confidence: float
 ) -> NodeShare | None:
     """Of one node, the sessions after and before; None where one of the four groups is empty."""
-    own = [own_means(node, side) for side in sums]
-    others = [other_means(node, side) for side in sums]
+    own = [compute_node_means(node, side) for side in sums]
+    others = [compute_other_means(node, side) for side in sums]
     if not all((*own, *others)):
         return None
-    return NodeShare(node, *(overhead(one, base, confidence) for one, base in (own, others)))
+    return NodeShare(
+        node, *(compute_overhead(one, base, confidence) for one, base in (own, others))
+    )
 
 
-def own_means(node: str, side: Sequence[SessionSums]) -> list[float]:
+def compute_node_means(node: str, side: Sequence[SessionSums]) -> list[float]:
     """Of each session that has runs with the node."""
     found = [one.of_nodes[node] for one in side if node in one.of_nodes]
     return [total / number for total, number in found]
 
 
-def other_means(node: str, side: Sequence[SessionSums]) -> list[float]:
+def compute_other_means(node: str, side: Sequence[SessionSums]) -> list[float]:
     """Of each session that has runs without the node."""
     means = []
     for one in side:
@@ -99,7 +103,7 @@ def other_means(node: str, side: Sequence[SessionSums]) -> list[float]:
     return means
 
 
-def is_alone(share: NodeShare) -> bool:
+def is_single_node_change(share: NodeShare) -> bool:
     """Whether the change is this node's."""
     own, others = share.own, share.others
     if own.value is None or own.low is None or own.high is None:

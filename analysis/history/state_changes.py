@@ -52,25 +52,25 @@ def compare_states(
     """Of the sessions from `begin` on, those before `index` against those from it on."""
     before = extracts[max(begin, index - WINDOW) : index][::-1]
     after = extracts[index : index + WINDOW]
-    ours, theirs = first_states(before), first_states(after)
+    ours, theirs = find_first_states(before), find_first_states(after)
     common = [node for node in ours if node in theirs]
     return StateChange(
         nodes=len(common),
-        tags=differences({node: (ours[node], theirs[node]) for node in common}),
-        programs=differences(
+        tags=group_differences({node: (ours[node], theirs[node]) for node in common}),
+        programs=group_differences(
             {
                 variant: (states[0], states[1])
                 for variant in sorted(set(variants))
-                if len(states := programs_of(variant, before, after)) == 2
+                if len(states := find_program_changes(variant, before, after)) == 2
             }
         ),
-        left=only_in(before, after),
-        joined=only_in(after, before),
-        unrecorded=unrecorded([*ours.values(), *theirs.values()]),
+        left=find_exclusive_nodes(before, after),
+        joined=find_exclusive_nodes(after, before),
+        unrecorded=find_unrecorded_keys([*ours.values(), *theirs.values()]),
     )
 
 
-def first_states(extracts: Iterable[Extract]) -> dict[str, State]:
+def find_first_states(extracts: Iterable[Extract]) -> dict[str, State]:
     """By node, of the first session that has it."""
     found: dict[str, State] = {}
     for extract in extracts:
@@ -79,7 +79,9 @@ def first_states(extracts: Iterable[Extract]) -> dict[str, State]:
     return found
 
 
-def programs_of(variant: str, before: Sequence[Extract], after: Sequence[Extract]) -> list[State]:
+def find_program_changes(
+    variant: str, before: Sequence[Extract], after: Sequence[Extract]
+) -> list[State]:
     """What was measured before and after; fewer than two where a side did not measure it."""
     sides = (
         next((one.programs[variant] for one in side if variant in one.programs), None)
@@ -88,18 +90,18 @@ def programs_of(variant: str, before: Sequence[Extract], after: Sequence[Extract
     return [state for state in sides if state is not None]
 
 
-def differences(pairs: Mapping[str, tuple[State, State]]) -> tuple[Difference, ...]:
+def group_differences(pairs: Mapping[str, tuple[State, State]]) -> tuple[Difference, ...]:
     """By key and values the owners that they are of; those of most owners first."""
     owners: dict[tuple[str, str | None, str | None], list[str]] = {}
     for owner, states in pairs.items():
-        for key in different_keys(*states):
+        for key in find_different_keys(*states):
             before, after = (state.get(key) for state in states)
             owners.setdefault((key, before, after), []).append(owner)
     found = [Difference(*key, tuple(sorted(names))) for key, names in owners.items()]
-    return tuple(sorted(found, key=lambda one: (-len(one.owners), rank(one.key), one.owners)))
+    return tuple(sorted(found, key=lambda one: (-len(one.owners), key_rank(one.key), one.owners)))
 
 
-def different_keys(before: State, after: State) -> set[str]:
+def find_different_keys(before: State, after: State) -> set[str]:
     """Keys whose value is another one.
 
     A value that is not known on a side is no difference. Nor is a key that only one side has, where
@@ -119,12 +121,12 @@ def is_unknown(key: str, state: State) -> bool:
     return key in state and state[key] is None
 
 
-def rank(key: str) -> tuple[int, str]:
+def key_rank(key: str) -> tuple[int, str]:
     """In the order in which a reader looks for a cause; a user's own tags first."""
     return PLACES.get(key, -1 if tag_label(key) == key else len(PLACES)), key
 
 
-def only_in(here: Sequence[Extract], there: Sequence[Extract]) -> tuple[str, ...]:
+def find_exclusive_nodes(here: Sequence[Extract], there: Sequence[Extract]) -> tuple[str, ...]:
     """Nodes that every session on this side used, and none on the other."""
     sides = [[one.states.keys() for one in side if one.states] for side in (here, there)]
     if len(sides[0]) < SURE_SESSIONS or not sides[1]:
@@ -133,8 +135,8 @@ def only_in(here: Sequence[Extract], there: Sequence[Extract]) -> tuple[str, ...
     return tuple(sorted(always.difference(*sides[1])))
 
 
-def unrecorded(states: Sequence[State]) -> tuple[str, ...]:
+def find_unrecorded_keys(states: Sequence[State]) -> tuple[str, ...]:
     """Keys that some state has, and none has a value of."""
     keys = {key for state in states for key in state}
     unknown = [key for key in keys if all(state.get(key) is None for state in states)]
-    return tuple(sorted(unknown, key=rank))
+    return tuple(sorted(unknown, key=key_rank))

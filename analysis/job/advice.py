@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from steelyard.analysis.collect.job_totals import is_idle
-from steelyard.analysis.collect.job_view import JobView, lack_of_records
+from steelyard.analysis.collect.job_view import JobView, describe_missing_records
 from steelyard.analysis.job import pressure
-from steelyard.analysis.job.time_series import Course
+from steelyard.analysis.job.time_series import JobTimeSeries
 from steelyard.analysis.job.usage import RECORDS, Efficiency
-from steelyard.analysis.stats.number_format import binary
+from steelyard.analysis.stats.number_format import format_binary
 from steelyard.jobscripts.plurals import counted
 
 LEAST_S = 60.0  # a shorter job has too few samples
@@ -37,14 +37,14 @@ class Advice:
     text: str
 
 
-def why_none(view: JobView) -> str | None:
+def find_no_advice_reason(view: JobView) -> str | None:
     """Why nothing can be said of this job; None: it can."""
     row = view.row
-    if row is None or view.held is None:
+    if row is None or view.allocation is None:
         return "the scheduler's accounting does not know the job"
     if row.state != "completed":
         return f"the job is {row.state}: only one that ended well shows what it needs"
-    if view.held.is_part:
+    if view.allocation.is_part:
         return (
             "it is one of an array or of a heterogeneous job: what is asked for is for all of them"
         )
@@ -52,22 +52,27 @@ def why_none(view: JobView) -> str | None:
         return f"it took less than {LEAST_S:g} s"
     whole = [node for node in view.nodes if node.record.complete]
     if not whole or len(whole) < len(view.all_nodes):
-        return lack_of_records(len(whole), len(view.all_nodes))
+        return describe_missing_records(len(whole), len(view.all_nodes))
     if any(node.values["samples_lost"] for node in view.nodes):
         return "samples were lost"
     return None
 
 
-def advise(view: JobView, used: Efficiency, course: Course | None) -> list[Advice]:
+def advise(view: JobView, used: Efficiency, course: JobTimeSeries | None) -> list[Advice]:
     """Nothing where why_none() has a reason."""
-    if why_none(view) is not None:
+    if find_no_advice_reason(view) is not None:
         return []
-    return [*of_memory(view, used), *of_cpus(view, used, course), *of_nodes(view), *of_time(used)]
+    return [
+        *advise_memory(view, used),
+        *advise_cpus(view, used, course),
+        *advise_nodes(view),
+        *advise_time(used),
+    ]
 
 
-def of_memory(view: JobView, used: Efficiency) -> Iterator[Advice]:
+def advise_memory(view: JobView, used: Efficiency) -> Iterator[Advice]:
     """One node only: how much of several nodes' memory each of them had nobody tells."""
-    memory, held = used.memory, view.held
+    memory, held = used.memory, view.allocation
     if held is None or len(view.all_nodes) != 1 or memory.source != RECORDS:
         return
     # Slurm looks at other moments than we do.
@@ -79,20 +84,20 @@ def of_memory(view: JobView, used: Efficiency) -> Iterator[Advice]:
         return
     yield Advice(
         "memory",
-        f"held {binary(memory.allocated)}, used {binary(most)} at most: {enough // MIB} MiB would have "
+        f"held {format_binary(memory.allocated)}, used {format_binary(most)} at most: {enough // MIB} MiB would have "
         "half as much again in reserve",
     )
 
 
-def of_cpus(view: JobView, used: Efficiency, course: Course | None) -> Iterator[Advice]:
+def advise_cpus(view: JobView, used: Efficiency, course: JobTimeSeries | None) -> Iterator[Advice]:
     """Only where no two samples show more CPUs busy, and it had no more than it asked for."""
-    held = view.held
+    held = view.allocation
     if held is None or course is None or course.most_cpus is None or len(view.all_nodes) != 1:
         return
     cpus, told = held.cpus or 0, held.cpu_s or 0.0
     gave_whole = held.cpus_requested is not None and held.cpus_requested < cpus
     differs = told > 1.1 * (used.cpu.used or 0.0) + 1  # the scheduler saw more than the record has
-    if pressure.of_cpu(view) is not None:
+    if pressure.find_cpu_pressure(view) is not None:
         return  # few CPUs were busy because others took them
     if gave_whole or differs or used.cpu.source != RECORDS or course.period_s > LONGEST_PERIOD_S:
         return
@@ -106,7 +111,7 @@ def of_cpus(view: JobView, used: Efficiency, course: Course | None) -> Iterator[
         )
 
 
-def of_nodes(view: JobView) -> Iterator[Advice]:
+def advise_nodes(view: JobView) -> Iterator[Advice]:
     """Nodes to which no step of the job came."""
     idle = [node.node for node in view.nodes if is_idle(node.record)]
     if idle and len(idle) < len(view.all_nodes):
@@ -119,7 +124,7 @@ def of_nodes(view: JobView) -> Iterator[Advice]:
         )
 
 
-def of_time(used: Efficiency) -> Iterator[Advice]:
+def advise_time(used: Efficiency) -> Iterator[Advice]:
     """Of a long limit only: short jobs start soon anyway."""
     limit, took, share = used.time.allocated, used.time.used, used.time.share
     if not limit or not took or share is None or share > LITTLE_TIME or limit < LEAST_LIMIT_S:
@@ -128,12 +133,12 @@ def of_time(used: Efficiency) -> Iterator[Advice]:
     if 60 * minutes < limit:
         yield Advice(
             "time",
-            f"the time limit was {clock(limit)}, it took {clock(took)}: "
-            f"{clock(60 * minutes)} has as much again in reserve, and starts sooner",
+            f"the time limit was {format_clock(limit)}, it took {format_clock(took)}: "
+            f"{format_clock(60 * minutes)} has as much again in reserve, and starts sooner",
         )
 
 
-def clock(seconds: float) -> str:
+def format_clock(seconds: float) -> str:
     """`2:00:00`, as limits are written."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

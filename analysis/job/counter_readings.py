@@ -20,7 +20,7 @@ OF_NODE = ("energy_j", "node_cpu_s", "rx_bytes", "tx_bytes")
 Reading = tuple[float, float]  # when, in s; what a counter had then
 
 
-def idle_s(counter: str, by_timer: bool) -> float:
+def find_idle_s(counter: str, by_timer: bool) -> float:
     """For how long a reading is repeated at most, until it means that nothing was counted: joules always
     grow."""
     if counter == "energy_j":
@@ -33,7 +33,7 @@ def is_by_timer(record: Record) -> bool:
     return bool(record.get(TICKS))
 
 
-def new_readings(samples: Iterable[Reading], idle_s: float) -> list[Reading]:
+def find_new_readings(samples: Iterable[Reading], idle_s: float) -> list[Reading]:
     """Those of a counter that tell anything new, the first one always."""
     kept: list[Reading] = []
     for at_s, value in samples:
@@ -42,7 +42,7 @@ def new_readings(samples: Iterable[Reading], idle_s: float) -> list[Reading]:
     return kept
 
 
-def of_table(counter: str) -> str:
+def make_readings_sql(counter: str) -> str:
     """SQL of the same: node, unix_s and value, out of the tables `samples` and `by_timer`, the nodes whose
     samples a timer took. Of a second in which nothing was counted the first sample stands."""
     if counter not in OF_NODE:
@@ -59,7 +59,7 @@ def of_table(counter: str) -> str:
             OR NOT bool_or(is_new) OVER period AND unix_s = min(unix_s) OVER period"""
 
 
-def rates(readings: list[Reading]) -> list[tuple[float, float, float]]:
+def compute_rates(readings: list[Reading]) -> list[tuple[float, float, float]]:
     """Begin and end of each time between two readings, and the growth a second in it."""
     pairs = [(one, other) for one, other in pairwise(readings) if other[0] > one[0]]
     return [(a_s, b_s, (b - a) / (b_s - a_s)) for (a_s, a), (b_s, b) in pairs]

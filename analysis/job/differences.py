@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job import gpus
-from steelyard.analysis.job.time_series import Course, Series
-from steelyard.analysis.job.usage import elapsed_s
+from steelyard.analysis.job.time_series import JobTimeSeries, Series
+from steelyard.analysis.job.usage import compute_elapsed_s
 from steelyard.facts.quantities import METRICS
 
 # In the order of what matters: what was asked of the node, what the node is, what was handed out.
@@ -87,17 +87,17 @@ class Used:
         return None if self.a is None or self.b is None or not self.a else self.b / self.a
 
 
-def facts(a: JobView, b: JobView) -> list[Fact]:
+def compare_facts(a: JobView, b: JobView) -> list[Fact]:
     """What can differ and is known of one of them at least."""
-    sides = [described(view) for view in (a, b)]
+    sides = [describe_job(view) for view in (a, b)]
     names = [*sides[0], *(name for name in sides[1] if name not in sides[0])]
     found = (Fact(name, sides[0].get(name), sides[1].get(name)) for name in names)
     return [fact for fact in found if fact.a is not None or fact.b is not None]
 
 
-def described(view: JobView) -> dict[str, object]:
+def describe_job(view: JobView) -> dict[str, object]:
     """A job in words, by name, in the order of what matters."""
-    row, held = view.row, view.held
+    row, held = view.row, view.allocation
     tags = sorted({f"{k}={v}" for n in view.nodes for k, v in n.record.tags.items()})
     return {
         "state": row and row.state,
@@ -105,14 +105,14 @@ def described(view: JobView) -> dict[str, object]:
         "refused": "; ".join(view.refused) or None,
         "name": row and row.name,
         "tags": ", ".join(tags) or None,
-        **{name: of_records(view, path) for name, path in OF_RECORDS.items()},
+        **{name: format_record_field(view, path) for name, path in OF_RECORDS.items()},
         "cluster": row and row.cluster,
         "nodes": ", ".join(view.all_nodes) or None,
         **{name: held and getattr(held, field) for name, field in OF_HELD.items()},
     }
 
 
-def of_records(view: JobView, path: str) -> object:
+def format_record_field(view: JobView, path: str) -> object:
     """What all its nodes say, or all that any of them says, as text."""
     values = [node.record.get(path) for node in view.nodes]
     said = sorted({format_fact(value) for value in values if value is not None})
@@ -126,22 +126,22 @@ def format_fact(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def used(a: JobView, b: JobView) -> list[Used]:
+def compare_usage(a: JobView, b: JobView) -> list[Used]:
     """Its time, and each total."""
-    found = [Used("elapsed_s", "s", elapsed_s(a), elapsed_s(b))]
+    found = [Used("elapsed_s", "s", compute_elapsed_s(a), compute_elapsed_s(b))]
     for name, total in METRICS.items():
-        (left, why_left), (right, why_right) = a.total_or_why(name), b.total_or_why(name)
+        (left, why_left), (right, why_right) = a.total_or_reason(name), b.total_or_reason(name)
         found.append(Used(name, total.unit, left, right, why_left, why_right))
     (left, why_left), (right, why_right) = (
-        gpus.total_or_why([node.record for node in view.nodes]) for view in (a, b)
+        gpus.sum_energy_or_reason([node.record for node in view.nodes]) for view in (a, b)
     )
     found.append(Used(GPU_ENERGY, "J", left, right, why_left, why_right))
     return found
 
 
-def on_one_clock(series: Series, piece_s: float, width_s: float, number: int) -> Series:
+def resample(series: Series, piece_s: float, width_s: float, number: int) -> Series:
     """A course in `number` pieces of `width_s` from its start: the means over each; None: no more."""
-    sums = cumulated(series, piece_s)
+    sums = cumulate(series, piece_s)
     known = [0.0]
     for value in series:
         known.append(known[-1] + (piece_s if value is not None else 0.0))
@@ -153,7 +153,7 @@ def on_one_clock(series: Series, piece_s: float, width_s: float, number: int) ->
     return result
 
 
-def cumulated(series: Series, piece_s: float) -> list[float]:
+def cumulate(series: Series, piece_s: float) -> list[float]:
     """The sum up to each edge; what is not known adds nothing."""
     sums = [0.0]
     for value in series:
@@ -163,10 +163,10 @@ def cumulated(series: Series, piece_s: float) -> list[float]:
 
 def interpolate(sums: Sequence[float], piece_s: float, begin: float, end: float) -> float:
     """What was added between two moments."""
-    return up_to(sums, piece_s, end) - up_to(sums, piece_s, begin)
+    return interpolate_sum(sums, piece_s, end) - interpolate_sum(sums, piece_s, begin)
 
 
-def up_to(sums: Sequence[float], piece_s: float, moment: float) -> float:
+def interpolate_sum(sums: Sequence[float], piece_s: float, moment: float) -> float:
     """The sum at a moment, on the line between two edges."""
     place = moment / piece_s
     whole = min(int(place), len(sums) - 1)
@@ -175,18 +175,19 @@ def up_to(sums: Sequence[float], piece_s: float, moment: float) -> float:
     return sums[whole] + (sums[whole + 1] - sums[whole]) * (place - whole)
 
 
-def apart_from_s(a: Course, b: Course, name: str) -> float | None:
+def find_divergence_s(a: JobTimeSeries, b: JobTimeSeries, name: str) -> float | None:
     """From when on what was counted differs by more than APART until the shorter one ends; None:
     it does not, or one of them tells nothing."""
     left, right = a.series[name], b.series[name]
     if all(v is None for v in left) or all(v is None for v in right):
         return None
-    sums = cumulated(left, a.piece_s), cumulated(right, b.piece_s)
+    sums = cumulate(left, a.piece_s), cumulate(right, b.piece_s)
     limit = APART * max(sums[0][-1], sums[1][-1])
     end = min(a.end_s, b.end_s)
     moments = [end * n / STEPS for n in range(STEPS + 1)]
     far = [
-        abs(up_to(sums[0], a.piece_s, t) - up_to(sums[1], b.piece_s, t)) > limit for t in moments
+        abs(interpolate_sum(sums[0], a.piece_s, t) - interpolate_sum(sums[1], b.piece_s, t)) > limit
+        for t in moments
     ]
     if not limit or not far[-1]:
         return None

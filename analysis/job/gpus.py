@@ -22,7 +22,7 @@ class JobGpus:
     reason: str | None
 
 
-def of_record(record: Record) -> JobGpus | None:
+def read_job_gpus(record: Record) -> JobGpus | None:
     """None: no accelerator has a meter there."""
     of_node, of_job = record.get("energy.gpus.of_node"), record.get("energy.gpus.of_job")
     if not isinstance(of_node, int) or not of_node:
@@ -31,14 +31,14 @@ def of_record(record: Record) -> JobGpus | None:
     return JobGpus(
         of_node,
         of_job if isinstance(of_job, int) else None,
-        own_names(record.get("energy.zones")),
+        list_job_gpus(record.get("energy.zones")),
         record.get("energy.gpus.source"),
         energy_j,
         None if energy_j is not None else record.missing_reason("energy.gpu_energy_j"),
     )
 
 
-def own_names(zones: object) -> tuple[str, ...]:
+def list_job_gpus(zones: object) -> tuple[str, ...]:
     """Of those that are the job's."""
     found = zones if isinstance(zones, list) else []
     return tuple(
@@ -46,14 +46,14 @@ def own_names(zones: object) -> tuple[str, ...]:
     )
 
 
-def total_j(records: Sequence[Record]) -> float | None:
+def sum_energy_j(records: Sequence[Record]) -> float | None:
     """Over all nodes that have GPUs; None where there are none, or one is not known."""
-    return total_or_why(records)[0]
+    return sum_energy_or_reason(records)[0]
 
 
-def total_or_why(records: Sequence[Record]) -> tuple[float | None, str | None]:
+def sum_energy_or_reason(records: Sequence[Record]) -> tuple[float | None, str | None]:
     """The same, and why it is not known; no reason where no node has GPUs."""
-    found = [gpus for record in records if (gpus := of_record(record)) is not None]
+    found = [gpus for record in records if (gpus := read_job_gpus(record)) is not None]
     lacking = next((gpus for gpus in found if gpus.energy_j is None), None)
     if lacking is not None:
         return None, lacking.reason or "not known"

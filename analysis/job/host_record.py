@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.collect.job_samples import loaded
+from steelyard.analysis.collect.job_samples import load_samples
 from steelyard.analysis.job import counter_readings
-from steelyard.analysis.job.host_share import Points, share_of_host, value_at
+from steelyard.analysis.job.host_share import Points, compute_host_share, interpolate_value
 from steelyard.analysis.sources import thinning
 from steelyard.analysis.sources.records import FILE_NAME, Record, RecordError, read_record
 from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower
@@ -71,8 +71,8 @@ class Joined:
 
 def join_host(guest: Record, host: Record, idle: IdlePower) -> Joined:
     """MissingError where the host's record does not hold the whole of the job's time."""
-    begin, end = span_of(guest)
-    first, last = span_of_host(host)
+    begin, end = find_span(guest)
+    first, last = find_host_span(host)
     if begin < first or end > last:
         raise MissingError(
             f"{host.path}: expected a record of all of the job's time, {begin:.1f} to {end:.1f} s "
@@ -83,18 +83,18 @@ def join_host(guest: Record, host: Record, idle: IdlePower) -> Joined:
     for record in (guest, host):
         with (
             tempfile.TemporaryDirectory(prefix="steelyard-") as folder,
-            loaded({record.node: record}, Path(folder)) as connection,
+            load_samples({record.node: record}, Path(folder)) as connection,
         ):
             rows = connection.execute(LINES, [begin, end]).fetchall()
-            whole = totals_of(guest) if record is guest else {}
-            sides.append(side_of(record, rows, begin, end, whole))
+            whole = read_totals(guest) if record is guest else {}
+            sides.append(build_side(record, rows, begin, end, whole))
             if record is host:
-                joules, own, node = (points_of(rows, name) for name in SHARED)
-                share = share_of_host(connection, (joules, own, node), (begin, end), idle)
+                joules, own, node = (select_points(rows, name) for name in SHARED)
+                share = compute_host_share(connection, (joules, own, node), (begin, end), idle)
     return Joined(begin, end, sides[0], sides[1], share)
 
 
-def span_of(record: Record) -> tuple[float, float]:
+def find_span(record: Record) -> tuple[float, float]:
     """From when to when; MissingError of one that has not ended."""
     begin, end = record.get("start_unix_s"), record.get("end_unix_s")
     if not isinstance(begin, int | float) or not isinstance(end, int | float):
@@ -102,18 +102,18 @@ def span_of(record: Record) -> tuple[float, float]:
     return float(begin), float(end)
 
 
-def span_of_host(record: Record) -> tuple[float, float]:
+def find_host_span(record: Record) -> tuple[float, float]:
     """The same; of a sampler that still runs, to where the node's CPU time was read for certain."""
     begin = record.get("start_unix_s")
     if record.get("end_unix_s") is not None or not isinstance(begin, int | float):
-        return span_of(record)
-    last = last_sample_unix_s(record)
+        return find_span(record)
+    last = read_last_sample_unix_s(record)
     if last is None:
         raise MissingError(f"{record.path}: has not ended, and has no samples so far")
     return float(begin), max(float(begin), last - NODE_CPU_S)
 
 
-def last_sample_unix_s(record: Record) -> float | None:
+def read_last_sample_unix_s(record: Record) -> float | None:
     """When the last whole line of its samples was taken."""
     path = record.samples_path
     try:
@@ -123,13 +123,13 @@ def last_sample_unix_s(record: Record) -> float | None:
         return None
 
 
-def totals_of(record: Record) -> dict[str, float]:
+def read_totals(record: Record) -> dict[str, float]:
     """Of the job's own record, whose time it is: what the samples began with may not be told there."""
     found = {counter: record.get(path) for counter, path in PATHS.items()}
     return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
 
 
-def side_of(
+def build_side(
     record: Record,
     lines: Sequence[Line],
     begin: float,
@@ -139,7 +139,7 @@ def side_of(
     """What its counters grew by, each null with its reason."""
     used, missing = {}, {}
     for counter in COUNTERS:
-        value = grown(points_of(lines, counter), begin, end)
+        value = compute_growth(select_points(lines, counter), begin, end)
         if value is None:
             value = whole.get(counter)
         used[counter] = value
@@ -149,7 +149,7 @@ def side_of(
     return Side(record, lines, used, missing, thinning.read_note(record.samples_path))
 
 
-def points_of(lines: Sequence[Line], counter: str) -> Points:
+def select_points(lines: Sequence[Line], counter: str) -> Points:
     """The samples that tell it."""
     place = 1 + list(COUNTERS).index(counter)
     return [
@@ -159,25 +159,27 @@ def points_of(lines: Sequence[Line], counter: str) -> Points:
     ]
 
 
-def grown(points: Points, begin: float, end: float) -> float | None:
+def compute_growth(points: Points, begin: float, end: float) -> float | None:
     """Of a counter; None where a moment is not between two samples."""
-    ends = [value_at(points, moment) for moment in (begin, end)]
+    ends = [interpolate_value(points, moment) for moment in (begin, end)]
     return None if ends[0] is None or ends[1] is None else ends[1] - ends[0]
 
 
-def rates(side: Side, counter: str, begin: float, end: float) -> tuple[list[float], list[float]]:
+def compute_rates(
+    side: Side, counter: str, begin: float, end: float
+) -> tuple[list[float], list[float]]:
     """Times since the job's begin and rates a second between two new readings, the later one's time."""
     place = 1 + list(COUNTERS).index(counter)
     samples = [
         (s, v) for s, v in ((line[0], line[place]) for line in side.lines) if s and v is not None
     ]
-    idle_s = counter_readings.idle_s(counter, counter_readings.is_by_timer(side.record))
-    grown = counter_readings.rates(counter_readings.new_readings(samples, idle_s))
+    idle_s = counter_readings.find_idle_s(counter, counter_readings.is_by_timer(side.record))
+    grown = counter_readings.compute_rates(counter_readings.find_new_readings(samples, idle_s))
     inside = [(b, rate) for a, b, rate in grown if b > a + 1e-3 and b > begin and a < end]
     return [b - begin for b, _ in inside], [rate for _, rate in inside]
 
 
-def host_record(path: Path, guest: Record) -> Record:
+def find_host_record(path: Path, guest: Record) -> Record:
     """A file, or of a folder the one record of another node that holds the job's time."""
     if path.is_file():
         return read_record(path)
@@ -185,11 +187,11 @@ def host_record(path: Path, guest: Record) -> Record:
         raise UsageError(
             f"{path}: expected a record of the host, or a folder of them; found neither"
         )
-    begin, end = span_of(guest)
+    begin, end = find_span(guest)
     found = [
         record
-        for record in readable(sorted(path.rglob("*.json")))
-        if record.path.resolve() != guest.path.resolve() and holds(record, begin, end)
+        for record in read_records(sorted(path.rglob("*.json")))
+        if record.path.resolve() != guest.path.resolve() and is_within_record(record, begin, end)
     ]
     if len(found) != 1:
         names = ", ".join(str(record.path) for record in found) or "none"
@@ -200,7 +202,7 @@ def host_record(path: Path, guest: Record) -> Record:
     return found[0]
 
 
-def readable(paths: Iterable[Path]) -> Iterable[Record]:
+def read_records(paths: Iterable[Path]) -> Iterable[Record]:
     """Those that are records."""
     for path in paths:
         if FILE_NAME.fullmatch(path.name):
@@ -210,10 +212,10 @@ def readable(paths: Iterable[Path]) -> Iterable[Record]:
                 continue
 
 
-def holds(record: Record, begin: float, end: float) -> bool:
+def is_within_record(record: Record, begin: float, end: float) -> bool:
     """Whether it saw that time."""
     try:
-        first, last = span_of_host(record)
+        first, last = find_host_span(record)
     except MissingError:
         return False
     return first <= begin and end <= last

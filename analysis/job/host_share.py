@@ -29,7 +29,7 @@ UNION ALL {EDGE.format("$1", "$1", "$2", "$3", "$4")} FROM (SELECT * FROM whole 
 UNION ALL {EDGE.format("$5", "$5", "$6", "$7", "$8")} FROM (SELECT * FROM whole LIMIT 1)"""
 
 
-def value_at(points: Points, moment: float) -> float | None:
+def interpolate_value(points: Points, moment: float) -> float | None:
     """Evenly between the two samples around it; the guest's own first and last are its ends."""
     place = bisect_left(points, moment, key=lambda point: point[0])
     near = [
@@ -43,7 +43,7 @@ def value_at(points: Points, moment: float) -> float | None:
     return v0 + (v1 - v0) * (moment - t0) / (t1 - t0)
 
 
-def share_of_host(
+def compute_host_share(
     connection: duckdb.DuckDBPyConnection,
     counters: tuple[Points, Points, Points],
     span: tuple[float, float],
@@ -55,14 +55,19 @@ def share_of_host(
     """
     connection.execute("ALTER VIEW samples RENAME TO whole")
     joules, own, node = counters
-    read = readings(own, node)
+    read = find_readings(own, node)
     within = [point for point in read if span[0] < point[0] < span[1]]
     inner = (within[0][0], within[-1][0]) if within else (span[1], span[0])
-    at = [[value_at(points, moment) for points in (joules, own)] for moment in span]
+    at = [[interpolate_value(points, moment) for points in (joules, own)] for moment in span]
     found = []
-    for others in (others_around(read, span), others_within(read, span)):
+    for others in (find_others_around(read, span), find_others_within(read, span)):
         connection.execute(
-            HELD, [*edge(span[0], at[0], others[0]), *edge(span[1], at[1], others[1]), *inner]
+            HELD,
+            [
+                *make_edge_line(span[0], at[0], others[0]),
+                *make_edge_line(span[1], at[1], others[1]),
+                *inner,
+            ],
         )
         found.append(next(iter(compute_energy_shares(connection, idle)), None))
         connection.execute("DROP TABLE samples")
@@ -70,24 +75,28 @@ def share_of_host(
     return None if least is None or most is None else replace(least, high_j=most.high_j)
 
 
-def edge(moment: float, at: Sequence[float | None], others_s: float | None) -> list[float | None]:
+def make_edge_line(
+    moment: float, at: Sequence[float | None], others_s: float | None
+) -> list[float | None]:
     """A line: when, joules, own and the node's CPU seconds."""
     joules, own_s = at
     node_s = None if own_s is None or others_s is None else own_s + others_s
     return [moment, joules, own_s, node_s]
 
 
-def readings(own: Points, node: Points) -> Points:
+def find_readings(own: Points, node: Points) -> Points:
     """When the node's CPU time had changed, and what others than the virtual machine had used then."""
     told = [
         (moment, value)
         for place, (moment, value) in enumerate(node)
         if place == 0 or value != node[place - 1][1]
     ]
-    return [(t, v - mine) for t, v in told if (mine := value_at(own, t)) is not None]
+    return [(t, v - mine) for t, v in told if (mine := interpolate_value(own, t)) is not None]
 
 
-def others_around(read: Points, span: tuple[float, float]) -> tuple[float | None, float | None]:
+def find_others_around(
+    read: Points, span: tuple[float, float]
+) -> tuple[float | None, float | None]:
     """What others had used at the last reading before the job, and at the first after it; with none
     after it, nothing has changed since the last one."""
     begin = bisect_right(read, span[0], key=lambda point: point[0]) - 1
@@ -97,10 +106,12 @@ def others_around(read: Points, span: tuple[float, float]) -> tuple[float | None
     return read[begin][1], read[min(end, len(read) - 1)][1]
 
 
-def others_within(read: Points, span: tuple[float, float]) -> tuple[float | None, float | None]:
+def find_others_within(
+    read: Points, span: tuple[float, float]
+) -> tuple[float | None, float | None]:
     """The same at the first reading in the job's time, and at the last; with none, they did nothing."""
     within = [others_s for moment, others_s in read if span[0] < moment < span[1]]
     if not within:
-        before, _ = others_around(read, span)
+        before, _ = find_others_around(read, span)
         return before, before
     return within[0], within[-1]

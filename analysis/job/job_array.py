@@ -11,61 +11,63 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from steelyard.analysis.collect.job_view import JobView
-from steelyard.analysis.job.advice import Advice, advise, why_none
-from steelyard.analysis.job.usage import Efficiency, Use, efficiency
+from steelyard.analysis.job.advice import Advice, advise, find_no_advice_reason
+from steelyard.analysis.job.usage import Efficiency, Usage, compute_efficiency
 
 
 @dataclass(frozen=True, slots=True)
-class Array:
+class ArrayUsage:
     """`cpu` of all tasks together; `memory` and `time` of the task that used most."""
 
     states: dict[str, int]
-    cpu: Use
-    memory: Use
-    time: Use
+    cpu: Usage
+    memory: Usage
+    time: Usage
     energy_j: float | None  # None: not known of a task
     advice: list[Advice]
     no_advice: str | None
 
 
-def of_tasks(views: Sequence[JobView]) -> Array:
+def summarize_tasks(views: Sequence[JobView]) -> ArrayUsage:
     """Of all tasks of one array."""
-    used = [efficiency(view) for view in views]
+    used = [compute_efficiency(view) for view in views]
     joules = [view.total("energy_j") for view in views]
     advice, why = advise_all(views)
-    return Array(
+    return ArrayUsage(
         states=dict(Counter(view.row.state for view in views if view.row is not None)),
-        cpu=add_usage([one.cpu for one in used]),
-        memory=largest([one.memory for one in used]),
-        time=largest([one.time for one in used]),
+        cpu=sum_usage([one.cpu for one in used]),
+        memory=find_largest([one.memory for one in used]),
+        time=find_largest([one.time for one in used]),
         energy_j=None if None in joules else sum(one for one in joules if one is not None),
         advice=advice,
         no_advice=why,
     )
 
 
-def add_usage(uses: Sequence[Use]) -> Use:
+def sum_usage(uses: Sequence[Usage]) -> Usage:
     """At least what is known; what was held only where it is known of all."""
     used = [one.used for one in uses if one.used is not None]
     held = [one.allocated for one in uses if one.allocated is not None]
     is_least = len(used) < len(uses) or any(one.is_least for one in uses)
-    return Use(sum(held) if len(held) == len(uses) else None, sum(used) if used else None, is_least)
+    return Usage(
+        sum(held) if len(held) == len(uses) else None, sum(used) if used else None, is_least
+    )
 
 
-def largest(uses: Sequence[Use]) -> Use:
+def find_largest(uses: Sequence[Usage]) -> Usage:
     """The use that was most."""
     known = [one for one in uses if one.used is not None]
-    return max(known, key=lambda one: one.used or 0.0) if known else Use()
+    return max(known, key=lambda one: one.used or 0.0) if known else Usage()
 
 
 def advise_all(views: Sequence[JobView]) -> tuple[list[Advice], str | None]:
     """What holds for each task, as the one that used most tells it; or why nothing is said."""
-    tasks = [as_a_job(view) for view in views]
+    tasks = [advise_task(view) for view in views]
     for task in tasks:
-        why = why_none(task)
+        why = find_no_advice_reason(task)
         if why is not None:
             return [], f"{task.job_id}: {why}"
-    used = [efficiency(task) for task in tasks]
+    used = [compute_efficiency(task) for task in tasks]
     said = [
         {one.about: one for one in advise(task, own, None)}
         for task, own in zip(tasks, used, strict=True)
@@ -73,18 +75,18 @@ def advise_all(views: Sequence[JobView]) -> tuple[list[Advice], str | None]:
     found = []
     for about in ("memory", "time"):
         if said and all(about in one for one in said):
-            most = max(range(len(used)), key=lambda n: used_of(used[n], about))
+            most = max(range(len(used)), key=lambda n: format_used(used[n], about))
             advice = said[most][about]
             found.append(replace(advice, text=f"{advice.text} ({tasks[most].job_id} took most)"))
     return found, None
 
 
-def as_a_job(view: JobView) -> JobView:
+def advise_task(view: JobView) -> JobView:
     """A task, judged by itself."""
-    held = None if view.held is None else replace(view.held, is_part=False)
-    return replace(view, held=held)
+    held = None if view.allocation is None else replace(view.allocation, is_part=False)
+    return replace(view, allocation=held)
 
 
-def used_of(used: Efficiency, about: str) -> float:
+def format_used(used: Efficiency, about: str) -> float:
     """In the unit of what it is about."""
     return (used.memory if about == "memory" else used.time).used or 0.0

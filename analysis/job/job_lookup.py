@@ -7,14 +7,14 @@ from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect.job_view import (
-    Elsewhere,
     JobView,
+    OtherSource,
     Start,
     find_records,
+    format_task_name,
+    group_starts,
     look_up,
-    starts,
-    take_last,
-    task_name,
+    set_last_start,
 )
 from steelyard.analysis.sources.accounting import Accounting
 
@@ -25,7 +25,7 @@ def look_up_jobs(
     job_ids: Sequence[str],
     record_dirs: Sequence[Path],
     accounting: Accounting,
-    elsewhere: Elsewhere | None = None,
+    elsewhere: OtherSource | None = None,
 ) -> tuple[list[JobView], list[str]]:
     """Every job that these ids name, of arrays each task; and of ids that nothing is known of, why.
 
@@ -36,12 +36,12 @@ def look_up_jobs(
             words = accounting.job_ids_description
             raise UsageError(f"'{text}' is no job id: expected {words}", text)
     try:
-        found = ask(job_ids, accounting)
+        found = query_jobs(job_ids, accounting)
     except MissingError:
         found = []
-    views = views_of(found, record_dirs, accounting)
-    known = {name for start in found for name in names(start, accounting)}
-    left = [text for text in job_ids if not is_known(text, known, accounting)]
+    views = make_views(found, record_dirs, accounting)
+    known = {name for start in found for name in list_names(start, accounting)}
+    left = [text for text in job_ids if not is_answered(text, known, accounting)]
     unknown = []
     for text in left:
         try:
@@ -51,26 +51,26 @@ def look_up_jobs(
     return views, unknown
 
 
-def ask(job_ids: Sequence[str], accounting: Accounting) -> list[Start]:
+def query_jobs(job_ids: Sequence[str], accounting: Accounting) -> list[Start]:
     """In the order of the ids, as far as the accounting keeps to it."""
     size = accounting.chunk_size
     chunks = [job_ids[place : place + size] for place in range(0, len(job_ids), size)]
-    return [start for chunk in chunks for start in starts(accounting.rows(chunk))]
+    return [start for chunk in chunks for start in group_starts(accounting.rows(chunk))]
 
 
-def names(start: Start, accounting: Accounting) -> set[str]:
+def list_names(start: Start, accounting: Accounting) -> set[str]:
     """All names of a job, and of its array."""
     row = start.row
     written = row.fields[accounting.fields.index("JobID")]
     return {name for name in (row.job_id, row.task_id, row.array_job_id, written) if name}
 
 
-def is_known(typed: str, known: Iterable[str], accounting: Accounting) -> bool:
+def is_answered(typed: str, known: Iterable[str], accounting: Accounting) -> bool:
     """Whether an answer is of what a person typed."""
     return typed in known or any(accounting.matches_id(typed, name) for name in known)
 
 
-def views_of(
+def make_views(
     found: Iterable[Start], record_dirs: Sequence[Path], accounting: Accounting
 ) -> list[JobView]:
     """Of each job its last start; what waits of an array is one."""
@@ -80,8 +80,8 @@ def views_of(
     views = []
     for (job_id, waits), mine in jobs.items():
         row = mine[-1].row
-        view = JobView(task_name(row) if waits else row.task_id or job_id)
-        take_last(view, mine, accounting)
+        view = JobView(format_task_name(row) if waits else row.task_id or job_id)
+        set_last_start(view, mine, accounting)
         if not waits:
             few = len(jobs) <= FEW
             find_records(view, record_dirs, job_id, with_samples=few, only_near=not few)

@@ -38,17 +38,19 @@ class Pressure:
         )
 
 
-def pressures(view: JobView) -> list[Pressure]:
+def find_pressures(view: JobView) -> list[Pressure]:
     """A resource each that some node's record tells of."""
     found = []
     for resource in RESOURCES:
-        of_nodes = [one for node in view.nodes if (one := of_node(node, resource)) is not None]
+        of_nodes = [
+            one for node in view.nodes if (one := find_node_pressure(node, resource)) is not None
+        ]
         found += [max(of_nodes, key=lambda one: one.share)] if of_nodes else []
-    stolen = [one for node in view.nodes if (one := of_host(node)) is not None]
+    stolen = [one for node in view.nodes if (one := find_steal(node)) is not None]
     return found + ([max(stolen, key=lambda one: one.share)] if stolen else [])
 
 
-def of_host(node: NodeView) -> Pressure | None:
+def find_steal(node: NodeView) -> Pressure | None:
     """Of all its CPUs' time what its host gave to others; None: not told."""
     stolen_s, elapsed_s = node.record.get("cpu.node_steal_s"), node.values["elapsed_s"]
     cpus = node.record.get("probe.cpu.cpus_online")
@@ -62,7 +64,7 @@ def of_host(node: NodeView) -> Pressure | None:
     return Pressure(STEAL, min(stolen_s / elapsed_s / cpus, 1.0), node.node, is_of_job=False)
 
 
-def of_node(node: NodeView, resource: str) -> Pressure | None:
+def find_node_pressure(node: NodeView, resource: str) -> Pressure | None:
     """None: the kernel tells none, or the record has no time."""
     waited_s, elapsed_s = node.record.get(f"pressure.{resource}_some_s"), node.values["elapsed_s"]
     if not isinstance(waited_s, int | float) or not elapsed_s:
@@ -71,9 +73,13 @@ def of_node(node: NodeView, resource: str) -> Pressure | None:
     return Pressure(resource, share, node.node, node.record.get("pressure.scope") == "job")
 
 
-def of_cpu(view: JobView) -> Pressure | None:
+def find_cpu_pressure(view: JobView) -> Pressure | None:
     """Of the CPU, where it was much: others on the node, or on its host, had it."""
     return next(
-        (one for one in pressures(view) if one.resource in ("cpu", STEAL) and one.share > MUCH),
+        (
+            one
+            for one in find_pressures(view)
+            if one.resource in ("cpu", STEAL) and one.share > MUCH
+        ),
         None,
     )

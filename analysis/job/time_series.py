@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.collect.job_samples import loaded_jobs
+from steelyard.analysis.collect.job_samples import load_job_samples
 from steelyard.analysis.job import counter_readings
 from steelyard.analysis.sources.records import Record
 
@@ -39,7 +39,7 @@ Series = list[float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class JobTimeSeries:
     """Of the nodes named, added up; a piece is None where none of them tells.
 
     `most_cpus`: most CPUs busy between two samples, `period_s` apart on the average.
@@ -58,27 +58,33 @@ class Course:
         return self.piece_s * max((len(s) for s in self.series.values()), default=0)
 
 
-def course(records: Mapping[str, Record], pieces: int = MOST_PIECES) -> Course | None:
+def read_time_series(
+    records: Mapping[str, Record], pieces: int = MOST_PIECES
+) -> JobTimeSeries | None:
     """Of these nodes' samples; None: there are none, or too few."""
-    return courses([records], pieces)[0]
+    return read_all_time_series([records], pieces)[0]
 
 
-def courses(jobs: Sequence[Mapping[str, Record]], pieces: int = MOST_PIECES) -> list[Course | None]:
+def read_all_time_series(
+    jobs: Sequence[Mapping[str, Record]], pieces: int = MOST_PIECES
+) -> list[JobTimeSeries | None]:
     """Of each job: a database costs more than a job's samples, so that several share one."""
-    found: dict[str, Course | None] = {}
+    found: dict[str, JobTimeSeries | None] = {}
     numbered = {str(n): job for n, job in enumerate(jobs) if job}
     rest = iter(numbered.items())
     while some := dict(islice(rest, JOBS_AT_ONCE)):
-        found |= read_jobs(some, pieces)
+        found |= read_loaded_jobs(some, pieces)
     return [found.get(str(n)) for n in range(len(jobs))]
 
 
-def read_jobs(jobs: Mapping[str, Mapping[str, Record]], pieces: int) -> dict[str, Course | None]:
+def read_loaded_jobs(
+    jobs: Mapping[str, Mapping[str, Record]], pieces: int
+) -> dict[str, JobTimeSeries | None]:
     """Of jobs whose samples are loaded together."""
     found = {}
     with (
         tempfile.TemporaryDirectory(prefix="steelyard-") as folder,
-        loaded_jobs(jobs, Path(folder)) as connection,
+        load_job_samples(jobs, Path(folder)) as connection,
     ):
         connection.execute("ALTER VIEW samples RENAME TO samples_of_all")
         for job, records in jobs.items():
@@ -87,11 +93,13 @@ def read_jobs(jobs: Mapping[str, Mapping[str, Record]], pieces: int) -> dict[str
             connection.execute(words, [timed])
             own = "CREATE OR REPLACE TEMP TABLE samples AS FROM samples_of_all WHERE run_id = ?"
             connection.execute(own, [job])
-            found[job] = read(connection, pieces)
+            found[job] = read_series(connection, pieces)
     return found
 
 
-def read(connection: duckdb.DuckDBPyConnection, pieces: int = MOST_PIECES) -> Course | None:
+def read_series(
+    connection: duckdb.DuckDBPyConnection, pieces: int = MOST_PIECES
+) -> JobTimeSeries | None:
     """Of the tables `samples` and `by_timer` (counter_readings.py)."""
     found = connection.execute(
         "SELECT node, count(*), min(unix_s), max(unix_s) FROM samples WHERE unix_s IS NOT NULL "
@@ -109,25 +117,31 @@ def read(connection: duckdb.DuckDBPyConnection, pieces: int = MOST_PIECES) -> Co
     edges = [start + width * n for n in range(number + 1)]
     series: dict[str, Series] = {}
     for name, counter in RATES.items():
-        points = counted(connection, counter, start, width, number)
+        points = read_counter_edges(connection, counter, start, width, number)
         series[name] = add_series(
-            [rates(points[node], edges, counter in METERS) for node in nodes if node in points],
+            [
+                compute_rates(points[node], edges, counter in METERS)
+                for node in nodes
+                if node in points
+            ],
             number,
         )
     for name in LEVELS:
-        tops = levels(connection, name, start, width, number)
-        series[name] = add_series([held_on(tops[n]) for n in nodes if n in tops], number)
-    return Course(nodes, start, width, series, busiest(connection), (end - start) / (most - 1))
+        tops = read_levels(connection, name, start, width, number)
+        series[name] = add_series([fill_gaps(tops[n]) for n in nodes if n in tops], number)
+    return JobTimeSeries(
+        nodes, start, width, series, find_busiest(connection), (end - start) / (most - 1)
+    )
 
 
-def counted(
+def read_counter_edges(
     connection: duckdb.DuckDBPyConnection, counter: str, start: float, width: float, number: int
 ) -> dict[str, list[Point]]:
     """Of each node the first and the last reading of a counter in each piece; empty ones left out."""
     piece = f"least({number - 1}, floor((unix_s - ?) / ?))"
     rows = connection.execute(
         f"SELECT node, min(unix_s), min(value), max(unix_s), max(value) "
-        f"FROM ({counter_readings.of_table(counter)}) "
+        f"FROM ({counter_readings.make_readings_sql(counter)}) "
         f"WHERE value IS NOT NULL AND unix_s IS NOT NULL GROUP BY node, {piece} "
         "ORDER BY node, min(unix_s)",
         [start, width],
@@ -141,18 +155,18 @@ def counted(
     return points
 
 
-def rates(points: Sequence[Point], edges: Sequence[float], is_meter: bool) -> Series:
+def compute_rates(points: Sequence[Point], edges: Sequence[float], is_meter: bool) -> Series:
     """The counter's growth in each piece over its length: all of them add up to all of its growth. After a
     meter's last reading nothing is known."""
     end = points[-1][0] + READING_S if is_meter else math.inf
-    values = [at(points, edge) if edge <= end else None for edge in edges]
+    values = [interpolate_counter(points, edge) if edge <= end else None for edge in edges]
     return [
         None if before is None or after is None else (after - before) / (edges[1] - edges[0])
         for before, after in pairwise(values)
     ]
 
 
-def at(points: Sequence[Point], moment: float) -> float | None:
+def interpolate_counter(points: Sequence[Point], moment: float) -> float | None:
     """The counter at a moment, on the line between two readings; it stays as it was last read."""
     if moment < points[0][0]:
         return None
@@ -163,7 +177,7 @@ def at(points: Sequence[Point], moment: float) -> float | None:
     return a + (b - a) * (moment - a_s) / (b_s - a_s) if b_s > a_s else b
 
 
-def levels(
+def read_levels(
     connection: duckdb.DuckDBPyConnection, name: str, start: float, width: float, number: int
 ) -> dict[str, Series]:
     """Of each node the highest level in each piece."""
@@ -179,7 +193,7 @@ def levels(
     return found
 
 
-def held_on(series: Series) -> Series:
+def fill_gaps(series: Series) -> Series:
     """A piece without a sample between two that have one: as the one before."""
     known = [place for place, value in enumerate(series) if value is not None]
     last = known[-1] if known else 0
@@ -197,7 +211,7 @@ def add_series(several: Sequence[Series], number: int) -> Series:
     return [sum(piece) if piece else None for piece in known]
 
 
-def busiest(connection: duckdb.DuckDBPyConnection) -> float | None:
+def find_busiest(connection: duckdb.DuckDBPyConnection) -> float | None:
     """Most CPUs busy on one node between two samples that are as far apart as most are.
 
     The last sample may come 1 ms after the one before it: no time for a rate.

@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from steelyard.analysis.collect.job_totals import is_idle
-from steelyard.analysis.collect.job_view import JobView, NodeView, has_later_start, recorded_s
+from steelyard.analysis.collect.job_view import (
+    JobView,
+    NodeView,
+    compute_recorded_s,
+    has_later_start,
+)
 from steelyard.analysis.sources.accounting import FINAL_STATES, Allocation
 
 RECORDS, ACCOUNTING = "records", "accounting"
@@ -19,7 +24,7 @@ WITHIN_A_SECOND = "it ended within a second, and the scheduler counts whole ones
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class Usage:
     """Of one resource; `share` is used / held.
 
     `is_least`: there may be more, of nodes that nothing is known of. `reason`: why there is no share.
@@ -41,79 +46,85 @@ class Use:
 class Efficiency:
     """CPU in core-seconds, memory in bytes, time in seconds."""
 
-    cpu: Use
-    memory: Use
-    time: Use
+    cpu: Usage
+    memory: Usage
+    time: Usage
 
 
-def efficiency(view: JobView) -> Efficiency:
+def compute_efficiency(view: JobView) -> Efficiency:
     """Of a job; of one that runs, so far."""
-    return Efficiency(cpu(view), memory(view), time(view))
+    return Efficiency(compute_cpu(view), compute_memory(view), compute_time(view))
 
 
-def elapsed_s(view: JobView) -> float | None:
+def compute_elapsed_s(view: JobView) -> float | None:
     """How long it had its nodes, so far where it runs: PBS tells that only at its end. As long as its
     records saw it where only they know it, or the scheduler counts from a later start."""
     row = view.row
     if row is None or has_later_start(view):
-        return recorded_s(view)
+        return compute_recorded_s(view)
     if row.elapsed_s is None and row.state == "running" and row.start_unix_s is not None:
         return max(wall_clock.time() - row.start_unix_s, 0.0)
     return row.elapsed_s
 
 
-def cpu(view: JobView) -> Use:
+def compute_cpu(view: JobView) -> Usage:
     """Of its CPUs × its time what its processes used."""
-    told = view.held or Allocation()
-    used, is_least, source = best(view, "cpu_s", told.cpu_s)
-    cpus, elapsed = told.cpus, elapsed_s(view)
+    told = view.allocation or Allocation()
+    used, is_least, source = find_best_value(view, "cpu_s", told.cpu_s)
+    cpus, elapsed = told.cpus, compute_elapsed_s(view)
     held = cpus * elapsed if cpus and elapsed else None
-    reason = why_not(view, "cpus", cpus, used)
+    reason = find_missing_reason(view, "cpus", cpus, used)
     if used is None and cpus is not None:
         reason = told.missing.get("cpu_s", reason)
     if reason is None and held is None:
         begun = view.row is None or view.row.start_unix_s is not None
-        reason = WITHIN_A_SECOND if elapsed == 0 else NO_TIME if begun else not_begun(view)
-    return Use(held, used, is_least, source, reason)
+        reason = WITHIN_A_SECOND if elapsed == 0 else NO_TIME if begun else describe_unstarted(view)
+    return Usage(held, used, is_least, source, reason)
 
 
-def memory(view: JobView) -> Use:
+def compute_memory(view: JobView) -> Usage:
     """Of all its memory the sum of its nodes' highest: seen by samples, so at least."""
-    told = view.held or Allocation()
+    told = view.allocation or Allocation()
     held = told.memory_bytes
-    used, is_least, source = best(view, "max_memory_bytes", told.resident_low_bytes)
-    return Use(held, used, is_least, source, why_not(view, "memory_bytes", held, used))
+    used, is_least, source = find_best_value(view, "max_memory_bytes", told.resident_low_bytes)
+    return Usage(
+        held, used, is_least, source, find_missing_reason(view, "memory_bytes", held, used)
+    )
 
 
-def time(view: JobView) -> Use:
+def compute_time(view: JobView) -> Usage:
     """Of its time limit what it took."""
-    limit, elapsed = (view.held or Allocation()).time_limit_s, elapsed_s(view)
+    limit, elapsed = (view.allocation or Allocation()).time_limit_s, compute_elapsed_s(view)
     source = RECORDS if view.row is None or has_later_start(view) else ACCOUNTING
-    return Use(limit, elapsed, False, source, why_not(view, "time_limit_s", limit, elapsed))
+    return Usage(
+        limit, elapsed, False, source, find_missing_reason(view, "time_limit_s", limit, elapsed)
+    )
 
 
-def why_not(view: JobView, field: str, held: float | None, used: float | None) -> str | None:
+def find_missing_reason(
+    view: JobView, field: str, allocated: float | None, used: float | None
+) -> str | None:
     """Why there is no share of a field of Held; None: both are known."""
-    if held is None:
-        told = view.held.missing.get(field) if view.held is not None else None
+    if allocated is None:
+        told = view.allocation.missing.get(field) if view.allocation is not None else None
         begun = view.row is None or view.row.start_unix_s is not None
-        return told or (NOT_TOLD if begun else not_begun(view))
+        return told or (NOT_TOLD if begun else describe_unstarted(view))
     return None if used is not None else "what it used is not known"
 
 
-def not_begun(view: JobView) -> str:
+def describe_unstarted(view: JobView) -> str:
     """Of a job without a start: whether it may still begin."""
     return NEVER_BEGUN if view.row is not None and view.row.state in FINAL_STATES else NOT_BEGUN
 
 
-def best(
+def find_best_value(
     view: JobView, column: str, accounted: float | None
 ) -> tuple[float | None, bool, str | None]:
     """What was used, whether that is the least, and who says so.
 
     All nodes' records, else the accounting, else those records that are there.
     """
-    found = [value for _, value in of_nodes(view, column)]
+    found = [value for _, value in read_node_values(view, column)]
     if all(is_idle(node.record) for node in view.nodes):
         found = []  # no step came anywhere: what there was is the scheduler's own
     is_least = len(found) < len(view.all_nodes)
@@ -124,7 +135,7 @@ def best(
     return (float(sum(found)), True, RECORDS) if found else (None, False, None)
 
 
-def of_nodes(view: JobView, column: str) -> Iterator[tuple[NodeView, float]]:
+def read_node_values(view: JobView, column: str) -> Iterator[tuple[NodeView, float]]:
     """What processes used on each node whose record tells it, so far where the job runs."""
     runs = view.row is not None and view.row.state == "running"
     for node in view.nodes:

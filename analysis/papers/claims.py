@@ -71,25 +71,25 @@ class PrintedValue:
 
 def read_claims(folder: Path, scopes: Mapping[str, Facts]) -> list[Claim]:
     """The lines of claims.csv; a cell of conditions may name `scopes`."""
-    return [claim_of(row, scopes) for row in rows_of(folder / "claims.csv")]
+    return [parse_claim(row, scopes) for row in read_csv_rows(folder / "claims.csv")]
 
 
 def read_contradictions(folder: Path) -> list[Contradiction]:
     """The lines of contradictions.csv."""
-    return [Contradiction(**row) for row in rows_of(folder / "contradictions.csv")]
+    return [Contradiction(**row) for row in read_csv_rows(folder / "contradictions.csv")]
 
 
-def rows_of(path: Path) -> Iterator[dict[str, str]]:
+def read_csv_rows(path: Path) -> Iterator[dict[str, str]]:
     """The lines of a CSV file by the names of their columns."""
     with path.open(newline="", encoding="utf-8") as lines:
         yield from csv.DictReader(lines)
 
 
-def claim_of(row: Mapping[str, str], scopes: Mapping[str, Facts]) -> Claim:
+def parse_claim(row: Mapping[str, str], scopes: Mapping[str, Facts]) -> Claim:
     """A line of claims.csv; a column that the file does not have is empty."""
 
     def facts(column: str) -> dict[str, Any]:
-        return wanted_facts(row.get(column, ""), scopes)
+        return parse_facts(row.get(column, ""), scopes)
 
     def number(column: str) -> float | None:
         return float(row[column]) if row.get(column) else None
@@ -104,7 +104,7 @@ def claim_of(row: Mapping[str, str], scopes: Mapping[str, Facts]) -> Claim:
         where=facts("where"),
         level=facts("level"),
         against=facts("against"),
-        each={name: values_of(value) for name, value in facts("each").items()},
+        each={name: list_values(value) for name, value in facts("each").items()},
         more=facts("more"),
         less=facts("less"),
         size=facts("size"),
@@ -116,12 +116,12 @@ def claim_of(row: Mapping[str, str], scopes: Mapping[str, Facts]) -> Claim:
     )
 
 
-def values_of(value: Any) -> list[Any]:
+def list_values(value: Any) -> list[Any]:
     """One value is a list of one."""
     return value if isinstance(value, list) else [value]
 
 
-def wanted_facts(cell: str, scopes: Mapping[str, Facts]) -> dict[str, Any]:
+def parse_facts(cell: str, scopes: Mapping[str, Facts]) -> dict[str, Any]:
     """`npb kernel=mg|lu nodes>1 loss_percent=-`: a scope, any of two, above, nothing known of it."""
     facts: dict[str, Any] = {}
     for word in cell.split():
@@ -130,12 +130,12 @@ def wanted_facts(cell: str, scopes: Mapping[str, Facts]) -> dict[str, Any]:
         elif found[2] == ">":
             facts[found[1]] = Above(float(found[3]))
         else:
-            values = [wanted_value(one) for one in found[3].split("|")]
+            values = [parse_value(one) for one in found[3].split("|")]
             facts[found[1]] = values[0] if len(values) == 1 else values
     return facts
 
 
-def wanted_value(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """A constant, a whole number, a number, or text, which may have `*` for anything."""
     if text in CONSTANTS:
         return CONSTANTS[text]

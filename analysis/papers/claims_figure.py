@@ -36,17 +36,17 @@ def draw_claims(paper: Paper, verdicts: Sequence[Verdict]) -> Drawing | None:
     ]
     if not shown:
         return None
-    with drawing.style():
-        return claims_figure(paper, shown)
+    with drawing.use_style():
+        return plot_claims(paper, shown)
 
 
-def claims_figure(paper: Paper, shown: Sequence[tuple[Verdict, Evidence]]) -> Drawing:
+def plot_claims(paper: Paper, shown: Sequence[tuple[Verdict, Evidence]]) -> Drawing:
     """The words of each claim above its interval: beside it they had no room, on no screen."""
-    names = [label(one, seen) for one, seen in shown]
+    names = [format_label(one, seen) for one, seen in shown]
     lines = sum(name.count("\n") + 1 + INTERVAL for name in names)
     figure = drawing.new_figure(1.1 + LINE_IN * lines)
     axes = figure.add_subplot()
-    ends = limits(shown)
+    ends = find_limits(shown)
     place = 0.0
     for name, (one, seen) in zip(names, shown, strict=True):
         tall = name.count("\n") + 1
@@ -65,7 +65,7 @@ def claims_figure(paper: Paper, shown: Sequence[tuple[Verdict, Evidence]]) -> Dr
     )
     axes.set_title(f"{paper.short}: claims", loc="left")
     return Drawing(
-        name=drawing.slug("claims", paper.name),
+        name=drawing.make_slug("claims", paper.name),
         title=f"Claims of {paper.short} beside this study",
         caption=(
             "The overhead of each comparison that a claim is of, with its 95 % interval: green where "
@@ -85,14 +85,14 @@ def claims_figure(paper: Paper, shown: Sequence[tuple[Verdict, Evidence]]) -> Dr
     )  # fmt: skip
 
 
-def label(one: Verdict, seen: Evidence) -> str:
+def format_label(one: Verdict, seen: Evidence) -> str:
     """The claim, and below it whose overhead it is."""
     return "\n".join(
         [*textwrap.wrap(one.claim.words, LETTERS), *textwrap.wrap(seen.where, LETTERS)[:2]]
     )
 
 
-def limits(shown: Sequence[tuple[Verdict, Evidence]]) -> tuple[float, float]:
+def find_limits(shown: Sequence[tuple[Verdict, Evidence]]) -> tuple[float, float]:
     """Of the axis (%): all intervals and printed sizes, as far as ± FAR."""
     every = [0.0]
     for one, seen in shown:
@@ -114,15 +114,17 @@ def draw_claim(
     low, high, value = (100 * min(max(v, -FAR), FAR) for v in (seen.low, seen.high, seen.value))
     axes.plot([low, high], [place, place], color=colour, linewidth=1.6)
     for end, mark in ((low, "|"), (high, "|"), (value, "o")):
-        axes.plot(end, place, beyond(end) or mark, color=colour, markersize=4 if mark == "o" else 6)
+        axes.plot(
+            end, place, draw_arrow(end) or mark, color=colour, markersize=4 if mark == "o" else 6
+        )
     if claim.printed_share is not None:
         printed = 100 * min(max(claim.printed_share, -FAR), FAR)
         axes.plot(
-            printed, place, beyond(printed) or "D", markersize=5.5, markerfacecolor="none",
+            printed, place, draw_arrow(printed) or "D", markersize=5.5, markerfacecolor="none",
             markeredgecolor="#333333",
         )  # fmt: skip
 
 
-def beyond(percent: float) -> str | None:
+def draw_arrow(percent: float) -> str | None:
     """An arrow at the edge, for what is there or farther."""
     return None if abs(percent) < 100 * FAR else ">" if percent > 0 else "<"

@@ -16,7 +16,12 @@ from typing import Any
 from steelyard.analysis.collect.level_checks import KERNEL_RELEASE as KERNEL
 from steelyard.analysis.collect.network import FACTOR as NETWORK
 from steelyard.analysis.papers.claims import ABSENT, Above, Facts
-from steelyard.analysis.summary.factor_axes import UNITS, Specification, base_units, specification
+from steelyard.analysis.summary.factor_axes import (
+    UNITS,
+    Specification,
+    convert_to_base_units,
+    parse_specification,
+)
 from steelyard.analysis.summary.rows import Group, Row
 from steelyard.analysis.summary.summary import Summary
 from steelyard.facts.netem_keys import VALUES
@@ -60,31 +65,31 @@ class Studies:
         for summary, derived in parts:
             for group in summary.groups:
                 key = group.variant, group.label
-                facts[key], by_condition[key] = facts_of(summary, group), summary
+                facts[key], by_condition[key] = collect_facts(summary, group), summary
             for row in (*summary.rows, *derived):
                 if row.values:
                     rows.setdefault(row.metric.name, []).append(row)
         return cls([summary for summary, _ in parts], facts, by_condition, rows)
 
-    def facts_of(self, row: Row) -> dict[str, Any]:
+    def find_facts(self, row: Row) -> dict[str, Any]:
         """The facts of a row's runs."""
         return self.facts[row.group.variant, row.group.label]
 
-    def study_of(self, row: Row) -> Summary:
+    def find_study(self, row: Row) -> Summary:
         """The study that a row is of."""
         return self.by_condition[row.group.variant, row.group.label]
 
-    def labeled(self, summary: Summary, words: str) -> str:
+    def add_study_name(self, summary: Summary, text: str) -> str:
         """The words, after the study's name where there are several studies."""
         several = len(self.summaries) > 1
-        return f"{summary.data.meta.study}: {words}" if several else words
+        return f"{summary.data.meta.study}: {text}" if several else text
 
 
-def facts_of(summary: Summary, group: Group) -> dict[str, Any]:
+def collect_facts(summary: Summary, group: Group) -> dict[str, Any]:
     """Parameters, levels, nodes, and what the levels of launcher, cache, kernel and network mean."""
     name = group.runs[0].benchmark
     given = summary.data.parameters.get(group.variant, {})
-    facts = defaults(name) | given | group.condition | {"benchmark": name}
+    facts = read_defaults(name) | given | group.condition | {"benchmark": name}
     sizes = {len(run.nodes) for run in group.runs if run.nodes}
     if len(sizes) == 1:
         facts["nodes"] = sizes.pop()
@@ -92,14 +97,14 @@ def facts_of(summary: Summary, group: Group) -> dict[str, Any]:
     if CACHE in facts:
         facts |= cache_facts(str(facts[CACHE]))
     if KERNEL in group.condition:
-        facts |= kernel_facts(str(group.condition[KERNEL]), kernels_of(summary))
+        facts |= kernel_facts(str(group.condition[KERNEL]), list_kernels(summary))
     alone = has_clients(name, group)
     ends = 1 if alone or facts.get("nodes", 1) == 1 or facts.get("url") else 2
-    facts |= network_facts(specification(str(facts.get(NETWORK, "none"))), ends)
+    facts |= network_facts(parse_specification(str(facts.get(NETWORK, "none"))), ends)
     return facts | rank_facts(facts, 1 if alone else facts.get("nodes")) | machine_facts(facts)
 
 
-def defaults(benchmark: str) -> dict[str, Any]:
+def read_defaults(benchmark: str) -> dict[str, Any]:
     """A benchmark's parameters where a study gives none; nothing of a benchmark that is not installed."""
     try:
         return dict(load(benchmark).defaults())
@@ -159,20 +164,20 @@ def cache_facts(level: str) -> dict[str, Any]:
     return {CACHE: kind} | ({"cvmfs_limit_mb": int(limit)} if limit.isdecimal() else {})
 
 
-def kernels_of(summary: Summary) -> set[str]:
+def list_kernels(summary: Summary) -> set[str]:
     """The levels of the factor kernel_release."""
     return {str(one.condition[KERNEL]) for one in summary.groups if KERNEL in one.condition}
 
 
 def kernel_facts(level: str, levels: Collection[str]) -> dict[str, Any]:
     """Whether it is the newest or the oldest of a study with two kernels and more; 6.2 < 6.12."""
-    ages = sorted(levels, key=version)
+    ages = sorted(levels, key=parse_version)
     if len(ages) < 2 or level not in (ages[0], ages[-1]):
         return {}
     return {"kernel_age": "newest" if level == ages[-1] else "oldest"}
 
 
-def version(release: str) -> list[int]:
+def parse_version(release: str) -> list[int]:
     """`6.12-rc1`: 6, 12, 1."""
     return [int(number) for number in re.findall(r"\d+", release)]
 
@@ -188,7 +193,7 @@ def network_facts(found: Specification, ends: int) -> dict[str, Any]:
             facts[f"{key}_{SUFFIX[unit]}"] = float(number * scale)
     for part in sorted(found.rest):
         key, _, value = part.partition("=")
-        seconds = base_units(value) if key == RTO else None
+        seconds = convert_to_base_units(value) if key == RTO else None
         facts[f"{key}_ms" if seconds else f"network_{key}"] = (
             float(seconds * 1000) if seconds else value
         )
@@ -197,15 +202,15 @@ def network_facts(found: Specification, ends: int) -> dict[str, Any]:
     return facts
 
 
-def fits(facts: Facts, wanted: Facts) -> bool:
+def has_facts(facts: Facts, wanted: Facts) -> bool:
     """Whether every wanted fact is so."""
-    return all(fits_one(facts.get(name), value) for name, value in wanted.items())
+    return all(has_fact(facts.get(name), value) for name, value in wanted.items())
 
 
-def fits_one(found: Any, wanted: Any) -> bool:
+def has_fact(found: Any, wanted: Any) -> bool:
     """A number within 1 %, text with `*` for anything, any of a list, Above, or ABSENT."""
     if isinstance(wanted, list):
-        return any(fits_one(found, one) for one in wanted)
+        return any(has_fact(found, one) for one in wanted)
     if isinstance(wanted, Above):
         return isinstance(found, int | float) and found > wanted.limit
     if wanted == ABSENT:
@@ -217,7 +222,7 @@ def fits_one(found: Any, wanted: Any) -> bool:
     return math.isclose(found, wanted, rel_tol=0.01)
 
 
-def missing_runs(studies: Studies, sides: Sequence[Facts]) -> str:
+def describe_missing_runs(studies: Studies, sides: Sequence[Facts]) -> str:
     """Of sides that a comparison needs those that no run has, in words; empty where all have runs."""
     absent: dict[str, list[Any]] = {}
     for side in sides:
@@ -225,48 +230,48 @@ def missing_runs(studies: Studies, sides: Sequence[Facts]) -> str:
             if value not in absent.get(name, ()) and not has_runs(studies, {name: value}):
                 absent.setdefault(name, []).append(value)
     if absent:
-        return f"no runs with {fact_words(absent)}"
+        return f"no runs with {format_facts(absent)}"
     for side in sides:
         if not has_runs(studies, side):
             rare = {
                 name: value
                 for name, value in side.items()
-                if not all(fits(facts, {name: value}) for facts in studies.facts.values())
+                if not all(has_facts(facts, {name: value}) for facts in studies.facts.values())
             }
-            return f"no runs that have all of {fact_words(rare)}"
+            return f"no runs that have all of {format_facts(rare)}"
     return ""
 
 
 def has_runs(studies: Studies, wanted: Facts) -> bool:
     """Whether any condition has all of it."""
-    return any(fits(facts, wanted) for facts in studies.facts.values())
+    return any(has_facts(facts, wanted) for facts in studies.facts.values())
 
 
-def only_differ_in(first: Facts, second: Facts, names: set[str]) -> bool:
+def is_equal_except(first: Facts, second: Facts, names: set[str]) -> bool:
     """Whether two conditions are the same in every other fact."""
     free = names | NOT_COMPARED | (LAUNCHER_FACTS if CONTAINER in names else frozenset())
     return all(first.get(n) == second.get(n) for n in (first.keys() | second.keys()) - free)
 
 
-def fact_words(facts: Facts) -> str:
+def format_facts(facts: Facts) -> str:
     """`kernel=cg, container=yes`."""
-    return ", ".join(f"{name}={value_words(value)}" for name, value in facts.items())
+    return ", ".join(f"{name}={format_fact_value(value)}" for name, value in facts.items())
 
 
-def value_words(value: Any) -> str:
+def format_fact_value(value: Any) -> str:
     """`yes`, `1 or 2`, `more than 1`."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return " or ".join(value_words(one) for one in value)
+        return " or ".join(format_fact_value(one) for one in value)
     if isinstance(value, Above):
         return f"more than {value.limit:g}"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def other_sizes(facts: Facts, sizes: Facts) -> Iterator[str]:
+def describe_other_sizes(facts: Facts, sizes: Facts) -> Iterator[str]:
     """`class=S for B`, `loss_percent=1 for none`: where a study's size is not the paper's."""
     for name, printed in sizes.items():
-        if not fits_one(facts.get(name), printed):
-            paper = "none" if printed == ABSENT else value_words(printed)
-            yield f"{name}={value_words(facts.get(name))} for {paper}"
+        if not has_fact(facts.get(name), printed):
+            paper = "none" if printed == ABSENT else format_fact_value(printed)
+            yield f"{name}={format_fact_value(facts.get(name))} for {paper}"

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from steelyard.analysis.summary.network import NodeNetwork, tcp_of
+from steelyard.analysis.summary.network import NodeNetwork, build_tcp_level
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import Metric
 from steelyard.analysis.summary.study_database import open_database
-from steelyard.analysis.summary.summary import Summary, row_of
+from steelyard.analysis.summary.summary import Summary, build_row
 
 TCP: Mapping[str, str] = {  # by metric: a field of LevelTcp
     "tcp_rtt_min_s": "floor_s",
@@ -29,42 +29,42 @@ FIRST, FOLLOWING = "_first", "_following"
 Values = dict[str, float | None]  # by run
 
 
-def derived_rows(summary: Summary, metrics: AbstractSet[str]) -> list[Row]:
+def build_derived_rows(summary: Summary, metrics: AbstractSet[str]) -> list[Row]:
     """Those of `metrics` that are made of others; TCP's all together or none."""
     found: list[tuple[str, str, Values]] = []
     if metrics & TCP.keys():
-        found += [(name, "s", values) for name, values in round_trips(summary).items()]
+        found += [(name, "s", values) for name, values in read_round_trips(summary).items()]
     for name in sorted(metrics):
         if name.endswith((FIRST, FOLLOWING)):
-            found.append((name, *of_iterations(summary, name)))
-    return [row for name, unit, values in found for row in rows(summary, name, unit, values)]
+            found.append((name, *read_iterations(summary, name)))
+    return [row for name, unit, values in found for row in build_rows(summary, name, unit, values)]
 
 
-def rows(summary: Summary, name: str, unit: str, values: Values) -> Iterator[Row]:
+def build_rows(summary: Summary, name: str, unit: str, values: Values) -> Iterator[Row]:
     """Of each condition that has values."""
     metric = Metric(name, unit, "lower", is_primary=False)
     for group in summary.groups:
         own = {run.run_id: values.get(run.run_id) for run in group.runs}
         key = (group.variant, group.label, name)
-        row = row_of(replace(summary.data, values={key: own}), group, metric)
+        row = build_row(replace(summary.data, values={key: own}), group, metric)
         if row.values:
             yield row
 
 
-def round_trips(summary: Summary) -> dict[str, Values]:
+def read_round_trips(summary: Summary) -> dict[str, Values]:
     """Each run's, of all readings on its nodes together."""
     nodes: dict[str, list[NodeNetwork]] = {}
     for node in summary.data.network:
         if node.tcp_rtt_s is not None:
             nodes.setdefault(node.run_id, []).append(node)
-    by_run = {run: tcp_of(run, members) for run, members in nodes.items()}
+    by_run = {run: build_tcp_level(run, members) for run, members in nodes.items()}
     return {
         name: {run: getattr(tcp, field) for run, tcp in by_run.items()}
         for name, field in TCP.items()
     }
 
 
-def of_iterations(summary: Summary, name: str) -> tuple[str, Values]:
+def read_iterations(summary: Summary, name: str) -> tuple[str, Values]:
     """The unit, and by run the first iteration's value or the mean of the others; a run of a single
     iteration has neither: whether it was a first one is not known."""
     with open_database(summary.data.folder) as connection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from steelyard.analysis.findings.docs import PAGE, table
+from steelyard.analysis.findings.docs import PAGE, format_table
 from steelyard.analysis.papers.jungels2012.findings import KINDS
 from steelyard.jobscripts.docs import between, rewrite
 
@@ -12,10 +12,10 @@ BEGIN = "<!-- from analysis/papers/jungels2012/findings.py: make docs -->"
 END = "<!-- end of what is from analysis/papers/jungels2012/findings.py -->"
 
 
-def renewed(page: str) -> str:
+def update_page(page: str) -> str:
     """docs/findings.md with the present list."""
-    return between(page, BEGIN, END, table(KINDS))
+    return between(page, BEGIN, END, format_table(KINDS))
 
 
 if __name__ == "__main__":
-    rewrite(Path(PAGE), renewed)
+    rewrite(Path(PAGE), update_page)

@@ -40,7 +40,7 @@ class Paper:
         return of_claims | {value.metric for value in self.values}
 
 
-def paper_of(
+def read_paper(
     folder: Path,
     title: str,
     short: str,

@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.analysis.papers.claims import PrintedValue
-from steelyard.analysis.papers.conditions import Studies, fits, missing_runs, other_sizes
+from steelyard.analysis.papers.conditions import (
+    Studies,
+    describe_missing_runs,
+    describe_other_sizes,
+    has_facts,
+)
 from steelyard.analysis.report.tables import Table
-from steelyard.analysis.stats.number_format import MISSING, decimals, text
+from steelyard.analysis.stats.number_format import MISSING, count_decimals, format_number
 from steelyard.analysis.summary.rows import Row
 
 HEADINGS = (
@@ -44,18 +49,24 @@ def compare_values(studies: Studies, values: Sequence[PrintedValue]) -> list[Pri
 
 def compare_value(studies: Studies, value: PrintedValue) -> list[PrintedComparison]:
     """With rows of the paper's own sizes alone, where the study has them."""
-    rows = [r for r in studies.rows.get(value.metric, []) if fits(studies.facts_of(r), value.facts)]
+    rows = [
+        r
+        for r in studies.rows.get(value.metric, [])
+        if has_facts(studies.find_facts(r), value.facts)
+    ]
     if not rows:
-        missing = missing_runs(studies, [value.facts]) or f"no values of {value.metric}"
+        missing = describe_missing_runs(studies, [value.facts]) or f"no values of {value.metric}"
         return [PrintedComparison(value, None, missing)]
-    exact = [row for row in rows if fits(studies.facts_of(row), value.size)]
+    exact = [row for row in rows if has_facts(studies.find_facts(row), value.size)]
     return [
-        PrintedComparison(value, row, ", ".join(other_sizes(studies.facts_of(row), value.size)))
+        PrintedComparison(
+            value, row, ", ".join(describe_other_sizes(studies.find_facts(row), value.size))
+        )
         for row in exact or rows
     ]
 
 
-def by_table(found: Sequence[PrintedComparison]) -> dict[str, list[PrintedComparison]]:
+def group_by_table(found: Sequence[PrintedComparison]) -> dict[str, list[PrintedComparison]]:
     """The numbers of each of the paper's tables, by its title."""
     tables: dict[str, list[PrintedComparison]] = {}
     for one in found:
@@ -63,19 +74,19 @@ def by_table(found: Sequence[PrintedComparison]) -> dict[str, list[PrintedCompar
     return tables
 
 
-def printed_tables(found: Sequence[PrintedComparison]) -> list[tuple[str, Table]]:
+def build_printed_tables(found: Sequence[PrintedComparison]) -> list[tuple[str, Table]]:
     """A table for each of the paper's, as far as the study has values for it."""
     tables = {
-        title: [cells(one) for one in members if one.row is not None]
-        for title, members in by_table(found).items()
+        title: [format_cells(one) for one in members if one.row is not None]
+        for title, members in group_by_table(found).items()
     }
     return [(title, Table(HEADINGS, rows)) for title, rows in tables.items() if rows]
 
 
-def numbers_without(found: Sequence[PrintedComparison]) -> list[str]:
+def describe_unmeasured(found: Sequence[PrintedComparison]) -> list[str]:
     """A sentence for each table with numbers that the study has no value for, and why."""
     sentences = []
-    for title, members in by_table(found).items():
+    for title, members in group_by_table(found).items():
         absent = [one for one in members if one.row is None]
         if absent:
             reasons = list(dict.fromkeys(one.remark for one in absent))
@@ -88,7 +99,7 @@ def numbers_without(found: Sequence[PrintedComparison]) -> list[str]:
     return sentences
 
 
-def cells(one: PrintedComparison) -> tuple[str, ...]:
+def format_cells(one: PrintedComparison) -> tuple[str, ...]:
     """`container · cpu · CG.B`, `time ms`, both numbers, their ratio, and the study's condition."""
     value, (mean, low, high) = one.value, one.ours
     assert one.row is not None
@@ -97,30 +108,34 @@ def cells(one: PrintedComparison) -> tuple[str, ...]:
         " · ".join(value.place),
         value.column.replace("_", " "),
         printed,
-        ours_words(mean, low, high, value.unit),
-        one.row.n_words,
-        ratio_words(mean, value.printed),
+        format_measured(mean, low, high, value.unit),
+        one.row.format_n,
+        format_ratio(mean, value.printed),
         one.remark,
         one.row.group.label,
     )
 
 
-def ours_words(mean: float | None, low: float | None, high: float | None, unit: str) -> str:
+def format_measured(mean: float | None, low: float | None, high: float | None, unit: str) -> str:
     """`71.2 (70.1 … 72.3) %`."""
     if mean is None:
         return MISSING
     half = None if low is None or high is None else (high - low) / 2
-    places = decimals(mean, half)
-    ends = "" if half is None else f" ({text(low, 1, places)} … {text(high, 1, places)})"
-    return f"{text(mean, 1, places)}{ends} {unit}"
+    places = count_decimals(mean, half)
+    ends = (
+        ""
+        if half is None
+        else f" ({format_number(low, 1, places)} … {format_number(high, 1, places)})"
+    )
+    return f"{format_number(mean, 1, places)}{ends} {unit}"
 
 
-def ratio_words(mean: float | None, printed: float | None) -> str:
+def format_ratio(mean: float | None, printed: float | None) -> str:
     """`0.93`."""
     return MISSING if mean is None or not printed else f"{mean / printed:.3g}"
 
 
-def sizes_words(found: Sequence[PrintedComparison]) -> str:
+def describe_sizes(found: Sequence[PrintedComparison]) -> str:
     """Which sizes are not the paper's."""
     remarks = list(dict.fromkeys(one.remark for one in found if one.remark))
     return f"Not as printed: {'; '.join(remarks[:3])}. " if remarks else ""

@@ -10,37 +10,37 @@ from functools import partial
 from typing import Any
 
 from steelyard.analysis.findings.finding import Finding
-from steelyard.analysis.findings.registry import find
+from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.papers.bourilkov2012.paper import PAPER as BOURILKOV
 from steelyard.analysis.papers.claims_figure import draw_claims
 from steelyard.analysis.papers.conditions import Studies
-from steelyard.analysis.papers.derived_rows import derived_rows
+from steelyard.analysis.papers.derived_rows import build_derived_rows
 from steelyard.analysis.papers.jungels2012.paper import PAPER as JUNGELS
 from steelyard.analysis.papers.kommeri2016.paper import PAPER as KOMMERI
-from steelyard.analysis.papers.pairs import distinguished
+from steelyard.analysis.papers.pairs import label_summaries
 from steelyard.analysis.papers.paper import Paper
 from steelyard.analysis.papers.printed_values import (
     PrintedComparison,
+    build_printed_tables,
     compare_values,
-    numbers_without,
-    printed_tables,
+    describe_unmeasured,
     value_document,
 )
 from steelyard.analysis.papers.ruiz2015.paper import PAPER as RUIZ
 from steelyard.analysis.papers.verdicts import OUTCOMES, Verdict, judge_claim
-from steelyard.analysis.report.answer import answer
+from steelyard.analysis.report.answer import describe_answer
 from steelyard.analysis.report.export import (
     COUNT,
     NUMBER,
     TEXT,
     Content,
-    relation_of,
-    study_content,
+    build_relation,
+    build_study_content,
 )
-from steelyard.analysis.report.figures import Draw, Job, begin
+from steelyard.analysis.report.figures import Draw, Job, start_drawing
 from steelyard.analysis.report.json_document import document, figure_document
-from steelyard.analysis.report.page import Extra, Section, redo_commands
-from steelyard.analysis.report.tables import Table, moment
+from steelyard.analysis.report.page import Extra, Section, list_redo_commands
+from steelyard.analysis.report.tables import Table, format_time
 from steelyard.analysis.stats.number_format import MISSING
 from steelyard.analysis.summary.summary import Summary
 
@@ -77,7 +77,7 @@ VALUE_COLUMNS = {
 
 
 @dataclass(frozen=True)
-class BesideReport:
+class ComparisonReport:
     """All that page, JSON, tables and terminal are made of."""
 
     paper: Paper
@@ -97,9 +97,9 @@ class BesideReport:
         """The other studies, by name."""
         return [one.data.meta.study for one in self.summaries[1:]]
 
-    def words(self) -> str:
+    def describe_claims(self) -> str:
         """The claims for a terminal."""
-        return "\n".join(terminal_lines(self))
+        return "\n".join(format_terminal_lines(self))
 
     def extra(self) -> Extra:
         """What the page has besides a study's own sections, the claims first."""
@@ -107,21 +107,21 @@ class BesideReport:
         files = " ".join(f"{name}.toml" for name in (meta.study, *self.others))
         last = f"steelyard report {files} --beside {self.paper.name}"
         return Extra(
-            when=f"Collected {moment(meta.collected_unix_s)} UTC; beside {self.paper.title}",
-            answer=[outcome_words(self), *answer(self.summary)],
+            when=f"Collected {format_time(meta.collected_unix_s)} UTC; beside {self.paper.title}",
+            answer=[describe_outcomes(self), *describe_answer(self.summary)],
             sections=[
                 claims_section(self),
                 numbers_section(self),
                 contradictions_section(self.paper),
             ],
             findings=self.findings,
-            redo=[*redo_commands(meta.study)[:-1], last],
+            redo=[*list_redo_commands(meta.study)[:-1], last],
         )
 
     def document(self) -> dict[str, Any]:
         """The study's report as JSON, with `beside`."""
         jobs = [Job(CLAIMS, draw) for draw in self.draws]
-        with begin(jobs, figure_document) as work:
+        with start_drawing(jobs, figure_document) as work:
             found = document(self.summary, self.findings)
             figures = [one for one in work.results() if one is not None]
         return found | {
@@ -141,29 +141,29 @@ class BesideReport:
 
     def content(self) -> Content:
         """A study's tables to export, with claims and printed numbers."""
-        plain = study_content(self.summary, self.findings)
+        plain = build_study_content(self.summary, self.findings)
         claims = [claim_document(one) for one in self.verdicts]
         printed = [
             value_document(one) | {"place": " · ".join(one.value.place)} for one in self.values
         ]
         relations = [
-            relation_of(CLAIMS, CLAIM_COLUMNS, claims),
-            relation_of(NUMBERS, VALUE_COLUMNS, printed),
+            build_relation(CLAIMS, CLAIM_COLUMNS, claims),
+            build_relation(NUMBERS, VALUE_COLUMNS, printed),
         ]
         return Content([*plain.relations, *relations], plain.latex, partial(self.document))
 
 
-def beside_report(summaries: Sequence[Summary], name: str) -> BesideReport:
+def build_comparison_report(summaries: Sequence[Summary], name: str) -> ComparisonReport:
     """Summaries of studies beside one of PAPERS."""
     paper = PAPERS[name]
-    parts = [(one, derived_rows(one, paper.metrics)) for one in distinguished(summaries)]
+    parts = [(one, build_derived_rows(one, paper.metrics)) for one in label_summaries(summaries)]
     studies = Studies.of(parts)
     judged = [judge_claim(studies, claim, paper.kinds) for claim in paper.claims]
     verdicts = sorted(judged, key=rank)
     values = compare_values(studies, paper.values)
     claims: Draw = partial(draw_claims, paper, verdicts)
     draws = [claims, *paper.draws(studies, values)]
-    return BesideReport(paper, summaries, verdicts, values, find(summaries[0]), draws)
+    return ComparisonReport(paper, summaries, verdicts, values, find_all(summaries[0]), draws)
 
 
 def rank(one: Verdict) -> tuple[bool, int]:
@@ -171,7 +171,7 @@ def rank(one: Verdict) -> tuple[bool, int]:
     return not one.evidence, OUTCOMES.index(one.outcome)
 
 
-def outcome_words(report: BesideReport) -> str:
+def describe_outcomes(report: ComparisonReport) -> str:
     """`14 claims of Ruiz et al. 2015, by this study: holds: 3, does not hold: 1, cannot tell: 10.`"""
     counts = Counter(one.outcome for one in report.verdicts)
     parts = ", ".join(f"{one}: {counts[one]}" for one in OUTCOMES)
@@ -179,18 +179,18 @@ def outcome_words(report: BesideReport) -> str:
     return f"{len(report.verdicts)} claims of {report.paper.short}, by {by}: {parts}."
 
 
-def claims_section(report: BesideReport) -> Section:
+def claims_section(report: ComparisonReport) -> Section:
     """Claims with their verdicts, and the figures of the paper's shape."""
     return Section(
         anchor=CLAIMS,
         title=f"Claims of {report.paper.short}",
-        sentences=[RULE, *others_words(report)],
+        sentences=[RULE, *describe_other_studies(report)],
         tables=claim_tables(report.verdicts),
         draws=report.draws,
     )
 
 
-def others_words(report: BesideReport) -> list[str]:
+def describe_other_studies(report: ComparisonReport) -> list[str]:
     """Of which studies claims and numbers are, where there are several."""
     if not report.others:
         return []
@@ -204,8 +204,8 @@ def others_words(report: BesideReport) -> list[str]:
 
 def claim_tables(verdicts: Sequence[Verdict]) -> list[tuple[str, Table]]:
     """A line a claim; apart from them those that the study has nothing for."""
-    judged = [judged_cells(one) for one in verdicts if one.evidence]
-    others = [unjudged_cells(one) for one in verdicts if not one.evidence]
+    judged = [format_judged_cells(one) for one in verdicts if one.evidence]
+    others = [format_unjudged_cells(one) for one in verdicts if not one.evidence]
     tables = [
         ("Claims that this study has figures for", Table(HEADINGS, judged)),
         ("Claims that this study cannot tell of", Table(UNJUDGED, others)),
@@ -213,23 +213,23 @@ def claim_tables(verdicts: Sequence[Verdict]) -> list[tuple[str, Table]]:
     return [(title, table) for title, table in tables if table.rows]
 
 
-def judged_cells(one: Verdict) -> tuple[str, ...]:
+def format_judged_cells(one: Verdict) -> tuple[str, ...]:
     claim = one.claim
     printed, size = claim.printed or MISSING, one.size or MISSING
     return (claim.words, one.outcome, printed, size, one.reason, claim.place, claim.reading)
 
 
-def unjudged_cells(one: Verdict) -> tuple[str, ...]:
+def format_unjudged_cells(one: Verdict) -> tuple[str, ...]:
     """Of a claim of no figure the reading is the reason itself."""
     claim = one.claim
     reading = "" if claim.reading == one.reason else claim.reading
     return (claim.words, one.reason, claim.printed or MISSING, claim.place, reading)
 
 
-def numbers_section(report: BesideReport) -> Section:
+def numbers_section(report: ComparisonReport) -> Section:
     """Printed tables with our numbers beside."""
-    tables = printed_tables(report.values)
-    sentences = numbers_without(report.values)
+    tables = build_printed_tables(report.values)
+    sentences = describe_unmeasured(report.values)
     if not report.values:
         sentences = ["The paper prints no numbers."]
     elif tables:
@@ -247,35 +247,35 @@ def contradictions_section(paper: Paper) -> Section:
     )
 
 
-def terminal_lines(report: BesideReport) -> Iterator[str]:
+def format_terminal_lines(report: ComparisonReport) -> Iterator[str]:
     """Claims, printed numbers and contradictions in lines of WIDTH columns."""
-    yield from wrapped(outcome_words(report), "", "  ")
+    yield from wrap_text(describe_outcomes(report), "", "  ")
     yield ""
-    for words in others_words(report):
-        yield from wrapped(words, "  ", "  ")
+    for words in describe_other_studies(report):
+        yield from wrap_text(words, "  ", "  ")
         yield ""
     for one in report.verdicts:
-        yield from wrapped(f"{one.outcome}: {one.claim.words}", "", "  ")
+        yield from wrap_text(f"{one.outcome}: {one.claim.words}", "", "  ")
         if one.claim.printed:
             ours = f"; ours: {one.size}" if one.size else ""
-            yield from wrapped(f"printed: {one.claim.printed}{ours}", "    ", "      ")
-        yield from wrapped(one.reason, "    ", "      ")
+            yield from wrap_text(f"printed: {one.claim.printed}{ours}", "    ", "      ")
+        yield from wrap_text(one.reason, "    ", "      ")
     measured = sum(one.row is not None for one in report.values)
     yield ""
     yield f"{measured} of {len(report.values)} printed numbers have ours beside them"
-    for sentence in numbers_without(report.values):
-        yield from wrapped(sentence, "  ", "  ")
+    for sentence in describe_unmeasured(report.values):
+        yield from wrap_text(sentence, "  ", "  ")
     yield ""
     contradictions = report.paper.contradictions
     yield f"what in the paper does not agree with itself: {len(contradictions)}"
     for fault in contradictions:
-        yield from wrapped(f"{fault.place}: {fault.words}", "  ", "    ")
+        yield from wrap_text(f"{fault.place}: {fault.words}", "  ", "    ")
 
 
-def wrapped(words: str, first: str, rest: str) -> list[str]:
+def wrap_text(text: str, first: str, rest: str) -> list[str]:
     """At most 80 columns."""
     return textwrap.wrap(
-        words, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+        text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
     )
 
 

@@ -18,11 +18,11 @@ from steelyard.analysis.papers.claims import Claim
 from steelyard.analysis.papers.conditions import (
     LAUNCHER,
     Studies,
-    fact_words,
-    missing_runs,
-    other_sizes,
+    describe_missing_runs,
+    describe_other_sizes,
+    format_facts,
 )
-from steelyard.analysis.papers.pairs import Pair, across_studies, pairs_of, twins
+from steelyard.analysis.papers.pairs import Pair, describe_study_differences, find_pairs, find_twins
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import judge
 
@@ -89,34 +89,34 @@ def judge_claim(studies: Studies, claim: Claim, kinds: Mapping[str, Kind]) -> Ve
     kind = {**KINDS, **kinds}[claim.kind]
     evidence: list[Evidence] = []
     missing: list[Claim] = []
-    for part in parts_of(claim):
+    for part in split_claim(claim):
         found = list(kind.evidence(studies, part))
         evidence += found
         if not found:
             missing.append(part)
     outcome, reason = UNKNOWN, ""
     if failing := [one for one in evidence if one.outcome == FAILS]:
-        outcome, reason = FAILS, described(failing)
+        outcome, reason = FAILS, describe_evidence(failing)
     elif missing:
-        there = f"; what is there: {described(evidence)}" if evidence else ""
-        what = kind.missing or what_is_missing(studies, missing)
-        reason = f"{what}; {measured_by(claim.studies)}{there}"
+        there = f"; what is there: {describe_evidence(evidence)}" if evidence else ""
+        what = kind.missing or describe_missing(studies, missing)
+        reason = f"{what}; {describe_measuring_study(claim.studies)}{there}"
     elif unsure := [one for one in evidence if one.outcome == UNKNOWN]:
         over = "the interval reaches over: " if any(s.low is not None for s in unsure) else ""
-        reason = over + described(unsure)
+        reason = over + describe_evidence(unsure)
     else:
-        outcome, reason = HOLDS, described(evidence)
+        outcome, reason = HOLDS, describe_evidence(evidence)
     return Verdict(claim, outcome, reason, evidence)
 
 
-def parts_of(claim: Claim) -> Iterator[Claim]:
+def split_claim(claim: Claim) -> Iterator[Claim]:
     """One for each combination of the values in `each`."""
     for values in product(*claim.each.values()):
         here = dict(zip(claim.each, values, strict=True))
         yield replace(claim, where=dict(claim.where) | here, each={})
 
 
-def described(evidence: Sequence[Evidence]) -> str:
+def describe_evidence(evidence: Sequence[Evidence]) -> str:
     """The first of them in words."""
     words = [f"{s.words}{f' ({s.remark})' if s.remark else ''}" for s in evidence[:MAX_WORDS]]
     if len(evidence) > MAX_WORDS:
@@ -124,7 +124,7 @@ def described(evidence: Sequence[Evidence]) -> str:
     return "; ".join(words)
 
 
-def outcome_of(low: float | None, high: float | None, claim: Claim) -> str:
+def decide_outcome(low: float | None, high: float | None, claim: Claim) -> str:
     """Where an interval is beside the claimed range."""
     if low is None or high is None:
         return UNKNOWN
@@ -135,21 +135,21 @@ def outcome_of(low: float | None, high: float | None, claim: Claim) -> str:
     return FAILS if high <= least or low >= most else UNKNOWN
 
 
-def what_is_missing(studies: Studies, parts: Sequence[Claim]) -> str:
+def describe_missing(studies: Studies, parts: Sequence[Claim]) -> str:
     """Which conditions or values of these parts of a claim no run has."""
     claim, sides = parts[0], []
     for part in parts:
         sides += [{**part.where, **part.level}, {**part.where, **part.against}]
         if part.kind == ORDER:
             sides += [{**part.where, **part.more}, {**part.where, **part.less}]
-    if missing := missing_runs(studies, sides):
+    if missing := describe_missing_runs(studies, sides):
         return missing
     if not any(studies.rows.get(name) for name in claim.metrics):
         return f"no values of {' or '.join(claim.metrics) or 'bulk transfers'}"
-    return f"no two conditions differ in {fact_words(claim.level)} alone"
+    return f"no two conditions differ in {format_facts(claim.level)} alone"
 
 
-def measured_by(studies: Sequence[str]) -> str:
+def describe_measuring_study(studies: Sequence[str]) -> str:
     """`ruiz2015-q1.toml asks it`, `a.toml and b.toml together ask it`."""
     files = [f"{name}.toml" for name in studies]
     if len(files) == 1:
@@ -160,18 +160,21 @@ def measured_by(studies: Sequence[str]) -> str:
 # --- the kinds of claims that several papers have ------------------------------------------------
 
 
-def overheads(studies: Studies, claim: Claim) -> Iterator[Evidence]:
+def judge_overheads(studies: Studies, claim: Claim) -> Iterator[Evidence]:
     """Conditions of `level` against those of `against`, all else equal."""
-    for pair in pairs_of(studies, claim, {}):
-        yield overhead_of(studies, claim, pair)
+    for pair in find_pairs(studies, claim, {}):
+        yield judge_overhead(studies, claim, pair)
 
 
-def overhead_of(studies: Studies, claim: Claim, pair: Pair) -> Evidence:
+def judge_overhead(studies: Studies, claim: Claim, pair: Pair) -> Evidence:
     """The overhead of a pair; without ends where it has no interval."""
     row, base = pair
     judged = judge(row, base)
-    name = short_name(studies, row)
-    remarks = *other_sizes(studies.facts_of(row), claim.size), *across_studies(studies, row, base)
+    name = format_short_name(studies, row)
+    remarks = (
+        *describe_other_sizes(studies.find_facts(row), claim.size),
+        *describe_study_differences(studies, row, base),
+    )
     evidence = Evidence(
         UNKNOWN,
         f"{name}: {row.metric.name} {judged.verdict.text}",
@@ -185,7 +188,7 @@ def overhead_of(studies: Studies, claim: Claim, pair: Pair) -> Evidence:
         return evidence
     return replace(
         evidence,
-        outcome=outcome_of(found.low, found.high, claim),
+        outcome=decide_outcome(found.low, found.high, claim),
         where=name,
         value=found.value,
         low=found.low,
@@ -193,14 +196,14 @@ def overhead_of(studies: Studies, claim: Claim, pair: Pair) -> Evidence:
     )
 
 
-def short_name(studies: Studies, row: Row) -> str:
+def format_short_name(studies: Studies, row: Row) -> str:
     """`npb kernel=cg (podman containers=8)`: the first words, and levels cut to what fits."""
     variant = " ".join(row.group.variant.split()[:2])
-    levels = (level_words(name, str(level)) for name, level in row.group.condition.items())
-    return studies.labeled(studies.study_of(row), f"{variant} ({', '.join(levels)})")
+    levels = (format_level(name, str(level)) for name, level in row.group.condition.items())
+    return studies.add_study_name(studies.find_study(row), f"{variant} ({', '.join(levels)})")
 
 
-def level_words(name: str, level: str) -> str:
+def format_level(name: str, level: str) -> str:
     """A level without what all levels have: of a launcher all but the image."""
     if name == LAUNCHER:
         head, *options = level.split(",")
@@ -208,17 +211,17 @@ def level_words(name: str, level: str) -> str:
     return level if len(level) <= LEVEL_LETTERS else f"{level[: LEVEL_LETTERS - 1]}…"
 
 
-def orders(studies: Studies, claim: Claim) -> Iterator[Evidence]:
+def judge_orders(studies: Studies, claim: Claim) -> Iterator[Evidence]:
     """Overheads of `more` against those of `less`, all else equal: one interval above the other."""
-    larger, smaller = (pairs_of(studies, claim, facts) for facts in (claim.more, claim.less))
+    larger, smaller = (find_pairs(studies, claim, facts) for facts in (claim.more, claim.less))
     for pair in larger:
-        for twin in twins(studies, pair, smaller, {*claim.more, *claim.less}):
-            yield order_of(studies, claim, pair, twin)
+        for twin in find_twins(studies, pair, smaller, {*claim.more, *claim.less}):
+            yield judge_order(studies, claim, pair, twin)
 
 
-def order_of(studies: Studies, claim: Claim, pair: Pair, twin: Pair) -> Evidence:
+def judge_order(studies: Studies, claim: Claim, pair: Pair, twin: Pair) -> Evidence:
     """Two overheads; the claim holds where the first interval is wholly above the second."""
-    one, other = (overhead_of(studies, claim, each) for each in (pair, twin))
+    one, other = (judge_overhead(studies, claim, each) for each in (pair, twin))
     here, there = (f"{row.group.variant} {row.group.label}" for row in (pair[0], twin[0]))
     outcome = UNKNOWN
     numbers: tuple[float | None, float | None, float | None] = (None, None, None)
@@ -235,4 +238,4 @@ def order_of(studies: Studies, claim: Claim, pair: Pair, twin: Pair) -> Evidence
 
 OVERHEAD, ORDER = "overhead", "order"
 WORDS = "words"  # a sentence that no figure of a study is about; its reading is the reason
-KINDS = {OVERHEAD: Kind(overheads), ORDER: Kind(orders)}
+KINDS = {OVERHEAD: Kind(judge_overheads), ORDER: Kind(judge_orders)}

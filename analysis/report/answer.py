@@ -9,23 +9,23 @@ from dataclasses import dataclass, replace
 
 from steelyard.analysis.base.benchmark_traits import is_elapsed_figure
 from steelyard.analysis.base.level_names import NODE
-from steelyard.analysis.report.node_comparisons import node_sentences
+from steelyard.analysis.report.node_comparisons import build_node_sentences
 from steelyard.analysis.report.phrases import (
-    between_words,
-    change,
-    interval,
+    describe_between,
+    describe_level,
+    describe_no_worse,
+    describe_overhead,
+    find_limits,
+    find_noun,
+    format_interval,
+    format_mean_and_n,
     is_exact,
-    joined,
-    limits,
-    mean_and_n,
-    no_worse,
-    noun,
-    on_level,
+    join_words,
 )
 from steelyard.analysis.stats.overhead import SHOWN, Direction
 from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
 from steelyard.analysis.summary.rows import Group, Row
-from steelyard.analysis.summary.study_data import within
+from steelyard.analysis.summary.study_data import list_within_factors
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted
 
@@ -35,17 +35,26 @@ MAX_NAMES = 4  # of one kind in a sentence
 NARROW = 0.1  # ends of an interval up to which it tells that there is little: above, it is noise
 
 
-def answer(summary: Summary) -> list[str]:
+def describe_answer(summary: Summary) -> list[str]:
     """What the study found: a sentence a condition, how many comparisons, energy."""
-    found = [*node_sentences(summary), *costs(summary), tally(summary), energy(summary)]
+    found = [
+        *build_node_sentences(summary),
+        *describe_costs(summary),
+        describe_counts(summary),
+        describe_energy(summary),
+    ]
     return [text for text in found if text]
 
 
-def costs(summary: Summary) -> list[str]:
+def describe_costs(summary: Summary) -> list[str]:
     """What each condition costs in the benchmarks' main figures, the largest difference first."""
-    judged = [row for row in summary.compared(primary=True) if row.verdict]
+    judged = [row for row in summary.compared_rows(primary=True) if row.verdict]
     if not judged:
-        return [] if within(summary.data.meta) == [NODE] else [uncompared(summary)]
+        return (
+            []
+            if list_within_factors(summary.data.meta) == [NODE]
+            else [describe_uncompared(summary)]
+        )
     if all(direction(row) is Direction.UNKNOWN for row in judged):
         return [
             "No main figure can be judged against the baseline: the table of overheads says why."
@@ -53,9 +62,11 @@ def costs(summary: Summary) -> list[str]:
     return describe_rows(Namer.of(summary), judged)
 
 
-def whole_runs(summary: Summary) -> list[str]:
+def describe_whole_runs(summary: Summary) -> list[str]:
     """The same of the runs' elapsed_s: what starts and ends around a main figure is in it."""
-    rows = [row for row in summary.compared() if row.metric.name == "elapsed_s" and row.verdict]
+    rows = [
+        row for row in summary.compared_rows() if row.metric.name == "elapsed_s" and row.verdict
+    ]
     judged = [row for row in rows if direction(row) is not Direction.UNKNOWN]
     return describe_rows(replace(Namer.of(summary), has_many=False), judged)
 
@@ -64,10 +75,11 @@ def describe_rows(namer: Namer, judged: Sequence[Row]) -> list[str]:
     """Of each condition a paragraph, a sentence for each figure."""
     by_condition: dict[str, list[Row]] = {}
     for row in judged:
-        by_condition.setdefault(namer.condition(row), []).append(row)
+        by_condition.setdefault(namer.name_condition(row), []).append(row)
     ranked = sorted(by_condition, key=lambda name: rank(by_condition[name]))
     found = [
-        " ".join(sentences_of(namer, name, by_condition[name])) for name in ranked[:MAX_CONDITIONS]
+        " ".join(build_sentences(namer, name, by_condition[name]))
+        for name in ranked[:MAX_CONDITIONS]
     ]
     if left := len(ranked) - len(found):
         more = f"{counted(left, 'more condition')} {'is' if left == 1 else 'are'}"
@@ -75,10 +87,10 @@ def describe_rows(namer: Namer, judged: Sequence[Row]) -> list[str]:
     return found
 
 
-def sentences_of(namer: Namer, condition: str, rows: Sequence[Row]) -> Iterator[str]:
+def build_sentences(namer: Namer, condition: str, rows: Sequence[Row]) -> Iterator[str]:
     """The first one names the condition."""
     lead = f"{condition[:1].upper()}{condition[1:]}, " if condition else ""
-    for text in parts(namer, rows):
+    for text in describe_differences(namer, rows):
         yield f"{lead}{text}."
         lead = ""
 
@@ -113,16 +125,18 @@ class Namer:
 
     @classmethod
     def of(cls, summary: Summary) -> Namer:
-        names = Counter((r.group.variant, r.group.label) for r in summary.compared(primary=True))
+        names = Counter(
+            (r.group.variant, r.group.label) for r in summary.compared_rows(primary=True)
+        )
         factors = summary.data.meta.factors
         return cls(
             {(group.variant, group.label): group for group in summary.groups},
             tuple(name for name, levels in factors.items() if len(levels) > 1),
-            frozenset(within(summary.data.meta)),
+            frozenset(list_within_factors(summary.data.meta)),
             max(names.values(), default=1) > 1,
         )
 
-    def condition(self, row: Row) -> str:
+    def name_condition(self, row: Row) -> str:
         """`on virtual instead of physical nodes at size=400 (with cold caches)`: behind `at` the
         levels of factors that have their own baseline each, in brackets what else both have."""
         group = row.group
@@ -134,67 +148,70 @@ class Namer:
             return f"with {group.label}" if group.label else ""
         is_one = len(different) == 1
         words = [
-            on_level(n, levels[n], theirs[n] if is_one and n in theirs else None) for n in different
+            describe_level(n, levels[n], theirs[n] if is_one and n in theirs else None)
+            for n in different
         ]
         own = [f"{n}={levels[n]}" for n in levels if n in self.within and n not in different]
-        same = [on_level(n, levels[n]) for n in levels if n not in self.within.union(different)]
-        at = f" at {joined(own)}" if own else ""
-        return joined(words) + at + (f" ({joined(same)})" if same else "")
+        same = [
+            describe_level(n, levels[n]) for n in levels if n not in self.within.union(different)
+        ]
+        at = f" at {join_words(own)}" if own else ""
+        return join_words(words) + at + (f" ({join_words(same)})" if same else "")
 
-    def figure(self, row: Row) -> str:
+    def name_figure(self, row: Row) -> str:
         """The variant, with the metric's name where that is needed."""
         name = row.group.variant
         return f"{name} ({row.metric.name})" if self.has_many else name
 
 
-def parts(namer: Namer, rows: Sequence[Row]) -> Iterator[str]:
+def describe_differences(namer: Namer, rows: Sequence[Row]) -> Iterator[str]:
     """Differences one by one, then what is within the margin, near nothing, or cannot be told."""
     ranked = sorted(rows, key=lambda row: (not is_elapsed(row), size(row)), reverse=True)
     by_kind: dict[str, list[Row]] = {}
     for row in ranked:
-        by_kind.setdefault(kind(row), []).append(row)
+        by_kind.setdefault(classify_row(row), []).append(row)
     for name, describe in KINDS.items():
         members = by_kind.get(name, [])
-        yield from (f"{namer.figure(row)} {describe(row)}" for row in members[:MAX_NAMES])
+        yield from (f"{namer.name_figure(row)} {describe(row)}" for row in members[:MAX_NAMES])
         if left := members[MAX_NAMES:]:
             yield f"{len(left)} more like {'this is' if len(left) == 1 else 'these are'} in the table"
         if name == LITTLE_BEHIND:
-            yield from little(namer, by_kind.get("little", []))
+            yield from describe_small_differences(namer, by_kind.get("little", []))
 
 
-def little(namer: Namer, rows: Sequence[Row]) -> Iterator[str]:
+def describe_small_differences(namer: Namer, rows: Sequence[Row]) -> Iterator[str]:
     """`a and b differ little: at most 1 % worse or 9 % better`: both ends, for a gain is no cost."""
     sided = [row for row in rows if row.metric.better is not None]
     if sided:
-        found = [worse_and_better(row) for row in sided]
-        worse, better = (upper(max(ends)) for ends in zip(*found, strict=True))
-        yield f"{differ_little(namer, sided)}: at most {worse} % worse or {better} % better"
+        found = [compute_bounds(row) for row in sided]
+        worse, better = (format_upper_percent(max(ends)) for ends in zip(*found, strict=True))
+        yield f"{have_small_differences(namer, sided)}: at most {worse} % worse or {better} % better"
     others = [row for row in rows if row.metric.better is None]
     if others:
-        most = upper(max(max(map(abs, limits(row))) for row in others))
-        yield f"{differ_little(namer, others)}: at most {most} % to either side"
+        most = format_upper_percent(max(max(map(abs, find_limits(row))) for row in others))
+        yield f"{have_small_differences(namer, others)}: at most {most} % to either side"
 
 
-def differ_little(namer: Namer, rows: Sequence[Row]) -> str:
-    names = listed([namer.figure(row) for row in rows])
+def have_small_differences(namer: Namer, rows: Sequence[Row]) -> str:
+    names = join_names([namer.name_figure(row) for row in rows])
     return f"{names} {'differs' if len(rows) == 1 else 'differ'} little"
 
 
-def worse_and_better(row: Row) -> tuple[float, float]:
+def compute_bounds(row: Row) -> tuple[float, float]:
     """How far its interval reaches to either side."""
-    low, high = limits(row)
+    low, high = find_limits(row)
     return (high, -low) if row.metric.better == "lower" else (-low, high)
 
 
-def kind(row: Row) -> str:
+def classify_row(row: Row) -> str:
     """Which of KINDS, or `little`."""
     found = direction(row)
     if found is Direction.NOT_SHOWN:
-        return "little" if max(map(abs, limits(row))) <= NARROW else "noisy"
+        return "little" if max(map(abs, find_limits(row))) <= NARROW else "noisy"
     return "shown" if found in SHOWN else found.name.lower()
 
 
-def upper(share: float) -> str:
+def format_upper_percent(share: float) -> str:
     """Percent rounded up to two digits: `3`, `0.25`: what is said to be nowhere exceeded."""
     if share <= 0:
         return "0"
@@ -202,117 +219,119 @@ def upper(share: float) -> str:
     return f"{math.ceil(100 * share * 10**places - 1e-9) / 10**places:g}"
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """`a, b and c`, the first of many."""
     more = [f"{len(names) - MAX_NAMES} more"] if names[MAX_NAMES:] else []
-    return joined([*names[:MAX_NAMES], *more])
+    return join_words([*names[:MAX_NAMES], *more])
 
 
-def perhaps(row: Row) -> str:
+def is_uncertain(row: Row) -> str:
     """What the interval shows and the corrected test does not."""
     p = "" if row.p is None else f" (p = {row.p:.2g})"
-    return f"perhaps {change(row)}, but chance alone could explain it{p}"
+    return f"perhaps {describe_overhead(row)}, but chance alone could explain it{p}"
 
 
-def holds_0(row: Row) -> bool:
-    low, high = limits(row)
+def includes_zero(row: Row) -> bool:
+    low, high = find_limits(row)
     return low <= 0 <= high
 
 
-def equivalent(row: Row) -> str:
-    if is_exact(row) and limits(row) == (0, 0):
-        return f"has exactly the same {noun(row)}"
-    return f"stays within ± {100 * (row.margin or 0):g} %{interval(row)}"
+def is_equivalent(row: Row) -> str:
+    if is_exact(row) and find_limits(row) == (0, 0):
+        return f"has exactly the same {find_noun(row)}"
+    return f"stays within ± {100 * (row.margin or 0):g} %{format_interval(row)}"
 
 
-def non_inferior(row: Row) -> str:
-    return f"{no_worse(row, f'{100 * (row.margin or 0):g} %')}{interval(row)}"
+def is_non_inferior(row: Row) -> str:
+    return f"{describe_no_worse(row, f'{100 * (row.margin or 0):g} %')}{format_interval(row)}"
 
 
-def noisy(row: Row) -> str:
-    if math.isinf(limits(row)[0]):
+def is_noisy(row: Row) -> str:
+    if math.isinf(find_limits(row)[0]):
         return "has no interval and cannot be judged"
-    if not holds_0(row):  # of so many comparisons that some interval misses 0 by chance
-        return perhaps(row)
-    return f"varies too much to tell: it {between_words(row)}"
+    if not includes_zero(row):  # of so many comparisons that some interval misses 0 by chance
+        return is_uncertain(row)
+    return f"varies too much to tell: it {describe_between(row)}"
 
 
-def unknown(row: Row) -> str:
+def is_unknown(row: Row) -> str:
     reason = row.verdict.text.removeprefix("cannot be judged: ") if row.verdict else ""
     return f"cannot be judged: {reason}"
 
 
 KINDS = {
-    "shown": change,
-    "perhaps": perhaps,
-    "equivalent": equivalent,
-    "non_inferior": non_inferior,
-    "noisy": noisy,
-    "unknown": unknown,
+    "shown": describe_overhead,
+    "perhaps": is_uncertain,
+    "equivalent": is_equivalent,
+    "non_inferior": is_non_inferior,
+    "noisy": is_noisy,
+    "unknown": is_unknown,
 }
 
 LITTLE_BEHIND = "non_inferior"  # what is near nothing has one sentence, behind these
 
 
-def uncompared(summary: Summary) -> str:
+def describe_uncompared(summary: Summary) -> str:
     """The means of a study without comparisons, or why there are none."""
     if not summary.data.runs:
         return "The study has no runs: nothing was measured."
     if not any(run.counts for run in summary.data.runs):
         return "No run has given a result that counts: there is nothing to compare."
     rows = [row for row in summary.rows if row.metric.is_primary and row.interval]
-    told = "; ".join(mean_sentence(row) for row in rows[:MAX_MEANS])
+    told = "; ".join(describe_mean(row) for row in rows[:MAX_MEANS])
     words = "Nothing was compared: only one condition has values"
     return f"{words}. {told}." if told else f"{words}."
 
 
-def mean_sentence(row: Row) -> str:
+def describe_mean(row: Row) -> str:
     """`app: seconds 3.01 ± 0.02 s, n = 20`."""
     where = f"{row.group.variant} under {row.group.label}" if row.group.label else row.group.variant
-    return f"{where}: {row.metric.name} {mean_and_n(row)}"
+    return f"{where}: {row.metric.name} {format_mean_and_n(row)}"
 
 
-def tally(summary: Summary) -> str:
+def describe_counts(summary: Summary) -> str:
     """How many comparisons came out how, and on how many runs they rest."""
     runs = summary.data.runs
     done = sum(run.counts for run in runs)
     rested = f"{done} of {counted(len(runs), 'run')} gave a result."
-    directions = Counter(r.verdict.direction for r in summary.compared(True) if r.verdict)
+    directions = Counter(r.verdict.direction for r in summary.compared_rows(True) if r.verdict)
     if not directions:
         return rested
-    words = joined(f"{directions[one]} {one.value}" for one in Direction if directions[one])
+    words = join_words(f"{directions[one]} {one.value}" for one in Direction if directions[one])
     number = counted(sum(directions.values()), "comparison")
     return f"Of {number} of main figures with the baseline: {words}. {rested}"
 
 
-def energy(summary: Summary) -> str:
+def describe_energy(summary: Summary) -> str:
     """The largest energy overhead, or why there is none."""
-    rows = [row for row in summary.compared() if row.metric.name == "energy_j" and size(row) >= 0]
+    rows = [
+        row for row in summary.compared_rows() if row.metric.name == "energy_j" and size(row) >= 0
+    ]
     shown = [row for row in rows if direction(row) in SHOWN]
     if shown:
-        return f"Energy differs most {where(summary, max(shown, key=size))}."
-    if known := [row for row in rows if not math.isinf(limits(row)[0])]:
+        return f"Energy differs most {describe_location(summary, max(shown, key=size))}."
+    if known := [row for row in rows if not math.isinf(find_limits(row)[0])]:
         row = max(known, key=size)
-        return f"Energy is not shown to differ; farthest apart {where(summary, row)}."
+        return f"Energy is not shown to differ; farthest apart {describe_location(summary, row)}."
     if rows and (found := rows[0].overhead):
         return f"No energy can be compared: {found.reason or 'no interval'}."
-    shares = [row for row in summary.compared() if row.metric.name == ENERGY_SHARES[0]]
+    shares = [row for row in summary.compared_rows() if row.metric.name == ENERGY_SHARES[0]]
     if shares:
         row = next((r for r in shares if direction(r) in SHOWN), shares[0])
         words = row.verdict.text if row.verdict else ""
-        condition = Namer.of(summary).condition(row)
+        condition = Namer.of(summary).name_condition(row)
         return f"Energy of the jobs alone, above idle: {row.group.variant} {condition}: {words}."
     reasons = Counter(r.no_energy_reason for r in summary.data.records if r.no_energy_reason)
     if reasons:
         return f"No energy can be compared: {reasons.most_common(1)[0][0].rstrip('.')}."
     measured = [row for row in summary.rows if row.metric.name == "energy_j" and row.interval]
     if measured:
-        return f"Energy, compared with nothing: {mean_sentence(measured[0])}."
+        return f"Energy, compared with nothing: {describe_mean(measured[0])}."
     return "No energy can be compared: no record has any."
 
 
-def where(summary: Summary, row: Row) -> str:
+def describe_location(summary: Summary, row: Row) -> str:
     """`with 2 clients instead of 1: app uses 12 % more energy (9 to 15 %)`."""
     namer = Namer.of(summary)
-    words = between_words(row) if holds_0(row) else change(row)
-    return f"{namer.condition(row)}: {row.group.variant} {words}"
+    words = describe_between(row) if includes_zero(row) else describe_overhead(row)
+    return f"{namer.name_condition(row)}: {row.group.variant} {words}"

@@ -19,17 +19,17 @@ from steelyard.analysis.report.json_document import (
     slope_document,
 )
 from steelyard.analysis.report.latency_share import split_document
-from steelyard.analysis.report.latex_tables import latex_tables
+from steelyard.analysis.report.latex_tables import build_latex_tables
 from steelyard.analysis.report.node_comparisons import node_documents
 from steelyard.analysis.report.scaling_document import law_rows, optimum_document, scaling_rows
 from steelyard.analysis.report.tolerances import tolerance_document
 from steelyard.analysis.store.spool import Spool, quote_text
-from steelyard.analysis.summary.latency_share import split_rows
-from steelyard.analysis.summary.node_comparisons import node_comparisons
-from steelyard.analysis.summary.scaling import optima, scaling_curves
-from steelyard.analysis.summary.slopes import factor_lines
+from steelyard.analysis.summary.latency_share import build_split_rows
+from steelyard.analysis.summary.node_comparisons import build_node_comparisons
+from steelyard.analysis.summary.scaling import build_scaling_curves, find_optima
+from steelyard.analysis.summary.slopes import fit_factor_lines
 from steelyard.analysis.summary.summary import Summary
-from steelyard.analysis.summary.tolerances import tolerances
+from steelyard.analysis.summary.tolerances import find_tolerances
 
 TEXT, NUMBER, COUNT, FLAG, LIST = "VARCHAR", "DOUBLE", "BIGINT", "BOOLEAN", "VARCHAR[]"
 
@@ -94,7 +94,7 @@ SHARES = {
 }  # fmt: skip
 
 
-def ends_of(*names: str) -> dict[str, str]:
+def make_interval_columns(*names: str) -> dict[str, str]:
     """Columns of an estimate or mean: its value and its interval."""
     return {f"{name}_{end}": NUMBER for name in names for end in ("value", "low", "high")}
 
@@ -102,14 +102,14 @@ def ends_of(*names: str) -> dict[str, str]:
 SCALING = {
     "variant": TEXT, "metric": TEXT, "unit": TEXT, "kind": TEXT, "over": LIST, "others": TEXT,
     "reference_scale": NUMBER, "scale": NUMBER, "condition": TEXT, "n": COUNT,
-    **ends_of(
+    **make_interval_columns(
         "mean", "speed_up", "efficiency", "serial_fraction", "energy_j", "energy_ratio", "node_hours"
     ),
-    "reason": TEXT, "least_efficiency": NUMBER, **ends_of("largest_efficient"),
+    "reason": TEXT, "least_efficiency": NUMBER, **make_interval_columns("largest_efficient"),
 }  # fmt: skip
 LAWS = {
     "variant": TEXT, "metric": TEXT, "others": TEXT, "reference_scale": NUMBER, "law": TEXT,
-    **ends_of("serial", "crosstalk", "peak"), "p_misfit": NUMBER, "reason": TEXT,
+    **make_interval_columns("serial", "crosstalk", "peak"), "p_misfit": NUMBER, "reason": TEXT,
 }  # fmt: skip
 OPTIMA = {
     "variant": TEXT, "metric": TEXT, "factor": TEXT, "others": TEXT, "value": NUMBER,
@@ -130,51 +130,51 @@ class Content:
     document: Callable[[], dict[str, Any]]
 
 
-def study_content(summary: Summary, findings: Sequence[Finding]) -> Content:
+def build_study_content(summary: Summary, findings: Sequence[Finding]) -> Content:
     """Of a study of one's own."""
     return Content(
-        relations(summary, findings),
-        latex_tables(summary),
+        build_relations(summary, findings),
+        build_latex_tables(summary),
         partial(document, summary, findings),
     )
 
 
-def relations(summary: Summary, findings: Sequence[Finding]) -> list[Relation]:
+def build_relations(summary: Summary, findings: Sequence[Finding]) -> list[Relation]:
     """means (with overheads), runs, values of the runs, slopes, tolerances, nodes, scaling, optima,
     shares of latency, findings."""
-    lines = (slope_document(line) for line in factor_lines(summary))
-    nodes = (row for one in node_comparisons(summary) for row in node_documents(one))
-    splits = (split_document(one) for one in split_rows(summary))
-    curves = scaling_curves(summary)
+    lines = (slope_document(line) for line in fit_factor_lines(summary))
+    nodes = (row for one in build_node_comparisons(summary) for row in node_documents(one))
+    splits = (split_document(one) for one in build_split_rows(summary))
+    curves = build_scaling_curves(summary)
     return [
-        relation_of("means", MEANS, map(row_document, summary.rows)),
+        build_relation("means", MEANS, map(row_document, summary.rows)),
         Relation("runs", RUNS, list(run_rows(summary))),
         Relation("values", VALUES, list(value_rows(summary))),
-        relation_of("slopes", SLOPES, map(flat, lines)),
-        relation_of("tolerances", TOLERANCES, map(tolerance_document, tolerances(summary))),
-        relation_of("nodes", NODES, nodes),
-        relation_of("scaling", SCALING, map(flat, scaling_rows(curves))),
-        relation_of("scaling_laws", LAWS, map(flat, law_rows(curves))),
-        relation_of("optima", OPTIMA, map(optimum_document, optima(summary))),
-        relation_of("shares", SHARES, (flat(by_side(split)) for split in splits)),
-        relation_of("findings", FINDINGS, map(finding_document, findings)),
+        build_relation("slopes", SLOPES, map(flatten, lines)),
+        build_relation("tolerances", TOLERANCES, map(tolerance_document, find_tolerances(summary))),
+        build_relation("nodes", NODES, nodes),
+        build_relation("scaling", SCALING, map(flatten, scaling_rows(curves))),
+        build_relation("scaling_laws", LAWS, map(flatten, law_rows(curves))),
+        build_relation("optima", OPTIMA, map(optimum_document, find_optima(summary))),
+        build_relation("shares", SHARES, (flatten(name_pairs(split)) for split in splits)),
+        build_relation("findings", FINDINGS, map(finding_document, findings)),
     ]
 
 
-def relation_of(
+def build_relation(
     name: str, columns: dict[str, str], documents: Iterable[Mapping[str, Any]]
 ) -> Relation:
     """The columns of documents; what a document has not is not known."""
     return Relation(name, columns, [tuple(map(one.get, columns)) for one in documents])
 
 
-def by_side(split: Mapping[str, Any]) -> dict[str, Any]:
+def name_pairs(split: Mapping[str, Any]) -> dict[str, Any]:
     """Pairs with their names: `n` becomes `n_condition` and `n_baseline`."""
     sides = {name: dict(zip(("condition", "baseline"), split[name], strict=True)) for name in PAIRS}
     return {**split, **sides}
 
 
-def flat(found: Mapping[str, Any]) -> dict[str, Any]:
+def flatten(found: Mapping[str, Any]) -> dict[str, Any]:
     """What stands in parts of a document as NAME_PART."""
     cells = dict(found)
     for name, part in found.items():
@@ -221,11 +221,11 @@ def write_csv(content: Content, folder: Path) -> list[Path]:
         with paths[-1].open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(relation.columns)
-            writer.writerows([cell(value) for value in row] for row in relation.rows)
+            writer.writerows([format_cell(value) for value in row] for row in relation.rows)
     return paths
 
 
-def cell(value: object) -> object:
+def format_cell(value: object) -> object:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
 
 

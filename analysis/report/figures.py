@@ -11,7 +11,7 @@ from typing import TypeVar
 from steelyard.analysis.base.fork_pool import SharedWork
 from steelyard.analysis.base.level_names import NODE
 from steelyard.analysis.figures.drawing import Drawing, inline_svg, save
-from steelyard.analysis.summary.node_comparisons import node_comparisons
+from steelyard.analysis.summary.node_comparisons import build_node_comparisons
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 
@@ -35,7 +35,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Shown:
+class RenderedFigure:
     """A figure as it stands in the page, and the files that it has been written to."""
 
     name: str
@@ -59,10 +59,10 @@ def scaling_jobs(summary: Summary, narrow: bool = False) -> list[Job]:
     """A figure for each scaled metric of a variant."""
     if summary.data.meta.scaling is None:
         return []
-    from steelyard.analysis.figures.scaling import scaling_draws
+    from steelyard.analysis.figures.scaling import list_scaling_draws
 
     place = SCALING_NARROW if narrow else SCALING
-    return [Job(place, draw) for draw in scaling_draws(summary, narrow)]
+    return [Job(place, draw) for draw in list_scaling_draws(summary, narrow)]
 
 
 def draw_answer(summary: Summary, narrow: bool = False) -> Drawing | None:
@@ -82,7 +82,7 @@ def draw_energy(summary: Summary) -> Drawing | None:
 def variant_draws(summary: Summary, variant: str) -> Iterator[Draw]:
     # Here and not above: not needed by whoever only wants words.
     from steelyard.analysis.figures.bar_chart import draw_bars
-    from steelyard.analysis.figures.factor_figures import factor_draws
+    from steelyard.analysis.figures.factor_figures import list_factor_draws
     from steelyard.analysis.figures.iterations import draw_iterations
     from steelyard.analysis.figures.node_plot import MAX_NAMES, draw_nodes
     from steelyard.analysis.figures.run_series import draw_series
@@ -94,9 +94,11 @@ def variant_draws(summary: Summary, variant: str) -> Iterator[Draw]:
             yield partial(draw_bars, summary, rows)
         yield partial(draw_series, summary, rows)
         yield partial(draw_iterations, summary, rows)
-    yield from factor_draws(summary, variant)
+    yield from list_factor_draws(summary, variant)
     yield from (
-        partial(draw_nodes, one) for one in node_comparisons(summary) if one.variant == variant
+        partial(draw_nodes, one)
+        for one in build_node_comparisons(summary)
+        if one.variant == variant
     )
     yield partial(draw_time, summary, variant)
 
@@ -129,11 +131,11 @@ def draw_figures(draws: Iterable[Draw]) -> list[Drawing]:
     return [drawing for draw in draws if (drawing := draw()) is not None]
 
 
-def begin(jobs: Sequence[Job], finish: Callable[[Drawing], T]) -> SharedWork[T | None]:
+def start_drawing(jobs: Sequence[Job], finish: Callable[[Drawing], T]) -> SharedWork[T | None]:
     """Start to draw; `finish` makes of a drawing what is wanted of it (it can be pickled)."""
     if jobs:
         load_matplotlib()
-    return SharedWork([partial(finished, job.draw, finish) for job in jobs])
+    return SharedWork([partial(draw_and_finish, job.draw, finish) for job in jobs])
 
 
 def load_matplotlib() -> None:
@@ -143,12 +145,12 @@ def load_matplotlib() -> None:
     import matplotlib.figure  # noqa: F401
 
 
-def finished(draw: Draw, finish: Callable[[Drawing], T]) -> T | None:
+def draw_and_finish(draw: Draw, finish: Callable[[Drawing], T]) -> T | None:
     drawing = draw()
     return None if drawing is None else finish(drawing)
 
 
-def by_place(jobs: Sequence[Job], results: Sequence[T | None]) -> dict[str, list[T]]:
+def group_by_place(jobs: Sequence[Job], results: Sequence[T | None]) -> dict[str, list[T]]:
     """What came of the jobs; a place of which there is no figure has none in its list."""
     found: dict[str, list[T]] = {job.place: [] for job in jobs}
     for job, result in zip(jobs, results, strict=True):
@@ -157,10 +159,12 @@ def by_place(jobs: Sequence[Job], results: Sequence[T | None]) -> dict[str, list
     return found
 
 
-def show(drawing: Drawing, folder: Path | None = None, formats: Sequence[str] = ()) -> Shown:
+def render_figure(
+    drawing: Drawing, folder: Path | None = None, formats: Sequence[str] = ()
+) -> RenderedFigure:
     """For the page; into files too where there is a folder for them."""
     svg = inline_svg(drawing)
     paths: list[Path] = []
     if folder is not None and not drawing.page_only:
         paths = save(drawing, folder, formats)
-    return Shown(drawing.name, drawing.title, drawing.caption, svg, paths)
+    return RenderedFigure(drawing.name, drawing.title, drawing.caption, svg, paths)

@@ -89,7 +89,7 @@ def drift_document(history: History, drift: Drift) -> dict[str, Any]:
 
 def event_document(history: History, event: Event) -> dict[str, Any]:
     """The changes of one session."""
-    place, near = event.near or (None, None)
+    place, near = event.neighbor_state or (None, None)
     return {
         "session": history.sessions[event.index].name,
         "text": describe_event(history, event),

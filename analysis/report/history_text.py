@@ -9,11 +9,21 @@ from datetime import UTC, date, datetime
 
 from steelyard.analysis.history.history import Event, FigureChange, History, Series
 from steelyard.analysis.history.state_changes import Difference, StateChange
-from steelyard.analysis.report.answer import MAX_NAMES, holds_0, listed, upper
-from steelyard.analysis.report.phrases import between_words, change, joined, on_level
+from steelyard.analysis.report.answer import (
+    MAX_NAMES,
+    format_upper_percent,
+    includes_zero,
+    join_names,
+)
+from steelyard.analysis.report.phrases import (
+    describe_between,
+    describe_level,
+    describe_overhead,
+    join_words,
+)
 from steelyard.analysis.sources.session_files import Session
 from steelyard.analysis.stats.change_points import Change, Drift
-from steelyard.analysis.stats.number_format import mean_words, quantity
+from steelyard.analysis.stats.number_format import format_mean, format_quantity
 from steelyard.analysis.stats.overhead import Overhead
 from steelyard.analysis.summary.machine_tags import tag_label
 from steelyard.analysis.summary.rows import Counts, Group, Row
@@ -46,21 +56,21 @@ def describe_changes(history: History, changes: Sequence[FigureChange], session:
     """The figures that changed, without the full stop."""
     parts = [describe_change(history, one) for one in changes[:MAX_NAMES]]
     if len(parts) == 1:
-        return f"{parts[0]} since {date_of(session)}; {then(session)} "
+        return f"{parts[0]} since {format_session_date(session)}; {format_session_time(session)} "
     if left := len(changes) - MAX_NAMES:
         parts += [f"{counted(left, 'more figure')} changed"] if left > 0 else []
-    return f"Since {date_of(session)}: {'; '.join(parts)}. {then(session).capitalize()} "
+    return f"Since {format_session_date(session)}: {'; '.join(parts)}. {format_session_time(session).capitalize()} "
 
 
 def describe_change(history: History, found: FigureChange) -> str:
     """`npb kernel=cg with 2 clients computes 4.1 % slower (3.2 to 5.0 %)`, on one node where it is that."""
-    words = change_words(found)
+    words = describe_size(found)
     if found.node is not None:
         words += f" on {found.node.node} alone"
-    return f"{figure_name(history, found.series)} {words}"
+    return f"{format_figure_name(history, found.series)} {words}"
 
 
-def change_words(found: FigureChange) -> str:
+def describe_size(found: FigureChange) -> str:
     """`takes 4.1 % longer (3.2 to 5.0 %)`; of a level of 0 before `went from 0 s to 5 s`.
 
     Without a direction where the interval shows none: `takes 1 % less to 5 % more time`.
@@ -68,17 +78,19 @@ def change_words(found: FigureChange) -> str:
     point = found.change
     size = found.node.own if found.node is not None else None
     if size is None and None not in (point.ratio, point.low, point.high):
-        size = ratio_overhead(point)
+        size = make_overhead(point)
     if size is not None:
-        row = row_of(found.series, size)
-        return between_words(row) if holds_0(row) else change(row)
+        row = make_row(found.series, size)
+        return describe_between(row) if includes_zero(row) else describe_overhead(row)
     unit = found.series.metric.unit
     if isinstance(point, Drift):
-        return f"changes slowly, from a level around {quantity(0.0, unit)}"
-    return f"went from {quantity(point.before, unit)} to {quantity(point.after, unit)}"
+        return f"changes slowly, from a level around {format_quantity(0.0, unit)}"
+    return (
+        f"went from {format_quantity(point.before, unit)} to {format_quantity(point.after, unit)}"
+    )
 
 
-def ratio_overhead(point: Change | Drift) -> Overhead:
+def make_overhead(point: Change | Drift) -> Overhead:
     """A ratio that is known, as the report's sentences take it."""
     assert point.ratio is not None and point.low is not None and point.high is not None
     return Overhead(point.ratio - 1, point.low - 1, point.high - 1, 0, 0, "change point")
@@ -87,12 +99,12 @@ def ratio_overhead(point: Change | Drift) -> Overhead:
 def describe_drift(history: History, found: FigureChange) -> str:
     """A slow change: its size from its first session to the latest."""
     assert isinstance(found.change, Drift)
-    begin = date_of(history.sessions[found.change.begin])
-    name = figure_name(history, found.series)
-    return f"{name} changes slowly, without a step: it now {change_words(found)} than on {begin}."
+    begin = format_session_date(history.sessions[found.change.begin])
+    name = format_figure_name(history, found.series)
+    return f"{name} changes slowly, without a step: it now {describe_size(found)} than on {begin}."
 
 
-def row_of(series: Series, size: Overhead) -> Row:
+def make_row(series: Series, size: Overhead) -> Row:
     """As the report's sentences take it."""
     group = Group(
         variant=series.variant,
@@ -107,26 +119,29 @@ def row_of(series: Series, size: Overhead) -> Row:
     return Row(group, series.metric, (), (), 0, overhead=size)
 
 
-def figure_name(history: History, series: Series) -> str:
+def format_figure_name(history: History, series: Series) -> str:
     """The variant, its metric where it has several, the levels of factors that vary."""
     metrics = {one.metric.name for one in history.series if one.variant == series.variant}
     metric = f" ({series.metric.name})" if len(metrics) > 1 else ""
-    return f"{series.variant}{metric}{condition_words(history, series)}"
+    return f"{series.variant}{metric}{format_condition(history, series)}"
 
 
-def condition_words(history: History, series: Series) -> str:
+def format_condition(history: History, series: Series) -> str:
     """` with 2 clients`; empty where no factor varies."""
-    words = [on_level(factor, series.levels[factor]) for factor in varied(history, series)]
-    return f" {joined(words)}" if words else ""
+    words = [
+        describe_level(factor, series.levels[factor])
+        for factor in find_varied_factors(history, series)
+    ]
+    return f" {join_words(words)}" if words else ""
 
 
-def varied(history: History, series: Series) -> list[str]:
+def find_varied_factors(history: History, series: Series) -> list[str]:
     """Factors of which this variant's series have several levels."""
     others = [one.levels for one in history.series if one.variant == series.variant]
     return [f for f in series.levels if len({levels.get(f) for levels in others}) > 1]
 
 
-def date_of(session: Session) -> str:
+def format_session_date(session: Session) -> str:
     """`14 November 2026` of a session that is called so, else `session NAME (14 November 2026)`."""
     try:
         day, words = date.fromisoformat(session.name), ""
@@ -137,23 +152,25 @@ def date_of(session: Session) -> str:
     return f"{words} ({text})" if words else text
 
 
-def then(session: Session) -> str:
-    return "in that session" if date_of(session).startswith("session") else "on that day"
+def format_session_time(session: Session) -> str:
+    return (
+        "in that session" if format_session_date(session).startswith("session") else "on that day"
+    )
 
 
 def describe_state(history: History, event: Event, state: StateChange) -> Iterator[str]:
     """What changed at the same session: sentences, the first one without its beginning."""
-    parts = [*tag_words(state), *node_words(state)]
-    programs = [program_words(one) for one in state.programs]
+    parts = [*describe_tag_changes(state), *describe_node_changes(state)]
+    programs = [describe_program_change(one) for one in state.programs]
     if parts:
-        yield f"{joined(parts)}."
+        yield f"{join_words(parts)}."
     if programs:
         lead = (
             "What was measured changed, too: "
             if parts
             else "what was measured changed, not the machine: "
         )
-        yield f"{lead}{joined(programs)}."
+        yield f"{lead}{join_words(programs)}."
     if not parts and not programs:
         yield from describe_nothing(history, event, state)
     elif state.nodes:
@@ -166,67 +183,72 @@ def describe_nothing(history: History, event: Event, state: StateChange) -> Iter
         yield "no node has a record on both sides, so what else changed is not known."
         return
     yield f"nothing else changed on {counted(state.nodes, 'node')}."
-    if event.near is not None:
-        place, near = event.near
+    if event.neighbor_state is not None:
+        place, near = event.neighbor_state
         side = "before" if place < event.index else "after"
-        parts = [*tag_words(near), *node_words(near), *(program_words(p) for p in near.programs)]
-        where = date_of(history.sessions[place])
-        yield f"One session {side}, {where}, {joined(parts)}."
+        parts = [
+            *describe_tag_changes(near),
+            *describe_node_changes(near),
+            *(describe_program_change(p) for p in near.programs),
+        ]
+        where = format_session_date(history.sessions[place])
+        yield f"One session {side}, {where}, {join_words(parts)}."
 
 
-def tag_words(state: StateChange) -> list[str]:
+def describe_tag_changes(state: StateChange) -> list[str]:
     """`12 of 12 nodes went from kernel 6.1.0-30 to 6.1.0-31 and from …`: one of each group of nodes."""
     by_nodes: dict[tuple[str, ...], list[Difference]] = {}
     for one in state.tags:
         by_nodes.setdefault(one.owners, []).append(one)
     return [
-        f"{nodes_words(nodes, state.nodes)} went {joined(steps(found))}"
+        f"{format_nodes(nodes, state.nodes)} went {join_words(format_steps(found))}"
         for nodes, found in by_nodes.items()
     ]
 
 
-def steps(found: Sequence[Difference]) -> list[str]:
+def format_steps(found: Sequence[Difference]) -> list[str]:
     """`from kernel 6.1.0-30 to 6.1.0-31` of each key, the first of many."""
     words = [
-        f"from {key_words(one.key)} {value(one.before)} to {value(one.after)}" for one in found
+        f"from {format_key(one.key)} {format_value(one.before)} to {format_value(one.after)}"
+        for one in found
     ]
     left = len(words) - MOST_KEYS
     return words if left <= 0 else [*words[:MOST_KEYS], f"changed {counted(left, 'more tag')}"]
 
 
-def key_words(key: str) -> str:
+def format_key(key: str) -> str:
     """A tag's label; of a file its path."""
     if key.startswith((PROGRAM, LIBRARY)):
         return f"{key}, SHA-256"
     return tag_label(key)
 
 
-def value(text: str | None) -> str:
+def format_value(text: str | None) -> str:
     return "none" if text is None else text
 
 
-def nodes_words(nodes: Sequence[str], every: int) -> str:
+def format_nodes(nodes: Sequence[str], every: int) -> str:
     """`n07` of one, else `8 of 12 nodes`."""
     return (
         nodes[0] if len(nodes) == 1 and every > 1 else f"{len(nodes)} of {counted(every, 'node')}"
     )
 
 
-def node_words(state: StateChange) -> list[str]:
+def describe_node_changes(state: StateChange) -> list[str]:
     """`n13 joined`, `n05 and n06 left`."""
     pairs = ((state.left, "left"), (state.joined, "joined"))
-    return [f"{listed(nodes)} {word}" for nodes, word in pairs if nodes]
+    return [f"{join_names(nodes)} {word}" for nodes, word in pairs if nodes]
 
 
-def program_words(one: Difference) -> str:
+def describe_program_change(one: Difference) -> str:
     """`app went from program /opt/app, SHA-256 1234 to 5678`."""
-    return f"{listed(one.owners)} went {steps([one])[0]}"
+    return f"{join_names(one.owners)} went {format_steps([one])[0]}"
 
 
 def describe_power(history: History) -> str:
     """`No change above 1.5 % would have been missed.`: of the series that are still measured."""
     known = [
-        (one.course.detectable, figure_name(history, one))
+        (one.course.detectable, format_figure_name(history, one))
         for one in history.series
         if one.is_current and one.course.detectable is not None
     ]
@@ -234,41 +256,41 @@ def describe_power(history: History) -> str:
     has_changes = bool(history.events or history.drifts)
     lead = "" if has_changes else f"No change was found: {sizes}. "
     if not known:
-        return f"{lead}How small a change would have been found is not known: {missing_reason(history)}."
+        return f"{lead}How small a change would have been found is not known: {describe_missing_power(history)}."
     other = "other change" if has_changes else "change"
     (least, steady), (most, noisy) = min(known), max(known)
-    if upper(least) == upper(most):
-        words = f"No {other} above {upper(most)} % would have been missed"
+    if format_upper_percent(least) == format_upper_percent(most):
+        words = f"No {other} above {format_upper_percent(most)} % would have been missed"
     else:
         words = (
-            f"No {other} above {upper(least)} % in {steady}, the steadiest figure, and above "
-            f"{upper(most)} % in {noisy}, the noisiest, would have been missed"
+            f"No {other} above {format_upper_percent(least)} % in {steady}, the steadiest figure, and above "
+            f"{format_upper_percent(most)} % in {noisy}, the noisiest, would have been missed"
         )
     return f"{lead}{words} (9 in 10, five sessions after it)."
 
 
-def missing_reason(history: History) -> str:
+def describe_missing_power(history: History) -> str:
     reasons = (one.course.reason for one in history.series if one.is_current and one.course.reason)
     return next(reasons, "no main figure has values")
 
 
 def describe_remarks(history: History) -> Iterator[str]:
     """What a reader has to know beside: sessions that are not used, clocks, figures that ended."""
-    yield from unrecorded_words(history)
-    yield from left_out_words(history)
-    yield from clock_words(history.sessions)
-    yield from empty_words(history)
-    yield from series_words(history)
+    yield from describe_unrecorded(history)
+    yield from describe_left_out(history)
+    yield from describe_clocks(history.sessions)
+    yield from describe_empty_sessions(history)
+    yield from describe_series(history)
 
 
-def unrecorded_words(history: History) -> Iterator[str]:
+def describe_unrecorded(history: History) -> Iterator[str]:
     """Tags that no node could read before or after a change, so that a change of them is not seen."""
     keys = {key: None for event in history.events for key in event.state.unrecorded}
     if keys:
-        yield f"Not recorded, so not compared: {listed([tag_label(key) for key in keys])}."
+        yield f"Not recorded, so not compared: {join_names([tag_label(key) for key in keys])}."
 
 
-def left_out_words(history: History) -> Iterator[str]:
+def describe_left_out(history: History) -> Iterator[str]:
     """Sessions that could not be read, by reason."""
     for session, reason in history.left_out[-MAX_NAMES:]:
         yield f"Session {session.name} is not used: {reason}."
@@ -276,49 +298,49 @@ def left_out_words(history: History) -> Iterator[str]:
         yield f"{counted(left, 'earlier session')} more {inflect(left, 'is', 'are')} not used."
 
 
-def clock_words(sessions: Sequence[Session]) -> Iterator[str]:
+def describe_clocks(sessions: Sequence[Session]) -> Iterator[str]:
     """Where a session began before the one that was submitted before it."""
     back = [b.name for a, b in itertools.pairwise(sessions) if b.began_unix_s < a.began_unix_s]
     if back:
         yield (
-            f"The clock was set back before {listed([f'session {name}' for name in back])}: sessions "
+            f"The clock was set back before {join_names([f'session {name}' for name in back])}: sessions "
             "are in the order in which they were submitted."
         )
 
 
-def empty_words(history: History) -> Iterator[str]:
+def describe_empty_sessions(history: History) -> Iterator[str]:
     """Sessions without a value, and those with runs that have not ended."""
     pairs = list(zip(history.sessions, history.extracts, strict=True))
     empty = [s.name for s, one in pairs if not any(figure.values for figure in one.figures)]
     waiting = [s.name for s, one in pairs if one.waiting]
     if empty:
-        yield f"Without any value of a main figure: {sessions_words(empty)}."
+        yield f"Without any value of a main figure: {format_sessions(empty)}."
     if waiting:
-        yield f"Collected before all runs had ended: {sessions_words(waiting)}; collect again."
+        yield f"Collected before all runs had ended: {format_sessions(waiting)}; collect again."
 
 
-def sessions_words(names: Sequence[str]) -> str:
-    return f"{inflect(len(names), 'session')} {listed(names)}"
+def format_sessions(names: Sequence[str]) -> str:
+    return f"{inflect(len(names), 'session')} {join_names(names)}"
 
 
-def series_words(history: History) -> Iterator[str]:
+def describe_series(history: History) -> Iterator[str]:
     """Figures that are measured no more, outliers, and values in another unit."""
     ended = [one for one in history.series if not one.is_current]
     if ended:
-        names = listed([figure_name(history, one) for one in ended])
+        names = join_names([format_figure_name(history, one) for one in ended])
         yield f"Not in the latest session: {names}."
     for one in history.series:
         if odd := [history.sessions[place].name for place in one.course.outliers[-MAX_NAMES:]]:
-            yield f"Outliers in {figure_name(history, one)}, no change: {sessions_words(odd)}."
+            yield f"Outliers in {format_figure_name(history, one)}, no change: {format_sessions(odd)}."
         if one.other_units:
             later = [history.sessions[place].name for place in one.other_units]
             yield (
-                f"{figure_name(history, one)}: {sessions_words(later)} {'has' if len(later) == 1 else 'have'} "
+                f"{format_figure_name(history, one)}: {format_sessions(later)} {'has' if len(later) == 1 else 'have'} "
                 f"another unit than {one.metric.unit} and no value here."
             )
 
 
-def level_rows(history: History) -> list[tuple[str, ...]]:
+def build_level_rows(history: History) -> list[tuple[str, ...]]:
     """Of each series that is measured: its name, level, since when, the last change, what is detectable."""
     by_series = {id(c.series): (event, c) for event in history.events for c in event.changes}
     found: list[tuple[str, ...]] = []
@@ -329,12 +351,14 @@ def level_rows(history: History) -> list[tuple[str, ...]]:
         level = one.course.level
         found.append(
             (
-                f"{one.variant}{condition_words(history, one)}",
+                f"{one.variant}{format_condition(history, one)}",
                 one.metric.name,
-                mean_words(level, one.metric.unit) if level else one.course.reason or "–",
+                format_mean(level, one.metric.unit) if level else one.course.reason or "–",
                 history.sessions[event.index].name if event else history.sessions[0].name,
-                change_words(last) if last else "drifts" if one.course.drift else "none found",
-                "–" if math.isnan(d := one.course.detectable or math.nan) else f"{upper(d)} %",
+                describe_size(last) if last else "drifts" if one.course.drift else "none found",
+                "–"
+                if math.isnan(d := one.course.detectable or math.nan)
+                else f"{format_upper_percent(d)} %",
             )
         )
     return found

@@ -7,22 +7,22 @@ from typing import Any
 
 from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.findings.finding import Finding
-from steelyard.analysis.findings.registry import find
-from steelyard.analysis.report.answer import answer
-from steelyard.analysis.report.figures import begin, figure_jobs
+from steelyard.analysis.findings.registry import find_all
+from steelyard.analysis.report.answer import describe_answer
+from steelyard.analysis.report.figures import figure_jobs, start_drawing
 from steelyard.analysis.report.latency_share import split_document
 from steelyard.analysis.report.network import network_document
 from steelyard.analysis.report.node_comparisons import node_documents
 from steelyard.analysis.report.scaling_document import optimum_document, scaling_document
 from steelyard.analysis.report.tolerances import tolerance_document
 from steelyard.analysis.stats.proportion import unseen_share
-from steelyard.analysis.summary.latency_share import MODEL, split_rows
-from steelyard.analysis.summary.node_comparisons import node_comparisons
+from steelyard.analysis.summary.latency_share import MODEL, build_split_rows
+from steelyard.analysis.summary.node_comparisons import build_node_comparisons
 from steelyard.analysis.summary.rows import Row
-from steelyard.analysis.summary.scaling import optima, scaling_curves
-from steelyard.analysis.summary.slopes import FactorLine, factor_lines
+from steelyard.analysis.summary.scaling import build_scaling_curves, find_optima
+from steelyard.analysis.summary.slopes import FactorLine, fit_factor_lines
 from steelyard.analysis.summary.summary import Summary
-from steelyard.analysis.summary.tolerances import tolerances
+from steelyard.analysis.summary.tolerances import find_tolerances
 
 FORMAT, VERSION = "steelyard-report", 1
 
@@ -30,8 +30,8 @@ FORMAT, VERSION = "steelyard-report", 1
 def document(summary: Summary, findings: Sequence[Finding] | None = None) -> dict[str, Any]:
     """The whole report; `findings`: those of the summary, where they are known already."""
     meta = summary.data.meta
-    with begin(figure_jobs(summary, summary.variants), figure_document) as work:
-        found = find(summary) if findings is None else findings
+    with start_drawing(figure_jobs(summary, summary.variants), figure_document) as work:
+        found = find_all(summary) if findings is None else findings
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -43,16 +43,18 @@ def document(summary: Summary, findings: Sequence[Finding] | None = None) -> dic
             "tolerate": meta.tolerate,
             "toml_sha256": meta.toml_sha256,
             "collected_unix_s": meta.collected_unix_s,
-            "answer": answer(summary),
+            "answer": describe_answer(summary),
             "rows": [row_document(row) for row in summary.rows],
-            "slopes": [slope_document(line) for line in factor_lines(summary)],
-            "tolerances": [tolerance_document(one) for one in tolerances(summary)],
-            "nodes": [row for one in node_comparisons(summary) for row in node_documents(one)],
-            "scaling": [scaling_document(curve) for curve in scaling_curves(summary)],
-            "optima": [optimum_document(one) for one in optima(summary)],
+            "slopes": [slope_document(line) for line in fit_factor_lines(summary)],
+            "tolerances": [tolerance_document(one) for one in find_tolerances(summary)],
+            "nodes": [
+                row for one in build_node_comparisons(summary) for row in node_documents(one)
+            ],
+            "scaling": [scaling_document(curve) for curve in build_scaling_curves(summary)],
+            "optima": [optimum_document(one) for one in find_optima(summary)],
             "latency_and_throughput": {
                 "model": MODEL,
-                "splits": [split_document(one) for one in split_rows(summary)],
+                "splits": [split_document(one) for one in build_split_rows(summary)],
             },
             "network": network_document(summary),
             "findings": [finding_document(one) for one in found],
@@ -62,7 +64,7 @@ def document(summary: Summary, findings: Sequence[Finding] | None = None) -> dic
 
 def slope_document(found: FactorLine) -> dict[str, Any]:
     """A line over a numeric factor, and its break."""
-    slope, broken = found.line.slope, found.line.broken
+    slope, broken = found.line.slope, found.line.break_point
     return {
         "variant": found.variant,
         "metric": found.metric,

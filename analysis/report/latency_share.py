@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from steelyard.analysis.report.links import anchor_of, run_anchors
+from steelyard.analysis.report.links import find_anchor, run_anchors
 from steelyard.analysis.report.tables import Table
 from steelyard.analysis.stats.basics import Estimate
-from steelyard.analysis.stats.number_format import MISSING, quantity
-from steelyard.analysis.summary.latency_share import MODEL, SplitRow, split_rows
+from steelyard.analysis.stats.number_format import MISSING, format_quantity
+from steelyard.analysis.summary.latency_share import MODEL, SplitRow, build_split_rows
 from steelyard.analysis.summary.summary import Summary
 
 HEADINGS = (
@@ -24,43 +24,43 @@ HEADINGS = (
 )
 
 
-def split_part(summary: Summary) -> dict[str, Any] | None:
+def build_split_part(summary: Summary) -> dict[str, Any] | None:
     """Sentences and table; None where the study measured no bulk transfers beside its runs."""
-    rows = split_rows(summary)
+    rows = build_split_rows(summary)
     if not rows:
         return None
     anchors = run_anchors(summary)
-    places = [anchor_of(anchors, one.row) for one in rows]
+    places = [find_anchor(anchors, one.row) for one in rows]
     return {
-        "sentences": [f"A model, not a measurement. {MODEL}", *map(sentence, rows)],
+        "sentences": [f"A model, not a measurement. {MODEL}", *map(describe_split, rows)],
         "table": Table(HEADINGS, [table_row(one) for one in rows], places),
     }
 
 
-def sentence(one: SplitRow) -> str:
+def describe_split(one: SplitRow) -> str:
     """`xrootd under network=delay=25ms: of 50.0 s more, 70 % (65 … 75) are latency, …`."""
     where = f"{one.row.group.variant} under {one.row.group.label}"
     if one.split is None or one.broken:
         return f"{where}: cannot be split: {'; '.join(one.broken)}."
     amount = one.split.difference_s
     if one.split.throughput_share is None:
-        ends = f"{quantity(amount.low, 's')} … {quantity(amount.high, 's')}"
+        ends = f"{format_quantity(amount.low, 's')} … {format_quantity(amount.high, 's')}"
         return f"{where}: not shown to differ ({ends}): there is nothing to split."
     more = "more" if amount.value > 0 else "less"
     return (
-        f"{where}: of {quantity(abs(amount.value), 's')} {more}, {share(one.split.latency_share)} are "
-        f"latency and {share(one.split.throughput_share)} throughput, {counts(one)}."
+        f"{where}: of {format_quantity(abs(amount.value), 's')} {more}, {format_share(one.split.latency_share)} are "
+        f"latency and {format_share(one.split.throughput_share)} throughput, {format_counts(one)}."
     )
 
 
-def counts(one: SplitRow) -> str:
+def format_counts(one: SplitRow) -> str:
     """`n = 5 + 5 runs, 5 + 5 transfers`."""
     return (
         f"n = {one.runs[0]} + {one.runs[1]} runs, {one.transfers[0]} + {one.transfers[1]} transfers"
     )
 
 
-def share(found: Estimate | None) -> str:
+def format_share(found: Estimate | None) -> str:
     """`70 % (65 … 75)`."""
     if found is None or found.low is None or found.high is None:
         return MISSING
@@ -68,40 +68,40 @@ def share(found: Estimate | None) -> str:
     return f"{value} % ({low} … {high})".replace("-", "−")
 
 
-def seconds(found: Estimate) -> str:
+def format_seconds(found: Estimate) -> str:
     """`50.0 s (48.0 s … 52.0 s)`."""
-    ends = f" ({quantity(found.low, 's')} … {quantity(found.high, 's')})"
-    return quantity(found.value, "s") + (ends if found.low is not None else "")
+    ends = f" ({format_quantity(found.low, 's')} … {format_quantity(found.high, 's')})"
+    return format_quantity(found.value, "s") + (ends if found.low is not None else "")
 
 
 def table_row(one: SplitRow) -> tuple[str, ...]:
-    parts = one.split if one.holds else None
+    parts = one.split if one.is_valid else None
     return (
         one.row.group.label,
         one.row.group.variant,
-        MISSING if one.split is None else seconds(one.split.difference_s),
-        MISSING if parts is None else share(parts.latency_share),
-        MISSING if parts is None else share(parts.throughput_share),
-        f"{quantity(one.bytes_moved[0], 'bytes')} ({one.bytes_metric})",
-        " / ".join(quantity(rate, "bytes_per_s") for rate in one.bytes_per_s),
+        MISSING if one.split is None else format_seconds(one.split.difference_s),
+        MISSING if parts is None else format_share(parts.latency_share),
+        MISSING if parts is None else format_share(parts.throughput_share),
+        f"{format_quantity(one.bytes_moved[0], 'bytes')} ({one.bytes_metric})",
+        " / ".join(format_quantity(rate, "bytes_per_s") for rate in one.bytes_per_s),
         one.bulk,
-        counts(one).removeprefix("n = "),
+        format_counts(one).removeprefix("n = "),
     )
 
 
 def split_document(one: SplitRow) -> dict[str, Any]:
     """For `--json`: parts and shares are null where the model does not hold; `broken` says why."""
     names = ("throughput_s", "latency_s", "throughput_share", "latency_share")
-    parts = one.split if one.holds else None
+    parts = one.split if one.is_valid else None
     return {
         "variant": one.row.group.variant,
         "condition": one.row.group.label,
         "baseline": one.base.group.label,
         "metric": one.row.metric.name,
-        "holds": one.holds,
+        "holds": one.is_valid,
         "broken": list(one.broken),
-        "difference_s": estimate(one.split.difference_s if one.split else None),
-        **{name: estimate(getattr(parts, name, None)) for name in names},
+        "difference_s": estimate_document(one.split.difference_s if one.split else None),
+        **{name: estimate_document(getattr(parts, name, None)) for name in names},
         "bytes_metric": one.bytes_metric,
         "bytes": list(one.bytes_moved),
         "throughput_of": one.bulk,
@@ -111,6 +111,6 @@ def split_document(one: SplitRow) -> dict[str, Any]:
     }
 
 
-def estimate(found: Estimate | None) -> dict[str, float | None] | None:
+def estimate_document(found: Estimate | None) -> dict[str, float | None] | None:
     """Null where there is none."""
     return None if found is None else {"value": found.value, "low": found.low, "high": found.high}

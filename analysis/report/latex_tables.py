@@ -8,14 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from steelyard.analysis.figures.drawing import slug
-from steelyard.analysis.report.latency_share import split_part
-from steelyard.analysis.report.scaling import scaling_part
-from steelyard.analysis.report.slopes import slope_table
-from steelyard.analysis.report.tables import Table, label_of, p_text
-from steelyard.analysis.report.tolerances import tolerance_part
-from steelyard.analysis.stats.number_format import MISSING, places_of, scale, text
-from steelyard.analysis.stats.overhead import percent
+from steelyard.analysis.figures.drawing import make_slug
+from steelyard.analysis.report.latency_share import build_split_part
+from steelyard.analysis.report.scaling import build_scaling_part
+from steelyard.analysis.report.slopes import build_slope_table
+from steelyard.analysis.report.tables import Table, format_label, format_p
+from steelyard.analysis.report.tolerances import build_tolerance_part
+from steelyard.analysis.stats.number_format import (
+    MISSING,
+    choose_prefix,
+    count_common_decimals,
+    format_number,
+)
+from steelyard.analysis.stats.overhead import format_percent
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary, is_main
 
@@ -56,19 +61,19 @@ BETWEEN = 2.4  # letters' width between columns
 SHORT, WIDE = 16, 40  # letters of a column that is never broken; most that count for its share
 
 
-def escaped(words: str) -> str:
+def escape_latex(text: str) -> str:
     """Text that LaTeX prints as it is: no `--` becomes a dash, no line begins with `%`."""
-    text = re.sub("-(?=-)", "-{}", words.translate(TABLE))
+    text = re.sub("-(?=-)", "-{}", text.translate(TABLE))
     return re.sub(r"(?<=\d) (?=\\%)", r"\,", text)
 
 
-def in_lines(words: str) -> str:
+def format_breakable(text: str) -> str:
     """Escaped, set flush left, and broken behind `, = / : -` too."""
-    parts = re.split(r"(?<=[,=/:-])(?=[^ ])", words)
-    return r"\raggedright " + r"\allowbreak{}".join(map(escaped, parts))
+    parts = re.split(r"(?<=[,=/:-])(?=[^ ])", text)
+    return r"\raggedright " + r"\allowbreak{}".join(map(escape_latex, parts))
 
 
-def broken(letters: Sequence[int], columns: str) -> list[float]:
+def compute_column_shares(letters: Sequence[int], columns: str) -> list[float]:
     """Each column's part of the page's width, 0 for its own; all 0 where the table has room.
 
     Only columns of text break lines.
@@ -85,7 +90,7 @@ def broken(letters: Sequence[int], columns: str) -> list[float]:
     return [left * n / (sum(counted) or 1) for n in counted]
 
 
-def latex_tables(summary: Summary) -> dict[str, str]:
+def build_latex_tables(summary: Summary) -> dict[str, str]:
     """File name (without .tex) -> table: overheads and means of each variant, slopes, tolerances,
     scaling, shares."""
     found: dict[str, str] = {}
@@ -93,27 +98,27 @@ def latex_tables(summary: Summary) -> dict[str, str]:
         rows = [row for row in summary.rows if row.group.variant == variant and is_main(row)]
         compared = [row for row in rows if row.verdict is not None and row.values]
         if compared:
-            found[slug("overheads", variant)] = overhead_table(variant, compared)
+            found[make_slug("overheads", variant)] = overhead_table(variant, compared)
         known = [row for row in rows if row.values]
         if known:
-            found[slug("means", variant)] = mean_table(variant, known)
-    slopes, split = slope_table(summary), split_part(summary)
+            found[make_slug("means", variant)] = mean_table(variant, known)
+    slopes, split = build_slope_table(summary), build_split_part(summary)
     if slopes is not None:
-        found["slopes"] = plain_table("slopes", SLOPES, slopes)
-    far = tolerance_part(summary)
+        found["slopes"] = format_plain_table("slopes", SLOPES, slopes)
+    far = build_tolerance_part(summary)
     if far is not None:
-        found["tolerances"] = plain_table("tolerances", far["caption"], far["table"])
-    scaling = scaling_part(summary)
+        found["tolerances"] = format_plain_table("tolerances", far["caption"], far["table"])
+    scaling = build_scaling_part(summary)
     if scaling is not None:
-        found["scaling"] = plain_table("scaling", SCALING, scaling.table)
+        found["scaling"] = format_plain_table("scaling", SCALING, scaling.table)
     if split is not None:
-        found["shares"] = plain_table("shares", SHARES, split["table"])
+        found["shares"] = format_plain_table("shares", SHARES, split["table"])
     return found
 
 
-def plain_table(name: str, caption: str, found: Table) -> str:
+def format_plain_table(name: str, caption: str, found: Table) -> str:
     """One of the page's tables, its cells as they are."""
-    return table(name, "", caption, found.headings, "l" * len(found.headings), found.rows)
+    return format_table(name, "", caption, found.headings, "l" * len(found.headings), found.rows)
 
 
 def overhead_table(variant: str, rows: Sequence[Row]) -> str:
@@ -128,19 +133,29 @@ def overhead_table(variant: str, rows: Sequence[Row]) -> str:
             f"; equivalent: shown to be within ± {100 * margin:g} % by two one-sided tests; "
             "non-inferior: by the one towards the worse side alone; corrected likewise"
         )
-    return table("overheads", variant, caption, headings, "llrrrrl", map(overhead_cells, rows))
+    return format_table(
+        "overheads", variant, caption, headings, "llrrrrl", map(overhead_cells, rows)
+    )
 
 
 def overhead_cells(row: Row) -> tuple[str, ...]:
     found = row.overhead
     value = ends = MISSING
     if found and found.value is not None and found.low is not None and found.high is not None:
-        value = percent(found.value, found.low, found.high)
-        low, high = (percent(end, found.low, found.high) for end in (found.low, found.high))
+        value = format_percent(found.value, found.low, found.high)
+        low, high = (format_percent(end, found.low, found.high) for end in (found.low, found.high))
         ends = f"{low} … {high}" if found.low < found.high else MISSING  # no spread, no interval
     n = f"{row.n} + {found.n_baseline}" if found else str(row.n)
     verdict = row.verdict.direction.value if row.verdict else MISSING
-    return (row.group.label or "all runs", row.metric.name, value, ends, p_text(row.p), n, verdict)
+    return (
+        row.group.label or "all runs",
+        row.metric.name,
+        value,
+        ends,
+        format_p(row.p),
+        n,
+        verdict,
+    )
 
 
 def mean_table(variant: str, rows: Sequence[Row]) -> str:
@@ -150,24 +165,26 @@ def mean_table(variant: str, rows: Sequence[Row]) -> str:
     for row in rows:
         name, mean = row.metric.name, row.interval.mean if row.interval else 0.0
         largest[name] = max(largest.get(name, 0.0), abs(mean))
-    cells = (mean_cells(row, *scale(largest[row.metric.name], row.metric.unit)) for row in rows)
-    return table("means", variant, caption, headings, "lllrrrrr", cells)
+    cells = (
+        mean_cells(row, *choose_prefix(largest[row.metric.name], row.metric.unit)) for row in rows
+    )
+    return format_table("means", variant, caption, headings, "lllrrrrr", cells)
 
 
 def mean_cells(row: Row, factor: float, unit: str) -> tuple[str, ...]:
     interval = row.interval
     assert interval is not None and row.spread is not None  # rows without values are left out
-    places = places_of([interval], factor)
+    places = count_common_decimals([interval], factor)
     mean, median, sd = (
-        text(value, factor, places) for value in (interval.mean, row.median, row.spread.sd)
+        format_number(value, factor, places) for value in (interval.mean, row.median, row.spread.sd)
     )
     ends = MISSING
     if interval.low is not None:
-        ends = f"{text(interval.low, factor, places)} … {text(interval.high, factor, places)}"
-    return (label_of(row.group), row.metric.name, unit, mean, ends, median, sd, str(row.n))
+        ends = f"{format_number(interval.low, factor, places)} … {format_number(interval.high, factor, places)}"
+    return (format_label(row.group), row.metric.name, unit, mean, ends, median, sd, str(row.n))
 
 
-def table(
+def format_table(
     kind: str,
     variant: str,
     caption: str,
@@ -178,15 +195,15 @@ def table(
     """A longtable: it may go on over pages. `columns` are `l` or `r`; long ones break lines."""
     rows = list(cells)
     letters = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-    shares = broken(letters, columns)
+    shares = compute_column_shares(letters, columns)
     places = [rf"p{{{s:.2f}\linewidth}}" if s else c for s, c in zip(shares, columns, strict=True)]
-    ways = [in_lines if share else escaped for share in shares]
+    ways = [format_breakable if share else escape_latex for share in shares]
     end = r"\tabularnewline" if any(shares) else r"\\"  # raggedright has its own \\
-    heading = " & ".join(h if h.startswith("$") else escaped(h) for h in headings)
+    heading = " & ".join(h if h.startswith("$") else escape_latex(h) for h in headings)
     lines = [
         r"% \usepackage{booktabs,longtable,textcomp}",
         rf"\begin{{longtable}}{{{''.join(places)}}}",
-        rf"\caption{{{escaped(caption)}}}\label{{tab:{slug(kind, variant)}}}\\",
+        rf"\caption{{{escape_latex(caption)}}}\label{{tab:{make_slug(kind, variant)}}}\\",
         r"\toprule",
         rf"{heading} \\",
         r"\midrule",

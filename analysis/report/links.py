@@ -31,7 +31,7 @@ def run_anchors(summary: Summary) -> Anchors:
     return {(g.variant, g.label): f"runs-{number}" for number, g in enumerate(summary.groups, 1)}
 
 
-def anchor_of(anchors: Anchors, row: Row) -> str:
+def find_anchor(anchors: Anchors, row: Row) -> str:
     return anchors[row.group.variant, row.group.label]
 
 
@@ -48,7 +48,7 @@ def label_anchors(summary: Summary) -> dict[str, str]:
     return found
 
 
-def heads_of(summary: Summary) -> dict[str, str]:
+def find_heads(summary: Summary) -> dict[str, str]:
     """How a finding names what it found -> id: variants, groups, runs."""
     anchors = run_anchors(summary)
     heads = variant_anchors(summary)
@@ -59,7 +59,7 @@ def heads_of(summary: Summary) -> dict[str, str]:
     return heads
 
 
-def places_of(places: Iterable[str], heads: dict[str, str]) -> Iterator[Place]:
+def link_places(places: Iterable[str], heads: dict[str, str]) -> Iterator[Place]:
     """Each with the longest head that is known."""
     for text in places:
         ends = [match.start() for match in HEAD_ENDS.finditer(text)]

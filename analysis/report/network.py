@@ -8,10 +8,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.report.links import label_anchors
-from steelyard.analysis.report.tables import Table, listed
-from steelyard.analysis.stats.number_format import MISSING, quantity
+from steelyard.analysis.report.tables import Table, join_names
+from steelyard.analysis.stats.number_format import MISSING, format_quantity
 from steelyard.analysis.stats.proportion import Share
-from steelyard.analysis.summary.network import LevelNetwork, LevelTcp, by_level, tcp_by_level
+from steelyard.analysis.summary.network import (
+    LevelNetwork,
+    LevelTcp,
+    group_by_level,
+    group_tcp_by_level,
+)
 from steelyard.jobscripts.plurals import counted
 
 if TYPE_CHECKING:
@@ -52,29 +57,31 @@ TCP_HEADINGS = (
 )
 
 
-def network_part(summary: Summary) -> dict[str, Any] | None:
+def build_network_part(summary: Summary) -> dict[str, Any] | None:
     """Sentences and table; None when no node had conditions or measured round-trip times."""
-    levels = by_level(summary.data.runs, summary.data.network)
+    levels = group_by_level(summary.data.runs, summary.data.network)
     levels = sorted(levels, key=lambda level: summary.labels.index(level.label))
     if not levels:
         return None
     return {
-        "sentences": list(sentences(summary, levels)),
-        "table": Table(HEADINGS, [table_row(level) for level in levels], places(summary, levels)),
-        "tcp": tcp_table(summary),
+        "sentences": list(build_sentences(summary, levels)),
+        "table": Table(
+            HEADINGS, [table_row(level) for level in levels], find_places(summary, levels)
+        ),
+        "tcp": build_tcp_table(summary),
     }
 
 
-def tcp_table(summary: Summary) -> Table | None:
+def build_tcp_table(summary: Summary) -> Table | None:
     """What the kernel said of the jobs' own sockets; None without readings."""
-    levels = tcp_by_level(summary.data.runs, summary.data.network)
+    levels = group_tcp_by_level(summary.data.runs, summary.data.network)
     levels = sorted(levels, key=lambda level: summary.labels.index(level.label))
     if not levels:
         return None
-    return Table(TCP_HEADINGS, [tcp_row(level) for level in levels], places(summary, levels))
+    return Table(TCP_HEADINGS, [tcp_row(level) for level in levels], find_places(summary, levels))
 
 
-def places(summary: Summary, levels: Sequence[LevelNetwork | LevelTcp]) -> list[str]:
+def find_places(summary: Summary, levels: Sequence[LevelNetwork | LevelTcp]) -> list[str]:
     """Where the runs of each row are listed."""
     anchors = label_anchors(summary)
     return [anchors[level.label] for level in levels]
@@ -92,19 +99,22 @@ def tcp_row(level: LevelTcp) -> tuple[str, ...]:
     return (
         level.label or "all runs",
         *map(str, (level.jobs, level.connections, level.readings)),
-        *(quantity(time_s, "s") for time_s in times),
+        *(format_quantity(time_s, "s") for time_s in times),
         MISSING if level.retransmitted is None else str(level.retransmitted),
         MISSING if level.cwnd_segments is None else f"{level.cwnd_segments:.4g}",
         MISSING if level.cwnd_max_segments is None else str(level.cwnd_max_segments),
-        quantity(level.rcv_space_bytes, "bytes"),
-        quantity(level.rcv_space_max_bytes, "bytes"),
+        format_quantity(level.rcv_space_bytes, "bytes"),
+        format_quantity(level.rcv_space_max_bytes, "bytes"),
     )
 
 
 def network_document(summary: Summary) -> dict[str, Any]:
     """For `--json`: a list each, empty without measurements."""
     data = summary.data
-    levels, tcp = by_level(data.runs, data.network), tcp_by_level(data.runs, data.network)
+    levels, tcp = (
+        group_by_level(data.runs, data.network),
+        group_tcp_by_level(data.runs, data.network),
+    )
     return {
         "conditions": [asdict(level) for level in levels],
         "tcp": [asdict(level) for level in tcp],
@@ -114,19 +124,19 @@ def network_document(summary: Summary) -> dict[str, Any]:
 def table_row(level: LevelNetwork) -> tuple[str, ...]:
     return (
         level.label or "all runs",
-        listed(level.requested) or "none",
-        listed(level.applied) or MISSING,
-        listed(level.scopes) or MISSING,
-        quantity(level.before_s, "s"),
-        quantity(level.during_s, "s"),
-        quantity(level.after_s, "s"),
-        quantity(level.tcp_rtt_s, "s"),
-        loss_words(level.loss),
+        join_names(level.requested) or "none",
+        join_names(level.applied) or MISSING,
+        join_names(level.scopes) or MISSING,
+        format_quantity(level.before_s, "s"),
+        format_quantity(level.during_s, "s"),
+        format_quantity(level.after_s, "s"),
+        format_quantity(level.tcp_rtt_s, "s"),
+        format_loss(level.loss),
         f"{level.valid} of {level.runs}",
     )
 
 
-def loss_words(loss: Share | None) -> str:
+def format_loss(loss: Share | None) -> str:
     """`0.98 % (0.71 … 1.4) of 4000 packets`."""
     if loss is None:
         return MISSING
@@ -134,11 +144,13 @@ def loss_words(loss: Share | None) -> str:
     return f"{value} % ({low} … {high}) of {counted(loss.n, 'packet')}"
 
 
-def sentences(summary: Summary, levels: list[LevelNetwork]) -> Iterator[str]:
+def build_sentences(summary: Summary, levels: list[LevelNetwork]) -> Iterator[str]:
     """What a reader needs before the table."""
     probed = [level for level in levels if level.requested and level.during_s is not None]
     yield from (
-        map(measured, probed) if len(probed) <= MAX_SENTENCES else [format_rtt_range(probed)]
+        map(describe_round_trip, probed)
+        if len(probed) <= MAX_SENTENCES
+        else [format_rtt_range(probed)]
     )
     asked = [level for level in levels if level.requested or level.valid < level.runs]
     runs, valid = sum(level.runs for level in asked), sum(level.valid for level in asked)
@@ -160,13 +172,13 @@ def sentences(summary: Summary, levels: list[LevelNetwork]) -> Iterator[str]:
         )
 
 
-def measured(level: LevelNetwork) -> str:
+def describe_round_trip(level: LevelNetwork) -> str:
     """`network=delay=50ms: a round trip to n9 took 50.4 ms, 50.1 ms more than before …`."""
-    where = f" to {listed(level.peers)}" if level.peers else ""
-    text = f"{level.label or 'All runs'}: a round trip{where} took {quantity(level.during_s, 's')}"
+    where = f" to {join_names(level.peers)}" if level.peers else ""
+    text = f"{level.label or 'All runs'}: a round trip{where} took {format_quantity(level.during_s, 's')}"
     if level.before_s is not None and level.during_s is not None:
         more = level.during_s - level.before_s
-        text += f", {quantity(abs(more), 's')} {'more' if more >= 0 else 'less'} than before"
+        text += f", {format_quantity(abs(more), 's')} {'more' if more >= 0 else 'less'} than before"
     return f"{text} (median over {counted(level.jobs, 'job')} on a node)."
 
 
@@ -174,8 +186,8 @@ def format_rtt_range(levels: list[LevelNetwork]) -> str:
     """All in one sentence, where one each would be too many."""
     medians = [level.during_s or 0.0 for level in levels]
     return (
-        f"Under {counted(len(levels), 'condition')} a round trip took {quantity(min(medians), 's')} to "
-        f"{quantity(max(medians), 's')} (medians over jobs on a node); the table has each."
+        f"Under {counted(len(levels), 'condition')} a round trip took {format_quantity(min(medians), 's')} to "
+        f"{format_quantity(max(medians), 's')} (medians over jobs on a node); the table has each."
     )
 
 

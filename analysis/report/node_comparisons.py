@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from steelyard.analysis.report.phrases import joined
-from steelyard.analysis.report.tables import Table, listed
+from steelyard.analysis.report.phrases import join_words
+from steelyard.analysis.report.tables import Table, join_names
 from steelyard.analysis.stats.node_contrasts import Contrast
-from steelyard.analysis.stats.number_format import MISSING, quantity
-from steelyard.analysis.stats.overhead import comparison, percent, percent_range
-from steelyard.analysis.summary.node_comparisons import NodeComparison, node_comparisons
+from steelyard.analysis.stats.number_format import MISSING, format_quantity
+from steelyard.analysis.stats.overhead import (
+    choose_comparison,
+    format_percent,
+    format_percent_range,
+)
+from steelyard.analysis.summary.node_comparisons import NodeComparison, build_node_comparisons
 from steelyard.analysis.summary.summary import Summary
 
 HEADINGS = ("Node", "Metric", "Variant", "Other factors", "Against the median", "In words", "n")
@@ -19,33 +23,33 @@ MAX_ROWS = 60  # of a metric in the table
 MAX_SENTENCES = 12
 
 
-def node_part(summary: Summary) -> dict[str, Any] | None:
+def build_node_part(summary: Summary) -> dict[str, Any] | None:
     """Sentences and table; None without the factor `node`."""
-    found = node_comparisons(summary)
+    found = build_node_comparisons(summary)
     if not found:
         return None
     return {
-        "sentences": sentences_of(found),
-        "table": Table(HEADINGS, [cells for one in found for cells in table_rows(one)]),
+        "sentences": build_sentences(found),
+        "table": Table(HEADINGS, [cells for one in found for cells in build_table_rows(one)]),
     }
 
 
-def node_sentences(summary: Summary) -> list[str]:
+def build_node_sentences(summary: Summary) -> list[str]:
     """Of the benchmarks' main figures; empty without the factor `node`."""
-    return sentences_of(node_comparisons(summary))
+    return build_sentences(build_node_comparisons(summary))
 
 
-def sentences_of(found: Sequence[NodeComparison]) -> list[str]:
-    return [sentence(one) for one in found if one.metric.is_primary][:MAX_SENTENCES]
+def build_sentences(found: Sequence[NodeComparison]) -> list[str]:
+    return [describe_comparison(one) for one in found if one.metric.is_primary][:MAX_SENTENCES]
 
 
-def sentence(one: NodeComparison) -> str:
+def describe_comparison(one: NodeComparison) -> str:
     """`app: seconds: n17 is 8.2 % slower than the median of 12 nodes (6.9 to 9.5 %); …`"""
     who = f"{one.variant}{f' ({one.others})' if one.others else ''}: {one.metric.name}: "
     absent = ""
     if one.left_out:
         verb = "is" if len(one.left_out) == 1 else "are"
-        absent = f" Fewer than 3 runs: {listed(one.left_out)} {verb} not judged."
+        absent = f" Fewer than 3 runs: {join_names(one.left_out)} {verb} not judged."
     if one.reason is not None:
         return f"{who}nodes cannot be compared: {one.reason}.{absent}"
     apart = sorted(
@@ -54,25 +58,27 @@ def sentence(one: NodeComparison) -> str:
     alike = [contrast for contrast in one.nodes.values() if not contrast.differs]
     most = 100 * max((max(-c.low, c.high) for c in alike), default=0.0)
     bound = f"by more than {most:{'.0f' if most >= 99.5 else '.2g'}} %"
-    of = f"the median of {len(one.nodes)} nodes ({quantity(one.middle, one.metric.unit)})"
+    of = f"the median of {len(one.nodes)} nodes ({format_quantity(one.middle, one.metric.unit)})"
     if not apart:
         return f"{who}no node is shown to differ from {of}, and none does {bound}.{absent}"
-    named = [f"{name} is {words(one, one.nodes[name])}" for name in apart[:MAX_NAMED]]
+    named = [f"{name} is {format_difference(one, one.nodes[name])}" for name in apart[:MAX_NAMED]]
     left = len(apart) - MAX_NAMED
     more = f"; {left} more differ" if left > 0 else ""
     rest = f"; the others do not differ {bound}" if alike else ""
-    return f"{who}{joined(named)} than {of}{more}{rest}.{absent}"
+    return f"{who}{join_words(named)} than {of}{more}{rest}.{absent}"
 
 
-def words(one: NodeComparison, found: Contrast) -> str:
+def format_difference(one: NodeComparison, found: Contrast) -> str:
     """`8.2 % slower (6.9 to 9.5 %)`."""
-    word, _ = comparison(found.value > 0, one.metric.unit, one.metric.better, one.metric.name)
+    word, _ = choose_comparison(
+        found.value > 0, one.metric.unit, one.metric.better, one.metric.name
+    )
     low, high = sorted((abs(found.low), abs(found.high)))
-    size = percent(abs(found.value), low, high)
-    return f"{size} % {word} ({percent_range(low, high).replace(' … ', ' to ')} %)"
+    size = format_percent(abs(found.value), low, high)
+    return f"{size} % {word} ({format_percent_range(low, high).replace(' … ', ' to ')} %)"
 
 
-def table_rows(one: NodeComparison) -> list[tuple[str, ...]]:
+def build_table_rows(one: NodeComparison) -> list[tuple[str, ...]]:
     """All nodes; of many those that differ, and the largest differences of the others."""
     names = list(one.nodes)
     if len(names) > MAX_ROWS:
@@ -86,14 +92,14 @@ def table_rows(one: NodeComparison) -> list[tuple[str, ...]]:
 
 def table_row(one: NodeComparison, name: str) -> tuple[str, ...]:
     found = one.nodes[name]
-    value = percent(found.value, found.low, found.high)
+    value = format_percent(found.value, found.low, found.high)
     return (
         name,
         one.metric.name,
         one.variant,
         one.others or MISSING,
-        f"{value} % ({percent_range(found.low, found.high)})",
-        words(one, found) if found.differs else "not shown to differ",
+        f"{value} % ({format_percent_range(found.low, found.high)})",
+        format_difference(one, found) if found.differs else "not shown to differ",
         f"{found.n} {'blocks' if one.blocks else 'runs'}",
     )
 

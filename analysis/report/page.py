@@ -19,10 +19,10 @@ from markupsafe import Markup, escape
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.figures.drawing import FORMATS
 from steelyard.analysis.findings.finding import Finding
-from steelyard.analysis.findings.registry import find
+from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.report import links, tables
-from steelyard.analysis.report.answer import answer
-from steelyard.analysis.report.environment import facts, program_table, tag_table
+from steelyard.analysis.report.answer import describe_answer
+from steelyard.analysis.report.environment import build_facts, build_program_table, build_tag_table
 from steelyard.analysis.report.figures import (
     ANSWER,
     ENERGY,
@@ -31,23 +31,23 @@ from steelyard.analysis.report.figures import (
     SCALING_NARROW,
     Draw,
     Job,
-    Shown,
-    begin,
-    by_place,
+    RenderedFigure,
     draw_answer,
     figure_jobs,
+    group_by_place,
     metric_rows,
+    render_figure,
     scaling_jobs,
-    show,
+    start_drawing,
 )
-from steelyard.analysis.report.latency_share import split_part
-from steelyard.analysis.report.network import network_part
-from steelyard.analysis.report.node_comparisons import node_part
-from steelyard.analysis.report.scaling import numeric_optima_words, scaling_part
-from steelyard.analysis.report.slopes import slope_table
+from steelyard.analysis.report.latency_share import build_split_part
+from steelyard.analysis.report.network import build_network_part
+from steelyard.analysis.report.node_comparisons import build_node_part
+from steelyard.analysis.report.scaling import build_scaling_part, describe_numeric_optima
+from steelyard.analysis.report.slopes import build_slope_table
 from steelyard.analysis.report.tables import Table
-from steelyard.analysis.report.tolerances import tolerance_part
-from steelyard.analysis.summary.optimum import numeric_optima
+from steelyard.analysis.report.tolerances import build_tolerance_part
+from steelyard.analysis.summary.optimum import find_numeric_optima
 from steelyard.analysis.summary.summary import Summary, is_main
 
 if TYPE_CHECKING:
@@ -70,23 +70,23 @@ def write_report(
     Returns all paths written, the report's first, and the findings told. MissingError when
     something cannot be written.
     """
-    variants = summary.variants if figures else drawn_variants(summary)
+    variants = summary.variants if figures else find_drawn_variants(summary)
     jobs = [Job(ANSWER, partial(draw_answer, summary, narrow=True))]
     jobs += scaling_jobs(summary, narrow=True)
     jobs += figure_jobs(summary, variants)
     jobs += [
         Job(part.anchor, draw) for part in (extra.sections if extra else ()) for draw in part.draws
     ]
-    finish = partial(show, folder=figures, formats=formats)
+    finish = partial(render_figure, folder=figures, formats=formats)
     try:
-        write_whole(output, None)
+        write_file(output, None)
         if figures is not None:
             figures.mkdir(parents=True, exist_ok=True)
-        with begin(jobs, finish) as work:
-            findings = list(extra.findings) if extra else find(summary)
-            whole = context(summary, findings, extra)
+        with start_drawing(jobs, finish) as work:
+            findings = list(extra.findings) if extra else find_all(summary)
+            whole = build_context(summary, findings, extra)
             results = work.results()
-        write_whole(output, render(whole, by_place(jobs, results)))
+        write_file(output, render(whole, group_by_place(jobs, results)))
     except OSError as error:
         where = Path(error.filename or output)
         option = "--figures" if figures is not None and where.is_relative_to(figures) else "-o"
@@ -96,7 +96,7 @@ def write_report(
     return [output, *(path for shown in results if shown for path in shown.paths)], findings
 
 
-def write_whole(path: Path, text: str | None) -> None:
+def write_file(path: Path, text: str | None) -> None:
     """The file as a whole or not at all; None: only see, before the work, that it can be written."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -109,38 +109,38 @@ def write_whole(path: Path, text: str | None) -> None:
         part.unlink(missing_ok=True)
 
 
-def drawn_variants(summary: Summary) -> list[str]:
+def find_drawn_variants(summary: Summary) -> list[str]:
     return summary.variants[:MAX_VARIANTS_DRAWN]
 
 
-def render(whole: dict[str, Any], shown: dict[str, list[Shown]]) -> str:
-    """The page: all that context() gives, with the figures by their places."""
+def render(whole: dict[str, Any], figures: dict[str, list[RenderedFigure]]) -> str:
+    """Render the page from what build_context() returns and the figures by their places."""
     css = importlib.resources.files(__package__).joinpath("report.css").read_text("utf-8")
-    variants = [part | figures_of(part, shown) for part in whole["variants"]]
-    sections = [replace(part, drawings=shown.get(part.anchor, ())) for part in whole["sections"]]
-    narrow, forest = shown.get(ANSWER) or (None, None)
-    figures = {
+    variants = [part | select_figures(part, figures) for part in whole["variants"]]
+    sections = [replace(part, drawings=figures.get(part.anchor, ())) for part in whole["sections"]]
+    narrow, forest = figures.get(ANSWER) or (None, None)
+    cells = {
         "variants": variants,
         "sections": sections,
         "forest": forest,
         "forest_narrow": narrow,
-        "energy_time": only(shown, ENERGY),
-        "rtt": only(shown, ROUND_TRIPS),
+        "energy_time": find_single_figure(figures, ENERGY),
+        "rtt": find_single_figure(figures, ROUND_TRIPS),
         "scaling_figures": list(
-            zip(shown.get(SCALING, ()), shown.get(SCALING_NARROW, ()), strict=True)
+            zip(figures.get(SCALING, ()), figures.get(SCALING_NARROW, ()), strict=True)
         ),
-        "undrawn": sum(part["name"] not in shown for part in variants),
+        "undrawn": sum(part["name"] not in figures for part in variants),
     }
-    return template().render(css=css, **(whole | figures))
+    return load_template().render(css=css, **(whole | cells))
 
 
-def only(shown: dict[str, list[Shown]], place: str) -> Shown | None:
+def find_single_figure(shown: dict[str, list[RenderedFigure]], place: str) -> RenderedFigure | None:
     """The figure of a place that has one, if there is any."""
     return next(iter(shown.get(place, ())), None)
 
 
 @functools.cache
-def template() -> Template:
+def load_template() -> Template:
     """Compiled once a process: as much time as a page of a small study takes."""
     import jinja2
 
@@ -148,18 +148,18 @@ def template() -> Template:
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     environment.filters["svg"] = attrgetter("svg")
-    environment.filters["cells"] = cells
-    environment.filters["prose"] = prose
+    environment.filters["cells"] = format_cells
+    environment.filters["prose"] = format_prose
     text = importlib.resources.files(__package__).joinpath("report.html.j2").read_text("utf-8")
     return environment.from_string(text)
 
 
-def cells(row: Sequence[str]) -> Markup:
+def format_cells(row: Sequence[str]) -> Markup:
     """A row of the table of runs, the longest of all: escaped here, in a quarter of jinja's time."""
     return Markup("</td><td>".join([html.escape(cell, quote=False) for cell in row]))
 
 
-def prose(text: str) -> Markup:
+def format_prose(text: str) -> Markup:
     """Text for the page: `code` in its own font, no line break inside `37 %`, `p = 0.1`, `n = 5 + 5`."""
     held = re.sub(
         r"(?<=\d) (?=%)|(?<=\b[np]) (?==)|(?<==) (?=\d)|(?<=\d) (?=\+ \d)", "\u00a0", text
@@ -168,45 +168,47 @@ def prose(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(held))))
 
 
-def context(summary: Summary, findings: Sequence[Finding], extra: Extra | None) -> dict[str, Any]:
+def build_context(
+    summary: Summary, findings: Sequence[Finding], extra: Extra | None
+) -> dict[str, Any]:
     """All that the template sets but the figures."""
     data, anchors = summary.data, links.run_anchors(summary)
-    heads = links.heads_of(summary)
+    heads = links.find_heads(summary)
     return {
         "meta": data.meta,
         "when": extra.when
         if extra
-        else f"Collected {tables.moment(data.meta.collected_unix_s)} UTC",
-        "answer": extra.answer if extra else answer(summary),
+        else f"Collected {tables.format_time(data.meta.collected_unix_s)} UTC",
+        "answer": extra.answer if extra else describe_answer(summary),
         "sections": extra.sections if extra else [],
-        "redo": extra.redo if extra else redo_commands(data.meta.study),
-        "asked": tables.asked_table(summary),
+        "redo": extra.redo if extra else list_redo_commands(data.meta.study),
+        "asked": tables.build_request_table(summary),
         "overhead_headings": tables.OVERHEAD_HEADINGS,
-        "overheads": tables.overhead_groups(summary, anchors),
-        "nodes": tables.node_table(summary),
-        "tags": tag_table(summary),
-        "programs": program_table(summary),
-        "network": network_part(summary),
-        "slopes": slope_table(summary),
-        "compared_nodes": node_part(summary),
-        "tolerance": tolerance_part(summary),
-        "optima": numeric_optima_words(numeric_optima(summary)),
-        "scaling": scaling_part(summary),
-        "split": split_part(summary),
-        "variants": [variant_part(summary, variant, anchors) for variant in summary.variants],
-        "findings": [(one, linked_places(one, heads)) for one in findings],
-        "gap_counts": tables.gap_counts(data),
-        "gaps": tables.gap_table(data, MAX_GAPS),
+        "overheads": tables.build_overhead_groups(summary, anchors),
+        "nodes": tables.build_node_table(summary),
+        "tags": build_tag_table(summary),
+        "programs": build_program_table(summary),
+        "network": build_network_part(summary),
+        "slopes": build_slope_table(summary),
+        "compared_nodes": build_node_part(summary),
+        "tolerance": build_tolerance_part(summary),
+        "optima": describe_numeric_optima(find_numeric_optima(summary)),
+        "scaling": build_scaling_part(summary),
+        "split": build_split_part(summary),
+        "variants": [build_variant_part(summary, variant, anchors) for variant in summary.variants],
+        "findings": [(one, link_finding_places(one, heads)) for one in findings],
+        "gap_counts": tables.count_gaps(data),
+        "gaps": tables.build_gap_table(data, MAX_GAPS),
         "gaps_left_out": max(len(data.gaps) - MAX_GAPS, 0),
-        "facts": facts(summary),
+        "facts": build_facts(summary),
     }
 
 
-def linked_places(finding: Finding, heads: dict[str, str]) -> list[links.Place]:
-    return list(links.places_of(finding.places[:MAX_PLACES], heads))
+def link_finding_places(finding: Finding, heads: dict[str, str]) -> list[links.Place]:
+    return list(links.link_places(finding.places[:MAX_PLACES], heads))
 
 
-def redo_commands(study: str) -> list[str]:
+def list_redo_commands(study: str) -> list[str]:
     """What is typed once the study file is there."""
     name, at, session = study.partition("@")
     submitted = f"{name}.toml --session {session}" if at else f"{name}.toml"
@@ -219,13 +221,17 @@ def redo_commands(study: str) -> list[str]:
     ]
 
 
-def variant_part(summary: Summary, variant: str, anchors: links.Anchors) -> dict[str, Any]:
+def build_variant_part(summary: Summary, variant: str, anchors: links.Anchors) -> dict[str, Any]:
     """One variant's tables and runs."""
     rows_of_metrics = list(metric_rows(summary, variant))
     known = [rows for rows in rows_of_metrics if any(row.values for row in rows)]
     unknown = [rows[0].metric.name for rows in rows_of_metrics if rows not in known]
     every = [
-        (rows[0], *tables.metric_table(rows, anchors), tables.source_words(summary, rows[0]))
+        (
+            rows[0],
+            *tables.build_metric_table(rows, anchors),
+            tables.describe_source(summary, rows[0]),
+        )
         for rows in known
     ]
     return {
@@ -236,11 +242,11 @@ def variant_part(summary: Summary, variant: str, anchors: links.Anchors) -> dict
         "has_records": bool(summary.data.records),
         "inside": summary.data.repeated.get(variant, 1),
         "run_headings": tables.run_headings(summary, variant),
-        "run_groups": list(tables.run_groups(summary, variant, anchors)),
+        "run_groups": list(tables.build_run_groups(summary, variant, anchors)),
     }
 
 
-def figures_of(part: dict[str, Any], shown: dict[str, list[Shown]]) -> dict[str, Any]:
+def select_figures(part: dict[str, Any], shown: dict[str, list[RenderedFigure]]) -> dict[str, Any]:
     """A variant's figures, and whether that over time is missing among them."""
     drawings = shown.get(part["name"], [])
     has_time = any(drawing.name.startswith("time-") for drawing in drawings)
@@ -259,7 +265,7 @@ class Section:
     sentences: Sequence[str] = ()
     tables: Sequence[tuple[str, Table]] = ()
     draws: Sequence[Draw] = ()
-    drawings: Sequence[Shown] = ()  # what they drew
+    drawings: Sequence[RenderedFigure] = ()  # what they drew
 
 
 @dataclass(frozen=True)

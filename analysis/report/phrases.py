@@ -17,9 +17,9 @@ from steelyard.analysis.stats.overhead import (
     AS_TIMES,
     EXACT,
     NO_DURATION,
-    between,
-    percent,
-    percent_range,
+    format_between,
+    format_percent,
+    format_percent_range,
 )
 from steelyard.analysis.stats.rates import is_rate
 from steelyard.analysis.summary.rows import Row
@@ -57,24 +57,24 @@ ENERGY = Wording(
 )
 
 
-def wording(row: Row) -> Wording:
+def find_wording(row: Row) -> Wording:
     """By its figure's kind: a time, an energy, a speed, a rate of named things, anything else."""
     name = row.metric.name
     if is_time(row):
         return TIME
     if is_energy(row):
         return ENERGY
-    if speed := speed_verb(row):
+    if speed := find_speed_verb(row):
         return Wording(speed, name, "faster", "slower", "as fast", "slower", "faster")
     if is_count_rate(row):
-        unit = number_format.unit_text(row.metric.unit)
+        unit = number_format.format_unit(row.metric.unit)
         more = f"more {unit}"
         return Wording("reaches", name, more, f"fewer {unit}", f"the {unit}", "fewer", more)
     higher = f"higher {name}"
     return Wording("has", name, higher, f"lower {name}", f"the {name}", "lower", higher, False)
 
 
-def on_level(factor: str, level: str, instead: str | None = None) -> str:
+def describe_level(factor: str, level: str, instead: str | None = None) -> str:
     """One factor's level, and that of the baseline: `with 2 clients instead of 1`."""
     other = f" instead of {instead}" if instead is not None else ""
     if factor in COUNTED:
@@ -100,13 +100,13 @@ def on_level(factor: str, level: str, instead: str | None = None) -> str:
     return f"with {factor}={level}{other}"
 
 
-def joined(words: Iterable[str]) -> str:
+def join_words(words: Iterable[str]) -> str:
     """`a, b and c`."""
     every = list(words)
     return " and ".join(filter(None, [", ".join(every[:-1]), *every[-1:]]))
 
 
-def limits(row: Row) -> tuple[float, float]:
+def find_limits(row: Row) -> tuple[float, float]:
     """Of its overhead, which has an interval; of bounds, which have none: no limit."""
     found = row.overhead
     if found is None or found.low is None or found.high is None:
@@ -114,83 +114,87 @@ def limits(row: Row) -> tuple[float, float]:
     return found.low, found.high
 
 
-def change(row: Row) -> str:
+def describe_overhead(row: Row) -> str:
     """`takes 12 % longer (9 to 15 %)`, `has 2 % lower size (1 to 3 %), which is better`."""
     found = row.overhead
     assert found is not None and found.value is not None
-    low, high = limits(row)
+    low, high = find_limits(row)
     exactly = "exactly " if is_exact(row) else ""
     if found.value > AS_TIMES:
-        ratio, ends = number_format.times(1 + found.value, 1 + low, 1 + high)
-        ends = f" ({to(ends)} times)" if ends else ""
-        return f"{factor_words(row, exactly + ratio)}{ends}{which_is(row, more=True)}"
+        ratio, ends = number_format.format_times(1 + found.value, 1 + low, 1 + high)
+        ends = f" ({format_range(ends)} times)" if ends else ""
+        return f"{describe_factor(row, exactly + ratio)}{ends}{describe_direction(row, more=True)}"
     more = found.value > 0
-    size = percent(abs(found.value), low, high)
+    size = format_percent(abs(found.value), low, high)
     if high < 0:
         low, high = -high, -low
-    ends = "" if low == high else f" ({to(percent_range(low, high))} %)"
-    return f"{wording(row).verb} {by(row, f'{exactly}{size} %', more)}{ends}{which_is(row, more)}"
+    ends = "" if low == high else f" ({format_range(format_percent_range(low, high))} %)"
+    return f"{find_wording(row).verb} {format_size(row, f'{exactly}{size} %', more)}{ends}{describe_direction(row, more)}"
 
 
-def to(ends: str) -> str:
+def format_range(ends: str) -> str:
     """`9 to 15` of `9 … 15`: in a sentence."""
     return ends.replace(" … ", " to ")
 
 
-def interval(row: Row) -> str:
+def format_interval(row: Row) -> str:
     """` (−0.4 to 0.9 %)`; empty where there is no spread."""
-    low, high = limits(row)
-    return "" if low == high else f" ({to(between(low, high))})"
+    low, high = find_limits(row)
+    return "" if low == high else f" ({format_range(format_between(low, high))})"
 
 
-def by(row: Row, size: str, more: bool) -> str:
+def format_size(row: Row, size: str, more: bool) -> str:
     """`12 % longer`, `36 % less time`, `5 % more energy`, `16 % slower`, `2 % lower size`."""
-    words = wording(row)
+    words = find_wording(row)
     return f"{size} {words.more if more else words.less}"
 
 
-def factor_words(row: Row, ratio: str) -> str:
+def describe_factor(row: Row, ratio: str) -> str:
     """`takes 20 times as long`, `has 3 times the size`."""
-    words = wording(row)
+    words = find_wording(row)
     return f"{words.verb} {ratio} times {words.times}"
 
 
-def which_is(row: Row, more: bool) -> str:
+def describe_direction(row: Row, more: bool) -> str:
     """`, which is worse`: of a figure whose better side its words do not tell."""
     better = row.metric.better
-    if better is None or wording(row).is_directed:
+    if better is None or find_wording(row).is_directed:
         return ""
     return ", which is worse" if more == (better == "lower") else ", which is better"
 
 
-def between_words(row: Row) -> str:
+def describe_between(row: Row) -> str:
     """Of an interval that holds 0: `takes 36 % less to 5 % more time`, `computes 26 % slower to 10 % faster`.
 
     Where more than 100 % more is in it, both ends are factors: `takes 0.6 to 2.5 times as long`. Less
     than nothing is no factor: `takes at most 16 times as long`.
     """
-    low, high = limits(row)
-    words = wording(row)
+    low, high = find_limits(row)
+    words = find_wording(row)
     if high > AS_TIMES and low > -1:
-        return factor_words(row, to(number_format.times(1.0, 1 + low, 1 + high)[1]))
+        return describe_factor(
+            row, format_range(number_format.format_times(1.0, 1 + low, 1 + high)[1])
+        )
     if high > AS_TIMES and words.is_directed:
-        return factor_words(row, f"at most {number_format.times(1 + high, 0, 1 + high)[0]}")
-    less = f"{percent(abs(low), low, high)} %"
-    more = f"{percent(high, low, high)} %"
+        return describe_factor(
+            row, f"at most {number_format.format_times(1 + high, 0, 1 + high)[0]}"
+        )
+    less = f"{format_percent(abs(low), low, high)} %"
+    more = f"{format_percent(high, low, high)} %"
     better = None if words.is_directed else row.metric.better
     side = f" ({better} is better)" if better else ""
     return f"{words.verb} {less} {words.below} to {more} {words.above}{side}"
 
 
-def no_worse(row: Row, margin: str) -> str:
+def describe_no_worse(row: Row, margin: str) -> str:
     """`takes at most 2 % longer`, `computes at most 2 % slower`."""
     more = row.metric.better == "lower"
-    return f"{wording(row).verb} {by(row, f'at most {margin}', more).replace('a at most', 'an at most')}"
+    return f"{find_wording(row).verb} {format_size(row, f'at most {margin}', more).replace('a at most', 'an at most')}"
 
 
-def noun(row: Row) -> str:
+def find_noun(row: Row) -> str:
     """`time`, `energy`, `gflops`."""
-    return wording(row).noun
+    return find_wording(row).noun
 
 
 def is_time(row: Row) -> bool:
@@ -202,7 +206,7 @@ def is_energy(row: Row) -> bool:
     return row.metric.name == "energy_j"
 
 
-def speed_verb(row: Row) -> str | None:
+def find_speed_verb(row: Row) -> str | None:
     """`computes`, `transfers data`: of operations and of data by second; None: no such speed."""
     metric = row.metric
     if not is_rate(metric.unit, metric.better):
@@ -213,7 +217,7 @@ def speed_verb(row: Row) -> str | None:
 def is_count_rate(row: Row) -> bool:
     """Whether it counts named things by second: files, events."""
     metric = row.metric
-    return is_rate(metric.unit, metric.better) and metric.unit != "1/s" and not speed_verb(row)
+    return is_rate(metric.unit, metric.better) and metric.unit != "1/s" and not find_speed_verb(row)
 
 
 def is_exact(row: Row) -> bool:
@@ -221,8 +225,8 @@ def is_exact(row: Row) -> bool:
     return row.overhead is not None and row.overhead.method == EXACT
 
 
-def mean_and_n(row: Row) -> str:
+def format_mean_and_n(row: Row) -> str:
     """`800 ± 32 ms, n = 5`."""
     if row.interval is None:
         return "no values"
-    return f"{number_format.mean_words(row.interval, row.metric.unit)}, n = {row.n_words}"
+    return f"{number_format.format_mean(row.interval, row.metric.unit)}, n = {row.format_n}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from steelyard.analysis.report.links import anchor_of, run_anchors
-from steelyard.analysis.report.phrases import joined, to
+from steelyard.analysis.report.links import find_anchor, run_anchors
+from steelyard.analysis.report.phrases import format_range, join_words
 from steelyard.analysis.report.tables import Table
 from steelyard.analysis.stats.basics import Estimate, Interval
-from steelyard.analysis.stats.number_format import MISSING, mean_words, times
-from steelyard.analysis.stats.overhead import percent, percent_range
+from steelyard.analysis.stats.number_format import MISSING, format_mean, format_times
+from steelyard.analysis.stats.overhead import format_percent, format_percent_range
 from steelyard.analysis.stats.scaling import LEAST_EFFICIENCY, Choice
 from steelyard.analysis.stats.scaling_laws import GUSTAFSON, Law
 from steelyard.analysis.summary.optimum import ENERGY, Optimum
@@ -18,7 +18,7 @@ from steelyard.analysis.summary.scaling import (
     WEAK,
     Point,
     ScalingCurve,
-    scaling_curves,
+    build_scaling_curves,
 )
 from steelyard.analysis.summary.summary import Summary
 
@@ -60,27 +60,27 @@ class ScalingPart:
     table: Table
 
 
-def scaling_part(summary: Summary) -> ScalingPart | None:
+def build_scaling_part(summary: Summary) -> ScalingPart | None:
     """None where the study does not scale, or no variant over its factors."""
-    curves = scaling_curves(summary)
+    curves = build_scaling_curves(summary)
     if not curves:
         return None
     anchors = run_anchors(summary)
     points = [(curve, point) for curve in curves for point in curve.points]
     return ScalingPart(
         METHOD[curves[0].kind],
-        [curve_words(curve) for curve in curves],
-        without_empty(
+        [describe_curve(curve) for curve in curves],
+        drop_empty_columns(
             Table(
                 HEADINGS,
                 [table_row(curve, point) for curve, point in points],
-                [anchor_of(anchors, point.row) for _, point in points],
+                [find_anchor(anchors, point.row) for _, point in points],
             )
         ),
     )
 
 
-def without_empty(table: Table) -> Table:
+def drop_empty_columns(table: Table) -> Table:
     """Without columns that say nothing, such as joules where no meter is: the others need the room."""
     columns = range(len(table.headings))
     kept = [n for n in columns if any(row[n] != MISSING for row in table.rows)]
@@ -88,7 +88,7 @@ def without_empty(table: Table) -> Table:
     return Table(tuple(table.headings[n] for n in kept), rows, table.anchors)
 
 
-def curve_words(curve: ScalingCurve) -> str:
+def describe_curve(curve: ScalingCurve) -> str:
     """All sentences of one curve."""
     where = f" ({curve.others})" if curve.others else ""
     lead = f"{curve.variant}{where}, {curve.metric.name}: "
@@ -96,25 +96,25 @@ def curve_words(curve: ScalingCurve) -> str:
     if curve.reason:
         return f"{lead}no scaling can be judged: {curve.reason}.{left_out}"
     found = [
-        largest_words(curve),
-        efficient_words(curve),
-        optima_words(curve.over, (curve.shortest, curve.least_energy)),
-        *(law_words(law, curve) for law in curve.laws),
+        describe_largest(curve),
+        describe_efficient(curve),
+        describe_optima(curve.over, (curve.shortest, curve.least_energy)),
+        *(describe_law(law, curve) for law in curve.laws),
     ]
     return lead + " ".join(one for one in found if one) + left_out
 
 
-def largest_words(curve: ScalingCurve) -> str:
+def describe_largest(curve: ScalingCurve) -> str:
     """`with 8 instead of 1 nodes 5.9 times as fast (5.7 to 6.1), an efficiency of 74 % (71 to 76 %).`"""
     last, first = curve.points[-1], curve.reference
-    where = f"{counted(curve.over, last.scale)} against {first.scale:g}"
+    where = f"{format_scale(curve.over, last.scale)} against {first.scale:g}"
     if last.speed_up is None or last.efficiency is None:
         return f"{where} cannot be judged: {last.reason}."
     work = " for work that grows with it" if curve.kind == WEAK else ""
-    fast = f"{times_words(last.speed_up)} as fast{work}"
+    fast = f"{format_ratio(last.speed_up)} as fast{work}"
     kind = "" if not is_superlinear(last) else ", which is superlinear"
     reason = "" if last.speed_up.low is not None else f" (no interval: {last.reason})"
-    return f"{where}: {fast}, an efficiency of {share_words(last.efficiency)}{kind}{reason}."
+    return f"{where}: {fast}, an efficiency of {format_share(last.efficiency)}{kind}{reason}."
 
 
 def is_superlinear(point: Point) -> bool:
@@ -123,42 +123,42 @@ def is_superlinear(point: Point) -> bool:
     return found is not None and found.low is not None and found.low > 1
 
 
-def efficient_words(curve: ScalingCurve) -> str:
+def describe_efficient(curve: ScalingCurve) -> str:
     """`The largest scale with an efficiency of at least 70 %: 8 nodes (4 to 8).`"""
     if curve.efficient is None:
         return ""
-    words = chosen(curve.over, curve.efficient, [point.scale for point in curve.points])
+    words = describe_choice(curve.over, curve.efficient, [point.scale for point in curve.points])
     return (
         f"The largest scale with an efficiency of at least {100 * LEAST_EFFICIENCY:g} %: {words}."
     )
 
 
-def optima_words(over: Sequence[str], found: Sequence[Optimum | None]) -> str:
+def describe_optima(over: Sequence[str], found: Sequence[Optimum | None]) -> str:
     """`Shortest at 8 nodes, the largest with values; least joules at 4 nodes (2 to 4).`"""
     parts = [
-        f"{'least joules' if one.metric == ENERGY else best_word(one)} at "
-        f"{chosen(over, one.choice, one.tried)}"
+        f"{'least joules' if one.metric == ENERGY else find_best_word(one)} at "
+        f"{describe_choice(over, one.choice, one.tried)}"
         for one in found
-        if one is not None and one.is_shown
+        if one is not None and one.is_distinct
     ]
     words = "; ".join(parts)
     return f"{words[:1].upper()}{words[1:]}." if words else ""
 
 
-def best_word(one: Optimum) -> str:
+def find_best_word(one: Optimum) -> str:
     """Of a time or a rate."""
     return "fastest" if one.is_rate else "shortest"
 
 
-def chosen(over: Sequence[str], choice: Choice, tried: Sequence[float]) -> str:
+def describe_choice(over: Sequence[str], choice: Choice, tried: Sequence[float]) -> str:
     """`8 nodes (4 to 8)`, `16 nodes, the largest with values`."""
     is_open = choice.low == choice.high
     ends = "" if is_open else f" ({choice.low:g} to {choice.high:g})"
     edge = ", the largest with values" if choice.value == max(tried) else ""
-    return f"{counted(over, choice.value)}{ends}{edge}"
+    return f"{format_scale(over, choice.value)}{ends}{edge}"
 
 
-def counted(over: Sequence[str], scale: float) -> str:
+def format_scale(over: Sequence[str], scale: float) -> str:
     """`8 nodes`, `1 node`; `size=8`; of several factors `scale 8`."""
     if len(over) > 1:
         return f"scale {scale:g}"
@@ -171,31 +171,31 @@ def counted(over: Sequence[str], scale: float) -> str:
 SINGULARS = {"processes": "process"}
 
 
-def law_words(law: Law, curve: ScalingCurve) -> str:
+def describe_law(law: Law, curve: ScalingCurve) -> str:
     """`Amdahl's law fits: serial fraction 5.1 % (4.9 to 5.3 %), so at most 20 times as fast (19 to 20).`"""
     name = f"{law.name}'s law" if "Law" not in law.name else f"The {law.name}"
     if law.serial is None:
         return f"{name} is not used: {law.reason}."
-    found = f"{name} fits: serial fraction {share_words(law.serial)}"
+    found = f"{name} fits: serial fraction {format_share(law.serial)}"
     if law.name == GUSTAFSON:
         return f"{found}."
     if law.crosstalk is None:
-        return f"{found}{limit_words(law.serial)}."
+        return f"{found}{describe_limit(law.serial)}."
     crosstalk = "crosstalk not shown to be above 0"
     if law.crosstalk.low is not None and law.crosstalk.low > 0:
-        crosstalk = f"crosstalk {share_words(law.crosstalk)}"
-    return f"{found}, {crosstalk}{peak_words(law, curve)}."
+        crosstalk = f"crosstalk {format_share(law.crosstalk)}"
+    return f"{found}, {crosstalk}{describe_peak(law, curve)}."
 
 
-def limit_words(serial: Estimate) -> str:
+def describe_limit(serial: Estimate) -> str:
     """The law's bound, where the data give one."""
     if not serial.low or serial.low <= 0 or serial.high is None:
         return ""
     most = Estimate(1 / serial.value, 1 / serial.high, 1 / serial.low)
-    return f", by which no scale is more than {times_words(most)} as fast as the reference"
+    return f", by which no scale is more than {format_ratio(most)} as fast as the reference"
 
 
-def peak_words(law: Law, curve: ScalingCurve) -> str:
+def describe_peak(law: Law, curve: ScalingCurve) -> str:
     """Where speed-up is largest; beyond the scales that were measured it is the law's word alone."""
     peak = law.peak
     if peak is None or peak.low is None or peak.high is None:
@@ -206,22 +206,22 @@ def peak_words(law: Law, curve: ScalingCurve) -> str:
     return f", fastest at {peak.value * first:.2g} ({low:.2g} to {high:.2g}){beyond}"
 
 
-def times_words(found: Estimate) -> str:
+def format_ratio(found: Estimate) -> str:
     """`5.9 times (5.7 to 6.1)`."""
     if found.low is None or found.high is None:
         return f"{found.value:.3g} times"
-    ratio, ends = times(found.value, found.low, found.high)
-    return f"{ratio} times" + (f" ({to(ends)})" if ends else "")
+    ratio, ends = format_times(found.value, found.low, found.high)
+    return f"{ratio} times" + (f" ({format_range(ends)})" if ends else "")
 
 
-def share_words(found: Estimate) -> str:
+def format_share(found: Estimate) -> str:
     """`74 % (71 to 76 %)`."""
     if found.low is None or found.high is None:
         return f"{100 * found.value:.3g} %".replace("-", "−")
-    value = percent(found.value, found.low, found.high)
+    value = format_percent(found.value, found.low, found.high)
     if found.low == found.high:
         return f"{100 * found.value:.3g} %".replace("-", "−")
-    return f"{value} % ({to(percent_range(found.low, found.high))} %)"
+    return f"{value} % ({format_range(format_percent_range(found.low, found.high))} %)"
 
 
 def table_row(curve: ScalingCurve, point: Point) -> tuple[str, ...]:
@@ -229,45 +229,45 @@ def table_row(curve: ScalingCurve, point: Point) -> tuple[str, ...]:
     interval = point.row.interval
     is_reference = point is curve.reference
     return (
-        scale_words(curve, point),
+        format_scale_cell(curve, point),
         curve.variant,
         curve.metric.name,
         curve.others or MISSING,
-        mean_words(interval, curve.metric.unit) if interval else MISSING,
-        "reference" if is_reference else cell(point.speed_up, times_words),
-        MISSING if is_reference else cell(point.efficiency, share_words),
-        cell(point.serial_fraction, share_words),
-        mean_words(point.energy.interval, "J")
+        format_mean(interval, curve.metric.unit) if interval else MISSING,
+        "reference" if is_reference else format_cell(point.speed_up, format_ratio),
+        MISSING if is_reference else format_cell(point.efficiency, format_share),
+        format_cell(point.serial_fraction, format_share),
+        format_mean(point.energy.interval, "J")
         if point.energy and point.energy.interval
         else MISSING,
-        MISSING if is_reference else cell(point.energy_ratio, times_words),
-        hours_words(point.node_hours),
-        point.row.n_words,
+        MISSING if is_reference else format_cell(point.energy_ratio, format_ratio),
+        format_hours(point.node_hours),
+        point.row.format_n,
     )
 
 
-def scale_words(curve: ScalingCurve, point: Point) -> str:
+def format_scale_cell(curve: ScalingCurve, point: Point) -> str:
     """`8 nodes`; of several factors `8 (nodes=4, tasks_per_node=2)`."""
     if len(curve.over) > 1:
         return f"{point.scale:g} ({point.level})"
-    return counted(curve.over, point.scale)
+    return format_scale(curve.over, point.scale)
 
 
-def cell(found: Estimate | None, words: Callable[[Estimate], str]) -> str:
-    return MISSING if found is None else words(found)
+def format_cell(found: Estimate | None, format_value: Callable[[Estimate], str]) -> str:
+    return MISSING if found is None else format_value(found)
 
 
-def hours_words(found: Interval | None) -> str:
+def format_hours(found: Interval | None) -> str:
     """`0.0123 ± 0.0004`; node-hours of short runs are small."""
     if found is None:
         return MISSING
     half = found.half_width
     if not half:
         return f"{found.mean:.3g}"
-    return mean_words(found, None) if half > 1e-4 else f"{found.mean:.3g} ± {half:.1g}"
+    return format_mean(found, None) if half > 1e-4 else f"{found.mean:.3g} ± {half:.1g}"
 
 
-def numeric_optima_words(found: Sequence[Optimum]) -> list[str]:
+def describe_numeric_optima(found: Sequence[Optimum]) -> list[str]:
     """A sentence a variant: `app over threads: shortest at 8 threads; least joules at 4 threads (3 to 6).`"""
     by_curve: dict[tuple[str, str, str], list[Optimum]] = {}
     for one in found:
@@ -275,7 +275,7 @@ def numeric_optima_words(found: Sequence[Optimum]) -> list[str]:
     sentences = []
     for (variant, others, factor), members in by_curve.items():
         where = f" ({others})" if others else ""
-        names = joined(dict.fromkeys(one.metric for one in members))
-        words = optima_words((factor,), members)
+        names = join_words(dict.fromkeys(one.metric for one in members))
+        words = describe_optima((factor,), members)
         sentences.append(f"{variant}{where}, {names} over {factor}: {words[:1].lower()}{words[1:]}")
     return sentences

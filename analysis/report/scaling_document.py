@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from steelyard.analysis.report.latency_share import estimate
+from steelyard.analysis.report.latency_share import estimate_document
 from steelyard.analysis.stats.basics import Interval
 from steelyard.analysis.stats.scaling import LEAST_EFFICIENCY, Choice
 from steelyard.analysis.stats.scaling_laws import Law
@@ -41,11 +41,11 @@ def point_document(point: Point) -> dict[str, Any]:
         "condition": point.row.group.label,
         "n": point.row.n,
         "mean": mean_document(interval),
-        "speed_up": estimate(point.speed_up),
-        "efficiency": estimate(point.efficiency),
-        "serial_fraction": estimate(point.serial_fraction),
+        "speed_up": estimate_document(point.speed_up),
+        "efficiency": estimate_document(point.efficiency),
+        "serial_fraction": estimate_document(point.serial_fraction),
         "energy_j": mean_document(energy),
-        "energy_ratio": estimate(point.energy_ratio),
+        "energy_ratio": estimate_document(point.energy_ratio),
         "node_hours": mean_document(point.node_hours),
         "reason": point.reason,
     }
@@ -55,9 +55,9 @@ def law_document(law: Law) -> dict[str, Any]:
     """Parameters are null where the law is refused."""
     return {
         "law": law.name,
-        "serial": estimate(law.serial),
-        "crosstalk": estimate(law.crosstalk),
-        "peak": estimate(law.peak),
+        "serial": estimate_document(law.serial),
+        "crosstalk": estimate_document(law.crosstalk),
+        "peak": estimate_document(law.peak),
         "p_misfit": law.p,
         "reason": law.reason,
     }

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from steelyard.analysis.report.links import variant_anchors
-from steelyard.analysis.report.tables import Table, p_text
-from steelyard.analysis.stats.number_format import MISSING, decimals, scale, text
+from steelyard.analysis.report.tables import Table, format_p
+from steelyard.analysis.stats.number_format import (
+    MISSING,
+    choose_prefix,
+    count_decimals,
+    format_number,
+)
 from steelyard.analysis.stats.slope import Line, Slope
-from steelyard.analysis.summary.slopes import FactorLine, factor_lines
+from steelyard.analysis.summary.slopes import FactorLine, fit_factor_lines
 from steelyard.analysis.summary.summary import Summary, is_common
 
 HEADINGS = ("Variant", "Metric", "Other factors", "Slope (95 % interval)", "In words", "Break", "n")
 
 
-def slope_table(summary: Summary) -> Table | None:
+def build_slope_table(summary: Summary) -> Table | None:
     """Main figures over numeric factors; None when there is no such factor."""
     main = {(row.group.variant, row.metric.name) for row in summary.rows if row.metric.is_primary}
     lines = [
         line
-        for line in factor_lines(summary)
+        for line in fit_factor_lines(summary)
         if (line.variant, line.metric) in main or is_common(line.variant, line.metric)
     ]
     if not lines:
@@ -33,14 +38,14 @@ def table_row(line: FactorLine) -> tuple[str, ...]:
         line.variant,
         line.metric,
         line.others or MISSING,
-        slope_words(line),
-        judgement(line),
-        break_words(line),
-        f"{slope.n} over {slope.levels} levels{block_words(slope)}",
+        format_slope(line),
+        format_judgement(line),
+        describe_break(line),
+        f"{slope.n} over {slope.levels} levels{format_blocks(slope)}",
     )
 
 
-def block_words(slope: Slope) -> str:
+def format_blocks(slope: Slope) -> str:
     """`, by 10 blocks`, `, by 19 of 20 blocks`; empty where the line is through all values."""
     if slope.blocks is None:
         return ""
@@ -48,22 +53,24 @@ def block_words(slope: Slope) -> str:
     return f", by {slope.blocks} {of}blocks"
 
 
-def slope_words(line: FactorLine) -> str:
+def format_slope(line: FactorLine) -> str:
     """`12.1 ms (11.3 … 12.9) per ms of delay`."""
     slope = line.line.slope
     if slope.low is None or slope.high is None:
         return MISSING
-    factor, unit = scale(max(abs(slope.low), abs(slope.high)), line.unit)
-    places = decimals(slope.value / factor, (slope.high - slope.low) / 2 / factor)
-    value, low, high = (text(v, factor, places) for v in (slope.value, slope.low, slope.high))
+    factor, unit = choose_prefix(max(abs(slope.low), abs(slope.high)), line.unit)
+    places = count_decimals(slope.value / factor, (slope.high - slope.low) / 2 / factor)
+    value, low, high = (
+        format_number(v, factor, places) for v in (slope.value, slope.low, slope.high)
+    )
     name = "" if unit == "1" else f" {unit}"
     return f"{value}{name} ({low} … {high}) per {line.factor_unit}"
 
 
-def judgement(line: FactorLine) -> str:
+def format_judgement(line: FactorLine) -> str:
     """Never that there is none: the interval says how steep it may still be."""
     slope = line.line.slope
-    if line.is_shown:
+    if line.is_significant:
         return "rises" if slope.value > 0 else "falls"
     if slope.reason is not None:
         return f"cannot be judged: {slope.reason}"
@@ -71,14 +78,18 @@ def judgement(line: FactorLine) -> str:
     return f"not shown to rise or fall{among}"
 
 
-def break_words(line: FactorLine) -> str:
+def describe_break(line: FactorLine) -> str:
     """`at 50: 10 ms before it, 90 ms after it`; the slope over all levels is then of two lines."""
     found: Line = line.line
-    if found.broken is None:
+    if found.break_point is None:
         return "none shown"
-    factor, unit = scale(max(abs(found.broken.before), abs(found.broken.behind)), line.unit)
-    before, behind = (f"{v / factor:.3g}" for v in (found.broken.before, found.broken.behind))
+    factor, unit = choose_prefix(
+        max(abs(found.break_point.before), abs(found.break_point.behind)), line.unit
+    )
+    before, behind = (
+        f"{v / factor:.3g}" for v in (found.break_point.before, found.break_point.behind)
+    )
     name = "" if unit == "1" else f" {unit}"
-    words = f"at {found.broken.place:g}: {before}{name} before it, {behind}{name} after it"
-    p = p_text(found.broken.p)
+    words = f"at {found.break_point.place:g}: {before}{name} before it, {behind}{name} after it"
+    p = format_p(found.break_point.p)
     return f"{words} (p {p if p[0] == '<' else f'= {p}'})".replace("-", "−")

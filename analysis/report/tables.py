@@ -10,14 +10,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from steelyard.analysis.base.level_names import NODE, format_level
-from steelyard.analysis.report.links import Anchors, anchor_of
+from steelyard.analysis.report.links import Anchors, find_anchor
 from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS, Interval
-from steelyard.analysis.stats.number_format import MISSING, places_of, quantity, scale, text
+from steelyard.analysis.stats.number_format import (
+    MISSING,
+    choose_prefix,
+    count_common_decimals,
+    format_number,
+    format_quantity,
+)
 from steelyard.analysis.stats.overhead import SHOWN, Direction
 from steelyard.analysis.stats.proportion import unseen_share
-from steelyard.analysis.stats.significance_tests import effect_words
+from steelyard.analysis.stats.significance_tests import format_effect
 from steelyard.analysis.summary.rows import Group, Row
-from steelyard.analysis.summary.study_data import Meta, Record, StudyData, within
+from steelyard.analysis.summary.study_data import Meta, Record, StudyData, list_within_factors
 from steelyard.analysis.summary.study_run import Run
 from steelyard.analysis.summary.summary import Summary, is_main
 
@@ -50,36 +56,39 @@ class RowGroup:
     anchor: str = ""  # of the group itself
 
 
-def moment(unix_s: float | None) -> str:
+def format_time(unix_s: float | None) -> str:
     """`2026-11-21 08:15:42`, UTC."""
     if unix_s is None:
         return MISSING
     return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """`n1, n2, n3 … and 80 more`."""
     every = list(names)
     more = f" … and {len(every) - LISTED} more" if len(every) > LISTED else ""
     return ", ".join(every[:LISTED]) + more
 
 
-def label_of(group: Group) -> str:
+def format_label(group: Group) -> str:
     if not group.label:
         return "all runs"
     return f"{group.label} (baseline)" if group.label == group.baseline_label else group.label
 
 
-def asked_table(summary: Summary) -> Table:
+def build_request_table(summary: Summary) -> Table:
     """What the study asked for."""
     meta, counts = summary.data.meta, [group.counts for group in summary.groups]
     rows = [
-        ("Variants", listed(summary.variants)),
-        *((f"Factor {name}", factor_levels(meta, name)) for name in meta.factors),
-        ("Baseline", baseline_text(meta) or "none named"),
+        ("Variants", join_names(summary.variants)),
+        *((f"Factor {name}", format_factor_levels(meta, name)) for name in meta.factors),
+        ("Baseline", format_baseline(meta) or "none named"),
         ("Conditions", str(len(summary.labels))),
-        ("Repeats", repeats([c.planned for c in counts]) + (STOPPED if meta.stops else "")),
-        ("Blocks", blocks(summary.data)),
+        (
+            "Repeats",
+            format_repeats([c.planned for c in counts]) + (STOPPED if meta.has_stop_rule else ""),
+        ),
+        ("Blocks", format_blocks(summary.data)),
         ("Runs planned", str(sum(c.planned for c in counts))),
         ("… completed", str(sum(c.completed for c in counts))),
         ("… of these invalid", str(sum(c.invalid for c in counts))),
@@ -91,25 +100,25 @@ def asked_table(summary: Summary) -> Table:
     return Table(("", ""), rows)
 
 
-def factor_levels(meta: Meta, factor: str) -> str:
+def format_factor_levels(meta: Meta, factor: str) -> str:
     """`near (delay=1ms), far (delay=50ms)`: each level whole, after what is shown for it."""
     pairs = ((meta.level_text(factor, one), format_level(one)) for one in meta.factors[factor])
     return ", ".join(text if text == whole else f"{text} ({whole})" for text, whole in pairs)
 
 
-def baseline_text(meta: Meta) -> str:
+def format_baseline(meta: Meta) -> str:
     """`network=near, cache=cold`, `threads=1 at each level of size`."""
     named = ", ".join(f"{k}={meta.level_text(k, v)}" for k, v in meta.baseline.items())
-    own = [name for name in within(meta) if named or name != NODE]
+    own = [name for name in list_within_factors(meta) if named or name != NODE]
     return f"{named} at each level of {' and '.join(own)}" if own else named
 
 
-def repeats(counts_of_groups: list[int]) -> str:
+def format_repeats(counts_of_groups: list[int]) -> str:
     low, high = min(counts_of_groups, default=0), max(counts_of_groups, default=0)
     return str(low) if low == high else f"{low} to {high}"
 
 
-def blocks(data: StudyData) -> str:
+def format_blocks(data: StudyData) -> str:
     """Each block holds every condition, in random order."""
     numbers = {run.block for run in data.runs if run.block is not None}
     return str(len(numbers)) if numbers else MISSING
@@ -127,17 +136,17 @@ OVERHEAD_HEADINGS = (
 )
 
 
-def overhead_groups(summary: Summary, anchors: Anchors) -> list[RowGroup]:
+def build_overhead_groups(summary: Summary, anchors: Anchors) -> list[RowGroup]:
     """The main figures against their baselines, variant by variant; unmeasured ones left out."""
     groups: dict[str, list[Row]] = {}
-    for row in summary.compared():
+    for row in summary.compared_rows():
         if is_main(row) and (row.values or row.metric.is_primary):
             groups.setdefault(row.group.variant, []).append(row)
     return [
         RowGroup(
             variant,
             [overhead_row(summary, row) for row in rows],
-            [anchor_of(anchors, row) for row in rows],
+            [find_anchor(anchors, row) for row in rows],
         )
         for variant, rows in groups.items()
     ]
@@ -149,31 +158,31 @@ def overhead_row(summary: Summary, row: Row) -> tuple[str, ...]:
     if row.verdict is not None:
         words, direction = row.verdict.text, row.verdict.direction
         meaning = direction.value if direction in TOLD else ""
-    factor, unit = unit_of(summary, row)
-    means = (mean_text(base, factor, unit), mean_text(row, factor, unit))
-    effect = effect_words(row.effect) if row.effect else MISSING
-    return (row.group.label, row.metric.name, words, meaning, *means, effect, p_text(row.p))
+    factor, unit = choose_unit(summary, row)
+    means = (format_mean(base, factor, unit), format_mean(row, factor, unit))
+    effect = format_effect(row.effect) if row.effect else MISSING
+    return (row.group.label, row.metric.name, words, meaning, *means, effect, format_p(row.p))
 
 
-def p_text(p: float | None) -> str:
+def format_p(p: float | None) -> str:
     """`0.013`, `< 0.0001`."""
     if p is None:
         return MISSING
     return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
 
 
-def unit_of(summary: Summary, row: Row) -> tuple[float, str]:
+def choose_unit(summary: Summary, row: Row) -> tuple[float, str]:
     """What to divide a metric of a variant by under all conditions, and the unit's name then."""
     name = row.group.variant, row.metric.name
     rows = (summary.row(name[0], label, name[1]) for label in summary.labels)
-    return scale(max((r.maximum or 0.0 for r in rows if r), default=None), row.metric.unit)
+    return choose_prefix(max((r.maximum or 0.0 for r in rows if r), default=None), row.metric.unit)
 
 
-def mean_text(row: Row | None, factor: float, unit: str) -> str:
+def format_mean(row: Row | None, factor: float, unit: str) -> str:
     """`0.627 s`: rounded as in the tables of means."""
     if row is None or row.interval is None:
         return MISSING
-    words = text(row.interval.mean, factor, places_of([row.interval], factor))
+    words = format_number(row.interval.mean, factor, count_common_decimals([row.interval], factor))
     return f"{words} {unit}".removesuffix(" 1")
 
 
@@ -195,11 +204,11 @@ METRIC_HEADINGS = (
 )
 
 
-def metric_table(rows: list[Row], anchors: Anchors) -> tuple[str, Table]:
+def build_metric_table(rows: list[Row], anchors: Anchors) -> tuple[str, Table]:
     """(unit, table) of one variant and metric over the conditions, all in one unit."""
     metric = rows[0].metric
-    factor, unit = scale(max((r.maximum or 0.0 for r in rows), default=None), metric.unit)
-    places = [anchor_of(anchors, row) for row in rows]
+    factor, unit = choose_prefix(max((r.maximum or 0.0 for r in rows), default=None), metric.unit)
+    places = [find_anchor(anchors, row) for row in rows]
     cells = [metric_row(row, factor) for row in rows]
     cancelled = [row.group.counts.cancelled for row in rows]
     if not any(cancelled):
@@ -208,12 +217,12 @@ def metric_table(rows: list[Row], anchors: Anchors) -> tuple[str, Table]:
     return unit, Table((*METRIC_HEADINGS, "Cancelled"), with_them, places)
 
 
-def source_words(summary: Summary, row: Row) -> str:
+def describe_source(summary: Summary, row: Row) -> str:
     """`, sum of resident sets`: how a use of processes was counted under all conditions."""
     found = (
         s for (variant, _), s in summary.data.usage_sources.items() if variant == row.group.variant
     )
-    ways = sorted(set().union(*(one.of(row.metric.name) for one in found)))
+    ways = sorted(set().union(*(one.describe(row.metric.name) for one in found)))
     return f", {' or '.join(ways)}" if ways else ""
 
 
@@ -221,11 +230,11 @@ def metric_row(row: Row, factor: float) -> tuple[str, ...]:
     counts = row.group.counts
     tail = (str(counts.failed), str(counts.invalid), str(row.missing))
     if row.interval is None or row.spread is None:
-        return (label_of(row.group), "0", *[MISSING] * 9, *tail)
-    places = places_of([row.interval], factor)
+        return (format_label(row.group), "0", *[MISSING] * 9, *tail)
+    places = count_common_decimals([row.interval], factor)
 
     def cell(value: float | None) -> str:
-        return text(value, factor, places)
+        return format_number(value, factor, places)
 
     def ends(interval: Interval | None) -> str:
         if interval is None or interval.low is None:
@@ -233,8 +242,8 @@ def metric_row(row: Row, factor: float) -> tuple[str, ...]:
         return f"{cell(interval.low)} … {cell(interval.high)}"
 
     return (
-        label_of(row.group),
-        row.n_words,
+        format_label(row.group),
+        row.format_n,
         cell(row.interval.mean),
         ends(row.interval),
         f"< {100 * unseen_share(row.n):.2g} %",
@@ -248,7 +257,7 @@ def metric_row(row: Row, factor: float) -> tuple[str, ...]:
     )
 
 
-def node_table(summary: Summary) -> Table:
+def build_node_table(summary: Summary) -> Table:
     """What the nodes were, by their records; like nodes in one row."""
     groups: dict[tuple[str, ...], dict[str, int]] = {}
     for record in summary.data.records:
@@ -266,7 +275,7 @@ def node_table(summary: Summary) -> Table:
         "Records",
     )
     rows = [
-        (listed(sorted(nodes)), *facts, str(sum(nodes.values())))
+        (join_names(sorted(nodes)), *facts, str(sum(nodes.values())))
         for facts, nodes in sorted(groups.items())
     ]
     return Table(headings, rows)
@@ -281,10 +290,10 @@ def node_facts(record: Record) -> tuple[str, ...]:
         record.cpu_model,
         record.cpus,
     )
-    return (*(fact or MISSING for fact in facts), quantity(record.memory_bytes, "bytes"))
+    return (*(fact or MISSING for fact in facts), format_quantity(record.memory_bytes, "bytes"))
 
 
-def gap_table(data: StudyData, most: int) -> Table:
+def build_gap_table(data: StudyData, most: int) -> Table:
     """The first gaps, one a row."""
     rows = [
         (gap.kind, gap.run_id or "whole study", gap.node or MISSING, gap.reason)
@@ -293,7 +302,7 @@ def gap_table(data: StudyData, most: int) -> Table:
     return Table(("What", "Run", "Node", "Reason"), rows[:most])
 
 
-def gap_counts(data: StudyData) -> list[tuple[str, int]]:
+def count_gaps(data: StudyData) -> list[tuple[str, int]]:
     return Counter(gap.kind for gap in data.gaps).most_common()
 
 
@@ -309,11 +318,11 @@ def run_columns(summary: Summary, variant: str) -> list[tuple[str, float, str]]:
         if metric.is_primary:
             rows = (summary.row(variant, label, metric.name) for label in summary.labels)
             largest = max((row.maximum or 0.0 for row in rows if row), default=None)
-            found.append((metric.name, *scale(largest, metric.unit)))
+            found.append((metric.name, *choose_prefix(largest, metric.unit)))
     return found
 
 
-def run_groups(summary: Summary, variant: str, anchors: Anchors) -> Iterator[RowGroup]:
+def build_run_groups(summary: Summary, variant: str, anchors: Anchors) -> Iterator[RowGroup]:
     """Every run of a variant, condition by condition: where each number comes from."""
     columns = run_columns(summary, variant)
     names, factors = [name for name, _, _ in columns], [factor for _, factor, _ in columns]
@@ -321,12 +330,12 @@ def run_groups(summary: Summary, variant: str, anchors: Anchors) -> Iterator[Row
         if group.variant != variant:
             continue
         values = [summary.data.values.get((variant, group.label, name), {}) for name in names]
-        marked = outlier_ids(summary, group, names)
+        marked = find_outlier_ids(summary, group, names)
         rows = [run_row(run, values, factors, run.run_id in marked) for run in group.runs]
-        yield RowGroup(label_of(group), rows, anchor=anchors[group.variant, group.label])
+        yield RowGroup(format_label(group), rows, anchor=anchors[group.variant, group.label])
 
 
-def outlier_ids(summary: Summary, group: Group, names: list[str]) -> set[str]:
+def find_outlier_ids(summary: Summary, group: Group, names: list[str]) -> set[str]:
     found = (summary.row(group.variant, group.label, name) for name in names)
     return {row.run_ids[i] for row in found if row is not None for i in row.outliers.indices}
 
@@ -342,19 +351,22 @@ def run_row(
     return (
         run.run_id,
         run.job_id or run.attempt or MISSING,
-        moment(run.start_unix_s),
+        format_time(run.start_unix_s),
         MISSING if run.elapsed_s is None else f"{run.elapsed_s:.6g}",
-        *(number(v.get(run.run_id), factor) for v, factor in zip(values, factors, strict=True)),
-        listed(run.nodes),
+        *(
+            format_cell_number(v.get(run.run_id), factor)
+            for v, factor in zip(values, factors, strict=True)
+        ),
+        join_names(run.nodes),
         state,
     )
 
 
-def number(value: float | None, factor: float) -> str:
+def format_cell_number(value: float | None, factor: float) -> str:
     return MISSING if value is None else f"{value / factor:.6g}".replace("-", "−")
 
 
-def data_sha256(data: StudyData) -> str:
+def compute_data_sha256(data: StudyData) -> str:
     """SHA-256 of the lines `[run_id, metric, value]` (JSON, sorted): the same for the same data."""
     ids = {run.run_id: json.dumps(run.run_id) for run in data.runs}
     # A line put together by hand takes a third of the time; repr of a float is what JSON has.

@@ -6,14 +6,14 @@ import textwrap
 
 from steelyard.analysis.base.level_names import NODE
 from steelyard.analysis.findings.finding import Finding, Severity
-from steelyard.analysis.report.answer import answer
-from steelyard.analysis.report.phrases import mean_and_n
-from steelyard.analysis.report.scaling import numeric_optima_words, scaling_part
-from steelyard.analysis.report.tables import baseline_text
-from steelyard.analysis.report.tolerances import tolerance_sentences
-from steelyard.analysis.summary.optimum import numeric_optima
+from steelyard.analysis.report.answer import describe_answer
+from steelyard.analysis.report.phrases import format_mean_and_n
+from steelyard.analysis.report.scaling import build_scaling_part, describe_numeric_optima
+from steelyard.analysis.report.tables import format_baseline
+from steelyard.analysis.report.tolerances import build_tolerance_sentences
+from steelyard.analysis.summary.optimum import find_numeric_optima
 from steelyard.analysis.summary.rows import Row
-from steelyard.analysis.summary.study_data import within
+from steelyard.analysis.summary.study_data import list_within_factors
 from steelyard.analysis.summary.summary import Summary, is_main
 from steelyard.jobscripts.plurals import counted
 
@@ -30,30 +30,33 @@ def format_summary(summary: Summary, findings: list[Finding]) -> str:
     lines = [
         f"{meta.study}: {done} of {counted(len(summary.data.runs), 'run')} completed, {failed} failed"
         + (f", {cancelled} cancelled" if cancelled else ""),
-        f"baseline: {baseline_words(summary)}",
+        f"baseline: {describe_baseline(summary)}",
     ]
-    lines += ["", "answer:", *(paragraph(text) for text in answer(summary))]
-    if far := tolerance_sentences(summary):
-        lines += ["", "how far:", *map(paragraph, far)]
-    lines += scaling_lines(summary)
+    lines += ["", "answer:", *(format_paragraph(text) for text in describe_answer(summary))]
+    if far := build_tolerance_sentences(summary):
+        lines += ["", "how far:", *map(format_paragraph, far)]
+    lines += format_scaling(summary)
     for variant in summary.variants:
-        lines += ["", variant, *variant_lines(summary, variant)]
+        lines += ["", variant, *format_variant(summary, variant)]
     lines += [
         "",
         "n = runs of the condition + runs of the baseline; 95 % intervals in brackets;",
         "differences are those that stay significant after Holm's correction",
     ]
-    return "\n".join([*lines, *finding_lines(findings)])
+    return "\n".join([*lines, *format_findings(findings)])
 
 
-def scaling_lines(summary: Summary) -> list[str]:
+def format_scaling(summary: Summary) -> list[str]:
     """Speed-ups, efficiencies and the best levels of numeric factors."""
-    part, optima = scaling_part(summary), numeric_optima_words(numeric_optima(summary))
+    part, optima = (
+        build_scaling_part(summary),
+        describe_numeric_optima(find_numeric_optima(summary)),
+    )
     sentences = [*(part.sentences if part else ()), *optima]
-    return ["", "scaling:", *(paragraph(text) for text in sentences)] if sentences else []
+    return ["", "scaling:", *(format_paragraph(text) for text in sentences)] if sentences else []
 
 
-def paragraph(text: str) -> str:
+def format_paragraph(text: str) -> str:
     """As wide as a terminal, later lines indented further; a number keeps its percent sign."""
     return textwrap.fill(
         text.replace(" %", "\u00a0%"),
@@ -64,18 +67,18 @@ def paragraph(text: str) -> str:
     ).replace("\u00a0", " ")
 
 
-def baseline_words(summary: Summary) -> str:
+def describe_baseline(summary: Summary) -> str:
     meta = summary.data.meta
     if not meta.factors:
         return "none, since there are no factors"
-    if within(meta) == [NODE]:
+    if list_within_factors(meta) == [NODE]:
         return "none: nodes are compared with their median"
-    return baseline_text(meta) or "none named"
+    return format_baseline(meta) or "none named"
 
 
-def variant_lines(summary: Summary, variant: str) -> list[str]:
+def format_variant(summary: Summary, variant: str) -> list[str]:
     """The baseline's means, then each condition's overheads, names in a column."""
-    rows = [r for r in summary.rows if r.group.variant == variant and is_main(r) and is_shown(r)]
+    rows = [r for r in summary.rows if r.group.variant == variant and is_main(r) and has_content(r)]
     if not rows:
         return ["  no values"]
     width = max((len(row.metric.name) for row in rows), default=0)
@@ -87,7 +90,9 @@ def variant_lines(summary: Summary, variant: str) -> list[str]:
         is_base = summary.data.meta.baseline and label == members[0].group.baseline_label
         base = " (baseline)" if is_base else ""
         lines.append(f"  {label or 'all runs'}{base}")
-        lines += (wrapped(f"    {row.metric.name:<{width}}  ", row_words(row)) for row in members)
+        lines += (
+            wrap_words(f"    {row.metric.name:<{width}}  ", format_row(row)) for row in members
+        )
     if len(by_label) > MAX_CONDITIONS:
         lines.append(
             f"  … and {counted(len(by_label) - MAX_CONDITIONS, 'more condition')} in the report"
@@ -95,7 +100,7 @@ def variant_lines(summary: Summary, variant: str) -> list[str]:
     return lines
 
 
-def wrapped(name: str, words: str) -> str:
+def wrap_words(name: str, words: str) -> str:
     """Words beside a name, on as many lines as a terminal takes."""
     indent = " " * len(name)
     return textwrap.fill(
@@ -103,16 +108,16 @@ def wrapped(name: str, words: str) -> str:
     )
 
 
-def is_shown(row: Row) -> bool:
+def has_content(row: Row) -> bool:
     """Whether a line says anything: a metric that nobody measured does not."""
     return bool(row.values) or row.metric.is_primary
 
 
-def row_words(row: Row) -> str:
-    return mean_and_n(row) if row.verdict is None else row.verdict.text
+def format_row(row: Row) -> str:
+    return format_mean_and_n(row) if row.verdict is None else row.verdict.text
 
 
-def finding_lines(findings: list[Finding]) -> list[str]:
+def format_findings(findings: list[Finding]) -> list[str]:
     """One line a finding; the report has places and advice."""
     if not findings:
         return []

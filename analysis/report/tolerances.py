@@ -8,188 +8,188 @@ from typing import Any
 from steelyard.analysis.collect.network import FACTOR
 from steelyard.analysis.report.links import variant_anchors
 from steelyard.analysis.report.tables import Table
-from steelyard.analysis.stats.number_format import MISSING, decimals, text
+from steelyard.analysis.stats.number_format import MISSING, count_decimals, format_number
 from steelyard.analysis.stats.tolerance import State
 from steelyard.analysis.summary.factor_axes import Axis
 from steelyard.analysis.summary.summary import Summary
-from steelyard.analysis.summary.tolerances import BELOW, Tolerance, tolerances
+from steelyard.analysis.summary.tolerances import BELOW, Tolerance, find_tolerances
 
 HEADINGS = ("Variant", "Metric", "Other factors", "Limit (95 % interval)", "Between levels", "n")
 MAX_SENTENCES = 12
 
 
-def tolerance_part(summary: Summary) -> dict[str, Any] | None:
+def build_tolerance_part(summary: Summary) -> dict[str, Any] | None:
     """Sentences and table; None without `tolerate` and without a factor of numbers."""
-    found = tolerances(summary)
+    found = find_tolerances(summary)
     if not found:
         return None
     anchors = variant_anchors(summary)
     return {
-        "sentences": sentences_of(found, percent(summary)),
-        "caption": f"Level at which a main figure is {percent(summary)} worse than at the baseline",
+        "sentences": build_sentences(found, format_percent(summary)),
+        "caption": f"Level at which a main figure is {format_percent(summary)} worse than at the baseline",
         "table": Table(
             HEADINGS, [table_row(one) for one in found], [anchors[one.variant] for one in found]
         ),
     }
 
 
-def tolerance_sentences(summary: Summary) -> list[str]:
+def build_tolerance_sentences(summary: Summary) -> list[str]:
     """Of the benchmarks' main figures; empty without `tolerate`."""
-    return sentences_of(tolerances(summary), percent(summary))
+    return build_sentences(find_tolerances(summary), format_percent(summary))
 
 
-def sentences_of(found: Sequence[Tolerance], share: str) -> list[str]:
+def build_sentences(found: Sequence[Tolerance], share: str) -> list[str]:
     """The table has all; a sentence has no room for more than the main figures."""
     main = [one for one in found if one.is_primary]
-    sentences = [sentence(one, share) for one in main[:MAX_SENTENCES]]
+    sentences = [describe_tolerance(one, share) for one in main[:MAX_SENTENCES]]
     left = len(main) - len(sentences)
     return [*sentences, *([f"{left} more in the report's table."] if left else [])]
 
 
-def percent(summary: Summary) -> str:
+def format_percent(summary: Summary) -> str:
     """`10 %`."""
     return f"{100 * (summary.data.meta.tolerate or 0.0):g} %"
 
 
-def sentence(one: Tolerance, share: str) -> str:
+def describe_tolerance(one: Tolerance, share: str) -> str:
     """`app: elapsed_s is 10 % worse than at the baseline from 34 ms of delay on (28 to 41; …).`"""
     who = f"{one.variant}{f' ({one.others})' if one.others else ''}: {one.metric}"
     words = {
-        State.CROSSED: crossed,
-        State.AT_ONCE: at_once,
-        State.BEYOND: beyond,
-        State.NOT_REACHED: not_reached,
-        State.UNKNOWN: unknown,
+        State.CROSSED: describe_crossing,
+        State.AT_ONCE: describe_immediate,
+        State.BEYOND: describe_beyond,
+        State.NOT_REACHED: describe_not_reached,
+        State.UNKNOWN: describe_unknown,
     }[one.crossing.state](one, share)
     again = ""
     if one.crossing.returns is not None:
-        again = f" At {at(one.axis, one.crossing.returns)} it is less than {share} worse again."
+        again = f" At {format_place(one.axis, one.crossing.returns)} it is less than {share} worse again."
     return f"{who} {words}.{again}"
 
 
-def crossed(one: Tolerance, share: str) -> str:
+def describe_crossing(one: Tolerance, share: str) -> str:
     found, on = one.crossing, "down" if one.side == BELOW else "on"
-    value = at(one.axis, found.value, limit_text(one))
-    around = f"{level(found.before)} and {level(found.behind)}"
+    value = format_place(one.axis, found.value, format_limit(one))
+    around = f"{format_level(found.before)} and {format_level(found.behind)}"
     return (
-        f"is {share} worse than at {base(one)} from {value} {on} ({interval(one)}; interpolated "
+        f"is {share} worse than at {format_base(one)} from {value} {on} ({format_interval(one)}; interpolated "
         f"between the levels {around})"
     )
 
 
-def interval(one: Tolerance) -> str:
+def format_interval(one: Tolerance) -> str:
     """`28 to 41`; a missing end in words."""
-    low, high = ascending(one)
+    low, high = sort_ends(one)
     if low is not None and high is not None:
-        places = limit_places(one)
-        return f"{text(low, 1.0, places)} to {text(high, 1.0, places)}"
+        places = count_limit_decimals(one)
+        return f"{format_number(low, 1.0, places)} to {format_number(high, 1.0, places)}"
     if low is None and high is None:
         return "no end of the interval is inside the levels"
-    end = f"at least {number(low)}" if low is not None else f"at most {number(high)}"
+    end = f"at least {format_digits(low)}" if low is not None else f"at most {format_digits(high)}"
     is_far = (low is None) == (one.side == BELOW)
-    where = f"{level(one.farthest)}, the farthest level" if is_far else "the baseline"
+    where = f"{format_level(one.farthest)}, the farthest level" if is_far else "the baseline"
     return f"{end}, the interval's other end is beyond {where}"
 
 
-def at_once(one: Tolerance, share: str) -> str:
-    found, first = one.crossing, at(one.axis, one.first)
+def describe_immediate(one: Tolerance, share: str) -> str:
+    found, first = one.crossing, format_place(one.axis, one.first)
     more = "more" if one.side == BELOW else "less"
     words = (
-        f"is more than {share} worse at {first}, the first level {one.side} {base(one)}: the limit is "
+        f"is more than {share} worse at {first}, the first level {one.side} {format_base(one)}: the limit is "
         f"{more} than that"
     )
     if found.high == one.first:
         return words
     if found.high is None:
         return f"{words} by the means; no level is shown to be past it"
-    return f"{words} by the means, and shown to be {more} than {at(one.axis, found.high)}"
+    return f"{words} by the means, and shown to be {more} than {format_place(one.axis, found.high)}"
 
 
-def beyond(one: Tolerance, share: str) -> str:
+def describe_beyond(one: Tolerance, share: str) -> str:
     to, more = ("down", "less") if one.side == BELOW else ("up", "more")
-    farthest = at(one.axis, one.farthest)
+    farthest = format_place(one.axis, one.farthest)
     return (
-        f"is less than {share} worse than at {base(one)} {to} to {farthest}, the farthest level: the "
+        f"is less than {share} worse than at {format_base(one)} {to} to {farthest}, the farthest level: the "
         f"limit is {more} than {farthest}"
     )
 
 
-def not_reached(one: Tolerance, share: str) -> str:
-    to, farthest = "down" if one.side == BELOW else "up", at(one.axis, one.farthest)
+def describe_not_reached(one: Tolerance, share: str) -> str:
+    to, farthest = "down" if one.side == BELOW else "up", format_place(one.axis, one.farthest)
     low = one.crossing.low
     if low is None:
         return (
-            f"is less than {share} worse than at {base(one)} by its means {to} to {farthest}, the "
+            f"is less than {share} worse than at {format_base(one)} by its means {to} to {farthest}, the "
             "farthest level, which no level shows for sure: take more runs"
         )
     return (
-        f"is shown to be less than {share} worse than at {base(one)} {to} to {at(one.axis, low)}; by its "
+        f"is shown to be less than {share} worse than at {format_base(one)} {to} to {format_place(one.axis, low)}; by its "
         f"means {to} to {farthest}, the farthest level"
     )
 
 
-def unknown(one: Tolerance, share: str) -> str:
+def describe_unknown(one: Tolerance, share: str) -> str:
     found = one.crossing
     if found.behind is None:
         return f"has no known limit: {found.reason}"
     unit = f" {one.axis.unit}" if one.axis.factor == FACTOR else f" of {one.axis.factor}"
     return (
-        f"is {share} worse than at {base(one)} somewhere between {level(found.before)} and "
-        f"{level(found.behind)}{unit}, by the means alone: {found.reason}"
+        f"is {share} worse than at {format_base(one)} somewhere between {format_level(found.before)} and "
+        f"{format_level(found.behind)}{unit}, by the means alone: {found.reason}"
     )
 
 
-def base(one: Tolerance) -> str:
+def format_base(one: Tolerance) -> str:
     """`the baseline (0 ms of delay)`."""
-    return f"the baseline ({at(one.axis, one.baseline)})"
+    return f"the baseline ({format_place(one.axis, one.baseline)})"
 
 
-def at(axis: Axis, place: float | None, words: str | None = None) -> str:
+def format_place(axis: Axis, place: float | None, words: str | None = None) -> str:
     """`34 ms of delay`, `threads = 4`, `no limit of rate`."""
     if place is None:
         return f"no limit of {axis.words.split()[0]}"
     if axis.factor == FACTOR:
-        return f"{words or number(place)} {axis.unit}"
-    return f"{axis.factor} = {words or number(place)}"
+        return f"{words or format_digits(place)} {axis.unit}"
+    return f"{axis.factor} = {words or format_digits(place)}"
 
 
-def level(place: float | None) -> str:
+def format_level(place: float | None) -> str:
     """A level's own number."""
     return "no limit" if place is None else f"{place:g}".replace("-", "−")
 
 
-def number(place: float | None) -> str:
+def format_digits(place: float | None) -> str:
     """Three digits; a level's own number as it is."""
     if place is None:
         return MISSING
-    return level(place if float(place).is_integer() else float(f"{place:.3g}"))
+    return format_level(place if float(place).is_integer() else float(f"{place:.3g}"))
 
 
-def ascending(one: Tolerance) -> tuple[float | None, float | None]:
+def sort_ends(one: Tolerance) -> tuple[float | None, float | None]:
     """The interval's ends by their size: below the baseline the nearer one is the larger."""
     found = one.crossing
     return (found.high, found.low) if one.side == BELOW else (found.low, found.high)
 
 
-def limit_places(one: Tolerance) -> int:
+def count_limit_decimals(one: Tolerance) -> int:
     """Decimals of a limit and its interval."""
     found = one.crossing
     if found.value is None or found.low is None or found.high is None:
         return 0
-    return decimals(found.value, abs(found.high - found.low) / 2)
+    return count_decimals(found.value, abs(found.high - found.low) / 2)
 
 
-def limit_text(one: Tolerance) -> str:
+def format_limit(one: Tolerance) -> str:
     """The limit alone, in as many digits as the interval has."""
     found = one.crossing
     if found.low is None or found.high is None:
-        return number(found.value)
-    return text(found.value, 1.0, limit_places(one))
+        return format_digits(found.value)
+    return format_number(found.value, 1.0, count_limit_decimals(one))
 
 
 def table_row(one: Tolerance) -> tuple[str, ...]:
     found = one.crossing
-    enclosed = f"{level(found.before)} and {level(found.behind)}"
+    enclosed = f"{format_level(found.before)} and {format_level(found.behind)}"
     fewest, most = one.runs
     runs = f"{fewest}" if fewest == most else f"{fewest} to {most}"
     blocks = f", by {one.blocks} blocks" if one.blocks else ""
@@ -197,27 +197,29 @@ def table_row(one: Tolerance) -> tuple[str, ...]:
         one.variant,
         one.metric,
         one.others or MISSING,
-        limit_cell(one),
+        format_limit_cell(one),
         MISSING if found.behind is None else enclosed,
         f"{runs} runs a level, {one.levels} levels{blocks}",
     )
 
 
-def limit_cell(one: Tolerance) -> str:
+def format_limit_cell(one: Tolerance) -> str:
     """`34 ms of delay (28 to 41)`, `more than 50 ms of delay`."""
     found = one.crossing
     less, more = ("more", "less") if one.side == BELOW else ("less", "more")
     match found.state:
         case State.CROSSED:
-            return f"{at(one.axis, found.value, limit_text(one))} ({interval(one)})"
+            return (
+                f"{format_place(one.axis, found.value, format_limit(one))} ({format_interval(one)})"
+            )
         case State.AT_ONCE if found.high is not None:
-            return f"{less} than {at(one.axis, found.high)}"
+            return f"{less} than {format_place(one.axis, found.high)}"
         case State.AT_ONCE:
-            return f"{less} than {at(one.axis, one.first)} by the means"
+            return f"{less} than {format_place(one.axis, one.first)} by the means"
         case State.BEYOND:
-            return f"{more} than {at(one.axis, one.farthest)}, the farthest level"
+            return f"{more} than {format_place(one.axis, one.farthest)}, the farthest level"
         case State.NOT_REACHED if found.low is not None:
-            return f"{more} than {at(one.axis, found.low)}"
+            return f"{more} than {format_place(one.axis, found.low)}"
         case State.NOT_REACHED:
             return "not shown"
     return f"{MISSING} ({found.reason})"
@@ -237,8 +239,8 @@ def tolerance_document(one: Tolerance) -> dict[str, Any]:
         "baseline": one.baseline,
         "state": found.state.value,
         "limit": found.value,
-        "low": ascending(one)[0],
-        "high": ascending(one)[1],
+        "low": sort_ends(one)[0],
+        "high": sort_ends(one)[1],
         "before": found.before,
         "behind": found.behind,
         "returns": found.returns,

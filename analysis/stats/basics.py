@@ -61,7 +61,7 @@ class Outliers:
     note: str | None = None
 
 
-def checked(values: Sequence[float]) -> list[float]:
+def check_values(values: Sequence[float]) -> list[float]:
     """The values as a list; ValueError for none at all and for nan and infinity."""
     numbers = [float(value) for value in values]
     if not numbers:
@@ -92,16 +92,16 @@ def mean_interval(
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, not {confidence}")
-    numbers = checked(values)
+    numbers = check_values(values)
     n = len(numbers)
     mean = statistics.fmean(numbers)
     if n < 2:
         return Interval(mean, None, None, n)
     half = student_quantile((1 + confidence) / 2, n - 1) * math.sqrt(variance(numbers, mean) / n)
-    return Interval(mean, *ends(mean, half, n, never_negative), n)
+    return Interval(mean, *compute_ends(mean, half, n, never_negative), n)
 
 
-def ends(mean: float, half: float, n: int, never_negative: bool) -> tuple[float, float]:
+def compute_ends(mean: float, half: float, n: int, never_negative: bool) -> tuple[float, float]:
     """Of an interval of a mean of n that reaches `half` to both sides.
 
     Of what cannot be negative the lower end is cut at 0, and the upper one is that of the same
@@ -126,12 +126,12 @@ def student_quantile(probability: float, degrees: float) -> float:
 
 def median(values: Sequence[float]) -> float:
     """The middle value, of an even number the mean of the two in the middle."""
-    return statistics.median(checked(values))
+    return statistics.median(check_values(values))
 
 
 def spread(values: Sequence[float]) -> Spread:
     """Sample standard deviation (n − 1) and median absolute deviation from the median, unscaled."""
-    numbers = checked(values)
+    numbers = check_values(values)
     if len(numbers) < 2:
         return Spread(None, None)
     sd = math.sqrt(variance(numbers, statistics.fmean(numbers)))
@@ -152,14 +152,14 @@ def ranks(values: Sequence[float]) -> list[float]:
     return [(places[value][0] + places[value][-1]) / 2 for value in values]
 
 
-def outliers(values: Sequence[float], limit: float = OUTLIER_LIMIT) -> Outliers:
+def find_outliers(values: Sequence[float], limit: float = OUTLIER_LIMIT) -> Outliers:
     """Which values stand apart: modified z-score |0.6745 (x − median) / MAD| above `limit`.
 
     Iglewicz & Hoaglin (1993). They are to be marked, never dropped. Where more than half of the
     values are equal the MAD is 0 and the mean absolute deviation takes its place, scaled by
     1.2533 to the same meaning (IBM SPSS, "Modified z score"); `note` says so.
     """
-    numbers = checked(values)
+    numbers = check_values(values)
     if len(numbers) < MIN_FOR_OUTLIERS:
         return Outliers((), f"not looked for: fewer than {MIN_FOR_OUTLIERS} values")
     middle = statistics.median(numbers)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.stats.basics import checked
+from steelyard.analysis.stats.basics import check_values
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +37,7 @@ class Humps:
     p: float
 
 
-def two_humps(values: Sequence[float], among: int = 1) -> Humps | None:
+def find_two_humps(values: Sequence[float], among: int = 1) -> Humps | None:
     """Whether the values have more than one mode, and where they part; None: not shown.
 
     `among`: how many series are looked at, by which the level is divided (Bonferroni), as far as
@@ -52,19 +52,19 @@ def two_humps(values: Sequence[float], among: int = 1) -> Humps | None:
     """
     import numpy as np
 
-    numbers = np.sort(np.asarray(checked(values)))
+    numbers = np.sort(np.asarray(check_values(values)))
     if len(numbers) < MIN_VALUES or numbers[0] == numbers[-1]:
         return None
     scaled = (numbers - numbers[0]) / (numbers[-1] - numbers[0])
     usual = usual_bandwidth(scaled)
-    if usual <= 0 or modes(scaled[None, :], usual)[0] < 2:
+    if usual <= 0 or count_modes(scaled[None, :], usual)[0] < 2:
         return None
     least = least_bandwidth(scaled)
-    border = valley(scaled, least)
+    border = find_valley(scaled, least)
     low, high = numbers[scaled <= border], numbers[scaled > border]
     if min(len(low), len(high)) < LEAST_SHARE * len(numbers):
         return None
-    if high.mean() - low.mean() < COARSE * resolution(numbers):
+    if high.mean() - low.mean() < COARSE * find_resolution(numbers):
         return None
     level = max(LEVEL / among, 1 / (MOST_RESAMPLES + 1))
     p = silverman_p(scaled, least, level)
@@ -74,7 +74,7 @@ def two_humps(values: Sequence[float], among: int = 1) -> Humps | None:
     return Humps(place, float(low.mean()), float(high.mean()), len(low), len(high), p)
 
 
-def resolution(ordered: Floats) -> float:
+def find_resolution(ordered: Floats) -> float:
     """The least step between two values: that of the clock, where it is coarse."""
     import numpy as np
 
@@ -102,7 +102,7 @@ def density(samples: Floats, bandwidth: float) -> Floats:
     return result
 
 
-def modes(samples: Floats, bandwidth: float) -> Floats:
+def count_modes(samples: Floats, bandwidth: float) -> Floats:
     """Local maxima of each row's density."""
     import numpy as np
 
@@ -116,14 +116,14 @@ def least_bandwidth(values: Floats) -> float:
     low, high = 1.0 / GRID, 1.0
     for _ in range(STEPS):
         middle = (low + high) / 2
-        if modes(values[None, :], middle)[0] > 1:
+        if count_modes(values[None, :], middle)[0] > 1:
             low = middle
         else:
             high = middle
     return high
 
 
-def valley(values: Floats, least: float) -> float:
+def find_valley(values: Floats, least: float) -> float:
     """The lowest place between the modes, just below the bandwidth that joins them."""
     import numpy as np
 
@@ -153,7 +153,7 @@ def silverman_p(values: Floats, least: float, level: float = LEVEL) -> float:
         drawn = generator.choice(values, (min(BATCH, resamples - start), len(values)))
         noise = generator.standard_normal(drawn.shape) * least
         rescaled = centre + (drawn - centre + noise) / math.sqrt(1 + least**2 / spread)
-        more += int(np.count_nonzero(modes(rescaled, least) > 1))
+        more += int(np.count_nonzero(count_modes(rescaled, least) > 1))
         if 1 + more > level * (resamples + 1):
             return 1.0  # it can no longer be below the level
     return (1 + more) / (resamples + 1)

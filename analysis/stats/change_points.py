@@ -138,7 +138,7 @@ def find_changes(sessions: Sequence[Sequence[float]], *, series: int = 1) -> Cou
     alarms, level = replay_nights(found, cleaned, limit)
     places = refine_places(found, level, [alarm.place for alarm in alarms])
     looks = series * len(found.x)
-    return describe(found, cleaned, Steps(places, alarms, looks, limit))
+    return describe_course(found, cleaned, Steps(places, alarms, looks, limit))
 
 
 def replay_nights(found: Sessions, cleaned: Cleaned, limit: float) -> tuple[list[Alarm], Cleaned]:
@@ -181,10 +181,10 @@ def drift_slope(found: Sessions, cleaned: Cleaned, begin: int, night: int) -> fl
         return None
     w = found.weight[begin : night + 1]
     y = np.append(cleaned.y[begin : night - 1], (cleaned.second[night], cleaned.newest[night]))
-    return line_of(w, y)[0] if is_line(w, y) else None
+    return fit_line(w, y)[0] if is_line_better(w, y) else None
 
 
-def is_line(w: Floats, y: Floats) -> bool:
+def is_line_better(w: Floats, y: Floats) -> bool:
     """Whether a line fits better than any step, which has one parameter more: its place.
 
     By the criterion of Zhang & Siegmund (2007), "A Modified Bayes Information Criterion with
@@ -193,14 +193,14 @@ def is_line(w: Floats, y: Floats) -> bool:
     import numpy as np
 
     n = len(y)
-    slope, squares, rest = line_of(w, y)
+    slope, squares, rest = fit_line(w, y)
     place = np.arange(MIN_AFTER, n - MIN_AFTER + 1)
     cost = 2 * math.log(n) + np.log(place / n) + np.log(1 - place / n)
-    step = between_levels(w, y)[MIN_AFTER - 1 : n - MIN_AFTER] - cost * rest / (n - 2)
+    step = compute_step_squares(w, y)[MIN_AFTER - 1 : n - MIN_AFTER] - cost * rest / (n - 2)
     return slope**2 * squares >= float(step.max())
 
 
-def between_levels(w: Floats, y: Floats) -> Floats:
+def compute_step_squares(w: Floats, y: Floats) -> Floats:
     """The sum of squares that a step takes out, for a step after each session but the last."""
     import numpy as np
 
@@ -211,7 +211,7 @@ def between_levels(w: Floats, y: Floats) -> Floats:
     return result
 
 
-def line_of(w: Floats, y: Floats) -> tuple[float, float, float]:
+def fit_line(w: Floats, y: Floats) -> tuple[float, float, float]:
     """(slope per session, sum of squares of places, sum of squares around the line)."""
     import numpy as np
 
@@ -228,7 +228,7 @@ def refine_places(found: Sessions, level: Cleaned, places: list[int]) -> list[in
     for number, place in enumerate(places):
         begin = refined[number - 1] if number else 0
         end = places[number + 1] if number + 1 < len(places) else len(found.x)
-        between = between_levels(found.weight[begin:end], level.y[begin:end])
+        between = compute_step_squares(found.weight[begin:end], level.y[begin:end])
         low = min(MIN_AFTER, place - begin) - 1
         high = len(between) - min(MIN_AFTER, end - place) + 1
         refined[number] = begin + low + int(between[low:high].argmax()) + 1
@@ -295,10 +295,13 @@ def fit_segments(
     ]
     flat = [fit_segment(w, y, 0.0, 0.0) for w, y in parts]
     lines = [
-        fit_segment(w, y, *line_of(w, y)[:2]) if len(y) >= MIN_LEVEL else None for w, y in parts
+        fit_segment(w, y, *fit_line(w, y)[:2]) if len(y) >= MIN_LEVEL else None for w, y in parts
     ]
     drifting = [
-        line is not None and len(y) >= SLOW and is_line(w, y) and line_z(line, line.slope) > limit
+        line is not None
+        and len(y) >= SLOW
+        and is_line_better(w, y)
+        and line_z(line, line.slope) > limit
         for line, (w, y) in zip(lines, parts, strict=True)
     ]
     if not any(drifting):
@@ -338,7 +341,7 @@ def measure_segments(
     squares = math.fsum(fit.squares for fit in fits)
     n = len(found.x)
     if n == len(fits) or squares <= n * found.rounding**2:
-        return [level_of(fit, 0.0, 0.0, 1.0, found.offset) for fit in fits], 0.0, 0.0
+        return [compute_levels(fit, 0.0, 0.0, 1.0, found.offset) for fit in fits], 0.0, 0.0
     products = math.fsum(fit.products for fit in fits)
     phi = float(correlation(products, squares, n, len(fits)))
     lost = [2 if fit.place_squares else 1 for fit in fits]
@@ -353,7 +356,7 @@ def measure_segments(
             else 0.0
         )
         degrees = own_free if own > pooled else free
-        segments.append(level_of(fit, max(own, pooled), phi, degrees, found.offset))
+        segments.append(compute_levels(fit, max(own, pooled), phi, degrees, found.offset))
     return segments, pooled, phi
 
 
@@ -362,7 +365,7 @@ def session_variance(squares: float, products: float, phi: float, degrees: float
     return float(innovation_squares(squares, products, phi)) / degrees / (1 - phi**2)
 
 
-def level_of(fit: Fit, variance: float, phi: float, degrees: float, offset: float) -> Segment:
+def compute_levels(fit: Fit, variance: float, phi: float, degrees: float, offset: float) -> Segment:
     """The levels at both ends with their variance: of a line that of its ends.
 
     Draper & Smith (1998), "Applied Regression Analysis", chapter 1: the variance of a fitted value.
@@ -380,7 +383,7 @@ def level_of(fit: Fit, variance: float, phi: float, degrees: float, offset: floa
     )  # fmt: skip
 
 
-def describe(found: Sessions, cleaned: Cleaned, steps: Steps) -> Course:
+def describe_course(found: Sessions, cleaned: Cleaned, steps: Steps) -> Course:
     """The answer, in terms of the sessions of the input."""
     segments, variance, phi = measure_segments(found, cleaned, steps)
     is_wandering = phi >= MOST_CORRELATED
@@ -406,12 +409,12 @@ def describe(found: Sessions, cleaned: Cleaned, steps: Steps) -> Course:
     share = detectable_share(last, variance, phi, steps.limit)
     if len(found.x) < MIN_SESSIONS or variance == 0 or is_wandering:
         share = None
-    reason = missing_reason(len(found.x), last, variance, phi) if share is None else None
+    reason = find_missing_reason(len(found.x), last, variance, phi) if share is None else None
     outliers = tuple(found.index[place] for place in cleaned.outliers)
     return Course(changes, level, begin, share, reason, drift, outliers)
 
 
-def missing_reason(nights: int, last: Segment, variance: float, phi: float) -> str:
+def find_missing_reason(nights: int, last: Segment, variance: float, phi: float) -> str:
     """Why there is no level, or no detectable share."""
     if last.n < MIN_LEVEL:
         return f"{counted(last.n, 'session')}; expected at least {MIN_LEVEL}"

@@ -12,13 +12,13 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
-from steelyard.analysis.stats.basics import CONFIDENCE, checked, fieller, student_quantile
+from steelyard.analysis.stats.basics import CONFIDENCE, check_values, fieller, student_quantile
 from steelyard.analysis.stats.grouped_mean import covariance, mean, residuals
 from steelyard.analysis.stats.overhead import (
     MeanError,
     Overhead,
-    by_fieller,
-    found_in,
+    compute_fieller_overhead,
+    with_interval,
     without_interval,
 )
 
@@ -40,7 +40,7 @@ def overhead_by_job(
 
     Or of one block, where the sides are in blocks of their own.
     """
-    ours, base = [checked(job) for job in condition], [checked(job) for job in baseline]
+    ours, base = [check_values(job) for job in condition], [check_values(job) for job in baseline]
     runs = [v for job in ours for v in job], [v for job in base for v in job]
     # Value and odd cases (too few, a mean of 0, no spread) do not depend on the jobs.
     plain, is_final = without_interval(*runs)
@@ -50,12 +50,12 @@ def overhead_by_job(
     if min(jobs) < MIN_JOBS:
         reason = f"all runs are of {jobs[0]} + {jobs[1]} {what}s: {MIN_JOBS} each are needed"
         return replace(plain, low=None, high=None, method="none", reason=reason)
-    errors = mean_error(ours), mean_error(base)
+    errors = compute_mean_error(ours), compute_mean_error(base)
     design = f"by {jobs[0]} + {jobs[1]} {what}s"
-    return replace(by_fieller(plain, *errors, confidence), design=design)
+    return replace(compute_fieller_overhead(plain, *errors, confidence), design=design)
 
 
-def mean_error(jobs: Sequence[Group]) -> MeanError:
+def compute_mean_error(jobs: Sequence[Group]) -> MeanError:
     """Of all runs, jobs drawn as wholes."""
     errors = residuals(jobs)
     return MeanError(mean(jobs), covariance(errors, errors), len(jobs) - 1)
@@ -71,7 +71,7 @@ def overhead_by_block(
     ours, base = [condition for condition, _ in blocks], [baseline for _, baseline in blocks]
     # Checked together: a report has thousands of blocks of one run.
     plain, is_final = without_interval(
-        *(checked([v for block in side for v in block]) for side in (ours, base))
+        *(check_values([v for block in side for v in block]) for side in (ours, base))
     )
     if is_final:
         return plain
@@ -83,7 +83,7 @@ def overhead_by_block(
         covariance(base_errors, base_errors),
     )
     quantile = student_quantile((1 + confidence) / 2, m - 1)
-    found = found_in(plain, fieller(mean(ours), mean(base), spread, quantile))
+    found = with_interval(plain, fieller(mean(ours), mean(base), spread, quantile))
     return replace(found, design=f"paired in {m} blocks")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from steelyard.analysis.stats.basics import checked, ranks
+from steelyard.analysis.stats.basics import check_values, ranks
 
 MIN_RUNS = 10
 MIN_RANKED = 3  # runs of a condition; of two the ranks say next to nothing
@@ -35,7 +35,7 @@ class Trend:
     n: int
 
 
-def trend(conditions: Sequence[Timed]) -> Trend | None:
+def find_trend(conditions: Sequence[Timed]) -> Trend | None:
     """Whether values rise or fall with time, conditions taken together; None below 10 runs.
 
     Spearman's correlation within conditions: ranks of values (divided by their number + 1, as van
@@ -45,8 +45,8 @@ def trend(conditions: Sequence[Timed]) -> Trend | None:
     """
     from scipy.special import stdtr
 
-    pairs = [pair for one in ranked(conditions) for pair in one]
-    n, degrees = len(pairs), len(pairs) - 1 - len(ranked(conditions))
+    pairs = [pair for one in rank_runs(conditions) for pair in one]
+    n, degrees = len(pairs), len(pairs) - 1 - len(rank_runs(conditions))
     if n < MIN_RUNS or degrees < 1:
         return None
     times = math.fsum(t * t for t, _ in pairs)
@@ -60,21 +60,21 @@ def trend(conditions: Sequence[Timed]) -> Trend | None:
     return Trend(rho, 2 * float(stdtr(degrees, -t)), n)
 
 
-def ranked(conditions: Sequence[Timed]) -> list[list[tuple[float, float]]]:
+def rank_runs(conditions: Sequence[Timed]) -> list[list[tuple[float, float]]]:
     """(centred place in time among all runs, centred rank among its condition's) of each run."""
     kept = [one for one in conditions if len(one.values) >= MIN_RANKED]
-    places = iter(ranks([time for one in kept for time in checked(one.times)]) if kept else ())
+    places = iter(ranks([time for one in kept for time in check_values(one.times)]) if kept else ())
     found = []
     for one in kept:
         n = len(one.values)
         mine = [next(places) for _ in range(n)]
         middle = statistics.fmean(mine)
-        values = [(rank - (n - 1) / 2) / (n + 1) for rank in ranks(checked(one.values))]
+        values = [(rank - (n - 1) / 2) / (n + 1) for rank in ranks(check_values(one.values))]
         found.append([(place - middle, value) for place, value in zip(mine, values, strict=True)])
     return found
 
 
-def wander(conditions: Sequence[Timed]) -> float | None:
+def find_wander(conditions: Sequence[Timed]) -> float | None:
     """One-sided p of runs that are no more like those before them than like any others.
 
     Finds what comes and goes, as a file server's noon does: Bartels (1982), "The Rank Version of
@@ -84,8 +84,8 @@ def wander(conditions: Sequence[Timed]) -> float | None:
     from scipy.special import ndtr
 
     kept = [one for one in conditions if len(one.values) >= MIN_RANKED]
-    times = [time for one in kept for time in checked(one.times)]
-    values = [value for one in ranked(kept) for _, value in one]
+    times = [time for one in kept for time in check_values(one.times)]
+    values = [value for one in rank_runs(kept) for _, value in one]
     n = len(values)
     series = ranks([value for _, value in sorted(zip(times, values, strict=True))])
     squares = math.fsum((rank - (n - 1) / 2) ** 2 for rank in series)

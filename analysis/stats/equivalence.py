@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.analysis.stats.basics import welch_degrees
-from steelyard.analysis.stats.dependent_runs import Group, mean_error
+from steelyard.analysis.stats.dependent_runs import Group, compute_mean_error
 from steelyard.analysis.stats.grouped_mean import covariance, mean, residuals
 
 
@@ -34,11 +34,11 @@ class Sides:
     degrees: tuple[int, ...]
 
 
-def independent(condition: Sequence[Group], baseline: Sequence[Group]) -> Sides | None:
+def independent_sides(condition: Sequence[Group], baseline: Sequence[Group]) -> Sides | None:
     """Each member holds the values of a run, job or block; None for fewer than 2 of a side."""
     if min(len(condition), len(baseline)) < 2:
         return None
-    ours, base = mean_error(condition), mean_error(baseline)
+    ours, base = compute_mean_error(condition), compute_mean_error(baseline)
     return Sides(
         (ours.mean, base.mean),
         (ours.variance, 0.0, base.variance),
@@ -46,7 +46,7 @@ def independent(condition: Sequence[Group], baseline: Sequence[Group]) -> Sides 
     )
 
 
-def paired(blocks: Sequence[tuple[Group, Group]]) -> Sides:
+def paired_sides(blocks: Sequence[tuple[Group, Group]]) -> Sides:
     """(condition, baseline) of each block, 2 blocks or more."""
     ours, base = ([block[side] for block in blocks] for side in (0, 1))
     errors, others = residuals(ours), residuals(base)
@@ -60,19 +60,19 @@ def tost(sides: Sides, margin: float) -> float | None:
     The larger p of the two one-sided tests: each is of `condition − r · baseline` being on the wrong
     side of 0, r = 1 ∓ margin. ValueError for a margin that is not above 0 and below 1.
     """
-    tests = [past_margin(sides, margin, side) for side in (-1, 1)]
+    tests = [compute_past_margin_p(sides, margin, side) for side in (-1, 1)]
     known = [p for p in tests if p is not None]
     return max(known) if len(known) == len(tests) else None
 
 
-def past_margin(sides: Sides, margin: float, side: int) -> float | None:
+def compute_past_margin_p(sides: Sides, margin: float, side: int) -> float | None:
     """p of the overhead lying at or past the margin on this side (1: above); None without spread."""
     if not 0 < margin < 1:
         raise ValueError(f"a margin must lie between 0 and 1, not {margin}")
-    return beyond(sides, 1 + side * margin, side)
+    return compute_beyond_p(sides, 1 + side * margin, side)
 
 
-def beyond(sides: Sides, ratio: float, side: int) -> float | None:
+def compute_beyond_p(sides: Sides, ratio: float, side: int) -> float | None:
     """p of condition / baseline being `ratio` or more to this side (1: above); None without spread."""
     from scipy.special import stdtr
 

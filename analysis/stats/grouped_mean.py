@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from steelyard.analysis.stats.basics import (
     CONFIDENCE,
     Interval,
-    ends,
+    compute_ends,
     mean_interval,
     student_quantile,
 )
@@ -53,4 +53,4 @@ def mean_by_group(
     errors = residuals(groups)
     quantile = student_quantile((1 + confidence) / 2, len(groups) - 1)
     half = quantile * math.sqrt(covariance(errors, errors))
-    return Interval(middle, *ends(middle, half, len(groups), never_negative), n)
+    return Interval(middle, *compute_ends(middle, half, len(groups), never_negative), n)

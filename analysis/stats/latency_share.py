@@ -66,7 +66,7 @@ class Part:
         return a * a * self.squares + 2 * a * b * self.products + b * b * self.differences
 
 
-def split(condition: Side, baseline: Side, *, confidence: float = CONFIDENCE) -> Split:
+def split_difference(condition: Side, baseline: Side, *, confidence: float = CONFIDENCE) -> Split:
     """The parts of mean(condition) − mean(baseline), each with its 95 % interval.
 
     Shares are ratios of correlated estimates: Fieller's interval with Welch's and Satterthwaite's
@@ -79,7 +79,7 @@ def split(condition: Side, baseline: Side, *, confidence: float = CONFIDENCE) ->
         < MIN_GROUPS
     ):
         raise ValueError(f"{MIN_GROUPS} jobs of runs and of transfers are needed on each side")
-    parts = [part for side in sides for part in parts_of(side)]
+    parts = [part for side in sides for part in list_parts(side)]
     slower = mean(condition.seconds) - mean(baseline.seconds)
     carried = transfer_s(condition) - transfer_s(baseline)
     difference = interval(slower, parts, 0.0, 1.0, confidence)
@@ -87,8 +87,8 @@ def split(condition: Side, baseline: Side, *, confidence: float = CONFIDENCE) ->
         difference_s=difference,
         throughput_s=interval(carried, parts, 1.0, 0.0, confidence),
         latency_s=interval(slower - carried, parts, -1.0, 1.0, confidence),
-        throughput_share=share_of(carried, slower, parts, confidence)
-        if excludes_zero(difference)
+        throughput_share=compute_share(carried, slower, parts, confidence)
+        if is_nonzero(difference)
         else None,
     )
 
@@ -100,7 +100,7 @@ def difference(condition: Groups, baseline: Groups, *, confidence: float = CONFI
     return interval(mean(condition) - mean(baseline), parts, 0.0, 1.0, confidence)
 
 
-def excludes_zero(found: Estimate) -> bool:
+def is_nonzero(found: Estimate) -> bool:
     """Whether the interval shows that there is something."""
     return found.low is not None and found.high is not None and not found.low <= 0 <= found.high
 
@@ -110,7 +110,7 @@ def transfer_s(side: Side) -> float:
     return mean(side.bytes_moved) * mean(side.s_per_byte)
 
 
-def parts_of(side: Side) -> list[Part]:
+def list_parts(side: Side) -> list[Part]:
     """The runs (seconds and bytes vary together) and the transfers."""
     rate, moved = mean(side.s_per_byte), mean(side.bytes_moved)
     seconds, carried = residuals(side.seconds), residuals(side.bytes_moved)
@@ -143,7 +143,9 @@ def interval(
     return Estimate(value, value - half, value + half)
 
 
-def share_of(carried: float, slower: float, parts: Sequence[Part], confidence: float) -> Estimate:
+def compute_share(
+    carried: float, slower: float, parts: Sequence[Part], confidence: float
+) -> Estimate:
     """carried / slower, without ends where the difference is shown, but barely."""
     share = carried / slower
     sums = [(part.squares, part.products, part.differences) for part in parts]

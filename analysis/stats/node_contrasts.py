@@ -51,7 +51,7 @@ class Contrast:
         return not self.low <= 0 <= self.high
 
 
-def contrasts(
+def compute_contrasts(
     nodes: Sequence[Values], by_block: bool = False, confidence: float = CONFIDENCE
 ) -> list[Contrast] | str:
     """In the order given; a sentence where they cannot be computed. `by_block`: keys are blocks."""
@@ -61,7 +61,7 @@ def contrasts(
         return f"fewer than {MIN_NODES} nodes have {MIN_RUNS} runs"
     if min(map(len, nodes)) < MIN_RUNS:
         raise ValueError(f"a node has fewer than {MIN_RUNS} values")
-    found = without_blocks(nodes) if by_block else [list(node.values()) for node in nodes]
+    found = divide_by_block_medians(nodes) if by_block else [list(node.values()) for node in nodes]
     means = np.array([statistics.fmean(values) for values in found])
     middle = float(np.median(means))
     if middle <= 0:
@@ -69,14 +69,14 @@ def contrasts(
     errors, degrees = standard_errors(found, by_block)
     if not errors.any():
         return "no node has a spread, and without one there is no test"
-    spread, quantile = simulated(means, errors, degrees, confidence)
+    spread, quantile = simulate_quantile(means, errors, degrees, confidence)
     return [
         Contrast(float(m / middle - 1), float(m / middle - 1 - half), float(m / middle - 1 + half), len(v))
         for m, half, v in zip(means, quantile * spread, found, strict=True)
     ]  # fmt: skip
 
 
-def without_blocks(nodes: Sequence[Values]) -> list[list[float]]:
+def divide_by_block_medians(nodes: Sequence[Values]) -> list[list[float]]:
     """Each value divided by the median of its block."""
     by_block: dict[Hashable, list[float]] = {}
     for node in nodes:
@@ -102,7 +102,7 @@ def standard_errors(nodes: Sequence[Sequence[float]], by_block: bool) -> tuple[F
     return np.sqrt(np.maximum(own, pooled) / sizes), degrees
 
 
-def simulated(
+def simulate_quantile(
     means: Floats, errors: Floats, degrees: int, confidence: float
 ) -> tuple[Floats, float]:
     """(standard error of each contrast, quantile of the largest of their t)."""

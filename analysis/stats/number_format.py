@@ -30,7 +30,7 @@ HUGE = 1e15  # from here on as 1.23e+15
 HUGE_RATIO = 1e6  # nobody counts digits
 
 
-def never_negative(variant: str, unit: str | None, minimum: float) -> bool:
+def is_never_negative(variant: str, unit: str | None, minimum: float) -> bool:
     """Whether a quantity can have no negative mean; of a study's own figure the unit has to."""
     is_amount = unit is not None and (unit in AMOUNTS or "/" in unit or "_per_" in unit)
     if minimum < 0 or is_amount:
@@ -41,23 +41,23 @@ def never_negative(variant: str, unit: str | None, minimum: float) -> bool:
     return not finds_own_figures(variant)
 
 
-def unit_text(unit: str | None) -> str:
+def format_unit(unit: str | None) -> str:
     """`files/s` from `files_per_s`; a figure without unit is a number, `1`."""
     return (unit or "1").replace("_per_", "/").replace("_", " ")
 
 
-def scale(magnitude: float | None, unit: str | None) -> tuple[float, str]:
+def choose_prefix(magnitude: float | None, unit: str | None) -> tuple[float, str]:
     """What to divide by so that `magnitude` reads well, and the unit's name then."""
     steps = PREFIXES.get(unit or "")
     if steps is None:
-        return 1.0, unit_text(unit)
+        return 1.0, format_unit(unit)
     size = abs(magnitude or 0.0)
     fitting = [step for step in steps if step[0] <= size] if size else []
     plain = next(step for step in steps if step[0] == 1.0)
     return fitting[-1] if fitting else (steps[0] if size else plain)
 
 
-def decimals(value: float, half_width: float | None) -> int:
+def count_decimals(value: float, half_width: float | None) -> int:
     """Decimals to print: as many as make the half width at least 5 in the last place."""
     if half_width:
         return min(max(math.ceil(-math.log10(half_width / 5)), 0), MOST_DECIMALS)
@@ -66,17 +66,17 @@ def decimals(value: float, half_width: float | None) -> int:
     return min(max(3 - math.floor(math.log10(abs(value))), 0), MOST_DECIMALS)
 
 
-def places_of(intervals: Sequence[Interval], factor: float) -> int:
+def count_common_decimals(intervals: Sequence[Interval], factor: float) -> int:
     """Decimals of means that stand together: those of decimals(), and three digits of the largest."""
     means = [abs(one.mean / factor) for one in intervals]
     halves = [one.half_width and one.half_width / factor for one in intervals]
-    wanted = [decimals(mean, half) for mean, half in zip(means, halves, strict=True)]
+    wanted = [count_decimals(mean, half) for mean, half in zip(means, halves, strict=True)]
     largest = max(means, default=0.0)
     least = 2 - math.floor(math.log10(largest)) if largest else 0
     return min(max([least, *wanted]), MOST_DECIMALS)
 
 
-def text(value: float | None, factor: float = 1.0, places: int = 0) -> str:
+def format_number(value: float | None, factor: float = 1.0, places: int = 0) -> str:
     """`−1.23`, with a true minus sign; `–` for None; `3.1e−09` for what decimals cannot tell."""
     if value is None:
         return MISSING
@@ -86,7 +86,7 @@ def text(value: float | None, factor: float = 1.0, places: int = 0) -> str:
     return words.replace("-", "−") if float(words) else words.lstrip("-")
 
 
-def times(ratio: float, low: float, high: float) -> tuple[str, str]:
+def format_times(ratio: float, low: float, high: float) -> tuple[str, str]:
     """A ratio and its interval, `20` and `9 … 31`: to the place in which the half width is 2 or more,
     and none is 0, nor 1, that is not."""
     half = (high - low) / 2
@@ -103,20 +103,24 @@ def times(ratio: float, low: float, high: float) -> tuple[str, str]:
             (abs(value - 1) if beside_1 else half) or half,
         ]
         places = min(math.ceil(-math.log10(min(least))), MOST_DECIMALS)
-        return text(round(value, places), 1.0, max(places, 0))
+        return format_number(round(value, places), 1.0, max(places, 0))
 
     return rounded(ratio), f"{rounded(low)} … {rounded(high)}"
 
 
-def quantity(value: float | None, unit: str | None) -> str:
+def format_quantity(value: float | None, unit: str | None) -> str:
     """One number with its unit, four digits: `1.234 MB`."""
     if value is None:
         return MISSING
-    factor, name = scale(value, unit)
-    return f"{text(value, factor, decimals(value / factor, None))} {name}".removesuffix(" 1")
+    factor, name = choose_prefix(value, unit)
+    return (
+        f"{format_number(value, factor, count_decimals(value / factor, None))} {name}".removesuffix(
+            " 1"
+        )
+    )
 
 
-def binary(value: float | None) -> str:
+def format_binary(value: float | None) -> str:
     """`3.1 GiB`, as memory is asked for; `–` for None."""
     if value is None:
         return MISSING
@@ -127,25 +131,26 @@ def binary(value: float | None) -> str:
     return f"{value:.4g} TiB"
 
 
-def mean_words(interval: Interval, unit: str | None) -> str:
+def format_mean(interval: Interval, unit: str | None) -> str:
     """`800 ± 32 ms`: mean and half of its interval in one unit; `26 (8 … 70) ms` where it leans."""
-    factor, name = scale(interval.mean, unit)
+    factor, name = choose_prefix(interval.mean, unit)
     half = interval.half_width
-    places = decimals(interval.mean / factor, half and half / factor)
+    places = count_decimals(interval.mean / factor, half and half / factor)
     mean, low, high = (
-        text(value, factor, places) for value in (interval.mean, interval.low, interval.high)
+        format_number(value, factor, places)
+        for value in (interval.mean, interval.low, interval.high)
     )
-    below, above = reaches(interval)
+    below, above = compute_reaches(interval)
     if half is None:
         spread = ""
     elif above <= LEANING * below:
-        spread = f" ± {text(half, factor, places)}"
+        spread = f" ± {format_number(half, factor, places)}"
     else:
         spread = f" ({low} … {high})"
     return f"{mean}{spread} {name}".removesuffix(" 1")
 
 
-def reaches(interval: Interval) -> tuple[float, float]:
+def compute_reaches(interval: Interval) -> tuple[float, float]:
     """How far it reaches below and above the mean; 0 where it has no ends."""
     if interval.low is None or interval.high is None:
         return 0.0, 0.0

@@ -12,7 +12,7 @@ from enum import StrEnum
 from steelyard.analysis.stats import number_format
 from steelyard.analysis.stats.basics import (
     CONFIDENCE,
-    checked,
+    check_values,
     fieller,
     student_quantile,
     variance,
@@ -74,7 +74,7 @@ class Verdict:
     text: str
 
 
-def overhead(
+def compute_overhead(
     condition: Sequence[float], baseline: Sequence[float], confidence: float = CONFIDENCE
 ) -> Overhead:
     """Overhead of two independent samples, with Fieller's interval of the ratio of their means.
@@ -82,14 +82,14 @@ def overhead(
     Not the bootstrap's: where few runs are delayed, or tails heavy, BCa holds 81 to 93 % of 95
     (bench/coverage.py, its peer column).
     """
-    numbers, base = checked(condition), checked(baseline)
+    numbers, base = check_values(condition), check_values(baseline)
     plain, is_final = without_interval(numbers, base)
     if is_final:
         return plain
-    return by_fieller(plain, MeanError.of(numbers), MeanError.of(base), confidence)
+    return compute_fieller_overhead(plain, MeanError.of(numbers), MeanError.of(base), confidence)
 
 
-def found_in(plain: Overhead, ends: tuple[float, float] | None) -> Overhead:
+def with_interval(plain: Overhead, ends: tuple[float, float] | None) -> Overhead:
     """The overhead with these limits of its ratio."""
     if ends is None:
         return replace(plain, low=None, high=None, method="none", reason=TOO_CLOSE)
@@ -111,16 +111,18 @@ class MeanError:
         return cls(mean, variance(values, mean) / len(values), len(values) - 1)
 
 
-def by_fieller(
+def compute_fieller_overhead(
     plain: Overhead, ours: MeanError, base: MeanError, confidence: float = CONFIDENCE
 ) -> Overhead:
     """The overhead with Fieller's interval; Welch's degrees of freedom at the ratio that was seen."""
     parts = [ours.variance, (ours.mean / base.mean) ** 2 * base.variance]
     if math.fsum(parts) <= 0:  # nothing but 0, or jobs with one and the same mean
-        return found_in(plain, (ours.mean / base.mean, ours.mean / base.mean))
+        return with_interval(plain, (ours.mean / base.mean, ours.mean / base.mean))
     degrees = welch_degrees(parts, (ours.degrees, base.degrees))
     t = student_quantile((1 + confidence) / 2, degrees)
-    return found_in(plain, fieller(ours.mean, base.mean, (ours.variance, 0.0, base.variance), t))
+    return with_interval(
+        plain, fieller(ours.mean, base.mean, (ours.variance, 0.0, base.variance), t)
+    )
 
 
 def without_interval(numbers: Sequence[float], base: Sequence[float]) -> tuple[Overhead, bool]:
@@ -132,13 +134,15 @@ def without_interval(numbers: Sequence[float], base: Sequence[float]) -> tuple[O
         return Overhead(None, None, None, *counts, "none", reason), True
     value = (mean - base_mean) / base_mean
     if min(counts) < MIN_RUNS:
-        return Overhead(value, None, None, *counts, "none", too_few(*counts)), True
+        return Overhead(value, None, None, *counts, "none", find_too_few_reason(*counts)), True
     if min(numbers) == max(numbers) and min(base) == max(base):
-        return Overhead(None, None, None, *counts, "none", coarse(numbers[0], base[0])), True
+        return Overhead(
+            None, None, None, *counts, "none", find_coarse_reason(numbers[0], base[0])
+        ), True
     return Overhead(value, None, None, *counts, "none"), False
 
 
-def too_few(n_condition: int, n_baseline: int) -> str:
+def find_too_few_reason(n_condition: int, n_baseline: int) -> str:
     """Which side has too few runs to be judged."""
     if n_condition == n_baseline:
         return f"{counted(n_condition, 'run')} each"
@@ -160,7 +164,7 @@ class Side:
         if better is None:
             return None
         is_more = better == "lower"
-        return cls(is_more, comparison(is_more, unit, better, metric)[0])
+        return cls(is_more, choose_comparison(is_more, unit, better, metric)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,36 +178,36 @@ class Evidence:
     p_non_inferior: float | None = None  # of it lying beyond on the worse side
 
     @property
-    def differs(self) -> bool:
+    def shows_difference(self) -> bool:
         """Whether the test shows a difference, or there is none to deny it."""
         return self.p is None or self.p <= 1 - CONFIDENCE
 
-    def equivalent(self, low: float, high: float) -> bool:
+    def is_equivalent(self, low: float, high: float) -> bool:
         """Whether the overhead is shown to lie within the margin: by test and interval."""
         is_shown = self.p_equivalent is not None and self.p_equivalent <= 1 - CONFIDENCE
-        return is_shown and self.inside(low, high)
+        return is_shown and self.is_inside(low, high)
 
-    def inside(self, low: float, high: float) -> bool:
+    def is_inside(self, low: float, high: float) -> bool:
         """Whether the interval alone lies there."""
         return self.margin is not None and -self.margin < low and high < self.margin
 
-    def non_inferior(self, side: Side | None, low: float, high: float) -> bool:
+    def is_non_inferior(self, side: Side | None, low: float, high: float) -> bool:
         """Whether the overhead is shown not to be worse by the margin: by test and interval."""
         is_shown = self.p_non_inferior is not None and self.p_non_inferior <= 1 - CONFIDENCE
-        return is_shown and self.short_of(side, low, high)
+        return is_shown and self.is_short_of_margin(side, low, high)
 
-    def short_of(self, side: Side | None, low: float, high: float) -> bool:
+    def is_short_of_margin(self, side: Side | None, low: float, high: float) -> bool:
         """Whether the interval alone ends before the margin on the worse side."""
         if side is None or self.margin is None:
             return False
         return high < self.margin if side.is_more else -self.margin < low
 
     @property
-    def within(self) -> str:
+    def format_margin(self) -> str:
         """`within ± 2 %`."""
         return f"within ± {100 * (self.margin or 0):g} %"
 
-    def no_worse(self, side: Side) -> str:
+    def format_one_sided_margin(self, side: Side) -> str:
         """`no slower than 2 %`, `no more than 2 % lower`."""
         margin = f"{100 * (self.margin or 0):g} %"
         if side.word == "slower":
@@ -214,7 +218,7 @@ class Evidence:
 NO_TEST = Evidence()
 
 
-def verdict(
+def make_verdict(
     result: Overhead,
     unit: str | None,
     better: str | None,
@@ -229,34 +233,36 @@ def verdict(
     if result.value is None or result.low is None or result.high is None:
         return Verdict(Direction.UNKNOWN, f"cannot be judged: {result.reason}")
     if result.method == EXACT:
-        return exact_verdict(result, unit, better, metric, evidence)
+        return make_exact_verdict(result, unit, better, metric, evidence)
     low, high = result.low, result.high
     if high - low <= ROUNDING * abs(1 + result.value):  # every pair with the same ratio
         low = high = result.value
-    counts = counts_text(result, has_spread=low != high)
+    counts = format_counts(result, has_spread=low != high)
     side = Side.of(unit, better, metric)
     if low <= 0 <= high:
-        return around_0(low, high, evidence, counts, side)
-    word, direction = comparison(result.value > 0, unit, better, metric)
-    by = difference(word, result.value, low, high)
-    if near := near_enough(low, high, evidence, side):
+        return make_zero_verdict(low, high, evidence, counts, side)
+    word, direction = choose_comparison(result.value > 0, unit, better, metric)
+    by = format_difference(word, result.value, low, high)
+    if near := describe_equivalence(low, high, evidence, side):
         where, what = near
-        words = f"{where}: {by}" if evidence.differs else f"{where}{ends(low, high)}"
-        is_better = evidence.differs and direction is Direction.BETTER
+        words = (
+            f"{where}: {by}" if evidence.shows_difference else f"{where}{format_ends(low, high)}"
+        )
+        is_better = evidence.shows_difference and direction is Direction.BETTER
         if is_better and what is Direction.NON_INFERIOR:
             what = Direction.BETTER  # which says more
         return Verdict(what, f"{words}, {counts}")
-    if not evidence.differs and (evidence.p or 0.0) >= AS_LIKELY:
+    if not evidence.shows_difference and (evidence.p or 0.0) >= AS_LIKELY:
         among = f" among {evidence.family} comparisons" if evidence.family > 1 else ""
-        words = f"not shown to differ{among}{ends(low, high)}"
+        words = f"not shown to differ{among}{format_ends(low, high)}"
         return Verdict(Direction.NOT_SHOWN, f"{words} (p = {evidence.p:.2g}), {counts}")
-    if not evidence.differs:
-        why = doubt(evidence.p or 0.0, evidence.family)
+    if not evidence.shows_difference:
+        why = describe_doubt(evidence.p or 0.0, evidence.family)
         return Verdict(Direction.PERHAPS, f"perhaps {by}{why}, {counts}")
     return Verdict(direction, f"{by}, {counts}")
 
 
-def counts_text(result: Overhead, has_spread: bool) -> str:
+def format_counts(result: Overhead, has_spread: bool) -> str:
     """`n = 10 + 10, paired in 10 blocks`; without a spread there is one number and not a range."""
     counts = f"n = {result.n_condition} + {result.n_baseline}"
     if result.design is not None:
@@ -264,7 +270,7 @@ def counts_text(result: Overhead, has_spread: bool) -> str:
     return counts if has_spread else f"no spread seen, {counts}"
 
 
-def exact_verdict(
+def make_exact_verdict(
     result: Overhead, unit: str | None, better: str | None, metric: str | None, evidence: Evidence
 ) -> Verdict:
     """Of counts, each the same in all of its runs: there is nothing to test."""
@@ -272,94 +278,98 @@ def exact_verdict(
     counts = f"the same in all n = {result.n_condition} + {result.n_baseline} runs"
     if value == 0:
         return Verdict(Direction.EQUIVALENT, f"exactly equal, {counts}")
-    word, direction = comparison(value > 0, unit, better, metric)
-    by = f"exactly {difference(word, value, value, value)}"
-    if evidence.inside(value, value):
-        return Verdict(Direction.EQUIVALENT, f"{evidence.within}: {by}, {counts}")
+    word, direction = choose_comparison(value > 0, unit, better, metric)
+    by = f"exactly {format_difference(word, value, value, value)}"
+    if evidence.is_inside(value, value):
+        return Verdict(Direction.EQUIVALENT, f"{evidence.format_margin}: {by}, {counts}")
     return Verdict(direction, f"{by}, {counts}")
 
 
-def near_enough(
+def describe_equivalence(
     low: float, high: float, evidence: Evidence, side: Side | None
 ) -> tuple[str, Direction] | None:
     """What is shown of the margin, in words: to both sides, else to the worse one; None: nothing."""
-    if evidence.equivalent(low, high):
-        return evidence.within, Direction.EQUIVALENT
-    if side is not None and evidence.non_inferior(side, low, high):
-        return evidence.no_worse(side), Direction.NON_INFERIOR
+    if evidence.is_equivalent(low, high):
+        return evidence.format_margin, Direction.EQUIVALENT
+    if side is not None and evidence.is_non_inferior(side, low, high):
+        return evidence.format_one_sided_margin(side), Direction.NON_INFERIOR
     return None
 
 
-def around_0(
+def make_zero_verdict(
     low: float, high: float, evidence: Evidence, counts: str, side: Side | None = None
 ) -> Verdict:
     """Of an overhead whose interval holds 0."""
-    if near := near_enough(low, high, evidence, side):
+    if near := describe_equivalence(low, high, evidence, side):
         where, what = near
-        return Verdict(what, f"{where}{ends(low, high)}, {counts}")
-    if perhaps := perhaps_near(low, high, evidence, side):
+        return Verdict(what, f"{where}{format_ends(low, high)}, {counts}")
+    if perhaps := describe_possible_equivalence(low, high, evidence, side):
         where, p = perhaps
-        why = doubt(p, evidence.family)
-        return Verdict(Direction.NOT_SHOWN, f"perhaps {where}{ends(low, high)}{why}, {counts}")
-    nor = f", nor to be {evidence.within}" if evidence.margin is not None else ""
-    return Verdict(Direction.NOT_SHOWN, f"not shown to differ{nor}{ends(low, high)}, {counts}")
+        why = describe_doubt(p, evidence.family)
+        return Verdict(
+            Direction.NOT_SHOWN, f"perhaps {where}{format_ends(low, high)}{why}, {counts}"
+        )
+    nor = f", nor to be {evidence.format_margin}" if evidence.margin is not None else ""
+    return Verdict(
+        Direction.NOT_SHOWN, f"not shown to differ{nor}{format_ends(low, high)}, {counts}"
+    )
 
 
-def perhaps_near(
+def describe_possible_equivalence(
     low: float, high: float, evidence: Evidence, side: Side | None
 ) -> tuple[str, float] | None:
     """What the interval says of the margin and the test does not show, and its p."""
     near, no_worse = evidence.p_equivalent, evidence.p_non_inferior
-    if evidence.inside(low, high) and near is not None and near < AS_LIKELY:
-        return evidence.within, near
+    if evidence.is_inside(low, high) and near is not None and near < AS_LIKELY:
+        return evidence.format_margin, near
     if side is None or no_worse is None or no_worse >= AS_LIKELY:
         return None
-    if evidence.short_of(side, low, high):
-        return evidence.no_worse(side), no_worse
+    if evidence.is_short_of_margin(side, low, high):
+        return evidence.format_one_sided_margin(side), no_worse
     return None
 
 
-def doubt(p: float, family: int) -> str:
+def describe_doubt(p: float, family: int) -> str:
     """Why what the interval shows is not reported as shown."""
     after = f" after correction for {family} comparisons" if family > 1 else ""
     return f", not significant{after} (p = {p:.2g})"
 
 
-def difference(word: str, value: float, low: float, high: float) -> str:
+def format_difference(word: str, value: float, low: float, high: float) -> str:
     """`slower by 12.1 % (11.3 … 12.9)`; of more than 100 % more `20 times as long (9 … 31)`."""
     if value > AS_TIMES:
-        return in_times(value, low, high, "as long" if word == "slower" else "as high")
-    return f"{word} by {amount(value, low, high)}"
+        return format_times(value, low, high, "as long" if word == "slower" else "as high")
+    return f"{word} by {format_amount(value, low, high)}"
 
 
-def in_times(value: float, low: float, high: float, what: str = "") -> str:
+def format_times(value: float, low: float, high: float, what: str = "") -> str:
     """`20 times as long (9 … 31)`."""
-    ratio, ends = number_format.times(1 + value, 1 + low, 1 + high)
+    ratio, ends = number_format.format_times(1 + value, 1 + low, 1 + high)
     words = f"{ratio} times {what}".rstrip()
     return f"{words} ({ends})" if ends else words
 
 
-def amount(value: float, low: float, high: float) -> str:
+def format_amount(value: float, low: float, high: float) -> str:
     """`12.1 % (11.3 … 12.9)` of an overhead to one side of 0, without its sign."""
     if high < 0:
         low, high = -high, -low
-    text = f"{percent(abs(value), low, high)} %"
-    return text if low == high else f"{text} ({percent_range(low, high)})"
+    text = f"{format_percent(abs(value), low, high)} %"
+    return text if low == high else f"{text} ({format_percent_range(low, high)})"
 
 
-def ends(low: float, high: float) -> str:
+def format_ends(low: float, high: float) -> str:
     """` (−0.4 … 0.9 %)`, ` (0.5 … 4.1 times)`; empty where there is no spread."""
-    return "" if low == high else f" ({between(low, high)})"
+    return "" if low == high else f" ({format_between(low, high)})"
 
 
-def between(low: float, high: float) -> str:
+def format_between(low: float, high: float) -> str:
     """`−0.4 … 0.9 %`; `0.5 … 4.1 times` where more than 100 % more is in it."""
     if AS_TIMES < high < math.inf and low >= -1:
-        return f"{number_format.times(1.0, 1 + low, 1 + high)[1]} times"
-    return f"{percent_range(low, high)} %"
+        return f"{number_format.format_times(1.0, 1 + low, 1 + high)[1]} times"
+    return f"{format_percent_range(low, high)} %"
 
 
-def comparison(
+def choose_comparison(
     more: bool, unit: str | None, better: str | None, metric: str | None
 ) -> tuple[str, Direction]:
     """`slower` and WORSE for more seconds, `lower` and WORSE for fewer Gflop/s …"""
@@ -377,33 +387,33 @@ MOST_DECIMALS = 12
 HUGE_PERCENT = 1e6  # from here on as 1.33e+09: nobody counts digits
 
 
-def percent_decimals(low: float, high: float) -> int:
+def count_percent_decimals(low: float, high: float) -> int:
     """As many as make half the width at least 5 in the last place, and no end 0 that is not."""
     half, nearest = (high - low) / 2 * 100, min(abs(low), abs(high)) * 100
     if half > 0:
-        places = max(digits(half / 5), 0)
-        shown = digits(nearest) if low * high > 0 else 0
+        places = max(count_digits(half / 5), 0)
+        shown = count_digits(nearest) if low * high > 0 else 0
     else:
-        places, shown = 1, digits(nearest) + 2 if nearest else 0
+        places, shown = 1, count_digits(nearest) + 2 if nearest else 0
     return min(max(places, shown), MOST_DECIMALS)
 
 
-def digits(number: float) -> int:
+def count_digits(number: float) -> int:
     """Decimals that show a number's first digit; below 0 for a large one."""
     return math.ceil(-math.log10(number))
 
 
-def percent(value: float, low: float, high: float) -> str:
+def format_percent(value: float, low: float, high: float) -> str:
     """`12.1` from 0.121, to the decimals that the interval allows, with a true minus sign."""
     if abs(value) * 100 >= HUGE_PERCENT:
         return f"{value * 100:.3g}".replace("-", "−")
-    text = f"{value * 100:.{percent_decimals(low, high)}f}"
+    text = f"{value * 100:.{count_percent_decimals(low, high)}f}"
     return text.replace("-", "−") if float(text) else text.lstrip("-")
 
 
-def percent_range(low: float, high: float) -> str:
+def format_percent_range(low: float, high: float) -> str:
     """`11.3 … 12.9`."""
-    return f"{percent(low, low, high)} … {percent(high, low, high)}"
+    return f"{format_percent(low, low, high)} … {format_percent(high, low, high)}"
 
 
 # --- values without a spread -----------------------------------------------------------------------
@@ -411,7 +421,7 @@ def percent_range(low: float, high: float) -> str:
 PRINTED_DIGITS = 9  # more are those of a quotient, not of a print
 
 
-def resolution(values: Sequence[float]) -> Decimal | None:
+def find_resolution(values: Sequence[float]) -> Decimal | None:
     """One in the last decimal that any of the values has; None where they are no printed ones."""
     finest = Decimal(1)
     for value in values:
@@ -423,9 +433,9 @@ def resolution(values: Sequence[float]) -> Decimal | None:
     return finest
 
 
-def coarse(condition: float, baseline: float) -> str:
+def find_coarse_reason(condition: float, baseline: float) -> str:
     """Why two sides, each with one value in all of its runs, cannot be told apart by a test."""
-    step = resolution((condition, baseline))
+    step = find_resolution((condition, baseline))
     known = "not known" if step is None else f"{step:f}"
     return (
         f"coarse: all runs print the same value ({condition:g}, of the baseline {baseline:g}); "
@@ -450,7 +460,7 @@ def is_counted(metric: str, unit: str | None, values: Sequence[float]) -> bool:
     return unit in UNITS and SAMPLED not in metric and are_whole(values)
 
 
-def may_be_counted(unit: str | None, values: Sequence[float]) -> bool:
+def can_be_counted(unit: str | None, values: Sequence[float]) -> bool:
     """Whether they could be, if only their unit said so."""
     return unit in UNNAMED and are_whole(values)
 
@@ -459,7 +469,9 @@ def are_whole(values: Sequence[float]) -> bool:
     return all(float(value).is_integer() for value in values)
 
 
-def exact_overhead(condition: Sequence[float], baseline: Sequence[float]) -> Overhead | None:
+def compute_exact_overhead(
+    condition: Sequence[float], baseline: Sequence[float]
+) -> Overhead | None:
     """The ratio of two counts, each the same in all of its runs; None where one varies, where one
     has too few runs for that to be seen, or where they differ and the baseline is not above 0."""
     counts = len(condition), len(baseline)

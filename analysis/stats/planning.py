@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from steelyard.analysis.stats.basics import (
     CONFIDENCE,
-    checked,
+    check_values,
     mean_interval,
     student_quantile,
     variance,
@@ -59,7 +59,7 @@ def repeats_assured(pilot: Sequence[float], half_width: float, assurance: float 
     """
     from scipy.special import chdtri
 
-    numbers = checked(pilot)
+    numbers = check_values(pilot)
     if len(numbers) < MIN_PILOT:
         raise ValueError(f"a pilot needs {MIN_PILOT} runs, found {len(numbers)}")
     degrees = len(numbers) - 1
@@ -68,7 +68,7 @@ def repeats_assured(pilot: Sequence[float], half_width: float, assurance: float 
     return repeats_needed(worst, half_width)
 
 
-def enough(values: Sequence[float], half_width: float) -> bool:
+def can_stop(values: Sequence[float], half_width: float) -> bool:
     """Whether a study that is looked at after each run may stop: its interval is narrow enough.
 
     Chow & Robbins (1965), "On the Asymptotic Theory of Fixed-Width Sequential Confidence Intervals
@@ -106,24 +106,24 @@ def power(difference: float, repeats: int, level: float, blocks: int | None = No
     return 1 - missed + (0.0 if math.isnan(wrong) else wrong)
 
 
-def difference_seen(
-    repeats: int, level: float, blocks: int | None = None, wanted: float = POWER
+def least_detectable_difference(
+    repeats: int, level: float, blocks: int | None = None, min_power: float = POWER
 ) -> float | None:
     """The least difference, in standard deviations, that is told with this power; None: no test."""
-    if power(MOST_DIFFERENCE, repeats, level, blocks) < wanted:
+    if power(MOST_DIFFERENCE, repeats, level, blocks) < min_power:
         return None
     low, high = 0.0, 1.0
-    while power(high, repeats, level, blocks) < wanted:
+    while power(high, repeats, level, blocks) < min_power:
         low, high = high, 2 * high
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
         low, high = (
-            (low, middle) if power(middle, repeats, level, blocks) >= wanted else (middle, high)
+            (low, middle) if power(middle, repeats, level, blocks) >= min_power else (middle, high)
         )
     return high
 
 
-def repeats_to_see(
+def repeats_to_detect(
     difference: float, level: float, blocks: int | None = None, wanted: float = POWER
 ) -> int | None:
     """The least runs of each condition with which a difference of so many standard deviations is

@@ -22,7 +22,7 @@ def is_rate(unit: str | None, better: str | None) -> bool:
     return better == "higher" and (unit or "").endswith(("/s", "_per_s"))
 
 
-def costs(values: Sequence[float]) -> tuple[float, ...]:
+def to_costs(values: Sequence[float]) -> tuple[float, ...]:
     """Seconds for one unit of work; of values above 0."""
     return tuple(1 / value for value in values)
 

@@ -48,7 +48,7 @@ def serial_fraction(speed: Estimate, q: float) -> Estimate | None:
     def fraction(s: float) -> float:
         return (1 / s - 1 / q) / (1 - 1 / q)
 
-    return falling(fraction, speed) if q > 1 and speed.value > 0 else None
+    return apply_falling(fraction, speed) if q > 1 and speed.value > 0 else None
 
 
 def scaled_serial_fraction(speed: Estimate, q: float) -> Estimate | None:
@@ -56,10 +56,10 @@ def scaled_serial_fraction(speed: Estimate, q: float) -> Estimate | None:
 
     Gustafson (1988), "Reevaluating Amdahl's Law", Communications of the ACM 31(5): S = q − s (q − 1).
     """
-    return falling(lambda s: (q - s) / (q - 1), speed) if q > 1 else None
+    return apply_falling(lambda s: (q - s) / (q - 1), speed) if q > 1 else None
 
 
-def falling(of: Callable[[float], float], speed: Estimate) -> Estimate:
+def apply_falling(of: Callable[[float], float], speed: Estimate) -> Estimate:
     """A falling function of a speed-up; without ends where that has none, or reaches to 0."""
     if not speed.low or speed.high is None:
         return Estimate(of(speed.value))
@@ -81,7 +81,7 @@ class Choice:
     high: float
 
 
-def largest_efficient(
+def find_largest_efficient(
     scales: Sequence[float],
     efficiencies: Sequence[Estimate],
     least: float = LEAST_EFFICIENCY,
@@ -104,7 +104,7 @@ def largest_efficient(
     return Choice(max(reached), min(allowed), max(allowed))
 
 
-def best_levels(
+def find_best_levels(
     means: Sequence[float],
     p_of: Callable[[int, int], float | None],
     level: float = 1 - CONFIDENCE,

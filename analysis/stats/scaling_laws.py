@@ -83,36 +83,36 @@ class Law:
     reason: str | None = None
 
 
-def amdahl(curve: Curve, confidence: float = CONFIDENCE) -> Law:
+def fit_amdahl(curve: Curve, confidence: float = CONFIDENCE) -> Law:
     """Amdahl's law."""
-    return fit(AMDAHL, curve, confidence)
+    return fit_law(AMDAHL, curve, confidence)
 
 
-def gustafson(curve: Curve, confidence: float = CONFIDENCE) -> Law:
+def fit_gustafson(curve: Curve, confidence: float = CONFIDENCE) -> Law:
     """Gustafson's law, through the speeds 1/T; their errors by the delta method."""
     speeds = tuple(1 / one for one in curve.means)
     errors = tuple(
         tuple(-error * speed**2 for error in row)
         for row, speed in zip(curve.errors, speeds, strict=True)
     )
-    return fit(GUSTAFSON, Curve(curve.scales, speeds, errors, curve.is_paired), confidence)
+    return fit_law(GUSTAFSON, Curve(curve.scales, speeds, errors, curve.is_paired), confidence)
 
 
-def universal(curve: Curve, confidence: float = CONFIDENCE) -> Law:
+def fit_universal(curve: Curve, confidence: float = CONFIDENCE) -> Law:
     """The Universal Scalability Law."""
-    return fit(USL, curve, confidence)
+    return fit_law(USL, curve, confidence)
 
 
-def fit(name: str, curve: Curve, confidence: float) -> Law:
+def fit_law(name: str, curve: Curve, confidence: float) -> Law:
     """A law's parameters with Fieller's intervals, or why it is refused."""
-    if reason := unfit(name, curve):
+    if reason := find_refusal_reason(name, curve):
         return Law(name, reason=reason)
-    found = least_squares(name, curve)
+    found = fit_least_squares(name, curve)
     p = misfit_p(curve, found)
     if p is None:
         return Law(name, reason=COARSE)
     if p <= LEVEL:
-        return Law(name, p=p, reason=misfit_words(curve, found, p))
+        return Law(name, p=p, reason=describe_misfit(curve, found, p))
     serial = ratio(found, (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), confidence)
     if serial.low is None or serial.high is None:
         return Law(name, p=p, reason="the runs vary too much for an interval")
@@ -125,10 +125,10 @@ def fit(name: str, curve: Curve, confidence: float) -> Law:
     if name != USL:
         return Law(name, serial, p=p)
     crosstalk = ratio(found, (0.0, 0.0, 1.0), (1.0, 0.0, 0.0), confidence)
-    return Law(name, serial, crosstalk, peak_of(found, crosstalk, confidence), p)
+    return Law(name, serial, crosstalk, compute_peak(found, crosstalk, confidence), p)
 
 
-def unfit(name: str, curve: Curve) -> str | None:
+def find_refusal_reason(name: str, curve: Curve) -> str | None:
     """Why a law cannot be fitted to these scales at all."""
     scales = len(set(curve.scales))
     if scales < NEEDED[name]:
@@ -151,7 +151,7 @@ class Fitted:
     curve: Curve
 
 
-def columns_of(name: str, q: Floats) -> Floats:
+def build_columns(name: str, q: Floats) -> Floats:
     """A law's terms at each scale."""
     import numpy as np
 
@@ -161,13 +161,13 @@ def columns_of(name: str, q: Floats) -> Floats:
     return np.column_stack(terms)
 
 
-def least_squares(name: str, curve: Curve) -> Fitted:
+def fit_least_squares(name: str, curve: Curve) -> Fitted:
     """Weighted by the law's own values, found in a second round: with those of the means a mean that
     is too small by chance would count for more."""
     import numpy as np
 
     means = np.asarray(curve.means)
-    columns = columns_of(name, np.asarray(curve.scales))
+    columns = build_columns(name, np.asarray(curve.scales))
     roots = np.sqrt([len(row) for row in curve.errors])
     values = means
     for _ in range(2):
@@ -181,7 +181,7 @@ def least_squares(name: str, curve: Curve) -> Fitted:
     return Fitted(coefficients, of_means, values, left, weights, curve)
 
 
-def spread_of(curve: Curve, share: Floats) -> tuple[float, float]:
+def compute_spread(curve: Curve, share: Floats) -> tuple[float, float]:
     """(variance, degrees of freedom) of a linear function of the means."""
     import numpy as np
 
@@ -213,9 +213,9 @@ def ratio(
     means = np.asarray(found.curve.means)
     over, under = float(above @ means), float(below @ means)
     value = over / under
-    _, degrees = spread_of(found.curve, above - value * below)
+    _, degrees = compute_spread(found.curve, above - value * below)
     var_top, var_bottom, var_sum = (
-        spread_of(found.curve, share)[0] for share in (above, below, above + below)
+        compute_spread(found.curve, share)[0] for share in (above, below, above + below)
     )
     t = student_quantile((1 + confidence) / 2, degrees)
     both = (var_sum - var_top - var_bottom) / 2
@@ -223,7 +223,7 @@ def ratio(
     return Estimate(value) if ends is None else Estimate(value, *ends)
 
 
-def peak_of(found: Fitted, crosstalk: Estimate, confidence: float) -> Estimate | None:
+def compute_peak(found: Fitted, crosstalk: Estimate, confidence: float) -> Estimate | None:
     """√((1 − σ) / κ) (Gunther 2007, equation 4.34); None where κ is not shown to be above 0."""
     if not crosstalk.low or crosstalk.low <= 0:
         return None
@@ -266,7 +266,7 @@ def misfit_p(curve: Curve, found: Fitted) -> float | None:
     return float(fdtrc(top, bottom, float(scaled @ left @ scaled) / trace))
 
 
-def misfit_words(curve: Curve, found: Fitted, p: float) -> str:
+def describe_misfit(curve: Curve, found: Fitted, p: float) -> str:
     """Where the law fails most."""
     off = [m / v - 1 for m, v in zip(curve.means, found.values.tolist(), strict=True)]
     worst = max(range(len(off)), key=lambda place: abs(off[place]))

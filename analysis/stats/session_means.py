@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.stats.basics import MAD_TO_SD, OUTLIER_LIMIT, checked
+from steelyard.analysis.stats.basics import MAD_TO_SD, OUTLIER_LIMIT, check_values
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,7 +68,7 @@ def summarize_sessions(sessions: Sequence[Sequence[float]]) -> Sessions | None:
     """Means and weights of the sessions that have values; None where none has."""
     import numpy as np
 
-    raw = [(index, checked(values)) for index, values in enumerate(sessions) if len(values)]
+    raw = [(index, check_values(values)) for index, values in enumerate(sessions) if len(values)]
     if not raw:
         return None
     # In units of the usual mean, so that squares of very large and small values are doubles.
@@ -121,15 +121,15 @@ def cut_outliers(found: Sessions) -> Cleaned:
     )
     known = limits[np.minimum(np.arange(n) + NEIGHBORS, n - 1)]  # when both neighbors are known
     return Cleaned(
-        cut(x, centered, known),
-        cut(x, trailing, limits),
-        cut(np.concatenate([x[:1], x[:-1]]), trailing, limits),
+        cut_values(x, centered, known),
+        cut_values(x, trailing, limits),
+        cut_values(np.concatenate([x[:1], x[:-1]]), trailing, limits),
         coarse,
         tuple(int(i) for i in np.flatnonzero(np.abs(x - centered) > known)),
     )
 
 
-def cut(x: Floats, middle: Floats, limits: Floats) -> Floats:
+def cut_values(x: Floats, middle: Floats, limits: Floats) -> Floats:
     """What is farther than its limit from the middle, moved to CUT sd from it."""
     import numpy as np
 

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.analysis.stats.basics import CONFIDENCE, checked, ranks, variance, welch_degrees
+from steelyard.analysis.stats.basics import CONFIDENCE, check_values, ranks, variance, welch_degrees
 
 LEVEL = 1 - CONFIDENCE
 
@@ -37,7 +37,7 @@ def welch_effective(
     """welch() as if the sides had `sizes` independent values (autocorrelated series have fewer)."""
     from scipy.special import stdtr
 
-    sides = [checked(condition), checked(baseline)]
+    sides = [check_values(condition), check_values(baseline)]
     if min(map(len, sides)) < 2:
         return None
     means = [statistics.fmean(side) for side in sides]
@@ -61,7 +61,7 @@ def kruskal(groups: Sequence[Sequence[float]]) -> float | None:
     sizes = [len(group) for group in groups]
     if len(groups) < 2 or min(sizes) < 1:
         return None
-    places = ranks(checked([value for group in groups for value in group]))
+    places = ranks(check_values([value for group in groups for value in group]))
     n, middle = len(places), (len(places) - 1) / 2
     squares = math.fsum((place - middle) ** 2 for place in places)
     if squares == 0:
@@ -96,7 +96,7 @@ def hedges(
     Estimators", Journal of Educational Statistics 6(2), with the exact correction. The interval is
     that of noncentral_limits(). None without spread, and for fewer than 2 values on a side.
     """
-    numbers, base = checked(condition), checked(baseline)
+    numbers, base = check_values(condition), check_values(baseline)
     n, m = len(numbers), len(base)
     if min(n, m) < 2:
         return None
@@ -107,7 +107,7 @@ def hedges(
         return None
     d = (mean - base_mean) / math.sqrt(pooled)
     limits = noncentral_limits(d, math.sqrt(1 / n + 1 / m), degrees, confidence)
-    return Effect(corrected(d, degrees), *limits)
+    return Effect(correct_bias(d, degrees), *limits)
 
 
 def hedges_paired(
@@ -119,7 +119,7 @@ def hedges_paired(
     Quantitative Methods for Psychology 16(4): degrees of freedom 2 (n − 1) / (1 + r²), r the
     correlation within pairs.
     """
-    ours, base = checked(condition), checked(baseline)
+    ours, base = check_values(condition), check_values(baseline)
     n, mean, base_mean = len(ours), statistics.fmean(ours), statistics.fmean(base)
     if n < 2:
         return None
@@ -133,10 +133,10 @@ def hedges_paired(
     r = (pooled - of_difference / 2) / both if both > 0 else 0.0
     d, degrees = (mean - base_mean) / math.sqrt(pooled), 2 * (n - 1) / (1 + r * r)
     error = math.sqrt(of_difference / pooled / n)
-    return Effect(corrected(d, degrees), *noncentral_limits(d, error, degrees, confidence))
+    return Effect(correct_bias(d, degrees), *noncentral_limits(d, error, degrees, confidence))
 
 
-def corrected(d: float, degrees: float) -> float:
+def correct_bias(d: float, degrees: float) -> float:
     """Without the bias that few values give it (Hedges 1981, equation 6e)."""
     from scipy.special import gammaln
 
@@ -171,7 +171,7 @@ def noncentral_limits(
 SIZES = ((0.8, "large"), (0.5, "medium"), (0.2, "small"), (0.0, "very small"))
 
 
-def effect_words(effect: Effect) -> str:
+def format_effect(effect: Effect) -> str:
     """`large (g = 1.9)`."""
     word = next(word for least, word in SIZES if abs(effect.value) >= least)
     places = ".2g" if abs(effect.value) < 100 else ".0f"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.stats.basics import CONFIDENCE, checked, student_quantile, variance
+from steelyard.analysis.stats.basics import CONFIDENCE, check_values, student_quantile, variance
 from steelyard.analysis.stats.dependent_runs import MIN_BLOCKS, block_mean
 from steelyard.analysis.stats.overhead import ROUNDING
 
@@ -64,10 +64,10 @@ class Line:
     """A line, and its break where one is shown."""
 
     slope: Slope
-    broken: Break | None
+    break_point: Break | None
 
 
-def fit(
+def fit_slope(
     places: Sequence[float],
     values: Sequence[float],
     blocks: Sequence[object] | None = None,
@@ -82,11 +82,11 @@ def fit(
     if slope is None or slope.levels < MIN_LEVELS:
         return None
     if blocks is not None:
-        slope = slope_by_block(by_block(places, values, blocks), confidence) or slope
+        slope = slope_by_block(group_by_block(places, values, blocks), confidence) or slope
     return Line(slope, line_break(places, values) if slope.reason is None else None)
 
 
-def by_block(
+def group_by_block(
     places: Sequence[float], values: Sequence[float], blocks: Sequence[object]
 ) -> list[dict[float, list[float]]]:
     """The values of each block by their places."""
@@ -109,7 +109,7 @@ def line_slope(
     """
     import numpy as np
 
-    x, y = np.asarray(checked(places)), np.asarray(checked(values))
+    x, y = np.asarray(check_values(places)), np.asarray(check_values(values))
     if len(x) != len(y):
         raise ValueError(f"{len(x)} places for {len(y)} values")
     levels, n = len(set(x.tolist())), len(x)
@@ -129,7 +129,7 @@ def line_slope(
     common = math.sqrt(float(residuals @ residuals) / (n - 2) / squares)
     if is_coarse(x, y) or common <= ROUNDING * abs(slope):
         return Slope(slope, None, None, intercept, n, levels, 1.0, reason=COARSE)
-    p = max(p_of(slope, error, n - 2), p_of(slope, common, n - 2))
+    p = max(compute_p(slope, error, n - 2), compute_p(slope, common, n - 2))
     ends = student_ends(slope, error, n - 2, confidence)
     return Slope(slope, *ends, intercept, n, levels, p)
 
@@ -150,7 +150,7 @@ def student_ends(
     return value - half, value + half
 
 
-def p_of(value: float, error: float, degrees: int) -> float:
+def compute_p(value: float, error: float, degrees: int) -> float:
     """Two-sided p of 0; 1 without an error, which tests nothing."""
     from scipy.special import stdtr
 
@@ -172,7 +172,7 @@ def slope_by_block(
     complete = [block for block in blocks if len(block) == len(places)]
     if len(places) < 2 or len(complete) < MIN_BLOCKS:
         return None
-    rows = [checked([block_mean(block[place]) for place in places]) for block in complete]
+    rows = [check_values([block_mean(block[place]) for place in places]) for block in complete]
     # Each with the same places: the mean of the slopes is that of all values together.
     centre, middle = np.mean(places), np.mean([np.mean(y) for y in rows])
     # From the first value on: of equal ones rounding would else leave a slope without spread.
@@ -187,7 +187,7 @@ def slope_by_block(
         reason = COARSE
     else:
         low, high = student_ends(mean, error, m - 1, confidence)
-    p = 1.0 if reason else p_of(mean, error, m - 1)
+    p = 1.0 if reason else compute_p(mean, error, m - 1)
     intercept = float(middle - mean * centre)
     return Slope(mean, low, high, intercept, n, len(places), p, m, len(blocks), reason)
 
@@ -202,12 +202,12 @@ def line_break(places: Sequence[float], values: Sequence[float]) -> Break | None
     import numpy as np
     from scipy.special import fdtrc
 
-    x, y = np.asarray(checked(places)), np.asarray(checked(values))
+    x, y = np.asarray(check_values(places)), np.asarray(check_values(values))
     inner = sorted(set(x.tolist()))[1:-1]
     degrees = len(x) - 3
     if len(inner) + 2 < MIN_LEVELS_BROKEN or degrees < 1:
         return None
-    seen = levels_of(x, y)
+    seen = group_levels(x, y)
     straight, _ = residual_squares(seen, None)
     tried = [(*residual_squares(seen, place), place) for place in inner]
     least, slopes, place = min(tried, key=lambda each: each[0])
@@ -228,7 +228,7 @@ class Levels:
     within: float  # sum of the squares of the values around the means of their places
 
 
-def levels_of(x: Floats, y: Floats) -> Levels:
+def group_levels(x: Floats, y: Floats) -> Levels:
     """Of 10,000 values at 100 places a line is fitted to 100 means, with the same result."""
     import numpy as np
 

@@ -25,7 +25,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats.basics import CONFIDENCE
-from steelyard.analysis.stats.dependent_runs import Group, block_mean, mean_error
+from steelyard.analysis.stats.dependent_runs import Group, block_mean, compute_mean_error
 from steelyard.analysis.stats.overhead import MIN_RUNS
 
 if TYPE_CHECKING:
@@ -106,18 +106,18 @@ def find_crossing(
         return Crossing(State.UNKNOWN, reason=NOT_POSITIVE)
     past = side * (plain - ratio * plain[0])
     if min(map(len, levels)) < MIN_RUNS:
-        return enclosed_by_means(x, past, FEW_RUNS)
+        return enclose_by_means(x, past, FEW_RUNS)
     means = paired_means(levels) if by_block else independent_means(levels)
     if not means.covariance.any():
-        return enclosed_by_means(x, past, NO_SPREAD)
-    return search(x, means, side, ratio, confidence)
+        return enclose_by_means(x, past, NO_SPREAD)
+    return search_crossing(x, means, side, ratio, confidence)
 
 
 def independent_means(levels: Sequence[Sequence[Group]]) -> Means:
     """Of levels that share nothing."""
     import numpy as np
 
-    errors = [mean_error(level) for level in levels]
+    errors = [compute_mean_error(level) for level in levels]
     return Means(
         np.array([error.mean for error in errors]),
         np.diag([error.variance for error in errors]),
@@ -134,7 +134,7 @@ def paired_means(levels: Sequence[Sequence[Group]]) -> Means:
     return Means(table.mean(axis=1), np.cov(table) / blocks, np.array([blocks - 1.0]))
 
 
-def enclosed_by_means(x: Floats, past: Floats, reason: str) -> Crossing:
+def enclose_by_means(x: Floats, past: Floats, reason: str) -> Crossing:
     """The levels between which the means pass the margin."""
     import numpy as np
 
@@ -145,7 +145,9 @@ def enclosed_by_means(x: Floats, past: Floats, reason: str) -> Crossing:
     return Crossing(State.UNKNOWN, before=before, behind=behind, reason=reason)
 
 
-def search(x: Floats, means: Means, side: float, ratio: float, confidence: float) -> Crossing:
+def search_crossing(
+    x: Floats, means: Means, side: float, ratio: float, confidence: float
+) -> Crossing:
     """What the tests along the levels say."""
     import numpy as np
     from scipy.special import stdtrit
@@ -172,11 +174,11 @@ def search(x: Floats, means: Means, side: float, ratio: float, confidence: float
     value = first_root(grid, past)
     if value is None:
         state = State.BEYOND if low is None else State.NOT_REACHED
-        return Crossing(state, low=float(x[-1]) if low is None else inner(low, grid))
+        return Crossing(state, low=float(x[-1]) if low is None else refine_grid(low, grid))
     quantile = stdtrit(degrees, (1 + confidence) / 2)
     place = max(int(np.searchsorted(x, value)), 1)
     back = [n for n in range(place + 1, len(x)) if (t + quantile)[n * STEPS] < 0]
-    low = None if low is None else inner(low, grid)
+    low = None if low is None else refine_grid(low, grid)
     is_at_once = place == 1 and low is None
     if is_at_once and high is not None:
         high = max(high, float(x[1]))
@@ -186,7 +188,7 @@ def search(x: Floats, means: Means, side: float, ratio: float, confidence: float
     )  # fmt: skip
 
 
-def inner(low: float, grid: Floats) -> float | None:
+def refine_grid(low: float, grid: Floats) -> float | None:
     """A lower end; one beside the baseline says nothing."""
     return low if low > grid[1] else None
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.stats.basics import (
     CONFIDENCE,
     Interval,
-    checked,
+    check_values,
     mean_interval,
     ranks,
     student_quantile,
@@ -50,7 +50,7 @@ def find_warm_up(values: Sequence[float], confidence: float = CONFIDENCE) -> War
     (2008), "Generalized Maximally Selected Statistics", Biometrics 64(4). Ranks, so that an outlier
     is no change. Fewer than 10 values are not looked at.
     """
-    numbers = checked(values)
+    numbers = check_values(values)
     length, first_p = 0, 1.0
     while len(numbers) - length >= MIN_VALUES and length < len(numbers) // 2:
         cut, p = best_cut(numbers[length:], len(numbers) // 2 - length)

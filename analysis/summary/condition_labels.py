@@ -10,30 +10,33 @@ from steelyard.analysis.base.errors import UsageError
 from steelyard.analysis.summary.summary import Summary
 
 
-def known_label(summary: Summary, condition: str | Mapping[str, Any]) -> str:
+def check_label(summary: Summary, condition: str | Mapping[str, Any]) -> str:
     """The condition's label; UsageError lists the known ones. Order and separators do not matter.
 
     `condition`: `threads=2`, or {"threads": 2}.
     """
     factors = summary.data.meta.factors
-    text = condition if isinstance(condition, str) else label_of(condition)
-    wanted, base = (shown(summary, one) for one in (parts(text, factors), baseline_parts(summary)))
+    text = condition if isinstance(condition, str) else format_label(condition)
+    wanted, base = (
+        format_found_labels(summary, one)
+        for one in (split_label(text, factors), list_baseline_parts(summary))
+    )
     for label in summary.labels:
-        named = shown(summary, parts(label, factors))
+        named = format_found_labels(summary, split_label(label, factors))
         if (wanted and wanted <= named <= wanted | base) or text == label:
             return label
     known = "\n  ".join(summary.labels)
     raise UsageError(f"no condition '{text}'; the study has:\n  {known}", text)
 
 
-def shown(summary: Summary, found: frozenset[str]) -> frozenset[str]:
+def format_found_labels(summary: Summary, found: frozenset[str]) -> frozenset[str]:
     """Levels as they are shown: a level's own text stands for its name, too."""
     meta = summary.data.meta
     pairs = (part.partition("=") for part in found)
     return frozenset(f"{name}={meta.level_text(name, level)}" for name, _, level in pairs)
 
 
-def label_of(levels: Mapping[str, Any]) -> str:
+def format_label(levels: Mapping[str, Any]) -> str:
     """`threads=2 cached=true`, as labels have levels of TOML."""
     words = {True: "true", False: "false"}
     return " ".join(
@@ -42,16 +45,18 @@ def label_of(levels: Mapping[str, Any]) -> str:
     )
 
 
-def parts(label: str, factors: Iterable[str]) -> frozenset[str]:
+def split_label(label: str, factors: Iterable[str]) -> frozenset[str]:
     """`a=1 b=2`, `a=1, b=2` -> {a=1, b=2}. Levels may hold blanks and commas."""
     names = "|".join(map(re.escape, factors))
     return frozenset(part for part in re.split(rf"[, ]+(?=(?:{names})=)", label.strip()) if part)
 
 
-def baseline_parts(summary: Summary) -> frozenset[str]:
+def list_baseline_parts(summary: Summary) -> frozenset[str]:
     """What a condition has where nothing is said; factors that the baseline does not name: nothing."""
     meta = summary.data.meta
-    every = (parts(group.label, meta.factors) for group in summary.groups if group.is_baseline)
+    every = (
+        split_label(group.label, meta.factors) for group in summary.groups if group.is_baseline
+    )
     return frozenset(
         part for found in every for part in found if part.partition("=")[0] in meta.baseline
     )

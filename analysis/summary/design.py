@@ -22,11 +22,17 @@ from steelyard.analysis.stats.dependent_runs import (
     overhead_by_job,
     paired_p,
 )
-from steelyard.analysis.stats.equivalence import Sides, independent, paired, past_margin, tost
+from steelyard.analysis.stats.equivalence import (
+    Sides,
+    compute_past_margin_p,
+    independent_sides,
+    paired_sides,
+    tost,
+)
 from steelyard.analysis.stats.grouped_mean import mean_by_group
-from steelyard.analysis.stats.number_format import never_negative
-from steelyard.analysis.stats.overhead import Overhead, overhead
-from steelyard.analysis.stats.rates import costs, is_rate, rate_interval, rate_overhead
+from steelyard.analysis.stats.number_format import is_never_negative
+from steelyard.analysis.stats.overhead import Overhead, compute_overhead
+from steelyard.analysis.stats.rates import is_rate, rate_interval, rate_overhead, to_costs
 from steelyard.analysis.stats.significance_tests import Effect, hedges, hedges_paired, welch
 from steelyard.jobscripts.plurals import counted
 
@@ -55,18 +61,18 @@ def compare_means(row: Row, base: Row) -> Overhead:
 
     Not below −100 % where neither side can be below 0.
     """
-    found = compared(row, base)
-    if found.low is not None and found.low < -1 and no_negative(row):
+    found = compare_row(row, base)
+    if found.low is not None and found.low < -1 and has_no_negative_mean(row):
         return replace(found, low=-1.0)
     return found
 
 
-def compared(row: Row, base: Row) -> Overhead:
+def compare_row(row: Row, base: Row) -> Overhead:
     """The same with whatever ends come out."""
     plain = ratio_of_means(row, base)
     if not are_rates(row, base):
         return plain
-    return rate_overhead(plain, ratio_of_means(*as_costs(row, base)))
+    return rate_overhead(plain, ratio_of_means(*convert_to_costs(row, base)))
 
 
 def are_rates(row: Row, base: Row) -> bool:
@@ -79,44 +85,44 @@ def is_rate_row(row: Row) -> bool:
     return is_rate(row.metric.unit, row.metric.better) and min(row.values) > 0
 
 
-def as_costs(row: Row, base: Row) -> tuple[Row, Row]:
+def convert_to_costs(row: Row, base: Row) -> tuple[Row, Row]:
     """What tests and ratios are of: rates as costs, the sides changed, which is the rates' ratio."""
     if not are_rates(row, base):
         return row, base
-    ours, theirs = (replace(side, values=costs(side.values)) for side in (row, base))
+    ours, theirs = (replace(side, values=to_costs(side.values)) for side in (row, base))
     return theirs, ours
 
 
 def ratio_of_means(row: Row, base: Row) -> Overhead:
     """The overhead of arithmetic means."""
-    pairs = pairs_of(row, base)
+    pairs = build_pairs(row, base)
     if pairs is not None:
         found = overhead_by_block(pairs, row.confidence)
-        return replace(found, design=design_of_pairs(pairs, row, base))
-    ours, theirs = compared_runs(row, base)
+        return replace(found, design=describe_pairs(pairs, row, base))
+    ours, theirs = select_compared_runs(row, base)
     what, our_groups, their_groups = independent_groups(ours, theirs)
     if what == "run":
-        found = overhead(ours.values, theirs.values, row.confidence)
+        found = compute_overhead(ours.values, theirs.values, row.confidence)
     else:
         found = overhead_by_job(our_groups, their_groups, row.confidence, what)
-    where = omitted_blocks(ours, theirs, row, base)
+    where = describe_omitted_blocks(ours, theirs, row, base)
     return replace(found, design=f"{found.design or ''} {where}".strip()) if where else found
 
 
-def compared_runs(row: Row, base: Row) -> tuple[Side, Side]:
+def select_compared_runs(row: Row, base: Row) -> tuple[Side, Side]:
     """All runs; of sides with several runs a block those in blocks that hold both, if most do.
 
     What a block does to its runs is then in both means alike.
     """
-    ours, theirs = blocks_of(row), blocks_of(base)
+    ours, theirs = group_by_block(row), group_by_block(base)
     shared = ours.keys() & theirs.keys()
-    is_by_block = any(samples_of(side)[0] == "block" for side in (row, base))
+    is_by_block = any(group_samples(side)[0] == "block" for side in (row, base))
     if not is_by_block or 2 * len(shared) <= max(len(ours), len(theirs)):
         shared = ours.keys() | theirs.keys()
-    return runs_in(row, shared), runs_in(base, shared)
+    return select_runs(row, shared), select_runs(base, shared)
 
 
-def runs_in(row: Row, blocks: AbstractSet[object]) -> Side:
+def select_runs(row: Row, blocks: AbstractSet[object]) -> Side:
     """The row's runs in these blocks."""
     kept = [
         (run, value)
@@ -126,12 +132,12 @@ def runs_in(row: Row, blocks: AbstractSet[object]) -> Side:
     return Side(row.group, tuple(run for run, _ in kept), tuple(value for _, value in kept))
 
 
-def omitted_blocks(ours: Side, theirs: Side, row: Row, base: Row) -> str:
+def describe_omitted_blocks(ours: Side, theirs: Side, row: Row, base: Row) -> str:
     """`in 4 of 5 blocks` where compared_runs() left blocks out; else empty."""
     if ours.n + theirs.n == row.n + base.n:
         return ""
-    every = blocks_of(row).keys() | blocks_of(base).keys()
-    return f"in {len(blocks_of(ours))} of {counted(len(every), 'block')}"
+    every = group_by_block(row).keys() | group_by_block(base).keys()
+    return f"in {len(group_by_block(ours))} of {counted(len(every), 'block')}"
 
 
 def independent_groups(row: Side, base: Side) -> tuple[str, list[list[float]], list[list[float]]]:
@@ -141,75 +147,79 @@ def independent_groups(row: Side, base: Side) -> tuple[str, list[list[float]], l
     errs on the safe side. Sides in blocks of their own (levels that were added later) have nothing
     that drops out: there blocks count, as for the mean.
     """
-    sides = [samples_of(side) for side in (row, base)]
-    blocks = [blocks_of(side) for side in (row, base)]
+    sides = [group_samples(side) for side in (row, base)]
+    blocks = [group_by_block(side) for side in (row, base)]
     if any(what == "block" for what, _ in sides) and blocks[0].keys() != blocks[1].keys():
         return "block", list(blocks[0].values()), list(blocks[1].values())
     if shares_jobs(row, base):
-        return "job", list(jobs_of(row).values()), list(jobs_of(base).values())
+        return "job", list(group_by_job(row).values()), list(group_by_job(base).values())
     return "run", [[v] for v in row.values], [[v] for v in base.values]
 
 
-def p_of_means(row: Row, base: Row) -> float | None:
+def compute_means_p(row: Row, base: Row) -> float | None:
     """The p that goes with it, uncorrected for other comparisons; None where there is no test.
 
     One that is told at 5 %: of a study that stopped early a level of 4 % keeps to that.
     """
-    row, base = as_costs(row, base)
-    pairs = pairs_of(row, base)
-    p = paired_p(pairs) if pairs is not None else welch(*means_apart(row, base)[1:])
-    return p if p is None else at_level(p, row)
+    row, base = convert_to_costs(row, base)
+    pairs = build_pairs(row, base)
+    p = paired_p(pairs) if pairs is not None else welch(*describe_separate_means(row, base)[1:])
+    return p if p is None else check_level(p, row)
 
 
-def p_of_equivalence(row: Row, base: Row, margin: float) -> float | None:
+def compute_equivalence_p(row: Row, base: Row, margin: float) -> float | None:
     """The p of the overhead lying beyond ± margin, by the same design."""
-    sides = sides_of(row, base)
+    sides = build_sides(row, base)
     p = None if sides is None else tost(sides, margin)
-    return p if p is None else at_level(p, row)
+    return p if p is None else check_level(p, row)
 
 
-def p_of_non_inferiority(row: Row, base: Row, margin: float) -> float | None:
+def compute_non_inferiority_p(row: Row, base: Row, margin: float) -> float | None:
     """The p of the overhead lying at or past the margin on the worse side; None where neither is."""
-    sides = sides_of(row, base)
+    sides = build_sides(row, base)
     if sides is None or row.metric.better is None:
         return None
-    p = past_margin(sides, margin, 1 if row.metric.better == "lower" else -1)
-    return p if p is None else at_level(p, row)
+    p = compute_past_margin_p(sides, margin, 1 if row.metric.better == "lower" else -1)
+    return p if p is None else check_level(p, row)
 
 
-def sides_of(row: Row, base: Row) -> Sides | None:
+def build_sides(row: Row, base: Row) -> Sides | None:
     """Both means as the tests of a margin take them."""
-    row, base = as_costs(row, base)
-    pairs = pairs_of(row, base)
-    return paired(pairs) if pairs is not None else independent(*compared_groups(row, base)[1:])
+    row, base = convert_to_costs(row, base)
+    pairs = build_pairs(row, base)
+    return (
+        paired_sides(pairs)
+        if pairs is not None
+        else independent_sides(*compared_groups(row, base)[1:])
+    )
 
 
-def at_level(p: float, row: Row) -> float:
+def check_level(p: float, row: Row) -> float:
     """A p to be told at 5 %, whatever the confidence of the row's intervals."""
     return min(p * (1 - CONFIDENCE) / (1 - row.confidence), 1.0)
 
 
-def effect_of(row: Row, base: Row) -> Effect | None:
+def compute_effect(row: Row, base: Row) -> Effect | None:
     """Hedges' g; of blocks' means where they are paired, of jobs' where runs share jobs."""
-    ours_of, theirs_of = as_costs(row, base)
-    pairs = pairs_of(ours_of, theirs_of)
+    ours_of, theirs_of = convert_to_costs(row, base)
+    pairs = build_pairs(ours_of, theirs_of)
     if pairs is not None:
         sides = [[block_mean(values) for values in side] for side in zip(*pairs, strict=True)]
         found = hedges_paired(*sides, confidence=row.confidence)
-        return found and replace(found, design=design_of_pairs(pairs, row, base))
-    found = hedges(*means_apart(ours_of, theirs_of)[1:], confidence=row.confidence)
-    what, ours, theirs = means_apart(row, base)
+        return found and replace(found, design=describe_pairs(pairs, row, base))
+    found = hedges(*describe_separate_means(ours_of, theirs_of)[1:], confidence=row.confidence)
+    what, ours, theirs = describe_separate_means(row, base)
     design = "" if what == "run" else f"by {len(ours)} + {len(theirs)} {what}s"
-    where = omitted_blocks(*compared_runs(row, base), row, base)
+    where = describe_omitted_blocks(*select_compared_runs(row, base), row, base)
     return found and replace(found, design=f"{design} {where}".strip() or None)
 
 
 def compared_groups(row: Row, base: Row) -> tuple[str, list[list[float]], list[list[float]]]:
     """independent_groups() of the runs that are compared."""
-    return independent_groups(*compared_runs(row, base))
+    return independent_groups(*select_compared_runs(row, base))
 
 
-def means_apart(row: Row, base: Row) -> tuple[str, list[float], list[float]]:
+def describe_separate_means(row: Row, base: Row) -> tuple[str, list[float], list[float]]:
     """compared_groups(), the means of it."""
     what, ours, theirs = compared_groups(row, base)
     return what, [block_mean(values) for values in ours], [block_mean(values) for values in theirs]
@@ -220,40 +230,40 @@ def job_means(row: Row) -> list[float]:
 
     In the order in which the jobs started; where each run is a job of its own, the values.
     """
-    return [statistics.fmean(values) for values in jobs_of(row).values()]
+    return [statistics.fmean(values) for values in group_by_job(row).values()]
 
 
-def pairs_of(row: Row, base: Row) -> Pairs | None:
+def build_pairs(row: Row, base: Row) -> Pairs | None:
     """(row's, base's) values of each block that holds both; None where these are few."""
-    ours, theirs = blocks_of(row), blocks_of(base)
+    ours, theirs = group_by_block(row), group_by_block(base)
     pairs = [(values, theirs[block]) for block, values in ours.items() if block in theirs]
     return None if None in ours or len(pairs) < MIN_BLOCKS else pairs
 
 
-def design_of_pairs(pairs: Pairs, row: Row, base: Row) -> str:
+def describe_pairs(pairs: Pairs, row: Row, base: Row) -> str:
     """`paired in 35 blocks`, `paired in 34 of 35 blocks`."""
-    every = len(blocks_of(row).keys() | blocks_of(base).keys())
+    every = len(group_by_block(row).keys() | group_by_block(base).keys())
     return f"paired in {len(pairs)} {'' if every == len(pairs) else f'of {every} '}blocks"
 
 
-def blocks_of(row: Row | Side) -> Groups:
+def group_by_block(row: Row | Side) -> Groups:
     """Values by block."""
-    return grouped(row, row.group.blocks)
+    return group_values(row, row.group.blocks)
 
 
-def jobs_of(row: Row | Side) -> Groups:
+def group_by_job(row: Row | Side) -> Groups:
     """Values by job; a run without one (a local run) stands alone."""
-    return grouped(row, row.group.jobs)
+    return group_values(row, row.group.jobs)
 
 
-def samples_of(row: Row | Side) -> tuple[str, list[list[float]]]:
+def group_samples(row: Row | Side) -> tuple[str, list[list[float]]]:
     """(`run`, `job` or `block`; the values by it): what is independent behind the row's mean.
 
     Where a block holds several jobs of a row, what the block does to all of them (the hour, the
     load) makes them alike: then blocks are drawn, and not jobs. One block alone tells nothing of
     blocks.
     """
-    jobs, blocks = jobs_of(row), blocks_of(row)
+    jobs, blocks = group_by_job(row), group_by_block(row)
     if None not in blocks and 2 <= len(blocks) < len(jobs):
         return "block", list(blocks.values())
     return "run" if len(jobs) == row.n else "job", list(jobs.values())
@@ -261,25 +271,25 @@ def samples_of(row: Row | Side) -> tuple[str, list[list[float]]]:
 
 def sample_means(row: Row) -> list[float]:
     """The means of what is independent."""
-    return [statistics.fmean(values) for values in samples_of(row)[1]]
+    return [statistics.fmean(values) for values in group_samples(row)[1]]
 
 
-def mean_of(row: Row) -> Interval:
+def compute_mean(row: Row) -> Interval:
     """The row's mean with its interval: of rates the harmonic one."""
     if is_rate_row(row):
-        by_cost = samples_of(replace(row, values=costs(row.values)))[1]
+        by_cost = group_samples(replace(row, values=to_costs(row.values)))[1]
         return rate_interval(mean_by_group(by_cost, row.confidence, never_negative=True))
-    return mean_by_group(samples_of(row)[1], row.confidence, no_negative(row))
+    return mean_by_group(group_samples(row)[1], row.confidence, has_no_negative_mean(row))
 
 
-def no_negative(row: Row) -> bool:
+def has_no_negative_mean(row: Row) -> bool:
     """Whether the row's quantity can have no negative mean."""
-    return never_negative(row.group.variant, row.metric.unit, min(row.values))
+    return is_never_negative(row.group.variant, row.metric.unit, min(row.values))
 
 
 def sample_word(row: Row) -> str:
     """What one of job_means() is of."""
-    return "run" if len(jobs_of(row)) == row.n else "job"
+    return "run" if len(group_by_job(row)) == row.n else "job"
 
 
 def shares_jobs(row: Side, base: Side) -> bool:
@@ -287,7 +297,7 @@ def shares_jobs(row: Side, base: Side) -> bool:
     return any(len({side.group.jobs[run] for run in side.run_ids}) < side.n for side in (row, base))
 
 
-def grouped(row: Row | Side, keys: Mapping[str, object]) -> Groups:
+def group_values(row: Row | Side, keys: Mapping[str, object]) -> Groups:
     """The row's values by a property of their runs."""
     groups: Groups = {}
     for run_id, value in zip(row.run_ids, row.values, strict=True):

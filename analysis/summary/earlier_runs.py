@@ -75,7 +75,7 @@ class EarlierRuns:
     ) -> tuple[MeasuredCost | None, str]:
         """The nearest runs there are, and in words how near: the same condition, else the same
         parameters, else the same benchmark."""
-        for key, words in zip(keys(benchmark, parameters, condition), NEAR, strict=True):
+        for key, words in zip(make_keys(benchmark, parameters, condition), NEAR, strict=True):
             if key in self.by_key:
                 return self.by_key[key], words
         return None, "no earlier run"
@@ -85,17 +85,19 @@ NEAR = ("the same condition", "the same parameters", "the same benchmark with ot
 NONE = EarlierRuns({}, ())
 
 
-def keys(benchmark: str, parameters: Mapping[str, Any], condition: Mapping[str, Any]) -> list[Key]:
+def make_keys(
+    benchmark: str, parameters: Mapping[str, Any], condition: Mapping[str, Any]
+) -> list[Key]:
     """From the most to the least alike."""
-    given, levels = canonical(parameters), canonical(condition)
+    given, levels = normalize(parameters), normalize(condition)
     return [(benchmark, given, levels), (benchmark, given), (benchmark,)]
 
 
-def canonical(table: Mapping[str, Any]) -> str:
+def normalize(table: Mapping[str, Any]) -> str:
     return json.dumps(table, sort_keys=True)
 
 
-def read(folders: Iterable[Path]) -> EarlierRuns:
+def read_earlier_runs(folders: Iterable[Path]) -> EarlierRuns:
     """From the databases of these studies; one that was never collected has none."""
     found: dict[Key, MeasuredCost] = {}
     studies = []
@@ -105,7 +107,7 @@ def read(folders: Iterable[Path]) -> EarlierRuns:
         studies.append(format_label(folder))
         with open_database(folder) as connection:
             for row in connection.execute(SQL).fetchall():
-                add(found, studies[-1], row)
+                add_row(found, studies[-1], row)
     return EarlierRuns(found, tuple(studies))
 
 
@@ -125,10 +127,10 @@ def job_seconds(folder: Path) -> dict[str, float]:
         return dict(connection.execute(JOBS_SQL).fetchall())
 
 
-def add(found: dict[Key, MeasuredCost], study: str, row: Sequence[Any]) -> None:
+def add_row(found: dict[Key, MeasuredCost], study: str, row: Sequence[Any]) -> None:
     """A run to all that it is like."""
     benchmark, parameters, condition, elapsed_s, energy_j, figures = row
-    alike = keys(benchmark, json.loads(parameters), json.loads(condition))
+    alike = make_keys(benchmark, json.loads(parameters), json.loads(condition))
     for key in alike:
         seen = found.setdefault(key, MeasuredCost())
         seen.elapsed_s.append(elapsed_s)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats.basics import Interval
-from steelyard.analysis.stats.overhead import Direction, Verdict, between, percent
+from steelyard.analysis.stats.overhead import Direction, Verdict, format_between, format_percent
 from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, compute_energy_shares
 
 if TYPE_CHECKING:
@@ -43,11 +43,13 @@ def read_energy_metrics(connection: duckdb.DuckDBPyConnection, idle: IdlePower) 
     for share in compute_energy_shares(connection, idle):
         of_run[share.run_id, share.attempt].append(share)
     values: Values = defaultdict(dict)
-    for run in measured_runs(connection):
+    for run in read_measured_runs(connection):
         shares = of_run[run.run_id, run.attempt]
         is_whole = len(shares) == run.whole == run.nodes
-        for metric, parts in zip(METRICS, bounds(shares), strict=True):
-            values[run.variant, run.label, metric][run.run_id] = total(parts) if is_whole else None
+        for metric, parts in zip(METRICS, sum_bounds(shares), strict=True):
+            values[run.variant, run.label, metric][run.run_id] = (
+                sum_known(parts) if is_whole else None
+            )
     return dict(values)
 
 
@@ -64,17 +66,17 @@ def read_idle_power(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
     return dict(rows)
 
 
-def bounds(shares: list[EnergyShare]) -> tuple[list[float | None], list[float | None]]:
+def sum_bounds(shares: list[EnergyShare]) -> tuple[list[float | None], list[float | None]]:
     return [share.low_j for share in shares], [share.high_j for share in shares]
 
 
-def total(parts: list[float | None]) -> float | None:
+def sum_known(parts: list[float | None]) -> float | None:
     """Their sum; None where one is not known, or there are none."""
     known = [part for part in parts if part is not None]
     return sum(known) if known and len(known) == len(parts) else None
 
 
-def measured_runs(connection: duckdb.DuckDBPyConnection) -> list[MeasuredRun]:
+def read_measured_runs(connection: duckdb.DuckDBPyConnection) -> list[MeasuredRun]:
     rows = connection.execute(
         """
         SELECT r.run_id, r.attempt, r.variant, r.condition_label, len(a.nodes),
@@ -104,7 +106,7 @@ class Bounds:
         return max(self.low.low, 0.0), self.high.high
 
 
-def bounds_verdict(ours: Bounds, base: Bounds) -> Verdict:
+def make_bounds_verdict(ours: Bounds, base: Bounds) -> Verdict:
     """In words; `better` is lower."""
     mine, theirs = ours.range_j(), base.range_j()
     if mine is None or theirs is None:
@@ -129,5 +131,5 @@ def format_bounds_ratio(one: float, other: float) -> float:
 def format_bounds(least: float, most: float) -> str:
     """What lies between both conditions' bounds."""
     if math.isinf(most):
-        return f"bounds: {percent(least, least, least)} % and more"
-    return f"bounds: {between(least, most)}"
+        return f"bounds: {format_percent(least, least, least)} % and more"
+    return f"bounds: {format_between(least, most)}"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from steelyard.analysis.collect.network import FACTOR, NO_LEVEL, canonical
+from steelyard.analysis.collect.network import FACTOR, NO_LEVEL, normalize_specification
 from steelyard.analysis.stats.slope import MIN_LEVELS
 from steelyard.analysis.summary.study_data import LARGEST
 from steelyard.facts.netem_keys import VALUES
@@ -64,23 +64,27 @@ class Axis:
         return ", ".join([*parts, self.fixed] if self.fixed else parts)
 
 
-def axes(factors: Mapping[str, Sequence[object]], least: int = MIN_LEVELS) -> list[Axis]:
+def find_axes(factors: Mapping[str, Sequence[object]], least: int = MIN_LEVELS) -> list[Axis]:
     """Those with at least `least` numbers."""
     found = [
         axis
         for factor, levels in factors.items()
-        for axis in (network_axes(levels) if factor == FACTOR else [number_axis(factor, levels)])
+        for axis in (
+            make_network_axes(levels) if factor == FACTOR else [make_number_axis(factor, levels)]
+        )
     ]
     return [axis for axis in found if len(set(axis.places.values())) >= least]
 
 
-def number_axis(factor: str, levels: Sequence[object]) -> Axis:
+def make_number_axis(factor: str, levels: Sequence[object]) -> Axis:
     """Levels as they stand."""
-    known = {str(level): number for level in levels if (number := number_of(level)) is not None}
+    known = {
+        str(level): number for level in levels if (number := parse_level_number(level)) is not None
+    }
     return Axis(factor, factor, factor, "", known)
 
 
-def number_of(level: object) -> float | None:
+def parse_level_number(level: object) -> float | None:
     """A level as a number."""
     if isinstance(level, bool):
         return None
@@ -99,17 +103,17 @@ class Specification:
     rest: frozenset[str]
 
     @property
-    def does_nothing(self) -> bool:
+    def has_no_effect(self) -> bool:
         """`none`, `loss=0%`: whatever the address, it is 0 of everything."""
         return not self.numbers and all(part.startswith(WHERE) for part in self.rest)
 
 
-def specification(level: str) -> Specification:
+def parse_specification(level: str) -> Specification:
     """From a level's text."""
     numbers, rest = {}, set()
-    for part in () if level.strip() == NO_LEVEL else canonical(level):
+    for part in () if level.strip() == NO_LEVEL else normalize_specification(level):
         key, _, value = part.partition("=")
-        number = base_units(value) if key in NUMBERS else None
+        number = convert_to_base_units(value) if key in NUMBERS else None
         if number is None:
             rest.add(part)
         elif number or key in BOUNDLESS:
@@ -117,17 +121,17 @@ def specification(level: str) -> Specification:
     return Specification(numbers, frozenset(rest))
 
 
-def base_units(value: str) -> Decimal | None:
+def convert_to_base_units(value: str) -> Decimal | None:
     """`0.05u`, as canonical() writes 50ms; None for what is no single quantity, as with jitter."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)u?", value)
     return match and Decimal(match[1])
 
 
-def network_axes(levels: Sequence[object]) -> Iterator[Axis]:
+def make_network_axes(levels: Sequence[object]) -> Iterator[Axis]:
     """One for each number and what the levels have in common beside it."""
-    parsed = {str(level): specification(str(level)) for level in levels}
+    parsed = {str(level): parse_specification(str(level)) for level in levels}
     for key, (unit, scale) in NUMBERS.items():
-        for rest, members in groups(parsed, key).items():
+        for rest, members in group_levels(parsed, key).items():
             places = {
                 level: float(parsed[level].numbers.get(key, Decimal(0)) * scale)
                 for level in members
@@ -136,26 +140,26 @@ def network_axes(levels: Sequence[object]) -> Iterator[Axis]:
             unlimited = frozenset(
                 level
                 for level, one in parsed.items()
-                if key in BOUNDLESS and key not in one.numbers and is_beside(one, rest)
+                if key in BOUNDLESS and key not in one.numbers and has_other_keys(one, rest)
             )
-            yield Axis(FACTOR, words, per, beside(members[0], key), places, unlimited)
+            yield Axis(FACTOR, words, per, remove_key(members[0], key), places, unlimited)
 
 
-def beside(level: str, key: str) -> str:
+def remove_key(level: str, key: str) -> str:
     """What a level has but for this number and for zeros: `rate=100mbit,to=10.0.0.0/8`."""
     parts = ("".join(part.split()) for part in level.split(","))
     others = (part for part in parts if not part.startswith(f"{key}="))
-    return ",".join(part for part in others if does_something(specification(part)))
+    return ",".join(part for part in others if has_effect(parse_specification(part)))
 
 
-def does_something(found: Specification) -> bool:
+def has_effect(found: Specification) -> bool:
     return bool(found.numbers or found.rest)
 
 
 Rest = tuple[frozenset[tuple[str, Decimal]], frozenset[str]]
 
 
-def groups(parsed: Mapping[str, Specification], key: str) -> dict[Rest, list[str]]:
+def group_levels(parsed: Mapping[str, Specification], key: str) -> dict[Rest, list[str]]:
     """Levels that are equal but for this number; what does nothing is 0 wherever they act."""
     found: dict[Rest, list[str]] = {}
     for level, one in parsed.items():
@@ -166,14 +170,14 @@ def groups(parsed: Mapping[str, Specification], key: str) -> dict[Rest, list[str
         if key in one.numbers or key in BOUNDLESS:
             continue
         for own, members in found.items():
-            if is_beside(one, own):
+            if has_other_keys(one, own):
                 members.append(level)
     return found
 
 
-def is_beside(one: Specification, rest: Rest) -> bool:
+def has_other_keys(one: Specification, rest: Rest) -> bool:
     """Whether a level without the number has all else that these levels have in common."""
     numbers, parts = rest
     same = (frozenset(one.numbers.items()), one.rest) == (numbers, parts)
     nothing = not numbers and all(part.startswith(WHERE) for part in parts)
-    return same or (one.does_nothing and nothing)
+    return same or (one.has_no_effect and nothing)

@@ -47,7 +47,7 @@ class OverFactor:
         return [row for one in self.series for row in one.rows]
 
 
-def over_factor(
+def build_factor_series(
     summary: Summary, variant: str, axis: Axis, metrics: Sequence[str]
 ) -> Iterator[OverFactor]:
     """The metrics that have values at three levels at least."""
@@ -62,22 +62,22 @@ def over_factor(
                 found.setdefault(axis.others(row.group.levels), []).append((place, row))
             elif is_wanted:
                 placeless[str(row.group.levels.get(axis.factor))] = None
-        series = [series_of(o, pairs) for o, pairs in found.items() if len(pairs) >= MIN_LEVELS]
+        series = [build_series(o, pairs) for o, pairs in found.items() if len(pairs) >= MIN_LEVELS]
         if series:
             yield OverFactor(variant, axis.name, axis.words, tuple(series), tuple(placeless))
 
 
-def series_of(others: str, pairs: list[tuple[float, Row]]) -> Series:
+def build_series(others: str, pairs: list[tuple[float, Row]]) -> Series:
     places, rows = zip(*sorted(pairs, key=lambda pair: pair[0]), strict=True)
     return Series(others, places, rows)
 
 
-def shown(found: OverFactor) -> tuple[Series, ...]:
+def select_shown(found: OverFactor) -> tuple[Series, ...]:
     """The series that are drawn."""
-    return tuple(thinned(one) for one in found.series[:MAX_SERIES])
+    return tuple(thin_series(one) for one in found.series[:MAX_SERIES])
 
 
-def thinned(one: Series) -> Series:
+def thin_series(one: Series) -> Series:
     """At most MAX_LEVELS, evenly chosen, with the first and the last."""
     count = len(one.places)
     if count <= MAX_LEVELS:
@@ -87,7 +87,7 @@ def thinned(one: Series) -> Series:
     return Series(one.others, places, tuple(one.rows[i] for i in kept))
 
 
-def left_out(found: OverFactor) -> str:
+def describe_left_out(found: OverFactor) -> str:
     """What a caption says of series and levels that are not drawn."""
     words = ""
     if len(found.series) > MAX_SERIES:
@@ -100,6 +100,6 @@ def left_out(found: OverFactor) -> str:
     return words
 
 
-def n_words(rows: Sequence[Row], what: str = "level") -> str:
+def format_n(rows: Sequence[Row], what: str = "level") -> str:
     """`n = 5 to 35 runs a level`."""
     return f"n = {counted_range((row.n for row in rows), 'run')} a {what}"

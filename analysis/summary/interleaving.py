@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.summary.design import compared_runs, pairs_of
+from steelyard.analysis.summary.design import build_pairs, select_compared_runs
 
 if TYPE_CHECKING:
     from steelyard.analysis.summary.rows import Row
@@ -25,25 +25,30 @@ class Interleaving:
     `spans`: of the starts of both sides, where one side ran wholly before the other.
     """
 
-    alone: int
+    uninterleaved: int
     runs: int
     spans: tuple[Span, Span] | None = None
 
     @property
-    def words(self) -> str:
+    def describe(self) -> str:
         """What is said beside the comparison; empty where all runs took turns."""
-        if self.spans is not None or self.alone == self.runs:
+        if self.spans is not None or self.uninterleaved == self.runs:
             return "the two sides did not take turns"
-        return f"{self.alone} of {self.runs} runs did not take turns" if self.alone else ""
+        return (
+            f"{self.uninterleaved} of {self.runs} runs did not take turns"
+            if self.uninterleaved
+            else ""
+        )
 
 
 def check_interleaving(row: Row, base: Row) -> Interleaving:
     """Of the runs that the overhead compares; two rows with values."""
     sides = [
-        [(run, side.group.blocks[run]) for run in side.run_ids] for side in compared_runs(row, base)
+        [(run, side.group.blocks[run]) for run in side.run_ids]
+        for side in select_compared_runs(row, base)
     ]
     runs, alone = sum(map(len, sides)), 0
-    if pairs_of(row, base) is None:
+    if build_pairs(row, base) is None:
         planned = [set(side.group.blocks.values()) for side in (base, row)]
         alone = sum(
             block is not None and block not in other

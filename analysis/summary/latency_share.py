@@ -12,14 +12,14 @@ from steelyard.analysis.stats.latency_share import (
     Side,
     Split,
     difference,
-    excludes_zero,
-    split,
+    is_nonzero,
+    split_difference,
 )
-from steelyard.analysis.stats.number_format import quantity
-from steelyard.analysis.summary.design import jobs_of
+from steelyard.analysis.stats.number_format import format_quantity
+from steelyard.analysis.summary.design import group_by_job
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
-from steelyard.analysis.summary.transfer_length import bulk_of, short_transfers
+from steelyard.analysis.summary.transfer_length import find_bulk, find_short_transfers
 from steelyard.jobscripts.registry import KINDS, Bulk
 
 MODEL = (
@@ -52,19 +52,19 @@ class SplitRow:
     broken: tuple[str, ...]  # which assumptions do not hold
 
     @property
-    def holds(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether the shares may be told."""
         return self.split is not None and not self.broken
 
 
-def split_rows(summary: Summary) -> list[SplitRow]:
+def build_split_rows(summary: Summary) -> list[SplitRow]:
     """Main figures in seconds, wherever bytes and bulk transfers are there on both sides."""
     bulk = bulk_rates(summary)
     if not bulk:
         return []
     return [
         found
-        for row in summary.compared(primary=True)
+        for row in summary.compared_rows(primary=True)
         if row.metric.unit == "s" and row.metric.better == "lower"
         for variant, transfers in bulk
         if variant != row.group.variant
@@ -76,7 +76,7 @@ def bulk_rates(summary: Summary) -> list[tuple[str, Bulk]]:
     """(variant, what it measures) of one benchmark's bulk transfers, of files where there are any."""
     found: dict[tuple[int, str], list[tuple[str, Bulk]]] = {}
     for variant in summary.variants:
-        bulk = bulk_of(summary, variant)
+        bulk = find_bulk(summary, variant)
         if bulk and any(m.name == bulk.metric for m in summary.data.metrics.get(variant, [])):
             rank = KINDS.index(bulk.kind), variant.split()[0]
             found.setdefault(rank, []).append((variant, bulk))
@@ -88,22 +88,22 @@ def split_row(summary: Summary, row: Row, bulk: str, transfers: Bulk) -> SplitRo
     variant, labels = row.group.variant, (row.group.label, row.group.baseline_label or "")
     base = summary.row(variant, labels[1], row.metric.name)
     rates = [summary.row(bulk, label, transfers.metric) for label in labels]
-    bytes_metric = bytes_of(row, base, summary) if base is not None else None
+    bytes_metric = list_bytes(row, base, summary) if base is not None else None
     if base is None or bytes_metric is None:
         return None
     moved = [summary.row(variant, label, bytes_metric) for label in labels]
     sides = [
-        side_of(seconds, moved_row, rate, transfers.factor)
+        build_side(seconds, moved_row, rate, transfers.factor)
         for seconds, moved_row, rate in zip((row, base), moved, rates, strict=True)
         if moved_row is not None and rate is not None
     ]
     if len(sides) != 2 or not all(side.seconds and side.s_per_byte for side in sides):
         return None
     try:
-        found = split(*sides, confidence=row.confidence)
-        broken = tuple(broken_assumptions(summary, row, base, sides, found))
+        found = split_difference(*sides, confidence=row.confidence)
+        broken = tuple(find_broken_assumptions(summary, row, base, sides, found))
         if found.throughput_share is not None:
-            broken = (*short_transfers(summary, bulk, labels, transfers), *broken)
+            broken = (*find_short_transfers(summary, bulk, labels, transfers), *broken)
     except ValueError:
         found, broken = None, (f"fewer than {MIN_GROUPS} jobs of runs or of transfers on a side",)
     here, there = sides
@@ -117,7 +117,7 @@ def split_row(summary: Summary, row: Row, bulk: str, transfers: Bulk) -> SplitRo
     )  # fmt: skip
 
 
-def bytes_of(row: Row, base: Row, summary: Summary) -> str | None:
+def list_bytes(row: Row, base: Row, summary: Summary) -> str | None:
     """What says how many bytes came over the network; the node's own count only for `network`."""
     factors = {*row.group.condition, *base.group.condition}
     differing = {f for f in factors if row.group.condition.get(f) != base.group.condition.get(f)}
@@ -129,29 +129,35 @@ def bytes_of(row: Row, base: Row, summary: Summary) -> str | None:
     return NODE_BYTES if differing == {FACTOR} else None
 
 
-def side_of(seconds: Row, moved: Row, rate: Row, factor: float) -> Side:
+def build_side(seconds: Row, moved: Row, rate: Row, factor: float) -> Side:
     """Runs that have both seconds and bytes, and the transfers, by job."""
     both = set(seconds.run_ids) & set(moved.run_ids)
     return Side(
-        seconds=by_job(seconds, {run: v for run, v in values_of(seconds) if run in both}),
-        bytes_moved=by_job(moved, {run: v for run, v in values_of(moved) if run in both}),
-        s_per_byte=by_job(rate, {run: 1 / (v * factor) for run, v in values_of(rate) if v > 0}),
+        seconds=group_values_by_job(
+            seconds, {run: v for run, v in list_values(seconds) if run in both}
+        ),
+        bytes_moved=group_values_by_job(
+            moved, {run: v for run, v in list_values(moved) if run in both}
+        ),
+        s_per_byte=group_values_by_job(
+            rate, {run: 1 / (v * factor) for run, v in list_values(rate) if v > 0}
+        ),
     )
 
 
-def values_of(row: Row) -> Iterator[tuple[str, float]]:
+def list_values(row: Row) -> Iterator[tuple[str, float]]:
     """(run, its value)."""
     return zip(row.run_ids, row.values, strict=True)
 
 
-def by_job(row: Row, values: dict[str, float]) -> Groups:
+def group_values_by_job(row: Row, values: dict[str, float]) -> Groups:
     """These values of some of the row's runs."""
     return list(
-        jobs_of(replace(row, run_ids=tuple(values), values=tuple(values.values()))).values()
+        group_by_job(replace(row, run_ids=tuple(values), values=tuple(values.values()))).values()
     )
 
 
-def broken_assumptions(
+def find_broken_assumptions(
     summary: Summary, row: Row, base: Row, sides: list[Side], found: Split
 ) -> Iterator[str]:
     """In words; a difference that is not shown breaks none."""
@@ -169,20 +175,22 @@ def broken_assumptions(
         yield "bulk transfers were faster under the condition, and the runs slower, or the reverse"
     here, there = (mean(side.bytes_moved) for side in sides)
     if there <= 0 or abs(here / there - 1) > UNEQUAL:
-        yield f"not the same bytes: {quantity(here, 'bytes')} and {quantity(there, 'bytes')} a run"
-    yield from unequal_computing(summary, row, base, found)
+        yield f"not the same bytes: {format_quantity(here, 'bytes')} and {format_quantity(there, 'bytes')} a run"
+    yield from describe_unequal_computing(summary, row, base, found)
 
 
-def unequal_computing(summary: Summary, row: Row, base: Row, found: Split) -> Iterator[str]:
+def describe_unequal_computing(
+    summary: Summary, row: Row, base: Row, found: Split
+) -> Iterator[str]:
     """Where a benchmark tells how long it waited for data: whether the rest of the time differs."""
     computing = [computing_s(summary, side) for side in (row, base)]
     if min(map(len, computing)) < MIN_GROUPS:
         return
     more = difference(*computing)
-    if excludes_zero(more) and abs(more.value) > UNEQUAL * abs(found.difference_s.value):
+    if is_nonzero(more) and abs(more.value) > UNEQUAL * abs(found.difference_s.value):
         yield (
-            f"{quantity(more.value, 's')} of the difference of "
-            f"{quantity(found.difference_s.value, 's')} passed while no data were waited for, and "
+            f"{format_quantity(more.value, 's')} of the difference of "
+            f"{format_quantity(found.difference_s.value, 's')} passed while no data were waited for, and "
             "would count as latency"
         )
 
@@ -190,5 +198,7 @@ def unequal_computing(summary: Summary, row: Row, base: Row, found: Split) -> It
 def computing_s(summary: Summary, row: Row) -> Groups:
     """The seconds of each run in which it did not wait for data."""
     waits = summary.row(row.group.variant, row.group.label, WAIT_SHARE)
-    shares = dict(values_of(waits)) if waits is not None else {}
-    return by_job(row, {run: s * (1 - shares[run]) for run, s in values_of(row) if run in shares})
+    shares = dict(list_values(waits)) if waits is not None else {}
+    return group_values_by_job(
+        row, {run: s * (1 - shares[run]) for run, s in list_values(row) if run in shares}
+    )

@@ -168,7 +168,7 @@ def read_machine_tags(record: Mapping[str, Any]) -> State:
         found |= dict(mounts(probe))
     memory = found.get("memory.memory_bytes")
     if memory is not None:
-        found["memory.memory_bytes"] = installed_memory(int(memory))
+        found["memory.memory_bytes"] = format_installed_memory(int(memory))
     return {key: value for key, value in found.items() if is_machine_tag(key)}
 
 
@@ -179,7 +179,7 @@ def flatten(document: Mapping[str, Any], before: str = "") -> Iterator[tuple[str
             if before or key != "missing":
                 yield from flatten(value, f"{before}{key}.")
         elif not isinstance(value, list):
-            yield f"{before}{key}", as_text(value)
+            yield f"{before}{key}", format_value(value)
 
 
 def flatten_one(path: str, document: Mapping[str, Any]) -> State:
@@ -189,10 +189,10 @@ def flatten_one(path: str, document: Mapping[str, Any]) -> State:
         document = document.get(parent, {})
         if not isinstance(document, Mapping):
             return {}
-    return {path: as_text(document[name])} if name in document else {}
+    return {path: format_value(document[name])} if name in document else {}
 
 
-def as_text(value: object) -> str | None:
+def format_value(value: object) -> str | None:
     """A JSON value; lists of words as one text."""
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
@@ -216,7 +216,7 @@ def devices(probe: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     for device in entries(probe, "network"):
         if device.get("counted") is True:
             for key in ("driver", "speed_bits_per_s", "mtu"):
-                yield f"device.{device.get('name')}.{key}", as_text(device.get(key))
+                yield f"device.{device.get('name')}.{key}", format_value(device.get(key))
 
 
 def mounts(probe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -249,7 +249,7 @@ def entries(probe: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     )
 
 
-def installed_memory(size_bytes: int) -> str:
+def format_installed_memory(size_bytes: int) -> str:
     """What is installed, as kernels keep some of it and not always as much: `128 GiB` of 125.6.
 
     Rounded up to 1/16 of the power of two below: 3 to 6 %, less than one memory module in sixteen.

@@ -100,19 +100,19 @@ class LevelTcp:
     rcv_space_max_bytes: int | None
 
 
-def tcp_by_level(runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> list[LevelTcp]:
+def group_tcp_by_level(runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> list[LevelTcp]:
     """Per condition, in the order in which `runs` name them; those without readings left out."""
     label_of = {run.run_id: run.label for run in runs if run.counts}
     members: dict[str, list[NodeNetwork]] = {label: [] for label in label_of.values()}
     for node in nodes:
         if node.run_id in label_of and node.tcp_rtt_s is not None:
             members[label_of[node.run_id]].append(node)
-    return [tcp_of(label, mine) for label, mine in members.items() if mine]
+    return [build_tcp_level(label, mine) for label, mine in members.items() if mine]
 
 
-def tcp_of(label: str, nodes: Sequence[NodeNetwork]) -> LevelTcp:
+def build_tcp_level(label: str, nodes: Sequence[NodeNetwork]) -> LevelTcp:
     """One condition."""
-    mean, sd = pooled_readings(nodes)
+    mean, sd = pool_readings(nodes)
     again = [node.retransmitted for node in nodes if node.retransmitted is not None]
     return LevelTcp(
         label=label,
@@ -121,16 +121,16 @@ def tcp_of(label: str, nodes: Sequence[NodeNetwork]) -> LevelTcp:
         readings=sum(node.readings or 0 for node in nodes),
         floor_s=min((n.tcp_floor_s for n in nodes if n.tcp_floor_s is not None), default=None),
         low_s=min((n.tcp_min_s for n in nodes if n.tcp_min_s is not None), default=None),
-        median_s=middle(node.tcp_rtt_s for node in nodes),
+        median_s=find_middle(node.tcp_rtt_s for node in nodes),
         mean_s=mean,
         sd_s=sd,
         high_s=max((n.tcp_max_s for n in nodes if n.tcp_max_s is not None), default=None),
         retransmitted=sum(again) if again else None,
-        cwnd_segments=middle(node.cwnd_segments for node in nodes),
+        cwnd_segments=find_middle(node.cwnd_segments for node in nodes),
         cwnd_max_segments=max(
             (n.cwnd_max_segments for n in nodes if n.cwnd_max_segments is not None), default=None
         ),
-        rcv_space_bytes=middle(node.rcv_space_bytes for node in nodes),
+        rcv_space_bytes=find_middle(node.rcv_space_bytes for node in nodes),
         rcv_space_max_bytes=max(
             (n.rcv_space_max_bytes for n in nodes if n.rcv_space_max_bytes is not None),
             default=None,
@@ -138,7 +138,7 @@ def tcp_of(label: str, nodes: Sequence[NodeNetwork]) -> LevelTcp:
     )
 
 
-def pooled_readings(nodes: Sequence[NodeNetwork]) -> tuple[float | None, float | None]:
+def pool_readings(nodes: Sequence[NodeNetwork]) -> tuple[float | None, float | None]:
     """Mean and sd of all readings, from those of each job: squares within and between add up."""
     parts = [(n.readings, n.tcp_mean_s, n.tcp_sd_s or 0.0) for n in nodes]
     known = [(n, mean, sd) for n, mean, sd in parts if n and mean is not None]
@@ -181,7 +181,7 @@ def is_no_number(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def by_level(runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> list[LevelNetwork]:
+def group_by_level(runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> list[LevelNetwork]:
     """Per condition, in the order in which `runs` name them; [] when nothing is known of any."""
     if not nodes:
         return []
@@ -192,12 +192,12 @@ def by_level(runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> list[LevelNet
     for run in runs:
         members.setdefault(run.label, []).append(run)
     return [
-        level_of(label, mine, [node for run in mine for node in of_run.get(run.run_id, ())])
+        build_level(label, mine, [node for run in mine for node in of_run.get(run.run_id, ())])
         for label, mine in members.items()
     ]
 
 
-def level_of(label: str, runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> LevelNetwork:
+def build_level(label: str, runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> LevelNetwork:
     """One condition: what it asked for is of all its runs, what was measured of the valid ones."""
     done = [run for run in runs if run.state == "completed"]
     counted = {run.run_id for run in done if run.counts}
@@ -205,18 +205,18 @@ def level_of(label: str, runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> L
     good = [node for node in nodes if node.run_id in counted]
     return LevelNetwork(
         label=label,
-        requested=distinct(node.requested for node in asked),
-        applied=distinct(node.applied for node in asked),
-        scopes=distinct(
+        requested=list_distinct(node.requested for node in asked),
+        applied=list_distinct(node.applied for node in asked),
+        scopes=list_distinct(
             f"{', '.join(dict.fromkeys(n.devices)) or '?'} ({n.qdisc or '?'}, {n.scope or '?'})"
             for n in asked
         ),
-        peers=distinct(node.peer for node in asked),
-        before_s=middle(node.rtt_before_s for node in good),
-        during_s=middle(node.rtt_during_s for node in good),
-        after_s=middle(node.rtt_after_s for node in good),
-        tcp_rtt_s=middle(node.tcp_rtt_s for node in good),
-        loss=pooled_loss(good),
+        peers=list_distinct(node.peer for node in asked),
+        before_s=find_middle(node.rtt_before_s for node in good),
+        during_s=find_middle(node.rtt_during_s for node in good),
+        after_s=find_middle(node.rtt_after_s for node in good),
+        tcp_rtt_s=find_middle(node.tcp_rtt_s for node in good),
+        loss=pool_loss(good),
         dropped_packets=sum(node.dropped_packets or 0 for node in asked),
         jobs=len(good),
         runs=len(done),
@@ -225,18 +225,18 @@ def level_of(label: str, runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> L
     )
 
 
-def distinct(texts: Iterable[str | None]) -> tuple[str, ...]:
+def list_distinct(texts: Iterable[str | None]) -> tuple[str, ...]:
     """Each text once, in its order; None left out."""
     return tuple(dict.fromkeys(text for text in texts if text is not None))
 
 
-def middle(values: Iterable[float | None]) -> float | None:
+def find_middle(values: Iterable[float | None]) -> float | None:
     """The median of what is known."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
 
 
-def pooled_loss(nodes: Sequence[NodeNetwork]) -> Share | None:
+def pool_loss(nodes: Sequence[NodeNetwork]) -> Share | None:
     """Packets lost of all packets of these nodes."""
     known = [(n.loss, n.loss_packets) for n in nodes if n.loss is not None and n.loss_packets]
     packets = sum(number for _, number in known)

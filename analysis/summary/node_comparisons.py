@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from steelyard.analysis.base.level_names import NODE
-from steelyard.analysis.stats.node_contrasts import Contrast, contrasts
+from steelyard.analysis.stats.node_contrasts import Contrast, compute_contrasts
 from steelyard.analysis.stats.overhead import MIN_RUNS
-from steelyard.analysis.stats.rates import costs
-from steelyard.analysis.summary.design import blocks_of, is_rate_row, jobs_of
+from steelyard.analysis.stats.rates import to_costs
+from steelyard.analysis.summary.design import group_by_block, group_by_job, is_rate_row
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import Metric
 from steelyard.analysis.summary.summary import Summary, is_main
@@ -34,14 +34,14 @@ class NodeComparison:
 
 
 @functools.lru_cache(maxsize=1)  # simulated; a report asks five times
-def node_comparisons(summary: Summary) -> list[NodeComparison]:
+def build_node_comparisons(summary: Summary) -> list[NodeComparison]:
     """Of every main figure; empty without the factor `node`."""
     if NODE not in summary.data.meta.factors:
         return []
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in summary.rows:
         if is_main(row) and NODE in row.group.condition:
-            key = (row.group.variant, row.metric.name, others_of(row))
+            key = (row.group.variant, row.metric.name, list_other_levels(row))
             groups.setdefault(key, []).append(row)
     return [
         compare_nodes(rows, others)
@@ -50,7 +50,7 @@ def node_comparisons(summary: Summary) -> list[NodeComparison]:
     ]
 
 
-def others_of(row: Row) -> str:
+def list_other_levels(row: Row) -> str:
     return ", ".join(f"{name}={level}" for name, level in row.group.levels.items() if name != NODE)
 
 
@@ -60,16 +60,19 @@ def compare_nodes(rows: Sequence[Row], others: str) -> NodeComparison:
     rows = [row for row in rows if row.values]
     is_rate = all(map(is_rate_row, rows))
     if is_rate:
-        rows = [replace(row, values=costs(row.values)) for row in rows]
+        rows = [replace(row, values=to_costs(row.values)) for row in rows]
     by_block = has_common_blocks(rows)
-    values = {str(row.group.condition[NODE]): dict(independent(row, by_block)) for row in rows}
+    values = {
+        str(row.group.condition[NODE]): dict(select_independent_values(row, by_block))
+        for row in rows
+    }
     known = {name: own for name, own in values.items() if len(own) >= MIN_RUNS}
-    found = contrasts(list(known.values()), by_block, first.confidence)
+    found = compute_contrasts(list(known.values()), by_block, first.confidence)
     middle = median(fmean(own.values()) for own in values.values())
     blocks = len({block for own in known.values() for block in own}) if by_block else None
     nodes = {} if isinstance(found, str) else dict(zip(known, found, strict=True))
     if is_rate:
-        middle, nodes = 1 / middle, {name: as_rate(one) for name, one in nodes.items()}
+        middle, nodes = 1 / middle, {name: convert_to_rate(one) for name, one in nodes.items()}
     return NodeComparison(
         first.group.variant, first.metric, others, middle,
         dict(sorted(nodes.items(), key=lambda item: item[1].value)),
@@ -82,20 +85,20 @@ def has_common_blocks(rows: Sequence[Row]) -> bool:
     """Whether blocks can be taken out: enough of them, each with most of the nodes."""
     count: dict[object, int] = {}
     for row in rows:
-        for block in blocks_of(row):
+        for block in group_by_block(row):
             count[block] = count.get(block, 0) + 1
     least = MOST_MISSING * len(rows)
     return None not in count and len(count) >= MIN_RUNS and min(count.values()) >= least
 
 
-def independent(row: Row, by_block: bool) -> Iterator[tuple[Hashable, float]]:
+def select_independent_values(row: Row, by_block: bool) -> Iterator[tuple[Hashable, float]]:
     """(block or job, mean of the runs in it)."""
-    for key, values in (blocks_of(row) if by_block else jobs_of(row)).items():
+    for key, values in (group_by_block(row) if by_block else group_by_job(row)).items():
         assert isinstance(key, Hashable)
         yield key, fmean(values)
 
 
-def as_rate(cost: Contrast) -> Contrast:
+def convert_to_rate(cost: Contrast) -> Contrast:
     """A difference of costs as that of the rates; a cost of nearly nothing has no bound there."""
     low = -1.0 if cost.high <= -1 else 1 / (1 + cost.high) - 1
     high = float("inf") if cost.low <= -1 else 1 / (1 + cost.low) - 1

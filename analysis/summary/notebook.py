@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from steelyard.analysis.summary.rows import Row, cells
+from steelyard.analysis.summary.rows import Row, format_cells
 from steelyard.jobscripts.plurals import counted
 
 MOST_ROWS = 100
@@ -15,7 +15,7 @@ HEADINGS = ("benchmark", "condition", "metric", "n", "mean", "against the baseli
 def table(rows: Sequence[Row]) -> str:
     """Main figures first; of many rows the first MOST_ROWS."""
     first = sorted(rows, key=lambda row: not row.metric.is_primary)[:MOST_ROWS]
-    lines = [html_row("th", HEADINGS), *(html_row("td", cells(row)) for row in first)]
+    lines = [html_row("th", HEADINGS), *(html_row("td", format_cells(row)) for row in first)]
     more = len(rows) - len(first)
     note = f"<p>… and {counted(more, 'more row')}: study.frame('means') has all</p>" if more else ""
     return f"<table>{''.join(lines)}</table>{note}"

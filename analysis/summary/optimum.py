@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from steelyard.analysis.collect.network import FACTOR
-from steelyard.analysis.stats.rates import costs
-from steelyard.analysis.stats.scaling import Choice, best_levels
-from steelyard.analysis.summary.design import is_rate_row, p_of_means
-from steelyard.analysis.summary.factor_axes import Axis, axes
+from steelyard.analysis.stats.rates import to_costs
+from steelyard.analysis.stats.scaling import Choice, find_best_levels
+from steelyard.analysis.summary.design import compute_means_p, is_rate_row
+from steelyard.analysis.summary.factor_axes import Axis, find_axes
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary, is_common
 
@@ -32,7 +32,7 @@ class Optimum:
     is_rate: bool = False  # then the best level has the largest mean
 
     @property
-    def is_shown(self) -> bool:
+    def is_distinct(self) -> bool:
         """Whether any level is shown not to be the best."""
         return len(self.allowed) < len(self.tried)
 
@@ -48,15 +48,15 @@ def is_speed_row(row: Row) -> bool:
     return bool(row.values) and (is_time or is_rate_row(row))
 
 
-def optimum_of(
+def find_optimum(
     factor: str, others: str, levels: Sequence[float], rows: Sequence[Row]
 ) -> Optimum | None:
     """The level with the smallest mean, of rates the largest; None for fewer than 2 levels, and where
     a value is not above 0, which no time and no energy is."""
     if len(rows) < 2 or any(min(row.values) <= 0 for row in rows):
         return None
-    means = [fmean(costs(r.values) if is_rate_row(r) else r.values) for r in rows]
-    places = best_levels(means, lambda i, j: p_of_means(rows[i], rows[j]))
+    means = [fmean(to_costs(r.values) if is_rate_row(r) else r.values) for r in rows]
+    places = find_best_levels(means, lambda i, j: compute_means_p(rows[i], rows[j]))
     allowed = tuple(sorted({levels[place] for place in places}))
     best = levels[min(range(len(means)), key=means.__getitem__)]
     first = rows[0]
@@ -67,40 +67,45 @@ def optimum_of(
     )  # fmt: skip
 
 
-def numeric_optima(summary: Summary) -> list[Optimum]:
+def find_numeric_optima(summary: Summary) -> list[Optimum]:
     """Of numeric factors, where they say more than slopes: the best level lies inside, or time and
     energy have different ones. A factor that the study scales over has its own section."""
     scaling = summary.data.meta.scaling
     own = (FACTOR, *(scaling.over if scaling else ()))
-    every = [axis for axis in axes(summary.data.meta.factors) if axis.factor not in own]
-    return [one for axis in every for one in optima_over(summary, axis)]
+    every = [axis for axis in find_axes(summary.data.meta.factors) if axis.factor not in own]
+    return [one for axis in every for one in find_optima(summary, axis)]
 
 
-def optima_over(summary: Summary, axis: Axis) -> Iterator[Optimum]:
+def find_optima(summary: Summary, axis: Axis) -> Iterator[Optimum]:
     """By variant and levels of the other factors: of its main figure, or elapsed_s, and of energy."""
     found: dict[tuple[str, str], dict[str, list[tuple[float, Row]]]] = {}
     for row in summary.rows:
         place = axis.place(row.group.condition)
-        if place is not None and (row.metric.name == ENERGY or is_told_speed(row)) and row.values:
+        if (
+            place is not None
+            and (row.metric.name == ENERGY or is_reported_speed(row))
+            and row.values
+        ):
             key = row.group.variant, axis.others(row.group.levels)
             found.setdefault(key, {}).setdefault(row.metric.name, []).append((place, row))
     for (_, others), metrics in found.items():
         best = [
             one
             for pairs in metrics.values()
-            if (one := optimum_of(axis.factor, others, *zip(*pairs, strict=True))) and one.is_shown
+            if (one := find_optimum(axis.factor, others, *zip(*pairs, strict=True)))
+            and one.is_distinct
         ]
-        if any(one.is_inside for one in best) or are_apart(best):
+        if any(one.is_inside for one in best) or is_clearly_different(best):
             yield from best
 
 
-def is_told_speed(row: Row) -> bool:
+def is_reported_speed(row: Row) -> bool:
     """Main figures, and elapsed_s where the report has it beside them."""
     is_elapsed = row.metric.name == "elapsed_s" and is_common(row.group.variant, "elapsed_s")
     return (row.metric.is_primary or is_elapsed) and is_speed_row(row)
 
 
-def are_apart(found: Sequence[Optimum]) -> bool:
+def is_clearly_different(found: Sequence[Optimum]) -> bool:
     """Whether the levels of least energy are none of those of the shortest time."""
     energy = {level for one in found if one.metric == ENERGY for level in one.allowed}
     return bool(energy) and any(

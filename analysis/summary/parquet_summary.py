@@ -17,14 +17,14 @@ import duckdb
 
 from steelyard.analysis.base import spark
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.stats.basics import CONFIDENCE, Interval, ends, student_quantile
-from steelyard.analysis.stats.number_format import never_negative
+from steelyard.analysis.stats.basics import CONFIDENCE, Interval, compute_ends, student_quantile
+from steelyard.analysis.stats.number_format import is_never_negative
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats.rates import is_rate, rate_interval
 from steelyard.analysis.store import export
 from steelyard.analysis.store.sample_store import is_complete
 from steelyard.analysis.store.spool import escape_pattern, quote_path, quote_text
-from steelyard.analysis.summary.study_data import stops_early
+from steelyard.analysis.summary.study_data import has_stop_table
 from steelyard.facts.quantities import COUNTERS
 
 PARTS = "sample_parts"
@@ -119,44 +119,46 @@ def summarize(study_dir: Path, engine: str, master: str | None = None) -> list[L
             f"{cut[0]} is no whole Parquet file: `steelyard collect` writes it anew", str(cut[0])
         )
     check_parts(folder)
-    confidence = confidence_of(folder)
-    rows = on_spark(folder, master) if engine == "spark" else on_duckdb(folder)
+    confidence = read_confidence(folder)
+    rows = (
+        summarize_with_spark(folder, master) if engine == "spark" else summarize_with_duckdb(folder)
+    )
     if export.read_mark(folder) != collected:
         raise UsageError(f"{folder} was written anew while it was read: try again", str(folder))
-    lines = (line(row, confidence) for row in rows)
+    lines = (build_line(row, confidence) for row in rows)
     return sorted(lines, key=lambda r: (r.variant, r.condition, r.metric))
 
 
-def confidence_of(folder: Path) -> float:
+def read_confidence(folder: Path) -> float:
     """That intervals are computed with so that they hold 95 %: more where a rule stopped the study."""
     with duckdb.connect() as connection:
         path = quote_path(folder / "meta.parquet")
         (toml,) = connection.execute(f"SELECT toml FROM read_parquet({path})").fetchall()[0]
-    return STOPPING_CONFIDENCE if stops_early(toml or "") else CONFIDENCE
+    return STOPPING_CONFIDENCE if has_stop_table(toml or "") else CONFIDENCE
 
 
-def on_duckdb(folder: Path) -> list[dict[str, Any]]:
+def summarize_with_duckdb(folder: Path) -> list[dict[str, Any]]:
     """The rows of SUMMARY, computed in this process."""
     samples = has_samples(folder)
     with duckdb.connect() as connection:
         connection.execute(f"SET temp_directory = {quote_text(str(folder / '.summary.spill'))}")
-        for name in views(samples):
+        for name in list_views(samples):
             files = "samples/*/*.parquet" if name == "samples" else f"{name}.parquet"
             connection.read_parquet(f"{escape_pattern(folder)}/{files}").create_view(name)
-        cursor = connection.execute(statement(samples))
+        cursor = connection.execute(build_statement(samples))
         names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def on_spark(folder: Path, master: str | None) -> list[dict[str, Any]]:
+def summarize_with_spark(folder: Path, master: str | None) -> list[dict[str, Any]]:
     """As on_duckdb, by Spark."""
     samples = has_samples(folder)
     with spark.open_session(master) as session:
-        for name in views(samples):
+        for name in list_views(samples):
             files = "samples" if name == "samples" else f"{name}.parquet"
             path = f"{spark.escape_hadoop_path(folder)}/{files}"
             session.read.parquet(path).createOrReplaceTempView(name)
-        return [row.asDict() for row in session.sql(statement(samples)).collect()]
+        return [row.asDict() for row in session.sql(build_statement(samples)).collect()]
 
 
 def has_samples(folder: Path) -> bool:
@@ -164,7 +166,7 @@ def has_samples(folder: Path) -> bool:
     return any(folder.glob("samples/*/*.parquet"))
 
 
-def views(samples: bool) -> list[str]:
+def list_views(samples: bool) -> list[str]:
     """The tables that the statement reads."""
     names = [name for name in NEEDED if name not in READ_BY_NAME]
     return [*names, "samples"] if samples else names
@@ -184,7 +186,7 @@ def check_parts(folder: Path) -> None:
         raise UsageError(f"{other} {words}: `steelyard collect` mends that", str(other))
 
 
-def statement(samples: bool) -> str:
+def build_statement(samples: bool) -> str:
     """SUMMARY, with the totals of the samples where there are any."""
     if not samples:
         return SUMMARY.format(totals="")
@@ -194,7 +196,7 @@ def statement(samples: bool) -> str:
     return SUMMARY.format(totals=OF_SAMPLES.format(names=names, readings=readings, summed=summed))
 
 
-def line(row: Mapping[str, Any], confidence: float = CONFIDENCE) -> Line:
+def build_line(row: Mapping[str, Any], confidence: float = CONFIDENCE) -> Line:
     """With the interval; engines differ in what they give as the deviation of one value."""
     n, mean, sd = row["n"], row["mean"], row["sd"]
     rate = is_rate(row["unit"], row["better"]) and row["minimum"] > 0
@@ -207,10 +209,10 @@ def line(row: Mapping[str, Any], confidence: float = CONFIDENCE) -> Line:
         reason = SHARED
     else:
         t = student_quantile((1 + confidence) / 2, n - 1) / math.sqrt(n)
-        cut = never_negative(row["variant"], row["unit"], row["minimum"])
-        low, high = ends(mean, t * sd, n, cut)
+        cut = is_never_negative(row["variant"], row["unit"], row["minimum"])
+        low, high = compute_ends(mean, t * sd, n, cut)
         if rate:
-            cost = Interval(cost_mean, *ends(cost_mean, t * row["cost_sd"], n, True), n)
+            cost = Interval(cost_mean, *compute_ends(cost_mean, t * row["cost_sd"], n, True), n)
             low, high = rate_interval(cost).low, rate_interval(cost).high
     names = (row["variant"], row["condition_label"], row["metric"])
     return Line(*names, n, mean, sd, row["median"], low, high, reason)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from steelyard.analysis.stats.basics import CONFIDENCE, Interval, Outliers, Spread
-from steelyard.analysis.stats.number_format import MISSING, mean_words
+from steelyard.analysis.stats.number_format import MISSING, format_mean
 from steelyard.analysis.stats.overhead import Overhead, Verdict
 from steelyard.analysis.stats.significance_tests import Effect
 from steelyard.analysis.summary.study_data import Metric
@@ -83,7 +83,7 @@ class Row:
     effect: Effect | None = None
 
     def __repr__(self) -> str:
-        return row_text(self)
+        return format_row(self)
 
     @property
     def n(self) -> int:
@@ -91,25 +91,25 @@ class Row:
         return len(self.values)
 
     @property
-    def n_words(self) -> str:
+    def format_n(self) -> str:
         """`10`, `48 in 12 jobs`, `10 in 5 blocks`: with what is independent where runs are not."""
         if self.blocks is not None:
             return f"{self.n} in {counted(self.blocks, 'block')}"
         return str(self.n) if self.jobs is None else f"{self.n} in {counted(self.jobs, 'job')}"
 
 
-def cells(row: Row) -> tuple[str, ...]:
+def format_cells(row: Row) -> tuple[str, ...]:
     """One row under HEADINGS."""
-    mean = MISSING if row.interval is None else mean_words(row.interval, row.metric.unit)
+    mean = MISSING if row.interval is None else format_mean(row.interval, row.metric.unit)
     verdict = row.verdict.text if row.verdict else ""
     label = row.group.label or "all runs"
     if row.group.is_baseline:
         label += " (baseline)"
-    return row.group.variant, label, row.metric.name, row.n_words, mean, verdict
+    return row.group.variant, label, row.metric.name, row.format_n, mean, verdict
 
 
-def row_text(row: Row) -> str:
+def format_row(row: Row) -> str:
     """`<row app · threads=2 · seconds: 1.23 ± 0.04 s, n = 10>`."""
-    variant, label, metric, n, mean, verdict = cells(row)
+    variant, label, metric, n, mean, verdict = format_cells(row)
     against = f", {verdict}" if verdict else ""
     return f"<row {variant} · {label} · {metric}: {mean}, n = {n}{against}>"

@@ -13,31 +13,37 @@ from dataclasses import dataclass, replace
 
 from steelyard.analysis.stats.basics import Estimate, Interval
 from steelyard.analysis.stats.dependent_runs import MIN_BLOCKS
-from steelyard.analysis.stats.rates import costs
+from steelyard.analysis.stats.rates import to_costs
 from steelyard.analysis.stats.scaling import (
     Choice,
     efficiency,
-    largest_efficient,
+    find_largest_efficient,
     one_sided_confidence,
     scaled_serial_fraction,
     serial_fraction,
     speed_up,
 )
-from steelyard.analysis.stats.scaling_laws import Curve, Law, amdahl, gustafson, universal
-from steelyard.analysis.summary.design import (
-    blocks_of,
-    is_rate_row,
-    mean_of,
-    ratio_of_means,
-    samples_of,
+from steelyard.analysis.stats.scaling_laws import (
+    Curve,
+    Law,
+    fit_amdahl,
+    fit_gustafson,
+    fit_universal,
 )
-from steelyard.analysis.summary.factor_axes import number_of
+from steelyard.analysis.summary.design import (
+    compute_mean,
+    group_by_block,
+    group_samples,
+    is_rate_row,
+    ratio_of_means,
+)
+from steelyard.analysis.summary.factor_axes import parse_level_number
 from steelyard.analysis.summary.optimum import (
     ENERGY,
     Optimum,
+    find_numeric_optima,
+    find_optimum,
     is_speed_row,
-    numeric_optima,
-    optimum_of,
 )
 from steelyard.analysis.summary.rows import Group, Row
 from steelyard.analysis.summary.study_data import Metric
@@ -88,7 +94,7 @@ class ScalingCurve:
         return self.points[0]
 
 
-def scaling_curves(summary: Summary) -> list[ScalingCurve]:
+def build_scaling_curves(summary: Summary) -> list[ScalingCurve]:
     """Of every variant that the study's scales apply to; none without [study] scaling."""
     scaling = summary.data.meta.scaling
     if scaling is None:
@@ -99,13 +105,13 @@ def scaling_curves(summary: Summary) -> list[ScalingCurve]:
             others = (f"{k}={v}" for k, v in group.levels.items() if k not in scaling.over)
             found.setdefault((group.variant, ", ".join(others)), []).append(group)
     return [
-        curve_of(summary, groups, others, metric)
+        build_curve(summary, groups, others, metric)
         for (variant, others), groups in found.items()
-        for metric in scaled_metrics(summary, variant)
+        for metric in list_scaled_metrics(summary, variant)
     ]
 
 
-def scaled_metrics(summary: Summary, variant: str) -> list[Metric]:
+def list_scaled_metrics(summary: Summary, variant: str) -> list[Metric]:
     """Main figures that are times or rates; of a benchmark without one the time of a run."""
     every = summary.data.metrics.get(variant, [])
     rows = [row for row in summary.rows if row.group.variant == variant]
@@ -114,40 +120,40 @@ def scaled_metrics(summary: Summary, variant: str) -> list[Metric]:
     return primary or [metric for metric in every if metric.name == ELAPSED]
 
 
-def curve_of(
+def build_curve(
     summary: Summary, groups: Sequence[Group], others: str, metric: Metric
 ) -> ScalingCurve:
     """All of one curve."""
     scaling = summary.data.meta.scaling
     assert scaling is not None
     over = tuple(factor for factor in scaling.over if factor in groups[0].condition)
-    points, left_out = points_of(summary, groups, over, metric)
+    points, left_out = build_points(summary, groups, over, metric)
     plain = ScalingCurve(
         groups[0].variant, metric, scaling.kind, over, others, tuple(points), tuple(left_out)
     )
-    if reason := incomparable(points):
+    if reason := find_incomparable_reason(points):
         return replace(plain, reason=reason)
     times = [work_times(point, scaling.kind) for point in points]
-    compared = [compare(points, times, place, scaling.kind) for place in range(len(points))]
+    compared = [compare_points(points, times, place, scaling.kind) for place in range(len(points))]
     found = replace(
         plain,
         points=tuple(compared),
-        laws=laws_of(points, times, scaling.kind),
-        efficient=efficient_of(compared),
+        laws=fit_laws(points, times, scaling.kind),
+        efficient=find_efficient(compared),
     )
-    return found if scaling.kind == WEAK else with_optima(found)
+    return found if scaling.kind == WEAK else add_optima(found)
 
 
-def points_of(
+def build_points(
     summary: Summary, groups: Sequence[Group], over: Sequence[str], metric: Metric
 ) -> tuple[list[Point], list[str]]:
     """(conditions with a scale and values, ascending; what the others are missing)."""
     points, left_out = [], []
     for group in groups:
         row = summary.row(group.variant, group.label, metric.name)
-        scale = scale_of(group.condition, over)
+        scale = compute_scale(group.condition, over)
         level = ", ".join(f"{f}={group.levels.get(f, group.condition.get(f))}" for f in over)
-        reason = missing(group, row, scale)
+        reason = find_missing_reason(group, row, scale)
         if reason or row is None or scale is None:
             left_out.append(f"{level}: {reason}")
             continue
@@ -165,15 +171,15 @@ def points_of(
     return sorted(points, key=lambda point: point.scale), left_out
 
 
-def scale_of(condition: Mapping[str, object], over: Sequence[str]) -> float | None:
+def compute_scale(condition: Mapping[str, object], over: Sequence[str]) -> float | None:
     """The product of the levels; None where one is no number above 0."""
-    numbers = [number_of(condition.get(factor)) for factor in over]
+    numbers = [parse_level_number(condition.get(factor)) for factor in over]
     if any(number is None or number <= 0 for number in numbers):
         return None
     return math.prod(number for number in numbers if number is not None)
 
 
-def missing(group: Group, row: Row | None, scale: float | None) -> str | None:
+def find_missing_reason(group: Group, row: Row | None, scale: float | None) -> str | None:
     """Why a condition is not on the curve."""
     if scale is None:
         return "its level is no number above 0"
@@ -199,10 +205,10 @@ def node_hours(elapsed: Row) -> Interval | None:
     if not known:
         return None
     runs, hours = zip(*known, strict=True)
-    return mean_of(replace(elapsed, run_ids=runs, values=hours))
+    return compute_mean(replace(elapsed, run_ids=runs, values=hours))
 
 
-def incomparable(points: Sequence[Point]) -> str | None:
+def find_incomparable_reason(points: Sequence[Point]) -> str | None:
     """Why there is no speed-up at all."""
     if not points:
         return "no scale has values"
@@ -220,12 +226,12 @@ def work_times(point: Point, kind: str) -> Row:
     """The row's seconds for the same work: rates as costs, times of grown work by their scale."""
     row = point.row
     if is_rate_row(row):
-        return replace(row, values=costs(row.values))
+        return replace(row, values=to_costs(row.values))
     by = point.scale if kind == WEAK else 1.0
     return replace(row, values=tuple(value / by for value in row.values))
 
 
-def compare(points: Sequence[Point], times: Sequence[Row], place: int, kind: str) -> Point:
+def compare_points(points: Sequence[Point], times: Sequence[Row], place: int, kind: str) -> Point:
     """The point with its ratios to the reference."""
     point, first = points[place], points[0]
     if place == 0:
@@ -257,40 +263,40 @@ def energy_ratio(point: Point, first: Point, work: float) -> Estimate | None:
     return found and efficiency(found, work)
 
 
-def efficient_of(points: Sequence[Point]) -> Choice | None:
+def find_efficient(points: Sequence[Point]) -> Choice | None:
     """The largest scale with an efficiency of 70 %."""
     known = [(point.scale, point.bounded) for point in points if point.bounded is not None]
-    return largest_efficient([s for s, _ in known], [e for _, e in known])
+    return find_largest_efficient([s for s, _ in known], [e for _, e in known])
 
 
-def laws_of(points: Sequence[Point], times: Sequence[Row], kind: str) -> tuple[Law, ...]:
+def fit_laws(points: Sequence[Point], times: Sequence[Row], kind: str) -> tuple[Law, ...]:
     """Amdahl's law, or Gustafson's where the work grows; and the Universal Scalability Law."""
     scales = [point.scale / points[0].scale for point in points]
     shared = shared_blocks(times)
     if shared:
-        groups = [[blocks_of(row)[block] for block in shared] for row in times]
+        groups = [[group_by_block(row)[block] for block in shared] for row in times]
     else:
-        groups = [samples_of(row)[1] for row in times]
+        groups = [group_samples(row)[1] for row in times]
     curve = Curve.of(scales, groups, is_paired=bool(shared))
-    first = gustafson if kind == WEAK else amdahl
-    return first(curve, times[0].confidence), universal(curve, times[0].confidence)
+    first = fit_gustafson if kind == WEAK else fit_amdahl
+    return first(curve, times[0].confidence), fit_universal(curve, times[0].confidence)
 
 
 def shared_blocks(times: Sequence[Row]) -> list[object]:
     """The blocks that hold all scales, where they are at least 10 and most; else none."""
-    every = [blocks_of(row).keys() for row in times]
+    every = [group_by_block(row).keys() for row in times]
     shared = set.intersection(*map(set, every))
     whole = set.union(*map(set, every))
     is_paired = None not in whole and len(shared) >= MIN_BLOCKS and 2 * len(shared) > len(whole)
     return [block for block in every[0] if block in shared] if is_paired else []
 
 
-def with_optima(curve: ScalingCurve) -> ScalingCurve:
+def add_optima(curve: ScalingCurve) -> ScalingCurve:
     """With the scales of the shortest time and of the least energy."""
     return replace(
         curve,
-        shortest=optimum_of(*optimum_arguments(curve, [(p.scale, p.row) for p in curve.points])),
-        least_energy=optimum_of(
+        shortest=find_optimum(*optimum_arguments(curve, [(p.scale, p.row) for p in curve.points])),
+        least_energy=find_optimum(
             *optimum_arguments(curve, [(p.scale, p.energy) for p in curve.points if p.energy])
         ),
     )
@@ -304,9 +310,11 @@ def optimum_arguments(
     return factor, curve.others, [scale for scale, _ in pairs], [row for _, row in pairs]
 
 
-def optima(summary: Summary) -> list[Optimum]:
+def find_optima(summary: Summary) -> list[Optimum]:
     """Of the scales, where any is shown not to be the best, and of other numeric factors."""
     found = [
-        one for curve in scaling_curves(summary) for one in (curve.shortest, curve.least_energy)
+        one
+        for curve in build_scaling_curves(summary)
+        for one in (curve.shortest, curve.least_energy)
     ]
-    return [*(one for one in found if one and one.is_shown), *numeric_optima(summary)]
+    return [*(one for one in found if one and one.is_distinct), *find_numeric_optima(summary)]

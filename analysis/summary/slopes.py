@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from steelyard.analysis.stats.significance_tests import holm
-from steelyard.analysis.stats.slope import LEVEL, Line, fit
-from steelyard.analysis.summary.design import at_level
-from steelyard.analysis.summary.factor_axes import Axis, axes
+from steelyard.analysis.stats.slope import LEVEL, Line, fit_slope
+from steelyard.analysis.summary.design import check_level
+from steelyard.analysis.summary.factor_axes import Axis, find_axes
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 
@@ -29,32 +29,34 @@ class FactorLine:
     p: float  # of the slope, corrected for all lines
 
     @property
-    def is_shown(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether it rises or falls: both the interval and the test among all lines say so."""
         return self.p <= LEVEL and self.line.slope.excludes_zero
 
 
-def factor_lines(summary: Summary) -> list[FactorLine]:
+def fit_factor_lines(summary: Summary) -> list[FactorLine]:
     """Of every metric with values, over every factor with at least three numbers for levels."""
-    plain = [line for axis in axes(summary.data.meta.factors) for line in lines_over(summary, axis)]
-    main = corrected([line for line in plain if line.is_primary])
-    rest = corrected([line for line in plain if not line.is_primary])
+    plain = [
+        line for axis in find_axes(summary.data.meta.factors) for line in fit_lines(summary, axis)
+    ]
+    main = correct_p([line for line in plain if line.is_primary])
+    rest = correct_p([line for line in plain if not line.is_primary])
     return [next(main if line.is_primary else rest) for line in plain]
 
 
-def corrected(lines: list[FactorLine]) -> Iterator[FactorLine]:
+def correct_p(lines: list[FactorLine]) -> Iterator[FactorLine]:
     """With Holm's correction for the slopes and the breaks of all of these lines together."""
     # Of those without a break the p is not known, but above the level: it raises no other.
-    breaks = [b.p if (b := line.line.broken) is not None else 1.0 for line in lines]
+    breaks = [b.p if (b := line.line.break_point) is not None else 1.0 for line in lines]
     found = holm([*(line.p for line in lines), *breaks])
     for line, p, p_break in zip(lines, found, found[len(lines) :], strict=False):
-        broken = line.line.broken
+        broken = line.line.break_point
         if broken is not None:
             broken = replace(broken, p=p_break) if p_break <= LEVEL else None
-        yield replace(line, p=p, line=replace(line.line, broken=broken))
+        yield replace(line, p=p, line=replace(line.line, break_point=broken))
 
 
-def lines_over(summary: Summary, axis: Axis) -> Iterator[FactorLine]:
+def fit_lines(summary: Summary, axis: Axis) -> Iterator[FactorLine]:
     """One line per variant, metric, and levels of the other factors, without correction."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in summary.rows:
@@ -63,16 +65,16 @@ def lines_over(summary: Summary, axis: Axis) -> Iterator[FactorLine]:
             key = (row.group.variant, row.metric.name, axis.others(row.group.levels))
             groups.setdefault(key, []).append(row)
     for (variant, metric, others), rows in groups.items():
-        line = line_through(rows, axis)
+        line = fit_line(rows, axis)
         if line is not None:
             first = rows[0].metric
             yield FactorLine(
                 variant, metric, first.unit, axis.factor, axis.unit, others, first.is_primary, line,
-                at_level(line.slope.p, rows[0]),
+                check_level(line.slope.p, rows[0]),
             )  # fmt: skip
 
 
-def line_through(rows: list[Row], axis: Axis) -> Line | None:
+def fit_line(rows: list[Row], axis: Axis) -> Line | None:
     """By block where at least 10 blocks hold every level, as overheads are paired.
 
     A job's runs are one value: what they have in common is not spread around the line.
@@ -85,7 +87,7 @@ def line_through(rows: list[Row], axis: Axis) -> Line | None:
         places += [axis.place(row.group.condition) or 0.0] * len(of_row)
         blocks += [block for block, _ in of_row]
         values += [value for _, value in of_row]
-    return fit(places, values, None if None in blocks else blocks, rows[0].confidence)
+    return fit_slope(places, values, None if None in blocks else blocks, rows[0].confidence)
 
 
 def blocks_and_values(row: Row) -> list[tuple[object, float]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.summary.energy_metrics import Values, total
+from steelyard.analysis.summary.energy_metrics import Values, sum_known
 
 if TYPE_CHECKING:
     import duckdb
@@ -96,11 +96,11 @@ def read_span_metrics(connection: duckdb.DuckDBPyConnection) -> Values:
         times: dict[Key, float] = {}
         used = {counter: read_used(connection, counter, times) for counter in COUNTERS}
         for run_id, nodes in of_run.items():
-            found[run_id] |= of_parts(run_id, nodes, used)
-            found[run_id] |= above_idle(run_id, nodes, used["energy_j"], times)
-    for run_id, joules in read_above_told(connection):
+            found[run_id] |= compute_span_energy(run_id, nodes, used)
+            found[run_id] |= compute_above_idle(run_id, nodes, used["energy_j"], times)
+    for run_id, joules in read_above_configured(connection):
         found[run_id][ABOVE_TOLD] = joules
-    return by_condition(connection, found)
+    return group_by_condition(connection, found)
 
 
 def read_nodes(connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
@@ -131,7 +131,7 @@ def read_used(
     return used
 
 
-def of_parts(
+def compute_span_energy(
     run_id: str, nodes: list[str], used: dict[str, dict[Key, float | None]]
 ) -> dict[str, float | None]:
     """Means over the iterations, as all figures of a run."""
@@ -140,7 +140,7 @@ def of_parts(
         for part in PARTS:
             iterations = {key[2] for key in values if key[:2] == (run_id, part)}
             sums = [
-                total([values.get((run_id, part, number, node)) for node in nodes])
+                sum_known([values.get((run_id, part, number, node)) for node in nodes])
                 for number in sorted(iterations)
             ]
             known = [one for one in sums if one is not None]
@@ -149,7 +149,7 @@ def of_parts(
     return found
 
 
-def above_idle(
+def compute_above_idle(
     run_id: str, nodes: list[str], joules: dict[Key, float | None], times: dict[Key, float]
 ) -> dict[str, float | None]:
     """Power while nothing ran, and joules between the two idles above it."""
@@ -157,16 +157,16 @@ def above_idle(
     above: list[float | None] = []
     for node in nodes:
         idle = [(run_id, span, 1, node) for span in ("idle_before", "idle_after")]
-        idle_j = total([joules.get(key) for key in idle])
+        idle_j = sum_known([joules.get(key) for key in idle])
         run = (run_id, "between_idles", 1, node)
         run_j = joules.get(run)
         power = None if idle_j is None else idle_j / sum(times[key] for key in idle)
         powers.append(power)
         above.append(None if power is None or run_j is None else run_j - power * times[run])
-    return {IDLE_POWER: total(powers), ABOVE_IDLE: total(above)}
+    return {IDLE_POWER: sum_known(powers), ABOVE_IDLE: sum_known(above)}
 
 
-def read_above_told(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, float | None]]:
+def read_above_configured(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, float | None]]:
     """Joules of the whole job above what administrators say that its nodes draw idle."""
     return connection.execute(
         """
@@ -186,7 +186,7 @@ def read_above_told(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, fl
     ).fetchall()
 
 
-def by_condition(
+def group_by_condition(
     connection: duckdb.DuckDBPyConnection, found: dict[str, dict[str, float | None]]
 ) -> Values:
     """The same by variant, condition and metric."""

@@ -10,7 +10,7 @@ from steelyard.analysis.stats.basics import spread
 from steelyard.analysis.stats.planning import (
     FIRST_LOOK,
     STOPPING_CONFIDENCE,
-    enough,
+    can_stop,
     repeats_needed,
 )
 from steelyard.analysis.summary.design import sample_means
@@ -32,7 +32,7 @@ class Need:
     failing: tuple[str, ...] = ()
 
 
-def more_repeats(summary: Summary, half_width: float) -> Need:
+def compute_need(summary: Summary, half_width: float) -> Need:
     """`half_width`: of each main figure's interval, as a share of its mean.
 
     Figures without a value, or with a mean of 0, cannot become narrow and are not judged. Estimated
@@ -42,9 +42,12 @@ def more_repeats(summary: Summary, half_width: float) -> Need:
     rows = [
         row
         for row in summary.rows
-        if row.metric.is_primary and row.n and mean(row) and name_of(row.group) not in failing
+        if row.metric.is_primary
+        and row.n
+        and read_mean(row)
+        and format_name(row.group) not in failing
     ]
-    more = [lacking_runs(row, half_width * abs(mean(row))) for row in rows]
+    more = [count_missing_runs(row, half_width * abs(read_mean(row))) for row in rows]
     return Need(len(rows), sum(map(bool, more)), max(more, default=0), tuple(failing))
 
 
@@ -53,30 +56,30 @@ def failing_conditions(summary: Summary) -> dict[str, int]:
     most: dict[str, int] = {}
     for row in summary.rows:
         if row.metric.is_primary:
-            most[name_of(row.group)] = max(most.get(name_of(row.group), 0), row.n)
-    names = {name_of(group): len(group.runs) for group in summary.groups}
+            most[format_name(row.group)] = max(most.get(format_name(row.group), 0), row.n)
+    names = {format_name(group): len(group.runs) for group in summary.groups}
     return {name: n for name, runs in names.items() if 2 * (n := most.get(name, 0)) < runs}
 
 
-def name_of(group: Group) -> str:
+def format_name(group: Group) -> str:
     """`variant · condition`."""
     return f"{group.variant} · {group.label}" if group.label else group.variant
 
 
-def mean(row: Row) -> float:
+def read_mean(row: Row) -> float:
     """0 where there is none."""
     return row.interval.mean if row.interval is not None else 0.0
 
 
-def lacking_runs(row: Row, half_width: float) -> int:
+def count_missing_runs(row: Row, half_width: float) -> int:
     """How many more runs this row takes: as many to a job, or block, as there are now."""
     values = sample_means(row)
-    return math.ceil(lacking(values, half_width) * row.n / len(values))
+    return math.ceil(count_missing_values(values, half_width) * row.n / len(values))
 
 
-def lacking(values: Sequence[float], half_width: float) -> int:
+def count_missing_values(values: Sequence[float], half_width: float) -> int:
     """How many more values an interval takes to be as narrow as this, 0 for none."""
-    if enough(values, half_width):
+    if can_stop(values, half_width):
         return 0
     try:
         needed = repeats_needed(spread(values).sd or 0.0, half_width, STOPPING_CONFIDENCE)

@@ -73,24 +73,24 @@ class Meta:
         return self.level_texts.get(factor, {}).get(own, own)
 
     @property
-    def stops(self) -> bool:
+    def has_stop_rule(self) -> bool:
         """Whether the study was repeated until its intervals were narrow enough."""
-        return stops_early(self.toml or "")
+        return has_stop_table(self.toml or "")
 
 
-def within(meta: Meta) -> list[str]:
+def list_within_factors(meta: Meta) -> list[str]:
     """Factors each level of which has its own baseline: those of [baseline] within, and nodes."""
     named = meta.baseline or list(meta.factors) == [level_names.NODE]
     return [name for name in meta.factors if name not in meta.baseline] if named else []
 
 
 @functools.lru_cache(maxsize=4)  # asked for each row of the report
-def stops_early(toml: str) -> bool:
+def has_stop_table(toml: str) -> bool:
     """Whether a study file has [study] stop."""
-    return "stop" in head_of(toml)
+    return "stop" in read_study_table(toml)
 
 
-def head_of(toml: str) -> dict[str, Any]:
+def read_study_table(toml: str) -> dict[str, Any]:
     """The table [study]; empty where there is none."""
     try:
         study = tomllib.loads(toml).get("study", {})
@@ -216,7 +216,7 @@ def read_study(
             metrics=metrics,
             values=values,
             records=read_records(connection),
-            gaps=[*read_gaps(connection), *lost_samples(connection, folder)],
+            gaps=[*read_gaps(connection), *find_lost_samples(connection, folder)],
             network=read_network(connection),
             repeated=read_repeated(connection),
             checks=read_checks(connection),
@@ -243,7 +243,7 @@ def read_meta(connection: duckdb.DuckDBPyConnection) -> Meta:
         fields[0] = f"{fields[0]}@{session}"
     baseline, factors, scaling = (json.loads(text or "{}") for text in fields[6:])
     fields[6:] = baseline, factors, read_scaling(scaling)
-    head = head_of(fields[2] or "")
+    head = read_study_table(fields[2] or "")
     fields += (parse_percent(head.get(key)) for key in ("equivalent", "tolerate"))
     return Meta(*fields)
 
@@ -264,10 +264,10 @@ def read_runs(connection: duckdb.DuckDBPyConnection, include_invalid: bool = Fal
     ).fetchall()
     # Of each condition one object: there are a hundred times as many runs.
     conditions = {text: json.loads(text) for text in {row[5] for row in rows}}
-    return [run_of([*row, include_invalid], conditions[row[5]]) for row in rows]
+    return [build_run([*row, include_invalid], conditions[row[5]]) for row in rows]
 
 
-def run_of(row: list[Any], condition: Condition) -> Run:
+def build_run(row: list[Any], condition: Condition) -> Run:
     row[5] = condition
     row[18] = tuple(row[18] or ())
     return Run(*row)
@@ -297,7 +297,7 @@ def read_values(
     ).fetchall()
     values: dict[tuple[str, str, str], dict[str, float | None]] = {}
     found: dict[str, dict[str, Metric]] = {}
-    settled, others = settle_units(rows)
+    settled, others = unify_units(rows)
     for variant, label, metric, run_ids, numbers, unit, better, is_primary in settled:
         values.setdefault((variant, label, metric), {}).update(zip(run_ids, numbers, strict=True))
         if metric not in found.setdefault(variant, {}):
@@ -368,7 +368,7 @@ def read_gaps(connection: duckdb.DuckDBPyConnection) -> list[Gap]:
     return [Gap(*row) for row in rows]
 
 
-def lost_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[Gap]:
+def find_lost_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[Gap]:
     for part in sample_store.find_lost_parts(connection, folder):
         words = "is cut short" if part.path.exists() else "is not there"
         samples = f"{counted(part.samples, 'sample')} {inflect(part.samples, 'is', 'are')}"
@@ -405,7 +405,7 @@ class OtherUnit:
     run_ids: tuple[str, ...]
 
 
-def settle_units(
+def unify_units(
     rows: Sequence[tuple[Any, ...]],
 ) -> tuple[Sequence[tuple[Any, ...]], list[OtherUnit]]:
     """The rows with the unit of most runs for each variant and metric, other units' values None.
@@ -429,10 +429,12 @@ def settle_units(
         for unit, run_ids in runs[key].items()
         if unit != usual[key]
     ]
-    return [settled(row, usual) for row in rows], others
+    return [convert_to_usual_unit(row, usual) for row in rows], others
 
 
-def settled(row: tuple[Any, ...], usual: dict[tuple[str, str], str | None]) -> tuple[Any, ...]:
+def convert_to_usual_unit(
+    row: tuple[Any, ...], usual: dict[tuple[str, str], str | None]
+) -> tuple[Any, ...]:
     """The row as it is, or in the usual unit without its values."""
     unit = usual.get((row[VARIANT], row[METRIC]), row[UNIT])
     if row[UNIT] == unit:

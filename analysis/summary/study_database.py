@@ -31,19 +31,19 @@ def open_database(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         duckdb.CatalogException,  # a table is missing, or a column
         duckdb.BinderException,
     )
-    connection = database_of(folder)
+    connection = connect_to_database(folder)
     try:
         yield connection
     except duckdb.Error as error:
         # That itself, of no kind: a Parquet file's pages that say nothing known.
         if isinstance(error, damage) or type(error) is duckdb.Error:
-            raise unreadable(folder / FILE_NAME, error) from error
+            raise describe_unreadable(folder / FILE_NAME, error) from error
         raise
     finally:
         connection.close()
 
 
-def database_of(folder: Path) -> duckdb.DuckDBPyConnection:
+def connect_to_database(folder: Path) -> duckdb.DuckDBPyConnection:
     """As opened(), for whoever closes it himself."""
     import duckdb
 
@@ -53,7 +53,7 @@ def database_of(folder: Path) -> duckdb.DuckDBPyConnection:
     try:
         connection = duckdb.connect(str(path), read_only=True)
     except duckdb.IOException as error:
-        raise unreadable(path, error) from error
+        raise describe_unreadable(path, error) from error
     try:
         check_schema(connection, path)
         sample_store.attach_view(connection, folder)
@@ -63,7 +63,7 @@ def database_of(folder: Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def unreadable(path: Path, error: duckdb.Error) -> MissingError:
+def describe_unreadable(path: Path, error: duckdb.Error) -> MissingError:
     """What to do: wait, or make it anew."""
     first = str(error).splitlines()[0]
     if locks.is_missing_lock_error(first):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steelyard.analysis.base.benchmark_traits import elapsed_figures
-from steelyard.analysis.stats.basics import CONFIDENCE, median, outliers
+from steelyard.analysis.stats.basics import CONFIDENCE, find_outliers, median
 from steelyard.analysis.stats.basics import spread as spread_of
 from steelyard.analysis.stats.overhead import (
     EXACT,
@@ -20,10 +20,10 @@ from steelyard.analysis.stats.overhead import (
     Evidence,
     Overhead,
     Verdict,
-    exact_overhead,
+    can_be_counted,
+    compute_exact_overhead,
     is_counted,
-    may_be_counted,
-    verdict,
+    make_verdict,
 )
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats.significance_tests import Effect, holm
@@ -31,21 +31,21 @@ from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.analysis.summary import notebook
 from steelyard.analysis.summary.design import (
     compare_means,
-    effect_of,
-    mean_of,
-    p_of_equivalence,
-    p_of_means,
-    p_of_non_inferiority,
-    samples_of,
+    compute_effect,
+    compute_equivalence_p,
+    compute_mean,
+    compute_means_p,
+    compute_non_inferiority_p,
+    group_samples,
 )
 from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
-from steelyard.analysis.summary.energy_metrics import Bounds, bounds_verdict
+from steelyard.analysis.summary.energy_metrics import Bounds, make_bounds_verdict
 from steelyard.analysis.summary.interleaving import check_interleaving
 from steelyard.analysis.summary.node_metrics import GPU_ENERGY
 from steelyard.analysis.summary.rows import Counts, Group, Row
-from steelyard.analysis.summary.study_data import Metric, StudyData, read_study, within
+from steelyard.analysis.summary.study_data import Metric, StudyData, list_within_factors, read_study
 from steelyard.analysis.summary.study_run import Condition, Run
-from steelyard.analysis.summary.total_scope import programs, remark
+from steelyard.analysis.summary.total_scope import count_programs, describe_scope_difference
 
 NAME_ITS_UNIT = 'a count is compared exactly once its unit says so: unit = "count"'
 UNTESTED = "coarse: all pairs, or jobs, of a side are alike, and without a spread there is no test"
@@ -86,7 +86,7 @@ class Summary:
     def row(self, variant: str, label: str, metric: str) -> Row | None:
         return self.by_key.get((variant, label, metric))
 
-    def compared(self, primary: bool | None = None) -> list[Row]:
+    def compared_rows(self, primary: bool | None = None) -> list[Row]:
         """Rows with a verdict; `primary` leaves only a benchmark's main figures, or the others."""
         judged = [row for row in self.rows if row.verdict is not None]
         if primary is None:
@@ -103,10 +103,10 @@ def summarize(
 ) -> Summary:
     """Read a study's database and compute everything; invalid runs, and shares of shared nodes'
     joules (`idle`), count only when asked for. `equivalent` and `tolerate` go before the study file's."""
-    return summary_of(read_study(folder, include_invalid, idle), equivalent, tolerate)
+    return build_summary(read_study(folder, include_invalid, idle), equivalent, tolerate)
 
 
-def summary_of(
+def build_summary(
     data: StudyData, equivalent: float | None = None, tolerate: float | None = None
 ) -> Summary:
     """Statistics of what was read."""
@@ -114,24 +114,25 @@ def summary_of(
         data = replace(data, meta=replace(data.meta, equivalent=equivalent))
     if tolerate is not None:
         data = replace(data, meta=replace(data.meta, tolerate=tolerate))
-    groups = groups_of(data)
+    groups = build_groups(data)
     plain = {
-        (group.variant, group.label, metric.name): row_of(data, group, metric)
+        (group.variant, group.label, metric.name): build_row(data, group, metric)
         for group in groups
         for metric in data.metrics.get(group.variant, [])
     }
-    rows = compare(plain)
+    rows = compare_rows(plain)
     return Summary(data, groups, list(rows.values()), rows)
 
 
-def groups_of(data: StudyData) -> list[Group]:
+def build_groups(data: StudyData) -> list[Group]:
     """Variants in the order of the plan, in each the conditions in the order of the levels."""
     members: dict[tuple[str, str], list[Run]] = {}
     for run in data.runs:
         members.setdefault((run.variant, run.label), []).append(run)
     first = {variant: place for place, variant in enumerate(variant_order(data.runs))}
     labels = {
-        (variant, key_of(runs[0].condition)): label for (variant, label), runs in members.items()
+        (variant, condition_key(runs[0].condition)): label
+        for (variant, label), runs in members.items()
     }
     groups = [
         Group(
@@ -140,7 +141,7 @@ def groups_of(data: StudyData) -> list[Group]:
             condition=runs[0].condition,
             is_baseline=runs[0].is_baseline,
             runs=tuple(runs),
-            counts=count(runs),
+            counts=count_runs(runs),
             baseline_label=labels.get((variant, baseline_key(data, runs[0]) or "")),
             levels={k: data.meta.level_text(k, v) for k, v in runs[0].condition.items()},
         )
@@ -164,10 +165,10 @@ def level_order(data: StudyData, condition: Condition) -> list[tuple[int, str]]:
     for name in names:
         levels, level = data.meta.factors[name], condition.get(name)
         places.append((levels.index(level) if level in levels else -1, ""))
-    return [*places, (0, key_of(condition))]
+    return [*places, (0, condition_key(condition))]
 
 
-def key_of(condition: Condition) -> str:
+def condition_key(condition: Condition) -> str:
     return json.dumps(condition, sort_keys=True)
 
 
@@ -176,14 +177,14 @@ def baseline_key(data: StudyData, run: Run) -> str | None:
 
     Without factors there is one condition, and nothing to compare it with but itself.
     """
-    if data.meta.factors and not (data.meta.baseline or within(data.meta)):
+    if data.meta.factors and not (data.meta.baseline or list_within_factors(data.meta)):
         return None
     # A factor that says nothing of this variant is none of its conditions' (docs/study.md).
     own = {k: v for k, v in data.meta.baseline.items() if k in run.condition}
-    return key_of(run.condition | own)
+    return condition_key(run.condition | own)
 
 
-def count(runs: Sequence[Run]) -> Counts:
+def count_runs(runs: Sequence[Run]) -> Counts:
     completed = sum(run.state == "completed" for run in runs)
     waiting = sum(run.state in WAITING for run in runs)
     invalid = sum(run.state == "completed" and run.valid is False for run in runs)
@@ -192,32 +193,32 @@ def count(runs: Sequence[Run]) -> Counts:
     return Counts(len(runs), completed, failed, invalid, waiting, cancelled)
 
 
-def row_of(data: StudyData, group: Group, metric: Metric) -> Row:
+def build_row(data: StudyData, group: Group, metric: Metric) -> Row:
     """Statistics of one metric, without the comparison."""
     found = data.values.get((group.variant, group.label, metric.name), {})
     pairs = [(run.run_id, found.get(run.run_id)) for run in group.runs if run.counts]
     known = [(run_id, value) for run_id, value in pairs if value is not None]
     ids, values = tuple(run_id for run_id, _ in known), tuple(value for _, value in known)
     missing = len(pairs) - len(known)
-    confidence = STOPPING_CONFIDENCE if data.meta.stops else CONFIDENCE
+    confidence = STOPPING_CONFIDENCE if data.meta.has_stop_rule else CONFIDENCE
     row = Row(group, metric, ids, values, missing, confidence, data.meta.equivalent)
     if not values:
         return row
-    what, samples = samples_of(row)
+    what, samples = group_samples(row)
     return replace(
         row,
-        interval=mean_of(row),
+        interval=compute_mean(row),
         jobs=len(samples) if what == "job" else None,
         blocks=len(samples) if what == "block" else None,
         median=median(values),
         spread=spread_of(values),
         minimum=min(values),
         maximum=max(values),
-        outliers=outliers(values),
+        outliers=find_outliers(values),
     )
 
 
-def compare(rows: dict[tuple[str, str, str], Row]) -> dict[tuple[str, str, str], Row]:
+def compare_rows(rows: dict[tuple[str, str, str], Row]) -> dict[tuple[str, str, str], Row]:
     """The rows with their overheads, each against the baseline of its own variant."""
     compared = {
         key: rows.get((row.group.variant, row.group.baseline_label, row.metric.name))
@@ -260,13 +261,13 @@ def judge_all(pairs: Sequence[tuple[Row, Row | None]]) -> list[Judged]:
     """
     bounds = judge_bounds(pairs)
     plain = [bounds.get(place) or judge(*pair) for place, pair in enumerate(pairs)]
-    tests = [tests_of(row, base, found) for (row, base), found in zip(pairs, plain, strict=True)]
+    tests = [run_tests(row, base, found) for (row, base), found in zip(pairs, plain, strict=True)]
     by_place: dict[int, Evidence] = {}
     for is_main in (True, False):
         family = [n for n, (row, _) in enumerate(pairs) if row.metric.is_primary == is_main]
         by_place |= correct_family({place: tests[place] for place in family})
     return [
-        with_remark(row, base, decide_verdict(row, base, found, by_place[place]))
+        add_remark(row, base, decide_verdict(row, base, found, by_place[place]))
         for place, ((row, base), found) in enumerate(zip(pairs, plain, strict=True))
     ]
 
@@ -282,40 +283,40 @@ def judge_bounds(pairs: Sequence[tuple[Row, Row | None]]) -> dict[int, Judged]:
             ours, base = (
                 Bounds(*(r and r.interval for r in rows)) for rows in zip(*both, strict=True)
             )
-            found[place] = Judged(None, bounds_verdict(ours, base))
+            found[place] = Judged(None, make_bounds_verdict(ours, base))
     return found
 
 
-def with_remark(row: Row, base: Row | None, found: Judged) -> Judged:
+def add_remark(row: Row, base: Row | None, found: Judged) -> Judged:
     """With what the two did not count alike, or did not measure in turns, at the number."""
     if base is None or found.overhead is None:
         return found
     conditions = row.group.condition, base.group.condition
-    words = counted_apart = remark(row.metric.name, *conditions)
+    words = counted_apart = describe_scope_difference(row.metric.name, *conditions)
     if found.overhead.low is not None and found.overhead.method != EXACT:
-        words = "; ".join(filter(None, (words, check_interleaving(row, base).words)))
+        words = "; ".join(filter(None, (words, check_interleaving(row, base).describe)))
     if not words:
         return found
     direction = found.verdict.direction
-    same = len(set(map(programs, conditions))) == 1
+    same = len(set(map(count_programs, conditions))) == 1
     if counted_apart and not same and direction in (Direction.WORSE, Direction.BETTER):
         direction = Direction.DIFFERENT  # more programs use more: that is neither
     text = f"{found.verdict.text} ({words})"
     return replace(found, verdict=replace(found.verdict, text=text, direction=direction))
 
 
-def tests_of(row: Row, base: Row | None, found: Judged) -> Evidence:
+def run_tests(row: Row, base: Row | None, found: Judged) -> Evidence:
     """The uncorrected p; None where no overhead can be judged."""
     overhead = found.overhead
     if base is None or overhead is None or overhead.low is None or overhead.method == EXACT:
         return Evidence(margin=row.margin)
-    plain = Evidence(p_of_means(row, base), margin=row.margin)
+    plain = Evidence(compute_means_p(row, base), margin=row.margin)
     if row.margin is None:
         return plain
     return replace(
         plain,
-        p_equivalent=p_of_equivalence(row, base, row.margin),
-        p_non_inferior=p_of_non_inferiority(row, base, row.margin),
+        p_equivalent=compute_equivalence_p(row, base, row.margin),
+        p_non_inferior=compute_non_inferiority_p(row, base, row.margin),
     )
 
 
@@ -326,8 +327,8 @@ def decide_verdict(row: Row, base: Row | None, found: Judged, evidence: Evidence
     metric, result = row.metric, found.overhead
     if evidence.p is None and result.method != EXACT:  # an interval alone is no verdict
         result = replace(result, value=None, low=None, high=None, method="none", reason=UNTESTED)
-    words = verdict(result, metric.unit, metric.better, metric.name, evidence)
-    effect = None if evidence.p is None else effect_of(row, base)
+    words = make_verdict(result, metric.unit, metric.better, metric.name, evidence)
+    effect = None if evidence.p is None else compute_effect(row, base)
     return Judged(result, words, evidence.p, effect, evidence.p_equivalent, evidence.p_non_inferior)
 
 
@@ -344,17 +345,17 @@ def judge(row: Row, base: Row | None) -> Judged:
         return Judged(None, Verdict(Direction.UNKNOWN, f"cannot be judged: {reason}"))
     result = compare_row(row, base)
     metric = row.metric
-    return Judged(result, verdict(result, metric.unit, metric.better, metric.name))
+    return Judged(result, make_verdict(result, metric.unit, metric.better, metric.name))
 
 
 def compare_row(row: Row, base: Row) -> Overhead:
     """The exact overhead of counts that do not vary, else that of the means."""
     values, metric = (*row.values, *base.values), row.metric
-    exact = exact_overhead(row.values, base.values)
+    exact = compute_exact_overhead(row.values, base.values)
     if exact is not None and is_counted(metric.name, metric.unit, values):
         return exact
     result = compare_means(row, base)
-    if exact is not None and may_be_counted(metric.unit, values):
+    if exact is not None and can_be_counted(metric.unit, values):
         return replace(result, reason=f"{result.reason} ({NAME_ITS_UNIT})")
     return result
 
@@ -376,9 +377,9 @@ def is_common(variant: str, metric: str) -> bool:
 
 def correct_family(family: Mapping[int, Evidence]) -> dict[int, Evidence]:
     """By place: p of differences by Holm for all of them, those of the margin likewise."""
-    p = by_holm({place: one.p for place, one in family.items()})
-    near = by_holm({place: one.p_equivalent for place, one in family.items()})
-    no_worse = by_holm({place: one.p_non_inferior for place, one in family.items()})
+    p = correct_by_holm({place: one.p for place, one in family.items()})
+    near = correct_by_holm({place: one.p_equivalent for place, one in family.items()})
+    no_worse = correct_by_holm({place: one.p_non_inferior for place, one in family.items()})
     return {
         place: replace(
             one,
@@ -391,7 +392,7 @@ def correct_family(family: Mapping[int, Evidence]) -> dict[int, Evidence]:
     }
 
 
-def by_holm(tests: Mapping[int, float | None]) -> dict[int, float]:
+def correct_by_holm(tests: Mapping[int, float | None]) -> dict[int, float]:
     """Those that there are, corrected for all of these."""
     known = {place: p for place, p in tests.items() if p is not None}
     return dict(zip(known, holm(list(known.values())), strict=True))

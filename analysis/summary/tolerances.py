@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from steelyard.analysis.stats.dependent_runs import MIN_BLOCKS
-from steelyard.analysis.stats.rates import costs
+from steelyard.analysis.stats.rates import to_costs
 from steelyard.analysis.stats.tolerance import Crossing, State, find_crossing
-from steelyard.analysis.summary.design import Groups, blocks_of, is_rate_row, samples_of
-from steelyard.analysis.summary.factor_axes import Axis, axes
+from steelyard.analysis.summary.design import Groups, group_by_block, group_samples, is_rate_row
+from steelyard.analysis.summary.factor_axes import Axis, find_axes
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary, is_main
 
@@ -51,13 +51,13 @@ class Series:
     rows: Mapping[float, Row]
 
 
-def tolerances(summary: Summary) -> list[Tolerance]:
+def find_tolerances(summary: Summary) -> list[Tolerance]:
     """Of every main figure that has a worse side; empty without `tolerate`."""
-    every = numeric_axes(summary.data.meta.factors)
-    return [found for axis in every for found in tolerances_over(summary, axis, summary.rows)]
+    every = find_numeric_axes(summary.data.meta.factors)
+    return [found for axis in every for found in find_axis_tolerances(summary, axis, summary.rows)]
 
 
-def tolerances_over(summary: Summary, axis: Axis, rows: Sequence[Row]) -> list[Tolerance]:
+def find_axis_tolerances(summary: Summary, axis: Axis, rows: Sequence[Row]) -> list[Tolerance]:
     """Of these rows of the study, over one axis; empty without `tolerate`."""
     meta = summary.data.meta
     share = meta.tolerate
@@ -67,16 +67,20 @@ def tolerances_over(summary: Summary, axis: Axis, rows: Sequence[Row]) -> list[T
         return []
     baseline = str(meta.baseline[axis.factor])
     return [
-        found for series in series_over(rows, axis, baseline) for found in of_series(series, share)
+        found
+        for series in build_series(rows, axis, baseline)
+        for found in find_series_tolerances(series, share)
     ]
 
 
-def numeric_axes(factors: Mapping[str, Sequence[object]]) -> list[Axis]:
+def find_numeric_axes(factors: Mapping[str, Sequence[object]]) -> list[Axis]:
     """Axes with two levels or more, of which one may have no limit."""
-    return [a for a in axes(factors, least=1) if len({*a.places.values()}) + len(a.unlimited) > 1]
+    return [
+        a for a in find_axes(factors, least=1) if len({*a.places.values()}) + len(a.unlimited) > 1
+    ]
 
 
-def series_over(rows: Sequence[Row], axis: Axis, baseline: str) -> Iterator[Series]:
+def build_series(rows: Sequence[Row], axis: Axis, baseline: str) -> Iterator[Series]:
     """One per variant, metric and levels of the other factors; `baseline`: that level's text."""
     found: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows:
@@ -98,40 +102,42 @@ def is_on(axis: Axis, level: str) -> bool:
     return level in axis.places or level in axis.unlimited
 
 
-def of_series(series: Series, share: float) -> Iterator[Tolerance]:
+def find_series_tolerances(series: Series, share: float) -> Iterator[Tolerance]:
     """To each side of the baseline that has levels."""
     base, place = series.base, series.base_place
     if base is None:
         reason = f"there are no runs at the baseline's level of {series.axis.factor} here"
-        yield described(series, "", [], Crossing(State.UNKNOWN, reason=reason))
+        yield build_tolerance(series, "", [], Crossing(State.UNKNOWN, reason=reason))
         return
     below = [one for one in series.rows if place is None or one < place]
     above = [one for one in series.rows if place is not None and one > place]
     for side, places in ((ABOVE, sorted(above)), (BELOW, sorted(below, reverse=True))):
         if places:
-            yield outwards(series, base, side, places, share)
+            yield search_outwards(series, base, side, places, share)
 
 
-def outwards(series: Series, base: Row, side: str, places: list[float], share: float) -> Tolerance:
+def search_outwards(
+    series: Series, base: Row, side: str, places: list[float], share: float
+) -> Tolerance:
     """From the baseline over places that lie ever farther from it."""
     rows = [base, *(series.rows[one] for one in places)]
     is_more = base.metric.better == "lower"
     ratio = 1 + share if is_more else 1 - share
     if all(map(is_rate_row, rows)):  # compared by their costs, as overheads are
-        rows = [replace(row, values=costs(row.values)) for row in rows]
+        rows = [replace(row, values=to_costs(row.values)) for row in rows]
         ratio = 1 / ratio
     scale = Scale.of(series, side)
-    walk = [scale.to(one) for one in (series.base_place, *places)]
+    walk = [scale.to_distance(one) for one in (series.base_place, *places)]
     blocks = paired_blocks(rows)
-    groups = blocks or [samples_of(row)[1] for row in rows]
+    groups = blocks or [group_samples(row)[1] for row in rows]
     found = find_crossing(walk, groups, ratio, blocks is not None, rows[0].confidence)
     count = None if blocks is None else len(blocks[0])
-    return described(series, side, places, scale.of_crossing(found), count)
+    return build_tolerance(series, side, places, scale.convert_crossing(found), count)
 
 
 def paired_blocks(rows: list[Row]) -> list[list[list[float]]] | None:
     """Of each row its values by the blocks that hold every row; None where these are few."""
-    by_block: list[Groups] = [blocks_of(row) for row in rows]
+    by_block: list[Groups] = [group_by_block(row) for row in rows]
     shared = [block for block in by_block[0] if all(block in one for one in by_block)]
     if None in shared or len(shared) < MIN_BLOCKS:
         return None
@@ -150,31 +156,31 @@ class Scale:
         is_inverse = series.axis.has_no_end
         return cls(1.0 if (side == ABOVE) != is_inverse else -1.0, is_inverse)
 
-    def to(self, place: float | None) -> float:
+    def to_distance(self, place: float | None) -> float:
         """None: no limit."""
         if place is None:
             return 0.0
         return self.sign * (1 / place if self.is_inverse else place)
 
-    def back(self, distance: float | None) -> float | None:
+    def to_place(self, distance: float | None) -> float | None:
         """None of none, and of no limit."""
         if distance is None or (self.is_inverse and distance == 0):
             return None
         return 1 / (self.sign * distance) if self.is_inverse else self.sign * distance
 
-    def of_crossing(self, found: Crossing) -> Crossing:
+    def convert_crossing(self, found: Crossing) -> Crossing:
         return replace(
             found,
-            value=self.back(found.value),
-            low=self.back(found.low),
-            high=self.back(found.high),
-            before=self.back(found.before),
-            behind=self.back(found.behind),
-            returns=self.back(found.returns),
+            value=self.to_place(found.value),
+            low=self.to_place(found.low),
+            high=self.to_place(found.high),
+            before=self.to_place(found.before),
+            behind=self.to_place(found.behind),
+            returns=self.to_place(found.returns),
         )
 
 
-def described(
+def build_tolerance(
     series: Series, side: str, places: list[float], found: Crossing, blocks: int | None = None
 ) -> Tolerance:
     base = [] if series.base is None else [series.base]

@@ -17,13 +17,13 @@ CONTAINERS = re.compile(r",containers=(\d+)(?:,|$)")
 ACROSS = "ranks=across"  # one program has all of them
 
 
-def remark(metric: str, condition: Condition, base: Condition) -> str:
+def describe_scope_difference(metric: str, condition: Condition, base: Condition) -> str:
     """What must be said beside the comparison of a total; empty: the same was counted."""
     if metric not in METRICS:
         return ""
-    ours, theirs = programs(condition), programs(base)
+    ours, theirs = count_programs(condition), count_programs(base)
     words = [f"a sum: {counted(ours, 'client')} against {theirs}"] if ours != theirs else []
-    contained = in_container(condition), in_container(base)
+    contained = is_in_container(condition), is_in_container(base)
     if contained != (False, False):
         whose = {(True, True): "both containers'", (True, False): "the container's"}
         start = whose.get(contained, "the baseline's container's")
@@ -31,7 +31,7 @@ def remark(metric: str, condition: Condition, base: Condition) -> str:
     return ", ".join(words)
 
 
-def programs(condition: Condition) -> int:
+def count_programs(condition: Condition) -> int:
     """Clients, times the containers that each node has side by side."""
     clients = condition.get("clients", 1)
     launcher = str(condition.get("launcher", ""))
@@ -39,6 +39,6 @@ def programs(condition: Condition) -> int:
     return (clients if isinstance(clients, int) else 1) * (int(found[1]) if found else 1)
 
 
-def in_container(condition: Condition) -> bool:
+def is_in_container(condition: Condition) -> bool:
     """Whether the run's launcher is one."""
     return str(condition.get("launcher", "bare")) != "bare"

@@ -13,9 +13,9 @@ from typing import Any
 
 from steelyard.analysis.base.benchmark_traits import find_description
 from steelyard.analysis.collect.network import FACTOR
-from steelyard.analysis.stats.number_format import quantity
-from steelyard.analysis.summary.factor_axes import specification
-from steelyard.analysis.summary.network import middle
+from steelyard.analysis.stats.number_format import format_quantity
+from steelyard.analysis.summary.factor_axes import parse_specification
+from steelyard.analysis.summary.network import find_middle
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.hep import copy_length
@@ -24,7 +24,7 @@ from steelyard.jobscripts.registry import Bulk
 NEEDED, MOVED, SECONDS = "bytes_needed", "bytes_read", "seconds"
 
 
-def bulk_of(summary: Summary, variant: str) -> Bulk | None:
+def find_bulk(summary: Summary, variant: str) -> Bulk | None:
     """What its benchmark says of its bulk transfers; None where the variant has none."""
     benchmark = find_description(variant.split()[0])
     if benchmark is None or benchmark.bulk is None:
@@ -39,39 +39,39 @@ def parameters(summary: Summary, variant: str) -> dict[str, Any]:
     return {**defaults, **summary.data.parameters.get(variant, {})}
 
 
-def bound_by_latency(summary: Summary, variant: str, label: str, transfers: Bulk) -> str | None:
+def find_latency_bound(summary: Summary, variant: str, label: str, transfers: Bulk) -> str | None:
     """What length would do, where these transfers wait more than a tenth of their time; else None."""
     if transfers.kind == "timed":
-        return too_short_s(summary, variant, label, transfers)
-    needed, moved = needed_bytes(summary, variant, label, transfers)
+        return find_too_short_s(summary, variant, label, transfers)
+    needed, moved = compute_needed_bytes(summary, variant, label, transfers)
     if needed is None or moved is None or needed <= moved:
         return None
     return (
-        f"the bulk transfer of {quantity(moved, 'bytes')} under {label} is bound by latency itself: "
-        f"it takes {quantity(needed, 'bytes')} for its own round trips to be at most a tenth of it"
+        f"the bulk transfer of {format_quantity(moved, 'bytes')} under {label} is bound by latency itself: "
+        f"it takes {format_quantity(needed, 'bytes')} for its own round trips to be at most a tenth of it"
     )
 
 
-def needed_bytes(
+def compute_needed_bytes(
     summary: Summary, variant: str, label: str, transfers: Bulk
 ) -> tuple[float | None, float | None]:
     """(bytes that would do, bytes moved): the benchmark's own word, else from the round trip."""
     needed, moved, rate, seconds = (
-        mean_of(summary.row(variant, label, name))
+        read_mean(summary.row(variant, label, name))
         for name in (NEEDED, MOVED, transfers.metric, SECONDS)
     )
     if moved is None and rate is not None and seconds is not None:
         moved = rate * transfers.factor * seconds
-    rtt = round_trip_s(summary, variant, label)
+    rtt = find_round_trip_s(summary, variant, label)
     if needed is None and moved and seconds and rtt is not None:
         needed = copy_length.bytes_needed(moved, seconds, rtt)
     return needed, moved
 
 
-def too_short_s(summary: Summary, variant: str, label: str, transfers: Bulk) -> str | None:
+def find_too_short_s(summary: Summary, variant: str, label: str, transfers: Bulk) -> str | None:
     """Of transfers for a time: slow start lasts longer than what is omitted, by a tenth of it."""
-    rtt = round_trip_s(summary, variant, label)
-    rate = mean_of(summary.row(variant, label, transfers.metric))
+    rtt = find_round_trip_s(summary, variant, label)
+    rate = read_mean(summary.row(variant, label, transfers.metric))
     if not rtt or not rate:
         return None
     length, omitted = transfers.times_s(parameters(summary, variant))
@@ -89,23 +89,23 @@ def too_short_s(summary: Summary, variant: str, label: str, transfers: Bulk) -> 
     )
 
 
-def mean_of(row: Row | None) -> float | None:
+def read_mean(row: Row | None) -> float | None:
     """None without values."""
     return fmean(row.values) if row is not None and row.values else None
 
 
-def round_trip_s(summary: Summary, variant: str, label: str) -> float | None:
+def find_round_trip_s(summary: Summary, variant: str, label: str) -> float | None:
     """As the benchmark or its nodes measured it, else what was asked for; None: nobody knows."""
-    own = mean_of(summary.row(variant, label, "rtt_s"))
+    own = read_mean(summary.row(variant, label, "rtt_s"))
     if own is not None:
         return own
     runs = {run.run_id for run in summary.data.runs if (run.variant, run.label) == (variant, label)}
     nodes = [node for node in summary.data.network if node.run_id in runs]
-    measured = middle(node.rtt_during_s for node in nodes)
-    return measured if measured is not None else asked_s(summary, variant, label)
+    measured = find_middle(node.rtt_during_s for node in nodes)
+    return measured if measured is not None else read_requested_s(summary, variant, label)
 
 
-def asked_s(summary: Summary, variant: str, label: str) -> float | None:
+def read_requested_s(summary: Summary, variant: str, label: str) -> float | None:
     """There and back: a run's condition stands on each of its nodes."""
     levels = [
         run.condition[FACTOR]
@@ -114,14 +114,14 @@ def asked_s(summary: Summary, variant: str, label: str) -> float | None:
     ]
     if not levels:
         return None
-    return 2 * float(specification(str(levels[0])).numbers.get("delay", 0))
+    return 2 * float(parse_specification(str(levels[0])).numbers.get("delay", 0))
 
 
-def short_transfers(
+def find_short_transfers(
     summary: Summary, variant: str, labels: tuple[str, str], transfers: Bulk
 ) -> Iterator[str]:
     """On either side of a comparison."""
     for label in labels:
-        words = bound_by_latency(summary, variant, label, transfers)
+        words = find_latency_bound(summary, variant, label, transfers)
         if words:
             yield words

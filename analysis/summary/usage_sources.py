@@ -27,7 +27,7 @@ class Sources:
     whose: frozenset[str]
     memory: frozenset[str]
 
-    def of(self, metric: str) -> frozenset[str]:
+    def describe(self, metric: str) -> frozenset[str]:
         """In words; empty where the metric is no use of processes."""
         if metric == MEMORY:
             return self.memory
@@ -38,9 +38,9 @@ class Sources:
 Found = dict[tuple[str, str], Sources]
 
 
-def mixed(sources: Iterable[Sources], metric: str) -> list[str]:
+def has_mixed_sources(sources: Iterable[Sources], metric: str) -> list[str]:
     """More than one way of counting; the largest process is the least by every way, so none apart."""
-    found = set().union(*(one.of(metric) for one in sources))
+    found = set().union(*(one.describe(metric) for one in sources))
     ways = found - {LARGEST_PROCESS} if metric == MEMORY else found
     return sorted(ways) if len(ways) > 1 else []
 

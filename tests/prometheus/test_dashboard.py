@@ -27,7 +27,7 @@ import pytest
 
 from steelyard.analysis.cluster.collect import collect
 from steelyard.analysis.cluster.prometheus_metrics import SAMPLE
-from steelyard.analysis.cluster.top import top
+from steelyard.analysis.cluster.top import sum_top
 from steelyard.analysis.sources.sacct_window import ClusterSacct
 from steelyard.wrappers.commands import cli
 
@@ -170,7 +170,7 @@ def filled(expr: str) -> str:
 
 def grown(lab: Lab, by: str, quantity: str) -> dict[str, float]:
     """What `top` has of the jobs that ended between the two states."""
-    lines = top(lab.dir, by, NOW - 3700, NOW).lines
+    lines = sum_top(lab.dir, by, NOW - 3700, NOW).lines
     return {line.name: line.values[quantity] or 0.0 for line in lines}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from steelyard.analysis.cluster import top as sums
 from steelyard.analysis.cluster.collect import collect
-from steelyard.analysis.cluster.top import BY, Top, top
+from steelyard.analysis.cluster.top import BY, Top, sum_top
 from steelyard.analysis.sources.sacct_window import ClusterSacct
 from steelyard.wrappers.commands import cli
 
@@ -42,10 +42,10 @@ def test_spark_says_what_duckdb_says(lab: Lab, by: str) -> None:
     """Every figure is a small multiple of 1/8 or a whole number: sums of them are exact."""
     fill(lab)
     for since in (0.0, NOW - DAY_S):
-        duckdb = top(lab.dir, by, since, NOW)
+        duckdb = sum_top(lab.dir, by, since, NOW)
         assert duckdb.total.jobs == (6 if since == 0.0 else 5) and duckdb.total.marked == 1
         assert duckdb.why["energy_j"] and duckdb.total.values["cpu_unused_s"]
-        assert comparable(top(lab.dir, by, since, NOW, "spark")) == comparable(duckdb)
+        assert comparable(sum_top(lab.dir, by, since, NOW, "spark")) == comparable(duckdb)
 
 
 def test_the_command_takes_it_and_no_job_is_no_sum(
@@ -60,8 +60,8 @@ def test_the_command_takes_it_and_no_job_is_no_sum(
         "sum": None,
         "jobs_known": 0,
     }
-    monkeypatch.setattr(sums, "on_duckdb", None)  # not asked where Spark is
-    assert top(lab.dir, "user", 0.0, NOW, "spark").total.jobs == 6
+    monkeypatch.setattr(sums, "sum_with_duckdb", None)  # not asked where Spark is
+    assert sum_top(lab.dir, "user", 0.0, NOW, "spark").total.jobs == 6
 
 
 def test_a_folder_with_a_patterns_letters(lab: Lab, tmp_path: Path) -> None:
@@ -69,4 +69,4 @@ def test_a_folder_with_a_patterns_letters(lab: Lab, tmp_path: Path) -> None:
     odd = tmp_path / "c[1]{2}*"
     lab.dir.rename(odd)
     for engine in ("duckdb", "spark"):
-        assert top(odd, "user", 0.0, NOW, engine).total.jobs == 6
+        assert sum_top(odd, "user", 0.0, NOW, engine).total.jobs == 6

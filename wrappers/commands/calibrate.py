@@ -99,7 +99,7 @@ def main(args: argparse.Namespace) -> int:
 
 def request(args: argparse.Namespace) -> Any:
     """The options, for calibration.py."""
-    from steelyard.analysis.collect.record_import import default_record_dirs
+    from steelyard.analysis.collect.record_import import find_default_record_dirs
     from steelyard.wrappers.calibrate.calibration import Request
 
     return Request(
@@ -108,7 +108,7 @@ def request(args: argparse.Namespace) -> Any:
         only=args.only,
         containers=args.containers,
         options=tuple(args.option),
-        record_dirs=tuple(args.record_dir or default_record_dirs()),
+        record_dirs=tuple(args.record_dir or find_default_record_dirs()),
         patience_s=args.wait,
     )
 

@@ -68,7 +68,7 @@ def main(args: argparse.Namespace) -> int:
     scheduler = submit.ready(study, folder, args.scheduler or registry.detect(), dry=True)
     study = node_levels.draw_nodes(study, folder, scheduler, "check")
     found = study_preview.make_preview(study, folder, scheduler)
-    earlier = earlier_runs.read(
+    earlier = earlier_runs.read_earlier_runs(
         [*sessions.folders_to_judge_by(folder.path), *map(studydir.resolve, args.earlier)]
     )
     cost = found.cost(earlier, args.node_power)
@@ -138,7 +138,7 @@ def print_all(
 
 def print_cost(found: StudyPreview, cost: Cost, studies: tuple[str, ...]) -> None:
     """Jobs, core-hours, joules, time."""
-    from steelyard.analysis.stats.number_format import quantity
+    from steelyard.analysis.stats.number_format import format_quantity
     from steelyard.wrappers.base import console
 
     study = found.study
@@ -153,7 +153,7 @@ def print_cost(found: StudyPreview, cost: Cost, studies: tuple[str, ...]) -> Non
         jobs += f", as {len(found.batches)} submissions"
     limit = "" if study.max_core_hours is None else f"; max_core_hours = {study.max_core_hours:g}"
     used = f"; {cost.core_hours_used:.3g} used already" if cost.core_hours_used else ""
-    energy = None if cost.energy_j is None else quantity(cost.energy_j, "J")
+    energy = None if cost.energy_j is None else format_quantity(cost.energy_j, "J")
     end = (
         None if cost.end_s is None else f"{console.format_seconds(cost.end_s)} {where(found, cost)}"
     )

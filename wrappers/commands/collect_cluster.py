@@ -59,13 +59,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Collect, then print what was collected and what is missing."""
     from steelyard.analysis.cluster.collect import collect
-    from steelyard.analysis.collect.record_import import default_record_dirs
+    from steelyard.analysis.collect.record_import import find_default_record_dirs
     from steelyard.analysis.sources.sacct_window import ClusterSacct
 
     if args.study is not None:
         raise errors.UsageError("--cluster takes no STUDY: leave it out")
     since = None if args.since is None else options.moment(args.since, time.time())
-    record_dirs = args.record_dir or default_record_dirs()
+    record_dirs = args.record_dir or find_default_record_dirs()
     with console.progress_bar() as progress:
         done = collect(
             args.cluster, ClusterSacct(), record_dirs, since_unix_s=since, progress=progress

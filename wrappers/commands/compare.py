@@ -94,7 +94,7 @@ def compare_studies(args: argparse.Namespace) -> int:
     from steelyard.analysis.base.process_tuning import reduce_startup_cost
 
     reduce_startup_cost()
-    from steelyard.analysis.report.terminal_text import paragraph
+    from steelyard.analysis.report.terminal_text import format_paragraph
     from steelyard.analysis.summary.summary import summarize
 
     idle = options.idle_power_of_shares(args)
@@ -114,7 +114,7 @@ def compare_studies(args: argparse.Namespace) -> int:
         )
         return DONE
     print(f"{names[1]} (B) against {names[0]} (A):\n")
-    for text in (*answer_lines(b, found, names[0]), f"{paragraph(NOT_INTERLEAVED)}\n"):
+    for text in (*answer_lines(b, found, names[0]), f"{format_paragraph(NOT_INTERLEAVED)}\n"):
         print(text)
     rows = [(left.group.variant, left.group.label, *cells(left, right, judged))
             for left, right, judged in found]  # fmt: skip
@@ -172,13 +172,13 @@ def compare_conditions(args: argparse.Namespace) -> int:
     from steelyard.analysis.base.process_tuning import reduce_startup_cost
 
     reduce_startup_cost()
-    from steelyard.analysis.summary.condition_labels import known_label
+    from steelyard.analysis.summary.condition_labels import check_label
     from steelyard.analysis.summary.summary import summarize
 
     idle = options.idle_power_of_shares(args)
     folder = studydir.resolve(args.study)
     summary = summarize(folder, args.include_invalid, idle, args.equivalent)
-    a, b = (known_label(summary, text) for text in (args.a, args.b))
+    a, b = (check_label(summary, text) for text in (args.a, args.b))
     if a == b:
         raise UsageError(f"A and B are both '{a}': name two different conditions", b)
     if args.json:
@@ -218,7 +218,7 @@ def answer_lines(summary: Summary, found: list[Pair], base: str | None = None) -
     """What B costs in the benchmarks' main figures, in sentences; against the condition of A, or
     the same one of another study, `base`."""
     from steelyard.analysis.report.answer import Namer, describe_rows
-    from steelyard.analysis.report.terminal_text import paragraph
+    from steelyard.analysis.report.terminal_text import format_paragraph
 
     rows = [
         replace(
@@ -231,7 +231,7 @@ def answer_lines(summary: Summary, found: list[Pair], base: str | None = None) -
         for left, right, judged in found
         if right.metric.is_primary
     ]  # fmt: skip
-    return [f"{paragraph(text)}\n" for text in describe_rows(Namer.of(summary), rows)]
+    return [f"{format_paragraph(text)}\n" for text in describe_rows(Namer.of(summary), rows)]
 
 
 def alone(group: Group) -> Group:
@@ -240,9 +240,9 @@ def alone(group: Group) -> Group:
 
 
 def cells(left: Row, right: Row, judged: Judged) -> tuple[str, ...]:
-    from steelyard.analysis.report.phrases import mean_and_n
+    from steelyard.analysis.report.phrases import format_mean_and_n
 
-    return left.metric.name, mean_and_n(left), mean_and_n(right), judged.verdict.text
+    return left.metric.name, format_mean_and_n(left), format_mean_and_n(right), judged.verdict.text
 
 
 def document(summary: Summary, a: str, b: str) -> dict[str, Any]:

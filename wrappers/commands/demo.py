@@ -263,27 +263,32 @@ def _until_all_jobs_have_ended() -> None:
 
 def _answer(demo: Demo, asked: Mapping[str, tuple[str, str]]) -> None:
     """Each question with its report's own sentences, and where that report is."""
-    from steelyard.analysis.report.answer import costs, tally
+    from steelyard.analysis.report.answer import describe_costs, describe_counts
     from steelyard.analysis.summary.summary import summarize
 
     for name, (question, work) in asked.items():
         summary = summarize(demo.work / f"{name}.study")
         print(question)
-        for sentence in [work, *costs(summary), *_about(summary), tally(summary)]:
+        for sentence in [
+            work,
+            *describe_costs(summary),
+            *_about(summary),
+            describe_counts(summary),
+        ]:
             print(textwrap.indent(textwrap.fill(sentence, COLUMNS - 2), "  "))
         print(f"  {_short(str(_page(demo, name)))} has the rest.\n", flush=True)
 
 
 def _about(summary: Summary) -> Iterator[str]:
     """What must be known beside a comparison of node types."""
-    from steelyard.analysis.findings.finding import facts_by_group
-    from steelyard.analysis.report.answer import whole_runs
+    from steelyard.analysis.findings.finding import collect_facts_by_group
+    from steelyard.analysis.report.answer import describe_whole_runs
 
     if "node_type" not in summary.data.meta.factors:
         return
-    for sentence in whole_runs(summary):
+    for sentence in describe_whole_runs(summary):
         yield f"Whole runs, with their start and end: {sentence}"
-    facts = facts_by_group(summary)
+    facts = collect_facts_by_group(summary)
 
     def of_nodes(node_type: str, fact: str) -> set[str]:
         groups = [g for g in summary.groups if g.condition.get("node_type") == node_type]

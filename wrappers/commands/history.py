@@ -134,14 +134,14 @@ def index_of(history: History, name: str) -> int:
 
 def print_history(history: History) -> None:
     """Sentences, then a table of levels."""
-    from steelyard.analysis.report.history_text import describe_history, level_rows
-    from steelyard.analysis.report.terminal_text import paragraph
+    from steelyard.analysis.report.history_text import build_level_rows, describe_history
+    from steelyard.analysis.report.terminal_text import format_paragraph
 
     first, last = history.sessions[0].name, history.sessions[-1].name
     print(f"{history.name}: {counted(len(history.sessions), 'session')}, {first} to {last}\n")
     for text in describe_history(history):
-        print(f"{console.plain(paragraph(text))}\n")
-    console.print_table(HEADINGS, level_rows(history))
+        print(f"{console.plain(format_paragraph(text))}\n")
+    console.print_table(HEADINGS, build_level_rows(history))
     print("level now: mean of the sessions since the last change, with its 95 % interval;")
     print("detectable: a change of this size is found within five sessions, 9 times in 10")
 
@@ -166,7 +166,7 @@ def verdict(history: History, regressions: Sequence[FigureChange], text: str) ->
     """The answer to --fail-on."""
     if not regressions:
         return f"\n--fail-on {text}: passed, no figure is worse by that much"
-    from steelyard.analysis.report.history_text import figure_name
+    from steelyard.analysis.report.history_text import format_figure_name
 
-    names = ", ".join(figure_name(history, one.series) for one in regressions)
+    names = ", ".join(format_figure_name(history, one.series) for one in regressions)
     return f"\n--fail-on {text}: FAILED, worse: {names}"

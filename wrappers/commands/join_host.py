@@ -44,10 +44,12 @@ def main(args: argparse.Namespace) -> int:
         raise errors.UsageError(
             f"--figure {args.figure}: expected a name that ends in .svg, .png or .pdf", "--figure"
         )
-    from steelyard.analysis.job.host_record import host_record, join_host
+    from steelyard.analysis.job.host_record import find_host_record, join_host
 
     guest = guest_record(args)
-    joined = join_host(guest, host_record(args.host, guest), options.idle_power(args.idle_power))
+    joined = join_host(
+        guest, find_host_record(args.host, guest), options.idle_power(args.idle_power)
+    )
     if args.figure is not None:
         from steelyard.analysis.figures.host_time_series import draw
 

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Ask and write."""
-    from steelyard.analysis.cluster.prometheus_metrics import text_of
+    from steelyard.analysis.cluster.prometheus_metrics import format_metrics
 
     if args.most < 1:
         raise errors.UsageError("--most: expected 1 or more")
@@ -58,7 +58,7 @@ def main(args: argparse.Namespace) -> int:
             f"{args.file}: node_exporter reads files whose name ends in {SUFFIX} alone",
             str(args.file),
         )
-    text = text_of(args.database, args.most, args.file, args.users)
+    text = format_metrics(args.database, args.most, args.file, args.users)
     if args.file is None:
         sys.stdout.write(text)
     else:

@@ -51,7 +51,7 @@ def main(args: argparse.Namespace) -> int:
     """Read, write and report; exit code 3 if a job could not be written, or another call runs."""
     import time
 
-    from steelyard.analysis.collect.record_import import default_record_dirs
+    from steelyard.analysis.collect.record_import import find_default_record_dirs
     from steelyard.analysis.sources.sacct import Sacct
     from steelyard.wrappers.base.command_lock import hold_command_lock
     from steelyard.wrappers.publish import publish
@@ -62,7 +62,7 @@ def main(args: argparse.Namespace) -> int:
         )
     asked = publish.Asked(
         since_s=args.hours * 3600,
-        record_dirs=args.record_dir or default_record_dirs(),
+        record_dirs=args.record_dir or find_default_record_dirs(),
         energy=args.energy,
         most=args.most,
     )

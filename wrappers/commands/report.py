@@ -21,7 +21,7 @@ from steelyard.wrappers.study import folder as studydir
 if TYPE_CHECKING:
     from steelyard.analysis.findings.finding import Finding
     from steelyard.analysis.papers.jungels2012.preset import ThesisReport
-    from steelyard.analysis.papers.report import BesideReport
+    from steelyard.analysis.papers.report import ComparisonReport
     from steelyard.analysis.summary.summary import Summary
 
 FORMATS = ("svg", "pdf", "png", "csv")
@@ -158,15 +158,15 @@ def report_preset(
         raise UsageError(
             f"--preset reports published data: leave out the study '{args.study[0]}'", args.study[0]
         )
-    from steelyard.analysis.papers.jungels2012.preset import thesis_report
+    from steelyard.analysis.papers.jungels2012.preset import build_thesis_report
 
-    report = thesis_report(equivalent=args.equivalent)
+    report = build_thesis_report(equivalent=args.equivalent)
     if args.json:
         console.print_json(report.document())
         return DONE
     args.page = args.output or Path(f"{args.preset}.html")
     code = write(args, formats, exports, report.summary, report)
-    print(report.words())
+    print(report.describe_outcomes())
     return code
 
 
@@ -178,17 +178,17 @@ def report_beside(
     folder: Path,
 ) -> int:
     """Studies beside a paper; the page does not take the place of the first one's own."""
-    from steelyard.analysis.papers.report import beside_report
+    from steelyard.analysis.papers.report import build_comparison_report
 
     check_names(summaries)
-    report = beside_report(summaries, args.beside)
+    report = build_comparison_report(summaries, args.beside)
     if args.json:
         console.print_json(report.document())
         return DONE
     plain = page_of(folder)
     args.page = args.output or plain.with_name(f"{plain.stem}.{args.beside}.html")
     code = write(args, formats, exports, report.summary, report)
-    print(f"\n{report.words()}")
+    print(f"\n{report.describe_claims()}")
     return code
 
 
@@ -209,7 +209,7 @@ def write(
     formats: tuple[str, ...],
     exports: tuple[str, ...],
     summary: Summary,
-    paper: ThesisReport | BesideReport | None = None,
+    paper: ThesisReport | ComparisonReport | None = None,
 ) -> int:
     """Page, figures, tables; then the words."""
     from steelyard.analysis.report.page import write_report
@@ -236,12 +236,12 @@ def export(
     exports: tuple[str, ...],
     summary: Summary,
     findings: list[Finding],
-    paper: ThesisReport | BesideReport | None,
+    paper: ThesisReport | ComparisonReport | None,
 ) -> int:
     """The tables as files; returns how many."""
-    from steelyard.analysis.report.export import export_tables, study_content
+    from steelyard.analysis.report.export import build_study_content, export_tables
 
-    content = study_content(summary, findings) if paper is None else paper.content()
+    content = build_study_content(summary, findings) if paper is None else paper.content()
     return len(export_tables(content, folder, exports))
 
 

@@ -89,7 +89,7 @@ def main(args: argparse.Namespace) -> int:
     """Sweep each folder and print a line about it; exit code 3 if something could not be done."""
     import dataclasses
 
-    from steelyard.analysis.collect.record_import import default_record_dirs
+    from steelyard.analysis.collect.record_import import find_default_record_dirs
     from steelyard.wrappers.base.command_lock import hold_command_lock
     from steelyard.wrappers.sweep import sweep
     from steelyard.wrappers.sweep.sweep_report import SweepRequest
@@ -97,7 +97,7 @@ def main(args: argparse.Namespace) -> int:
     if args.unpacked and args.older_than is None:
         raise errors.UsageError("--unpacked extends what --older-than removes: give both")
     has_failed = False
-    for record_dir in args.record_dir or default_record_dirs():
+    for record_dir in args.record_dir or find_default_record_dirs():
         asked = SweepRequest(
             record_dir, args.pack_after, args.older_than, args.quota, args.unpacked, args.dry_run,
             args.samples,

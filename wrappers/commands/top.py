@@ -103,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Ask and print."""
-    from steelyard.analysis.cluster.top import top
+    from steelyard.analysis.cluster.top import sum_top
 
     now = time.time()
     since = options.moment(args.since or DEFAULT_SINCE, now)
@@ -112,7 +112,7 @@ def main(args: argparse.Namespace) -> int:
         raise errors.UsageError("--json and --csv are two forms of one answer: choose one")
     if until <= since:
         raise errors.UsageError("--until is not later than --since: no time lies between them")
-    found = top(args.database, args.by, since, until, args.engine, args.master)
+    found = sum_top(args.database, args.by, since, until, args.engine, args.master)
     ordered = sorted(found.lines, key=lambda line: order(line, SORT[args.sort]))
     if args.json:
         console.print_json(as_json(found, ordered, args.by))

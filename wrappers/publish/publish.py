@@ -12,7 +12,7 @@ from typing import Any
 
 from steelyard.analysis.cluster import record_trust
 from steelyard.analysis.collect import job_comment
-from steelyard.analysis.collect.job_index import age
+from steelyard.analysis.collect.job_index import age_sort_key
 from steelyard.analysis.collect.job_view import JobView, find_records
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
@@ -84,7 +84,7 @@ def jobs(asked: Asked, accounting: Sacct, now_unix_s: float) -> Iterator[list[Ac
     for row in accounting.read_starts(fields, "-a", "-S", since, "-E", until, "-s", STATES):
         by_id.setdefault((row.cluster, row.job_id), []).append(row)
     for rows in by_id.values():
-        rows.sort(key=age)
+        rows.sort(key=age_sort_key)
         if is_settled(rows[-1], now_unix_s):
             yield rows
 
@@ -105,7 +105,7 @@ def judge(found: Found, rows: Sequence[AccountingRow], asked: Asked) -> None:
     # Only what is whole.
     find_records(view, asked.record_dirs, row.job_id, with_samples=False, only_near=True)
     own = admin_comment.read_own_comment(row.admin_comment or "")
-    if not view.nodes or not job_comment.whole_records(view):
+    if not view.nodes or not job_comment.find_complete_records(view):
         if own is not None and not own.get("so_far") and not admin_comment.is_partial(own):
             found.complete += 1
         else:
@@ -124,12 +124,12 @@ def judge(found: Found, rows: Sequence[AccountingRow], asked: Asked) -> None:
 def comment_of(found: Found, view: JobView, own: dict[str, Any] | None) -> dict[str, Any]:
     """Our value, where what is written lacks some of it; a record is its user's file, so that it only
     adds to what root has written (analysis/cluster/record_trust.py)."""
-    document = job_comment.of_job(view)
+    document = job_comment.build_comment(view)
     ours = admin_comment.fill_in_defaults(document)
-    if own is not None and not job_comment.lacks_nodes(own, ours):
-        other = job_comment.unlike(own, ours)
+    if own is not None and not job_comment.is_less_complete(own, ours):
+        other = job_comment.find_different_totals(own, ours)
         for name in other:
-            if own.get(name) is None or record_trust.agrees(
+            if own.get(name) is None or record_trust.is_consistent_with_comment(
                 name, ours[name], own[name], ours["nodes"]
             ):
                 continue
@@ -140,7 +140,7 @@ def comment_of(found: Found, view: JobView, own: dict[str, Any] | None) -> dict[
             return {}
         if not other:
             return {}
-    return {"own": job_comment.short(document)}
+    return {"own": job_comment.format_json(document)}
 
 
 def whole_joules(view: JobView) -> int | None:

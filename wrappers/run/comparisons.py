@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.analysis.stats import number_format
-from steelyard.analysis.stats.basics import CONFIDENCE, median, outliers
+from steelyard.analysis.stats.basics import CONFIDENCE, find_outliers, median
 from steelyard.analysis.stats.dependent_runs import MIN_BLOCKS, overhead_by_block
-from steelyard.analysis.stats.overhead import Overhead, overhead
+from steelyard.analysis.stats.overhead import Overhead, compute_overhead
 from steelyard.wrappers.run.measurement import Measurement
 
 METRIC = "elapsed"
@@ -95,7 +95,7 @@ def compare_command(
         of_all = "" if rounds == len(pairs) else f"of {rounds} "
         design = f"paired in {len(pairs)} {of_all}rounds"
     else:
-        found = overhead(list(ours.values()), list(base.values()), confidence)
+        found = compute_overhead(list(ours.values()), list(base.values()), confidence)
         design = f"{found.n_condition} and {found.n_baseline} runs"
     ratio, low, high = (
         None if value is None else max(1 + value, 0.0)
@@ -110,7 +110,7 @@ def list_notes(runs: Sequence[Measurement], warmed_up: bool) -> list[str]:
     values = list_elapsed(runs)
     if not values:
         return []
-    apart = outliers(values).indices
+    apart = find_outliers(values).indices
     middle = median(values)
     found = []
     if 0 in apart and values[0] > middle and counted[0].number == 1:
@@ -151,5 +151,5 @@ def note_outliers(found: Sequence[tuple[int, float]], n: int) -> str:
 
 def format_seconds(seconds: float) -> str:
     """As people read it."""
-    factor, name = number_format.scale(seconds, "s")
+    factor, name = number_format.choose_prefix(seconds, "s")
     return f"{seconds / factor:.3g} {name}"

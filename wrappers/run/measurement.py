@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from steelyard.analysis.sources.records import MEMORY_SOURCES, VERSION
 from steelyard.analysis.stats.basics import CONFIDENCE, mean_interval, spread
-from steelyard.analysis.stats.rates import costs, rate_interval
+from steelyard.analysis.stats.rates import rate_interval, to_costs
 from steelyard.wrappers.base.errors import RUNS_FAILED, MissingError, UsageError
 from steelyard.wrappers.launchers.launcher import BARE, Launcher
 from steelyard.wrappers.netem import program as netem
@@ -344,7 +344,7 @@ def summarize_metric(
         return Summary(name, unit, None, None, None, None, None, 0, why, scope)
     has_costs = rate and min(values) > 0
     interval = mean_interval(
-        costs(values) if has_costs else values, confidence, never_negative=True
+        to_costs(values) if has_costs else values, confidence, never_negative=True
     )
     interval = rate_interval(interval) if has_costs else interval
     low, high = interval.low, interval.high

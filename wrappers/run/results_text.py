@@ -63,13 +63,13 @@ def print_command(outcome: RunResults, one: CommandResults) -> None:
 def format_row(entry: Summary) -> tuple[str, str, str | None, str | None, int]:
     """Format all numbers of a row in one unit with the same number of decimals."""
     mean, ends = entry.mean or 0.0, (entry.min, entry.max)
-    factor, unit = number_format.scale(mean, entry.unit)
+    factor, unit = number_format.choose_prefix(mean, entry.unit)
     half = None if entry.low is None or entry.high is None else (entry.high - entry.low) / 2
     widths = [width / factor for width in (half, entry.sd) if width]
-    places = number_format.decimals(mean / factor, min(widths, default=None))
+    places = number_format.count_decimals(mean / factor, min(widths, default=None))
 
     def text(value: float | None) -> str:
-        return number_format.text(value, factor, places)
+        return number_format.format_number(value, factor, places)
 
     middle = text(mean) if entry.sd is None else f"{text(mean)} ± {text(entry.sd)}"
     interval = None if half is None else f"{text(entry.low)} … {text(entry.high)}"
@@ -155,7 +155,7 @@ def format_comparison(one: Comparison, name: str) -> str:
         return f"not to be compared with {name}: {one.reason}"
     if one.low is None or one.high is None:
         return f"{one.ratio:.3g} times faster than {name}, without an interval: {one.reason}"
-    ratio, between = number_format.times(one.ratio, one.low, one.high)
+    ratio, between = number_format.format_times(one.ratio, one.low, one.high)
     if not one.is_shown:
         return f"not shown to be faster ({between} times) than {name}"
     ends = f" ({between})" if between else ""
@@ -168,7 +168,7 @@ def format_ratio(one: Comparison | None) -> str:
         return number_format.MISSING
     if one.low is None or one.high is None:
         return f"{one.ratio:.3g}"
-    ratio, between = number_format.times(one.ratio, one.low, one.high)
+    ratio, between = number_format.format_times(one.ratio, one.low, one.high)
     return f"{ratio} ({between})" if between else ratio
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from steelyard.analysis.stats.basics import CONFIDENCE
-from steelyard.analysis.stats.planning import FIRST_LOOK, STOPPING_CONFIDENCE, enough
+from steelyard.analysis.stats.planning import FIRST_LOOK, STOPPING_CONFIDENCE, can_stop
 from steelyard.wrappers.base import errors
 from steelyard.wrappers.run.command_line import Command
 from steelyard.wrappers.run.measurement import Measurement
@@ -207,4 +207,4 @@ def is_narrow(runs: Sequence[Measurement], until: float) -> bool:
     values = [value for run in runs if run.counts and (value := run.values["elapsed"]) is not None]
     if len(values) < FIRST_LOOK:
         return False
-    return enough(values, until * sum(values) / len(values))
+    return can_stop(values, until * sum(values) / len(values))

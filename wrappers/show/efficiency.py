@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from steelyard.analysis.job import gpus, pressure
-from steelyard.analysis.job.usage import ACCOUNTING, Use
+from steelyard.analysis.job.usage import ACCOUNTING, Usage
 from steelyard.analysis.sources.records import MEMORY_SOURCES
-from steelyard.analysis.stats.number_format import binary
+from steelyard.analysis.stats.number_format import format_binary
 from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import terminal
@@ -17,7 +17,7 @@ HEADINGS = ("", "held", "used", "of it")
 
 def print_efficiency(told: JobDetails) -> None:
     """CPU, memory, time, GPUs; nothing of a job that the accounting does not know."""
-    held = told.view.held
+    held = told.view.allocation
     if held is None:
         return
     cpus = "–" if held.cpus is None else counted(held.cpus, "CPU")
@@ -25,12 +25,12 @@ def print_efficiency(told: JobDetails) -> None:
         cpus += f" × {format_duration(told.used.time.used)} = {format_duration(told.used.cpu.allocated)}"
     rows = [
         ("CPU", cpus, format_minimum(told.used.cpu, format_duration(told.used.cpu.used)), format_share(told.used.cpu)),
-        ("memory", binary(told.used.memory.allocated),
-         format_minimum(told.used.memory, binary(told.used.memory.used)), format_share(told.used.memory)),
+        ("memory", format_binary(told.used.memory.allocated),
+         format_minimum(told.used.memory, format_binary(told.used.memory.used)), format_share(told.used.memory)),
         ("time", format_duration(told.used.time.allocated), format_elapsed(told.used.time.used), format_share(told.used.time)),
     ]  # fmt: skip
     if held.gpus:
-        energy_j = gpus.total_j([node.record for node in told.view.nodes])
+        energy_j = gpus.sum_energy_j([node.record for node in told.view.nodes])
         rows.append(("GPUs", str(held.gpus), format_joules(energy_j), "–"))
     is_over = told.view.row is None or told.view.row.end_unix_s is not None
     console.print_table(HEADINGS, rows, title="asked and used" + ("" if is_over else ", so far"))
@@ -38,7 +38,7 @@ def print_efficiency(told: JobDetails) -> None:
         terminal.print_wrapped(line)
 
 
-def format_share(use: Use) -> str:
+def format_share(use: Usage) -> str:
     """A share is at least as much as what was used."""
     return (
         format_percent(use.share)
@@ -47,7 +47,7 @@ def format_share(use: Use) -> str:
     )
 
 
-def format_minimum(use: Use, text: str) -> str:
+def format_minimum(use: Usage, text: str) -> str:
     """What is not all."""
     return f"≥ {text}" if use.is_least else text
 
@@ -91,7 +91,7 @@ def describe_pressure(told: JobDetails) -> list[str]:
     several = len(told.view.nodes) > 1
     return [
         f"{one.text}{f' ({one.node})' if several else ''}"
-        for one in pressure.pressures(told.view)
+        for one in pressure.find_pressures(told.view)
         if one.share > pressure.MUCH
     ]
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.collect.job_totals import is_alone
+from steelyard.analysis.collect.job_totals import is_exclusive
 from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job import advice, usage
 
 if TYPE_CHECKING:
-    from steelyard.analysis.job.time_series import Course
+    from steelyard.analysis.job.time_series import JobTimeSeries
     from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower
 
 NO_SAMPLES = "no samples of it can be read here"
@@ -24,7 +24,7 @@ class JobDetails:
 
     view: JobView
     used: usage.Efficiency
-    course: Course | None = None
+    course: JobTimeSeries | None = None
     no_course: str | None = None
     advice: list[advice.Advice] = field(default_factory=list)
     no_advice: str | None = None
@@ -40,7 +40,7 @@ def read_several(views: Sequence[JobView], idle: IdlePower | None = None) -> lis
     """Of each job."""
     details = []
     for view, (found, why) in zip(views, read_time_series(views), strict=True):
-        used = usage.efficiency(view)
+        used = usage.compute_efficiency(view)
         details.append(
             JobDetails(
                 view,
@@ -48,14 +48,14 @@ def read_several(views: Sequence[JobView], idle: IdlePower | None = None) -> lis
                 found,
                 why,
                 advice.advise(view, used, found),
-                advice.why_none(view),
+                advice.find_no_advice_reason(view),
                 {} if idle is None else read_energy_shares(view, idle),
             )
         )
     return details
 
 
-def read_time_series(views: Sequence[JobView]) -> list[tuple[Course | None, str | None]]:
+def read_time_series(views: Sequence[JobView]) -> list[tuple[JobTimeSeries | None, str | None]]:
     """Of each job, or why there is none."""
     jobs = [
         {
@@ -72,7 +72,7 @@ def read_time_series(views: Sequence[JobView]) -> list[tuple[Course | None, str 
 
     return [
         (found, TOO_FEW if found is None else None) if records else (None, NO_SAMPLES)
-        for records, found in zip(jobs, time_series.courses(jobs), strict=True)
+        for records, found in zip(jobs, time_series.read_all_time_series(jobs), strict=True)
     ]
 
 
@@ -81,10 +81,10 @@ def read_energy_shares(view: JobView, idle: IdlePower) -> dict[str, EnergyShare]
     shared = {
         node.node: node.record
         for node in view.nodes
-        if node.values["energy_j"] is not None and not is_alone(node.record)
+        if node.values["energy_j"] is not None and not is_exclusive(node.record)
     }
     if not shared:
         return {}
-    from steelyard.analysis.collect.job_samples import shares_of
+    from steelyard.analysis.collect.job_samples import compute_job_shares
 
-    return shares_of(shared, idle)
+    return compute_job_shares(shared, idle)

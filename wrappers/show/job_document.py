@@ -13,8 +13,8 @@ from steelyard.wrappers.show.node_usage import usage_minimum
 
 if TYPE_CHECKING:
     from steelyard.analysis.collect.job_view import JobView
-    from steelyard.analysis.job.time_series import Course
-    from steelyard.analysis.job.usage import Use
+    from steelyard.analysis.job.time_series import JobTimeSeries
+    from steelyard.analysis.job.usage import Usage
     from steelyard.analysis.sources.records import Record
     from steelyard.analysis.store.energy_shares import EnergyShare
 
@@ -31,7 +31,7 @@ def as_json(told: JobDetails) -> dict[str, object]:
             "memory": use_json(told.used.memory),
             "time": use_json(told.used.time),
         },
-        "pressure": [asdict(one) for one in pressure.pressures(view)],
+        "pressure": [asdict(one) for one in pressure.find_pressures(view)],
         "course": None if course is None else course_json(course),
         "course_missing": told.no_course,
         "advice": [asdict(advice) for advice in told.advice],
@@ -39,11 +39,11 @@ def as_json(told: JobDetails) -> dict[str, object]:
         "nodes": nodes_json(told),
         "totals": {name: view.total(name) for name in METRICS},
         "totals_missing": {
-            name: why for name in METRICS if (why := view.total_or_why(name)[1]) is not None
+            name: why for name in METRICS if (why := view.total_or_reason(name)[1]) is not None
         },
         "totals_at_least": usage_minimum(view),
         "admin_comment": view.admin_comment,
-        "cluster_database": view.kept,
+        "cluster_database": view.stored_nodes,
         "refused": view.refused,
         "missing": view.refused + view.missing,
         "notes": view.notes,
@@ -77,25 +77,25 @@ def job_json(view: JobView) -> dict[str, object] | None:
 
 def allocation_json(view: JobView) -> dict[str, object] | None:
     """What it was given, in the scheduler's words; None: the accounting does not know it."""
-    if view.held is None:
+    if view.allocation is None:
         return None
     used = ("cpu_s", "resident_low_bytes", "resident_high_bytes")
-    of_scheduler = {f"scheduler_{name}": getattr(view.held, name) for name in used}
+    of_scheduler = {f"scheduler_{name}": getattr(view.allocation, name) for name in used}
     names = ("partition", "account", "nodes", "cpus", "cpus_requested", "memory_bytes", "gpus")
-    allocated = {name: getattr(view.held, name) for name in (*names, "time_limit_s")}
-    return {**allocated, **of_scheduler, "missing": dict(view.held.missing)}
+    allocated = {name: getattr(view.allocation, name) for name in (*names, "time_limit_s")}
+    return {**allocated, **of_scheduler, "missing": dict(view.allocation.missing)}
 
 
-def use_json(use: Use) -> dict[str, object]:
+def use_json(use: Usage) -> dict[str, object]:
     """`share` is used / allocated."""
     return asdict(use) | {"share": use.share}
 
 
 def array_json(views: Sequence[JobView]) -> dict[str, object]:
     """All tasks together."""
-    from steelyard.analysis.job.job_array import of_tasks
+    from steelyard.analysis.job.job_array import summarize_tasks
 
-    found = of_tasks(views)
+    found = summarize_tasks(views)
     return {
         "tasks": len(views),
         "states": found.states,
@@ -108,7 +108,7 @@ def array_json(views: Sequence[JobView]) -> dict[str, object]:
     }
 
 
-def course_json(course: Course) -> dict[str, object]:
+def course_json(course: JobTimeSeries) -> dict[str, object]:
     """A value for each piece of time."""
     return asdict(course)
 
@@ -132,7 +132,7 @@ def nodes_json(told: JobDetails) -> list[dict[str, object]]:
 
 def gpus_json(record: Record) -> dict[str, object] | None:
     """None: it has none whose energy is counted."""
-    found = gpus.of_record(record)
+    found = gpus.read_job_gpus(record)
     return None if found is None else asdict(found)
 
 

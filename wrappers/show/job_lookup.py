@@ -43,10 +43,10 @@ def open_cluster_database(database: Path | None) -> ClusterDatabase | None:
 def choose_record_dirs(given: Sequence[Path] | None) -> Sequence[Path]:
     """--record-dir, or where they are by default. A folder whose file system does not answer is left
     out, with a line on stderr: the accounting alone can still be shown."""
-    from steelyard.analysis.collect.record_import import default_record_dirs
+    from steelyard.analysis.collect.record_import import find_default_record_dirs
 
     found = []
-    for folder in given or default_record_dirs():
+    for folder in given or find_default_record_dirs():
         if answers(folder):
             found.append(folder)
         else:

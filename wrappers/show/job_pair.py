@@ -9,9 +9,9 @@ from typing import Any
 from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job import differences
 from steelyard.analysis.job.differences import Fact, Used
-from steelyard.analysis.job.time_series import LEVELS, Course, Series
+from steelyard.analysis.job.time_series import LEVELS, JobTimeSeries, Series
 from steelyard.analysis.sources import thinning
-from steelyard.analysis.stats.number_format import binary
+from steelyard.analysis.stats.number_format import format_binary
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import time_series
@@ -29,9 +29,9 @@ ONE_EACH = (
 
 def print_pair(a: JobView, b: JobView) -> None:
     """What differs, what each used, where they part."""
-    found = differences.facts(a, b)
+    found = differences.compare_facts(a, b)
     print_facts(a, b, found)
-    used = differences.used(a, b)
+    used = differences.compare_usage(a, b)
     rows = [used_cells(one) for one in used if (one.a, one.b) != (None, None)]
     headings = ("", f"A: {a.job_id}", f"B: {b.job_id}", "B / A")
     console.print_table(headings, rows, title="what they used")
@@ -56,7 +56,7 @@ def print_facts(a: JobView, b: JobView, found: list[Fact]) -> None:
 def cell(about: str, value: object) -> object:
     """Sizes and times as people read them."""
     if about in IN_BYTES and str(value).isdigit():
-        return binary(float(str(value)))
+        return format_binary(float(str(value)))
     if about == "time limit" and isinstance(value, float):
         return console.format_seconds(value)
     return value
@@ -110,7 +110,7 @@ def thinned_words(a: JobView, b: JobView) -> list[str]:
     return [f"{name}: {note}" for name, note in notes if thinning.WORDS in note]
 
 
-def pair_lines(a: Course, b: Course, name: str, letters: int) -> list[str]:
+def pair_lines(a: JobTimeSeries, b: JobTimeSeries, name: str, letters: int) -> list[str]:
     """A line each, and one that says where they part; nothing where one tells nothing, or neither
     had any."""
     pair = [aligned(course, name, max(a.end_s, b.end_s), letters) for course in (a, b)]
@@ -125,22 +125,22 @@ def pair_lines(a: Course, b: Course, name: str, letters: int) -> list[str]:
         f"  {heading if letter == 'A' else '':<13}{letter} {format_sparkline(series, top):<{letters}} to {words(most)}"
         for letter, series, most in zip("AB", pair, (tops[0], tops[1]), strict=True)
     ]
-    if name not in LEVELS and (begin := differences.apart_from_s(a, b, name)) is not None:
+    if name not in LEVELS and (begin := differences.find_divergence_s(a, b, name)) is not None:
         lines.append(
             f"  {'':<13}apart by more than a tenth of all from {console.format_seconds(begin)} on"
         )
     return lines
 
 
-def aligned(course: Course, name: str, end_s: float, number: int) -> Series:
+def aligned(course: JobTimeSeries, name: str, end_s: float, number: int) -> Series:
     """In pieces of the longer one's time, as many as it lasted."""
     own = max(1, round(number * course.end_s / end_s))
-    return differences.on_one_clock(course.series[name], course.piece_s, end_s / number, own)
+    return differences.resample(course.series[name], course.piece_s, end_s / number, own)
 
 
 def document(a: JobView, b: JobView) -> dict[str, Any]:
     """For programs."""
-    found = differences.facts(a, b)
+    found = differences.compare_facts(a, b)
     (left, why_left), (right, why_right) = read_time_series([a, b])
     return {
         "format": "steelyard-compare-jobs",
@@ -149,14 +149,16 @@ def document(a: JobView, b: JobView) -> dict[str, Any]:
         "b": b.job_id,
         "differences": [asdict(fact) for fact in found if fact.differs],
         "alike": differences.list_equal_facts(found),
-        "used": [asdict(one) | {"ratio": one.ratio} for one in differences.used(a, b)],
+        "used": [asdict(one) | {"ratio": one.ratio} for one in differences.compare_usage(a, b)],
         "course": None if left is None or right is None else courses(left, right),
         "course_missing": why_left or why_right,
         "course_notes": thinned_words(a, b),
     }
 
 
-def courses(a: Course, b: Course) -> dict[str, Any]:
+def courses(a: JobTimeSeries, b: JobTimeSeries) -> dict[str, Any]:
     """Each in its own pieces, and from when on they are apart."""
-    apart = {name: differences.apart_from_s(a, b, name) for name in a.series if name not in LEVELS}
+    apart = {
+        name: differences.find_divergence_s(a, b, name) for name in a.series if name not in LEVELS
+    }
     return {"a": asdict(a), "b": asdict(b), "apart_from_s": apart}

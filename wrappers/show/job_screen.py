@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.collect.job_view import JobView, NodeView, network_lines
+from steelyard.analysis.collect.job_view import JobView, NodeView, describe_network
 from steelyard.analysis.sources import admin_comment
-from steelyard.analysis.stats.number_format import binary
+from steelyard.analysis.stats.number_format import format_binary
 from steelyard.analysis.store.energy_shares import ADMINISTRATOR
 from steelyard.facts.quantities import METRICS
 from steelyard.jobscripts.plurals import counted
@@ -56,9 +56,9 @@ def print_head(told: JobDetails) -> None:
     why = f" ({row.reason})" if row.reason else ""
     console.print_line(f"  {row.state}{why}{code}")
     print_refused(view)
-    if view.held is not None:
+    if view.allocation is not None:
         console.print_line(
-            f"  partition {view.held.partition or '–'}, account {view.held.account or '–'}"
+            f"  partition {view.allocation.partition or '–'}, account {view.allocation.account or '–'}"
         )
     suspended = f", suspended for {clock(row.suspended_s)}" if row.suspended_s else ""
     console.print_line(
@@ -141,7 +141,7 @@ def tags(node: NodeView) -> str | None:
 
 def print_network(view: JobView) -> None:
     """Network conditions, a line or two per node; alike nodes are not put together."""
-    lines = [line for node in view.nodes for line in network_lines(node)]
+    lines = [line for node in view.nodes for line in describe_network(node)]
     if lines:
         console.print_line("network conditions")
     for line in lines:
@@ -197,7 +197,7 @@ def print_comment(view: JobView) -> None:
     console.print_line(
         f"  {format_joules(of_nodes['energy_j'])} (of the whole nodes), "
         f"{console.format_seconds(comment.get('cpu_s'))} of CPU, "
-        f"{binary(comment.get('max_memory_bytes'))} of memory, "
+        f"{format_binary(comment.get('max_memory_bytes'))} of memory, "
         f"network of the whole nodes {console.format_bytes(of_nodes['rx_bytes'])} in, "
         f"{console.format_bytes(of_nodes['tx_bytes'])} out"
     )
@@ -215,7 +215,7 @@ def print_missing(view: JobView) -> None:
             f"{node.node}: {', '.join(names)}: {w}" for w, names in group_by_reason(found).items()
         ]
     if len(view.all_nodes) > 1:
-        found = {name: why for name in METRICS if (why := view.total_or_why(name)[1])}
+        found = {name: why for name in METRICS if (why := view.total_or_reason(name)[1])}
         lines += [
             f"all: {', '.join(names)}: {why}" for why, names in group_by_reason(found).items()
         ]
@@ -230,7 +230,7 @@ def print_missing(view: JobView) -> None:
 WORDS = {
     "energy_j": ("energy", format_joules),
     "cpu_s": ("CPU", console.format_seconds),
-    "memory_used_bytes": ("memory", binary),
+    "memory_used_bytes": ("memory", format_binary),
     "read_bytes": ("read", console.format_bytes),
     "write_bytes": ("written", console.format_bytes),
 }
@@ -239,7 +239,7 @@ SOURCES = {"records": "records", "admin_comment": "AdminComment", "accounting": 
 
 def print_database_usage(view: JobView) -> None:
     """As `steelyard top` counts it: each figure with who said it, or why there is none."""
-    kept = view.kept
+    kept = view.stored_nodes
     if kept is None:
         return
     console.print_line(f"as counted in {kept['database']}")

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job import job_array
-from steelyard.analysis.job.job_array import Array
-from steelyard.analysis.job.usage import Efficiency, Use, efficiency
-from steelyard.analysis.stats.number_format import binary
+from steelyard.analysis.job.job_array import ArrayUsage
+from steelyard.analysis.job.usage import Efficiency, Usage, compute_efficiency
+from steelyard.analysis.stats.number_format import format_binary
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import terminal
 from steelyard.wrappers.show.terminal import format_joules, format_percent
@@ -29,8 +29,8 @@ DISPENSABLE = (
 
 def print_jobs(views: Sequence[JobView], is_array: bool = False) -> None:
     """`–`: not known; `steelyard show JOBID` says why. Below the tasks of an array their sum."""
-    rows = [cells(view, efficiency(view)) for view in views]
-    whole = job_array.of_tasks(views) if is_array else None
+    rows = [cells(view, compute_efficiency(view)) for view in views]
+    whole = job_array.summarize_tasks(views) if is_array else None
     if whole is not None:
         rows.append(array_cells(whole, len(views)))
     console.print_table(
@@ -47,7 +47,7 @@ def print_jobs(views: Sequence[JobView], is_array: bool = False) -> None:
 
 def cells(view: JobView, used: Efficiency) -> tuple[object, ...]:
     """A job's line."""
-    row, held = view.row, view.held
+    row, held = view.row, view.allocation
     return (
         view.job_id,
         row.name if row is not None else None,
@@ -57,7 +57,9 @@ def cells(view: JobView, used: Efficiency) -> tuple[object, ...]:
         "< 1 s" if used.time.used == 0 else console.format_seconds(used.time.used),
         format_percent(used.time.share),
         share(used.cpu),
-        f"≥ {binary(used.memory.used)}" if used.memory.is_least else binary(used.memory.used),
+        f"≥ {format_binary(used.memory.used)}"
+        if used.memory.is_least
+        else format_binary(used.memory.used),
         share(used.memory),
         format_joules(view.total("energy_j")),
         ", ".join(f"{key}={value}" for key, value in tags_of(view).items()) or None,
@@ -67,14 +69,16 @@ def cells(view: JobView, used: Efficiency) -> tuple[object, ...]:
 def tags_of(view: JobView) -> dict[str, str]:
     """Of the nodes' records, else as the accounting or a cluster's database has them."""
     recorded = {key: value for node in view.nodes for key, value in node.record.tags.items()}
-    found = recorded or (view.admin_comment or {}).get("tags") or (view.kept or {}).get("tags")
+    found = (
+        recorded or (view.admin_comment or {}).get("tags") or (view.stored_nodes or {}).get("tags")
+    )
     return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
 
 
-def array_cells(whole: Array, tasks: int) -> tuple[object, ...]:
+def array_cells(whole: ArrayUsage, tasks: int) -> tuple[object, ...]:
     """CPU of all tasks; time and memory of the task that used most."""
     states = ", ".join(f"{count} {state}" for state, count in whole.states.items())
-    memory = binary(whole.memory.used)
+    memory = format_binary(whole.memory.used)
     return (
         f"all {tasks}", None, states, None, None,
         f"≤ {console.format_seconds(whole.time.used)}", format_percent(whole.time.share),
@@ -82,7 +86,7 @@ def array_cells(whole: Array, tasks: int) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def print_array(whole: Array) -> None:
+def print_array(whole: ArrayUsage) -> None:
     """What all tasks used together, and what to ask for next time."""
     if whole.cpu.used is not None:
         least = "at least " if whole.cpu.is_least else ""
@@ -98,7 +102,7 @@ def print_array(whole: Array) -> None:
         terminal.print_wrapped(f"{one.about}: {one.text}")
 
 
-def share(use: Use) -> str:
+def share(use: Usage) -> str:
     """At least, where not all nodes tell."""
     text = format_percent(use.share)
     return f"≥ {text}" if use.is_least and use.share is not None else text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.analysis.collect.job_view import JobView, NodeView
 from steelyard.analysis.job import gpus
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
-from steelyard.analysis.stats.number_format import binary
+from steelyard.analysis.stats.number_format import format_binary
 from steelyard.facts.quantities import METRICS
 from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base import console
@@ -37,7 +37,7 @@ def format_count(value: float | None) -> str:
 
 def choose_format(name: str, unit: str | None) -> Callable[[float | None], str]:
     """How a quantity is printed: memory in the unit in which it is requested."""
-    return binary if name.endswith("memory_bytes") else WORDS.get(unit or "", format_count)
+    return format_binary if name.endswith("memory_bytes") else WORDS.get(unit or "", format_count)
 
 
 def usage_cells(
@@ -127,7 +127,7 @@ def print_sampler(node: NodeView) -> None:
 def print_gpus(view: JobView) -> None:
     """Of nodes whose GPUs have meters."""
     for node in view.nodes:
-        found = gpus.of_record(node.record)
+        found = gpus.read_job_gpus(node.record)
         if found is not None:
             terminal.print_wrapped(f"energy of the job's GPUs on {node.node}: {format_gpus(found)}")
 

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from steelyard.analysis.job.time_series import Course
-from steelyard.analysis.stats.number_format import binary, scale
+from steelyard.analysis.job.time_series import JobTimeSeries
+from steelyard.analysis.stats.number_format import choose_prefix, format_binary
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import terminal
 from steelyard.wrappers.show.job_details import JobDetails
@@ -47,13 +47,13 @@ def average_neighbors(series: Sequence[float | None], width: int) -> list[float 
 
 def format_speed(value: float) -> str:
     """`12.3 MB/s`."""
-    factor, unit = scale(value, "bytes_per_s")
+    factor, unit = choose_prefix(value, "bytes_per_s")
     return f"{value / factor:.3g} {unit}"
 
 
 WORDS: dict[str, tuple[str, Callable[[float], str]]] = {
     "cpus_busy": ("CPUs busy", "{:.3g}".format),
-    "memory_bytes": ("memory", binary),
+    "memory_bytes": ("memory", format_binary),
     "power_w": ("power of node", "{:.3g} W".format),
     "read_bytes_per_s": ("from storage", format_speed),
     "write_bytes_per_s": ("to storage", format_speed),
@@ -88,7 +88,7 @@ def print_time_series(told: JobDetails) -> None:
         console.print_line(line)
 
 
-def format_line(course: Course, name: str, letters: int) -> str | None:
+def format_line(course: JobTimeSeries, name: str, letters: int) -> str | None:
     """None: nobody tells, or there was nothing of it."""
     series = course.series[name]
     top = max((value for value in series if value is not None), default=0.0)

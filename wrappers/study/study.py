@@ -304,9 +304,9 @@ def read_tolerate(head: Table, factors: dict[str, tuple[Level, ...]]) -> float |
     share = read_share(head, "tolerate", 'how much worse a figure may be, such as "10%"')
     if share is not None:
         # Here and not above: it takes a tenth of a second, and few studies need it.
-        from steelyard.analysis.summary.tolerances import numeric_axes
+        from steelyard.analysis.summary.tolerances import find_numeric_axes
 
-        if not numeric_axes(factors):
+        if not find_numeric_axes(factors):
             head.fail(
                 "tolerate",
                 "no factor has two levels that are numbers, or network conditions that differ in one "

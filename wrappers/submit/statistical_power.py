@@ -9,8 +9,8 @@ from steelyard.analysis.stats.basics import CONFIDENCE
 from steelyard.analysis.stats.planning import (
     MOST_REPEATS,
     STOPPING_CONFIDENCE,
-    difference_seen,
-    repeats_to_see,
+    least_detectable_difference,
+    repeats_to_detect,
 )
 from steelyard.analysis.summary.earlier_runs import EarlierRuns, Spread
 from steelyard.wrappers.study.planned_run import Run
@@ -79,11 +79,12 @@ def detectable_difference(
     study: Study, variant: str, figure: str | None, spread: Spread, near: str | None, level: float
 ) -> DetectableDifference:
     """By the power of the report's test."""
-    found = difference_seen(study.repeat, level, study.blocks)
+    found = least_detectable_difference(study.repeat, level, study.blocks)
     # A block for each repeat stays one where there are more repeats.
     blocks = MOST_REPEATS if study.blocks == study.repeat else study.blocks
     repeats = {
-        f"{share:.0%}": repeats_to_see(share / spread.share, level, blocks) for share in REQUESTED
+        f"{share:.0%}": repeats_to_detect(share / spread.share, level, blocks)
+        for share in REQUESTED
     }
     seen = None if found is None else found * spread.share
     return DetectableDifference(variant, figure, spread.share, spread.runs, near, seen, repeats)

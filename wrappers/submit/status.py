@@ -289,21 +289,21 @@ def refusals(
     its submission, which runs of the same conditions share; else what the job's record says: Torque
     brings back no output of a job that its prologue refused."""
     from steelyard.analysis.collect import network
-    from steelyard.analysis.collect.job_view import why_refused
-    from steelyard.analysis.collect.record_import import default_record_dirs
+    from steelyard.analysis.collect.job_view import find_refusal_reason
+    from steelyard.analysis.collect.record_import import find_default_record_dirs
     from steelyard.wrappers.schedulers.base import NOT_APPLIED
 
     told: dict[str, str] = {}
     for entry in submissions:
         outputs = {r: study_files.find_output(study.path, entry, r) for r in entry.run_ids}
-        lines = {path: list(network.refusals(path)) for path in set(outputs.values())}
+        lines = {path: list(network.read_refusals(path)) for path in set(outputs.values())}
         for run_id, path in outputs.items():
             task = refused.get(run_id)
             if task is None:
                 continue
             said = lines[path][-1] if lines[path] else None
             if said is None and task.job_id is not None:
-                said = why_refused(task.job_id, default_record_dirs())
+                said = find_refusal_reason(task.job_id, find_default_record_dirs())
             nothing = f"{path} may say why" if path.is_file() else "its node's log says why"
             told[run_id] = f"{NOT_APPLIED}: {said or nothing}"
     return told

@@ -40,7 +40,7 @@ def grow_study(study: Study, folder: StudyDir, say: Say) -> Study:
     from steelyard.analysis.summary import stopping, summary
 
     merge.collect(folder.path)
-    need = stopping.more_repeats(summary.summarize(folder.path), study.stop.half_width)
+    need = stopping.compute_need(summary.summarize(folder.path), study.stop.half_width)
     if need.failing:
         say(
             f"{counted(len(need.failing), 'condition')} {inflect(len(need.failing), 'is', 'are')} not judged, most of "

@@ -202,7 +202,7 @@ def cost_of(
 def own_runs(folder: StudyDir) -> EarlierRuns:
     """What the study itself has collected; of a session also the last ones."""
     try:
-        return earlier_runs.read(sessions.folders_to_judge_by(folder.path))
+        return earlier_runs.read_earlier_runs(sessions.folders_to_judge_by(folder.path))
     except MissingError:
         return earlier_runs.NONE
 

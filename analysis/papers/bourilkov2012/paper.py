@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
 from steelyard.analysis.papers.conditions import Studies
-from steelyard.analysis.papers.paper import paper_of
+from steelyard.analysis.papers.paper import read_paper
 from steelyard.analysis.papers.printed_values import PrintedComparison
 from steelyard.analysis.report.figures import Draw
-from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.stats.number_format import choose_prefix
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_database import open_database
 
@@ -32,22 +32,22 @@ def draws(studies: Studies, values: Sequence[PrintedComparison]) -> Iterator[Dra
     for metric in RATES:
         rows: dict[str, list[Row]] = {}
         for row in studies.rows.get(metric, []):
-            rows.setdefault(studies.labeled(studies.study_of(row), row.group.variant), []).append(
-                row
-            )
+            rows.setdefault(
+                studies.add_study_name(studies.find_study(row), row.group.variant), []
+            ).append(row)
         for name, members in rows.items():
-            if len({studies.facts_of(row).get("mode") for row in members}) > 1:
+            if len({studies.find_facts(row).get("mode") for row in members}) > 1:
                 yield partial(draw_stacked, studies, name, members)
 
 
 def draw_stacked(studies: Studies, name: str, rows: Sequence[Row]) -> Drawing | None:
     """A bar a condition of what is called `name`; None where no clients can be told apart."""
-    stacks = [(row, stack) for row in rows if (stack := clients_of(studies, row))]
+    stacks = [(row, stack) for row in rows if (stack := list_client_means(studies, row))]
     if not stacks:
         return None
     first = rows[0]
-    factor, unit = scale(max(sum(m for _, _, m in s) for _, s in stacks), first.metric.unit)
-    with drawing.style():
+    factor, unit = choose_prefix(max(sum(m for _, _, m in s) for _, s in stacks), first.metric.unit)
+    with drawing.use_style():
         figure = drawing.new_figure(1.2 + 0.4 * len(stacks))
         axes = figure.add_subplot()
         for place, (_, stack) in enumerate(stacks):
@@ -58,7 +58,7 @@ def draw_stacked(studies: Studies, name: str, rows: Sequence[Row]) -> Drawing | 
         axes.set_xlabel(f"{first.metric.name} ({unit})\nof the clients, stacked")
         axes.set_title(name, loc="left")
     return Drawing(
-        name=drawing.slug("bourilkov2012", name, first.metric.name),
+        name=drawing.make_slug("bourilkov2012", name, first.metric.name),
         title=f"{name}: rates in turn, stacked, beside those at once",
         caption=(
             "Mean rate of each client, stacked: in turn (mode sequential) and all at once (parallel). "
@@ -88,10 +88,10 @@ def draw_stacked_bar(axes: Axes, place: int, widths: Sequence[float]) -> None:
                   fontsize=8.5)  # fmt: skip
 
 
-def clients_of(studies: Studies, row: Row) -> Stack:
+def list_client_means(studies: Studies, row: Row) -> Stack:
     """Each client's mean over the runs; of iperf3 an iteration is a client."""
     which = "s.iteration" if row.group.runs[0].benchmark == "iperf3" else "s.client"
-    with open_database(studies.study_of(row).data.folder) as connection:
+    with open_database(studies.find_study(row).data.folder) as connection:
         lines = connection.execute(
             f"""
             SELECT {which} AS who, count(DISTINCT s.run_id), avg(s.value)
@@ -104,7 +104,7 @@ def clients_of(studies: Studies, row: Row) -> Stack:
     return [(f"client {who}", runs, mean) for who, runs, mean in lines]
 
 
-PAPER = paper_of(
+PAPER = read_paper(
     Path(__file__).parent,
     "D. Bourilkov et al., virtual Lustre clients over LAN and WAN, CHEP 2012 (poster)",
     "Bourilkov et al. 2012",

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from steelyard.analysis.papers.claims import Facts, rows_of, wanted_facts
-from steelyard.analysis.papers.conditions import fits
+from steelyard.analysis.papers.claims import Facts, parse_facts, read_csv_rows
+from steelyard.analysis.papers.conditions import has_facts
 from steelyard.analysis.papers.jungels2012.measurements import FOLDER
 from steelyard.analysis.stats.basics import CONFIDENCE
 from steelyard.analysis.stats.overhead import Direction
@@ -100,21 +100,21 @@ def read_conclusions(folder: Path = FOLDER) -> list[Conclusion]:
             wording=row["wording"],
             place=row["place"],
             variants=row["variants"],
-            level=wanted_facts(row["level"], {}),
-            against=wanted_facts(row["against"], {}),
-            only=wanted_facts(row["only"], {}),
+            level=parse_facts(row["level"], {}),
+            against=parse_facts(row["against"], {}),
+            only=parse_facts(row["only"], {}),
             expect=row["expect"],
         )
-        for row in rows_of(folder / "conclusions.csv")
+        for row in read_csv_rows(folder / "conclusions.csv")
     ]
 
 
-def conclude(summary: Summary, conclusions: Sequence[Conclusion]) -> list[Tested]:
+def judge_conclusions(summary: Summary, conclusions: Sequence[Conclusion]) -> list[Tested]:
     """Test all of them; p is corrected by Holm for all distinct comparisons together."""
-    by_conclusion = [pairs_of(summary, one) for one in conclusions]
+    by_conclusion = [build_pairs(summary, one) for one in conclusions]
     pairs: Pairs = {key: pair for found in by_conclusion for key, pair in found.items()}
     judged = dict(zip(pairs, judge_all(list(pairs.values())), strict=True))
-    ordered = ordered_p(pairs)
+    ordered = compute_ordered_p(pairs)
     return [
         Tested(
             conclusion,
@@ -124,7 +124,7 @@ def conclude(summary: Summary, conclusions: Sequence[Conclusion]) -> list[Tested
     ]
 
 
-def pairs_of(summary: Summary, conclusion: Conclusion) -> Pairs:
+def build_pairs(summary: Summary, conclusion: Conclusion) -> Pairs:
     """The rows that a conclusion compares; conditions that only one side has are left out."""
     rows = {
         (row.group.variant, frozenset(row.group.condition.items())): row for row in summary.rows
@@ -132,7 +132,7 @@ def pairs_of(summary: Summary, conclusion: Conclusion) -> Pairs:
     pairs = {}
     for (variant, _), row in rows.items():
         condition = row.group.condition
-        if variant.startswith(conclusion.variants) and fits(
+        if variant.startswith(conclusion.variants) and has_facts(
             condition, {**conclusion.level, **conclusion.only}
         ):
             base = rows.get((variant, frozenset((condition | dict(conclusion.against)).items())))
@@ -141,7 +141,7 @@ def pairs_of(summary: Summary, conclusion: Conclusion) -> Pairs:
     return pairs
 
 
-def ordered_p(pairs: Pairs) -> dict[Key, float]:
+def compute_ordered_p(pairs: Pairs) -> dict[Key, float]:
     """Welch's test with the effective numbers of iterations, corrected by Holm."""
     found = {}
     for key, (row, base) in pairs.items():

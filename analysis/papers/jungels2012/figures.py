@@ -7,17 +7,17 @@ from functools import partial
 
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import Drawing
-from steelyard.analysis.figures.iterations import Level, draw_panel, label_averages, legend
-from steelyard.analysis.papers.conditions import Studies, fits
+from steelyard.analysis.figures.iterations import Level, draw_panel, label_averages, make_legend
+from steelyard.analysis.papers.conditions import Studies, has_facts
 from steelyard.analysis.papers.jungels2012.measurements import (
     NODE_TYPES,
     Series,
+    find_variant,
     read_series,
-    variant_of,
 )
-from steelyard.analysis.papers.printed_values import PrintedComparison, sizes_words
+from steelyard.analysis.papers.printed_values import PrintedComparison, describe_sizes
 from steelyard.analysis.report.figures import Draw
-from steelyard.analysis.stats.number_format import unit_text
+from steelyard.analysis.stats.number_format import format_unit
 from steelyard.analysis.summary.rows import Row
 
 RUN_COLUMNS = ("benchmark", "whose", "node_type", "number", "value", "unit")
@@ -29,16 +29,16 @@ def draws(studies: Studies, values: Sequence[PrintedComparison]) -> Iterator[Dra
     for one in values:
         if one.row is not None:
             mine = groups.setdefault(one.value.place[:-1], {})  # all but the node type
-            mine.setdefault(our_side(studies, one.row), []).append(one)
+            mine.setdefault(find_side(studies, one.row), []).append(one)
     for name, by_side in groups.items():
         for side, found in by_side.items():
             yield partial(draw_runs, name, side if len(by_side) > 1 else "", found)
 
 
-def our_side(studies: Studies, row: Row) -> str:
+def find_side(studies: Studies, row: Row) -> str:
     """What a row is but for its node type: rows that are alike in it stand beside each other."""
     levels = (f"{k}={v}" for k, v in row.group.condition.items() if k != "node_type")
-    return studies.labeled(studies.study_of(row), " ".join((row.group.variant, *levels)))
+    return studies.add_study_name(studies.find_study(row), " ".join((row.group.variant, *levels)))
 
 
 def draw_runs(name: tuple[str, ...], side: str, found: Sequence[PrintedComparison]) -> Drawing:
@@ -57,8 +57,8 @@ def draw_runs(name: tuple[str, ...], side: str, found: Sequence[PrintedCompariso
     first = found[0].row
     assert first is not None
     words = " ".join(name)
-    unit = unit_text(first.metric.unit)
-    with drawing.style():
+    unit = format_unit(first.metric.unit)
+    with drawing.use_style():
         figure = drawing.new_figure(2.8)
         left, right = figure.subplots(1, 2)
         for axes, levels, title in ((left, printed, "as printed"), (right, ours, "this study")):
@@ -68,25 +68,28 @@ def draw_runs(name: tuple[str, ...], side: str, found: Sequence[PrintedCompariso
             axes.margins(y=0.15)
             label_averages(axes, levels)
         left.set_ylabel(f"{words} ({unit})")
-        figure.legend(handles=list(legend(ours, ())), loc="outside lower center", ncols=2)
+        figure.legend(handles=list(make_legend(ours, ())), loc="outside lower center", ncols=2)
     return Drawing(
-        name=drawing.slug("jungels2012", *name, *([side] if side else [])),
+        name=drawing.make_slug("jungels2012", *name, *([side] if side else [])),
         title=f"{words}: every run, physical and virtual nodes, printed and here"
         + (f" ({side})" if side else ""),
         caption=(
             f"Every run in the order in which it ran; black lines and numbers are means. At the left the "
-            f"thesis' iterations (of all nodes), at the right this study's runs. {sizes_words(found)}"
+            f"thesis' iterations (of all nodes), at the right this study's runs. {describe_sizes(found)}"
             "The axes have scales of their own and need not start at 0."
         ),
         figure=figure,
         columns=RUN_COLUMNS,
-        rows=[*run_rows(words, "printed", printed, unit), *run_rows(words, "ours", ours, unit)],
+        rows=[
+            *build_run_rows(words, "printed", printed, unit),
+            *build_run_rows(words, "ours", ours, unit),
+        ],
     )
 
 
 def printed_levels(name: tuple[str, ...]) -> list[Level]:
     """The thesis' own iterations."""
-    series = [one for one in read_series() if is_of(one, name)]
+    series = [one for one in read_series() if has_series(one, name)]
     found = []
     for place, kind in enumerate(NODE_TYPES):
         here = [one for one in series if one.node_type == kind]
@@ -96,16 +99,16 @@ def printed_levels(name: tuple[str, ...]) -> list[Level]:
     return found
 
 
-def is_of(one: Series, name: tuple[str, ...]) -> bool:
+def has_series(one: Series, name: tuple[str, ...]) -> bool:
     """Whether a printed series is of this row of the tables."""
     if len(name) == 1:
-        return one.variant == variant_of(name[0])
+        return one.variant == find_variant(name[0])
     test, filesystem, at_once = name
     condition = {"filesystem": filesystem, "concurrent_nodes": int(at_once)}
-    return one.variant.endswith(f"test={test}") and fits(one.condition, condition)
+    return one.variant.endswith(f"test={test}") and has_facts(one.condition, condition)
 
 
-def run_rows(
+def build_run_rows(
     words: str, whose: str, levels: Sequence[Level], unit: str
 ) -> Iterator[tuple[object, ...]]:
     for level in levels:

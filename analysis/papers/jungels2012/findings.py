@@ -96,13 +96,13 @@ class CheckedAverage:
     next_value: float  # one value more that would make the mean the printed average
 
     @property
-    def agrees(self) -> bool:
+    def is_equal(self) -> bool:
         """To the decimals that are printed."""
         text = Decimal(self.printed.text)
         return Decimal(self.mean).quantize(text) == text
 
     @property
-    def left_out(self) -> int | None:
+    def omitted_value(self) -> int | None:
         """The one value without which the mean is the printed average; None: none, or several."""
         values, text = self.series.values, Decimal(self.printed.text)
         total, n = math.fsum(values), len(values)
@@ -114,12 +114,12 @@ class CheckedAverage:
         return found[0] if len(found) == 1 else None
 
     @property
-    def fits(self) -> bool:
+    def is_printed(self) -> bool:
         """Whether that value is among those that are printed."""
         return min(self.series.values) <= self.next_value <= max(self.series.values)
 
 
-def series_of(measurements: Measurements, printed: Average) -> Series:
+def find_series(measurements: Measurements, printed: Average) -> Series:
     """Whose average it is."""
     among = measurements.per_process if printed.column == PER_PROCESS else measurements.series
     key = printed.figure, printed.node_type
@@ -132,7 +132,7 @@ def check_averages(measurements: Measurements) -> list[CheckedAverage]:
     for printed in measurements.averages:
         if not printed.text:
             continue
-        series = series_of(measurements, printed)
+        series = find_series(measurements, printed)
         n, mean = len(series.values), statistics.fmean(series.values)
         more = (n + 1) * float(printed.text) - n * mean
         checked.append(CheckedAverage(printed, series, mean, more))
@@ -152,7 +152,7 @@ def find_in_thesis(measurements: Measurements, tested: Sequence[Tested]) -> list
 
 def find_averages(measurements: Measurements) -> Iterator[Finding]:
     """SP01."""
-    wrong = [one for one in check_averages(measurements) if not one.agrees]
+    wrong = [one for one in check_averages(measurements) if not one.is_equal]
     # Of the others the printed figure is not at hand, only how it compares.
     noted = [one for one in measurements.averages if not one.text]
     differing = [one for one in noted if not one.agrees]
@@ -164,13 +164,16 @@ def find_averages(measurements: Measurements) -> Iterator[Finding]:
             AVERAGES,
             f"Of {len(totals)} printed averages of totals {agree} agree and {len(totals) - agree} do "
             f"not; of those per process {each} do not.",
-            (*map(average_words, wrong), *(noted_words(measurements, one) for one in differing)),
+            (
+                *map(describe_average, wrong),
+                *(describe_noted_average(measurements, one) for one in differing),
+            ),
         )
 
 
-def noted_words(measurements: Measurements, one: Average) -> str:
+def describe_noted_average(measurements: Measurements, one: Average) -> str:
     """`D3 EP virtual per process: printed otherwise (not at hand), the mean of 35 values is …`."""
-    series = series_of(measurements, one)
+    series = find_series(measurements, one)
     return (
         f"{one.figure} {series.variant.removeprefix('npb ')} {one.node_type} per process: printed "
         f"otherwise (the figure is not at hand), the mean of its {counted(len(series.values), 'value')} is "
@@ -178,14 +181,14 @@ def noted_words(measurements: Measurements, one: Average) -> str:
     )
 
 
-def average_words(one: CheckedAverage) -> str:
+def describe_average(one: CheckedAverage) -> str:
     """`D6 LU virtual: printed 873.986, the mean of 35 values is 868.565; …`."""
     series, unit = one.series, one.series.metric.unit
     places = 1 - Decimal(one.printed.text).as_tuple().exponent  # type: ignore[operator]
-    if (place := one.left_out) is not None:
+    if (place := one.omitted_value) is not None:
         why = f"it is the mean without iteration {place + 1} ({series.values[place]:g})"
     else:
-        why = unexplained(one)
+        why = describe_unexplained(one)
     return (
         f"{one.printed.figure} {series.variant.removeprefix('npb ')} {one.printed.node_type}: printed "
         f"{one.printed.text}, the mean of its {counted(len(series.values), 'value')} is {one.mean:.{places}f} "
@@ -193,12 +196,12 @@ def average_words(one: CheckedAverage) -> str:
     )
 
 
-def unexplained(one: CheckedAverage) -> str:
+def describe_unexplained(one: CheckedAverage) -> str:
     """What one run more would have to be."""
     series, unit = one.series, one.series.metric.unit
     return (
         f"one run more of {one.next_value:.5g} {unit}, not printed, would explain it"
-        if one.fits
+        if one.is_printed
         else f"one run more would have to be {one.next_value:.5g} {unit}, which none comes near "
         f"({min(series.values):g} … {max(series.values):g})"
     )
@@ -258,11 +261,13 @@ def find_conclusions(tested: Sequence[Tested]) -> Iterator[Finding]:
             CONCLUSIONS,
             f"{len(bad)} of {counted(len(tested), 'conclusion')} hold in part, not at all, or are not "
             "shown.",
-            tuple(f"{one.outcome}: {one.conclusion.sentence} ({count_words(one)})" for one in bad),
+            tuple(
+                f"{one.outcome}: {one.conclusion.sentence} ({format_counts(one)})" for one in bad
+            ),
         )
 
 
-def count_words(one: Tested) -> str:
+def format_counts(one: Tested) -> str:
     """`21 of 39 comparisons show it, 12 the opposite, 6 neither`."""
     total = len(one.comparisons)
     if one.outcome == NOT_SHOWN:

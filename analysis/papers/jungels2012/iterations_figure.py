@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import Drawing
-from steelyard.analysis.figures.iterations import Level, draw_panel, label_averages, legend
+from steelyard.analysis.figures.iterations import Level, draw_panel, label_averages, make_legend
 from steelyard.analysis.papers.jungels2012.measurements import (
     FACTORS,
     NODE_TYPES,
@@ -16,7 +16,7 @@ from steelyard.analysis.papers.jungels2012.measurements import (
     Series,
 )
 from steelyard.analysis.stats.basics import Interval, mean_interval
-from steelyard.analysis.stats.number_format import unit_text
+from steelyard.analysis.stats.number_format import format_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +66,7 @@ def filesystem_drawing(measurements: Measurements, test: str, words: str, at_onc
     ]
     names = FACTORS["filesystem"]
     panels = [
-        levels_of(
+        build_levels(
             one
             for one in members
             if one.condition["filesystem"] == name and one.figure not in measurements.repeated
@@ -74,7 +74,7 @@ def filesystem_drawing(measurements: Measurements, test: str, words: str, at_onc
         for name in names
     ]
     title = f"{words}, {'one node' if at_once == 1 else f'{at_once} nodes at once'}"
-    with drawing.style():
+    with drawing.use_style():
         figure = drawing.new_figure(3.0)
         grid: Sequence[Axes] = figure.subplots(1, len(names), sharey=True)
         for axes, name, levels in zip(grid, names, panels, strict=True):
@@ -88,49 +88,49 @@ def filesystem_drawing(measurements: Measurements, test: str, words: str, at_onc
         figure.suptitle(title, x=0.01, ha="left", fontsize=10)
         nodes = max((one.node_index for one in members), default=1)
         add_legend(figure, panels[0], nodes)
-    return drawing_of(measurements, members, title, figure)
+    return make_drawing(measurements, members, title, figure)
 
 
 def hpc_drawing(measurements: Measurements, members: list[Series]) -> Drawing:
     """A figure of one benchmark."""
-    variant, levels = members[0].variant, levels_of(members)
-    with drawing.style():
+    variant, levels = members[0].variant, build_levels(members)
+    with drawing.use_style():
         figure = drawing.new_figure(2.6)
         axes = figure.add_subplot()
         draw_panel(axes, levels, NOT_PRINTED)
         axes.set_xlabel("iteration")
-        axes.set_ylabel(f"total ({unit_text(members[0].metric.unit)}), higher is better")
+        axes.set_ylabel(f"total ({format_unit(members[0].metric.unit)}), higher is better")
         axes.margins(y=0.12)
         label_averages(axes, levels)
         axes.set_title(variant)
         add_legend(figure, levels, 1)
-    return drawing_of(measurements, members, variant, figure)
+    return make_drawing(measurements, members, variant, figure)
 
 
 def add_legend(figure: Figure, levels: Sequence[Level], nodes: int) -> None:
     names = [f"node {number}" for number in range(1, nodes + 1)] if nodes > 1 else []
-    figure.legend(handles=list(legend(levels, names)), loc="outside lower center", ncols=6)
+    figure.legend(handles=list(make_legend(levels, names)), loc="outside lower center", ncols=6)
 
 
-def levels_of(members: Iterable[Series]) -> list[Level]:
+def build_levels(members: Iterable[Series]) -> list[Level]:
     """Nodes and averages of both node types; without an average where none of it is printed."""
     every = list(members)
     found = []
     for place, node_type in enumerate(NODE_TYPES):
         here = [one for one in every if one.node_type == node_type]
         lines = [(one.node_index - 1, one.values) for one in here]
-        average = average_of(here)
+        average = compute_average(here)
         found.append(Level(node_type, place, average.mean if average else None, lines))
     return found
 
 
-def average_of(members: Iterable[Series]) -> Interval | None:
+def compute_average(members: Iterable[Series]) -> Interval | None:
     """The mean of all values, with Student's interval."""
     values = [value for one in members for value in one.values]
     return mean_interval(values) if values else None
 
 
-def drawing_of(
+def make_drawing(
     measurements: Measurements, members: list[Series], title: str, figure: Any
 ) -> Drawing:
     """With words and numbers; series that repeat another are in the numbers only."""
@@ -142,7 +142,7 @@ def drawing_of(
     if members[0].metric.name == "total":
         more += " The axis does not start at 0."
     return Drawing(
-        name=drawing.slug("published", title),
+        name=drawing.make_slug("published", title),
         title=title,
         caption=(
             f"Iterations of each node in the order in which they ran; black lines and numbers are "
@@ -169,7 +169,7 @@ def data_rows(
     """Each value, with the average that is drawn through its panel and node type."""
     condition = one.condition
     alike = [s for s in shown if s.condition == condition]
-    average = average_of(alike)
+    average = compute_average(alike)
     assert average is not None  # `one` is among them, or has the values of one that is
     drawn = (average.n, average.low, average.high, average.mean)
     fixed = (

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steelyard.analysis.papers.claims import rows_of
+from steelyard.analysis.papers.claims import read_csv_rows
 from steelyard.analysis.summary.study_data import Meta, Metric, StudyData
 from steelyard.analysis.summary.study_run import Condition, Run
-from steelyard.analysis.summary.summary import Summary, summary_of
+from steelyard.analysis.summary.summary import Summary, build_summary
 
 NAME = "jungels2012"
 FOLDER = Path(__file__).parent
@@ -70,14 +70,14 @@ class Measurements:
 def read_measurements(folder: Path = FOLDER, equivalent: float | None = None) -> Measurements:
     """Of the package's own files, or of others of the same form; `equivalent` as in summary_of()."""
     series = read_series(folder)
-    repeated = repeated_series(series)
-    data = study_data([one for one in series if one.figure not in repeated])
+    repeated = find_repeated_series(series)
+    data = build_study_data([one for one in series if one.figure not in repeated])
     averages = [
         Average(r["figure"], r["node_type"], r["column"], r["average"], r["agrees"] == "yes")
-        for r in rows_of(folder / "printed_averages.csv")
+        for r in read_csv_rows(folder / "printed_averages.csv")
     ]
     per_process = benchmark_series(folder, "per_process")
-    summary = summary_of(data) if equivalent is None else summary_of(data, equivalent)
+    summary = build_summary(data) if equivalent is None else build_summary(data, equivalent)
     return Measurements(series, repeated, averages, per_process, summary)
 
 
@@ -89,7 +89,7 @@ def read_series(folder: Path = FOLDER) -> list[Series]:
 def file_series(folder: Path) -> list[Series]:
     """Appendices B and C: seconds of a test of a file system, a series a figure."""
     found: dict[str, list[dict[str, str]]] = {}
-    for row in rows_of(folder / "filesystem.csv"):
+    for row in read_csv_rows(folder / "filesystem.csv"):
         found.setdefault(row["figure"], []).append(row)
     return [
         Series(
@@ -112,12 +112,12 @@ def file_series(folder: Path) -> list[Series]:
 def benchmark_series(folder: Path, column: str) -> list[Series]:
     """Appendix D: a series per benchmark and node type that has the column."""
     found: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for row in rows_of(folder / "hpc.csv"):
+    for row in read_csv_rows(folder / "hpc.csv"):
         found.setdefault((row["figure"], row["node_type"]), []).append(row)
     return [
         Series(
             figure=figure,
-            variant=variant_of(lines[0]["benchmark"]),
+            variant=find_variant(lines[0]["benchmark"]),
             condition={"node_type": node_type},
             node_index=1,
             host=FOUR_NODES,
@@ -129,12 +129,12 @@ def benchmark_series(folder: Path, column: str) -> list[Series]:
     ]
 
 
-def variant_of(benchmark: str) -> str:
+def find_variant(benchmark: str) -> str:
     """The variant of a benchmark of appendix D, by its printed name."""
     return "hpl" if benchmark == "XHPL" else f"npb kernel={benchmark} class=B"
 
 
-def repeated_series(series: Sequence[Series]) -> dict[str, str]:
+def find_repeated_series(series: Sequence[Series]) -> dict[str, str]:
     """Series that print the values of an earlier one: they count once."""
     first: dict[tuple[float, ...], str] = {}
     repeated = {}
@@ -145,7 +145,7 @@ def repeated_series(series: Sequence[Series]) -> dict[str, str]:
     return repeated
 
 
-def study_data(series: Sequence[Series]) -> StudyData:
+def build_study_data(series: Sequence[Series]) -> StudyData:
     """Iteration i of all nodes of a test is run i, its value the mean over the nodes."""
     groups: dict[tuple[str, str], list[Series]] = {}
     for one in series:
@@ -157,13 +157,13 @@ def study_data(series: Sequence[Series]) -> StudyData:
         found = values.setdefault((variant, label, members[0].metric.name), {})
         for number in range(1, max(len(one.values) for one in members) + 1):
             at_work = [one for one in members if len(one.values) >= number]
-            runs.append(run_of(at_work, label, number))
+            runs.append(build_run(at_work, label, number))
             found[runs[-1].run_id] = sum(o.values[number - 1] for o in at_work) / len(at_work)
     variants = dict.fromkeys(one.variant for one in series)
     by_variant = {name: [one for one in series if one.variant == name] for name in variants}
     return StudyData(
         folder=Path(NAME),
-        meta=meta(),
+        meta=build_meta(),
         runs=runs,
         metrics={name: [members[0].metric] for name, members in by_variant.items()},
         values=values,
@@ -173,7 +173,7 @@ def study_data(series: Sequence[Series]) -> StudyData:
     )
 
 
-def run_of(series: Sequence[Series], label: str, number: int) -> Run:
+def build_run(series: Sequence[Series], label: str, number: int) -> Run:
     """An iteration; its id names the figures that print it: `B2+B3 #7`."""
     first = series[0]
     figures = "+".join(dict.fromkeys(one.figure for one in series))
@@ -202,7 +202,7 @@ def run_of(series: Sequence[Series], label: str, number: int) -> Run:
     )
 
 
-def meta() -> Meta:
+def build_meta() -> Meta:
     """The study's description; nothing was planned or collected by Steelyard."""
     return Meta(
         study=NAME,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from steelyard.analysis.papers.claims import ABSENT, Facts, PrintedValue, rows_of
+from steelyard.analysis.papers.claims import ABSENT, Facts, PrintedValue, read_csv_rows
 from steelyard.analysis.papers.jungels2012.figures import draws
-from steelyard.analysis.papers.paper import paper_of
+from steelyard.analysis.papers.paper import read_paper
 
 FOLDER = Path(__file__).parent
 # The file tests as his scripts ran them: the start of a cp or dd for each file is in the time, and such
@@ -26,7 +26,7 @@ FILE_SIZES: dict[str, Facts] = {
 
 def benchmarks() -> Iterator[PrintedValue]:
     """Appendix D."""
-    for row in rows_of(FOLDER / "means_hpc.csv"):
+    for row in read_csv_rows(FOLDER / "means_hpc.csv"):
         name, node_type = row["benchmark"], row["node_type"]
         is_linpack = name == "XHPL"
         program = (
@@ -47,7 +47,7 @@ def benchmarks() -> Iterator[PrintedValue]:
 
 def file_tests() -> Iterator[PrintedValue]:
     """Appendices B and C."""
-    for row in rows_of(FOLDER / "means_files.csv"):
+    for row in read_csv_rows(FOLDER / "means_files.csv"):
         clients = int(row["nodes_at_once"])
         yield PrintedValue(
             table="Appendices B and C: seconds of an iteration (means of the printed values)",
@@ -68,7 +68,7 @@ def file_tests() -> Iterator[PrintedValue]:
         )
 
 
-PAPER = paper_of(
+PAPER = read_paper(
     FOLDER,
     'G. M. Jungels, "Virtualization in High-Performance Computing: An Analysis of Physical and Virtual '
     'Node Performance", Purdue University 2012 (College of Technology Masters Theses, paper 64)',

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from steelyard.analysis.findings.finding import Finding
-from steelyard.analysis.findings.registry import by_gravity, find
-from steelyard.analysis.papers.conditions import fact_words
+from steelyard.analysis.findings.registry import find_all, sort_by_severity
+from steelyard.analysis.papers.conditions import format_facts
 from steelyard.analysis.papers.jungels2012.conclusions import (
     FAILS,
     HOLDS,
@@ -18,14 +18,14 @@ from steelyard.analysis.papers.jungels2012.conclusions import (
     NOT_SHOWN,
     Comparison,
     Tested,
-    conclude,
+    judge_conclusions,
     read_conclusions,
 )
 from steelyard.analysis.papers.jungels2012.findings import (
     CheckedAverage,
     check_averages,
-    count_words,
     find_in_thesis,
+    format_counts,
 )
 from steelyard.analysis.papers.jungels2012.iterations_figure import (
     COLUMNS,
@@ -37,7 +37,7 @@ from steelyard.analysis.papers.jungels2012.measurements import (
     Measurements,
     read_measurements,
 )
-from steelyard.analysis.report.answer import costs, tally
+from steelyard.analysis.report.answer import describe_costs, describe_counts
 from steelyard.analysis.report.export import (
     COUNT,
     FLAG,
@@ -45,16 +45,16 @@ from steelyard.analysis.report.export import (
     TEXT,
     Content,
     Relation,
-    relation_of,
-    study_content,
+    build_relation,
+    build_study_content,
 )
-from steelyard.analysis.report.figures import Draw, Job, begin
+from steelyard.analysis.report.figures import Draw, Job, start_drawing
 from steelyard.analysis.report.json_document import document, figure_document
-from steelyard.analysis.report.latex_tables import plain_table
-from steelyard.analysis.report.links import anchor_of, run_anchors
+from steelyard.analysis.report.latex_tables import format_plain_table
+from steelyard.analysis.report.links import find_anchor, run_anchors
 from steelyard.analysis.report.page import Extra, Section
-from steelyard.analysis.report.tables import Table, p_text
-from steelyard.analysis.stats.number_format import MISSING, decimals, text
+from steelyard.analysis.report.tables import Table, format_p
+from steelyard.analysis.stats.number_format import MISSING, count_decimals, format_number
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 
@@ -99,7 +99,7 @@ class ThesisReport:
         """Of the measurements as a study."""
         return self.measurements.summary
 
-    def words(self) -> str:
+    def describe_outcomes(self) -> str:
         """How many conclusions came out how."""
         counts = Counter(one.outcome for one in self.tested)
         parts = ", ".join(
@@ -123,12 +123,16 @@ class ThesisReport:
 
     def answer(self) -> list[str]:
         """Costs, counts and conclusions, a sentence each."""
-        return [*costs(self.summary), tally(self.summary), self.words()]
+        return [
+            *describe_costs(self.summary),
+            describe_counts(self.summary),
+            self.describe_outcomes(),
+        ]
 
     def document(self) -> dict[str, Any]:
         """The report as JSON, with conclusions, averages and every figure."""
         jobs = [Job(FIGURES, draw) for draw in self.draws]
-        with begin(jobs, figure_document) as work:
+        with start_drawing(jobs, figure_document) as work:
             found = document(self.summary, self.findings)
             return found | {
                 "preset": NAME,
@@ -142,7 +146,7 @@ class ThesisReport:
 
     def content(self) -> Content:
         """A study's tables to export, with conclusions, averages and every measurement."""
-        plain = study_content(self.summary, self.findings)
+        plain = build_study_content(self.summary, self.findings)
         conclusions = [conclusion_document(one) for one in self.tested]
         comparisons = [
             {"sentence": one["sentence"], **comparison}
@@ -151,15 +155,15 @@ class ThesisReport:
         ]
         averages = map(average_document, check_averages(self.measurements))
         relations = [
-            relation_of("conclusions", CONCLUSIONS, conclusions),
-            relation_of("comparisons", COMPARISONS, comparisons),
-            relation_of("averages", AVERAGES, averages),
+            build_relation("conclusions", CONCLUSIONS, conclusions),
+            build_relation("comparisons", COMPARISONS, comparisons),
+            build_relation("averages", AVERAGES, averages),
             Relation("measurements", MEASUREMENTS, list(measurement_rows(self.measurements))),
         ]
         sections = conclusions_section(self), averages_section(self.measurements)
         tables = [table for section in sections for table in section.tables]
         latex = {
-            name: plain_table(name, caption, found)
+            name: format_plain_table(name, caption, found)
             for name, (caption, found) in zip(LATEX, tables, strict=True)
         }
         return Content(
@@ -167,13 +171,13 @@ class ThesisReport:
         )
 
 
-def thesis_report(
+def build_thesis_report(
     measurements: Measurements | None = None, equivalent: float | None = None
 ) -> ThesisReport:
     """Read and test; overheads of less than `equivalent`, a share, count as none."""
     found = measurements or read_measurements(equivalent=equivalent)
-    tested = conclude(found.summary, read_conclusions())
-    findings = by_gravity([*find_in_thesis(found, tested), *find(found.summary)])
+    tested = judge_conclusions(found.summary, read_conclusions())
+    findings = sort_by_severity([*find_in_thesis(found, tested), *find_all(found.summary)])
     return ThesisReport(found, tested, findings, list(thesis_draws(found)))
 
 
@@ -212,13 +216,13 @@ def comparison_table(report: ThesisReport) -> Table:
         if comparison.judged.verdict.direction.value != one.conclusion.expect
     ]
     rows = [comparison_row(one, comparison) for one, comparison in shown]
-    return Table(headings, rows, [anchor_of(anchors, comparison.row) for _, comparison in shown])
+    return Table(headings, rows, [find_anchor(anchors, comparison.row) for _, comparison in shown])
 
 
 def conclusion_row(one: Tested) -> tuple[str, ...]:
     said = one.conclusion
     ordered = f"{one.agree_ordered} of {len(one.comparisons)}"
-    return (said.sentence, said.wording, said.place, one.outcome, count_words(one), ordered)
+    return (said.sentence, said.wording, said.place, one.outcome, format_counts(one), ordered)
 
 
 def comparison_row(one: Tested, comparison: Comparison) -> tuple[str, ...]:
@@ -226,9 +230,9 @@ def comparison_row(one: Tested, comparison: Comparison) -> tuple[str, ...]:
     return (
         row.group.label,
         row.group.variant,
-        fact_words(one.conclusion.against),
+        format_facts(one.conclusion.against),
         judged.verdict.text,
-        p_text(judged.p),
+        format_p(judged.p),
         one.conclusion.sentence,
     )
 
@@ -250,7 +254,7 @@ def averages_section(measurements: Measurements) -> Section:
                 Table(
                     ("Benchmark", "Node type", "n", "Mean", "95 % interval", "Printed average"),
                     [average_row(row, printed) for row in rows],
-                    [anchor_of(anchors, row) for row in rows],
+                    [find_anchor(anchors, row) for row in rows],
                 ),
             )
         ],
@@ -261,15 +265,17 @@ def average_row(row: Row, printed: dict[tuple[str, str], CheckedAverage]) -> tup
     interval = row.interval
     assert interval is not None  # every series has values
     found = printed.get((row.group.variant, row.group.condition["node_type"]))
-    places = decimals(interval.mean, interval.half_width) + 1
+    places = count_decimals(interval.mean, interval.half_width) + 1
     ends = MISSING
     if interval.low is not None:
-        ends = f"{text(interval.low, 1, places)} … {text(interval.high, 1, places)}"
+        ends = (
+            f"{format_number(interval.low, 1, places)} … {format_number(interval.high, 1, places)}"
+        )
     return (
         row.group.variant,
         row.group.condition["node_type"],
         str(row.n),
-        f"{text(interval.mean, 1, places)} {row.metric.unit}",
+        f"{format_number(interval.mean, 1, places)} {row.metric.unit}",
         ends,
         found.printed.text if found else MISSING,
     )
@@ -327,8 +333,8 @@ def average_document(one: CheckedAverage) -> dict[str, Any]:
         "printed": float(one.printed.text),
         "n": len(one.series.values),
         "mean": one.mean,
-        "agrees": one.agrees,
+        "agrees": one.is_equal,
         "next_value": one.next_value,
-        "next_value_is_plausible": one.fits,
-        "mean_without_iteration": None if one.left_out is None else one.left_out + 1,
+        "next_value_is_plausible": one.is_printed,
+        "mean_without_iteration": None if one.omitted_value is None else one.omitted_value + 1,
     }

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
 from steelyard.analysis.figures.run_time_series import draw_times
-from steelyard.analysis.papers.conditions import DELAY, Studies, value_words
+from steelyard.analysis.papers.conditions import DELAY, Studies, format_fact_value
 from steelyard.analysis.papers.printed_values import PrintedComparison
 from steelyard.analysis.report.figures import Draw
-from steelyard.analysis.stats.number_format import scale
+from steelyard.analysis.stats.number_format import choose_prefix
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 
@@ -28,7 +28,9 @@ def draws(studies: Studies, values: Sequence[PrintedComparison]) -> Iterator[Dra
     """Figures 1, 2 and 3."""
     del values
     for summary in studies.summaries:
-        mine = [row for row in studies.rows.get("seconds", []) if studies.study_of(row) is summary]
+        mine = [
+            row for row in studies.rows.get("seconds", []) if studies.find_study(row) is summary
+        ]
         for variant in dict.fromkeys(row.group.variant for row in mine):
             yield partial(draw_over_time, studies, summary, variant)
     yield partial(draw_over_delay, studies)
@@ -39,10 +41,10 @@ def draw_over_time(studies: Studies, summary: Summary, variant: str) -> Drawing 
     found = dict(draw_times(summary, [variant])).get(variant)
     if found is None:
         return None
-    words = studies.labeled(summary, variant)
+    words = studies.add_study_name(summary, variant)
     return replace(
         found,
-        name=drawing.slug("kommeri2016-time", words),
+        name=drawing.make_slug("kommeri2016-time", words),
         title=f"Figure 1 of Kommeri et al.: power and traffic over time, here ({words})",
         caption=f"Theirs moves in cycles, power and traffic together, and a short constant peak "
         f"uses all of the bandwidth; it is printed as a figure only. Here: {found.caption}",
@@ -55,7 +57,7 @@ def draw_over_delay(studies: Studies) -> Drawing | None:
     if not times:
         return None
     energy = next((s for name in ENERGY if (s := delay_series(studies, name))), {})
-    with drawing.style():
+    with drawing.use_style():
         figure = drawing.new_figure(3.4)
         left, right = figure.subplots(1, 2)
         draw_delay_lines(left, times, "run time")
@@ -89,11 +91,11 @@ def delay_series(studies: Studies, metric: str) -> dict[str, Line]:
     several = len({row.group.variant for row in rows}) > 1
     found: dict[str, Line] = {}
     for row in rows:
-        words = others_of(studies, row)
+        words = format_other_facts(studies, row)
         if several:
             words = f"{row.group.variant} {words}".strip()
-        name = studies.labeled(studies.study_of(row), words)
-        found.setdefault(name, []).append((studies.facts_of(row)[DELAY], row))
+        name = studies.add_study_name(studies.find_study(row), words)
+        found.setdefault(name, []).append((studies.find_facts(row)[DELAY], row))
     return {
         name: sorted(line, key=lambda pair: pair[0])
         for name, line in found.items()
@@ -103,28 +105,28 @@ def delay_series(studies: Studies, metric: str) -> dict[str, Line]:
 
 def has_delay(studies: Studies, row: Row) -> bool:
     """Whether it is an analysis' and has a place on the axis."""
-    facts = studies.facts_of(row)
+    facts = studies.find_facts(row)
     return DELAY in facts and facts.get("mode") != "xrdcp" and row.interval is not None
 
 
 NETWORK_NAMES = ("rate_mbit", "loss_percent", "duplicate_percent", "corrupt_percent", "rto_min_ms")
 
 
-def others_of(studies: Studies, row: Row) -> str:
+def format_other_facts(studies: Studies, row: Row) -> str:
     """`rate_mbit=100, clients=2`: all of a condition but the delay."""
-    facts = studies.facts_of(row)
+    facts = studies.find_facts(row)
     names = [n for n in row.group.condition if n != "network"] + [
         n for n in NETWORK_NAMES if n in facts
     ]
     if "clients" in facts and "clients" not in names:
         names.append("clients")
-    return ", ".join(f"{name}={value_words(facts[name])}" for name in names)
+    return ", ".join(f"{name}={format_fact_value(facts[name])}" for name in names)
 
 
 def draw_delay_lines(axes: Axes, series: dict[str, Line], words: str) -> None:
     """A line each, with its intervals."""
     rows = [row for line in series.values() for _, row in line]
-    factor, unit = scale(max((row.maximum or 0.0 for row in rows), default=None),
+    factor, unit = choose_prefix(max((row.maximum or 0.0 for row in rows), default=None),
                          rows[0].metric.unit if rows else "J")  # fmt: skip
     for number, (name, line) in enumerate(series.items()):
         places = [place for place, _ in line]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from steelyard.analysis.papers.claims import ABSENT, Claim, Facts, PrintedValue, rows_of
-from steelyard.analysis.papers.conditions import DELAY, MACHINES, Studies, fits
+from steelyard.analysis.papers.claims import ABSENT, Claim, Facts, PrintedValue, read_csv_rows
+from steelyard.analysis.papers.conditions import DELAY, MACHINES, Studies, has_facts
 from steelyard.analysis.papers.kommeri2016.figures import draws
-from steelyard.analysis.papers.paper import paper_of
-from steelyard.analysis.papers.verdicts import Evidence, Kind, outcome_of
-from steelyard.analysis.stats.number_format import MISSING, text
-from steelyard.analysis.summary.factor_axes import axes
-from steelyard.analysis.summary.latency_share import split_rows
+from steelyard.analysis.papers.paper import read_paper
+from steelyard.analysis.papers.verdicts import Evidence, Kind, decide_outcome
+from steelyard.analysis.stats.number_format import MISSING, format_number
+from steelyard.analysis.summary.factor_axes import find_axes
+from steelyard.analysis.summary.latency_share import build_split_rows
 from steelyard.analysis.summary.rows import Row
-from steelyard.analysis.summary.slopes import FactorLine, factor_lines
+from steelyard.analysis.summary.slopes import FactorLine, fit_factor_lines
 from steelyard.analysis.summary.summary import Summary
 
 FOLDER = Path(__file__).parent
@@ -54,7 +54,7 @@ CLIENTS = {"vm_1": 1, "vm_10": 10}
 
 def table_1() -> Iterator[PrintedValue]:
     """Run time of one job and of two at once."""
-    for row in rows_of(FOLDER / "table1.csv"):
+    for row in read_csv_rows(FOLDER / "table1.csv"):
         for column, rate in RATES_MBIT.items():
             yield PrintedValue(
                 table="Table 1: run time and jobs at once (s)",
@@ -71,7 +71,7 @@ def table_1() -> Iterator[PrintedValue]:
 
 def table_2() -> Iterator[PrintedValue]:
     """Limits of the CVMFS cache; an empty cell: the load cannot be executed."""
-    for row in rows_of(FOLDER / "table2.csv"):
+    for row in read_csv_rows(FOLDER / "table2.csv"):
         limit = row["cvmfs_cache_limit_mb"]
         for column, (metric, unit, scale) in OF_CACHE.items():
             yield PrintedValue(
@@ -90,7 +90,7 @@ def table_2() -> Iterator[PrintedValue]:
 
 def table_3() -> Iterator[PrintedValue]:
     """Round trips, of all readings of a run."""
-    for row in rows_of(FOLDER / "table3.csv"):
+    for row in read_csv_rows(FOLDER / "table3.csv"):
         which = row["round_trip_ms"]
         for column, clients in CLIENTS.items():
             yield PrintedValue(
@@ -110,39 +110,43 @@ def table_3() -> Iterator[PrintedValue]:
 # --- kinds of claims that no other paper has -----------------------------------------------------
 
 
-def delay_slopes(studies: Studies, claim: Claim) -> Iterator[Evidence]:
+def judge_delay_slopes(studies: Studies, claim: Claim) -> Iterator[Evidence]:
     """Seconds per ms of delay: the interval of each line's slope."""
     for summary in studies.summaries:
-        for line in factor_lines(summary):
-            rows = rows_on(studies, summary, line)
+        for line in fit_factor_lines(summary):
+            rows = select_line_rows(studies, summary, line)
             is_wanted = "of delay" in line.factor_unit and line.metric in claim.metrics
-            if is_wanted and rows and all(fits(studies.facts_of(r), claim.where) for r in rows):
-                yield slope_of(line, claim)
+            if (
+                is_wanted
+                and rows
+                and all(has_facts(studies.find_facts(r), claim.where) for r in rows)
+            ):
+                yield judge_slope(line, claim)
 
 
-def rows_on(studies: Studies, summary: Summary, line: FactorLine) -> list[Row]:
+def select_line_rows(studies: Studies, summary: Summary, line: FactorLine) -> list[Row]:
     """The rows that a line goes through."""
     return [
         row
-        for axis in axes(summary.data.meta.factors)
+        for axis in find_axes(summary.data.meta.factors)
         if (axis.factor, axis.unit) == (line.factor, line.factor_unit)
         for row in studies.rows.get(line.metric, [])
-        if studies.study_of(row) is summary
+        if studies.find_study(row) is summary
         and row.group.variant == line.variant
         and axis.place(row.group.condition) is not None
         and axis.others(row.group.levels) == line.others
     ]
 
 
-def slope_of(found: FactorLine, claim: Claim) -> Evidence:
+def judge_slope(found: FactorLine, claim: Claim) -> Evidence:
     """One of them."""
     slope = found.line.slope
     low, high, value = (
-        MISSING if v is None else text(v, 1, 3 if abs(v) < 10 else 1)
+        MISSING if v is None else format_number(v, 1, 3 if abs(v) < 10 else 1)
         for v in (slope.low, slope.high, slope.value)
     )
     return Evidence(
-        outcome_of(slope.low, slope.high, claim),
+        decide_outcome(slope.low, slope.high, claim),
         f"{found.variant} {found.others}".strip()
         + f": {value} ({low} … {high}) {found.unit} of {found.metric} per {found.factor_unit}, "
         f"n = {slope.n}",
@@ -154,20 +158,20 @@ def slope_of(found: FactorLine, claim: Claim) -> Evidence:
     )
 
 
-def throughput_shares(studies: Studies, claim: Claim) -> Iterator[Evidence]:
+def judge_throughput_shares(studies: Studies, claim: Claim) -> Iterator[Evidence]:
     """Throughput's share in a difference, by the model of docs/report.md."""
-    for found in (row for summary in studies.summaries for row in split_rows(summary)):
+    for found in (row for summary in studies.summaries for row in build_split_rows(summary)):
         share = found.split.throughput_share if found.split else None
-        if not found.holds or share is None:
+        if not found.is_valid or share is None:
             continue
-        if not fits(studies.facts_of(found.row), claim.where):
+        if not has_facts(studies.find_facts(found.row), claim.where):
             continue
         label = found.row.group.label
         words = f"{label}: throughput's share {100 * share.value:.0f} %"
         if share.low is not None and share.high is not None:
             words += f" ({100 * share.low:.0f} … {100 * share.high:.0f})"
         yield Evidence(
-            outcome_of(share.low, share.high, claim),
+            decide_outcome(share.low, share.high, claim),
             words,
             label,
             found.base.group.label,
@@ -179,12 +183,12 @@ def throughput_shares(studies: Studies, claim: Claim) -> Iterator[Evidence]:
 
 
 KINDS: Mapping[str, Kind] = {
-    "slope": Kind(delay_slopes, "no line over delay with three levels or more"),
-    "throughput_share": Kind(throughput_shares),
+    "slope": Kind(judge_delay_slopes, "no line over delay with three levels or more"),
+    "throughput_share": Kind(judge_throughput_shares),
 }
 VALUES: Sequence[PrintedValue] = [*table_1(), *table_2(), *table_3()]
 
-PAPER = paper_of(
+PAPER = read_paper(
     FOLDER,
     "J. Kommeri, A. Vartiainen, S. Heikkilä, T. Niemi: energy and run time of physics analysis with "
     "remote data (XRootD, CVMFS), 2016, two versions",

@@ -11,7 +11,7 @@ from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
 from steelyard.analysis.figures.stacked_bars import LEGIBLE
 from steelyard.analysis.papers.conditions import Studies
-from steelyard.analysis.papers.printed_values import PrintedComparison, sizes_words
+from steelyard.analysis.papers.printed_values import PrintedComparison, describe_sizes
 from steelyard.analysis.report.figures import Draw
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def draw_shares(values: Sequence[PrintedComparison]) -> Drawing | None:
             bars.setdefault((configuration, benchmark, label), {})[part] = one
     if not bars:
         return None
-    with drawing.style():
+    with drawing.use_style():
         return shares_figure(bars)
 
 
@@ -64,7 +64,7 @@ def shares_figure(bars: dict[Bar, dict[str, PrintedComparison]]) -> Drawing:
         caption=(
             "Mean shares of the program's time that its processes computed, communicated, and were in "
             "MPI_Init: at the left as table 1 prints them (16 processes), at the right in this study. "
-            f"{sizes_words([one for bar in bars.values() for one in bar.values()])}"
+            f"{describe_sizes([one for bar in bars.values() for one in bar.values()])}"
             "The table below has the intervals, and the milliseconds."
         ),
         figure=figure,

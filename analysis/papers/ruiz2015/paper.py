@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from steelyard.analysis.papers.claims import ABSENT, Claim, Facts, PrintedValue, rows_of
-from steelyard.analysis.papers.conditions import DELAY, Studies, fits, other_sizes
-from steelyard.analysis.papers.paper import paper_of
+from steelyard.analysis.papers.claims import ABSENT, Claim, Facts, PrintedValue, read_csv_rows
+from steelyard.analysis.papers.conditions import DELAY, Studies, describe_other_sizes, has_facts
+from steelyard.analysis.papers.paper import read_paper
 from steelyard.analysis.papers.ruiz2015.figures import draws
-from steelyard.analysis.papers.verdicts import Evidence, Kind, outcome_of, short_name
-from steelyard.analysis.stats.number_format import mean_words
+from steelyard.analysis.papers.verdicts import Evidence, Kind, decide_outcome, format_short_name
+from steelyard.analysis.stats.number_format import format_mean
 
 FOLDER = Path(__file__).parent
 # TCP waits for time-outs where packets are lost. Their network lost some by itself; a study whose
@@ -31,7 +31,7 @@ COLUMNS = {"share_percent": ("share", "%", 100.0), "time_ms": ("s", "ms", 1000.0
 
 def table_1() -> Iterator[PrintedValue]:
     """Where the time goes, with 16 processes."""
-    for row in rows_of(FOLDER / "table1.csv"):
+    for row in read_csv_rows(FOLDER / "table1.csv"):
         configuration, part, program = row["configuration"], row["part"], row["benchmark"]
         kernel, _, size = program.partition(".")
         for column, (end, unit, scale) in COLUMNS.items():
@@ -55,25 +55,25 @@ def means(studies: Studies, claim: Claim) -> Iterator[Evidence]:
         row
         for metric in claim.metrics
         for row in studies.rows.get(metric, [])
-        if row.interval and fits(studies.facts_of(row), claim.where)
+        if row.interval and has_facts(studies.find_facts(row), claim.where)
     ]
-    exact = [row for row in rows if fits(studies.facts_of(row), claim.size)]
+    exact = [row for row in rows if has_facts(studies.find_facts(row), claim.size)]
     for row in exact or rows:
         assert row.interval is not None
-        found = mean_words(row.interval, row.metric.unit)
+        found = format_mean(row.interval, row.metric.unit)
         yield Evidence(
-            outcome_of(row.interval.low, row.interval.high, claim),
-            f"{short_name(studies, row)}: {row.metric.name} {found}, n = {row.n}",
+            decide_outcome(row.interval.low, row.interval.high, claim),
+            f"{format_short_name(studies, row)}: {row.metric.name} {found}, n = {row.n}",
             row.group.label,
             value=row.interval.mean,
             low=row.interval.low,
             high=row.interval.high,
-            remark=", ".join(other_sizes(studies.facts_of(row), claim.size)),
+            remark=", ".join(describe_other_sizes(studies.find_facts(row), claim.size)),
             variant=row.group.variant,
         )
 
 
-PAPER = paper_of(
+PAPER = read_paper(
     FOLDER,
     'C. Ruiz, E. Jeanvoine, L. Nussbaum, "Performance evaluation of containers for HPC", VHPC 2015 '
     "(hal-01195549)",

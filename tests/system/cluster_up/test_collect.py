@@ -39,7 +39,7 @@ def content(lab: Lab) -> dict[str, list[str]]:
     files = f"{lab.dir}/parquet/jobs/*/*.parquet"
     query = f"SELECT * EXCLUDE (day) FROM read_parquet('{files}') ORDER BY job_id, submit_unix_s"
     tables["parquet"] = [repr(row) for row in duckdb.execute(query).fetchall()]
-    assert day_files.mark_of(lab.dir / "parquet") is not None
+    assert day_files.read_mark(lab.dir / "parquet") is not None
     return tables
 
 
@@ -150,7 +150,7 @@ def test_run_twice_at_once_the_second_says_one_line(
     lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lab.job("1")
-    with database.opened(lab.dir):
+    with database.open_database(lab.dir):
         assert cli.main(["collect", "--cluster", str(lab.dir)]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and "another `steelyard collect --cluster` is at work" in err

@@ -18,7 +18,7 @@ from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.cluster import day_files, prometheus_metrics
 from steelyard.analysis.cluster import top as sums
 from steelyard.analysis.cluster.collect import collect
-from steelyard.analysis.cluster.top import Engine, top
+from steelyard.analysis.cluster.top import Engine, sum_top
 from steelyard.analysis.sources.sacct_window import ClusterSacct
 from steelyard.facts import json_fields
 from steelyard.wrappers.commands import cli
@@ -105,7 +105,7 @@ def test_a_job_lies_in_one_time_alone(lab: Lab) -> None:
     """Times that touch: every job is in one of them, by its end."""
     fill(lab)
     edges = [NOW - 9000, NOW - 3000, NOW - 1000, NOW + 1]
-    counts = [top(lab.dir, "user", a, b).total.jobs for a, b in itertools.pairwise(edges)]
+    counts = [sum_top(lab.dir, "user", a, b).total.jobs for a, b in itertools.pairwise(edges)]
     assert counts == [1, 3, 1]
 
 
@@ -128,9 +128,9 @@ def test_jobs_are_looked_at_once_whatever_they_are_summed_by(
 
     for module in (sums, prometheus_metrics):
         monkeypatch.setattr(module, "duckdb_engine", told)
-    assert top(lab.dir, "user", 0, NOW).total.jobs == 5
+    assert sum_top(lab.dir, "user", 0, NOW).total.jobs == 5
     assert [bool("missing" in statement) for statement in asked] == [False, True]
-    assert "steelyard_partition_jobs_total" in prometheus_metrics.text_of(lab.dir, 500, None)
+    assert "steelyard_partition_jobs_total" in prometheus_metrics.format_metrics(lab.dir, 500, None)
     assert len(asked) == 3 and "missing" not in asked[2]
 
 
@@ -139,16 +139,16 @@ def test_days_outside_of_the_time_are_not_opened(lab: Lab) -> None:
     fill(lab)
     collect(lab.dir, ClusterSacct(), [lab.records], now=lambda: NOW, since_unix_s=NOW - 400000)
     (first, *_) = sorted((lab.dir / "parquet" / "jobs").glob("day=*/jobs.parquet"))
-    assert top(lab.dir, "user", 0, NOW).total.jobs == 6
+    assert sum_top(lab.dir, "user", 0, NOW).total.jobs == 6
     first.write_bytes(b"no Parquet")
-    assert top(lab.dir, "user", NOW - 86400, NOW).total.jobs == 5
+    assert sum_top(lab.dir, "user", NOW - 86400, NOW).total.jobs == 5
     with pytest.raises(duckdb.Error):
-        top(lab.dir, "user", 0, NOW)
+        sum_top(lab.dir, "user", 0, NOW)
 
 
 def test_nothing_collected_and_nothing_there(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(MissingError, match="no database of a cluster"):
-        top(lab.dir, "user", 0, NOW)
+        sum_top(lab.dir, "user", 0, NOW)
     collect(lab.dir, ClusterSacct(), [lab.records], now=lambda: NOW, since_unix_s=NOW - 60)
     document = json.loads(asked(lab, "--json", capsys=capsys))
     assert (document["lines"], document["total"]["energy_j"]["sum"]) == ([], None)
@@ -167,7 +167,7 @@ def test_files_that_change_while_they_are_read_are_read_again(lab: Lab) -> None:
             collect(lab.dir, ClusterSacct(), [lab.records], now=lambda: NOW + 60)
         return int(count)
 
-    assert (day_files.read(lab.dir, ask), answers) == (6, [5, 6])
+    assert (day_files.query_jobs(lab.dir, ask), answers) == (6, [5, 6])
 
 
 def test_a_reader_waits_for_a_collect_that_puts_files_in_place(
@@ -180,5 +180,5 @@ def test_a_reader_waits_for_a_collect_that_puts_files_in_place(
     mark.unlink()
     back = threading.Timer(0.2, lambda: mark.write_text(text, encoding="utf-8"))
     back.start()
-    assert top(lab.dir, "user", 0, NOW).total.jobs == 5
+    assert sum_top(lab.dir, "user", 0, NOW).total.jobs == 5
     back.join()

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.collect import study as HELP
 
 from steelyard.analysis.collect import cross_checks
-from steelyard.analysis.findings.registry import find
+from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.sources import sacct
 from steelyard.analysis.summary.summary import summarize
 
@@ -102,7 +102,7 @@ def test_the_scheduler_has_the_last_word_within_bounds(
 def test_a_disagreement_is_a_finding(study: Any) -> None:
     with_accounting(study, TotalCPU="00:20.000")
     study.collect()
-    (finding,) = [f for f in find(summarize(study.dir)) if f.kind.code == "SY24"]
+    (finding,) = [f for f in find_all(summarize(study.dir)) if f.kind.code == "SY24"]
     assert finding.kind.code == "SY24" and finding.text.startswith("CPU time: further apart")
     run = HELP.run_id("twonodes")
     assert f"{run}: CPU time: records 10 s, scheduler 20 s" in finding.places

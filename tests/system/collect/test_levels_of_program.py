@@ -32,4 +32,6 @@ def test_a_level_means_what_the_node_writes_into_the_record(level: str) -> None:
     done = subprocess.run(
         [node, "netem", "parse", level], check=True, capture_output=True, timeout=90
     )
-    assert network.canonical(json.loads(done.stdout)["requested"]) == network.canonical(level)
+    assert network.normalize_specification(
+        json.loads(done.stdout)["requested"]
+    ) == network.normalize_specification(level)

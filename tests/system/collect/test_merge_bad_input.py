@@ -16,7 +16,7 @@ from tests.unit.collect import study as HELP
 import steelyard.analysis
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect import output_import as outputs
-from steelyard.analysis.findings.registry import find
+from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.summary import parquet_summary
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands import cli
@@ -280,7 +280,7 @@ def test_no_runs_at_all(study: Any) -> None:
     assert (done.states, done.attempts) == ({}, 0)
     summary = summarize(study.dir)
     assert summary.rows == []
-    assert find(summary)[0].kind.code == "SY29"
+    assert find_all(summary)[0].kind.code == "SY29"
     assert cli.main(["report", str(study.dir), "-o", str(study.dir / "r.html")]) == 0
 
 
@@ -290,7 +290,7 @@ def test_one_run(study: Any) -> None:
     summary = summarize(study.dir)
     (row,) = [r for r in summary.rows if r.metric.is_primary]
     assert (row.n, row.interval.low, row.spread.sd) == (1, None, None)
-    assert "SY04" in {finding.kind.code for finding in find(summary)}
+    assert "SY04" in {finding.kind.code for finding in find_all(summary)}
     assert cli.main(["report", str(study.dir), "-o", str(study.dir / "r.html")]) == 0
 
 
@@ -302,7 +302,7 @@ def test_all_runs_failed(study: Any) -> None:
     assert "completed" not in done.states
     summary = summarize(study.dir)
     assert all(row.n == 0 and row.interval is None for row in summary.rows)
-    assert "SY01" in {finding.kind.code for finding in find(summary)}
+    assert "SY01" in {finding.kind.code for finding in find_all(summary)}
     assert cli.main(["report", str(study.dir), "-o", str(study.dir / "r.html")]) == 0
 
 
@@ -333,20 +333,20 @@ def test_a_result_with_a_figure_that_is_none(study: Any) -> None:
 def test_a_benchmark_that_prints_no_number(
     study: Any, monkeypatch: pytest.MonkeyPatch, value: float
 ) -> None:
-    real = outputs.figures
+    real = outputs.read_figures
 
     def odd(run: Any, attempt: Any, *more: Any) -> Any:
         for figure in real(run, attempt, *more):
             is_odd = attempt.attempt == "11.0" and figure.metric == "seconds"
             yield dataclasses.replace(figure, value=value) if is_odd else figure
 
-    monkeypatch.setattr(outputs, "figures", odd)
+    monkeypatch.setattr(outputs, "read_figures", odd)
     study.collect()
     kept = query(study, "SELECT DISTINCT value FROM results WHERE attempt = '11.0' "
                         "AND metric = 'seconds'")  # fmt: skip
     assert str(kept[0][0]) == str(value)
     summary = summarize(study.dir)
-    assert "SY19" in {finding.kind.code for finding in find(summary)}
+    assert "SY19" in {finding.kind.code for finding in find_all(summary)}
     assert all(abs(v) < 1e12 for row in summary.rows for v in row.values)
 
 

@@ -48,13 +48,13 @@ def test_the_second_of_two_is_told_to_wait(study: Any) -> None:
 
 def test_the_first_of_two_has_done_its_work(study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second takes the database between the commit of the first and its Parquet files."""
-    real = merge.export_again
+    real = merge.export_tables
 
     def export_again(work: merge.Merge, but: Collection[str]) -> None:
         with held(study):
             real(work, but)
 
-    monkeypatch.setattr(merge, "export_again", export_again)
+    monkeypatch.setattr(merge, "export_tables", export_again)
     done = study.collect()
     assert done.states["completed"] == 4
     assert HELP.query(study, "SELECT count(*) FROM runs WHERE state = 'completed'") == [(4,)]

@@ -142,18 +142,18 @@ def test_conditions_of_a_run_that_should_have_none_are_invalid(study: Any) -> No
     ],
 )
 def test_levels_compare_by_what_they_mean(one: str, other: str, same: bool) -> None:
-    assert (network.canonical(one) == network.canonical(other)) is same
+    assert (network.normalize_specification(one) == network.normalize_specification(other)) is same
 
 
 def test_what_chance_did_is_in_the_table() -> None:
     share = {"achieved": 0.011, "low": 0.01, "high": 0.012, "packets": 1000}
-    row = network.columns(conditions(duplicate=share, corrupt=None))
+    row = network.read_columns(conditions(duplicate=share, corrupt=None))
     names = [f"{name}_achieved" for name in ("duplicate", "corrupt", "reorder")]
     assert [row[name] for name in names] == [0.011, None, None]
 
 
 def test_a_field_of_another_type_is_null(tmp_path: Path) -> None:
-    row = network.columns(conditions(apply_s="fast", devices=None, valid="yes", rtt=[1]))
+    row = network.read_columns(conditions(apply_s="fast", devices=None, valid="yes", rtt=[1]))
     assert (row["apply_s"], row["devices"], row["valid"], row["rtt_after_s"]) == (
         None,
         [],
@@ -161,7 +161,7 @@ def test_a_field_of_another_type_is_null(tmp_path: Path) -> None:
         None,
     )
     document = {"format": "steelyard-record", "version": 1, "node": "n1", "complete": True}
-    assert network.conditions(check_record(tmp_path, document)) is None
+    assert network.find_conditions(check_record(tmp_path, document)) is None
 
 
 @pytest.mark.parametrize("place", ["job.out", "err.0", "submission"])
@@ -197,17 +197,17 @@ def test_a_real_record_of_a_virtual_node() -> None:
     """50 ms were asked for, and the kernel saw them on the job's own socket."""
     (path,) = (HERE.parents[1] / "data" / "records" / "network").glob("*.json")
     record = read_record(path)
-    document = network.conditions(record)
+    document = network.find_conditions(record)
     assert document is not None
-    row = network.columns(document)
+    row = network.read_columns(document)
     assert row["requested"] == row["applied"] == "delay=50ms,to=10.76.162.12,dev=vec0"
     assert (row["qdisc"], row["devices"], row["scope"]) == ("netem", ["vec0"], "node")
     assert (row["valid"], row["undone"], row["dropped_packets"]) == (True, True, 0)
     assert row["rtt_before_s"] is None and row["peer"] is None
     assert 0.05 < record.columns()["rtt_median_s"] < 0.052
     level = "to=10.76.162.12/32, delay=0.05s, dev=vec0"
-    assert list(network.faults("v1", document, level)) == []
-    assert list(network.faults("v1", document, "delay=50ms")) != []
+    assert list(network.find_faults("v1", document, level)) == []
+    assert list(network.find_faults("v1", document, "delay=50ms")) != []
 
 
 def test_round_trip_times_of_real_samples(study: Any) -> None:

@@ -46,7 +46,7 @@ def load(
     scratch = tmp_path / "scratch"
     scratch.mkdir(exist_ok=True)
     found = sample_store.Parts(connection, tmp_path, scratch)
-    for _ in sample_import.load(connection, files, found, scratch):
+    for _ in sample_import.load_files(connection, files, found, scratch):
         pass
     found.publish()
     sample_store.attach_view(connection, tmp_path)
@@ -176,7 +176,7 @@ def test_names_of_columns_that_only_differ_in_capitals_or_are_ours(
 def test_what_comes_while_a_file_is_read_is_left_to_the_next_collect(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = sample_import.Loader._take
+    take = sample_import.Loader._add_to_batch
 
     def take_and_append(
         self: sample_import.Loader, number: int, file: sample_import.SampleFile
@@ -186,7 +186,7 @@ def test_what_comes_while_a_file_is_read_is_left_to_the_next_collect(
             more.write("3,2,0,1\n" * 2)
         return taken
 
-    monkeypatch.setattr(sample_import.Loader, "_take", take_and_append)
+    monkeypatch.setattr(sample_import.Loader, "_add_to_batch", take_and_append)
     text = f"{COLUMNS}\n1,0,0,1\nx,1,0,1\n"
     words = "1 line does not fit its columns and is left out, the first is line 3"
     assert load(connection, tmp_path, n1=text) == [("n1", 1, words)]
@@ -197,7 +197,7 @@ def test_a_file_that_is_gone_is_told(connection: duckdb.DuckDBPyConnection, tmp_
     (tmp_path / "scratch").mkdir()
     mine = sample_store.Parts(connection, tmp_path, tmp_path / "scratch")
     file = sample_import.SampleFile(tmp_path / "n1.csv", "n1", "run", "1.0", "n1")
-    assert list(sample_import.load(connection, [file], mine, tmp_path / "scratch")) == [1]
+    assert list(sample_import.load_files(connection, [file], mine, tmp_path / "scratch")) == [1]
     ((size_bytes, reason),) = connection.execute(
         "SELECT size_bytes, reason FROM sources"
     ).fetchall()

@@ -105,10 +105,10 @@ def test_another_job_of_the_same_id_is_no_start_of_it(
     study: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ids come again, after the highest; nine years ago 11 was somebody else's."""
-    (mine,) = job_view.starts(study.accounting.rows(["11"]))
+    (mine,) = job_view.group_starts(study.accounting.rows(["11"]))
     old = dataclasses.replace(mine.row, user="other", start_unix_s=1_507_052_369.0,
                               end_unix_s=1_507_053_369.0, submit_unix_s=1_507_052_000.0)  # fmt: skip
-    monkeypatch.setattr(job_view, "ask", lambda *_: [job_view.Start(old), mine])
+    monkeypatch.setattr(job_view, "query_start", lambda *_: [job_view.Start(old), mine])
     view = look_up(study, "11")
     assert view.row is not None and view.row.user == mine.row.user
     assert view.earlier_starts == ()

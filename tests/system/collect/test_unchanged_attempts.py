@@ -273,8 +273,8 @@ def test_threads_look_only_where_files_are_waited_for(
         looked.extend(threading.current_thread().name for _ in attempts)
         return look(stamps, attempts)
 
-    look = unchanged_attempts.Stamps._look_at
-    monkeypatch.setattr(unchanged_attempts.Stamps, "_look_at", noted)
+    look = unchanged_attempts.Stamps._compute_stamps
+    monkeypatch.setattr(unchanged_attempts.Stamps, "_compute_stamps", noted)
     monkeypatch.setattr(unchanged_attempts, "WAITING", waiting)
     monkeypatch.setattr(unchanged_attempts, "LOOKS_AT_ONCE", 1)
     before = HELP.query(study, "SELECT * FROM attempts ORDER BY ALL")

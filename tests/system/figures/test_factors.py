@@ -10,9 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from steelyard.analysis.figures.box_plot import box_of
+from steelyard.analysis.figures.box_plot import compute_box
 from steelyard.analysis.figures.drawing import Drawing, inline_svg
-from steelyard.analysis.figures.factor_figures import factor_draws
+from steelyard.analysis.figures.factor_figures import list_factor_draws
 from steelyard.analysis.figures.heat_map import draw_heat
 from steelyard.analysis.report.figures import draw_figures
 from steelyard.analysis.summary.summary import Summary, summarize
@@ -46,7 +46,7 @@ def summary(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def drawings(summary: Summary) -> dict[str, Drawing]:
-    return {drawing.name: drawing for drawing in draw_figures(factor_draws(summary, "xrootd"))}
+    return {drawing.name: drawing for drawing in draw_figures(list_factor_draws(summary, "xrootd"))}
 
 
 def cells(drawing: Drawing) -> list[dict[str, object]]:
@@ -74,7 +74,7 @@ def test_boxes_of_time_and_energy_over_delay(drawings: dict[str, Drawing]) -> No
 
 
 def test_quartiles_and_whiskers_are_tukeys() -> None:
-    box = box_of((1.0, 2.0, 3.0, 4.0, 5.0, 20.0), 1.0)
+    box = compute_box((1.0, 2.0, 3.0, 4.0, 5.0, 20.0), 1.0)
     low, _, high = statistics.quantiles([1, 2, 3, 4, 5, 20], n=4, method="inclusive")
     assert (box["q1"], box["med"], box["q3"]) == (low, 3.5, high)
     assert (box["whislo"], box["whishi"], box["fliers"]) == (1.0, 5.0, [20.0])
@@ -108,7 +108,7 @@ def test_the_heat_map_says_what_is_not_shown(drawings: dict[str, Drawing]) -> No
 def test_one_factor_gives_no_heat_map(demo_summary: Summary) -> None:
     rows = [row for row in demo_summary.rows if row.group.variant == "hpl N=4000"]
     assert draw_heat(demo_summary, rows) is None
-    assert draw_figures(factor_draws(demo_summary, "hpl N=4000")) == []
+    assert draw_figures(list_factor_draws(demo_summary, "hpl N=4000")) == []
 
 
 def test_a_heat_map_of_no_differences_at_all(synthetic: ModuleType, tmp_path: Path) -> None:
@@ -140,6 +140,6 @@ def test_many_levels_are_thinned_and_the_caption_says_so(
     synthetic: ModuleType, tmp_path: Path
 ) -> None:
     large = summarize(synthetic.large(runs=300, conditions=60).write(tmp_path))
-    drawing = draw_figures(factor_draws(large, "xrootd"))[0]
+    drawing = draw_figures(list_factor_draws(large, "xrootd"))[0]
     assert "Of more than 24 levels every few are shown." in drawing.caption
     assert len(drawing.rows) == 120  # two metrics

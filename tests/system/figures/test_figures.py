@@ -14,11 +14,11 @@ import pytest
 
 from steelyard.analysis.figures import drawing as figures
 from steelyard.analysis.figures.bar_chart import draw_bars
-from steelyard.analysis.figures.drawing import Drawing, slug
+from steelyard.analysis.figures.drawing import Drawing, make_slug
 from steelyard.analysis.figures.run_series import draw_series
-from steelyard.analysis.figures.run_time_series import draw_times, rates
+from steelyard.analysis.figures.run_time_series import compute_rates, draw_times
 from steelyard.analysis.stats.basics import Interval
-from steelyard.analysis.stats.number_format import mean_words, quantity, scale
+from steelyard.analysis.stats.number_format import choose_prefix, format_mean, format_quantity
 from steelyard.analysis.store.database import FILE_NAME
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_database import open_database
@@ -132,7 +132,7 @@ def test_a_run_too_short_for_a_line_is_left_out_and_named(
 
 def test_rates_are_differences_and_a_gap_stays_a_gap() -> None:
     lines = [(0.0, 0.0, None), (1.0, 100.0, None), (3.0, 301.0, 1.0), (4.0, 300.5, 5.0)]
-    assert rates(lines, by_timer=False) == [
+    assert compute_rates(lines, by_timer=False) == [
         (0.0, 1.0, (100.0, None)),
         (1.0, 3.0, (100.5, None)),
         (3.0, 4.0, (-0.5, 4.0)),
@@ -144,7 +144,7 @@ def test_what_repeats_a_reading_is_no_time_without_power(by_timer: bool) -> None
     """Ten samples a second: a meter that changes each half second, bytes read once a second beside a
     timer; ten times the power for a tenth of the time, and none between, was drawn."""
     lines = [(n / 10, 20.0 * (n // 5), n / 10, 800.0 * (n // 10), 0.0) for n in range(41)]
-    found = rates(lines, by_timer)
+    found = compute_rates(lines, by_timer)
     assert {round(power, 6) for _, _, (power, *_) in found} == {40.0}
     assert {round(cpus, 6) for _, _, (_, cpus, *_) in found} == {1.0}
     received = [value for _, _, (_, _, value, _) in found]
@@ -154,13 +154,13 @@ def test_what_repeats_a_reading_is_no_time_without_power(by_timer: bool) -> None
 
 def test_a_last_sample_right_after_another_is_no_period_of_its_own() -> None:
     lines = [(0.0, 0.0), (1.0, 1.0), (2.0, 2.0), (2.001, 2.5)]  # a child was reaped in that 1 ms
-    assert rates(lines, by_timer=False)[-1] == (1.0, 2.001, (pytest.approx(1.5 / 1.001),))
-    assert rates([(0.0, 0.0), (0.001, 1.0)], by_timer=False) == [(0.0, 0.001, (1000.0,))]
+    assert compute_rates(lines, by_timer=False)[-1] == (1.0, 2.001, (pytest.approx(1.5 / 1.001),))
+    assert compute_rates([(0.0, 0.0), (0.001, 1.0)], by_timer=False) == [(0.0, 0.001, (1000.0,))]
 
 
 def test_long_samples_are_put_together_without_losing_the_sum() -> None:
     lines = [(float(i), 2.0 * i) for i in range(100_001)]
-    found = rates(lines, by_timer=False)
+    found = compute_rates(lines, by_timer=False)
     assert len(found) <= 700
     assert sum((end - start) * values[0] for start, end, values in found) == pytest.approx(200_000)  # type: ignore[operator]
 
@@ -232,14 +232,14 @@ def test_ids_of_two_figures_do_not_meet(demo_summary: Summary) -> None:
     ],
 )
 def test_quantities(value: float | None, unit: str | None, words: str) -> None:
-    assert quantity(value, unit) == words
+    assert format_quantity(value, unit) == words
 
 
 def test_mean_and_interval_share_unit_and_decimals() -> None:
-    assert mean_words(Interval(0.8003, 0.7684, 0.8322, 5), "s") == "800 ± 32 ms"
-    assert mean_words(Interval(38.09, 37.80, 38.38, 5), "Gflop/s") == "38.09 ± 0.29 Gflop/s"
-    assert mean_words(Interval(2.5, None, None, 1), "s") == "2.500 s"
-    assert scale(None, "bytes") == (1.0, "B")
+    assert format_mean(Interval(0.8003, 0.7684, 0.8322, 5), "s") == "800 ± 32 ms"
+    assert format_mean(Interval(38.09, 37.80, 38.38, 5), "Gflop/s") == "38.09 ± 0.29 Gflop/s"
+    assert format_mean(Interval(2.5, None, None, 1), "s") == "2.500 s"
+    assert choose_prefix(None, "bytes") == (1.0, "B")
 
 
 @pytest.mark.parametrize(
@@ -251,14 +251,17 @@ def test_mean_and_interval_share_unit_and_decimals() -> None:
     ],
 )
 def test_files_of_two_variants_never_have_one_name(one: str, other: str) -> None:
-    names = [slug("bars", variant, "seconds") for variant in (one, other)]
+    names = [make_slug("bars", variant, "seconds") for variant in (one, other)]
     assert names[0] != names[1]
     assert all(re.fullmatch(r"bars-[a-z0-9-]{1,115}", name) for name in names)
 
 
 def test_plain_names_stay_as_they_read() -> None:
-    assert slug("bars", "hpl N=4000", "gflops") == "bars-hpl-n-4000-gflops"
-    assert slug("bars", "filesystem test=large_file_copy") == "bars-filesystem-test-large-file-copy"
+    assert make_slug("bars", "hpl N=4000", "gflops") == "bars-hpl-n-4000-gflops"
+    assert (
+        make_slug("bars", "filesystem test=large_file_copy")
+        == "bars-filesystem-test-large-file-copy"
+    )
 
 
 def test_time_shows_a_link_that_varied(energy_folder: Path, tmp_path: Path) -> None:

@@ -13,17 +13,17 @@ from matplotlib.text import Text
 
 from steelyard.analysis.figures.bar_chart import draw_bars
 from steelyard.analysis.figures.box_plot import draw_boxes
-from steelyard.analysis.figures.drawing import Drawing, lay_out, style
+from steelyard.analysis.figures.drawing import Drawing, lay_out, use_style
 from steelyard.analysis.figures.forest_plot import draw_forest
 from steelyard.analysis.figures.heat_map import draw_heat
 from steelyard.analysis.figures.iterations import draw_iterations
 from steelyard.analysis.figures.labels import (
-    cut,
-    in_lines,
-    legend,
-    short_labels,
-    shortened,
-    wrapped,
+    format_short_labels,
+    make_legend,
+    shorten_name,
+    shorten_names,
+    wrap_label,
+    wrap_titles,
 )
 from steelyard.analysis.figures.line_plot import draw_lines
 from steelyard.analysis.figures.rtt import draw_rtt
@@ -31,7 +31,7 @@ from steelyard.analysis.figures.run_series import draw_series
 from steelyard.analysis.figures.run_time_series import draw_times
 from steelyard.analysis.figures.stacked_bars import draw_stack
 from steelyard.analysis.summary import factor_axes
-from steelyard.analysis.summary.factor_series import over_factor
+from steelyard.analysis.summary.factor_series import build_factor_series
 from steelyard.analysis.summary.summary import Summary, summarize
 
 IMAGE = "podman:registry.example.org/group/debian"
@@ -77,8 +77,8 @@ def summary(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> 
 def drawings(summary: Summary) -> dict[str, Drawing]:
     (variant,) = summary.variants
     rows = [row for row in summary.rows if row.metric.name == METRIC]
-    (axis,) = factor_axes.axes({"network": summary.data.meta.factors["network"]})
-    panels = list(over_factor(summary, variant, axis, [METRIC, "energy_j"]))
+    (axis,) = factor_axes.find_axes({"network": summary.data.meta.factors["network"]})
+    panels = list(build_factor_series(summary, variant, axis, [METRIC, "energy_j"]))
     ((_, time),) = draw_times(summary, [variant])
     return {
         "bars": draw_bars(summary, rows),
@@ -124,7 +124,7 @@ KINDS = (
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_text_is_cut_or_lies_on_another(drawings: dict[str, Drawing], kind: str) -> None:
     figure = drawings[kind].figure
-    with style():
+    with use_style():
         lay_out(figure)
         figure.canvas.draw()  # type: ignore[attr-defined]
         boxes = [(text.get_text(), text.get_window_extent()) for text in drawn_texts(figure)]
@@ -148,22 +148,24 @@ def test_a_level_that_is_no_number_is_named_below_the_lines(drawings: dict[str, 
 def test_what_levels_have_in_common_makes_room_for_what_differs() -> None:
     end = "to=10.99.250.8/29"
     names = [f"rate=20mbit,{end}", f"rate=20mbit,delay=25ms,{end}", f"rate=20mbit,delay=50ms,{end}"]
-    assert list(shortened(names, 30).values()) == [
+    assert list(shorten_names(names, 30).values()) == [
         "rate=20mbit,…",
         "rate=20mbit,delay=25ms,…",
         "rate=20mbit,delay=50ms,…",
     ]
-    assert list(shortened(names, 60).values()) == names, "where there is room nothing is left out"
-    assert shortened(names[:1], 9) == {names[0]: "rate…8/29"}, "nothing to compare with"
+    assert list(shorten_names(names, 60).values()) == names, (
+        "where there is room nothing is left out"
+    )
+    assert shorten_names(names[:1], 9) == {names[0]: "rate…8/29"}, "nothing to compare with"
     rows = [f"rate=20mbit,delay={ms}ms,to=10.68.116.8/29 · seconds" for ms in (25, 50)]
-    assert list(shortened(["xrootd", *rows], 46).values()) == [
+    assert list(shorten_names(["xrootd", *rows], 46).values()) == [
         "xrootd", "rate=20mbit,delay=25ms,… · seconds", "rate=20mbit,delay=50ms,… · seconds",
     ], "a heading among them leaves out nothing, and keeps nothing in"  # fmt: skip
 
 
 def test_names_that_look_alike_when_cut_get_numbers() -> None:
     names = ["a" * 20 + "1" + "b" * 20, "a" * 20 + "2" + "b" * 20, "short"]
-    found = shortened(names, 9)
+    found = shorten_names(names, 9)
     assert list(found) == names
     assert len(set(found.values())) == 3
     assert max(map(len, found.values())) <= 9
@@ -171,7 +173,7 @@ def test_names_that_look_alike_when_cut_get_numbers() -> None:
 
 
 def test_labels_of_conditions_stay_apart_and_in_bounds(summary: Summary) -> None:
-    labels, names = short_labels(summary, summary.groups)
+    labels, names = format_short_labels(summary, summary.groups)
     assert names == "network · node_type · launcher"
     assert len(set(labels)) == len(labels) == 30
     assert max(map(len, labels)) <= 44
@@ -179,23 +181,23 @@ def test_labels_of_conditions_stay_apart_and_in_bounds(summary: Summary) -> None
 
 def test_short_names_are_left_alone(demo_summary: Summary) -> None:
     groups = [g for g in demo_summary.groups if g.variant == "hpl N=4000"]
-    assert short_labels(demo_summary, groups) == (["1", "2"], "clients")
-    assert cut("delay=10ms", 10) == "delay=10ms"
-    assert legend(["a=1", "a=2"]).columns == 2
-    assert legend(["a" * 60, "a=2"]).columns == 1
+    assert format_short_labels(demo_summary, groups) == (["1", "2"], "clients")
+    assert shorten_name("delay=10ms", 10) == "delay=10ms"
+    assert make_legend(["a=1", "a=2"]).columns == 2
+    assert make_legend(["a" * 60, "a=2"]).columns == 1
 
 
 def test_lines_break_behind_signs_and_never_lose_a_letter() -> None:
     label = "delay=50ms~5ms/normal · virtual"
-    assert wrapped(label, 12) == "delay=50ms~\n5ms/normal\nvirtual"
-    assert wrapped("x" * 25, 10).replace("\n", "") == "x" * 25
+    assert wrap_label(label, 12) == "delay=50ms~\n5ms/normal\nvirtual"
+    assert wrap_label("x" * 25, 10).replace("\n", "") == "x" * 25
 
 
 def test_conditions_on_lines_keep_what_tells_them_apart() -> None:
     titles = [f"network=delay=25ms, launcher={IMAGE}:{tag}, node_type=virtual" for tag in "ab"]
-    found = in_lines(titles, 30)
+    found = wrap_titles(titles, 30)
     assert found[0] != found[1]
     assert all(len(line) <= 30 for title in found for line in title.split("\n"))
     assert found[0].startswith("network=delay=25ms,\nlauncher=podm")
     assert found[0].endswith(",\nnode_type=virtual")
-    assert in_lines(["a=1, b=2"], 30) == ["a=1, b=2"]
+    assert wrap_titles(["a=1, b=2"], 30) == ["a=1, b=2"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.unit.summary.study_maker import StudyMaker
 
-from steelyard.analysis.papers.report import BesideReport, beside_report
+from steelyard.analysis.papers.report import ComparisonReport, build_comparison_report
 from steelyard.analysis.summary.summary import summarize
 
 # Five values with mean 1 and a sample standard deviation of 0.01 · √2.5 / 1 = 0.0158.
@@ -19,13 +19,13 @@ SECONDS = {  # of q3: (bare, in a container)
 }  # fmt: skip
 
 
-def beside(maker: StudyMaker | Sequence[StudyMaker], paper: str, folder: Path) -> BesideReport:
+def beside(maker: StudyMaker | Sequence[StudyMaker], paper: str, folder: Path) -> ComparisonReport:
     """One of them, or several together, beside a paper."""
     makers = [maker] if isinstance(maker, StudyMaker) else maker
-    return beside_report([summarize(one.write(folder)) for one in makers], paper)
+    return build_comparison_report([summarize(one.write(folder)) for one in makers], paper)
 
 
-def outcomes(report: BesideReport) -> dict[str, tuple[str, str]]:
+def outcomes(report: ComparisonReport) -> dict[str, tuple[str, str]]:
     """A claim's words: verdict, reason."""
     return {one.claim.words: (one.outcome, one.reason) for one in report.verdicts}
 

@@ -16,7 +16,7 @@ from unittest import mock
 
 from tests.unit.summary.study_maker import StudyMaker
 
-from steelyard.analysis.papers.report import BesideReport
+from steelyard.analysis.papers.report import ComparisonReport
 from steelyard.analysis.report import json_document
 
 from . import paper_studies as made
@@ -75,7 +75,7 @@ def example_studies(paper: str, folder: Path) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def interval_lines(report: BesideReport) -> Iterator[str]:
+def interval_lines(report: ComparisonReport) -> Iterator[str]:
     """Verdicts with their reasons and intervals, printed numbers with the study's own."""
     document = beside_part(report)
     for claim in document["claims"]:
@@ -89,7 +89,7 @@ def interval_lines(report: BesideReport) -> Iterator[str]:
             yield f"{place}: {value['printed']}, here {interval(value)}, n = {value['n']}"
 
 
-def digest_lines(report: BesideReport) -> Iterator[str]:
+def digest_lines(report: ComparisonReport) -> Iterator[str]:
     """All that JSON, page and terminal have of the paper, and each figure's words and numbers."""
     document = beside_part(report)
     for figure in document["figures"]:
@@ -105,10 +105,10 @@ def digest_lines(report: BesideReport) -> Iterator[str]:
     ]
     yield f"JSON: {digest(document)}"
     yield f"page: {digest(sections)}"
-    yield f"terminal: {digest(report.words())}"
+    yield f"terminal: {digest(report.describe_claims())}"
 
 
-def beside_part(report: BesideReport) -> dict[str, Any]:
+def beside_part(report: ComparisonReport) -> dict[str, Any]:
     """The JSON without the figures of any study, which take longer than all the rest."""
     with mock.patch.object(json_document, "figure_jobs", return_value=[]):
         found: dict[str, Any] = report.document()["beside"]

@@ -17,9 +17,9 @@ from tests.unit.summary.study_maker import StudyMaker
 
 from steelyard.analysis.papers.conditions import network_facts
 from steelyard.analysis.papers.printed_values import PrintedComparison
-from steelyard.analysis.papers.report import PAPERS, BesideReport, beside_report
+from steelyard.analysis.papers.report import PAPERS, ComparisonReport, build_comparison_report
 from steelyard.analysis.papers.verdicts import Verdict
-from steelyard.analysis.summary.factor_axes import specification
+from steelyard.analysis.summary.factor_axes import parse_specification
 from steelyard.analysis.summary.summary import summarize
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.examples import FOLDER, examples
@@ -108,7 +108,7 @@ def value_of(run: Run, metric: str) -> float:
     """Ten of everything; of xrootd what delay and rate make of so many bytes."""
     if run.benchmark != "xrootd":
         return 1 / 3 if metric.endswith("_share") else 10.0
-    network = network_facts(specification(str(run.condition.get("network", "none"))), 2)
+    network = network_facts(parse_specification(str(run.condition.get("network", "none"))), 2)
     rate = network.get("rate_mbit", 1000.0) * 1e6 / 8
     trip_s = network["round_trip_ms"] / 1e3
     waited_s = INPUT_BYTES / rate + (0 if run.parameters["mode"] == "xrdcp" else 200 * trip_s)
@@ -123,10 +123,10 @@ def value_of(run: Run, metric: str) -> float:
     return laws.get(metric, 10.0)
 
 
-def beside(studies: Sequence[str], folder: Path) -> BesideReport:
+def beside(studies: Sequence[str], folder: Path) -> ComparisonReport:
     """Such studies of one paper beside it."""
     found = [summarize(shipped(name).write(folder)) for name in studies]
-    return beside_report(found, paper_of(studies[0]))
+    return build_comparison_report(found, paper_of(studies[0]))
 
 
 def paper_of(study: str) -> str:
@@ -144,7 +144,7 @@ def groups(paper: str) -> list[tuple[str, ...]]:
 # --- in words ------------------------------------------------------------------------------------
 
 
-def sides(report: BesideReport) -> str:
+def sides(report: ComparisonReport) -> str:
     """What stands beside what, a line a pair of conditions."""
     lines: list[str] = []
     for one in sorted(

@@ -12,10 +12,10 @@ import duckdb
 import pytest
 
 from steelyard.analysis.figures.drawing import inline_svg
-from steelyard.analysis.papers.claims_figure import beyond
+from steelyard.analysis.papers.claims_figure import draw_arrow
 from steelyard.analysis.papers.conditions import kernel_facts
 from steelyard.analysis.papers.jungels2012.measurements import FOLDER, read_measurements
-from steelyard.analysis.papers.report import PAPERS, BesideReport
+from steelyard.analysis.papers.report import PAPERS, ComparisonReport
 from steelyard.analysis.papers.verdicts import FAILS, HOLDS, KINDS, ORDER, UNKNOWN, WORDS
 from steelyard.analysis.report.figures import draw_figures
 from steelyard.jobscripts.examples import examples
@@ -28,7 +28,7 @@ from .paper_studies import beside, outcomes
 
 
 @pytest.fixture(scope="module")
-def q3(tmp_path_factory: pytest.TempPathFactory) -> BesideReport:
+def q3(tmp_path_factory: pytest.TempPathFactory) -> ComparisonReport:
     return beside(paper_studies.ruiz_q3(), "ruiz2015", tmp_path_factory.mktemp("q3"))
 
 
@@ -51,7 +51,7 @@ def test_the_command_knows_every_paper() -> None:
     assert list(PAPERS_OF_COMMAND) == list(PAPERS)
 
 
-def test_claims_of_which_the_truth_is_known(q3: BesideReport) -> None:
+def test_claims_of_which_the_truth_is_known(q3: ComparisonReport) -> None:
     """By construction: CG +80 % (with 2 ms +20 %), LU +50 %, FT +2 %, EP and IS unchanged."""
     found = {words: outcome for words, (outcome, _) in outcomes(q3).items()}
     told = {words for words, outcome in found.items() if outcome == HOLDS}
@@ -67,7 +67,7 @@ def test_claims_of_which_the_truth_is_known(q3: BesideReport) -> None:
     assert sum(outcome == UNKNOWN for outcome in found.values()) == len(found) - len(told)
 
 
-def test_what_is_missing_is_named(q3: BesideReport) -> None:
+def test_what_is_missing_is_named(q3: ComparisonReport) -> None:
     found = outcomes(q3)
     reason = "no runs with kernel_release=3.16* or 3.2*; ruiz2015-q1.toml asks it"
     words = "From kernel 3.2 to 3.16 programs in containers become faster"
@@ -97,7 +97,7 @@ def test_two_runs_tell_nothing(tmp_path: Path) -> None:
     assert "2 runs each" in cg.reason and "reaches over" not in cg.reason
 
 
-def test_the_printed_size_is_told_beside_ours(q3: BesideReport) -> None:
+def test_the_printed_size_is_told_beside_ours(q3: ComparisonReport) -> None:
     sizes = {one.claim.printed: one.size for one in q3.verdicts}
     assert sizes["180 % with 128 processes"] == "below the printed size"
     assert sizes["from 30 %"] == "above the printed size"
@@ -179,7 +179,7 @@ def test_rates_in_turn_stand_stacked_beside_those_at_once(tmp_path: Path) -> Non
     ]  # fmt: skip
 
 
-def test_every_figure_can_be_put_into_a_page(q3: BesideReport) -> None:
+def test_every_figure_can_be_put_into_a_page(q3: ComparisonReport) -> None:
     for one in draw_figures(q3.draws):
         assert "<svg" in inline_svg(one) and one.caption and len(one.rows[0]) == len(one.columns)
 
@@ -210,7 +210,7 @@ def test_page_figures_and_tables_are_written(
     assert len(whole["beside"]["printed"]) == 108 and len(whole["beside"]["claims"]) == 15
 
 
-def test_json_has_all_of_it(q3: BesideReport) -> None:
+def test_json_has_all_of_it(q3: ComparisonReport) -> None:
     found: dict[str, Any] = json.loads(json.dumps(q3.document()))["beside"]
     assert found["rule"].startswith("A claim holds when every 95 % interval")
     lu = next(one for one in found["claims"] if one["words"].startswith("LU takes"))
@@ -240,7 +240,7 @@ def test_ruiz_table_1_contradicts_its_13_percent() -> None:
     assert total("container") / total("sm") - 1 == pytest.approx(-0.047, abs=5e-4)
 
 
-def numbers_of(report: BesideReport, table: str) -> dict[tuple[str, str], tuple[float, float]]:
+def numbers_of(report: ComparisonReport, table: str) -> dict[tuple[str, str], tuple[float, float]]:
     """(row, column): (printed, ours) of a printed table."""
     return {
         (one.value.place[0], one.value.column): (one.value.printed, one.ours[0])
@@ -304,4 +304,4 @@ def test_the_newest_kernel_of_a_study_stands_for_the_papers(tmp_path: Path) -> N
 @pytest.mark.parametrize(("percent", "mark"), [(-400, "<"), (-399, None), (399, None), (400, ">")])
 def test_what_lies_beyond_the_axis_is_an_arrow(percent: float, mark: str | None) -> None:
     """A dot stood at 400 % for 580."""
-    assert beyond(percent) == mark
+    assert draw_arrow(percent) == mark

@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 
 from steelyard.analysis.papers.jungels2012.measurements import FOLDER, read_measurements
-from steelyard.analysis.papers.jungels2012.preset import thesis_report
+from steelyard.analysis.papers.jungels2012.preset import build_thesis_report
 from steelyard.analysis.report import json_document
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ Change = Callable[..., Told]
 
 def told(folder: Path, with_figures: bool = False) -> Told:
     """Drawing takes longer than all the rest; nobody here looks at what any study has drawn."""
-    report = thesis_report(read_measurements(folder))
+    report = build_thesis_report(read_measurements(folder))
     if not with_figures:
         report = replace(report, draws=[])
     with mock.patch.object(json_document, "figure_jobs", return_value=[]):

@@ -18,7 +18,7 @@ from steelyard.analysis.papers import docs
 from steelyard.analysis.papers.jungels2012.conclusions import effective_n, lag_correlation
 from steelyard.analysis.papers.jungels2012.findings import KINDS, CheckedAverage, check_averages
 from steelyard.analysis.papers.jungels2012.measurements import FOLDER, NAME, Average
-from steelyard.analysis.papers.jungels2012.preset import ThesisReport, thesis_report
+from steelyard.analysis.papers.jungels2012.preset import ThesisReport, build_thesis_report
 from steelyard.analysis.report.export import export_tables
 from steelyard.analysis.report.figures import draw_figures
 from steelyard.wrappers.commands.cli import main
@@ -46,7 +46,7 @@ PENALTY = "Virtualization, however, comes with a performance penalty."
 
 @pytest.fixture(scope="module")
 def report() -> ThesisReport:
-    return thesis_report()
+    return build_thesis_report()
 
 
 @pytest.fixture(scope="module")
@@ -136,9 +136,9 @@ def test_an_average_that_agrees_is_no_finding(report: ThesisReport) -> None:
     series = next(s for s in report.measurements.series if s.figure == "D1")
     assert CheckedAverage(
         Average("D1", "virtual", "total", "694.612", True), series, 694.61171, 0.0
-    ).agrees
+    ).is_equal
     for one in check_averages(report.measurements):
-        assert one.agrees == one.printed.agrees
+        assert one.is_equal == one.printed.agrees
 
 
 def test_repeated_short_and_missing_series_are_named(
@@ -262,7 +262,7 @@ def test_the_data_name_their_source() -> None:
 
 def test_the_page_has_the_findings(report: ThesisReport) -> None:
     page = (Path(__file__).parents[3] / docs.PAGE).read_text(encoding="utf-8")
-    assert docs.renewed(page) == page, f"{docs.PAGE} is stale: run `make docs`"
+    assert docs.update_page(page) == page, f"{docs.PAGE} is stale: run `make docs`"
     assert page.count("\n| SP") == len(KINDS)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.summary.study_maker import StudyMaker
 
-from steelyard.analysis.papers.report import BesideReport
+from steelyard.analysis.papers.report import ComparisonReport
 from steelyard.analysis.papers.verdicts import HOLDS, UNKNOWN, Verdict
 from steelyard.analysis.report.figures import draw_figures
 from steelyard.wrappers.commands.cli import main
@@ -21,13 +21,13 @@ FAR = "Over several machines CG communicates longer than in containers of one"
 MANY = [1 + 0.01 * number for number in range(-5, 6) if number]  # ten blocks
 
 
-def judged(report: BesideReport, words: str) -> Verdict:
+def judged(report: ComparisonReport, words: str) -> Verdict:
     (found,) = [one for one in report.verdicts if one.claim.words == words]
     return found
 
 
 @pytest.fixture(scope="module")
-def q2(tmp_path_factory: pytest.TempPathFactory) -> BesideReport:
+def q2(tmp_path_factory: pytest.TempPathFactory) -> ComparisonReport:
     makers = [paper_studies.ruiz_q2(), paper_studies.ruiz_multinode()]
     return beside(makers, "ruiz2015", tmp_path_factory.mktemp("q2"))
 
@@ -47,7 +47,7 @@ def test_one_of_them_cannot_tell(maker: object, reason: str, tmp_path: Path) -> 
     assert found.reason.endswith(asked)
 
 
-def test_together_they_can(q2: BesideReport) -> None:
+def test_together_they_can(q2: ComparisonReport) -> None:
     """6 s of communication on eight machines, 3.3 s in eight containers of one."""
     found = judged(q2, FAR)
     assert found.outcome == HOLDS
@@ -58,7 +58,7 @@ def test_together_they_can(q2: BesideReport) -> None:
     assert seen.remark == "class=S for B, of two studies, which did not take turns"
 
 
-def test_table_1_has_all_three_configurations(q2: BesideReport) -> None:
+def test_table_1_has_all_three_configurations(q2: ComparisonReport) -> None:
     found = {one.value.place[0] for one in q2.values if one.row}
     assert found == {"multinode", "container", "sm"}
     (figure,) = [one for one in draw_figures(q2.draws) if one.name == "ruiz2015-table-1"]
@@ -109,7 +109,7 @@ def test_a_study_with_both_sides_is_judged_by_its_own(tmp_path: Path) -> None:
     assert {one.remark for one in found.evidence} == {"class=S for B"}
 
 
-def test_json_names_the_studies(q2: BesideReport) -> None:
+def test_json_names_the_studies(q2: ComparisonReport) -> None:
     document = q2.document()
     found = json.loads(json.dumps(document["beside"]))
     assert found["studies"] == ["q2", "machines"]

@@ -126,7 +126,7 @@ def test_a_notebooks_last_line_is_short_as_text_and_a_table_as_html(demo_folder:
     row = summary.row("hpl N=4000", "clients=2", "gflops")
     assert row is not None and row.verdict is not None and row.interval is not None
     (shown,) = (r for r in rows if r[:3] == ["hpl N=4000", "clients=2", "gflops"])
-    assert (shown[3], shown[5]) == (row.n_words, row.verdict.text)
+    assert (shown[3], shown[5]) == (row.format_n, row.verdict.text)
     assert float(shown[4].split()[0]) == pytest.approx(row.interval.mean, rel=0.01)
 
 

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from steelyard.analysis.findings.registry import find
+from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.report.terminal_text import format_summary
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands.cli import main
@@ -28,7 +28,7 @@ def test_report_writes_one_file_and_says_the_overheads(
     words = capsys.readouterr().out
     assert "slower by 37 % (32 … 43), n = 5 + 5" in words
     summary = summarize(demo_folder)
-    assert words.startswith(format_summary(summary, find(summary)))
+    assert words.startswith(format_summary(summary, find_all(summary)))
     assert words.endswith(f"report: {output}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
 

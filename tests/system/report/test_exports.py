@@ -11,10 +11,10 @@ from types import ModuleType
 import duckdb
 import pytest
 
-from steelyard.analysis.findings.registry import find
-from steelyard.analysis.report.export import RUNS, WRITERS, export_tables, study_content
+from steelyard.analysis.findings.registry import find_all
+from steelyard.analysis.report.export import RUNS, WRITERS, build_study_content, export_tables
 from steelyard.analysis.report.json_document import document
-from steelyard.analysis.report.latex_tables import escaped, latex_tables
+from steelyard.analysis.report.latex_tables import build_latex_tables, escape_latex
 from steelyard.analysis.summary.summary import Summary
 from steelyard.wrappers.commands.cli import main
 from steelyard.wrappers.commands.report import EXPORTS
@@ -93,7 +93,7 @@ def test_values_add_up_to_the_means(folder: Path) -> None:
 
 def test_json_is_what_the_command_prints(folder: Path, demo_summary: Summary) -> None:
     read = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    assert read == json.loads(json.dumps(document(demo_summary, find(demo_summary))))
+    assert read == json.loads(json.dumps(document(demo_summary, find_all(demo_summary))))
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_latex_is_well_formed(folder: Path) -> None:
 
 
 def test_the_latex_checker_sees_a_fault(demo_summary: Summary) -> None:
-    text = next(iter(latex_tables(demo_summary).values()))
+    text = next(iter(build_latex_tables(demo_summary).values()))
     check_latex(text)
     for fault in (text.replace(r"\_", "#_"), text.replace(" & ", " ", 1), text + "{"):
         with pytest.raises(AssertionError):
@@ -177,7 +177,7 @@ def test_the_latex_checker_sees_a_fault(demo_summary: Summary) -> None:
 
 
 def test_names_are_text_in_latex() -> None:
-    assert escaped(r"50% of $x_1 & \y{z}") == (r"50\% of \$x\_1 \& \textbackslash{}y\{z\}")
+    assert escape_latex(r"50% of $x_1 & \y{z}") == (r"50\% of \$x\_1 \& \textbackslash{}y\{z\}")
 
 
 def test_the_command_knows_every_format() -> None:
@@ -198,4 +198,4 @@ def test_a_folder_that_cannot_be_written_is_named(demo_summary: Summary, tmp_pat
     from steelyard.analysis.base.errors import MissingError
 
     with pytest.raises(MissingError, match="tables cannot be written"):
-        export_tables(study_content(demo_summary, []), tmp_path / "tables", ("csv",))
+        export_tables(build_study_content(demo_summary, []), tmp_path / "tables", ("csv",))

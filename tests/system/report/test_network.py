@@ -12,13 +12,13 @@ from typing import Any, cast
 
 import pytest
 
-from steelyard.analysis.figures.rtt import Box, is_wide, read_boxes
-from steelyard.analysis.findings.registry import find
+from steelyard.analysis.figures.rtt import Box, has_wide_range, read_boxes
+from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.report.figures import draw_rtt
-from steelyard.analysis.report.network import loss_words, network_part
+from steelyard.analysis.report.network import build_network_part, format_loss
 from steelyard.analysis.report.page import write_report
 from steelyard.analysis.stats.proportion import wilson
-from steelyard.analysis.summary.network import NodeNetwork, pooled_readings
+from steelyard.analysis.summary.network import NodeNetwork, pool_readings
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands import cli
 
@@ -116,7 +116,7 @@ def test_of_many_conditions_one_sentence_tells_the_ends(
         run = maker.run("x", {}, {"network": level}, 1)
         maker.record(run, "n1", 10.0)
         add_network(maker, run, level, rtt, bad=False)
-    part = network_part(summarize(maker.write(tmp_path)))
+    part = build_network_part(summarize(maker.write(tmp_path)))
     assert part is not None
     first, second, *_ = part["sentences"]
     assert list(part["table"].anchors) == [f"runs-{number}" for number in range(1, 9)]
@@ -133,7 +133,7 @@ def test_runs_that_nothing_was_applied_to_are_counted_among_the_invalid(
             row |= {"valid": False, "invalid_reason": "not applied on any node"}
     gone = {row["run_id"] for row in maker.rows["runs"] if not row["valid"]}
     maker.rows["network"] = [r for r in maker.rows["network"] if r["run_id"] not in gone]
-    part = network_part(summarize(maker.write(tmp_path)))
+    part = build_network_part(summarize(maker.write(tmp_path)))
     assert part is not None
     (told,) = [text for text in part["sentences"] if "did not keep" in text]
     assert told.startswith("7 of 12 completed runs")
@@ -142,12 +142,12 @@ def test_runs_that_nothing_was_applied_to_are_counted_among_the_invalid(
 
 def test_without_any_measurement_there_is_no_section(demo_folder: Path, tmp_path: Path) -> None:
     assert "Network conditions" not in page_of(demo_folder, tmp_path)
-    assert network_part(summarize(demo_folder)) is None
+    assert build_network_part(summarize(demo_folder)) is None
 
 
 def test_all_kept_is_one_sentence(maker: Any, tmp_path: Path) -> None:
     maker.rows["runs"] = [row | {"valid": True} for row in maker.rows["runs"]]
-    part = network_part(summarize(maker.write(tmp_path)))
+    part = build_network_part(summarize(maker.write(tmp_path)))
     assert part is not None
     assert "All 12 completed runs with network conditions kept them." in part["sentences"]
 
@@ -181,7 +181,7 @@ def test_invalid_runs_count_only_when_asked_for(
     ):
         row = summary.row("x", "network=delay=50ms", "seconds")
         assert row is not None and row.n == n and row.group.counts.invalid == 1
-        (finding,) = (f for f in find(summary) if f.kind.code == "SY03")
+        (finding,) = (f for f in find_all(summary) if f.kind.code == "SY03")
         assert finding.text.endswith(words)
     for options, n in (([], 5), (["--include-invalid"], 6)):
         assert cli.main(["report", str(folder), "--json", *options]) == 0
@@ -222,9 +222,9 @@ def test_readings_of_several_jobs_are_pooled_as_one_sample() -> None:
         for job in jobs
     ]  # fmt: skip
     every = [value for job in jobs for value in job]
-    found = pooled_readings(cast("list[NodeNetwork]", nodes))
+    found = pool_readings(cast("list[NodeNetwork]", nodes))
     assert found == pytest.approx((statistics.fmean(every), statistics.stdev(every)))
-    assert pooled_readings([]) == (None, None)
+    assert pool_readings([]) == (None, None)
 
 
 def test_wilson_agrees_with_newcombe() -> None:
@@ -242,12 +242,12 @@ def test_wilson_agrees_with_newcombe() -> None:
 
 
 def test_no_loss_measured_is_not_no_loss() -> None:
-    assert loss_words(None) == "–"
-    assert loss_words(wilson(0, 4000)) == "0 % (0 … 0.096) of 4000 packets"
+    assert format_loss(None) == "–"
+    assert format_loss(wilson(0, 4000)) == "0 % (0 … 0.096) of 4000 packets"
 
 
 def test_one_long_time_out_leaves_the_other_times_to_be_seen() -> None:
     """Medians of 1 ms stood on the axis' end, since a socket had waited for 230 ms."""
     near: Box = ("a", "samples", 9, 1e-3, 1e-3, 1e-3, 2e-3, 5e-3)
-    assert not is_wide([near])
-    assert is_wide([near, ("b", "samples", 9, 1e-3, 1e-3, 1e-3, 2e-3, 0.23)])
+    assert not has_wide_range([near])
+    assert has_wide_range([near, ("b", "samples", 9, 1e-3, 1e-3, 1e-3, 2e-3, 0.23)])

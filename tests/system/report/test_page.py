@@ -14,12 +14,12 @@ from types import ModuleType
 import pytest
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.findings.registry import find
-from steelyard.analysis.report.answer import answer
+from steelyard.analysis.findings.registry import find_all
+from steelyard.analysis.report.answer import describe_answer
 from steelyard.analysis.report.json_document import document
-from steelyard.analysis.report.links import places_of
+from steelyard.analysis.report.links import link_places
 from steelyard.analysis.report.page import write_report
-from steelyard.analysis.report.tables import asked_table
+from steelyard.analysis.report.tables import build_request_table
 from steelyard.analysis.report.terminal_text import format_summary
 from steelyard.analysis.summary.summary import Summary, summarize
 
@@ -59,7 +59,7 @@ class Checker(HTMLParser):
 @pytest.fixture(scope="module")
 def page(demo_summary: Summary, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    assert write_report(demo_summary, path) == ([path], find(demo_summary))
+    assert write_report(demo_summary, path) == ([path], find_all(demo_summary))
     return path.read_text(encoding="utf-8")
 
 
@@ -147,10 +147,10 @@ def test_the_answer_comes_first_and_in_words(page: str) -> None:
 
 
 def test_a_study_that_stopped_early_says_so(demo_summary: Summary) -> None:
-    assert ("Repeats", "5") in asked_table(demo_summary).rows
+    assert ("Repeats", "5") in build_request_table(demo_summary).rows
     meta = replace(demo_summary.data.meta, toml='[study]\nstop = { half_width = "1%" }\n')
     stopped = replace(demo_summary, data=replace(demo_summary.data, meta=meta))
-    (words,) = (row[1] for row in asked_table(stopped).rows if row[0] == "Repeats")
+    (words,) = (row[1] for row in build_request_table(stopped).rows if row[0] == "Repeats")
     assert words.startswith("5, until intervals were narrow enough") and "96 %" in words
 
 
@@ -197,7 +197,7 @@ def test_the_longest_name_that_is_known_leads_on() -> None:
         "a b",
         "b: 1",
     )
-    found = [(one.anchor, one.head) for one in places_of(texts, heads)]
+    found = [(one.anchor, one.head) for one in link_places(texts, heads)]
     known = [
         ("runs-2", "a · x=1: 2"),
         ("runs-1", "a · x=1"),
@@ -205,12 +205,12 @@ def test_the_longest_name_that_is_known_leads_on() -> None:
         ("runs-1", "a-001"),
     ]
     assert found == [*known, ("", ""), ("", "")]
-    assert [one.head + one.rest for one in places_of(texts, heads)] == list(texts)
+    assert [one.head + one.rest for one in link_places(texts, heads)] == list(texts)
 
 
 def test_findings_have_code_advice_and_places(page: str, demo_summary: Summary) -> None:
     words = visible(page.replace("</a>", ""))
-    for finding in find(demo_summary):
+    for finding in find_all(demo_summary):
         assert f"{finding.kind.severity.value} {finding.kind.code}" in words
         assert finding.kind.title in words
         for place in finding.places[:30]:
@@ -275,7 +275,7 @@ def test_ten_thousand_runs_stay_below_3_mb(synthetic: ModuleType, tmp_path: Path
 
 
 def test_the_terminal_fits_80_columns(demo_summary: Summary) -> None:
-    words = format_summary(demo_summary, find(demo_summary))
+    words = format_summary(demo_summary, find_all(demo_summary))
     assert max(map(len, words.splitlines())) <= 80
     lines = [" ".join(line.split()) for line in words.splitlines()]
     for line in (
@@ -288,7 +288,7 @@ def test_the_terminal_fits_80_columns(demo_summary: Summary) -> None:
 
 
 def test_energy_has_its_own_sentence(energy_folder: Path) -> None:
-    sentences = answer(summarize(energy_folder))
+    sentences = describe_answer(summarize(energy_folder))
     assert sentences[2].startswith(
         "Energy is not shown to differ; farthest apart with 2 clients instead of 1: hpl N=4000 uses "
     )
@@ -333,6 +333,6 @@ def test_scaling_has_a_section_with_figures_for_both_widths(
     assert "npb kernel=cg, seconds: 8 nodes against 1: " in html.unescape(section)
     assert section.count('class="drawing wide"') == section.count('class="drawing narrow"') == 2
     assert '<a href="#scaling">Scaling</a>' in page
-    told = document(summary, find(summary))
+    told = document(summary, find_all(summary))
     assert [one["over"] for one in told["scaling"]] == [["nodes"], ["nodes"]]
     assert {one["metric"] for one in told["optima"]} == {"seconds", "mops", "energy_j"}

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.findings.registry import find
+from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.history.extract import read_extract
-from steelyard.analysis.report.answer import answer, noisy, whole_runs
+from steelyard.analysis.report.answer import describe_answer, describe_whole_runs, is_noisy
 from steelyard.analysis.report.json_document import row_document
 from steelyard.analysis.report.links import run_anchors
-from steelyard.analysis.report.phrases import between_words
-from steelyard.analysis.report.tables import asked_table, metric_table
+from steelyard.analysis.report.phrases import describe_between
+from steelyard.analysis.report.tables import build_metric_table, build_request_table
 from steelyard.analysis.report.terminal_text import format_summary
 from steelyard.analysis.stats.overhead import Overhead
-from steelyard.analysis.summary.scaling import scaling_curves
+from steelyard.analysis.summary.scaling import build_scaling_curves
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands.cli import main
 
@@ -43,7 +43,7 @@ def made(synthetic: ModuleType, levels: list[int], **run: Any) -> Any:
 def test_one_condition_has_its_mean_and_its_energy_told(
     synthetic: ModuleType, tmp_path: Path
 ) -> None:
-    words = answer(summarize(made(synthetic, []).write(tmp_path)))
+    words = describe_answer(summarize(made(synthetic, []).write(tmp_path)))
     assert words == [
         (
             "Nothing was compared: only one condition has values. "
@@ -59,7 +59,7 @@ def test_without_results_nobody_speaks_of_a_missing_condition(
     state: str, synthetic: ModuleType, tmp_path: Path
 ) -> None:
     summary = summarize(made(synthetic, [1, 2], state=state).write(tmp_path))
-    assert answer(summary)[:2] == [
+    assert describe_answer(summary)[:2] == [
         "No run has given a result that counts: there is nothing to compare.",
         "0 of 12 runs gave a result.",
     ]
@@ -122,13 +122,13 @@ def test_cancelled_runs_are_told_apart_from_failed_ones(
     assert format_summary(summary, []).startswith(
         "stopped: 6 of 12 runs completed, 2 failed, 4 cancelled\n"
     )
-    assert dict(asked_table(summary).rows)["… cancelled"] == "4"
+    assert dict(build_request_table(summary).rows)["… cancelled"] == "4"
     rows = [row for row in summary.rows if row.metric.name == "seconds"]
-    _, table = metric_table(rows, run_anchors(summary))
+    _, table = build_metric_table(rows, run_anchors(summary))
     assert table.headings[-4:] == ("Failed", "Invalid", "No value", "Cancelled")
     assert [row[-4:] for row in table.rows] == [("1", "0", "0", "2")] * 2
     assert row_document(rows[0])["failed"] == 1 and row_document(rows[0])["cancelled"] == 2
-    (finding,) = (one for one in find(summary) if one.kind.code == "SY01")
+    (finding,) = (one for one in find_all(summary) if one.kind.code == "SY01")
     assert finding.text == "6 of 12 runs gave no result: 4 cancelled, 2 failed."
     assert main(["report", str(folder), "-o", str(page)]) == 0
     assert "cancelled: " in page.read_text("utf-8")
@@ -175,7 +175,8 @@ def test_the_answer_names_figure_and_side(
             turn = SPREAD[(number + 3) % len(SPREAD)] if clients == 2 else part
             maker.result(key, metric, mean * (1 + spread * turn), unit, better)
     assert (
-        answer(summarize(maker.write(tmp_path)))[0] == f"With 2 clients instead of 1, app {words}."
+        describe_answer(summarize(maker.write(tmp_path)))[0]
+        == f"With 2 clients instead of 1, app {words}."
     )
 
 
@@ -189,10 +190,10 @@ def test_whole_runs_are_told_beside_the_main_figure(synthetic: ModuleType, tmp_p
             )
             maker.result(key, "mops", 100 * (1 - part), "Mop/s", "higher")
     summary = summarize(maker.write(tmp_path))
-    assert answer(summary)[0] == (
+    assert describe_answer(summary)[0] == (
         "With 2 clients instead of 1, app differs little: at most 4.8 % worse or 5 % better."
     )
-    assert whole_runs(summary) == [
+    assert describe_whole_runs(summary) == [
         "With 2 clients instead of 1, app takes 3.00 times as long (2.86 to 3.15 times)."
     ]
 
@@ -212,7 +213,7 @@ def test_the_answer_says_that_a_count_did_not_vary(
         for level, value in ((1, base), (2, ours)):
             run = maker.run("app", {}, {"clients": level}, number + 1, block=number + 1)
             maker.result(run, "size", value, "bytes", "lower")
-    text = " ".join(answer(summarize(maker.write(tmp_path))))
+    text = " ".join(describe_answer(summarize(maker.write(tmp_path))))
     assert words in text
 
 
@@ -220,10 +221,10 @@ def test_an_interval_of_slower_runs_has_no_faster_end(
     synthetic: ModuleType, tmp_path: Path
 ) -> None:
     """Among many comparisons one misses 0 by chance: 15 to 45 % longer is not 15 % less."""
-    rows = summarize(made(synthetic, [1, 2]).write(tmp_path)).compared(primary=True)
+    rows = summarize(made(synthetic, [1, 2]).write(tmp_path)).compared_rows(primary=True)
     (row,) = (row for row in rows if row.metric.name == "seconds")
     overhead = Overhead(0.3, 0.15, 0.45, RUNS, RUNS, "Fieller")
-    words = noisy(replace(row, overhead=overhead, p=0.7))
+    words = is_noisy(replace(row, overhead=overhead, p=0.7))
     assert words == (
         "perhaps takes 30 % longer (15 to 45 %), but chance alone could explain it (p = 0.7)"
     )
@@ -242,9 +243,11 @@ def test_both_ends_of_an_interval_are_percent_or_factors(
     low: float, high: float, words: str, synthetic: ModuleType, tmp_path: Path
 ) -> None:
     """It was `takes 100 % less time to 16 times as long`."""
-    rows = summarize(made(synthetic, [1, 2]).write(tmp_path)).compared(primary=True)
+    rows = summarize(made(synthetic, [1, 2]).write(tmp_path)).compared_rows(primary=True)
     (row,) = (row for row in rows if row.metric.name == "seconds")
-    assert between_words(replace(row, overhead=Overhead(0.3, low, high, 6, 6, "Fieller"))) == words
+    assert (
+        describe_between(replace(row, overhead=Overhead(0.3, low, high, 6, 6, "Fieller"))) == words
+    )
 
 
 @pytest.mark.parametrize(
@@ -264,7 +267,7 @@ def test_energy_of_few_runs_cannot_be_compared(
             key = maker.run("app", {}, {"clients": level}, number + 1)
             maker.result(key, "seconds", 3.0 * level + number, "s")
             maker.record(key, "n1", 10.0, energy_j=900.0 * level + number)
-    assert answer(summarize(maker.write(tmp_path)))[-1] == words
+    assert describe_answer(summarize(maker.write(tmp_path)))[-1] == words
 
 
 def test_what_a_program_says_itself_comes_before_its_time(
@@ -283,7 +286,7 @@ def test_what_a_program_says_itself_comes_before_its_time(
     (variant,) = summary.variants
     shown = [one.name for one in summary.data.metrics[variant] if one.is_primary]
     assert shown == ["steps", "seconds"]
-    (text, *_) = answer(summary)
+    (text, *_) = describe_answer(summary)
     assert text.index("app (steps)") < text.index("app (seconds)")
     assert [one.metric for one in read_extract(folder).figures[:2]] == ["steps", "seconds"]
-    assert [one.metric.name for one in scaling_curves(summary)] == ["steps", "seconds"]
+    assert [one.metric.name for one in build_scaling_curves(summary)] == ["steps", "seconds"]

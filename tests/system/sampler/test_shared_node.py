@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.collect.job_samples import shares_of
+from steelyard.analysis.collect.job_samples import compute_job_shares
 from steelyard.analysis.sources.records import read_record
 from steelyard.analysis.store.energy_shares import IdlePower
 
@@ -129,7 +129,9 @@ def test_each_is_told_an_interval_that_holds_what_it_used(
         root.communicate("\n", timeout=30)
     total = 0.0
     for name, record in records.items():
-        share = shares_of({record.node: record}, IdlePower(elsewhere_w=IDLE_W))[record.node]
+        share = compute_job_shares({record.node: record}, IdlePower(elsewhere_w=IDLE_W))[
+            record.node
+        ]
         assert share.reason is None
         assert share.low_j is not None and share.high_j is not None and share.energy_j is not None
         cpu_j = record.columns()["cpu_s"] * WATTS[name]

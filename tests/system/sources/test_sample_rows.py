@@ -39,7 +39,7 @@ def loaded(folder: Path, text: str) -> tuple[list[Any], list[Any]]:
     connection = duckdb.connect()
     connection.execute(schema.build_schema())
     mine = sample_store.Parts(connection, folder, folder)
-    for _ in sample_import.load(connection, [file], mine, folder):
+    for _ in sample_import.load_files(connection, [file], mine, folder):
         pass
     return (
         connection.execute("SELECT * FROM samples ORDER BY ALL").fetchall(),

@@ -46,7 +46,7 @@ def test_what_it_tells_in_the_end_is_the_stopped_interval(write_study: Write) ->
     submit(write_study)
     folder = studydir.folder_of(path).absolute()
     (row,) = [r for r in summarize(folder).rows if r.metric.is_primary]
-    samples = summary_design.samples_of(row)
+    samples = summary_design.group_samples(row)
     assert samples[0] == "block" and len(samples[1]) == 2
     assert row.interval == mean_by_group(samples[1], STOPPING_CONFIDENCE, never_negative=True)
     assert row.interval != mean_by_group(samples[1], never_negative=True)

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.analysis.findings.registry import find
-from steelyard.analysis.report.export import relations
+from steelyard.analysis.findings.registry import find_all
+from steelyard.analysis.report.export import build_relations
 from steelyard.analysis.report.json_document import document
-from steelyard.analysis.report.latency_share import split_part
-from steelyard.analysis.stats.latency_share import Side, difference, split
-from steelyard.analysis.summary.latency_share import split_rows
+from steelyard.analysis.report.latency_share import build_split_part
+from steelyard.analysis.stats.latency_share import Side, difference, split_difference
+from steelyard.analysis.summary.latency_share import build_split_rows
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands.cli import main
 
@@ -34,7 +34,7 @@ def test_the_split_is_its_model() -> None:
     """1 GB, 100 MB/s at home and 40 MB/s far away, 50 s slower: 15 s are throughput."""
     here = Side(alone([60.0, 60.1, 59.9]), alone([BYTES] * 3), alone([1 / 40e6] * 3))
     there = Side(alone([10.0, 10.1, 9.9]), alone([BYTES] * 3), alone([1 / 100e6] * 3))
-    found = split(here, there)
+    found = split_difference(here, there)
     assert found.difference_s.value == pytest.approx(50.0)
     assert (found.throughput_s.value, found.latency_s.value) == pytest.approx((15.0, 35.0))
     assert found.throughput_share is not None and found.latency_share is not None
@@ -69,7 +69,7 @@ def test_jobs_count_and_not_runs() -> None:
 def test_too_few_jobs_have_no_shares() -> None:
     side = Side(alone([1.0, 2.0]), alone([BYTES] * 2), alone([1e-8] * 3))
     with pytest.raises(ValueError, match="3 jobs of runs and of transfers are needed"):
-        split(side, side)
+        split_difference(side, side)
 
 
 def add_runs(
@@ -106,7 +106,7 @@ def make(synthetic: ModuleType, tmp_path: Path) -> Any:
 
 
 def test_the_report_tells_the_shares_with_intervals_and_n(make: Any) -> None:
-    part = split_part(summarize(make()))
+    part = build_split_part(summarize(make()))
     assert part is not None
     model, words = part["sentences"]
     assert model.startswith("A model, not a measurement. A run takes computing + waiting")
@@ -149,9 +149,9 @@ def test_where_the_model_does_not_hold_there_is_a_finding(
     make: Any, study: dict[str, Any], reason: str
 ) -> None:
     summary = summarize(make(**study))
-    (found,) = [one for one in find(summary) if one.kind.code == "SY27"]
+    (found,) = [one for one in find_all(summary) if one.kind.code == "SY27"]
     assert reason in found.places[0]
-    part = split_part(summary)
+    part = build_split_part(summary)
     assert part is not None and reason in part["sentences"][1]
     assert part["table"].rows[0][3:5] == ("–", "–")
     assert document(summary, [])["latency_and_throughput"]["splits"][0]["holds"] is False
@@ -204,17 +204,17 @@ def test_a_transfer_bound_by_latency_gives_no_share(
     synthetic: ModuleType, tmp_path: Path, bulk: str, more: dict[str, float], needs: str | None
 ) -> None:
     folder = short_study(synthetic, tmp_path, bulk, **more)
-    (one,) = [o for o in split_rows(summarize(folder)) if o.row.group.variant == "xrootd"]
-    assert one.holds == (needs is None)
+    (one,) = [o for o in build_split_rows(summarize(folder)) if o.row.group.variant == "xrootd"]
+    assert one.is_valid == (needs is None)
     if needs is not None:
         assert needs in one.broken[0] and "is bound by latency itself" in one.broken[0]
         summary = summarize(folder)
-        part = split_part(summary)
+        part = build_split_part(summary)
         assert part is not None and one.broken[0] in part["sentences"][1]
         told = document(summary, [])["latency_and_throughput"]["splits"][0]
         assert told["holds"] is False and one.broken[0] in told["broken"]
         assert told["throughput_share"] is None and told["latency_s"] is None
-        (shares,) = [r for r in relations(summary, []) if r.name == "shares"]
+        (shares,) = [r for r in build_relations(summary, []) if r.name == "shares"]
         cells = dict(zip(shares.columns, shares.rows[0], strict=True))
         assert (cells["holds"], cells["latency_share_value"]) == (False, None)
         assert one.broken[0] in cells["broken"]  # type: ignore[operator]
@@ -233,7 +233,7 @@ def test_what_a_transfer_is_its_parameters_say_and_not_the_label(
                 maker.result(run, "bytes_read", BYTES, "bytes", None, primary=False)
                 bulk = maker.run("iperf3", given, {"network": level}, block, variant="iperf3")
                 maker.result(bulk, "received_bits_per_s", 4e8 + block, "bit/s", "higher")
-        rows = split_rows(summarize(maker.write(tmp_path / str(number))))
+        rows = build_split_rows(summarize(maker.write(tmp_path / str(number))))
         assert len(rows) == number - 1
     assert "transfer of 2 s under network=delay=25ms is bound by latency" in rows[0].broken[0]
 
@@ -247,14 +247,14 @@ def test_computing_that_differs_is_no_latency(make: Any) -> None:
             "UPDATE results SET value = 0.5 WHERE metric = 'wait_share' AND run_id IN "
             f"(SELECT run_id FROM runs WHERE condition_label = '{LABEL}')"
         )
-    (found,) = [one for one in find(summarize(folder)) if one.kind.code == "SY27"]
+    (found,) = [one for one in find_all(summarize(folder)) if one.kind.code == "SY27"]
     assert "passed while no data were waited for" in found.places[0]
 
 
 def test_no_difference_breaks_nothing(make: Any) -> None:
     summary = summarize(make(far_s=10.0, far_rate=100e6))
-    assert not [one for one in find(summary) if one.kind.code == "SY27"]
-    part = split_part(summary)
+    assert not [one for one in find_all(summary) if one.kind.code == "SY27"]
+    part = build_split_part(summary)
     assert part is not None and "there is nothing to split" in part["sentences"][1]
 
 
@@ -273,9 +273,9 @@ def test_other_factors_than_the_way_to_the_data_are_not_split(
             bulk = maker.run("iperf3", {}, condition, number)
             maker.result(bulk, "received_bits_per_s", 1e9 - number, "bit/s", "higher")
     summary = summarize(maker.write(tmp_path))
-    assert len(summary.compared(primary=True)) == 2
-    assert split_rows(summary) == []
+    assert len(summary.compared_rows(primary=True)) == 2
+    assert build_split_rows(summary) == []
 
 
 def test_without_bulk_transfers_there_is_no_section(demo_folder: Path) -> None:
-    assert split_part(summarize(demo_folder)) is None
+    assert build_split_part(summarize(demo_folder)) is None

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.analysis.figures.factor_figures import factor_draws
+from steelyard.analysis.figures.factor_figures import list_factor_draws
 from steelyard.analysis.report.page import write_report
-from steelyard.analysis.report.slopes import judgement, slope_table, table_row
+from steelyard.analysis.report.slopes import build_slope_table, format_judgement, table_row
 from steelyard.analysis.stats.significance_tests import holm
-from steelyard.analysis.stats.slope import COARSE, Break, Line, Slope, fit
-from steelyard.analysis.summary.factor_axes import axes, number_of
-from steelyard.analysis.summary.slopes import FactorLine, corrected, factor_lines
+from steelyard.analysis.stats.slope import COARSE, Break, Line, Slope, fit_slope
+from steelyard.analysis.summary.factor_axes import find_axes, parse_level_number
+from steelyard.analysis.summary.slopes import FactorLine, correct_p, fit_factor_lines
 from steelyard.analysis.summary.summary import summarize
 
 DELAYS = (0, 25, 50, 75, 100)
@@ -25,7 +25,7 @@ DELAYS = (0, 25, 50, 75, 100)
     ("level", "number"), [(4, 4.0), ("2.5", 2.5), ("many", None), (True, None), ("nan", None)]
 )
 def test_levels_as_numbers(level: object, number: float | None) -> None:
-    assert number_of(level) == number
+    assert parse_level_number(level) == number
 
 
 TO = "to=10.0.0.0/24"
@@ -55,7 +55,7 @@ KOMMERI = ["loss=0%", "delay=5ms", "delay=12500us", "delay=0.025s", "loss=0.1%",
 def test_network_levels_that_differ_in_one_number_lie_on_an_axis(
     levels: list[str], found: dict[tuple[str, str], list[float]]
 ) -> None:
-    told = {(a.unit, a.fixed): sorted(a.places.values()) for a in axes({"network": levels})}
+    told = {(a.unit, a.fixed): sorted(a.places.values()) for a in find_axes({"network": levels})}
     assert told == found
 
 
@@ -71,10 +71,10 @@ def test_slopes_and_lines_are_told_over_delays_with_the_same_beside_them(
             run = maker.run("x", {}, {"network": level}, number + 1)
             maker.result(run, "seconds", 10 + 3 * place + number / 50, "s")
     summary = summarize(maker.write(tmp_path))
-    (line,) = [one for one in factor_lines(summary) if one.metric == "seconds"]
+    (line,) = [one for one in fit_factor_lines(summary) if one.metric == "seconds"]
     assert line.line.slope.value == pytest.approx(0.12) and line.factor_unit == "ms of delay"
     assert (line.line.slope.n, line.others) == (15, beside.lstrip(","))
-    drawn = [d for draw in factor_draws(summary, "x") if (d := draw()) is not None]
+    drawn = [d for draw in list_factor_draws(summary, "x") if (d := draw()) is not None]
     assert any(d.title == "x: seconds over delay (ms)" for d in drawn)
 
 
@@ -94,7 +94,7 @@ def study(synthetic: ModuleType, bend: float = 0.0) -> Any:
 
 
 def test_the_table_tells_the_slope_per_ms(synthetic: ModuleType, tmp_path: Path) -> None:
-    table = slope_table(summarize(study(synthetic).write(tmp_path)))
+    table = build_slope_table(summarize(study(synthetic).write(tmp_path)))
     assert table is not None
     assert list(table.anchors) == ["runs-of-1"] * len(table.rows)
     rows = {row[:3]: row[3:] for row in table.rows}
@@ -107,10 +107,10 @@ def test_the_table_tells_the_slope_per_ms(synthetic: ModuleType, tmp_path: Path)
 
 def test_a_break_stands_beside_it(synthetic: ModuleType, tmp_path: Path) -> None:
     folder = study(synthetic, bend=0.08).write(tmp_path)
-    lines = [line for line in factor_lines(summarize(folder)) if line.metric == "seconds"]
+    lines = [line for line in fit_factor_lines(summarize(folder)) if line.metric == "seconds"]
     assert len(lines) == 2
     for line in lines:
-        assert line.line.broken is not None and line.line.broken.place == 50.0
+        assert line.line.break_point is not None and line.line.break_point.place == 50.0
     path = tmp_path / "report.html"
     write_report(summarize(folder), path)
     page = path.read_text(encoding="utf-8")
@@ -118,7 +118,7 @@ def test_a_break_stands_beside_it(synthetic: ModuleType, tmp_path: Path) -> None
 
 
 def test_two_levels_are_no_line(demo_folder: Path) -> None:
-    assert slope_table(summarize(demo_folder)) is None
+    assert build_slope_table(summarize(demo_folder)) is None
 
 
 def flat_study(
@@ -136,23 +136,26 @@ def flat_study(
                     10 + luck + float(chance.normal(0, 0.1)) + (0 if variant else slope * clients)
                 )
                 maker.result(run, "figure", value, "s")
-    found = factor_lines(summarize(maker.write(folder)))
+    found = fit_factor_lines(summarize(maker.write(folder)))
     return [line for line in found if line.metric == "figure"]
 
 
 def test_what_hits_a_block_is_not_in_its_slopes(synthetic: ModuleType, tmp_path: Path) -> None:
     (few,) = flat_study(synthetic, tmp_path / "few", 1, 9, 0.2)
     (many,) = flat_study(synthetic, tmp_path / "many", 1, 10, 0.2)
-    assert few.line.slope.blocks is None and not few.is_shown
-    assert many.line.slope.blocks == 10 and many.is_shown
-    assert judgement(many) == "rises" and table_row(many)[-1] == "30 over 3 levels, by 10 blocks"
+    assert few.line.slope.blocks is None and not few.is_significant
+    assert many.line.slope.blocks == 10 and many.is_significant
+    assert (
+        format_judgement(many) == "rises"
+        and table_row(many)[-1] == "30 over 3 levels, by 10 blocks"
+    )
 
 
 def test_among_many_lines_one_is_steep_by_chance(synthetic: ModuleType, tmp_path: Path) -> None:
     lines = flat_study(synthetic, tmp_path, 40, 10, 0.0)
     alone = [line for line in lines if not line.line.slope.low <= 0 <= line.line.slope.high]
-    assert alone and not any(line.is_shown for line in lines)
-    assert judgement(alone[0]).startswith("not shown to rise or fall (among all lines p = ")
+    assert alone and not any(line.is_significant for line in lines)
+    assert format_judgement(alone[0]).startswith("not shown to rise or fall (among all lines p = ")
     alone_p = [line.line.slope.p for line in lines]
     assert [line.p for line in lines] == pytest.approx(holm([*alone_p, *[1.0] * 40])[:40])
 
@@ -168,7 +171,9 @@ def test_runs_of_one_job_are_one_value(synthetic: ModuleType, tmp_path: Path) ->
                 maker.rows["attempts"][-1]["job_id"] = f"{clients}{job}"
                 maker.result(run, "figure", 10 + luck + float(chance.normal(0, 0.01)), "s")
     (line,) = [
-        line for line in factor_lines(summarize(maker.write(tmp_path))) if line.metric == "figure"
+        line
+        for line in fit_factor_lines(summarize(maker.write(tmp_path)))
+        if line.metric == "figure"
     ]
     assert line.line.slope.n == 12
 
@@ -179,9 +184,11 @@ def test_a_break_by_chance_is_none_among_many() -> None:
         FactorLine("v", "m", "s", "clients", "clients", "", True, Line(slope, broken), 1.0)
         for broken in [Break(2.0, 1.0, 2.0, 0.03), Break(2.0, 1.0, 9.0, 1e-4), *[None] * 8]
     ]
-    found = list(corrected(lines))
-    assert [one.line.broken is not None for one in found] == [False, True, *[False] * 8]
-    assert found[1].line.broken is not None and found[1].line.broken.p == pytest.approx(2e-3)
+    found = list(correct_p(lines))
+    assert [one.line.break_point is not None for one in found] == [False, True, *[False] * 8]
+    assert found[1].line.break_point is not None and found[1].line.break_point.p == pytest.approx(
+        2e-3
+    )
 
 
 @pytest.mark.parametrize("value", [33.6, 60.48, 0.1, 1e9 + 0.7])
@@ -189,8 +196,8 @@ def test_a_break_by_chance_is_none_among_many() -> None:
 def test_equal_values_are_not_judged(value: float, by_block: bool) -> None:
     """Rounding alone gives a slope of 1e-23 s a ms, without a spread."""
     places, blocks = [0.0, 10.0, 25.0, 100.0] * 12, [number // 4 for number in range(48)]
-    line = fit(places, [value] * 48, blocks if by_block else None)
+    line = fit_slope(places, [value] * 48, blocks if by_block else None)
     assert line is not None
     assert line.slope.reason == COARSE and line.slope.low is None
     assert line.slope.p > 0.05
-    assert line.broken is None
+    assert line.break_point is None

@@ -100,7 +100,7 @@ def test_a_study_without_factors_tells_its_means(synthetic: ModuleType, tmp_path
     assert "baseline: none, since there are no factors" in text
     assert "seconds    2.0 (0.0 … 6.9) s, n = 3" in text
     assert "cannot be judged" not in text and "(baseline)" not in text
-    assert not [f for f in summary_findings.find(summary) if f.kind.code == "SY14"]
+    assert not [f for f in summary_findings.find_all(summary) if f.kind.code == "SY14"]
 
 
 def test_invalid_runs_and_nan_are_left_out_and_counted(
@@ -134,7 +134,7 @@ def test_npb_and_xhpl_of_the_thesis(synthetic: ModuleType, tmp_path: Path) -> No
     summary = summarize(synthetic.thesis_hpc().write(tmp_path))
     words = {
         row.group.variant.split("=")[1]: (row.verdict.text, row.verdict.direction)
-        for row in summary.compared(primary=True)
+        for row in summary.compared_rows(primary=True)
         if row.verdict is not None
     }
     assert words["XHPL"] == (

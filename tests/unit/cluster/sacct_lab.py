@@ -115,5 +115,5 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     made = Lab(tmp_path)
     monkeypatch.setenv("PATH", made.environment["PATH"])
     if os.getuid():  # records are the test's own files, as a user's are who has them in hand
-        monkeypatch.setattr(record_trust, "odd", lambda *_: iter(()))
+        monkeypatch.setattr(record_trust, "find_inode_marks", lambda *_: iter(()))
     return made

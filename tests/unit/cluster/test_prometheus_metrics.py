@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.cluster.collect import collect
-from steelyard.analysis.cluster.prometheus_metrics import SAMPLE, escaped, unescaped
+from steelyard.analysis.cluster.prometheus_metrics import SAMPLE, escape_label, unescape_label
 from steelyard.analysis.sources.sacct_window import ClusterSacct
 from steelyard.wrappers.commands import cli
 
@@ -30,7 +30,7 @@ def written(lab: Lab, *words: str) -> dict[str, float]:
     lines = file.read_text(encoding="utf-8").splitlines()
     found = (SAMPLE.fullmatch(line) for line in lines if not line.startswith("#"))
     samples = [match for match in found if match and match[1].startswith("steelyard_user_")]
-    return {f"{m[1]} {unescaped(m[3])}": float(m[4]) for m in samples}
+    return {f"{m[1]} {unescape_label(m[3])}": float(m[4]) for m in samples}
 
 
 def test_every_line_is_of_the_format_and_every_sum_is_there(lab: Lab) -> None:
@@ -53,7 +53,7 @@ def test_every_line_is_of_the_format_and_every_sum_is_there(lab: Lab) -> None:
 
 @pytest.mark.parametrize("text", ["plain", ODD, "\\n", 'a\\"'])
 def test_a_label_comes_back(text: str) -> None:
-    assert unescaped(escaped(text)) == text
+    assert unescape_label(escape_label(text)) == text
 
 
 def test_a_counter_never_goes_back_and_who_is_among_the_others_stays_there(lab: Lab) -> None:

@@ -18,7 +18,7 @@ def copied(folder: Path, size: int) -> None:
     source.write_bytes(os.urandom(size))
     record_import.copy_into_study(source, target)
     assert target.read_bytes() == source.read_bytes()
-    assert record_import.same_file(source, target)
+    assert record_import.is_same_file(source, target)
     assert not target.samefile(source)
 
 
@@ -80,7 +80,7 @@ def test_where_there_can_be_no_link_it_is_copied(
     source, target = left(tmp_path, "all of it"), tmp_path / "into" / "n1.1.csv"
     record_import.copy_into_study(source, target)
     assert target.read_text() == "all of it"
-    assert record_import.same_file(source, target) and not target.samefile(source)
+    assert record_import.is_same_file(source, target) and not target.samefile(source)
 
 
 def test_a_link_that_the_user_left_is_not_linked_but_read(tmp_path: Path) -> None:

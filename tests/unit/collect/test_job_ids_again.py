@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.collect.job_index import LATE_S, JobIndex, begins_before_last, number_rows
+from steelyard.analysis.collect.job_index import LATE_S, JobIndex, find_earlier_starts, number_rows
 from steelyard.analysis.sources import sacct
 from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.sources.study_files import Submission
@@ -76,13 +76,13 @@ def test_an_id_of_nine_years_ago_was_another_job(restarts: str) -> None:
     new = row(0, restarts, State="RUNNING", End="Unknown")
     assert attempts(old, new) == [(1, "7.0")]
     assert attempts(old) == []  # ours is not in slurmdbd yet: it waits, and is not completed
-    assert begins_before_last([old, new]) == ((), (AT - NINE_YEARS_S,))
+    assert find_earlier_starts([old, new]) == ((), (AT - NINE_YEARS_S,))
 
 
 def test_starts_of_a_job_before_its_last() -> None:
     other = row(-90_000, "", User="you")
     first, second = row(0, "", State="REQUEUED"), row(90_000, "")
-    assert begins_before_last([other, first, second]) == ((AT,), (AT - 90_000,))
-    assert begins_before_last([second]) == ((), ())
+    assert find_earlier_starts([other, first, second]) == ((AT,), (AT - 90_000,))
+    assert find_earlier_starts([second]) == ((), ())
     lately = row(90_000, "0")  # starts for the first time, and is the same user's of the same name
-    assert begins_before_last([first, lately]) == ((), (AT,))
+    assert find_earlier_starts([first, lately]) == ((), (AT,))

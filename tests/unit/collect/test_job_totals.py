@@ -35,7 +35,7 @@ def record(node: str, *parts: dict[str, Any], exclusive: bool | None = True) -> 
 
 
 def view_of(*records: Record) -> job_view.JobView:
-    return job_view.JobView("1", nodes=job_view.node_views(records))
+    return job_view.JobView("1", nodes=job_view.make_node_views(records))
 
 
 def from_database(*records: Record, mount_type: str | None = None) -> dict[str, float | None]:
@@ -79,7 +79,7 @@ def test_joules_and_network_of_a_node_that_may_be_shared_are_nobodys(
     records = (record("n1", USED), record("n2", USED, exclusive=exclusive))
     view, measured = view_of(*records), from_database(*records)
     for name in ("energy_j", "rx_bytes", "tx_bytes"):
-        assert view.total_or_why(name) == (None, reason)
+        assert view.total_or_reason(name) == (None, reason)
         assert measured[name] is None
     assert view.total("cpu_s") == measured["cpu_s"] == 3.0
 
@@ -123,7 +123,7 @@ def test_bytes_of_storage_that_linux_charges_nobody_with_are_not_known(
 
 def test_a_node_that_could_not_be_read_leaves_no_total() -> None:
     records = (record("n1", USED), record("n2", {"cpu": {"cpu_s": None}}))
-    assert view_of(*records).total_or_why("cpu_s") == (None, "not known on 1 of 2 nodes")
+    assert view_of(*records).total_or_reason("cpu_s") == (None, "not known on 1 of 2 nodes")
     assert from_database(*records)["cpu_s"] is None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from matplotlib.figure import Figure
 
-from steelyard.analysis.figures.drawing import DPI, begin_at
+from steelyard.analysis.figures.drawing import DPI, start_axis_at
 
 MARKER_POINTS = 4.5
 
@@ -16,7 +16,7 @@ def test_the_highest_marker_fits(values: list[float], bottom: float) -> None:
     figure = Figure(figsize=(2.2, 2.3), dpi=DPI)
     axes = figure.add_subplot()
     axes.plot(range(len(values)), values, marker="o", markersize=MARKER_POINTS)
-    begin_at(axes, bottom)
+    start_axis_at(axes, bottom)
     low, high = axes.get_ylim()
     assert low == bottom
     room_points = (high - max(values)) / (high - low) * axes.bbox.height * 72 / DPI

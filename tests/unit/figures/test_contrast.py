@@ -10,7 +10,7 @@ import pytest
 
 from steelyard.analysis.figures.drawing import COLOURS, inline_svg
 from steelyard.analysis.figures.forest_plot import LOOKS, draw_forest
-from steelyard.analysis.figures.heat_map import COLOUR_MAP, DARK, LIGHT, text_colour
+from steelyard.analysis.figures.heat_map import COLOUR_MAP, DARK, LIGHT, choose_text_colour
 from steelyard.analysis.summary.summary import Summary
 
 TEXT, GRAPHICS = 4.5, 3.0  # success criteria 1.4.3 and 1.4.11
@@ -126,5 +126,5 @@ def test_numbers_in_heat_maps_are_legible_on_every_colour() -> None:
     from matplotlib.colors import to_hex
 
     cells = [colormaps[COLOUR_MAP](step / 100) for step in range(101)]
-    assert min(contrast(text_colour(cell), to_hex(cell)) for cell in cells) >= TEXT
-    assert {text_colour(cell) for cell in cells} == {DARK, LIGHT}  # not the page's
+    assert min(contrast(choose_text_colour(cell), to_hex(cell)) for cell in cells) >= TEXT
+    assert {choose_text_colour(cell) for cell in cells} == {DARK, LIGHT}  # not the page's

@@ -7,16 +7,16 @@ import itertools
 import pytest
 from matplotlib.text import Text
 
-from steelyard.analysis.figures.drawing import lay_out, style
+from steelyard.analysis.figures.drawing import lay_out, use_style
 from steelyard.analysis.figures.history import (
     MAX_NOTES,
     MAX_PANELS,
     NARROW,
     WIDE,
     Shape,
+    build_segments,
     draw_history,
     list_notes,
-    segments,
 )
 
 from ..history.made_sessions import STATE, Plan, history_of
@@ -63,7 +63,7 @@ def test_no_words_of_the_figure_overlap(narrow: bool, words: str, number: int) -
     plan = Plan(seconds=slower, name=words.format, variants=["npb kernel=cg class=B profile=true"])
     drawn = draw_history(history_of(plan, number), narrow)
     assert drawn is not None
-    with style():
+    with use_style():
         lay_out(drawn.figure)
         drawn.figure.canvas.draw()
     (axes, *_) = drawn.figure.axes
@@ -105,7 +105,7 @@ def test_levels_in_the_csv_are_those_of_the_stretches() -> None:
 
 def test_a_drift_is_a_sloped_line() -> None:
     found = history_of(Plan(seconds=lambda n, node: 10.0 * (1 + 0.002 * n)), 60)
-    (one,) = segments(found.series[0])
+    (one,) = build_segments(found.series[0])
     assert (one.begin, one.end) == (0, 60)
     assert one.first == pytest.approx(10.0, abs=0.1)
     assert one.last == pytest.approx(11.18, abs=0.1)

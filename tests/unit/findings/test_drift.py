@@ -16,8 +16,8 @@ import scipy.stats
 
 from steelyard.analysis.findings.changes_over_time import DRIFT_LEVEL
 from steelyard.analysis.findings.finding import Finding
-from steelyard.analysis.findings.registry import find
-from steelyard.analysis.stats.drift import Timed, trend, wander
+from steelyard.analysis.findings.registry import find_all
+from steelyard.analysis.stats.drift import Timed, find_trend, find_wander
 from steelyard.analysis.summary.summary import summarize
 
 BLOCKS, DRIFT_LEVELS = 8, (1, 2, 3)
@@ -26,12 +26,12 @@ BLOCKS, DRIFT_LEVELS = 8, (1, 2, 3)
 def test_one_condition_is_spearmans_test() -> None:
     values = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0]
     expected = scipy.stats.spearmanr(range(len(values)), values)
-    found = trend([Timed(range(len(values)), values)])
+    found = find_trend([Timed(range(len(values)), values)])
     assert found is not None
     assert (found.rho, found.p) == pytest.approx((expected.statistic, expected.pvalue))
-    assert trend([Timed(range(9), values[:9])]) is None
-    assert trend([Timed(range(12), [1.0] * 12)]) is None
-    rising = trend([Timed(range(12), [float(v) for v in range(12)])])
+    assert find_trend([Timed(range(9), values[:9])]) is None
+    assert find_trend([Timed(range(12), [1.0] * 12)]) is None
+    rising = find_trend([Timed(range(12), [float(v) for v in range(12)])])
     assert rising is not None and (rising.rho, rising.p) == (pytest.approx(1.0), pytest.approx(0.0))
 
 
@@ -40,13 +40,13 @@ def test_the_rank_ratio_has_the_distribution_that_bartels_gives_it() -> None:
     n, chance = 12, np.random.default_rng(11)
     exact = 4 * (n - 2) * (5 * n * n - 2 * n - 9) / (5 * n * (n + 1) * (n - 1) ** 2)
     assert 20 / (5 * n + 7) == pytest.approx(exact, rel=0.05)
-    found = [wander([Timed(range(n), chance.permutation(n).tolist())]) for _ in range(2000)]
+    found = [find_wander([Timed(range(n), chance.permutation(n).tolist())]) for _ in range(2000)]
     z = scipy.stats.norm.ppf([p for p in found if p is not None])
     assert abs(z.mean()) < 0.1 and z.var() == pytest.approx(exact * (5 * n + 7) / 20, rel=0.15)
     waves = [math.sin(number / 2) for number in range(40)]
-    assert (wander([Timed(range(40), waves)]) or 1.0) < 1e-6
-    assert wander([Timed(range(9), waves[:9])]) is None
-    assert wander([Timed(range(12), [1.0] * 12)]) is None
+    assert (find_wander([Timed(range(40), waves)]) or 1.0) < 1e-6
+    assert find_wander([Timed(range(9), waves[:9])]) is None
+    assert find_wander([Timed(range(12), [1.0] * 12)]) is None
 
 
 def test_levels_of_conditions_are_no_drift() -> None:
@@ -56,7 +56,7 @@ def test_levels_of_conditions_are_no_drift() -> None:
         Timed(range(10 * c, 10 * c + 5), [v + 5 * c for v in steady[c:] + steady[:c]])
         for c in range(5)
     ]
-    found = trend(series)
+    found = find_trend(series)
     assert found is not None and abs(found.rho) < 0.5 and found.p > DRIFT_LEVEL
 
 
@@ -71,7 +71,7 @@ def study(
             passed = (len(maker.rows["runs"])) / (BLOCKS * len(DRIFT_LEVELS) - 1)
             run = maker.run("x", {}, {"clients": level}, number + 1, elapsed_s=3598.0, **more)
             maker.result(run, "seconds", 10 * level * factor(passed) * chance.gauss(1, 0.01), "s")
-    return {finding.kind.code: finding for finding in find(summarize(maker.write(folder)))}
+    return {finding.kind.code: finding for finding in find_all(summarize(maker.write(folder)))}
 
 
 def test_a_drift_of_all_is_found_with_fewer_runs_than_one_condition_needs(
@@ -110,7 +110,7 @@ def two_sides(
     summary = summarize(maker.write(folder))
     row = summary.row("x", "clients=2", "seconds")
     assert row is not None and row.verdict is not None
-    return {finding.kind.code: finding for finding in find(summary)}, row.verdict.text
+    return {finding.kind.code: finding for finding in find_all(summary)}, row.verdict.text
 
 
 IN_TURNS = [(clients, block, True) for block in range(1, 7) for clients in (1, 2)]
@@ -182,6 +182,6 @@ def test_false_alarms_stay_below_their_level() -> None:
             Timed((np.arange(8) * 3 + c).tolist(), chance.normal(10 * c, 1, 8).tolist())
             for c in range(3)
         ]
-        found = trend(series)
-        alarms += found is not None and min(found.p, wander(series) or 1.0) <= DRIFT_LEVEL / 2
+        found = find_trend(series)
+        alarms += found is not None and min(found.p, find_wander(series) or 1.0) <= DRIFT_LEVEL / 2
     assert alarms <= 10  # 1 % are 3; 10 or fewer in all but one of 2,000 tests

@@ -12,7 +12,7 @@ import pytest
 
 from steelyard.analysis.findings import docs
 from steelyard.analysis.findings.finding import Finding, Kind
-from steelyard.analysis.findings.registry import RULES, find
+from steelyard.analysis.findings.registry import RULES, find_all
 from steelyard.analysis.summary.summary import summarize
 
 from .meters import counted_by, two_meters, unlike_parts
@@ -46,7 +46,7 @@ def add_run(maker: Any, clients: int, number: int, record: bool = True, **more: 
 
 
 def found(maker: Any, tmp_path: Path) -> dict[str, Finding]:
-    return {finding.kind.code: finding for finding in find(summarize(maker.write(tmp_path)))}
+    return {finding.kind.code: finding for finding in find_all(summarize(maker.write(tmp_path)))}
 
 
 def test_a_clean_study_has_no_findings(synthetic: ModuleType, tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_a_mean_is_never_over_two_units(synthetic: ModuleType, tmp_path: Path) -
     assert row is not None and row.interval is not None
     assert (row.n, row.missing, row.metric.unit) == (RUNS - 1, 1, "s")
     assert row.interval.mean == pytest.approx(10.0, abs=0.05)
-    (place,) = next(f for f in find(summary) if f.kind.code == "SY26").places
+    (place,) = next(f for f in find_all(summary) if f.kind.code == "SY26").places
     assert place == f"x · seconds: ms in place of s in {maker.rows['runs'][0]['run_id']}"
 
 
@@ -405,7 +405,7 @@ def test_a_factor_of_node_types_is_no_surprise(synthetic: ModuleType, tmp_path: 
 
 
 def test_errors_come_first_then_codes_in_order(demo_folder: Path) -> None:
-    findings = find(summarize(demo_folder))
+    findings = find_all(summarize(demo_folder))
     words = [finding.kind.severity.value for finding in findings]
     assert words == sorted(words, key=["error", "warning", "note"].index)
     assert findings[0].kind.code == "SY01"
@@ -424,7 +424,7 @@ def test_every_finding_says_why_and_from_where(kind: Kind) -> None:
 
 def test_the_page_has_them_all() -> None:
     page = (ROOT / docs.PAGE).read_text(encoding="utf-8")
-    assert docs.renewed(page) == page, f"{docs.PAGE} is stale: run `make docs`"
+    assert docs.update_page(page) == page, f"{docs.PAGE} is stale: run `make docs`"
     assert page.count("\n| SY") == len(KINDS)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.findings.registry import find
+from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.stats.warm_up import find_inner_warm_up, student_p
 from steelyard.analysis.summary.summary import summarize
 
@@ -56,7 +56,7 @@ def test_the_finding_gives_both_means(synthetic: ModuleType, tmp_path: Path) -> 
                 for client in (0, 1):
                     noisy = value * (1 + 0.005 * chance.standard_normal())
                     maker.result(run, "seconds", noisy, "s", client=client, iteration=iteration)
-    found = {f.kind.code: f for f in find(summarize(maker.write(tmp_path)))}["SY28"]
+    found = {f.kind.code: f for f in find_all(summarize(maker.write(tmp_path)))}["SY28"]
     (place,) = found.places
     assert place == (
         "xrootd · clients=1 · seconds: the first 1 of 4 iterations is 20 % above the rest in 6 runs: "

@@ -70,14 +70,14 @@ def test_what_a_program_says_itself_comes_before_its_time() -> None:
 def test_a_tag_that_changed_elsewhere_is_not_put_down_to_the_step() -> None:
     event = only_event(history_of(kernel_at(STEP - 4), SESSIONS))
     assert event.state.is_empty
-    assert event.near is None
+    assert event.neighbor_state is None
 
 
 def test_a_tag_that_changed_a_session_earlier_is_told_as_near() -> None:
     event = only_event(history_of(kernel_at(STEP - 1), SESSIONS))
     assert event.state.is_empty
-    assert event.near is not None
-    place, state = event.near
+    assert event.neighbor_state is not None
+    place, state = event.neighbor_state
     assert place == STEP - 1
     assert [tag.after for tag in state.tags] == ["6.1.0-31"]
 

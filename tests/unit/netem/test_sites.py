@@ -224,4 +224,4 @@ def test_each_link_is_told_in_words() -> None:
         TOLD,
         "NOT VALID to site fnal: at the end …",
     ]
-    assert job_view.link_lines(DOCUMENT) == ["at site cern of wan, sha256 ab12", SHOWN]
+    assert job_view.describe_links(DOCUMENT) == ["at site cern of wan, sha256 ab12", SHOWN]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.analysis.papers.claims import ABSENT, Above, wanted_facts
+from steelyard.analysis.papers.claims import ABSENT, Above, parse_facts
 from steelyard.analysis.papers.conditions import (
     cache_facts,
-    fits_one,
+    has_fact,
     launcher_facts,
     machine_facts,
     network_facts,
     rank_facts,
 )
-from steelyard.analysis.summary.factor_axes import specification
+from steelyard.analysis.summary.factor_axes import parse_specification
 
 
 @pytest.mark.parametrize(
@@ -30,17 +30,17 @@ from steelyard.analysis.summary.factor_axes import specification
     ],
 )
 def test_a_cell_of_facts(cell: str, facts: dict[str, object]) -> None:
-    assert wanted_facts(cell, {"npb": {"benchmark": "npb"}}) == facts
+    assert parse_facts(cell, {"npb": {"benchmark": "npb"}}) == facts
 
 
 def test_a_later_fact_replaces_one_of_the_scope() -> None:
-    assert wanted_facts("near nodes=2", {"near": {"nodes": 1, "x": 0}}) == {"nodes": 2, "x": 0}
+    assert parse_facts("near nodes=2", {"near": {"nodes": 1, "x": 0}}) == {"nodes": 2, "x": 0}
 
 
 @pytest.mark.parametrize("cell", ["unknown", "kernel=", "kernel<4"])
 def test_what_is_no_fact_and_no_scope_is_an_error(cell: str) -> None:
     with pytest.raises(KeyError):
-        wanted_facts(cell, {"npb": {}})
+        parse_facts(cell, {"npb": {}})
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_what_is_no_fact_and_no_scope_is_an_error(cell: str) -> None:
     ],
 )
 def test_a_wanted_value(found: object, wanted: object, answer: bool) -> None:
-    assert fits_one(found, wanted) is answer
+    assert has_fact(found, wanted) is answer
 
 
 def test_launchers_and_networks_in_the_words_of_the_claims() -> None:
@@ -74,10 +74,10 @@ def test_launchers_and_networks_in_the_words_of_the_claims() -> None:
     assert cache_facts("warm") == {"cache": "warm"}
     assert launcher_facts("bare") == {"launcher_kind": "bare", "container": False}
     level = "delay=37500us,rate=100mbit,loss=0.1%,rto_min=2ms"
-    assert network_facts(specification(level), ends=2) == pytest.approx(
+    assert network_facts(parse_specification(level), ends=2) == pytest.approx(
         {"round_trip_ms": 75, "rate_mbit": 100, "loss_percent": 0.1, "rto_min_ms": 2}
     )
-    with_jitter = network_facts(specification("delay=50ms~5ms"), ends=1)
+    with_jitter = network_facts(parse_specification("delay=50ms~5ms"), ends=1)
     assert "round_trip_ms" not in with_jitter and with_jitter["network_delay"]
 
 

@@ -13,10 +13,10 @@ from steelyard.analysis.history.history import find_regressions
 from steelyard.analysis.history.node_share import NodeShare
 from steelyard.analysis.report.history_document import history_document, junit_text
 from steelyard.analysis.report.history_text import (
-    change_words,
     describe_change,
     describe_drift,
     describe_history,
+    describe_size,
 )
 from steelyard.analysis.stats.change_points import Change, Drift
 from steelyard.analysis.stats.overhead import Overhead
@@ -153,7 +153,7 @@ def test_a_change_whose_interval_holds_0_claims_no_direction(
     (one,) = found.events[0].changes
     assert isinstance(one.change, Change)
     change = dataclasses.replace(one.change, ratio=1.04, low=low, high=1.09)
-    assert change_words(dataclasses.replace(one, change=change)) == words
+    assert describe_size(dataclasses.replace(one, change=change)) == words
     drift = Drift(0, 1.04, low, 1.09, 0.001)
     text = describe_drift(found, dataclasses.replace(one, change=drift))
     assert text.endswith(f"it now {words} than on 1 November 2026.")

@@ -11,7 +11,7 @@ import pytest
 
 from steelyard.analysis.collect import job_view
 from steelyard.analysis.job import advice, usage
-from steelyard.analysis.job.time_series import Course
+from steelyard.analysis.job.time_series import JobTimeSeries
 from steelyard.analysis.sources.accounting import Allocation
 from steelyard.analysis.sources.records import read_record
 from steelyard.wrappers.show import efficiency
@@ -22,7 +22,7 @@ from ..collect import study as HELP
 GIB = 1 << 30
 # An hour on 8 CPUs and 64 GiB, of which it used one CPU and 3 GiB.
 HELD = Allocation("main", "root", 1, 8, 8, 64 * GIB, 0, 8 * 3600.0, 3600.0, 3 * GIB, 3 * GIB)
-COURSE = Course(("n1",), 0.0, 60.0, {"cpus_busy": [1.0] * 60}, 1.02, 1.0)
+COURSE = JobTimeSeries(("n1",), 0.0, 60.0, {"cpus_busy": [1.0] * 60}, 1.02, 1.0)
 
 
 def view(folder: Path, held: Allocation = HELD, nodes: int = 1, **row: object) -> job_view.JobView:
@@ -32,7 +32,7 @@ def view(folder: Path, held: Allocation = HELD, nodes: int = 1, **row: object) -
     names = tuple(f"n{n + 1}" for n in range(nodes))
     base = next(r for r in HELP.recorded_rows("22.05") if r.step is None and r.job_id == "1")
     fields = {"nodes": names, "start_unix_s": 1e9, "state": "completed", "elapsed_s": 3600, **row}
-    found = job_view.JobView("1", dataclasses.replace(base, **fields), held=held)
+    found = job_view.JobView("1", dataclasses.replace(base, **fields), allocation=held)
     records = [
         HELP.write_record(
             folder, name, 1e9, "1",
@@ -41,12 +41,12 @@ def view(folder: Path, held: Allocation = HELD, nodes: int = 1, **row: object) -
         )
         for n, name in enumerate(names)
     ]  # fmt: skip
-    found.nodes = job_view.node_views([read_record(path) for path in records])
+    found.nodes = job_view.make_node_views([read_record(path) for path in records])
     return found
 
 
-def said(job: job_view.JobView, course: Course | None = COURSE) -> dict[str, str]:
-    found = advice.advise(job, usage.efficiency(job), course)
+def said(job: job_view.JobView, course: JobTimeSeries | None = COURSE) -> dict[str, str]:
+    found = advice.advise(job, usage.compute_efficiency(job), course)
     return {one.about: one.text for one in found}
 
 
@@ -78,7 +78,7 @@ def test_half_an_hour_for_a_minute_is_worth_a_word(tmp_path: Path) -> None:
 def test_a_job_without_a_start(tmp_path: Path, state: str, reason: str) -> None:
     held = Allocation("main", "root", time_limit_s=1800.0)
     job = view(tmp_path, held, nodes=0, state=state, start_unix_s=None, elapsed_s=None)
-    used = usage.efficiency(job)
+    used = usage.compute_efficiency(job)
     assert (used.cpu.reason, used.memory.reason) == (reason, reason)
 
 
@@ -104,23 +104,26 @@ def test_nodes_without_a_step(tmp_path: Path) -> None:
 def test_where_it_is_not_safe_nothing_is_said(tmp_path: Path, changed: dict[str, Any]) -> None:
     job = view(tmp_path, **changed)
     assert said(job) == {}
-    assert advice.why_none(job)
+    assert advice.find_no_advice_reason(job)
 
 
 def test_with_a_record_that_lacks_nothing_is_said(tmp_path: Path) -> None:
     job = view(tmp_path, nodes=2)
     job.nodes.pop()
     assert said(job) == {}
-    assert advice.why_none(job) == "1 of 2 nodes have a whole record"
+    assert advice.find_no_advice_reason(job) == "1 of 2 nodes have a whole record"
     record = {"complete": False, "incomplete_reason": "killed"}
-    assert advice.why_none(view(tmp_path / "one", record=record)) == "its node has no whole record"
+    assert (
+        advice.find_no_advice_reason(view(tmp_path / "one", record=record))
+        == "its node has no whole record"
+    )
 
 
 def test_a_task_of_an_array_gets_none(tmp_path: Path) -> None:
     """--mem is for all of them, and another one may need it."""
     job = view(tmp_path, dataclasses.replace(HELD, is_part=True))
     assert said(job) == {}
-    assert "it is one of an array" in str(advice.why_none(job))
+    assert "it is one of an array" in str(advice.find_no_advice_reason(job))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,9 @@ def test_one_that_is_not_safe_is_left_out(
         dataclasses.replace(COURSE, period_s=60.0),  # too rare to see a peak
     ],
 )
-def test_without_a_peak_nothing_is_said_of_cpus(tmp_path: Path, course: Course | None) -> None:
+def test_without_a_peak_nothing_is_said_of_cpus(
+    tmp_path: Path, course: JobTimeSeries | None
+) -> None:
     assert said(view(tmp_path), course).keys() == {"memory", "time"}
 
 
@@ -182,33 +187,35 @@ def test_of_a_job_that_waited_for_cpus_nothing_is_said_of_them(
         record = {"elapsed_s": 3600.0, "cpu": steal, "probe": {"cpu": {"cpus_online": 2}}}
     job = view(tmp_path, record=record)
     assert said(job).keys() == about
-    told = JobDetails(job, usage.efficiency(job), COURSE)
+    told = JobDetails(job, usage.compute_efficiency(job), COURSE)
     assert efficiency.describe_pressure(told) == ([words] if words else [])
 
 
 def test_a_node_without_a_record_leaves_the_sum_at_least(tmp_path: Path) -> None:
     job = view(tmp_path, dataclasses.replace(HELD, cpu_s=None, resident_low_bytes=None), nodes=2)
     job.nodes.pop()
-    found = usage.efficiency(job)
+    found = usage.compute_efficiency(job)
     assert (found.cpu.used, found.cpu.is_least, found.cpu.source) == (3600.0, True, usage.RECORDS)
     assert found.cpu.share == pytest.approx(1 / 8)
     assert (found.memory.used, found.memory.is_least) == (3 * GIB, True)
-    job.held = HELD  # the accounting has counted all of it
-    assert usage.efficiency(job).cpu == usage.Use(8 * 3600.0, 3600.0, False, usage.ACCOUNTING, None)
+    job.allocation = HELD  # the accounting has counted all of it
+    assert usage.compute_efficiency(job).cpu == usage.Usage(
+        8 * 3600.0, 3600.0, False, usage.ACCOUNTING, None
+    )
 
 
 def test_a_running_job_of_pbs_has_begun(tmp_path: Path) -> None:
     """Seen: "CPU: it has not begun" beside 11.9 s used: qstat tells no time of a job that runs."""
     began = time.time() - 600
     job = view(tmp_path, state="running", elapsed_s=None, end_unix_s=None, start_unix_s=began)
-    found = usage.efficiency(job)
+    found = usage.compute_efficiency(job)
     assert found.time.used == pytest.approx(600, abs=60)
     assert found.cpu.allocated == pytest.approx(8 * 600, abs=8 * 60)
     assert found.cpu.reason is None
     waiting = view(tmp_path, state="pending", elapsed_s=None, start_unix_s=None)
-    assert usage.efficiency(waiting).cpu.reason == usage.NOT_BEGUN
+    assert usage.compute_efficiency(waiting).cpu.reason == usage.NOT_BEGUN
     over = view(tmp_path, elapsed_s=None)
-    assert usage.efficiency(over).cpu.reason == usage.NO_TIME
+    assert usage.compute_efficiency(over).cpu.reason == usage.NO_TIME
 
 
 @pytest.mark.parametrize(
@@ -225,7 +232,7 @@ def test_a_server_that_was_away_counts_from_a_later_start(
 ) -> None:
     """Seen: "took less than 1 s" of a job of 6 s. The record has 20 s."""
     job = view(tmp_path, start_unix_s=server_start, elapsed_s=server_s)
-    assert usage.efficiency(job).time.used == took_s
+    assert usage.compute_efficiency(job).time.used == took_s
 
 
 def test_a_running_jobs_record_is_so_far(tmp_path: Path) -> None:
@@ -234,7 +241,7 @@ def test_a_running_jobs_record_is_so_far(tmp_path: Path) -> None:
     }
     job = view(tmp_path, state="running", record={"complete": False, **fields})
     (record,) = [read_record(path) for path in tmp_path.glob("*.json")]
-    job_view.note_record(job, record, with_samples=False)
+    job_view.note_record_problems(job, record, with_samples=False)
     assert (job.missing, job.notes[-1:]) == (
         [],
         ["n1: so far, as of its last sample: the job runs"],
@@ -242,14 +249,17 @@ def test_a_running_jobs_record_is_so_far(tmp_path: Path) -> None:
 
 
 def test_a_job_that_ended_within_a_second_has_no_share(tmp_path: Path) -> None:
-    found = usage.efficiency(view(tmp_path, elapsed_s=0))
+    found = usage.compute_efficiency(view(tmp_path, elapsed_s=0))
     assert (found.cpu.share, found.cpu.reason) == (None, usage.WITHIN_A_SECOND)
 
 
 def test_cpu_time_that_is_not_believed_says_why_there_is_no_share(tmp_path: Path) -> None:
     job = view(tmp_path)
     why = "sacct's TotalCPU is 147587 s, more than the 8 CPUs it was given have in 3600 s"
-    job.held = dataclasses.replace(HELD, cpu_s=None, missing={"cpu_s": why})
-    assert usage.efficiency(job).cpu.share == 0.125  # by its record
+    job.allocation = dataclasses.replace(HELD, cpu_s=None, missing={"cpu_s": why})
+    assert usage.compute_efficiency(job).cpu.share == 0.125  # by its record
     job.nodes = []
-    assert (usage.efficiency(job).cpu.share, usage.efficiency(job).cpu.reason) == (None, why)
+    assert (usage.compute_efficiency(job).cpu.share, usage.compute_efficiency(job).cpu.reason) == (
+        None,
+        why,
+    )

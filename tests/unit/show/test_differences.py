@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.job import differences
-from steelyard.analysis.job.time_series import Course, Series
+from steelyard.analysis.job.time_series import JobTimeSeries, Series
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.show import job_pair, time_series
 
@@ -17,8 +17,8 @@ from ..collect.study import write_record
 START = 1_700_000_000.0
 
 
-def course(busy: Series, piece_s: float = 1.0) -> Course:
-    return Course(("n1",), START, piece_s, {"cpus_busy": busy}, None, 1.0)
+def course(busy: Series, piece_s: float = 1.0) -> JobTimeSeries:
+    return JobTimeSeries(("n1",), START, piece_s, {"cpus_busy": busy}, None, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -34,20 +34,20 @@ def course(busy: Series, piece_s: float = 1.0) -> Course:
     ],
 )
 def test_from_when_on_they_are_apart(a: Series, b: Series, begin: float | None) -> None:
-    found = differences.apart_from_s(course(a), course(b), "cpus_busy")
+    found = differences.find_divergence_s(course(a), course(b), "cpus_busy")
     assert found == (None if begin is None else pytest.approx(begin, abs=0.3))
-    assert differences.apart_from_s(course(b), course(a), "cpus_busy") == found
+    assert differences.find_divergence_s(course(b), course(a), "cpus_busy") == found
 
 
 def test_courses_of_other_pieces_are_put_on_one_clock() -> None:
     fine, coarse = course([1.0, 3.0, 5.0, 7.0]), course([2.0, 6.0], 2.0)
     for one in (fine, coarse):
-        assert differences.on_one_clock(one.series["cpus_busy"], one.piece_s, 2.0, 3) == [
+        assert differences.resample(one.series["cpus_busy"], one.piece_s, 2.0, 3) == [
             2,
             6,
             None,
         ]
-    assert differences.on_one_clock([None, 4.0], 1.0, 2.0, 1) == [4.0]  # the mean of what is known
+    assert differences.resample([None, 4.0], 1.0, 2.0, 1) == [4.0]  # the mean of what is known
 
 
 def test_bytes_over_time_are_told_of_both_and_where_they_part() -> None:
@@ -55,7 +55,7 @@ def test_bytes_over_time_are_told_of_both_and_where_they_part() -> None:
     read, nothing = {"read_bytes_per_s": [2e6] * 10}, {"read_bytes_per_s": [0.0] * 10}
     both = {"cpus_busy": [1.0] * 10, "memory_bytes": [1e6] * 10, "tx_bytes_per_s": [0.0] * 10}
     one, other = (
-        Course(("n1",), START, 1.0, both | series, None, 1.0) for series in (read, nothing)
+        JobTimeSeries(("n1",), START, 1.0, both | series, None, 1.0) for series in (read, nothing)
     )
     assert job_pair.pair_lines(one, other, "read_bytes_per_s", 10) == [
         "  from storage A ██████████ to 2 MB/s",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.collect.job_view import Start, starts
+from steelyard.analysis.collect.job_view import Start, group_starts
 from steelyard.analysis.sources import sacct, slurm_allocation
 from steelyard.analysis.sources.accounting import AccountingRow, Allocation
 from steelyard.analysis.sources.pbs.accounting import Pbs
@@ -19,7 +19,7 @@ ASKED = [name for name in sacct.FIELDS if name not in sacct.OPTIONAL]  # 22.05 h
 
 def found() -> list[Start]:
     with (FOLDER / "jobs.txt").open(encoding="utf-8", newline="\n") as file:
-        return starts(sacct.parse_lines_without_steps(file, ASKED))
+        return group_starts(sacct.parse_lines_without_steps(file, ASKED))
 
 
 def held_of(start: Start) -> Allocation:
@@ -92,7 +92,7 @@ def test_of_a_job_that_runs_no_cpu_time_is_known() -> None:
 
 def test_a_cluster_that_hands_out_no_memory_says_so() -> None:
     with (DATA / "sacct/22.05/jobs.txt").open(encoding="utf-8", newline="\n") as file:
-        start = next(iter(starts(sacct.parse_lines_without_steps(file, ASKED))))
+        start = next(iter(group_starts(sacct.parse_lines_without_steps(file, ASKED))))
     held = sacct.Sacct().read_allocation(start.row, start.steps)
     assert held.memory_bytes is None and held.cpus == 1
     assert held.missing["memory_bytes"] == slurm_allocation.NO_MEMORY

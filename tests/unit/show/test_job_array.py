@@ -30,7 +30,7 @@ def tasks(folder: Path, *changed: dict[str, Any]) -> list[JobView]:
 
 def test_sums_and_the_largest(tmp_path: Path) -> None:
     big = {"record": {"memory": {"max_memory_bytes": 5 * GIB}, "cpu": {"cpu_s": 7200.0}}}
-    found = job_array.of_tasks(tasks(tmp_path, {}, big, {"elapsed_s": 7200}))
+    found = job_array.summarize_tasks(tasks(tmp_path, {}, big, {"elapsed_s": 7200}))
     assert found.states == {"completed": 3}
     assert (found.cpu.used, found.cpu.allocated) == (14400.0, 8 * (3600 + 3600 + 7200))
     assert (found.memory.used, found.time.used) == (5 * GIB, 7200)
@@ -54,7 +54,7 @@ def test_sums_and_the_largest(tmp_path: Path) -> None:
 def test_what_one_task_needs_is_advised_to_none(
     tmp_path: Path, changed: dict[str, Any], about: set[str], why: str | None
 ) -> None:
-    found = job_array.of_tasks(tasks(tmp_path, {}, changed))
+    found = job_array.summarize_tasks(tasks(tmp_path, {}, changed))
     assert {one.about for one in found.advice} == about
     assert (found.no_advice or "").startswith(why or "")
 
@@ -62,7 +62,7 @@ def test_what_one_task_needs_is_advised_to_none(
 def test_what_is_not_known_of_a_task_is_at_least(tmp_path: Path) -> None:
     views = tasks(tmp_path, {}, {})
     views[1].nodes.clear()
-    found = job_array.of_tasks(views)
+    found = job_array.summarize_tasks(views)
     assert (found.cpu.used, found.cpu.is_least, found.energy_j) == (3600.0, True, None)
 
 

@@ -20,7 +20,7 @@ HEAD = "unix_s,elapsed_s,cpu_s,memory_bytes,energy_j"
 
 def told(
     folder: Path, nodes: dict[str, list[tuple[float, str, str, str]]], pieces: int = 10
-) -> time_series.Course | None:
+) -> time_series.JobTimeSeries | None:
     """Samples of nodes: seconds, CPU, memory, joules."""
     records = {}
     for node, lines in nodes.items():
@@ -28,7 +28,7 @@ def told(
         text = [HEAD, *(f"{START + s},{s},{cpu},{mem},{j}" for s, cpu, mem, j in lines), ""]
         path.with_suffix(".csv").write_text("\n".join(text))
         records[node] = read_record(path)
-    return time_series.course(records, pieces)
+    return time_series.read_time_series(records, pieces)
 
 
 def test_a_job_that_was_busy_in_its_second_half(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_what_is_read_once_a_second_beside_a_timer_is_spread_over_it(
     document = json.loads(path.read_text()) | {"bpf": {"ticks": 110 if by_timer else 0}}
     path.write_text(json.dumps(document))
     path.with_suffix(".csv").write_text("\n".join(["unix_s,elapsed_s,tx_bytes", *lines, ""]))
-    found = time_series.course({"n1": read_record(path)}, pieces=110)
+    found = time_series.read_time_series({"n1": read_record(path)}, pieces=110)
     assert found is not None
     series = [value or 0.0 for value in found.series["tx_bytes_per_s"]]
     assert sum(series) * found.piece_s == pytest.approx(32_000)
@@ -113,8 +113,8 @@ def test_several_jobs_have_the_courses_that_each_has_alone(tmp_path: Path) -> No
         lines = [f"{START + s},{s},{(n + 1) * s},1000,{60 * s}" for s in range(count)]
         path.with_suffix(".csv").write_text("\n".join([HEAD, *lines, ""]))
         jobs.append({"n1": read_record(path)})
-    together = time_series.courses(jobs)
-    assert together == [time_series.course(job) for job in jobs]
+    together = time_series.read_all_time_series(jobs)
+    assert together == [time_series.read_time_series(job) for job in jobs]
     assert [one is None for one in together] == [False, True, False]
     assert [one and one.most_cpus for one in together] == [1.0, None, 3.0]
 

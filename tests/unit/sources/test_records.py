@@ -126,7 +126,7 @@ def last_sample(record: records.Record) -> dict[str, str]:
 
 def test_totals_of_a_recorded_record_are_those_of_its_last_sample() -> None:
     record = recorded("complete")
-    (view,) = job_view.node_views([record])
+    (view,) = job_view.make_node_views([record])
     assert view.values["complete"] and view.missing["energy_j"].startswith("no RAPL")
     cells = last_sample(record)
     for column in ("elapsed_s", "rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes"):
@@ -136,7 +136,7 @@ def test_totals_of_a_recorded_record_are_those_of_its_last_sample() -> None:
 def test_a_recorded_record_cut_short_has_the_totals_of_its_last_sample() -> None:
     record = recorded("cut")
     assert not record.complete and record.get("cpu.cpu_s") is None
-    (view,) = job_view.node_views([record])
+    (view,) = job_view.make_node_views([record])
     cells = last_sample(record)
     for column in ("elapsed_s", "cpu_s", "rchar_bytes", "wchar_bytes"):
         assert view.values[column] == float(cells[column]) > 0

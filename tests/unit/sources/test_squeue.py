@@ -47,22 +47,26 @@ def put(path: Path, text: str) -> None:
 
 def test_a_job_just_submitted_is_pending_and_not_unknown(slurm: Path) -> None:
     view = look_up("350", [slurm], Sacct.without_retries())
-    assert view.row is not None and view.held is not None
+    assert view.row is not None and view.allocation is not None
     assert (view.row.state, view.row.reason) == ("pending", "waiting: Priority")
     assert (view.row.name, view.row.user, view.row.nodes) == ("odd \nname", "ann", ())
     assert (view.row.submit_unix_s, view.row.start_unix_s) == (1795766400.0, None)
-    assert (view.held.time_limit_s, view.held.cpus_requested, view.held.cpus) == (1800.0, 4, None)
-    assert view.held.partition == "debug"
+    assert (view.allocation.time_limit_s, view.allocation.cpus_requested, view.allocation.cpus) == (
+        1800.0,
+        4,
+        None,
+    )
+    assert view.allocation.partition == "debug"
     assert any(note.startswith("squeue answered: ") for note in view.notes)
 
 
 def test_a_job_that_began_before_slurmdbd_heard_of_it(slurm: Path) -> None:
     view = look_up("351", [slurm], Sacct.without_retries())
-    assert view.row is not None and view.held is not None
+    assert view.row is not None and view.allocation is not None
     assert (view.row.state, view.row.nodes) == ("running", ("n1", "n2"))
     assert (view.row.start_unix_s, view.row.elapsed_s) == (1795766402.0, 65)
-    assert (view.held.time_limit_s, view.held.cpus) == (93600.0, 4)
-    assert (view.held.gpus, view.held.missing["gpus"]) == (None, "squeue does not say")
+    assert (view.allocation.time_limit_s, view.allocation.cpus) == (93600.0, 4)
+    assert (view.allocation.gpus, view.allocation.missing["gpus"]) == (None, "squeue does not say")
 
 
 def test_tasks_that_wait(slurm: Path) -> None:

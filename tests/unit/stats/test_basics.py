@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats.basics import Interval, mean_interval, median, outliers, spread
+from steelyard.analysis.stats.basics import Interval, find_outliers, mean_interval, median, spread
 
 DATA = Path(str(importlib.resources.files("steelyard.analysis.papers"))) / "jungels2012"
 
@@ -61,7 +61,7 @@ def test_one_value_has_no_interval_and_no_standard_deviation() -> None:
     assert spread([4.2]).sd is None
 
 
-@pytest.mark.parametrize("function", [mean_interval, median, spread, outliers])
+@pytest.mark.parametrize("function", [mean_interval, median, spread, find_outliers])
 @pytest.mark.parametrize("values", [[], [1.0, math.nan], [math.inf, 1.0]])
 def test_nothing_and_what_is_no_number_is_refused(function: object, values: list[float]) -> None:
     with pytest.raises(ValueError, match="values"):
@@ -103,26 +103,26 @@ def test_outliers_are_those_whose_modified_z_score_exceeds_3_5() -> None:
     middle, mad = np.median(values), scipy.stats.median_abs_deviation(values)
     expected = [i for i, x in enumerate(values) if abs(0.6745 * (x - middle) / mad) > 3.5]
     assert mad > 0
-    assert list(outliers(values).indices) == expected
+    assert list(find_outliers(values).indices) == expected
 
 
 def test_a_value_just_inside_of_the_limit_is_no_outlier() -> None:
     # median 0, MAD 1: the limit is 3.5 / 0.6745 = 5.189
     values = [-1.0, -1.0, -1.0, 0.0, 1.0, 1.0, 1.0]
-    assert outliers([*values, 5.18, -1.0]).indices == ()
-    assert outliers([*values, 5.20, -1.0]).indices == (7,)
+    assert find_outliers([*values, 5.18, -1.0]).indices == ()
+    assert find_outliers([*values, 5.20, -1.0]).indices == (7,)
 
 
 def test_where_most_values_are_equal_the_mean_deviation_judges_and_says_so() -> None:
-    found = outliers([44.0] * 20 + [45.0, 60.0])
+    found = find_outliers([44.0] * 20 + [45.0, 60.0])
     assert found.indices == (21,)
     assert found.note is not None
     assert "mean absolute deviation" in found.note
 
 
 def test_equal_values_and_few_values_have_no_outliers() -> None:
-    assert outliers([3.0] * 9).note == "all values are equal"
-    few = outliers([1.0, 1.0, 1.0, 99.0])
+    assert find_outliers([3.0] * 9).note == "all values are equal"
+    few = find_outliers([1.0, 1.0, 1.0, 99.0])
     assert few.indices == ()
     assert few.note == "not looked for: fewer than 5 values"
 

@@ -14,9 +14,9 @@ import scipy.stats
 from steelyard.analysis.stats.basics import CONFIDENCE, mean_interval
 from steelyard.analysis.stats.dependent_runs import overhead_by_block, overhead_by_job, paired_p
 from steelyard.analysis.stats.grouped_mean import mean_by_group
-from steelyard.analysis.stats.overhead import overhead, verdict
+from steelyard.analysis.stats.overhead import compute_overhead, make_verdict
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
-from steelyard.analysis.stats.significance_tests import effect_words, hedges, hedges_paired
+from steelyard.analysis.stats.significance_tests import format_effect, hedges, hedges_paired
 from steelyard.analysis.summary import design as summary_design
 from steelyard.analysis.summary.rows import Counts, Group
 from steelyard.analysis.summary.study_data import Metric
@@ -44,7 +44,7 @@ def width(found: Any) -> float:
 
 def test_runs_that_share_jobs_count_less() -> None:
     ours, base = jobs(11.0), jobs(10.0)
-    found, plain = overhead_by_job(ours, base), overhead(flat(ours), flat(base))
+    found, plain = overhead_by_job(ours, base), compute_overhead(flat(ours), flat(base))
     assert found.value == plain.value and found.design == "by 12 + 12 jobs"
     assert width(found) > 1.5 * width(plain)
     assert (found.n_condition, found.n_baseline) == (48, 48)
@@ -53,7 +53,7 @@ def test_runs_that_share_jobs_count_less() -> None:
 @pytest.mark.parametrize("n", [5, 20])
 def test_one_run_a_job_is_the_plain_interval(n: int) -> None:
     ours, base = jobs(11.0, n, 1), jobs(10.0, n, 1)
-    found, plain = overhead_by_job(ours, base), overhead(flat(ours), flat(base))
+    found, plain = overhead_by_job(ours, base), compute_overhead(flat(ours), flat(base))
     assert (found.low, found.high) == pytest.approx((plain.low, plain.high), rel=1e-9)
 
 
@@ -66,16 +66,16 @@ def test_pairs_take_the_blocks_luck_out() -> None:
     luck = 1 + 0.3 * CHANCE.standard_normal(15)
     blocks = [([11 * one + 0.02 * k], [10 * one]) for k, one in enumerate(luck)]
     found = overhead_by_block(blocks)
-    plain = overhead([a[0] for a, _ in blocks], [b[0] for _, b in blocks])
+    plain = compute_overhead([a[0] for a, _ in blocks], [b[0] for _, b in blocks])
     assert width(found) < width(plain) / 5 and found.value == plain.value
-    words = verdict(found, "s", "lower").text
+    words = make_verdict(found, "s", "lower").text
     assert words.endswith("n = 15 + 15, paired in 15 blocks")
 
 
 def test_pairs_with_one_ratio_have_no_spread() -> None:
     """Their interval is nothing but rounding."""
     found = overhead_by_block([([1.12 * (10 + n / 7)], [10 + n / 7]) for n in range(12)])
-    words = verdict(found, "s", "lower").text
+    words = make_verdict(found, "s", "lower").text
     assert words == "slower by 12.0 %, no spread seen, n = 12 + 12, paired in 12 blocks"
 
 
@@ -188,9 +188,9 @@ def test_the_design_decides(
     ours, base = side(11.0, list(blocks), job_ids), side(10.0, list(base_blocks), job_ids)
     found = summary_design.compare_means(ours, base)
     assert found.design == design and found.low is not None
-    p = summary_design.p_of_means(ours, base)
+    p = summary_design.compute_means_p(ours, base)
     assert p is not None and p < 0.001
-    effect = summary_design.effect_of(ours, base)
+    effect = summary_design.compute_effect(ours, base)
     assert effect is not None and effect.design == design
 
 
@@ -226,9 +226,12 @@ def test_a_failed_run_takes_its_own_block_out_and_no_other(blocks: int, runs: in
     assert found.design == f"paired in {blocks - 1} of {blocks} blocks"
     assert (found.value, found.low, found.high) == (expected.value, expected.low, expected.high)
     assert (found.n_condition, found.n_baseline) == ((blocks - 1) * runs,) * 2
-    for judge in (summary_design.p_of_means, lambda *pair: summary_design.effect_of(*pair).value):
+    for judge in (
+        summary_design.compute_means_p,
+        lambda *pair: summary_design.compute_effect(*pair).value,
+    ):
         assert judge(*failed) == judge(*without)
-    margins = [summary_design.p_of_equivalence(*pair, 0.05) for pair in (without, failed)]
+    margins = [summary_design.compute_equivalence_p(*pair, 0.05) for pair in (without, failed)]
     assert margins[0] == margins[1] is not None
 
 
@@ -257,7 +260,7 @@ def test_few_blocks_one_of_which_failed_are_compared_within_the_others() -> None
         found = summary_design.compare_means(*rows_by_block((ours, base)))
         assert found.design == "in 4 of 5 blocks" and found.low is not None
         assert (found.n_condition, found.n_baseline) == (8, 8)
-        plain = overhead(flat(ours), flat([*base[:2], *base[3:]]))
+        plain = compute_overhead(flat(ours), flat([*base[:2], *base[3:]]))
         assert (found.low, found.high) == (plain.low, plain.high)
         held += found.low <= 0.02 <= (found.high or 0.0)
         widths.append(width(found) / width(overhead_by_job([o for o in ours if o], base)))
@@ -282,9 +285,9 @@ def test_a_study_that_stopped_early_is_judged_at_96_percent(
             for v, blocks in zip(values, (list(range(12)), list(base_blocks)), strict=True)
         )
         overhead_found = summary_design.compare_means(ours, base)
-        effect = summary_design.effect_of(ours, base)
+        effect = summary_design.compute_effect(ours, base)
         found[confidence] = (
-            width(overhead_found), summary_design.p_of_means(ours, base), effect and width(effect)
+            width(overhead_found), summary_design.compute_means_p(ours, base), effect and width(effect)
         )  # fmt: skip
     plain, stopped = found[CONFIDENCE], found[STOPPING_CONFIDENCE]
     assert 1.02 < stopped[0] / plain[0] < 1.15
@@ -314,7 +317,7 @@ def test_the_mean_of_blocks_is_as_uncertain_as_they_are_few() -> None:
         luck = np.repeat(1 + 0.1 * CHANCE.standard_normal(5), 2)
         values = (10 * luck * (1 + 0.05 * CHANCE.standard_normal(10))).tolist()
         one = row(values, [n // 2 for n in range(10)], [str(n) for n in range(10)])
-        what, samples = summary_design.samples_of(one)
+        what, samples = summary_design.group_samples(one)
         assert what == "block" and len(samples) == 5
         for name, found in (("runs", mean_interval(values)), ("blocks", mean_by_group(samples))):
             held[name] += (found.low or 0.0) <= 10 <= (found.high or 0.0)
@@ -334,7 +337,7 @@ def test_the_mean_of_blocks_is_as_uncertain_as_they_are_few() -> None:
 def test_what_is_independent_follows_from_the_design(
     blocks: Any, job_ids: list[str | None], what: str, samples: int
 ) -> None:
-    found = summary_design.samples_of(side(10.0, list(blocks), job_ids))
+    found = summary_design.group_samples(side(10.0, list(blocks), job_ids))
     assert (found[0], len(found[1])) == (what, samples)
 
 
@@ -358,13 +361,15 @@ def row_of_jobs(groups: list[list[float]]) -> Any:
 
 def test_hedges_g_is_of_jobs_where_runs_share_them() -> None:
     ours, base = jobs(11.0), jobs(10.0)
-    found = summary_design.effect_of(row_of_jobs(ours), row_of_jobs(base))
+    found = summary_design.compute_effect(row_of_jobs(ours), row_of_jobs(base))
     means = [[statistics.fmean(job) for job in side] for side in (ours, base)]
     expected, plain = hedges(*means), hedges(flat(ours), flat(base))
     assert found is not None and expected is not None and plain is not None
     assert (found.value, found.low, found.high) == (expected.value, expected.low, expected.high)
-    assert found.design == "by 12 + 12 jobs" and effect_words(found).endswith(", by 12 + 12 jobs)")
+    assert found.design == "by 12 + 12 jobs" and format_effect(found).endswith(", by 12 + 12 jobs)")
     assert width(found) > 1.5 * width(plain)
     alone = [[value] for value in flat(ours)]
-    single = summary_design.effect_of(row_of_jobs(alone), row_of_jobs([[v] for v in flat(base)]))
+    single = summary_design.compute_effect(
+        row_of_jobs(alone), row_of_jobs([[v] for v in flat(base)])
+    )
     assert single == plain

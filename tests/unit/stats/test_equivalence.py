@@ -6,9 +6,20 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats.equivalence import independent, paired, past_margin, tost
+from steelyard.analysis.stats.equivalence import (
+    compute_past_margin_p,
+    independent_sides,
+    paired_sides,
+    tost,
+)
 from steelyard.analysis.stats.number_format import parse_percent
-from steelyard.analysis.stats.overhead import Direction, Evidence, Overhead, overhead, verdict
+from steelyard.analysis.stats.overhead import (
+    Direction,
+    Evidence,
+    Overhead,
+    compute_overhead,
+    make_verdict,
+)
 from steelyard.analysis.stats.significance_tests import holm
 from steelyard.analysis.summary.summary import correct_family
 
@@ -16,7 +27,7 @@ MARGIN = 0.02
 
 
 def p_of(condition: list[float], baseline: list[float], margin: float = MARGIN) -> float:
-    sides = independent([[value] for value in condition], [[value] for value in baseline])
+    sides = independent_sides([[value] for value in condition], [[value] for value in baseline])
     assert sides is not None
     p = tost(sides, margin)
     assert p is not None
@@ -44,7 +55,7 @@ def test_pairs_are_students_test_of_their_differences() -> None:
         for r, side in ((1 - MARGIN, "greater"), (1 + MARGIN, "less"))
     )
     pairs = [([a], [b]) for a, b in zip(ours.tolist(), base.tolist(), strict=True)]
-    assert tost(paired(pairs), MARGIN) == pytest.approx(expected, rel=1e-9)
+    assert tost(paired_sides(pairs), MARGIN) == pytest.approx(expected, rel=1e-9)
 
 
 OURS = [10.1, 9.8, 10.3, 10.0, 9.9, 10.4]
@@ -59,10 +70,10 @@ def test_the_same_numbers_as_statsmodels() -> None:
     assert p_of(OURS, [10.0] * 6, 0.05) == pytest.approx(0.003492376377301479, rel=1e-9)
     base = [10.0, 10.2, 9.9, 10.1, 9.95, 10.15, 10.05]
     assert p_of(OURS, base, 0.05) == pytest.approx(0.0013597215310777108, rel=1e-9)
-    sides = independent([[value] for value in OURS], [[value] for value in base])
+    sides = independent_sides([[value] for value in OURS], [[value] for value in base])
     assert sides is not None
-    assert past_margin(sides, 0.05, 1) == pytest.approx(0.0013597215310777108, rel=1e-9)
-    assert past_margin(sides, 0.05, -1) == pytest.approx(0.0006977965496654458, rel=1e-9)
+    assert compute_past_margin_p(sides, 0.05, 1) == pytest.approx(0.0013597215310777108, rel=1e-9)
+    assert compute_past_margin_p(sides, 0.05, -1) == pytest.approx(0.0006977965496654458, rel=1e-9)
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 3), (5, 5), (4, 30), (35, 35)])
@@ -75,9 +86,9 @@ def test_one_side_is_welchs_one_sided_test(
     ours, base = 10 * more * chance.normal(1, 0.01, n), 10 * chance.normal(1, 0.004, m)
     scaled = (1 + side * MARGIN) * base
     expected = scipy.stats.ttest_ind(ours, scaled, equal_var=False, alternative=alternative)
-    sides = independent([[v] for v in ours.tolist()], [[v] for v in base.tolist()])
+    sides = independent_sides([[v] for v in ours.tolist()], [[v] for v in base.tolist()])
     assert sides is not None
-    assert past_margin(sides, MARGIN, side) == pytest.approx(expected.pvalue, rel=1e-9)
+    assert compute_past_margin_p(sides, MARGIN, side) == pytest.approx(expected.pvalue, rel=1e-9)
 
 
 def test_one_side_of_pairs_is_students_one_sided_test() -> None:
@@ -86,12 +97,14 @@ def test_one_side_of_pairs_is_students_one_sided_test() -> None:
     ours, base = 1.005 * luck + chance.normal(0, 0.1, 12), luck
     expected = scipy.stats.ttest_rel(ours, (1 + MARGIN) * base, alternative="less").pvalue
     pairs = [([a], [b]) for a, b in zip(ours.tolist(), base.tolist(), strict=True)]
-    assert past_margin(paired(pairs), MARGIN, 1) == pytest.approx(expected, rel=1e-9)
+    assert compute_past_margin_p(paired_sides(pairs), MARGIN, 1) == pytest.approx(
+        expected, rel=1e-9
+    )
 
 
 def told(condition: np.ndarray, baseline: np.ndarray, p: float) -> Direction:
-    found = overhead(condition.tolist(), baseline.tolist())
-    return verdict(found, "s", "lower", evidence=Evidence(1.0, 1, MARGIN, p)).direction
+    found = compute_overhead(condition.tolist(), baseline.tolist())
+    return make_verdict(found, "s", "lower", evidence=Evidence(1.0, 1, MARGIN, p)).direction
 
 
 @pytest.mark.thorough
@@ -146,9 +159,9 @@ def test_what_is_alike_is_told_when_runs_are_enough() -> None:
 
 def no_worse(condition: np.ndarray, baseline: np.ndarray, side: int) -> tuple[float, Evidence]:
     """The p towards the worse side, and what goes with both."""
-    sides = independent([[v] for v in condition.tolist()], [[v] for v in baseline.tolist()])
+    sides = independent_sides([[v] for v in condition.tolist()], [[v] for v in baseline.tolist()])
     assert sides is not None
-    p, both = past_margin(sides, MARGIN, side), tost(sides, MARGIN)
+    p, both = compute_past_margin_p(sides, MARGIN, side), tost(sides, MARGIN)
     assert p is not None
     return p, Evidence(1.0, 1, MARGIN, both, p)
 
@@ -173,7 +186,9 @@ def test_at_the_margin_no_slower_errs_as_often_as_it_says(
         base = 10 * chance.normal(1, 2 * spread, m)
         p, evidence = no_worse(ours, base, side)
         low += p <= 0.05
-        found = verdict(overhead(ours.tolist(), base.tolist()), "s", better, evidence=evidence)
+        found = make_verdict(
+            compute_overhead(ours.tolist(), base.tolist()), "s", better, evidence=evidence
+        )
         wrong += found.direction in NO_WORSE
     assert 0.039 <= low / studies <= 0.061
     assert 0.0175 <= wrong / studies <= 0.0325
@@ -190,8 +205,8 @@ def test_of_many_at_the_margin_any_is_called_no_slower_in_at_most_5_percent() ->
         tests = {n: no_worse(side, base, 1)[1] for n, side in enumerate(sides)}
         plain += min(one.p_non_inferior or 0.0 for one in tests.values()) <= 0.05
         wrong += any(
-            verdict(
-                overhead(sides[n].tolist(), base.tolist()), "s", "lower", evidence=evidence
+            make_verdict(
+                compute_overhead(sides[n].tolist(), base.tolist()), "s", "lower", evidence=evidence
             ).direction
             in NO_WORSE
             for n, evidence in correct_family(tests).items()
@@ -208,8 +223,8 @@ def test_what_is_faster_or_alike_is_found_to_be_no_slower() -> None:
         ours, base = 9.5 * chance.normal(1, 0.05, 20), 10 * chance.normal(1, 0.05, 20)
         _, evidence = no_worse(ours, base, 1)
         found += (
-            verdict(
-                overhead(ours.tolist(), base.tolist()), "s", "lower", evidence=evidence
+            make_verdict(
+                compute_overhead(ours.tolist(), base.tolist()), "s", "lower", evidence=evidence
             ).direction
             is Direction.NON_INFERIOR
         )
@@ -218,8 +233,8 @@ def test_what_is_faster_or_alike_is_found_to_be_no_slower() -> None:
 
 
 def test_without_spread_or_runs_there_is_no_test() -> None:
-    assert independent([[1.0]], [[1.0], [2.0]]) is None
-    sides = independent([[1.0], [1.0]], [[1.0], [1.0]])
+    assert independent_sides([[1.0]], [[1.0], [2.0]]) is None
+    sides = independent_sides([[1.0], [1.0]], [[1.0], [1.0]])
     assert sides is not None and tost(sides, MARGIN) is None
     with pytest.raises(ValueError, match="between 0 and 1"):
         tost(sides, 1.0)
@@ -276,19 +291,19 @@ PERHAPS_FASTER = Overhead(-0.04, -0.09, 0.01, 5, 5, "Fieller")
     ],
 )  # fmt: skip
 def test_the_words(result: Overhead, evidence: Evidence, direction: Direction, text: str) -> None:
-    found = verdict(result, "s", "lower", evidence=evidence)
+    found = make_verdict(result, "s", "lower", evidence=evidence)
     assert (found.direction, found.text) == (direction, text)
 
 
 @pytest.mark.parametrize("p", [0.5, 1.0])
 def test_where_chance_is_the_better_guess_nothing_is_perhaps(p: float) -> None:
     """Of 54 comparisons a corrected p of 1: "perhaps … 100 of 100 such studies would show it"."""
-    found = verdict(OVERHEAD, "s", "lower", evidence=Evidence(p, 54))
+    found = make_verdict(OVERHEAD, "s", "lower", evidence=Evidence(p, 54))
     assert found.direction is Direction.NOT_SHOWN
     assert found.text == (
         f"not shown to differ among 54 comparisons (0.20 … 0.80 %) (p = {p:.2g}), n = 5 + 5"
     )
-    near = verdict(NEAR_0, "s", "lower", evidence=Evidence(0.9, 3, 0.05, p, p))
+    near = make_verdict(NEAR_0, "s", "lower", evidence=Evidence(0.9, 3, 0.05, p, p))
     assert near.direction is Direction.NOT_SHOWN and near.text.startswith(
         "not shown to differ, nor"
     )
@@ -331,7 +346,7 @@ N = "n = 5 + 5"
 def test_the_words_of_one_side(
     result: Overhead, evidence: Evidence, direction: Direction, text: str
 ) -> None:
-    found = verdict(result, "s", "lower", evidence=evidence)
+    found = make_verdict(result, "s", "lower", evidence=evidence)
     assert (found.direction, found.text) == (direction, text)
 
 
@@ -349,7 +364,9 @@ def test_the_worse_side_is_the_metrics_own(
     unit: str, better: str | None, metric: str | None, text: str
 ) -> None:
     evidence = Evidence(0.2, 3, 0.1, None, None if better is None else 0.01)
-    found = verdict(Overhead(0.0, -0.09, 0.09, 5, 5, "Fieller"), unit, better, metric, evidence)
+    found = make_verdict(
+        Overhead(0.0, -0.09, 0.09, 5, 5, "Fieller"), unit, better, metric, evidence
+    )
     assert found.text == f"{text} (−9 … 9 %), {N}"
     assert (found.direction is Direction.NON_INFERIOR) is (better is not None)
 

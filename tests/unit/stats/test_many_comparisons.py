@@ -13,10 +13,10 @@ import pytest
 import scipy.stats
 
 from steelyard.analysis.figures.forest_plot import draw_forest
-from steelyard.analysis.report.answer import answer
+from steelyard.analysis.report.answer import describe_answer
 from steelyard.analysis.report.json_document import row_document
 from steelyard.analysis.report.links import run_anchors
-from steelyard.analysis.report.tables import overhead_groups, p_text
+from steelyard.analysis.report.tables import build_overhead_groups, format_p
 from steelyard.analysis.stats.overhead import Direction
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands import cli
@@ -80,7 +80,7 @@ def test_what_is_called_equivalent_is_corrected_too(folder: Path) -> None:
     base = summary.row("x", "clients=1", "seconds")
     assert base is not None and summarize(folder).rows[0].margin is None
     alone = {}
-    for row in summary.compared(primary=True):
+    for row in summary.compared_rows(primary=True):
         sides = ((0.98, "greater"), (1.02, "less"))
         alone[row.group.label] = max(
             scipy.stats.ttest_ind(
@@ -96,7 +96,7 @@ def test_what_is_called_equivalent_is_corrected_too(folder: Path) -> None:
         assert row is not None and row.p_equivalent == pytest.approx(highest)
     directions = {
         row.group.label: row.verdict.direction
-        for row in summary.compared(primary=True)
+        for row in summary.compared_rows(primary=True)
         if row.verdict
     }
     assert directions["clients=2"] is Direction.WORSE
@@ -129,11 +129,11 @@ def test_what_is_called_no_slower_is_corrected_and_told_everywhere(
     assert other.verdict.direction is Direction.NOT_SHOWN
     assert any(
         text.startswith("With 2 clients instead of 1, x takes at most 2 % longer (−11 to 1 %).")
-        for text in answer(summary)
+        for text in describe_answer(summary)
     )
     picture = draw_forest(summary)
     assert picture is not None and "non-inferior" in [row[-1] for row in picture.rows]
-    (table,) = overhead_groups(summary, run_anchors(summary))
+    (table,) = build_overhead_groups(summary, run_anchors(summary))
     assert table.rows[0][3] == "non-inferior"
     assert row_document(ours)["p_non_inferior"] == ours.p_non_inferior
     argv = ["compare", str(tmp_path / "faster.study"), "clients=1", "clients=2", "--json"]
@@ -146,7 +146,7 @@ def test_both_families_are_corrected_apart(synthetic: ModuleType, tmp_path: Path
     """One main figure: its p stays, however many other metrics there are."""
     maker: Any = synthetic.demo("families", energy=True)
     summary = summarize(maker.write(tmp_path))
-    main = [row for row in summary.compared(primary=True) if row.p is not None]
+    main = [row for row in summary.compared_rows(primary=True) if row.p is not None]
     for row in main:
         base = summary.row(row.group.variant, row.group.baseline_label or "", row.metric.name)
         assert base is not None and row.p is not None
@@ -155,4 +155,4 @@ def test_both_families_are_corrected_apart(synthetic: ModuleType, tmp_path: Path
 
 
 def test_p_is_never_told_as_nothing() -> None:
-    assert [p_text(p) for p in (None, 1e-9, 0.0123, 1.0)] == ["–", "< 0.0001", "0.012", "1"]
+    assert [format_p(p) for p in (None, 1e-9, 0.0123, 1.0)] == ["–", "< 0.0001", "0.012", "1"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.analysis.stats.node_contrasts import Contrast, contrasts
+from steelyard.analysis.stats.node_contrasts import Contrast, compute_contrasts
 
 STUDIES = 80
 
@@ -16,7 +16,7 @@ def study(
     """n blocks of every node; `spread` and `block` are shares of the mean."""
     noise = chance.standard_normal((len(means), n)) * np.broadcast_to(spread, len(means))[:, None]
     values = means[:, None] * (1 + noise) * (1 + block * chance.standard_normal(n))
-    found = contrasts([dict(enumerate(row)) for row in values.tolist()], by_block=block > 0)
+    found = compute_contrasts([dict(enumerate(row)) for row in values.tolist()], by_block=block > 0)
     assert not isinstance(found, str)
     return found
 
@@ -85,7 +85,7 @@ def test_the_same_data_have_the_same_intervals() -> None:
     ],
 )
 def test_what_cannot_be_compared(nodes: list[dict[int, float]], words: str) -> None:
-    assert contrasts(nodes) == words  # type: ignore[arg-type]
+    assert compute_contrasts(nodes) == words  # type: ignore[arg-type]
 
 
 def test_a_missing_block_of_a_node_leaves_the_others() -> None:
@@ -93,6 +93,6 @@ def test_a_missing_block_of_a_node_leaves_the_others() -> None:
         {b: 10.0 * (1 + b / 10) + i / 100 + (b * i % 3) / 100 for b in range(5)} for i in range(4)
     ]
     del nodes[0][3]
-    found = contrasts(nodes, by_block=True)  # type: ignore[arg-type]
+    found = compute_contrasts(nodes, by_block=True)  # type: ignore[arg-type]
     assert not isinstance(found, str) and [c.n for c in found] == [4, 5, 5, 5]
     assert all(c.high - c.low < 0.02 for c in found)  # the blocks differ by 40 %

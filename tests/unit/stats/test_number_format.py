@@ -7,7 +7,13 @@ import random
 import pytest
 
 from steelyard.analysis.stats.basics import Interval
-from steelyard.analysis.stats.number_format import decimals, mean_words, quantity, text, times
+from steelyard.analysis.stats.number_format import (
+    count_decimals,
+    format_mean,
+    format_number,
+    format_quantity,
+    format_times,
+)
 
 
 @pytest.mark.parametrize(
@@ -23,20 +29,20 @@ from steelyard.analysis.stats.number_format import decimals, mean_words, quantit
     ],
 )
 def test_quantities(value: float | None, unit: str | None, words: str) -> None:
-    assert quantity(value, unit) == words
+    assert format_quantity(value, unit) == words
 
 
 def test_means_with_half_their_interval() -> None:
-    assert mean_words(Interval(0.8, 0.768, 0.832, 5), "s") == "800 ± 32 ms"
-    assert mean_words(Interval(2e-60, 1e-60, 3e-60, 5), "Mop/s") == "2e−60 ± 1e−60 Mop/s"
-    assert mean_words(Interval(12.0, None, None, 1), "s") == "12 s"
+    assert format_mean(Interval(0.8, 0.768, 0.832, 5), "s") == "800 ± 32 ms"
+    assert format_mean(Interval(2e-60, 1e-60, 3e-60, 5), "Mop/s") == "2e−60 ± 1e−60 Mop/s"
+    assert format_mean(Interval(12.0, None, None, 1), "s") == "12 s"
 
 
 def test_no_number_is_told_as_0_or_by_a_row_of_digits() -> None:
     chance = random.Random(4)
     for _ in range(500):
         value = chance.choice((-1, 1)) * 10 ** chance.uniform(-70, 70)
-        words = text(value, 1.0, decimals(value, None))
+        words = format_number(value, 1.0, count_decimals(value, None))
         assert len(words) < 20 and float(words.replace("−", "-")) == pytest.approx(value, rel=0.01)
 
 
@@ -54,4 +60,4 @@ def test_no_number_is_told_as_0_or_by_a_row_of_digits() -> None:
 def test_times_have_no_more_digits_than_the_interval_allows(
     ratio: float, low: float, high: float, words: tuple[str, str]
 ) -> None:
-    assert times(ratio, low, high) == words
+    assert format_times(ratio, low, high) == words

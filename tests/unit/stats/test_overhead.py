@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats.overhead import Direction, Overhead, overhead, resolution, verdict
+from steelyard.analysis.stats.overhead import (
+    Direction,
+    Overhead,
+    compute_overhead,
+    find_resolution,
+    make_verdict,
+)
 
 
 def samples(n: int, m: int, seed: int = 3) -> tuple[list[float], list[float]]:
@@ -22,7 +28,7 @@ def samples(n: int, m: int, seed: int = 3) -> tuple[list[float], list[float]]:
 def test_the_interval_is_fiellers(n: int, m: int) -> None:
     """At both ends r of the ratio, mean − r · baseline's mean is just t standard errors from 0."""
     condition, baseline = samples(n, m)
-    found = overhead(condition, baseline)
+    found = compute_overhead(condition, baseline)
     assert found.method == "Fieller" and found.value is not None
     errors = [np.var(side, ddof=1) / len(side) for side in (condition, baseline)]
     ratio = 1 + found.value
@@ -38,7 +44,7 @@ def test_the_interval_is_fiellers(n: int, m: int) -> None:
 def test_fiellers_interval_is_welchs_where_the_baseline_is_known() -> None:
     """Of 1,000 equal values nothing varies: the ratio's interval is Student's of the condition."""
     condition = [10.0, 11.5, 12.0, 10.5]
-    found = overhead(condition, [10.0] * 1000)
+    found = compute_overhead(condition, [10.0] * 1000)
     low, high = scipy.stats.t.interval(0.95, 3, np.mean(condition), scipy.stats.sem(condition))
     assert (found.low, found.high) == pytest.approx((low / 10 - 1, high / 10 - 1))
 
@@ -47,7 +53,7 @@ def share_held(draw: Callable[[float, int], list[float]], n: int, studies: int =
     """Of overheads of 10 %, how many intervals hold it."""
     held = 0
     for _ in range(studies):
-        found = overhead(draw(11.0, n), draw(10.0, n))
+        found = compute_overhead(draw(11.0, n), draw(10.0, n))
         held += found.low is not None and found.low <= 0.1 <= (found.high or 0.0)
     return held / studies
 
@@ -73,24 +79,24 @@ def test_a_condition_around_0_is_judged(n: int) -> None:
     """A ratio's error is the condition's own then, and not a share of a mean of 0."""
     baseline = [10.0 + number / n for number in range(n)]
     centred = [number - (n - 1) / 2 for number in range(n)]
-    found = overhead(centred, baseline)
+    found = compute_overhead(centred, baseline)
     assert found.value == -1 and found.low is not None and found.high is not None
     assert found.low < -1 < found.high
-    nothing = overhead([0.0] * n, baseline)
+    nothing = compute_overhead([0.0] * n, baseline)
     assert (nothing.low, nothing.high) == (-1, -1)
 
 
 def test_the_unit_does_not_matter() -> None:
     condition, baseline = samples(9, 9)
-    big = overhead([x * 1e9 for x in condition], [x * 1e9 for x in baseline])
-    plain = overhead(condition, baseline)
+    big = compute_overhead([x * 1e9 for x in condition], [x * 1e9 for x in baseline])
+    plain = compute_overhead(condition, baseline)
     assert (big.low, big.high) == pytest.approx((plain.low, plain.high))
 
 
 def test_one_or_two_runs_cannot_be_judged() -> None:
     many = [1.0, 1.1, 1.2]
     texts = [
-        verdict(overhead(condition, baseline), "s", "lower").text
+        make_verdict(compute_overhead(condition, baseline), "s", "lower").text
         for condition, baseline in (
             ([1.0], many),
             (many, [1.0]),
@@ -108,22 +114,22 @@ def test_one_or_two_runs_cannot_be_judged() -> None:
 
 @pytest.mark.parametrize("baseline", [[0.0, 0.0, 0.0], [-1.0, -2.0, -3.0]])
 def test_a_baseline_not_above_0_has_no_overhead(baseline: list[float]) -> None:
-    result = overhead([1.0, 2.0, 3.0], baseline)
+    result = compute_overhead([1.0, 2.0, 3.0], baseline)
     assert (result.value, result.low, result.high) == (None, None, None)
-    text = verdict(result, "bytes", "lower").text
+    text = make_verdict(result, "bytes", "lower").text
     assert text == "cannot be judged: the baseline's mean is not above 0"
 
 
 def test_a_baseline_that_reaches_0_has_no_interval() -> None:
-    result = overhead([5.0, 6.0, 7.0], [0.0, 0.0, 9.0])
+    result = compute_overhead([5.0, 6.0, 7.0], [0.0, 0.0, 9.0])
     assert result.low is None
     assert result.reason == "the baseline is too close to 0"
 
 
 def test_without_any_spread_nothing_is_judged() -> None:
-    found = overhead([2.2] * 5, [2.0] * 5)
+    found = compute_overhead([2.2] * 5, [2.0] * 5)
     assert (found.value, found.low, found.high) == (None, None, None)
-    words = verdict(found, "s", "lower")
+    words = make_verdict(found, "s", "lower")
     assert words.direction is Direction.UNKNOWN and "the resolution is 0.1," in words.text
 
 
@@ -132,12 +138,12 @@ def test_without_any_spread_nothing_is_judged() -> None:
     [([0.01, 2.5], "0.01"), ([15.0], "1"), ([1e-5], "0.00001"), ([1 / 3], None), ([0.0], "1")],
 )
 def test_the_resolution_is_that_of_the_last_decimal(values: list[float], step: str | None) -> None:
-    found = resolution(values)
+    found = find_resolution(values)
     assert (None if found is None else f"{found:f}") == step
 
 
 def test_one_side_without_spread_still_has_an_interval() -> None:
-    result = overhead([2.0, 2.1, 2.2, 2.3], [2.0] * 4)
+    result = compute_overhead([2.0, 2.1, 2.2, 2.3], [2.0] * 4)
     assert result.low is not None and result.high is not None
     assert result.low < result.high
 
@@ -199,7 +205,7 @@ def test_words(
     words: str,
     direction: Direction,
 ) -> None:
-    found = verdict(result(*given), unit, better, metric)
+    found = make_verdict(result(*given), unit, better, metric)
     assert found.text == words
     assert found.direction is direction
 
@@ -211,8 +217,8 @@ def test_words_never_say_0_where_there_is_something(n: int, baseline: float) -> 
     for _ in range(100):
         base = (baseline * (1 + 10 ** chance.uniform(-9, 0) * chance.random(n))).tolist()
         more = 10 ** chance.uniform(-9, 12)
-        found = overhead([value * (1 + more) for value in base], base)
-        words = verdict(found, "s", "lower")
+        found = compute_overhead([value * (1 + more) for value in base], base)
+        words = make_verdict(found, "s", "lower")
         assert "same" not in words.text
         assert len(words.text) < 110
         if words.direction is Direction.WORSE:
@@ -222,6 +228,6 @@ def test_words_never_say_0_where_there_is_something(n: int, baseline: float) -> 
 
 def test_nothing_is_ever_called_the_same() -> None:
     condition, _ = samples(9, 9)
-    text = verdict(overhead(condition, condition), "s", "lower").text
+    text = make_verdict(compute_overhead(condition, condition), "s", "lower").text
     assert text.startswith("not shown to differ (")
     assert "same" not in text

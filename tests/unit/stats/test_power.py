@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import gammaln, ndtr, stdtrit
 
-from steelyard.analysis.stats.planning import difference_seen, power, repeats_to_see
+from steelyard.analysis.stats.planning import least_detectable_difference, power, repeats_to_detect
 
 # TTestIndPower().power(difference, runs, level) of statsmodels 0.15.0 with scipy 1.17.1.
 STATSMODELS = {
@@ -57,19 +57,19 @@ def test_power_is_the_integral_also_where_scipy_gives_up(
 
 def test_the_repeats_are_those_of_cohens_table() -> None:
     """Cohen (1988), table 2.4.1: two-sided 5 %, power 0.80; 393 there is 393.4 by statsmodels."""
-    found = {d: repeats_to_see(d, 0.05) for d in (0.2, 0.5, 0.8, 1.0)}
+    found = {d: repeats_to_detect(d, 0.05) for d in (0.2, 0.5, 0.8, 1.0)}
     assert found == {0.2: 394, 0.5: 64, 0.8: 26, 1.0: 17}
-    assert repeats_to_see(1e-4, 0.05) is None
+    assert repeats_to_detect(1e-4, 0.05) is None
 
 
 @pytest.mark.parametrize(("runs", "expected"), DIFFERENCES.items())
 def test_the_difference_that_is_seen(runs: int, expected: float) -> None:
-    assert difference_seen(runs, 0.05) == pytest.approx(expected, abs=2e-6)
+    assert least_detectable_difference(runs, 0.05) == pytest.approx(expected, abs=2e-6)
 
 
 def test_the_difference_of_two_runs_at_a_small_level_is_the_integrals() -> None:
     """Where solve_power of statsmodels 0.15.0 says 13.68: it takes scipy's nan for an end."""
-    found = difference_seen(2, 0.05 / 6)
+    found = least_detectable_difference(2, 0.05 / 6)
     assert found is not None
     assert by_integral(found, 2, 0.05 / 6) == pytest.approx(0.8, abs=1e-6)
 
@@ -81,14 +81,14 @@ PAIRS = {0.2: 199, 0.5: 34, 0.8: 15}
 @pytest.mark.parametrize(("difference", "pairs"), PAIRS.items())
 def test_ten_blocks_and_more_are_pairs(difference: float, pairs: int) -> None:
     """In standard deviations of a side: dz times the root of 2."""
-    assert repeats_to_see(difference * math.sqrt(2), 0.05, blocks=10_000) == pairs
+    assert repeats_to_detect(difference * math.sqrt(2), 0.05, blocks=10_000) == pairs
 
 
 def test_fewer_blocks_are_runs_as_in_the_report() -> None:
-    assert difference_seen(1, 0.05) is None
-    assert difference_seen(10, 0.05, blocks=9) == difference_seen(10, 0.05)
-    assert repeats_to_see(0.8, 0.05, blocks=5) == repeats_to_see(0.8, 0.05) == 26
-    paired = repeats_to_see(0.8, 0.05, blocks=1000)
+    assert least_detectable_difference(1, 0.05) is None
+    assert least_detectable_difference(10, 0.05, blocks=9) == least_detectable_difference(10, 0.05)
+    assert repeats_to_detect(0.8, 0.05, blocks=5) == repeats_to_detect(0.8, 0.05) == 26
+    paired = repeats_to_detect(0.8, 0.05, blocks=1000)
     assert paired is not None and paired > 26
     for repeats, enough in ((paired, True), (paired - 1, False)):
         assert (power(0.8, repeats, 0.05, blocks=1000) >= 0.8) is enough

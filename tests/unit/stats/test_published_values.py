@@ -10,9 +10,14 @@ import pytest
 import scipy.stats
 
 from steelyard.analysis.stats.basics import fieller, ranks, welch_degrees
-from steelyard.analysis.stats.bimodality import least_bandwidth, modes, silverman_p, usual_bandwidth
+from steelyard.analysis.stats.bimodality import (
+    count_modes,
+    least_bandwidth,
+    silverman_p,
+    usual_bandwidth,
+)
 from steelyard.analysis.stats.dependent_runs import overhead_by_block, overhead_by_job
-from steelyard.analysis.stats.drift import Timed, trend, wander
+from steelyard.analysis.stats.drift import Timed, find_trend, find_wander
 from steelyard.analysis.stats.grouped_mean import mean_by_group
 from steelyard.analysis.stats.proportion import wilson
 from steelyard.analysis.stats.significance_tests import holm, welch, welch_effective
@@ -163,7 +168,11 @@ def test_the_least_bandwidth_of_silvermans_chondrites() -> None:
     scaled = (silica - silica[0]) / width
     least = least_bandwidth(scaled)
     assert least * width == pytest.approx(2.39, abs=0.01)
-    assert modes(scaled[None, :], 1.01 * least)[0] == 1 < modes(scaled[None, :], 0.99 * least)[0]
+    assert (
+        count_modes(scaled[None, :], 1.01 * least)[0]
+        == 1
+        < count_modes(scaled[None, :], 0.99 * least)[0]
+    )
     assert 0.05 < silverman_p(scaled, least, 1.0) < 0.25  # three kinds of meteorites, not shown
     expected = 0.9 * min(scaled.std(ddof=1), scipy.stats.iqr(scaled) / 1.34) * 22**-0.2
     assert usual_bandwidth(scaled) == pytest.approx(expected)
@@ -173,7 +182,7 @@ def test_bartels_ratio_is_rs() -> None:
     """DescTools and randtests of R: statistic -3.6453 for these 13 years of tourists; they divide by
     the exact standard deviation where Bartels' own approximation, 20 / (5 n + 7), is ours."""
     tourists = [12362, 12739, 13057, 13955, 14123, 15698, 17523, 18610, 19842, 20310, 22500, 23080, 21916]  # fmt: skip
-    n, p = 13, wander([Timed(range(13), tourists)])
+    n, p = 13, find_wander([Timed(range(13), tourists)])
     assert p is not None
     exact = 4 * (n - 2) * (5 * n * n - 2 * n - 9) / (5 * n * (n + 1) * (n - 1) ** 2)
     statistic = scipy.stats.norm.ppf(p) * math.sqrt(20 / (5 * n + 7) / exact)
@@ -189,7 +198,7 @@ def test_the_trend_of_strata_is_a_correlation_of_centred_ranks(chance: np.random
     y = np.concatenate(
         [(scipy.stats.rankdata(v) - (len(v) + 1) / 2) / (len(v) + 1) for _, v in sides]
     )
-    found = trend([Timed(t.tolist(), v.tolist()) for t, v in sides])
+    found = find_trend([Timed(t.tolist(), v.tolist()) for t, v in sides])
     assert found is not None
     rho = scipy.stats.pearsonr(x, y).statistic
     t = abs(rho) * math.sqrt(17 / (1 - rho**2))

@@ -11,12 +11,12 @@ import scipy.optimize
 import scipy.stats
 
 from steelyard.analysis.stats.basics import Estimate
-from steelyard.analysis.stats.overhead import overhead
+from steelyard.analysis.stats.overhead import compute_overhead
 from steelyard.analysis.stats.scaling import (
     Choice,
-    best_levels,
     efficiency,
-    largest_efficient,
+    find_best_levels,
+    find_largest_efficient,
     one_sided_confidence,
     scaled_serial_fraction,
     serial_fraction,
@@ -26,12 +26,12 @@ from steelyard.analysis.stats.scaling_laws import (
     COARSE,
     Curve,
     Law,
-    amdahl,
-    columns_of,
-    gustafson,
-    least_squares,
+    build_columns,
+    fit_amdahl,
+    fit_gustafson,
+    fit_least_squares,
+    fit_universal,
     misfit_p,
-    universal,
 )
 from steelyard.analysis.stats.significance_tests import welch
 
@@ -53,10 +53,10 @@ def drawn(
 def test_speed_up_is_the_ratio_of_the_reference_to_a_scale() -> None:
     chance = np.random.default_rng(1)
     one, eight = drawn(chance, [100.0, 16.0], 10)
-    found = speed_up(overhead(one, eight))
+    found = speed_up(compute_overhead(one, eight))
     assert found is not None and found.low is not None and found.high is not None
     assert found.value == pytest.approx(np.mean(one) / np.mean(eight))
-    inverse = overhead(eight, one)
+    inverse = compute_overhead(eight, one)
     assert inverse.low is not None and inverse.high is not None
     assert (found.low, found.high) == pytest.approx((1 / (1 + inverse.high), 1 / (1 + inverse.low)))
     whole = efficiency(found, 8.0)
@@ -64,8 +64,8 @@ def test_speed_up_is_the_ratio_of_the_reference_to_a_scale() -> None:
 
 
 def test_speed_up_without_an_interval_or_a_value() -> None:
-    assert speed_up(overhead([10.0], [5.0])) == Estimate(2.0)
-    assert speed_up(overhead([1.0, 2.0, 3.0], [0.0, 0.0, 0.0])) is None
+    assert speed_up(compute_overhead([10.0], [5.0])) == Estimate(2.0)
+    assert speed_up(compute_overhead([1.0, 2.0, 3.0], [0.0, 0.0, 0.0])) is None
     assert efficiency(Estimate(2.0), 4.0) == Estimate(0.5)
 
 
@@ -104,10 +104,12 @@ def test_largest_efficient_scale_and_those_that_the_data_allow() -> None:
         Estimate(0.72, 0.6, 0.84),
         Estimate(0.5, 0.4, 0.6),
     ]
-    assert largest_efficient(SCALES, found) == Choice(8.0, 2.0, 8.0)
-    assert largest_efficient(SCALES, [*found[:4], Estimate(0.5)]) == Choice(8.0, 2.0, 16.0)
-    assert largest_efficient(SCALES, [*found[:4], Estimate(1.2, 1.1, 1.3)]) == Choice(16, 16, 16)
-    assert largest_efficient((8.0,), [Estimate(0.5, 0.4, 0.6)]) is None
+    assert find_largest_efficient(SCALES, found) == Choice(8.0, 2.0, 8.0)
+    assert find_largest_efficient(SCALES, [*found[:4], Estimate(0.5)]) == Choice(8.0, 2.0, 16.0)
+    assert find_largest_efficient(SCALES, [*found[:4], Estimate(1.2, 1.1, 1.3)]) == Choice(
+        16, 16, 16
+    )
+    assert find_largest_efficient((8.0,), [Estimate(0.5, 0.4, 0.6)]) is None
     assert one_sided_confidence(0.95, 5) == pytest.approx(0.975)
 
 
@@ -117,14 +119,14 @@ def test_best_levels_leaves_out_only_what_is_shown_to_be_worse() -> None:
     def p_of(i: int, j: int) -> float | None:
         return p.get((i, j))
 
-    assert best_levels([10.1, 10.0, 11.0, 12.0], p_of) == [0, 1, 2]  # 0.02 > 0.05 / 3
-    assert best_levels([10.1, 10.0, 11.0], lambda i, j: None) == [0, 1, 2]
-    assert best_levels([10.0], p_of) == [0]
+    assert find_best_levels([10.1, 10.0, 11.0, 12.0], p_of) == [0, 1, 2]  # 0.02 > 0.05 / 3
+    assert find_best_levels([10.1, 10.0, 11.0], lambda i, j: None) == [0, 1, 2]
+    assert find_best_levels([10.0], p_of) == [0]
 
 
 def best_of(sides: list[list[float]]) -> list[int]:
     means = [float(np.mean(side)) for side in sides]
-    return best_levels(means, lambda i, j: welch(sides[i], sides[j]))
+    return find_best_levels(means, lambda i, j: welch(sides[i], sides[j]))
 
 
 def test_best_level_is_lost_in_at_most_5_percent() -> None:
@@ -142,7 +144,7 @@ def test_coefficients_are_those_of_scipys_curve_fit() -> None:
         ("Amdahl", lambda q, a, b: (a + b * (q - 1)) / q),
         ("Universal Scalability Law", lambda q, a, b, c: (a + b * (q - 1)) / q + c * (q - 1)),
     ):
-        found = least_squares(name, curve)
+        found = fit_least_squares(name, curve)
         theirs, _ = scipy.optimize.curve_fit(
             law,
             curve.scales,
@@ -161,10 +163,10 @@ def test_misfit_of_equal_spreads_is_the_f_test_of_lack_of_fit() -> None:
     times = [100.0, 53.0, 28.75, 16.6, 11.0]
     runs = [(mean * (1 + 0.02 * noise)).tolist() for mean in times]
     curve = curve_of(runs)
-    found = least_squares("Amdahl", curve)
+    found = fit_least_squares("Amdahl", curve)
     scaled = np.asarray(runs) * (found.weights / math.sqrt(6))[:, None]
     pure = np.sum((scaled - scaled.mean(axis=1, keepdims=True)) ** 2) / (5 * 5)
-    columns = columns_of("Amdahl", np.asarray(SCALES)) * found.weights[:, None]
+    columns = build_columns("Amdahl", np.asarray(SCALES)) * found.weights[:, None]
     _, rest, *_ = np.linalg.lstsq(columns, found.weights * np.asarray(curve.means))
     f = float(rest[0]) / 3 / pure
     own = misfit_p(curve, found)
@@ -181,12 +183,12 @@ GUSTAFSON_S = [100 / (q - 0.05 * (q - 1)) for q in SCALES]
 @pytest.mark.parametrize(
     ("fit", "times", "name", "truth", "is_paired"),
     [
-        (amdahl, AMDAHL_S, "serial", 0.05, False),
-        (amdahl, AMDAHL_S, "serial", 0.05, True),
-        (gustafson, GUSTAFSON_S, "serial", 0.05, False),
-        (universal, USL_S, "serial", 0.05, False),
-        (universal, USL_S, "crosstalk", 0.004, False),
-        (universal, USL_S, "peak", math.sqrt(0.95 / 0.004), False),
+        (fit_amdahl, AMDAHL_S, "serial", 0.05, False),
+        (fit_amdahl, AMDAHL_S, "serial", 0.05, True),
+        (fit_gustafson, GUSTAFSON_S, "serial", 0.05, False),
+        (fit_universal, USL_S, "serial", 0.05, False),
+        (fit_universal, USL_S, "crosstalk", 0.004, False),
+        (fit_universal, USL_S, "peak", math.sqrt(0.95 / 0.004), False),
     ],
 )
 def test_intervals_hold_the_truth_and_a_true_law_is_seldom_refused(
@@ -212,7 +214,7 @@ def test_paired_blocks_take_out_what_a_block_does_to_all_scales() -> None:
     chance = np.random.default_rng(5)
     luck = 1 + 0.2 * chance.standard_normal(12)
     runs = [(np.asarray(side) * luck).tolist() for side in drawn(chance, AMDAHL_S, 12, 0.01)]
-    paired, apart = (amdahl(curve_of(runs, flag)).serial for flag in (True, False))
+    paired, apart = (fit_amdahl(curve_of(runs, flag)).serial for flag in (True, False))
     assert paired and apart and paired.high and paired.low and apart.high and apart.low
     assert paired.high - paired.low < (apart.high - apart.low) / 5
 
@@ -220,10 +222,10 @@ def test_paired_blocks_take_out_what_a_block_does_to_all_scales() -> None:
 def test_a_law_that_does_not_hold_is_refused() -> None:
     """The USL's times are no Amdahl's: the largest scale is 40 % off; the USL itself fits."""
     curve = curve_of(drawn(np.random.default_rng(6), USL_S, 10, 0.02))
-    law = amdahl(curve)
+    law = fit_amdahl(curve)
     assert law.serial is None and law.p is not None and law.p < 1e-4
     assert law.reason is not None and law.reason.startswith("does not fit: off by ")
-    assert universal(curve).serial is not None
+    assert fit_universal(curve).serial is not None
 
 
 @pytest.mark.parametrize(
@@ -236,7 +238,7 @@ def test_a_law_that_does_not_hold_is_refused() -> None:
     ],
 )
 def test_reasons_of_a_refusal(runs: list[list[float]], reason: str) -> None:
-    law = amdahl(curve_of(runs))
+    law = fit_amdahl(curve_of(runs))
     assert law.serial is None and law.reason is not None
     assert reason in law.reason or law.reason.startswith("does not fit")
     assert reason in law.reason or reason == "superlinear"
@@ -244,25 +246,25 @@ def test_reasons_of_a_refusal(runs: list[list[float]], reason: str) -> None:
 
 def test_superlinear_times_that_fit_are_refused_as_such() -> None:
     times = [100 * (1 - 0.02 * (q - 1)) / q for q in SCALES]
-    law = amdahl(curve_of(drawn(np.random.default_rng(8), times, 10, 0.01)))
+    law = fit_amdahl(curve_of(drawn(np.random.default_rng(8), times, 10, 0.01)))
     assert law.reason == "superlinear: it would take a serial fraction below 0"
 
 
 def test_times_that_grow_with_the_scale_are_refused_as_such() -> None:
     """It printed a serial fraction of 156 %, and a bound on the speed-up below 1."""
     times = [100 * (1.5 - 0.5 / q) for q in SCALES]
-    law = amdahl(curve_of(drawn(np.random.default_rng(8), times, 10, 0.01)))
+    law = fit_amdahl(curve_of(drawn(np.random.default_rng(8), times, 10, 0.01)))
     assert (law.serial, law.reason) == (
         None, "times grow: it would take a serial fraction above 100 %"
     )  # fmt: skip
 
 
 def test_a_law_that_excludes_nothing_is_refused() -> None:
-    law = amdahl(curve_of([[100.0, 20.0, 180.0], [60.0, 5.0, 110.0], [40.0, 3.0, 70.0]]))
+    law = fit_amdahl(curve_of([[100.0, 20.0, 180.0], [60.0, 5.0, 110.0], [40.0, 3.0, 70.0]]))
     assert law.serial is None and law.reason is not None
     assert law.reason.startswith("the runs vary too much")
 
 
 def test_no_peak_where_processors_are_not_shown_to_hinder_each_other() -> None:
-    law = universal(curve_of(drawn(np.random.default_rng(9), AMDAHL_S, 10)))
+    law = fit_universal(curve_of(drawn(np.random.default_rng(9), AMDAHL_S, 10)))
     assert law.reason is None and law.peak is None and law.crosstalk is not None

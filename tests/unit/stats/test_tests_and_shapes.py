@@ -11,18 +11,18 @@ import pytest
 import scipy.stats
 
 from steelyard.analysis.stats.basics import mean_interval
-from steelyard.analysis.stats.bimodality import two_humps
-from steelyard.analysis.stats.overhead import overhead
+from steelyard.analysis.stats.bimodality import find_two_humps
+from steelyard.analysis.stats.overhead import compute_overhead
 from steelyard.analysis.stats.planning import (
     FIRST_LOOK,
     STOPPING_CONFIDENCE,
-    enough,
+    can_stop,
     repeats_assured,
     repeats_needed,
 )
 from steelyard.analysis.stats.significance_tests import (
     FAR,
-    effect_words,
+    format_effect,
     hedges,
     holm,
     kruskal,
@@ -32,7 +32,7 @@ from steelyard.analysis.stats.significance_tests import (
 from steelyard.analysis.stats.slope import (
     COARSE,
     Slope,
-    fit,
+    fit_slope,
     line_break,
     line_slope,
     slope_by_block,
@@ -77,7 +77,7 @@ def test_hedges_g_of_the_handbook() -> None:
     found = hedges(sample(103, 5.5), sample(100, 4.5))
     assert found is not None
     assert found.value == pytest.approx(0.5924, abs=1e-4)
-    assert effect_words(found) == "medium (g = 0.59)"
+    assert format_effect(found) == "medium (g = 0.59)"
 
 
 def test_the_interval_of_an_effect_is_rs() -> None:
@@ -177,7 +177,7 @@ def test_a_failed_run_leaves_the_other_blocks_slopes(chance: np.random.Generator
     def line(left_out: range) -> Slope:
         kept = [n for n in range(60) if n not in left_out]
         columns = ([column[n] for n in kept] for column in (places, values, block_numbers))
-        found = fit(*columns)
+        found = fit_slope(*columns)
         assert found is not None
         return found.slope
 
@@ -191,16 +191,16 @@ def test_a_failed_run_leaves_the_other_blocks_slopes(chance: np.random.Generator
 def test_a_coarse_clock_shows_no_slope(levels: tuple[float, ...], blocks: Any) -> None:
     """Whole seconds: 10, 10, 11 may be 10.4, 10.5, 10.6; the overhead of such sides is refused, too."""
     values = [level for level in levels for _ in range(12)]
-    line = fit([1.0] * 12 + [2.0] * 12 + [3.0] * 12, values, blocks)
-    assert line is not None and line.broken is None
+    line = fit_slope([1.0] * 12 + [2.0] * 12 + [3.0] * 12, values, blocks)
+    assert line is not None and line.break_point is None
     assert line.slope.reason == COARSE
     assert (line.slope.low, line.slope.high, line.slope.p) == (None, None, 1.0)
-    assert overhead(values[24:], values[:12]).low is None
+    assert compute_overhead(values[24:], values[:12]).low is None
 
 
 def test_one_spread_is_enough_for_a_slope() -> None:
     values = [10.0] * 4 + [10.0] * 4 + [11.0, 11.0, 11.0, 12.0]
-    line = fit([1.0] * 4 + [2.0] * 4 + [3.0] * 4, values)
+    line = fit_slope([1.0] * 4 + [2.0] * 4 + [3.0] * 4, values)
     assert line is not None and line.slope.reason is None and line.slope.low is not None
 
 
@@ -211,7 +211,7 @@ def test_a_slope_after_a_stopping_rule_is_as_wide_as_its_means(chance: np.random
     for blocks, degrees in ((None, 34), ([n // 3 for n in range(36)], 11)):
         widths = []
         for confidence in (0.95, STOPPING_CONFIDENCE):
-            line = fit(x.tolist(), y.tolist(), blocks, confidence)
+            line = fit_slope(x.tolist(), y.tolist(), blocks, confidence)
             assert line is not None and line.slope.low is not None and line.slope.high is not None
             widths.append(line.slope.high - line.slope.low)
         expected = scipy.stats.t.ppf(0.98, degrees) / scipy.stats.t.ppf(0.975, degrees)
@@ -231,7 +231,7 @@ def test_a_line_breaks_where_it_was_bent(chance: np.random.Generator) -> None:
 
 def test_lines_need_levels() -> None:
     assert line_slope([1.0, 1.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0]) is None
-    assert fit([0.0, 0.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0]) is None
+    assert fit_slope([0.0, 0.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0]) is None
     with pytest.raises(ValueError, match="2 places for 1 values"):
         line_slope([0.0, 1.0], [1.0])
 
@@ -271,15 +271,15 @@ def test_a_warm_up_is_as_unlikely_as_counting_says() -> None:
 def test_among_many_series_humps_need_more_evidence(chance: np.random.Generator) -> None:
     clear = np.r_[chance.normal(10, 0.2, 20), chance.normal(14, 0.2, 20)].tolist()
     vague = np.r_[chance.normal(10, 1, 20), chance.normal(13.8, 1, 20)].tolist()
-    assert two_humps(clear, 400) is not None and two_humps(clear, 10**6) is not None
-    alone = two_humps(vague)
+    assert find_two_humps(clear, 400) is not None and find_two_humps(clear, 10**6) is not None
+    alone = find_two_humps(vague)
     assert alone is not None and 0.002 < alone.p <= 0.05
-    assert two_humps(vague, 100) is None
+    assert find_two_humps(vague, 100) is None
 
 
 def test_two_humps_and_where_they_part(chance: np.random.Generator) -> None:
     values = np.r_[chance.normal(10, 0.3, 15), chance.normal(13, 0.3, 10)]
-    found = two_humps(chance.permutation(values).tolist())
+    found = find_two_humps(chance.permutation(values).tolist())
     assert found is not None
     assert 10.8 < found.border < 12.2 and (found.low_n, found.high_n) == (15, 10)
     assert (found.low_mean, found.high_mean) == pytest.approx((10, 13), abs=0.3)
@@ -295,7 +295,7 @@ def test_what_is_no_second_hump(chance: np.random.Generator, kind: str) -> None:
         "equal": np.full(40, 3.0),
         "few": np.r_[chance.normal(10, 0.1, 6), chance.normal(20, 0.1, 6)],
     }
-    assert two_humps(values[kind].tolist()) is None
+    assert find_two_humps(values[kind].tolist()) is None
 
 
 @pytest.mark.parametrize(("n", "half"), [(5, 1.24), (10, 0.72), (20, 0.47), (35, 0.34)])
@@ -327,11 +327,11 @@ def test_assured_repeats_use_the_upper_limit_of_the_spread() -> None:
 
 def test_stopping_waits_for_its_first_look() -> None:
     steady = [10.0, 10.001] * 10
-    assert not enough(steady[: FIRST_LOOK - 1], 1.0)
-    assert enough(steady[:FIRST_LOOK], 1.0)
-    assert not enough(steady, 1e-6)
+    assert not can_stop(steady[: FIRST_LOOK - 1], 1.0)
+    assert can_stop(steady[:FIRST_LOOK], 1.0)
+    assert not can_stop(steady, 1e-6)
     half = mean_interval(steady, STOPPING_CONFIDENCE).half_width
-    assert half is not None and enough(steady, half)
+    assert half is not None and can_stop(steady, half)
 
 
 def test_kruskal_agrees_with_scipy_with_ties_too() -> None:

@@ -100,7 +100,7 @@ def test_every_table_and_view_has_a_comment(connection: duckdb.DuckDBPyConnectio
 
 def test_the_page_has_every_column_of_a_clusters_database() -> None:
     with duckdb.connect() as base:
-        base.execute(cluster_database.schema_text())
+        base.execute(cluster_database.build_schema())
         tables = base.execute("SELECT table_name FROM duckdb_tables()").fetchall()
         expected = {name: database_columns(base, name) for (name,) in tables}
     assert page_columns("cluster_tables") == expected

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.summary.earlier_runs import EarlierRuns, MeasuredCost, keys
+from steelyard.analysis.summary.earlier_runs import EarlierRuns, MeasuredCost, make_keys
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
 from steelyard.wrappers.study import plan, study
@@ -42,7 +42,7 @@ def earlier_of(found: study.Study, **seconds: list[float]) -> EarlierRuns:
     """Runs of n = 1 and n = 2."""
     by_key = {}
     for run in plan.make_plan(found):
-        key = keys(run.benchmark, run.parameters, run.condition)[0]
+        key = make_keys(run.benchmark, run.parameters, run.condition)[0]
         values = seconds[f"n{run.condition['n']}"]
         by_key[key] = MeasuredCost(values, [100.0] * len(values), {"seconds": {key: values}})
     return EarlierRuns(by_key, ("before",))

@@ -72,17 +72,17 @@ def steady(n: int, sd: float = 0.02) -> list[float]:
 
 
 def test_no_look_before_the_fifteenth_run() -> None:
-    assert stopping.more_repeats(summary(steady(8, 1e-6)), 0.01).repeats == FIRST_LOOK - 8
-    assert stopping.more_repeats(summary(steady(15, 1e-6)), 0.01).repeats == 0
+    assert stopping.compute_need(summary(steady(8, 1e-6)), 0.01).repeats == FIRST_LOOK - 8
+    assert stopping.compute_need(summary(steady(15, 1e-6)), 0.01).repeats == 0
 
 
 def test_the_widest_decides() -> None:
-    need = stopping.more_repeats(summary(steady(40, 1e-6), steady(40, 0.05)), 0.01)
+    need = stopping.compute_need(summary(steady(40, 1e-6), steady(40, 0.05)), 0.01)
     assert (need.judged, need.too_wide) == (2, 1) and 20 < need.repeats <= 40
 
 
 def test_a_study_at_most_doubles() -> None:
-    assert stopping.more_repeats(summary(steady(20, 0.5)), 1e-6).repeats == 20
+    assert stopping.compute_need(summary(steady(20, 0.5)), 1e-6).repeats == 20
 
 
 def test_runs_of_one_job_or_block_are_one_look_at_it() -> None:
@@ -91,13 +91,13 @@ def test_runs_of_one_job_or_block_are_one_look_at_it() -> None:
     values = [(1 + luck) for luck in 0.01 * chance.standard_normal(12) for _ in range(5)]
     rows = row(values), row(values, 5, 5), row(values, 1, 5)  # alone, of one job, of one block
     alone, by_job, by_block = (of_rows(one) for one in rows)
-    assert stopping.more_repeats(alone, 0.01).repeats == 0
+    assert stopping.compute_need(alone, 0.01).repeats == 0
     for shared in (by_job, by_block):
-        assert stopping.more_repeats(shared, 0.01).repeats == 5 * (FIRST_LOOK - 12)
+        assert stopping.compute_need(shared, 0.01).repeats == 5 * (FIRST_LOOK - 12)
 
 
 def test_what_has_no_mean_does_not_count() -> None:
-    need = stopping.more_repeats(summary([], [0.0] * 20, steady(20, 1e-6)), 0.01)
+    need = stopping.compute_need(summary([], [0.0] * 20, steady(20, 1e-6)), 0.01)
     assert (need.judged, need.repeats) == (1, 0)
 
 
@@ -106,7 +106,7 @@ def test_conditions_whose_runs_fail_let_nothing_grow_and_are_named(survivors: in
     """15 runs, most without a value: neither "enough" for all, nor more runs that fail at each submit."""
     failing = row(steady(survivors, 0.5))
     failing.group.runs = tuple(f"r{number}" for number in range(15))
-    need = stopping.more_repeats(of_rows(row(steady(20, 1e-6)), failing), 0.01)
+    need = stopping.compute_need(of_rows(row(steady(20, 1e-6)), failing), 0.01)
     assert (need.judged, need.too_wide, need.repeats) == (1, 0, 0)
     assert need.failing == (f"x · {failing.group.label}",)
 
@@ -114,7 +114,7 @@ def test_conditions_whose_runs_fail_let_nothing_grow_and_are_named(survivors: in
 def test_a_condition_half_of_whose_runs_gave_a_value_is_judged() -> None:
     half = row(steady(8, 0.5))
     half.group.runs = tuple(f"r{number}" for number in range(16))
-    need = stopping.more_repeats(of_rows(half), 0.01)
+    need = stopping.compute_need(of_rows(half), 0.01)
     assert (need.judged, need.repeats, need.failing) == (1, 8, ())
 
 
@@ -122,7 +122,7 @@ def test_the_estimate_reaches_the_width() -> None:
     values = steady(300, 0.05)
     n = 20
     for _ in range(6):
-        need = stopping.more_repeats(summary(values[:n]), 0.01)
+        need = stopping.compute_need(summary(values[:n]), 0.01)
         n += need.repeats
     assert need.repeats == 0
     found = mean_interval(values[:n], STOPPING_CONFIDENCE)

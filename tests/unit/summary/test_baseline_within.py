@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.unit.summary.study_maker import StudyMaker
 
-from steelyard.analysis.report.answer import answer
-from steelyard.analysis.report.phrases import on_level
-from steelyard.analysis.report.tables import baseline_text
+from steelyard.analysis.report.answer import describe_answer
+from steelyard.analysis.report.phrases import describe_level
+from steelyard.analysis.report.tables import format_baseline
 from steelyard.analysis.report.terminal_text import format_summary
 from steelyard.analysis.summary.summary import Summary, summarize
 
@@ -42,7 +42,7 @@ def test_each_size_has_its_own_baseline(within: Summary) -> None:
         "size=400, threads=1": "size=400, threads=1",
         "size=400, threads=2": "size=400, threads=1",
     }
-    found = {r.group.label: r.overhead for r in within.compared(primary=True)}
+    found = {r.group.label: r.overhead for r in within.compared_rows(primary=True)}
     assert found.keys() == {"size=200, threads=2", "size=400, threads=2"}
     shares = [found[label].value for label in sorted(found) if found[label] is not None]
     assert shares == pytest.approx([-0.5, -0.375], abs=0.002)
@@ -50,22 +50,22 @@ def test_each_size_has_its_own_baseline(within: Summary) -> None:
 
 def test_without_it_all_sizes_have_one_baseline(tmp_path: Path) -> None:
     summary = made(tmp_path, {"size": 200, "threads": 1})
-    found = {r.group.label: r.overhead for r in summary.compared(primary=True)}
+    found = {r.group.label: r.overhead for r in summary.compared_rows(primary=True)}
     worse = found["size=400, threads=2"]
     assert len(found) == 3
     assert worse is not None and worse.value == pytest.approx(1.5, abs=0.01)
 
 
 def test_the_tests_are_corrected_for_all_comparisons(within: Summary) -> None:
-    families = [row for row in within.compared(primary=True) if row.p is not None]
+    families = [row for row in within.compared_rows(primary=True) if row.p is not None]
     assert len(families) == 2  # Holm's correction is over both sizes
 
 
 def test_a_sentence_names_the_size_at_which_both_were_measured(within: Summary) -> None:
-    first, second = answer(within)[:2]
+    first, second = describe_answer(within)[:2]
     assert first.startswith("With threads=2 instead of 1 at size=200, app takes 50.00 % less time")
     assert second.startswith("With threads=2 instead of 1 at size=400, app takes 37.50 % less time")
-    assert baseline_text(within.data.meta) == "threads=1 at each level of size"
+    assert format_baseline(within.data.meta) == "threads=1 at each level of size"
     text = format_summary(within, [])
     assert "baseline: threads=1 at each level of size\n" in text
     assert text.count("(baseline)") == 2
@@ -81,5 +81,5 @@ def test_a_sentence_names_the_size_at_which_both_were_measured(within: Summary) 
     ],
 )
 def test_sizes_of_a_job_have_words(factor: str, words: str) -> None:
-    assert on_level(factor, "4", "1") == words
-    assert on_level(factor, "1").split()[1:3] == ["1", words.split()[2].removesuffix("s")]
+    assert describe_level(factor, "4", "1") == words
+    assert describe_level(factor, "1").split()[1:3] == ["1", words.split()[2].removesuffix("s")]

@@ -47,7 +47,7 @@ def test_main_figures_are_read_by_name_and_condition(synthetic: ModuleType, tmp_
             run = maker.run("app", {}, {"clients": clients}, number + 1)
             maker.result(run, "seconds", 10 * clients * (1 + 0.02 * sign), "s")
             maker.result(run, "files", 1e6 * clients * (1 + 0.1 * sign), "1")
-    found = earlier_runs.read([maker.write(tmp_path)])
+    found = earlier_runs.read_earlier_runs([maker.write(tmp_path)])
     seen, near = found.of("app", {}, {"clients": 3})
     assert seen is not None and near == "the same parameters"
     spreads = {name: seen.spread(name) for name in seen.figures}

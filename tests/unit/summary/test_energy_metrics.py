@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.report.answer import energy
+from steelyard.analysis.report.answer import describe_energy
 from steelyard.analysis.stats.basics import Interval
 from steelyard.analysis.stats.overhead import Direction
 from steelyard.analysis.store.energy_shares import NOT_KNOWN, IdlePower
-from steelyard.analysis.summary.energy_metrics import Bounds, bounds_verdict
+from steelyard.analysis.summary.energy_metrics import Bounds, make_bounds_verdict
 from steelyard.analysis.summary.summary import Summary, summarize
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.base.options import idle_power
@@ -118,18 +118,22 @@ def test_a_difference_is_shown_where_a_low_is_above_the_others_high(
     ours: tuple[float, float], base: tuple[float, float], direction: Direction, text: str
 ) -> None:
     bounds = [Bounds(interval(low), interval(high)) for low, high in (ours, base)]
-    found = bounds_verdict(*bounds)
+    found = make_bounds_verdict(*bounds)
     assert found.direction is direction and text in found.text
 
 
 def test_one_run_alone_has_no_verdict() -> None:
     once = Interval(5.0, None, None, 1)
-    assert bounds_verdict(Bounds(once, once), Bounds(once, once)).direction is Direction.UNKNOWN
-    assert bounds_verdict(Bounds(None, None), Bounds(once, once)).direction is Direction.UNKNOWN
+    assert (
+        make_bounds_verdict(Bounds(once, once), Bounds(once, once)).direction is Direction.UNKNOWN
+    )
+    assert (
+        make_bounds_verdict(Bounds(None, None), Bounds(once, once)).direction is Direction.UNKNOWN
+    )
 
 
 def test_the_answer_tells_the_jobs_own(folder: Path) -> None:
-    told = energy(summarize(folder, idle=IdlePower(elsewhere_w=60.0)))
+    told = describe_energy(summarize(folder, idle=IdlePower(elsewhere_w=60.0)))
     assert told.startswith(
         f"Energy of the jobs alone, above idle: {VARIANT} with cpus=4 instead of 1: not shown"
     )

@@ -11,7 +11,7 @@ import pytest
 from steelyard.analysis.summary.machine_tags import (
     IMPLIED_BY,
     LABELS,
-    installed_memory,
+    format_installed_memory,
     is_machine_tag,
     read_machine_tags,
     tag_label,
@@ -73,7 +73,9 @@ def test_every_tag_that_job_scripts_write_is_judged() -> None:
     keys = {
         key
         for path in (ROOT / "jobscripts").rglob("*.sh")
-        for key in re.findall(r"sy_tag(?:_known)? ([a-z][\w.]*)", path.read_text(encoding="utf-8"))
+        for key in re.findall(
+            r"sy_tag(?:_nonempty)? ([a-z][\w.]*)", path.read_text(encoding="utf-8")
+        )
     }
     machine = {
         "cvmfs.version",
@@ -147,4 +149,4 @@ def test_a_record_without_a_probe_has_no_tags(document: dict[str, object]) -> No
 )
 def test_memory_is_what_is_installed(gib: float, words: str) -> None:
     """A kernel keeps 1.5 to 3 % of it; a lost module of 32 of 384 GiB is seen."""
-    assert installed_memory(round(gib * GIB)) == words
+    assert format_installed_memory(round(gib * GIB)) == words

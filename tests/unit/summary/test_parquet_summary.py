@@ -120,14 +120,14 @@ ALONE = {"unit": "s", "better": "lower", "minimum": 2.0, "blocks": 1, "jobs": 1}
 def test_runs_that_share_blocks_or_jobs_have_no_interval_here(blocks: int, jobs: int) -> None:
     row = {"variant": "v", "condition_label": "c", "metric": "m", "n": 10, "mean": 2.0, "sd": 1.0}
     row |= {"median": 2.0, "unit": "s", "better": "lower", "minimum": 0.5}
-    found = parquet_summary.line(row | {"blocks": blocks, "jobs": jobs})
+    found = parquet_summary.build_line(row | {"blocks": blocks, "jobs": jobs})
     assert (found.low, found.high, found.reason) == (None, None, parquet_summary.SHARED)
-    alone = parquet_summary.line(row | {"blocks": 1, "jobs": 10})
+    alone = parquet_summary.build_line(row | {"blocks": 1, "jobs": 10})
     assert alone.low is not None and alone.reason is None
 
 
 def test_one_run_has_no_interval() -> None:
     row = {"variant": "v", "condition_label": "c", "metric": "m", "n": 1, "mean": 2.0, **ALONE}
     for sd in (None, float("nan"), 0.0):
-        found = parquet_summary.line(row | {"sd": sd, "median": 2.0})
+        found = parquet_summary.build_line(row | {"sd": sd, "median": 2.0})
         assert (found.sd, found.low, found.high) == (None, None, None)

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steelyard.analysis.stats.planning import difference_seen
-from steelyard.analysis.summary.earlier_runs import MeasuredCost, add
+from steelyard.analysis.stats.planning import least_detectable_difference
+from steelyard.analysis.summary.earlier_runs import MeasuredCost, add_row
 from steelyard.analysis.summary.study_data import Meta, Metric, StudyData
 from steelyard.analysis.summary.study_run import Run
-from steelyard.analysis.summary.summary import Direction, summary_of
+from steelyard.analysis.summary.summary import Direction, build_summary
 
 STUDIES = 300
 SPREAD = 0.05
@@ -23,7 +23,7 @@ def is_told(
 ) -> bool:
     """Whether the first figure of the first condition is told as worse, by as much as is promised."""
     tests = (len(labels) - 1) * figures
-    difference = difference_seen(repeats, 0.05 / tests, blocks)
+    difference = least_detectable_difference(repeats, 0.05 / tests, blocks)
     assert difference is not None
     runs, values = [], {}
     for repeat in range(repeats):
@@ -44,7 +44,7 @@ def is_told(
     meta = Meta("s", 1, None, None, "0", 0.0, {"f": "base"}, {"f": labels})
     metrics = [Metric(f"m{figure}", "s", "lower", True) for figure in range(figures)]
     data = StudyData(Path("none"), meta, runs, {"x": metrics}, values, [], [])
-    row = summary_of(data).row("x", labels[1], "m0")
+    row = build_summary(data).row("x", labels[1], "m0")
     return row is not None and row.verdict is not None and row.verdict.direction is Direction.WORSE
 
 
@@ -71,7 +71,7 @@ def test_what_conditions_differ_by_is_no_spread() -> None:
     for name, side in values.items():
         for value in side.tolist():
             row = ("app", "{}", f'{{"node_type": "{name}"}}', value, None, {"seconds": value})
-            add(found, "trial", row)
+            add_row(found, "trial", row)
     seen: MeasuredCost = found["app", "{}"]
     spread = seen.spread("seconds")
     assert spread is not None and spread.runs == 20

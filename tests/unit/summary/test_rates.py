@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from steelyard.analysis.stats.basics import mean_interval
-from steelyard.analysis.stats.rates import costs, is_rate, mean_by_kind, rate_interval
+from steelyard.analysis.stats.rates import is_rate, mean_by_kind, rate_interval, to_costs
 from steelyard.analysis.store import export
 from steelyard.analysis.summary import design, parquet_summary
 from steelyard.analysis.summary.rows import Row
@@ -95,7 +95,7 @@ def test_the_interval_of_a_rate_holds_as_often_as_it_says() -> None:
     chance, held = np.random.default_rng(3), 0
     for _ in range(2000):
         rates = 1 / chance.normal(10.0, 1.0, 10)
-        found = rate_interval(mean_interval(costs(rates.tolist()), never_negative=True))
+        found = rate_interval(mean_interval(to_costs(rates.tolist()), never_negative=True))
         assert found.low is not None and found.high is not None
         held += found.low <= 1 / 10.0 <= found.high
     assert 0.935 * 2000 <= held <= 0.965 * 2000
@@ -108,21 +108,21 @@ def test_a_cost_that_may_be_nothing_leaves_the_rate_without_an_upper_end() -> No
 
 def test_a_margin_is_of_the_rates(synthetic: ModuleType, tmp_path: Path) -> None:
     """Within ± 2 % of the rate: TOST of the ratio of the times, 1 / 1.02 to 1 / 0.98."""
-    from steelyard.analysis.stats.equivalence import beyond
+    from steelyard.analysis.stats.equivalence import compute_beyond_p
 
     chance = np.random.default_rng(4)
     values = {k: (10 * (1 + 0.01 * chance.standard_normal(12))).tolist() for k in (1, 2)}
     summary = summarize(study(synthetic, tmp_path, values))
     (seconds, rate), (base_seconds, base_rate) = rows_of(summary, 2), rows_of(summary, 1)
-    sides = design.sides_of(seconds, base_seconds)
+    sides = design.build_sides(seconds, base_seconds)
     assert sides is not None
-    upper, lower = beyond(sides, 1 / 0.98, 1), beyond(sides, 1 / 1.02, -1)
+    upper, lower = compute_beyond_p(sides, 1 / 0.98, 1), compute_beyond_p(sides, 1 / 1.02, -1)
     assert upper is not None and lower is not None
-    found = design.p_of_equivalence(rate, base_rate, 0.02)
+    found = design.compute_equivalence_p(rate, base_rate, 0.02)
     assert found == pytest.approx(max(upper, lower))
-    assert design.p_of_non_inferiority(rate, base_rate, 0.02) == pytest.approx(upper)
-    p = design.p_of_means(seconds, base_seconds)
-    assert design.p_of_means(rate, base_rate) == pytest.approx(p)
+    assert design.compute_non_inferiority_p(rate, base_rate, 0.02) == pytest.approx(upper)
+    p = design.compute_means_p(seconds, base_seconds)
+    assert design.compute_means_p(rate, base_rate) == pytest.approx(p)
 
 
 def test_the_summary_of_parquet_has_the_reports_rates(

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.figures.scaling import scaling_draws
-from steelyard.analysis.report.export import relations
-from steelyard.analysis.report.latex_tables import latex_tables
-from steelyard.analysis.report.scaling import numeric_optima_words, scaling_part
+from steelyard.analysis.figures.scaling import list_scaling_draws
+from steelyard.analysis.report.export import build_relations
+from steelyard.analysis.report.latex_tables import build_latex_tables
+from steelyard.analysis.report.scaling import build_scaling_part, describe_numeric_optima
 from steelyard.analysis.report.scaling_document import scaling_document
 from steelyard.analysis.report.terminal_text import format_summary
 from steelyard.analysis.stats.scaling import Choice
-from steelyard.analysis.summary.optimum import numeric_optima
-from steelyard.analysis.summary.scaling import ScalingCurve, optima, scaling_curves
+from steelyard.analysis.summary.optimum import find_numeric_optima
+from steelyard.analysis.summary.scaling import ScalingCurve, build_scaling_curves, find_optima
 from steelyard.analysis.summary.summary import Summary, summarize
 
 from . import synthetic
@@ -44,7 +44,7 @@ CG, EP = "npb kernel=cg", "npb kernel=ep"
 
 
 def test_strong_scaling_of_seconds(strong: Summary) -> None:
-    cg, _ = scaling_curves(strong)
+    cg, _ = build_scaling_curves(strong)
     one, eight = (mean(strong, CG, f"nodes={n}", "seconds") for n in (1, 8))
     last = cg.points[-1]
     assert [point.scale for point in cg.points] == [1, 2, 4, 8]
@@ -64,7 +64,7 @@ def test_strong_scaling_of_seconds(strong: Summary) -> None:
 
 def test_rates_scale_by_their_costs(strong: Summary) -> None:
     """The harmonic means' ratio, which is the inverse of the seconds' for the same work."""
-    _, ep = scaling_curves(strong)
+    _, ep = build_scaling_curves(strong)
     one, sixteen = (mean(strong, EP, f"nodes={n}", "mops") for n in (1, 16))
     last = ep.points[-1]
     assert last.speed_up is not None and last.speed_up.value == pytest.approx(sixteen / one)
@@ -73,7 +73,7 @@ def test_rates_scale_by_their_costs(strong: Summary) -> None:
 
 
 def test_energy_and_node_hours(strong: Summary) -> None:
-    cg, _ = scaling_curves(strong)
+    cg, _ = build_scaling_curves(strong)
     one, eight = (mean(strong, CG, f"nodes={n}", "energy_j") for n in (1, 8))
     last = cg.points[-1]
     assert last.energy_ratio is not None and last.energy_ratio.value == pytest.approx(eight / one)
@@ -87,7 +87,7 @@ def test_energy_and_node_hours(strong: Summary) -> None:
 
 def test_weak_scaling_grows_the_work(weak: Summary) -> None:
     """Seconds rise by 20 % at each doubling: an efficiency of 1/1.2, 1/1.44 … Rates are the job's."""
-    cg, ep = scaling_curves(weak)
+    cg, ep = build_scaling_curves(weak)
     for point, truth in zip(cg.points[1:], (1 / 1.2, 1 / 1.44, 1 / 1.728), strict=True):
         found = point.efficiency
         assert found is not None and found.low is not None and found.high is not None
@@ -136,12 +136,12 @@ def number(condition: dict[str, object], factor: str) -> float:
 
 
 def only(summary: Summary) -> ScalingCurve:
-    (curve,) = scaling_curves(summary)
+    (curve,) = build_scaling_curves(summary)
     return curve
 
 
 def words(summary: Summary) -> str:
-    part = scaling_part(summary)
+    part = build_scaling_part(summary)
     assert part is not None
     return " ".join(part.sentences)
 
@@ -197,7 +197,7 @@ def test_few_runs_have_ratios_without_an_interval(tmp_path: Path) -> None:
     found = made(tmp_path, {"nodes": [1, 2, 4]}, lambda c: 10 / number(c, "nodes"), ["nodes"], 2)
     last = only(found).points[-1]
     assert last.speed_up is not None and last.speed_up.low is None
-    part = scaling_part(found)
+    part = build_scaling_part(found)
     assert part is not None and "Energy" not in part.table.headings  # no meter, no column
     assert "(no interval: 2 runs each)" in words(found)
     assert "4 nodes (1 to 4), the largest with values" in words(found)  # nothing is shown
@@ -234,7 +234,7 @@ def test_two_references_are_none(tmp_path: Path) -> None:
 def test_other_factors_have_a_curve_each(tmp_path: Path) -> None:
     factors = {"threads": [1, 2, 4], "size": [100, 200]}
     found = made(tmp_path, factors, lambda c: number(c, "size") / number(c, "threads"), ["threads"])
-    assert [curve.others for curve in scaling_curves(found)] == ["size=100", "size=200"]
+    assert [curve.others for curve in build_scaling_curves(found)] == ["size=100", "size=200"]
     assert "app (size=200), seconds: 4 threads against 1: " in words(found)
 
 
@@ -255,20 +255,20 @@ def test_paired_blocks_narrow_the_fit(tmp_path: Path) -> None:
 
 
 def test_documents_tables_and_figures_have_the_same_numbers(strong: Summary) -> None:
-    curves = scaling_curves(strong)
+    curves = build_scaling_curves(strong)
     curve = scaling_document(curves[0])
     assert curve["over"] == ["nodes"] and curve["points"][0]["speed_up"]["value"] == 1
     assert curve["largest_efficient"]["value"] == 8
-    tables = {relation.name: relation for relation in relations(strong, [])}
+    tables = {relation.name: relation for relation in build_relations(strong, [])}
     rows = [
         dict(zip(tables["scaling"].columns, row, strict=True)) for row in tables["scaling"].rows
     ]
     assert [row["scale"] for row in rows] == [1, 2, 4, 8, 1, 2, 4, 8, 16]
     assert rows[3]["efficiency_value"] == curve["points"][3]["efficiency"]["value"]
     assert len(tables["scaling_laws"].rows) == 4 and len(tables["optima"].rows) == 4
-    assert "\\caption{Scaling: " in latex_tables(strong)["scaling"]
+    assert "\\caption{Scaling: " in build_latex_tables(strong)["scaling"]
     assert "\nscaling:\n  npb kernel=cg, seconds: 8 nodes against 1: " in format_summary(strong, [])
-    drawn = [draw() for draw in scaling_draws(strong)]
+    drawn = [draw() for draw in list_scaling_draws(strong)]
     assert [one.name for one in drawn if one] == [
         "scaling-npb-kernel-cg-seconds",
         "scaling-npb-kernel-ep-mops",
@@ -280,8 +280,8 @@ def test_documents_tables_and_figures_have_the_same_numbers(strong: Summary) -> 
 
 
 def test_without_scaling_nothing_is_said(demo_summary: Summary) -> None:
-    assert scaling_curves(demo_summary) == [] and scaling_part(demo_summary) is None
-    assert optima(demo_summary) == []
+    assert build_scaling_curves(demo_summary) == [] and build_scaling_part(demo_summary) is None
+    assert find_optima(demo_summary) == []
     assert "scaling:" not in format_summary(demo_summary, [])
 
 
@@ -300,12 +300,12 @@ def numeric(tmp_path: Path, best: dict[str, float], energy: dict[str, float]) ->
 def test_least_joules_and_shortest_time_of_a_numeric_factor(tmp_path: Path) -> None:
     seconds = {"1": 100.0, "2": 60.0, "4": 40.0, "8": 30.0}
     joules = {"1": 1200.0, "2": 1001.0, "4": 1000.0, "8": 1300.0}
-    found = numeric_optima(numeric(tmp_path, seconds, joules))
+    found = find_numeric_optima(numeric(tmp_path, seconds, joules))
     assert [(one.metric, one.choice.value, one.allowed) for one in found] == [
         ("seconds", 8.0, (8.0,)),
         ("energy_j", found[1].choice.value, (2.0, 4.0)),
     ]
-    (sentence,) = numeric_optima_words(found)
+    (sentence,) = describe_numeric_optima(found)
     best = f"{found[1].choice.value:g}"
     assert sentence == (
         "app, seconds and energy_j over threads: shortest at 8 threads, the largest with values; "
@@ -315,4 +315,4 @@ def test_least_joules_and_shortest_time_of_a_numeric_factor(tmp_path: Path) -> N
 
 def test_an_optimum_that_a_slope_tells_is_left_to_it(tmp_path: Path) -> None:
     falling = {"1": 100.0, "2": 60.0, "4": 40.0, "8": 30.0}
-    assert numeric_optima(numeric(tmp_path, falling, falling)) == []
+    assert find_numeric_optima(numeric(tmp_path, falling, falling)) == []

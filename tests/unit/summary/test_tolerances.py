@@ -10,12 +10,12 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from steelyard.analysis.figures.factor_figures import factor_draws
+from steelyard.analysis.figures.factor_figures import list_factor_draws
 from steelyard.analysis.report.page import write_report
-from steelyard.analysis.report.tolerances import tolerance_part, tolerance_sentences
+from steelyard.analysis.report.tolerances import build_tolerance_part, build_tolerance_sentences
 from steelyard.analysis.stats.tolerance import State
 from steelyard.analysis.summary.summary import Summary, summarize
-from steelyard.analysis.summary.tolerances import numeric_axes, tolerances
+from steelyard.analysis.summary.tolerances import find_numeric_axes, find_tolerances
 from steelyard.wrappers.commands import cli
 
 DELAYS = ("none", "delay=10ms", "delay=20ms", "delay=50ms", "delay=100ms")
@@ -57,7 +57,7 @@ def study(
 
 
 def told(folder: Path) -> str:
-    (sentence,) = tolerance_sentences(summarize(folder, tolerate=0.1))
+    (sentence,) = build_tolerance_sentences(summarize(folder, tolerate=0.1))
     return sentence
 
 
@@ -68,7 +68,7 @@ def test_a_delay_is_placed_between_two_levels(synthetic: ModuleType, tmp_path: P
         "app: seconds is 10 % worse than at the baseline (0 ms of delay) from 3"
     )
     assert words.endswith("; interpolated between the levels 20 and 50).")
-    (one,) = [one for one in tolerances(summarize(folder, tolerate=0.1)) if one.is_primary]
+    (one,) = [one for one in find_tolerances(summarize(folder, tolerate=0.1)) if one.is_primary]
     low, value, high = one.crossing.low, one.crossing.value, one.crossing.high
     assert low is not None and value is not None and high is not None
     assert 20 < low < 100 / 3 < high < 50 and low < value < high
@@ -77,7 +77,7 @@ def test_a_delay_is_placed_between_two_levels(synthetic: ModuleType, tmp_path: P
 
 def test_nothing_is_told_unless_it_is_asked_for(synthetic: ModuleType, tmp_path: Path) -> None:
     summary = summarize(study(synthetic, tmp_path, lambda level: 10 + delay(level)))
-    assert tolerances(summary) == [] and tolerance_part(summary) is None
+    assert find_tolerances(summary) == [] and build_tolerance_part(summary) is None
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_rate_counts_down_from_no_limit(synthetic: ModuleType, tmp_path: Path)
         "app: seconds is 10 % worse than at the baseline (no limit of rate) from "
     )
     assert " Mbit/s of rate down (" in words and "between the levels 100 and 50)" in words
-    (one,) = [one for one in tolerances(summarize(folder, tolerate=0.1)) if one.is_primary]
+    (one,) = [one for one in find_tolerances(summarize(folder, tolerate=0.1)) if one.is_primary]
     low, high = one.crossing.low, one.crossing.high
     assert low is not None and high is not None and low > 80 > high >= 50
     assert one.crossing.value == pytest.approx(80, rel=0.1)
@@ -146,7 +146,7 @@ def test_a_rate_as_figure_is_worse_when_lower(synthetic: ModuleType, tmp_path: P
         synthetic, tmp_path, lambda level: 100 / (1 + 0.003 * delay(level)),
         figure=("rate", "MB/s", "higher"),
     )  # fmt: skip
-    (one,) = [one for one in tolerances(summarize(folder, tolerate=0.1)) if one.is_primary]
+    (one,) = [one for one in find_tolerances(summarize(folder, tolerate=0.1)) if one.is_primary]
     assert one.crossing.value == pytest.approx(1 / 0.027, rel=0.1)
 
 
@@ -157,10 +157,10 @@ def test_a_baseline_in_the_middle_has_a_limit_on_each_side(
         synthetic, tmp_path, lambda level: 10 + 0.5 * abs(float(str(level)) - 8),
         levels=[1, 4, 8, 12, 16], factor="threads", baseline=8,
     )  # fmt: skip
-    above, below = tolerance_sentences(summarize(folder, tolerate=0.1))
+    above, below = build_tolerance_sentences(summarize(folder, tolerate=0.1))
     assert "from threads = 10.07 on" in above and "between the levels 8 and 12)" in above
     assert "from threads = 5.95 down" in below and "between the levels 8 and 4)" in below
-    found = [one for one in tolerances(summarize(folder, tolerate=0.1)) if one.is_primary]
+    found = [one for one in find_tolerances(summarize(folder, tolerate=0.1)) if one.is_primary]
     assert [one.side for one in found] == ["above", "below"]
 
 
@@ -184,7 +184,7 @@ def test_two_levels_are_enough_to_say_more_or_less(synthetic: ModuleType, tmp_pa
     ],
 )
 def test_which_factors_have_numbers(factors: dict[str, list[object]], count: int) -> None:
-    assert len(numeric_axes(factors)) == count
+    assert len(find_numeric_axes(factors)) == count
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def test_page_figure_and_json_have_the_same_limit(
     text = page.read_text(encoding="utf-8")
     assert '<h2 id="tolerance">' in text.replace(' tabindex="-1"', "") or 'id="tolerance"' in text
     assert "interpolated between the levels 20 and 50" in text
-    drawn = [d for draw in factor_draws(summary, "app") if (d := draw()) is not None]
+    drawn = [d for draw in list_factor_draws(summary, "app") if (d := draw()) is not None]
     (lines,) = [d for d in drawn if d.name.startswith("lines-") and "seconds" in d.name]
     assert "Vertical lines are where it is as much worse" in lines.caption
     (axes,) = lines.figure.axes

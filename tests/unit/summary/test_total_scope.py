@@ -10,7 +10,7 @@ import pytest
 from steelyard.analysis.stats.overhead import Direction
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import summarize
-from steelyard.analysis.summary.total_scope import remark
+from steelyard.analysis.summary.total_scope import describe_scope_difference
 
 BARE: dict[str, object] = {"launcher": "bare"}
 START = "the container's start and end included"
@@ -34,7 +34,7 @@ START = "the container's start and end included"
 def test_what_is_said(
     metric: str, condition: dict[str, object], base: dict[str, object], words: str
 ) -> None:
-    assert remark(metric, condition, base) == words
+    assert describe_scope_difference(metric, condition, base) == words
 
 
 def test_it_stands_at_the_number(synthetic: ModuleType, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.collect.record_import import default_record_dirs
+from steelyard.analysis.collect.record_import import find_default_record_dirs
 from steelyard.analysis.sources.pbs import node_settings
 
 
@@ -32,24 +32,24 @@ def etc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_the_nodes_file_names_the_folder(etc: Path, text: str, found: str) -> None:
     (etc / "pbs.conf").write_bytes(text.encode())
-    assert default_record_dirs() == [Path(found)]
+    assert find_default_record_dirs() == [Path(found)]
 
 
 def test_the_hooks_configuration_wins_and_may_name_another_file(etc: Path) -> None:
     (etc / "pbs.conf").write_text("record_dir=/shared/torque\n")
     (etc / "openpbs.json").write_text(json.dumps({"record_dir": "/shared/hook"}))
-    assert default_record_dirs() == [Path("/shared/hook")]
+    assert find_default_record_dirs() == [Path("/shared/hook")]
     (etc / "other.conf").write_text("record_dir=/shared/other\n")
     (etc / "openpbs.json").write_text(json.dumps({"config": str(etc / "other.conf")}))
-    assert default_record_dirs() == [Path("/shared/other")]
+    assert find_default_record_dirs() == [Path("/shared/other")]
     (etc / "openpbs.json").write_text("[1]")
-    assert default_record_dirs() == [Path("/shared/torque")]
+    assert find_default_record_dirs() == [Path("/shared/torque")]
 
 
 def test_the_environment_wins_and_no_setting_is_the_default(
     etc: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert default_record_dirs() == [Path("/var/lib/steelyard/records")]
+    assert find_default_record_dirs() == [Path("/var/lib/steelyard/records")]
     (etc / "pbs.conf").write_text("record_dir=/shared/torque\n")
     monkeypatch.setenv("STEELYARD_RECORD_DIR", "/mine")
-    assert default_record_dirs() == [Path("/mine")]
+    assert find_default_record_dirs() == [Path("/mine")]
