@@ -263,7 +263,7 @@ __attribute__((unused)) static void wait_for_comments(int count)
 {
 	const struct timespec pause = {0, 5000000};
 
-	for (int i = 0; i < 2000 && comments() < count; i++)
+	for (int i = 0; i < 12000 && comments() < count; i++)
 		(void)nanosleep(&pause, NULL);
 }
 

@@ -160,7 +160,7 @@ static void test_socket_is_roots_alone(void)
 	(void)rmdir(folder);
 }
 
-#define HUNG 10
+#define HUNG 100 /* one after another: 10 s */
 
 /* A folder of records that hangs leaves samplers that read nothing: their full queues together hold
  * up a job's start as long as one does. */
@@ -186,7 +186,7 @@ static void test_samplers_that_hang_hold_up_a_start_once(void)
 	}
 	begun_ms = sy_now_ms(CLOCK_MONOTONIC);
 	ok(sy_control_meet_other_jobs(folder, "n1", &own), "samplers of other jobs");
-	ok(sy_now_ms(CLOCK_MONOTONIC) - begun_ms < 500, "in less than half a second");
+	ok(sy_now_ms(CLOCK_MONOTONIC) - begun_ms < 5000, "not one after another");
 	for (int i = 0; i < HUNG; i++) {
 		(void)close(fd[i]);
 		(void)unlink(address[i].sun_path);

@@ -27,7 +27,7 @@ static void ask_twice(int sampler)
 		is_int(sendto(sampler, answer, (size_t)used, 0, (struct sockaddr *)&from, length),
 		       used, "an answer");
 	}
-	ok(sy_queue_request_totals(&queue, answer, sizeof(answer), 10000) > 0,
+	ok(sy_queue_request_totals(&queue, answer, sizeof(answer), 60000) > 0,
 	   "the second is answered");
 	is_string(answer, "{\"question\":2,\"cpu_s\":2}", "by its own answer");
 	is_int(sy_queue_request_totals(&queue, answer, sizeof(answer), 0), -1,
@@ -42,7 +42,7 @@ static void read_late(int sampler)
 	char text[64] = "", wanted[32];
 
 	(void)snprintf(wanted, sizeof(wanted), "totals %u", queue.questions + 1);
-	(void)alarm(30);
+	(void)alarm(90);
 	(void)usleep(200000);
 	while (strcmp(text, wanted) != 0) {
 		ssize_t got;
@@ -67,7 +67,7 @@ static void ask_behind_many(int sampler)
 	for (int i = 0; i < 40; i++)
 		sy_queue_send(&queue, "tag k%d=v", i);
 	ok(queue.count > 0, "the kernel does not hold all of them");
-	ok(sy_queue_request_totals(&queue, answer, sizeof(answer), 20000) > 0,
+	ok(sy_queue_request_totals(&queue, answer, sizeof(answer), 60000) > 0,
 	   "a question waits for those before it");
 	(void)waitpid(child, NULL, 0);
 }

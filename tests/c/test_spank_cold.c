@@ -118,11 +118,11 @@ static void test_a_step_beside(const char *path)
 		       dir);
 	write_program(program);
 	first = fork_cold_step(path, "first");
-	ok(wait_for_file("drops", 20000), "caches are being dropped");
+	ok(wait_for_file("drops", 60000), "caches are being dropped");
 	second = fork_cold_step(path, "second");
 	ok(!wait_for_file("second", 300), "a step beside waits");
 	write_text("go", "", 0600);
-	ok(wait_for_file("first", 20000) && wait_for_file("second", 20000), "both begin");
+	ok(wait_for_file("first", 60000) && wait_for_file("second", 60000), "both begin");
 	(void)waitpid(first, NULL, 0);
 	(void)waitpid(second, NULL, 0);
 	ok(strchr(read_requests(), '\n') && !strchr(read_requests(), '\n')[1],

@@ -44,7 +44,7 @@ static const char *read_sent_exclusive(const char *path)
 	size_t length = 0;
 
 	(void)call(plugin, "slurm_spank_init_post_opt");
-	for (int i = 0; i < 4000 && !(file = fopen(told, "r")); i++)
+	for (int i = 0; i < 12000 && !(file = fopen(told, "r")); i++)
 		(void)nanosleep(&pause, NULL);
 	if (file) {
 		length = fread(text, 1, sizeof(text) - 1, file);

@@ -201,7 +201,7 @@ static void read_until(const char *wanted, int fd, char *text, size_t size)
 {
 	struct pollfd ready = {.fd = fd, .events = POLLIN};
 
-	for (size_t length = 0; !strstr(text, wanted) && poll(&ready, 1, 2000) == 1;) {
+	for (size_t length = 0; !strstr(text, wanted) && poll(&ready, 1, 60000) == 1;) {
 		ssize_t got = read(fd, text + length, size - length - 1);
 
 		if (got <= 0)
