@@ -1,8 +1,8 @@
 /* In the place of libnvidia-ml.so.1, after the NVML API Reference Guide: two GPUs, whose joules
  * stand in files of the folder NVML_STAND_IN (a variable, or a macro for those whose environment is
  * made for them), "mJ", "error CODE" or "watts mW" of one that counts no joules. NVML_STAND_IN_MS:
- * how long a call takes. It refuses whoever still has a right of root's, and calls before
- * nvmlInit_v2. */
+ * how long a call takes, unless the file `ms` of the folder has another number. It refuses whoever
+ * still has a right of root's, and calls before nvmlInit_v2. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,9 +33,18 @@ static int initialized;
 
 static void take_time(void)
 {
-	const char *ms = getenv("NVML_STAND_IN_MS");
+	const char *folder = getenv("NVML_STAND_IN"), *ms = getenv("NVML_STAND_IN_MS");
+	int wait_ms = ms ? atoi(ms) : 0;
+	char path[512];
+	FILE *file;
 
-	(void)usleep((useconds_t)(ms ? atoi(ms) : 0) * 1000);
+	(void)snprintf(path, sizeof(path), "%s/ms", folder ? folder : NVML_STAND_IN);
+	file = fopen(path, "r");
+	if (file) {
+		(void)!fscanf(file, "%d", &wait_ms);
+		(void)fclose(file);
+	}
+	(void)usleep((useconds_t)wait_ms * 1000);
 }
 
 int nvmlInit_v2(void)

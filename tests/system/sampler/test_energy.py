@@ -158,14 +158,15 @@ def test_counters_are_read_after_rights_are_dropped(sampler: Any, tree: Any) -> 
     assert attached.end()["energy"]["energy_j"] == pytest.approx(3)
 
 
-def test_processes_of_other_users_are_read(sampler: Any) -> None:
+def test_processes_of_other_users_are_read(sampler: Any, waiting: Any) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root, to start processes of another user")
     attached = sampler.attach("--rate", "20")
-    script = "setpriv --reuid=65534 --clear-groups head -c 7000000 /dev/zero > /dev/null; sleep 0.3"
-    root = subprocess.Popen(["bash", "-c", f"bash -c '{script}'; true"])
+    script = "setpriv --reuid=65534 --clear-groups head -c 7000000 /dev/zero > /dev/null; read"
+    root = subprocess.Popen(["bash", "-c", f"bash -c '{script}'; true"], stdin=subprocess.PIPE)
     attached.send(f"root {root.pid}")
-    root.wait(90)
+    waiting("its bytes", lambda: (attached.totals()["wchar_bytes"] or 0) >= 7_000_000)
+    root.communicate(timeout=90)
     record = attached.end()
     assert 7_000_000 <= record["io"]["wchar_bytes"] < 7_010_000
 

@@ -10,6 +10,7 @@ import pytest
 from .gpu_lab import Gpus, gpus
 
 __all__ = ["gpus"]  # a fixture
+CALL_S = 80  # what a call takes that nobody may wait for
 
 
 def zones(record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -47,11 +48,12 @@ def test_a_library_that_takes_its_time_delays_no_sample_and_no_end(
     waiting("a second reading", lambda: attached.column("energy_j:gpu-1")[-1:] == [0.0])
     gpus.set(1, "9000002000")
     waiting("its joules", lambda: attached.column("energy_j:gpu-1")[-1:] == [2.0])
+    (gpus.folder / "ms").write_text(f"{CALL_S * 1000}")
+    seen = len(attached.samples)
+    waiting("samples of two seconds", lambda: len(attached.samples) > seen + 40, CALL_S / 2)
     begin = time.monotonic()
     record = attached.end()
-    assert time.monotonic() - begin < 1.4  # a call is 1.5 s
-    times = attached.column("elapsed_s")
-    assert record["sampler"]["samples"] > 0.7 * 20 * times[-1]
+    assert time.monotonic() - begin < CALL_S / 2
     assert zones(record)[1]["energy_j"] == 2.0
     assert zones(record)[1]["elapsed_s"] <= record["elapsed_s"] - 1.5  # it began late, and says so
 
