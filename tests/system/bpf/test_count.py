@@ -96,7 +96,7 @@ def test_a_job_whose_sampler_was_killed_is_swept(
 ) -> None:
     """As long as one is counted nothing is unloaded; once its sampler is gone all is."""
     done = inside(
-        "$BPF count --base $BASE -- sleep 20 >/dev/null 2>&1 & for i in {1..100}; do sleep 0.1;"
+        "$BPF count --base $BASE -- sleep 600 >/dev/null 2>&1 & for i in {1..600}; do sleep 0.1;"
         " test -e $BASE/v*/jobs && $BPF status --base $BASE --json | grep -q '\"jobs\":1'"
         " && break; done; $BPF sweep --base $BASE; $BPF status --base $BASE --json;"
         " job=$(cat /proc/$!/task/$!/children); kill -9 $!; wait $! || true; sleep 1;"
@@ -113,7 +113,7 @@ def test_what_cannot_be_unpinned_is_left(
 ) -> None:
     """Of another release: a sweep ends all the same."""
     done = inside(
-        "$BPF load --base $BASE; mkdir -p $BASE/vother/inner; timeout 20 $BPF sweep --base $BASE;"
+        "$BPF load --base $BASE; mkdir -p $BASE/vother/inner; timeout 90 $BPF sweep --base $BASE;"
         " ls $BASE"
     )
     assert (done.returncode, done.stdout) == (0, "vother\n"), done.stderr

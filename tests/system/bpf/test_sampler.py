@@ -3,6 +3,7 @@ its processes."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -152,6 +153,13 @@ def test_nothing_is_pinned_after_the_last_job(
         subprocess.run(["umount", "--lazy", place], check=True)
 
 
+def children_of(pid: int) -> list[int]:
+    """Process ids; none when it has ended."""
+    with contextlib.suppress(OSError):
+        return [int(n) for n in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_a_root_told_of_too_late(
     attach: Callable[..., Attached], root: Callable[..., subprocess.Popen[str]], late: bool
@@ -167,7 +175,9 @@ def test_a_root_told_of_too_late(
     process.stdin.write("\n")
     process.stdin.flush()
     if late:
-        time.sleep(0.3)
+        (load,) = wait_for("a program of its", lambda: children_of(process.pid))
+        first, *_ = wait_for("that has a child", lambda: children_of(load))
+        wait_for("which has ended", lambda: first not in children_of(load))
         job.send(f"root {process.pid}")
     truth = json.loads(process.stdout.readline())
     record = job.end()

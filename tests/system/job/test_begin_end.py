@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.system.job.conftest import USER, is_there, make_old, mark
+from tests.system.job.conftest import USER, is_there, make_old, mark, state_of
 from tests.waiting import wait_for
 
 from steelyard.wrappers.base.programs import find_node_program
@@ -344,11 +344,14 @@ def test_a_task_that_was_waited_for_before_it_was_read_is_not_complete(
     the record was complete, with what the last sample had of it."""
     (group / "cgroup.procs").chmod(0o666)
     assert node.begin("7.srv", f"--cgroup=/{group.name}", "--rate=10").returncode == 0
-    script = f"echo $$ >{group}/cgroup.procs; sleep 2; head -c 3000000 /dev/zero | cat >/dev/null"
+    work = "head -c 3000000 /dev/zero | cat >/dev/null"
+    script = f"echo $$ >{group}/cgroup.procs; kill -STOP $$; {work}"
     job = node.mom.start("7.srv", "sh", "-c", script)
     wait_for("it is seen", lambda: (processes(node, "7.srv") or 0) > 0)
     (child,) = psutil.Process(node.sampler("7.srv")).children()
+    wait_for("it has stopped itself", lambda: state_of(job) == "T")
     child.suspend()
+    os.kill(job, signal.SIGCONT)
     wait_for("its end", lambda: not is_there(job) and node.mom.reap(job) is not None)
     child.resume()
     node.end("7.srv")

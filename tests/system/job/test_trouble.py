@@ -182,6 +182,7 @@ def test_without_word_from_anybody_the_sampler_ends(node: Any) -> None:
     node.run.mkdir()
     sampler = subprocess.Popen(words)
     sleeper = start_sleeper(node, "7.srv")
+    wait_for("it watches the daemon", lambda: [*(node.records / "7.srv").glob("*.json")])
     node.mom.die()
     time.sleep(1.5)
     assert sampler.poll() is None  # a process of the job lives

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.system.job.conftest import is_there
+from tests.system.job.conftest import is_there, state_of
 from tests.system.torque.conftest import NOBODY, Cluster, Node, Recorded
 from tests.waiting import wait_for
 
@@ -40,8 +43,11 @@ def launch(cluster: Cluster, given: Recorded, script: str, **more: Any) -> Any:
 def test_two_nodes_in_the_order_of_torque(cluster: Cluster) -> None:
     sister = cluster.given("torque.prologue.parallel.203.vm")
     assert cluster.sister.pelog("prologue.parallel", sister) == 0
-    status, pid = launch(cluster, first_given(cluster, "prologue"), "sleep 0.6; exit 3")
+    status, pid = launch(cluster, first_given(cluster, "prologue"), "kill -STOP $$; exit 3")
     assert status == 0
+    wait_for("it has stopped itself", lambda: state_of(pid) == "T")
+    wait_for("a sample has it", lambda: any(processes_sampled(cluster)))
+    os.kill(pid, signal.SIGCONT)
     wait_for("its end", lambda: not is_there(pid))
     time.sleep(0.3)  # as pbs_mom, which looks at its children now and then
     assert cluster.first.order(reap=pid) == 3 << 8
@@ -60,6 +66,13 @@ def test_two_nodes_in_the_order_of_torque(cluster: Cluster) -> None:
     assert second["job"]["name"] == "twonode"
     assert (cluster.left(), cluster.samplers()) == ([], [])
     assert not cluster.first.output.read_bytes(), "that is the job's own output"
+
+
+def processes_sampled(cluster: Cluster) -> list[int]:
+    """How many processes each sample of the first node has, so far."""
+    texts = (path.read_text(encoding="ascii") for path in cluster.records.rglob("vm.*.csv"))
+    rows = (row for text in texts for row in csv.DictReader(text.splitlines()))
+    return [int(row["processes"]) for row in rows if row["processes"]]
 
 
 STRANGE = [
