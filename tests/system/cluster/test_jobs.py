@@ -28,7 +28,9 @@ def test_a_batch_job_on_one_node_has_a_record_and_samples(lab: Lab) -> None:
     assert record["probe"]["node_type"] in ("physical", "virtual", "container")
     with (lab.folder(job) / record["samples_file"]).open() as file:
         samples = list(csv.DictReader(file))
-    assert len(samples) == record["sampler"]["samples"] >= 4
+    assert len(samples) == record["sampler"]["samples"]
+    # A busy machine lets it miss some.
+    assert record["sampler"]["samples"] + record["sampler"]["missed_deadlines"] >= 4
     comment = lab.comment(job)
     assert comment["nodes"] == comment["nodes_measured"] == 1
     assert comment["node_type"] == record["probe"]["node_type"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.system import set_clock
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -66,16 +67,12 @@ def test_set_back_over_a_client_that_does_not_stop(study: Any, clock: set_clock.
     """It is given its time, and not an hour more."""
     move = f"echo -3600 >{clock.file}.new && mv {clock.file}.new {clock.file}"
     study.body(f"trap '{move}' TERM; touch \"$SY_ATTEMPT_DIR/deaf\"; while :; do sleep 0.1; done")
-    process = study.start(SY_GRACE_S="1", **clock.variables)
-    deadline = time.monotonic() + 60
-    while not (study.attempt() / "deaf").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    process = study.start(SY_GRACE_S="10", **clock.variables)
+    wait_for("it is deaf", (study.attempt() / "deaf").exists)
     process.terminate()
-    asked = time.monotonic()
     try:
-        process.communicate(timeout=40)
+        process.communicate(timeout=300)  # an hour more is 3600 s
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     assert clock.file.read_text() == "-3600\n"
-    assert time.monotonic() - asked < 30

@@ -8,12 +8,13 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_for
 
 NODE = Path(__file__).parents[3] / "build/bin/steelyard-node"
 UNIFIED = (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup"))
@@ -125,11 +126,9 @@ def two_namespaces(folder: Path) -> Iterator[Lab]:
 
 def wait_for_link(lab: Lab) -> None:
     """Carrier and IPv6 addresses settle, so that the tree does not change by itself."""
-    deadline = time.monotonic() + 10
-    words = lab.inside("ip", "addr").stdout, lab.inside("ip", "route").stdout
-    while ("tentative" in words[0] or "linkdown" in words[1]) and time.monotonic() < deadline:
-        time.sleep(0.1)
-        words = lab.inside("ip", "addr").stdout, lab.inside("ip", "route").stdout
+    addresses, routes = partial(lab.inside, "ip", "addr"), partial(lab.inside, "ip", "route")
+    wait_for("addresses", lambda: "tentative" not in addresses().stdout)
+    wait_for("carrier", lambda: "linkdown" not in routes().stdout)
 
 
 @contextlib.contextmanager

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = os.environ.get("STEELYARD_NODE") or str(ROOT / "build" / "bin" / "steelyard-node")
@@ -45,11 +45,10 @@ class Wire:
 
     def settle(self) -> None:
         """Until IPv6 addresses of the link can be used, else neighbours are not found at once."""
-        end = time.monotonic() + 10
-        for name in self.names:
-            while sh("ip", "-n", name, "-6", "address", "show", "tentative"):
-                assert time.monotonic() < end
-                time.sleep(0.05)
+        show = ("-6", "address", "show", "tentative")
+        wait_for(
+            "no tentative address", lambda: not any(sh("ip", "-n", n, *show) for n in self.names)
+        )
 
     def remove(self) -> None:
         for name in self.names:
