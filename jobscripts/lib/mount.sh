@@ -117,10 +117,16 @@ sy_mount_version() { # <type> <point> <options>
     esac
 }
 
+# Run a program that reads from a file system's servers. It is killed where they do not answer, so that the
+# run begins: exit code 137.
+sy_run_limited() { # <command>...
+    timeout -s KILL 5 "$@"
+}
+
 # Tag the layout of the folder itself (-d), which new files in it get. Without -d lfs lists its files.
 sy_tag_lustre_layout() { # <folder>
-    sy_tag_nonempty mount.stripe_count "$(lfs getstripe -d -c -- "$1" 2>/dev/null)"
-    sy_tag_nonempty mount.stripe_size_bytes "$(lfs getstripe -d -S -- "$1" 2>/dev/null)"
+    sy_tag_nonempty mount.stripe_count "$(sy_run_limited lfs getstripe -d -c -- "$1" 2>/dev/null)"
+    sy_tag_nonempty mount.stripe_size_bytes "$(sy_run_limited lfs getstripe -d -S -- "$1" 2>/dev/null)"
 }
 
 # Tag the number of bricks, folders of servers: the client has a connection to each.
@@ -130,26 +136,38 @@ sy_tag_glusterfs_layout() { # <mount point>
     ((${#bricks[@]} == 0)) || sy_tag mount.bricks "${#bricks[@]}"
 }
 
-# Tag the layout of a new, empty file, which is removed: an ordinary user cannot read that of a folder.
+# Set `text` of the caller to what a program prints of a new, empty file, which is removed: an ordinary user
+# cannot read the layout of a folder. Set `why` where no file can be made or the servers do not answer.
+sy_read_new_file_layout() { # <folder> <command>...
+    local file code
+    file=$(LC_ALL=C sy_run_limited mktemp -- "$1/layout-XXXXXXXX" 2>&1)
+    code=$?
+    if ((code == 0)); then
+        text=$(sy_run_limited "${@:2}" "$file" 2>/dev/null)
+        code=$?
+        sy_run_limited rm -f -- "$file"
+    else
+        why="no file can be made there: ${file##*: }"
+    fi
+    ((code != 137)) || why="the file system did not answer within 5 s"
+}
+
+# Tag the stripes of new files.
 sy_tag_orangefs_layout() { # <folder>
-    local file text
-    file=$(mktemp -- "$1/layout-XXXXXXXX") || return 0
-    text=$(pvfs2-viewdist -f "$file" 2>/dev/null)
-    rm -f -- "$file"
+    local text='' why=''
+    sy_read_new_file_layout "$1" pvfs2-viewdist -f
     if [[ $text =~ "Number of datafiles/servers = "([0-9]+) ]]; then
         sy_tag mount.stripe_count "${BASH_REMATCH[1]}"
         # The distributions simple_stripe and twod_stripe have a single size, others do not.
         [[ ! $text =~ strip_size:([0-9]+) ]] || sy_tag mount.stripe_size_bytes "${BASH_REMATCH[1]}"
     else
-        sy_tag mount.stripe_count "not known: pvfs2-viewdist is missing, or finds no entry in /etc/pvfs2tab"
+        sy_tag mount.stripe_count "not known: ${why:-pvfs2-viewdist is missing, or finds no entry in /etc/pvfs2tab}"
     fi
 }
 
 # Tag Ceph's own text: a stripe count of 1 does not mean one server, since each object has its own.
 sy_tag_ceph_layout() { # <folder>
-    local file text
-    file=$(mktemp -- "$1/layout-XXXXXXXX") || return 0
-    text=$(getfattr --absolute-names --only-values -n ceph.file.layout "$file" 2>/dev/null)
-    rm -f -- "$file"
-    sy_tag mount.layout "${text:-not known: getfattr (Debian: attr) is missing, or reads no ceph.file.layout}"
+    local text='' why=''
+    sy_read_new_file_layout "$1" getfattr --absolute-names --only-values -n ceph.file.layout
+    sy_tag mount.layout "${text:-not known: ${why:-getfattr (Debian: attr) is missing, or reads no ceph.file.layout}}"
 }

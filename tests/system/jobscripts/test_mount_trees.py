@@ -149,3 +149,51 @@ def test_the_layout_of_ceph_is_in_its_own_words(
     assert found["mount.layout"] == (words if readable else missing)
     assert found["mount.name"] == "ceph"
     assert found["mount.counters"] == UNREAD % "fuse.ceph-fuse"
+
+
+LAYOUTS = [
+    ("orangefs-fuse", "fuse", "mount.stripe_count", "pvfs2-viewdist"),
+    ("ceph-fuse", "fuse.ceph-fuse", "mount.layout", "getfattr"),
+]
+
+
+@pytest.mark.parametrize(("tree", "kind", "tag", "reader"), LAYOUTS)
+@pytest.mark.parametrize("hangs", ["mktemp", "the reader", "rm"])
+def test_a_layout_from_servers_that_do_not_answer_has_a_reason(
+    study: Study, tmp_path: Path, tree: str, kind: str, tag: str, reader: str, hangs: str
+) -> None:
+    """The run waited for them up to its time limit."""
+    bin_folder, name = tmp_path / "bin", hangs.replace("the reader", reader)
+    program(bin_folder, reader, "exit 1")
+    program(
+        bin_folder, name, f'[[ $* != */layout-* ]] || exec sleep 600; exec /usr/bin/{name} "$@"'
+    )
+    # The limit of the program that hangs, brought forward; others have time on a busy machine.
+    limit = f'[[ $4 == {name} ]] && echo "$3" >"$0.limit" && set -- "$1" "$2" 0.2 "${{@:4}}" || set -- "$1" "$2" 90 "${{@:4}}"'
+    program(bin_folder, "timeout", f'{limit}\nexec /usr/bin/timeout "$@"')
+    program(bin_folder, "findmnt", FINDMNT % kind)
+    study.body('sy_tag_mount "$SY_SCRATCH"')
+    path = f"{bin_folder}:{os.environ['PATH']}"
+    done = study.run(PATH=path, SY_MOUNT_ROOT=str(DATA / tree))
+    assert done.returncode == 0, done.stderr
+    assert (bin_folder / "timeout.limit").read_text(encoding="utf-8") == "5\n"
+    found = tags(study)[tag]
+    if hangs == "rm":
+        assert found.startswith(f"not known: {reader} ")
+    else:
+        assert found == "not known: the file system did not answer within 5 s"
+
+
+@pytest.mark.parametrize(("tree", "kind", "tag", "reader"), LAYOUTS)
+def test_a_layout_in_a_folder_without_files_of_ours_has_a_reason(
+    study: Study, tmp_path: Path, tree: str, kind: str, tag: str, reader: str
+) -> None:
+    """As in a read-only mount: there was no tag, and the run printed nothing of it."""
+    program(tmp_path / "bin", "findmnt", FINDMNT % kind)
+    program(tmp_path / "bin", reader, "echo 4")
+    study.body("sy_tag_mount /sys")
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    assert study.run(PATH=path, SY_MOUNT_ROOT=str(DATA / tree)).returncode == 0
+    with pytest.raises(OSError) as refused:
+        Path("/sys/layout-a").touch()
+    assert tags(study)[tag] == f"not known: no file can be made there: {refused.value.strerror}"
