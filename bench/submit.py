@@ -75,7 +75,7 @@ def loop(folder: Path, environment: dict[str, str]) -> Cost:
 
 def submissions(study: Path) -> int:
     """How many the study's folder has."""
-    return len(ledger.read(StudyDir(study.with_suffix(".study"))))
+    return len(ledger.read_submissions(StudyDir(study.with_suffix(".study"))))
 
 
 def measure(folder: Path, repeat: int) -> dict[str, float]:

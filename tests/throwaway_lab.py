@@ -140,7 +140,7 @@ class Lab:
 
     def unfinished(self, file: str) -> list[str]:
         """Records of jobs since a study's first one that their samplers have still to finish."""
-        ledger = studydir.folder_of(self.work / file) / "submissions.jsonl"
+        ledger = studydir.derive_folder(self.work / file) / "submissions.jsonl"
         first = min(int(json.loads(line)["job_id"]) for line in ledger.read_text().splitlines())
         folders = self.cluster.record_dir.iterdir()
         paths = [p for f in folders if int(f.name) >= first for p in f.glob("*.json")]

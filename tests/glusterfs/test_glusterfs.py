@@ -120,7 +120,9 @@ def study(mounted: Mounted, before: tuple[int, int]) -> Iterator[duckdb.DuckDBPy
     file.write_text(STUDY.format(mnt=mounted.mnt), encoding="utf-8")
     mounted.run(*STEELYARD, "submit", str(file), "--scheduler", "local")
     mounted.run(*STEELYARD, "collect", str(file))
-    with duckdb.connect(str(studydir.folder_of(file) / "study.duckdb"), read_only=True) as found:
+    with duckdb.connect(
+        str(studydir.derive_folder(file) / "study.duckdb"), read_only=True
+    ) as found:
         yield found
 
 

@@ -34,13 +34,13 @@ RECORDS = Path(os.environ.get("STEELYARD_RECORD_DIR", "/var/lib/steelyard/record
 
 def absent() -> str:
     """What is lacking here; "" when nothing is."""
-    if not checks.is_here():
-        return f"no Torque and no OpenPBS on the PATH: {checks.absence()}"
+    if not checks.is_installed():
+        return f"no Torque and no OpenPBS on the PATH: {checks.explain_absence()}"
     if os.geteuid() == 0:
         return "pbs_server takes no jobs of root: run this as an ordinary user"
     found = dialect()
     try:
-        found.server(patient=False)
+        found.read_server(patient=False)
     except SteelyardError as error:
         return f"the server does not answer: {error}"
     if not found.has_node_part():

@@ -75,7 +75,7 @@ class Bench:
 
 def environment() -> dict[str, str]:
     """Ours, as outside any job."""
-    jobs = tuple(prefix for one in registry.kinds() for prefix in one.job_variables)
+    jobs = tuple(prefix for one in registry.list_classes() for prefix in one.job_variables)
     return {key: value for key, value in os.environ.items() if not key.startswith(jobs)}
 
 

@@ -25,7 +25,7 @@ from steelyard.wrappers.calibrate.launch_methods import (
 )
 from steelyard.wrappers.schedulers.pbs import command, dialect, script
 from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest
-from steelyard.wrappers.schedulers.pbs.scheduler import Pbs, submit_environment
+from steelyard.wrappers.schedulers.pbs.scheduler import Pbs, make_environment
 from steelyard.wrappers.study.job import Job
 
 # Without the job's variables: a shell that still has them has to name the job.
@@ -56,7 +56,7 @@ class PbsJobs(JobSystem):
     def check(self) -> Mapping[str, object]:
         """See JobSystem."""
         pbs = Pbs(Path(), patient=False)
-        self.dialect, server = pbs.dialect, pbs.cluster()
+        self.dialect, server = pbs.dialect, pbs.cluster_name()
         title = self.dialect.title
         if not pbs.has_node_part:
             raise MissingError(
@@ -107,11 +107,13 @@ class PbsJobs(JobSystem):
     ) -> tuple[list[str], str]:
         """PBS begins a script in the user's home. The job's name is in the script: Torque's qsub
         passes its own arguments to a shell where it has a filter."""
-        request = self.dialect.request(script.encoded([f"--sample-rate={method.rate_hz}"]))
+        request = self.dialect.request_option(
+            script.encode_request([f"--sample-rate={method.rate_hz}"])
+        )
         wanted = NodeRequest(method.nodes, None)
         spec = f"nodes={node}" if node else None
-        options = [request, *self.dialect.place(spec, wanted, Job(exclusive=False), ())]
-        options += [self.dialect.array(method.tasks, None)] if method.tasks else []
+        options = [request, *self.dialect.node_options(spec, wanted, Job(exclusive=False), ())]
+        options += [self.dialect.array_option(method.tasks, None)] if method.tasks else []
         words = [word for option in options for word in option.split(" ", 1)]
         head = ["-j", "oe", "-o", f"{folder}/out", "-l", "walltime=00:05:00"]
         start = (
@@ -122,7 +124,7 @@ class PbsJobs(JobSystem):
 
     def environment(self) -> Mapping[str, str]:
         """See JobSystem."""
-        return submit_environment()
+        return make_environment()
 
     def node_for_two(self) -> str:
         """See JobSystem."""

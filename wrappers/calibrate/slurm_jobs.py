@@ -56,7 +56,7 @@ class SlurmJobs(JobSystem):
     def check(self) -> Mapping[str, object]:
         """See JobSystem."""
         slurm = Slurm(Path(), patient=False)
-        config = slurm.config
+        config = slurm.read_config
         if not slurm.has_plugin:
             raise MissingError(
                 "Slurm answers, but its sbatch does not know Steelyard's plugin: its admin installs "

@@ -21,12 +21,12 @@ def main(args: argparse.Namespace) -> int:
     """Cancel; 0 also when there was nothing to cancel."""
     from steelyard.wrappers.base import errors
     from steelyard.wrappers.study import folder as studydir
-    from steelyard.wrappers.submit.settled_sessions import waiting_sessions
+    from steelyard.wrappers.submit.settled_sessions import list_waiting_sessions
 
-    if sessions := studydir.sessions_named(args.study):
-        count = sum(cancel(session.folder) for session in waiting_sessions(sessions))
+    if sessions := studydir.find_sessions(args.study):
+        count = sum(cancel(session.folder) for session in list_waiting_sessions(sessions))
     else:
-        count = cancel(studydir.resolve(args.study).absolute())
+        count = cancel(studydir.resolve_study(args.study).absolute())
     if not count:
         print("nothing to cancel: no run waits or runs")
         return errors.DONE
@@ -45,12 +45,14 @@ def cancel(path: Path) -> int:
 
     folder = StudyDir(path)
     active: set[str] = set()
-    for scheduler, submissions in registry.of(ledger.read(folder), folder.path):
-        mine = scheduler.active(submissions).keys()
+    for scheduler, submissions in registry.group_by_scheduler(
+        ledger.read_submissions(folder), folder.path
+    ):
+        mine = scheduler.active_runs(submissions).keys()
         scheduler.cancel(submissions)
-        ledger.note_cancelled(folder, mine)
+        ledger.record_cancelled(folder, mine)
         active |= mine
     if active:  # some may have come to their end before they could be stopped
-        states = status.states_of_files(folder)
+        states = status.read_file_states(folder)
         active -= {entry.run.run_id for entry in states if entry.state == "completed"}
     return len(active)

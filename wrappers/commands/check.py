@@ -65,14 +65,16 @@ def main(args: argparse.Namespace) -> int:
         args.study, args.dir, sessions.session_name(args.session)
     )
     folder = studydir.StudyDir(path.absolute())
-    scheduler = submit.ready(study, folder, args.scheduler or registry.detect(), dry=True)
+    scheduler = submit.prepare_scheduler(
+        study, folder, args.scheduler or registry.detect_scheduler(), dry=True
+    )
     study = node_levels.draw_nodes(study, folder, scheduler, "check")
     found = study_preview.make_preview(study, folder, scheduler)
     earlier = earlier_runs.read_earlier_runs(
-        [*sessions.folders_to_judge_by(folder.path), *map(studydir.resolve, args.earlier)]
+        [*sessions.list_history_folders(folder.path), *map(studydir.resolve_study, args.earlier)]
     )
-    cost = found.cost(earlier, args.node_power)
-    sights = statistical_power.detectable_differences(study, found.runs, earlier)
+    cost = found.estimate_cost(earlier, args.node_power)
+    sights = statistical_power.find_detectable_differences(study, found.runs, earlier)
     if args.json:
         console.print_json(document(found, cost, sights, earlier))
     else:

@@ -85,9 +85,9 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.analysis.base.process_tuning import collect_garbage_rarely
 
     collect_garbage_rarely()
-    if sessions := studydir.sessions_named(args.study):
+    if sessions := studydir.find_sessions(args.study):
         return collect_sessions(sessions, args)
-    done = collect_study(studydir.resolve(args.study), args.study, args.record_dir)
+    done = collect_study(studydir.resolve_study(args.study), args.study, args.record_dir)
     if args.json:
         console.print_json(as_json(done))
     else:
@@ -114,7 +114,7 @@ def collect_sessions(sessions: Sequence[Session], args: argparse.Namespace) -> i
 
     settled = SettledSessions(sessions)
     documents, failed = [], {}
-    for session in settled.open():
+    for session in settled.list_unsettled():
         label = format_label(session.folder)
         try:
             done = collect_study(session.folder, None, args.record_dir)
@@ -122,7 +122,7 @@ def collect_sessions(sessions: Sequence[Session], args: argparse.Namespace) -> i
             failed[label] = str(error)
             print(f"steelyard collect: {label}: {error}", file=sys.stderr)
             continue
-        settled.note(session.folder, done.states, {gap.kind for gap in done.gaps})
+        settled.record(session.folder, done.states, {gap.kind for gap in done.gaps})
         documents.append({"session": session.name, **as_json(done)})
         if not args.json:
             print(f"{label}: {states_line(done)}")

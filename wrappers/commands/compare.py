@@ -63,7 +63,7 @@ def compare_jobs(args: argparse.Namespace) -> int:
     others = [text for text in (args.study, args.a) if not any(k.fullmatch(text) for k in kinds)]
     for text in others:
         if "@" in text:
-            studydir.find(text)  # UsageError: it names the sessions that exist
+            studydir.find_study(text)  # UsageError: it names the sessions that exist
     for text in others:
         if studydir.is_study(args.study):
             raise UsageError(
@@ -98,7 +98,7 @@ def compare_studies(args: argparse.Namespace) -> int:
     from steelyard.analysis.summary.summary import summarize
 
     idle = options.idle_power_of_shares(args)
-    folders = [studydir.resolve(text) for text in (args.study, args.a)]
+    folders = [studydir.resolve_study(text) for text in (args.study, args.a)]
     if folders[0].resolve() == folders[1].resolve():
         raise UsageError(f"'{args.study}' and '{args.a}' are the same: name two of them", args.a)
     a, b = (summarize(one, args.include_invalid, idle, args.equivalent) for one in folders)
@@ -176,7 +176,7 @@ def compare_conditions(args: argparse.Namespace) -> int:
     from steelyard.analysis.summary.summary import summarize
 
     idle = options.idle_power_of_shares(args)
-    folder = studydir.resolve(args.study)
+    folder = studydir.resolve_study(args.study)
     summary = summarize(folder, args.include_invalid, idle, args.equivalent)
     a, b = (check_label(summary, text) for text in (args.a, args.b))
     if a == b:

@@ -88,9 +88,9 @@ def on_nodes(args: argparse.Namespace) -> int:
     """The nodes' own doctors, summed up."""
     from steelyard.wrappers.doctor import node_groups, remote_nodes
 
-    scheduler = schedulers_registry.here()[0](Path())
+    scheduler = schedulers_registry.list_installed()[0](Path())
     names = node_names(args.nodes, scheduler)
-    way = remote_nodes.ssh_command if args.by == "ssh" else scheduler.on_node
+    way = remote_nodes.ssh_command if args.by == "ssh" else scheduler.node_command
     if not way(names[0], ["true"]):
         raise UsageError(
             f"--nodes through {scheduler.name}: only within a job that has them; else say --by ssh"
@@ -108,7 +108,7 @@ def on_nodes(args: argparse.Namespace) -> int:
 
 def node_names(nodeset: str, scheduler: Scheduler) -> list[str]:
     """As written; `all`: those that the scheduler knows."""
-    names = sorted(scheduler.features()) if nodeset == "all" else expand_nodes(nodeset)
+    names = sorted(scheduler.node_features()) if nodeset == "all" else expand_nodes(nodeset)
     if not names:
         raise UsageError(f"--nodes {nodeset}: {scheduler.name} knows no nodes; name them: n[1-64]")
     return list(dict.fromkeys(names))
@@ -120,8 +120,8 @@ def all_checks() -> Iterator[Check]:
     yield from doctor_node.check_node(
         *doctor_torque.settings(home), *doctor_openpbs.settings(openpbs_home)
     )
-    for scheduler in schedulers_registry.here():
-        yield from scheduler.checks()
+    for scheduler in schedulers_registry.list_installed():
+        yield from scheduler.run_checks()
     yield from doctor_torque.checks(home)
     yield from doctor_openpbs.checks(openpbs_home)
     yield from doctor_left.check_leftovers()

@@ -90,12 +90,12 @@ def main(args: argparse.Namespace) -> int:
 
 def sessions_folder(text: str | None) -> Path:
     """NAME.sessions of a study; None: of the only study here. UsageError where it has no sessions."""
-    study = studydir.find(None) if text is None else Path(text)
-    folder = studydir.sessions_beside(study)
+    study = studydir.find_study(None) if text is None else Path(text)
+    folder = studydir.sessions_folder(study)
     if folder.is_dir():
         return folder
     name, at, session = study.name.partition("@")
-    if at and studydir.sessions_beside(study.with_name(name)).is_dir():
+    if at and studydir.sessions_folder(study.with_name(name)).is_dir():
         raise UsageError(f"{text}: a history is of all sessions: leave out @{session}", text)
     known = [path.stem for path in study.parent.glob(f"*{SUFFIX}")]
     raise UsageError(

@@ -34,7 +34,7 @@ def main(args: argparse.Namespace) -> int:
         benchmarks = [registry.load(name) for name in names]
     except registry.UnknownBenchmarkError as error:
         raise errors.UsageError(str(error), part=args.benchmark) from error
-    studies = [] if args.benchmark else studydir.studies_in(Path())
+    studies = [] if args.benchmark else studydir.list_studies(Path())
     if args.json:
         console.print_json(document(benchmarks, studies))
         return errors.DONE

@@ -128,7 +128,7 @@ def check(args: argparse.Namespace) -> int:
     from steelyard.wrappers.netem import program as netem
     from steelyard.wrappers.netem import words as netem_words
 
-    spec = netem.parse(args.spec)
+    spec = netem.parse_specification(args.spec)
     checks = list(checks_of(spec, args.policy))
     if args.json:
         document = {"requested": spec.requested, "spec": spec.spec}
@@ -151,8 +151,8 @@ def checks_of(spec: Specification, policy: Path | None) -> Iterator[Check]:
     yield allowed(spec, policy)
     if "sites" in spec.spec:
         yield has_sites(spec)
-    for module in kernel_support.needed(spec.spec):
-        found = kernel_support.can(module)
+    for module in kernel_support.list_required_modules(spec.spec):
+        found = kernel_support.try_module(module)
         yield Check(f"kernel has {module}", found.there, found.message)
 
 
@@ -160,7 +160,7 @@ def has_sites(spec: Specification) -> Check:
     """Jobs run on other nodes, perhaps: what is not had here says nothing of those."""
     from steelyard.wrappers.netem import program as netem
 
-    lacking = netem.lacking_here(spec.requested)
+    lacking = netem.find_missing_sites(spec.requested)
     found = "exists, and this machine is in one of its sites"
     return Check("its file on this machine", None if lacking else True, lacking or found)
 
@@ -176,7 +176,7 @@ def allowed(spec: Specification, policy: Path | None) -> Check:
         return Check(name, None, f"{netem.POLICY} does not exist: {here}")
     words = [] if policy is None else [f"--policy={policy}"]
     try:
-        answer = json.loads(netem.ask("netem", "check", *words, "--", spec.text))
+        answer = json.loads(netem.run_node_program("netem", "check", *words, "--", spec.text))
     except ConditionError as error:
         return Check(name, False, str(error))
     return Check(name, True, f"by {answer['policy']}")
@@ -188,15 +188,17 @@ def apply(args: argparse.Namespace) -> int:
     from steelyard.wrappers.netem import program as netem
     from steelyard.wrappers.netem import words as netem_words
 
-    spec = netem.parse(args.spec)
+    spec = netem.parse_specification(args.spec)
     if spec.requested == netem.NONE:
         raise errors.UsageError(
             "none: nothing is touched; to remove conditions: steelyard netem clear --all"
         )
-    netem.need_root(f"netem apply {args.spec}")
-    peer = None if args.peer is None else netem.address_of(args.peer)
+    netem.require_root(f"netem apply {args.spec}")
+    peer = None if args.peer is None else netem.resolve_address(args.peer)
     wanted = netem.Conditions(network=spec.text, peer=peer)
-    document = netem.apply(wanted, netem.run_dir(args.run_dir), args.name, watch=None)
+    document = netem.apply_condition(
+        wanted, netem.choose_run_dir(args.run_dir), args.name, watch=None
+    )
     if args.json:
         console.print_json(document)
         return errors.DONE
@@ -211,7 +213,7 @@ def show(args: argparse.Namespace) -> int:
     from steelyard.wrappers.netem import program as netem
     from steelyard.wrappers.netem import words as netem_words
 
-    states = netem.show(netem.run_dir(args.run_dir))
+    states = netem.list_states(netem.choose_run_dir(args.run_dir))
     if args.json:
         console.print_json(states)
         return errors.DONE
@@ -231,16 +233,16 @@ def clear(args: argparse.Namespace) -> int:
 
     if bool(args.job) == args.all:
         raise errors.UsageError("name one JOB (`steelyard netem show` lists them), or give --all")
-    netem.need_root("netem clear")
-    folder = netem.run_dir(args.run_dir)
-    states = [s for s in netem.show(folder) if args.all or s.get("job_id") == args.job]
+    netem.require_root("netem clear")
+    folder = netem.choose_run_dir(args.run_dir)
+    states = [s for s in netem.list_states(folder) if args.all or s.get("job_id") == args.job]
     if not states and not args.all:
         raise errors.UsageError(
             f"job {args.job} has no condition on this machine; `steelyard netem show` lists those in force"
         )
     named = [["--all"]] if args.all else [whose(state) for state in states]
     for words in named:
-        netem.ask("netem", "clear", f"--run-dir={folder}", *words)
+        netem.run_node_program("netem", "clear", f"--run-dir={folder}", *words)
     for state in states:
         print(f"removed: {netem_words.format_owner(state)}: {state.get('requested')}")
     if args.all:

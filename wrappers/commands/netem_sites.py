@@ -46,19 +46,19 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.wrappers.base import console
     from steelyard.wrappers.netem import program, sites
 
-    found = sites.read(args.file)
+    found = sites.read_sites(args.file)
     if args.into is not None and not args.write:
         raise errors.UsageError("--into goes with --write")
     if args.write:
         return written(found, args)
-    here = args.site or sites.site_of(found, own_addresses())
+    here = args.site or sites.find_site(found, own_addresses())
     wanted = checked(found, here)
     if args.dry_run:
         lines = [f"{here} -> {target}: {spec}" for target, spec in wanted]
         print("\n".join(lines) or f"no link begins at {here}")
         return errors.DONE
-    program.need_root(f"netem sites {args.file}")
-    documents = apply_all(wanted, program.run_dir(args.run_dir))
+    program.require_root(f"netem sites {args.file}")
+    documents = apply_all(wanted, program.choose_run_dir(args.run_dir))
     if args.json:
         console.print_json(documents)
     else:
@@ -74,12 +74,12 @@ def written(found: Sites, args: argparse.Namespace) -> int:
     from steelyard.wrappers.netem import program, sites
 
     if args.dry_run:
-        print(sites.compiled(found, args.file), end="")
+        print(sites.compile_sites(found, args.file), end="")
         return errors.DONE
     folder = args.into or sites.FOLDER
-    path = sites.write(found, args.file, folder)
+    path = sites.write_sites(found, args.file, folder)
     try:
-        node, why = program.sites(path.stem, folder), None
+        node, why = program.read_sites(path.stem, folder), None
     except errors.ConditionError as error:
         node, why = None, str(error)
     if args.json:
@@ -88,7 +88,7 @@ def written(found: Sites, args: argparse.Namespace) -> int:
         )
         return errors.DONE
     print(f"{path}: written; jobs on nodes that have it: sbatch --netem=sites={path.stem}")
-    print("\n".join(program.sites_words(node)) if node else f"on this machine: {why}")
+    print("\n".join(program.describe_sites(node)) if node else f"on this machine: {why}")
     return errors.DONE
 
 
@@ -97,7 +97,8 @@ def checked(found: Sites, here: str) -> list[tuple[str, str]]:
     from steelyard.wrappers.netem import program, sites
 
     return [
-        (target, program.parse(spec).requested) for target, spec in sites.conditions(found, here)
+        (target, program.parse_specification(spec).requested)
+        for target, spec in sites.list_conditions(found, here)
     ]
 
 
@@ -106,7 +107,7 @@ def own_addresses() -> list[str]:
     from steelyard.wrappers.base import programs
     from steelyard.wrappers.netem import kernel_support
 
-    ip = kernel_support.program("ip")
+    ip = kernel_support.find_program("ip")
     if ip is None:
         raise errors.MissingError(
             "ip is missing, which lists this node's addresses: apt install iproute2"
@@ -129,10 +130,12 @@ def apply_all(wanted: list[tuple[str, str]], folder: Path) -> list[dict[str, obj
     for number, (_, spec) in enumerate(wanted, start=1):
         try:
             conditions = program.Conditions(network=spec, peer=peer_of(spec))
-            documents.append(program.apply(conditions, folder, f"{NAME}-{number}", watch=None))
+            documents.append(
+                program.apply_condition(conditions, folder, f"{NAME}-{number}", watch=None)
+            )
         except errors.SteelyardError:
             for done in range(1, number):
-                program.finish(folder, f"{NAME}-{done}", "hand")
+                program.finish_condition(folder, f"{NAME}-{done}", "hand")
             raise
     return documents
 

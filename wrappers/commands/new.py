@@ -47,12 +47,12 @@ def main(args: argparse.Namespace) -> int:
     need_answers(args)
     answers = asked(args)
     path = Path(f"{answers.name}.toml")
-    content = template.toml(answers)
-    study.parse(content.encode(), path)  # says in one line what cannot be
+    content = template.render_toml(answers)
+    study.parse_study(content.encode(), path)  # says in one line what cannot be
     if path.exists() and not args.force:
         raise errors.UsageError(f"{path} is there already: another --name, or --force", str(path))
     path.write_text(content, encoding="utf-8")
-    option = template.scheduler(answers)
+    option = template.scheduler_option(answers)
     print(f"{path} is written. Now:")
     print(f"  steelyard check {path}{option}              what it costs, what is missing")
     print(f"  steelyard submit {path}{option} --dry-run   what would be submitted")
@@ -84,12 +84,14 @@ def asked(args: argparse.Namespace) -> Answers:
         args.repeat, "How many repeats, or which difference should be seen?", "10",
         template.read_repeat,
     )  # fmt: skip
-    where = answer(args.scheduler, "Where? slurm, pbs or local", registry.detect(), scheduler_name)
+    where = answer(
+        args.scheduler, "Where? slurm, pbs or local", registry.detect_scheduler(), scheduler_name
+    )
     partition = args.partition
     if (
         partition is None
         and args.scheduler is None
-        and not registry.kind(where).runs_here
+        and not registry.find_class(where).runs_here
         and sys.stdin.isatty()
     ):
         partition = ask("In which partition? (empty: the default)", "", str) or None
@@ -151,4 +153,4 @@ def scheduler_name(text: str) -> str:
     """One that there is."""
     from steelyard.wrappers.schedulers import registry
 
-    return registry.kind(text).name
+    return registry.find_class(text).name

@@ -84,7 +84,7 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.analysis.report.json_document import document
     from steelyard.analysis.summary.summary import summarize
 
-    folders = [studydir.resolve(one) for one in args.study or (None,)]
+    folders = [studydir.resolve_study(one) for one in args.study or (None,)]
     idle = options.idle_power_of_shares(args)
     shares = (args.equivalent, args.tolerate)
     summaries = [summarize(one, args.include_invalid, idle, *shares) for one in folders]

@@ -318,7 +318,7 @@ def options_of(
         tags=option_checks.read_tags(args.tag),
         quiet=quiet,
         conditions=option_checks.read_conditions(args),
-        run_dir=netem.run_dir(),
+        run_dir=netem.choose_run_dir(),
         launcher=BARE if args.benchmark else launcher,
     )
     return replace(

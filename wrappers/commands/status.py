@@ -55,7 +55,7 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.wrappers.submit import status, status_watch
 
     collect_garbage_rarely()
-    if not args.watch and (sessions := studydir.sessions_named(args.study)):
+    if not args.watch and (sessions := studydir.find_sessions(args.study)):
         return show_sessions(sessions, args)
     if args.all:
         raise errors.UsageError(
@@ -63,11 +63,11 @@ def main(args: argparse.Namespace) -> int:
             "sessions, and no --watch; leave --all out",
             "--all",
         )
-    folder = studydir.resolve(args.study)
+    folder = studydir.resolve_study(args.study)
     if args.watch:
         progress = status_watch.watch(folder, max(args.interval, 0.2), quiet=args.json)
     else:
-        progress = status.snapshot(folder)
+        progress = status.read_progress(folder)
     if args.json:
         console.print_json(asdict(progress))
     else:
@@ -86,7 +86,7 @@ def show_sessions(sessions: Sequence[Session], args: argparse.Namespace) -> int:
     from steelyard.wrappers.submit import status
 
     shown = sessions if args.all else sessions[-MOST_SESSIONS:]
-    found = [(one, status.snapshot(one.folder)) for one in shown]
+    found = [(one, status.read_progress(one.folder)) for one in shown]
     if args.json:
         heads = ({"session": one.name, "number": one.number, "began_unix_s": one.began_unix_s}
                  for one in shown)  # fmt: skip

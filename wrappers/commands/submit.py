@@ -57,14 +57,14 @@ def main(args: argparse.Namespace) -> int:
     session = sessions.session_name(args.session)
     checked, folder = study.load_with_folder(args.study, args.dir, session)
     scripts: list[tuple[str, str]] | None = [] if args.dry_run else None
-    scheduler = args.scheduler or registry.detect()
+    scheduler = args.scheduler or registry.detect_scheduler()
     done = submit.submit(checked, folder, scheduler, args.retry_failed, scripts)
     if args.json:
         console.print_json(asdict(done) | ({"scripts": dict(scripts)} if scripts else {}))
     elif scripts is not None:
         print_scripts(scripts)
     else:
-        print(submit.sentence(done))
+        print(submit.format_outcome(done))
     return errors.RUNS_FAILED if done.failed else errors.DONE
 
 

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Compute and print."""
-    folder = studydir.resolve(args.study)
+    folder = studydir.resolve_study(args.study)
     from steelyard.analysis.summary import parquet_summary
 
     lines = parquet_summary.summarize(folder, args.engine, args.master)

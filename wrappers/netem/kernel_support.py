@@ -19,14 +19,14 @@ PACKAGES = {"tc": "iproute2", "ip": "iproute2", "unshare": "util-linux"}
 
 
 @dataclass(frozen=True)
-class Found:
+class Support:
     """Whether a module is there; None where it could not be tried."""
 
     there: bool | None
     message: str
 
 
-def needed(spec: Mapping[str, object]) -> Iterator[str]:
+def list_required_modules(spec: Mapping[str, object]) -> Iterator[str]:
     """The modules that a specification (docs/formats.md part 9) needs."""
     needs = {value.needs for value in VALUES if value.json in spec}
     if "TBF" in needs and "NETEM" not in needs:
@@ -37,35 +37,35 @@ def needed(spec: Mapping[str, object]) -> Iterator[str]:
         yield "ifb"
 
 
-def can(module: str) -> Found:
+def try_module(module: str) -> Support:
     """Try it. The namespace ends with the trial, so nothing of this machine is touched."""
     names = ("unshare", TRIALS[module][0])
-    found = {name: program(name) for name in names}
+    found = {name: find_program(name) for name in names}
     for name, path in found.items():
         if path is None:
-            return Found(None, f"{name} is missing: apt install {PACKAGES[name]}")
+            return Support(None, f"{name} is missing: apt install {PACKAGES[name]}")
     # An ordinary user is root only in a user namespace, where the system lets him have one.
     mine = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     argv = [str(found["unshare"]), *mine, "--net", "--", str(found[names[1]])]
-    return tried(module, [*argv, *TRIALS[module][1:]])
+    return run_trial(module, [*argv, *TRIALS[module][1:]])
 
 
-def tried(module: str, argv: list[str]) -> Found:
+def run_trial(module: str, argv: list[str]) -> Support:
     """Run a trial and understand what it says."""
     try:
         done = programs.run_quietly(argv, TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Found(None, f"could not be tried: {error}")
+        return Support(None, f"could not be tried: {error}")
     if done.returncode == 0:
-        return Found(True, "tried in a network namespace of its own")
+        return Support(True, "tried in a network namespace of its own")
     said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
     if any(word in said for word in UNKNOWN):
         advice = "modprobe it, or boot a kernel that has it (Debian's linux-image packages do)"
-        return Found(False, f"this kernel has no {module}: {advice}")
-    return Found(None, f"could not be tried as this user: {said}")
+        return Support(False, f"this kernel has no {module}: {advice}")
+    return Support(None, f"could not be tried as this user: {said}")
 
 
-def program(name: str) -> str | None:
+def find_program(name: str) -> str | None:
     """tc lives in sbin, which an ordinary user's PATH may lack."""
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/bin:/bin")
 

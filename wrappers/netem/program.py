@@ -68,8 +68,8 @@ class Conditions:
         limit = LIMITED.fullmatch(self.cache)
         return (*COLD, f"--cvmfs-mb={limit[1]}") if limit else COLD
 
-    def words(self) -> str:
-        """As options, for messages."""
+    def format_options(self) -> str:
+        """Format the conditions as options, for messages."""
         parts = [f"--netem={self.network}"] if self.shapes else []
         return " ".join([*parts, *([f"--cache={self.cache}"] if self.is_cold else [])])
 
@@ -77,23 +77,23 @@ class Conditions:
 NOTHING = Conditions()
 
 
-def of_this_job() -> str:
+def read_job_condition() -> str:
     """The condition of the batch job in which this process runs; `none` without one."""
     return next((os.environ[name] for name in OF_JOB if os.environ.get(name)), NONE)
 
 
-def is_cache(level: object) -> bool:
+def is_cache_level(level: object) -> bool:
     """Whether it is a level of the factor `cache`."""
     return level in CACHES or (isinstance(level, str) and LIMITED.fullmatch(level) is not None)
 
 
-def of_levels(condition: Mapping[str, object]) -> Conditions:
-    """What the factors `network` and `cache` of a study's condition ask for."""
+def make_conditions(condition: Mapping[str, object]) -> Conditions:
+    """The conditions of the factors `network` and `cache`."""
     return Conditions(str(condition.get("network", NONE)), str(condition.get("cache", CACHES[0])))
 
 
-def run_dir(wanted: Path | None = None) -> Path:
-    """Where states lie: as told, else $STEELYARD_RUN_DIR, else /run/steelyard."""
+def choose_run_dir(wanted: Path | None = None) -> Path:
+    """The folder of states: the given one, else $STEELYARD_RUN_DIR, else /run/steelyard."""
     return (wanted or Path(os.environ.get("STEELYARD_RUN_DIR") or RUN_DIR)).absolute()
 
 
@@ -102,7 +102,7 @@ def node_name() -> str:
     return socket.gethostname().partition(".")[0] or "localhost"
 
 
-def ask(*words: str) -> str:
+def run_node_program(*words: str) -> str:
     """stdout of a command of steelyard-node; its one line of complaint becomes our error."""
     program = str(programs.find_node_program())
     try:
@@ -113,10 +113,10 @@ def ask(*words: str) -> str:
         raise ConditionError(f"{program} {words[0]}: no answer in {TIMEOUT_S} s") from error
     if done.returncode == 0:
         return done.stdout
-    raise complaint(program, words, done.returncode, done.stderr)
+    raise format_error(program, words, done.returncode, done.stderr)
 
 
-def complaint(program: str, words: Sequence[str], code: int, said: str) -> SteelyardError:
+def format_error(program: str, words: Sequence[str], code: int, said: str) -> SteelyardError:
     """What went wrong, in the words of steelyard-node."""
     if f"unknown command '{words[0]}'" in said:
         return MissingError(
@@ -129,30 +129,30 @@ def complaint(program: str, words: Sequence[str], code: int, said: str) -> Steel
     )
 
 
-def parse(text: str) -> Specification:
+def parse_specification(text: str) -> Specification:
     """Check a specification; UsageError names the part and what is allowed there."""
-    found = json.loads(ask("netem", "parse", "--", text))
+    found = json.loads(run_node_program("netem", "parse", "--", text))
     return Specification(text, str(found["requested"]), dict(found["spec"]))
 
 
-def sites(name: str, folder: Path | None = None) -> dict[str, Any]:
+def read_sites(name: str, folder: Path | None = None) -> dict[str, Any]:
     """What a file of sites asks of this node (docs/formats.md part 9, `sites`); ConditionError: it is
     not here, or not as expected."""
     where = [] if folder is None else [f"--folder={folder}"]
-    found: dict[str, Any] = json.loads(ask("netem", "sites", *where, "--", name))
+    found: dict[str, Any] = json.loads(run_node_program("netem", "sites", *where, "--", name))
     return found
 
 
-def sites_words(found: Mapping[str, Any]) -> list[str]:
-    """The same, a line for each link."""
+def describe_sites(found: Mapping[str, Any]) -> list[str]:
+    """Describe the sites, one line for each link."""
     here = found["here"]
     return [f"{here} -> {one['to_site']}: {one['requested']}" for one in found["links"]] or [
         f"no link begins at {here}"
     ]
 
 
-def address_of(host: str) -> str:
-    """The address of a name; UsageError when there is none."""
+def resolve_address(host: str) -> str:
+    """The address of a host name; UsageError when it has none."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:
@@ -160,8 +160,8 @@ def address_of(host: str) -> str:
     return str(found[0][4][0])
 
 
-def need_root(wish: str) -> None:
-    """ConditionError for an ordinary user, with the way that is open to him."""
+def require_root(wish: str) -> None:
+    """Raise ConditionError, with what to do, for an ordinary user."""
     if os.geteuid() != 0:
         raise ConditionError(
             f"{wish}: needs root on this machine; on a cluster with Steelyard on its nodes any user "
@@ -173,45 +173,47 @@ def need_root(wish: str) -> None:
 def check_here(conditions: Conditions) -> None:
     """ConditionError for what this user or this kernel cannot have, before anything is run."""
     if conditions.needs_root:
-        need_root(conditions.words())
+        require_root(conditions.format_options())
     if conditions.shapes:
-        for module in kernel_support.needed(parse(conditions.network).spec):
-            found = kernel_support.can(module)
+        for module in kernel_support.list_required_modules(
+            parse_specification(conditions.network).spec
+        ):
+            found = kernel_support.try_module(module)
             if found.there is False:
                 raise ConditionError(f"--netem={conditions.network}: {found.message}")
-        lacking = lacking_here(conditions.network)
+        lacking = find_missing_sites(conditions.network)
         if lacking is not None:
             raise ConditionError(f"--netem={conditions.network}: {lacking}")
 
 
-def sites_of(network: str) -> str | None:
-    """The name of the sites that a specification asks for."""
-    name = parse(network).spec.get("sites")
+def sites_name(network: str) -> str | None:
+    """The name of the sites that a specification refers to."""
+    name = parse_specification(network).spec.get("sites")
     return None if name is None else str(name)
 
 
-def lacking_here(network: str) -> str | None:
+def find_missing_sites(network: str) -> str | None:
     """Of sites, why their file cannot be had here; None: it can, or none is asked for."""
-    name = sites_of(network)
+    name = sites_name(network)
     try:
         if name is not None:
-            sites(name)
+            read_sites(name)
     except ConditionError as error:
         return str(error)
     return None
 
 
-def apply(
+def apply_condition(
     conditions: Conditions, folder: Path, job_id: str, watch: int | None
 ) -> dict[str, object]:
     """Shape the network by root's own word; the document of docs/formats.md part 9 so far."""
     watched = None if watch is None else str(watch)
-    said = ask(*apply_words(conditions, folder, job_id, watched))
+    said = run_node_program(*apply_command(conditions, folder, job_id, watched))
     document: dict[str, object] = json.loads(said)
     return document
 
 
-def apply_words(
+def apply_command(
     conditions: Conditions, folder: Path, job_id: str, watch: str | None
 ) -> tuple[str, ...]:
     """The command of steelyard-node that applies; `watch` as text, since a shell knows itself as $$."""
@@ -222,26 +224,26 @@ def apply_words(
     return ("netem", "apply", *words, "--", conditions.network)
 
 
-def shell(conditions: Conditions, folder: Path, job_id: str) -> list[str]:
+def format_shell_commands(conditions: Conditions, folder: Path, job_id: str) -> list[str]:
     """What `held` does before its body, as a person would type it."""
     program = str(programs.find_node_program())
     lines = [shlex.join([program, *conditions.cold])] if conditions.is_cold else []
     if conditions.shapes:
-        words = apply_words(conditions, folder, job_id, "$$")
+        words = apply_command(conditions, folder, job_id, "$$")
         lines.append(shlex.join([program, *words]).replace("'--watch=$$'", "--watch=$$"))
     return lines
 
 
-def finish(folder: Path, job_id: str, by: str) -> None:
+def finish_condition(folder: Path, job_id: str, by: str) -> None:
     """Undo a job's condition if it is still there; `by` as `undone_by` of the document."""
     name = [f"--run-dir={folder}", f"--node={node_name()}", f"--job-id={job_id}"]
-    ask("netem", "finish", *name, f"--by={by}")
+    run_node_program("netem", "finish", *name, f"--by={by}")
 
 
-def show(folder: Path) -> list[dict[str, object]]:
-    """Every state on this node, with `stale` for one whose owner is gone."""
+def list_states(folder: Path) -> list[dict[str, object]]:
+    """Every state on this node; `stale` marks states whose owner has ended."""
     found: list[dict[str, object]] = json.loads(
-        ask("netem", "show", f"--run-dir={folder}", "--json")
+        run_node_program("netem", "show", f"--run-dir={folder}", "--json")
     )
     return found
 
@@ -259,12 +261,12 @@ def sampler_options(
 
 def drop_caches(words: Sequence[str]) -> dict[str, object]:
     """Page cache, dentries and inodes dropped, CVMFS' cache wiped: `cache` of the record."""
-    done = json.loads(ask(*words))
+    done = json.loads(run_node_program(*words))
     return {key: done.get(key) for key in ("requested", "done", "refused")}
 
 
 @contextmanager
-def held(conditions: Conditions, folder: Path, job_id: str) -> Iterator[list[str]]:
+def apply_conditions(conditions: Conditions, folder: Path, job_id: str) -> Iterator[list[str]]:
     """The conditions are in place while the body runs, which gets options for its sampler. A
     SteelyardError before the body: nothing has changed. Where this process is killed, whoever
     comes next undoes them: the sampler, the node's next job, `steelyard netem clear`."""
@@ -276,8 +278,8 @@ def held(conditions: Conditions, folder: Path, job_id: str) -> Iterator[list[str
     with signals.ending_on_sigterm():
         try:
             with signals.uninterrupted():
-                apply(conditions, folder, job_id, os.getpid())
+                apply_condition(conditions, folder, job_id, os.getpid())
             yield options
         finally:
             with signals.uninterrupted():
-                finish(folder, job_id, "job")
+                finish_condition(folder, job_id, "job")

@@ -37,21 +37,21 @@ class Sites:
     links: Mapping[tuple[str, str], str]
 
 
-def read(path: Path) -> Sites:
-    """The file; UsageError names what is wrong in it."""
+def read_sites(path: Path) -> Sites:
+    """Read the file; UsageError names the invalid part."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {error}", str(path)) from error
-    only(document, ("site", "link"), path, "the file")
+    check_keys(document, ("site", "link"), path, "the file")
     networks = {
-        str(name): site_networks(table, path, str(name))
-        for name, table in tables(document.get("site"), path)
+        str(name): read_networks(table, path, str(name))
+        for name, table in read_tables(document.get("site"), path)
     }
-    check_apart(networks, path)
+    check_disjoint(networks, path)
     links: dict[tuple[str, str], str] = {}
     for entry in document.get("link") or ():
-        for pair, spec in link(entry, networks, path):
+        for pair, spec in read_link(entry, networks, path):
             if pair in links:
                 raise UsageError(f"{path}: link from {pair[0]} to {pair[1]}: given twice")
             links[pair] = spec
@@ -60,23 +60,23 @@ def read(path: Path) -> Sites:
     return Sites(networks, links)
 
 
-def only(table: Mapping[str, Any], known: Sequence[str], path: Path, where: str) -> None:
-    """UsageError for a key that is not known."""
+def check_keys(table: Mapping[str, Any], known: Sequence[str], path: Path, where: str) -> None:
+    """Raise UsageError for an unknown key."""
     for key in table:
         if key not in known:
             raise UsageError(f"{path}: {where}: unknown key {key}; known are {', '.join(known)}")
 
 
-def tables(found: object, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def read_tables(found: object, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """[site.NAME]."""
     if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
         raise UsageError(f"{path}: expected [site.NAME] with addresses")
     yield from found.items()
 
 
-def site_networks(table: Mapping[str, Any], path: Path, name: str) -> tuple[Network, ...]:
+def read_networks(table: Mapping[str, Any], path: Path, name: str) -> tuple[Network, ...]:
     """`addresses` of a site."""
-    only(table, ("addresses",), path, f"site {name}")
+    check_keys(table, ("addresses",), path, f"site {name}")
     found = table.get("addresses")
     if not isinstance(found, list) or not found:
         raise UsageError(f'{path}: site {name}: expected addresses = ["10.1.0.0/24", …]')
@@ -86,8 +86,8 @@ def site_networks(table: Mapping[str, Any], path: Path, name: str) -> tuple[Netw
         raise UsageError(f"{path}: site {name}: {error}") from error
 
 
-def check_apart(networks: Mapping[str, Sequence[Network]], path: Path) -> None:
-    """No packet is for two sites."""
+def check_disjoint(networks: Mapping[str, Sequence[Network]], path: Path) -> None:
+    """Raise UsageError if an address belongs to two sites."""
     known = [(name, one) for name, several in networks.items() for one in several]
     for at, (name, one) in enumerate(known):
         for other, another in known[:at]:
@@ -95,13 +95,13 @@ def check_apart(networks: Mapping[str, Sequence[Network]], path: Path) -> None:
                 raise UsageError(f"{path}: {one} of {name} and {another} of {other} overlap")
 
 
-def link(
+def read_link(
     entry: object, networks: Mapping[str, object], path: Path
 ) -> Iterator[tuple[tuple[str, str], str]]:
-    """One way, or `between` two sites: both."""
+    """Read a link in one direction, or `between` two sites in both."""
     if not isinstance(entry, dict):
         raise UsageError(f"{path}: expected [[link]]")
-    only(entry, ("from", "to", "between", "netem"), path, "link")
+    check_keys(entry, ("from", "to", "between", "netem"), path, "link")
     between = entry.get("between")
     ends = between if between is not None else [entry.get("from"), entry.get("to")]
     spec = entry.get("netem")
@@ -121,7 +121,7 @@ def link(
         yield (ends[1], ends[0]), spec
 
 
-def site_of(sites: Sites, addresses: Sequence[str]) -> str:
+def find_site(sites: Sites, addresses: Sequence[str]) -> str:
     """Where a node with these addresses is; UsageError when that is no site or several."""
     own = [ipaddress.ip_address(address) for address in addresses]
     found = [name for name, several in sites.networks.items()
@@ -132,7 +132,7 @@ def site_of(sites: Sites, addresses: Sequence[str]) -> str:
     return found[0]
 
 
-def conditions(sites: Sites, here: str) -> list[tuple[str, str]]:
+def list_conditions(sites: Sites, here: str) -> list[tuple[str, str]]:
     """(site, specification) for each link that begins here, at most eight networks each."""
     if here not in sites.networks:
         raise UsageError(f"--site {here}: not known: {', '.join(sites.networks)}")
@@ -142,7 +142,9 @@ def conditions(sites: Sites, here: str) -> list[tuple[str, str]]:
             continue
         networks = sites.networks[target]
         for at in range(0, len(networks), MOST_TARGETS):
-            where = ",".join(f"to={text(one)}" for one in networks[at : at + MOST_TARGETS])
+            where = ",".join(
+                f"to={format_network(one)}" for one in networks[at : at + MOST_TARGETS]
+            )
             found.append((target, f"{spec},{where}"))
     if len(found) > MOST_CONDITIONS:
         raise UsageError(
@@ -152,14 +154,14 @@ def conditions(sites: Sites, here: str) -> list[tuple[str, str]]:
     return found
 
 
-def text(network: Network) -> str:
-    """As the grammar writes it: one address without its prefix."""
+def format_network(network: Network) -> str:
+    """Format as the grammar does: a single address has no prefix."""
     return str(network.network_address) if network.num_addresses == 1 else str(network)
 
 
-def compiled(sites: Sites, source: Path) -> str:
+def compile_sites(sites: Sites, source: Path) -> str:
     """The file that --netem=sites=NAME reads on each node; UsageError for what no job can have."""
-    links = {pair: of_jobs(spec, source, *pair) for pair, spec in sites.links.items()}
+    links = {pair: canonical_link(spec, source, *pair) for pair, spec in sites.links.items()}
     lines = [f"# steelyard netem sites {source.name} --write"]
     for name, networks in sites.networks.items():
         if not WORD.fullmatch(name):
@@ -167,29 +169,29 @@ def compiled(sites: Sites, source: Path) -> str:
                 f"{source}: site {name}: expected at most 31 letters, digits, _ and -: jobs know it by "
                 "that name"
             )
-        lines.append(" ".join(["site", name, *map(text, networks)]))
-        found = conditions(Sites(sites.networks, links), name)
+        lines.append(" ".join(["site", name, *map(format_network, networks)]))
+        found = list_conditions(Sites(sites.networks, links), name)
         lines += [f"to {end} {spec}" for end, spec in found]
     return "\n".join(lines) + "\n"
 
 
-def of_jobs(spec: str, source: Path, begin: str, end: str) -> str:
+def canonical_link(spec: str, source: Path, begin: str, end: str) -> str:
     """The specification of a link as jobs can have it, in its canonical text."""
-    found = program.parse(spec).requested
+    found = program.parse_specification(spec).requested
     for part in found.split(","):
         if part.startswith(NOT_OF_JOBS) or part == program.NONE:
             raise UsageError(f"{source}: link from {begin} to {end}: {part}: jobs cannot have that")
     return found
 
 
-def write(sites: Sites, source: Path, folder: Path) -> Path:
+def write_sites(sites: Sites, source: Path, folder: Path) -> Path:
     """FOLDER/NAME.sites, NAME as the source's: whole or not at all, for everybody to read."""
     if not NAME.fullmatch(source.stem):
         raise UsageError(
             f"{source}: jobs ask for sites={source.stem}: expected a file named by at most 31 letters, "
             "digits, _ and -, not first - or _"
         )
-    made, target = compiled(sites, source), folder / f"{source.stem}.sites"
+    made, target = compile_sites(sites, source), folder / f"{source.stem}.sites"
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)

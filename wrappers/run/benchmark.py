@@ -56,7 +56,7 @@ def choose_benchmark(name: str, given: Sequence[str], launcher: Launcher) -> Cho
             "starts none: leave it out"
         )
     needed = launcher.has_our_programs  # else it is for the image to have them
-    missing = submit_programs.find_missing_of([(benchmark, values)]) if needed else []
+    missing = submit_programs.find_missing_requirements([(benchmark, values)]) if needed else []
     if missing:
         raise MissingError(f"programs are missing on this machine: {'; '.join(missing)}")
     return Chosen(benchmark, values, launcher)
@@ -82,7 +82,7 @@ def prepare(chosen: Chosen, folder: Path, condition: str) -> tuple[str, ...]:
     script.parent.mkdir(parents=True)
     (folder / "lib").mkdir()
     (folder / "lib" / "steelyard.sh").write_text(registry.library(), encoding="utf-8")
-    variables = submit_programs.variables([chosen.benchmark])
+    variables = submit_programs.program_variables([chosen.benchmark])
     variables |= {"SY_SCHEDULER": "local", "SY_LAUNCHER_LABEL": leftovers.container_label()}
     text = runscript.render(
         chosen.benchmark,

@@ -139,7 +139,9 @@ def measure(options: Options, program: str, folder: Path, number: int) -> Measur
     place.mkdir(parents=True)
     inside = folder / f"inside-{number:03}"
     options = wrap_in_container(options, inside)
-    with netem.held(options.conditions, options.run_dir, job_id_of(options, number)) as told:
+    with netem.apply_conditions(
+        options.conditions, options.run_dir, job_id_of(options, number)
+    ) as told:
         code = execute(options, sample_command(options, program, place, number, told), place)
     result = read_measurement(place, number, code)
     if not options.launcher.is_bare:

@@ -26,10 +26,10 @@ MIN_RATE_HZ, MAX_RATE_HZ = 0.001, 1000.0
 def read_conditions(args: argparse.Namespace) -> Conditions:
     """Parse --netem, --cache and --peer, and check that this machine can apply them."""
     if args.netem != netem.NONE:
-        netem.parse(args.netem)
+        netem.parse_specification(args.netem)
     elif args.peer is not None:
         raise UsageError("--peer: goes with --netem=SPEC, whose round-trip times are measured")
-    peer = None if args.peer is None else netem.address_of(args.peer)
+    peer = None if args.peer is None else netem.resolve_address(args.peer)
     wanted = netem.Conditions(args.netem, args.cache, peer)
     netem.check_here(wanted)
     return wanted
@@ -44,7 +44,7 @@ def read_launcher(text: str, condition: str = netem.NONE) -> Launcher:
     refusal = launchers.condition_refusal(launcher, condition)
     if refusal is not None:
         raise UsageError(f"--in {text} --netem={condition}: {refusal}", part=text)
-    job_condition = netem.of_this_job()
+    job_condition = netem.read_job_condition()
     refusal = launchers.condition_refusal(launcher, job_condition)
     if refusal is not None:
         raise UsageError(f"--in {text}: this job has --netem={job_condition}: {refusal}", part=text)

@@ -27,45 +27,45 @@ class AvailableNodes:
     name: str  # `partition main`, `this machine`
     nodes: tuple[Node, ...]
     known_features: frozenset[str] = frozenset()  # of all nodes there, wanted or not
-    lacking: str | None = None  # a feature that is asked for and that no node there has
-    most_nodes: int | None = None  # of one job
-    most_s: int | None = None
+    missing_feature: str | None = None  # a feature that is asked for and that no node there has
+    max_nodes: int | None = None  # of one job
+    max_time_s: int | None = None
     up: bool = True
     is_all: bool = True  # no job can have more than these nodes
     any_cores: int | None = None  # of a node there, whether or not it fits
 
     @property
     def up_nodes(self) -> int:
-        """Those that can run something now or when they are free."""
+        """The nodes that can run a job now or later."""
         return sum(node.up for node in self.nodes)
 
     @property
     def idle_nodes(self) -> int | None:
-        """Those that could begin now; None: it is not said."""
+        """The idle nodes; None where the scheduler does not report that."""
         known = [node.idle for node in self.nodes]
         return None if None in known else sum(bool(idle) for idle in known)
 
     @property
     def cores(self) -> int | None:
-        """Of a node; the most that one has where they differ."""
-        return most(node.cores for node in self.nodes) if self.nodes else self.any_cores
+        """Cores of a node; the largest number where nodes differ."""
+        return max_known(node.cores for node in self.nodes) if self.nodes else self.any_cores
 
     @property
     def watts(self) -> float | None:
-        """Of a node now, on average over those that tell it."""
+        """Mean power (W) of a node now, over the nodes that report it."""
         known = [node.watts for node in self.nodes if node.watts]
         return sum(known) / len(known) if known else None
 
 
-def most(values: Iterable[int | None]) -> int | None:
-    """The largest that is known."""
+def max_known(values: Iterable[int | None]) -> int | None:
+    """The largest known value."""
     return max((value for value in values if value is not None), default=None)
 
 
-def with_features(
+def select_nodes(
     nodes: Iterable[Node], wanted: Iterable[str]
 ) -> tuple[tuple[Node, ...], str | None]:
-    """The nodes that have all of them; the first feature that no node has."""
+    """The nodes that have all features, and the first feature that no node has."""
     every = tuple(nodes)
     asked = tuple(wanted) if every else ()
     lacking = next((one for one in asked if not any(one in node.features for node in every)), None)

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
-from steelyard.wrappers.netem.program import Conditions, of_levels
+from steelyard.wrappers.netem.program import Conditions, make_conditions
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
 from steelyard.wrappers.study.job import Job
 from steelyard.wrappers.study.study_table import Table
@@ -46,13 +46,13 @@ class Batch:
 
     @property
     def job_name(self) -> str:
-        """By this name the scheduler is asked for a submission that was never recorded."""
+        """The job's name; recover finds unrecorded submissions by it."""
         return f"{self.study}.{self.submission_id}"
 
 
 @dataclass(frozen=True)
 class Task:
-    """What the scheduler says about one run; `state` in the words of docs/formats.md part 8."""
+    """What the scheduler reports about one run; `state` is a state of docs/formats.md part 8."""
 
     state: str
     reason: str | None = None
@@ -62,10 +62,8 @@ class Task:
 
 
 class Scheduler(ABC):
-    """A batch system. Methods raise MissingError when it cannot be used, and say what to do.
-
-    `patient`: one that does not answer is asked again, PATIENCE_S long.
-    """
+    """A batch system. Methods raise MissingError, with what to do, when it cannot be used. With
+    `patient` a scheduler that does not answer is queried again for PATIENCE_S."""
 
     name: ClassVar[
         str
@@ -86,24 +84,25 @@ class Scheduler(ABC):
 
     @classmethod
     @abstractmethod
-    def is_here(cls) -> bool:
-        """Whether its commands are on this machine; nothing is asked of them."""
+    def is_installed(cls) -> bool:
+        """Whether its commands are on this machine; runs none of them."""
 
     @classmethod
     @abstractmethod
-    def checks(cls) -> Iterator[Check]:
-        """What `steelyard doctor` says of it; no MissingError."""
+    def run_checks(cls) -> Iterator[Check]:
+        """The checks of `steelyard doctor`; never raises MissingError."""
 
-    def on_node(self, node: str, argv: Sequence[str]) -> list[str]:
-        """What runs a command on one node now, its output here; empty: no way through this one."""
+    def node_command(self, node: str, argv: Sequence[str]) -> list[str]:
+        """The command that runs `argv` on one node and prints its output here; empty if there is
+        none."""
         return []
 
     @abstractmethod
-    def cluster(self) -> str | None:
-        """Its name for itself; None: it has none. MissingError when it does not answer."""
+    def cluster_name(self) -> str | None:
+        """The cluster's name for itself, or None. MissingError when it does not answer."""
 
-    def stand_in(self) -> tuple[Scheduler, str] | None:
-        """For a dry run where it does not answer: one that asks nothing, and what that supposes."""
+    def make_stand_in(self) -> tuple[Scheduler, str] | None:
+        """For a dry run without a cluster: a scheduler that queries nothing, and what it assumes."""
         return None
 
     # --- what a study asks for ----------------------------------------------------------------
@@ -124,56 +123,53 @@ class Scheduler(ABC):
     def condition_options(self, condition: Mapping[str, object]) -> list[str]:
         """The options for the factors `network` and `cache`, whether or not the cluster has them: our
         plugin's, which are also the words of `steelyard-node job encode`."""
-        requested = of_levels(condition)
+        requested = make_conditions(condition)
         options = [f"--netem={requested.network}"] if requested.shapes else []
         return options + ([f"--cache={requested.cache}"] if "cache" in condition else [])
 
     @abstractmethod
-    def is_placed(self, batch: Batch) -> bool:
-        """Whether the study itself says on which nodes the batch runs."""
+    def selects_nodes(self, batch: Batch) -> bool:
+        """Whether the study itself selects the nodes of the batch."""
 
     @abstractmethod
-    def features(self) -> Mapping[str, frozenset[str]]:
-        """What each node is said to have, by its name; nothing where that is not known."""
+    def node_features(self) -> Mapping[str, frozenset[str]]:
+        """The features of each node by its name; empty where they are not known."""
 
     @abstractmethod
-    def place(self, batch: Batch) -> AvailableNodes:
+    def available_nodes(self, batch: Batch) -> AvailableNodes:
         """The nodes that a batch may have, whatever the factor `node` requests; without any where
         nothing is known of them."""
 
-    def refusal(self, script: Path, batch: Batch) -> str | None:
-        """Why the scheduler would not take this script, in its own words; None: it would, or
-        cannot be asked without handing it in."""
+    def rejection_reason(self, script: Path, batch: Batch) -> str | None:
+        """Why the scheduler would reject this script, in its own words; None if it accepts it."""
         return None
 
     @abstractmethod
-    def most_runs(self) -> int | None:
-        """How many runs one submission may hold; None: any number."""
+    def max_runs(self) -> int | None:
+        """The largest number of runs in one submission; None for no limit."""
 
     @abstractmethod
-    def script(self, batch: Batch, after: str | None) -> str:
-        """The exact text that is submitted; `after`: job id that has to end before.
-
-        ConditionError for what cannot be asked for.
-        """
+    def render_script(self, batch: Batch, after: str | None) -> str:
+        """The exact text to submit; `after` is the id of a job that has to end before."""
 
     # --- jobs ---------------------------------------------------------------------------------
 
     @abstractmethod
     def submit(self, batch: Batch, script: Path) -> str | None:
-        """Hand it in: the job id; None where `runs_here`: the runs are over then."""
+        """Submit the script and return the job id; None where `runs_here`, when the runs are
+        over."""
 
     @abstractmethod
-    def find(self, batch: Batch, since_unix_s: float) -> str | None:
+    def find_submission(self, batch: Batch, since_unix_s: float) -> str | None:
         """The job id of a submission that was accepted but never recorded."""
 
     @abstractmethod
-    def active(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+    def active_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """Waiting and running runs, by run id."""
 
     @abstractmethod
-    def ended(self, submissions: Sequence[Submission]) -> dict[str, Task]:
-        """What became of runs that are not active, as far as the scheduler knows, by run id."""
+    def ended_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+        """How inactive runs ended, as far as the scheduler knows, by run id."""
 
     @abstractmethod
     def cancel(self, submissions: Sequence[Submission]) -> None:

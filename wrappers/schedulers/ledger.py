@@ -17,7 +17,7 @@ from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.study.folder import StudyDir
 
 
-def append(study: StudyDir, submission: Submission) -> None:
+def append_submission(study: StudyDir, submission: Submission) -> None:
     """Write one line and wait until it is on disk. A line cut short before it is ended first."""
     fd = os.open(study.submissions, os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -37,24 +37,24 @@ def write_all(fd: int, data: bytes) -> None:
         data = data[os.write(fd, data) :]
 
 
-def read(study: StudyDir) -> list[Submission]:
-    """All accepted submissions. One that was cut short is left out: find() finds its job."""
+def read_submissions(study: StudyDir) -> list[Submission]:
+    """All accepted submissions. One that was cut short is left out: find_submission() finds its job."""
     return study_files.read_submissions(study.path)
 
 
-def orphans(study: StudyDir, known: list[Submission]) -> list[Path]:
-    """Run lists whose submission was begun but not recorded."""
+def find_orphans(study: StudyDir, known: list[Submission]) -> list[Path]:
+    """Run lists of submissions that were begun but not recorded."""
     ids = {submission.submission_id for submission in known}
     lists = (study.path / "submissions").glob("*.runs")
     return sorted(path for path in lists if path.stem not in ids)
 
 
-def note_cancelled(study: StudyDir, run_ids: Collection[str]) -> None:
+def record_cancelled(study: StudyDir, run_ids: Collection[str]) -> None:
     """Which runs of which submissions were cancelled: until the accounting has them, nobody else
     knows."""
     lines = [
         json.dumps({"submission_id": entry.submission_id, "run_ids": cancelled}) + "\n"
-        for entry in read(study)
+        for entry in read_submissions(study)
         if (cancelled := [run_id for run_id in entry.run_ids if run_id in run_ids])
     ]
     fd = os.open(study.cancelled, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -64,7 +64,7 @@ def note_cancelled(study: StudyDir, run_ids: Collection[str]) -> None:
         os.close(fd)
 
 
-def cancelled(study: StudyDir) -> set[tuple[str, str]]:
+def read_cancelled(study: StudyDir) -> set[tuple[str, str]]:
     """(submission, run) of every run that `steelyard cancel` has stopped; a line cut short is left
     out."""
     found = set()
@@ -78,7 +78,7 @@ def cancelled(study: StudyDir) -> set[tuple[str, str]]:
 
 
 def read_text(path: Path) -> str:
-    """Of a file that need not be there."""
+    """Read a file; empty if it does not exist."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -101,7 +101,7 @@ def write_whole(path: Path, text: str | bytes, durable: bool = True, mode: int =
 
 
 @contextlib.contextmanager
-def locked(study: StudyDir) -> Iterator[None]:
+def lock_study(study: StudyDir) -> Iterator[None]:
     """Hold the study's lock; UsageError when another submit has it, MissingError without locks."""
     study.path.mkdir(parents=True, exist_ok=True)
     fd = os.open(study.lock, os.O_RDWR | os.O_CREAT, 0o644)
@@ -125,8 +125,8 @@ def locked(study: StudyDir) -> Iterator[None]:
         os.close(fd)
 
 
-def holder(study: StudyDir) -> tuple[int, str] | None:
-    """Process id and host of the submit that is at work now, or None."""
+def read_lock_holder(study: StudyDir) -> tuple[int, str] | None:
+    """Process id and host of the submit that holds the lock, or None."""
     try:
         fd = os.open(study.lock, os.O_RDONLY)
     except FileNotFoundError:

@@ -45,20 +45,20 @@ class Local(Scheduler):
         self.study = StudyDir(study_dir.absolute())
 
     @classmethod
-    def is_here(cls) -> bool:
+    def is_installed(cls) -> bool:
         """Always."""
         return True
 
     @classmethod
-    def checks(cls) -> Iterator[Check]:
+    def run_checks(cls) -> Iterator[Check]:
         """`steelyard doctor` looks at this machine itself."""
         return iter(())
 
-    def cluster(self) -> str | None:
+    def cluster_name(self) -> str | None:
         """None: this is no cluster."""
         return None
 
-    def most_runs(self) -> int | None:
+    def max_runs(self) -> int | None:
         """No limit."""
         return None
 
@@ -78,36 +78,36 @@ class Local(Scheduler):
         """Each run's conditions are applied around it, from Batch.conditions."""
         return []
 
-    def is_placed(self, batch: Batch) -> bool:
+    def selects_nodes(self, batch: Batch) -> bool:
         """On this machine."""
         return True
 
-    def place(self, batch: Batch) -> AvailableNodes:
+    def available_nodes(self, batch: Batch) -> AvailableNodes:
         """This machine: clients share it, and one run is at work at a time."""
         here = os.uname()
-        node = Node(here.nodename, idle=True, cores=cores(), kernel=here.release)
+        node = Node(here.nodename, idle=True, cores=count_cores(), kernel=here.release)
         return AvailableNodes("this machine", (node,))
 
-    def features(self) -> dict[str, frozenset[str]]:
+    def node_features(self) -> dict[str, frozenset[str]]:
         """This machine has been looked at itself."""
         return {}
 
-    def script(self, batch: Batch, after: str | None) -> str:  # nothing runs beside
+    def render_script(self, batch: Batch, after: str | None) -> str:  # nothing runs beside
         """The same commands that `submit` runs, for a person to read or to repeat."""
-        commands = "\n".join(self.line(batch, run_id) for run_id in batch.run_ids)
+        commands = "\n".join(self.command_line(batch, run_id) for run_id in batch.run_ids)
         return f"#!/bin/bash\n# Runs of {batch.study}, one after another.\n{commands}\n"
 
-    def line(self, batch: Batch, run_id: str) -> str:
-        """One run as a shell would start it."""
-        attempt = next_attempt(self.study.run(run_id))
-        conditions, folder = conditions_of(batch, run_id), netem.run_dir()
+    def command_line(self, batch: Batch, run_id: str) -> str:
+        """The command line of one run."""
+        attempt = next_attempt_folder(self.study.run(run_id))
+        conditions, folder = run_conditions(batch, run_id), netem.choose_run_dir()
         told = netem.sampler_options(conditions, folder)
         return " ".join(
             [
-                *(f"{line} &&" for line in netem.shell(conditions, folder, run_id)),
+                *(f"{line} &&" for line in netem.format_shell_commands(conditions, folder, run_id)),
                 "env",
-                *(f"{k}={shlex.quote(v)}" for k, v in variables(batch, attempt.name).items()),
-                shlex.join(command(batch, self.study, run_id, attempt, told)),
+                *(f"{k}={shlex.quote(v)}" for k, v in run_variables(batch, attempt.name).items()),
+                shlex.join(make_command(batch, self.study, run_id, attempt, told)),
             ]
         )
 
@@ -116,42 +116,42 @@ class Local(Scheduler):
         programs.find_node_program()
         for number, run_id in enumerate(batch.run_ids, start=1):
             begin = time.monotonic()
-            state = execute(batch, self.study, run_id)
+            state = execute_run(batch, self.study, run_id)
             print(
                 f"block {batch.block}, {number} of {len(batch.run_ids)}: {run_id}: {state} "
                 f"({time.monotonic() - begin:.1f} s)",
                 file=sys.stderr,
             )
 
-    def find(self, batch: Batch, since_unix_s: float) -> str | None:
+    def find_submission(self, batch: Batch, since_unix_s: float) -> str | None:
         """Nothing outlives the submit that started it."""
         return None
 
-    def active(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+    def active_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """While a submit is at work: what has no result of this submission yet."""
-        if self.at_work() is None or not submissions:
+        if self.find_other_submit() is None or not submissions:
             return {}
         last = submissions[-1]
         tasks = {}
         for run_id in last.run_ids:
-            state, start = last_state(self.study.run(run_id))
+            state, start = read_last_state(self.study.run(run_id))
             if state not in RESULT_STATES or start < last.submitted_unix_s:
                 tasks[run_id] = Task("running" if state == "started" else "pending")
         return tasks
 
-    def ended(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+    def ended_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """Runs that no submit will come back to: without an attempt they are planned again."""
         run_ids = {run_id for entry in submissions for run_id in entry.run_ids}
         tasks = {}
         for run_id in run_ids:
-            began = last_state(self.study.run(run_id))[0] is not None
+            began = read_last_state(self.study.run(run_id))[0] is not None
             tasks[run_id] = Task("lost", GONE) if began else Task("planned")
         return tasks
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
         """End the submit that is at work, and wait until it has stopped its run. By SIGTERM: what a
         script has started with `&` ignores SIGINT."""
-        holder = self.at_work()
+        holder = self.find_other_submit()
         if holder is None or not submissions:
             return
         pid, host = holder
@@ -159,7 +159,7 @@ class Local(Scheduler):
             raise UsageError(f"the study runs on {host} (process {pid}): cancel it there")
         os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + END_S
-        while self.at_work() == holder:
+        while self.find_other_submit() == holder:
             if time.monotonic() > deadline:
                 raise MissingError(
                     f"process {pid}, which executes the study, was asked to end and has not after "
@@ -167,19 +167,19 @@ class Local(Scheduler):
                 )
             time.sleep(0.05)
 
-    def at_work(self) -> tuple[int, str] | None:
+    def find_other_submit(self) -> tuple[int, str] | None:
         """Process and host of another submit of this study; while we hold its lock there is none."""
-        holder = ledger.holder(self.study)
+        holder = ledger.read_lock_holder(self.study)
         return None if holder == (os.getpid(), os.uname().nodename) else holder
 
 
-def cores() -> int | None:
-    """Of this machine, without the second threads of each."""
+def count_cores() -> int | None:
+    """Cores of this machine, without second hardware threads."""
     paths = Path("/sys/devices/system/cpu").glob("cpu[0-9]*/topology/thread_siblings_list")
     return len({path.read_text() for path in paths}) or os.cpu_count()
 
 
-def variables(batch: Batch, attempt: str) -> dict[str, str]:
+def run_variables(batch: Batch, attempt: str) -> dict[str, str]:
     """What run.sh is told by whoever starts it (head of jobscripts/lib/steelyard.sh)."""
     told = {"SY_SCHEDULER": Local.name, "SY_ATTEMPT": attempt}
     if batch.job.time_limit_s is not None:
@@ -187,7 +187,7 @@ def variables(batch: Batch, attempt: str) -> dict[str, str]:
     return told
 
 
-def command(
+def make_command(
     batch: Batch, study: StudyDir, run_id: str, attempt: Path, told: Sequence[str]
 ) -> list[str]:
     """The run's script under the sampler, which is `told` the run's conditions; its records in
@@ -207,55 +207,59 @@ def command(
     ]
 
 
-def execute(batch: Batch, study: StudyDir, run_id: str) -> str:
+def execute_run(batch: Batch, study: StudyDir, run_id: str) -> str:
     """One run: its state, as result.json has it afterwards, also when Ctrl-C stopped it."""
-    attempt = next_attempt(study.run(run_id))
+    attempt = next_attempt_folder(study.run(run_id))
     (attempt / "record").mkdir(parents=True)
     with ExitStack() as stack:
         try:
-            conditions = conditions_of(batch, run_id)
-            told = stack.enter_context(netem.held(conditions, netem.run_dir(), run_id))
+            conditions = run_conditions(batch, run_id)
+            told = stack.enter_context(
+                netem.apply_conditions(conditions, netem.choose_run_dir(), run_id)
+            )
         except SteelyardError as error:  # never run under other conditions than asked for
-            return not_run(attempt, run_id, str(error))
-        return measure(batch, study, run_id, attempt, told)
+            return record_failure(attempt, run_id, str(error))
+        return measure_run(batch, study, run_id, attempt, told)
 
 
-def measure(batch: Batch, study: StudyDir, run_id: str, attempt: Path, told: Sequence[str]) -> str:
+def measure_run(
+    batch: Batch, study: StudyDir, run_id: str, attempt: Path, told: Sequence[str]
+) -> str:
     """Execute the run's script under the sampler: its state."""
-    child = start(
-        command(batch, study, run_id, attempt, told),
-        exported(batch) | variables(batch, attempt.name),
+    child = start_run(
+        make_command(batch, study, run_id, attempt, told),
+        exported_environment(batch) | run_variables(batch, attempt.name),
         attempt / "job.out",
     )
     timed_out = False
     try:
-        timed_out = not wait(child, batch.job.time_limit_s)
+        timed_out = not wait_for_run(child, batch.job.time_limit_s)
     finally:
-        state = settle(attempt, run_id, child.returncode, timed_out)
+        state = write_final_state(attempt, run_id, child.returncode, timed_out)
     return state
 
 
-def exported(batch: Batch) -> dict[str, str]:
+def exported_environment(batch: Batch) -> dict[str, str]:
     """What a run gets of the submitting shell, as under a scheduler: it must not depend on the rest."""
     names = (*EXPORTED, *batch.job.export)
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-def conditions_of(batch: Batch, run_id: str) -> Conditions:
-    """What a run asks of this machine."""
+def run_conditions(batch: Batch, run_id: str) -> Conditions:
+    """The conditions of a run."""
     return batch.conditions.get(run_id, netem.NOTHING)
 
 
-def not_run(attempt: Path, run_id: str, why: str) -> str:
-    """A run whose conditions could not be had: `failed`, with the reason."""
+def record_failure(attempt: Path, run_id: str, why: str) -> str:
+    """Record a run as failed because its conditions could not be applied."""
     path = attempt / study_files.RESULT_FILE
-    result = blank_result(attempt.name, run_id)
+    result = empty_result(attempt.name, run_id)
     result |= {"state": "failed", "reason": f"its condition could not be applied: {why}"}
     ledger.write_whole(path, json.dumps(result) + "\n")
     return "failed"
 
 
-def start(argv: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
+def start_run(argv: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
     """Start a run in a session of its own: a Ctrl-C at the terminal is for us, we stop the run."""
     with log.open("wb") as out:
         try:
@@ -271,21 +275,21 @@ def start(argv: list[str], environment: dict[str, str], log: Path) -> subprocess
             raise MissingError(f"{argv[0]} cannot be run: {error.strerror}") from error
 
 
-def wait(child: subprocess.Popen[bytes], limit_s: int | None) -> bool:
+def wait_for_run(child: subprocess.Popen[bytes], limit_s: int | None) -> bool:
     """Until the child ends: true; stopped at its time limit: false. On Ctrl-C it is stopped too."""
     try:
         child.wait(timeout=limit_s)
     except subprocess.TimeoutExpired:
-        stop(child)
+        stop_run(child)
         return False
     except BaseException:  # whatever ends us: the run must not outlive us
-        stop(child)
+        stop_run(child)
         raise
     return True
 
 
-def stop(child: subprocess.Popen[bytes]) -> None:
-    """SIGTERM to the run, SIGKILL to what is left of it after the grace."""
+def stop_run(child: subprocess.Popen[bytes]) -> None:
+    """Send SIGTERM to the run, and SIGKILL after the grace period."""
     signal_group(child.pid, signal.SIGTERM)
     try:
         child.wait(timeout=GRACE_S)
@@ -304,29 +308,29 @@ def signal_group(pid: int, number: int) -> None:
         return
 
 
-def settle(attempt: Path, run_id: str, code: int, timed_out: bool) -> str:
+def write_final_state(attempt: Path, run_id: str, code: int, timed_out: bool) -> str:
     """Leave a final state, also where the run's own script was killed before it could."""
     left = study_files.read_run_folder(run_id, attempt)
     state = left.text("state")
     if state in RESULT_STATES:
         return str(state)
     state = "timeout" if timed_out else "failed"
-    result = dict(left.result or blank_result(attempt.name, run_id))
-    result |= {"state": state, "reason": last_words(attempt / "job.out", code)}
+    result = dict(left.result or empty_result(attempt.name, run_id))
+    result |= {"state": state, "reason": failure_reason(attempt / "job.out", code)}
     ledger.write_whole(attempt / study_files.RESULT_FILE, json.dumps(result) + "\n")
     return state
 
 
-def last_words(log: Path, code: int) -> str:
-    """Why a run left no result of its own."""
+def failure_reason(log: Path, code: int) -> str:
+    """Why a run left no result."""
     lines = read_tail(log, TAIL_BYTES).decode("utf-8", "replace").splitlines()
     words = next((line.strip() for line in reversed(lines) if line.strip()), "")
     end = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
     return f"the run left no result: {end}" + (f": {words[:300]}" if words else "")
 
 
-def blank_result(attempt: str, run_id: str) -> dict[str, object]:
-    """A result.json in which nothing is known."""
+def empty_result(attempt: str, run_id: str) -> dict[str, object]:
+    """A result.json without known values."""
     why = "the run's script did not get as far as writing it"
     unknown = ("job_id", "start_unix_s", "end_unix_s", "elapsed_s", "clients")
     return {
@@ -342,17 +346,17 @@ def blank_result(attempt: str, run_id: str) -> dict[str, object]:
     }
 
 
-def next_attempt(run_dir: Path) -> Path:
-    """runs/RUN_ID/local.N, the first that is not there yet."""
+def next_attempt_folder(run_dir: Path) -> Path:
+    """The first runs/RUN_ID/local.N that does not exist."""
     number = 1
     while (run_dir / f"local.{number}").exists():
         number += 1
     return run_dir / f"local.{number}"
 
 
-def last_state(run_dir: Path) -> tuple[str | None, float]:
-    """State and start of the last local attempt; None and 0 without one."""
-    number = int(next_attempt(run_dir).name.partition(".")[2]) - 1
+def read_last_state(run_dir: Path) -> tuple[str | None, float]:
+    """State and start of the last local attempt; None and 0 without an attempt."""
+    number = int(next_attempt_folder(run_dir).name.partition(".")[2]) - 1
     if number == 0:
         return None, 0.0
     last = study_files.read_run_folder(run_dir.name, run_dir / f"local.{number}")

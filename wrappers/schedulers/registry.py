@@ -21,8 +21,8 @@ CLASSES = {"slurm": "Slurm", "pbs": "Pbs", "local": "Local"}
 ENDS_CHILDREN_FIRST = frozenset({"pbs"})
 
 
-def kind(name: str) -> type[Scheduler]:
-    """The class of that name; UsageError for one that this version does not have."""
+def find_class(name: str) -> type[Scheduler]:
+    """The class of that name; UsageError for an unknown name."""
     if name not in CLASSES:
         raise UsageError(f"--scheduler {name}: allowed is {' or '.join(CLASSES)}")
     module = importlib.import_module(f"{__package__}.{name}")
@@ -30,36 +30,36 @@ def kind(name: str) -> type[Scheduler]:
     return found
 
 
-def kinds() -> Iterator[type[Scheduler]]:
-    """All of them."""
-    return map(kind, CLASSES)
+def list_classes() -> Iterator[type[Scheduler]]:
+    """All scheduler classes."""
+    return map(find_class, CLASSES)
 
 
-def by_name(name: str, study_dir: Path, patient: bool = True) -> Scheduler:
-    """The scheduler of that name, for a study; UsageError as above."""
-    return kind(name)(study_dir, patient)
+def make_scheduler(name: str, study_dir: Path, patient: bool = True) -> Scheduler:
+    """The scheduler of that name for a study; UsageError for an unknown name."""
+    return find_class(name)(study_dir, patient)
 
 
-def of(
+def group_by_scheduler(
     submissions: Iterable[Submission], study_dir: Path, patient: bool = True
 ) -> Iterator[tuple[Scheduler, list[Submission]]]:
-    """Every scheduler that a study was handed in to, with its submissions."""
+    """Every scheduler of these submissions, with its submissions."""
     groups: dict[str, list[Submission]] = {}
     for submission in submissions:
         groups.setdefault(submission.scheduler, []).append(submission)
     for name, group in groups.items():
-        yield by_name(name, study_dir, patient), group
+        yield make_scheduler(name, study_dir, patient), group
 
 
-def here() -> list[type[Scheduler]]:
+def list_installed() -> list[type[Scheduler]]:
     """The batch systems whose commands this machine has; without any the first one."""
-    systems = [one for one in kinds() if not one.runs_here]
-    return [one for one in systems if one.is_here()] or systems[:1]
+    systems = [one for one in list_classes() if not one.runs_here]
+    return [one for one in systems if one.is_installed()] or systems[:1]
 
 
-def detect() -> str:
-    """The name of the batch system that is meant where none is named."""
-    return here()[0].name
+def detect_scheduler() -> str:
+    """The name of the batch system to use when none is named."""
+    return list_installed()[0].name
 
 
 def check_options(study: Study, scheduler: type[Scheduler]) -> None:
@@ -72,7 +72,7 @@ def check_options(study: Study, scheduler: type[Scheduler]) -> None:
 
     top = Table(study.file, {"job": {}, "place": {level: {} for level in study.place}})
     scheduler.check_options(top.table("job"), "options", study.job.options)
-    owners = {one.name: one for one in kinds() if not one.runs_here}
+    owners = {one.name: one for one in list_classes() if not one.runs_here}
     for level, lines in study.place.items():
         entry = Table(study.file, lines, f"place.{level}.")
         entry.only(owners)

@@ -15,7 +15,7 @@ from steelyard.wrappers.study.job import ALLOCATION, Job
 GRID = ("p", "q")  # HPL's rows and columns of processes
 
 
-def parameters_of_job(
+def job_parameters(
     benchmark: Benchmark, job: Job, levels: Mapping[str, object], given: Collection[str]
 ) -> dict[str, int]:
     """Parameters by the job that a run with these levels has, but those that are `given`.
@@ -23,13 +23,13 @@ def parameters_of_job(
     ranks (or p × q): nodes × tasks_per_node, where one of ALLOCATION is a factor. threads:
     cpus_per_task, where it is known.
     """
-    own = job.under(levels)
+    own = job.apply_levels(levels)
     found = {} if own.cpus_per_task is None else {"threads": own.cpus_per_task}
     if any(name in levels for name in ALLOCATION):
         ranks = own.nodes * (own.tasks_per_node or 1)
         found["ranks"] = ranks
         if not any(name in given for name in GRID):
-            found |= dict(zip(GRID, squarest(ranks), strict=True))
+            found |= dict(zip(GRID, find_squarest_grid(ranks), strict=True))
     return {
         name: value
         for name, value in found.items()
@@ -37,7 +37,7 @@ def parameters_of_job(
     }
 
 
-def squarest(ranks: int) -> tuple[int, int]:
+def find_squarest_grid(ranks: int) -> tuple[int, int]:
     """Rows × columns with as few more columns than rows as it takes: what HPL's authors advise
     (netlib.org/benchmark/hpl/faqs.html: "P and Q approximately equal, Q slightly larger")."""
     rows = next(rows for rows in range(math.isqrt(ranks), 0, -1) if ranks % rows == 0)

@@ -22,8 +22,8 @@ from steelyard.wrappers.study.variants import (
 TABLES = ("figures", "environment")  # types of parameters that are tables, kept as JSON text
 
 
-def text(value: Level) -> str:
-    """A value in a label."""
+def format_value(value: Level) -> str:
+    """Format a value for a label."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -32,13 +32,14 @@ def read_variants(top: Table, factors: Factors, job: Job) -> tuple[Variant, ...]
     tables = top.tables("benchmark")
     if not tables:
         top.fail(
-            "benchmark", f"missing: give at least one [[benchmark]] with use = {known_names()}"
+            "benchmark",
+            f"missing: give at least one [[benchmark]] with use = {format_benchmark_names()}",
         )
     variants: dict[str, Variant] = {}
-    found = [(table, one) for table in tables for one in read_one(table, factors, job)]
+    found = [(table, one) for table in tables for one in read_benchmark(table, factors, job)]
     used = list({one.benchmark.name: one.benchmark for _, one in found}.values())
     for table, bare in found:
-        variant = with_factors(top, table, bare, factors, used)
+        variant = add_factors(top, table, bare, factors, used)
         # Figures are read from the output of one and the same run.
         known = variant.benchmark.parameters
         values = {k: v for k, v in variant.values().items() if known[k].is_executed}
@@ -49,49 +50,50 @@ def read_variants(top: Table, factors: Factors, job: Job) -> tuple[Variant, ...]
     check_free_factors(top, factors, list(variants.values()))
     for table, bare in found:
         check_braces(table, bare, factors)
-    return tuple(labelled(variant, list(variants.values())) for variant in variants.values())
+    return tuple(add_label(variant, list(variants.values())) for variant in variants.values())
 
 
-def labelled(variant: Variant, variants: list[Variant]) -> Variant:
-    """The variant with a label of only those parameters that differ between its fellows."""
+def add_label(variant: Variant, variants: list[Variant]) -> Variant:
+    """Add a label with only those parameters that differ between variants of the benchmark."""
     fellows = [other.values() for other in variants if other.benchmark == variant.benchmark]
     own, written = variant.values(), dict(variant.given)
     words = [
-        f"{key}={text(written.get(key, value))}"
+        f"{key}={format_value(written.get(key, value))}"
         for key, value in own.items()
-        if any(other[key] != value for other in fellows) and not hidden(variant, key, fellows)
+        if any(other[key] != value for other in fellows) and not is_hidden(variant, key, fellows)
     ]
     return replace(variant, label=" ".join([variant.benchmark.name, *words]))
 
 
-def kind_of(variant: Variant, key: str) -> str:
+def parameter_type(variant: Variant, key: str) -> str:
     """The type of a parameter."""
     return variant.benchmark.parameters[key].type
 
 
-def hidden(variant: Variant, key: str, fellows: list[dict[str, Level]]) -> bool:
-    """A table is too long for a label, as long as something else tells them apart."""
+def is_hidden(variant: Variant, key: str, fellows: list[dict[str, Level]]) -> bool:
+    """Whether a label omits a table, which is too long while other parameters distinguish
+    variants."""
     if variant.benchmark.parameters[key].noted:
         return True
-    if kind_of(variant, key) not in TABLES:
+    if parameter_type(variant, key) not in TABLES:
         return False
     rest = [{name: value for name, value in each.items() if name != key} for each in fellows]
     return all(one not in rest[:i] for i, one in enumerate(rest))
 
 
-def known_names() -> str:
-    """The benchmarks there are, in words."""
+def format_benchmark_names() -> str:
+    """The names of all benchmarks, as text."""
     return " or ".join(shown(name) for name in registry.names())
 
 
-def read_one(table: Table, factors: Factors, job: Job) -> list[Variant]:
-    """One [[benchmark]]."""
+def read_benchmark(table: Table, factors: Factors, job: Job) -> list[Variant]:
+    """Read one [[benchmark]]."""
     name = table.data.get("use")
     if name is None:
-        table.fail("use", f"missing: allowed is {known_names()}")
+        table.fail("use", f"missing: allowed is {format_benchmark_names()}")
     if not isinstance(name, str) or name not in registry.names():
         hint = did_you_mean(name, registry.names()) if isinstance(name, str) else ""
-        table.wrong("use", name, known_names() + hint)
+        table.wrong("use", name, format_benchmark_names() + hint)
     benchmark = registry.load(name)
     table.only(["use", *benchmark.parameters])
     given = {key: value for key, value in table.data.items() if key != "use"}
@@ -99,17 +101,20 @@ def read_one(table: Table, factors: Factors, job: Job) -> list[Variant]:
         if key in factors:
             table.fail(key, "is a factor too: give it in one place only")
     check_required(table, benchmark, factors)
-    choices = [[(key, level) for level in values_of(table, benchmark, key)] for key in given]
+    choices = [[(key, level) for level in read_values(table, benchmark, key)] for key in given]
     return [
         Variant(
-            benchmark, chosen, " ".join([name, *(f"{key}={text(v)}" for key, v in chosen)]), job
+            benchmark,
+            chosen,
+            " ".join([name, *(f"{key}={format_value(v)}" for key, v in chosen)]),
+            job,
         )
         for chosen in itertools.product(*choices)
     ]
 
 
 def check_required(table: Table, benchmark: registry.Benchmark, factors: Factors) -> None:
-    """What a benchmark cannot do without is given in its table or swept over."""
+    """Check that required parameters are in the table or are factors."""
     for name, parameter in benchmark.parameters.items():
         if parameter.required and name not in factors and table.data.get(name, "") == "":
             table.fail(
@@ -119,7 +124,7 @@ def check_required(table: Table, benchmark: registry.Benchmark, factors: Factors
             )
 
 
-def with_factors(
+def add_factors(
     top: Table, table: Table, variant: Variant, factors: Factors, used: list[registry.Benchmark]
 ) -> Variant:
     """The variant with the factors that apply to it; every level that it gets is checked."""
@@ -151,7 +156,7 @@ def check_allocations(top: Table, variant: Variant, factors: Factors) -> None:
     for levels in itertools.product(*(factors[name] for name in names)):
         own = dict(zip(names, levels, strict=True))
         try:
-            variant.values_under({**dict(variant.first), **own})
+            variant.values_for_levels({**dict(variant.first), **own})
         except UsageError as error:
             words = ", ".join(f"{name} = {level}" for name, level in own.items())
             top.table("factors").fail(names[0], f"with {words}: {error}")
@@ -174,8 +179,8 @@ def check_braces(table: Table, variant: Variant, factors: Factors) -> None:
                 )
 
 
-def values_of(table: Table, benchmark: registry.Benchmark, key: str) -> tuple[Level, ...]:
-    """The values of a parameter, one or a list of them, each checked."""
+def read_values(table: Table, benchmark: registry.Benchmark, key: str) -> tuple[Level, ...]:
+    """The values of a parameter, a single one or a list, each checked."""
     value = table.data[key]
     values = table.levels(key) if isinstance(value, list) else (value,)
     return tuple(check_value(table, benchmark, key, one) for one in values)
@@ -216,7 +221,7 @@ def check_free_factors(top: Table, factors: Factors, variants: list[Variant]) ->
             table.fail(name, explain_unused_factor(name, factors, variants))
 
 
-def uncompared(variants: Iterable[Variant]) -> list[str]:
+def list_uncompared(variants: Iterable[Variant]) -> list[str]:
     """`roottree structure`: lists of what is there to be compared, and as variants is not."""
     seen: dict[str, set[Level]] = {}
     for variant in variants:

@@ -52,13 +52,13 @@ def read_factors(top: Table, seed: int, drawn: Drawn) -> dict[str, tuple[Level, 
 
 
 def check_levels(table: Table, name: str, levels: tuple[Level, ...]) -> None:
-    """What a factor with a meaning allows."""
+    """Check the levels of a factor with a predefined meaning."""
     if name == "network":
         check_network(table, levels)
     if name == "launcher":
         check_launchers(table, levels)
     for level in levels:
-        if name == "cache" and not netem.is_cache(level):
+        if name == "cache" and not netem.is_cache_level(level):
             check_cache(table, level)
         if name == "clients" and not (type(level) is int and 1 <= level <= MAX_CLIENTS):
             table.wrong(name, level, f"whole numbers from 1 to {MAX_CLIENTS}")
@@ -73,7 +73,7 @@ def check_levels(table: Table, name: str, levels: tuple[Level, ...]) -> None:
 
 
 def is_release(level: Level) -> bool:
-    """Whether it can be compared with a running kernel."""
+    """Whether the level can be compared with a running kernel."""
     return isinstance(level, str) and KERNEL_RELEASE.fullmatch(level) is not None
 
 
@@ -131,7 +131,7 @@ def check_network(table: Table, levels: tuple[Level, ...]) -> None:
     """Specifications or "none"."""
 
     def canonical(level: str) -> str:
-        return level if level == netem.NONE else netem.parse(level).requested
+        return level if level == netem.NONE else netem.parse_specification(level).requested
 
     check_texts(
         table, "network", levels, 'a specification such as "delay=50ms", or "none"', canonical
@@ -197,7 +197,7 @@ def check_span(
                 "nodes, or leave containers= out, or give the factor clients (a client per node) "
                 "to a benchmark that can have it"
             )
-        elif refused := condition_refused(launcher, factors.get("network", ())):
+        elif refused := find_refused_condition(launcher, factors.get("network", ())):
             why = refused
         elif not launcher.across and launcher.network != "host" and one_of_many:
             why = (
@@ -208,7 +208,7 @@ def check_span(
             top.table("factors").fail("launcher", f"{shown(level)}: {why}")
 
 
-def condition_refused(launcher: Launcher, conditions: tuple[Level, ...]) -> str | None:
+def find_refused_condition(launcher: Launcher, conditions: tuple[Level, ...]) -> str | None:
     """Why the first of these that cannot hold for the launcher's containers cannot."""
     for condition in conditions:
         why = launchers.condition_refusal(launcher, str(condition))
@@ -228,14 +228,14 @@ def check_cache(table: Table, level: Level) -> NoReturn:
         table.fail(
             "cache",
             '"direct": going around the cache is up to the benchmark, not to the node: '
-            f"give direct = true to {', '.join(having('direct'))}",
+            f"give direct = true to {', '.join(benchmarks_with('direct'))}",
         )
     table.wrong(
         "cache", level, '"cold", "warm", or "cold:cvmfs=300" (MB that CVMFS\' cache may have)'
     )
 
 
-def having(parameter: str) -> list[str]:
+def benchmarks_with(parameter: str) -> list[str]:
     """The benchmarks with that parameter."""
     return [name for name in registry.names() if parameter in registry.load(name).parameters]
 

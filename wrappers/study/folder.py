@@ -74,10 +74,10 @@ class StudyDir:
         return self.path / "runs" / run_id
 
 
-def resolve(text: str | None) -> Path:
+def resolve_study(text: str | None) -> Path:
     """The folder of an already submitted study or session; None: the only one here. UsageError if
     none. Of a study that has only sessions it is the latest one's, which is printed."""
-    folder = find(text)
+    folder = find_study(text)
     if not is_sessions(folder):
         return folder
     sessions = session_files.list_sessions(folder)
@@ -89,42 +89,42 @@ def resolve(text: str | None) -> Path:
     return latest
 
 
-def sessions_named(text: str | None) -> list[Session]:
+def find_sessions(text: str | None) -> list[Session]:
     """All sessions of a study that has nothing else, or whose NAME.sessions is given; else none."""
-    folder = find(text)
+    folder = find_study(text)
     return session_files.list_sessions(folder) if is_sessions(folder) else []
 
 
 def is_study(text: str) -> bool:
-    """Whether a submitted study or session is called so."""
+    """Whether a submitted study or session has that name."""
     try:
-        find(text)
+        find_study(text)
     except UsageError:
         return False
     return True
 
 
-def find(text: str | None) -> Path:
+def find_study(text: str | None) -> Path:
     """The folder of a submitted study or session, or NAME.sessions where a study has only these."""
     if text is None:
-        return only_study(Path())
+        return find_only_study(Path())
     path = Path(text)
     if (path / PLAN).is_file() or is_sessions(path):
         return path
     if path.is_file():
-        return checked(folder_of(path), text)
+        return check_study(derive_folder(path), text)
     beside = path.with_name(path.name + SUFFIX)
     if beside.is_dir() or path.with_name(path.name + SESSIONS).is_dir():
-        return checked(beside, text)
+        return check_study(beside, text)
     name, at, session = path.name.rpartition("@")
     if at and name:
         return session_folder(path.with_name(name), session, text)
     toml = path.with_name(path.name + ".toml")
     if toml.is_file():
-        return checked(folder_of(toml), text)
+        return check_study(derive_folder(toml), text)
     if path.is_dir():
-        return checked(path, text)  # says what it lacks
-    known = list(dict.fromkeys(study.stem for study in studies_in(path.parent)))
+        return check_study(path, text)  # says what it lacks
+    known = list(dict.fromkeys(study.stem for study in list_studies(path.parent)))
     here = f"studies in {path.parent}: {', '.join(known)}" if known else "no studies are there"
     raise UsageError(
         f"{text}: no such study{did_you_mean(path.name, known)}; {here}; "
@@ -134,7 +134,7 @@ def find(text: str | None) -> Path:
     )
 
 
-def sessions_beside(study: Path) -> Path:
+def sessions_folder(study: Path) -> Path:
     """NAME.sessions of a study's file, folder or name, whether it exists or not."""
     name = study.name
     for suffix in (".toml", SUFFIX, SESSIONS):
@@ -148,7 +148,7 @@ def sessions_beside(study: Path) -> Path:
 
 def session_folder(study: Path, session: str, text: str) -> Path:
     """The folder of a study's session; UsageError names the last ones."""
-    folder = sessions_beside(study)
+    folder = sessions_folder(study)
     own = folder / f"{session}{SUFFIX}"
     if (own / PLAN).is_file():
         return own
@@ -166,13 +166,13 @@ def session_folder(study: Path, session: str, text: str) -> Path:
 
 
 def is_sessions(folder: Path) -> bool:
-    """Whether it is a folder NAME.sessions with a session in it that was submitted."""
+    """Whether it is a folder NAME.sessions with at least one submitted session."""
     return folder.absolute().name.endswith(SESSIONS) and bool(
         session_files.list_submitted_names(folder)
     )
 
 
-def folder_of(toml: Path, directory: Path | None = None, session: str | None = None) -> Path:
+def derive_folder(toml: Path, directory: Path | None = None, session: str | None = None) -> Path:
     """Where a study file's folder is: NAME.study beside it, or in `directory`; of a session
     NAME.sessions/SESSION.study.
 
@@ -198,17 +198,17 @@ def folder_of(toml: Path, directory: Path | None = None, session: str | None = N
 
 
 def study_name(toml: Path) -> str:
-    """[study] name of a study file; the file's own name if it has none."""
+    """[study] name of a study file; without one, the file's own name."""
     try:
-        study = tomllib.loads(as_text(toml.read_bytes(), toml)).get("study")
+        study = tomllib.loads(decode_text(toml.read_bytes(), toml)).get("study")
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{toml}: no study file: {error}", part=str(toml)) from error
     name = study.get("name") if isinstance(study, dict) else None
     return name if isinstance(name, str) and name else toml.stem
 
 
-def as_text(content: bytes, file: Path) -> str:
-    """A study file's text; UsageError names the line of what is no UTF-8."""
+def decode_text(content: bytes, file: Path) -> str:
+    """Decode a study file; UsageError names the line that is not UTF-8."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -220,7 +220,7 @@ def as_text(content: bytes, file: Path) -> str:
         ) from error
 
 
-def checked(path: Path, text: str) -> Path:
+def check_study(path: Path, text: str) -> Path:
     """`path` if it is a submitted study's folder, or its sessions' where it has only these; else
     UsageError."""
     if (path / PLAN).is_file():
@@ -234,7 +234,7 @@ def checked(path: Path, text: str) -> Path:
     )
 
 
-def studies_in(folder: Path) -> list[Path]:
+def list_studies(folder: Path) -> list[Path]:
     """The folders of studies directly in a folder, and those of their sessions, by name."""
     if not folder.is_dir():
         return []
@@ -243,12 +243,12 @@ def studies_in(folder: Path) -> list[Path]:
     )
 
 
-def only_study(folder: Path) -> Path:
+def find_only_study(folder: Path) -> Path:
     """The folder itself when it is a study's or its sessions', or the only one in it; UsageError
     otherwise."""
     if (folder / PLAN).is_file() or is_sessions(folder):
         return folder
-    studies = studies_in(folder)
+    studies = list_studies(folder)
     if len(studies) == 1:
         return studies[0]
     if not studies:

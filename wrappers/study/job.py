@@ -68,26 +68,27 @@ class Job:
     bind: str | None = None
     idle_s: int = 0
 
-    def under(self, levels: Mapping[str, object]) -> Job:
-        """With the levels that a run's condition has of ALLOCATION."""
+    def apply_levels(self, levels: Mapping[str, object]) -> Job:
+        """Set the levels of ALLOCATION that a run's condition has."""
         own: dict[str, Any] = {name: levels[name] for name in ALLOCATION if name in levels}
         return replace(self, **own) if own else self
 
     @property
     def cpus_per_node(self) -> int | None:
-        """Processors that a run asks for on each node; None: it asks for none."""
+        """Processors that a run requests on each node; None if it requests none."""
         if self.tasks_per_node is None and self.cpus_per_task is None:
             return None
         return (self.tasks_per_node or 1) * (self.cpus_per_task or 1)
 
-    def threads(self) -> dict[str, str]:
-        """OMP_NUM_THREADS: a task has as many threads as processors, unless the study exports it."""
+    def thread_count(self) -> dict[str, str]:
+        """OMP_NUM_THREADS: one thread for each processor of a task, unless the study sets another
+        number."""
         if self.cpus_per_task is None or THREADS in self.export:
             return {}
         return {THREADS: str(self.cpus_per_task)}
 
-    def quality(self) -> dict[str, str]:
-        """Variables of jobscripts/lib/quality.sh; what is not asked for is not there."""
+    def quality_variables(self) -> dict[str, str]:
+        """Variables of jobscripts/lib/quality.sh; options that are not set are absent."""
         limit = None if self.time_out is None else time_limit_s(self.time_out)
         asked = {
             "SY_WARM_UP": self.warm_up,
@@ -153,7 +154,7 @@ def read_time_out(table: Table) -> str | None:
 
 
 def read_idle(table: Table) -> int:
-    """[job] idle_s, which comes twice and must leave the run some time."""
+    """[job] idle_s, which passes twice and must leave time for the run."""
     found, limit = table.count("idle_s", 0, least=0, most=3600), read_time(table, "time_limit")
     if found and limit and 2 * found >= (time_limit_s(limit) or 0):
         table.wrong("idle_s", found, f"less than half of time_limit = {limit}: it comes twice")
@@ -185,11 +186,11 @@ def split_options(table: Table, key: str) -> tuple[str, ...]:
 
 
 def is_tag_value(text: str) -> bool:
-    """What the plugin takes (plugins/node/job/job_options.c)."""
+    """Whether the plugin accepts it (plugins/node/job/job_options.c)."""
     return text.isascii() and text.isprintable() and 0 < len(text) <= TAG_VALUE_LENGTH
 
 
-def tag_value(text: str) -> str:
+def encode_tag_value(text: str) -> str:
     """A level as a tag's value: what does not fit percent-encoded (RFC 3986), and cut."""
     if is_tag_value(text):
         return text

@@ -48,7 +48,7 @@ def read_levels(table: Table, name: str, seed: int, drawn: Drawn) -> tuple[objec
         return tuple(read_files(entry, seed, name, drawn))
     if not value:
         table.wrong(name, value, ALLOWED)
-    return named_levels(entry) if has_names(value) else tuple(read_range(entry))
+    return read_named_levels(entry) if has_names(value) else tuple(read_range(entry))
 
 
 def read_nodes(table: Table, drawn: Drawn) -> list[str]:
@@ -61,7 +61,7 @@ def read_nodes(table: Table, drawn: Drawn) -> list[str]:
     return list(drawn[NODE]["levels"]) or [EACH]
 
 
-def named_levels(entry: Table) -> tuple[object, ...]:
+def read_named_levels(entry: Table) -> tuple[object, ...]:
     """The levels of a table from name to level."""
     found: dict[str, str] = {}
     for name, level in entry.data.items():
@@ -90,9 +90,9 @@ def read_range(entry: Table) -> Iterator[int | float]:
     for key in ("from", "to"):
         if key not in entry.data:
             entry.fail(key, "missing: a range has from and to")
-    first, last = number(entry, "from"), number(entry, "to")
-    by = number(entry, "factor") if "factor" in entry.data else None
-    step = number(entry, "step") if "step" in entry.data else Decimal(1)
+    first, last = read_number(entry, "from"), read_number(entry, "to")
+    by = read_number(entry, "factor") if "factor" in entry.data else None
+    step = read_number(entry, "step") if "step" in entry.data else Decimal(1)
     if last < first:
         entry.wrong("to", entry.data["to"], f"not less than from = {first}")
     if by is not None and (by <= 1 or first <= 0):
@@ -101,21 +101,23 @@ def read_range(entry: Table) -> Iterator[int | float]:
     if step <= 0:
         entry.wrong("step", entry.data["step"], "above 0")
     whole = all(isinstance(entry.data.get(key, 1), int) for key in ("from", "step", "factor"))
-    for count, level in enumerate(walk(first, last, step, by)):
+    for count, level in enumerate(list_steps(first, last, step, by)):
         if count >= MOST_LEVELS:
             entry.fail("to", f"more than {MOST_LEVELS} levels")
         yield int(level) if whole else float(level)
 
 
-def walk(first: Decimal, last: Decimal, step: Decimal, by: Decimal | None) -> Iterator[Decimal]:
-    """In decimals, so that 0.1 + 0.2 is 0.3."""
+def list_steps(
+    first: Decimal, last: Decimal, step: Decimal, by: Decimal | None
+) -> Iterator[Decimal]:
+    """Computed in decimals, so that 0.1 + 0.2 is 0.3."""
     level = first
     while level <= last:
         yield level
         level = level + step if by is None else level * by
 
 
-def number(entry: Table, key: str) -> Decimal:
+def read_number(entry: Table, key: str) -> Decimal:
     """A number as it was written."""
     value = entry.data[key]
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -138,7 +140,7 @@ def read_files(entry: Table, seed: int, name: str, drawn: Drawn) -> list[str]:
     before = drawn.get(name)
     if isinstance(before, Mapping) and all(before.get(key) == asked[key] for key in asked):
         return list(before["levels"])
-    found = sorted(str(path) for path in matching(entry.file, pattern))
+    found = sorted(str(path) for path in find_files(entry.file, pattern))
     if not found or (sample is not None and len(found) < sample):
         what = counted(len(found), "file") if found else "no file"
         least = f"at least sample = {counted(sample, 'file')}" if sample else "at least one file"
@@ -148,13 +150,13 @@ def read_files(entry: Table, seed: int, name: str, drawn: Drawn) -> list[str]:
     for path in found:
         if not path.isprintable():
             entry.fail("files", f"{path!r}: a file's name must be printable, in one line")
-    chosen = sorted(shuffled(found, own_seed, entry.file.absolute().parent)[:sample])
+    chosen = sorted(shuffle_files(found, own_seed, entry.file.absolute().parent)[:sample])
     drawn[name] = {**asked, "of": len(found), "levels": chosen}
     return chosen
 
 
-def matching(file: Path, pattern: str) -> Iterator[Path]:
-    """Regular files, by absolute path: runs have a working folder of their own."""
+def find_files(file: Path, pattern: str) -> Iterator[Path]:
+    """Regular files by absolute path: each run has its own working folder."""
     base = file.absolute().parent
     # Path.glob takes no absolute pattern.
     for path in glob.iglob(pattern, root_dir=base, recursive=True):  # noqa: PTH207
@@ -162,7 +164,7 @@ def matching(file: Path, pattern: str) -> Iterator[Path]:
             yield base / path
 
 
-def shuffled(paths: list[str], seed: int, base: Path) -> list[str]:
+def shuffle_files(paths: list[str], seed: int, base: Path) -> list[str]:
     """In an order that only the seed and the names decide: a larger sample holds the smaller one."""
 
     def key(path: str) -> bytes:

@@ -31,13 +31,13 @@ NO_FACTORS = "no factors"
 
 
 def condition_label(condition: dict[str, Level], texts: Texts) -> str:
-    """`clients=2 network=far`: levels as they are shown."""
+    """For example `clients=2 network=far`."""
     shown = (f"{name}={texts[name][format_level(level)]}" for name, level in condition.items())
     return " ".join(shown) or NO_FACTORS
 
 
-def identity(benchmark: str, parameters: dict[str, Level], condition: dict[str, Level]) -> str:
-    """8 hex digits that stay the same as long as what is executed does."""
+def hash_run(benchmark: str, parameters: dict[str, Level], condition: dict[str, Level]) -> str:
+    """8 hex digits that depend only on what is executed."""
     canonical = json.dumps(
         {"benchmark": benchmark, "parameters": parameters, "condition": condition},
         sort_keys=True,
@@ -48,23 +48,23 @@ def identity(benchmark: str, parameters: dict[str, Level], condition: dict[str, 
 
 
 def make_plan(study: Study) -> list[Run]:
-    """All runs of a study, block after block, in the order of execution."""
+    """All runs of a study, block by block, in the order of execution."""
     runs: list[Run] = []
     for variant in study.variants:
         for levels in itertools.product(*(study.factors[name] for name in variant.factors)):
             condition = dict(zip(variant.factors, levels, strict=True))
             runs += condition_runs(study, variant, condition)
     check_ids(runs)
-    return in_order(runs, order_seed(study))
+    return order_runs(runs, order_seed(study))
 
 
 def condition_runs(study: Study, variant: Variant, condition: dict[str, Level]) -> list[Run]:
     """The repeats of one variant under one condition; repeat r falls in block r modulo blocks."""
     benchmark = variant.benchmark
-    parameters = variant.values_under(condition)
+    parameters = variant.values_for_levels(condition)
     known = benchmark.parameters
     executed = {name: value for name, value in parameters.items() if known[name].is_executed}
-    key = f"{benchmark.name}-{identity(benchmark.name, executed, condition)}"
+    key = f"{benchmark.name}-{hash_run(benchmark.name, executed, condition)}"
     label = condition_label(condition, study.level_texts)
     return [
         Run(
@@ -88,24 +88,24 @@ def condition_runs(study: Study, variant: Variant, condition: dict[str, Level]) 
 
 
 def check_ids(runs: Sequence[Run]) -> None:
-    """Eight hex digits can meet: then it is said, never passed over."""
+    """Raise an error for two runs with the same hash of eight hex digits."""
     if len({run.run_id for run in runs}) != len(runs):
         raise UsageError("two conditions have the same run id: change any parameter a little")
 
 
 def order_seed(study: Study) -> int | None:
-    """What decides the order inside the blocks; None: they stay as written."""
+    """The seed of the order inside the blocks; None keeps the order of the file."""
     if study.order != "random":
         return None
     return study.seed if study.session is None else session_seed(study.seed, study.session)
 
 
 def session_seed(seed: int, session: str) -> int:
-    """63 bits of a hash: every session has its own order, and the same one again when resubmitted."""
+    """63 bits of a hash: every session has its own order, which is reproducible."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{session}".encode("ascii")).digest()[:8]) >> 1
 
 
-def in_order(runs: Iterable[Run], seed: int | None) -> list[Run]:
+def order_runs(runs: Iterable[Run], seed: int | None) -> list[Run]:
     """Blocks in turn, each in the seed's random order, with positions counted from 1."""
 
     def key(run: Run) -> tuple[int, bytes]:
@@ -120,7 +120,7 @@ def in_order(runs: Iterable[Run], seed: int | None) -> list[Run]:
     return ordered
 
 
-def grow(
+def grow_plan(
     old: Sequence[Run], new: Sequence[Run], submitted: Collection[str], seed: int | None
 ) -> list[Run]:
     """`new` with the places its runs have in the old plan; added runs follow in blocks of their own.
@@ -135,7 +135,7 @@ def grow(
             f"{counted(len(gone), 'run')} that {inflect(len(gone), 'was', 'were')} submitted "
             f"{inflect(len(gone), 'is', 'are')} not in the study file any more "
             f"({places[gone[0]].variant}, {places[gone[0]].condition_label}, …"
-            f"{what_is_gone(places[gone[0]], new)}): put them back, or give the study another name"
+            f"{describe_removed(places[gone[0]], new)}): put them back, or give the study another name"
         )
     last = max((run.block for run in places.values()), default=0)
     kept = [
@@ -145,13 +145,13 @@ def grow(
     ]
     added = [run for run in new if run.run_id not in places]
     kept.sort(key=lambda run: (run.block, run.position))
-    return kept + in_blocks_after(last, added, seed)
+    return kept + shift_blocks(last, added, seed)
 
 
-def in_blocks_after(last: int, runs: Sequence[Run], seed: int | None) -> list[Run]:
+def shift_blocks(last: int, runs: Sequence[Run], seed: int | None) -> list[Run]:
     """The runs in blocks behind `last`: what shared a block shares one again."""
     numbers = {block: last + n for n, block in enumerate(sorted({r.block for r in runs}), 1)}
-    return in_order([replace(run, block=numbers[run.block]) for run in runs], seed)
+    return order_runs([replace(run, block=numbers[run.block]) for run in runs], seed)
 
 
 def separate_repeated(
@@ -166,10 +166,10 @@ def separate_repeated(
     late = [run for run in runs if run.run_id in repeated and run.block in begun]
     moved = {run.run_id for run in late}
     kept = [run for run in runs if run.run_id not in moved]
-    return kept + in_blocks_after(max((run.block for run in runs), default=0), late, seed)
+    return kept + shift_blocks(max((run.block for run in runs), default=0), late, seed)
 
 
-def what_is_gone(run: Run, new: Sequence[Run]) -> str:
+def describe_removed(run: Run, new: Sequence[Run]) -> str:
     """`; the factor threads is gone`: what the study file lacks of a run's condition, or has more."""
     levels: dict[str, set[object]] = {}
     for one in new:
@@ -187,7 +187,7 @@ def what_is_gone(run: Run, new: Sequence[Run]) -> str:
     return "".join(f"; {words}" for words in found)
 
 
-def document(study: Study, runs: Sequence[Run], session: Session | None = None) -> str:
+def plan_json(study: Study, runs: Sequence[Run], session: Session | None = None) -> str:
     """plan.json, a line for each run: json's C code, five times as fast, writes no indents."""
     head = {
         "format": PLAN_FORMAT,
@@ -204,7 +204,7 @@ def document(study: Study, runs: Sequence[Run], session: Session | None = None) 
             "scaling": study.scaling and vars(study.scaling),
             "toml_sha256": study.toml_sha256,
             "file": str(study.file.absolute()),
-            "session": session and session_document(study, session),
+            "session": session and session_json(study, session),
         },
     }
     lines = ",\n".join(json.dumps(vars(run), ensure_ascii=False) for run in runs)
@@ -212,7 +212,7 @@ def document(study: Study, runs: Sequence[Run], session: Session | None = None) 
     return f'{begin},\n "runs": [\n{lines}\n]\n}}\n'
 
 
-def session_document(study: Study, session: Session) -> dict[str, object]:
+def session_json(study: Study, session: Session) -> dict[str, object]:
     """Of a plan: which session it is, when that began, and the seed of its order."""
     return {
         "name": session.name,

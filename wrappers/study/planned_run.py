@@ -20,11 +20,11 @@ class Run(PlannedRun):
     def clients(self) -> int:
         """How many instances of the benchmark run side by side, each on its node; one that has
         the whole job is one, whatever clients of its own it has."""
-        return int(self.condition.get("clients", 1)) if spans_a_node(self.benchmark) else 1
+        return int(self.condition.get("clients", 1)) if is_node_local(self.benchmark) else 1
 
-    def job_of(self, job: Job) -> Job:
-        """[job] as this run has it: with the levels of its condition, and a node for each client."""
-        own = job.under(self.condition)
+    def resolve_job(self, job: Job) -> Job:
+        """[job] for this run: with the levels of its condition, and a node for each client."""
+        own = job.apply_levels(self.condition)
         return replace(own, nodes=max(own.nodes, self.clients))
 
     @property
@@ -36,8 +36,8 @@ class Run(PlannedRun):
 
 
 @functools.cache
-def spans_a_node(benchmark: str) -> bool:
-    """Whether a client of it works on its own node only."""
+def is_node_local(benchmark: str) -> bool:
+    """Whether each client of the benchmark works on its own node only."""
     from steelyard.jobscripts import registry  # `status` reads 10,000 runs and asks for none
 
     return registry.load(benchmark).span == "node"

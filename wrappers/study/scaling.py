@@ -34,7 +34,7 @@ def read_scaling(head: Table, factors: Factors) -> Scaling | None:
     kind = table.data.get("kind")
     if kind not in SCALING_KINDS:
         head.wrong("scaling", value, ALLOWED)
-    over = default_factors(head, factors) if "over" not in table.data else named_factors(table)
+    over = default_factors(head, factors) if "over" not in table.data else read_factor_names(table)
     check_levels(head, over, factors)
     return Scaling(str(kind), over)
 
@@ -51,7 +51,7 @@ def default_factors(head: Table, factors: Factors) -> tuple[str, ...]:
     return found
 
 
-def named_factors(table: Table) -> tuple[str, ...]:
+def read_factor_names(table: Table) -> tuple[str, ...]:
     """The factors that `over` names."""
     over = table.data["over"]
     names = [over] if isinstance(over, str) else over
@@ -63,7 +63,7 @@ def named_factors(table: Table) -> tuple[str, ...]:
 
 
 def check_levels(head: Table, over: Sequence[str], factors: Factors) -> None:
-    """A scale is a whole number, and there are several."""
+    """Check that levels are whole numbers and that there are several."""
     for name in over:
         if name not in factors:
             head.fail("scaling", f"{name} is no factor{did_you_mean(name, factors)}")

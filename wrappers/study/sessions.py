@@ -73,11 +73,8 @@ def begin_session(folder: Path) -> tuple[Session, str | None]:
     return Session(name, number, now, folder), doubt
 
 
-def compare_with_last(folder: Path, study: str, runs: Sequence[Run]) -> str | None:
-    """What a new session does not share with the last one, in one line; None: nothing.
-
-    UsageError when they have no benchmark in common: then it is another study under this name.
-    """
+def describe_changes(folder: Path, study: str, runs: Sequence[Run]) -> str | None:
+    """One line about what a new session does not share with the last one; None if they are equal."""
     sessions = session_files.list_sessions(folder.parent)
     if not sessions:
         return None
@@ -95,22 +92,22 @@ def compare_with_last(folder: Path, study: str, runs: Sequence[Run]) -> str | No
         {(run.variant, run.condition_label): None for run in some} for some in (before, runs)
     )
     changes = [
-        f"{word}: {list_conditions([one for one in some if one not in other])}"
+        f"{word}: {format_conditions([one for one in some if one not in other])}"
         for word, some, other in (("new", now, then), ("gone", then, now))
         if not some.keys() <= other.keys()
     ]
     return f"changed since {label}: {'; '.join(changes)}" if changes else None
 
 
-def folders_to_judge_by(folder: Path) -> list[Path]:
-    """A study's own folder; of a session also those of the sessions before it."""
+def list_history_folders(folder: Path) -> list[Path]:
+    """The study's own folder; for a session also the folders of earlier sessions."""
     if not session_files.is_session(folder):
         return [folder]
     others = [one.folder for one in session_files.list_sessions(folder.parent)]
     return [folder, *[one for one in others if one.name != folder.name][-JUDGED_BY:]]
 
 
-def list_conditions(found: Sequence[tuple[str, str]]) -> str:
-    """`app, threads=4; …`: the first few."""
+def format_conditions(found: Sequence[tuple[str, str]]) -> str:
+    """For example `app, threads=4; …`, limited to the first few."""
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     return ", ".join(f"{variant} ({label})" for variant, label in found[:MOST_NAMED]) + more

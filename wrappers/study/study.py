@@ -21,7 +21,7 @@ from steelyard.wrappers.study import factors as study_factors
 from steelyard.wrappers.study import folder as study_folder
 from steelyard.wrappers.study import job as study_job
 from steelyard.wrappers.study.factors import Level
-from steelyard.wrappers.study.folder import PLAN, folder_of
+from steelyard.wrappers.study.folder import PLAN, derive_folder
 from steelyard.wrappers.study.job import Job
 from steelyard.wrappers.study.levels import EACH, Drawn
 from steelyard.wrappers.study.scaling import read_scaling
@@ -79,7 +79,7 @@ class Study:
         return {variant.benchmark.name: variant.benchmark for variant in self.variants}
 
 
-def load(file: Path, drawn: Drawn | None = None) -> Study:
+def load_study(file: Path, drawn: Drawn | None = None) -> Study:
     """Read and check a study file; UsageError in one line for whatever is wrong with it.
 
     `drawn`: what its plan has of factors that are files or each node (levels.read_levels).
@@ -95,21 +95,21 @@ def load(file: Path, drawn: Drawn | None = None) -> Study:
             f"{file}: cannot be read: {error.strerror}; expected a study file (docs/study.md)",
             part=str(file),
         ) from error
-    return parse(toml, file, drawn)
+    return parse_study(toml, file, drawn)
 
 
-def parse(toml: bytes, file: Path, drawn: Drawn | None = None) -> Study:
+def parse_study(toml: bytes, file: Path, drawn: Drawn | None = None) -> Study:
     """Check the bytes of a study file; `file` is its name in messages."""
     try:
-        data = tomllib.loads(study_folder.as_text(toml, file))
+        data = tomllib.loads(study_folder.decode_text(toml, file))
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{file}: no TOML: {one_line(error)}", part=str(file)) from error
+        raise UsageError(f"{file}: no TOML: {format_error(error)}", part=str(file)) from error
     top = Table(file, data)
     top.only(SECTIONS)
-    return build(top, toml, dict(drawn or {}))
+    return build_study(top, toml, dict(drawn or {}))
 
 
-def build(top: Table, toml: bytes, drawn: Drawn) -> Study:
+def build_study(top: Table, toml: bytes, drawn: Drawn) -> Study:
     """The study of a parsed file, section by section."""
     head = top.table("study")
     head.only(STUDY_KEYS)
@@ -128,9 +128,9 @@ def build(top: Table, toml: bytes, drawn: Drawn) -> Study:
     if clients:
         study_factors.check_clients(top, job, factors)
     study = Study(
-        name=name_of(head, top.file),
+        name=read_name(head, top.file),
         repeat=repeat,
-        blocks=blocks_of(head, repeat),
+        blocks=read_blocks(head, repeat),
         seed=seed,
         job=job,
         factors=factors,
@@ -144,7 +144,7 @@ def build(top: Table, toml: bytes, drawn: Drawn) -> Study:
             head, "equivalent", 'the largest overhead that does not matter, such as "2%"'
         ),
         tolerate=read_tolerate(head, {name: factors[name] for name in baseline}),
-        max_core_hours=hours_of(head),
+        max_core_hours=read_max_core_hours(head),
         scaling=read_scaling(head, factors),
         drawn={name: drawn[name] for name in factors if name in drawn},
         order=head.word("order", "|".join(ORDERS), " or ".join(ORDERS)) or ORDERS[0],
@@ -184,7 +184,7 @@ def check_paper(head: Table, variants: tuple[Variant, ...]) -> None:
             )
 
 
-def name_of(head: Table, file: Path) -> str:
+def read_name(head: Table, file: Path) -> str:
     """[study] name, or the file's own name."""
     name = head.word("name", NAME, NAME_WORDS)
     if name is None and not re.fullmatch(NAME, file.stem):
@@ -192,7 +192,7 @@ def name_of(head: Table, file: Path) -> str:
     return name or file.stem
 
 
-def blocks_of(head: Table, repeat: int) -> int:
+def read_blocks(head: Table, repeat: int) -> int:
     """[study] blocks: every block holds every condition, so there are at most `repeat`."""
     blocks = head.count("blocks", min(repeat, 5))
     if blocks > repeat:
@@ -202,8 +202,8 @@ def blocks_of(head: Table, repeat: int) -> int:
     return blocks
 
 
-def hours_of(head: Table) -> float | None:
-    """[study] max_core_hours: beyond it `submit` refuses."""
+def read_max_core_hours(head: Table) -> float | None:
+    """[study] max_core_hours; `submit` rejects studies that need more."""
     value = head.data.get("max_core_hours")
     if value is None:
         return None
@@ -213,7 +213,7 @@ def hours_of(head: Table) -> float | None:
 
 
 def check_size(study: Study, head: Table) -> None:
-    """Refuse what no scheduler takes."""
+    """Raise UsageError for a size that no scheduler accepts."""
     conditions = sum(
         math.prod(len(study.factors[name]) for name in variant.factors)
         for variant in study.variants
@@ -223,7 +223,7 @@ def check_size(study: Study, head: Table) -> None:
         head.fail("repeat", f"{conditions} conditions x {repeat} are over {MAX_RUNS} runs")
 
 
-def one_line(error: Exception) -> str:
+def format_error(error: Exception) -> str:
     """The message of an error without line breaks."""
     return " ".join(str(error).split())
 
@@ -234,9 +234,9 @@ def load_with_folder(
     """The checked study and the folder of it or of its session; files and nodes that its plan has
     drawn stay drawn, and a new session has the files of the last one."""
     if not toml.is_file():
-        return load(toml), toml  # says what is wrong
-    folder = folder_of(toml, directory, session)
-    study = load(toml, read_drawn_levels(toml, folder))
+        return load_study(toml), toml  # says what is wrong
+    folder = derive_folder(toml, directory, session)
+    study = load_study(toml, read_drawn_levels(toml, folder))
     if session_files.is_session(folder):
         study = replace(study, session=folder.name.removesuffix(study_folder.SUFFIX))
     return study, folder

@@ -42,12 +42,12 @@ class Answers:
 
     @property
     def benchmark(self) -> str:
-        """Its name: what is no benchmark is a command of one's own."""
+        """The benchmark's name; any other program is a command of the user."""
         return self.run if self.run in registry.names() else registry.of_a_command()
 
     @property
     def is_command(self) -> bool:
-        """Whether it is a command of one's own."""
+        """Whether it is a command of the user."""
         return self.benchmark == registry.of_a_command()
 
 
@@ -55,7 +55,7 @@ def read_against(text: str) -> tuple[str, tuple[Level, ...]]:
     """`threads=1 2 4`, `network=none delay=20ms`: a factor and its levels, the baseline first."""
     name, equals, rest = text.partition("=")
     try:
-        levels = tuple(level(word) for word in shlex.split(rest))
+        levels = tuple(parse_level(word) for word in shlex.split(rest))
     except ValueError as error:
         raise UsageError(f"'{text}': {error}", part=text) from error
     is_each = (name.strip(), levels) == (NODE, (EACH,))
@@ -70,8 +70,8 @@ def read_against(text: str) -> tuple[str, tuple[Level, ...]]:
     return name.strip(), levels
 
 
-def level(word: str) -> Level:
-    """A number where it is one."""
+def parse_level(word: str) -> Level:
+    """A number where the word is one, else text."""
     if re.fullmatch(r"-?(0|[1-9]\d*)", word):
         return int(word)
     if re.fullmatch(r"-?\d+\.\d+", word):
@@ -101,13 +101,13 @@ def read_name(text: str) -> str:
     return text
 
 
-def toml(answers: Answers) -> str:
-    """The file."""
+def render_toml(answers: Answers) -> str:
+    """The study file."""
     return "\n".join(
         [
-            f"# {question(answers)}",
+            f"# {format_question(answers)}",
             "# Every key: docs/study.md. What it costs and would see, before anything is submitted:",
-            f"#   steelyard check {answers.name}.toml{scheduler(answers)}",
+            f"#   steelyard check {answers.name}.toml{scheduler_option(answers)}",
             "",
             *study_lines(answers),
             *job_lines(answers),
@@ -118,21 +118,21 @@ def toml(answers: Answers) -> str:
     )
 
 
-def question(answers: Answers) -> str:
-    """What the study asks."""
+def format_question(answers: Answers) -> str:
+    """The question that the study answers."""
     what = "the command below" if answers.is_command else answers.run
     over = " and ".join(answers.against) or "nothing: add [factors] to compare"
     return f"What does it cost {what}, over {over}?"
 
 
-def scheduler(answers: Answers) -> str:
-    """The option that names it."""
+def scheduler_option(answers: Answers) -> str:
+    """The option that names the scheduler."""
     return f" --scheduler {answers.scheduler}"
 
 
 def study_lines(answers: Answers) -> list[str]:
     """[study]."""
-    lines = ["[study]", f"name = {text(answers.name)}"]
+    lines = ["[study]", f"name = {format_value(answers.name)}"]
     if answers.difference is None:
         return [
             *lines,
@@ -159,7 +159,7 @@ def job_lines(answers: Answers) -> list[str]:
     """[job]."""
     lines = ["[job]", 'time_limit = "00:30:00"        # of one run: set it to yours']
     if answers.partition is not None:
-        lines.append(f"partition = {text(answers.partition)}")
+        lines.append(f"partition = {format_value(answers.partition)}")
     return [*lines, ""]
 
 
@@ -170,30 +170,30 @@ def factor_lines(answers: Answers) -> list[str]:
     lines = ["[factors]"]
     for name, levels in answers.against.items():
         meaning = MEANINGS.get(name, "a parameter, or {" + name + "} in the command")
-        listed = ", ".join(text(one) for one in levels)
+        listed = ", ".join(format_value(one) for one in levels)
         is_each = (name, levels) == (NODE, (EACH,))
-        lines += [f"# {meaning}", f"{name} = {text(EACH) if is_each else f'[{listed}]'}"]
+        lines += [f"# {meaning}", f"{name} = {format_value(EACH) if is_each else f'[{listed}]'}"]
     compared = {name: levels for name, levels in answers.against.items() if name != NODE}
     if compared:
         lines += ["", "[baseline]                     # what the others are compared with"]
-        lines += [f"{name} = {text(levels[0])}" for name, levels in compared.items()]
+        lines += [f"{name} = {format_value(levels[0])}" for name, levels in compared.items()]
     for node_type in map(str, answers.against.get("node_type", ())):
         lines += [
             "",
             f"[place.{node_type}]            # how this cluster calls such nodes",
-            f"slurm = {text(f'--constraint={node_type}')}",
+            f"slurm = {format_value(f'--constraint={node_type}')}",
         ]
     return [*lines, ""]
 
 
 def benchmark_lines(answers: Answers) -> list[str]:
     """[[benchmark]]."""
-    lines = ["[[benchmark]]", f"use = {text(answers.benchmark)}"]
+    lines = ["[[benchmark]]", f"use = {format_value(answers.benchmark)}"]
     if not answers.is_command:
         return [*lines, f"# its parameters: steelyard list {answers.benchmark}"]
     own = [name for name in answers.against if name not in MEANT]
     if "command" not in own:
-        lines.append(f"command = {text(answers.run)}")
+        lines.append(f"command = {format_value(answers.run)}")
     lines.append("# Runs begin in an empty folder: name programs and files by absolute path.")
     lines += [f"# {{{name}}} in the command is the level of {name}." for name in own]
     return [
@@ -206,8 +206,8 @@ def benchmark_lines(answers: Answers) -> list[str]:
     ]
 
 
-def text(value: Level) -> str:
-    """As TOML has it."""
+def format_value(value: Level) -> str:
+    """Format a value as TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):

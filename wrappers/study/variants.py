@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from steelyard.jobscripts import placeholders, registry
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
-from steelyard.wrappers.study.allocation import parameters_of_job
+from steelyard.wrappers.study.allocation import job_parameters
 from steelyard.wrappers.study.factors import MEANT, Level, has_meaning
 from steelyard.wrappers.study.job import Job
 
@@ -31,14 +31,14 @@ class Variant:
 
     def values(self) -> dict[str, Level]:
         """All parameters under the first level of every factor."""
-        return self.values_under(dict(self.first))
+        return self.values_for_levels(dict(self.first))
 
-    def values_under(self, levels: Mapping[str, Level]) -> dict[str, Level]:
+    def values_for_levels(self, levels: Mapping[str, Level]) -> dict[str, Level]:
         """All parameters, defaults filled in, sizes in bytes; UsageError in one line."""
         known = self.benchmark.parameters
         free = {name: level for name, level in levels.items() if self.has_parameter(name)}
         given = {**dict(self.given), **free}
-        by_job = parameters_of_job(self.benchmark, self.job, levels, given)
+        by_job = job_parameters(self.benchmark, self.job, levels, given)
         try:
             checked = self.benchmark.check_parameters({**by_job, **given})
             return {
@@ -54,7 +54,7 @@ class Variant:
         """Whether a factor's levels are values of a parameter."""
         return factor in self.benchmark.parameters and not has_meaning(factor, [self.benchmark])
 
-    def braces(self, factors: Factors) -> set[str]:
+    def list_placeholders(self, factors: Factors) -> set[str]:
         """What stands in braces in what it is given, or in the levels that it is given."""
         return {
             name
@@ -67,9 +67,9 @@ class Variant:
 def list_applicable_factors(
     variant: Variant, factors: Factors, used: Iterable[registry.Benchmark]
 ) -> list[str]:
-    """The factors that say something of this variant, in their order."""
+    """The factors that apply to this variant, in their order."""
     used = list(used)
-    braces = variant.braces(factors)
+    braces = variant.list_placeholders(factors)
     return [
         name
         for name in factors
@@ -78,15 +78,15 @@ def list_applicable_factors(
 
 
 def variants_without_factor(factors: Factors, variants: Sequence[Variant]) -> dict[str, list[str]]:
-    """Factors that do not apply to all: the variants that they leave alone."""
+    """For factors that do not apply to all variants: the variants without them."""
     found = {name: [one.label for one in variants if name not in one.factors] for name in factors}
     return {name: labels for name, labels in found.items() if labels}
 
 
 def explain_unused_factor(name: str, factors: Factors, variants: Sequence[Variant]) -> str:
-    """Why a factor is one of nothing, and what was probably meant."""
+    """Explain why a factor applies to nothing, and suggest what was probably meant."""
     benchmarks = {one.benchmark.name: one.benchmark for one in variants}
-    braces = set().union(*(one.braces(factors) for one in variants)) - set(factors)
+    braces = set().union(*(one.list_placeholders(factors) for one in variants)) - set(factors)
     known = [*MEANT, *(key for one in benchmarks.values() for key in one.parameters), *braces]
     commands = [
         name

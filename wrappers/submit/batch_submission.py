@@ -16,12 +16,12 @@ from steelyard.wrappers.study.study import Study
 
 
 def print_message(message: str, command: str = "submit") -> None:
-    """A line for the person at the keyboard, from the command that runs."""
+    """Print a message of the running command."""
     print(f"steelyard {command}: {message}", file=sys.stderr)
 
 
 def chain_batches(batch: Batch, after: str | None) -> str | None:
-    """at_once holds over submissions too: each waits for the one before it."""
+    """at_once limits all submissions together: each waits for the one before it."""
     return None if batch.job.at_once is None else after
 
 
@@ -49,9 +49,9 @@ def submit_batches(folder: StudyDir, batches: Iterable[Batch], scheduler: Schedu
 
 
 def write_batch(folder: StudyDir, batch: Batch, scheduler: Scheduler, after: str | None) -> Path:
-    """The batch script, which is returned, and its list of runs."""
+    """Write the batch script, which is returned, and the batch's run list."""
     script = folder.script(batch.submission_id)
-    text = scheduler.script(batch, chain_batches(batch, after))
+    text = scheduler.render_script(batch, chain_batches(batch, after))
     # Not forced to disk, at 4 ms each: sbatch keeps the script, submissions.jsonl the run ids.
     ledger.write_whole(script, text, durable=False)
     lines = "".join(f"{run_id}\n" for run_id in batch.run_ids)
@@ -60,9 +60,9 @@ def write_batch(folder: StudyDir, batch: Batch, scheduler: Scheduler, after: str
 
 
 def find_last_active(folder: StudyDir, scheduler: Scheduler) -> str | None:
-    """The job id of the last submission that still has something to do."""
-    submissions = [e for e in ledger.read(folder) if e.scheduler == scheduler.name]
-    active = set() if scheduler.runs_here else scheduler.active(submissions).keys()
+    """The job id of the last submission that has not ended."""
+    submissions = [e for e in ledger.read_submissions(folder) if e.scheduler == scheduler.name]
+    active = set() if scheduler.runs_here else scheduler.active_runs(submissions).keys()
     jobs = [e.job_id for e in submissions if not active.isdisjoint(e.run_ids)]
     return jobs[-1] if jobs else None
 
@@ -75,12 +75,12 @@ def record_submission(
     `begin_unix_s` is before the scheduler was asked: no job of it can be older. The record itself may
     be written minutes after the job was accepted, or hours where the submit broke off.
     """
-    ledger.append(
+    ledger.append_submission(
         folder,
         Submission(
             submission_id=batch.submission_id,
             scheduler=scheduler.name,
-            cluster=scheduler.cluster(),
+            cluster=scheduler.cluster_name(),
             job_id=job_id,
             submitted_unix_s=begin_unix_s,
             block=batch.block,
@@ -93,12 +93,12 @@ def record_submission(
 def recover_submissions(folder: StudyDir, study: Study, scheduler: Scheduler) -> list[str]:
     """Record submissions that were accepted just before a crash; remove those that were not."""
     found = []
-    for path in ledger.orphans(folder, ledger.read(folder)):
+    for path in ledger.find_orphans(folder, ledger.read_submissions(folder)):
         run_ids = tuple(path.read_text(encoding="utf-8").split())
         block = int(path.stem[1:].partition("-")[0])
         batch = Batch(path.stem, study.name, folder.path, block, 0, (), (), run_ids, study.job)
         written_unix_s = path.stat().st_mtime  # just before the scheduler was asked
-        job_id = scheduler.find(batch, written_unix_s)
+        job_id = scheduler.find_submission(batch, written_unix_s)
         if job_id is None:
             path.unlink()
             folder.script(path.stem).unlink(missing_ok=True)

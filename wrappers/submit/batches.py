@@ -16,7 +16,7 @@ from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.study import plan, sessions
 from steelyard.wrappers.study.factors import PLACED
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.job import ALLOCATION, tag_value
+from steelyard.wrappers.study.job import ALLOCATION, encode_tag_value
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit import status
@@ -27,23 +27,23 @@ AGAIN = ("planned",)
 AGAIN_IF_FAILED = ("planned", *status.FAILED, *status.CANCELLED)
 
 
-def planned(
+def load_plan(
     study: Study, folder: StudyDir, command: str = "submit"
 ) -> tuple[list[Run], dict[str, RunState]]:
     """The plan, grown from the one that is there, and the state of each run that was in it."""
     runs = plan.make_plan(study)
     if not folder.plan.is_file():
         if study.session is not None and (
-            change := sessions.compare_with_last(folder.path, study.name, runs)
+            change := sessions.describe_changes(folder.path, study.name, runs)
         ):
             print_message(change, command)
         return runs, {}
-    states = {entry.run.run_id: entry for entry in status.run_states(folder, patient=True)}
-    submitted = {run_id for entry in ledger.read(folder) for run_id in entry.run_ids}
+    states = {entry.run.run_id: entry for entry in status.read_run_states(folder, patient=True)}
+    submitted = {run_id for entry in ledger.read_submissions(folder) for run_id in entry.run_ids}
     submitted |= {run_id for run_id, entry in states.items() if entry.attempt is not None}
     old = [entry.run for entry in states.values()]
     try:
-        grown = plan.grow(old, runs, submitted, plan.order_seed(study))
+        grown = plan.grow_plan(old, runs, submitted, plan.order_seed(study))
     except UsageError as error:
         before = study_files.read_plan_as(folder.path, Run)[0].get("file")
         if before in (None, str(study.file.absolute())) or study.file == folder.toml:
@@ -51,7 +51,7 @@ def planned(
         raise UsageError(
             f"{folder.path} is the study of {before}: {error}", part=str(study.file)
         ) from error
-    added = {condition_of(run) for run in grown} - {condition_of(run) for run in old}
+    added = {condition_id(run) for run in grown} - {condition_id(run) for run in old}
     if submitted and added:
         print_message(
             f"{counted(len(added), 'condition')} {inflect(len(added), 'is', 'are')} new: to be run in "
@@ -61,12 +61,12 @@ def planned(
     return grown, states
 
 
-def condition_of(run: Run) -> str:
+def condition_id(run: Run) -> str:
     """A run's id without its repeat."""
     return run.run_id.rpartition("-")[0]
 
 
-def to_submit(
+def select_runs(
     study: Study, runs: Sequence[Run], states: dict[str, RunState], retry_failed: bool
 ) -> tuple[list[Run], list[Run]]:
     """(the plan, its runs to submit): never executed and not in a queue; failed ones if asked for.
@@ -75,7 +75,9 @@ def to_submit(
     """
     again = AGAIN_IF_FAILED if retry_failed else AGAIN
     missing = {
-        run.run_id for run in runs if run.run_id not in states or needs(states[run.run_id], again)
+        run.run_id
+        for run in runs
+        if run.run_id not in states or needs_run(states[run.run_id], again)
     }
     repeated = {i for i in missing if i in states and states[i].state != "planned"}
     moved = plan.separate_repeated(runs, repeated, missing, plan.order_seed(study))
@@ -88,7 +90,7 @@ def to_submit(
     return moved, [run for run in moved if run.run_id in missing]
 
 
-def needs(entry: RunState, again: Sequence[str]) -> bool:
+def needs_run(entry: RunState, again: Sequence[str]) -> bool:
     """Also a run that left no attempt behind, whatever became of its job."""
     never_began = entry.attempt is None and entry.state in ("cancelled", "lost", "node_fail")
     return entry.state in again or never_began
@@ -98,40 +100,43 @@ def make_batches(
     study: Study, folder: StudyDir, runs: Sequence[Run], scheduler: Scheduler
 ) -> list[Batch]:
     """One batch per block and set of scheduler options, cut where the scheduler's arrays end."""
-    most = scheduler.most_runs() or len(runs) or 1
-    begun = len(ledger.read(folder))
+    most = scheduler.max_runs() or len(runs) or 1
+    begun = len(ledger.read_submissions(folder))
     batches: list[Batch] = []
-    for group in groups(study, runs, scheduler):
+    for group in group_runs(study, runs, scheduler):
         for start in range(0, len(group), most):
             part = group[start : start + most]
             batches.append(make_batch(study, folder, part, begun + len(batches), scheduler))
     return batches
 
 
-def groups(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> list[list[Run]]:
+def group_runs(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> list[list[Run]]:
     """Runs by block and by what they ask of the scheduler; by block only where they run here."""
     found: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
-        job = run.job_of(study.job)
-        asked = (*(getattr(job, key) for key in ALLOCATION), options_of(study, run, scheduler))
+        job = run.resolve_job(study.job)
+        asked = (
+            *(getattr(job, key) for key in ALLOCATION),
+            condition_options(study, run, scheduler),
+        )
         found.setdefault((run.block, *(() if scheduler.runs_here else asked)), []).append(run)
     by_block = itertools.groupby(found.values(), key=lambda group: group[0].block)
     # The set that is submitted first gets its nodes first: it is another one in each block.
-    return [g for block, sets in by_block for g in rotated(list(sets), block)]
+    return [g for block, sets in by_block for g in rotate_sets(list(sets), block)]
 
 
-def rotated(sets: list[list[Run]], block: int) -> list[list[Run]]:
-    """The same sets, beginning with another one in each block."""
+def rotate_sets(sets: list[list[Run]], block: int) -> list[list[Run]]:
+    """The same sets, beginning with a different one in each block."""
     first = block % len(sets)
     return sets[first:] + sets[:first]
 
 
-def options_of(study: Study, run: Run, scheduler: Scheduler) -> tuple[str, ...]:
-    """What the run's condition asks of the scheduler."""
+def condition_options(study: Study, run: Run, scheduler: Scheduler) -> tuple[str, ...]:
+    """The scheduler options of the run's condition."""
     placing: list[str] = []
     for level in (str(run.condition[name]) for name in PLACED if name in run.condition):
         given = study.place[level].get(scheduler.name)
-        placing += scheduler.place_options(level, given, run.job_of(study.job).nodes)
+        placing += scheduler.place_options(level, given, run.resolve_job(study.job).nodes)
     if NODE in run.condition:
         placing += scheduler.node_options(str(run.condition[NODE]))
     return (*placing, *scheduler.condition_options(run.condition))
@@ -145,26 +150,26 @@ def make_batch(
     content = "\n".join([str(folder.path), str(number), *run_ids])
     digest = hashlib.sha256(content.encode()).hexdigest()[:8]
     first = runs[0]
-    job = first.job_of(study.job)
+    job = first.resolve_job(study.job)
     return Batch(
         submission_id=f"b{first.block:03}-{digest}",
         study=study.name,
         study_dir=folder.path,
         block=first.block,
         nodes=job.nodes,
-        options=options_of(study, first, scheduler),
+        options=condition_options(study, first, scheduler),
         tags=common_tags(study, runs),
         run_ids=run_ids,
         job=job,
-        conditions={run.run_id: netem.of_levels(run.condition) for run in runs},
+        conditions={run.run_id: netem.make_conditions(run.condition) for run in runs},
     )
 
 
 def common_tags(study: Study, runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
-    """Study, block, and the factor levels that all these runs have."""
+    """Study, block, and the factor levels that all these runs share."""
     tags = [("study", study.name), ("block", str(runs[0].block))]
     for name, level in runs[0].condition.items():
         if all(run.condition.get(name) == level for run in runs):
             text = runs[0].launcher.text if name == "launcher" else str(level)
-            tags.append((name, tag_value(text)))
+            tags.append((name, encode_tag_value(text)))
     return tuple(tags)

@@ -23,7 +23,7 @@ S_PER_H = 3600.0
 
 
 @dataclass(frozen=True)
-class Piece:
+class RunCost:
     """One run: its nodes, cores on each, and seconds, expected and at most."""
 
     nodes: int
@@ -67,12 +67,12 @@ class Cost:
 
     @property
     def bound(self) -> float | None:
-        """The core-hours that count against max_core_hours: used, and to come."""
+        """The core-hours that count against max_core_hours: those used and those planned."""
         to_come = self.core_hours if self.core_hours is not None else self.core_hours_at_most
         return None if to_come is None else to_come + (self.core_hours_used or 0.0)
 
 
-def estimate(
+def estimate_cost(
     study: Study,
     runs: Sequence[Run],
     over: Sequence[tuple[Run, float | None]],
@@ -84,36 +84,37 @@ def estimate(
     """The cost of `runs`; `over`: those that have ended, with the seconds of their jobs."""
     near: dict[str, int] = {}
     pieces = [
-        piece(study, run, earlier, place_of(run), node_watts, near, runs_here) for run in runs
+        estimate_run(study, run, earlier, place_of(run), node_watts, near, runs_here)
+        for run in runs
     ]
     place = place_of(runs[0]) if runs else None
     idle, known = (place.idle_nodes, len(place.nodes)) if place else (None, None)
-    used = [hours(piece_of_over(study, run, s, place_of(run), runs_here)) for run, s in over]
+    used = [core_hours(ended_run_cost(study, run, s, place_of(run), runs_here)) for run, s in over]
     limit = 1 if runs_here else study.job.at_once
     cost = Cost(
         runs=len(runs),
-        expected_s=total(one.expected_s for one in pieces),
-        core_hours=total(hours(one) for one in pieces),
-        core_hours_at_most=total(hours(one, most=True) for one in pieces),
-        core_hours_used=total(used),
-        energy_j=total(one.joules for one in pieces),
-        end_s=end(pieces, idle, limit),
-        end_all_s=end(pieces, known, limit),
+        expected_s=sum_known(one.expected_s for one in pieces),
+        core_hours=sum_known(core_hours(one) for one in pieces),
+        core_hours_at_most=sum_known(core_hours(one, most=True) for one in pieces),
+        core_hours_used=sum_known(used),
+        energy_j=sum_known(one.joules for one in pieces),
+        end_s=estimate_end_s(pieces, idle, limit),
+        end_all_s=estimate_end_s(pieces, known, limit),
         idle_nodes=idle,
         known_nodes=known,
         earlier=near,
         scales=costs_by_scale(study, runs, pieces),
         place=place.name if place else None,
         node_cores=place.cores if place else None,
-        most_nodes=place.most_nodes if place else None,
+        most_nodes=place.max_nodes if place else None,
     )
-    return with_reasons(cost, pieces, earlier)
+    return add_reasons(cost, pieces, earlier)
 
 
-def costs_by_scale(study: Study, runs: Sequence[Run], pieces: Sequence[Piece]) -> list[ScaleCost]:
+def costs_by_scale(study: Study, runs: Sequence[Run], pieces: Sequence[RunCost]) -> list[ScaleCost]:
     """The cost of each combination of the levels that a study scales over, smallest scale first."""
     names = scale_factors(study)
-    found: dict[tuple[Any, ...], list[Piece]] = {}
+    found: dict[tuple[Any, ...], list[RunCost]] = {}
     for run, one in zip(runs, pieces, strict=True):
         levels = tuple(run.condition.get(name) for name in names)
         if names and None not in levels:
@@ -123,8 +124,8 @@ def costs_by_scale(study: Study, runs: Sequence[Run], pieces: Sequence[Piece]) -
             levels=dict(zip(names, levels, strict=True)),
             nodes=members[0].nodes,
             runs=len(members),
-            core_hours=total(hours(one) for one in members),
-            core_hours_at_most=total(hours(one, most=True) for one in members),
+            core_hours=sum_known(core_hours(one) for one in members),
+            core_hours_at_most=sum_known(core_hours(one, most=True) for one in members),
         )
         for levels, members in sorted(found.items())
     ]
@@ -137,7 +138,7 @@ def scale_factors(study: Study) -> tuple[str, ...]:
     return tuple(name for name in ALLOCATION if name in study.factors)
 
 
-def piece(
+def estimate_run(
     study: Study,
     run: Run,
     earlier: EarlierRuns,
@@ -145,59 +146,61 @@ def piece(
     node_watts: float | None,
     near: dict[str, int],
     runs_here: bool,
-) -> Piece:
-    """What a run takes, by runs that are like it."""
+) -> RunCost:
+    """Estimate a run by similar runs."""
     seen, words = earlier.of(run.benchmark, run.parameters, run.condition)
     near[words] = near.get(words, 0) + 1
-    expected_s = None if seen is None else job_s(study, mean(seen.elapsed_s))
-    job = run.job_of(study.job)
+    expected_s = None if seen is None else estimate_job_s(study, mean(seen.elapsed_s))
+    job = run.resolve_job(study.job)
     nodes = 1 if runs_here else job.nodes
     watts = node_watts or place.watts
-    return Piece(
+    return RunCost(
         nodes=nodes,
-        cores=cores(job, place),
+        cores=count_cores(job, place),
         expected_s=expected_s,
-        most_s=study.job.time_limit_s or place.most_s,
-        joules=joules(seen, expected_s, nodes, watts),
+        most_s=study.job.time_limit_s or place.max_time_s,
+        joules=estimate_energy_j(seen, expected_s, nodes, watts),
     )
 
 
-def job_s(study: Study, run_s: float) -> float:
-    """How long a job takes whose measured run takes so long."""
+def estimate_job_s(study: Study, run_s: float) -> float:
+    """The duration of a job whose measured run takes `run_s`."""
     return run_s * (1 + study.job.warm_up) + 2 * study.job.idle_s
 
 
-def joules(
+def estimate_energy_j(
     seen: MeasuredCost | None, expected_s: float | None, nodes: int, watts: float | None
 ) -> float | None:
-    """As measured before, else the node's power for the time."""
+    """Energy as measured earlier, else the node's power for the time."""
     if seen is not None and seen.energy_j:
         return mean(seen.energy_j)
     return None if watts is None or expected_s is None else watts * expected_s * nodes
 
 
-def piece_of_over(
+def ended_run_cost(
     study: Study, run: Run, seconds: float | None, place: AvailableNodes, runs_here: bool
-) -> Piece:
-    """A run that has ended."""
-    job = run.job_of(study.job)
-    return Piece(1 if runs_here else job.nodes, cores(job, place), seconds, seconds, None)
+) -> RunCost:
+    """The cost of a run that has ended."""
+    job = run.resolve_job(study.job)
+    return RunCost(1 if runs_here else job.nodes, count_cores(job, place), seconds, seconds, None)
 
 
-def cores(job: Job, place: AvailableNodes) -> int | None:
+def count_cores(job: Job, place: AvailableNodes) -> int | None:
     """Of each node that a job has: all of them, or as many as its tasks have there."""
     return place.cores if job.exclusive else job.cpus_per_node or 1
 
 
-def hours(one: Piece, most: bool = False) -> float | None:
-    """Core-hours."""
+def core_hours(one: RunCost, most: bool = False) -> float | None:
+    """Core-hours of a run."""
     seconds = one.most_s if most else one.expected_s
     return (
         None if seconds is None or one.cores is None else one.nodes * one.cores * seconds / S_PER_H
     )
 
 
-def end(pieces: Sequence[Piece], nodes: int | None, at_once: int | None) -> float | None:
+def estimate_end_s(
+    pieces: Sequence[RunCost], nodes: int | None, at_once: int | None
+) -> float | None:
     """When the last run ends if they begin in their order, each as soon as its nodes are free."""
     if not pieces:
         return 0.0
@@ -215,8 +218,8 @@ def end(pieces: Sequence[Piece], nodes: int | None, at_once: int | None) -> floa
     return max((until for until, _ in busy), default=0.0)
 
 
-def with_reasons(cost: Cost, pieces: Sequence[Piece], earlier: EarlierRuns) -> Cost:
-    """Why what is None is not known."""
+def add_reasons(cost: Cost, pieces: Sequence[RunCost], earlier: EarlierRuns) -> Cost:
+    """Add reasons for values that are None."""
     unknown = sum(one.expected_s is None for one in pieces)
     no_time = (
         f"of {counted(unknown, 'run')} there is no earlier run of the same benchmark: submit a small study of "
@@ -244,7 +247,7 @@ def with_reasons(cost: Cost, pieces: Sequence[Piece], earlier: EarlierRuns) -> C
     return cost
 
 
-def keep(study: Study, cost: Cost) -> None:
+def check_core_hours(study: Study, cost: Cost) -> None:
     """UsageError for more core-hours than the study allows, or where that cannot be told."""
     limit = study.max_core_hours
     if limit is None:
@@ -266,12 +269,12 @@ def keep(study: Study, cost: Cost) -> None:
         )
 
 
-def total(values: Iterable[float | None]) -> float | None:
-    """Their sum; None as soon as one is not known."""
+def sum_known(values: Iterable[float | None]) -> float | None:
+    """The sum; None if any value is unknown."""
     known = list(values)
     return None if None in known else sum(value or 0.0 for value in known)
 
 
 def mean(values: Sequence[float]) -> float:
-    """Of at least one."""
+    """The mean of at least one value."""
     return sum(values) / len(values)

@@ -23,21 +23,21 @@ from steelyard.wrappers.study.planned_run import Run
 
 
 def update_plan(study_dir: Path, given: str | None) -> Iterator[str]:
-    """Give the plan the figures that the study file has now; what else a person must know."""
-    file, folder = study_file(study_dir, given), StudyDir(study_dir.absolute())
+    """Update the plan with the figures that the study file has now."""
+    file, folder = find_study_file(study_dir, given), StudyDir(study_dir.absolute())
     if file is None or not folder.toml.is_file() or file.read_bytes() == folder.toml.read_bytes():
         return
     try:
         drawn = study.read_drawn_levels(file, study_dir)
-        now = study.load(file, drawn)
-        before = study.parse(folder.toml.read_bytes(), folder.toml, drawn)
-        with ledger.locked(folder):
+        now = study.load_study(file, drawn)
+        before = study.parse_study(folder.toml.read_bytes(), folder.toml, drawn)
+        with ledger.lock_study(folder):
             yield from write_plan(folder, before, now)
     except (UsageError, MissingError, OSError) as error:
         yield f"{error}: figures are read as the last submit had them"
 
 
-def study_file(study_dir: Path, given: str | None) -> Path | None:
+def find_study_file(study_dir: Path, given: str | None) -> Path | None:
     """The file that the study was submitted from: as named, or beside its folder."""
     file = Path(given) if given else study_dir
     if not file.is_file():
@@ -50,9 +50,9 @@ def study_file(study_dir: Path, given: str | None) -> Path | None:
 def write_plan(folder: StudyDir, before: study.Study, now: study.Study) -> Iterator[str]:
     """The runs of the plan with the figures of the same conditions in the study as it is now."""
     said, runs = study_files.read_plan_as(folder.path, Run)
-    new = {condition_of(run): run.parameters for run in plan.make_plan(now)}
-    found = [replace(run, parameters=new.get(condition_of(run), run.parameters)) for run in runs]
-    if without_figures(now) != without_figures(before):
+    new = {condition_id(run): run.parameters for run in plan.make_plan(now)}
+    found = [replace(run, parameters=new.get(condition_id(run), run.parameters)) for run in runs]
+    if remove_figures(now) != remove_figures(before):
         now, toml = before, before.toml
         if not is_session(folder.path):  # a session stays what it was submitted as
             yield f"{folder.path} takes figures from the study file; `steelyard submit` takes the rest"
@@ -60,17 +60,17 @@ def write_plan(folder: StudyDir, before: study.Study, now: study.Study) -> Itera
         toml = now.toml
     if found != runs:
         grown = replace(now, repeat=int(said.get("repeat", now.repeat)))  # [study] stop
-        ledger.write_whole(folder.plan, plan.document(grown, found, find_session(folder.path)))
+        ledger.write_whole(folder.plan, plan.plan_json(grown, found, find_session(folder.path)))
     ledger.write_whole(folder.toml, toml)
 
 
-def condition_of(run: Run) -> str:
-    """A run's id without the repeat."""
+def condition_id(run: Run) -> str:
+    """A run's id without its repeat."""
     return run.run_id.rpartition("-")[0]
 
 
-def without_figures(found: study.Study) -> dict[str, Any]:
-    """The study file but for what is read from output."""
+def remove_figures(found: study.Study) -> dict[str, Any]:
+    """Remove from the study file what is read from output."""
     data = tomllib.loads(found.toml.decode("utf-8"))
     for table in data["benchmark"]:
         table.pop("figures", None)

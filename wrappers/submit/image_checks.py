@@ -20,7 +20,7 @@ SYSTEM = ("bin", "sbin", "usr")  # the image's own (sy_launcher_is_system_folder
 def find_missing_programs(
     benchmarks: Mapping[str, Benchmark], runs: Sequence[Run]
 ) -> Iterator[str]:
-    """A sentence for each image that is here and has not all; each is entered once."""
+    """A sentence for each image here that lacks programs; each image is entered once."""
     of_images: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         of_images.setdefault((run.launcher.kind, run.launcher.name), []).append(run)
@@ -29,21 +29,21 @@ def find_missing_programs(
         if name and can_enter(launcher):
             chosen = {repr((r.benchmark, sorted(r.parameters.items()))): r for r in of_one}
             said = image_contents.find_missing(
-                launcher, required_programs(benchmarks, list(chosen.values()))
+                launcher, list_required_programs(benchmarks, list(chosen.values()))
             )
             if said is not None:
                 yield said
 
 
 def can_enter(launcher: Launcher) -> bool:
-    """Its image is here, and we may have it."""
+    """Whether its image is here and this user may start it."""
     return (
         launcher_checks.refusal(launcher, os.geteuid()) is None
         and launcher_checks.lacking(launcher) is None
     )
 
 
-def required_programs(
+def list_required_programs(
     benchmarks: Mapping[str, Benchmark], runs: Sequence[Run]
 ) -> image_contents.RequiredPrograms:
     """What is started inside: the benchmarks' programs, ours among them, and what parameters name."""
@@ -54,10 +54,10 @@ def required_programs(
             if not program.is_needed(run.parameters):
                 continue
             if program.name.startswith(OURS):
-                paths |= dict.fromkeys(own(program.name, run.parameters))
+                paths |= dict.fromkeys(list_own_programs(program.name, run.parameters))
             else:
                 commands[program.name] = program.debian
-        for path in named(run.parameters):
+        for path in list_user_programs(run.parameters):
             if path.parts[1] in SYSTEM:
                 commands.setdefault(str(path), "")
             else:
@@ -65,7 +65,7 @@ def required_programs(
     return image_contents.RequiredPrograms(commands, image_contents.list_linked(paths))
 
 
-def own(name: str, parameters: Mapping[str, object]) -> Iterator[Path]:
+def list_own_programs(name: str, parameters: Mapping[str, object]) -> Iterator[Path]:
     """A program of ours; of npb the kernel's, of a profiler the library that it preloads."""
     path = programs.find_program(name)
     if path is not None:
@@ -75,8 +75,8 @@ def own(name: str, parameters: Mapping[str, object]) -> Iterator[Path]:
         yield path.parent.parent / "lib" / f"lib{name}.so"
 
 
-def named(parameters: Mapping[str, object]) -> Iterator[Path]:
-    """Programs of the user's: paths of a command line, a folder of them."""
+def list_user_programs(parameters: Mapping[str, object]) -> Iterator[Path]:
+    """Programs of the user: paths of a command line, or a folder of them."""
     for key, value in parameters.items():
         if not isinstance(value, str) or "/" not in value:
             continue

@@ -21,12 +21,12 @@ VIRTUAL = "virtual"
 def check_network_support(batches: Sequence[Batch], scheduler: Scheduler) -> str | None:
     """Network conditions that this kernel cannot have, and runs that may go to any node: that says
     little of the nodes, but on a mixed cluster some of them are like this machine."""
-    anywhere = [batch for batch in batches if not scheduler.is_placed(batch)]
+    anywhere = [batch for batch in batches if not scheduler.selects_nodes(batch)]
     wanted = {one.network for batch in anywhere for one in batch.conditions.values() if one.shapes}
     lacking = next(filter(None, map(check_local_network, sorted(wanted))), None)
     if lacking is None:
         return None
-    nodes = scheduler.features()
+    nodes = scheduler.node_features()
     virtual = sorted(name for name, features in nodes.items() if VIRTUAL in features)
     others = sorted(nodes.keys() - set(virtual))
     if virtual and not others:
@@ -34,7 +34,7 @@ def check_network_support(batches: Sequence[Batch], scheduler: Scheduler) -> str
     words = f"network conditions: here, and maybe on some of the nodes, {lacking}"
     if virtual:
         words += (
-            f". The runs may come onto {list_names(others)} as well as onto the virtual {list_names(virtual)}: "
+            f". The runs may come onto {format_names(others)} as well as onto the virtual {format_names(virtual)}: "
             f'[job] constraint = "{VIRTUAL}" keeps them on the latter'
         )
     return words
@@ -43,7 +43,7 @@ def check_network_support(batches: Sequence[Batch], scheduler: Scheduler) -> str
 def check_sites(batches: Sequence[Batch]) -> str | None:
     """A file of sites that this machine lacks; whether the nodes have it, who knows."""
     wanted = {one.network for batch in batches for one in batch.conditions.values() if one.shapes}
-    for name in sorted(filter(None, map(netem.sites_of, wanted))):
+    for name in sorted(filter(None, map(netem.sites_name, wanted))):
         file = sites.FOLDER / f"{name}.sites"
         if not file.exists():
             return (
@@ -54,16 +54,16 @@ def check_sites(batches: Sequence[Batch]) -> str | None:
 
 
 def check_local_network(network: str) -> str | None:
-    """What this machine's kernel lacks for a specification, in a sentence; None: nothing is known."""
-    for module in kernel_support.needed(netem.parse(network).spec):
-        found = kernel_support.can(module)
+    """What this kernel lacks for a specification, in a sentence; None if nothing."""
+    for module in kernel_support.list_required_modules(netem.parse_specification(network).spec):
+        found = kernel_support.try_module(module)
         if found.there is False:
             return found.message
     return None
 
 
-def list_names(names: Sequence[str]) -> str:
-    """The first names."""
+def format_names(names: Sequence[str]) -> str:
+    """The first few names."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
@@ -79,7 +79,7 @@ def group_by_release(
     nodes: dict[str, Node] = {}
     for batch in batches:
         try:
-            nodes |= {node.name: node for node in scheduler.place(batch).nodes}
+            nodes |= {node.name: node for node in scheduler.available_nodes(batch).nodes}
         except MissingError:
             return {}
     found: dict[str, list[str]] = {}
@@ -96,7 +96,7 @@ def check_level(study: Study, run: Run, place: AvailableNodes) -> Iterator[tuple
     if level is None or not others:
         return
     key = f"{study.file}: factors.{KERNEL_RELEASE}: {shown(level)}"
-    listed = list_names([f"{node.name} {node.kernel}" for node in others])
+    listed = format_names([f"{node.name} {node.kernel}" for node in others])
     if len(others) == len(place.nodes):
         remedy = f'[place."{level}"] says where such nodes are'
         yield f"{key}: no node that its runs may have runs it ({listed}): {remedy}", place.is_all

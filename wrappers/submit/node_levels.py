@@ -17,7 +17,7 @@ from steelyard.wrappers.study.levels import EACH
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit.batch_submission import print_message
 from steelyard.wrappers.submit.batches import make_batch
-from steelyard.wrappers.submit.node_checks import list_names
+from steelyard.wrappers.submit.node_checks import format_names
 
 
 def draw_nodes(
@@ -31,31 +31,31 @@ def draw_nodes(
     if drawn["levels"]:
         print_new_nodes(study, drawn["levels"], folder, scheduler, command)
         return study
-    place = place_of(study, folder, scheduler)
+    place = find_available_nodes(study, folder, scheduler)
     up = [node.name for node in place.nodes if node.up]
     down = [node.name for node in place.nodes if not node.up]
     if not up:
-        raise MissingError(f'{study.file}: factors.node = "{EACH}": {lacking(place)}')
-    left_out = f"; not up and left out: {list_names(down)}" if down else ""
+        raise MissingError(f'{study.file}: factors.node = "{EACH}": {explain_no_nodes(place)}')
+    left_out = f"; not up and left out: {format_names(down)}" if down else ""
     count = counted(len(up), "node")
     print_message(
-        f'factors.node = "{EACH}": {count} of {place.name}: {list_names(up)}{left_out}', command
+        f'factors.node = "{EACH}": {count} of {place.name}: {format_names(up)}{left_out}', command
     )
     entry = {"nodes": EACH, "of": len(place.nodes), "levels": up}
-    found = study_study.parse(study.toml, study.file, {**study.drawn, NODE: entry})
+    found = study_study.parse_study(study.toml, study.file, {**study.drawn, NODE: entry})
     return replace(found, session=study.session)
 
 
-def place_of(study: Study, folder: StudyDir, scheduler: Scheduler) -> AvailableNodes:
+def find_available_nodes(study: Study, folder: StudyDir, scheduler: Scheduler) -> AvailableNodes:
     """Where the study's runs may go: the factor itself chooses none of these nodes."""
     first = plan.make_plan(replace(study, repeat=1))[:1]
-    return scheduler.place(make_batch(study, folder, first, 0, scheduler))
+    return scheduler.available_nodes(make_batch(study, folder, first, 0, scheduler))
 
 
-def lacking(place: AvailableNodes) -> str:
-    """Why there is no node, and what to do."""
-    if place.lacking is not None:
-        return f"no node of {place.name} has the feature '{place.lacking}'"
+def explain_no_nodes(place: AvailableNodes) -> str:
+    """Explain why there is no node, and what to do."""
+    if place.missing_feature is not None:
+        return f"no node of {place.name} has the feature '{place.missing_feature}'"
     remedy = 'name the nodes, such as node = ["n1", "n2"], or submit when one is up'
     if not place.nodes:
         return f"no nodes of {place.name} that fit are known here: {remedy}"
@@ -65,16 +65,16 @@ def lacking(place: AvailableNodes) -> str:
 def print_new_nodes(
     study: Study, levels: Sequence[str], folder: StudyDir, scheduler: Scheduler, command: str
 ) -> None:
-    """The nodes that are up and that the study does not have."""
+    """Print the available nodes that are not in the study."""
     try:
-        place = place_of(study, folder, scheduler)
+        place = find_available_nodes(study, folder, scheduler)
     except MissingError:  # the preflight reports it
         return
     new = [node.name for node in place.nodes if node.up and node.name not in levels]
     if new:
         has = f"keeps the {counted(len(levels), 'node')} of its first submit"
         print_message(
-            f'note: factors.node = "{EACH}" {has}; {place.name} also has {list_names(new)}: to add '
+            f'note: factors.node = "{EACH}" {has}; {place.name} also has {format_names(new)}: to add '
             "nodes, list all of them",
             command,
         )

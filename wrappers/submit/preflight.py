@@ -36,34 +36,34 @@ class Problem:
     sure: bool
 
 
-def look(
+def find_problems(
     study: Study, runs: Sequence[Run], batches: Sequence[Batch], scheduler: Scheduler
 ) -> list[Problem]:
-    """What the scheduler has against these batches, each thing once."""
+    """Everything that prevents these batches from running, each problem once."""
     if scheduler.runs_here:
         return [
-            *node_types_here(runs),
-            *nodes_here(study, runs),
+            *check_local_node_types(runs),
+            *check_local_nodes(study, runs),
             *(
                 Problem(text, sure)
                 for batch in batches[:1]
                 for text, sure in node_checks.check_local_levels(
-                    study, runs, scheduler.place(batch)
+                    study, runs, scheduler.available_nodes(batch)
                 )
             ),
         ]
     by_id = {run.run_id: run for run in runs}
     found: dict[str, Problem] = {}
-    every = kinds(batches)
+    every = distinct_batches(batches)
     for batch in every[:MOST_ASKED]:
-        for problem in of_batch(study, by_id[batch.run_ids[0]], batch, scheduler):
+        for problem in check_batch(study, by_id[batch.run_ids[0]], batch, scheduler):
             found.setdefault(problem.text, problem)
-    for problem in unknown_nodes(study, runs, every[0], scheduler) if every else ():
+    for problem in find_unknown_nodes(study, runs, every[0], scheduler) if every else ():
         found.setdefault(problem.text, problem)
-    return [*found.values(), *unasked(len(every), scheduler)]
+    return [*found.values(), *describe_unchecked(len(every), scheduler)]
 
 
-def node_types_here(runs: Sequence[Run]) -> Iterator[Problem]:
+def check_local_node_types(runs: Sequence[Run]) -> Iterator[Problem]:
     """One machine is of one type: its levels would be told as different and are not."""
     levels = sorted({str(run.condition[NODE_TYPE]) for run in runs if NODE_TYPE in run.condition})
     if len(levels) > 1:
@@ -74,15 +74,15 @@ def node_types_here(runs: Sequence[Run]) -> Iterator[Problem]:
         )
 
 
-def nodes_of(runs: Sequence[Run]) -> list[str]:
-    """The levels of the factor node."""
+def list_node_levels(runs: Sequence[Run]) -> list[str]:
+    """The levels of the factor `node`."""
     return list(dict.fromkeys(str(run.condition[NODE]) for run in runs if NODE in run.condition))
 
 
-def nodes_here(study: Study, runs: Sequence[Run]) -> Iterator[Problem]:
-    """Without a scheduler only this machine can be a level of the factor node."""
+def check_local_nodes(study: Study, runs: Sequence[Run]) -> Iterator[Problem]:
+    """Without a scheduler only this machine can be a level of the factor `node`."""
     here = os.uname().nodename
-    others = [name for name in nodes_of(runs) if name not in (here, here.partition(".")[0])]
+    others = [name for name in list_node_levels(runs) if name not in (here, here.partition(".")[0])]
     if others:
         yield Problem(
             f"{study.file}: factors.node: {shown(others[0])}: without a scheduler all runs are on this "
@@ -91,13 +91,13 @@ def nodes_here(study: Study, runs: Sequence[Run]) -> Iterator[Problem]:
         )
 
 
-def unknown_nodes(
+def find_unknown_nodes(
     study: Study, runs: Sequence[Run], batch: Batch, scheduler: Scheduler
 ) -> Iterator[Problem]:
     """Levels of the factor node that the scheduler does not have, or that cannot run anything now."""
-    wanted = nodes_of(runs)
+    wanted = list_node_levels(runs)
     try:
-        place = scheduler.place(batch) if wanted else AvailableNodes("the cluster", ())
+        place = scheduler.available_nodes(batch) if wanted else AvailableNodes("the cluster", ())
     except MissingError:  # of_batch says so
         return
     known = {node.name: node for node in place.nodes}
@@ -105,7 +105,7 @@ def unknown_nodes(
         if name not in known:
             yield Problem(
                 f"{study.file}: factors.node: {shown(name)}: {place.name} has no such node that fits "
-                f"(it has {node_checks.list_names(sorted(known))})",
+                f"(it has {node_checks.format_names(sorted(known))})",
                 sure=place.is_all or short_name(name) not in map(short_name, known),
             )  # fmt: skip
         elif not known[name].up:
@@ -120,8 +120,8 @@ def short_name(node: str) -> str:
     return node.partition(".")[0].lower()
 
 
-def unasked(count: int, scheduler: Scheduler) -> Iterator[Problem]:
-    """How many kinds of jobs nobody was asked about."""
+def describe_unchecked(count: int, scheduler: Scheduler) -> Iterator[Problem]:
+    """How many kinds of jobs were not checked with the scheduler."""
     if count > MOST_ASKED:
         yield Problem(
             f"{scheduler.name} was asked about {MOST_ASKED} of the study's {count} kinds of jobs "
@@ -130,8 +130,8 @@ def unasked(count: int, scheduler: Scheduler) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-def refuse(problems: Sequence[Problem], say: Callable[[str], None]) -> None:
-    """MissingError for the first that is sure; the others are said."""
+def report_problems(problems: Sequence[Problem], say: Callable[[str], None]) -> None:
+    """Raise MissingError for the first certain problem; pass all others to `say`."""
     for problem in problems:
         if not problem.sure:
             say(f"warning: {problem.text}")
@@ -141,8 +141,8 @@ def refuse(problems: Sequence[Problem], say: Callable[[str], None]) -> None:
         raise MissingError(f"{sure[0]}{more}")
 
 
-def kinds(batches: Sequence[Batch]) -> list[Batch]:
-    """One batch of each set of options; those that go to other nodes come first."""
+def distinct_batches(batches: Sequence[Batch]) -> list[Batch]:
+    """One batch for each set of options; batches for different nodes come first."""
     by_place: dict[tuple[object, ...], Batch] = {}
     every: dict[tuple[object, ...], Batch] = {}
     for batch in batches:
@@ -154,41 +154,41 @@ def kinds(batches: Sequence[Batch]) -> list[Batch]:
     return first + [batch for batch in every.values() if batch not in first]
 
 
-def of_batch(study: Study, run: Run, batch: Batch, scheduler: Scheduler) -> Iterator[Problem]:
+def check_batch(study: Study, run: Run, batch: Batch, scheduler: Scheduler) -> Iterator[Problem]:
     """What is wrong with one kind of jobs: by what is known of the nodes, else as sbatch says it."""
     try:
-        place = scheduler.place(batch)
+        place = scheduler.available_nodes(batch)
     except MissingError as error:
         yield Problem(f"{scheduler.name} does not tell its nodes: {error}", sure=False)
         return
-    known = list(of_place(study, run, batch, place))
+    known = list(check_nodes(study, run, batch, place))
     if known:
         yield from known
         return
-    said = refusal(batch, scheduler)
+    said = query_rejection(batch, scheduler)
     if said is not None:
         waits = place.nodes and place.up_nodes < batch.nodes
-        yield Problem(f"{levels(study, run)}: refused by {scheduler.name}: {said}", not waits)
+        yield Problem(f"{list_levels(study, run)}: refused by {scheduler.name}: {said}", not waits)
 
 
-def of_place(study: Study, run: Run, batch: Batch, place: AvailableNodes) -> Iterator[Problem]:
-    """What can be said of the nodes themselves."""
-    if not place.nodes and not place.lacking:
+def check_nodes(study: Study, run: Run, batch: Batch, place: AvailableNodes) -> Iterator[Problem]:
+    """Check the properties of the nodes themselves."""
+    if not place.nodes and not place.missing_feature:
         return  # nothing is known of them
-    if place.lacking is not None:
-        yield Problem(lacking_feature(study, run, place), sure=True)
+    if place.missing_feature is not None:
+        yield Problem(explain_missing_feature(study, run, place), sure=True)
         return
     yield from (Problem(text, sure) for text, sure in node_checks.check_level(study, run, place))
-    size = of_size(study, run, batch)
+    size = size_key(study, run, batch)
     if len(place.nodes) < batch.nodes:
         yield Problem(
             f"{size}: {counted(batch.nodes, 'node')} {inflect(batch.nodes, 'is', 'are')} asked for, and {place.name} has {len(place.nodes)} "
             "that fit", sure=place.is_all,
         )  # fmt: skip
-    elif place.most_nodes is not None and place.most_nodes < batch.nodes:
+    elif place.max_nodes is not None and place.max_nodes < batch.nodes:
         yield Problem(
             f"{size}: {counted(batch.nodes, 'node')} {inflect(batch.nodes, 'is', 'are')} asked for, and {place.name} allows a job "
-            f"{place.most_nodes}", sure=True,
+            f"{place.max_nodes}", sure=True,
         )  # fmt: skip
     elif place.up_nodes < batch.nodes:
         yield Problem(
@@ -196,34 +196,34 @@ def of_place(study: Study, run: Run, batch: Batch, place: AvailableNodes) -> Ite
             f"{place.name} {place.up_nodes} are up now: jobs will wait", sure=False,
         )  # fmt: skip
     limit_s = batch.job.time_limit_s
-    if limit_s is not None and place.most_s is not None and place.most_s < limit_s:
+    if limit_s is not None and place.max_time_s is not None and place.max_time_s < limit_s:
         yield Problem(
             f"{study.file}: job.time_limit = {shown(batch.job.time_limit)}: {place.name} allows "
-            f"{counted(place.most_s // 60, 'minute')}", sure=True,
+            f"{counted(place.max_time_s // 60, 'minute')}", sure=True,
         )  # fmt: skip
     if not place.up:
         yield Problem(f"{place.name} is not up: jobs will wait", sure=False)
 
 
-def lacking_feature(study: Study, run: Run, place: AvailableNodes) -> str:
-    """Which level or key asks for what no node has."""
+def explain_missing_feature(study: Study, run: Run, place: AvailableNodes) -> str:
+    """Name the level or key that requests a feature which no node has."""
     there = ", ".join(sorted(place.known_features)) or "none"
-    words = f"no node of {place.name} has the feature '{place.lacking}' (there: {there})"
+    words = f"no node of {place.name} has the feature '{place.missing_feature}' (there: {there})"
     placed = [name for name in PLACED if name in run.condition]
     if not placed:
         return f"{study.file}: job.constraint: {words}"
     keys = ", ".join(f"factors.{name}: {shown(run.condition[name])}" for name in placed)
-    tables = " or ".join(f"[place.{bare_or_quoted(run.condition[name])}]" for name in placed)
+    tables = " or ".join(f"[place.{format_key(run.condition[name])}]" for name in placed)
     return f'{study.file}: {keys}: {words}; {tables} slurm = "…" says what this cluster calls it'
 
 
-def bare_or_quoted(level: object) -> str:
-    """A key of TOML: `physical`, `"6.1"`."""
+def format_key(level: object) -> str:
+    """Format a TOML key: `physical`, `"6.1"`."""
     return f'"{level}"' if "." in str(level) else str(level)
 
 
-def of_size(study: Study, run: Run, batch: Batch) -> str:
-    """The key that decides how many nodes a run has."""
+def size_key(study: Study, run: Run, batch: Batch) -> str:
+    """The key that determines a run's number of nodes."""
     placed = [f"{name} {shown(run.condition[name])}" for name in PLACED if name in run.condition]
     kind = f" with {' and '.join(placed)}" if placed else ""
     if run.clients > 1:
@@ -233,23 +233,23 @@ def of_size(study: Study, run: Run, batch: Batch) -> str:
     return f"{study.file}: job.nodes = {batch.nodes}{kind}"
 
 
-def levels(study: Study, run: Run) -> str:
+def list_levels(study: Study, run: Run) -> str:
     """The levels with a meaning, which options of the scheduler come from."""
     names = ("clients", *ALLOCATION, NODE, *PLACED, "network", "cache")
     found = [f"{name} {shown(run.condition[name])}" for name in names if name in run.condition]
     return f"{study.file}: runs with {', '.join(found)}" if found else f"{study.file}: its jobs"
 
 
-def refusal(batch: Batch, scheduler: Scheduler) -> str | None:
-    """The scheduler's own words against this kind of jobs."""
+def query_rejection(batch: Batch, scheduler: Scheduler) -> str | None:
+    """The scheduler's own reason to reject this kind of jobs."""
     try:
-        text = scheduler.script(batch, None)
+        text = scheduler.render_script(batch, None)
     except ConditionError as error:
         return str(error)
     with tempfile.TemporaryDirectory(prefix="steelyard-check-") as folder:
         script = Path(folder) / "job.sh"
         script.write_text(text, encoding="utf-8")
         try:
-            return scheduler.refusal(script, batch)
+            return scheduler.rejection_reason(script, batch)
         except MissingError:  # it is lost just now: submit will say so
             return None

@@ -26,12 +26,14 @@ TIMER = "steelyard-time"
 
 
 def find_missing_programs(study: Study, runs: Sequence[Run]) -> list[str]:
-    """One phrase for each thing that is not here: its name, why it is needed, where to get it."""
+    """One phrase for each missing program or module: its name, why it is needed, and what to do."""
     benchmarks = study.benchmarks()
-    return find_missing_of([(benchmarks[run.benchmark], run.parameters) for run in runs])
+    return find_missing_requirements([(benchmarks[run.benchmark], run.parameters) for run in runs])
 
 
-def find_missing_of(chosen: Sequence[tuple[Benchmark, Mapping[str, object]]]) -> list[str]:
+def find_missing_requirements(
+    chosen: Sequence[tuple[Benchmark, Mapping[str, object]]],
+) -> list[str]:
     """The same for benchmarks with all their parameters."""
     programs: dict[str, Program] = {}
     modules: dict[str, Module] = {}
@@ -59,12 +61,12 @@ def suggest_package(program: Program) -> str:
     return base_programs.remedy(program.name) if program.name.startswith(OURS) else "put it on PATH"
 
 
-def environment(study: Study) -> dict[str, str]:
+def make_environment(study: Study) -> dict[str, str]:
     """What run.sh is told beside its parameters: where our programs are, and [job]'s wishes."""
-    return variables(list(study.benchmarks().values())) | study.job.quality()
+    return program_variables(list(study.benchmarks().values())) | study.job.quality_variables()
 
 
-def variables(benchmarks: Sequence[Benchmark]) -> dict[str, str]:
+def program_variables(benchmarks: Sequence[Benchmark]) -> dict[str, str]:
     """Where the programs of ours are which these benchmarks need, steelyard-time, which measures
     what they start (lib/usage.sh), and Python for their clients."""
     names = {program.name for benchmark in benchmarks for program in benchmark.needs} | {TIMER}
@@ -85,7 +87,7 @@ BASH_ONLY = frozenset(
 
 
 def check_commands(study: Study, runs: Sequence[Run], runs_here: bool) -> Iterator[Problem]:
-    """What is wrong with the first word of each command, each thing once."""
+    """Problems with the first word of each command, each problem once."""
     found: dict[str, Problem] = {}
     commands = {
         benchmark.name: [
@@ -111,8 +113,8 @@ def has_own_path(run: Run) -> bool:
 
 
 def check_command(command: str, has_path: bool, runs_here: bool) -> Problem | None:
-    """None: its program is here, or cannot be told from the line."""
-    program = first_program(command)
+    """None if the program is here, or cannot be derived from the line."""
+    program = find_first_program(command)
     if program is None:
         return None
     where = "" if runs_here else ", and maybe not on the nodes"
@@ -134,7 +136,7 @@ def check_command(command: str, has_path: bool, runs_here: bool) -> Problem | No
     return None
 
 
-def first_program(command: str) -> str | None:
+def find_first_program(command: str) -> str | None:
     """The word by which a shell starts a program; None where that takes a shell to tell."""
     try:
         words = shlex.split(command, comments=True)

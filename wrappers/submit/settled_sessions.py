@@ -39,21 +39,21 @@ class SettledSessions:
     def __init__(self, sessions: Iterable[Session]) -> None:
         self.sessions = list(sessions)
         first = self.sessions[0].folder if self.sessions else Path()
-        self._figures = figures_digest(figure_updates.study_file(first, None))
+        self._figures = figures_digest(figure_updates.find_study_file(first, None))
 
-    def open(self) -> list[Session]:
-        """Those that need a collect, by number."""
+    def list_unsettled(self) -> list[Session]:
+        """Sessions that need a collect, by number."""
         return [one for one in self.sessions if not self.is_settled(one.folder)]
 
     def is_settled(self, folder: Path) -> bool:
-        """Whether all is as it was when nothing more was to come."""
+        """Whether nothing has changed since the session was complete."""
         try:
             return bool(json.loads(read_regular(folder / FILE, NOTE_BYTES)) == self._state(folder))
         except (OSError, ValueError):
             return False
 
-    def note(self, folder: Path, states: Collection[str], gaps: Collection[str]) -> None:
-        """After a collect: runs' states, and the kinds of what is missing."""
+    def record(self, folder: Path, states: Collection[str], gaps: Collection[str]) -> None:
+        """Record the states of runs and the kinds of gaps after a collect."""
         if not is_over(folder, states, gaps):
             return
         with contextlib.suppress(OSError):  # not ours to write: it is collected again
@@ -90,11 +90,11 @@ def figures_digest(file: Path | None) -> str | None:
     return file_changes.digest(found)
 
 
-def waiting_sessions(sessions: Iterable[Session]) -> list[Session]:
-    """Those with runs that, by their files alone, may wait or run."""
+def list_waiting_sessions(sessions: Iterable[Session]) -> list[Session]:
+    """Sessions whose files show runs that may wait or run."""
     busy = (*status.RUNNING, *status.WAITING)
     return [
         one
         for one in sessions
-        if any(run.state in busy for run in status.states_of_files(StudyDir(one.folder)))
+        if any(run.state in busy for run in status.read_file_states(StudyDir(one.folder)))
     ]

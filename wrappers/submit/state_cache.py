@@ -49,7 +49,7 @@ class StateCache:
     def __enter__(self) -> Self:
         with contextlib.suppress(OSError):  # nothing was submitted yet
             self._runs_fd = os.open(self._study_dir / "runs", os.O_RDONLY | os.O_DIRECTORY)
-            self._known = read(self._study_dir)
+            self._known = read_cache(self._study_dir)
         return self
 
     def __exit__(
@@ -93,12 +93,12 @@ class StateCache:
     def _write(self) -> None:
         """All that holds, in place of the file that is there, whole or not at all."""
         part = self._study_dir / f"{FILE}.part"
-        fd = create(part)
+        fd = create_file(part)
         try:
             # By the clock of the disk, which gave the files their times.
             begun_ns = os.fstat(fd).st_mtime_ns - (time.monotonic_ns() - self._begun_ns)
-            if self._note_unchanged(begun_ns - file_changes.RACE_NS) >= FEWEST:
-                ledger.write_all(fd, packed(self._known))
+            if self._restore_unchanged(begun_ns - file_changes.RACE_NS) >= FEWEST:
+                ledger.write_all(fd, encode_states(self._known))
                 part.rename(self._study_dir / FILE)
             else:
                 part.unlink()
@@ -108,8 +108,8 @@ class StateCache:
         finally:
             os.close(fd)
 
-    def _note_unchanged(self, since_ns: int) -> int:
-        """Take up the runs of which nothing was changed since then; how many."""
+    def _restore_unchanged(self, since_ns: int) -> int:
+        """Restore the runs that have not changed since then; returns their number."""
         count = 0
         for run_id, ended in self._new.items():
             found = self._identities(run_id, ended[0])
@@ -124,7 +124,7 @@ def is_over(folders: Sequence[RunFolder], last: RunFolder) -> bool:
     return last.text("state") in RESULT_STATES and all(one.result is not None for one in folders)
 
 
-def create(part: Path) -> int:
+def create_file(part: Path) -> int:
     """The file to write into; OSError: it is not ours to write, or another look writes it now."""
     if part.parent.stat().st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(part))
@@ -134,7 +134,7 @@ def create(part: Path) -> int:
     return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
 
 
-def packed(known: Mapping[str, Known]) -> bytes:
+def encode_states(known: Mapping[str, Known]) -> bytes:
     """The file: a digest of what follows, and that as JSON."""
     body = json.dumps(
         {"reader": file_changes.digest_program(), "runs": known}, separators=(",", ":")
@@ -142,7 +142,7 @@ def packed(known: Mapping[str, Known]) -> bytes:
     return f"{file_changes.digest(body)}\n".encode() + body
 
 
-def read(study_dir: Path) -> dict[str, Known]:
+def read_cache(study_dir: Path) -> dict[str, Known]:
     """What the file holds; nothing where it is damaged, or not of the study's owner or of just this
     Steelyard."""
     path = study_dir / FILE

@@ -37,10 +37,10 @@ class DetectableDifference:
 def count_comparisons(study: Study, runs: Sequence[Run], earlier: EarlierRuns) -> int:
     """How many tests the report corrects for: of each main figure of each condition."""
     compared = {(run.variant, run.condition_label): run for run in runs if not run.is_baseline}
-    return sum(len(main_figures(study, run, earlier)) for run in compared.values())
+    return sum(len(list_main_figures(study, run, earlier)) for run in compared.values())
 
 
-def main_figures(study: Study, run: Run, earlier: EarlierRuns) -> list[str]:
+def list_main_figures(study: Study, run: Run, earlier: EarlierRuns) -> list[str]:
     """Those that earlier runs had, else all that the benchmark may have."""
     seen, _ = earlier.of(run.benchmark, run.parameters, run.condition)
     if seen is not None and seen.figures:
@@ -56,7 +56,7 @@ def significance_level(study: Study, runs: Sequence[Run], earlier: EarlierRuns) 
     return (1 - confidence) / max(1, count_comparisons(study, runs, earlier))
 
 
-def detectable_differences(
+def find_detectable_differences(
     study: Study, runs: Sequence[Run], earlier: EarlierRuns
 ) -> list[DetectableDifference]:
     """For each main figure of each variant; guesses where nothing is known of any."""
@@ -68,17 +68,19 @@ def detectable_differences(
         for figure in () if seen is None else seen.figures:
             spread = seen.spread(figure) if seen is not None else None
             if spread is not None and spread.share:
-                found.append(detectable_difference(study, variant, figure, spread, near, level))
+                found.append(
+                    find_detectable_difference(study, variant, figure, spread, near, level)
+                )
     guesses = (Spread(share, 0) for share in GUESSES)
     return found or [
-        detectable_difference(study, ANY, None, guess, None, level) for guess in guesses
+        find_detectable_difference(study, ANY, None, guess, None, level) for guess in guesses
     ]
 
 
-def detectable_difference(
+def find_detectable_difference(
     study: Study, variant: str, figure: str | None, spread: Spread, near: str | None, level: float
 ) -> DetectableDifference:
-    """By the power of the report's test."""
+    """By the power of the test that the report uses."""
     found = least_detectable_difference(study.repeat, level, study.blocks)
     # A block for each repeat stays one where there are more repeats.
     blocks = MOST_REPEATS if study.blocks == study.repeat else study.blocks

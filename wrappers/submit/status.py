@@ -93,16 +93,16 @@ class Progress:
 
     @property
     def failed_runs(self) -> list[Failure]:
-        """`failures` without those that somebody cancelled."""
+        """`failures` without cancelled runs."""
         return [one for one in self.failures if one.state in FAILED]
 
     @property
     def ended(self) -> bool:
-        """Nothing runs, and nothing waits that will run."""
+        """Whether nothing runs and nothing waits that can run."""
         return self.running == 0 and self.waiting <= sum(self.stuck.values())
 
 
-def snapshot(study_dir: Path, strict: bool = False) -> Progress:
+def read_progress(study_dir: Path, strict: bool = False) -> Progress:
     """As the files and the schedulers are now: how runs ended is read once (state_cache.py).
 
     A scheduler that does not answer is noted, and the files alone are counted; `strict`: it is a
@@ -113,17 +113,17 @@ def snapshot(study_dir: Path, strict: bool = False) -> Progress:
     note = None
     try:
         with StateCache(study.path) as looks:
-            states = states_of(study, runs, last_attempt=looks.last_attempt)
+            states = read_states(study, runs, last_attempt=looks.last_attempt)
     except MissingError as error:
         if strict:
             raise
-        states = states_of_files(study)
+        states = read_file_states(study)
         if any(entry.state not in RESULT_STATES for entry in states):
             note = f"{error}; running and waiting are as the files have them"
-    return progress(str(said.get("name") or study.path.stem), study, states, note)
+    return count_states(str(said.get("name") or study.path.stem), study, states, note)
 
 
-def progress(
+def count_states(
     name: str, study: StudyDir, states: Sequence[RunState], note: str | None = None
 ) -> Progress:
     """Count the states."""
@@ -135,45 +135,45 @@ def progress(
         study_dir=str(study.path),
         unix_s=now,
         total=len(states),
-        done=count(words, ("completed",)),
-        running=count(words, RUNNING),
+        done=count_in_states(words, ("completed",)),
+        running=count_in_states(words, RUNNING),
         waiting=len(waiting),
-        failed=count(words, FAILED),
-        planned=count(words, ("planned",)),
+        failed=count_in_states(words, FAILED),
+        planned=count_in_states(words, ("planned",)),
         time_left_s=time_left_s([e for e in states if not e.is_stuck], now),
         note=note,
-        waiting_reasons=reasons(waiting),
-        failures=[failure(e) for e in states if e.state in (*FAILED, *CANCELLED)],
-        cancelled=count(words, CANCELLED),
-        stuck=reasons(stuck),
+        waiting_reasons=count_reasons(waiting),
+        failures=[describe_failure(e) for e in states if e.state in (*FAILED, *CANCELLED)],
+        cancelled=count_in_states(words, CANCELLED),
+        stuck=count_reasons(stuck),
         runs_per_hour=runs_per_hour(states, now),
-        conditions=by_condition(states),
+        conditions=count_by_condition(states),
     )
 
 
-def reasons(waiting: Sequence[RunState]) -> dict[str, int]:
-    """What the scheduler says, and of how many."""
+def count_reasons(waiting: Sequence[RunState]) -> dict[str, int]:
+    """The scheduler's reasons for waiting, with their counts."""
     return dict(Counter(entry.reason for entry in waiting if entry.reason))
 
 
-def by_condition(states: Sequence[RunState]) -> list[Counts]:
-    """In the plan's order."""
+def count_by_condition(states: Sequence[RunState]) -> list[Counts]:
+    """Counts by condition, in the order of the plan."""
     groups: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for entry in states:
         groups[entry.run.variant, entry.run.condition_label][entry.state] += 1
     kinds = (("completed",), RUNNING, WAITING, FAILED, CANCELLED, ("planned",))
     return [
-        Counts(variant, label, words.total(), *(count(words, some) for some in kinds))
+        Counts(variant, label, words.total(), *(count_in_states(words, some) for some in kinds))
         for (variant, label), words in sorted(groups.items())
     ]
 
 
-def states_of_files(study: StudyDir) -> list[RunState]:
+def read_file_states(study: StudyDir) -> list[RunState]:
     """States without a scheduler's word: what began may run, what was submitted may wait."""
-    submitted = {run_id for entry in ledger.read(study) for run_id in entry.run_ids}
+    submitted = {run_id for entry in ledger.read_submissions(study) for run_id in entry.run_ids}
     states = []
     for run in read_plan_as(study.path, Run)[1]:
-        entry = state_of(run, last_attempt_of(study, run.run_id), None)
+        entry = decide_state(run, read_last_attempt(study, run.run_id), None)
         if entry.state == "lost":
             entry = replace(entry, state="running", reason=None)
         elif entry.state == "planned" and run.run_id in submitted:
@@ -182,13 +182,13 @@ def states_of_files(study: StudyDir) -> list[RunState]:
     return states
 
 
-def count(found: Mapping[str, int], words: Sequence[str]) -> int:
+def count_in_states(found: Mapping[str, int], words: Sequence[str]) -> int:
     """How many runs are in one of these states."""
     return sum(found.get(word, 0) for word in words)
 
 
-def failure(entry: RunState) -> Failure:
-    """What a person wants to know of a failed run."""
+def describe_failure(entry: RunState) -> Failure:
+    """The details of a failed run."""
     run, folder = entry.run, entry.folder
     return Failure(
         run.run_id, run.variant, run.condition_label, entry.state, entry.reason,
@@ -196,36 +196,36 @@ def failure(entry: RunState) -> Failure:
     )  # fmt: skip
 
 
-def run_states(study: StudyDir, patient: bool = False) -> list[RunState]:
+def read_run_states(study: StudyDir, patient: bool = False) -> list[RunState]:
     """The state of every planned run, in the plan's order; `patient`: wait for a lost controller."""
-    return states_of(study, read_plan_as(study.path, Run)[1], patient)
+    return read_states(study, read_plan_as(study.path, Run)[1], patient)
 
 
-def states_of(
+def read_states(
     study: StudyDir,
     runs: Sequence[Run],
     patient: bool = False,
     last_attempt: Callable[[str], RunFolder | None] | None = None,
 ) -> list[RunState]:
     """The state of each of these runs; `last_attempt`: a faster way to that of a run's id."""
-    look = last_attempt or partial(last_attempt_of, study)
-    states = {run.run_id: state_of(run, look(run.run_id), None) for run in runs}
-    submissions = ledger.read(study)
+    look = last_attempt or partial(read_last_attempt, study)
+    states = {run.run_id: decide_state(run, look(run.run_id), None) for run in runs}
+    submissions = ledger.read_submissions(study)
     if any(entry.state != "completed" for entry in states.values()):
         # The queue first, the files again after: a run that ends in between has left its result.
-        active = ask(study, submissions, patient)
+        active = query_active_runs(study, submissions, patient)
         for run in runs:
             if states[run.run_id].state not in RESULT_STATES or run.run_id in active:
-                last = last_attempt_of(study, run.run_id)
-                states[run.run_id] = state_of(run, last, active.get(run.run_id))
-    unsure = {key for key, entry in states.items() if is_unsure(entry)}
-    unsure |= maybe_killed(study, submissions, states)
-    for run_id, task in ask_ended(study, submissions, unsure).items():
-        states[run_id] = with_end(states[run_id], task)
+                last = read_last_attempt(study, run.run_id)
+                states[run.run_id] = decide_state(run, last, active.get(run.run_id))
+    unsure = {key for key, entry in states.items() if is_undecided(entry)}
+    unsure |= list_doubtful_runs(study, submissions, states)
+    for run_id, task in query_ended_runs(study, submissions, unsure).items():
+        states[run_id] = apply_task_end(states[run_id], task)
     return list(states.values())
 
 
-def maybe_killed(
+def list_doubtful_runs(
     study: StudyDir, submissions: Sequence[Submission], states: Mapping[str, RunState]
 ) -> set[str]:
     """Runs that say they are completed, of schedulers under which that is not the last word."""
@@ -238,30 +238,32 @@ def maybe_killed(
     return {run_id for run_id in doubted & states.keys() if states[run_id].state == "completed"}
 
 
-def is_unsure(entry: RunState) -> bool:
-    """Only the scheduler can tell: no result, or stopped from outside."""
+def is_undecided(entry: RunState) -> bool:
+    """Whether only the scheduler knows: there is no result, or the run was stopped from outside."""
     stopped = entry.state == "failed" and study_files.STOPPED.match(entry.reason or "")
     return bool(stopped) or entry.state in ("lost", "planned")
 
 
-def ask(study: StudyDir, submissions: Sequence[Submission], patient: bool) -> dict[str, Task]:
+def query_active_runs(
+    study: StudyDir, submissions: Sequence[Submission], patient: bool
+) -> dict[str, Task]:
     """The active runs of all schedulers that the study used."""
     tasks: dict[str, Task] = {}
-    for scheduler, group in registry.of(submissions, study.path, patient):
-        tasks |= scheduler.active(group)
+    for scheduler, group in registry.group_by_scheduler(submissions, study.path, patient):
+        tasks |= scheduler.active_runs(group)
     return tasks
 
 
-def ask_ended(
+def query_ended_runs(
     study: StudyDir, submissions: Sequence[Submission], run_ids: set[str]
 ) -> dict[str, Task]:
-    """What the schedulers know of runs that neither run nor left a result."""
+    """How runs ended that neither run nor have a result."""
     if not run_ids:
         return {}
     from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
 
     open_ones = [entry for entry in submissions if not run_ids.isdisjoint(entry.run_ids)]
-    cancelled = ledger.cancelled(study)
+    cancelled = ledger.read_cancelled(study)
     tasks: dict[str, Task] = {
         run_id: Task("cancelled", CANCELLED_BY_US)
         if (entry.submission_id, run_id) in cancelled
@@ -269,10 +271,10 @@ def ask_ended(
         for entry in open_ones
         for run_id in entry.run_ids
     }
-    for scheduler, group in registry.of(open_ones, study.path):
-        tasks |= scheduler.ended(group)
+    for scheduler, group in registry.group_by_scheduler(open_ones, study.path):
+        tasks |= scheduler.ended_runs(group)
     refused = {key: task for key, task in tasks.items() if task.reason == NOT_APPLIED}
-    told = refusals(study, open_ones, refused) if refused else {}
+    told = read_condition_errors(study, open_ones, refused) if refused else {}
     return {
         run_id: replace(task, reason=told.get(run_id, task.reason))
         if task.reason == NOT_APPLIED
@@ -282,7 +284,7 @@ def ask_ended(
     }
 
 
-def refusals(
+def read_condition_errors(
     study: StudyDir, submissions: Sequence[Submission], refused: Mapping[str, Task]
 ) -> dict[str, str]:
     """Why a condition could not be applied, by run: the last line that says so in the output of
@@ -309,7 +311,7 @@ def refusals(
     return told
 
 
-def with_end(entry: RunState, task: Task) -> RunState:
+def apply_task_end(entry: RunState, task: Task) -> RunState:
     """A run as its scheduler tells its end, by the rule that collect has, too."""
     folder = entry.folder
     if entry.state == "completed" and (folder is None or folder.text("job_id") != task.job_id):
@@ -323,12 +325,12 @@ def with_end(entry: RunState, task: Task) -> RunState:
     return RunState(entry.run, state, reason, entry.attempt, entry.start_unix_s, folder=folder)
 
 
-def last_attempt_of(study: StudyDir, run_id: str) -> RunFolder | None:
-    """As its files are now; None: there is none."""
+def read_last_attempt(study: StudyDir, run_id: str) -> RunFolder | None:
+    """The last attempt by its files; None without an attempt."""
     return study_files.find_last_attempt(study_files.read_run_folders(study.path, run_id))
 
 
-def state_of(run: Run, last: RunFolder | None, task: Task | None) -> RunState:
+def decide_state(run: Run, last: RunFolder | None, task: Task | None) -> RunState:
     """From the last attempt's result.json, and what the queue says of the run."""
     attempt = last.attempt if last else None
     # Without a result.json that can be read: the job was there.
@@ -377,7 +379,7 @@ def format_reasons(reasons: dict[str, int]) -> str:
 
 
 def format_stuck_runs(progress: Progress) -> str | None:
-    """What never runs, and what to do; None: all that waits may still run."""
+    """Describe runs that can never start, and what to do; None if there are none."""
     if not progress.stuck:
         return None
     stuck = sum(progress.stuck.values())

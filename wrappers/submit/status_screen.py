@@ -32,7 +32,7 @@ LEAST_CONDITIONS = 7  # lines of them before there is a second failure
 
 
 @contextmanager
-def full_screen() -> Iterator[Callable[[Progress], None]]:
+def open_screen() -> Iterator[Callable[[Progress], None]]:
     """What shows a state; the screen of before comes back at the end, with a line of the last state."""
     console = Console()
     last: list[Progress] = []
@@ -41,7 +41,7 @@ def full_screen() -> Iterator[Callable[[Progress], None]]:
 
             def show(progress: Progress) -> None:
                 last[:] = [progress]
-                live.update(picture(progress, console.size.height), refresh=True)
+                live.update(render_screen(progress, console.size.height), refresh=True)
 
             yield show
     finally:
@@ -49,24 +49,29 @@ def full_screen() -> Iterator[Callable[[Progress], None]]:
             print(format_progress(last[0]))
 
 
-def picture(progress: Progress, height: int) -> RenderableType:
-    """All that fits in so many lines."""
+def render_screen(progress: Progress, height: int) -> RenderableType:
+    """Render what fits into `height` lines."""
     most = (height - HEAD_LINES - LEAST_CONDITIONS) // 3
-    failures = latest(progress.failed_runs, min(max(most, 1), MOST_FAILURES))
+    failures = select_latest(progress.failed_runs, min(max(most, 1), MOST_FAILURES))
     room = height - HEAD_LINES - 3 * len(failures)
-    parts: list[RenderableType] = [head(progress), bar(progress), pace(progress), Text()]
-    parts.append(conditions(progress.conditions, max(room, 3)))
+    parts: list[RenderableType] = [
+        format_head(progress),
+        format_bar(progress),
+        format_pace(progress),
+        Text(),
+    ]
+    parts.append(format_conditions(progress.conditions, max(room, 3)))
     if words := format_stuck_runs(progress):
         parts.append(Text(plain(words), "bold red"))
     elif progress.waiting_reasons:
         reasons = format_reasons(progress.waiting_reasons)
         parts.append(Text(plain(f"waiting for: {reasons}"), "dim"))
-    parts += [part for one in failures for part in failure(one, progress.study_dir)]
+    parts += [part for one in failures for part in format_failure(one, progress.study_dir)]
     return Group(*parts)
 
 
-def head(progress: Progress) -> Text:
-    """`demo: 12 of 40 done, 4 running`, those that are not 0."""
+def format_head(progress: Progress) -> Text:
+    """For example `demo: 12 of 40 done, 4 running`, without zeros."""
     text = Text(plain(progress.study), "bold")
     text.append(f"  {progress.done} of {progress.total} done", "green")
     for name in STATES[1:]:
@@ -77,16 +82,16 @@ def head(progress: Progress) -> Text:
     return text
 
 
-def bar(progress: Progress) -> Table:
-    """The share of runs that have ended, on a line of its own."""
+def format_bar(progress: Progress) -> Table:
+    """The share of ended runs, on its own line."""
     over = progress.done + progress.failed + progress.cancelled
     grid = Table.grid(expand=True)
     grid.add_row(ProgressBar(total=max(progress.total, 1), completed=over))
     return grid
 
 
-def pace(progress: Progress) -> Text:
-    """How fast, and how long still."""
+def format_pace(progress: Progress) -> Text:
+    """The rate of runs and the time left."""
     rate = progress.runs_per_hour
     words = (
         [] if rate is None else [f"{rate:.3g} {'run' if f'{rate:.3g}' == '1' else 'runs'} an hour"]
@@ -95,7 +100,7 @@ def pace(progress: Progress) -> Text:
     return Text(", ".join([*words, "^C ends this, not the study"]), "dim")
 
 
-def conditions(found: Sequence[Counts], room: int) -> Table:
+def format_conditions(found: Sequence[Counts], room: int) -> Table:
     """A line for each; where there is no room for all, those that are done go first."""
     table = Table(box=None, pad_edge=False, expand=False)
     several = len({one.variant for one in found}) > 1
@@ -109,26 +114,26 @@ def conditions(found: Sequence[Counts], room: int) -> Table:
         kept.remove(next(one for one in kept if one.done == one.total))
     for one in kept[: room - 1]:
         name = f"{one.variant} · {one.condition_label}" if several else one.condition_label
-        table.add_row(plain(name), *(cell(one, state) for state in states))
+        table.add_row(plain(name), *(format_count(one, state) for state in states))
     left = len(found) - len(kept[: room - 1])
     if left:
         table.add_row(Text(f"… and {left} more", "dim"))
     return table
 
 
-def cell(counts: Counts, name: str) -> Text:
-    """A number; 0 is hardly seen."""
+def format_count(counts: Counts, name: str) -> Text:
+    """A number; 0 is dimmed."""
     number = getattr(counts, name)
     return Text(str(number), COLOURS.get(name, "") if number else "dim")
 
 
-def latest(failures: Sequence[Failure], most: int) -> list[Failure]:
-    """Those that ended last."""
+def select_latest(failures: Sequence[Failure], most: int) -> list[Failure]:
+    """The runs that ended last."""
     return sorted(failures, key=lambda one: one.end_unix_s or 0.0)[-most:]
 
 
-def failure(one: Failure, study_dir: str) -> Iterator[Text]:
-    """What and why, and where to look."""
+def format_failure(one: Failure, study_dir: str) -> Iterator[Text]:
+    """The failure, its reason, and the folder to look in."""
     yield Text(plain(f"{one.state}: {one.run_id} ({one.condition_label})"), "red", no_wrap=True)
     if one.reason:
         yield Text(plain(f"  {one.reason}"), no_wrap=True, overflow="ellipsis")

@@ -17,9 +17,9 @@ Show = Callable[[Progress], None]
 
 def watch(study_dir: Path, interval_s: float, quiet: bool = False) -> Progress:
     """The whole screen of a terminal, a line for each change elsewhere; the last state."""
-    with shown(quiet) as show:
+    with open_display(quiet) as show:
         while True:
-            progress = patient_snapshot(study_dir)
+            progress = read_progress_patiently(study_dir)
             show(progress)
             if progress.ended:
                 return progress
@@ -27,14 +27,14 @@ def watch(study_dir: Path, interval_s: float, quiet: bool = False) -> Progress:
 
 
 @contextmanager
-def shown(quiet: bool) -> Iterator[Show]:
+def open_display(quiet: bool) -> Iterator[Show]:
     """Where to; after ^C on a terminal the last state stays behind as a line."""
     if quiet:
         yield lambda progress: None
     elif sys.stdout.isatty():
         from steelyard.wrappers.submit import status_screen
 
-        with status_screen.full_screen() as show:
+        with status_screen.open_screen() as show:
             yield show
     else:
         yield Lines()
@@ -47,24 +47,24 @@ class Lines:
         self.before = ""
 
     def __call__(self, progress: Progress) -> None:
-        if counts(progress) != self.before:
+        if change_key(progress) != self.before:
             print(format_progress(progress), flush=True)
-        self.before = counts(progress)
+        self.before = change_key(progress)
 
 
-def counts(progress: Progress) -> str:
-    """What makes a state worth a new line."""
+def change_key(progress: Progress) -> str:
+    """The counts whose change causes a new line."""
     return f"{progress.done} {progress.running} {progress.failed} {progress.cancelled}"
 
 
-def patient_snapshot(study_dir: Path) -> Progress:
+def read_progress_patiently(study_dir: Path) -> Progress:
     """A snapshot; a scheduler that does not answer is asked again for two minutes."""
     from steelyard.wrappers.schedulers.base import PATIENCE_S
 
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
-            return status.snapshot(study_dir, strict=True)
+            return status.read_progress(study_dir, strict=True)
         except MissingError as error:
             if time.monotonic() > deadline:
                 raise

@@ -17,7 +17,7 @@ OVER = ("completed", *status.FAILED, *status.CANCELLED)
 
 
 def read_grown_study(study: Study, folder: StudyDir) -> Study:
-    """With the repeats to which the study has grown already."""
+    """Set the number of repeats to which the study has already grown."""
     if study.stop is None or not folder.plan.is_file():
         return study
     repeats = [run.repeat for run in plan.read_runs(folder.plan)]
@@ -29,7 +29,7 @@ def grow_study(study: Study, folder: StudyDir, say: Say) -> Study:
     study = read_grown_study(study, folder)
     if study.stop is None or not folder.plan.is_file():
         return study
-    states = status.run_states(folder, patient=True)
+    states = status.read_run_states(folder, patient=True)
     open_runs = sum(entry.state not in OVER for entry in states)
     if open_runs:
         say(

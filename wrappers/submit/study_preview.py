@@ -15,7 +15,7 @@ from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.study import sessions
-from steelyard.wrappers.study.benchmarks import uncompared
+from steelyard.wrappers.study.benchmarks import list_uncompared
 from steelyard.wrappers.study.factors import PLACED, has_mpi
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.job import ALLOCATION
@@ -32,7 +32,7 @@ from steelyard.wrappers.submit import (
 from steelyard.wrappers.submit import node_checks as submit_nodes
 from steelyard.wrappers.submit import study_growth as submit_stop
 from steelyard.wrappers.submit.batch_submission import chain_batches, find_last_active
-from steelyard.wrappers.submit.batches import make_batch, make_batches, planned, to_submit
+from steelyard.wrappers.submit.batches import load_plan, make_batch, make_batches, select_runs
 from steelyard.wrappers.submit.cost_estimate import Cost
 from steelyard.wrappers.submit.preflight import Problem
 from steelyard.wrappers.submit.run_state import RunState
@@ -54,18 +54,18 @@ class StudyPreview:
     problems: Sequence[Problem]
     kernels: Mapping[str, Sequence[str]]  # nodes by release, where that is a factor
 
-    def scripts(self) -> list[tuple[str, str]]:
+    def render_scripts(self) -> list[tuple[str, str]]:
         """As they would be submitted; a job id that is not there yet stands as JOBID."""
         after, found = find_last_active(self.folder, self.scheduler), []
         for batch in self.batches:
-            text = self.scheduler.script(batch, chain_batches(batch, after))
+            text = self.scheduler.render_script(batch, chain_batches(batch, after))
             found.append((batch.submission_id, text))
             after = "JOBID"
         return found
 
-    def cost(self, earlier: EarlierRuns, node_watts: float | None = None) -> Cost:
-        """Of what is to be handed in, waits or runs."""
-        return cost_of(
+    def estimate_cost(self, earlier: EarlierRuns, node_watts: float | None = None) -> Cost:
+        """The cost of all runs that are new, waiting or running."""
+        return estimate_study_cost(
             self.study, self.runs, self.states, self.missing, self.scheduler, self.folder,
             earlier, node_watts,
         )  # fmt: skip
@@ -74,26 +74,26 @@ class StudyPreview:
 def make_preview(
     study: Study, folder: StudyDir, scheduler: Scheduler, retry_failed: bool = False
 ) -> StudyPreview:
-    """Writes nothing, hands in nothing."""
+    """Compute the preview; writes nothing and submits nothing."""
     study = submit_stop.read_grown_study(study, folder)
-    runs, states = planned(study, folder, "check")
-    runs, missing = to_submit(study, runs, dict(states), retry_failed)
+    runs, states = load_plan(study, folder, "check")
+    runs, missing = select_runs(study, runs, dict(states), retry_failed)
     batches = make_batches(study, folder, missing, scheduler)
     problems = [
-        *here(study, missing, scheduler),
-        *preflight.look(study, missing, batches, scheduler),
+        *find_local_problems(study, missing, scheduler),
+        *preflight.find_problems(study, missing, batches, scheduler),
     ]
     doubt = None if scheduler.runs_here else submit_nodes.check_network_support(batches, scheduler)
     problems += [] if doubt is None else [Problem(doubt, sure=False)]
-    problems += over_limit(study, runs, states, missing, scheduler, folder)
+    problems += find_limit_problem(study, runs, states, missing, scheduler, folder)
     return StudyPreview(study, folder, scheduler, runs, states, missing, batches, problems,
         node_checks.group_by_release(study, batches, scheduler),
     )  # fmt: skip
 
 
 def list_notes(study: Study) -> Iterator[str]:
-    """What the study will not compare though it looks as if it should."""
-    for what in uncompared(study.variants):
+    """Comparisons that the study seems to make but will not."""
+    for what in list_uncompared(study.variants):
         yield (
             f"{what} has several values in [[benchmark]]: they are variants, which the report does "
             "not compare; as a list in [factors] they are levels, which it does"
@@ -106,7 +106,7 @@ def list_notes(study: Study) -> Iterator[str]:
         )
     for name, labels in variants_without_factor(study.factors, study.variants).items():
         yield (
-            f"the factor {name} says nothing of {submit_nodes.list_names(labels)}: measured once for all "
+            f"the factor {name} says nothing of {submit_nodes.format_names(labels)}: measured once for all "
             "of its levels"
         )
 
@@ -117,14 +117,16 @@ def uses_other_nodes(benchmark: Benchmark) -> bool:
     return benchmark.span == "job" or has_mpi(benchmark) or has_command
 
 
-def here(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> Iterator[Problem]:
-    """What this machine lacks; of other nodes that says little."""
+def find_local_problems(
+    study: Study, runs: Sequence[Run], scheduler: Scheduler
+) -> Iterator[Problem]:
+    """What this machine lacks; other nodes may have it."""
     sure = scheduler.runs_here
     where = "" if sure else ", and maybe not on the nodes"
     for what in program_checks.find_missing_programs(study, runs):
         yield Problem(f"not on this machine{where}: {what}", sure)
     yield from program_checks.check_commands(study, runs, sure)
-    for folder in folders(runs):
+    for folder in find_missing_folders(runs):
         yield Problem(f"the folder {folder} (directory) is not on this machine{where}", sure)
     launchers = list(dict.fromkeys(run.launcher for run in runs))
     try:
@@ -136,20 +138,22 @@ def here(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> Iterator[Pr
     for why in image_checks.find_missing_programs(study.benchmarks(), runs):
         yield Problem(why, sure=False)
     if sure:
-        for conditions in dict.fromkeys(netem.of_levels(run.condition) for run in runs):
+        for conditions in dict.fromkeys(netem.make_conditions(run.condition) for run in runs):
             try:
                 netem.check_here(conditions)
             except SteelyardError as error:
                 yield Problem(str(error), sure=True)
 
 
-def folders(runs: Sequence[Run]) -> list[str]:
-    """Folders that a benchmark is to work in, and that are not here."""
+def find_missing_folders(runs: Sequence[Run]) -> list[str]:
+    """Working folders of benchmarks that do not exist here."""
     named = dict.fromkeys(str(run.parameters.get("directory") or "") for run in runs)
     return [name for name in named if name.startswith("/") and not Path(name).is_dir()]
 
 
-def places(study: Study, folder: StudyDir, scheduler: Scheduler) -> Callable[[Run], AvailableNodes]:
+def make_node_lookup(
+    study: Study, folder: StudyDir, scheduler: Scheduler
+) -> Callable[[Run], AvailableNodes]:
     """Where a run may go; asked once for each kind of condition."""
     known: dict[str, AvailableNodes] = {}
 
@@ -157,7 +161,9 @@ def places(study: Study, folder: StudyDir, scheduler: Scheduler) -> Callable[[Ru
         key = " ".join(str(run.condition.get(name)) for name in ("clients", *ALLOCATION, *PLACED))
         if key not in known:
             try:
-                known[key] = scheduler.place(make_batch(study, folder, [run], 0, scheduler))
+                known[key] = scheduler.available_nodes(
+                    make_batch(study, folder, [run], 0, scheduler)
+                )
             except MissingError:
                 known[key] = AvailableNodes("the cluster", ())
         return known[key]
@@ -165,7 +171,7 @@ def places(study: Study, folder: StudyDir, scheduler: Scheduler) -> Callable[[Ru
     return place_of
 
 
-def cost_of(
+def estimate_study_cost(
     study: Study,
     runs: Sequence[Run],
     states: States,
@@ -184,30 +190,30 @@ def cost_of(
     for run_id, entry in states.items():
         known = spent.get(run_id)
         if known is None and entry.elapsed_s is not None:
-            known = cost_estimate.job_s(study, entry.elapsed_s)
+            known = cost_estimate.estimate_job_s(study, entry.elapsed_s)
         if known is not None and entry.state in submit_stop.OVER:
             over[run_id] = entry.run, known
     again = {run.run_id for run in missing}
-    return cost_estimate.estimate(
+    return cost_estimate.estimate_cost(
         study,
         [run for run in runs if run.run_id in again or run.run_id not in over],
         list(over.values()),
         earlier,
-        places(study, folder, scheduler),
+        make_node_lookup(study, folder, scheduler),
         node_watts,
         scheduler.runs_here,
     )
 
 
-def own_runs(folder: StudyDir) -> EarlierRuns:
-    """What the study itself has collected; of a session also the last ones."""
+def read_earlier_runs(folder: StudyDir) -> EarlierRuns:
+    """The runs that the study has collected; for a session also those of earlier sessions."""
     try:
-        return earlier_runs.read_earlier_runs(sessions.folders_to_judge_by(folder.path))
+        return earlier_runs.read_earlier_runs(sessions.list_history_folders(folder.path))
     except MissingError:
         return earlier_runs.NONE
 
 
-def keep(
+def check_core_hours(
     study: Study,
     runs: Sequence[Run],
     states: States,
@@ -217,11 +223,13 @@ def keep(
 ) -> None:
     """UsageError for more core-hours than the study allows, as soon as more is to be handed in."""
     if study.max_core_hours is not None and missing:
-        found = cost_of(study, runs, states, missing, scheduler, folder, own_runs(folder))
-        cost_estimate.keep(study, found)
+        found = estimate_study_cost(
+            study, runs, states, missing, scheduler, folder, read_earlier_runs(folder)
+        )
+        cost_estimate.check_core_hours(study, found)
 
 
-def over_limit(
+def find_limit_problem(
     study: Study,
     runs: Sequence[Run],
     states: States,
@@ -229,9 +237,9 @@ def over_limit(
     scheduler: Scheduler,
     folder: StudyDir,
 ) -> list[Problem]:
-    """The same, as a problem."""
+    """The same as a problem."""
     try:
-        keep(study, runs, states, missing, scheduler, folder)
+        check_core_hours(study, runs, states, missing, scheduler, folder)
     except SteelyardError as error:
         return [Problem(str(error), sure=True)]
     return []

@@ -30,7 +30,7 @@ from steelyard.wrappers.submit.batch_submission import (
     recover_submissions,
     submit_batches,
 )
-from steelyard.wrappers.submit.batches import make_batches, planned, to_submit
+from steelyard.wrappers.submit.batches import load_plan, make_batches, select_runs
 from steelyard.wrappers.submit.node_levels import draw_nodes
 
 
@@ -60,7 +60,7 @@ def submit(
     """Submit what is missing. A dry run adds (submission id, script) to `scripts`, writes nothing."""
     begin = time.monotonic()
     folder = StudyDir(study_dir.absolute())
-    scheduler = ready(study, folder, scheduler_name, dry=scripts is not None)
+    scheduler = prepare_scheduler(study, folder, scheduler_name, dry=scripts is not None)
     study = draw_nodes(study, folder, scheduler)
     for note in study_preview.list_notes(study):
         print_message(f"note: {note}")
@@ -68,35 +68,37 @@ def submit(
         seen = study_preview.make_preview(study, folder, scheduler, retry_failed)
         for problem in seen.problems:
             print_message(f"{'would be refused' if problem.sure else 'warning'}: {problem.text}")
-        scripts += seen.scripts()
-        return outcome(study, folder, scheduler, seen.runs, seen.batches, [], begin)
-    with ledger.locked(folder):
+        scripts += seen.render_scripts()
+        return make_outcome(study, folder, scheduler, seen.runs, seen.batches, [], begin)
+    with ledger.lock_study(folder):
         recovered = recover_submissions(folder, study, scheduler)
         study = submit_stop.grow_study(study, folder, print_message)
-        runs, states = planned(study, folder)
-        runs, missing = to_submit(study, runs, states, retry_failed)
+        runs, states = load_plan(study, folder)
+        runs, missing = select_runs(study, runs, states, retry_failed)
         check_programs(study, missing, scheduler)
         check_conditions(missing, scheduler)
         batches = make_batches(study, folder, missing, scheduler)
         for batch in batches:  # what cannot be asked for is said before anything is written
-            scheduler.script(batch, None)
-        preflight.refuse(preflight.look(study, missing, batches, scheduler), print_message)
-        study_preview.keep(study, runs, states, missing, scheduler, folder)
-        warn(batches, scheduler)
+            scheduler.render_script(batch, None)
+        preflight.report_problems(
+            preflight.find_problems(study, missing, batches, scheduler), print_message
+        )
+        study_preview.check_core_hours(study, runs, states, missing, scheduler, folder)
+        warn_about_nodes(batches, scheduler)
         write_study(study, folder, runs, missing)
         with signals.ending_on_sigterm():  # as `cancel` ends a local one, Ctrl-C ignored or not
             submit_batches(folder, batches, scheduler)
-    done = outcome(study, folder, scheduler, runs, batches, recovered, begin)
-    return with_failures(done, folder, missing) if scheduler.runs_here else done
+    done = make_outcome(study, folder, scheduler, runs, batches, recovered, begin)
+    return add_failures(done, folder, missing) if scheduler.runs_here else done
 
 
-def ready(study: Study, folder: StudyDir, name: str, dry: bool) -> Scheduler:
-    """The scheduler of that name, where it answers and can have this study."""
-    scheduler = schedulers_registry.by_name(name, folder.path)
+def prepare_scheduler(study: Study, folder: StudyDir, name: str, dry: bool) -> Scheduler:
+    """The scheduler of that name, if it answers and supports this study."""
+    scheduler = schedulers_registry.make_scheduler(name, folder.path)
     schedulers_registry.check_options(study, type(scheduler))
     check_nodes(study, scheduler)
     check_folder(folder.path, scheduler)
-    return reachable(scheduler, dry)
+    return check_reachable(scheduler, dry)
 
 
 def check_nodes(study: Study, scheduler: Scheduler) -> None:
@@ -120,8 +122,8 @@ def check_folder(path: Path, scheduler: Scheduler) -> None:
         )
 
 
-def warn(batches: Sequence[Batch], scheduler: Scheduler) -> None:
-    """Says what the nodes may not have."""
+def warn_about_nodes(batches: Sequence[Batch], scheduler: Scheduler) -> None:
+    """Warn about what the nodes may lack."""
     if scheduler.runs_here:  # there it is an error
         return
     for doubt in (
@@ -132,12 +134,12 @@ def warn(batches: Sequence[Batch], scheduler: Scheduler) -> None:
             print_message(f"warning: {doubt}")
 
 
-def reachable(scheduler: Scheduler, dry: bool) -> Scheduler:
+def check_reachable(scheduler: Scheduler, dry: bool) -> Scheduler:
     """The scheduler; says now when no cluster answers. A dry run can do without one."""
     try:
-        scheduler.cluster()
+        scheduler.cluster_name()
     except MissingError as error:
-        stand_in = scheduler.stand_in() if dry else None
+        stand_in = scheduler.make_stand_in() if dry else None
         if stand_in is None:
             raise
         print_message(f"{error}. These scripts are for {stand_in[1]}")
@@ -145,8 +147,8 @@ def reachable(scheduler: Scheduler, dry: bool) -> Scheduler:
     return scheduler
 
 
-def sentence(done: Outcome) -> str:
-    """The outcome in words."""
+def format_outcome(done: Outcome) -> str:
+    """Describe the outcome."""
     if not done.submitted:
         every = "the only run is" if done.runs == 1 else f"all {done.runs} runs are"
         return (
@@ -154,7 +156,7 @@ def sentence(done: Outcome) -> str:
             "(--retry-failed submits failed ones again)"
         )
     jobs = counted(len(done.submissions), "submission")
-    runs_here = schedulers_registry.kind(done.scheduler).runs_here
+    runs_here = schedulers_registry.find_class(done.scheduler).runs_here
     before = f", {done.failed_before} failed before" if done.failed_before else ""
     how = f"{done.failed - done.failed_before} failed{before}" if runs_here else jobs
     verb = "executed here" if runs_here else "submitted"
@@ -164,7 +166,7 @@ def sentence(done: Outcome) -> str:
     )
 
 
-def outcome(
+def make_outcome(
     study: Study,
     folder: StudyDir,
     scheduler: Scheduler,
@@ -188,9 +190,9 @@ def outcome(
     )
 
 
-def with_failures(done: Outcome, folder: StudyDir, executed: Sequence[Run]) -> Outcome:
-    """Of runs that are over when the submit is."""
-    failures = status.snapshot(folder.path).failed_runs
+def add_failures(done: Outcome, folder: StudyDir, executed: Sequence[Run]) -> Outcome:
+    """Add the runs that ended before the submit did."""
+    failures = status.read_progress(folder.path).failed_runs
     now = {run.run_id for run in executed}
     before = sum(failure.run_id not in now for failure in failures)
     return replace(done, failed=len(failures), failed_before=before)
@@ -205,7 +207,7 @@ def check_programs(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> N
         print_message(
             f"warning: not on this machine, and maybe not on the nodes: {'; '.join(missing)}"
         )
-    preflight.refuse(
+    preflight.report_problems(
         list(program_checks.check_commands(study, runs, scheduler.runs_here)), print_message
     )
 
@@ -224,12 +226,12 @@ def check_conditions(runs: Sequence[Run], scheduler: Scheduler) -> None:
         return
     if lacking:
         raise MissingError(lacking[0])
-    for conditions in dict.fromkeys(netem.of_levels(run.condition) for run in runs):
+    for conditions in dict.fromkeys(netem.make_conditions(run.condition) for run in runs):
         netem.check_here(conditions)
 
 
 def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: list[Run]) -> None:
-    """The study's files, before anything is handed in."""
+    """Write the study's files, before any submission."""
     (folder.path / "submissions").mkdir(parents=True, exist_ok=True)
     ledger.write_whole(folder.toml, study.toml)
     text = registry.library()
@@ -237,7 +239,7 @@ def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: li
     if not library.exists():
         ledger.write_whole(library, text)
     benchmarks = study.benchmarks()
-    variables = submit_programs.environment(study)
+    variables = submit_programs.make_environment(study)
     for run in missing:
         path = folder.run(run.run_id)
         path.mkdir(parents=True, exist_ok=True)
@@ -249,9 +251,9 @@ def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: li
             library=library.name,
             clients=run.clients * run.launcher.clients_per_node,
             environment=variables
-            | run.job_of(study.job).threads()
-            | launchers.variables(run.launcher, netem.of_levels(run.condition).network)
-            | mode_of(run),
+            | run.resolve_job(study.job).thread_count()
+            | launchers.variables(run.launcher, netem.make_conditions(run.condition).network)
+            | mode_variable(run),
         )
         (path / "run.sh").write_text(text, encoding="utf-8")
     session = None
@@ -259,10 +261,10 @@ def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: li
         session, doubt = sessions.begin_session(folder.path)
         if doubt is not None:
             print_message(f"warning: {doubt}")
-    ledger.write_whole(folder.plan, plan.document(study, runs, session))
+    ledger.write_whole(folder.plan, plan.plan_json(study, runs, session))
 
 
-def mode_of(run: Run) -> dict[str, str]:
+def mode_variable(run: Run) -> dict[str, str]:
     """What run.sh is told of the factor `mode`, unless that is the benchmark's own parameter."""
     mode = run.condition.get("mode")
     return {} if mode is None or mode == run.parameters.get("mode") else {"SY_MODE": str(mode)}

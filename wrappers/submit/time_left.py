@@ -19,7 +19,7 @@ def time_left_s(states: Sequence[RunState], now_unix_s: float) -> float | None:
     if not left:
         return 0.0
     ended = [
-        (entry.start_unix_s, entry.elapsed_s, kind(entry))
+        (entry.start_unix_s, entry.elapsed_s, run_kind(entry))
         for entry in states
         if entry.start_unix_s is not None and entry.elapsed_s is not None
     ]
@@ -27,15 +27,15 @@ def time_left_s(states: Sequence[RunState], now_unix_s: float) -> float | None:
         return None
     means = mean_by_kind([(what, elapsed_s) for _, elapsed_s, what in ended])
     overall = sum(elapsed_s for _, elapsed_s, _ in ended) / len(ended)
-    work_s = sum(means.get(kind(entry), overall) for entry in left)
-    stretch = last_stretch(sorted((start, elapsed_s) for start, elapsed_s, _ in ended))
+    work_s = sum(means.get(run_kind(entry), overall) for entry in left)
+    stretch = find_last_stretch(sorted((start, elapsed_s) for start, elapsed_s, _ in ended))
     wall_s = max(now_unix_s - stretch[0][0], 1e-3)
     done_s = sum(elapsed_s for _, elapsed_s in stretch)
     return work_s * wall_s / done_s if done_s > 0 else None
 
 
 def runs_per_hour(states: Sequence[RunState], now_unix_s: float) -> float | None:
-    """How many runs ended an hour, since the first of the last stretch of work began; None: none."""
+    """Runs ended per hour since the last long pause."""
     ended = sorted(
         (entry.start_unix_s, entry.elapsed_s)
         for entry in states
@@ -43,14 +43,14 @@ def runs_per_hour(states: Sequence[RunState], now_unix_s: float) -> float | None
     )
     if not ended:
         return None
-    stretch = last_stretch(ended)
+    stretch = find_last_stretch(ended)
     is_over = not any(entry.state in ACTIVE for entry in states)
     end = max(start + elapsed for start, elapsed in stretch) if is_over else now_unix_s
     return 3600 * len(stretch) / max(end - stretch[0][0], 1e-3)
 
 
-def kind(entry: RunState) -> tuple[str, str]:
-    """Runs of one kind take about as long."""
+def run_kind(entry: RunState) -> tuple[str, str]:
+    """Runs of the same kind take about equally long."""
     return entry.run.variant, entry.run.condition_label
 
 
@@ -62,7 +62,7 @@ def mean_by_kind(pairs: Sequence[tuple[tuple[str, str], float]]) -> dict[tuple[s
     return {what: sum(values) / len(values) for what, values in groups.items()}
 
 
-def last_stretch(runs: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
+def find_last_stretch(runs: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
     """The runs after the last long pause; (start, elapsed) in order of start."""
     first = 0
     for index in range(1, len(runs)):

@@ -63,9 +63,9 @@ OTHER_NODE = "ip netns exec peer $node netem {} --run-dir=/run/peer --node=peer 
 def pair(folder: Path) -> tuple[str, str, str]:
     """Both nodes of a pair shape what they send, by one file."""
     (folder / "sites.toml").write_text(SITES)
-    found = sites.read(folder / "sites.toml")
-    ((_, own),) = sites.conditions(found, "here")
-    ((_, other),) = sites.conditions(found, "there")
+    found = sites.read_sites(folder / "sites.toml")
+    ((_, own),) = sites.list_conditions(found, "here")
+    ((_, other),) = sites.list_conditions(found, "there")
     apply = f"{OTHER_NODE.format('apply')} --uid=0 --no-policy -- {other} >/dev/null"
     ping = f"ping -q -c20 -i0.05 {PEER}"
     return "pair", own, f"{apply} && {ping}; {OTHER_NODE.format('finish')}"

@@ -110,7 +110,7 @@ def local_run(study: Any) -> str:
 
 def test_a_local_run_runs_as_long_as_its_submit_does(study: Any) -> None:
     run = local_run(study)
-    with ledger.locked(StudyDir(study.dir)):
+    with ledger.lock_study(StudyDir(study.dir)):
         study.collect()
     assert ("local.1", "running") in attempts(study, run)
     study.collect()

@@ -17,7 +17,7 @@ from steelyard.wrappers.netem import program
 def test_the_node_reads_what_was_compiled(compiled: Path) -> None:
     """This machine has none of these addresses: every line was read before that is told."""
     with pytest.raises(ConditionError, match=r"sites\.sites: this node .* is in no site of it"):
-        program.sites("sites", compiled.parent)
+        program.read_sites("sites", compiled.parent)
 
 
 def test_write_tells_what_it_means_here(

@@ -25,7 +25,7 @@ from steelyard.jobscripts import registry
 from steelyard.jobscripts.examples import FOLDER, examples
 from steelyard.wrappers.study import study as study_file
 from steelyard.wrappers.study.plan import make_plan
-from steelyard.wrappers.study.planned_run import Run, spans_a_node
+from steelyard.wrappers.study.planned_run import Run, is_node_local
 from steelyard.wrappers.study.study import Study
 
 SPREAD = (0.99, 1.0, 1.01)  # of the three repeats
@@ -43,7 +43,7 @@ PROFILE = frozenset(
 
 def shipped(name: str) -> StudyMaker:
     """An example study as if it had been run three times and collected."""
-    read = study_file.load(FOLDER / f"{name}.toml")
+    read = study_file.load_study(FOLDER / f"{name}.toml")
     read = replace(read, repeat=len(SPREAD), blocks=len(SPREAD))
     maker = StudyMaker(read.name, read.factors, read.baseline)
     for run in make_plan(read):
@@ -53,7 +53,7 @@ def shipped(name: str) -> StudyMaker:
 
 def add_run(maker: StudyMaker, read: Study, run: Run) -> None:
     """One run with what its benchmark tells, and a record of each node."""
-    spans = "clients" in run.condition and spans_a_node(run.benchmark)
+    spans = "clients" in run.condition and is_node_local(run.benchmark)
     count = int(run.condition["clients"]) if spans else read.job.nodes
     nodes = [f"n{number}" for number in range(1, count + 1)]
     share = SPREAD[run.repeat - 1]

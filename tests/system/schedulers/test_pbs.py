@@ -46,7 +46,7 @@ def test_the_environment_travels_whole(
     job = next(iter(pbs.jobs.values()))
     assert {"SECRET", "WANTED", "PBS_DPREFIX"}.isdisjoint(job["variables"])
     assert job["variables"]["PBS_DEFAULT"] == "vm" and job["cwd"] == str(folder_of(path).path)
-    entry = ledger.read(folder_of(path))[0]
+    entry = ledger.read_submissions(folder_of(path))[0]
     file = folder_of(path).script(entry.submission_id).with_suffix(".env")
     assert file.stat().st_mode & 0o777 == 0o600
     done = subprocess.run(["bash", "-c", '. "$1"; printf %s "$WANTED"', "-", file],
@@ -58,7 +58,7 @@ def test_the_script_runs_the_run_of_its_index(pbs: PaperPbs, write_study: Write)
     """And makes a folder for every start of a job that is run again."""
     path = write_study()
     submitted(path)
-    entry = ledger.read(folder_of(path))[0]
+    entry = ledger.read_submissions(folder_of(path))[0]
     run = folder_of(path).run(entry.run_ids[2])
     (run / "run.sh").write_text('echo "$SY_SCHEDULER $SY_ATTEMPT"\n')
     index = {"torque": "PBS_ARRAYID", "openpbs": "PBS_ARRAY_INDEX"}[pbs.dialect]
@@ -91,7 +91,7 @@ def test_a_run_that_the_node_refused_says_so(
     pbs.with_node_part()
     path = write_study(NETWORK, ("[1, 2]", "[1]"))
     submitted(path)
-    entry = next(e for e in ledger.read(folder_of(path)) if e.options)
+    entry = next(e for e in ledger.read_submissions(folder_of(path)) if e.options)
     letter, name, code = {"torque": ("C", "exit_status", -2), "openpbs": ("F", "Exit_status", -19)}[
         pbs.dialect
     ]

@@ -26,7 +26,7 @@ def test_conditions_become_options_and_submissions_of_their_own(
     (slurm.folder / "sbatch.help").write_text(PLUGIN_HELP)
     path = write_study(text=TEXT)
     assert cli.main(["submit", str(path)]) == 0
-    entries = submit_ledger.read(folder_of(path))
+    entries = submit_ledger.read_submissions(folder_of(path))
     runs = {run.run_id: run for run in plan.read_runs(folder_of(path).plan)}
     assert len(entries) == 8
     for entry in entries:

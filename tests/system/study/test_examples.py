@@ -26,7 +26,7 @@ def test_a_dry_run_submits_every_run_and_leaves_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copyfile(example.path, file := tmp_path / example.path.name)
-    read = study.parse(file.read_bytes(), file)
+    read = study.parse_study(file.read_bytes(), file)
     assert read.name == example.name
     code = cli.main(["submit", file.name, "--scheduler", "local", "--dry-run"])
     said = capsys.readouterr()

@@ -106,17 +106,17 @@ def test_who_asks_for_the_lock_keeps_nobody_from_it(
 ) -> None:
     """`steelyard status` is just looking, when a submit begins."""
     study = StudyDir(tmp_path / "x.study")
-    with ledger.locked(study):
-        assert ledger.holder(study) == (os.getpid(), os.uname().nodename)
+    with ledger.lock_study(study):
+        assert ledger.read_lock_holder(study) == (os.getpid(), os.uname().nodename)
     real, begun = os.close, []
 
     def close(fd: int) -> None:
         if not begun:
             begun.append(fd)
-            with ledger.locked(study):
+            with ledger.lock_study(study):
                 pass
         real(fd)
 
     monkeypatch.setattr(os, "close", close)
-    assert ledger.holder(study) is None
+    assert ledger.read_lock_holder(study) is None
     assert begun

@@ -31,7 +31,7 @@ LONG = (
 
 
 def folder_of(path: Path) -> StudyDir:
-    return StudyDir(studydir.folder_of(path).absolute())
+    return StudyDir(studydir.derive_folder(path).absolute())
 
 
 def results(study: StudyDir) -> list[dict[str, Any]]:
@@ -62,8 +62,8 @@ def test_a_study_runs_from_end_to_end_with_records(write_study: Write, capsys: C
         assert document["complete"] is True
         assert document["tags"]["study"] == "small"
         assert document["elapsed_s"] >= result["elapsed_s"] > 0
-    assert {(e.scheduler, e.job_id) for e in ledger.read(study)} == {("local", None)}
-    assert status.snapshot(study.path).done == 16
+    assert {(e.scheduler, e.job_id) for e in ledger.read_submissions(study)} == {("local", None)}
+    assert status.read_progress(study.path).done == 16
     capsys.readouterr()
     assert cli.main(["submit", str(path), "--scheduler", "local"]) == 0
     assert "nothing to add" in capsys.readouterr().out
@@ -121,7 +121,7 @@ def test_failed_runs_are_told_and_repeated_when_asked(
     assert len(results(folder_of(path))) == 2
     place.mkdir()
     assert cli.main([*command, "--retry-failed"]) == 0
-    assert status.snapshot(folder_of(path).path).done == 2
+    assert status.read_progress(folder_of(path).path).done == 2
     assert {result["attempt"] for result in results(folder_of(path))} == {"local.1", "local.2"}
 
 
@@ -148,14 +148,14 @@ def test_ctrl_c_stops_the_run_and_leaves_states_right(write_study: Write) -> Non
     path = write_study(text=LONG)
     child = start_submit(path)
     study = folder_of(path)
-    assert status.snapshot(study.path).running == 1
+    assert status.read_progress(study.path).running == 1
     child.send_signal(signal.SIGINT)
     assert child.wait(timeout=90) == 130
     assert processes_naming(str(study.path)) == []
     (result,) = results(study)
     assert result["state"] == "failed"
     assert "SIGTERM" in result["reason"]
-    found = status.snapshot(study.path)
+    found = status.read_progress(study.path)
     assert (found.failed, found.planned, found.running, found.waiting) == (1, 1, 0, 0)
 
 
@@ -170,7 +170,7 @@ def test_a_killed_submit_takes_its_run_with_it_and_leaves_no_lock(write_study: W
     while processes_naming(str(study.path)):
         assert time.monotonic() < deadline, "the run has outlived its submit"
         time.sleep(0.05)
-    found = status.snapshot(study.path)
+    found = status.read_progress(study.path)
     assert (found.failed, found.planned) == (1, 1)
     assert found.failures[0].state == "failed"
     (result,) = results(study)
@@ -207,7 +207,7 @@ def test_after_ctrl_c_the_rest_of_the_interrupted_block_is_not_forgotten(
     flag.touch()
     assert cli.main(["submit", str(path), "--scheduler", "local", "--retry-failed"]) == 0
     assert "3 of 3 runs executed here" in capsys.readouterr().out
-    found = status.snapshot(folder_of(path).path)
+    found = status.read_progress(folder_of(path).path)
     assert (found.done, found.planned) == (3, 0)
 
 
@@ -265,11 +265,11 @@ def test_after_ctrl_c_the_next_submit_executes_the_rest_of_the_block_too(
     child = start_submit(path)
     child.send_signal(signal.SIGINT)
     assert child.wait(60) == 130
-    before = status.snapshot(folder_of(path).path)
+    before = status.read_progress(folder_of(path).path)
     assert before.planned >= 4
     assert cli.main(["submit", str(path), "--scheduler", "local"]) == (5 if before.failed else 0)
     words = f"{before.planned} of 6 runs executed here (0 failed"
     assert words in capsys.readouterr().out
-    after = status.snapshot(folder_of(path).path)
+    after = status.read_progress(folder_of(path).path)
     assert (after.planned, after.done + after.failed) == (0, 6)
     assert after.failed == before.failed <= 1

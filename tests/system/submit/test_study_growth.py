@@ -20,7 +20,7 @@ Write = Callable[..., Path]
 
 
 def repeats(path: Path) -> list[int]:
-    folder = StudyDir(studydir.folder_of(path).absolute())
+    folder = StudyDir(studydir.derive_folder(path).absolute())
     return sorted(run.repeat for run in plan.read_runs(folder.plan))
 
 
@@ -35,7 +35,7 @@ def test_it_grows_by_blocks_until_the_most(
     submit(write_study, width="0.001%", most=6)
     found = capsys.readouterr()
     assert "max_repeat = 6 is reached" in found.err and "nothing to add" in found.out
-    folder = StudyDir(studydir.folder_of(path).absolute())
+    folder = StudyDir(studydir.derive_folder(path).absolute())
     blocks = [run.block for run in plan.read_runs(folder.plan)]
     assert sorted(blocks) == [1, 1, 2, 2, 3, 4]
 
@@ -44,7 +44,7 @@ def test_it_grows_by_blocks_until_the_most(
 def test_what_it_tells_in_the_end_is_the_stopped_interval(write_study: Write) -> None:
     path = submit(write_study)
     submit(write_study)
-    folder = studydir.folder_of(path).absolute()
+    folder = studydir.derive_folder(path).absolute()
     (row,) = [r for r in summarize(folder).rows if r.metric.is_primary]
     samples = summary_design.group_samples(row)
     assert samples[0] == "block" and len(samples[1]) == 2

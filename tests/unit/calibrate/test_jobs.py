@@ -49,7 +49,7 @@ Make = Callable[[], JobSystem]
 
 @pytest.fixture(autouse=True)
 def _without_our_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(script, "encoded", lambda words: ",".join(words).lstrip("-"))
+    monkeypatch.setattr(script, "encode_request", lambda words: ",".join(words).lstrip("-"))
 
 
 @EACH

@@ -23,7 +23,7 @@ from steelyard.wrappers.schedulers.retries import CommandError
 
 
 def test_arrays_and_nodes_in_each_dialects_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(script, "encoded", ",".join)
+    monkeypatch.setattr(script, "encode_request", ",".join)
     system = pbs_jobs.PbsJobs(Path("/load"))
     methods = {method.name: method for method in system.methods(quick=False)}
 
@@ -167,7 +167,8 @@ def test_memory_of_the_shell_counts_and_of_nobody_else() -> None:
 def test_an_option_that_qsub_refuses_is_reported_without_its_usage() -> None:
     output = "qsub: illegal -N value\nusage: qsub [-a date_time]\n\t[-A x]\n       qsub --version\n"
     assert (
-        command.complaint("qsub", output, 2).args == CommandError("qsub", "illegal -N value").args
+        command.format_error("qsub", output, 2).args
+        == CommandError("qsub", "illegal -N value").args
     )
 
 

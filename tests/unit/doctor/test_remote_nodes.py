@@ -72,13 +72,13 @@ def test_ssh_asks_for_no_password_and_quotes_what_it_runs() -> None:
 
 
 def test_slurm_gives_each_node_a_job_that_does_not_queue() -> None:
-    argv = registry.kind("slurm")(Path()).on_node("n1", ["true"])
+    argv = registry.find_class("slurm")(Path()).node_command("n1", ["true"])
     assert argv[0] == "srun" and argv[-1] == "true"
     assert {"--nodelist=n1", "--immediate=20", "--ntasks=1"} <= set(argv)
 
 
 def test_moms_run_commands_within_a_job_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PBS_JOBID", raising=False)
-    assert registry.kind("pbs")(Path()).on_node("n1", ["true"]) == []
-    assert Torque().on_node("n1", ["true"]) == ["pbsdsh", "-h", "n1", "true"]
-    assert OpenPbs().on_node("n1", ["true"]) == ["pbs_tmrsh", "n1", "true"]
+    assert registry.find_class("pbs")(Path()).node_command("n1", ["true"]) == []
+    assert Torque().node_command("n1", ["true"]) == ["pbsdsh", "-h", "n1", "true"]
+    assert OpenPbs().node_command("n1", ["true"]) == ["pbs_tmrsh", "n1", "true"]

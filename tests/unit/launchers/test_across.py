@@ -52,7 +52,7 @@ def level_of(text: str, benchmark: str) -> tuple[object, ...]:
     toml = (
         f'[job]\nnodes = 2\n[factors]\nlauncher = ["{text}"]\n[[benchmark]]\nuse = "{benchmark}"\n'
     )
-    return study.parse(toml.encode(), Path("s.toml")).factors["launcher"]
+    return study.parse_study(toml.encode(), Path("s.toml")).factors["launcher"]
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_a_user_is_refused_before_anything_runs(monkeypatch: Patch) -> None:
 def level_of(job: str, level: str, benchmark: str) -> study.Study:
     """A study with one launcher."""
     text = f'[job]\n{job}\n[factors]\nlauncher = ["{level}"]\n[[benchmark]]\nuse = "{benchmark}"\n'
-    return study.parse(text.encode(), Path("s.toml"))
+    return study.parse_study(text.encode(), Path("s.toml"))
 
 
 def test_a_client_of_several_nodes_has_one_container_on_each() -> None:

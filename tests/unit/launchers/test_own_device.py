@@ -119,14 +119,14 @@ def test_a_condition_would_not_hold_for_it(level: str) -> None:
 
     def parsed(condition: str, launcher: str = level) -> study.Study:
         text = STUDY.format(level=launcher, condition=condition)
-        return study.parse(text.encode(), Path("s.toml"))
+        return study.parse_study(text.encode(), Path("s.toml"))
 
     with pytest.raises(UsageError, match='network = "delay=5ms": network conditions shape the dev'):
         parsed("delay=5ms")
     assert parsed("delay=5ms", level.replace("network=phys", "network=bridge").replace(
         "device=eth1.5,", "")).factors["launcher"]  # fmt: skip
     alone = STUDY.format(level=level, condition="x").replace(', "x"', "")
-    assert study.parse(alone.encode(), Path("s.toml")).factors["launcher"] == ("bare", level)
+    assert study.parse_study(alone.encode(), Path("s.toml")).factors["launcher"] == ("bare", level)
 
 
 def test_nor_by_hand(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,23 +43,25 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_each_site_shapes_what_it_sends(file: Path) -> None:
-    found = sites.read(file)
-    assert sites.conditions(found, "cern") == [
+    found = sites.read_sites(file)
+    assert sites.list_conditions(found, "cern") == [
         ("fnal", "delay=60ms,loss=0.01%,to=10.2.0.0/24,to=10.2.1.7,to=fd00:2::/64"),
         ("desy", "delay=8ms,rate=10gbit,to=10.3.0.0/24"),
     ]
-    assert sites.conditions(found, "fnal") == [("cern", "delay=45ms,to=10.1.0.0/24")]
-    assert sites.conditions(found, "desy") == [("cern", "delay=8ms,rate=10gbit,to=10.1.0.0/24")]
+    assert sites.list_conditions(found, "fnal") == [("cern", "delay=45ms,to=10.1.0.0/24")]
+    assert sites.list_conditions(found, "desy") == [
+        ("cern", "delay=8ms,rate=10gbit,to=10.1.0.0/24")
+    ]
 
 
 def test_a_node_finds_its_site(file: Path) -> None:
-    found = sites.read(file)
-    assert sites.site_of(found, ["192.168.0.1", "10.2.1.7"]) == "fnal"
-    assert sites.site_of(found, ["fd00:2::9"]) == "fnal"
+    found = sites.read_sites(file)
+    assert sites.find_site(found, ["192.168.0.1", "10.2.1.7"]) == "fnal"
+    assert sites.find_site(found, ["fd00:2::9"]) == "fnal"
     with pytest.raises(UsageError, match=r"this node \(10\.9\.0\.1\) is in no site: say --site"):
-        sites.site_of(found, ["10.9.0.1"])
+        sites.find_site(found, ["10.9.0.1"])
     with pytest.raises(UsageError, match="is in cern and desy"):
-        sites.site_of(found, ["10.1.0.1", "10.3.0.1"])
+        sites.find_site(found, ["10.1.0.1", "10.3.0.1"])
 
 
 def test_many_addresses_are_several_conditions(tmp_path: Path) -> None:
@@ -69,7 +71,7 @@ def test_many_addresses_are_several_conditions(tmp_path: Path) -> None:
         f'[site.a]\naddresses = ["10.1.0.1"]\n[site.b]\naddresses = [{addresses}]\n'
         '[[link]]\nfrom = "a"\nto = "b"\nnetem = "delay=1ms"\n'
     )
-    wanted = sites.conditions(sites.read(path), "a")
+    wanted = sites.list_conditions(sites.read_sites(path), "a")
     assert [spec.count("to=") for _, spec in wanted] == [8, 8, 3]
     assert len({part for _, spec in wanted for part in spec.split(",")[1:]}) == 19
 
@@ -90,7 +92,7 @@ def test_many_addresses_are_several_conditions(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named(file: Path, old: str, new: str, words: str) -> None:
     file.write_text(FILE.replace(old, new))
     with pytest.raises(UsageError, match=words):
-        sites.read(file)
+        sites.read_sites(file)
 
 
 def test_echoes_go_to_a_destination_that_is_one_node() -> None:
@@ -117,7 +119,7 @@ def test_a_dry_run_prints_canonical_conditions(
 
 @pytest.fixture
 def compiled(file: Path, tmp_path: Path) -> Path:
-    return sites.write(sites.read(file), file, tmp_path / "made")
+    return sites.write_sites(sites.read_sites(file), file, tmp_path / "made")
 
 
 def test_jobs_find_a_compiled_file(compiled: Path) -> None:
@@ -150,7 +152,7 @@ def test_what_no_job_can_have_is_not_compiled(tmp_path: Path, wrong: str, said: 
     path = tmp_path / "wan.toml"
     path.write_text(PAIR.format(first="a", wrong=wrong))
     with pytest.raises(UsageError, match=re.escape(said)):
-        sites.write(sites.read(path), path, tmp_path / "made")
+        sites.write_sites(sites.read_sites(path), path, tmp_path / "made")
     assert not (tmp_path / "made").exists()
 
 
@@ -170,16 +172,16 @@ def test_names_that_jobs_cannot_say(tmp_path: Path) -> None:
     path = tmp_path / "a.b.toml"
     path.write_text(PAIR.format(first="a", wrong="delay=1ms"))
     with pytest.raises(UsageError, match=r"jobs ask for sites=a\.b: expected a file named by"):
-        sites.write(sites.read(path), path, tmp_path)
+        sites.write_sites(sites.read_sites(path), path, tmp_path)
     path.write_text(PAIR.format(first="a b", wrong="delay=1ms"))
     with pytest.raises(UsageError, match=r"site a b: expected at most 31 letters"):
-        sites.compiled(sites.read(path), path)
+        sites.compile_sites(sites.read_sites(path), path)
 
 
 def test_a_folder_that_cannot_be_written_to(file: Path, tmp_path: Path) -> None:
     (tmp_path / "made").write_text("a file")
     with pytest.raises(ConditionError, match=r"made/sites\.sites: cannot be written: .*--into DIR"):
-        sites.write(sites.read(file), file, tmp_path / "made")
+        sites.write_sites(sites.read_sites(file), file, tmp_path / "made")
 
 
 def test_a_study_without_the_file_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -147,9 +147,12 @@ def test_a_state_tells_whose_it_is() -> None:
 def test_what_a_specification_needs_of_the_kernel(
     spec: dict[str, object], modules: list[str]
 ) -> None:
-    assert list(kernel_support.needed(spec)) == modules
+    assert list(kernel_support.list_required_modules(spec)) == modules
 
 
 def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_support, "program", lambda _: None)
-    assert kernel_support.can("sch_netem").message == "unshare is missing: apt install util-linux"
+    monkeypatch.setattr(kernel_support, "find_program", lambda _: None)
+    assert (
+        kernel_support.try_module("sch_netem").message
+        == "unshare is missing: apt install util-linux"
+    )

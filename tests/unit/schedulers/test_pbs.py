@@ -32,7 +32,7 @@ def submitted(path: Path, *options: str) -> int:
 
 
 def folder_of(path: Path) -> StudyDir:
-    return StudyDir(studydir.folder_of(path).absolute())
+    return StudyDir(studydir.derive_folder(path).absolute())
 
 
 def progress(path: Path, capsys: Capture) -> dict[str, object]:
@@ -45,7 +45,7 @@ def progress(path: Path, capsys: Capture) -> dict[str, object]:
 def test_one_array_per_block_and_set_of_options(pbs: PaperPbs, write_study: Write) -> None:
     path = write_study(("[factors]", '[job]\ntime_limit = "1-00:10:00"\n[factors]'))
     assert submitted(path) == 0
-    entries = ledger.read(folder_of(path))
+    entries = ledger.read_submissions(folder_of(path))
     assert [(e.block, len(e.run_ids), e.job_id) for e in entries] == [
         (1, 4, "7[].vm"), (1, 4, "8[].vm"), (2, 4, "9[].vm"), (2, 4, "10[].vm"),
     ]  # fmt: skip
@@ -71,10 +71,10 @@ def test_one_run_is_no_array(pbs: PaperPbs, write_study: Write) -> None:
     path = write_study(("repeat = 4", "repeat = 1"), ("blocks = 2", "blocks = 1"),
                        ('["large_file_copy", "small_file_write"]', '"small_file_write"'))  # fmt: skip
     submitted(path)
-    assert [entry.job_id for entry in ledger.read(folder_of(path))] == ["7.vm", "8.vm"]
+    assert [entry.job_id for entry in ledger.read_submissions(folder_of(path))] == ["7.vm", "8.vm"]
     assert not [o for options in pbs.options() for o in options if o[:2] in ("-t", "-J")]
     pbs.set_tasks("7.vm", "R")
-    assert {t.state for t in Pbs(folder_of(path).path).active(ledger.read(folder_of(path))).values()} == {"running", "pending"}  # fmt: skip
+    assert {t.state for t in Pbs(folder_of(path).path).active_runs(ledger.read_submissions(folder_of(path))).values()} == {"running", "pending"}  # fmt: skip
 
 
 def test_at_once_holds_over_all_submissions(pbs: PaperPbs, write_study: Write) -> None:
@@ -95,7 +95,7 @@ def test_a_job_that_is_forgotten_is_waited_for_no_more(
     assert submitted(path) == 0
     waits = [any(o.startswith("-W") for o in options) for options in pbs.options()]
     assert waits == [False, False, True, True]
-    entry = ledger.read(folder_of(path))[1]
+    entry = ledger.read_submissions(folder_of(path))[1]
     assert "depend=" not in folder_of(path).script(entry.submission_id).read_text()
     pbs.fail("qsub", no, no)
     assert submitted(write_study(("repeat = 4", "repeat = 5"))) == 3
@@ -120,7 +120,7 @@ def test_after_a_lost_answer_nothing_comes_twice(
     pbs.fail("qsub", "accepted: qsub: End of File", "qsub: cannot connect to server vm (errno=111)")
     path = write_study()
     assert submitted(path) == 0
-    assert [entry.job_id for entry in ledger.read(folder_of(path))] == [*pbs.jobs]
+    assert [entry.job_id for entry in ledger.read_submissions(folder_of(path))] == [*pbs.jobs]
     assert len(pbs.jobs) == 4
     assert "trying again" in capsys.readouterr().err
 
@@ -134,7 +134,7 @@ def test_what_was_accepted_and_not_recorded_is_found(
     folder_of(path).submissions.write_text("".join(lines[:-1]))
     assert submitted(path) == 0
     assert "had been accepted as job 10[].vm" in capsys.readouterr().err
-    assert len(pbs.jobs) == 4 and len(ledger.read(folder_of(path))) == 4
+    assert len(pbs.jobs) == 4 and len(ledger.read_submissions(folder_of(path))) == 4
 
 
 def test_states_of_waiting_running_and_ended_runs(
@@ -167,7 +167,7 @@ def test_states_of_waiting_running_and_ended_runs(
     ],
 )  # fmt: skip
 def test_why_a_run_is_held(told: dict[str, str], why: str) -> None:
-    assert pbs_tasks.why_waiting("H", told) == why
+    assert pbs_tasks.waiting_reason("H", told) == why
 
 
 def test_jobs_that_the_server_no_longer_knows_are_lost(
@@ -197,7 +197,7 @@ def test_a_server_that_is_down_is_told_after_a_while(
     pbs.fail("qstat", *[down] * 50)
     assert submitted(write_study()) == 3
     assert "cannot connect to server vm (errno=111); given up after" in capsys.readouterr().err
-    found = list(checks.checks())
+    found = list(checks.run_checks())
     assert [(c.name, c.state) for c in found] == [("PBS", "warning")]
     assert "its server does not answer" in found[0].found
 
@@ -213,20 +213,20 @@ def test_what_qsub_refuses_is_passed_on(pbs: PaperPbs, write_study: Write, capsy
 
 
 def test_features(pbs: PaperPbs) -> None:
-    found = Pbs(Path()).features()
+    found = Pbs(Path()).node_features()
     physical, virtual = ({"physical"}, {"virtual"}) if pbs.dialect == "torque" else (set(), set())
     assert found == {"vm": physical, "vmb": virtual}
 
 
 def test_an_answer_without_any_node_is_no_crash(pbs: PaperPbs) -> None:
     (pbs.folder / "nodes.txt").write_text("")
-    assert Pbs(Path()).features() == {}
+    assert Pbs(Path()).node_features() == {}
 
 
 def test_what_doctor_says(pbs: PaperPbs) -> None:
-    before = [(c.name, c.state) for c in checks.checks()]
+    before = [(c.name, c.state) for c in checks.run_checks()]
     pbs.with_node_part()
-    after = list(checks.checks())
+    after = list(checks.run_checks())
     part = {"torque": "submit filter", "openpbs": "hook"}[pbs.dialect]
     assert before[:2] == [("PBS", "ok"), (part, "warning")]
     assert [(c.name, c.state) for c in after][:2] == [("PBS", "ok"), (part, "ok")]
@@ -239,11 +239,11 @@ def test_a_node_of_torque_needs_no_submit_filter(tmp_path: Path, monkeypatch: Pa
     monkeypatch.setattr(
         "steelyard.analysis.sources.pbs.pbs_commands.find_torque_home", lambda: tmp_path
     )
-    assert [check.state for check in Torque().checks()] == ["warning"]
+    assert [check.state for check in Torque().run_checks()] == ["warning"]
     (tmp_path / "mom_priv").mkdir()
-    assert [check.state for check in Torque().checks()] == ["warning"]
+    assert [check.state for check in Torque().run_checks()] == ["warning"]
     (tmp_path / "mom_priv/mom.lock").write_text("4711\n")
-    assert [check.state for check in Torque().checks()] == ["ok"]
+    assert [check.state for check in Torque().run_checks()] == ["ok"]
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_the_submit_filter_needs_a_qsub_that_quotes(
     (tmp_path / "torque.cfg").write_text(
         "SUBMITFILTER /usr/libexec/steelyard/torque-submitfilter\n"
     )
-    (check,) = Torque().checks()
+    (check,) = Torque().run_checks()
     assert check.state == state
     assert "6.1.3" in check.advice or state == "ok"
 
@@ -274,9 +274,9 @@ def test_slurms_imitation_is_told_as_that(
         (tmp_path / name).write_text("#!/usr/bin/perl\nuse Slurm ':all';\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert not Pbs.is_here()
+    assert not Pbs.is_installed()
     said = f"{tmp_path}/qsub is Slurm's imitation of Torque's qsub: its jobs are Slurm's"
-    assert [(c.state, c.found) for c in checks.checks()] == [("warning", said)]
+    assert [(c.state, c.found) for c in checks.run_checks()] == [("warning", said)]
     assert submitted(write_study()) == 3
     assert said in capsys.readouterr().err
 
@@ -312,7 +312,7 @@ SAID = [
 
 @pytest.mark.parametrize(("said", "lost", "line"), SAID)
 def test_a_server_that_is_away_is_told_from_a_no(said: str, lost: bool, line: str) -> None:
-    found = command.complaint("qstat", said, 1)
+    found = command.format_error("qstat", said, 1)
     assert (isinstance(found, retries.LostError), str(found)) == (lost, f"qstat: {line}")
 
 

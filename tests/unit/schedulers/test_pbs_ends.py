@@ -21,7 +21,7 @@ def test_a_client_that_was_stopped_before_its_run_noticed_is_cancelled(
 ) -> None:
     path = write_study()
     submitted(path)
-    entry = ledger.read(folder_of(path))[0]
+    entry = ledger.read_submissions(folder_of(path))[0]
     words = {"job_id": "7[0].vm", "reason": "client 0 on n1 exited with 143: Terminated"}
     finish_run(folder_of(path).run(entry.run_ids[0]), "7[0].vm.0", "failed", **words)
     letter, name = {"torque": ("C", "exit_status"), "openpbs": ("F", "Exit_status")}[pbs.dialect]
@@ -48,7 +48,7 @@ def test_status_believes_of_a_killed_job_what_collect_believes(
     """qdel and walltime end the children first: the run may write `completed` then."""
     path = write_study()
     submitted(path)
-    entry = ledger.read(folder_of(path))[0]
+    entry = ledger.read_submissions(folder_of(path))[0]
     for index, run_id in enumerate(entry.run_ids):
         job_id = mine if index == 0 else f"7[{index}].vm"
         times = {"start_unix_s": 1.7e9, "end_unix_s": 1.7e9 + 2}

@@ -140,7 +140,7 @@ def test_a_host_of_several_vnodes_is_one_node(pbs: PaperPbs) -> None:
     text = nodes.read_text().replace("vmb\n     Mom", "vm[1]\n     Mom")
     down = text.replace("host = vmb", "host = vm").replace("state = free", "state = offline", 1)
     nodes.write_text(down)
-    assert [(node.name, node.up) for node in Pbs(Path()).all_nodes] == [("vm", True)]
+    assert [(node.name, node.up) for node in Pbs(Path()).read_nodes] == [("vm", True)]
 
 
 def test_named_nodes_are_taken_from_the_first_on_and_must_be_enough(

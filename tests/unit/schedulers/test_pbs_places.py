@@ -24,7 +24,7 @@ from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest
     ],
 )
 def test_nodes(given: str, wanted: NodeRequest, whole: str) -> None:
-    assert node_request.nodes_spec(given, wanted) == whole
+    assert node_request.format_nodes_spec(given, wanted) == whole
 
 
 @pytest.mark.parametrize(
@@ -37,32 +37,36 @@ def test_nodes(given: str, wanted: NodeRequest, whole: str) -> None:
 )
 def test_another_number_of_nodes_is_refused(given: str, nodes: int, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        node_request.nodes_spec(given, NodeRequest(nodes, None))
+        node_request.format_nodes_spec(given, NodeRequest(nodes, None))
 
 
 def test_chunks_of_openpbs() -> None:
-    spread = node_request.select_spec("select=2:virtual=True", NodeRequest(2, 4, ("big",)), True)
+    spread = node_request.format_select_spec(
+        "select=2:virtual=True", NodeRequest(2, 4, ("big",)), True
+    )
     assert spread == "select=2:virtual=True:big=True:ncpus=4:mpiprocs=4"
     assert (
-        node_request.select_spec("select=1:host=a+1:host=b+1:host=c", NodeRequest(2, None), True)
+        node_request.format_select_spec(
+            "select=1:host=a+1:host=b+1:host=c", NodeRequest(2, None), True
+        )
         == "select=1:host=a+1:host=b"
     )
-    own = node_request.select_spec("select=8:ncpus=2", NodeRequest(2, None), False)
+    own = node_request.format_select_spec("select=8:ncpus=2", NodeRequest(2, None), False)
     assert own == "select=8:ncpus=2"  # packed as its own place= says
     with pytest.raises(UsageError, match="asks for 8 nodes, and a run has 2"):
-        node_request.select_spec("select=8:ncpus=2", NodeRequest(2, None), True)
+        node_request.format_select_spec("select=8:ncpus=2", NodeRequest(2, None), True)
 
 
 def test_constraints_are_properties() -> None:
-    assert node_request.properties_of(None) == ()
-    assert node_request.properties_of("a&b.c") == ("a", "b.c")
+    assert node_request.parse_properties(None) == ()
+    assert node_request.parse_properties("a&b.c") == ("a", "b.c")
     with pytest.raises(UsageError, match=r"job.constraint = 'a\|b': on PBS it is a property"):
-        node_request.properties_of("a|b")
+        node_request.parse_properties("a|b")
 
 
 def test_options_come_into_one_form() -> None:
     words = ["-lnodes=2:x", "-l", "mem=4gb,place=free", "-W", "x=QOS:a b", "-m", "abe"]
     normal = ["-l nodes=2:x", "-l mem=4gb,place=free", "-W x=QOS:a b", "-m abe"]
-    assert options.normal(words) == normal
-    assert options.split_placing(normal) == ("nodes=2:x", normal[1:])
-    assert options.split_placing(["-l mem=1gb,select=2"]) == ("select=2", ["-l mem=1gb"])
+    assert options.normalize_options(words) == normal
+    assert options.split_node_options(normal) == ("nodes=2:x", normal[1:])
+    assert options.split_node_options(["-l mem=1gb,select=2"]) == ("select=2", ["-l mem=1gb"])

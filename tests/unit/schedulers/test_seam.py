@@ -118,7 +118,7 @@ class Torque(Scheduler):
         return False
 
     @classmethod
-    def checks(cls) -> Iterator[Check]:
+    def run_checks(cls) -> Iterator[Check]:
         yield Check("Torque", "warning", "qsub is not in PATH")
 
     @classmethod
@@ -126,7 +126,7 @@ class Torque(Scheduler):
         if any(option.startswith("-t") for option in options):
             table.fail(key, "Steelyard sets -t itself")
 
-    def cluster(self) -> str | None:
+    def cluster_name(self) -> str | None:
         return "vm"
 
     def place_options(self, level: str, given: Sequence[str] | None, nodes: int) -> list[str]:
@@ -136,22 +136,22 @@ class Torque(Scheduler):
         return [f"-l nodes={node}"]
 
     def condition_options(self, condition: Mapping[str, object]) -> list[str]:
-        asked = netem.of_levels(condition)
+        asked = netem.make_conditions(condition)
         return [f"-v STEELYARD_NETEM={asked.network}"] if asked.shapes else []
 
-    def is_placed(self, batch: Batch) -> bool:
+    def selects_nodes(self, batch: Batch) -> bool:
         return True
 
-    def place(self, batch: Batch) -> AvailableNodes:
+    def available_nodes(self, batch: Batch) -> AvailableNodes:
         return AvailableNodes("nodes that nothing is known of", ())
 
-    def features(self) -> dict[str, frozenset[str]]:
+    def node_features(self) -> dict[str, frozenset[str]]:
         return {}
 
-    def most_runs(self) -> int | None:
+    def max_runs(self) -> int | None:
         return 1
 
-    def script(self, batch: Batch, after: str | None) -> str:
+    def render_script(self, batch: Batch, after: str | None) -> str:
         lines = [f"#PBS {option}" for option in (f"-N {batch.job_name}", *batch.options)]
         run = batch.study_dir / "runs" / batch.run_ids[0] / "run.sh"
         return "\n".join(["#!/bin/bash", *lines, f"exec bash '{run}'", ""])
@@ -159,13 +159,13 @@ class Torque(Scheduler):
     def submit(self, batch: Batch, script: Path) -> str | None:
         return next(self.ids)
 
-    def find(self, batch: Batch, since_unix_s: float) -> str | None:
+    def find_submission(self, batch: Batch, since_unix_s: float) -> str | None:
         return None
 
-    def active(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+    def active_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         return {}
 
-    def ended(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+    def ended_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """From the log's records of ends."""
         ends = dict(re.findall(r";E;([^;]+);.* Exit_status=(-?\d+)", LOG.read_text()))
         return {

@@ -63,4 +63,4 @@ def test_a_product_that_is_refused_takes_no_memory() -> None:
 def test_indices_of_an_array_have_the_same_bounds(text: str) -> None:
     with pytest.raises(UsageError):
         list(slurm_states.parse_waiting_tasks(text))
-    assert slurm_tasks.expand(f"[{text}]") == []
+    assert slurm_tasks.expand_indices(f"[{text}]") == []

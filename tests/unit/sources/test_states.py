@@ -31,7 +31,7 @@ def test_an_end_has_one_name_in_collect_and_status(said: str, state: str) -> Non
     row = sacct.parse_row([fields[name] for name in sacct.FIELDS])
     assert row is not None and row.state == state
     entry = Submission("b001-x", "slurm", None, "12", 0.0, 1, [], ["a"])
-    tasks = slurm_tasks.ended([row], {"12": entry})
+    tasks = slurm_tasks.parse_ended([row], {"12": entry})
     assert tasks["a"].state == state
 
 

@@ -44,7 +44,7 @@ def write(study_dir: Path, **changed: Any) -> Path:
 
 
 def state(study_dir: Path) -> RunState:
-    (found,) = status.run_states(StudyDir(study_dir))
+    (found,) = status.read_run_states(StudyDir(study_dir))
     return found
 
 
@@ -91,7 +91,7 @@ def test_lines_may_follow_one_that_was_cut_short(tmp_path: Path) -> None:
     (tmp_path / "submissions.jsonl").write_bytes(whole + b"\n" + cut + b"\n" + whole + b"\n")
     found = study_files.read_submissions(tmp_path)
     assert [entry.job_id for entry in found] == ["12", "12"]
-    assert ledger.read(StudyDir(tmp_path)) == found
+    assert ledger.read_submissions(StudyDir(tmp_path)) == found
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_an_accepted_submission_is_on_disk(
     study = StudyDir(tmp_path)
     for job in ("12", "13"):
         entry = Submission("b001-x", "slurm", None, job, 0.0, 1, [], ["a"])
-        ledger.append(study, entry)
+        ledger.append_submission(study, entry)
         path, data = synced.pop()
         assert path == study.submissions
         assert json.loads(data.splitlines()[-1])["job_id"] == job and data.endswith(b"\n")

@@ -8,7 +8,7 @@ import pytest
 
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.study import plan, study
-from steelyard.wrappers.study.allocation import squarest
+from steelyard.wrappers.study.allocation import find_squarest_grid
 from steelyard.wrappers.study.job import Job
 from steelyard.wrappers.study.planned_run import Run
 
@@ -18,7 +18,7 @@ STREAM = '[[benchmark]]\nuse = "stream"\n'
 
 
 def runs_of(text: str) -> tuple[study.Study, list[Run]]:
-    of = study.parse(("[study]\nrepeat = 1\n" + text).encode(), Path("s.toml"))
+    of = study.parse_study(("[study]\nrepeat = 1\n" + text).encode(), Path("s.toml"))
     return of, plan.make_plan(of)
 
 
@@ -96,7 +96,7 @@ def test_nasas_own_programs_that_take_any_number_get_it(kernel: str) -> None:
     ("ranks", "grid"), [(1, (1, 1)), (2, (1, 2)), (6, (2, 3)), (7, (1, 7)), (16, (4, 4))]
 )
 def test_a_grid_is_as_square_as_it_can_be(ranks: int, grid: tuple[int, int]) -> None:
-    assert squarest(ranks) == grid
+    assert find_squarest_grid(ranks) == grid
 
 
 def test_hpl_has_a_grid_of_all_ranks_and_threads() -> None:
@@ -123,17 +123,17 @@ def test_a_run_has_the_job_of_its_condition() -> None:
     of, runs = runs_of(
         "[job]\ntasks_per_node = 2\n[factors]\nnodes = [1, 4]\ncpus_per_task = [2]\n" + NPB
     )
-    jobs = {run.job_of(of.job).nodes: run.job_of(of.job) for run in runs}
+    jobs = {run.resolve_job(of.job).nodes: run.resolve_job(of.job) for run in runs}
     assert jobs.keys() == {1, 4}
     assert (jobs[4].tasks_per_node, jobs[4].cpus_per_task, jobs[4].cpus_per_node) == (2, 2, 4)
 
 
 def test_a_job_without_sizes_asks_for_none() -> None:
     assert Job().cpus_per_node is None
-    assert Job().threads() == {}
+    assert Job().thread_count() == {}
     assert Job(tasks_per_node=4).cpus_per_node == 4
 
 
 def test_threads_of_openmp_are_the_processors_of_a_task() -> None:
-    assert Job(cpus_per_task=4).threads() == {"OMP_NUM_THREADS": "4"}
-    assert Job(cpus_per_task=4, export=("OMP_NUM_THREADS",)).threads() == {}
+    assert Job(cpus_per_task=4).thread_count() == {"OMP_NUM_THREADS": "4"}
+    assert Job(cpus_per_task=4, export=("OMP_NUM_THREADS",)).thread_count() == {}

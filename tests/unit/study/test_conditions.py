@@ -13,7 +13,7 @@ import pytest
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.netem import kernel_support
-from steelyard.wrappers.netem.kernel_support import Found
+from steelyard.wrappers.netem.kernel_support import Support
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import study
 from steelyard.wrappers.study.folder import StudyDir
@@ -47,7 +47,7 @@ MODEST_HELP = "  -t, --time=minutes\n      --tag=KEY=VALUE   [steelyard] a tag, 
 
 
 def folder_of(path: Path) -> StudyDir:
-    return StudyDir(studydir.folder_of(path).absolute())
+    return StudyDir(studydir.derive_folder(path).absolute())
 
 
 def factors(line: str) -> bytes:
@@ -84,7 +84,7 @@ def factors(line: str) -> bytes:
 )
 def test_a_level_that_cannot_be_is_one_line_that_names_it(line: str, begin: str, part: str) -> None:
     with pytest.raises(UsageError) as caught:
-        study.parse(factors(line), Path("s.toml"))
+        study.parse_study(factors(line), Path("s.toml"))
     text = str(caught.value)
     assert text.startswith(f"s.toml: {begin}")
     assert part in text
@@ -93,7 +93,7 @@ def test_a_level_that_cannot_be_is_one_line_that_names_it(line: str, begin: str,
 
 def test_levels_stay_as_they_were_written() -> None:
     levels = 'network = ["none", "loss=1%,delay=50.0ms", "trace=wan:repeat,to=10.1.0.0/16"]'
-    found = study.parse(factors(levels), Path("s.toml"))
+    found = study.parse_study(factors(levels), Path("s.toml"))
     assert found.factors["network"] == (
         "none", "loss=1%,delay=50.0ms", "trace=wan:repeat,to=10.1.0.0/16",
     )  # fmt: skip
@@ -103,7 +103,7 @@ def test_levels_stay_as_they_were_written() -> None:
 def test_a_study_without_network_conditions_needs_no_program(monkeypatch: Patch) -> None:
     monkeypatch.setenv("STEELYARD_NODE", "/nowhere/steelyard-node")
     text = factors('network = ["none"]\ncache = ["warm", "cold"]')
-    assert study.parse(text, Path("s.toml")).factors["cache"] == ("warm", "cold")
+    assert study.parse_study(text, Path("s.toml")).factors["cache"] == ("warm", "cold")
 
 
 def test_none_is_no_option(slurm: Any, write_study: Write) -> None:
@@ -149,7 +149,7 @@ def test_here_a_kernel_that_cannot_is_told_before_any_run(
     write_study: Write, capsys: Capture, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(kernel_support, "can", lambda module: Found(False, f"no {module}"))
+    monkeypatch.setattr(kernel_support, "try_module", lambda module: Support(False, f"no {module}"))
     path = write_study(text=TEXT)
     assert cli.main(["submit", str(path), "--scheduler", "local"]) == 4
     assert re.search(r"--netem=delay=\S+: no sch_netem\n", capsys.readouterr().err)

@@ -46,7 +46,7 @@ def test_a_dry_run_takes_it_at_once(case: str, capsys: Capture) -> None:
     assert new(*words, "--scheduler", "local", "--name", "mine") == 0
     assert "steelyard check mine.toml --scheduler local" in capsys.readouterr().out
     assert cli.main(["submit", "mine.toml", "--scheduler", "local", "--dry-run"]) == 0
-    found = study.load(Path("mine.toml"))
+    found = study.load_study(Path("mine.toml"))
     runs = plan.make_plan(found)
     assert {run.condition_label: run.parameters["command"] for run in runs} == commands
     assert found.blocks == found.repeat
@@ -56,7 +56,7 @@ def test_benchmarks_node_types_and_conditions_have_their_words(capsys: Capture) 
     against = ("--against", "node_type=physical virtual", "--against", "network=none delay=20ms")
     assert new("--run", "npb", *against, "--scheduler", "slurm", "--partition", "long",
                "--name", "vm", "--repeat", "1%") == 0  # fmt: skip
-    found = study.load(Path("vm.toml"))
+    found = study.load_study(Path("vm.toml"))
     assert found.factors == {
         "node_type": ("physical", "virtual"),
         "network": ("none", "delay=20ms"),
@@ -76,7 +76,7 @@ def test_nodes_have_no_baseline(levels: str, line: str) -> None:
     against = ("--against", f"node={levels}", "--against", "clock=1 2")
     assert new("--run", "true {clock}", *against, "--name", "mine") == 0
     assert f"\n{line}\n" in Path("mine.toml").read_text(encoding="utf-8")
-    assert study.load(Path("mine.toml")).baseline == {"clock": 1}
+    assert study.load_study(Path("mine.toml")).baseline == {"clock": 1}
     assert new("--run", "true", *against[:2], "--name", "alone") == 0
     assert "[baseline]" not in Path("alone.toml").read_text(encoding="utf-8")
 
@@ -108,7 +108,7 @@ def test_five_questions_are_asked_again_until_they_are_understood(
     for word in ("expected NAME=LEVEL LEVEL", "'often': expected a number of repeats",
                  "--scheduler here: allowed is", "'a b': expected a name"):  # fmt: skip
         assert word in out
-    found = study.load(Path("mine.toml"))
+    found = study.load_study(Path("mine.toml"))
     assert (found.repeat, found.factors) == (4, {"n": (1, 2)})
 
 

@@ -33,7 +33,7 @@ def random_study(seed: int) -> Study:
         f"[factors]\nclients = {levels}\niterations = {iterations}\n"
         '[[benchmark]]\nuse = "filesystem"\ntest = ["large_file_copy", "small_file_copy"]\n'
     )
-    return study.parse(text.encode(), Path("random.toml"))
+    return study.parse_study(text.encode(), Path("random.toml"))
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -66,7 +66,7 @@ def test_the_order_is_the_seeds_and_positions_count_it(seed: int) -> None:
 
 
 def test_another_seed_is_another_order_of_the_same_runs(write_study: Callable[..., Path]) -> None:
-    one = study.load(write_study())
+    one = study.load_study(write_study())
     ids = [run.run_id for run in plan.make_plan(one)]
     others = [run.run_id for run in plan.make_plan(replace(one, seed=8))]
     assert ids != others
@@ -78,7 +78,7 @@ def test_a_study_may_keep_the_order_as_written() -> None:
         '[study]\nrepeat = 3\nblocks = 1\norder = "as_written"\n[factors]\nclients = [2, 1]\n'
         '[[benchmark]]\nuse = "npb"\nkernel = ["lu", "cg"]\n'
     )
-    runs = plan.make_plan(study.parse(text.encode(), Path("s.toml")))
+    runs = plan.make_plan(study.parse_study(text.encode(), Path("s.toml")))
     assert [(run.parameters["kernel"], run.condition["clients"], run.repeat) for run in runs] == [
         (kernel, clients, repeat) for kernel in ("lu", "cg") for clients in (2, 1) for repeat in (1, 2, 3)
     ]  # fmt: skip
@@ -90,7 +90,7 @@ def test_blocks_do_not_all_begin_with_the_same_condition() -> None:
         "[study]\nrepeat = 20\nblocks = 20\n[factors]\nclients = [1, 2, 3, 4]\n"
         '[[benchmark]]\nuse = "filesystem"\n'
     )
-    runs = plan.make_plan(study.parse(text.encode(), Path("s.toml")))
+    runs = plan.make_plan(study.parse_study(text.encode(), Path("s.toml")))
     assert {run.condition["clients"] for run in runs if run.position == 1} == {1, 2, 3, 4}
 
 
@@ -101,7 +101,7 @@ def test_run_ids_are_what_they_were() -> None:
     """
     condition: dict[str, plan.Level] = {"clients": 2, "node_type": "virtual"}
     parameters: dict[str, plan.Level] = {"n": 4000, "xhpl": "/ü"}
-    assert plan.identity("hpl", parameters, condition) == "de16beec"
+    assert plan.hash_run("hpl", parameters, condition) == "de16beec"
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -110,7 +110,7 @@ def test_growth_keeps_ids_places_and_order(seed: int) -> None:
     old = plan.make_plan(found)
     more = plan.make_plan(replace(found, repeat=found.repeat + 3))
     ids = {run.run_id for run in old}
-    grown = plan.grow(old, more, ids, found.seed)
+    grown = plan.grow_plan(old, more, ids, found.seed)
     assert [run for run in grown if run.run_id in ids] == old
     assert sorted(run.run_id for run in grown) == sorted(run.run_id for run in more)
     assert min(run.block for run in grown if run.run_id not in ids) == found.blocks + 1
@@ -135,23 +135,23 @@ def test_repeated_runs_share_new_blocks_where_the_rest_of_theirs_has_run() -> No
 def test_before_anything_was_submitted_a_plan_is_made_anew(
     write_study: Callable[..., Path],
 ) -> None:
-    one = study.load(write_study())
+    one = study.load_study(write_study())
     other = plan.make_plan(replace(one, blocks=4))
-    assert plan.grow(plan.make_plan(one), other, set(), one.seed) == other
+    assert plan.grow_plan(plan.make_plan(one), other, set(), one.seed) == other
 
 
 def test_a_study_never_forgets_a_submitted_run(write_study: Callable[..., Path]) -> None:
-    one = study.load(write_study())
+    one = study.load_study(write_study())
     old = plan.make_plan(one)
     new = plan.make_plan(replace(one, repeat=2))
     with pytest.raises(UsageError, match=r"^8 runs that were submitted are not in the study file"):
-        plan.grow(old, new, {run.run_id for run in old}, one.seed)
+        plan.grow_plan(old, new, {run.run_id for run in old}, one.seed)
 
 
 def test_a_run_has_all_its_parameters_and_says_if_it_is_the_baseline(
     write_study: Callable[..., Path],
 ) -> None:
-    runs = plan.make_plan(study.load(write_study()))
+    runs = plan.make_plan(study.load_study(write_study()))
     first = next(run for run in runs if run.clients == 1)
     assert first.is_baseline
     assert first.condition_label == "clients=1"
@@ -162,7 +162,7 @@ def test_a_run_has_all_its_parameters_and_says_if_it_is_the_baseline(
 
 def test_a_factor_that_is_a_parameter_reaches_the_benchmark() -> None:
     text = '[factors]\niterations = [3, 4]\n[[benchmark]]\nuse = "filesystem"\n'
-    runs = plan.make_plan(study.parse(text.encode(), Path("s.toml")))
+    runs = plan.make_plan(study.parse_study(text.encode(), Path("s.toml")))
     assert {(run.condition["iterations"], run.parameters["iterations"]) for run in runs} == {
         (3, 3),
         (4, 4),
@@ -170,17 +170,17 @@ def test_a_factor_that_is_a_parameter_reaches_the_benchmark() -> None:
 
 
 def test_a_study_without_factors_has_one_condition() -> None:
-    runs = plan.make_plan(study.parse(b'[[benchmark]]\nuse = "filesystem"\n', Path("s.toml")))
+    runs = plan.make_plan(study.parse_study(b'[[benchmark]]\nuse = "filesystem"\n', Path("s.toml")))
     assert {(run.condition_label, run.is_baseline) for run in runs} == {("no factors", True)}
 
 
 def test_the_document_is_read_back_as_it_was(
     write_study: Callable[..., Path], tmp_path: Path
 ) -> None:
-    found = study.load(write_study())
+    found = study.load_study(write_study())
     runs = plan.make_plan(found)
     path = tmp_path / "plan.json"
-    path.write_text(plan.document(found, runs), encoding="utf-8")
+    path.write_text(plan.plan_json(found, runs), encoding="utf-8")
     assert plan.read_runs(path) == runs
     head = study_files.read_plan(tmp_path).study
     assert head["baseline"] == {"clients": 1}
@@ -202,7 +202,7 @@ def test_mode_of_a_benchmark_that_has_the_whole_job_is_its_parameter(
     write_study: Callable[..., Path],
 ) -> None:
     file = write_study(text='[factors]\nmode = ["sequential", "parallel"]\n' + PAIRS)
-    runs = plan.make_plan(study.load(file))
+    runs = plan.make_plan(study.load_study(file))
     assert {(run.condition["mode"], run.parameters["mode"]) for run in runs} == {
         ("sequential", "sequential"),
         ("parallel", "parallel"),
@@ -214,7 +214,7 @@ def test_mode_of_clients_is_no_parameter(write_study: Callable[..., Path]) -> No
         text='[factors]\nclients = [2]\nmode = ["sequential", "parallel"]\n'
         '[[benchmark]]\nuse = "iozone"\n'
     )
-    runs = plan.make_plan(study.load(file))
+    runs = plan.make_plan(study.load_study(file))
     assert {(run.condition["mode"], run.parameters["mode"]) for run in runs} == {
         ("sequential", "throughput"),
         ("parallel", "throughput"),
@@ -226,7 +226,7 @@ def test_clients_of_a_benchmark_that_has_the_whole_job_are_its_own(
 ) -> None:
     """One instance, on the nodes of [job]; else clients are instances, a node for each."""
     head = "[job]\nnodes = 4\n[factors]\nclients = [1, 5, 10]\n"
-    wide = study.load(write_study(text=head + '[[benchmark]]\nuse = "xrootd"\n'))
+    wide = study.load_study(write_study(text=head + '[[benchmark]]\nuse = "xrootd"\n'))
     runs = plan.make_plan(wide)
     assert {(run.clients, run.parameters["clients"]) for run in runs} == {(1, 1), (1, 5), (1, 10)}
     both = (
@@ -234,7 +234,7 @@ def test_clients_of_a_benchmark_that_has_the_whole_job_are_its_own(
         + '[[benchmark]]\nuse = "xrootd"\n[[benchmark]]\nuse = "hpl"\n'
     )
     with pytest.raises(UsageError, match="xrootd works on all nodes of a job at once"):
-        study.load(write_study(text=both))
+        study.load_study(write_study(text=both))
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_a_mode_that_a_benchmark_does_not_know_is_refused(
     text: str, words: str, write_study: Callable[..., Path]
 ) -> None:
     with pytest.raises(UsageError) as caught:
-        study.load(write_study(text=text))
+        study.load_study(write_study(text=text))
     assert str(caught.value).endswith(words)
 
 
@@ -266,8 +266,8 @@ def test_a_whole_plan_of_another_version_is_refused_by_all_who_read_it(
     write_study: Callable[..., Path], tmp_path: Path, version: object
 ) -> None:
     """Nothing is missing in it; its words may mean something else."""
-    found = study.load(write_study())
-    document = json.loads(plan.document(found, plan.make_plan(found)))
+    found = study.load_study(write_study())
+    document = json.loads(plan.plan_json(found, plan.make_plan(found)))
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     assert len(plan.read_runs(path)) == len(study_files.read_plan(tmp_path).runs) > 0
@@ -282,7 +282,7 @@ def test_each_level_of_a_factor_within_has_its_own_baseline() -> None:
     factors = "[factors]\nsize = [200, 400]\nthreads = [1, 2]\n"
     text = factors + '[baseline]\nwithin = ["size"]\n'
     app = '[[benchmark]]\nuse = "app"\ncommand = "./a {size} {threads}"\n'
-    of = study.parse((text + app).encode(), Path("s.toml"))
+    of = study.parse_study((text + app).encode(), Path("s.toml"))
     runs = [run for run in plan.make_plan(of) if run.repeat == 1]
     assert {(run.condition["size"], run.condition["threads"]): run.is_baseline for run in runs} == {
         (200, 1): True,
@@ -290,4 +290,4 @@ def test_each_level_of_a_factor_within_has_its_own_baseline() -> None:
         (400, 1): True,
         (400, 2): False,
     }
-    assert json.loads(plan.document(of, runs))["study"]["baseline"] == {"threads": 1}
+    assert json.loads(plan.plan_json(of, runs))["study"]["baseline"] == {"threads": 1}

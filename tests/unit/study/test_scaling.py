@@ -16,13 +16,13 @@ RANKS = "[factors]\nranks = [1, 2, 4]\n"
 
 
 def parsed(text: str) -> study.Study:
-    return study.parse(text.encode(), Path("s.toml"))
+    return study.parse_study(text.encode(), Path("s.toml"))
 
 
 def test_a_scale_is_over_the_named_factors_and_the_plan_has_it() -> None:
     of = parsed('[study]\nscaling = { kind = "strong", over = ["ranks"] }\n' + RANKS + NPB)
     assert of.scaling == Scaling("strong", ("ranks",))
-    document = json.loads(plan.document(of, plan.make_plan(of)))
+    document = json.loads(plan.plan_json(of, plan.make_plan(of)))
     assert document["study"]["scaling"] == {"kind": "strong", "over": ["ranks"]}
     assert read_scaling(document["study"]["scaling"]) == of.scaling
 
@@ -35,7 +35,7 @@ def test_one_factor_needs_no_list() -> None:
 def test_a_study_without_it_has_none() -> None:
     of = parsed(RANKS + NPB)
     assert of.scaling is None
-    assert json.loads(plan.document(of, []))["study"]["scaling"] is None
+    assert json.loads(plan.plan_json(of, []))["study"]["scaling"] is None
 
 
 @pytest.mark.parametrize(

@@ -377,7 +377,8 @@ def test_a_fault_is_one_exact_line(case: str, monkeypatch: pytest.MonkeyPatch) -
     toml, message = BAD[case]
     with pytest.raises(UsageError) as caught:
         schedulers_registry.check_options(
-            study.parse(toml.encode(), Path("s.toml")), schedulers_registry.kind("slurm")
+            study.parse_study(toml.encode(), Path("s.toml")),
+            schedulers_registry.find_class("slurm"),
         )
     text = str(caught.value)
     assert "\n" not in text
@@ -390,24 +391,24 @@ def test_a_fault_is_one_exact_line(case: str, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_fault_names_its_key_for_programs_too() -> None:
     with pytest.raises(UsageError) as caught:
-        study.parse((USE + "iteration = 3\n").encode(), Path("s.toml"))
+        study.parse_study((USE + "iteration = 3\n").encode(), Path("s.toml"))
     assert caught.value.part == "benchmark[1].iteration"
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none\.toml: cannot be read: No such file"):
-        study.load(tmp_path / "none.toml")
+        study.load_study(tmp_path / "none.toml")
 
 
 def test_bytes_that_are_no_text_are_said() -> None:
     with pytest.raises(
         UsageError, match=r"^s\.toml line 1: the byte 0xff is no UTF-8: save the file as UTF-8$"
     ):
-        study.parse(b"\xff\xfe", Path("s.toml"))
+        study.parse_study(b"\xff\xfe", Path("s.toml"))
 
 
 def test_what_is_left_out_has_its_default(write_study: Callable[..., Path]) -> None:
-    found = study.load(write_study(text=USE))
+    found = study.load_study(write_study(text=USE))
     assert (found.name, found.repeat, found.blocks, found.seed) == ("study", 10, 5, 1)
     assert (found.factors, found.baseline, found.place) == ({}, {}, {})
     assert (found.job.nodes, found.job.exclusive, found.job.at_once) == (1, True, None)
@@ -415,12 +416,15 @@ def test_what_is_left_out_has_its_default(write_study: Callable[..., Path]) -> N
 
 def test_the_baseline_is_the_first_level_unless_named() -> None:
     text = "[factors]\nclients = [2, 1]\niterations = [3, 4]\n[baseline]\niterations = 4\n" + USE
-    assert study.parse(text.encode(), Path("s.toml")).baseline == {"clients": 2, "iterations": 4}
+    assert study.parse_study(text.encode(), Path("s.toml")).baseline == {
+        "clients": 2,
+        "iterations": 4,
+    }
 
 
 def test_neutral_levels_of_reserved_factors_are_taken() -> None:
     text = '[factors]\nnetwork = ["none"]\nlauncher = ["bare"]\ncache = ["warm"]\n' + USE
-    found = study.parse(text.encode(), Path("s.toml"))
+    found = study.parse_study(text.encode(), Path("s.toml"))
     assert found.baseline == {"network": "none", "launcher": "bare", "cache": "warm"}
 
 
@@ -429,7 +433,7 @@ def test_a_node_type_has_the_options_that_place_says() -> None:
         '[factors]\nnode_type = ["physical", "virtual"]\n'
         "[place.virtual]\nslurm = \"--constraint=vm --gres='a b'\"\n" + USE
     )
-    found = study.parse(text.encode(), Path("s.toml"))
+    found = study.parse_study(text.encode(), Path("s.toml"))
     assert found.place == {
         "physical": {},
         "virtual": {"slurm": ("--constraint=vm", "--gres=a b")},
@@ -437,7 +441,7 @@ def test_a_node_type_has_the_options_that_place_says() -> None:
 
 
 def test_labels_hold_only_what_differs(write_study: Callable[..., Path]) -> None:
-    found = study.load(write_study())
+    found = study.load_study(write_study())
     assert [variant.label for variant in found.variants] == [
         "filesystem test=large_file_copy",
         "filesystem test=small_file_write",
@@ -455,7 +459,7 @@ def test_time_limits_are_read_as_slurm_reads_them(text: str, seconds: int | None
 def test_the_example_of_the_reference_is_a_study() -> None:
     text = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
     example = text.split("```toml\n", 1)[1].split("```", 1)[0]
-    found = study.parse(example.encode(), Path("docs/study.md"))
+    found = study.parse_study(example.encode(), Path("docs/study.md"))
     assert found.factors["clients"] == (1, 2)
 
 
@@ -464,7 +468,7 @@ def test_the_reference_names_every_key() -> None:
     from steelyard.wrappers.study import job as study_job
 
     text = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
-    places = [one.name for one in schedulers_registry.kinds() if not one.runs_here]
+    places = [one.name for one in schedulers_registry.list_classes() if not one.runs_here]
     keys = [*study.STUDY_KEYS, *study_job.KEYS, *study_factors.MEANT, *places]
     assert [key for key in keys if f"`{key}`" not in text] == []
 
@@ -473,31 +477,31 @@ def test_the_wishes_of_a_run_reach_its_script(tmp_path: Path) -> None:
     text = (
         '[job]\nwarm_up = 2\ntime_out = "00:01:30"\nretries = 1\nbind = "core"\nidle_s = 30\n' + USE
     )
-    job = study.parse(text.encode(), tmp_path / "s.toml").job
+    job = study.parse_study(text.encode(), tmp_path / "s.toml").job
     wanted = {"SY_WARM_UP": "2", "SY_TIME_OUT_S": "90", "SY_RETRIES": "1", "SY_BIND": "core"}
     wanted["SY_IDLE_S"] = "30"
-    assert job.quality() == wanted
-    assert study.parse(USE.encode(), tmp_path / "s.toml").job.quality() == {}
+    assert job.quality_variables() == wanted
+    assert study.parse_study(USE.encode(), tmp_path / "s.toml").job.quality_variables() == {}
 
 
 def test_a_study_of_a_paper_says_whose_programs_run(write_study: Callable[..., Path]) -> None:
     head = '[study]\nname = "again"\npaper = "ruiz2015"\n[[benchmark]]\nuse = "npb"\n'
     with pytest.raises(UsageError) as caught:
-        study.load(write_study(text=head))
+        study.load_study(write_study(text=head))
     assert "study.paper: npb would run our programs" in str(caught.value)
     assert 'folder = "/path", or say implementation = "steelyard"' in str(caught.value)
     for told in ('implementation = "steelyard"', 'folder = "/opt/npb"'):
-        assert study.load(write_study(text=f"{head}{told}\n")).variants
-    assert study.load(write_study(text=head.replace('paper = "ruiz2015"\n', ""))).variants
+        assert study.load_study(write_study(text=f"{head}{told}\n")).variants
+    assert study.load_study(write_study(text=head.replace('paper = "ruiz2015"\n', ""))).variants
 
 
 def test_several_values_of_one_run_are_one_variant(write_study: Callable[..., Path]) -> None:
     text = '[[benchmark]]\nuse = "hpl"\nnbmin = "2 4 6"\npfact = ["left", "right"]\n'
-    found = study.load(write_study(text=text)).variants
+    found = study.load_study(write_study(text=text)).variants
     assert [(one.values()["nbmin"], one.values()["pfact"]) for one in found] == [
         ("2 4 6", "left"),
         ("2 4 6", "right"),
     ]
     for wrong in ("2 four", "2 2", "2 0"):
         with pytest.raises(UsageError, match="or several different ones in one text"):
-            study.load(write_study(text=text.replace("2 4 6", wrong)))
+            study.load_study(write_study(text=text.replace("2 4 6", wrong)))

@@ -15,7 +15,7 @@ APP = '[[benchmark]]\nuse = "app"\n'
 
 
 def parse(text: str, file: Path = Path("s.toml")) -> Study:
-    return study.parse(f"[study]\nrepeat = 1\n{text}".encode(), file)
+    return study.parse_study(f"[study]\nrepeat = 1\n{text}".encode(), file)
 
 
 def commands(found: Study) -> dict[str, str]:
@@ -161,17 +161,19 @@ def test_a_sample_of_files_depends_on_the_seed_alone(tmp_path: Path) -> None:
     for number in range(20):
         (tmp_path / f"{number:02} x.dat").touch()
     (tmp_path / "folder.dat").mkdir()
-    three = study.load(write(tmp_path, "*.dat")).factors["input"]
+    three = study.load_study(write(tmp_path, "*.dat")).factors["input"]
     assert len(three) == 3
-    assert three == study.load(write(tmp_path, "*.dat")).factors["input"]
+    assert three == study.load_study(write(tmp_path, "*.dat")).factors["input"]
     assert all(Path(str(path)).is_absolute() and Path(str(path)).is_file() for path in three)
-    five = study.load(write(tmp_path, "*.dat", "sample = 5, seed = 5")).factors["input"]
+    five = study.load_study(write(tmp_path, "*.dat", "sample = 5, seed = 5")).factors["input"]
     assert set(three) < set(five)
-    assert three != study.load(write(tmp_path, "*.dat", "sample = 3, seed = 6")).factors["input"]
-    every = study.load(write(tmp_path, "*.dat", "seed = 6")).factors["input"]
+    assert (
+        three != study.load_study(write(tmp_path, "*.dat", "sample = 3, seed = 6")).factors["input"]
+    )
+    every = study.load_study(write(tmp_path, "*.dat", "seed = 6")).factors["input"]
     assert len(every) == 20
     with pytest.raises(UsageError, match="20 files there, expected at least sample = 21"):
-        study.load(write(tmp_path, "*.dat", "sample = 21"))
+        study.load_study(write(tmp_path, "*.dat", "sample = 21"))
 
 
 def test_what_a_plan_has_drawn_stays_drawn(tmp_path: Path) -> None:
@@ -180,11 +182,11 @@ def test_what_a_plan_has_drawn_stays_drawn(tmp_path: Path) -> None:
     path = write(tmp_path, "?")
     found, folder = study.load_with_folder(path)
     folder.mkdir()
-    (folder / "plan.json").write_text(plan.document(found, plan.make_plan(found)))
+    (folder / "plan.json").write_text(plan.plan_json(found, plan.make_plan(found)))
     for name in "0123456789":
         (tmp_path / name).touch()
     again, _ = study.load_with_folder(path)
     assert again.factors == found.factors
-    assert study.load(path).factors != found.factors  # it would have been another one
+    assert study.load_study(path).factors != found.factors  # it would have been another one
     other, _ = study.load_with_folder(write(tmp_path, "?", "sample = 4, seed = 5"))
     assert len(other.factors["input"]) == 4

@@ -55,7 +55,7 @@ def settle() -> None:
 
 def told(study: Path) -> dict[str, Any]:
     """All that a status says but its own time."""
-    found = asdict(status.snapshot(study))
+    found = asdict(status.read_progress(study))
     del found["unix_s"]
     return found
 

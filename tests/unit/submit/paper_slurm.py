@@ -134,7 +134,7 @@ def submitted(slurm: Any, write_study: Callable[..., Path]) -> StudyDir:
     """The small study of 16 runs, submitted as jobs 100 to 103."""
     path = write_study()
     assert cli.main(["submit", str(path)]) == 0
-    return StudyDir(studydir.folder_of(path).absolute())
+    return StudyDir(studydir.derive_folder(path).absolute())
 
 
 def finish(run_dir: Path, attempt: str, state: str = "completed", **fields: object) -> None:

@@ -131,7 +131,7 @@ def test_kinds_of_jobs_that_nobody_was_asked_about_are_told(
 ) -> None:
     """Each level of `network` is one."""
     monkeypatch.setattr(
-        kernel_support, "needed", lambda _: ()
+        kernel_support, "list_required_modules", lambda _: ()
     )  # this machine's kernel is not asked
     for count, told in ((40, False), (43, True)):
         levels = ", ".join(f'"delay={n}ms"' for n in range(count))
@@ -158,16 +158,16 @@ def test_a_power_in_use_is_that_of_the_nodes_that_tell_it(slurm: Any) -> None:
     from steelyard.wrappers.schedulers.slurm import partitions
 
     rows = [dict(partitions.WORD.findall(line)) for line in NODES]
-    found = AvailableNodes("x", tuple(partitions.nodes(rows)))
+    found = AvailableNodes("x", tuple(partitions.parse_nodes(rows)))
     assert (found.watts, found.cores, found.idle_nodes) == (200.0, 4, 2)
     assert slurm
 
 
 def test_a_failure_of_an_earlier_submit_is_told_apart() -> None:
-    from steelyard.wrappers.submit.submit import Outcome, sentence
+    from steelyard.wrappers.submit.submit import Outcome, format_outcome
 
     done = Outcome("s", "/s.study", "local", 12, 8, ["b001"], [], 3, 1, 2.0)
-    assert sentence(done) == (
+    assert format_outcome(done) == (
         "8 of 12 runs executed here (2 failed, 1 failed before, 2.0 s): /s.study"
     )
 
@@ -178,12 +178,12 @@ def test_too_few_nodes_are_sure_only_where_no_job_can_have_more(write_study: Wri
     from steelyard.wrappers.study import plan, study
     from steelyard.wrappers.submit import preflight
 
-    found = study.load(write_study())
+    found = study.load_study(write_study())
     run = next(run for run in plan.make_plan(found) if run.clients == 2)
     batch = Batch("b001-1", "small", Path("/s"), 1, 2, (), (), (run.run_id,), found.job)
     for is_all in (True, False):
         place = AvailableNodes("the cluster", (Node("n1"),), is_all=is_all)
-        (problem,) = preflight.of_place(found, run, batch, place)
+        (problem,) = preflight.check_nodes(found, run, batch, place)
         assert problem.sure is is_all
 
 
@@ -244,13 +244,13 @@ def test_each_node_has_its_own_jobs_and_no_baseline(
 ) -> None:
     cluster(slurm)
     path = write_study(text=NODE_STUDY.format(nodes='["n1", "n2"]'))
-    assert study.load(path).baseline == {}
+    assert study.load_study(path).baseline == {}
     assert cli.main(["submit", str(path), "--dry-run", "--json"]) == 0
     scripts = json.loads(capsys.readouterr().out)["scripts"].values()
     found = sorted(line for one in scripts for line in one.splitlines() if "nodelist" in line)
     assert found == ["#SBATCH --nodelist=n1", "#SBATCH --nodelist=n2"]
     named = write_study(text=NODE_STUDY.format(nodes='["n1", "n2"]') + '[baseline]\nnode = "n2"\n')
-    assert study.load(named).baseline == {"node": "n2"}
+    assert study.load_study(named).baseline == {"node": "n2"}
 
 
 def test_another_node_is_refused_without_a_scheduler(write_study: Write, capsys: Capture) -> None:
@@ -282,7 +282,7 @@ def test_each_node_that_is_up_is_drawn_once(
     path = write_study(text=NODE_STUDY.format(nodes='"each"'))
     found = told(path, capsys)
     assert (found["runs"], found["problems"]) == (2, [])
-    folder = study.folder_of(path)
+    folder = study.derive_folder(path)
     assert not folder.exists()
     assert cli.main(["submit", str(path)]) == 0
     words = '"each": 2 nodes of partition main: n1, n3; not up and left out: n2'
@@ -312,7 +312,7 @@ def test_which_nodes_are_up_and_idle() -> None:
         "MIXED",
     )
     rows = [dict(partitions.WORD.findall(line)) for line in with_states(*states)]
-    found = [(node.up, node.idle) for node in partitions.nodes(rows)]
+    found = [(node.up, node.idle) for node in partitions.parse_nodes(rows)]
     no, both = (False, False), (True, True)
     assert found == [both, (True, False), no, no, no, (True, False)]
 
@@ -400,6 +400,6 @@ folder = "/nasa"
 @pytest.mark.parametrize(("use", "is_told"), [("stream", True), ("npb", False), ("iperf3", False)])
 def test_what_stays_on_one_node_is_told(use: str, is_told: bool, write_study: Write) -> None:
     path = write_study(text=f'[factors]\nnodes = [2, 4]\n[[benchmark]]\nuse = "{use}"\n')
-    notes = list(study_preview.list_notes(study.load(path)))
+    notes = list(study_preview.list_notes(study.load_study(path)))
     words = "the factor nodes: stream runs on the first node of its job"
     assert [note.startswith(words) for note in notes] == ([True] if is_told else [])

@@ -30,7 +30,7 @@ command = "x {{n}}"
 
 
 def parsed(head: str = "", job: str = "") -> study.Study:
-    return study.parse(TEXT.format(head=head, job=job).encode(), Path("s.toml"))
+    return study.parse_study(TEXT.format(head=head, job=job).encode(), Path("s.toml"))
 
 
 def place(nodes: int = 4, idle: int | None = 4, **more: Any) -> AvailableNodes:
@@ -51,7 +51,7 @@ def earlier_of(found: study.Study, **seconds: list[float]) -> EarlierRuns:
 def estimate(
     found: study.Study, earlier: EarlierRuns, where: AvailableNodes, **more: Any
 ) -> cost_estimate.Cost:
-    return cost_estimate.estimate(
+    return cost_estimate.estimate_cost(
         found, plan.make_plan(found), [], earlier, lambda _: where, **more
     )
 
@@ -119,10 +119,10 @@ def test_max_core_hours_is_kept(limit: float, job: str, fault: str | None) -> No
     found = parsed(f"max_core_hours = {limit}", job)
     told = estimate(found, EarlierRuns({}, ()), place())
     if fault is None:
-        cost_estimate.keep(found, told)
+        cost_estimate.check_core_hours(found, told)
         return
     with pytest.raises(UsageError) as caught:
-        cost_estimate.keep(found, told)
+        cost_estimate.check_core_hours(found, told)
     assert fault in str(caught.value)
     assert str(caught.value).startswith(f"s.toml: study.max_core_hours = {limit:g}: ")
 
@@ -131,12 +131,12 @@ def test_what_was_used_counts_and_what_is_expected_goes_before_the_time_limit() 
     found = parsed("max_core_hours = 10", 'time_limit = "01:00:00"')
     runs = plan.make_plan(found)
     earlier = earlier_of(found, n1=[900.0], n2=[900.0])
-    told = cost_estimate.estimate(
+    told = cost_estimate.estimate_cost(
         found, runs[4:], [(r, 900.0) for r in runs[:4]], earlier, lambda _: place()
     )
     assert (told.core_hours, told.core_hours_used) == (8.0, 8.0)
     with pytest.raises(UsageError, match="16 core-hours are expected, 8 of them used"):
-        cost_estimate.keep(found, told)
+        cost_estimate.check_core_hours(found, told)
 
 
 @pytest.mark.parametrize("value", ["0", "-1", '"5"', "true", "inf", "nan"])
@@ -149,12 +149,12 @@ def test_the_difference_that_is_seen_comes_from_the_spread_of_earlier_runs() -> 
     found = parsed("blocks = 4")
     runs = plan.make_plan(found)
     earlier = earlier_of(found, n1=[99.0, 100.0, 101.0], n2=[1.0])
-    (one,) = statistical_power.detectable_differences(found, runs, earlier)
+    (one,) = statistical_power.find_detectable_differences(found, runs, earlier)
     assert (one.variant, one.figure, one.runs) == ("app", "seconds", 3)
     assert one.spread == pytest.approx(0.01)
     # One comparison of 4 runs with 4: 2.3808 standard deviations (statsmodels 0.14.6).
     assert one.seen == pytest.approx(0.023808, rel=1e-3)
-    guesses = statistical_power.detectable_differences(found, runs, EarlierRuns({}, ()))
+    guesses = statistical_power.find_detectable_differences(found, runs, EarlierRuns({}, ()))
     assert [guess.runs for guess in guesses] == [0, 0, 0]
 
 
@@ -168,7 +168,7 @@ def test_each_main_figure_of_each_condition_is_a_comparison() -> None:
     assert statistical_power.count_comparisons(found, runs, earlier) == 2
     assert statistical_power.significance_level(found, runs, earlier) == pytest.approx(0.025)
     assert [
-        one.figure for one in statistical_power.detectable_differences(found, runs, earlier)
+        one.figure for one in statistical_power.find_detectable_differences(found, runs, earlier)
     ] == ["seconds", "rate"]
     assert (
         statistical_power.count_comparisons(found, runs, EarlierRuns({}, ())) == 1
@@ -184,12 +184,12 @@ def used_of(
 ) -> cost_estimate.Cost:
     """Runs of 360 s on nodes of 8 cores, after three warm-ups and between two pauses of 60 s."""
     found = parsed(job="warm_up = 3\nidle_s = 60")
-    monkeypatch.setattr(study_preview, "places", lambda *_: lambda _: place())
+    monkeypatch.setattr(study_preview, "make_node_lookup", lambda *_: lambda _: place())
     monkeypatch.setattr(study_preview.earlier_runs, "job_seconds", lambda _: accounted)
     runs = plan.make_plan(found)
     by_id = {run.run_id: state(run, *states[n]) for n, run in enumerate(runs) if n in states}
     again = [run for n, run in enumerate(runs) if n in missing]
-    return study_preview.cost_of(
+    return study_preview.estimate_study_cost(
         found, runs, by_id, again, SimpleNamespace(runs_here=False),  # type: ignore[arg-type]
         StudyDir(Path("none")), earlier_of(found, n1=[360.0], n2=[360.0]),
     )  # fmt: skip
@@ -239,7 +239,7 @@ kernel = ["ep", "cg"]
 
 def test_core_hours_are_told_for_each_scale() -> None:
     """Two kernels, three repeats of an hour at most, of tasks x processors on each node."""
-    found = study.parse(SCALED.encode(), Path("s.toml"))
+    found = study.parse_study(SCALED.encode(), Path("s.toml"))
     told = estimate(found, EarlierRuns({}, ()), place())
     assert [
         (one.levels, one.nodes, one.runs, one.core_hours, one.core_hours_at_most)

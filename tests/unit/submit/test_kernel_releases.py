@@ -116,5 +116,5 @@ def test_a_level_is_a_release(write_study: Write, capsys: Capture, level: str) -
 
 def test_words_of_scontrol_are_those_of_a_node_that_tells_no_kernel() -> None:
     row = dict(partitions.WORD.findall("NodeName=n1 CPUTot=2 OS= State=DOWN"))
-    (node,) = partitions.nodes([row])
+    (node,) = partitions.parse_nodes([row])
     assert (node.kernel, node.up) == (None, False)

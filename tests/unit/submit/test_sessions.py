@@ -47,10 +47,10 @@ def test_a_session_has_all_runs_and_an_order_of_its_own(slurm: Any, write_study:
     assert (
         sorted(first)
         == sorted(second)
-        == sorted(r.run_id for r in plan.make_plan(study.load(path)))
+        == sorted(r.run_id for r in plan.make_plan(study.load_study(path)))
     )
     assert first != second
-    assert len(ledger.read(StudyDir(folder / "b.study"))) == 4
+    assert len(ledger.read_submissions(StudyDir(folder / "b.study"))) == 4
     assert not path.with_name("small.study").exists()
 
 
@@ -59,7 +59,7 @@ def test_the_order_is_made_of_seed_and_name_and_recorded(slurm: Any, write_study
     said, runs = study_files.read_plan_as(folder / "a.study", Run)
     # The first 63 bits of `printf 7:a | sha256sum`, by hand.
     assert said["session"]["seed"] == 0x82D9D62BAA6A7870 >> 1 == plan.session_seed(7, "a")
-    assert [run.run_id for run in plan.in_order(runs, said["session"]["seed"])] == order_of(
+    assert [run.run_id for run in plan.order_runs(runs, said["session"]["seed"])] == order_of(
         folder / "a.study"
     )
     (session,) = list_sessions(folder)
@@ -144,7 +144,7 @@ def test_a_submit_that_was_refused_leaves_no_session(
     slurm.change(faults={})
     folder = submitted(path, "b", "a")
     assert {one.name for one in list_sessions(folder)} == {"a", "b"}
-    assert len(ledger.read(StudyDir(folder / "a.study"))) == 4
+    assert len(ledger.read_submissions(StudyDir(folder / "a.study"))) == 4
 
 
 def test_a_half_made_session_is_taken_up_again(slurm: Any, write_study: Write) -> None:
@@ -235,13 +235,13 @@ def test_every_way_to_name_a_session(
     capsys.readouterr()
     for text in ("small@a", "small.toml@a", "study@a", "study.toml@a", f"{folder}/a.study",
                  "small.sessions@a", "small.study@a"):  # fmt: skip
-        assert studydir.resolve(text).absolute() == folder / "a.study", text
+        assert studydir.resolve_study(text).absolute() == folder / "a.study", text
     assert capsys.readouterr().err == ""
     for name in ("small", "study", "study.toml", "small.sessions", None):
-        assert studydir.resolve(name).absolute() == folder / "b.study", name
+        assert studydir.resolve_study(name).absolute() == folder / "b.study", name
         assert capsys.readouterr().err == "small@b: the latest of 2 sessions\n"
-        assert [one.name for one in studydir.sessions_named(name)] == ["a", "b"]
-    assert studydir.sessions_named("small@a") == []
+        assert [one.name for one in studydir.find_sessions(name)] == ["a", "b"]
+    assert studydir.find_sessions("small@a") == []
 
 
 def test_a_study_beside_its_sessions_keeps_its_plain_name(
@@ -252,10 +252,10 @@ def test_a_study_beside_its_sessions_keeps_its_plain_name(
     folder = submitted(path, "a")
     capsys.readouterr()
     for text in (path, path.with_name("small")):
-        assert studydir.resolve(str(text)) == path.with_name("small.study")
-        assert studydir.sessions_named(str(text)) == []
-    assert [one.name for one in studydir.sessions_named(str(folder))] == ["a"]
-    assert studydir.resolve(f"{path.with_name('small')}@a") == folder / "a.study"
+        assert studydir.resolve_study(str(text)) == path.with_name("small.study")
+        assert studydir.find_sessions(str(text)) == []
+    assert [one.name for one in studydir.find_sessions(str(folder))] == ["a"]
+    assert studydir.resolve_study(f"{path.with_name('small')}@a") == folder / "a.study"
 
 
 def test_an_unknown_session_names_the_last_ones(slurm: Any, write_study: Write) -> None:
@@ -264,9 +264,9 @@ def test_an_unknown_session_names_the_last_ones(slurm: Any, write_study: Write) 
     words = "no such session; the last of 7: c, d, e, f, g "
     for name in ("x", ""):
         with pytest.raises(UsageError, match=words):
-            studydir.resolve(f"{path}@{name}")
+            studydir.resolve_study(f"{path}@{name}")
     with pytest.raises(UsageError, match=r"there are no sessions in .*/other\.sessions"):
-        studydir.resolve(str(path.with_name("other@a")))
+        studydir.resolve_study(str(path.with_name("other@a")))
 
 
 # ---- commands about all sessions
@@ -335,17 +335,17 @@ def test_a_session_stays_settled_until_something_of_it_changes(
 
     assert not look().is_settled(session)
     collected(session)
-    look().note(session, {"completed", "failed"}, {"output"})
+    look().record(session, {"completed", "failed"}, {"output"})
     assert look().is_settled(session)
-    assert look().open() == []
+    assert look().list_unsettled() == []
     for name in ("plan.json", "submissions.jsonl", "study.duckdb"):
         (session / name).write_bytes((session / name).read_bytes() + b"\n")
         assert not look().is_settled(session), name
-        look().note(session, {"completed"}, ())
+        look().record(session, {"completed"}, ())
         assert look().is_settled(session)
     (session / ".settled").write_text("{")
     assert not look().is_settled(session)
-    look().note(session, {"completed"}, ())
+    look().record(session, {"completed"}, ())
     (session / "study.duckdb").unlink()
     assert not look().is_settled(session)
 
@@ -360,7 +360,7 @@ def test_a_session_of_which_more_may_come_is_not_settled(
     folder = submitted(write_study(), "a")
     collected(folder / "a.study")
     look = settled_sessions.SettledSessions(list_sessions(folder))
-    look.note(folder / "a.study", states, gaps)
+    look.record(folder / "a.study", states, gaps)
     assert not look.is_settled(folder / "a.study")
 
 
@@ -370,7 +370,7 @@ def test_figures_that_were_mended_unsettle_all_sessions(slurm: Any, write_study:
     folder = submitted(path, "a")
     collected(folder / "a.study")
     look = settled_sessions.SettledSessions(list_sessions(folder))
-    look.note(folder / "a.study", {"completed"}, ())
+    look.record(folder / "a.study", {"completed"}, ())
     assert look.is_settled(folder / "a.study")
     path.write_text(text + '[benchmark.figures.rate]\npattern = "x ([0-9]+)"\nunit = "1/s"\n')
     assert not settled_sessions.SettledSessions(list_sessions(folder)).is_settled(

@@ -26,7 +26,9 @@ Patch = pytest.MonkeyPatch
 
 
 def run_ids_of(folder: Path) -> list[str]:
-    return [run_id for entry in ledger.read(StudyDir(folder)) for run_id in entry.run_ids]
+    return [
+        run_id for entry in ledger.read_submissions(StudyDir(folder)) for run_id in entry.run_ids
+    ]
 
 
 def submitted(path: Path, *options: str) -> int:
@@ -34,13 +36,13 @@ def submitted(path: Path, *options: str) -> int:
 
 
 def folder_of(path: Path) -> StudyDir:
-    return StudyDir(studydir.folder_of(path).absolute())
+    return StudyDir(studydir.derive_folder(path).absolute())
 
 
 def test_one_array_per_block_and_set_of_options(slurm: Any, write_study: Write) -> None:
     path = write_study()
     assert submitted(path) == 0
-    entries = ledger.read(folder_of(path))
+    entries = ledger.read_submissions(folder_of(path))
     assert [(entry.block, len(entry.run_ids)) for entry in entries] == [(1, 4)] * 2 + [(2, 4)] * 2
     handed_in = [words for words in slurm.calls("sbatch") if "--parsable" in words]
     assert len(handed_in) == 4
@@ -123,7 +125,7 @@ def test_a_dry_run_is_what_is_submitted(slurm: Any, write_study: Write, capsys: 
     submitted(path)
     assert scripts == {
         entry.submission_id: folder_of(path).script(entry.submission_id).read_text()
-        for entry in ledger.read(folder_of(path))
+        for entry in ledger.read_submissions(folder_of(path))
     }
 
 
@@ -162,10 +164,10 @@ def test_cancelled_runs_that_never_began_are_submitted_again(
 ) -> None:
     path = write_study()
     submitted(path)
-    first = ledger.read(folder_of(path))[0]
+    first = ledger.read_submissions(folder_of(path))[0]
     slurm.set_tasks(first.job_id, "CANCELLED by 0")
     submitted(path)
-    added = ledger.read(folder_of(path))[4:]
+    added = ledger.read_submissions(folder_of(path))[4:]
     assert [sorted(entry.run_ids) for entry in added] == [sorted(first.run_ids)]
 
 
@@ -183,7 +185,7 @@ def test_failed_runs_only_when_asked(
     assert len(slurm.jobs) == 4
     blocks = {run.run_id: run.block for run in plan.read_runs(folder_of(path).plan)}
     submitted(path, "--retry-failed")
-    assert ledger.read(folder_of(path))[-1].run_ids == (ids[3],)
+    assert ledger.read_submissions(folder_of(path))[-1].run_ids == (ids[3],)
     found = {run.run_id: run.block for run in plan.read_runs(folder_of(path).plan)}
     assert found == blocks | {ids[3]: max(blocks.values()) + 1}  # it takes no turns with its block
     submitted(path, "--retry-failed")  # it waits now
@@ -243,7 +245,7 @@ def test_arrays_are_cut_at_max_array_size(slurm: Any, write_study: Write) -> Non
     slurm.change(max_array_size=3)
     path = write_study()
     assert submitted(path) == 0
-    assert [len(e.run_ids) for e in ledger.read(folder_of(path))] == [3, 1] * 4
+    assert [len(e.run_ids) for e in ledger.read_submissions(folder_of(path))] == [3, 1] * 4
 
 
 def test_at_once_holds_over_all_submissions(slurm: Any, write_study: Write) -> None:
@@ -271,7 +273,7 @@ def test_the_cluster_name_is_recorded_and_a_federated_answer_understood(
     slurm.change(cluster_in_answer=True)
     path = write_study()
     submitted(path)
-    assert {(e.cluster, e.job_id) for e in ledger.read(folder_of(path))} == {
+    assert {(e.cluster, e.job_id) for e in ledger.read_submissions(folder_of(path))} == {
         ("fake", str(number)) for number in range(100, 104)
     }
 
@@ -285,9 +287,9 @@ def test_the_study_is_kept_to_the_byte(slurm: Any, write_study: Write) -> None:
 def test_dir_moves_the_folder(slurm: Any, write_study: Write, tmp_path: Path) -> None:
     path = write_study()
     submitted(path, "--dir", str(tmp_path / "elsewhere"))
-    assert studydir.resolve(str(tmp_path / "elsewhere" / "small")).name == "small.study"
+    assert studydir.resolve_study(str(tmp_path / "elsewhere" / "small")).name == "small.study"
     (tmp_path / "elsewhere" / "small").mkdir()  # somebody's folder of that name hides nothing
-    assert studydir.resolve(str(tmp_path / "elsewhere" / "small")).name == "small.study"
+    assert studydir.resolve_study(str(tmp_path / "elsewhere" / "small")).name == "small.study"
     submitted(path, "--dir", str(tmp_path / "other.study"))
     assert (tmp_path / "other.study" / "plan.json").is_file()
 
@@ -298,14 +300,14 @@ def test_right_after_cancel_runs_are_cancelled_and_not_lost(slurm: Any, write_st
     assert cli.main(["submit", str(path)]) == 0
     slurm.change(accounting=False)
     assert cli.main(["cancel", str(path)]) == 0
-    found = status.snapshot(folder_of(path).path)
+    found = status.read_progress(folder_of(path).path)
     assert (found.cancelled, found.failed) == (16, 0)
     assert {one.reason for one in found.failures} == {status.CANCELLED_BY_US}
     slurm.change(accounting=True)
     assert cli.main(["submit", str(path)]) == 0  # once more: nobody has cancelled these
     slurm.end_jobs()
     slurm.change(accounting=False)
-    found = status.snapshot(folder_of(path).path)
+    found = status.read_progress(folder_of(path).path)
     assert (found.cancelled, found.failed) == (0, 16)
 
 
@@ -316,11 +318,11 @@ def test_cancel_stops_what_waits_and_submit_takes_it_up(
     submitted(path)
     assert cli.main(["cancel", str(path)]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("16 runs cancelled.")
-    assert status.snapshot(folder_of(path).path).cancelled == 16
+    assert status.read_progress(folder_of(path).path).cancelled == 16
     assert cli.main(["cancel", str(path)]) == 0
     assert capsys.readouterr().out == "nothing to cancel: no run waits or runs\n"
     submitted(path)
-    assert status.snapshot(folder_of(path).path).waiting == 16
+    assert status.read_progress(folder_of(path).path).waiting == 16
 
 
 def test_the_folders_own_study_file_leads_to_the_folder_also_where_it_was_moved(
@@ -358,7 +360,7 @@ def test_each_size_of_a_job_is_an_array_of_its_own(slurm: Any, write_study: Writ
     path = write_study(text=SCALED)
     assert submitted(path) == 0
     sizes = set()
-    for entry in ledger.read(folder_of(path)):
+    for entry in ledger.read_submissions(folder_of(path)):
         lines = slurm.jobs[entry.job_id]["script"].splitlines()
         names = ("nodes", "ntasks-per-node", "cpus-per-task")
         found = {n: line for line in lines for n in names if line.startswith(f"#SBATCH --{n}=")}

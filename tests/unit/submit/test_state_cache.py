@@ -53,7 +53,7 @@ def test_what_a_look_tells_of_a_run_is_the_same(study: Path) -> None:
     def states() -> list[RunState]:
         with state_cache.StateCache(study) as looks:
             runs = study_files.read_plan(study).runs
-            return [status.state_of(run, looks.last_attempt(run.run_id), None) for run in runs]
+            return [status.decide_state(run, looks.last_attempt(run.run_id), None) for run in runs]
 
     first = states()
     again = states()

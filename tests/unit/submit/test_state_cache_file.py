@@ -127,7 +127,7 @@ def test_a_study_that_cannot_be_written_is_told_without_a_word(
     def refused(part: Path) -> int:
         raise OSError(30, "Read-only file system", str(part))
 
-    monkeypatch.setattr(state_cache, "create", refused)
+    monkeypatch.setattr(state_cache, "create_file", refused)
     assert told(study) == told(study)
 
 

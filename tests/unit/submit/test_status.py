@@ -36,11 +36,11 @@ def runs_of(study: StudyDir) -> list[Run]:
 
 
 def states(study: StudyDir) -> dict[str, str]:
-    return {entry.run.run_id: entry.state for entry in status.run_states(study)}
+    return {entry.run.run_id: entry.state for entry in status.read_run_states(study)}
 
 
 def test_a_fresh_study_waits_with_the_queues_reason(study: StudyDir) -> None:
-    found = status.snapshot(study.path)
+    found = status.read_progress(study.path)
     assert (found.total, found.waiting, found.ended) == (16, 16, False)
     assert found.waiting_reasons == {"Priority": 16}
     assert found.time_left_s is None
@@ -72,7 +72,7 @@ def test_counts_are_of_the_files_and_the_queue(
     for run_id in first:
         finish_run(study.run(run_id), "1000.0", "failed" if run_id == first[0] else "completed")
     finish_run(study.run(second[0]), "101000.0", "started")
-    found = status.snapshot(study.path)
+    found = status.read_progress(study.path)
     assert (found.done, found.failed, found.running, found.waiting) == (3, 1, 4, 8)
     assert found.time_left_s is not None
     assert found.time_left_s > 0
@@ -104,7 +104,7 @@ def test_a_run_without_a_result_ends_as_sacct_says(
 def test_without_accounting_a_run_that_left_nothing_is_lost(study: StudyDir, slurm: Any) -> None:
     slurm.end_jobs()
     slurm.change(accounting=False)
-    found = status.snapshot(study.path)
+    found = status.read_progress(study.path)
     assert {failure.state for failure in found.failures} == {"lost"}
     assert found.failures[0].reason == status.LOST
 
@@ -159,7 +159,7 @@ def test_a_finished_study_needs_no_scheduler(
     for run in runs_of(study):
         finish_run(study.run(run.run_id), "1.0")
     before = len(slurm.calls("squeue"))
-    assert status.snapshot(study.path).done == 16
+    assert status.read_progress(study.path).done == 16
     assert len(slurm.calls("squeue")) == before
 
 
@@ -170,12 +170,12 @@ def test_a_scheduler_that_does_not_answer_is_noted(
     finish_run(study.run(runs_of(study)[0].run_id), "1.0")
     finish_run(study.run(runs_of(study)[1].run_id), "2.0", "started")
     slurm.fail("squeue", *["Unable to contact slurm controller"] * 9)
-    found = status.snapshot(study.path)
+    found = status.read_progress(study.path)
     assert (found.done, found.running, found.waiting) == (1, 1, 14)
     assert found.note is not None
     assert "Unable to contact" in found.note
     with pytest.raises(MissingError):
-        status.snapshot(study.path, strict=True)
+        status.read_progress(study.path, strict=True)
 
 
 def test_the_command_prints_counts_and_failures(
@@ -208,7 +208,7 @@ def test_the_command_prints_counts_and_failures(
     ],
 )
 def test_array_indices_are_expanded(text: str, indices: list[int]) -> None:
-    assert list(slurm_tasks.expand(text)) == indices
+    assert list(slurm_tasks.expand_indices(text)) == indices
 
 
 def test_of_a_requeued_task_the_last_line_counts_and_strangers_are_passed_over() -> None:
@@ -219,7 +219,7 @@ def test_of_a_requeued_task_the_last_line_counts_and_strangers_are_passed_over()
     )
     asked = ("JobID", "JobIDRaw", "State", "ExitCode")
     rows = sacct.parse_lines(text.replace("|", sacct.DELIMITER).splitlines(keepends=True), asked)
-    tasks = slurm_tasks.ended(rows, {"12": entry})
+    tasks = slurm_tasks.parse_ended(rows, {"12": entry})
     assert {run: task.state for run, task in tasks.items()} == {
         "a": "completed",
         "b": "cancelled",
@@ -285,10 +285,10 @@ def test_a_study_is_found_by_file_folder_and_name(
     folder = study.path
     named_by_its_file = folder.parent / "study"
     for text in (folder, folder.parent / "study.toml", folder.parent / "small", named_by_its_file):
-        assert studydir.resolve(str(text)) == folder
+        assert studydir.resolve_study(str(text)) == folder
     monkeypatch.chdir(folder.parent)
-    assert studydir.resolve(None).absolute() == folder
-    assert studydir.resolve("small").absolute() == folder
+    assert studydir.resolve_study(None).absolute() == folder
+    assert studydir.resolve_study("small").absolute() == folder
 
 
 def test_a_study_that_is_not_there_is_told_with_those_that_are(

@@ -46,7 +46,7 @@ def progress(**changed: Any) -> Progress:
 
 def drawn(found: Progress, width: int, height: int) -> list[str]:
     file = io.StringIO()
-    Console(file=file, width=width, height=height).print(status_screen.picture(found, height))
+    Console(file=file, width=width, height=height).print(status_screen.render_screen(found, height))
     return [line.rstrip() for line in file.getvalue().splitlines()]
 
 
@@ -80,7 +80,7 @@ def test_cancelled_runs_are_not_failed(
     study: StudyDir, slurm: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slurm.end_jobs("CANCELLED by 0")
-    found = status.snapshot(study.path)
+    found = status.read_progress(study.path)
     assert (found.failed, found.cancelled, found.failed_runs) == (0, 16, [])
     assert sum(one.cancelled for one in found.conditions) == 16
     capsys.readouterr()

@@ -37,7 +37,7 @@ def submitted(path: Path, *options: str) -> int:
 
 
 def folder_of(path: Path) -> StudyDir:
-    return StudyDir(studydir.folder_of(path).absolute())
+    return StudyDir(studydir.derive_folder(path).absolute())
 
 
 def test_a_lost_controller_is_tried_again_and_said(
@@ -63,7 +63,7 @@ def test_an_answer_lost_after_acceptance_makes_no_second_job(
     path = write_study()
     assert submitted(path) == 0
     assert len(slurm.jobs) == 4
-    assert [e.job_id for e in submit_ledger.read(folder_of(path))] == list(slurm.jobs)
+    assert [e.job_id for e in submit_ledger.read_submissions(folder_of(path))] == list(slurm.jobs)
 
 
 def test_a_controller_that_stays_lost_ends_it_and_nothing_is_lost(
@@ -96,7 +96,7 @@ def test_a_crash_between_acceptance_and_record_is_found(
         slurm.change(jobs=jobs)
     assert submitted(path) == 0
     assert "had been accepted as job 103" in capsys.readouterr().err
-    entries = submit_ledger.read(folder_of(path))
+    entries = submit_ledger.read_submissions(folder_of(path))
     assert [entry.job_id for entry in entries[:4]] == ["100", "101", "102", "103"]
     if where == "queue":
         assert len(slurm.jobs) == 4
@@ -119,7 +119,7 @@ def test_a_submission_is_as_old_as_its_request(
     monkeypatch.setattr("steelyard.wrappers.submit.batch_submission.time.time", lambda: clock[0])
     path = write_study()
     assert submitted(path) == 0
-    entries = submit_ledger.read(folder_of(path))
+    entries = submit_ledger.read_submissions(folder_of(path))
     assert [entry.submitted_unix_s for entry in entries] == accepted
 
 
@@ -130,12 +130,14 @@ def test_a_recovered_submission_is_as_old_as_its_list_of_runs(
     submitted(path)
     folder = folder_of(path)
     *lines, _ = folder.submissions.read_text().splitlines(keepends=True)
-    lost = submit_ledger.read(folder)[-1]
+    lost = submit_ledger.read_submissions(folder)[-1]
     folder.submissions.write_text("".join(lines))
     asked_unix_s = time.time() - 3600
     os.utime(folder.run_list(lost.submission_id), (asked_unix_s, asked_unix_s))
     assert submitted(path) == 0
-    (found,) = [e for e in submit_ledger.read(folder) if e.submission_id == lost.submission_id]
+    (found,) = [
+        e for e in submit_ledger.read_submissions(folder) if e.submission_id == lost.submission_id
+    ]
     assert found.submitted_unix_s == pytest.approx(asked_unix_s, abs=0.001)
 
 
@@ -143,12 +145,12 @@ def test_a_crash_before_acceptance_leaves_nothing_behind(slurm: Any, write_study
     slurm.fail("sbatch", "Batch job submission failed: Invalid account")
     path = write_study()
     assert submitted(path) == 3
-    assert submit_ledger.read(folder_of(path)) == []
-    assert len(submit_ledger.orphans(folder_of(path), [])) == 1
+    assert submit_ledger.read_submissions(folder_of(path)) == []
+    assert len(submit_ledger.find_orphans(folder_of(path), [])) == 1
     assert submitted(path) == 0
-    entries = submit_ledger.read(folder_of(path))
+    entries = submit_ledger.read_submissions(folder_of(path))
     assert len(entries) == len(slurm.jobs) == 4
-    assert submit_ledger.orphans(folder_of(path), entries) == []
+    assert submit_ledger.find_orphans(folder_of(path), entries) == []
 
 
 def test_a_full_queue_says_what_to_do(slurm: Any, write_study: Write, capsys: Capture) -> None:
@@ -162,7 +164,7 @@ def test_a_full_queue_says_what_to_do(slurm: Any, write_study: Write, capsys: Ca
 
 def test_two_submits_at_once_are_refused(slurm: Any, write_study: Write, capsys: Capture) -> None:
     path = write_study()
-    with submit_ledger.locked(folder_of(path)):
+    with submit_ledger.lock_study(folder_of(path)):
         assert submitted(path) == 2
     assert "another submit is at work" in capsys.readouterr().err
     assert submitted(path) == 0
@@ -240,7 +242,7 @@ def test_times_are_asked_for_in_the_zone_that_slurm_answers_in(monkeypatch: Patc
     """In local time two moments of an autumn night have one name."""
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
-    assert slurm_tasks.slurm_time(1_792_893_900) == "2026-10-25T02:00:00"
+    assert slurm_tasks.format_time(1_792_893_900) == "2026-10-25T02:00:00"
     monkeypatch.undo()
     time.tzset()
 
@@ -250,9 +252,9 @@ def test_a_level_outside_ascii_can_be_submitted_again() -> None:
     levels = ["/tmp/größe", "/tmp/50% ö", "x" * 300, "/tmp/50%"]
     text = f"[factors]\ndirectory = {levels!r}\n[baseline]\ndirectory = {levels[3]!r}\n{USE}"
     for level in levels:
-        study = study_file.parse(text.encode(), Path("s.toml"))
+        study = study_file.parse_study(text.encode(), Path("s.toml"))
         runs = [run for run in plan.make_plan(study) if run.condition["directory"] == level]
-        system = registry.by_name("slurm", Path("/s.study"))
+        system = registry.make_scheduler("slurm", Path("/s.study"))
         batch = batches.make_batch(study, StudyDir(system.study_dir), runs[:1], 0, system)
         tags = dict(batch.tags)
         assert (
@@ -321,8 +323,8 @@ def test_conditions_that_only_some_nodes_can_have_are_told_before_they_fail(
 ) -> None:  # fmt: skip
     slurm.with_plugin()
     slurm.change(features=nodes)
-    found = kernel_support.Found(there, "this kernel has no sch_netem: modprobe it")
-    monkeypatch.setattr(kernel_support, "can", lambda _: found)
+    found = kernel_support.Support(there, "this kernel has no sch_netem: modprobe it")
+    monkeypatch.setattr(kernel_support, "try_module", lambda _: found)
     assert submitted(write_study(text=job + NETWORKS)) == 0
     said = capsys.readouterr().err
     assert ("warning: network conditions" in said) == (says is not None)
@@ -340,6 +342,6 @@ def test_a_job_that_the_accounting_may_know_is_not_handed_in_again(
     batch = Batch("b001-x", "s", tmp_path, 1, 1, (), (), ("a",), Job())
     if is_lost:
         with pytest.raises(retries.LostError, match=said):
-            Slurm(tmp_path).find(batch, 0.0)
+            Slurm(tmp_path).find_submission(batch, 0.0)
     else:
-        assert Slurm(tmp_path).find(batch, 0.0) is None
+        assert Slurm(tmp_path).find_submission(batch, 0.0) is None

@@ -17,7 +17,7 @@ PROGRAMS = ("qsub", "qstat", "qdel", "qselect", "pbsnodes")
 PAGE = "docs/admin-pbs.md"
 
 
-def absence() -> str:
+def explain_absence() -> str:
     """Why this machine has no PBS, in a sentence."""
     found = shutil.which("qsub")
     if found is None:
@@ -27,8 +27,8 @@ def absence() -> str:
     return f"{found} is there, but qstat and pbsnodes of Torque or OpenPBS are not"
 
 
-def is_here() -> bool:
-    """A qsub and a qstat of PBS; nothing is asked of them."""
+def is_installed() -> bool:
+    """Whether qsub and qstat of PBS are here; runs neither."""
     found = shutil.which("qsub")
     return (
         found is not None
@@ -37,13 +37,13 @@ def is_here() -> bool:
     )
 
 
-def checks() -> Iterator[Check]:
-    """Its commands, its server, which dialect, and our part of it."""
+def run_checks() -> Iterator[Check]:
+    """Check commands, server, dialect and Steelyard's part on the nodes."""
     found = shutil.which("qsub")
-    if not is_here():
+    if not is_installed():
         imitation = found is not None and pbs_commands.is_slurm_imitation(found)
         advice = "use --scheduler slurm" if imitation else "studies run here by --scheduler local"
-        yield Check("PBS", "warning", absence(), advice)
+        yield Check("PBS", "warning", explain_absence(), advice)
         return
     lacking = [name for name in PROGRAMS if shutil.which(name) is None]
     if lacking:
@@ -52,10 +52,10 @@ def checks() -> Iterator[Check]:
             "the commands of Torque or OpenPBS belong together: mend PATH",
         )  # fmt: skip
         return
-    yield from server_checks()
+    yield from check_server()
 
 
-def server_checks() -> Iterator[Check]:
+def check_server() -> Iterator[Check]:
     """What the server and its users' side tell."""
     name = pbs_commands.detect_dialect()
     if name is None:
@@ -67,7 +67,7 @@ def server_checks() -> Iterator[Check]:
     dialect = TITLES[name]()
     title = f"{dialect.title} {pbs_commands.read_version() or '(version not told)'}"
     try:
-        server, _ = dialect.server(patient=False)
+        server, _ = dialect.read_server(patient=False)
     except MissingError as error:
         yield Check(
             "PBS", "warning", f"{title}: its server does not answer ({error})",
@@ -75,4 +75,4 @@ def server_checks() -> Iterator[Check]:
         )  # fmt: skip
         return
     yield Check("PBS", "ok", f"{title}, server {server} answers")
-    yield from dialect.checks()
+    yield from dialect.run_checks()

@@ -37,7 +37,7 @@ NO_PBS = (
 )
 
 
-def answer(
+def run_program(
     argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """What a command said; LostError without an answer, MissingError without the program."""
@@ -55,31 +55,31 @@ def run_once(
     argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> str:
     """stdout of one command; LostError, CommandError, or MissingError without the program."""
-    done = answer(argv, env, cwd)
+    done = run_program(argv, env, cwd)
     if done.returncode == 0:
         return done.stdout
-    raise complaint(argv[0], done.stderr, done.returncode)
+    raise format_error(argv[0], done.stderr, done.returncode)
 
 
-def of_jobs(argv: Sequence[str]) -> str:
+def run_for_jobs(argv: Sequence[str]) -> str:
     """stdout of a command that names jobs, some of which may be gone: that is no error."""
-    done = answer(argv)
+    done = run_program(argv)
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     wrong = [line for line in lines if not GONE.search(line)]
     if done.returncode != 0 and (wrong or not lines):
-        raise complaint(argv[0], "\n".join(wrong), done.returncode)
+        raise format_error(argv[0], "\n".join(wrong), done.returncode)
     return done.stdout
 
 
-def complaint(program: str, said: str, code: int) -> MissingError:
-    """What went wrong, in the command's own words."""
+def format_error(program: str, said: str, code: int) -> MissingError:
+    """The error in the command's own words."""
     message = last_line(said) or f"exit code {code}, and no word why"
     if LOST.search(said) and not NO_HOST.search(said):
         return LostError(f"{program}: {message}")
     return CommandError(program, message)
 
 
-def sorted_out(error: MissingError) -> MissingError:
+def classify_error(error: MissingError) -> MissingError:
     """What a reader of the analysis could not have: LostError where asking again may help."""
     said = str(error)
     return LostError(said) if LOST.search(said) and not NO_HOST.search(said) else error

@@ -28,65 +28,65 @@ class Dialect(ABC):
     # --- words of qsub ------------------------------------------------------------------------
 
     @abstractmethod
-    def array(self, number: int, at_once: int | None) -> str:
-        """`number` runs, at most `at_once` of them at the same time."""
+    def array_option(self, number: int, at_once: int | None) -> str:
+        """The option for `number` runs, at most `at_once` of them at the same time."""
 
     @abstractmethod
-    def output(self, path: str, number: int) -> str:
+    def output_option(self, path: str, number: int) -> str:
         """Where the output goes of what runs before a run has its folder; a file for each task."""
 
     @abstractmethod
-    def place(
+    def node_options(
         self, spec: str | None, wanted: NodeRequest, job: Job, others: Sequence[str]
     ) -> list[str]:
-        """The options for nodes: `spec` is what the study says of them itself."""
+        """The options for nodes; `spec` is the study's own node specification."""
 
     @abstractmethod
     def node_option(self, node: str) -> str:
         """The option for one node by its name."""
 
     @abstractmethod
-    def request(self, text: str) -> str:
-        """The door by which the text gets to the node."""
+    def request_option(self, text: str) -> str:
+        """The option that passes the text to the node."""
 
     @abstractmethod
-    def after(self, job_id: str) -> str:
-        """Not before this job has ended, however it did."""
+    def dependency_option(self, job_id: str) -> str:
+        """The option for a start after the end of this job, whatever its exit code."""
 
     # --- what it says -------------------------------------------------------------------------
 
     @abstractmethod
-    def named(self, name: str, user: str) -> list[str]:
-        """Ids of a user's jobs and arrays of that name, ended ones included."""
+    def find_job_ids(self, name: str, user: str) -> list[str]:
+        """Ids of a user's jobs and arrays with that name, including ended jobs."""
 
     @abstractmethod
-    def nodes(self) -> list[Node]:
+    def read_nodes(self) -> list[Node]:
         """The server's nodes, each by the name that node_option takes."""
 
     @abstractmethod
-    def on_node(self, node: str, argv: Sequence[str]) -> list[str]:
-        """What runs a command on a node of the job that this is called in."""
+    def node_command(self, node: str, argv: Sequence[str]) -> list[str]:
+        """The command that runs `argv` on a node of the current job."""
 
     @abstractmethod
-    def most_runs(self, server: Attributes) -> int | None:
-        """How many tasks an array may have, by the server's attributes."""
+    def max_runs(self, server: Attributes) -> int | None:
+        """The largest number of tasks in an array, by the server's attributes."""
 
     @abstractmethod
     def has_node_part(self) -> bool:
         """Whether Steelyard is installed on the nodes, as far as a user can see."""
 
     @abstractmethod
-    def checks(self) -> Iterator[Check]:
-        """What `steelyard doctor` says of our part on this kind of server."""
+    def run_checks(self) -> Iterator[Check]:
+        """The checks of `steelyard doctor` for this kind of server."""
 
-    def server(self, patient: bool) -> tuple[str, Attributes]:
+    def read_server(self, patient: bool) -> tuple[str, Attributes]:
         """The server's name and attributes."""
         ask = command.run if patient else command.run_once
         return parse_server(ask(["qstat", "-B", "-f"]))
 
 
 def parse_server(text: str) -> tuple[str, dict[str, str]]:
-    """Of `qstat -B -f`; continued lines begin with a tab."""
+    """Parse `qstat -B -f`; continued lines begin with a tab."""
     lines = text.replace("\n\t", "").splitlines()
     name = next((line.partition(":")[2].strip() for line in lines if line[:7] == "Server:"), "")
     pairs = (line.partition(" = ") for line in lines if " = " in line)
@@ -94,7 +94,7 @@ def parse_server(text: str) -> tuple[str, dict[str, str]]:
 
 
 def parse_blocks(text: str) -> dict[str, dict[str, str]]:
-    """Of `pbsnodes -a`: a name alone on its line, and below it its attributes."""
+    """Parse `pbsnodes -a`: a name on its own line, its attributes below it."""
     blocks: dict[str, dict[str, str]] = {}
     for line in text.splitlines():
         key, equals, value = line.partition(" = ")

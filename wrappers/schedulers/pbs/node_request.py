@@ -26,7 +26,7 @@ class NodeRequest:
     tasks: int | None = None  # of a node; None: as many as it has processors
 
 
-def properties_of(constraint: str | None) -> tuple[str, ...]:
+def parse_properties(constraint: str | None) -> tuple[str, ...]:
     """Those of `a&b`; UsageError where PBS has no such thing."""
     if constraint is None:
         return ()
@@ -38,27 +38,27 @@ def properties_of(constraint: str | None) -> tuple[str, ...]:
     return tuple(constraint.split("&"))
 
 
-def parts_of(spec: str) -> list[str]:
+def split_spec(spec: str) -> list[str]:
     """`a` and `b` of `nodes=a+b`; what follows `#` belongs to the whole and is left out."""
     return spec.partition("=")[2].partition("#")[0].split("+")
 
 
-def count_of(part: str) -> int | None:
-    """How many nodes a part asks for; None: it names one."""
+def count_nodes(part: str) -> int | None:
+    """The number of nodes that a part requests; None for a named node."""
     head = part.partition(":")[0]
     return int(head) if head.isdigit() else None
 
 
-def first_named(spec: str, nodes: int) -> list[str]:
+def select_named_nodes(spec: str, nodes: int) -> list[str]:
     """The parts; of named nodes only as many as a run has, so that one list does for all levels."""
-    parts = parts_of(spec)
-    named = all(count_of(part) is None for part in parts)
+    parts = split_spec(spec)
+    named = all(count_nodes(part) is None for part in parts)
     return parts[:nodes] if named else parts
 
 
-def counted(spec: str, parts: Sequence[str], nodes: int) -> None:
-    """UsageError unless they are as many nodes as a run has."""
-    found = sum(1 if (count := count_of(part)) is None else count for part in parts)
+def check_node_count(spec: str, parts: Sequence[str], nodes: int) -> None:
+    """Raise UsageError unless the parts request as many nodes as a run has."""
+    found = sum(1 if (count := count_nodes(part)) is None else count for part in parts)
     if found != nodes:
         raise UsageError(
             f"'{spec}' asks for {plurals.counted(found, 'node')}, and a run has {nodes}: "
@@ -66,10 +66,10 @@ def counted(spec: str, parts: Sequence[str], nodes: int) -> None:
         )
 
 
-def nodes_spec(spec: str, wanted: NodeRequest) -> str:
+def format_nodes_spec(spec: str, wanted: NodeRequest) -> str:
     """`nodes=…` with processors and properties at every part that does not say its own."""
-    parts = first_named(spec, wanted.nodes)
-    counted(spec, parts, wanted.nodes)
+    parts = select_named_nodes(spec, wanted.nodes)
+    check_node_count(spec, parts, wanted.nodes)
     whole = []
     for part in parts:
         words = part.split(":")
@@ -81,18 +81,18 @@ def nodes_spec(spec: str, wanted: NodeRequest) -> str:
     return f"nodes={'+'.join(whole)}{mark}{rest}"
 
 
-def select_spec(spec: str, wanted: NodeRequest, one_a_node: bool) -> str:
+def format_select_spec(spec: str, wanted: NodeRequest, one_a_node: bool) -> str:
     """`select=…` of OpenPBS likewise; `one_a_node`: each chunk is a node of its own."""
-    parts = parts_of(spec)
+    parts = split_spec(spec)
     if one_a_node:
         hosts = all("host=" in part for part in parts)
         parts = parts[: wanted.nodes] if hosts else parts
-        counted(spec, parts, wanted.nodes)
-    return f"select={'+'.join(chunk(part, wanted) for part in parts)}"
+        check_node_count(spec, parts, wanted.nodes)
+    return f"select={'+'.join(format_chunk(part, wanted) for part in parts)}"
 
 
-def chunk(part: str, wanted: NodeRequest) -> str:
-    """One chunk, whole."""
+def format_chunk(part: str, wanted: NodeRequest) -> str:
+    """Format one chunk."""
     words = part.split(":")
     names = [word.partition("=")[0] for word in words]
     words += [f"{one}=True" for one in wanted.properties if one not in names]

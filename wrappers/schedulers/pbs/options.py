@@ -23,7 +23,7 @@ ATTRIBUTES = ("depend", "block", "interactive", "stagein", "stageout", "run_coun
 PLACING = ("nodes", "select")
 
 
-def normal(words: Iterable[str]) -> list[str]:
+def normalize_options(words: Iterable[str]) -> list[str]:
     """`-l`, `nodes=1`, or `-lnodes=1`, as `-l nodes=1`; what is no option stands alone."""
     options: list[str] = []
     open_letter = ""
@@ -40,72 +40,72 @@ def normal(words: Iterable[str]) -> list[str]:
     return options
 
 
-def resources(option: str) -> list[str]:
-    """`mem=4gb`, `ncpus=2` of `-l mem=4gb,ncpus=2`; none of another option."""
+def list_resources(option: str) -> list[str]:
+    """For example `mem=4gb`, `ncpus=2` for `-l mem=4gb,ncpus=2`; empty for other options."""
     return option[3:].split(",") if option.startswith("-l ") else []
 
 
-def check(table: Table, key: str, options: Sequence[str]) -> None:
-    """UsageError for the first of them that is none, or not the study's."""
+def check_options(table: Table, key: str, options: Sequence[str]) -> None:
+    """Raise UsageError for the first invalid or reserved option."""
     placing = []
-    for option in normal(words_of(table, key, options)):
+    for option in normalize_options(read_words(table, key, options)):
         if not re.match("-[A-Za-z] .", option):
             allowed = (
                 f"options of qsub with their values, letters {', '.join(f'-{a}' for a in ALLOWED)}"
             )
             table.wrong(key, shlex.join(options), allowed)
-        refuse_ours(table, key, option)
-        placing += [item for item in resources(option) if name_of(item) in PLACING]
+        reject_reserved(table, key, option)
+        placing += [item for item in list_resources(option) if resource_name(item) in PLACING]
     if len(placing) > 1:
         table.fail(key, f"{' and '.join(map(shown, placing))}: nodes are said once")
 
 
-def words_of(table: Table, key: str, options: Sequence[str]) -> list[str]:
+def read_words(table: Table, key: str, options: Sequence[str]) -> list[str]:
     """[job] options are each one text with its value (`-l mem=4gb`), those of a level are words."""
     if key != "options":
         return list(options)
     try:
-        return shell_words(options)
+        return split_words(options)
     except ValueError as error:
         table.fail(key, f"{shown(' '.join(options))}: {error}")
 
 
-def shell_words(options: Iterable[str]) -> list[str]:
-    """As a shell would split them."""
+def split_words(options: Iterable[str]) -> list[str]:
+    """Split options as a shell does."""
     return [word for option in options for word in shlex.split(option)]
 
 
-def name_of(resource: str) -> str:
-    """`nodes` of `nodes=2:virtual`."""
+def resource_name(resource: str) -> str:
+    """For example `nodes` for `nodes=2:virtual`."""
     return resource.partition("=")[0].strip()
 
 
-def refuse_ours(table: Table, key: str, option: str) -> None:
-    """UsageError for an option that Steelyard sets itself, or that has a key of its own."""
+def reject_reserved(table: Table, key: str, option: str) -> None:
+    """Raise UsageError for an option that Steelyard sets itself, or that has a key of its own."""
     letter = option[1]
     if letter in KEY_OF:
         table.fail(key, f"{shown(option)}: use [job] {KEY_OF[letter]} instead")
     if letter not in ALLOWED:
         allowed = ", ".join(f"-{one}" for one in ALLOWED)
         table.fail(key, f"{shown(option)}: Steelyard sets this itself; a study may set {allowed}")
-    for resource in resources(option):
-        name = name_of(resource)
+    for resource in list_resources(option):
+        name = resource_name(resource)
         if name in KEY_OF_RESOURCE:
             table.fail(key, f"{shown(option)}: use [job] {KEY_OF_RESOURCE[name]} instead")
         if name in OUR_RESOURCES:
             table.fail(key, f"{shown(option)}: Steelyard sets the resource {name} itself")
-    if letter == "W" and name_of(option[3:]) in ATTRIBUTES:
+    if letter == "W" and resource_name(option[3:]) in ATTRIBUTES:
         table.fail(key, f"{shown(option)}: Steelyard sets this itself, or a run cannot have it")
 
 
-def split_placing(options: Iterable[str]) -> tuple[str | None, list[str]]:
-    """What says which nodes (`nodes=…` or `select=…`), and all the other options."""
+def split_node_options(options: Iterable[str]) -> tuple[str | None, list[str]]:
+    """Separate options that select nodes (`nodes=…` or `select=…`) from all others."""
     placing = None
     others = []
     for option in options:
         rest = []
-        for item in resources(option):
-            if name_of(item) in PLACING:
+        for item in list_resources(option):
+            if resource_name(item) in PLACING:
                 placing = item.strip()
             else:
                 rest.append(item)

@@ -15,7 +15,7 @@ from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.schedulers import ledger
-from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node, with_features
+from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node, select_nodes
 from steelyard.wrappers.schedulers.base import Batch, Scheduler, Task
 from steelyard.wrappers.schedulers.pbs import checks as pbs_checks
 from steelyard.wrappers.schedulers.pbs import command
@@ -23,7 +23,7 @@ from steelyard.wrappers.schedulers.pbs import options as pbs_options
 from steelyard.wrappers.schedulers.pbs import script as pbs_script
 from steelyard.wrappers.schedulers.pbs import tasks as pbs_tasks
 from steelyard.wrappers.schedulers.pbs.dialect import Attributes, Dialect
-from steelyard.wrappers.schedulers.pbs.node_request import properties_of
+from steelyard.wrappers.schedulers.pbs.node_request import parse_properties
 from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
 from steelyard.wrappers.schedulers.pbs.torque import Torque
 from steelyard.wrappers.schedulers.retries import CommandError, retry
@@ -44,37 +44,37 @@ class Pbs(Scheduler):
     job_variables = ("PBS",)
 
     @classmethod
-    def is_here(cls) -> bool:
+    def is_installed(cls) -> bool:
         """By qsub, unless it is Slurm's or another one's of this name."""
-        return pbs_checks.is_here()
+        return pbs_checks.is_installed()
 
     @classmethod
-    def checks(cls) -> Iterator[Check]:
+    def run_checks(cls) -> Iterator[Check]:
         """Its commands, server, and our part of it."""
-        return pbs_checks.checks()
+        return pbs_checks.run_checks()
 
-    def stand_in(self) -> tuple[Scheduler, str]:
+    def make_stand_in(self) -> tuple[Scheduler, str]:
         """One that knows of no server."""
         return AbsentPbs(self.study_dir), "OpenPBS and its defaults, with our hook"
 
     @functools.cached_property
     def dialect(self) -> Dialect:
         """Torque or OpenPBS; MissingError where neither is here."""
-        found = pbs_commands.detect_dialect() if pbs_checks.is_here() else None
+        found = pbs_commands.detect_dialect() if pbs_checks.is_installed() else None
         if found is None:
-            raise MissingError(f"{pbs_checks.absence()}: {command.NO_PBS}")
+            raise MissingError(f"{pbs_checks.explain_absence()}: {command.NO_PBS}")
         return DIALECTS[found]()
 
-    def on_node(self, node: str, argv: Sequence[str]) -> list[str]:
+    def node_command(self, node: str, argv: Sequence[str]) -> list[str]:
         """Within a job, which has to have the node: moms start nothing else for others."""
-        return self.dialect.on_node(node, argv) if "PBS_JOBID" in os.environ else []
+        return self.dialect.node_command(node, argv) if "PBS_JOBID" in os.environ else []
 
     @functools.cached_property
-    def server(self) -> tuple[str, Attributes]:
-        """Name and attributes; MissingError says what to do where it does not answer."""
+    def read_server(self) -> tuple[str, Attributes]:
+        """Name and attributes; MissingError with what to do when the server does not answer."""
         dialect = self.dialect
         try:
-            return dialect.server(self.patient)
+            return dialect.read_server(self.patient)
         except CommandError as error:
             raise MissingError(f"no PBS server answers ({error}): {command.NO_PBS}") from error
 
@@ -83,60 +83,62 @@ class Pbs(Scheduler):
         """Our prologue or hook reads what we ask for."""
         return self.dialect.has_node_part()
 
-    def cluster(self) -> str | None:
+    def cluster_name(self) -> str | None:
         """The server's name."""
-        return self.server[0] or None
+        return self.read_server[0] or None
 
-    def most_runs(self) -> int | None:
-        """As the server's attributes have it."""
-        return self.dialect.most_runs(self.server[1])
+    def max_runs(self) -> int | None:
+        """The limit of the server's attributes."""
+        return self.dialect.max_runs(self.read_server[1])
 
     @classmethod
     def check_options(cls, table: Table, key: str, options: Sequence[str]) -> None:
-        """Of qsub."""
-        pbs_options.check(table, key, options)
+        """Options of qsub."""
+        pbs_options.check_options(table, key, options)
 
     def place_options(self, level: str, given: Sequence[str] | None, nodes: int) -> list[str]:
         """What the study says, or nodes with the property of the level's name."""
-        options = [f"-l nodes={nodes}:{level}"] if given is None else pbs_options.normal(given)
+        options = (
+            [f"-l nodes={nodes}:{level}"] if given is None else pbs_options.normalize_options(given)
+        )
         return [option.replace("{nodes}", str(nodes)) for option in options]
 
     def node_options(self, node: str) -> list[str]:
         """In the server's own words."""
         return [self.dialect.node_option(node)]
 
-    def is_placed(self, batch: Batch) -> bool:
+    def selects_nodes(self, batch: Batch) -> bool:
         """By nodes of its own, or a queue or property."""
-        options = pbs_options.normal(pbs_options.shell_words(batch.job.options))
-        placing, _ = pbs_options.split_placing([*batch.options, *options])
+        options = pbs_options.normalize_options(pbs_options.split_words(batch.job.options))
+        placing, _ = pbs_options.split_node_options([*batch.options, *options])
         return bool(placing or batch.job.constraint or batch.job.partition)
 
-    def features(self) -> dict[str, frozenset[str]]:
-        """From pbsnodes."""
-        return {node.name: node.features for node in self.all_nodes}
+    def node_features(self) -> dict[str, frozenset[str]]:
+        """Read from pbsnodes."""
+        return {node.name: node.features for node in self.read_nodes}
 
     @functools.cached_property
-    def all_nodes(self) -> list[Node]:
-        """From pbsnodes; nothing where it does not answer."""
+    def read_nodes(self) -> list[Node]:
+        """Parse pbsnodes; empty when the server does not answer."""
         try:
-            return self.dialect.nodes()
+            return self.dialect.read_nodes()
         except MissingError:
             return []
 
-    def place(self, batch: Batch) -> AvailableNodes:
+    def available_nodes(self, batch: Batch) -> AvailableNodes:
         """The nodes with the properties of [job] constraint; which of them a queue has is not known."""
-        wanted = properties_of(batch.job.constraint)
-        nodes, _ = with_features(self.all_nodes, wanted)
+        wanted = parse_properties(batch.job.constraint)
+        nodes, _ = select_nodes(self.read_nodes, wanted)
         return AvailableNodes("the server", nodes, is_all=False)
 
-    def script(self, batch: Batch, after: str | None) -> str:
+    def render_script(self, batch: Batch, after: str | None) -> str:
         """The batch script; ConditionError for what nodes without our part cannot do."""
-        return pbs_script.render(batch, after, self.dialect, self.request(batch))
+        return pbs_script.render_script(batch, after, self.dialect, self.encode_request(batch))
 
-    def request(self, batch: Batch) -> str | None:
+    def encode_request(self, batch: Batch) -> str | None:
         """What the node is told; None where nobody is there to be told, and nothing is asked."""
         if self.has_node_part:
-            return pbs_script.encoded(pbs_script.request_words(batch))
+            return pbs_script.encode_request(pbs_script.request_arguments(batch))
         asked = [o for o in batch.options if o.startswith("--") and o != "--cache=warm"]
         if asked:
             raise ConditionError(
@@ -147,13 +149,13 @@ class Pbs(Scheduler):
 
     def submit(self, batch: Batch, script: Path) -> str:
         """qsub; after a lost answer it is looked up first, so that nothing comes twice."""
-        write_private(script.with_suffix(".env"), pbs_script.environment_file(batch))
+        write_private(script.with_suffix(".env"), pbs_script.render_environment(batch))
         tried = False
         since = script.stat().st_mtime
 
         def attempt() -> str:
             nonlocal tried
-            found = self.find(batch, since) if tried else None
+            found = self.find_submission(batch, since) if tried else None
             tried = True
             return found or self.qsub(batch, script)
 
@@ -163,9 +165,9 @@ class Pbs(Scheduler):
         """One call of qsub: the job id."""
         try:
             argv = [*self.dialect.qsub, str(script)]
-            text = command.run_once(argv, submit_environment(), batch.study_dir)
+            text = command.run_once(argv, make_environment(), batch.study_dir)
         except CommandError as error:
-            if "ependency" in error.message and pbs_script.without_dependency(script):
+            if "ependency" in error.message and pbs_script.remove_dependency(script):
                 return self.qsub(batch, script)  # that job is over, and forgotten
             if re.match("steelyard: .*(netem|cache)", error.message):
                 raise ConditionError(f"refused by the server: {error.message}") from error
@@ -176,24 +178,24 @@ class Pbs(Scheduler):
             raise MissingError(f"qsub: expected a job id, found '{text.strip()}'")
         return job_id
 
-    def find(self, batch: Batch, since_unix_s: float) -> str | None:
+    def find_submission(self, batch: Batch, since_unix_s: float) -> str | None:
         """By the job's name; a server that keeps no ended jobs knows only those that are not."""
-        found = self.dialect.named(pbs_script.job_name(batch), getpass.getuser())
+        found = self.dialect.find_job_ids(pbs_script.job_name(batch), getpass.getuser())
         return next(iter(found), None)
 
-    def active(self, submissions: Sequence[Submission]) -> dict[str, Task]:
-        """From qstat."""
-        jobs = pbs_tasks.by_job(submissions)
+    def active_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+        """Read from qstat."""
+        jobs = pbs_tasks.index_by_job(submissions)
         if jobs:
             self.check_server(submissions)
         tasks: dict[str, Task] = {}
-        for part in chunks(list(jobs)):
-            tasks |= pbs_tasks.active(self.told(part), jobs)
+        for part in split_job_ids(list(jobs)):
+            tasks |= pbs_tasks.parse_active(self.query_jobs(part), jobs)
         return tasks
 
     def check_server(self, submissions: Sequence[Submission]) -> None:
         """MissingError for jobs of another server: this one would say that there are none."""
-        here = self.cluster() or ""
+        here = self.cluster_name() or ""
         names = {entry.cluster for entry in submissions if entry.cluster}
         foreign = sorted(name for name in names if name.partition(".")[0] != here.partition(".")[0])
         if foreign:
@@ -202,30 +204,30 @@ class Pbs(Scheduler):
                 "answers: name theirs in PBS_DEFAULT (Torque), PBS_SERVER or PBS_CONF_FILE (OpenPBS)"
             )
 
-    def told(self, job_ids: Sequence[str]) -> dict[str, Attributes]:
+    def query_jobs(self, job_ids: Sequence[str]) -> dict[str, Attributes]:
         """What qstat says of jobs; a lost server is asked again where we have the patience."""
 
         def ask() -> dict[str, Attributes]:
             try:
                 return dict(pbs_commands.query_jobs(job_ids, command.TIMEOUT_S))
             except MissingError as error:
-                raise command.sorted_out(error) from error
+                raise command.classify_error(error) from error
 
         return retry(ask) if self.patient else ask()
 
-    def ended(self, submissions: Sequence[Submission]) -> dict[str, Task]:
-        """From the accounting, and qstat where that cannot be read."""
-        jobs = pbs_tasks.by_job(submissions)
-        return pbs_tasks.ended(READERS[self.name]().rows, jobs) if jobs else {}
+    def ended_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+        """Read from the accounting, or from qstat where that cannot be read."""
+        jobs = pbs_tasks.index_by_job(submissions)
+        return pbs_tasks.query_ended(READERS[self.name]().rows, jobs) if jobs else {}
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
-        """qdel of every job that has an active run."""
-        active = self.active(submissions)
+        """Run qdel for every job with an active run."""
+        active = self.active_runs(submissions)
         jobs = [
             e.job_id for e in submissions if e.job_id and not active.keys().isdisjoint(e.run_ids)
         ]
-        for part in chunks(jobs):
-            retry(functools.partial(command.of_jobs, ["qdel", *part]))
+        for part in split_job_ids(jobs):
+            retry(functools.partial(command.run_for_jobs, ["qdel", *part]))
 
 
 class AbsentPbs(Pbs):
@@ -239,12 +241,12 @@ class AbsentPbs(Pbs):
         return DIALECTS[pbs_commands.detect_dialect() or "openpbs"]()
 
     @functools.cached_property
-    def server(self) -> tuple[str, Attributes]:
+    def read_server(self) -> tuple[str, Attributes]:
         """Nothing is known."""
         return "", {}
 
     @functools.cached_property
-    def all_nodes(self) -> list[Node]:
+    def read_nodes(self) -> list[Node]:
         """Nothing is known."""
         return []
 
@@ -254,12 +256,12 @@ class AbsentPbs(Pbs):
         return True
 
 
-def chunks(job_ids: Sequence[str]) -> list[Sequence[str]]:
-    """Pieces short enough for a command line."""
+def split_job_ids(job_ids: Sequence[str]) -> list[Sequence[str]]:
+    """Split job ids into groups that fit a command line."""
     return [job_ids[start : start + CHUNK] for start in range(0, len(job_ids), CHUNK)]
 
 
-def submit_environment() -> dict[str, str]:
+def make_environment() -> dict[str, str]:
     """What qsub needs to find the server, and writes into the job: nothing else of the user's."""
     names = (*pbs_script.EXPORTED, *pbs_commands.WAY)
     return {name: os.environ[name] for name in names if name in os.environ} | {"LC_ALL": "C.UTF-8"}

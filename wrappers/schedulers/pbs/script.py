@@ -40,15 +40,15 @@ exec bash "$study/runs/$run/run.sh" >"runs/$run/$SY_ATTEMPT/job.out" 2>&1
 """
 
 
-def render(batch: Batch, after: str | None, dialect: Dialect, request: str | None) -> str:
+def render_script(batch: Batch, after: str | None, dialect: Dialect, request: str | None) -> str:
     """The batch script; `after` is a job that has to end before, `request` what the node is told."""
-    options = own_options(batch, dialect) + job_options(batch.job)
+    options = steelyard_options(batch, dialect) + job_options(batch.job)
     # Before the nodes: of a very long list Torque's prologue gets only the beginning.
-    options += [] if request is None else [dialect.request(request)]
-    options += place(batch, dialect)
+    options += [] if request is None else [dialect.request_option(request)]
+    options += node_options(batch, dialect)
     if after is not None:
-        options.append(dialect.after(after))
-    lines = ["#!/bin/bash", *(f"#PBS {quoted(option)}" for option in options)]
+        options.append(dialect.dependency_option(after))
+    lines = ["#!/bin/bash", *(f"#PBS {quote_option(option)}" for option in options)]
     limit_s = batch.job.time_limit_s
     body = BODY.format(
         study=shlex.quote(str(batch.study_dir)),
@@ -58,7 +58,7 @@ def render(batch: Batch, after: str | None, dialect: Dialect, request: str | Non
     return "\n".join(lines) + "\n" + body
 
 
-def quoted(option: str) -> str:
+def quote_option(option: str) -> str:
     """An option as qsub reads it from a script: quotes and backslashes are nearly a shell's."""
     letter, _, value = option.partition(" ")
     return f"{letter} {shlex.quote(value)}" if value else letter
@@ -70,16 +70,16 @@ def job_name(batch: Batch) -> str:
     return name[-NAME_LENGTH:]
 
 
-def own_options(batch: Batch, dialect: Dialect) -> list[str]:
-    """What Steelyard itself needs."""
+def steelyard_options(batch: Batch, dialect: Dialect) -> list[str]:
+    """The options that Steelyard itself needs."""
     number = len(batch.run_ids)
-    array = [dialect.array(number, batch.job.at_once)] if number > 1 else []
+    array = [dialect.array_option(number, batch.job.at_once)] if number > 1 else []
     return [
         f"-N {job_name(batch)}",
         *array,
         "-S /bin/bash",
         "-j oe",
-        f"-o {dialect.output(f'{batch.study_dir}/submissions/{batch.submission_id}.out', number)}",
+        f"-o {dialect.output_option(f'{batch.study_dir}/submissions/{batch.submission_id}.out', number)}",
     ]
 
 
@@ -90,32 +90,38 @@ def job_options(job: Job) -> list[str]:
             f"job.qos = '{job.qos}': PBS has no such thing. Name a queue (partition), or say what "
             "your site's scheduler takes in [job] options, such as -W x=QOS:NAME for Maui and Moab"
         )
-    _, others = pbs_options.split_placing(pbs_options.normal(pbs_options.shell_words(job.options)))
+    _, others = pbs_options.split_node_options(
+        pbs_options.normalize_options(pbs_options.split_words(job.options))
+    )
     mail = [] if any(option.startswith("-m ") for option in others) else ["-m n"]
-    options = [] if job.time_limit_s is None else [f"-l walltime={clock(job.time_limit_s)}"]
+    options = (
+        [] if job.time_limit_s is None else [f"-l walltime={format_time_limit(job.time_limit_s)}"]
+    )
     options += [] if job.partition is None else [f"-q {job.partition}"]
     options += [] if job.account is None else [f"-A {job.account}"]
     return options + mail + others
 
 
-def clock(limit_s: int) -> str:
-    """HH:MM:SS with as many hours as it takes: PBS knows no days."""
+def format_time_limit(limit_s: int) -> str:
+    """HH:MM:SS with as many hours as needed; PBS has no days."""
     return f"{limit_s // 3600:02}:{limit_s // 60 % 60:02}:{limit_s % 60:02}"
 
 
-def place(batch: Batch, dialect: Dialect) -> list[str]:
-    """The nodes: of the run's condition, or of [job] options, or any."""
+def node_options(batch: Batch, dialect: Dialect) -> list[str]:
+    """The options that select nodes: from the run's condition, [job] options, or none."""
     job = batch.job
-    placing = [o for o in batch.options if pbs_options.split_placing([o])[0] is not None]
+    placing = [o for o in batch.options if pbs_options.split_node_options([o])[0] is not None]
     if len(placing) > 1:
         raise UsageError(
             f"'{placing[0]}' and '{placing[1]}': nodes are said in one place on PBS: leave one of "
             'the factors node, node_type and kernel_release out, or write pbs = "" into its [place.LEVEL]'
         )
-    of_level, others = pbs_options.split_placing(
+    of_level, others = pbs_options.split_node_options(
         option for option in batch.options if not option.startswith("--")
     )
-    of_job, _ = pbs_options.split_placing(pbs_options.normal(pbs_options.shell_words(job.options)))
+    of_job, _ = pbs_options.split_node_options(
+        pbs_options.normalize_options(pbs_options.split_words(job.options))
+    )
     if of_level is not None and of_job is not None:
         raise UsageError(
             f"job.options has '{of_job}' and [place.LEVEL] '{of_level}': nodes are said in one place"
@@ -123,14 +129,14 @@ def place(batch: Batch, dialect: Dialect) -> list[str]:
     wanted = node_request.NodeRequest(
         batch.nodes,
         job.cpus_per_node,
-        node_request.properties_of(job.constraint),
+        node_request.parse_properties(job.constraint),
         job.tasks_per_node or 1,
     )
-    return [*dialect.place(of_level or of_job, wanted, job, others), *others]
+    return [*dialect.node_options(of_level or of_job, wanted, job, others), *others]
 
 
-def without_dependency(script: Path) -> bool:
-    """Take out the job that has to end before; false: there is none."""
+def remove_dependency(script: Path) -> bool:
+    """Remove the dependency on an earlier job; false if there is none."""
     lines = script.read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in lines if not line.startswith(("#PBS -W depend=", "#PBS -W 'depend="))]
     if len(kept) == len(lines):
@@ -139,19 +145,19 @@ def without_dependency(script: Path) -> bool:
     return True
 
 
-def request_words(batch: Batch, with_conditions: bool = True) -> list[str]:
-    """The words of `steelyard-node job encode`: conditions first, then tags."""
+def request_arguments(batch: Batch, with_conditions: bool = True) -> list[str]:
+    """The arguments of `steelyard-node job encode`: conditions, then tags."""
     asked = [option for option in batch.options if option.startswith("--")]
     tags = [f"--tag={key}={value}" for key, value in (*batch.tags, *batch.job.tags)]
     return (asked if with_conditions else []) + tags
 
 
-def encoded(words: list[str]) -> str:
+def encode_request(words: list[str]) -> str:
     """What travels to the node, as one word without blanks, commas and quotes."""
-    return netem.ask("job", "encode", *words).strip()
+    return netem.run_node_program("job", "encode", *words).strip()
 
 
-def environment_file(batch: Batch) -> str:
+def render_environment(batch: Batch) -> str:
     """Shell lines that give the job what it gets of our environment."""
     names = dict.fromkeys((*EXPORTED, *batch.job.export))
     lines = [f"export {n}={shlex.quote(os.environ[n])}" for n in names if n in os.environ]

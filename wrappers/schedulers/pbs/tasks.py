@@ -14,12 +14,12 @@ from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
 Attributes = Mapping[str, str]
 
 
-def by_job(submissions: Sequence[Submission]) -> dict[str, Submission]:
-    """Submissions by job id, as qsub printed it."""
+def index_by_job(submissions: Sequence[Submission]) -> dict[str, Submission]:
+    """Index submissions by job id, as qsub printed it."""
     return {entry.job_id: entry for entry in submissions if entry.job_id is not None}
 
 
-def run_of(job_id: str, jobs: Mapping[str, Submission]) -> str | None:
+def find_run(job_id: str, jobs: Mapping[str, Submission]) -> str | None:
     """The run that a job or a task of an array executes; None: an array as a whole, or not ours."""
     parts = split_job_id(job_id)
     _, index, _ = parts or ("", "", None)
@@ -29,21 +29,21 @@ def run_of(job_id: str, jobs: Mapping[str, Submission]) -> str | None:
     return entry.run_ids[place] if entry and place < len(entry.run_ids) else None
 
 
-def active(told: Mapping[str, Attributes], jobs: Mapping[str, Submission]) -> dict[str, Task]:
-    """Waiting and running runs, by run id."""
+def parse_active(told: Mapping[str, Attributes], jobs: Mapping[str, Submission]) -> dict[str, Task]:
+    """Parse waiting and running runs, by run id."""
     tasks = {}
     for job_id, attributes in told.items():
-        run_id, letter = run_of(job_id, jobs), attributes.get("job_state", "")
+        run_id, letter = find_run(job_id, jobs), attributes.get("job_state", "")
         if run_id is None or not (letter in states.WAITING or letter in states.RUNNING):
             continue
         waits = letter in states.WAITING
-        why = why_waiting(letter, attributes) if waits else None
+        why = waiting_reason(letter, attributes) if waits else None
         never = waits and "can never run" in attributes.get("comment", "").casefold()
         tasks[run_id] = Task("pending" if waits else "running", why, job_id, is_stuck=never)
     return tasks
 
 
-def why_waiting(letter: str, attributes: Attributes) -> str | None:
+def waiting_reason(letter: str, attributes: Attributes) -> str | None:
     """The scheduler's own words, or what holds it: Torque says `held` of at_once, too."""
     if attributes.get("comment"):
         return attributes["comment"]
@@ -54,7 +54,7 @@ def why_waiting(letter: str, attributes: Attributes) -> str | None:
     return states.WAITING[letter]
 
 
-def ended(
+def query_ended(
     ask: Callable[[Sequence[str]], Iterable[AccountingRow | StepRow]],
     jobs: Mapping[str, Submission],
 ) -> dict[str, Task]:
@@ -64,25 +64,25 @@ def ended(
         rows = list(ask(list(jobs)))
     except MissingError:
         return {}
-    return dict(ends(rows, jobs))
+    return dict(list_ends(rows, jobs))
 
 
-def ends(
+def list_ends(
     rows: Iterable[AccountingRow | StepRow], jobs: Mapping[str, Submission]
 ) -> Iterator[tuple[str, Task]]:
     """Each run that has ended."""
     for row in rows:
         if isinstance(row, StepRow) or row.state not in FINAL_STATES:
             continue
-        run_id = run_of(row.job_id, jobs)
+        run_id = find_run(row.job_id, jobs)
         if run_id is not None:
-            refused = row.reason in REFUSED and asked(row, jobs)
+            refused = row.reason in REFUSED and has_request(row, jobs)
             state, why = ("failed", NOT_APPLIED) if refused else (row.state, row.reason)
             yield run_id, Task(state, why, row.job_id, row.start_unix_s is not None)
 
 
-def asked(row: AccountingRow, jobs: Mapping[str, Submission]) -> bool:
-    """Whether the node had to apply something before the run."""
+def has_request(row: AccountingRow, jobs: Mapping[str, Submission]) -> bool:
+    """Whether the node had to apply a condition before the run."""
     parts = split_job_id(row.job_id)
     entry = jobs.get((parts and parts.format_array_id()) or row.job_id)
     return entry is not None and any(option.startswith("--") for option in entry.options)

@@ -14,7 +14,7 @@ from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.schedulers.available_nodes import Node
 from steelyard.wrappers.schedulers.pbs import command
 from steelyard.wrappers.schedulers.pbs.dialect import DOWN, Attributes, Dialect
-from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest, nodes_spec
+from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest, format_nodes_spec
 from steelyard.wrappers.study.job import Job
 
 QUOTING_VERSION = "6.1.3"
@@ -28,11 +28,11 @@ class Torque(Dialect):
     node_part = "prologue and epilogue"
     qsub = ("qsub",)
 
-    def array(self, number: int, at_once: int | None) -> str:
+    def array_option(self, number: int, at_once: int | None) -> str:
         """See Dialect."""
         return f"-t 0-{number - 1}" + ("" if at_once is None else f"%{at_once}")
 
-    def output(self, path: str, number: int) -> str:
+    def output_option(self, path: str, number: int) -> str:
         """pbs_server puts -INDEX behind it. UsageError for a name that pbs_mom copies nothing to:
         the output of every run would stay on its node."""
         odd = sorted(set(path) - set(PLAIN))
@@ -43,37 +43,37 @@ class Torque(Dialect):
             )
         return path
 
-    def place(
+    def node_options(
         self, spec: str | None, wanted: NodeRequest, job: Job, others: Sequence[str]
     ) -> list[str]:
         """`-n` keeps other jobs off the nodes."""
         if spec is not None and not spec.startswith("nodes="):
             raise UsageError(f"'-l {spec}' is for OpenPBS, and this server is Torque: -l nodes=…")
-        whole = nodes_spec(spec or f"nodes={wanted.nodes}", wanted)
+        whole = format_nodes_spec(spec or f"nodes={wanted.nodes}", wanted)
         return [f"-l {whole}"] + (["-n"] if job.exclusive else [])
 
     def node_option(self, node: str) -> str:
-        """By its name."""
+        """The node's name."""
         return f"-l nodes={node}"
 
-    def request(self, text: str) -> str:
-        """Resource_List, which the prologue gets."""
+    def request_option(self, text: str) -> str:
+        """Resource_List, which the prologue receives."""
         return f"-l other=steelyard:{text}"
 
-    def after(self, job_id: str) -> str:
-        """An array's id has empty brackets."""
+    def dependency_option(self, job_id: str) -> str:
+        """The id of an array has empty brackets."""
         kind = "afteranyarray" if "[]" in job_id else "afterany"
         return f"-W depend={kind}:{job_id}"
 
-    def named(self, name: str, user: str) -> list[str]:
-        """qselect does not know arrays, but their tasks, which are called NAME-INDEX."""
+    def find_job_ids(self, name: str, user: str) -> list[str]:
+        """qselect does not know arrays, only their tasks, which are named NAME-INDEX."""
         mine = ["qselect", "-u", user, "-N"]
         tasks = map(split_job_id, command.run_once([*mine, f"{name}-0"]).split())
         arrays = [array for task in tasks if task is not None and (array := task.format_array_id())]
         return arrays or command.run_once([*mine, name]).split()
 
-    def nodes(self) -> list[Node]:
-        """With their properties."""
+    def read_nodes(self) -> list[Node]:
+        """The nodes with their properties."""
         try:
             nodes = ElementTree.fromstring(command.run_once(["pbsnodes", "-x"]))
         except ElementTree.ParseError as error:
@@ -87,22 +87,22 @@ class Torque(Dialect):
             for node in nodes.iter("Node")
         ]
 
-    def on_node(self, node: str, argv: Sequence[str]) -> list[str]:
-        """By the mom, through TM."""
+    def node_command(self, node: str, argv: Sequence[str]) -> list[str]:
+        """The mom starts it, through TM."""
         return ["pbsdsh", "-h", node, *argv]
 
-    def most_runs(self, server: Attributes) -> int | None:
-        """max_job_array_size; without it there is no limit."""
+    def max_runs(self, server: Attributes) -> int | None:
+        """max_job_array_size; without that attribute there is no limit."""
         text = server.get("max_job_array_size", "")
         return int(text) if text.isdigit() else None
 
     def has_node_part(self) -> bool:
         """Our submit filter, in the file that qsub itself reads."""
-        return "steelyard" in (submit_filter() or "")
+        return "steelyard" in (read_submit_filter() or "")
 
-    def checks(self) -> Iterator[Check]:
+    def run_checks(self) -> Iterator[Check]:
         """The submit filter, which a user sees; prologues only root does."""
-        program = submit_filter()
+        program = read_submit_filter()
         if self.has_node_part():
             yield check_filter(program or "", pbs_commands.read_version())
         elif program is None and pbs_commands.has_mom(pbs_commands.find_torque_home()):
@@ -134,8 +134,8 @@ def check_filter(program: str, version: str | None) -> Check:
     )  # fmt: skip
 
 
-def submit_filter() -> str | None:
-    """The program that torque.cfg has qsub ask; None: there is none."""
+def read_submit_filter() -> str | None:
+    """The submit filter that torque.cfg configures; None without a filter."""
     try:
         text = (pbs_commands.find_torque_home() / "torque.cfg").read_text(
             encoding="utf-8", errors="replace"

@@ -13,8 +13,8 @@ from steelyard.wrappers.base.check import Check
 TIMEOUT_S = 10  # a person waits
 
 
-def says(*command: str) -> str | None:
-    """stdout of a program of Slurm's, or None when it is missing, fails or hangs."""
+def read_output(*command: str) -> str | None:
+    """stdout of a Slurm program, or None when it is missing, fails or hangs."""
     try:
         done = programs.run_quietly(command, TIMEOUT_S, slurm_environment.build_environment())
     except (OSError, subprocess.SubprocessError):
@@ -22,7 +22,7 @@ def says(*command: str) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def checks() -> Iterator[Check]:
+def run_checks() -> Iterator[Check]:
     """Slurm's commands, its controller, our plugin in it, and what the plugin wants of it."""
     if shutil.which("sbatch") is None:
         yield Check(
@@ -30,7 +30,7 @@ def checks() -> Iterator[Check]:
             "studies run here by --scheduler local; for a trial: steelyard cluster up",
         )  # fmt: skip
         return
-    config = says("scontrol", "show", "config")
+    config = read_output("scontrol", "show", "config")
     if config is None:
         yield Check(
             "Slurm", "warning", "sbatch is there, but the controller does not answer",
@@ -39,12 +39,12 @@ def checks() -> Iterator[Check]:
         return
     version = next((line for line in config.splitlines() if "SLURM_VERSION" in line), "")
     yield Check("Slurm", "ok", f"controller answers, version {version.partition('=')[2].strip()}")
-    yield check_plugin(says("sbatch", "--help") or "")
+    yield check_plugin(read_output("sbatch", "--help") or "")
     yield check_prolog_flags(config)
 
 
 def check_plugin(sbatch_help: str) -> Check:
-    """Does sbatch know our options?"""
+    """Check that sbatch knows Steelyard's options."""
     if "[steelyard]" in sbatch_help:
         return Check("plugin", "ok", "sbatch --help shows the options marked [steelyard]")
     return Check(
@@ -54,7 +54,7 @@ def check_plugin(sbatch_help: str) -> Check:
 
 
 def check_prolog_flags(config: str) -> Check:
-    """Is there an extern step, by which the plugin sees every node of a job?"""
+    """Check for an extern step, which the plugin needs on every node of a job."""
     line = next((row for row in config.splitlines() if row.startswith("PrologFlags")), "")
     flags = line.partition("=")[2].strip() or "none"
     if "Contain" in flags:

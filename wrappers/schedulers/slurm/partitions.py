@@ -6,7 +6,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node, most, with_features
+from steelyard.wrappers.schedulers.available_nodes import (
+    AvailableNodes,
+    Node,
+    max_known,
+    select_nodes,
+)
 from steelyard.wrappers.schedulers.base import Batch
 from steelyard.wrappers.schedulers.slurm import command
 from steelyard.wrappers.schedulers.slurm.script import PLAIN_CONSTRAINT, condition_options
@@ -19,52 +24,54 @@ WORD = re.compile(r"(\S+?)=(Linux \S+|\S*)")  # OS=Linux 6.1.0-18-amd64 #1 SMP â
 Row = Mapping[str, str]
 
 
-def rows(what: str) -> list[Row]:
-    """`scontrol -o show node|partition`, each line as its words."""
+def read_rows(what: str) -> list[Row]:
+    """Read `scontrol -o show node|partition`; each line as its words."""
     text = command.run(["scontrol", "-o", "show", what])
     return [dict(WORD.findall(line)) for line in text.splitlines() if "=" in line]
 
 
-def nodes(found: Iterable[Row]) -> Iterator[Node]:
+def parse_nodes(found: Iterable[Row]) -> Iterator[Node]:
     """All nodes of the cluster."""
     for row in found:
-        threads = number(row.get("ThreadsPerCore")) or 1
-        cpus = number(row.get("CPUTot"))
+        threads = parse_number(row.get("ThreadsPerCore")) or 1
+        cpus = parse_number(row.get("CPUTot"))
         state = row.get("State", "UNKNOWN")
         is_up = not DOWN.search(state)
         yield Node(
             name=row.get("NodeName", "?"),
-            features=listed(row.get("AvailableFeatures")),
-            partitions=listed(row.get("Partitions")),
+            features=split_list(row.get("AvailableFeatures")),
+            partitions=split_list(row.get("Partitions")),
             up=is_up,
             idle=is_up and state.partition("+")[0] == "IDLE" and "_DOWN" not in state,
             cores=None if cpus is None else cpus // threads,
-            watts=number(row.get("CurrentWatts")) or None,
+            watts=parse_number(row.get("CurrentWatts")) or None,
             kernel=row.get("OS", "").partition("Linux ")[2] or None,
         )
 
 
-def place(batch: Batch, every: Iterable[Node], partitions: Iterable[Row]) -> AvailableNodes:
-    """Where a batch may run."""
+def find_available_nodes(
+    batch: Batch, every: Iterable[Node], partitions: Iterable[Row]
+) -> AvailableNodes:
+    """The nodes that a batch may use."""
     found = {row.get("PartitionName", "?"): row for row in partitions}
-    names = wanted_partitions(batch, found)
+    names = requested_partitions(batch, found)
     there = [node for node in every if not names or node.partitions & set(names)]
-    suited, lacking = with_features(there, wanted_features(batch))
+    suited, lacking = select_nodes(there, requested_features(batch))
     own = [found[name] for name in names if name in found]
     return AvailableNodes(
         name=f"partition {','.join(names)}" if names else "the cluster",
         nodes=suited,
         known_features=frozenset(one for node in there for one in node.features),
-        lacking=lacking,
-        most_nodes=unless_unlimited(number(row.get("MaxNodes")) for row in own),
-        most_s=unless_unlimited(seconds(row.get("MaxTime", "")) for row in own),
-        any_cores=most(node.cores for node in there),
+        missing_feature=lacking,
+        max_nodes=max_limit(parse_number(row.get("MaxNodes")) for row in own),
+        max_time_s=max_limit(parse_seconds(row.get("MaxTime", "")) for row in own),
+        any_cores=max_known(node.cores for node in there),
         up=not own or any(row.get("State") == "UP" for row in own),
     )
 
 
-def wanted_partitions(batch: Batch, found: Mapping[str, Row]) -> list[str]:
-    """What the study says, else SBATCH_PARTITION, else the default partition."""
+def requested_partitions(batch: Batch, found: Mapping[str, Row]) -> list[str]:
+    """The study's partition, else SBATCH_PARTITION, else the default partition."""
     options = (*batch.options, *batch.job.options)
     said = [o.partition("=")[2] for o in options if o.startswith(("--partition=", "-p="))]
     text = batch.job.partition or next(iter(said), "") or os.environ.get("SBATCH_PARTITION", "")
@@ -72,32 +79,32 @@ def wanted_partitions(batch: Batch, found: Mapping[str, Row]) -> list[str]:
     return text.split(",") if text else default
 
 
-def wanted_features(batch: Batch) -> list[str]:
-    """Those of `a&b`; of any other constraint nothing is said here."""
+def requested_features(batch: Batch) -> list[str]:
+    """The features of `a&b`; other constraints are not evaluated here."""
     found = [option.partition("=")[2] for option in condition_options(batch)
              if option.startswith("--constraint=")]  # fmt: skip
     plain = [text for text in found if PLAIN_CONSTRAINT.fullmatch(text)]
     return [feature for text in plain for feature in text.split("&")]
 
 
-def unless_unlimited(values: Iterable[int | None]) -> int | None:
-    """The largest of them; None where one has no limit."""
+def max_limit(values: Iterable[int | None]) -> int | None:
+    """The largest limit; None if any of them is unlimited."""
     known = list(values)
-    return None if None in known else most(known)
+    return None if None in known else max_known(known)
 
 
-def listed(text: str | None) -> frozenset[str]:
-    """A list with commas; `(null)` is none."""
+def split_list(text: str | None) -> frozenset[str]:
+    """Split a comma-separated list; `(null)` is empty."""
     return frozenset(part for part in (text or "").split(",") if part and part != "(null)")
 
 
-def number(text: str | None) -> int | None:
-    """Digits; None for `UNLIMITED`, `n/s`, `n/a`."""
+def parse_number(text: str | None) -> int | None:
+    """An integer; None for `UNLIMITED`, `n/s`, `n/a`."""
     return int(text) if text is not None and text.isdigit() else None
 
 
-def seconds(text: str) -> int | None:
-    """Of `D-HH:MM:SS`; None for `UNLIMITED`."""
+def parse_seconds(text: str) -> int | None:
+    """Seconds of `D-HH:MM:SS`; None for `UNLIMITED`."""
     match = TIME.fullmatch(text)
     if match is None:
         return None

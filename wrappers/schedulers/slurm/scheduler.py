@@ -48,21 +48,21 @@ class Slurm(Scheduler):
     job_variables = ("SLURM",)
 
     @classmethod
-    def is_here(cls) -> bool:
+    def is_installed(cls) -> bool:
         """By sbatch."""
         return shutil.which("sbatch") is not None
 
     @classmethod
-    def checks(cls) -> Iterator[Check]:
+    def run_checks(cls) -> Iterator[Check]:
         """Its commands, controller, and our plugin."""
-        return slurm_checks.checks()
+        return slurm_checks.run_checks()
 
-    def stand_in(self) -> tuple[Scheduler, str]:
+    def make_stand_in(self) -> tuple[Scheduler, str]:
         """One that knows of no cluster."""
         return AbsentSlurm(self.study_dir), "Slurm's defaults, without our plugin"
 
     @functools.cached_property
-    def config(self) -> dict[str, str]:
+    def read_config(self) -> dict[str, str]:
         """`scontrol show config`; MissingError says what to do when there is no Slurm."""
         try:
             text = slurm_command.run(["scontrol", "show", "config"])
@@ -82,28 +82,28 @@ class Slurm(Scheduler):
     def plugin_options(self) -> frozenset[str]:
         """The options of sbatch that are our plugin's."""
         text = slurm_command.run_once(["sbatch", "--help"])
-        ours = (line for line in joined(text) if "[steelyard]" in line)
+        ours = (line for line in join_help_lines(text) if "[steelyard]" in line)
         return frozenset(name for line in ours for name in re.findall(r"--[a-z][a-z-]*", line)[:1])
 
-    def on_node(self, node: str, argv: Sequence[str]) -> list[str]:
+    def node_command(self, node: str, argv: Sequence[str]) -> list[str]:
         """A small job of its own: one node that is down must not hold up the others."""
         return ["srun", "--quiet", f"--nodelist={node}", *ASKING, *argv]
 
-    def cluster(self) -> str | None:
-        """ClusterName."""
-        return self.config.get("ClusterName")
+    def cluster_name(self) -> str | None:
+        """ClusterName of slurm.conf."""
+        return self.read_config.get("ClusterName")
 
-    def most_runs(self) -> int | None:
+    def max_runs(self) -> int | None:
         """MaxArraySize is one more than the highest index; 0: the cluster takes no arrays."""
-        size = int(self.config.get("MaxArraySize", "1001"))
+        size = int(self.read_config.get("MaxArraySize", "1001"))
         if size == 0:
             raise MissingError("this cluster takes no job arrays (MaxArraySize=0): ask its admin")
         return size
 
     @classmethod
     def check_options(cls, table: Table, key: str, options: Sequence[str]) -> None:
-        """Of sbatch."""
-        check(table, key, options)
+        """Options of sbatch."""
+        check_options(table, key, options)
 
     def place_options(self, level: str, given: Sequence[str] | None, nodes: int) -> list[str]:
         """What the study says, or the constraint of the level's name."""
@@ -114,14 +114,14 @@ class Slurm(Scheduler):
         """One name, so that --nodes=1 is that node."""
         return [f"--nodelist={node}"]
 
-    def is_placed(self, batch: Batch) -> bool:
+    def selects_nodes(self, batch: Batch) -> bool:
         """By an option of sbatch or a key of [job]."""
         options = (*batch.options, *batch.job.options)
         named = any(option.startswith(PLACING) for option in options)
         return named or batch.job.constraint is not None or batch.job.partition is not None
 
-    def features(self) -> dict[str, frozenset[str]]:
-        """From sinfo."""
+    def node_features(self) -> dict[str, frozenset[str]]:
+        """Read from sinfo."""
         try:
             text = slurm_command.run_once(["sinfo", "--noheader", "--Node", "--format=%N|%f"])
         except MissingError:
@@ -130,32 +130,32 @@ class Slurm(Scheduler):
         return {name: frozenset(listed.split(",")) for name, listed in pairs}
 
     @functools.cached_property
-    def all_nodes(self) -> list[Node]:
-        """From scontrol."""
-        return list(slurm_places.nodes(slurm_places.rows("node")))
+    def read_nodes(self) -> list[Node]:
+        """Read from scontrol."""
+        return list(slurm_places.parse_nodes(slurm_places.read_rows("node")))
 
     @functools.cached_property
-    def partitions(self) -> list[slurm_places.Row]:
-        """From scontrol."""
-        return slurm_places.rows("partition")
+    def read_partitions(self) -> list[slurm_places.Row]:
+        """Read from scontrol."""
+        return slurm_places.read_rows("partition")
 
-    def place(self, batch: Batch) -> AvailableNodes:
+    def available_nodes(self, batch: Batch) -> AvailableNodes:
         """Of the partition that the batch goes to, the nodes that have what it asks for."""
-        return slurm_places.place(batch, self.all_nodes, self.partitions)
+        return slurm_places.find_available_nodes(batch, self.read_nodes, self.read_partitions)
 
-    def refusal(self, script: Path, batch: Batch) -> str | None:
-        """What `sbatch --test-only` says against it."""
+    def rejection_reason(self, script: Path, batch: Batch) -> str | None:
+        """The error message of `sbatch --test-only`."""
         try:
-            slurm_command.run_once(["sbatch", "--test-only", str(script)], job_environment(batch))
+            slurm_command.run_once(["sbatch", "--test-only", str(script)], make_environment(batch))
         except CommandError as error:
             return error.message.removeprefix("allocation failure: ")
         return None
 
-    def script(self, batch: Batch, after: str | None) -> str:
+    def render_script(self, batch: Batch, after: str | None) -> str:
         """The batch script; ConditionError for what this cluster's plugin cannot do."""
-        return slurm_script.render(self.possible(batch), after, self.has_plugin)
+        return slurm_script.render_script(self.remove_unsupported(batch), after, self.has_plugin)
 
-    def possible(self, batch: Batch) -> Batch:
+    def remove_unsupported(self, batch: Batch) -> Batch:
         """The batch without --cache=warm where that is no option: it asks for nothing."""
         options = []
         for option in batch.options:
@@ -176,7 +176,7 @@ class Slurm(Scheduler):
 
         def attempt() -> str:
             nonlocal tried
-            found = self.find(batch, since) if tried else None
+            found = self.find_submission(batch, since) if tried else None
             tried = True
             return found or self.sbatch(batch, script)
 
@@ -186,7 +186,7 @@ class Slurm(Scheduler):
         """One call of sbatch: the job id."""
         try:
             text = slurm_command.run_once(
-                ["sbatch", "--parsable", str(script)], job_environment(batch)
+                ["sbatch", "--parsable", str(script)], make_environment(batch)
             )
         except CommandError as error:
             if re.match("steelyard: .*(netem|cache)", error.message):
@@ -198,13 +198,13 @@ class Slurm(Scheduler):
             raise MissingError(f"sbatch: expected a job id, found '{text.strip()}'")
         return job_id
 
-    def find(self, batch: Batch, since_unix_s: float) -> str | None:
+    def find_submission(self, batch: Batch, since_unix_s: float) -> str | None:
         """By the job's name, in the queue and then in the accounting."""
         mine = [f"--name={batch.job_name}", f"--user={getpass.getuser()}"]
         found = slurm_command.run_once(["squeue", "--noheader", "--format=%F", *mine]).split()
         if found:
             return found[0]
-        since = f"--starttime={slurm_tasks.slurm_time(since_unix_s)}"
+        since = f"--starttime={slurm_tasks.format_time(since_unix_s)}"
         try:
             rows = Sacct(tries=1).read_starts((), since, *mine)
         except NoAccountingError:  # the queue was all there is to ask
@@ -213,23 +213,23 @@ class Slurm(Scheduler):
             raise LostError(str(error)) from error
         return next((row.array_job_id or row.job_id for row in rows), None)
 
-    def active(self, submissions: Sequence[Submission]) -> dict[str, Task]:
-        """From squeue."""
+    def active_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+        """Read from squeue."""
         tasks: dict[str, Task] = {}
-        for part in chunks(submissions):
-            tasks |= slurm_tasks.ask_squeue(part, self.patient)
+        for part in split_submissions(submissions):
+            tasks |= slurm_tasks.query_squeue(part, self.patient)
         return tasks
 
-    def ended(self, submissions: Sequence[Submission]) -> dict[str, Task]:
-        """From sacct."""
+    def ended_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+        """Read from sacct."""
         tasks: dict[str, Task] = {}
-        for part in chunks(submissions):
-            tasks |= slurm_tasks.ask_sacct(part)
+        for part in split_submissions(submissions):
+            tasks |= slurm_tasks.query_sacct(part)
         return tasks
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
-        """scancel of every array that has an active task."""
-        active = self.active(submissions)
+        """Run scancel for every array with an active task."""
+        active = self.active_runs(submissions)
         jobs = [
             e.job_id for e in submissions if e.job_id and not active.keys().isdisjoint(e.run_ids)
         ]
@@ -243,22 +243,22 @@ class AbsentSlurm(Slurm):
     is_absent = True
 
     @functools.cached_property
-    def config(self) -> dict[str, str]:
+    def read_config(self) -> dict[str, str]:
         """Nothing is known."""
         return {}
 
-    def features(self) -> dict[str, frozenset[str]]:
+    def node_features(self) -> dict[str, frozenset[str]]:
         """Nothing is known."""
         return {}
 
-    def place(self, batch: Batch) -> AvailableNodes:
+    def available_nodes(self, batch: Batch) -> AvailableNodes:
         """Nothing is known."""
         return AvailableNodes("the cluster", ())
 
-    def refusal(self, script: Path, batch: Batch) -> None:
+    def rejection_reason(self, script: Path, batch: Batch) -> None:
         """There is nobody to ask."""
 
-    def possible(self, batch: Batch) -> Batch:
+    def remove_unsupported(self, batch: Batch) -> Batch:
         """Shown as it would be with the plugin."""
         return batch
 
@@ -268,13 +268,13 @@ class AbsentSlurm(Slurm):
         return False
 
 
-def chunks(submissions: Sequence[Submission]) -> list[Sequence[Submission]]:
-    """Pieces short enough for a command line."""
+def split_submissions(submissions: Sequence[Submission]) -> list[Sequence[Submission]]:
+    """Split submissions into groups that fit a command line."""
     return [submissions[start : start + CHUNK] for start in range(0, len(submissions), CHUNK)]
 
 
-def joined(help_text: str) -> list[str]:
-    """The lines of `sbatch --help`, each option's continuation lines joined to it."""
+def join_help_lines(help_text: str) -> list[str]:
+    """Join each option's continuation lines in `sbatch --help`."""
     options: list[str] = []
     for line in help_text.splitlines():
         if re.match(r"\s*-", line) or not options:
@@ -284,7 +284,7 @@ def joined(help_text: str) -> list[str]:
     return options
 
 
-def job_environment(batch: Batch) -> dict[str, str]:
+def make_environment(batch: Batch) -> dict[str, str]:
     """The environment of sbatch, and with --export=ALL of the job: named variables, no others."""
     names = [*EXPORTED, *slurm_environment.WAY, "SLURM_UMASK", *batch.job.export]
     names += [name for name, key in DEFAULTS.items() if getattr(batch.job, key) is None]
@@ -306,17 +306,17 @@ KEY_OF = {
 }  # fmt: skip
 
 
-def check(table: Table, key: str, options: Sequence[str]) -> None:
-    """UsageError for the first of them that is none, or not the study's."""
+def check_options(table: Table, key: str, options: Sequence[str]) -> None:
+    """Raise UsageError for the first invalid or reserved option."""
     for option in options:
         if not re.fullmatch(OPTION, option):
             allowed = "options that begin with '-', values joined by '='"
             table.wrong(key, shlex.join(options), allowed)
-        refuse_ours(table, key, option)
+        reject_reserved(table, key, option)
 
 
-def refuse_ours(table: Table, key: str, option: str) -> None:
-    """UsageError for an option that Steelyard sets itself, or that has a key of its own."""
+def reject_reserved(table: Table, key: str, option: str) -> None:
+    """Raise UsageError for an option that Steelyard sets itself, or that has a key of its own."""
     long = option.startswith("--")
     name = option[2:].split("=", 1)[0] if long else option[1]
     # getopt_long takes any beginning of a name for the name.

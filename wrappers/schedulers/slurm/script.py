@@ -28,26 +28,26 @@ exec bash "$study/runs/$run/run.sh" >"$attempt/job.out" 2>&1
 """
 
 
-def render(batch: Batch, after: str | None, with_tags: bool) -> str:
+def render_script(batch: Batch, after: str | None, with_tags: bool) -> str:
     """The batch script; `after` is a job that has to end before, `with_tags`: our plugin is there."""
-    options = own_options(batch) + job_options(batch.job) + condition_options(batch)
+    options = steelyard_options(batch) + job_options(batch.job) + condition_options(batch)
     if with_tags:
         options += [f"--tag={key}={value}" for key, value in (*batch.tags, *batch.job.tags)]
     if after is not None:
         options.append(f"--dependency=afterany:{after}")
-    lines = ["#!/bin/bash", *(f"#SBATCH {quoted(option)}" for option in options)]
+    lines = ["#!/bin/bash", *(f"#SBATCH {quote_option(option)}" for option in options)]
     body = BODY.format(study=shlex.quote(str(batch.study_dir)), submission_id=batch.submission_id)
     return "\n".join(lines) + "\n" + body
 
 
-def quoted(option: str) -> str:
-    """An option as sbatch reads it from a script: its quoting is a shell's."""
+def quote_option(option: str) -> str:
+    """Quote an option for sbatch, which reads it from a script as a shell does."""
     name, equals, value = option.partition("=")
     return name + equals + (shlex.quote(value) if equals else "")
 
 
-def own_options(batch: Batch) -> list[str]:
-    """What Steelyard itself needs."""
+def steelyard_options(batch: Batch) -> list[str]:
+    """The options that Steelyard itself needs."""
     limit = "" if batch.job.at_once is None else f"%{batch.job.at_once}"
     folder = str(batch.study_dir)
     output = f"{folder}/submissions/{batch.submission_id}.out".replace("%", "%%")
@@ -81,11 +81,11 @@ def condition_options(batch: Batch) -> list[str]:
     texts = [] if batch.job.constraint is None else [batch.job.constraint]
     texts += [o.partition("=")[2] for o in batch.options if o.startswith(CONSTRAINT)]
     options = [option for option in batch.options if not option.startswith(CONSTRAINT)]
-    return options + ([f"{CONSTRAINT}{functools.reduce(both, texts)}"] if texts else [])
+    return options + ([f"{CONSTRAINT}{functools.reduce(join_constraints, texts)}"] if texts else [])
 
 
-def both(first: str, second: str) -> str:
-    """`first&second`; UsageError where Slurm's grammar has no such thing."""
+def join_constraints(first: str, second: str) -> str:
+    """`first&second`; UsageError where Slurm's grammar cannot express that."""
     for constraint in (first, second):
         if not PLAIN_CONSTRAINT.fullmatch(constraint):
             raise UsageError(

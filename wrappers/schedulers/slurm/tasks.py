@@ -28,9 +28,9 @@ STUCK = re.compile(
 )
 
 
-def ask_squeue(submissions: Sequence[Submission], patient: bool) -> dict[str, Task]:
+def query_squeue(submissions: Sequence[Submission], patient: bool) -> dict[str, Task]:
     """Waiting and running runs, by run id."""
-    jobs = by_job(submissions)
+    jobs = index_by_job(submissions)
     if not jobs:
         return {}
     ask = command.run if patient else command.run_once
@@ -43,8 +43,8 @@ def ask_squeue(submissions: Sequence[Submission], patient: bool) -> dict[str, Ta
     return parse_squeue(text, jobs)
 
 
-def by_job(submissions: Sequence[Submission]) -> dict[str, Submission]:
-    """Submissions by job id."""
+def index_by_job(submissions: Sequence[Submission]) -> dict[str, Submission]:
+    """Index submissions by job id."""
     return {entry.job_id: entry for entry in submissions if entry.job_id is not None}
 
 
@@ -63,19 +63,19 @@ def parse_squeue(text: str, jobs: Mapping[str, Submission]) -> dict[str, Task]:
             job_id=None if raw_id == array_job and waits else raw_id,
             is_stuck=waits and STUCK.fullmatch(reason) is not None,
         )
-        for run_id in runs_of(jobs[array_job], expand(indices)):
+        for run_id in select_runs(jobs[array_job], expand_indices(indices)):
             tasks[run_id] = task
     return tasks
 
 
-def runs_of(submission: Submission, indices: Iterable[int]) -> Iterator[str]:
+def select_runs(submission: Submission, indices: Iterable[int]) -> Iterator[str]:
     """The runs of some array indices."""
     for index in indices:
         if index < len(submission.run_ids):
             yield submission.run_ids[index]
 
 
-def expand(indices: str) -> list[int]:
+def expand_indices(indices: str) -> list[int]:
     """`[3-5,9%2]` or `3`: each index; none of what is no number, as jobs that are no array have."""
     try:
         return list(parse_waiting_tasks(indices.strip("[]").partition("%")[0]))
@@ -83,35 +83,35 @@ def expand(indices: str) -> list[int]:
         return []
 
 
-def ask_sacct(submissions: Sequence[Submission]) -> dict[str, Task]:
-    """What became of runs, by run id; nothing where accounting is off or does not answer."""
-    jobs = by_job(submissions)
+def query_sacct(submissions: Sequence[Submission]) -> dict[str, Task]:
+    """How runs ended, by run id; empty without accounting, or when it does not answer."""
+    jobs = index_by_job(submissions)
     if not jobs:
         return {}
-    since = slurm_time(min(entry.submitted_unix_s for entry in jobs.values()))
+    since = format_time(min(entry.submitted_unix_s for entry in jobs.values()))
     which = (f"--starttime={since}", f"--jobs={','.join(jobs)}")
     try:
-        return ended(Sacct(tries=1).read_starts(("State", "ExitCode"), *which), jobs)
+        return parse_ended(Sacct(tries=1).read_starts(("State", "ExitCode"), *which), jobs)
     except MissingError:
         return {}
 
 
-def slurm_time(unix_s: float) -> str:
+def format_time(unix_s: float) -> str:
     """A time as sacct reads it where we call it, in UTC (slurm_environment.own), a little earlier:
     job ids are used again."""
     early = datetime.fromtimestamp(unix_s - CLOCKS_MAY_DIFFER_S, UTC)
     return early.strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def why_ended(state: str, exit_code: str) -> str:
+def end_reason(state: str, exit_code: str) -> str:
     """A job that left no result, in a sentence; run.sh itself never exits with 4."""
     if state == "FAILED" and exit_code.partition(":")[0] == "4":
         return NOT_APPLIED
     return f"sacct: {state}"
 
 
-def ended(rows: Iterable[AccountingRow], jobs: Mapping[str, Submission]) -> dict[str, Task]:
-    """Array tasks that have ended; of a requeued one the last row counts."""
+def parse_ended(rows: Iterable[AccountingRow], jobs: Mapping[str, Submission]) -> dict[str, Task]:
+    """Parse array tasks that have ended; the last row of a requeued task counts."""
     tasks = {}
     for row in rows:
         entry = jobs.get(row.array_job_id or "")
@@ -119,8 +119,8 @@ def ended(rows: Iterable[AccountingRow], jobs: Mapping[str, Submission]) -> dict
             continue
         words, code = row.fields[INDEX["State"]], row.fields[INDEX["ExitCode"]]
         begun = row.start_unix_s is not None
-        task = Task(row.state, why_ended(words, code), row.job_id, begun)
+        task = Task(row.state, end_reason(words, code), row.job_id, begun)
         own = () if row.array_task_id is None else (int(row.array_task_id),)
-        for run_id in runs_of(entry, own or row.waiting_tasks):
+        for run_id in select_runs(entry, own or row.waiting_tasks):
             tasks[run_id] = task
     return tasks
