@@ -11,8 +11,6 @@
 #include "launch_sampler.h"
 #include "options.h"
 
-#define LIMIT_MS 30000 /* dropping 100 GB of page cache takes some 10 s */
-
 static void mark_path(char *path, size_t size, const struct sy_config *config,
 		      const struct sy_step *step)
 {
@@ -30,7 +28,7 @@ static int open_mark(const struct sy_config *config, const struct sy_step *step,
 	fd = open(path, O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return sy_fail_errno(err, errno, "cannot open %s", path);
-	limit_ms = sy_command_limit_ms(until_ms, LIMIT_MS);
+	limit_ms = sy_command_limit_ms(until_ms, SY_COLD_LIMIT_MS);
 	if (sy_lock(fd, limit_ms))
 		return fd;
 	(void)close(fd);

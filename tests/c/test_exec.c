@@ -206,6 +206,28 @@ static void test_document(void)
 	ok(!sy_json_within(AMPLE, make_nothing, NULL), "no document, no result");
 }
 
+/* It ends once the test lets it: nobody has killed it. */
+static void test_left(void)
+{
+	char folder[] = "/tmp/steelyard-test-XXXXXX", go[64], script[256];
+	const char *const waits[] = {"sh", "-c", script, NULL};
+	cleanup_output struct sy_output output = {0};
+	struct sy_error err = {""};
+	int status = -1;
+
+	if (!ok(mkdtemp(folder), "a folder"))
+		return;
+	(void)snprintf(go, sizeof(go), "%s/go", folder);
+	(void)snprintf(script, sizeof(script), "until [ -e %s ]; do sleep 0.05; done; exit 3", go);
+	is_int(sy_run_or_leave(SOON, waits, &output, &err), -1, "a program that is left");
+	ok(strstr(err.text, "sh did not end within 0.2 s and still runs") != NULL, "%s", err.text);
+	(void)close(open(go, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	(void)wait(&status);
+	ok(WIFEXITED(status) && WEXITSTATUS(status) == 3, "ends by itself");
+	(void)unlink(go);
+	(void)rmdir(folder);
+}
+
 static void test_program(void)
 {
 	const char *const sleep[] = {"sleep", "1000", NULL};
@@ -223,6 +245,7 @@ static void test_program(void)
 	ok(strstr(err.text, "sleep did not end within 0.2 s and was killed") != NULL, "%s",
 	   err.text);
 	ok(no_child_is_left(), "and is reaped");
+	test_left();
 }
 
 int main(void)

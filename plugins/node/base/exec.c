@@ -124,9 +124,9 @@ static void pause_for(int fd)
 		(void)poll(&end, 1, LOOK_MS);
 }
 
-/* Wait for the end: 0, or -errno; ETIMEDOUT when it had to be killed. One that waits for a file
- * system that does not answer does not even die: it is left to whoever reaps orphans. */
-static int wait_for(pid_t pid, int limit_ms, int *status)
+/* Wait for the end: 0, or -errno; ETIMEDOUT when it had to be killed, or is left. One that waits
+ * for a file system that does not answer does not even die: it is left to whoever reaps orphans. */
+static int wait_for(pid_t pid, int limit_ms, bool leaves, int *status)
 {
 	cleanup_close int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	int64_t until_ms = sy_now_ms(CLOCK_MONOTONIC) + limit_ms;
@@ -140,7 +140,7 @@ static int wait_for(pid_t pid, int limit_ms, int *status)
 		if (ended < 0 && errno != EINTR)
 			return -errno;
 		if (sy_now_ms(CLOCK_MONOTONIC) >= until_ms) {
-			if (late)
+			if (late || leaves)
 				return -ETIMEDOUT;
 			late = true;
 			until_ms += KILLED_MS;
@@ -150,8 +150,8 @@ static int wait_for(pid_t pid, int limit_ms, int *status)
 	}
 }
 
-static int run_with(int limit_ms, const char *path, const char *const *argv, const int fds[3],
-		    struct sy_output *output, struct sy_error *err)
+static int run_with(int limit_ms, bool leaves, const char *path, const char *const *argv,
+		    const int fds[3], struct sy_output *output, struct sy_error *err)
 {
 	int error, status = 0;
 	pid_t pid;
@@ -159,10 +159,10 @@ static int run_with(int limit_ms, const char *path, const char *const *argv, con
 	error = spawn(path, argv, fds, &pid);
 	if (error)
 		return sy_fail_errno(err, error, "cannot start %s", path);
-	error = wait_for(pid, limit_ms, &status);
+	error = wait_for(pid, limit_ms, leaves, &status);
 	if (error == -ETIMEDOUT)
-		return sy_fail(err, "%s did not end within %g s and was killed", path,
-			       limit_ms / 1000.0);
+		return sy_fail(err, "%s did not end within %g s and %s", path, limit_ms / 1000.0,
+			       leaves ? "still runs" : "was killed");
 	if (error)
 		return sy_fail_errno(err, -error, "cannot wait for %s", path);
 	output->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -173,8 +173,8 @@ static int run_with(int limit_ms, const char *path, const char *const *argv, con
 	return 0;
 }
 
-int sy_run_within(int limit_ms, const char *const *argv, const char *input,
-		  struct sy_output *output, struct sy_error *err)
+static int run_program(int limit_ms, bool leaves, const char *const *argv, const char *input,
+		       struct sy_output *output, struct sy_error *err)
 {
 	cleanup_close int in = -1, out = -1, problem = -1;
 	char path[512];
@@ -189,7 +189,20 @@ int sy_run_within(int limit_ms, const char *const *argv, const char *input,
 	problem = memory_file(NULL);
 	if (in < 0 || out < 0 || problem < 0)
 		return sy_fail_errno(err, errno, "cannot make files in memory for %s", argv[0]);
-	return run_with(limit_ms, path, argv, (const int[3]){in, out, problem}, output, err);
+	return run_with(limit_ms, leaves, path, argv, (const int[3]){in, out, problem}, output,
+			err);
+}
+
+int sy_run_within(int limit_ms, const char *const *argv, const char *input,
+		  struct sy_output *output, struct sy_error *err)
+{
+	return run_program(limit_ms, false, argv, input, output, err);
+}
+
+int sy_run_or_leave(int limit_ms, const char *const *argv, struct sy_output *output,
+		    struct sy_error *err)
+{
+	return run_program(limit_ms, true, argv, NULL, output, err);
 }
 
 int sy_run(const char *const *argv, const char *input, struct sy_output *output,
@@ -227,7 +240,7 @@ char *sy_run_function(int limit_ms, int (*function)(const void *context, int out
 		sy_keep_descriptors((const int[]){-1, -1, -1, out}, OUT_FD + 1);
 		_exit(function(context, OUT_FD) ? 1 : 0);
 	}
-	error = pid < 0 ? -errno : wait_for(pid, limit_ms, &status);
+	error = pid < 0 ? -errno : wait_for(pid, limit_ms, false, &status);
 	text = error || status ? NULL : read_memory_file(out);
 	if (text)
 		return text;

@@ -35,6 +35,10 @@ int sy_run(const char *const *argv, const char *input, struct sy_output *output,
 int sy_run_within(int limit_ms, const char *const *argv, const char *input,
 		  struct sy_output *output, struct sy_error *err);
 
+/* The same, but a program that is not done within the limit is left to itself, not killed. */
+int sy_run_or_leave(int limit_ms, const char *const *argv, struct sy_output *output,
+		    struct sy_error *err);
+
 /* Programs run from now on keep this descriptor open (-1: none): so a lock lasts as long as a tc
  * that outlives us when we are killed. */
 void sy_run_pass_descriptor(int fd);

@@ -100,8 +100,7 @@ int sy_conditions_drop_caches(const struct sy_command_job *job, int64_t cvmfs_mb
 	if (cvmfs_mb)
 		sy_command_add_number(&command, "--cvmfs-mb", (unsigned)cvmfs_mb);
 	sy_command_add_asker(&command, job);
-	/* Dropping 100 GB of page cache takes some 10 s. */
-	if (sy_command_run(&command, APPLY_LIMIT_MS, out, sizeof(out), err) < 0)
+	if (sy_command_run(&command, SY_COLD_LIMIT_MS, out, sizeof(out), err) < 0)
 		return -1;
 	return send_cache_answer(out, queue, err);
 }

@@ -31,6 +31,12 @@ struct sy_netem_wish {
 int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_wish *wish,
 			char join_path[SY_PATH_SIZE], struct sy_error *err);
 
+/* What cold caches may take, for a job and for root: wiping CVMFS' cache, then dropping 100 GB of
+ * page cache, which takes some 10 s. Below Slurm's UnkillableStepTimeout (60 s), as all that a
+ * step's start waits for. Of it, cvmfs_config has what leaves room for the refusal to arrive. */
+#define SY_COLD_LIMIT_MS 30000
+#define SY_WIPE_LIMIT_MS (SY_COLD_LIMIT_MS - 5000)
+
 /* Drop this node's page caches, and tell the sampler what was done. */
 int sy_conditions_drop_caches(const struct sy_command_job *job, int64_t cvmfs_mb,
 			      struct sy_message_queue *queue, struct sy_error *err);

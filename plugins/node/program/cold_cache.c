@@ -4,6 +4,7 @@
 #include "base/exec.h"
 #include "base/file.h"
 #include "counters/parse.h"
+#include "job/conditions.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -187,18 +188,16 @@ static void refuse_unwiped(int root, json_t *refused)
 		(void)fclose(file);
 }
 
-/* Killed in between, cvmfs_config leaves repositories paused: every access to them hangs. It drains
- * the kernel's caches of all of them at once, for CVMFS_KCACHE_TIMEOUT (60 s) at most, then removes
- * files. */
-#define WIPE_LIMIT_MS 300000
-
+/* Killed in between, cvmfs_config leaves repositories paused, and every access to them hangs: it is
+ * left to end by itself. It drains the kernel's caches of all of them at once, for
+ * CVMFS_KCACHE_TIMEOUT (60 s) at most, then removes files. */
 static char *run_wipecache(struct sy_error *err)
 {
 	static const char *const argv[] = {"cvmfs_config", "wipecache", NULL};
 	cleanup_output struct sy_output output = {0};
 	char *said;
 
-	if (sy_run_within(WIPE_LIMIT_MS, argv, NULL, &output, err) < 0)
+	if (sy_run_or_leave(SY_WIPE_LIMIT_MS, argv, &output, err) < 0)
 		return NULL;
 	if (output.status) {
 		(void)sy_fail(err, "cvmfs_config wipecache: %.*s",

@@ -21,10 +21,20 @@ printf '#!/bin/sh\\necho "$@" $(cat /etc/cvmfs/default.d/*) >> %s/said\\nsleep %
 chmod +x "$1"/usr/cvmfs_config
 mount -t overlay none -o lowerdir=/usr/bin,upperdir="$1"/usr,workdir="$1"/usrwork /usr/bin
 mount -t overlay none -o lowerdir=/etc,upperdir="$1"/etc,workdir="$1"/etcwork /etc
+"""
+THRICE = """
 "$3" cache --cold --no-policy --cvmfs-quota 4000000000
 "$3" cache --cold --no-policy --cvmfs-mb 300
 "$3" cache --cold --no-policy
 cat "$1"/said
+"""
+# The stand-in of CVMFS ends by itself once somebody lets it: it was not killed.
+HANGS = """
+printf '#!/bin/sh\nuntil [ -e %s/go ]; do sleep 0.05; done; : > %s/ended\n' "$1" "$1" > /usr/bin/cvmfs_config
+"$3" cache --cold --no-policy && exit 99
+: > "$1"/go
+for i in $(seq 1800); do [ ! -e "$1"/ended ] || exit 0; sleep 0.05; done
+exit 98
 """
 
 pytestmark = [
@@ -42,12 +52,12 @@ LEFT = (
 
 
 def run(
-    folder: Path, exit_code: int, says: str = WIPED, takes_s: int = 0
+    folder: Path, exit_code: int, says: str = WIPED, takes_s: int = 0, then: str = THRICE
 ) -> subprocess.CompletedProcess[str]:
     words = folder.with_suffix(".says")
     words.write_text(says, encoding="utf-8")
     return subprocess.run(
-        ["unshare", "-m", "sh", "-c", SCRIPT, "sh", folder, str(exit_code), PROGRAM, words,
+        ["unshare", "-m", "sh", "-c", SCRIPT + then, "sh", folder, str(exit_code), PROGRAM, words,
          str(takes_s)],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
@@ -93,10 +103,18 @@ def test_where_nothing_was_wiped_a_limit_is_refused_and_no_cold_cache_is_told(
 
 @pytest.mark.slow
 def test_a_wipe_that_takes_its_time_is_not_killed(tmp_path: Path) -> None:
-    """It drains the kernel's caches for up to 60 s; killed, it would leave repositories paused."""
     done = run(tmp_path, 0, takes_s=11)
     first, *_ = done.stdout.splitlines() or [done.stderr]
     assert "CVMFS cache" in first, first
+
+
+@pytest.mark.slow
+def test_a_wipe_that_hangs_is_refused_and_not_killed(tmp_path: Path) -> None:
+    """Root waited for 300 s. Killed, it would leave repositories paused."""
+    done = run(tmp_path, 0, then=HANGS)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    why = "cvmfs_config did not end within 25 s and still runs"
+    assert f"cache=cold: CVMFS' cache was not wiped: /usr/bin/{why}" in done.stderr
 
 
 @pytest.mark.skipif(Path("/usr/bin/cvmfs_config").exists(), reason="CVMFS is installed here")
