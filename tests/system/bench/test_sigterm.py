@@ -53,24 +53,41 @@ def test_a_whole_slurm_ends_with_its_benchmark() -> None:
     assert not found.exists()
 
 
+INTERRUPTED = """\
+import os, signal, subprocess, sys
+from pathlib import Path
+import sampler_job
+from tests.waiting import wait_for
+
+folder, compiler = map(Path, sys.argv[1:])
+
+def interrupt_it(compiling):
+    wait_for("the linker", (folder / "runs").exists)
+    subprocess.Popen.communicate = communicate
+    os.kill(os.getpid(), signal.SIGTERM)
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+communicate = subprocess.Popen.communicate
+subprocess.Popen.communicate = lambda compiling, timeout: interrupt_it(compiling)
+sampler_job.compiled(folder, "load", compiler)
+"""
+
+
 def test_an_interrupted_compiler_leaves_no_process(tmp_path: Path) -> None:
     """A linker that outlived its compiler wrote into the folder while that was being removed."""
     name, value = "COMPILER_OF_TEST", str(os.getpid())
     compiler = tmp_path / "cc"
     compiler.write_text('#!/bin/sh\n(touch "$(dirname "$0")/runs"; exec sleep 300) & wait\n')
     compiler.chmod(0o755)
-    script = "import sys; from pathlib import Path; import sampler_job; sampler_job.compiled(Path(sys.argv[1]), 'load', sys.argv[2])"
-    child = subprocess.Popen(
-        [sys.executable, "-c", f"import signal; signal.signal(15, lambda *_: sys.exit(1)); {script}",
-         tmp_path, compiler], env={**os.environ, "PYTHONPATH": str(BENCH), name: value},
+    path = f"{BENCH}:{BENCH.parent}"
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, tmp_path, compiler],
+        env={**os.environ, "PYTHONPATH": path, name: value}, check=False, timeout=120,
     )  # fmt: skip
-    wait_for("it runs", (tmp_path / "runs").exists)
-    child.terminate()
-    status = child.wait(60)
     survivors = ours(f"{name}={value}")
     for pid in survivors:
         os.kill(pid, signal.SIGKILL)
-    assert (status, survivors) == (1, [])
+    assert (done.returncode, survivors) == (1, [])
 
 
 def test_every_benchmark_ends_so() -> None:

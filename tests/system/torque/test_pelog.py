@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 from tests.system.job.conftest import is_there, state_of
-from tests.system.torque.conftest import NOBODY, Cluster, Node, Recorded
+from tests.system.torque.conftest import JOB_IDS, NOBODY, Cluster, Node, Recorded
 from tests.waiting import wait_for
 
-JOB = "203.vm"
+JOB, SINGLE = JOB_IDS["203.vm"], JOB_IDS["0.vm"]
 
 
 def first_given(cluster: Cluster, script: str, **changed: str) -> Recorded:
@@ -89,7 +89,7 @@ def test_a_name_is_nothing_but_a_name(cluster: Cluster, tmp_path: Path, name: st
     assert cluster.first.pelog("prologue", given) == 0
     assert cluster.first.pelog("epilogue", cluster.given("torque.epilogue.0.vm", name=name)) == 0
     assert not marker.exists()
-    assert cluster.record_of("0.vm", "vm")["incomplete_of"] == "processes"
+    assert cluster.record_of(SINGLE, "vm")["incomplete_of"] == "processes"
     assert cluster.left() == []
 
 
@@ -130,7 +130,7 @@ def test_a_prologue_twice_is_one_record(cluster: Cluster) -> None:
     for _ in range(2):
         assert cluster.first.pelog("prologue", cluster.given("torque.prologue.0.vm")) == 0
     assert cluster.first.pelog("epilogue", cluster.given("torque.epilogue.0.vm")) == 0
-    assert cluster.record_of("0.vm", "vm")["incomplete_of"] == "processes"
+    assert cluster.record_of(SINGLE, "vm")["incomplete_of"] == "processes"
 
 
 GROUPS = Path(__file__).parents[2] / "data/torque/cgroups"
@@ -181,15 +181,15 @@ def test_a_cpuset_alone_tells_whose_a_process_is(
     cluster: Cluster, tmp_path: Path, place: str
 ) -> None:
     tree = tmp_path / "tree"
-    (tree / place / "torque/203.vm").mkdir(parents=True)
-    record = sisters_record(cluster, tree, "203.vm")
+    (tree / place / f"torque/{JOB}").mkdir(parents=True)
+    record = sisters_record(cluster, tree, JOB)
     assert record["processes"]["named"], "by its cpuset: no task has come yet"
     assert record["cpu"]["source"] == "processes"
 
 
 def test_another_jobs_cgroup_is_not_this_ones(cluster: Cluster, tmp_path: Path) -> None:
     put_groups(tmp_path / "tree", "begin", "20.vm", "cpuacct", "memory")
-    record = sisters_record(cluster, tmp_path / "tree", "203.vm")
+    record = sisters_record(cluster, tmp_path / "tree", JOB)
     assert not record["processes"]["named"]
 
 
@@ -241,7 +241,7 @@ def test_blanks_around_a_key_are_no_part_of_its_value(cluster: Cluster) -> None:
     given = cluster.given("torque.prologue.0.vm", resources="nodes=1")
     assert cluster.first.pelog("prologue", given) == 0
     cluster.first.pelog("epilogue", first_given(cluster, "epilogue"))
-    folder = cluster.records / "0.vm"
+    folder = cluster.records / SINGLE
     wait_for("its record", lambda: any('"pbs"' in p.read_text() for p in folder.glob("*.json")))
 
 
@@ -272,16 +272,16 @@ def write_job_file(node: Node, job: str, text: str) -> None:
 
 def test_what_the_list_of_2048_bytes_lost_is_found_in_the_moms_file(cluster: Cluster) -> None:
     other = '<other flags="3">steelyard:netem=delay%3D50ms</other>'
-    write_job_file(cluster.first, "0.vm", other)
+    write_job_file(cluster.first, SINGLE, other)
     assert cluster.first.pelog("prologue", cluster.given("torque.prologue.0.vm")) == 1
     assert "--netem=delay=50ms" in cluster.first.output.read_text()
 
 
 def test_qsub_n_is_told_at_the_latest_in_the_end(cluster: Cluster) -> None:
     for script in ("prologue", "epilogue"):
-        write_job_file(cluster.first, "0.vm", '<node_exclusive flags="1">1</node_exclusive>')
+        write_job_file(cluster.first, SINGLE, '<node_exclusive flags="1">1</node_exclusive>')
         assert cluster.first.pelog(script, cluster.given(f"torque.{script}.0.vm")) == 0
-    assert cluster.record_of("0.vm", "vm")["job"]["exclusive"] is True
+    assert cluster.record_of(SINGLE, "vm")["job"]["exclusive"] is True
 
 
 @pytest.mark.parametrize("status", [0, 1, 2])
@@ -292,8 +292,8 @@ def test_the_sites_own_prologue_goes_on(cluster: Cluster, status: int) -> None:
     site.chmod(0o755)
     given = cluster.given("torque.prologue.0.vm")
     assert cluster.first.pelog("prologue", given) == status
-    assert told.read_text().split() == ["8", "0.vm", str(site.parent / "jobs/0.vm.SC")]
-    state = cluster.run / "job/vm.0.vm.json"
+    assert told.read_text().split() == ["8", SINGLE, str(site.parent / f"jobs/{SINGLE}.SC")]
+    state = cluster.run / f"job/vm.{SINGLE}.json"
     assert state.exists() == (status == 0)
 
 
