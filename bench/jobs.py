@@ -93,9 +93,9 @@ def published(slurm: cluster.Cluster, jobs: int) -> int | None:
     if find_program(publish.PROGRAM) is None:
         return None
     os.environ.update(slurm.variables())
-    asked = publish.Asked(DAY_S, [slurm.record_dir], most=max(jobs, 10_000))
-    found = publish.look(asked, Sacct(), time.time() + 2 * publish.SETTLED_S)
-    publish.write(found)
+    asked = publish.PublishRequest(DAY_S, [slurm.record_dir], most=max(jobs, 10_000))
+    found = publish.find_comments(asked, Sacct(), time.time() + 2 * publish.SETTLED_S)
+    publish.write_comments(found)
     return found.written
 
 
@@ -157,12 +157,12 @@ def measure(folder: Path, jobs: int, limit_s: float) -> dict[str, object]:
     plugin, node_program = cluster.find_plugin()
     alike = {"physical_nodes": 2, "virtual_nodes": 0, "cpus": CPUS}
     sizes = rounds_of(jobs)
-    with cluster.up(ClusterConfig(dir=folder / "a", **alike)) as plain:
+    with cluster.start_cluster(ClusterConfig(dir=folder / "a", **alike)) as plain:
         load.set_up(plain)
         print("without the plugin; memory in kB / open descriptors")
         peer = run_rounds(plain, sizes[:1], tags=False, looks=Looks(), limit_s=limit_s)
     config = ClusterConfig(dir=folder / "b", plugin=plugin, node_program=node_program, **alike)
-    with cluster.up(config) as slurm:
+    with cluster.start_cluster(config) as slurm:
         load.set_up(slurm)
         print("with the plugin")
         at_first, looks = checks.small_files(slurm), Looks()

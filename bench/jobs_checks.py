@@ -124,7 +124,7 @@ def small_files(slurm: Cluster) -> set[Path]:
 def left_behind(slurm: Cluster, at_first: set[Path]) -> dict[str, int]:
     """Processes and files, sockets too, of jobs that are over."""
     daemons = {daemon.pid for daemon in slurm.state.daemons}
-    ours = cluster_state.leftovers(Layout(slurm.dir).slurm_conf)
+    ours = cluster_state.find_leftovers(Layout(slurm.dir).slurm_conf)
     records = slurm.record_dir.rglob("*")
     return {
         "processes": sum(daemon.pid not in daemons for daemon in ours),

@@ -236,7 +236,7 @@ def measure(folder: Path, extent: Extent) -> dict[str, Any]:
     """Everything, in a cluster that is gone afterwards."""
     config = ClusterConfig(dir=folder / "c", physical_nodes=1, virtual_nodes=0, guests=1)
     peer = install_peer(extent.quick)
-    with cluster.up(config) as running:
+    with cluster.start_cluster(config) as running:
         pair = netem_guest.Pair(running, find_node_program())
         print(f"{datetime.datetime.now(tz=datetime.UTC).date()}, {platform.machine()}, {os.cpu_count()} cores, "
               f"kernel {platform.release()}; guest: {pair.run('uname', '-r').strip()}")  # fmt: skip

@@ -92,7 +92,7 @@ class Pair:
 
     @property
     def guest(self) -> Guest:
-        return self.cluster.guest("v1")
+        return self.cluster.find_guest("v1")
 
     @property
     def peer(self) -> str:

@@ -327,7 +327,7 @@ def run(base: Path, args: argparse.Namespace) -> dict[str, object]:
     config = ClusterConfig(
         dir=base / "slurm", physical_nodes=1, virtual_nodes=0, gather_interval_s=1, contain=False
     )
-    with cluster.up(config) as slurm:
+    with cluster.start_cluster(config) as slurm:
         bench = Bench(slurm, base, end_s, args.processes, args.rates)
         least_s, most_s = bench.planned_s(most)
         print(

@@ -62,5 +62,5 @@ def up(
                 cpus=1 if nodes > 1 else 0,
                 plugin=plugin, node_program=node_program, bpf=name != UNCOUNTED,
             )  # fmt: skip
-            found[name] = stack.enter_context(cluster.up(config))
+            found[name] = stack.enter_context(cluster.start_cluster(config))
         yield found

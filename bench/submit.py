@@ -85,7 +85,7 @@ def measure(folder: Path, repeat: int) -> dict[str, float]:
         dir=folder / "c", plugin=plugin, node_program=node_program, virtual_nodes=0
     )
     apart, alike = write_studies(folder, repeat)
-    with cluster.up(config) as slurm:
+    with cluster.start_cluster(config) as slurm:
         env = slurm.environment()
         down = ["scontrol", "update", f"NodeName={','.join(config.node_names())}"]
         subprocess.run([*down, "State=DOWN", "Reason=bench"], env=env, check=True)

@@ -25,7 +25,7 @@ from steelyard.wrappers.cluster import cluster as throwaway
 from steelyard.wrappers.cluster import daemons as cluster_state
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout
 from steelyard.wrappers.publish import publish
-from steelyard.wrappers.publish.publish import Found
+from steelyard.wrappers.publish.publish import PublishResult
 from steelyard.wrappers.study import folder as studydir
 
 # As sites run it: the kernel counts, where it can. Without it, and without cgroups, no record's CPU and
@@ -198,15 +198,15 @@ class Lab:
         assert own is not None, found
         return own
 
-    def publish(self, record_dir: Path | None = None) -> Found:
+    def publish(self, record_dir: Path | None = None) -> PublishResult:
         """A pass of `steelyard publish` over the jobs of the last hour, as if the minute that it
         leaves to Slurm were over."""
         if find_program(publish.PROGRAM) is None:
             pytest.skip(f"{publish.PROGRAM} was not built: no libslurm (Debian: libslurm-dev)")
-        asked = publish.Asked(3600, [record_dir or self.cluster.record_dir])
+        asked = publish.PublishRequest(3600, [record_dir or self.cluster.record_dir])
         with mock.patch.dict(os.environ, self.cluster.environment()):
-            found = publish.look(asked, Sacct(), time.time() + 2 * publish.SETTLED_S)
-            publish.write(found)
+            found = publish.find_comments(asked, Sacct(), time.time() + 2 * publish.SETTLED_S)
+            publish.write_comments(found)
         return found
 
     def folder(self, job_id: str) -> Path:
@@ -241,13 +241,13 @@ class Lab:
 
     def samplers(self) -> list[int]:
         """Process ids of the samplers that run."""
-        found = cluster_state.leftovers(Layout(self.cluster.dir).slurm_conf)
+        found = cluster_state.find_leftovers(Layout(self.cluster.dir).slurm_conf)
         return [daemon.pid for daemon in found if daemon.name == "steelyard-node"]
 
     def stepds(self, job_id: str, step: str) -> list[int]:
         """Process ids of a job's slurmstepd of one step (`extern`, `batch`, `0`)."""
         pids = []
-        for daemon in cluster_state.leftovers(Layout(self.cluster.dir).slurm_conf):
+        for daemon in cluster_state.find_leftovers(Layout(self.cluster.dir).slurm_conf):
             if command_line(daemon.pid).startswith(f"slurmstepd: [{job_id}.{step}]"):
                 pids.append(daemon.pid)
         return pids

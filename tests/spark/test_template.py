@@ -33,7 +33,9 @@ def cluster() -> Iterator[throwaway.Cluster]:
     try:
         with (
             tempfile.TemporaryDirectory(prefix="sy-spark-", dir="/tmp") as name,
-            throwaway.up(ClusterConfig(dir=Path(name) / "c", virtual_nodes=0)) as running,
+            throwaway.start_cluster(
+                ClusterConfig(dir=Path(name) / "c", virtual_nodes=0)
+            ) as running,
         ):
             yield running
     except MissingError as error:

@@ -39,10 +39,10 @@ class Request:
     patience_s: float
 
 
-def fill(
+def fill_table(
     request: Request, folder: Path, table: Table, progress: Callable[[str], None]
 ) -> dict[str, Any]:
-    """All that is requested, until Ctrl-C; facts about where and when."""
+    """Measure everything requested until Ctrl-C; returns facts about place and time."""
     found = programs.find_program(PROGRAM)
     if found is None:
         raise MissingError(f"{PROGRAM} is missing: {programs.remedy(PROGRAM)}")
@@ -57,23 +57,23 @@ def fill(
     }
     try:
         if request.scheduler in (None, LOCAL):
-            run_here(request, local_runs.Bench(folder / "run", program), table, progress)
+            measure_local_runs(request, local_runs.Bench(folder / "run", program), table, progress)
         for name, kind in SYSTEMS.items():
             if request.scheduler in (None, name):
                 system = kind(program, request.options)
-                facts |= run_jobs(request, system, folder / name, table, progress)
+                facts |= measure_jobs(request, system, folder / name, table, progress)
     except KeyboardInterrupt:
         table.interrupted = True
     progress("")
     return facts
 
 
-def run_here(
+def measure_local_runs(
     request: Request, bench: local_runs.Bench, table: Table, progress: Callable[[str], None]
 ) -> None:
-    """`steelyard run`, then the wire, then joules."""
+    """Measure `steelyard run`, then the network link, then energy."""
     for name, run in (
-        *local_runs.methods(bench, request.containers, request.quick),
+        *local_runs.list_methods(bench, request.containers, request.quick),
         (network_link.METHOD, lambda: network_link.measure(bench)),
         (energy.METHOD, lambda: energy.measure(bench)),
     ):
@@ -81,12 +81,12 @@ def run_here(
             continue
         progress(f"{name} ({len(table.cells)} numbers so far)")
         try:
-            table.add(run())
+            table.add_outcome(run())
         except NotMeasuredError as error:
             table.troubles.append(Trouble(name, str(error), error.failed))
 
 
-def run_jobs(
+def measure_jobs(
     request: Request,
     system: JobSystem,
     folder: Path,
@@ -101,7 +101,7 @@ def run_jobs(
             raise
         table.troubles.append(Trouble(f"jobs of {system.title}", str(error)))
         return {}
-    methods = [one for one in system.methods(request.quick) if request.only in one.name]
+    methods = [one for one in system.list_methods(request.quick) if request.only in one.name]
     progress(f"{system.title}: {len(methods)} launch methods, all at once")
     site = jobs.Site(system, folder, request.record_dirs, request.patience_s)
     jobs.measure(site, methods, table)

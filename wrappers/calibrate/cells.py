@@ -31,21 +31,21 @@ def record_cell(
         quantity.name,
         quantity.unit,
         where=table.RECORD,
-        truth=known_loads.truth(quantity, results),
+        truth=known_loads.true_value(quantity, results),
         measured=table.number_at(record, quantity.path),
         limit=limit,
         node=node,
-        reason=record_reason(record, quantity) or table.unseen_reason(record, load.unwaited),
+        reason=missing_reason(record, quantity) or table.find_unseen_reason(record, load.unwaited),
     )
 
 
-def record_reason(record: Record, quantity: Quantity) -> str | None:
-    """Why a figure is null, or not all of it."""
+def missing_reason(record: Record, quantity: Quantity) -> str | None:
+    """Why a figure of a record is null or incomplete."""
     return table.reason_at(record, quantity.path, quantity.key) or table.incomplete_reason(record)
 
 
-def missed_ends(record: Record) -> int | None:
-    """How many processes' ends the kernel did not show, where it has counted every process."""
+def count_missed_ends(record: Record) -> int | None:
+    """The number of processes whose end the kernel did not report; None where it did not count."""
     counted = record.get("io", {}).get("source") == "bpf"
     return record["bpf"]["missed_ends"] if counted else None
 
@@ -54,10 +54,10 @@ def load_limit(
     quantity: Quantity, load: KnownLoad, missed: int | None, *beside: LimitTable
 ) -> Limit:
     """All but time; `missed`: see missed_ends; `beside`: of what runs beside the load."""
-    limit = limits.of_load(quantity, *beside)
+    limit = limits.load_limit(quantity, *beside)
     if missed is None:
         return limit
-    limit = limits.of_counted(quantity, limit, load.unwaited, missed, beside.count(limits.SRUN))
+    limit = limits.counted_limit(quantity, limit, load.unwaited, missed, beside.count(limits.SRUN))
     tasks = limits.PBSDSH in beside
     return limit + limits.TASK.get(quantity.name, Limit()) if tasks else limit
 
@@ -66,7 +66,7 @@ PARTIAL = "the first node's alone: `steelyard publish` adds the others"
 
 
 def is_partial(totals: Record | None) -> bool:
-    """Whether the totals are those of some nodes of the job."""
+    """Whether the totals cover only some nodes of the job."""
     return bool(totals and totals.get("partial") and totals.get("nodes_measured"))
 
 
@@ -78,27 +78,27 @@ class StartCells:
     method: LaunchMethod
     start: Start
 
-    def all(self) -> Iterator[Cell]:
+    def list_cells(self) -> Iterator[Cell]:
         """Every quantity: of each node's record and, of the last start, of the scheduler's totals."""
         report = self.start.report
         totals = report.totals or {} if self.start.is_last else {}
         for quantity in self.method.load.quantities:
             for record in self.start.records:
-                yield self.of_record(quantity, record)
+                yield self.record_cell(quantity, record)
             for host, found in totals.items():
-                yield self.of_totals(quantity, host, found)
+                yield self.totals_cell(quantity, host, found)
 
-    def of_record(self, quantity: Quantity, record: Record) -> Cell:
-        """One node's record."""
+    def record_cell(self, quantity: Quantity, record: Record) -> Cell:
+        """A cell for one node's record."""
         node, report = str(record.get("node")), self.start.report
         results = [result for result in self.start.results if result.node == node]
         ended_s = report.elapsed_s if report.extern_s is None else report.extern_s
-        limit = self.limit(quantity, results, ended_s, missed_ends(record))
+        limit = self.find_limit(quantity, results, ended_s, count_missed_ends(record))
         return record_cell(
             self.method.name, self.method.load, quantity, record, results, limit, node
         )
 
-    def of_totals(self, quantity: Quantity, host: str | None, totals: Record | None) -> Cell:
+    def totals_cell(self, quantity: Quantity, host: str | None, totals: Record | None) -> Cell:
         """The scheduler's totals beside the loads of that host; without one beside all loads."""
         results = [
             one for one in self.start.results if host is None or is_same_node(one.node, host)
@@ -106,14 +106,14 @@ class StartCells:
         nodes = sorted({one.node for one in results})
         by_node = [[one for one in results if one.node == node] for node in nodes] or [[]]
         missed = [
-            missed_ends(one) for one in self.start.records
+            count_missed_ends(one) for one in self.start.records
             if host is None or is_same_node(str(one.get("node")), host)
         ]  # fmt: skip
         counted = None if not missed or None in missed else sum(one or 0 for one in missed)
         elapsed_s, limit = self.start.report.elapsed_s, Limit()
-        truths = [known_loads.truth(quantity, each) for each in by_node]
+        truths = [known_loads.true_value(quantity, each) for each in by_node]
         for each in by_node:
-            one = self.limit(quantity, each, elapsed_s, counted)
+            one = self.find_limit(quantity, each, elapsed_s, counted)
             limit = one if quantity.largest else limit + one
         return Cell(
             self.method.name,
@@ -139,16 +139,16 @@ class StartCells:
         if totals is None:
             return None
         own = table.reason_at(totals, quantity.key, quantity.path)
-        own = own or table.unseen_reason(totals, self.method.load.unwaited)
+        own = own or table.find_unseen_reason(totals, self.method.load.unwaited)
         records = self.start.records
         if host is not None:
             records = [one for one in records if is_same_node(str(one.get("node")), host)]
         elif any(table.number_at(one, quantity.path) is not None for one in records):
             records = []
-        reasons = (record_reason(record, quantity) for record in records)
+        reasons = (missing_reason(record, quantity) for record in records)
         return own or next(filter(None, reasons), None)
 
-    def limit(
+    def find_limit(
         self,
         quantity: Quantity,
         results: Sequence[Result],
@@ -157,11 +157,11 @@ class StartCells:
     ) -> Limit:
         """Of one node's loads; `scheduler_s`: how long the job lasted for its scheduler; `missed`:
         see missed_ends."""
-        truth = known_loads.truth(quantity, results)
+        truth = known_loads.true_value(quantity, results)
         if quantity is table.ELAPSED:
             return self.system.elapsed_limit(truth, scheduler_s)
         limit = load_limit(quantity, self.method.load, missed, *self.method.beside)
-        if (shells := known_loads.of_parents(quantity, results)) > 0:
+        if (shells := known_loads.used_by_parents(quantity, results)) > 0:
             limit += Limit(0, shells, SHELL)
         if self.method.interrupt and not self.start.is_last:
             limit += limits.KILLED.get(quantity.name, Limit())

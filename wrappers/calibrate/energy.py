@@ -27,25 +27,25 @@ LIMIT_PART = 0.05
 def measure(bench: Bench) -> Outcome:
     """One load of some seconds, since the witness is read from outside."""
     witness = perf_prefix(Path("/"))
-    sensors = hwmon_sensors(Path("/"))
-    before = hwmon_j(sensors)
+    sensors = find_hwmon_sensors(Path("/"))
+    before = read_hwmon_j(sensors)
     record = replace(bench, prefix=witness).measure(LOAD).record
     measured = table.number_at(record, table.ENERGY.path)
     if measured is None:
         why = table.reason_at(record, table.ENERGY.path)
         raise NotMeasuredError(f"not measured: {why or 'and no reason given'}", failed=why is None)
-    truth = perf_j(bench.folder) if witness else None
+    truth = read_perf_j(bench.folder) if witness else None
     if truth is None and before is not None:
-        truth = (hwmon_j(sensors) or before) - before
+        truth = (read_hwmon_j(sensors) or before) - before
     if truth is None:
         raise NotMeasuredError(
             f"{measured:.1f} J, and no second witness (perf's power events, hwmon)"
         )
-    yield cell(truth, measured)
+    yield energy_cell(truth, measured)
 
 
-def cell(truth: float, measured: float) -> Cell:
-    """The witness' joules beside ours."""
+def energy_cell(truth: float, measured: float) -> Cell:
+    """Compare our joules with those of the reference meter."""
     most = LIMIT_PART * truth
     limit = Limit(most, most, "the witness begins before and ends after the run")
     return Cell("run", LOAD.name, table.ENERGY.name, "J", table.RECORD, truth, measured, limit)
@@ -67,15 +67,15 @@ def perf_prefix(root: Path) -> tuple[str, ...]:
     return ("perf", "stat", "-a", "-x;", "-o", "../perf.csv", "-e", ",".join(events), "--")
 
 
-def perf_j(folder: Path) -> float | None:
-    """The sum of what `perf stat -x;` wrote: VALUE;Joules;EVENT;…"""
+def read_perf_j(folder: Path) -> float | None:
+    """The sum of the output of `perf stat -x;`: VALUE;Joules;EVENT;…"""
     path = folder / "perf.csv"
     text = path.read_text(errors="replace") if path.exists() else ""
     found = re.findall(r"^([0-9.]+);Joules;", text, re.MULTILINE)
     return sum(map(float, found)) if found else None
 
 
-def hwmon_sensors(root: Path) -> list[Path]:
+def find_hwmon_sensors(root: Path) -> list[Path]:
     """Energy sensors of whole processors: hwmon's energyN_input, in µJ, whose label has socket."""
     found = []
     for path in sorted(root.glob("sys/class/hwmon/hwmon*/energy*_input")):
@@ -85,8 +85,8 @@ def hwmon_sensors(root: Path) -> list[Path]:
     return found
 
 
-def hwmon_j(sensors: list[Path]) -> float | None:
-    """Their sum; None where there are none, or they are not for us."""
+def read_hwmon_j(sensors: list[Path]) -> float | None:
+    """The sum of the sensors in joules; None where there are none, or they are not readable."""
     try:
         return sum(int(path.read_text()) for path in sensors) / 1e6 if sensors else None
     except (OSError, ValueError):

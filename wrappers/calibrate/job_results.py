@@ -41,7 +41,7 @@ class Start:
     is_last: bool = True  # the scheduler's totals are of the last start
 
 
-def starts(
+def list_starts(
     results: Sequence[Result],
     records: Sequence[Record],
     reports: Sequence[Report],
@@ -50,27 +50,27 @@ def starts(
 ) -> Iterator[Start]:
     """Of one job, in their order; a job that is started again is on one node. The last report is of
     the last start."""
-    ordered = sorted(records, key=start_of)
+    ordered = sorted(records, key=read_start)
     groups = [[record] for record in ordered] if is_restarted else [ordered]
-    later = [start_of(record) - BEFORE_S for (record,) in groups[1:]]
+    later = [read_start(record) - BEFORE_S for (record,) in groups[1:]]
     edges = [-math.inf, *later, math.inf]
     for number, group in enumerate(groups):
         left = len(groups) - number
         report = reports[-left] if left <= len(reports) else no_report
         mine = [
-            replace(result, node=node_of(result.node, report.nodes, group))
+            replace(result, node=find_node(result.node, report.nodes, group))
             for result in results
             if edges[number] <= result.values["start_unix_s"] < edges[number + 1]
         ]
         yield Start(mine, group, report, left == 1)
 
 
-def start_of(record: Record) -> float:
-    """When its sampling began."""
+def read_start(record: Record) -> float:
+    """The time at which sampling began."""
     return float(record.get("start_unix_s") or 0)
 
 
-def node_of(name: str, nodes: Sequence[str], records: Sequence[Record]) -> str:
+def find_node(name: str, nodes: Sequence[str], records: Sequence[Record]) -> str:
     """The node as its record names it: PBS gives a load only its number among the job's nodes."""
     measured = list(dict.fromkeys(str(record.get("node")) for record in records))
     if name in measured or not name.isdigit():
@@ -82,7 +82,7 @@ def node_of(name: str, nodes: Sequence[str], records: Sequence[Record]) -> str:
 
 
 def is_same_node(name: str, other: str) -> bool:
-    """With its domain or without."""
+    """Whether two names are equal, with or without a domain."""
     return name == other or name.partition(".")[0] == other.partition(".")[0]
 
 

@@ -49,38 +49,38 @@ class Attempt:
     @property
     def results(self) -> list[Result]:
         """Of its loads so far."""
-        return known_loads.results(self.folder)
+        return known_loads.read_results(self.folder)
 
-    def known_jobs(self) -> set[str]:
+    def list_jobs(self) -> set[str]:
         """As submitted, and by the loads' results: array tasks, het components, srun's jobs."""
         return {*self.jobs, *(result.job for result in self.results)}
 
-    def message(self) -> str:
-        """The last line that the batch system's programs, or the job, printed."""
+    def last_message(self) -> str:
+        """The last line that the batch system's programs or the job printed."""
         paths = sorted(self.folder.glob("out*"))
         text = "\n".join(path.read_text(errors="replace") for path in paths)
         return self.site.system.commands.last_line(text) or "without a word"
 
-    def begin(self) -> None:
-        """Submit its jobs; a program that waits for its job runs on."""
+    def submit(self) -> None:
+        """Submit its jobs; a program that waits for its job continues to run."""
         system = self.site.system
         self.folder.mkdir(parents=True)
         try:
-            node = system.node_for_two() if self.method.on_one_node else ""
+            node = system.find_node_for_two() if self.method.on_one_node else ""
             for number, line in enumerate(self.method.lines):
                 argv, script = system.command(self.method, line, self.folder, node)
                 if not script:
-                    self.start(argv)
+                    self.start_program(argv)
                     continue
                 path = self.folder / f"script.{number}"
                 path.write_text(script)
                 printed = system.run([*argv, path.name], self.folder)
                 self.jobs.append(printed.split()[-1].partition(";")[0])
         except MissingError as error:
-            self.give_up(str(error))
+            self.record_refusal(str(error))
 
-    def start(self, argv: Sequence[str]) -> None:
-        """srun, salloc."""
+    def start_program(self, argv: Sequence[str]) -> None:
+        """Start srun or salloc."""
         with (self.folder / f"out.{len(self.processes)}").open("wb") as out:
             process = subprocess.Popen(
                 argv,
@@ -92,29 +92,29 @@ class Attempt:
             )
         self.processes.append(process)
 
-    def give_up(self, why: str) -> None:
-        """The batch system refuses it."""
+    def record_refusal(self, why: str) -> None:
+        """Record that the batch system rejects it."""
         self.refused, self.done = why, True
         self.cancel()
 
     def cancel(self) -> None:
-        """All of it that has not ended."""
-        if jobs := self.known_jobs():
+        """Cancel everything that has not ended."""
+        if jobs := self.list_jobs():
             self.site.system.cancel(sorted(jobs))
         for process in self.processes:
             if process.poll() is None:
                 process.terminate()
                 process.wait()
 
-    def look(self, reports: Mapping[str, list[Report]]) -> None:
+    def update(self, reports: Mapping[str, list[Report]]) -> None:
         """Whether it is over, or has to be interrupted."""
         codes, results = [process.poll() for process in self.processes], self.results
         if any(codes) and not results:
-            self.give_up(self.message())
+            self.record_refusal(self.last_message())
         if self.method.interrupt and results:
             self.interrupt(results[0].job)
-        jobs = self.known_jobs()
-        mine = [starts[-1].is_over for job, starts in reports.items() if is_of(job, jobs)]
+        jobs = self.list_jobs()
+        mine = [starts[-1].is_over for job, starts in reports.items() if belongs_to(job, jobs)]
         if not mine or not all(mine) or None in codes:
             self.ended_at = None
             return
@@ -130,15 +130,15 @@ class Attempt:
             try:
                 system.run([*self.method.interrupt, job], self.folder)
             except MissingError as error:  # qrerun is for operators
-                self.give_up(str(error))
+                self.record_refusal(str(error))
         elif time.monotonic() - self.interrupted_at > system.restart_delay_s:
             again.touch()
             if system.restart and len(self.results) < self.method.results:
                 with suppress(MissingError):
                     system.run([word.format(job=job) for word in system.restart], self.folder)
 
-    def outcome(self) -> Iterator[Cell | Trouble]:
-        """Its cells, or why there are none."""
+    def make_cells(self) -> Iterator[Cell | Trouble]:
+        """Its cells, or the reason why there are none."""
         name, results, system = self.method.name, self.results, self.site.system
         if not self.done:
             yield Trouble(name, f"its jobs had not ended after {self.site.patience_s:.0f} s", True)
@@ -148,21 +148,23 @@ class Attempt:
             return
         if len(results) != self.method.results:
             count = f"{len(results)} of {self.method.results} loads left a result"
-            yield Trouble(name, f"{count}: {self.message()}", failed=True)
+            yield Trouble(name, f"{count}: {self.last_message()}", failed=True)
             return
-        reports = system.reports(self.known_jobs())
-        results = [replace(result, job=job_of(result, reports)) for result in results]
+        reports = system.query_reports(self.list_jobs())
+        results = [replace(result, job=find_job(result, reports)) for result in results]
         for job in sorted({result.job for result in results}, key=lambda job: (len(job), job)):
             mine = [result for result in results if result.job == job]
             found = reports.get(job, [])
             records = job_results.read_records(self.site.record_dirs, job)
             records = records or system.fetch_records(self.site.record_dirs[0], job, found)
             if not records:
-                why = f"job {job} left no record in {self.site.record_dirs[0]}: {self.message()}"
+                why = (
+                    f"job {job} left no record in {self.site.record_dirs[0]}: {self.last_message()}"
+                )
                 yield Trouble(name, why, failed=True)
             restarted = bool(self.method.interrupt)
-            for start in job_results.starts(mine, records, found, system.no_report, restarted):
-                yield from StartCells(system, self.method, start).all()
+            for start in job_results.list_starts(mine, records, found, system.no_report, restarted):
+                yield from StartCells(system, self.method, start).list_cells()
 
 
 def measure(site: Site, methods: Sequence[LaunchMethod], table: Table) -> None:
@@ -173,8 +175,8 @@ def measure(site: Site, methods: Sequence[LaunchMethod], table: Table) -> None:
     ]
     try:
         for attempt in attempts:
-            attempt.begin()
-        wait(attempts)
+            attempt.submit()
+        wait_for_attempts(attempts)
     except KeyboardInterrupt:
         table.interrupted = True
     finally:
@@ -183,29 +185,29 @@ def measure(site: Site, methods: Sequence[LaunchMethod], table: Table) -> None:
                 attempt.cancel()
     for attempt in attempts:
         if attempt.done or not table.interrupted:
-            table.add(attempt.outcome())
+            table.add_outcome(attempt.make_cells())
     table.require_totals(site.system.where)
 
 
-def wait(attempts: Collection[Attempt]) -> None:
-    """Until every job has ended, and settled."""
+def wait_for_attempts(attempts: Collection[Attempt]) -> None:
+    """Wait until every job has ended and its figures are final."""
     end = time.monotonic() + max((one.site.patience_s for one in attempts), default=0)
     while (open_ones := [one for one in attempts if not one.done]) and time.monotonic() < end:
-        jobs = {job for attempt in open_ones for job in attempt.known_jobs()}
-        reports = open_ones[0].site.system.reports(jobs)
+        jobs = {job for attempt in open_ones for job in attempt.list_jobs()}
+        reports = open_ones[0].site.system.query_reports(jobs)
         for attempt in open_ones:
-            attempt.look(reports)
+            attempt.update(reports)
         time.sleep(POLL_S)
     time.sleep(SETTLE_S)
 
 
-def is_of(job: str, submitted: Collection[str]) -> bool:
+def belongs_to(job: str, submitted: Collection[str]) -> bool:
     """Whether a job, or a task of a PBS array, was submitted under one of these ids."""
     parts = split_job_id(job)
     return job in submitted or (parts is not None and parts.format_array_id() in submitted)
 
 
-def job_of(result: Result, reports: Mapping[str, list[Report]]) -> str:
+def find_job(result: Result, reports: Mapping[str, list[Report]]) -> str:
     """Tasks of every component of a het job have the first one's id: the node decides."""
     nodes = {job: {node for one in starts for node in one.nodes} for job, starts in reports.items()}
     if result.node in nodes.get(result.job, {result.node}):

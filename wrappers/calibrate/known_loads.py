@@ -27,8 +27,8 @@ class KnownLoad:
     unwaited: int = 0  # processes that nobody waits for: the kernel adds them to no parent
 
 
-def standard(memory_s: float = MEMORY_S) -> KnownLoad:
-    """A little of everything; every launch method is tried with it."""
+def standard_load(memory_s: float = MEMORY_S) -> KnownLoad:
+    """A small amount of every quantity; each launch method is measured with it."""
     return KnownLoad(
         "a little of all",
         (
@@ -66,12 +66,12 @@ RATES_HZ = (0, 1, 10, 100)
 ALLOCATION = ("SLURM_JOBID", "SLURM_JOB_ID", "SLURM_NODELIST", "SLURM_JOB_NODELIST")
 
 
-def at_rate(rate_hz: int) -> KnownLoad:
-    """The standard load, its memory for two samples at least."""
-    return standard(2.2 if rate_hz == 1 else MEMORY_S)
+def load_at_rate(rate_hz: int) -> KnownLoad:
+    """The standard load with enough memory time for at least two samples."""
+    return standard_load(2.2 if rate_hz == 1 else MEMORY_S)
 
 
-def mpi(program: Path) -> KnownLoad:
+def mpi_load(program: Path) -> KnownLoad:
     """Two ranks; what they use is counted with mpirun's own, by its parent."""
     rank = [str(program), "rank.%p", "cpu=0.2", "read=300000", "write=200000"]
     start = ["mpirun", "-n", "2", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
@@ -94,7 +94,7 @@ class Result:
         return self.values["start_unix_s"] + self.values["elapsed_s"]
 
 
-def results(folder: Path) -> list[Result]:
+def read_results(folder: Path) -> list[Result]:
     """Of the loads that were run in a folder; names of jobs and nodes may have points."""
     found = []
     for path in sorted(folder.glob("*.result")):
@@ -108,8 +108,8 @@ def results(folder: Path) -> list[Result]:
     return found
 
 
-def truth(quantity: Quantity, loads: Iterable[Result]) -> float:
-    """What these loads, of one job on one node, did together."""
+def true_value(quantity: Quantity, loads: Iterable[Result]) -> float:
+    """What these loads, of one job on one node, used together."""
     found = list(loads)
     if not found:
         return 0
@@ -118,7 +118,7 @@ def truth(quantity: Quantity, loads: Iterable[Result]) -> float:
         return max(one.end_unix_s for one in found) - first
     if quantity is table.MEMORY:
         return max(one.values["memory_bytes"] for one in found)
-    return sum(amount(quantity, one.values) for one in found)
+    return sum(read_amount(quantity, one.values) for one in found)
 
 
 # By the name of a quantity: that of the load's counter.
@@ -130,7 +130,7 @@ COUNTERS = {
 }
 
 
-def amount(quantity: Quantity, values: dict[str, float]) -> float:
+def read_amount(quantity: Quantity, values: dict[str, float]) -> float:
     """Counted by the load, by the kernel before it began, and of the program that it ran."""
     if quantity is table.CPU:
         return (values["cpu_us"] + values["unwaited_cpu_us"]) / 1e6
@@ -143,7 +143,7 @@ def amount(quantity: Quantity, values: dict[str, float]) -> float:
     return counted
 
 
-def of_parents(quantity: Quantity, loads: Iterable[Result]) -> float:
+def used_by_parents(quantity: Quantity, loads: Iterable[Result]) -> float:
     """What shells that wait for these loads had used before; 0 where the load did not read it."""
     if quantity is table.CPU:
         return sum(one.values["parent_cpu_us"] for one in loads) / 1e6

@@ -73,8 +73,8 @@ class JobSystem(ABC):
         """Facts about it; MissingError where it, or our part of it, is missing."""
 
     @abstractmethod
-    def own_methods(self) -> Iterator[LaunchMethod]:
-        """Those that differ between batch systems, in the order of the table."""
+    def list_own_methods(self) -> Iterator[LaunchMethod]:
+        """The methods that differ between batch systems, in the order of the table."""
 
     @abstractmethod
     def command(
@@ -88,12 +88,12 @@ class JobSystem(ABC):
         """Of a job's submission."""
 
     @abstractmethod
-    def node_for_two(self) -> str:
-        """A node that can run two jobs at once."""
+    def find_node_for_two(self) -> str:
+        """A node that can run two jobs at the same time."""
 
     @abstractmethod
-    def reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
-        """By job, array tasks by their own ids, every start that is known."""
+    def query_reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
+        """By job, array tasks by their own ids, every known start."""
 
     def fetch_records(self, folder: Path, job: str, reports: Sequence[Report]) -> list[Record]:
         """Those that are on the nodes' own disks."""
@@ -119,11 +119,11 @@ class JobSystem(ABC):
         """The load that a job's script becomes."""
         return self.load_line(load, *self.first_actions, *actions)
 
-    def around(self, line: str) -> str:
-        """A command in a job's script, whose own use is the job's, too."""
+    def wrap_line(self, line: str) -> str:
+        """A command in a job's script, whose own usage belongs to the job."""
         return f"{shlex.join([str(self.program), RESULT, *self.first_actions])} -- {line}"
 
-    def method(
+    def script_method(
         self,
         name: str,
         load: KnownLoad,
@@ -135,30 +135,34 @@ class JobSystem(ABC):
         lines = lines or (self.script_line(load),)
         return LaunchMethod(name, load, lines, beside=(*self.beside, *beside), **more)  # type: ignore[arg-type]
 
-    def restarted(self, name: str, *interrupt: str, options: tuple[str, ...]) -> LaunchMethod:
+    def restarted_method(
+        self, name: str, *interrupt: str, options: tuple[str, ...]
+    ) -> LaunchMethod:
         """Interrupted when the load has done its work; the second start does it again."""
-        load = known_loads.standard()
+        load = known_loads.standard_load()
         line = self.script_line(KnownLoad(load.name, (*load.actions, "note", "until=again")))
-        return self.method(name, load, line, results=2, interrupt=interrupt, options=options)
+        return self.script_method(name, load, line, results=2, interrupt=interrupt, options=options)
 
-    def shared_node(self) -> LaunchMethod:
-        """Two jobs on one node, at the same time: each waits for the other."""
-        load = known_loads.standard()
+    def shared_node_methods(self) -> LaunchMethod:
+        """Two jobs on one node at the same time: each waits for the other."""
+        load = known_loads.standard_load()
         other = KnownLoad("", ("cpu=0.3", "read=700000", "memory=20000000:0.5"))
         lines = self.script_line(load, "meet=a:b"), self.script_line(other, "meet=b:a")
-        return self.method("shared node", load, *lines, results=2, on_one_node=True)
+        return self.script_method("shared node", load, *lines, results=2, on_one_node=True)
 
-    def methods(self, quick: bool) -> list[LaunchMethod]:
+    def list_methods(self, quick: bool) -> list[LaunchMethod]:
         """In the order of the table; `quick`: without the loads that others stand for."""
         loads = [load for load in known_loads.LOADS if not (quick and load.name in NOT_QUICK)]
         if shutil.which("mpirun"):
-            loads.append(known_loads.mpi(self.program))
+            loads.append(known_loads.mpi_load(self.program))
         rates = [rate for rate in known_loads.RATES_HZ if not (quick and rate == RATE_HZ)]
         return [
-            *self.own_methods(),
+            *self.list_own_methods(),
             *(
-                self.method(f"{rate} samples a second", known_loads.at_rate(rate), rate_hz=rate)
+                self.script_method(
+                    f"{rate} samples a second", known_loads.load_at_rate(rate), rate_hz=rate
+                )
                 for rate in rates
             ),
-            *(self.method(f"{self.submit_program}: {load.name}", load) for load in loads),
+            *(self.script_method(f"{self.submit_program}: {load.name}", load) for load in loads),
         ]

@@ -77,38 +77,40 @@ LAST_BYTE_OF_SRUN = Limit(0, 1, "a byte that srun reads after its own use was re
 BESIDE = Limit(0.05, 0, "the sampler is started beside the job's first process")
 
 
-def of_load(quantity: Quantity, *beside: LimitTable) -> Limit:
+def load_limit(quantity: Quantity, *beside: LimitTable) -> Limit:
     """All but time; `beside`: of what runs in the job beside the load, each as often as it does."""
     tables = (LOAD, *beside)
     return sum((one.get(quantity.name, Limit()) for one in tables), Limit())
 
 
-def of_container(own: float) -> Limit:
+def container_limit(own: float) -> Limit:
     """`own`: what the same container takes with nothing in it; half as much again for its spread."""
     return Limit(0, 1.5 * own, "what starting the container takes, as measured with nothing in it")
 
 
-def of_counted(quantity: Quantity, usual: Limit, unwaited: int, missed: int, sruns: int) -> Limit:
+def counted_limit(
+    quantity: Quantity, usual: Limit, unwaited: int, missed: int, sruns: int
+) -> Limit:
     """Where the kernel has counted every process: nothing of slurmstepd's is in it.
 
     `usual`: the limit where it has not; `unwaited`: processes of whose ends the load does not know;
     `missed`: ends that the kernel did not show; `sruns`: among the job's own processes.
     """
     if quantity is table.READS:
-        return times(LAST_BYTE_OF_SRUN, sruns)
+        return multiply_limit(LAST_BYTE_OF_SRUN, sruns)
     if quantity is table.WRITES:
         return Limit()
     if quantity is table.CPU:
-        return usual + times(EXIT, unwaited) + times(TICK, missed)
+        return usual + multiply_limit(EXIT, unwaited) + multiply_limit(TICK, missed)
     return usual
 
 
-def times(limit: Limit, count: int) -> Limit:
+def multiply_limit(limit: Limit, count: int) -> Limit:
     """The same for each of several; of none: nothing."""
     return Limit(limit.less * count, limit.more * count, limit.why if count else "")
 
 
-def of_elapsed_slurm(truth_s: float, scheduler_s: float | None) -> Limit:
+def slurm_elapsed_limit(truth_s: float, scheduler_s: float | None) -> Limit:
     """From the load's own time to Slurm's Elapsed, which has whole seconds at both ends.
 
     That of what the figure ends with: a record with the extern step, AdminComment with the job.
@@ -119,7 +121,7 @@ def of_elapsed_slurm(truth_s: float, scheduler_s: float | None) -> Limit:
     return BESIDE + Limit(0, more, "up to Slurm's Elapsed, which has whole seconds at both ends")
 
 
-def of_elapsed_pbs(truth_s: float, scheduler_s: float | None) -> Limit:
+def pbs_elapsed_limit(truth_s: float, scheduler_s: float | None) -> Limit:
     """From the load's own time to PBS' walltime, and what runs before and after the job."""
     why = "up to PBS' walltime, and the prologue or hook before it, the epilogue after it"
     return BESIDE + Limit(0, max((scheduler_s or 0) - truth_s, 0) + PBS_HOOKS_S, why)

@@ -62,57 +62,57 @@ class Bench:
         argv = [*self.prefix, sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli"]
         argv += ["run", "--json", "-o", "measured", *options]
         argv += ["--", str(program), known_loads.RESULT, *load.actions]
-        done = programs.run_quietly(argv, RUN_LIMIT_S, environment(), folder)
+        done = programs.run_quietly(argv, RUN_LIMIT_S, clean_environment(), folder)
         records = list(folder.glob("measured/run-001/*/*.json"))
         if done.returncode != 0 or not records:
             *_, last = ["without a word", *done.stderr.strip().splitlines()]
             raise NotMeasuredError(last.removeprefix("steelyard run: "), done.returncode != 3)
         (printed,) = json.loads(done.stdout)["commands"][0]["runs"]
         return Measurement(
-            known_loads.results(folder), json.loads(records[0].read_bytes()), printed
+            known_loads.read_results(folder), json.loads(records[0].read_bytes()), printed
         )
 
 
-def environment() -> dict[str, str]:
-    """Ours, as outside any job."""
+def clean_environment() -> dict[str, str]:
+    """The environment without variables of any job."""
     jobs = tuple(prefix for one in registry.list_classes() for prefix in one.job_variables)
     return {key: value for key, value in os.environ.items() if not key.startswith(jobs)}
 
 
-def methods(bench: Bench, containers: Sequence[str] | None, quick: bool) -> Iterator[Method]:
+def list_methods(bench: Bench, containers: Sequence[str] | None, quick: bool) -> Iterator[Method]:
     """In the order of the table; `containers`: None for one of each kind that is here."""
-    for load in (known_loads.standard(), *known_loads.LOADS):
-        yield f"run: {load.name}", partial(plain, bench, "run", load)
-    yield f"run: {known_loads.SLEEP.name}", partial(elapsed, bench, "run")
+    for load in (known_loads.standard_load(), *known_loads.LOADS):
+        yield f"run: {load.name}", partial(measure_plain, bench, "run", load)
+    yield f"run: {known_loads.SLEEP.name}", partial(measure_elapsed, bench, "run")
     if shutil.which("mpirun"):
-        yield "run: MPI", partial(plain, bench, "run", known_loads.mpi(bench.program))
+        yield "run: MPI", partial(measure_plain, bench, "run", known_loads.mpi_load(bench.program))
     for rate in known_loads.RATES_HZ:
         if not (quick and rate == 10):
-            name, load = f"run, {rate} samples a second", known_loads.at_rate(rate)
-            yield name, partial(plain, bench, name, load, f"--sample-rate={rate}")
-    for launcher, refusal in usable(containers):
-        yield f"run --in {launcher}", partial(contained, bench, launcher, refusal)
+            name, load = f"run, {rate} samples a second", known_loads.load_at_rate(rate)
+            yield name, partial(measure_plain, bench, name, load, f"--sample-rate={rate}")
+    for launcher, refusal in list_usable_launchers(containers):
+        yield f"run --in {launcher}", partial(measure_in_container, bench, launcher, refusal)
 
 
-def plain(bench: Bench, method: str, load: KnownLoad, *options: str) -> Outcome:
-    """Every quantity but time, which has a load of its own."""
+def measure_plain(bench: Bench, method: str, load: KnownLoad, *options: str) -> Outcome:
+    """Every quantity except time, which has its own load."""
     found = bench.measure(load, *options)
     for quantity in load.quantities:
         if quantity is not table.ELAPSED:
-            limit = cells.load_limit(quantity, load, cells.missed_ends(found.record))
+            limit = cells.load_limit(quantity, load, cells.count_missed_ends(found.record))
             yield cells.record_cell(method, load, quantity, found.record, found.results, limit)
 
 
-def elapsed(bench: Bench, method: str, *options: str) -> Outcome:
+def measure_elapsed(bench: Bench, method: str, *options: str) -> Outcome:
     """As `steelyard run` prints it, which in a container is not the record's; the best of some
     tries."""
     load, quantity = known_loads.SLEEP, table.ELAPSED
     tries = [bench.measure(load, *options) for _ in range(TRIES)]
-    found = [printed(method, load, quantity, one, limits.START) for one in tries]
+    found = [printed_cell(method, load, quantity, one, limits.START) for one in tries]
     yield min(found, key=lambda one: abs(one.error or 0))
 
 
-def printed(
+def printed_cell(
     method: str, load: KnownLoad, quantity: Quantity, found: Measurement, limit: Limit
 ) -> Cell:
     """What `steelyard run` prints."""
@@ -123,7 +123,7 @@ def printed(
         quantity.name,
         quantity.unit,
         where="printed",
-        truth=known_loads.truth(quantity, found.results),
+        truth=known_loads.true_value(quantity, found.results),
         measured=found.printed["values"][name],
         limit=limit,
         reason=found.printed["missing"].get(name),
@@ -141,19 +141,19 @@ PRINTED = {
 }
 
 
-def contained(bench: Bench, launcher: str, refusal: str | None) -> Outcome:
+def measure_in_container(bench: Bench, launcher: str, refusal: str | None) -> Outcome:
     """In a container; what it takes to start one is measured first, with no load in it."""
     if refusal is not None:
         raise NotMeasuredError(refusal)
     method, options = f"run --in {launcher}", (f"--in={launcher}", "--sample-rate=10")
-    load = known_loads.standard()
+    load = known_loads.standard_load()
     empty, found = bench.measure(known_loads.NOTHING, *options), bench.measure(load, *options)
     for quantity in load.quantities:
         if quantity is not table.ELAPSED:
-            own = printed(method, load, quantity, empty, Limit()).error or 0
-            limit = limits.of_load(quantity) + limits.of_container(max(own, 0))
-            yield printed(method, load, quantity, found, limit)
-    yield from elapsed(bench, method, *options)
+            own = printed_cell(method, load, quantity, empty, Limit()).error or 0
+            limit = limits.load_limit(quantity) + limits.container_limit(max(own, 0))
+            yield printed_cell(method, load, quantity, found, limit)
+    yield from measure_elapsed(bench, method, *options)
 
 
 # What lists the names that may follow the colon of a launcher.
@@ -164,26 +164,26 @@ LISTS = {
 }
 
 
-def usable(requested: Sequence[str] | None) -> Iterator[tuple[str, str | None]]:
+def list_usable_launchers(requested: Sequence[str] | None) -> Iterator[tuple[str, str | None]]:
     """Launchers, each with the reason why it cannot be started here: those that were requested, else
     of each kind the first that can be."""
     if requested is not None:
-        yield from ((text, refusal(text)) for text in requested)
+        yield from ((text, refusal_reason(text)) for text in requested)
         return
     for kind, what in launchers.NAMED.items():
         if kind == "bare":
             continue
         why = None
-        for text in names(kind) if what else [kind]:
-            if (why := refusal(text)) is None:
+        for text in list_launcher_names(kind) if what else [kind]:
+            if (why := refusal_reason(text)) is None:
                 yield text, None
                 break
         else:
             yield kind, why or f"no {what} is known here: name one: --in={kind}:{what}"
 
 
-def names(kind: str) -> Iterator[str]:
-    """Launchers with the images or containers that are here."""
+def list_launcher_names(kind: str) -> Iterator[str]:
+    """Launchers with the images or containers on this machine."""
     try:
         done = programs.run_quietly(LISTS[kind], LIST_LIMIT_S)
     except (KeyError, OSError, subprocess.TimeoutExpired):
@@ -191,8 +191,8 @@ def names(kind: str) -> Iterator[str]:
     yield from (f"{kind}:{name}" for name in done.stdout.split() if "<none>" not in name)
 
 
-def refusal(text: str) -> str | None:
-    """Why it cannot be started here."""
+def refusal_reason(text: str) -> str | None:
+    """Why the launcher cannot be started here."""
     try:
         launcher_needs.check_here(launchers.parse(text))
     except (ConditionError, MissingError, UsageError) as error:

@@ -35,9 +35,9 @@ def measure(bench: Bench) -> Outcome:
     if os.geteuid() != 0:
         raise NotMeasuredError("only root makes network namespaces")
     try:
-        with wire() as (near, far):
+        with make_link() as (near, far):
             inside = replace(bench, prefix=("ip", "netns", "exec", near))
-            plain = run(inside, far)
+            plain = run_load(inside, far)
             headers = plain.results[0].values["segments"] * HEADERS_BYTES + BESIDE_BYTES
             why = "headers: 66 bytes a segment, and what goes beside the connection"
             for quantity in LOAD.quantities:
@@ -45,39 +45,39 @@ def measure(bench: Bench) -> Outcome:
                     METHOD, LOAD, quantity, plain.record, plain.results, Limit(0, headers, why)
                 )
             rate = f"rate={RATE_BIT_PER_S // 10**6}mbit"
-            yield condition(inside, far, rate, rate_cell)
+            yield measure_condition(inside, far, rate, rate_cell)
             delay = f"delay={DELAY_S * 1000:.0f}ms"
-            yield condition(inside, far, delay, delay_cell, f"--peer={FAR}")
+            yield measure_condition(inside, far, delay, delay_cell, f"--peer={FAR}")
     except (OSError, subprocess.SubprocessError) as error:
         raise NotMeasuredError(f"no network namespaces here: {error}") from error
 
 
 @contextmanager
-def wire() -> Iterator[tuple[str, str]]:
-    """The names of two namespaces that see each other, and nobody else."""
+def make_link() -> Iterator[tuple[str, str]]:
+    """Two network namespaces that are connected only to each other; yields their names."""
     near, far = (f"sycal-{os.getpid()}-{end}" for end in ("a", "b"))
     try:
         for name in (near, far):
-            ip("netns", "add", name)
-        ip("link", "add", "wire0", "netns", near, "type", "veth", "peer", "name", "wire0",
+            run_ip("netns", "add", name)
+        run_ip("link", "add", "wire0", "netns", near, "type", "veth", "peer", "name", "wire0",
            "netns", far)  # fmt: skip
         for name, address in ((near, NEAR), (far, FAR)):
-            ip("-n", name, "address", "add", f"{address}/24", "dev", "wire0")
-            ip("-n", name, "link", "set", "wire0", "up")
-            ip("-n", name, "link", "set", "lo", "up")
-        ip("-n", near, "route", "add", "default", "via", FAR)
+            run_ip("-n", name, "address", "add", f"{address}/24", "dev", "wire0")
+            run_ip("-n", name, "link", "set", "wire0", "up")
+            run_ip("-n", name, "link", "set", "lo", "up")
+        run_ip("-n", near, "route", "add", "default", "via", FAR)
         yield near, far
     finally:
         for name in (near, far):
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
 
-def ip(*words: str) -> None:
+def run_ip(*words: str) -> None:
     """One command of iproute2."""
     subprocess.run(["ip", *words], capture_output=True, check=True, timeout=TIMEOUT_S)
 
 
-def run(bench: Bench, far: str, *options: str) -> Measurement:
+def run_load(bench: Bench, far: str, *options: str) -> Measurement:
     """The load at this end; the other end is no part of what is measured."""
     bench.folder.mkdir(parents=True, exist_ok=True)
     argv = [str(bench.program), RESULT, f"serve={BYTES}:{PORT}"]
@@ -89,18 +89,20 @@ def run(bench: Bench, far: str, *options: str) -> Measurement:
         server.wait()
 
 
-def condition(bench: Bench, far: str, spec: str, judge: Any, *options: str) -> Cell | Trouble:
+def measure_condition(
+    bench: Bench, far: str, spec: str, judge: Any, *options: str
+) -> Cell | Trouble:
     """One condition, where this kernel has it."""
     method = f"{METHOD}: {spec}"
     try:
-        plain, found = run(bench, far), run(bench, far, f"--netem={spec}", *options)
+        plain, found = run_load(bench, far), run_load(bench, far, f"--netem={spec}", *options)
     except NotMeasuredError as error:
         return Trouble(method, str(error))
     cell: Cell = judge(method, plain, found)
     return cell
 
 
-def difference(name: str, plain: Measurement, found: Measurement) -> float:
+def added_amount(name: str, plain: Measurement, found: Measurement) -> float:
     """What the condition added to a figure of the load."""
     return found.results[0].values[name] - plain.results[0].values[name]
 
@@ -112,12 +114,12 @@ def rate_cell(method: str, plain: Measurement, found: Measurement) -> Cell:
     why = "the queue's burst goes at once, the time of the way back is taken off"
     return Cell(
         method, LOAD.name, "rate", "bit/s", table.RECORD,
-        bits / difference("elapsed_s", plain, found), applied_rate(found.record),
+        bits / added_amount("elapsed_s", plain, found), read_applied_rate(found.record),
         Limit(most, most, why), reason=table.reason_at(found.record, "network_conditions"),
     )  # fmt: skip
 
 
-def applied_rate(record: Mapping[str, Any]) -> float | None:
+def read_applied_rate(record: Mapping[str, Any]) -> float | None:
     """Of a valid condition, as the kernel reported it back."""
     conditions = record.get("network_conditions")
     if not isinstance(conditions, Mapping) or not conditions.get("valid"):
@@ -134,7 +136,7 @@ def delay_cell(method: str, plain: Measurement, found: Measurement) -> Cell:
     before = table.number_at(conditions, "rtt.before.median_s")
     return Cell(
         method, LOAD.name, "delay", "s", table.RECORD,
-        difference("connect_us", plain, found) / 1e6,
+        added_amount("connect_us", plain, found) / 1e6,
         None if during is None or before is None else during - before,
         Limit(0.001, 0.001, "the kernel's timer for queues, and waking up at both ends"),
         reason=table.reason_at(conditions, "rtt.during_start", "rtt.before"),

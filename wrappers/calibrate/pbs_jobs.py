@@ -46,7 +46,7 @@ class PbsJobs(JobSystem):
     first_actions = ("parent",)
     no_report = Report(True, None)
     restart_delay_s = 2.0
-    elapsed_limit = staticmethod(limits.of_elapsed_pbs)
+    elapsed_limit = staticmethod(limits.pbs_elapsed_limit)
     dialect: dialect.Dialect
 
     def __init__(self, program: Path, options: Sequence[str] = ()) -> None:
@@ -66,38 +66,40 @@ class PbsJobs(JobSystem):
             )
         return {"pbs": f"{title} {pbs_commands.read_version()}", "server": server}
 
-    def own_methods(self) -> Iterator[LaunchMethod]:
+    def list_own_methods(self) -> Iterator[LaunchMethod]:
         """One node and one job; then more than one node, job or start."""
-        load = known_loads.standard()
-        first, pbsdsh = self.script_line(load), self.around(self.on_each_node(load))
+        load = known_loads.standard_load()
+        first, pbsdsh = self.script_line(load), self.wrap_line(self.run_on_each_node(load))
         twice = shlex.join(["/bin/sh", "-c", f"{first}; {self.load_line(load)}; :"])
-        unmarked = f"setsid {self.unmarked(load)}"
-        yield self.method("qsub", load)
-        yield self.method("qsub, two commands", load, twice, results=2)
-        yield self.method("qsub, pbsdsh", load, pbsdsh, results=2, beside=(limits.PBSDSH,))
-        yield self.method("qsub, own session", load, f"setsid {first}")
-        yield self.method("qsub, own session without PBS_JOBID", load, unmarked)
-        yield self.method("array", load, tasks=2, results=2)
-        yield self.method("odd job name", load, job_name=ODD_NAME)
-        yield self.method("two nodes, work on one", load, nodes=2, beside=(limits.DEMUX,))
-        yield self.method(
+        unmarked = f"setsid {self.without_job_variables(load)}"
+        yield self.script_method("qsub", load)
+        yield self.script_method("qsub, two commands", load, twice, results=2)
+        yield self.script_method("qsub, pbsdsh", load, pbsdsh, results=2, beside=(limits.PBSDSH,))
+        yield self.script_method("qsub, own session", load, f"setsid {first}")
+        yield self.script_method("qsub, own session without PBS_JOBID", load, unmarked)
+        yield self.script_method("array", load, tasks=2, results=2)
+        yield self.script_method("odd job name", load, job_name=ODD_NAME)
+        yield self.script_method("two nodes, work on one", load, nodes=2, beside=(limits.DEMUX,))
+        yield self.script_method(
             "two nodes, pbsdsh", load, pbsdsh,
             nodes=2, results=3, beside=(limits.DEMUX, limits.PBSDSH),
         )  # fmt: skip
-        yield self.shared_node()
-        yield self.restarted("qrerun", "qrerun", options=("-r", "y"))
+        yield self.shared_node_methods()
+        yield self.restarted_method("qrerun", "qrerun", options=("-r", "y"))
         ended = self.script_line(KnownLoad(load.name, (*load.actions, "note", "sleep=60")))
-        yield self.method("qdel", load, ended, interrupt=("qdel",))
+        yield self.script_method("qdel", load, ended, interrupt=("qdel",))
         orphans = next(one for one in known_loads.LOADS if one.name == "10 orphans")
-        yield self.method("qsub: 10 orphans without PBS_JOBID", orphans, self.unmarked(orphans))
+        yield self.script_method(
+            "qsub: 10 orphans without PBS_JOBID", orphans, self.without_job_variables(orphans)
+        )
 
-    def on_each_node(self, load: KnownLoad) -> str:
+    def run_on_each_node(self, load: KnownLoad) -> str:
         """pbsdsh: a task on every node, which begins in the user's home. Behind `--`: OpenPBS' takes
         a program's -c for its own."""
         inner = f'cd -- "$0" && exec {self.load_line(load)}'
         return f'{shlex.join(["pbsdsh", "--", "/bin/sh", "-c", inner])} "$PWD"'
 
-    def unmarked(self, load: KnownLoad) -> str:
+    def without_job_variables(self, load: KnownLoad) -> str:
         """The load with nothing in its environment."""
         head = f"env -i {shlex.quote(str(self.program))} {SHELLS_RESULT}"
         return f"{head} {shlex.join([*self.first_actions, *load.actions])}"
@@ -126,7 +128,7 @@ class PbsJobs(JobSystem):
         """See JobSystem."""
         return make_environment()
 
-    def node_for_two(self) -> str:
+    def find_node_for_two(self) -> str:
         """See JobSystem."""
         for name, about in dialect.parse_blocks(command.run(["pbsnodes", "-a"])).items():
             processors = about.get("np") or about.get("resources_available.ncpus") or "1"
@@ -134,14 +136,14 @@ class PbsJobs(JobSystem):
                 return name
         return "none"
 
-    def reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
+    def query_reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
         """By qstat, which knows only the last start. A job that the server has forgotten has ended;
         where the server does not answer, what it reported before."""
         try:
             answers = pbs_commands.query_jobs(sorted(jobs))
         except MissingError:
             return self.known
-        self.known |= {job: [report(about)] for job, about in answers.items()}
+        self.known |= {job: [parse_report(about)] for job, about in answers.items()}
         for job in {*jobs, *self.known} - answers.keys():
             if pbs_commands.is_requested(job, set(jobs)):
                 (last,) = self.known.get(job, [self.no_report])
@@ -149,8 +151,8 @@ class PbsJobs(JobSystem):
         return self.known
 
 
-def report(about: qstat.Job) -> Report:
-    """Of the job's last start: PBS_NODENUM counts its nodes in this order."""
+def parse_report(about: qstat.Job) -> Report:
+    """Report of the job's last start; PBS_NODENUM counts its nodes in this order."""
     return Report(
         about.get("job_state") in states.OVER,
         parse_duration_s(about.get("resources_used.walltime")),

@@ -51,7 +51,7 @@ class SlurmJobs(JobSystem):
     # Else Slurm holds a requeued job back for two minutes.
     restart = ("scontrol", "update", "StartTime=now", "JobId={job}")
     no_totals = RACE  # a step waits half a second for it
-    elapsed_limit = staticmethod(limits.of_elapsed_slurm)
+    elapsed_limit = staticmethod(limits.slurm_elapsed_limit)
 
     def check(self) -> Mapping[str, object]:
         """See JobSystem."""
@@ -69,37 +69,39 @@ class SlurmJobs(JobSystem):
             "gather": f"{config.get('JobAcctGatherType')} every {interval} s",
         }
 
-    def own_methods(self) -> Iterator[LaunchMethod]:
+    def list_own_methods(self) -> Iterator[LaunchMethod]:
         """One node, one step after another; then several nodes, steps or jobs at a time."""
-        load = known_loads.standard()
+        load = known_loads.standard_load()
         long = KnownLoad(load.name, (*load.actions, "sleep=1"))  # a step of over a second
         brief = KnownLoad("brief", ("cpu=0.1", "read=500000", "write=400000"), known_loads.CALLS)
         line, tag = self.load_line(load), ("--tag=launch=srun",)
         step = (limits.STEPD, limits.SRUN)
-        srun = self.around(f"srun {line}")
-        yield self.method("sbatch", load)
-        yield self.method("sbatch, srun in it", load, srun, results=2, beside=step)
-        yield self.method("srun alone", long, program="srun")
-        yield self.method("srun alone, brief", brief, program="srun", no_totals=BRIEF)
-        yield self.method("srun alone, tagged", load, program="srun", options=tag)
+        srun = self.wrap_line(f"srun {line}")
+        yield self.script_method("sbatch", load)
+        yield self.script_method("sbatch, srun in it", load, srun, results=2, beside=step)
+        yield self.script_method("srun alone", long, program="srun")
+        yield self.script_method("srun alone, brief", brief, program="srun", no_totals=BRIEF)
+        yield self.script_method("srun alone, tagged", load, program="srun", options=tag)
         twice = shlex.join(["sh", "-c", f"srun --tag=launch=salloc {line}; srun {line}"])
-        yield self.method(
+        yield self.script_method(
             "salloc, srun twice", load, twice, program="salloc", options=("--tag=launch=salloc",),
             results=2, beside=step[:1],
         )  # fmt: skip
-        yield self.method("array", load, tasks=2, results=2)
+        yield self.script_method("array", load, tasks=2, results=2)
         component = ("-N1", "-n1")
-        yield self.method(
-            "het job", load, self.around(f"srun --het-group=0,1 {line}"),
+        yield self.script_method(
+            "het job", load, self.wrap_line(f"srun --het-group=0,1 {line}"),
             options=(*component, f"--sample-rate={RATE_HZ}", ":", *component),
             results=3, beside=(*step, limits.SRUN),
         )  # fmt: skip
-        yield self.method("two nodes, work on one", load, nodes=2)
-        yield self.method("two nodes", load, srun, nodes=2, results=3, beside=step)
+        yield self.script_method("two nodes, work on one", load, nodes=2)
+        yield self.script_method("two nodes", load, srun, nodes=2, results=3, beside=step)
         both = f"sh -c {shlex.quote(f'srun --overlap {line} & srun --overlap {line}; wait')}"
-        yield self.method("--overlap", load, self.around(both), results=3, beside=2 * step)
-        yield self.shared_node()
-        yield self.restarted("requeue", "scontrol", "requeue", options=("--requeue",))
+        yield self.script_method(
+            "--overlap", load, self.wrap_line(both), results=3, beside=2 * step
+        )
+        yield self.shared_node_methods()
+        yield self.restarted_method("requeue", "scontrol", "requeue", options=("--requeue",))
 
     def command(
         self, method: LaunchMethod, line: str, folder: Path, node: str
@@ -124,13 +126,13 @@ class SlurmJobs(JobSystem):
             if key in slurm_environment.WAY or not key.startswith(NOT_OURS)
         }
 
-    def node_for_two(self) -> str:
+    def find_node_for_two(self) -> str:
         """See JobSystem."""
         argv = ["sinfo", "-h", "-N", "-t", "idle,mix,alloc,comp", "-o", "%N %c"]
         lines = [line.split() for line in slurm_command.run(argv).splitlines()]
         return next((line[0] for line in lines if len(line) == 2 and line[1] != "1"), "none")
 
-    def reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
+    def query_reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
         """Array tasks and het components by their own ids."""
         found: dict[str, list[Report]] = {}
         for row in (
@@ -138,7 +140,7 @@ class SlurmJobs(JobSystem):
         ):
             starts = found.setdefault(row.job_id, [])
             if row.step is None:
-                starts.append(report(row))
+                starts.append(parse_report(row))
             elif row.step == "extern" and starts:
                 starts[-1] = replace(starts[-1], extern_s=row.elapsed_s)
         return found
@@ -156,8 +158,8 @@ class SlurmJobs(JobSystem):
         return list(found.values())
 
 
-def report(row: AccountingRow) -> Report:
-    """Of a start."""
+def parse_report(row: AccountingRow) -> Report:
+    """Report of one start."""
     is_over = row.end_unix_s is not None and row.state not in NOT_OVER
     totals = {None: admin_comment.read_own_comment(row.admin_comment or "")}
     return Report(is_over, row.elapsed_s, row.nodes, totals)

@@ -25,22 +25,22 @@ class Quantity:
     largest: bool = False  # of several nodes the largest counts, not the sum
 
 
-def quantity(name: str, key: str) -> Quantity:
-    """A total by its name here."""
+def find_quantity(name: str, key: str) -> Quantity:
+    """The quantity with this name."""
     total = TOTALS[key]
     return Quantity(name, total.path, key, total.unit, total.over_nodes == "LARGEST")
 
 
-CPU = quantity("CPU", "cpu_s")
-READS = quantity("read calls", "rchar_bytes")
-WRITES = quantity("write calls", "wchar_bytes")
-FETCHED = quantity("from storage", "read_bytes")
-STORED = quantity("to storage", "write_bytes")
-MEMORY = quantity("memory", "max_memory_bytes")
-ELAPSED = quantity("elapsed", "elapsed_s")
-SENT = quantity("TCP sent", "tx_bytes")
-RECEIVED = quantity("TCP received", "rx_bytes")
-ENERGY = quantity("joules", "energy_j")
+CPU = find_quantity("CPU", "cpu_s")
+READS = find_quantity("read calls", "rchar_bytes")
+WRITES = find_quantity("write calls", "wchar_bytes")
+FETCHED = find_quantity("from storage", "read_bytes")
+STORED = find_quantity("to storage", "write_bytes")
+MEMORY = find_quantity("memory", "max_memory_bytes")
+ELAPSED = find_quantity("elapsed", "elapsed_s")
+SENT = find_quantity("TCP sent", "tx_bytes")
+RECEIVED = find_quantity("TCP received", "rx_bytes")
+ENERGY = find_quantity("joules", "energy_j")
 USUAL = (CPU, READS, WRITES, FETCHED, STORED, MEMORY, ELAPSED)
 
 
@@ -110,8 +110,8 @@ class Table:
     troubles: list[Trouble] = field(default_factory=list)
     interrupted: bool = False
 
-    def add(self, outcome: Iterable[Cell | Trouble]) -> None:
-        """What came of a launch method."""
+    def add_outcome(self, outcome: Iterable[Cell | Trouble]) -> None:
+        """Add the cells of a launch method, or why it has none."""
         for found in outcome:
             if isinstance(found, Cell):
                 self.cells.append(found)
@@ -171,7 +171,7 @@ def reason_at(document: Mapping[str, object], *paths: str) -> str | None:
     return None
 
 
-def unseen_reason(document: Mapping[str, object], unwaited: int) -> str | None:
+def find_unseen_reason(document: Mapping[str, object], unwaited: int) -> str | None:
     """Of processes that nobody waits for a record, or AdminComment, may lack some, and has to say so;
     that excuses no other load."""
     return reason_at(document, "cpu.unseen_s", "cpu_unseen_s") if unwaited else None

@@ -33,7 +33,7 @@ OTHERS = "other"
 DETAILS = ("quantity", "where", "truth", "measured", "error", "limit", "verdict")
 
 
-def overview(table: Table) -> tuple[list[str], list[list[str]]]:
+def list_overview(table: Table) -> tuple[list[str], list[list[str]]]:
     """Launch methods and quantities: of all cells of both the worst verdict."""
     rows: dict[str, dict[str, int]] = {}
     names = [*COLUMNS.values(), OTHERS]
@@ -47,15 +47,15 @@ def overview(table: Table) -> tuple[list[str], list[list[str]]]:
     ]
 
 
-def number(value: float | None, unit: str, sign: str = "") -> str:
-    """Bytes to the byte, seconds to a tenth of a millisecond: an error must be seen."""
+def format_number(value: float | None, unit: str, sign: str = "") -> str:
+    """Bytes to the byte, seconds to a tenth of a millisecond, so that an error is visible."""
     if value is None:
         return "–"
     digits = {"s": 4, "J": 1}.get(unit, 0)
     return f"{value:{sign if value else ''}.{digits}f}".replace("-", "−")
 
 
-def detail(cell: Cell) -> list[str]:
+def format_detail(cell: Cell) -> list[str]:
     """A row below DETAILS: `sacct` is where AdminComment is read; a limit is `−0.1…+0.005`."""
     less, more = cell.limit.less, cell.limit.more
     limit = (f"−{less:.6g}…" if less else "") + f"+{more:.8g}"
@@ -63,16 +63,16 @@ def detail(cell: Cell) -> list[str]:
     return [
         cell.quantity,
         "sacct" if cell.where == ACCOUNTING else where,
-        number(cell.truth, cell.unit),
-        number(cell.measured, cell.unit),
-        number(cell.error, cell.unit, "+"),
+        format_number(cell.truth, cell.unit),
+        format_number(cell.measured, cell.unit),
+        format_number(cell.error, cell.unit, "+"),
         limit if less or more else EXACT,
         cell.verdict,
     ]
 
 
-def by_key(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
-    """Values by what they have in common, each once, in their order."""
+def group_by_key(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
+    """Group values by key, each value once, in their order."""
     found: dict[str, list[Any]] = {}
     for key, value in pairs:
         values = found.setdefault(key, [])
@@ -81,8 +81,8 @@ def by_key(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
     return found
 
 
-def groups(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
-    """By launch method and load, as headings."""
+def group_cells(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
+    """Group cells by launch method and load, which are the headings."""
     found: dict[str, list[Cell]] = {}
     for cell in cells:
         method = cell.launch_method
@@ -91,25 +91,25 @@ def groups(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
     return found
 
 
-def reasons(table: Table) -> dict[str, list[str]]:
-    """Why figures are null or incomplete; and which."""
-    return by_key(
+def list_reasons(table: Table) -> dict[str, list[str]]:
+    """Why figures are null or incomplete, and which ones."""
+    return group_by_key(
         (cell.reason or "", f"{cell.launch_method} ({cell.quantity})")
         for cell in table.cells
         if cell.verdict == STATED
     )
 
 
-def limits(table: Table) -> dict[str, list[str]]:
-    """Every reason for a limit, and the quantities that it is for."""
-    return by_key(
+def list_limits(table: Table) -> dict[str, list[str]]:
+    """Every reason for a limit with its quantities."""
+    return group_by_key(
         (why, cell.quantity)
         for cell in table.cells
         for why in filter(None, cell.limit.why.split("; "))
     )
 
 
-def verdict_line(table: Table) -> str:
+def format_verdict(table: Table) -> str:
     """One sentence for the end."""
     count = table.count()
     parts = [
@@ -132,22 +132,22 @@ def verdict_line(table: Table) -> str:
     return f"{head}{', '.join(parts)}" + ("" if table.interrupted else f": {scale}")
 
 
-def show(table: Table, everything: bool) -> None:
-    """On the terminal."""
+def print_table(table: Table, everything: bool) -> None:
+    """Print the table on the terminal."""
     if table.cells:
-        headings, rows = overview(table)
+        headings, rows = list_overview(table)
         console.print_table(headings, rows, title="the worst of record and accounting")
     shown = table.cells if everything else table.wrong
-    for heading, cells in groups(shown).items():
-        console.print_table(DETAILS, [detail(cell) for cell in cells], title=heading)
-    for line in remarks(table):
+    for heading, cells in group_cells(shown).items():
+        console.print_table(DETAILS, [format_detail(cell) for cell in cells], title=heading)
+    for line in list_remarks(table):
         console.print_line(line)
-    print(verdict_line(table))
+    print(format_verdict(table))
 
 
-def remarks(table: Table) -> Iterator[str]:
+def list_remarks(table: Table) -> Iterator[str]:
     """What a table has no room for."""
-    for why, names in reasons(table).items():
+    for why, names in list_reasons(table).items():
         more = f", … ({len(names)} in all)" if len(names) > 2 else ""
         yield f"{STATED}: {', '.join(names[:2])}{more}: {why}"
     for entry in table.troubles:
@@ -182,8 +182,8 @@ def cell_json(cell: Cell) -> dict[str, Any]:
     }
 
 
-def as_page(table: Table, facts: dict[str, Any]) -> str:
-    """One HTML file that opens offline, in the reports' style."""
+def render_page(table: Table, facts: dict[str, Any]) -> str:
+    """One HTML file without external resources, in the style of the reports."""
     import jinja2
 
     folder = importlib.resources.files("steelyard.analysis.report")
@@ -191,19 +191,19 @@ def as_page(table: Table, facts: dict[str, Any]) -> str:
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     template = environment.from_string(folder.joinpath("calibration.html.j2").read_text("utf-8"))
-    headings, rows = overview(table)
+    headings, rows = list_overview(table)
     return template.render(
         css=folder.joinpath("report.css").read_text("utf-8"),
         facts=[(key.replace("_", " "), value) for key, value in facts.items()],
-        verdict=verdict_line(table),
+        verdict=format_verdict(table),
         is_right=table.is_right,
         overview={"headings": headings, "rows": rows},
         details=DETAILS,
         groups={
-            heading: [(detail(cell), cell.verdict) for cell in cells]
-            for heading, cells in groups(table.cells).items()
+            heading: [(format_detail(cell), cell.verdict) for cell in cells]
+            for heading, cells in group_cells(table.cells).items()
         },
-        limits=limits(table),
-        reasons=reasons(table),
+        limits=list_limits(table),
+        reasons=list_reasons(table),
         troubles=table.troubles,
     )

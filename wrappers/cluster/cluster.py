@@ -48,12 +48,12 @@ class Cluster:
 
     @property
     def dir(self) -> Path:
-        """The folder that holds all of it."""
+        """The folder of all files of the cluster."""
         return self.state.dir
 
     @property
     def record_dir(self) -> Path:
-        """Where the plugin leaves records and samples."""
+        """The folder where the plugin writes records and samples."""
         return Layout(self.dir).record_dir
 
     def variables(self) -> dict[str, str]:
@@ -68,13 +68,13 @@ class Cluster:
         """This process' environment with `variables()`, for subprocess.run(env=…)."""
         return slurm_environment.remove_slurm_variables() | self.variables()
 
-    def guest(self, name: str) -> Guest:
+    def find_guest(self, name: str) -> Guest:
         """A virtual node that takes commands past the network; UsageError: no such guest."""
-        return guest_start.guest_of(self.state, name)
+        return guest_start.find_guest(self.state, name)
 
-    def down(self) -> None:
-        """Cancel its jobs and end its daemons; the folder stays until the next `up`."""
-        down(self.dir)
+    def stop(self) -> None:
+        """Cancel its jobs and end its daemons; the folder remains until the next start."""
+        stop_cluster(self.dir)
 
     def __enter__(self) -> Self:
         return self
@@ -85,7 +85,7 @@ class Cluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.down()
+        self.stop()
 
 
 def find_plugin() -> tuple[Path, Path]:
@@ -105,23 +105,23 @@ def find_plugin() -> tuple[Path, Path]:
     )
 
 
-def attach(folder: Path) -> Cluster | None:
-    """The cluster that runs in `folder`; None when none does."""
-    state = cluster_state.load(folder)
-    if state is None or not state.ready or len(state.alive()) != len(state.daemons):
+def find_cluster(folder: Path) -> Cluster | None:
+    """The cluster that runs in `folder`; None if none does."""
+    state = cluster_state.load_state(folder)
+    if state is None or not state.ready or len(state.list_running()) != len(state.daemons):
         return None
     return Cluster(state)
 
 
 @contextmanager
-def lock(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """One `up` or `down` at a time in a folder; the lock file beside it goes with the lock."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     path = folder.parent / f".{folder.name}.lock"
     while True:
         with path.open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            if not is_at(file, path):  # whoever had the lock has removed the file
+            if not is_file_at(file, path):  # whoever had the lock has removed the file
                 continue
             try:
                 yield
@@ -130,32 +130,28 @@ def lock(folder: Path) -> Iterator[None]:
             return
 
 
-def is_at(file: IO[str], path: Path) -> bool:
-    """Whether the open file is still the one of this name."""
+def is_file_at(file: IO[str], path: Path) -> bool:
+    """Whether the open file is still the one at this path."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
         return False
 
 
-def up(config: ClusterConfig) -> Cluster:
-    """Start a cluster; one that already runs in the folder is returned as it is.
-
-    Raises MissingError (packages, plugin), UsageError (folder), ClusterError (a daemon's start);
-    what was started before the failure is ended.
-    """
+def start_cluster(config: ClusterConfig) -> Cluster:
+    """Start a cluster; one that already runs in the folder is returned unchanged."""
     daemon_start.check_programs()
-    check(config)
-    with lock(config.dir):
-        running = attach(config.dir)
+    check_config(config)
+    with lock_folder(config.dir):
+        running = find_cluster(config.dir)
         if running is not None:
             return running
         _down(config.dir)  # what a crash may have left
-        network = virtual_network.choose() if config.guests else None
+        network = virtual_network.choose_network() if config.guests else None
         state = State(
             dir=config.dir,
-            boot_id=cluster_state.boot_id(),
-            slurm_version=daemon_start.slurm_version(),
+            boot_id=cluster_state.read_boot_id(),
+            slurm_version=daemon_start.read_slurm_version(),
             nodes=config.node_names(),
             plugin=config.plugin is not None,
             network=network,
@@ -176,22 +172,22 @@ def up(config: ClusterConfig) -> Cluster:
 
 def _start(config: ClusterConfig, state: State) -> None:
     """Everything that `down` ends; guests boot while the daemons start."""
-    numbers = daemon_start.free_ports(2 + len(state.nodes))
+    numbers = daemon_start.find_free_ports(2 + len(state.nodes))
     ports = Ports(numbers[0], numbers[1], tuple(numbers[2:]), state.network)
     _write_files(config, ports, state.slurm_version)
     if state.network:
-        virtual_network.create(state.network, state.guests)
+        virtual_network.create_network(state.network, state.guests)
     starter = daemon_start.Starter(config, state, Cluster(state).environment())
-    guests = guest_start.boot(starter)
+    guests = guest_start.boot_guests(starter)
     slurmctld = daemon_start.start_controllers(starter, ports)
-    virtual_nfs.start(starter, guests)
+    virtual_nfs.start_nfs(starter, guests)
     slurmds = daemon_start.start_host_nodes(starter)
     guest_start.start_slurmd(starter, guests)
     daemon_start.wait_nodes(starter, slurmctld, slurmds)
 
 
-def check(config: ClusterConfig) -> None:
-    """Refuse what cannot work, before anything is touched."""
+def check_config(config: ClusterConfig) -> None:
+    """Raise an error for a configuration that cannot work, before any change."""
     counts = (config.physical_nodes, config.virtual_nodes, config.guests)
     if min(counts) < 0 or not sum(counts):
         raise UsageError("a cluster needs at least one node", part="nodes")
@@ -216,7 +212,7 @@ def check(config: ClusterConfig) -> None:
             "empty it",
             part="dir",
         )
-    guest_start.check(config)
+    guest_start.check_guests(config)
 
 
 def _make_folders(config: ClusterConfig) -> None:
@@ -239,7 +235,7 @@ def _write_files(config: ClusterConfig, ports: Ports, version: str) -> None:
     at.slurm_conf.write_text(cluster_config.slurm_conf(config, ports))
     at.slurmdbd_conf.touch(mode=0o600)
     at.slurmdbd_conf.write_text(cluster_config.slurmdbd_conf(config, ports))
-    release = _release(version)
+    release = _parse_release(version)
     (at.dir / "etc" / "cgroup.conf").write_text(cluster_config.cgroup_conf(config, release))
     (at.dir / "etc" / "gres.conf").write_text(cluster_config.gres_conf(config))
     (at.dir / "etc" / "plugstack.conf").write_text(cluster_config.plugstack_conf(config))
@@ -260,32 +256,32 @@ def _write_files(config: ClusterConfig, ports: Ports, version: str) -> None:
                 shutil.copy2(beside, at.lib_dir / name)
 
 
-def _release(version: str) -> tuple[int, int]:
-    """22.05.8: (22, 5)"""
+def _parse_release(version: str) -> tuple[int, int]:
+    """For example (22, 5) for 22.05.8."""
     major, minor = version.split(".")[:2]
     return int(major), int(minor)
 
 
-def down(folder: Path) -> bool:
+def stop_cluster(folder: Path) -> bool:
     """End the cluster in `folder`; False when none ran there. May be called again at any time."""
-    with lock(folder):
+    with lock_folder(folder):
         return _down(folder)
 
 
 def _down(folder: Path) -> bool:
-    state = cluster_state.load(folder)
+    state = cluster_state.load_state(folder)
     if state is None:
         return False
-    alive = state.alive()
+    alive = state.list_running()
     if state.ready and any(daemon.name == "slurmctld" for daemon in alive):
         _cancel_jobs(Cluster(state))
     left = _end_in_order(state)
     if left:
         names = ", ".join(f"{daemon.name} (pid {daemon.pid})" for daemon in left)
         raise MissingError(f"these processes of the cluster do not end: {names}; see {folder}/log")
-    if state.network and state.boot_id == cluster_state.boot_id():
-        virtual_network.remove(state.network)
-        virtual_nfs.disk(folder).unlink(missing_ok=True)
+    if state.network and state.boot_id == cluster_state.read_boot_id():
+        virtual_network.remove_network(state.network)
+        virtual_nfs.disk_path(folder).unlink(missing_ok=True)
         state.network = None
     state.daemons, state.ready = [], False
     state.save()
@@ -295,21 +291,21 @@ def _down(folder: Path) -> bool:
 def _cancel_jobs(cluster: Cluster, limit_s: float = 8.0) -> None:
     """Cancel every job and wait until their processes are gone, or the limit."""
     user = cluster_config.user_name()
-    queue = _ask(cluster, "squeue", "-h", "-o", "%u")
+    queue = _query(cluster, "squeue", "-h", "-o", "%u")
     if not queue:
         return
     for owner in sorted(set(queue.split()) | {user}):
-        _ask(cluster, "scancel", "--user", owner)
+        _query(cluster, "scancel", "--user", owner)
     end = time.monotonic() + limit_s
-    while time.monotonic() < end and _ask(cluster, "squeue", "-h", "-o", "%i"):
+    while time.monotonic() < end and _query(cluster, "squeue", "-h", "-o", "%i"):
         time.sleep(0.1)
 
 
-def _ask(cluster: Cluster, *argv: str) -> str:
+def _query(cluster: Cluster, *argv: str) -> str:
     """A Slurm command's output; empty when it fails: a cluster that goes down may not answer."""
     try:
         done = programs.run_quietly(
-            [daemon_start.program(argv[0]), *argv[1:]], 15, cluster.environment()
+            [daemon_start.find_program(argv[0]), *argv[1:]], 15, cluster.environment()
         )
     except subprocess.TimeoutExpired:
         return ""
@@ -319,18 +315,18 @@ def _ask(cluster: Cluster, *argv: str) -> str:
 def _end_in_order(state: State) -> list[Daemon]:
     """Those that need others first; returns what could not be ended."""
     left: list[Daemon] = []
-    rest = cluster_state.leftovers(Layout(state.dir).slurm_conf)
+    rest = cluster_state.find_leftovers(Layout(state.dir).slurm_conf)
     groups = [("slurmd.", "slurmctld"), ("slurmdbd",), ("mariadbd", "munged")]
-    alive = state.alive()
+    alive = state.list_running()
     guests = [daemon for daemon in alive if daemon.name.startswith("guest.")]
     for daemon in guests:
-        guest_start.guest_of(state, daemon.name.removeprefix("guest.")).power_off()
+        guest_start.find_guest(state, daemon.name.removeprefix("guest.")).power_off()
     for group in groups:
         left += cluster_state.end_daemons([d for d in alive if d.name.startswith(group)])
     left += cluster_state.end_daemons(rest, patience_s=3.0)
     cluster_state.wait_gone(guests, END_LIMIT_S)
-    if state.network and state.boot_id == cluster_state.boot_id():
+    if state.network and state.boot_id == cluster_state.read_boot_id():
         # Also the processes of jobs, and a guest whose start could not be written down.
-        strays = virtual_network.inhabitants(state.network)
+        strays = virtual_network.list_processes(state.network)
         left += cluster_state.end_daemons(strays, patience_s=1.0)
     return left

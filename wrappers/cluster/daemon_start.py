@@ -57,7 +57,7 @@ def search_path() -> str:
     return os.environ.get("PATH", os.defpath) + ":/usr/local/sbin:/usr/sbin:/sbin"
 
 
-def program(name: str) -> str:
+def find_program(name: str) -> str:
     """The absolute path of a program; MissingError names every package that is missing."""
     path = shutil.which(name, path=search_path())
     if path is None:
@@ -77,15 +77,15 @@ def check_programs() -> None:
         )
 
 
-def slurm_version() -> str:
-    """`22.05.8`"""
+def read_slurm_version() -> str:
+    """For example `22.05.8`."""
     done = subprocess.run(
-        [program("slurmd"), "-V"], capture_output=True, text=True, timeout=10, check=True
+        [find_program("slurmd"), "-V"], capture_output=True, text=True, timeout=10, check=True
     )
     return done.stdout.split()[-1]
 
 
-def free_ports(count: int) -> list[int]:
+def find_free_ports(count: int) -> list[int]:
     """Ports nobody listens on, below those the kernel gives out by itself."""
     ports: list[int] = []
     for port in random.sample(range(20000, 32000), 2000):
@@ -109,9 +109,9 @@ class Starter:
         self.environment = dict(environment)
         self.layout = Layout(config.dir)
 
-    def spawn(self, name: str, *arguments: str | Path, **extra: str) -> Daemon:
+    def start_program(self, name: str, *arguments: str | Path, **extra: str) -> Daemon:
         """Start a daemon of ours, its output in log/NAME.out."""
-        return self.launch(name, [program(name.split(".")[0]), *map(str, arguments)], extra)
+        return self.launch(name, [find_program(name.split(".")[0]), *map(str, arguments)], extra)
 
     def launch(
         self,
@@ -124,12 +124,12 @@ class Starter:
         """Start a command in a session of its own; `console`: a FIFO that stays open as stdin."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         pid = os.posix_spawn(
-            program(argv[0]),
+            find_program(argv[0]),
             argv,
             {**self.environment, **(extra or {})},
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, console or os.devnull, os.O_RDWR, 0),
-                (os.POSIX_SPAWN_OPEN, 1, output or self.output(name), flags, 0o600),
+                (os.POSIX_SPAWN_OPEN, 1, output or self.output_path(name), flags, 0o600),
                 (os.POSIX_SPAWN_DUP2, 1, 2),
             ],
             setsid=True,
@@ -140,15 +140,15 @@ class Starter:
         self.state.save()
         return daemon
 
-    def output(self, name: str) -> Path:
-        """Where a daemon's own stdout and stderr go."""
+    def output_path(self, name: str) -> Path:
+        """The file of a daemon's stdout and stderr."""
         return self.layout.log_dir / f"{name}.out"
 
-    def wait(self, daemon: Daemon, ready: Callable[[], bool], what: str) -> None:
+    def wait_ready(self, daemon: Daemon, ready: Callable[[], bool], what: str) -> None:
         """Until `ready()`; ClusterError with the log's end when the daemon dies or time is up."""
         end = time.monotonic() + START_LIMIT_S
         while not ready():
-            if not daemon.alive():
+            if not daemon.is_alive():
                 raise self.failure(daemon.name, "ended at its start")
             if time.monotonic() > end:
                 raise self.failure(daemon.name, f"has not {what} in {START_LIMIT_S:.0f} s")
@@ -158,7 +158,7 @@ class Starter:
         """Which daemon, what happened, the last lines of its log, and what to do."""
         lines: list[str] = []
         console = self.layout.guest_dir / name.removeprefix("guest.") / "console.log"
-        for path in (self.layout.log_dir / f"{name}.log", self.output(name), console):
+        for path in (self.layout.log_dir / f"{name}.log", self.output_path(name), console):
             if path.is_file():
                 lines += path.read_text(errors="replace").splitlines()[-8:]
         text = "\n".join(f"    {line}" for line in lines) or "    (it wrote nothing)"
@@ -170,9 +170,9 @@ class Starter:
             hint = f"the name of this host does not resolve: add '127.0.1.1 {host}' to /etc/hosts"
         return ClusterError(f"{name} {what}:\n{text}\n  {hint}; logs: {self.layout.log_dir}")
 
-    def munged(self) -> Daemon:
+    def start_munged(self) -> Daemon:
         """Authentication; --force: folders above ours may be writable by a group."""
-        return self.spawn(
+        return self.start_program(
             "munged",
             "--foreground",
             "--force",
@@ -183,12 +183,12 @@ class Starter:
             f"--log-file={self.layout.log_dir / 'munged.log'}",
         )
 
-    def mariadbd(self) -> Daemon:
+    def start_mariadbd(self) -> Daemon:
         """The database of the accounting: a Unix socket in a private folder, no port."""
         user = user_name()
         done = subprocess.run(
             [
-                program("mariadb-install-db"),
+                find_program("mariadb-install-db"),
                 "--no-defaults",
                 f"--user={user}",
                 f"--datadir={self.layout.database_dir}",
@@ -204,9 +204,9 @@ class Starter:
             check=False,
         )
         if done.returncode != 0:
-            self.output("mariadbd").write_text(done.stdout + done.stderr)
+            self.output_path("mariadbd").write_text(done.stdout + done.stderr)
             raise self.failure("mariadbd", "could not set up its database (mariadb-install-db)")
-        return self.spawn(
+        return self.start_program(
             "mariadbd",
             "--no-defaults",
             f"--user={user}",
@@ -220,28 +220,30 @@ class Starter:
             "--loose-innodb-snapshot-isolation=OFF",  # slurmdbd ends itself by it (MariaDB 11.6)
         )
 
-    def slurmdbd(self) -> Daemon:
+    def start_slurmdbd(self) -> Daemon:
         """The accounting daemon."""
-        return self.spawn("slurmdbd", "-D", MYSQL_UNIX_PORT=str(self.layout.database_socket))
+        return self.start_program(
+            "slurmdbd", "-D", MYSQL_UNIX_PORT=str(self.layout.database_socket)
+        )
 
-    def ask(self, *argv: str) -> str | None:
-        """The output of a Slurm command, or None while it does not work."""
+    def query(self, *argv: str) -> str | None:
+        """The output of a Slurm command, or None while it fails."""
         try:
-            done = programs.run_quietly([program(argv[0]), *argv[1:]], 20, self.environment)
+            done = programs.run_quietly([find_program(argv[0]), *argv[1:]], 20, self.environment)
         except subprocess.TimeoutExpired:
             return None
         return done.stdout if done.returncode == 0 else None
 
-    def slurmctld(self) -> Daemon:
+    def start_slurmctld(self) -> Daemon:
         """The controller; it listens on the address that this machine's name has for it."""
-        line = [program("slurmctld"), "-D", "-c"]
+        line = [find_program("slurmctld"), "-D", "-c"]
         if self.state.network:
             line = [*self._private("--mount"), "sh", "-c", *self._with_hosts(line)]
         return self.launch("slurmctld", line)
 
-    def slurmd(self, node: str) -> Daemon:
+    def start_slurmd(self, node: str) -> Daemon:
         """A node that is this machine; beside guests it lives in their network, under its name."""
-        line = [program("slurmd"), "-D", "-N", node]
+        line = [find_program("slurmd"), "-D", "-N", node]
         if self.state.network:
             script, *rest = self._with_hosts(line)
             line = [
@@ -261,11 +263,11 @@ class Starter:
 
     def register_cluster(self) -> bool:
         """Make the cluster, an account and its user known to slurmdbd."""
-        return self.ask("sacctmgr", "-i", "add", "cluster", CLUSTER_NAME) is not None
+        return self.query("sacctmgr", "-i", "add", "cluster", CLUSTER_NAME) is not None
 
-    def nodes_idle(self) -> bool:
-        """Whether every node says idle."""
-        answer = self.ask("sinfo", "-h", "-N", "-o", "%N %T")
+    def are_nodes_idle(self) -> bool:
+        """Whether every node is idle."""
+        answer = self.query("sinfo", "-h", "-N", "-o", "%N %T")
         if answer is None:
             return False
         states = dict(line.split() for line in answer.splitlines())
@@ -274,8 +276,8 @@ class Starter:
         }
 
 
-def listening(address: str, port: int) -> bool:
-    """Whether somebody answers there."""
+def is_listening(address: str, port: int) -> bool:
+    """Whether a process accepts connections at this address."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((address, port)) == 0
@@ -283,25 +285,27 @@ def listening(address: str, port: int) -> bool:
 
 def start_controllers(starter: Starter, ports: Ports) -> Daemon:
     """Everything but the nodes, in the order of who needs whom; returns slurmctld."""
-    munged, mariadbd = starter.munged(), starter.mariadbd()
-    starter.wait(munged, starter.layout.munge_socket.exists, "opened its socket")
-    starter.wait(mariadbd, starter.layout.database_socket.exists, "opened its socket")
-    slurmdbd = starter.slurmdbd()
-    starter.wait(slurmdbd, lambda: listening(LOOPBACK, ports.slurmdbd), "opened its port")
-    starter.wait(slurmdbd, starter.register_cluster, "taken the cluster's name")
-    slurmctld = starter.slurmctld()
-    starter.wait(slurmctld, lambda: listening(ports.controller, ports.slurmctld), "opened its port")
+    munged, mariadbd = starter.start_munged(), starter.start_mariadbd()
+    starter.wait_ready(munged, starter.layout.munge_socket.exists, "opened its socket")
+    starter.wait_ready(mariadbd, starter.layout.database_socket.exists, "opened its socket")
+    slurmdbd = starter.start_slurmdbd()
+    starter.wait_ready(slurmdbd, lambda: is_listening(LOOPBACK, ports.slurmdbd), "opened its port")
+    starter.wait_ready(slurmdbd, starter.register_cluster, "taken the cluster's name")
+    slurmctld = starter.start_slurmctld()
+    starter.wait_ready(
+        slurmctld, lambda: is_listening(ports.controller, ports.slurmctld), "opened its port"
+    )
     return slurmctld
 
 
 def start_host_nodes(starter: Starter) -> list[Daemon]:
     """The slurmds of the nodes that are this machine."""
-    return [starter.slurmd(node) for node in starter.config.host_names()]
+    return [starter.start_slurmd(node) for node in starter.config.host_names()]
 
 
 def wait_nodes(starter: Starter, slurmctld: Daemon, slurmds: Sequence[Daemon]) -> None:
     """Until every node is idle."""
-    starter.wait(slurmctld, starter.nodes_idle, "seen every node idle")
-    dead = [daemon for daemon in slurmds if not daemon.alive()]
+    starter.wait_ready(slurmctld, starter.are_nodes_idle, "seen every node idle")
+    dead = [daemon for daemon in slurmds if not daemon.is_alive()]
     if dead:
         raise starter.failure(dead[0].name, "ended at its start")

@@ -28,8 +28,8 @@ class Daemon:
     pid: int
     start_ticks: int  # /proc/PID/stat field 22
 
-    def alive(self) -> bool:
-        """Whether that very process runs (a zombie does not)."""
+    def is_alive(self) -> bool:
+        """Whether this very process runs (a zombie does not)."""
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)  # if it is our own child: do not leave a zombie
         return read_start_ticks(self.pid) == self.start_ticks
@@ -56,14 +56,14 @@ class State:
         temporary.write_text(json.dumps(document, indent=1, default=str) + "\n")
         temporary.replace(self.dir / "cluster.json")
 
-    def alive(self) -> list[Daemon]:
+    def list_running(self) -> list[Daemon]:
         """The daemons that still run."""
-        if self.boot_id != boot_id():
+        if self.boot_id != read_boot_id():
             return []
-        return [daemon for daemon in self.daemons if daemon.alive()]
+        return [daemon for daemon in self.daemons if daemon.is_alive()]
 
 
-def load(folder: Path) -> State | None:
+def load_state(folder: Path) -> State | None:
     """The state of the cluster in `folder`; None when there is none (or a file we do not know)."""
     try:
         document = json.loads((folder / "cluster.json").read_text())
@@ -76,8 +76,8 @@ def load(folder: Path) -> State | None:
     return State(**{**document, "dir": folder, "daemons": daemons, "network": network})
 
 
-def boot_id() -> str:
-    """Changes with every start of the machine."""
+def read_boot_id() -> str:
+    """An id that changes with every boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
@@ -85,7 +85,7 @@ def end_daemons(daemons: list[Daemon], patience_s: float = 5.0) -> list[Daemon]:
     """SIGTERM to all at once, SIGKILL to those still there; returns those that survive even that."""
     for sign, limit_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 2.0)):
         for daemon in daemons:
-            if daemon.alive():
+            if daemon.is_alive():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(daemon.pid, sign)
         daemons = wait_gone(daemons, limit_s)
@@ -97,10 +97,10 @@ def end_daemons(daemons: list[Daemon], patience_s: float = 5.0) -> list[Daemon]:
 def wait_gone(daemons: list[Daemon], limit_s: float) -> list[Daemon]:
     """Wait until all have ended; returns those that have not within the limit."""
     end = time.monotonic() + limit_s
-    left = [daemon for daemon in daemons if daemon.alive()]
+    left = [daemon for daemon in daemons if daemon.is_alive()]
     while left and time.monotonic() < end:
         time.sleep(0.02)
-        left = [daemon for daemon in left if daemon.alive()]
+        left = [daemon for daemon in left if daemon.is_alive()]
     return left
 
 
@@ -110,7 +110,7 @@ OURS = ("slurmstepd", "steelyard-node", "slurmd", "slurmctld", "slurmdbd", "mari
 PLACE_KEEPER = b"sleep\x00100000000\x00"
 
 
-def leftovers(slurm_conf: Path) -> list[Daemon]:
+def find_leftovers(slurm_conf: Path) -> list[Daemon]:
     """Step daemons, their samplers, and daemons of this cluster: their environment says whose."""
     mark = f"SLURM_CONF={slurm_conf}".encode()
     found = []

@@ -61,7 +61,7 @@ class Guest:
     def _wait_code(self, rc: Path, argv: Sequence[str], timeout_s: float) -> int:
         begin = time.monotonic()
         while not rc.exists():
-            if not self.daemon.alive():
+            if not self.daemon.is_alive():
                 raise self.failure("has died")
             if time.monotonic() - begin > timeout_s + 5:
                 raise subprocess.TimeoutExpired(list(argv), timeout_s)
@@ -90,7 +90,7 @@ class Guest:
     def failure(self, what: str) -> MissingError:
         """What happened, with the last lines of the console."""
         return MissingError(
-            f"guest {self.name} {what}; its console says last:\n{last_lines(self.console)}\n"
+            f"guest {self.name} {what}; its console says last:\n{read_last_lines(self.console)}\n"
             f"  all of it: {self.console}; start afresh: steelyard cluster down, then up"
         )
 
@@ -99,14 +99,14 @@ class Guest:
         """What the guest has printed."""
         return self.dir / "console.log"
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether it takes requests; MissingError when its kernel has given up."""
         if PANIC.encode() in self.console.read_bytes():
             raise self.failure("has crashed")
         return (self.dir / "ready").exists()
 
 
-def last_lines(path: Path, count: int = 12) -> str:
+def read_last_lines(path: Path, count: int = 12) -> str:
     """The end of a log, indented."""
     text = path.read_text(errors="replace") if path.is_file() else ""
     text, panic, rest = text.partition(PANIC)  # what follows is the kernel's stack
@@ -115,7 +115,7 @@ def last_lines(path: Path, count: int = 12) -> str:
     return "\n".join(f"    {line}" for line in lines) or "    (nothing)"
 
 
-def prepare(cluster_dir: Path, names: Sequence[str], shares: Mapping[Path, str]) -> None:
+def prepare_folders(cluster_dir: Path, names: Sequence[str], shares: Mapping[Path, str]) -> None:
     """The guests' folders: console, shared folders (how each is mounted), the scripts."""
     for script in (resources.files(__package__) / "guest_files").iterdir():
         copy = cluster_dir / "guests" / script.name

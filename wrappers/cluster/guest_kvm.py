@@ -53,8 +53,8 @@ class Kernel:
         return self.root / "lib/modules"
 
 
-def why_unavailable() -> str:
-    """What is missing for a guest by KVM on this machine; empty when nothing is missing."""
+def missing_support() -> str:
+    """What is missing for a KVM guest on this machine; empty if nothing is."""
     if not DEVICE.exists():
         return f"there is no {DEVICE}"
     if not any(driver.is_dir() for driver in DRIVERS):
@@ -63,15 +63,15 @@ def why_unavailable() -> str:
     if missing:
         packages = " ".join(sorted({PROGRAMS[name] for name in missing}))
         return f"no {', '.join(missing)} (apt-get install --no-install-recommends {packages})"
-    if file_server() is None:
+    if find_file_server() is None:
         return "no virtiofsd (apt-get install virtiofsd; Debian 12: qemu-system-common)"
     if find_kernel() is None:
         return "no kernel in /boot that has modules (apt-get install linux-image-cloud-amd64)"
     return ""
 
 
-def file_server() -> Path | None:
-    """The program that shows the host's files to a guest."""
+def find_file_server() -> Path | None:
+    """The program that exports the host's files to a guest."""
     return next((Path(path) for path in FILE_SERVERS if os.access(path, os.X_OK)), None)
 
 
@@ -89,13 +89,13 @@ def _numbers(name: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", name)]
 
 
-def prepare(cluster_dir: Path) -> None:
+def prepare_initramfs(cluster_dir: Path) -> None:
     """The files of a guest's first moments, beside its scripts."""
     kernel = find_kernel()
     if kernel is None:
-        raise MissingError(why_unavailable())
+        raise MissingError(missing_support())
     archive = cluster_dir / "guests" / "initrd.cpio"
-    archive.write_bytes(b"".join(_members(_files(cluster_dir, kernel))))
+    archive.write_bytes(b"".join(_pack_members(_files(cluster_dir, kernel))))
 
 
 def _files(cluster_dir: Path, kernel: Kernel) -> dict[str, bytes]:
@@ -106,7 +106,7 @@ def _files(cluster_dir: Path, kernel: Kernel) -> dict[str, bytes]:
     found["bin/busybox"] = busybox.read_bytes()
     found["init"] = (cluster_dir / "guests/init_kvm.sh").read_bytes()
     for number, path in enumerate(_module_files(kernel)):
-        found[f"modules/{number:02}"] = _unpacked(path)
+        found[f"modules/{number:02}"] = _unpack(path)
     return found
 
 
@@ -127,24 +127,24 @@ def _module_files(kernel: Kernel) -> list[Path]:
     return list(paths)
 
 
-def _unpacked(path: Path) -> bytes:
+def _unpack(path: Path) -> bytes:
     program = UNPACK.get(path.suffix)
     if program is None:
         return path.read_bytes()
     return subprocess.run([program, "-dc", path], capture_output=True, check=True).stdout
 
 
-def _members(files: Mapping[str, bytes]) -> Iterator[bytes]:
+def _pack_members(files: Mapping[str, bytes]) -> Iterator[bytes]:
     """An archive as the kernel unpacks it: cpio(5), "newc", which pads to words of four bytes."""
     folders = {str(up) for name in files for up in Path(name.lstrip("/")).parents} - {"."}
     for name in sorted(folders | {"proc", "dev", "host"}):
-        yield _member(name, 0o040755, b"")
+        yield _pack_member(name, 0o040755, b"")
     for name, content in files.items():
-        yield _member(name.lstrip("/"), 0o100755, content)
-    yield _member("TRAILER!!!", 0, b"")
+        yield _pack_member(name.lstrip("/"), 0o100755, content)
+    yield _pack_member("TRAILER!!!", 0, b"")
 
 
-def _member(name: str, mode: int, content: bytes) -> bytes:
+def _pack_member(name: str, mode: int, content: bytes) -> bytes:
     word = name.encode() + b"\0"
     numbers = (0, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(word), 0)
     head = b"070701" + b"".join(b"%08x" % number for number in numbers) + word
@@ -156,9 +156,9 @@ def launch_line(
 ) -> list[str]:
     """The command that is the guest, as that of guest_uml: in a process namespace of its own, in which
     the servers of its files end with it."""
-    kernel, server = find_kernel(), file_server()
+    kernel, server = find_kernel(), find_file_server()
     if kernel is None or server is None:
-        raise MissingError(why_unavailable())
+        raise MissingError(missing_support())
     guests = cluster_dir / "guests"
     address = network.address(name)
     words = (
@@ -177,10 +177,10 @@ def launch_line(
         *("-kernel", str(kernel.image), "-initrd", str(guests / "initrd.cpio")),
         *("-append", " ".join(words)),
         *("-netdev", f"tap,id=net,ifname={name},script=no,downscript=no"),
-        *("-device", f"virtio-net-pci,netdev=net,mac=52:54:00:00:00:{_last(address):02x}"),
+        *("-device", f"virtio-net-pci,netdev=net,mac=52:54:00:00:00:{_last_byte(address):02x}"),
         *(("-drive", f"file={disk},format=raw,if=virtio,cache=unsafe") if disk else ()),
     ]
 
 
-def _last(address: str) -> int:
+def _last_byte(address: str) -> int:
     return int(address.rpartition(".")[2])

@@ -23,7 +23,7 @@ TUN = Path("/dev/net/tun")
 NEVER_SHARED = tuple(map(Path, ("/proc", "/sys", "/dev", "/run", "/var/run")))
 
 
-def check(config: ClusterConfig) -> None:
+def check_guests(config: ClusterConfig) -> None:
     """Refuse what cannot work, before anything is touched; nothing without guests."""
     if not config.guests:
         if config.nfs:
@@ -45,11 +45,11 @@ def check(config: ClusterConfig) -> None:
 
 def _check_host(config: ClusterConfig) -> None:
     """Programs, kernel modules, the tap driver, room for the guests' memory."""
-    without_kvm = guest_kvm.why_unavailable()
+    without_kvm = guest_kvm.missing_support()
     programs = dict(guest_uml.PROGRAMS if without_kvm else guest_kvm.PROGRAMS)
     if config.nfs:
         programs |= virtual_nfs.PROGRAMS
-    if without_kvm and "bindfs" in map(guest_uml.how_mounted, config.shares):
+    if without_kvm and "bindfs" in map(guest_uml.mount_type, config.shares):
         programs["bindfs"] = "bindfs"
     missing = [name for name in programs if shutil.which(name, path=search_path()) is None]
     if missing or (without_kvm and not guest_uml.MODULES.is_dir()):
@@ -82,7 +82,7 @@ def check_share(folder: Path) -> None:
     """UsageError when a folder cannot be shared with guests."""
     if not folder.is_absolute() or not folder.is_dir():
         raise UsageError(f"--share '{folder}' is no folder (an absolute path)", part="share")
-    if not shareable(folder):
+    if not is_shareable(folder):
         raise UsageError(
             f"--share '{folder}' is not possible: guests have their own /, /proc, /sys, /dev and "
             "/run; a name must hold neither comma nor line end",
@@ -90,26 +90,26 @@ def check_share(folder: Path) -> None:
         )
 
 
-def shareable(folder: Path) -> bool:
-    """Whether a guest can mount it under the same path."""
+def is_shareable(folder: Path) -> bool:
+    """Whether a guest can mount the folder at the same path."""
     own = any(folder == other or folder.is_relative_to(other) for other in NEVER_SHARED)
     return folder != Path("/") and not own and not set(str(folder)) & set(",\n")
 
 
-def default_shares() -> tuple[Path, ...]:
+def list_default_shares() -> tuple[Path, ...]:
     """The current folder and the home, where they can be shared."""
-    return tuple(folder for folder in (Path.cwd(), Path.home()) if shareable(folder))
+    return tuple(folder for folder in (Path.cwd(), Path.home()) if is_shareable(folder))
 
 
-def mounts(cluster_dir: Path, shares: Sequence[Path]) -> dict[Path, str]:
+def format_mounts(cluster_dir: Path, shares: Sequence[Path]) -> dict[Path, str]:
     """How each folder is mounted in a guest, the cluster's own last; none that lies in another."""
     real = sorted(set(shares))
     outer = [a for a in real if not any(a != b and a.is_relative_to(b) for b in real)]
     outer = [folder for folder in outer if not folder.is_relative_to(cluster_dir)]
-    return {folder: guest_uml.how_mounted(folder) for folder in outer} | {cluster_dir: "hostfs"}
+    return {folder: guest_uml.mount_type(folder) for folder in outer} | {cluster_dir: "hostfs"}
 
 
-def guest_of(state: State, name: str) -> Guest:
+def find_guest(state: State, name: str) -> Guest:
     """A guest of a running cluster; UsageError for another name."""
     for daemon in state.daemons:
         if daemon.name == f"guest.{name}" and state.network:
@@ -119,9 +119,9 @@ def guest_of(state: State, name: str) -> Guest:
     raise UsageError(f"'{name}' is no guest of this cluster; there are: {known}", part="node")
 
 
-def kind() -> str:
+def choose_kind() -> str:
     """The kind of guest that this machine runs, and the reason when it is not KVM."""
-    reason = guest_kvm.why_unavailable()
+    reason = guest_kvm.missing_support()
     return f"User Mode Linux, not of QEMU with KVM: {reason}" if reason else "QEMU with KVM"
 
 
@@ -129,23 +129,23 @@ def launch_line(
     cluster_dir: Path, name: str, network: Network, memory_mb: int, disk: Path | None = None
 ) -> list[str]:
     """The command that is the guest: of QEMU where KVM works, else User Mode Linux."""
-    if guest_kvm.why_unavailable():
+    if guest_kvm.missing_support():
         return guest_uml.launch_line(cluster_dir, name, network, memory_mb, disk)
     return guest_kvm.launch_line(cluster_dir, name, network, memory_mb, disk)
 
 
-def boot(starter: Starter) -> list[Guest]:
+def boot_guests(starter: Starter) -> list[Guest]:
     """Start every guest; they boot while the daemons start."""
     config, network = starter.config, starter.state.network
     if network is None:
         return []
-    names, shares = config.machine_names(), mounts(config.dir, config.shares)
-    if guest_kvm.why_unavailable():
-        virtual_guest.prepare(config.dir, names, shares)
-        guest_uml.prepare(config.dir)
+    names, shares = config.machine_names(), format_mounts(config.dir, config.shares)
+    if guest_kvm.missing_support():
+        virtual_guest.prepare_folders(config.dir, names, shares)
+        guest_uml.prepare_library(config.dir)
     else:
-        virtual_guest.prepare(config.dir, names, dict.fromkeys(shares, "virtiofs"))
-        guest_kvm.prepare(config.dir)
+        virtual_guest.prepare_folders(config.dir, names, dict.fromkeys(shares, "virtiofs"))
+        guest_kvm.prepare_initramfs(config.dir)
     for name in names:
         at = starter.layout.guest_dir / name
         starter.launch(
@@ -160,7 +160,7 @@ def boot(starter: Starter) -> list[Guest]:
             console=at / "console",
             output=at / "console.log",
         )
-    return [guest_of(starter.state, name) for name in names]
+    return [find_guest(starter.state, name) for name in names]
 
 
 def start_slurmd(starter: Starter, guests: Sequence[Guest]) -> None:
@@ -168,11 +168,11 @@ def start_slurmd(starter: Starter, guests: Sequence[Guest]) -> None:
     for guest in guests:
         if guest.name == NFS_SERVER:
             continue
-        starter.wait(guest.daemon, guest.ready, "booted")
+        starter.wait_ready(guest.daemon, guest.is_ready, "booted")
         done = guest.run(["slurmd", "-N", guest.name], timeout_s=60)
         if done.returncode != 0:
             log = starter.layout.log_dir / f"slurmd.{guest.name}.log"
             raise guest.failure(
                 f"does not start slurmd ({done.stderr.strip()}; {log} says last:\n"
-                f"{virtual_guest.last_lines(log)})"
+                f"{virtual_guest.read_last_lines(log)})"
             )

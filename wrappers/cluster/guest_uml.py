@@ -22,7 +22,7 @@ PROGRAMS = {
 }
 
 
-def prepare(cluster_dir: Path) -> None:
+def prepare_library(cluster_dir: Path) -> None:
     """A copy of the library beside the guests' scripts."""
     library = built_programs().parent / "lib" / REGISTERS
     if library.is_file():
@@ -35,7 +35,7 @@ def _preloaded(cluster_dir: Path) -> list[str]:
     return [f"LD_PRELOAD={library}"] if library.is_file() else []
 
 
-def how_mounted(folder: Path) -> str:
+def mount_type(folder: Path) -> str:
     """hostfs is faster, and has all on the host at a close; but what it makes belongs to root."""
     return "hostfs" if folder.stat().st_uid == 0 else "bindfs"
 

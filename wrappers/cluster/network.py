@@ -30,7 +30,7 @@ from steelyard.wrappers.cluster.daemons import Daemon
 BRIDGE = "br0"
 
 
-def choose() -> Network:
+def choose_network() -> Network:
     """A free /24 of 10.64.0.0/10: neither an address nor a route of this machine is in it."""
     taken = _networks_in_use()
     for number in random.sample(range(0x4000, 0x8000), 200):
@@ -55,7 +55,7 @@ def _exists(name: str) -> bool:
     return (NAMESPACES / name).exists() or Path("/sys/class/net", name).exists()
 
 
-def create(network: Network, guests: Sequence[str]) -> None:
+def create_network(network: Network, guests: Sequence[str]) -> None:
     """Namespace, bridge, a tap for each guest, and the veth to the user's namespace."""
     name = network.name
     _ip("netns", "add", name)
@@ -85,7 +85,7 @@ def create(network: Network, guests: Sequence[str]) -> None:
     _ip("-n", name, "-batch", "-", text="\n".join(inside))
 
 
-def remove(network: Network) -> None:
+def remove_network(network: Network) -> None:
     """Take it all away, as far as it is there; processes in it must have ended."""
     if Path("/sys/class/net", network.name).exists():
         _ip("link", "del", network.name)
@@ -93,7 +93,7 @@ def remove(network: Network) -> None:
         _ip("netns", "del", network.name)
 
 
-def inhabitants(network: Network) -> list[Daemon]:
+def list_processes(network: Network) -> list[Daemon]:
     """Every process in the namespace: slurmd, guests, and whatever jobs have left there."""
     try:
         wanted = network.namespace.stat()

@@ -29,14 +29,14 @@ PROGRAMS = {
 }
 
 
-def disk(cluster_dir: Path) -> Path:
-    """The server's disk: a file of the host."""
+def disk_path(cluster_dir: Path) -> Path:
+    """The server's disk, a file of the host."""
     return Layout(cluster_dir).guest_dir / NFS_SERVER / "disk.ext4"
 
 
 def make_disk(cluster_dir: Path) -> Path:
     """An empty ext4, its tables written now rather than while something is measured."""
-    path = disk(cluster_dir)
+    path = disk_path(cluster_dir)
     with path.open("xb") as file:
         file.truncate(DISK_MB << 20)
     mkfs = shutil.which("mkfs.ext4", path=search_path()) or "mkfs.ext4"
@@ -52,17 +52,17 @@ def make_disk(cluster_dir: Path) -> Path:
     return path
 
 
-def start(starter: Starter, guests: Sequence[Guest]) -> None:
+def start_nfs(starter: Starter, guests: Sequence[Guest]) -> None:
     """Export in the server, mount in all others; nothing without a server."""
     servers = [guest for guest in guests if guest.name == NFS_SERVER]
     network = starter.state.network
     for server in servers:
-        starter.wait(server.daemon, server.ready, "booted")
+        starter.wait_ready(server.daemon, server.is_ready, "booted")
         _run(server, "nfs_server.sh", f"{network.prefix}.0/24" if network else "")
     if servers:
         for guest in guests:
             if guest.name != NFS_SERVER:
-                starter.wait(guest.daemon, guest.ready, "booted")
+                starter.wait_ready(guest.daemon, guest.is_ready, "booted")
                 _run(guest, "nfs_client.sh")
 
 

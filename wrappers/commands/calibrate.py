@@ -83,21 +83,21 @@ def main(args: argparse.Namespace) -> int:
     folder = Path(tempfile.mkdtemp(prefix="steelyard-calibrate-", dir=args.dir.absolute()))
     try:
         folder.chmod(0o755)
-        facts = calibration.fill(request(args), folder, table, progress(args))
+        facts = calibration.fill_table(read_request(args), folder, table, print_progress(args))
     finally:
         keep_or_remove(folder, args.keep, table)
     if args.html is not None:
-        args.html.write_text(table_output.as_page(table, facts), encoding="utf-8")
+        args.html.write_text(table_output.render_page(table, facts), encoding="utf-8")
     if args.json:
         console.print_json(table_output.as_json(table, facts))
     else:
-        table_output.show(table, args.details)
+        table_output.print_table(table, args.details)
     if table.interrupted:
         return errors.INTERRUPTED
     return errors.DONE if table.is_right else errors.RUNS_FAILED
 
 
-def request(args: argparse.Namespace) -> Any:
+def read_request(args: argparse.Namespace) -> Any:
     """The options, for calibration.py."""
     from steelyard.analysis.collect.record_import import find_default_record_dirs
     from steelyard.wrappers.calibrate.calibration import Request
@@ -113,7 +113,7 @@ def request(args: argparse.Namespace) -> Any:
     )
 
 
-def progress(args: argparse.Namespace) -> Any:
+def print_progress(args: argparse.Namespace) -> Any:
     """Prints what is being done, for a person who waits."""
     if args.json or not sys.stderr.isatty():
         return lambda text: None

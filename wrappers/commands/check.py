@@ -76,13 +76,13 @@ def main(args: argparse.Namespace) -> int:
     cost = found.estimate_cost(earlier, args.node_power)
     sights = statistical_power.find_detectable_differences(study, found.runs, earlier)
     if args.json:
-        console.print_json(document(found, cost, sights, earlier))
+        console.print_json(as_json(found, cost, sights, earlier))
     else:
         print_all(found, cost, sights, earlier)
     return errors.MISSING if any(one.sure for one in found.problems) else errors.DONE
 
 
-def document(
+def as_json(
     found: StudyPreview, cost: Cost, sights: list[DetectableDifference], earlier: EarlierRuns
 ) -> dict[str, Any]:
     """For programs."""
@@ -120,7 +120,7 @@ def print_all(
 
     print_cost(found, cost, earlier.studies)
     print()
-    print_sights(found, sights, earlier)
+    print_detectable(found, sights, earlier)
     for note in study_preview.list_notes(found.study):
         print(f"note: {note}")
     for problem in found.problems:
@@ -157,20 +157,25 @@ def print_cost(found: StudyPreview, cost: Cost, studies: tuple[str, ...]) -> Non
     used = f"; {cost.core_hours_used:.3g} used already" if cost.core_hours_used else ""
     energy = None if cost.energy_j is None else format_quantity(cost.energy_j, "J")
     end = (
-        None if cost.end_s is None else f"{console.format_seconds(cost.end_s)} {where(found, cost)}"
+        None
+        if cost.end_s is None
+        else f"{console.format_seconds(cost.end_s)} {describe_basis(found, cost)}"
     )
     print_row("study", f"{study.name}, on {found.scheduler.name}: {what}")
     print_row("runs", f"{study.repeat} of each {each}, in {counted(study.blocks, 'block')}: {jobs}")
-    print_row("core-hours", (number(cost.core_hours) or why(cost, "core_hours")) + used + limit)
-    at_most = number(cost.core_hours_at_most)
+    print_row(
+        "core-hours",
+        (format_number(cost.core_hours) or missing_reason(cost, "core_hours")) + used + limit,
+    )
+    at_most = format_number(cost.core_hours_at_most)
     allowed = None if at_most is None else f"{at_most} core-hours are possible by the time limit"
-    print_row("at most", allowed or why(cost, "core_hours_at_most"))
+    print_row("at most", allowed or missing_reason(cost, "core_hours_at_most"))
     for scale in cost.scales:
-        print_row("", scale_words(scale))
-    print_row("energy", energy or why(cost, "energy_j"))
-    print_row("to the end", end or why(cost, "end_s"))
+        print_row("", format_scale(scale))
+    print_row("energy", energy or missing_reason(cost, "energy_j"))
+    print_row("to the end", end or missing_reason(cost, "end_s"))
     if cost.scales and cost.known_nodes:
-        print_row("nodes", place_words(cost))
+        print_row("nodes", format_nodes(cost))
     if found.kernels:
         listed = (f"{release}: {', '.join(nodes)}" for release, nodes in found.kernels.items())
         print_row("kernels", "; ".join(listed))
@@ -181,10 +186,10 @@ def print_cost(found: StudyPreview, cost: Cost, studies: tuple[str, ...]) -> Non
         print_row("not known", cost.missing["expected_s"])
 
 
-def scale_words(scale: ScaleCost) -> str:
+def format_scale(scale: ScaleCost) -> str:
     """`nodes=4: 20 runs, 1.6 core-hours, at most 13.3`; of what is not known nothing."""
     levels = " ".join(f"{name}={level}" for name, level in scale.levels.items())
-    expected, most = number(scale.core_hours), number(scale.core_hours_at_most)
+    expected, most = format_number(scale.core_hours), format_number(scale.core_hours_at_most)
     words = [
         f"{counted(scale.runs, 'run')}",
         *([] if expected is None else [f"{expected} core-hours"]),
@@ -193,7 +198,7 @@ def scale_words(scale: ScaleCost) -> str:
     return f"{levels}: {', '.join(words)}"
 
 
-def place_words(cost: Cost) -> str:
+def format_nodes(cost: Cost) -> str:
     """`partition main: 12 nodes of up to 64 cores, 10 idle now, at most 8 a job`."""
     words = f"{cost.place}: {counted(cost.known_nodes or 0, 'node')}"
     words += "" if cost.node_cores is None else f" of up to {counted(cost.node_cores, 'core')}"
@@ -206,14 +211,14 @@ def print_row(name: str, words: str) -> None:
     print(f"{name:<11} {words}")
 
 
-def why(cost: Cost, name: str) -> str:
-    """In place of a figure; the reason that several have is told once, below."""
+def missing_reason(cost: Cost, name: str) -> str:
+    """The text in place of a figure; a shared reason is printed once, below."""
     reason = cost.missing.get(name, "?")
     return "not known" if reason == cost.missing.get("expected_s") else f"not known: {reason}"
 
 
-def where(found: StudyPreview, cost: Cost) -> str:
-    """On what the time to the end is reckoned."""
+def describe_basis(found: StudyPreview, cost: Cost) -> str:
+    """What the estimate of the end time is based on."""
     from steelyard.wrappers.base import console
 
     if found.scheduler.runs_here:
@@ -226,20 +231,20 @@ def where(found: StudyPreview, cost: Cost) -> str:
     return words
 
 
-def number(value: float | None) -> str | None:
-    """Three digits."""
+def format_number(value: float | None) -> str | None:
+    """Three significant digits."""
     return None if value is None else f"{value:.3g}"
 
 
-def percent(share: float) -> str:
-    """Two digits."""
+def format_percent(share: float) -> str:
+    """Two significant digits."""
     return f"{share * 100:.2g} %" if share < 0.1 else f"{share * 100:.0f} %"
 
 
-def print_sights(
+def print_detectable(
     found: StudyPreview, sights: list[DetectableDifference], earlier: EarlierRuns
 ) -> None:
-    """Which differences are seen."""
+    """Print which differences are detectable."""
     from steelyard.wrappers.base import console
     from steelyard.wrappers.submit import statistical_power
 
@@ -251,9 +256,9 @@ def print_sights(
     rows = [
         (
             one.variant if one.figure is None else f"{one.variant} · {one.figure}",
-            percent(one.spread),
+            format_percent(one.spread),
             f"{one.runs}, {one.near}" if one.runs else "a guess",
-            "none" if one.seen is None else percent(one.seen),
+            "none" if one.seen is None else format_percent(one.seen),
             *(n if n is not None else "–" for n in one.repeats_for.values()),
         )
         for one in sights

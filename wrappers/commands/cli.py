@@ -46,7 +46,7 @@ exit codes: 0 done · 1 a bug, with traceback · 2 wrong usage or input ·
 5 some runs failed · 6 a figure is worse (`history --fail-on`)"""
 
 
-def usage() -> str:
+def format_usage() -> str:
     """The text of `steelyard --help`."""
     rows = "\n".join(f"  {name:<10} {text}" for name, text in COMMANDS.items())
     return (
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without `±` gets `?`
     try:
-        code = answer(argv)
+        code = run_request(argv)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader (head, less) has left: not an error of ours. Keep the exit from flushing again.
@@ -75,17 +75,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def answer(argv: Sequence[str] | None) -> int:
+def run_request(argv: Sequence[str] | None) -> int:
     """What the words ask for: help, the version or a command."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments:
-        print(usage(), file=sys.stderr)
+        print(format_usage(), file=sys.stderr)
         return errors.USAGE
     name, rest = arguments[0], arguments[1:]
     if name == "help" and rest:
-        return answer([rest[0], "--help"])
+        return run_request([rest[0], "--help"])
     if name in ("-h", "--help", "help"):
-        print(usage())
+        print(format_usage())
         return errors.DONE
     if name in ("-V", "--version"):
         from importlib import metadata  # a third of what every command takes to start
@@ -104,8 +104,8 @@ def run_command(name: str, rest: Sequence[str]) -> int:
     from steelyard.wrappers.commands import parsers
 
     try:
-        parser = parsers.of(name, COMMANDS[name])
-        module = importlib.import_module(parsers.module_of(name))
+        parser = parsers.make_parser(name, COMMANDS[name])
+        module = importlib.import_module(parsers.find_module(name))
         code: int = module.main(parser.parse_args(rest))
     except errors.EXPECTED as error:
         print(f"steelyard {name}: {error}", file=sys.stderr)

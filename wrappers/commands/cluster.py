@@ -130,12 +130,12 @@ def _count(text: str) -> int:
 
 
 def _up(folder: Path, args: argparse.Namespace) -> int:
-    already = cluster.attach(folder)
+    already = cluster.find_cluster(folder)
     if already is not None:
         return _describe(already, args.json, "is already running")
     daemon_start.check_programs()
     plugin, node_program = (None, None) if args.no_plugin else cluster.find_plugin()
-    shares = tuple(share.absolute() for share in args.share or guest_start.default_shares())
+    shares = tuple(share.absolute() for share in args.share or guest_start.list_default_shares())
     labelled = 0 if args.virtual else 2
     config = ClusterConfig(
         dir=folder,
@@ -153,18 +153,18 @@ def _up(folder: Path, args: argparse.Namespace) -> int:
         node_program=node_program,
     )
     begin = time.monotonic()
-    started = cluster.up(config)
+    started = cluster.start_cluster(config)
     if args.virtual and not args.json:
-        print(f"virtual nodes are guests of {guest_start.kind()}")
+        print(f"virtual nodes are guests of {guest_start.choose_kind()}")
     return _describe(started, args.json, f"is up after {time.monotonic() - begin:.1f} s")
 
 
 def _status(folder: Path, args: argparse.Namespace) -> int:
-    running = cluster.attach(folder)
+    running = cluster.find_cluster(folder)
     if running is not None:
         return _describe(running, args.json, "runs")
-    state = cluster_state.load(folder)
-    alive = {daemon.name for daemon in state.alive()} if state else set()
+    state = cluster_state.load_state(folder)
+    alive = {daemon.name for daemon in state.list_running()} if state else set()
     if args.json:
         console.print_json({"dir": str(folder), "running": False, "daemons": sorted(alive)})
         return errors.MISSING
@@ -186,7 +186,7 @@ def _shell(folder: Path, args: argparse.Namespace) -> int:
 
 
 def _down(folder: Path, args: argparse.Namespace) -> int:
-    ended = cluster.down(folder)
+    ended = cluster.stop_cluster(folder)
     if args.json:
         console.print_json({"dir": str(folder), "ended": ended})
     else:
@@ -197,7 +197,7 @@ def _down(folder: Path, args: argparse.Namespace) -> int:
 def _exec(folder: Path, args: argparse.Namespace) -> int:
     if len(args.words) < 2:
         raise UsageError(f"expected: {EXEC_USAGE}", part="exec")
-    guest = _attach_or_fail(folder).guest(args.words[0])
+    guest = _attach_or_fail(folder).find_guest(args.words[0])
     done = guest.run(args.words[1:], timeout_s=EXEC_LIMIT_S)
     print(done.stdout, end="")
     print(done.stderr, end="", file=sys.stderr)
@@ -226,7 +226,7 @@ VERBS: dict[str, Callable[[Path, argparse.Namespace], int]] = {
 
 
 def _attach_or_fail(folder: Path) -> cluster.Cluster:
-    running = cluster.attach(folder)
+    running = cluster.find_cluster(folder)
     if running is None:
         raise MissingError(f"no cluster runs in {folder}; start one: steelyard cluster up")
     return running
@@ -235,7 +235,9 @@ def _attach_or_fail(folder: Path) -> cluster.Cluster:
 def _nodes(running: cluster.Cluster) -> list[tuple[str, str, str]]:
     """(node, features, state) from sinfo."""
     done = programs.run_quietly(
-        [daemon_start.program("sinfo"), "-h", "-N", "-o", "%N|%f|%T"], 20, running.environment()
+        [daemon_start.find_program("sinfo"), "-h", "-N", "-o", "%N|%f|%T"],
+        20,
+        running.environment(),
     )
     if done.returncode != 0:
         raise MissingError(f"slurmctld does not answer: {done.stderr.strip()}")

@@ -125,7 +125,7 @@ def collect_sessions(sessions: Sequence[Session], args: argparse.Namespace) -> i
         settled.record(session.folder, done.states, {gap.kind for gap in done.gaps})
         documents.append({"session": session.name, **as_json(done)})
         if not args.json:
-            print(f"{label}: {states_line(done)}")
+            print(f"{label}: {format_states(done)}")
             print_gaps(done.gaps)
     unchanged = len(sessions) - len(documents) - len(failed)
     if args.json:
@@ -165,7 +165,7 @@ def as_json(done: Collected) -> dict[str, object]:
 
 def print_summary(done: Collected) -> None:
     """Runs by state, then what is missing, then what comes next."""
-    print(states_line(done))
+    print(format_states(done))
     print(
         f"{counted(done.attempts, 'attempt')}, {counted(done.records, 'record')}, {counted(done.sample_files, 'new file')} of "
         f"samples, in {console.format_seconds(done.elapsed_s)}"
@@ -178,7 +178,7 @@ def print_summary(done: Collected) -> None:
     print(f"{done.database}\nnext: steelyard report {done.study_dir}")
 
 
-def states_line(done: Collected) -> str:
+def format_states(done: Collected) -> str:
     """`24 runs: 23 completed, 1 failed`."""
     states = ", ".join(f"{count} {state}" for state, count in sorted(done.states.items()))
     return f"{counted(sum(done.states.values()), 'run')}: {states or 'none planned'}"

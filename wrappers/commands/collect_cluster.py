@@ -73,7 +73,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         console.print_json(as_json(done))
     else:
-        for line in lines(done, record_dirs):
+        for line in format_lines(done, record_dirs):
             console.print_line(line)
     return errors.DONE
 
@@ -92,9 +92,9 @@ def as_json(done: Collected) -> dict[str, object]:
     }
 
 
-def lines(done: Collected, record_dirs: list[Path]) -> Iterator[str]:
+def format_lines(done: Collected, record_dirs: list[Path]) -> Iterator[str]:
     """For a person, and for cron's mail."""
-    since, until = (local(at) for at in (done.since_unix_s, done.until_unix_s))
+    since, until = (format_local_time(at) for at in (done.since_unix_s, done.until_unix_s))
     yield (
         f"{since} to {until}: {counted(done.new, 'new job')}, {done.changed} changed, {done.unchanged} "
         f"unchanged, {counted(done.records, 'record')} read, in {console.format_seconds(done.elapsed_s)}"
@@ -109,17 +109,17 @@ def lines(done: Collected, record_dirs: list[Path]) -> Iterator[str]:
             "all of these jobs are yours: with PrivateData=jobs only an operator "
             "(sacctmgr modify user NAME set adminlevel=operator) sees those of others"
         )
-    yield from gap_lines(done)
+    yield from format_gaps_by_kind(done)
     yield f"{counted(done.jobs, 'job')} in {done.folder}, of them {done.running} running"
     yield f"next: steelyard top{'' if done.folder == options.CLUSTER_DIR else f' --database {done.folder}'}"
 
 
-def local(unix_s: float) -> str:
+def format_local_time(unix_s: float) -> str:
     """A time of day in the local zone."""
     return datetime.fromtimestamp(unix_s).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def gap_lines(done: Collected) -> Iterator[str]:
+def format_gaps_by_kind(done: Collected) -> Iterator[str]:
     """Each kind once with its number and what to do, then its reasons."""
     by_kind = defaultdict(list)
     for gap in done.gaps:

@@ -83,7 +83,7 @@ def compare_jobs(args: argparse.Namespace) -> int:
 
     a, b = (job_lookup.find_job(text, args.record_dir) for text in (args.study, args.a))
     if args.json:
-        console.print_json(job_pair.document(a, b))
+        console.print_json(job_pair.as_json(a, b))
     else:
         job_pair.print_pair(a, b)
     return DONE
@@ -102,27 +102,29 @@ def compare_studies(args: argparse.Namespace) -> int:
     if folders[0].resolve() == folders[1].resolve():
         raise UsageError(f"'{args.study}' and '{args.a}' are the same: name two of them", args.a)
     a, b = (summarize(one, args.include_invalid, idle, args.equivalent) for one in folders)
-    found = pairs_of_studies(a, b)
+    found = pair_studies(a, b)
     names = a.data.meta.study, b.data.meta.study
     if names[0] == names[1]:
         names = args.study, args.a
     if args.json:
-        documents = [{"condition": pair[0].group.label, **row_document(*pair)} for pair in found]
+        documents = [{"condition": pair[0].group.label, **row_json(*pair)} for pair in found]
         console.print_json(
-            head_document(names[0].partition("@")[0], *names)
+            head_json(names[0].partition("@")[0], *names)
             | {"interleaved": False, "rows": documents}
         )
         return DONE
     print(f"{names[1]} (B) against {names[0]} (A):\n")
-    for text in (*answer_lines(b, found, names[0]), f"{format_paragraph(NOT_INTERLEAVED)}\n"):
+    for text in (*format_answers(b, found, names[0]), f"{format_paragraph(NOT_INTERLEAVED)}\n"):
         print(text)
-    rows = [(left.group.variant, left.group.label, *cells(left, right, judged))
+    rows = [(left.group.variant, left.group.label, *format_cells(left, right, judged))
             for left, right, judged in found]  # fmt: skip
     columns = ("benchmark", "condition", "metric", f"A: {names[0]}", f"B: {names[1]}")
     console.print_table((*columns, "B against A"), rows)
     print(LEGEND)
     for one, other in ((a, names[1]), (b, names[0])):
-        if lacking := conditions_of(one) - {(l.group.variant, l.group.label) for l, _, _ in found}:
+        if lacking := list_conditions(one) - {
+            (l.group.variant, l.group.label) for l, _, _ in found
+        }:
             listed = ", ".join(f"{variant} {label}".strip() for variant, label in sorted(lacking))
             print(f"{one.data.meta.study} alone has, or {other} has no values of: {listed}")
     return DONE
@@ -138,12 +140,12 @@ LEGEND = (
 )
 
 
-def conditions_of(summary: Summary) -> set[tuple[str, str]]:
+def list_conditions(summary: Summary) -> set[tuple[str, str]]:
     """Variants and conditions."""
     return {(group.variant, group.label) for group in summary.groups}
 
 
-def pairs_of_studies(a: Summary, b: Summary) -> list[Pair]:
+def pair_studies(a: Summary, b: Summary) -> list[Pair]:
     """(row of A, row of B, B against A) of every main figure that both have; UsageError: none.
 
     Block 1 of A is not block 1 of B: with numbers of their own nothing is paired by block.
@@ -182,13 +184,13 @@ def compare_conditions(args: argparse.Namespace) -> int:
     if a == b:
         raise UsageError(f"A and B are both '{a}': name two different conditions", b)
     if args.json:
-        console.print_json(document(summary, a, b))
+        console.print_json(as_json(summary, a, b))
         return DONE
-    found = pairs(summary, a, b)
-    for paragraph in answer_lines(summary, found):
+    found = pair_conditions(summary, a, b)
+    for paragraph in format_answers(summary, found):
         print(paragraph)
     for variant in summary.variants:
-        rows = [cells(*pair) for pair in found if pair[0].group.variant == variant]
+        rows = [format_cells(*pair) for pair in found if pair[0].group.variant == variant]
         if not rows:
             print(f"{variant}: no values under either condition\n")
             continue
@@ -200,7 +202,7 @@ def compare_conditions(args: argparse.Namespace) -> int:
 Pair = tuple["Row", "Row", "Judged"]
 
 
-def pairs(summary: Summary, a: str, b: str) -> list[Pair]:
+def pair_conditions(summary: Summary, a: str, b: str) -> list[Pair]:
     """(row of A, row of B, B against A) of every metric of every variant."""
     from steelyard.analysis.summary.summary import judge_all
 
@@ -214,7 +216,7 @@ def pairs(summary: Summary, a: str, b: str) -> list[Pair]:
     return [(left, right, j) for (left, right), j in zip(found, judged, strict=True)]
 
 
-def answer_lines(summary: Summary, found: list[Pair], base: str | None = None) -> list[str]:
+def format_answers(summary: Summary, found: list[Pair], base: str | None = None) -> list[str]:
     """What B costs in the benchmarks' main figures, in sentences; against the condition of A, or
     the same one of another study, `base`."""
     from steelyard.analysis.report.answer import Namer, describe_rows
@@ -225,7 +227,7 @@ def answer_lines(summary: Summary, found: list[Pair], base: str | None = None) -
             right,
             group=replace(right.group, baseline_label=left.group.label)
             if base is None
-            else alone(right.group),
+            else name_condition(right.group),
             overhead=judged.overhead, verdict=judged.verdict, p=judged.p,
         )
         for left, right, judged in found
@@ -234,36 +236,36 @@ def answer_lines(summary: Summary, found: list[Pair], base: str | None = None) -
     return [f"{format_paragraph(text)}\n" for text in describe_rows(Namer.of(summary), rows)]
 
 
-def alone(group: Group) -> Group:
+def name_condition(group: Group) -> Group:
     """As a sentence names it that compares it with itself in another study: by its levels, if any."""
     return replace(group, baseline_label=None, label=group.label if group.condition else "")
 
 
-def cells(left: Row, right: Row, judged: Judged) -> tuple[str, ...]:
+def format_cells(left: Row, right: Row, judged: Judged) -> tuple[str, ...]:
     from steelyard.analysis.report.phrases import format_mean_and_n
 
     return left.metric.name, format_mean_and_n(left), format_mean_and_n(right), judged.verdict.text
 
 
-def document(summary: Summary, a: str, b: str) -> dict[str, Any]:
+def as_json(summary: Summary, a: str, b: str) -> dict[str, Any]:
     """For programs."""
-    rows = [row_document(*pair) for pair in pairs(summary, a, b)]
-    return head_document(summary.data.meta.study, a, b) | {"rows": rows}
+    rows = [row_json(*pair) for pair in pair_conditions(summary, a, b)]
+    return head_json(summary.data.meta.study, a, b) | {"rows": rows}
 
 
-def head_document(study: str, a: str, b: str) -> dict[str, Any]:
+def head_json(study: str, a: str, b: str) -> dict[str, Any]:
     return {"format": "steelyard-compare", "version": 1, "study": study, "a": a, "b": b}
 
 
-def row_document(left: Row, right: Row, judged: Judged) -> dict[str, Any]:
+def row_json(left: Row, right: Row, judged: Judged) -> dict[str, Any]:
     result, effect = judged.overhead, judged.effect
     return {
         "variant": left.group.variant,
         "metric": left.metric.name,
         "unit": left.metric.unit,
         "better": left.metric.better,
-        "a": side(left),
-        "b": side(right),
+        "a": side_json(left),
+        "b": side_json(right),
         "overhead": result and result.value,
         "overhead_low": result and result.low,
         "overhead_high": result and result.high,
@@ -277,7 +279,7 @@ def row_document(left: Row, right: Row, judged: Judged) -> dict[str, Any]:
     }
 
 
-def side(row: Row) -> dict[str, Any]:
+def side_json(row: Row) -> dict[str, Any]:
     interval = row.interval
     return {
         "n": row.n,

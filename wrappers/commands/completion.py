@@ -91,15 +91,15 @@ def main(args: argparse.Namespace) -> int:
 
     from steelyard.wrappers.commands import cli, parsers
 
-    parser = parsers.whole(cli.COMMANDS, cli.QUESTION)
-    prepare(parser)
+    parser = parsers.make_main_parser(cli.COMMANDS, cli.QUESTION)
+    set_completion_types(parser)
     text = shtab.complete(parser, args.shell)
-    mend = {"bash": mended_bash, "zsh": mended_zsh, "fish": mended_fish}[args.shell]
+    mend = {"bash": fix_bash, "zsh": fix_zsh, "fish": fix_fish}[args.shell]
     print(mend(text, frozenset(with_optional_value(parser))))
     return 0
 
 
-def prepare(parser: argparse.ArgumentParser) -> None:
+def set_completion_types(parser: argparse.ArgumentParser) -> None:
     """What stands for a file is completed as one, a study or a session, and the name of a benchmark, as
     that."""
     import shtab
@@ -109,7 +109,7 @@ def prepare(parser: argparse.ArgumentParser) -> None:
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for below in action.choices.values():
-                prepare(below)
+                set_completion_types(below)
         elif action.metavar in FOLDERS:
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]  # where shtab looks
         elif not action.option_strings and "NAME@SESSION" in (action.help or ""):
@@ -132,15 +132,15 @@ def with_optional_value(parser: argparse.ArgumentParser) -> Iterator[str]:
             yield from action.option_strings
 
 
-def mended_bash(text: str, optional: frozenset[str]) -> str:
-    """A word with an @ is one word."""
+def fix_bash(text: str, optional: frozenset[str]) -> str:
+    """A word with an @ is a single word."""
     return text.replace(
         "complete -o bashdefault -F _shtab_steelyard ",
         f"{WHOLE_WORDS}\ncomplete -o bashdefault -F _steelyard_whole_words ",
     )
 
 
-def mended_zsh(text: str, optional: frozenset[str]) -> str:
+def fix_zsh(text: str, optional: frozenset[str]) -> str:
     """shtab has `--cache cold` only: here `--cache=cold`, too; and `run -- PROGRAM`."""
 
     def with_equals(found: re.Match[str]) -> str:
@@ -153,7 +153,7 @@ def mended_zsh(text: str, optional: frozenset[str]) -> str:
     return re.sub(r"(?<=[\"*,])(--[\w-]+)(\}\"|)\[(.*?)(?<!\\)\]:", with_equals, text)
 
 
-def mended_fish(text: str, optional: frozenset[str]) -> str:
+def fix_fish(text: str, optional: frozenset[str]) -> str:
     """Behind the program of `run` stand its own options; an optional value is no word of its own; a
     file's name begins behind `--output=`."""
     names, run = "set -g _shtab_steelyard_opts_with_value ", "'_shtab_steelyard_using run'"

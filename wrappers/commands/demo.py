@@ -111,22 +111,22 @@ def _demo(demo: Demo) -> int:
     except PermissionError as error:  # root's, of an earlier demo
         raise errors.UsageError(f"you may not write to {demo.folder}: remove it") from error
     with ExitStack() as stack:
-        stack.enter_context(_alone(demo.folder))
+        stack.enter_context(_lock_demo(demo.folder))
         try:
-            stack.enter_context(_running(_virtual(demo)))
+            stack.enter_context(_cluster_running(_run_virtual(demo)))
             asked = VIRTUAL
         except errors.EXPECTED as error:
-            print(_instead(error), flush=True)
-            stack.enter_context(_running(_plain(demo)))
+            print(_explain_replacement(error), flush=True)
+            stack.enter_context(_cluster_running(_run_simulated(demo)))
             asked = CLIENTS
-        code = _studies(demo, list(asked))
+        code = _run_studies(demo, list(asked))
         if code in GOES_ON:
-            _answer(demo, asked)
+            _print_answers(demo, asked)
     return code
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _lock_demo(folder: Path) -> Iterator[None]:
     """One demo at a time in a checkout: each ends what an earlier one may have left."""
     with (folder / ".lock").open("w") as file:
         try:
@@ -136,13 +136,13 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _instead(error: Exception) -> str:
+def _explain_replacement(error: Exception) -> str:
     """Why there is no virtual node, in one line, and what is asked in its place."""
     reason = str(error).partition("\n")[0].rstrip(" :(")
     return f"demo: no virtual node here: {reason}. So it asks what a second client costs.\n"
 
 
-def _plain(demo: Demo) -> ClusterConfig:
+def _run_simulated(demo: Demo) -> ClusterConfig:
     """Four nodes, all of them this machine."""
     plugin, node_program = cluster.find_plugin()
     return ClusterConfig(
@@ -153,7 +153,7 @@ def _plain(demo: Demo) -> ClusterConfig:
     )
 
 
-def _virtual(demo: Demo) -> ClusterConfig:
+def _run_virtual(demo: Demo) -> ClusterConfig:
     """This machine, a guest and a file server."""
     plugin, node_program = cluster.find_plugin()
     return ClusterConfig(
@@ -171,38 +171,38 @@ def _virtual(demo: Demo) -> ClusterConfig:
 
 def _up_line(config: ClusterConfig) -> str:
     """The command that would start it."""
-    words = ["$ steelyard cluster up --dir", _short(str(config.dir))]
+    words = ["$ steelyard cluster up --dir", _shorten_path(str(config.dir))]
     if config.guests:
         words += [
             f"--virtual {config.guests} --nfs",
-            *(f"--share {_short(str(s))}" for s in config.shares),
+            *(f"--share {_shorten_path(str(s))}" for s in config.shares),
         ]
     return " ".join(words)
 
 
 @contextmanager
-def _running(config: ClusterConfig) -> Iterator[None]:
+def _cluster_running(config: ClusterConfig) -> Iterator[None]:
     """The cluster, with this process led to it; ended afterwards."""
     begin, is_up = time.monotonic(), False
     print(_up_line(config), flush=True)
-    cluster.down(config.dir)  # what a demo that was killed may have left
+    cluster.stop_cluster(config.dir)  # what a demo that was killed may have left
     try:
-        with _at_work("Slurm starts: some seconds"):
-            slurm = cluster.up(config)
+        with _show_activity("Slurm starts: some seconds"):
+            slurm = cluster.start_cluster(config)
         is_up = True
         names = ", ".join(config.node_names() + ["nfs"] * config.nfs)
         print(f"{names}: up after {time.monotonic() - begin:.1f} s\n", flush=True)
         os.environ.update(slurm.variables())
         yield
     finally:
-        with _undisturbed():
+        with _block_signals():
             if is_up:
                 print("$ steelyard cluster down", flush=True)
-            cluster.down(config.dir)
+            cluster.stop_cluster(config.dir)
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _block_signals() -> Iterator[None]:
     """Nothing ends it half-way."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDS}
     try:
@@ -213,7 +213,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 @contextmanager
-def _at_work(words: str) -> Iterator[None]:
+def _show_activity(words: str) -> Iterator[None]:
     """A sign of life on a terminal."""
     from rich.console import Console
 
@@ -221,7 +221,7 @@ def _at_work(words: str) -> Iterator[None]:
         yield
 
 
-def _studies(demo: Demo, names: Sequence[str]) -> int:
+def _run_studies(demo: Demo, names: Sequence[str]) -> int:
     """One after another; the worst exit code, or that of the command that ended it."""
     worst = errors.DONE
     for name in names:
@@ -231,37 +231,37 @@ def _studies(demo: Demo, names: Sequence[str]) -> int:
             ["submit", str(study)],
             ["status", str(study), "--watch"],
             ["collect", str(study)],
-            ["report", str(study), "-o", str(_page(demo, name))],
+            ["report", str(study), "-o", str(_report_path(demo, name))],
         ):
-            code = _command(command)
+            code = _run_command(command)
             if code not in GOES_ON:
                 return code
             worst = max(worst, code)
     return worst
 
 
-def _page(demo: Demo, name: str) -> Path:
+def _report_path(demo: Demo, name: str) -> Path:
     return demo.folder / f"{name}.html"
 
 
-def _command(command: list[str]) -> int:
+def _run_command(command: list[str]) -> int:
     """Show it and run it; its exit code."""
-    print("$ steelyard " + " ".join(_short(word) for word in command), flush=True)
+    print("$ steelyard " + " ".join(_shorten_path(word) for word in command), flush=True)
     if command[0] == "collect":
-        _until_all_jobs_have_ended()
+        _wait_for_jobs()
     code = cli.main(command)
     print(flush=True)
     return code
 
 
-def _until_all_jobs_have_ended() -> None:
+def _wait_for_jobs() -> None:
     """The last result is there, and told by `status`, a moment before its job's end and record are."""
     end = time.monotonic() + END_LIMIT_S
     while time.monotonic() < end and programs.run_quietly(["squeue", "-h"], END_LIMIT_S).stdout:
         time.sleep(0.2)
 
 
-def _answer(demo: Demo, asked: Mapping[str, tuple[str, str]]) -> None:
+def _print_answers(demo: Demo, asked: Mapping[str, tuple[str, str]]) -> None:
     """Each question with its report's own sentences, and where that report is."""
     from steelyard.analysis.report.answer import describe_costs, describe_counts
     from steelyard.analysis.summary.summary import summarize
@@ -272,14 +272,14 @@ def _answer(demo: Demo, asked: Mapping[str, tuple[str, str]]) -> None:
         for sentence in [
             work,
             *describe_costs(summary),
-            *_about(summary),
+            *_describe_nodes(summary),
             describe_counts(summary),
         ]:
             print(textwrap.indent(textwrap.fill(sentence, COLUMNS - 2), "  "))
-        print(f"  {_short(str(_page(demo, name)))} has the rest.\n", flush=True)
+        print(f"  {_shorten_path(str(_report_path(demo, name)))} has the rest.\n", flush=True)
 
 
-def _about(summary: Summary) -> Iterator[str]:
+def _describe_nodes(summary: Summary) -> Iterator[str]:
     """What must be known beside a comparison of node types."""
     from steelyard.analysis.findings.finding import collect_facts_by_group
     from steelyard.analysis.report.answer import describe_whole_runs
@@ -300,7 +300,7 @@ def _about(summary: Summary) -> Iterator[str]:
         yield "n1 is this machine, which is a virtual machine itself (SY30)."
 
 
-def _short(word: str) -> str:
+def _shorten_path(word: str) -> str:
     """A path as seen from here, as a person would type it."""
     return os.path.relpath(word) if word.startswith("/") else word
 

@@ -61,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run all checks and print them."""
     if args.nodes:
-        return on_nodes(args)
-    checks = list(all_checks())
+        return check_nodes(args)
+    checks = list(run_checks())
     if args.json:
         console.print_json([asdict(check) for check in checks])
     else:
@@ -84,7 +84,7 @@ def format_checks(checks: Sequence[Check]) -> Iterator[str]:
             yield f"{'':<8} -> {check.advice}"
 
 
-def on_nodes(args: argparse.Namespace) -> int:
+def check_nodes(args: argparse.Namespace) -> int:
     """The nodes' own doctors, summed up."""
     from steelyard.wrappers.doctor import node_groups, remote_nodes
 
@@ -114,16 +114,16 @@ def node_names(nodeset: str, scheduler: Scheduler) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def all_checks() -> Iterator[Check]:
+def run_checks() -> Iterator[Check]:
     """Every check, in the order in which a person would mend things."""
-    home, openpbs_home = pbs_commands.find_torque_home(), doctor_openpbs.home()
+    home, openpbs_home = pbs_commands.find_torque_home(), doctor_openpbs.find_home()
     yield from doctor_node.check_node(
-        *doctor_torque.settings(home), *doctor_openpbs.settings(openpbs_home)
+        *doctor_torque.read_settings(home), *doctor_openpbs.read_settings(openpbs_home)
     )
     for scheduler in schedulers_registry.list_installed():
         yield from scheduler.run_checks()
-    yield from doctor_torque.checks(home)
-    yield from doctor_openpbs.checks(openpbs_home)
+    yield from doctor_torque.run_checks(home)
+    yield from doctor_openpbs.run_checks(openpbs_home)
     yield from doctor_left.check_leftovers()
     yield from benchmark_checks()
 
@@ -138,16 +138,16 @@ def benchmark_checks() -> Iterator[Check]:
         for program in benchmark.needs:
             found = base_programs.find_program(program.name)
             advice = f"{program.why}: {suggest_package(program)}"
-            yield presence(title, program.name, None if found is None else str(found), advice)
+            yield presence_check(title, program.name, None if found is None else str(found), advice)
         for module in benchmark.modules:
             spec = importlib.util.find_spec(module.name)
             what = f"the Python module {module.name}"
             found_at = f"{what}: {spec.origin}" if spec else None
-            yield presence(title, what, found_at, module.why)
+            yield presence_check(title, what, found_at, module.why)
 
 
-def presence(name: str, what: str, found: str | None, advice: str) -> Check:
-    """A thing that is there, or what to do."""
+def presence_check(name: str, what: str, found: str | None, advice: str) -> Check:
+    """A check for something that exists; else with advice."""
     if found is None:
         return Check(name, "warning", f"{what} was not found", advice)
     return Check(name, "ok", found)

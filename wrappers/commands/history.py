@@ -69,7 +69,7 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.analysis.history.history import find_regressions, read_history
 
     history = read_history(sessions_folder(args.study))
-    since = 0 if args.since is None else index_of(history, args.since)
+    since = 0 if args.since is None else find_session(history, args.since)
     regressions = [] if share is None else find_regressions(history, share, since)
     if args.json:
         from steelyard.analysis.report.history_document import history_document
@@ -84,7 +84,7 @@ def main(args: argparse.Namespace) -> int:
 
         args.junit.write_text(junit_text(history, regressions), encoding="utf-8")
     if share is not None and not args.json:
-        print(verdict(history, regressions, args.fail_on))
+        print(decide_exit(history, regressions, args.fail_on))
     return REGRESSION if regressions else DONE
 
 
@@ -122,7 +122,7 @@ def check_together(args: argparse.Namespace) -> None:
         )
 
 
-def index_of(history: History, name: str) -> int:
+def find_session(history: History, name: str) -> int:
     """The place of a session; UsageError names the last ones."""
     names = [session.name for session in history.sessions]
     if name not in names:
@@ -162,7 +162,7 @@ def write_figure(args: argparse.Namespace, history: History) -> None:
         print(f"\nfigure: {file}")
 
 
-def verdict(history: History, regressions: Sequence[FigureChange], text: str) -> str:
+def decide_exit(history: History, regressions: Sequence[FigureChange], text: str) -> str:
     """The answer to --fail-on."""
     if not regressions:
         return f"\n--fail-on {text}: passed, no figure is worse by that much"

@@ -59,18 +59,18 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.wrappers.launchers import image
 
     words = (word for text in args.include for word in text.split(",") if word)
-    include = tuple(dict.fromkeys((*words, *packages_of(args.benchmark))))
+    include = tuple(dict.fromkeys((*words, *list_packages(args.benchmark))))
     wish = image.read_request(args.name, args.kind, args.suite, include, args.mirror, args.force)
-    say(announced(wish))
-    made = image.make(wish, say)
+    print_progress(describe_request(wish))
+    made = image.make_image(wish, print_progress)
     if args.json:
-        console.print_json(document(wish, made))
+        console.print_json(as_json(wish, made))
     else:
         print_made(wish, made)
     return errors.DONE
 
 
-def packages_of(benchmarks: list[str]) -> list[str]:
+def list_packages(benchmarks: list[str]) -> list[str]:
     """Debian's, of the programs that these benchmarks start."""
     from steelyard.jobscripts import registry
 
@@ -81,7 +81,7 @@ def packages_of(benchmarks: list[str]) -> list[str]:
     return [one.debian for benchmark in found for one in benchmark.needs if one.debian]
 
 
-def announced(wish: ImageRequest) -> str:
+def describe_request(wish: ImageRequest) -> str:
     """What will be made, and in which folder."""
     return (
         f"{wish.launcher}: Debian {wish.suite} with {', '.join(wish.packages)}, made in "
@@ -89,12 +89,12 @@ def announced(wish: ImageRequest) -> str:
     )
 
 
-def say(text: str) -> None:
+def print_progress(text: str) -> None:
     """Progress, beside what is printed."""
     print(f"steelyard image: {text}", file=sys.stderr)
 
 
-def document(wish: ImageRequest, made: Image) -> dict[str, object]:
+def as_json(wish: ImageRequest, made: Image) -> dict[str, object]:
     """For --json."""
     return {
         "format": "steelyard-image",

@@ -55,7 +55,7 @@ def main(args: argparse.Namespace) -> int:
 
         draw(joined, args.figure)
     if args.json:
-        console.print_json(document(joined))
+        console.print_json(as_json(joined))
     else:
         print_joined(joined)
     return errors.DONE
@@ -81,7 +81,7 @@ def guest_record(args: argparse.Namespace) -> Record:
     return records[names[0]]
 
 
-def document(joined: Joined) -> dict[str, Any]:
+def as_json(joined: Joined) -> dict[str, Any]:
     """As JSON: null with its reason in `missing`."""
     share = joined.share
     parts = ("low_j", "high_j", "idle_low_j", "idle_high_j", "reason")
@@ -90,14 +90,14 @@ def document(joined: Joined) -> dict[str, Any]:
         "version": 1,
         "begin_unix_s": joined.begin_unix_s,
         "end_unix_s": joined.end_unix_s,
-        "guest": side(joined.guest),
-        "host": side(joined.host),
+        "guest": side_json(joined.guest),
+        "host": side_json(joined.host),
         "share": None if share is None else {name: getattr(share, name) for name in parts},
     }
 
 
-def side(one: Side) -> dict[str, Any]:
-    """One of the two."""
+def side_json(one: Side) -> dict[str, Any]:
+    """One of the two sides."""
     who = {"node": one.record.node, "job_id": one.record.get("job.job_id")}
     return {
         **who,
@@ -115,7 +115,7 @@ def print_joined(joined: Joined) -> None:
     seconds = joined.end_unix_s - joined.begin_unix_s
     title = f"{seconds:.1f} s of {joined.guest.record.node} on {joined.host.record.node}"
     rows = [
-        (name, shown(joined.guest, name, unit), shown(joined.host, name, unit))
+        (name, format_value(joined.guest, name, unit), format_value(joined.host, name, unit))
         for name, unit in COUNTERS.items()
     ]
     console.print_table(("", "guest's job", "host"), rows, title)
@@ -129,8 +129,8 @@ def print_joined(joined: Joined) -> None:
             print(f"{one.record.node}: {one.thinned}")
 
 
-def shown(one: Side, name: str, unit: str) -> str:
-    """A value in words."""
+def format_value(one: Side, name: str, unit: str) -> str:
+    """Format a value with its unit."""
     value = one.used[name]
     if value is None:
         return "-"

@@ -36,7 +36,7 @@ def main(args: argparse.Namespace) -> int:
         raise errors.UsageError(str(error), part=args.benchmark) from error
     studies = [] if args.benchmark else studydir.list_studies(Path())
     if args.json:
-        console.print_json(document(benchmarks, studies))
+        console.print_json(as_json(benchmarks, studies))
         return errors.DONE
     if args.benchmark:
         print_benchmark(benchmarks[0])
@@ -47,7 +47,7 @@ def main(args: argparse.Namespace) -> int:
     return errors.DONE
 
 
-def document(benchmarks: list[Benchmark], studies: list[Path]) -> dict[str, object]:
+def as_json(benchmarks: list[Benchmark], studies: list[Path]) -> dict[str, object]:
     """Everything, for --json."""
     from dataclasses import asdict
 
@@ -108,7 +108,7 @@ def print_benchmark(benchmark: Benchmark) -> None:
         [
             (
                 name,
-                "must be given" if found.required else shown(found.default),
+                "must be given" if found.required else format_default(found.default),
                 found.unit,
                 found.allowed(),
                 found.help,
@@ -125,7 +125,7 @@ def print_benchmark(benchmark: Benchmark) -> None:
     )
 
 
-def shown(value: object) -> str:
+def format_default(value: object) -> str:
     """A default as a study file writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 

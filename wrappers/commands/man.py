@@ -15,13 +15,13 @@ def main() -> int:
     """python -m steelyard.wrappers.commands.man FOLDER"""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    write(folder / "steelyard.1", top(), cli.QUESTION)
+    write_page(folder / "steelyard.1", write_main_page(), cli.QUESTION)
     for name, text in cli.COMMANDS.items():
-        write(folder / f"steelyard-{name}.1", parsers.of(name, text), text)
+        write_page(folder / f"steelyard-{name}.1", parsers.make_parser(name, text), text)
     return 0
 
 
-def top() -> argparse.ArgumentParser:
+def write_main_page() -> argparse.ArgumentParser:
     """The page that leads to the others."""
     rows = "\n".join(f"{f'steelyard-{one}(1)':<25}{text}" for one, text in cli.COMMANDS.items())
     parser = argparse.ArgumentParser(
@@ -35,7 +35,7 @@ def top() -> argparse.ArgumentParser:
     return parser
 
 
-def write(path: Path, parser: argparse.ArgumentParser, text: str) -> None:
+def write_page(path: Path, parser: argparse.ArgumentParser, text: str) -> None:
     """One page."""
     from argparse_manpage.manpage import Manpage
 
@@ -46,25 +46,27 @@ def write(path: Path, parser: argparse.ArgumentParser, text: str) -> None:
     data = {"project_name": "steelyard", "version": version, "manual_title": "Steelyard"}
     page = Manpage(parser, _data=data | {"description": text})
     page.prog = path.stem
-    page.add_section("synopsis", "=", as_is(textwrap.dedent(f"       {usage}")))
-    page.add_section("description", "=", "\n.PP\n".join(map(paragraph, parsers.paragraphs(prose))))
+    page.add_section("synopsis", "=", format_literal(textwrap.dedent(f"       {usage}")))
+    page.add_section(
+        "description", "=", "\n.PP\n".join(map(format_paragraph, parsers.split_paragraphs(prose)))
+    )
     if examples is not None:
         title, _, lines = examples.partition(":")
-        page.add_section(title, "=", as_is(textwrap.dedent(lines.strip("\n")).strip()))
+        page.add_section(title, "=", format_literal(textwrap.dedent(lines.strip("\n")).strip()))
     path.write_text(str(page), encoding="utf-8")
 
 
-def paragraph(text: str) -> str:
+def format_paragraph(text: str) -> str:
     """Filled by man(1), or as it is laid out."""
-    return as_is(text) if parsers.LAID_OUT.search(text) else escaped(text)
+    return format_literal(text) if parsers.LAID_OUT.search(text) else escape_text(text)
 
 
-def as_is(text: str) -> str:
+def format_literal(text: str) -> str:
     """Lines that man(1) must not join."""
-    return f".nf\n{escaped(text)}\n.fi"
+    return f".nf\n{escape_text(text)}\n.fi"
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     """What troff would read as its own."""
     return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
 

@@ -62,11 +62,11 @@ def main(args: argparse.Namespace) -> int:
     if args.file is None:
         sys.stdout.write(text)
     else:
-        put(args.file, text)
+        write_file(args.file, text)
     return errors.DONE
 
 
-def put(file: Path, text: str) -> None:
+def write_file(file: Path, text: str) -> None:
     """In its place by one rename; half of it has another name, which the collector passes over."""
     part = file.with_name(f".{file.name}.{os.getpid()}")
     try:

@@ -129,7 +129,7 @@ def check(args: argparse.Namespace) -> int:
     from steelyard.wrappers.netem import words as netem_words
 
     spec = netem.parse_specification(args.spec)
-    checks = list(checks_of(spec, args.policy))
+    checks = list(run_checks(spec, args.policy))
     if args.json:
         document = {"requested": spec.requested, "spec": spec.spec}
         console.print_json(document | {"checks": [asdict(one) for one in checks]})
@@ -144,11 +144,11 @@ def check(args: argparse.Namespace) -> int:
     return errors.CONDITION if refused else errors.DONE
 
 
-def checks_of(spec: Specification, policy: Path | None) -> Iterator[Check]:
+def run_checks(spec: Specification, policy: Path | None) -> Iterator[Check]:
     """Does the policy allow it, and can the kernel?"""
     from steelyard.wrappers.netem import kernel_support
 
-    yield allowed(spec, policy)
+    yield check_policy(spec, policy)
     if "sites" in spec.spec:
         yield has_sites(spec)
     for module in kernel_support.list_required_modules(spec.spec):
@@ -165,8 +165,8 @@ def has_sites(spec: Specification) -> Check:
     return Check("its file on this machine", None if lacking else True, lacking or found)
 
 
-def allowed(spec: Specification, policy: Path | None) -> Check:
-    """What the policy says to this user."""
+def check_policy(spec: Specification, policy: Path | None) -> Check:
+    """What the policy permits this user."""
     from steelyard.wrappers.base.errors import ConditionError
     from steelyard.wrappers.netem import program as netem
 
@@ -240,7 +240,7 @@ def clear(args: argparse.Namespace) -> int:
         raise errors.UsageError(
             f"job {args.job} has no condition on this machine; `steelyard netem show` lists those in force"
         )
-    named = [["--all"]] if args.all else [whose(state) for state in states]
+    named = [["--all"]] if args.all else [format_owner_options(state) for state in states]
     for words in named:
         netem.run_node_program("netem", "clear", f"--run-dir={folder}", *words)
     for state in states:
@@ -250,6 +250,6 @@ def clear(args: argparse.Namespace) -> int:
     return errors.DONE
 
 
-def whose(state: dict[str, object]) -> list[str]:
+def format_owner_options(state: dict[str, object]) -> list[str]:
     """A state as the options of steelyard-node name it: a job may have one on several nodes."""
     return [f"--job-id={state.get('job_id')}", f"--node={state.get('node')}"]

@@ -50,9 +50,9 @@ def main(args: argparse.Namespace) -> int:
     if args.into is not None and not args.write:
         raise errors.UsageError("--into goes with --write")
     if args.write:
-        return written(found, args)
-    here = args.site or sites.find_site(found, own_addresses())
-    wanted = checked(found, here)
+        return write_and_report(found, args)
+    here = args.site or sites.find_site(found, read_own_addresses())
+    wanted = check_links(found, here)
     if args.dry_run:
         lines = [f"{here} -> {target}: {spec}" for target, spec in wanted]
         print("\n".join(lines) or f"no link begins at {here}")
@@ -63,12 +63,12 @@ def main(args: argparse.Namespace) -> int:
         console.print_json(documents)
     else:
         for (target, _), document in zip(wanted, documents, strict=True):
-            told(here, target, document)
+            print_sites(here, target, document)
         print("To remove them: sudo steelyard netem clear --all")
     return errors.DONE
 
 
-def written(found: Sites, args: argparse.Namespace) -> int:
+def write_and_report(found: Sites, args: argparse.Namespace) -> int:
     """Lay it down; tell how jobs ask for it, and what it means for this node."""
     from steelyard.wrappers.base import console
     from steelyard.wrappers.netem import program, sites
@@ -92,7 +92,7 @@ def written(found: Sites, args: argparse.Namespace) -> int:
     return errors.DONE
 
 
-def checked(found: Sites, here: str) -> list[tuple[str, str]]:
+def check_links(found: Sites, here: str) -> list[tuple[str, str]]:
     """Each by the one parser; its canonical text."""
     from steelyard.wrappers.netem import program, sites
 
@@ -102,8 +102,8 @@ def checked(found: Sites, here: str) -> list[tuple[str, str]]:
     ]
 
 
-def own_addresses() -> list[str]:
-    """Of all devices but the loopback."""
+def read_own_addresses() -> list[str]:
+    """The addresses of all devices except the loopback."""
     from steelyard.wrappers.base import programs
     from steelyard.wrappers.netem import kernel_support
 
@@ -129,7 +129,7 @@ def apply_all(wanted: list[tuple[str, str]], folder: Path) -> list[dict[str, obj
     documents: list[dict[str, object]] = []
     for number, (_, spec) in enumerate(wanted, start=1):
         try:
-            conditions = program.Conditions(network=spec, peer=peer_of(spec))
+            conditions = program.Conditions(network=spec, peer=find_peer(spec))
             documents.append(
                 program.apply_condition(conditions, folder, f"{NAME}-{number}", watch=None)
             )
@@ -140,13 +140,13 @@ def apply_all(wanted: list[tuple[str, str]], folder: Path) -> list[dict[str, obj
     return documents
 
 
-def peer_of(spec: str) -> str | None:
+def find_peer(spec: str) -> str | None:
     """Whom echoes go to: the first destination that is one node."""
     wanted = [part.removeprefix("to=") for part in spec.split(",") if part.startswith("to=")]
     return next((one for one in wanted if "/" not in one), None)
 
 
-def told(here: str, target: str, document: dict[str, object]) -> None:
+def print_sites(here: str, target: str, document: dict[str, object]) -> None:
     """For people."""
     from steelyard.wrappers.netem import words
 

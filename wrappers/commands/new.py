@@ -44,8 +44,8 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.wrappers.base import errors
     from steelyard.wrappers.study import study, template
 
-    need_answers(args)
-    answers = asked(args)
+    require_answers(args)
+    answers = read_answers(args)
     path = Path(f"{answers.name}.toml")
     content = template.render_toml(answers)
     study.parse_study(content.encode(), path)  # says in one line what cannot be
@@ -60,7 +60,7 @@ def main(args: argparse.Namespace) -> int:
     return errors.DONE
 
 
-def need_answers(args: argparse.Namespace) -> None:
+def require_answers(args: argparse.Namespace) -> None:
     """UsageError where nobody is there to be asked for what no option gives."""
     from steelyard.wrappers.base import errors
 
@@ -73,19 +73,21 @@ def need_answers(args: argparse.Namespace) -> None:
         )
 
 
-def asked(args: argparse.Namespace) -> Answers:
+def read_answers(args: argparse.Namespace) -> Answers:
     """The five answers: from options, else asked, else what is usual."""
     from steelyard.wrappers.schedulers import registry
     from steelyard.wrappers.study import template
 
-    run = answer(args.run, "What is to be run? A benchmark or a command line", None, not_empty)
-    against = [template.read_against(text) for text in args.against or ask_against(args)]
-    repeat, difference = answer(
+    run = read_answer(
+        args.run, "What is to be run? A benchmark or a command line", None, parse_text
+    )
+    against = [template.read_against(text) for text in args.against or ask_factors(args)]
+    repeat, difference = read_answer(
         args.repeat, "How many repeats, or which difference should be seen?", "10",
         template.read_repeat,
     )  # fmt: skip
-    where = answer(
-        args.scheduler, "Where? slurm, pbs or local", registry.detect_scheduler(), scheduler_name
+    where = read_answer(
+        args.scheduler, "Where? slurm, pbs or local", registry.detect_scheduler(), parse_scheduler
     )
     partition = args.partition
     if (
@@ -95,11 +97,11 @@ def asked(args: argparse.Namespace) -> Answers:
         and sys.stdin.isatty()
     ):
         partition = ask("In which partition? (empty: the default)", "", str) or None
-    name = answer(args.name, "What is the study's name?", "study", template.read_name)
+    name = read_answer(args.name, "What is the study's name?", "study", template.read_name)
     return template.Answers(run, dict(against), repeat, difference, where, partition, name)
 
 
-def ask_against(args: argparse.Namespace) -> list[str]:
+def ask_factors(args: argparse.Namespace) -> list[str]:
     """Factors, one after another, until nothing is said."""
     from steelyard.wrappers.base.errors import UsageError
     from steelyard.wrappers.study import template
@@ -119,7 +121,7 @@ def ask_against(args: argparse.Namespace) -> list[str]:
     return found
 
 
-def answer(given: str | None, question: str, usual: str | None, read: Read) -> Any:
+def read_answer(given: str | None, question: str, usual: str | None, read: Read) -> Any:
     """What an option gives, else what is asked for on a terminal, else what is usual."""
     if given is not None:
         return read(given)
@@ -140,7 +142,7 @@ def ask(question: str, usual: str | None, read: Read) -> Any:
             print(f"  {error}")
 
 
-def not_empty(text: str) -> str:
+def parse_text(text: str) -> str:
     """A line that says something."""
     from steelyard.wrappers.base.errors import UsageError
 
@@ -149,7 +151,7 @@ def not_empty(text: str) -> str:
     return text.strip()
 
 
-def scheduler_name(text: str) -> str:
+def parse_scheduler(text: str) -> str:
     """One that there is."""
     from steelyard.wrappers.schedulers import registry
 

@@ -28,30 +28,30 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n\n".join(
             paragraph if LAID_OUT.search(paragraph) else textwrap.fill(paragraph, width)
-            for paragraph in paragraphs(text)
+            for paragraph in split_paragraphs(text)
         )
 
 
-def paragraphs(text: str) -> list[str]:
+def split_paragraphs(text: str) -> list[str]:
     """Parts between empty lines."""
     return re.split(r"\n\s*\n", text.strip("\n"))
 
 
-def of(name: str, text: str) -> argparse.ArgumentParser:
+def make_parser(name: str, text: str) -> argparse.ArgumentParser:
     """The parser of one command; `text`: its line of help, where its module says nothing."""
     parser = argparse.ArgumentParser(prog=f"steelyard {name}", formatter_class=Formatter)
-    fill(parser, name, text)
+    fill_parser(parser, name, text)
     return parser
 
 
-def module_of(name: str) -> str:
+def find_module(name: str) -> str:
     """Where a command is."""
     return f"steelyard.wrappers.commands.{name.replace('-', '_')}"
 
 
-def fill(parser: argparse.ArgumentParser, name: str, text: str) -> None:
+def fill_parser(parser: argparse.ArgumentParser, name: str, text: str) -> None:
     """Options, description and examples of a command's module."""
-    module = importlib.import_module(module_of(name))
+    module = importlib.import_module(find_module(name))
     description = getattr(module, "__doc__", None) or text
     parser.description = description
     if f"  steelyard {name}" not in description and name in EXAMPLES:
@@ -60,7 +60,7 @@ def fill(parser: argparse.ArgumentParser, name: str, text: str) -> None:
     module.add_arguments(parser)
 
 
-def whole(commands: Mapping[str, str], description: str) -> argparse.ArgumentParser:
+def make_main_parser(commands: Mapping[str, str], description: str) -> argparse.ArgumentParser:
     """`steelyard` with all its commands."""
     parser = argparse.ArgumentParser(
         prog="steelyard", description=description, formatter_class=Formatter
@@ -68,5 +68,5 @@ def whole(commands: Mapping[str, str], description: str) -> argparse.ArgumentPar
     parser.add_argument("-V", "--version", action="store_true", help="print the version")
     verbs = parser.add_subparsers(metavar="COMMAND", title="commands")
     for name, text in commands.items():
-        fill(verbs.add_parser(name, help=text, formatter_class=Formatter), name, text)
+        fill_parser(verbs.add_parser(name, help=text, formatter_class=Formatter), name, text)
     return parser

@@ -66,7 +66,7 @@ def read_probe(root: str | None = None) -> Document:
 
 def render(document: Document) -> Iterator[str]:
     """The document as lines for a person, about one screen."""
-    yield f"{document['hostname'] or 'this node'}: {node_type(document)}"
+    yield f"{document['hostname'] or 'this node'}: {format_node_type(document)}"
     yield ""
     yield from render_layers(document)
     yield ""
@@ -80,16 +80,16 @@ def render(document: Document) -> Iterator[str]:
     yield from render_missing(document)
 
 
-def reason(document: Document, path: str) -> str:
+def missing_reason(document: Document, path: str) -> str:
     """Why a field is null."""
     return str(document["missing"].get(path, "not known"))
 
 
-def node_type(document: Document) -> str:
+def format_node_type(document: Document) -> str:
     """`virtual node`, and what that follows from."""
     kind = document["node_type"]
     if kind is None:
-        return f"node type not known ({reason(document, 'node_type')})"
+        return f"node type not known ({missing_reason(document, 'node_type')})"
     layers = document["virtualization"]
     why = {
         "container": f"its processes run in a container ({layers['container']['name']})",
@@ -106,7 +106,7 @@ def render_layers(document: Document) -> Iterator[str]:
     for name in LAYERS:
         found = layers[name]
         if found["name"] is None:
-            yield f"{name:<10} not known: {reason(document, f'virtualization.{name}.name')}"
+            yield f"{name:<10} not known: {missing_reason(document, f'virtualization.{name}.name')}"
             continue
         detail = f" ({layers['detail']})" if name == "vm" and layers["detail"] else ""
         yield f"{name:<10} {found['name']}{detail}, {found['confidence']}"
@@ -121,7 +121,7 @@ def shorten(line: str) -> str:
     return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
 
 
-def or_dash(value: object) -> str:
+def format_or_dash(value: object) -> str:
     """`–` for null."""
     return "–" if value is None else str(value)
 
@@ -131,53 +131,53 @@ def render_system(document: Document) -> Iterator[str]:
     memory, tcp, clock = document["memory"], document["tcp"], document["clock"]
     # A steelyard-node of an earlier release has no such parts.
     system, bios, libc = (document.get(part) or {} for part in ("os", "bios", "libc"))
-    yield f"kernel     {or_dash(document['kernel']['release'])}"
-    yield f"system     {or_dash(system.get('name'))}, {or_dash(libc.get('version'))}"
-    yield f"firmware   BIOS {or_dash(bios.get('version'))} of {or_dash(bios.get('date'))}"
+    yield f"kernel     {format_or_dash(document['kernel']['release'])}"
+    yield f"system     {format_or_dash(system.get('name'))}, {format_or_dash(libc.get('version'))}"
+    yield f"firmware   BIOS {format_or_dash(bios.get('version'))} of {format_or_dash(bios.get('date'))}"
     for name, version in (document.get("modules") or {}).items():
-        yield f"module     {name} {or_dash(version)}"
+        yield f"module     {name} {format_or_dash(version)}"
     yield from render_cpu(document["cpu"])
     yield (
         f"memory     {console.format_bytes(memory['memory_bytes'])}, swap "
         f"{console.format_bytes(memory['swap_bytes'])}, huge pages "
         f"{console.format_bytes(memory['huge_pages_bytes'])}, transparent "
-        f"{or_dash(memory.get('transparent_huge_pages'))}"
+        f"{format_or_dash(memory.get('transparent_huge_pages'))}"
     )
     yield (
-        f"           NUMA nodes {or_dash(memory.get('numa_nodes'))}, balancing "
-        f"{or_dash(memory.get('numa_balancing'))}"
+        f"           NUMA nodes {format_or_dash(memory.get('numa_nodes'))}, balancing "
+        f"{format_or_dash(memory.get('numa_balancing'))}"
     )
-    yield f"clock      {or_dash(clock['source'])} (available: {words(clock['available'])})"
+    yield f"clock      {format_or_dash(clock['source'])} (available: {format_list(clock['available'])})"
     yield (
-        f"tcp        {or_dash(tcp['congestion_control'])} (available: "
-        f"{words(tcp['available'])}), default qdisc {or_dash(tcp['default_qdisc'])}"
+        f"tcp        {format_or_dash(tcp['congestion_control'])} (available: "
+        f"{format_list(tcp['available'])}), default qdisc {format_or_dash(tcp['default_qdisc'])}"
     )
 
 
-def words(values: list[str]) -> str:
+def format_list(values: list[str]) -> str:
     """Values in a row; `–` for none."""
     return " ".join(values) or "–"
 
 
 def render_cpu(cpu: Document) -> Iterator[str]:
     """Model, topology, frequency."""
-    yield f"cpu        {or_dash(cpu['model'])}"
+    yield f"cpu        {format_or_dash(cpu['model'])}"
     yield (
-        f"           {or_dash(cpu['cpus_online'])} online; sockets {or_dash(cpu['sockets'])}, "
-        f"cores {or_dash(cpu['cores'])}, threads per core {or_dash(cpu['threads_per_core'])}"
+        f"           {format_or_dash(cpu['cpus_online'])} online; sockets {format_or_dash(cpu['sockets'])}, "
+        f"cores {format_or_dash(cpu['cores'])}, threads per core {format_or_dash(cpu['threads_per_core'])}"
     )
     max_hz = "–" if cpu["max_hz"] is None else f"{cpu['max_hz'] / 1e9:.2f} GHz"
     yield (
-        f"           SMT {or_dash(cpu['smt'])}, governor {or_dash(cpu['governor'])}, "
-        f"highest frequency {max_hz}, turbo {or_dash(cpu.get('boost'))}"
+        f"           SMT {format_or_dash(cpu['smt'])}, governor {format_or_dash(cpu['governor'])}, "
+        f"highest frequency {max_hz}, turbo {format_or_dash(cpu.get('boost'))}"
     )
-    yield f"           microcode {or_dash(cpu.get('microcode'))}"
+    yield f"           microcode {format_or_dash(cpu.get('microcode'))}"
     for name, text in (cpu.get("vulnerabilities") or {}).items():
         if text != "Not affected":
-            yield shorten(f"           {name}: {or_dash(text)}")
+            yield shorten(f"           {name}: {format_or_dash(text)}")
 
 
-def aligned(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+def align_table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
     """A table with columns as wide as what is in them, indented."""
     widths = [max(len(row[i]) for row in [headings, *rows]) for i in range(len(headings))]
     for row in [headings, *rows]:
@@ -196,19 +196,19 @@ def render_network(document: Document) -> Iterator[str]:
     """One line a device; the uplinks are those whose bytes are the node's."""
     devices = document["network"]
     if not devices:
-        yield f"network    {reason(document, 'network')}"
+        yield f"network    {missing_reason(document, 'network')}"
         return
     yield "network"
-    yield from aligned(
+    yield from align_table(
         ("device", "kind", "driver", "speed", "mtu", "state", ""),
         [
             (
                 device["name"],
                 device["kind"],
-                or_dash(device["driver"]),
+                format_or_dash(device["driver"]),
                 format_speed(device["speed_bits_per_s"]),
-                or_dash(device["mtu"]),
-                or_dash(device["state"]),
+                format_or_dash(device["mtu"]),
+                format_or_dash(device["state"]),
                 "uplink" if device["counted"] else "",
             )
             for device in devices
@@ -220,10 +220,10 @@ def render_filesystems(document: Document) -> Iterator[str]:
     """One line a mount."""
     mounts = document["filesystems"]
     if not mounts:
-        yield f"file systems  {reason(document, 'filesystems')}"
+        yield f"file systems  {missing_reason(document, 'filesystems')}"
         return
     yield "file systems"
-    yield from aligned(
+    yield from align_table(
         ("mount point", "type", "source", "options"),
         [
             (mount["mount_point"], mount["type"], mount["source"], mount["options"])
@@ -236,16 +236,20 @@ def render_energy(document: Document) -> Iterator[str]:
     """The meters; those that count make up the node's energy."""
     meters = document["meters"]
     if not meters:
-        yield f"energy     {reason(document, 'meters')}"
+        yield f"energy     {missing_reason(document, 'meters')}"
         return
     yield "energy"
     for index, meter in enumerate(meters):
-        state = "readable" if meter["readable"] else reason(document, f"meters.{index}.readable")
+        state = (
+            "readable"
+            if meter["readable"]
+            else missing_reason(document, f"meters.{index}.readable")
+        )
         counted = "counted" if meter["counted"] else "not counted (it would count twice)"
         folder = meter["path"].rsplit("/", 1)[-1]
         covers = "" if meter["unit"] is None else f" {meter['unit']}"
         yield (
-            f"  {or_dash(meter['name']):<10} {folder:<20} {meter['meter']}, {meter['measures']} of "
+            f"  {format_or_dash(meter['name']):<10} {folder:<20} {meter['meter']}, {meter['measures']} of "
             f"{meter['covers']}{covers}; {counted}; {state}"
         )
 

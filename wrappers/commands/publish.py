@@ -16,7 +16,7 @@ from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base import console, errors, options
 
 if TYPE_CHECKING:
-    from steelyard.wrappers.publish.publish import Found
+    from steelyard.wrappers.publish.publish import PublishResult
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,16 +60,16 @@ def main(args: argparse.Namespace) -> int:
         raise errors.UsageError(
             f"--hours {args.hours:g} --most {args.most}: expected hours above 0, at most a year (8784), and at least 1 job"
         )
-    asked = publish.Asked(
+    asked = publish.PublishRequest(
         since_s=args.hours * 3600,
         record_dirs=args.record_dir or find_default_record_dirs(),
         energy=args.energy,
         most=args.most,
     )
     with hold_command_lock("publish", asked.record_dirs):
-        found = publish.look(asked, Sacct(tries=1), time.time())
+        found = publish.find_comments(asked, Sacct(tries=1), time.time())
         if not args.dry_run:
-            publish.write(found)
+            publish.write_comments(found)
     if args.json:
         console.print_json(as_json(found, args.dry_run))
     else:
@@ -77,7 +77,7 @@ def main(args: argparse.Namespace) -> int:
     return errors.MISSING if found.failed else errors.DONE
 
 
-def as_json(found: Found, is_dry: bool) -> dict[str, object]:
+def as_json(found: PublishResult, is_dry: bool) -> dict[str, object]:
     """The pass as a document."""
     return {
         "jobs": found.jobs,
@@ -91,7 +91,7 @@ def as_json(found: Found, is_dry: bool) -> dict[str, object]:
     }
 
 
-def print_found(found: Found, args: argparse.Namespace) -> None:
+def print_found(found: PublishResult, args: argparse.Namespace) -> None:
     """A line for cron's mail, and one for each job that somebody may want to look at."""
     if args.dry_run:
         for wish in found.planned:

@@ -73,8 +73,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Write the report and print its words."""
     check_together(args)
-    formats = chosen("--format", args.format, FORMATS) if args.format is not None else FORMATS
-    exports = () if args.export is None else chosen("--export", args.export, EXPORTS)
+    formats = (
+        parse_choices("--format", args.format, FORMATS) if args.format is not None else FORMATS
+    )
+    exports = () if args.export is None else parse_choices("--export", args.export, EXPORTS)
     # Here and not above: scipy and duckdb would make `--help` slow.
     from steelyard.analysis.base.process_tuning import reduce_startup_cost
 
@@ -89,13 +91,13 @@ def main(args: argparse.Namespace) -> int:
     shares = (args.equivalent, args.tolerate)
     summaries = [summarize(one, args.include_invalid, idle, *shares) for one in folders]
     if args.beside:
-        return report_beside(args, formats, exports, summaries, folders[0])
+        return report_with_paper(args, formats, exports, summaries, folders[0])
     (summary,) = summaries
-    args.page = args.output or page_of(folders[0])
+    args.page = args.output or report_path(folders[0])
     if args.json:
         console.print_json(document(summary))
         return DONE
-    return write(args, formats, exports, summary)
+    return write_report(args, formats, exports, summary)
 
 
 def check_together(args: argparse.Namespace) -> None:
@@ -138,13 +140,13 @@ def check_together(args: argparse.Namespace) -> None:
         )
 
 
-def page_of(folder: Path) -> Path:
+def report_path(folder: Path) -> Path:
     """Where a study's report goes unless asked otherwise: no other study's goes there."""
     folder = folder if folder.name not in ("", "..") else folder.resolve()
     return folder.with_name(folder.name.removesuffix(studydir.SUFFIX) + ".html")
 
 
-def folder_for(args: argparse.Namespace, what: str) -> Path:
+def choose_folder(args: argparse.Namespace, what: str) -> Path:
     """Where figures or tables go; of a study whose report was not named, to a folder of its own."""
     page: Path = args.page
     return page.with_name(what) if args.output is not None else page.with_suffix(f".{what}")
@@ -165,12 +167,12 @@ def report_preset(
         console.print_json(report.document())
         return DONE
     args.page = args.output or Path(f"{args.preset}.html")
-    code = write(args, formats, exports, report.summary, report)
+    code = write_report(args, formats, exports, report.summary, report)
     print(report.describe_outcomes())
     return code
 
 
-def report_beside(
+def report_with_paper(
     args: argparse.Namespace,
     formats: tuple[str, ...],
     exports: tuple[str, ...],
@@ -185,9 +187,9 @@ def report_beside(
     if args.json:
         console.print_json(report.document())
         return DONE
-    plain = page_of(folder)
+    plain = report_path(folder)
     args.page = args.output or plain.with_name(f"{plain.stem}.{args.beside}.html")
-    code = write(args, formats, exports, report.summary, report)
+    code = write_report(args, formats, exports, report.summary, report)
     print(f"\n{report.describe_claims()}")
     return code
 
@@ -204,7 +206,7 @@ def check_names(summaries: Sequence[Summary]) -> None:
             )
 
 
-def write(
+def write_report(
     args: argparse.Namespace,
     formats: tuple[str, ...],
     exports: tuple[str, ...],
@@ -217,7 +219,7 @@ def write(
 
     figures = None
     if args.figures is not None:
-        figures = Path(args.figures or folder_for(args, "figures"))
+        figures = Path(args.figures or choose_folder(args, "figures"))
     extra = paper.extra() if paper is not None else None
     paths, findings = write_report(summary, args.page, figures, formats, extra)
     print(format_summary(summary, findings))
@@ -225,13 +227,13 @@ def write(
     if figures is not None:
         print(f"figures: {counted(len(paths) - 1, 'file')} in {figures}")
     if exports:
-        folder = folder_for(args, "tables")
-        number = export(folder, exports, summary, findings, paper)
+        folder = choose_folder(args, "tables")
+        number = export_tables(folder, exports, summary, findings, paper)
         print(f"tables: {counted(number, 'file')} in {folder}")
     return DONE
 
 
-def export(
+def export_tables(
     folder: Path,
     exports: tuple[str, ...],
     summary: Summary,
@@ -245,8 +247,8 @@ def export(
     return len(export_tables(content, folder, exports))
 
 
-def chosen(option: str, text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
-    """`svg,png` checked."""
+def parse_choices(option: str, text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    """Check, for example, `svg,png`."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     for name in names:
         if name not in allowed:

@@ -42,19 +42,19 @@ if TYPE_CHECKING:
     from steelyard.wrappers.run.session import Plan
 
 
-def positive(text: str) -> int:
+def parse_positive(text: str) -> int:
     """A count for argparse."""
     if not (text.isdecimal() and int(text)):
         raise argparse.ArgumentTypeError(f"expected a whole number from 1, found '{text}'")
     return int(text)
 
 
-def count(text: str) -> int:
+def parse_count(text: str) -> int:
     """One that may be 0."""
-    return 0 if text == "0" else positive(text)
+    return 0 if text == "0" else parse_positive(text)
 
 
-def seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
     """A time for argparse: 90, 90s, 10min."""
     found = re.fullmatch(r"(\d+\.?\d*)(s|min|h)?", text)
     if found is None or not float(found[1]):
@@ -131,13 +131,13 @@ def add_repeats(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add(
         "--repeat",
-        type=positive,
+        type=parse_positive,
         metavar="N",
         help="runs of each command (1; of several commands 10)",
     )
     add(
         "--warmup",
-        type=count,
+        type=parse_count,
         default=0,
         metavar="N",
         help="runs of each beforehand that do not count (default: 0)",
@@ -149,12 +149,15 @@ def add_repeats(group: argparse._ArgumentGroup) -> None:
     )
     add(
         "--max-repeat",
-        type=positive,
+        type=parse_positive,
         metavar="N",
         help="with --until: no more runs of each than these (1000)",
     )
     add(
-        "--max-time", type=seconds, metavar="TIME", help="with --until: no run begins later (10min)"
+        "--max-time",
+        type=parse_seconds,
+        metavar="TIME",
+        help="with --until: no run begins later (10min)",
     )
     add(
         "--order",
@@ -239,7 +242,7 @@ def main(args: argparse.Namespace) -> int:
     printed = [kind for kind, path in exports if path is None]
     if len(printed) > 1:
         raise usage_error(f"--export {printed[1]}: {printed[0]} is on stdout already: name a file")
-    found = task_of(args, words, quiet=bool(printed)).run(args.output)
+    found = make_series(args, words, quiet=bool(printed)).run(args.output)
     for kind, path in exports:
         export.write_export(found, kind, path)
     if printed:
@@ -281,26 +284,26 @@ def split_words(args: argparse.Namespace) -> list[str]:
     return list(args.command)
 
 
-def task_of(args: argparse.Namespace, words: list[str], quiet: bool) -> MeasurementSeries:
+def make_series(args: argparse.Namespace, words: list[str], quiet: bool) -> MeasurementSeries:
     """All that was asked, checked."""
     from steelyard.wrappers.run import arguments, option_checks
     from steelyard.wrappers.run.measurement_series import MeasurementSeries
 
     launcher = option_checks.read_launcher(args.launcher, args.netem)
-    chosen = checked_benchmark(args, words, launcher)
+    chosen = read_benchmark(args, words, launcher)
     made = (
         arguments.benchmark_command(args.benchmark)
         if chosen
         else arguments.read_commands(words, args)
     )
     plan = arguments.read_plan(args, made)
-    options = options_of(args, launcher, quiet, plan, len(made))
+    options = make_options(args, launcher, quiet, plan, len(made))
     return MeasurementSeries(
         [one for _, one in made], arguments.read_hooks(args, made), plan, options, chosen
     )
 
 
-def options_of(
+def make_options(
     args: argparse.Namespace, launcher: Launcher, quiet: bool, plan: Plan, commands: int
 ) -> Options:
     """Of each run."""
@@ -326,9 +329,7 @@ def options_of(
     )
 
 
-def checked_benchmark(
-    args: argparse.Namespace, words: list[str], launcher: Launcher
-) -> Chosen | None:
+def read_benchmark(args: argparse.Namespace, words: list[str], launcher: Launcher) -> Chosen | None:
     """The benchmark that was asked for; None: a command was."""
     from steelyard.wrappers.run import benchmark as run_benchmark
 

@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Look the jobs up and print them."""
     idle = options.idle_power(args.idle_power)
-    check(args)
+    check_arguments(args)
     if args.mine or len(args.job_ids) > 1:
         return show_several(args)
     from steelyard.wrappers.show import job_details, job_document, job_screen
@@ -87,8 +87,8 @@ def main(args: argparse.Namespace) -> int:
     return errors.DONE
 
 
-def check(args: argparse.Namespace) -> None:
-    """UsageError for what does not go together."""
+def check_arguments(args: argparse.Namespace) -> None:
+    """Raise UsageError for options that exclude each other."""
     if args.mine and args.job_ids:
         raise errors.UsageError("--mine names the jobs itself: leave out the job ids", "--mine")
     for option in ("since", "tag", "state"):
@@ -98,8 +98,8 @@ def check(args: argparse.Namespace) -> None:
         raise errors.UsageError("which job? Expected a job id, several, or --mine", "JOBID")
 
 
-def since_s(text: str) -> float:
-    """`7d` -> 604800.0."""
+def parse_since(text: str) -> float:
+    """For example 604800.0 for `7d`."""
     match = re.fullmatch(r"(\d{1,6})([mhdw])", text, re.ASCII)
     if match is None:
         raise errors.UsageError(f"--since '{text}': {SINCE_WORDS}", text)
@@ -109,7 +109,7 @@ def since_s(text: str) -> float:
 def show_several(args: argparse.Namespace, is_array: bool = False) -> int:
     """A line each, below them the sum of an array; exit code 3 where one is not known."""
     if args.mine:
-        views, unknown = find_mine(args)
+        views, unknown = find_own_jobs(args)
     else:
         views, unknown = job_lookup.find_jobs(args.job_ids, args.record_dir, args.database)
     if args.json:
@@ -131,11 +131,11 @@ def show_several(args: argparse.Namespace, is_array: bool = False) -> int:
     return errors.MISSING if unknown else errors.DONE
 
 
-def find_mine(args: argparse.Namespace) -> tuple[list[JobView], list[str]]:
+def find_own_jobs(args: argparse.Namespace) -> tuple[list[JobView], list[str]]:
     """Of the first scheduler of this machine that answers."""
     from steelyard.analysis.sources import accounting_readers
 
-    since = time.time() - since_s(args.since or DEFAULT_SINCE)
+    since = time.time() - parse_since(args.since or DEFAULT_SINCE)
     reader, ids = accounting_readers.list_recent_jobs(getpass.getuser(), since)
     if not ids:
         return [], []
@@ -147,11 +147,11 @@ def find_mine(args: argparse.Namespace) -> tuple[list[JobView], list[str]]:
 
 def is_requested(view: JobView, tags: Sequence[str], state: str | None) -> bool:
     """Whether the job has this state, and each tag: `KEY=VALUE`, or any value of `KEY`."""
-    from steelyard.wrappers.show.job_table import tags_of
+    from steelyard.wrappers.show.job_table import find_tags
 
     if state is not None and (view.row is None or view.row.state != state):
         return False
-    found = tags_of(view)
+    found = find_tags(view)
     for tag in tags:
         key, equals, value = tag.partition("=")
         if key not in found or (equals and found[key] != value):

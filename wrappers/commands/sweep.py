@@ -28,7 +28,7 @@ AGE_S = {"h": 3600, "d": 86400, "w": 7 * 86400}
 SIZE_BYTES = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-def age_s(text: str) -> float:
+def parse_age(text: str) -> float:
     """Seconds of `90d`."""
     match = re.fullmatch(r"(\d{1,6})([hdw])", text)
     if match is None:
@@ -36,7 +36,7 @@ def age_s(text: str) -> float:
     return int(match[1]) * float(AGE_S[match[2]])
 
 
-def size_bytes(text: str) -> int:
+def parse_size(text: str) -> int:
     """Bytes of `5G`, in powers of 1024."""
     match = re.fullmatch(r"(\d{1,6})([MGT])", text)
     if match is None:
@@ -44,7 +44,7 @@ def size_bytes(text: str) -> int:
     return int(match[1]) * SIZE_BYTES[match[2]]
 
 
-def every_s(text: str) -> int | None:
+def parse_interval(text: str) -> int | None:
     """Seconds of `30s`; 0 of `ends`, None of `all`."""
     if text in ("all", "ends"):
         return 0 if text == "ends" else None
@@ -57,21 +57,21 @@ def every_s(text: str) -> int | None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard sweep`."""
     parser.add_argument(
-        "--pack-after", type=age_s, default="7d", metavar="AGE",
+        "--pack-after", type=parse_age, default="7d", metavar="AGE",
         help="pack a day once all its records are this old: 12h, 7d (the default), 2w",
     )  # fmt: skip
     parser.add_argument(
         "--older-than",
-        type=age_s,
+        type=parse_age,
         metavar="AGE",
         help="remove packed days that are this old: 90d, 8w",
     )
     parser.add_argument(
-        "--quota", type=size_bytes, metavar="SIZE",
+        "--quota", type=parse_size, metavar="SIZE",
         help="remove the oldest days until the folder is no larger than this: 500M, 5G, 1T",
     )  # fmt: skip
     parser.add_argument(
-        "--samples", type=every_s, metavar="WHICH",
+        "--samples", type=parse_interval, metavar="WHICH",
         help="pack one sample per interval: 30s, 5m; only the first and the last: ends (default: all)",
     )  # fmt: skip
     parser.add_argument(
@@ -108,13 +108,13 @@ def main(args: argparse.Namespace) -> int:
         if args.json:
             console.print_json({"record_dir": str(record_dir)} | dataclasses.asdict(done))
         else:
-            console.print_line(f"{record_dir}: {words(done, args.dry_run)}")
+            console.print_line(f"{record_dir}: {format_report(done, args.dry_run)}")
         for why in done.failed:
             print(f"steelyard sweep: {record_dir}: {why}", file=sys.stderr)
     return errors.MISSING if has_failed else errors.DONE
 
 
-def words(done: SweepReport, is_dry: bool) -> str:
+def format_report(done: SweepReport, is_dry: bool) -> str:
     """What was done, for cron's mail."""
     would = "to be " if is_dry else ""
     told = [
@@ -148,11 +148,11 @@ def words(done: SweepReport, is_dry: bool) -> str:
     )
     told += [counted(number, one, several) for number, one, several in more if number]
     if done.stay_files:
-        told.append(what_stays(done))
+        told.append(format_unpacked(done))
     return f"{', '.join(told)}; {done.used_bytes / (1 << 20):.1f} MiB used"
 
 
-def what_stays(done: SweepReport) -> str:
+def format_unpacked(done: SweepReport) -> str:
     """Files that only --older-than or --quota takes."""
     kinds = ", ".join(f"{number} {why}" for why, number in sorted(done.stay_files.items()))
     total, size = sum(done.stay_files.values()), done.stay_bytes / (1 << 20)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base import console, errors, options
-from steelyard.wrappers.commands.collect_cluster import local
+from steelyard.wrappers.commands.collect_cluster import format_local_time
 
 if TYPE_CHECKING:
     from steelyard.analysis.cluster.top import Line, Top
@@ -38,7 +38,7 @@ DEFAULT_SINCE = "30d"
 HOUR_S, GIB = 3600.0, 1024.0**3
 
 
-def joules(value: float) -> str:
+def format_joules(value: float) -> str:
     """In the prefix that people say."""
     for unit in ("J", "kJ", "MJ"):
         if abs(value) < 1000:
@@ -47,22 +47,22 @@ def joules(value: float) -> str:
     return f"{value:.4g} GJ"
 
 
-def hours(value: float) -> str:
+def format_hours(value: float) -> str:
     """Of seconds."""
     return f"{value / HOUR_S:,.2f}"
 
 
-def gib_hours(value: float) -> str:
+def format_gib_hours(value: float) -> str:
     """Of byte seconds."""
     return f"{value / HOUR_S / GIB:,.2f}"
 
 
 COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
-    "joules": ("energy_j", joules),
-    "CPU h": ("cpu_s", hours),
-    "of CPU h allocated": ("cpu_allocated_s", hours),
-    "CPU h unused": ("cpu_unused_s", hours),
-    "GiB h unused": ("memory_unused_byte_s", gib_hours),
+    "joules": ("energy_j", format_joules),
+    "CPU h": ("cpu_s", format_hours),
+    "of CPU h allocated": ("cpu_allocated_s", format_hours),
+    "CPU h unused": ("cpu_unused_s", format_hours),
+    "GiB h unused": ("memory_unused_byte_s", format_gib_hours),
     "read": ("read_bytes", console.format_bytes),
     "written": ("write_bytes", console.format_bytes),
 }
@@ -113,7 +113,7 @@ def main(args: argparse.Namespace) -> int:
     if until <= since:
         raise errors.UsageError("--until is not later than --since: no time lies between them")
     found = sum_top(args.database, args.by, since, until, args.engine, args.master)
-    ordered = sorted(found.lines, key=lambda line: order(line, SORT[args.sort]))
+    ordered = sorted(found.lines, key=lambda line: sort_key(line, SORT[args.sort]))
     if args.json:
         console.print_json(as_json(found, ordered, args.by))
     elif args.csv:
@@ -123,7 +123,7 @@ def main(args: argparse.Namespace) -> int:
     return errors.DONE
 
 
-def order(line: Line, quantity: str | None) -> tuple[bool, float, str]:
+def sort_key(line: Line, quantity: str | None) -> tuple[bool, float, str]:
     """Largest first, what is not known of any job last."""
     value = line.jobs if quantity is None else line.values[quantity]
     return value is None, -(value or 0.0), line.name
@@ -133,16 +133,16 @@ def print_screen(found: Top, ordered: list[Line], args: argparse.Namespace) -> N
     """The table, and what it does not have."""
     most = args.most if args.most > 0 else len(ordered)
     shown = ordered[:most]
-    rows = [cells(line) for line in [*shown, found.total]]
-    title = f"jobs that ended {local(found.since_unix_s)} to {local(found.until_unix_s)}"
+    rows = [format_row(line) for line in [*shown, found.total]]
+    title = f"jobs that ended {format_local_time(found.since_unix_s)} to {format_local_time(found.until_unix_s)}"
     console.print_table((args.by, "jobs", *COLUMNS), rows, title)
     if len(shown) < len(ordered):
         print(f"{len(ordered) - len(shown)} more are in the last line alone: --most 0")
-    for line in remarks(found):
+    for line in list_remarks(found):
         console.print_line(line)
 
 
-def cells(line: Line) -> list[object]:
+def format_row(line: Line) -> list[object]:
     """A line of the table; `(3)`: known of so many of its jobs."""
     row: list[object] = [line.name, str(line.jobs)]
     for name, form in COLUMNS.values():
@@ -152,7 +152,7 @@ def cells(line: Line) -> list[object]:
     return row
 
 
-def remarks(found: Top) -> Iterator[str]:
+def list_remarks(found: Top) -> Iterator[str]:
     """What could not be seen, and until when was looked."""
     total, words = found.total, {name: title for title, (name, _) in COLUMNS.items()}
     for name, title in words.items():
@@ -168,7 +168,7 @@ def remarks(found: Top) -> Iterator[str]:
     if until is None:
         yield "the accounting has told of no job yet"
     elif until < found.until_unix_s:
-        yield f"collected until {local(until)}; {counted(found.mark['running'], 'job')} ran then: not in it"
+        yield f"collected until {format_local_time(until)}; {counted(found.mark['running'], 'job')} ran then: not in it"
 
 
 def as_json(found: Top, ordered: list[Line], by: str) -> dict[str, object]:

@@ -32,18 +32,18 @@ def list_capabilities(checks: Sequence[Check], root: bool | None = None) -> list
     as_root = os.geteuid() == 0 if root is None else root
     return [
         Capability(True, "measure a command", "steelyard run -- COMMAND"),
-        energy(states["energy"]),
-        containers(),
-        network(states, as_root),
+        describe_energy(states["energy"]),
+        describe_containers(),
+        describe_network(states, as_root),
         Capability(
             True, "a study on this machine", "steelyard submit STUDY.toml --scheduler local"
         ),
-        *(jobs(states[name]) for name in SCHEDULERS if name in states),
+        *(describe_jobs(states[name]) for name in SCHEDULERS if name in states),
         *list_benchmarks(checks),
     ]
 
 
-def energy(check: Check) -> Capability:
+def describe_energy(check: Check) -> Capability:
     """Joules of what is measured here."""
     can = check.state == "ok"
     return Capability(can, "joules of it", "in every answer" if can else check.found)
@@ -54,7 +54,7 @@ NAMED = {**dict.fromkeys(ENGINES, ":IMAGE"), "apptainer": ":FILE", "lxc": ":NAME
          "systemd-nspawn": ":FOLDER"}  # fmt: skip
 
 
-def containers() -> Capability:
+def describe_containers() -> Capability:
     """Kinds whose programs are here, this user may start, and whose engine answers."""
     what, kinds = "in a container", [kind for kind in launcher_checks.PROGRAMS if kind != "bare"]
     here = [f"{kind}{NAMED.get(kind, '')}" for kind in kinds if can_start(kind)]
@@ -70,16 +70,16 @@ def containers() -> Capability:
 def can_start(kind: str) -> bool:
     """As far as it can be told without an image."""
     launcher = Launcher(kind)
-    if launcher_checks.refusal(launcher, os.geteuid()) is not None:
+    if launcher_checks.refusal_reason(launcher, os.geteuid()) is not None:
         return False
     if not all(shutil.which(program) for program, _ in launcher_checks.PROGRAMS[kind]):
         return False
     if kind in ENGINES:
-        return launcher_checks.complaint(kind, "version") is None
-    return kind in NAMED or launcher_checks.lacking(launcher) is None
+        return launcher_checks.error_line(kind, "version") is None
+    return kind in NAMED or launcher_checks.find_missing(launcher) is None
 
 
-def network(states: dict[str, Check], root: bool) -> Capability:
+def describe_network(states: dict[str, Check], root: bool) -> Capability:
     """Conditions of a command here: of jobs the admin decides."""
     what = "under network conditions"
     for name in ("netem programs", "netem kernel"):
@@ -93,7 +93,7 @@ def network(states: dict[str, Check], root: bool) -> Capability:
     return Capability(True, what, "steelyard run --netem=delay=50ms -- COMMAND")
 
 
-def jobs(check: Check) -> Capability:
+def describe_jobs(check: Check) -> Capability:
     """Through a scheduler."""
     what = f"jobs of {check.name}"
     if check.state == "ok":

@@ -34,8 +34,8 @@ AGAIN = "as a manager of the server: make install-openpbs RUN=yes (docs/admin-pb
 WRITABLE_BY_OTHERS = 0o022
 
 
-def home() -> Path | None:
-    """PBS_HOME of this host, as pbs.conf says."""
+def find_home() -> Path | None:
+    """PBS_HOME of this host, by pbs.conf."""
     try:
         text = Path(os.environ.get("PBS_CONF_FILE", "/etc/pbs.conf")).read_text(errors="replace")
     except OSError:
@@ -44,17 +44,17 @@ def home() -> Path | None:
     return Path(found[1]) if found else None
 
 
-def checks(home: Path | None) -> Iterator[Check]:
-    """What this person can see of it."""
-    listed = listing()
+def run_checks(home: Path | None) -> Iterator[Check]:
+    """What this user can see of it."""
+    listed = list_hook()
     if listed is not None:
         yield check_server(listed)
     if home is not None and os.access(home / "mom_priv", os.R_OK | os.X_OK) and has_mom(home):
-        yield from node_checks(home / "mom_priv")
+        yield from check_node(home / "mom_priv")
 
 
-def listing() -> str | None:
-    """What qmgr says of the hook; None: not a manager, or no server."""
+def list_hook() -> str | None:
+    """What qmgr prints about the hook; None for a user who is no manager, or without a server."""
     try:
         done = subprocess.run(
             ["qmgr", "-c", "list hook steelyard"],
@@ -77,7 +77,7 @@ def check_server(listed: str) -> Check:
     return Check("hook in the server", "ok", "enabled, with all its events")
 
 
-def node_checks(private: Path) -> Iterator[Check]:
+def check_node(private: Path) -> Iterator[Check]:
     """On a node with a mom, as root."""
     name = "hook on this node"
     hook, config = private / "hooks/steelyard.PY", private / "hooks/steelyard.CF"
@@ -85,7 +85,7 @@ def node_checks(private: Path) -> Iterator[Check]:
         yield Check(name, "warning", f"no {hook}: jobs are not measured here", AGAIN)
         return
     program = Path(str(read_hook_file(config).get("node_program", "")))
-    if not is_roots(program):
+    if not is_owned_by_root(program):
         yield Check(
             name, "missing",
             f"node_program={program} of {config}: expected a program of root's that nobody else "
@@ -99,7 +99,7 @@ def node_checks(private: Path) -> Iterator[Check]:
     )
 
 
-def settings(home: Path | None, file: Path = Path(HOOK_FILE)) -> list[str]:
+def read_settings(home: Path | None, file: Path = Path(HOOK_FILE)) -> list[str]:
     """Options of `steelyard-node doctor`: of the hook on a node, else of the node's own file.
 
     On a host without a mom, or for an ordinary user: the folder of records that `file` names.
@@ -107,7 +107,7 @@ def settings(home: Path | None, file: Path = Path(HOOK_FILE)) -> list[str]:
     if home is None:
         return []
     told = read_hook_file(home / "mom_priv/hooks/steelyard.CF")
-    if not is_roots(Path(str(told.get("node_program", "")))):
+    if not is_owned_by_root(Path(str(told.get("node_program", "")))):
         record_dir = read_hook_file(file).get("record_dir")
         return [f"--record-dir={record_dir}"] if record_dir else []
     options = [
@@ -122,7 +122,7 @@ def settings(home: Path | None, file: Path = Path(HOOK_FILE)) -> list[str]:
     return options
 
 
-def is_roots(path: Path, bits: int = 0o111) -> bool:
+def is_owned_by_root(path: Path, bits: int = 0o111) -> bool:
     """A regular file of root's with these bits, that nobody else can write to."""
     try:
         found = path.stat()
@@ -143,7 +143,7 @@ def check_epilogue(path: Path, setting: object) -> Iterator[Check]:
             name, "warning", f"{path} is run by nobody: the mom leaves it, and the hook was told so",
             'classic_epilogue: "run" in /etc/steelyard/openpbs.json, and import it',
         )  # fmt: skip
-    elif not is_roots(path, 0o100):
+    elif not is_owned_by_root(path, 0o100):
         yield Check(
             name, "warning", f"{path} is not run: a mom wants it root's, and written by nobody else",
             f"chown root {path} && chmod 0500 {path}",

@@ -25,10 +25,10 @@ OWNER = 0
 INSTALL = "on the node: make install-torque PBS_HOME={home} (docs/admin-pbs.md)"
 
 
-def checks(home: Path, sweep: Path = SWEEP, timer: Path = TIMER) -> Iterator[Check]:
+def run_checks(home: Path, sweep: Path = SWEEP, timer: Path = TIMER) -> Iterator[Check]:
     """Nothing where no pbs_mom runs, on a host of the server or of users, and we are not installed."""
     folder = home / "mom_priv"
-    installed = any(is_ours(folder / base) for base in [*AS_ROOT, AS_USER])
+    installed = any(is_our_script(folder / base) for base in [*AS_ROOT, AS_USER])
     if not installed and not pbs_commands.has_mom(home):
         return
     yield check_scripts(folder)
@@ -56,13 +56,13 @@ def check_scripts(folder: Path) -> Check:
     """Are all there, ours, and such that pbs_mom runs them?"""
     name = "Torque prologues"
     names = [*AS_ROOT, AS_USER]
-    faults = [fault for base in names for fault in faults_of(folder, base)]
+    faults = [fault for base in names for fault in list_faults(folder, base)]
     if faults:
         return Check(
             name, "missing", f"{folder}: {'; '.join(faults)}",
             "pbs_mom will not run them, and requeues jobs for ever: chown root, chmod 0755",
         )  # fmt: skip
-    lacking = [base for base in names if not is_ours(folder / base)]
+    lacking = [base for base in names if not is_our_script(folder / base)]
     if lacking:
         return Check(
             name, "warning", f"{folder}: not Steelyard's: {', '.join(lacking)}",
@@ -73,7 +73,7 @@ def check_scripts(folder: Path) -> Check:
     return Check(name, "ok", f"{folder}: all {len(names)}{beside}")
 
 
-def settings(home: Path) -> list[str]:
+def read_settings(home: Path) -> list[str]:
     """Options of `steelyard-node doctor`: the program and the file that our prologue names."""
     try:
         text = (home / "mom_priv/prologue").read_text(errors="replace")
@@ -85,7 +85,7 @@ def settings(home: Path) -> list[str]:
     return [f"--node-program={said['PROGRAM']}", f"--config={said['CONFIG']}"]
 
 
-def faults_of(folder: Path, base: str) -> Iterator[str]:
+def list_faults(folder: Path, base: str) -> Iterator[str]:
     """What pbs_mom, or ours for a site's own, would stumble over."""
     for path in (folder / base, folder / f"{base}.site"):
         try:
@@ -101,7 +101,7 @@ def faults_of(folder: Path, base: str) -> Iterator[str]:
             yield f"{path.name} has mode {status.st_mode & 0o7777:04o}, expected 0755"
 
 
-def is_ours(path: Path) -> bool:
+def is_our_script(path: Path) -> bool:
     """By its first lines; what cannot be read is taken for ours where it is there."""
     try:
         with path.open("rb") as file:

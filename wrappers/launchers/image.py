@@ -88,7 +88,7 @@ class Image:
     took_s: float
 
 
-def line(launcher: str, *packages: str) -> str:
+def format_command(launcher: str, *packages: str) -> str:
     """The command that makes an image, for messages."""
     more = f" --include={','.join(packages)}" if packages else ""
     return f"steelyard image make {launcher}{more}"
@@ -120,10 +120,10 @@ def read_request(
         if not NAME.fullmatch(word):
             raise UsageError(f"'{word}' is no name of a Debian suite or package", word)
     packages = tuple(dict.fromkeys((*PACKAGES, *include)))
-    return ImageRequest(kind, text, suite or own_suite(), packages, mirror, replace)
+    return ImageRequest(kind, text, suite or local_suite(), packages, mirror, replace)
 
 
-def own_suite(os_release: Path = Path("/etc/os-release")) -> str:
+def local_suite(os_release: Path = Path("/etc/os-release")) -> str:
     """This machine's, where it is Debian: our programs need a C library as new as its own."""
     try:
         lines = os_release.read_text(encoding="utf-8").splitlines()
@@ -155,7 +155,7 @@ def run_program(*argv: str) -> str:
 # --- before anything is done -----------------------------------------------------------------
 
 
-def check(wish: ImageRequest) -> None:
+def check_request(wish: ImageRequest) -> None:
     """Raise for what would fail after minutes, or destroy something."""
     if os.geteuid() != 0 and wish.kind in ROOTS:
         raise ConditionError(
@@ -165,14 +165,14 @@ def check(wish: ImageRequest) -> None:
     check_programs(wish)
     if wish.kind in ENGINES:
         run_program(wish.kind, "version")
-        if engine_has(wish) and not wish.replace:
+        if find_engine_image(wish) and not wish.replace:
             raise UsageError(
                 f"{wish.kind} has an image {wish.name} already: name another, or add --force to "
                 "replace it",
                 wish.name,
             )
     else:
-        check_place(wish)
+        check_destination(wish)
 
 
 def check_programs(wish: ImageRequest) -> None:
@@ -201,14 +201,14 @@ def check_programs(wish: ImageRequest) -> None:
         )
 
 
-def check_place(wish: ImageRequest) -> None:
-    """UsageError for what would be overwritten."""
+def check_destination(wish: ImageRequest) -> None:
+    """Raise UsageError for a file that would be overwritten."""
     place = wish.place
     if not place.parent.is_dir():
         raise UsageError(f"{place.parent}: no such folder: make it first", str(place))
     if not os.path.lexists(place):
         return
-    if not is_ours(place):
+    if not is_our_folder(place):
         raise UsageError(
             f"{place} is there already, and `steelyard image make` has not made it: name another "
             "place, or remove it yourself",
@@ -221,13 +221,13 @@ def check_place(wish: ImageRequest) -> None:
         )
 
 
-def is_ours(place: Path) -> bool:
+def is_our_folder(place: Path) -> bool:
     """A folder that this command has made; nothing that leads elsewhere."""
     roots = (place, place / "rootfs")
     return not place.is_symlink() and any((root / MARK).is_file() for root in roots)
 
 
-def engine_has(wish: ImageRequest) -> str | None:
+def find_engine_image(wish: ImageRequest) -> str | None:
     """The id of an image of that name."""
     done = programs.run_quietly(
         [wish.kind, "image", "inspect", "--format={{.Id}}", wish.name], LONGEST_S
@@ -238,13 +238,13 @@ def engine_has(wish: ImageRequest) -> str | None:
 # --- done ------------------------------------------------------------------------------------
 
 
-def make(wish: ImageRequest, say: Say) -> Image:
+def make_image(wish: ImageRequest, say: Say) -> Image:
     """What was wished for; nothing is changed before it is whole."""
-    check(wish)
+    check_request(wish)
     begin = time.monotonic()
     with (
         signals.ending_on_sigterm(),
-        process_folder.make_folder(PART, wish.workshop, remove) as part,
+        process_folder.make_folder(PART, wish.workshop, remove_folder) as part,
     ):
         if wish.kind in ENGINES:
             place, size_bytes = make_engine_image(wish, part, say)
@@ -260,8 +260,8 @@ def make_engine_image(wish: ImageRequest, part: Path, say: Say) -> tuple[str, in
     mark = part / "mark"
     mark.write_text(image_label(wish), encoding="utf-8")
     with tarfile.open(tar, "a") as archive:
-        archive.add(mark, f"./{MARK}", filter=owned_by_root)
-    before = engine_has(wish)
+        archive.add(mark, f"./{MARK}", filter=set_root_owner)
+    before = find_engine_image(wish)
     say(f"{wish.kind} import")
     run_program(wish.kind, "import", str(tar), wish.name)
     found = run_program(wish.kind, "image", "inspect", "--format={{.Id}} {{.Size}}", wish.name)
@@ -273,7 +273,7 @@ def make_engine_image(wish: ImageRequest, part: Path, say: Say) -> tuple[str, in
     return name, int(size)
 
 
-def owned_by_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+def set_root_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     """Whoever makes it."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = "root"
@@ -299,14 +299,14 @@ def make_root_folder(wish: ImageRequest, part: Path, say: Say) -> tuple[str, int
         text = LXC_CONFIG.format(root=wish.place / "rootfs")
         (whole / "config").write_text(text, encoding="utf-8")
         whole.chmod(0o755)
-    size_bytes = size_of(whole)
+    size_bytes = disk_usage(whole)
     install_folder(wish, whole, part)
     return str(wish.place), size_bytes
 
 
 def install_folder(wish: ImageRequest, whole: Path, part: Path) -> None:
     """At its place, in one step; what was there goes with the part's folder."""
-    check_place(wish)  # minutes have passed
+    check_destination(wish)  # minutes have passed
     with signals.uninterrupted():
         if wish.place.exists():
             wish.place.rename(part / "before")
@@ -339,7 +339,7 @@ def debootstrap(wish: ImageRequest, part: Path, target: Path, say: Say) -> None:
             child.send_signal(signal.SIGKILL)  # and with it all that it has started
             raise
     if child.returncode != 0:
-        raise MissingError(failure(wish, complaints, target))
+        raise MissingError(format_failure(wish, complaints, target))
 
 
 def command(wish: ImageRequest, target: Path) -> list[str]:
@@ -350,7 +350,7 @@ def command(wish: ImageRequest, target: Path) -> list[str]:
     return [*argv, wish.mirror] if wish.mirror else argv
 
 
-def failure(wish: ImageRequest, complaints: list[str], target: Path) -> str:
+def format_failure(wish: ImageRequest, complaints: list[str], target: Path) -> str:
     """What went wrong, and what to do about it."""
     own = [text for text in complaints if not re.search("failed( to run)?$", text)]
     text = "; ".join([*dict.fromkeys(own or complaints)][:MOST_SAID])
@@ -365,14 +365,14 @@ def failure(wish: ImageRequest, complaints: list[str], target: Path) -> str:
     return f"no image was made for {wish.launcher}: {text}: {todo}"
 
 
-def remove(path: str) -> None:
+def remove_folder(path: str) -> None:
     """A tree, mounts in it left alone; files of a user namespace's others too."""
     argv = [] if os.geteuid() == 0 else [*AS_ROOT_OF_ONES_OWN]
     with signals.uninterrupted():
         programs.run_quietly([*argv, "rm", "-rf", "--one-file-system", "--", path], LONGEST_S)
 
 
-def size_of(root: Path) -> int:
+def disk_usage(root: Path) -> int:
     """Bytes on the disk."""
     return sum(
         (Path(folder) / name).lstat().st_blocks * 512

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from steelyard.wrappers.launchers import image
 from steelyard.wrappers.launchers.launcher import Launcher
-from steelyard.wrappers.launchers.launcher_checks import ask
+from steelyard.wrappers.launchers.launcher_checks import run_quickly
 
 MOST = 40  # programs of a folder
 # Inside: a line for each thing that is not there. ldd is of the C library's package.
@@ -48,7 +48,7 @@ def find_missing(launcher: Launcher, wanted: RequiredPrograms) -> str | None:
     if launcher.has_our_programs:
         return None
     argv = enter_command(launcher, wanted.programs)
-    done = ask(
+    done = run_quickly(
         *argv, "bash", "-c", LOOK, "look", *wanted.commands, "--", *map(str, wanted.programs)
     )
     if done.returncode != 0:
@@ -81,8 +81,8 @@ def describe_missing(
         ),
     ]
     packages = [wanted.commands[name] for name in commands if wanted.commands[name]]
-    packages += [package for name in libraries if (package := package_of(name))]
-    make = image.line(f"{launcher.kind}:{launcher.name}", *dict.fromkeys(packages))
+    packages += [package for name in libraries if (package := find_package(name))]
+    make = image.format_command(f"{launcher.kind}:{launcher.name}", *dict.fromkeys(packages))
     return f"{launcher.text}: the image lacks {'; '.join(parts)}: say `{make} --force`, or another name"
 
 
@@ -92,9 +92,9 @@ def group_by_program(names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield program, ", ".join(name for name, whose in names.items() if whose == program)
 
 
-def package_of(library: str) -> str | None:
+def find_package(library: str) -> str | None:
     """The Debian package that has this one here."""
-    done = ask("dpkg-query", "--search", f"*/{library}")
+    done = run_quickly("dpkg-query", "--search", f"*/{library}")
     return done.stdout.partition(":")[0] if done.returncode == 0 else None
 
 

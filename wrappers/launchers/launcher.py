@@ -78,12 +78,12 @@ class Launcher:
 
     @property
     def is_bare(self) -> bool:
-        """Nothing is around the run."""
+        """Whether the run has no container."""
         return self.kind == "bare"
 
     @property
     def has_our_programs(self) -> bool:
-        """The node's own files are seen inside."""
+        """Whether the node's own files are visible inside."""
         return self.kind in ("bare", "unshare")
 
     @property
@@ -99,7 +99,7 @@ class Launcher:
         if self.cpus is not None:
             parts.append(f"cpus={self.cpus}")
         if self.memory_bytes is not None:
-            parts.append(f"memory={size_text(self.memory_bytes)}")
+            parts.append(f"memory={format_size(self.memory_bytes)}")
         if self.across:
             parts.append("ranks=across")
         return ",".join(parts)
@@ -108,8 +108,8 @@ class Launcher:
 BARE = Launcher()
 
 
-def size_text(size_bytes: int) -> str:
-    """`2GiB`: the largest unit that leaves a whole number; bytes without a unit."""
+def format_size(size_bytes: int) -> str:
+    """For example `2GiB`: the largest unit with a whole number; bytes without a unit."""
     for unit, step in UNITS:
         if size_bytes % step == 0:
             return f"{size_bytes // step}{unit}"
@@ -132,9 +132,9 @@ def parse(text: str) -> Launcher:
         name,
         network=given.get("network", "host"),
         device=given.get("device", ""),
-        containers=count("containers", given.get("containers", "1"), MAX_CONTAINERS),
-        cpus=count("cpus", given["cpus"], MAX_CPUS) if "cpus" in given else None,
-        memory_bytes=memory(given["memory"]) if "memory" in given else None,
+        containers=parse_count("containers", given.get("containers", "1"), MAX_CONTAINERS),
+        cpus=parse_count("cpus", given["cpus"], MAX_CPUS) if "cpus" in given else None,
+        memory_bytes=parse_memory(given["memory"]) if "memory" in given else None,
         across=is_across(given.get("ranks", PROGRAMS[0])),
     )
     check_network(found)
@@ -177,20 +177,20 @@ def read_options(options: Iterable[str]) -> dict[str, str]:
     return given
 
 
-def count(key: str, text: str, most: int) -> int:
+def parse_count(key: str, text: str, most: int) -> int:
     """A whole number from 1."""
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
         raise UsageError(f"{key}={text}: allowed is a whole number from 1 to {most}")
     return int(text)
 
 
-def memory(text: str) -> int:
+def parse_memory(text: str) -> int:
     """Bytes of a size."""
     size = parse_size(text)
     if size is None or not LEAST_MEMORY <= size < 2**63:
         raise UsageError(
             f"memory={text}: allowed is a size such as 2GiB or 500MB, at least "
-            f"{size_text(LEAST_MEMORY)}"
+            f"{format_size(LEAST_MEMORY)}"
         )
     return size
 
@@ -239,7 +239,7 @@ def check_device(found: Launcher, is_named: bool) -> None:
         )
 
 
-def condition_refusal(launcher: Launcher, condition: str) -> str | None:
+def condition_conflict(launcher: Launcher, condition: str) -> str | None:
     """Why a network condition other than `none` cannot hold for it; None: it can, as far as this says."""
     if condition == "none" or launcher.network != OWN_DEVICE:
         return None
@@ -249,12 +249,12 @@ def condition_refusal(launcher: Launcher, condition: str) -> str | None:
     )
 
 
-def of_condition(condition: Mapping[str, object]) -> Launcher:
+def launcher_of_levels(condition: Mapping[str, object]) -> Launcher:
     """What the factor `launcher` of a study's condition says."""
     return parse(str(condition["launcher"])) if "launcher" in condition else BARE
 
 
-def variables(launcher: Launcher, condition: str = "none") -> dict[str, str]:
+def launcher_variables(launcher: Launcher, condition: str = "none") -> dict[str, str]:
     """What run.sh is told of it (head of jobscripts/lib/launcher.sh), and of the network condition
     that is to hold for its containers; nothing when bare."""
     if launcher.is_bare:

@@ -43,8 +43,8 @@ DEVICES = Path("/sys/class/net")
 VETH = ("unshare", "systemd-nspawn")  # we make their network
 
 
-def refusal(launcher: Launcher, user_id: int) -> str | None:
-    """Why an ordinary user cannot have it anywhere; None for root and where nothing is in the way."""
+def refusal_reason(launcher: Launcher, user_id: int) -> str | None:
+    """Why an ordinary user may not use it; None for root, and where nothing prevents it."""
     if user_id == 0:
         return None
     kind, text = launcher.kind, launcher.text
@@ -69,8 +69,8 @@ def refusal(launcher: Launcher, user_id: int) -> str | None:
     return None
 
 
-def lacking(launcher: Launcher) -> str | None:
-    """What this machine does not have for it."""
+def find_missing(launcher: Launcher) -> str | None:
+    """What this machine lacks for it."""
     wanted = [*PROGRAMS[launcher.kind]]
     if launcher.network != "host" and (launcher.kind in VETH or launcher.across):
         wanted += NETWORK_PROGRAMS
@@ -91,10 +91,10 @@ def lacking(launcher: Launcher) -> str | None:
     return None if look is None else look(launcher)
 
 
-def engine(launcher: Launcher) -> str | None:
-    """docker and podman: may we, and is the image there?"""
+def check_engine(launcher: Launcher) -> str | None:
+    """Check that docker or podman is allowed and has the image."""
     program, image = launcher.kind, launcher.name
-    said = complaint(program, "version")
+    said = error_line(program, "version")
     if said is not None and "permission denied" in said.lower():
         return (
             f"{launcher.text}: {said}: ask the administrator to put you into the group docker "
@@ -102,69 +102,71 @@ def engine(launcher: Launcher) -> str | None:
         )
     if said is not None:
         return f"{launcher.text}: {program} does not answer: {said}"
-    if complaint(program, "image", "inspect", image) is not None:
+    if error_line(program, "image", "inspect", image) is not None:
         return (
             f"{launcher.text}: the image {image} is not on this machine: say "
             f"`{program} pull {image}` (runs never fetch one: it might be another tomorrow), or "
-            f"make one with Open MPI: `{images.line(f'{program}:{image}')}`"
+            f"make one with Open MPI: `{images.format_command(f'{program}:{image}')}`"
         )
-    if launcher.network == "macvlan" and not networks(program):
+    if launcher.network == "macvlan" and not list_networks(program):
         return (
             f"{launcher.text}: {program} has no network of the driver macvlan here: say "
             f"`{program} network create --driver=macvlan --subnet=NETWORK --opt=parent=DEVICE "
             "steelyard`"
         )
     if program == "podman" and os.geteuid() != 0:
-        told = ask(program, "info", "--format={{.Host.CgroupControllers}}")
-        said = launcher_trials.rootless_memory(launcher, told.stdout.strip())
+        told = run_quickly(program, "info", "--format={{.Host.CgroupControllers}}")
+        said = launcher_trials.check_rootless_memory(launcher, told.stdout.strip())
         if said is not None and told.returncode == 0:
             return said
-    network = networks(program)[0] if launcher.network == "macvlan" else launcher.network
-    return launcher_trials.trial(launcher, network, complaint)
+    network = list_networks(program)[0] if launcher.network == "macvlan" else launcher.network
+    return launcher_trials.try_container(launcher, network, error_line)
 
 
-def networks(program: str) -> list[str]:
+def list_networks(program: str) -> list[str]:
     """Names of the engine's macvlan networks."""
-    done = ask(program, "network", "ls", "--filter=driver=macvlan", "--format={{.Name}}")
+    done = run_quickly(program, "network", "ls", "--filter=driver=macvlan", "--format={{.Name}}")
     return done.stdout.split()
 
 
-def image_file(launcher: Launcher) -> str | None:
-    """apptainer and systemd-nspawn: a file or a folder."""
+def check_image_file(launcher: Launcher) -> str | None:
+    """apptainer and systemd-nspawn need a file or a folder."""
     path = Path(launcher.name)
     if launcher.kind == "apptainer" and not path.exists():
         return (
             f"{launcher.text}: {path} is not there: say `apptainer pull {path} docker://debian:12`, "
-            f"or make a sandbox folder with Open MPI: `{images.line(f'apptainer:{path}')}`"
+            f"or make a sandbox folder with Open MPI: `{images.format_command(f'apptainer:{path}')}`"
         )
     if launcher.kind == "systemd-nspawn" and not (path / "usr").is_dir():
         return (
             f"{launcher.text}: {path} is no root folder (it has no usr): say "
-            f"`{images.line(f'systemd-nspawn:{path}')}`"
+            f"`{images.format_command(f'systemd-nspawn:{path}')}`"
         )
-    said = launcher_trials.own_cgroup(launcher)
+    said = launcher_trials.check_own_cgroup(launcher)
     if said is None and launcher.kind == "apptainer":
-        return launcher_trials.trial(launcher, launcher.network, complaint)
+        return launcher_trials.try_container(launcher, launcher.network, error_line)
     return said
 
 
-def lxc_container(launcher: Launcher) -> str | None:
+def check_lxc_container(launcher: Launcher) -> str | None:
     """A container of that name."""
-    said = complaint("lxc-info", "--name", launcher.name, "--state")
+    said = error_line("lxc-info", "--name", launcher.name, "--state")
     if said is not None:
         return (
             f"{launcher.text}: LXC has no container {launcher.name}: say "
-            f"`{images.line(f'lxc:{launcher.name}')}`"
+            f"`{images.format_command(f'lxc:{launcher.name}')}`"
         )
-    return lxc_network(launcher)
+    return check_lxc_network(launcher)
 
 
-def lxc_network(launcher: Launcher) -> str | None:
+def check_lxc_network(launcher: Launcher) -> str | None:
     """A network other than the node's is what the container's configuration says."""
     if launcher.network == "host" or launcher.across:  # then the network is ours
         return None
     want = {"bridge": "veth"}.get(launcher.network, launcher.network)
-    found = ask("lxc-info", f"--name={launcher.name}", "--config=lxc.net.0.type", "--no-humanize")
+    found = run_quickly(
+        "lxc-info", f"--name={launcher.name}", "--config=lxc.net.0.type", "--no-humanize"
+    )
     if found.stdout.strip() == want:
         return None
     return (
@@ -174,11 +176,11 @@ def lxc_network(launcher: Launcher) -> str | None:
     )
 
 
-def user_namespace(launcher: Launcher) -> str | None:
+def check_user_namespace(launcher: Launcher) -> str | None:
     """May an ordinary user have namespaces of their own?"""
     if os.geteuid() == 0:
-        return launcher_trials.own_cgroup(launcher)
-    said = complaint("unshare", "--user", "--map-current-user", "true")
+        return launcher_trials.check_own_cgroup(launcher)
+    said = error_line("unshare", "--user", "--map-current-user", "true")
     if said is None:
         return None
     return (
@@ -188,25 +190,25 @@ def user_namespace(launcher: Launcher) -> str | None:
 
 
 LOOKS = {
-    "docker": engine,
-    "podman": engine,
-    "apptainer": image_file,
-    "systemd-nspawn": image_file,
-    "lxc": lxc_container,
-    "unshare": user_namespace,
+    "docker": check_engine,
+    "podman": check_engine,
+    "apptainer": check_image_file,
+    "systemd-nspawn": check_image_file,
+    "lxc": check_lxc_container,
+    "unshare": check_user_namespace,
 }
 
 
-def complaint(*argv: str) -> str | None:
-    """The last line a program says when it fails; None when it does not."""
-    done = ask(*argv)
+def error_line(*argv: str) -> str | None:
+    """The last line that a failing program prints; None if it succeeds."""
+    done = run_quickly(*argv)
     if done.returncode == 0:
         return None
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     return lines[-1] if lines else f"{argv[0]} ended with {done.returncode}"
 
 
-def ask(*argv: str) -> subprocess.CompletedProcess[str]:
+def run_quickly(*argv: str) -> subprocess.CompletedProcess[str]:
     """Run a program that only tells; one that cannot be run, or hangs, has failed."""
     try:
         return programs.run_quietly(argv, TIMEOUT_S)
@@ -219,19 +221,19 @@ def ask(*argv: str) -> subprocess.CompletedProcess[str]:
 def check_user(launchers: Iterable[Launcher]) -> None:
     """ConditionError for what only root may have."""
     for launcher in launchers:
-        why = refusal(launcher, os.geteuid())
+        why = refusal_reason(launcher, os.geteuid())
         if why is not None:
             raise ConditionError(why)
 
 
-def lacking_here(launchers: Iterable[Launcher]) -> list[str]:
+def list_missing(launchers: Iterable[Launcher]) -> list[str]:
     """One sentence for each launcher that could not start here."""
-    return [why for launcher in launchers if (why := lacking(launcher)) is not None]
+    return [why for launcher in launchers if (why := find_missing(launcher)) is not None]
 
 
 def check_here(launcher: Launcher) -> None:
     """ConditionError or MissingError before anything runs."""
     check_user([launcher])
-    why = lacking(launcher)
+    why = find_missing(launcher)
     if why is not None:
         raise MissingError(why)

@@ -44,10 +44,10 @@ REMEDIES = (
 )
 
 
-def trial(launcher: Launcher, network: str, complaint: Complaint) -> str | None:
-    """Start one with this network; None when it came up and ended well."""
+def try_container(launcher: Launcher, network: str, complaint: Complaint) -> str | None:
+    """Start a container with this network; None when it started and ended well."""
     network = "none" if network == OWN_DEVICE else network  # which it is given from outside
-    make = apptainer if launcher.kind == "apptainer" else engine
+    make = try_apptainer if launcher.kind == "apptainer" else try_engine
     argv = make(launcher, network)
     said = complaint(*argv)
     if said is None:
@@ -56,7 +56,7 @@ def trial(launcher: Launcher, network: str, complaint: Complaint) -> str | None:
     return f"{launcher.text}: no container can be started here: {said}: {remedy}"
 
 
-def engine(launcher: Launcher, network: str) -> list[str]:
+def try_engine(launcher: Launcher, network: str) -> list[str]:
     """docker and podman, as sy_launcher_engine of jobscripts/ calls them."""
     argv = [launcher.kind]
     if launcher.kind == "podman" and not Path("/run/systemd/system").is_dir():
@@ -68,7 +68,7 @@ def engine(launcher: Launcher, network: str) -> list[str]:
     return [*argv, "--entrypoint=bash", launcher.name, "-c", ":"]
 
 
-def apptainer(launcher: Launcher, network: str) -> list[str]:
+def try_apptainer(launcher: Launcher, network: str) -> list[str]:
     """As sy_launcher_apptainer of jobscripts/ calls it."""
     argv = ["apptainer", "exec", "--pid", "--ipc", "--no-home"]
     if network != "host":
@@ -88,7 +88,7 @@ def has_sys_resource() -> bool:
     return found is None or bool(int(found[1], 16) >> 24 & 1)
 
 
-def rootless_memory(launcher: Launcher, controllers: str) -> str | None:
+def check_rootless_memory(launcher: Launcher, controllers: str) -> str | None:
     """Podman without root: with cgroup v1 it says "ignored" and goes on, so it is for us to say."""
     if launcher.memory_bytes is None or "memory" in re.findall(r"\w+", controllers):
         return None
@@ -99,7 +99,7 @@ def rootless_memory(launcher: Launcher, controllers: str) -> str | None:
     )
 
 
-def own_cgroup(launcher: Launcher) -> str | None:
+def check_own_cgroup(launcher: Launcher) -> str | None:
     """Root's memory= of unshare, systemd-nspawn and apptainer is a cgroup that the run makes."""
     if launcher.memory_bytes is None or os.geteuid() != 0:
         return None

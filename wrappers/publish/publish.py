@@ -32,7 +32,7 @@ MOST_J = 9e18
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PublishRequest:
     """What is to be done."""
 
     since_s: float
@@ -42,7 +42,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PlannedComment:
     """What a job is to have."""
 
     job_id: str  # as a person types it
@@ -50,11 +50,11 @@ class Wish:
 
 
 @dataclass(slots=True)
-class Found:
+class PublishResult:
     """What there was, and what became of it; jobs by their ids."""
 
     jobs: int = 0
-    planned: list[Wish] = field(default_factory=list)
+    planned: list[PlannedComment] = field(default_factory=list)
     written: int = 0
     complete: int = 0  # AdminComment had everything
     no_record: int = 0
@@ -63,19 +63,21 @@ class Found:
     failed: dict[str, str] = field(default_factory=dict)  # and why
 
 
-def look(asked: Asked, accounting: Sacct, now_unix_s: float) -> Found:
+def find_comments(asked: PublishRequest, accounting: Sacct, now_unix_s: float) -> PublishResult:
     """What is to be written, of the jobs that ended in the time asked for."""
-    found = Found()
-    for rows in jobs(asked, accounting, now_unix_s):
+    found = PublishResult()
+    for rows in group_by_job(asked, accounting, now_unix_s):
         found.jobs += 1
         if len(found.planned) >= asked.most:
             found.deferred += 1
         else:
-            judge(found, rows, asked)
+            judge_job(found, rows, asked)
     return found
 
 
-def jobs(asked: Asked, accounting: Sacct, now_unix_s: float) -> Iterator[list[AccountingRow]]:
+def group_by_job(
+    asked: PublishRequest, accounting: Sacct, now_unix_s: float
+) -> Iterator[list[AccountingRow]]:
     """All starts of each job that is over, in their order."""
     # Without states slurmdbd passes over jobs that it was never told the eligible time of.
     since, until = format_utc(now_unix_s - asked.since_s), format_utc(now_unix_s)
@@ -96,8 +98,8 @@ def is_settled(row: AccountingRow, now_unix_s: float) -> bool:
     return row.end_unix_s is not None and row.end_unix_s <= now_unix_s - SETTLED_S
 
 
-def judge(found: Found, rows: Sequence[AccountingRow], asked: Asked) -> None:
-    """One job: its wish, or why there is none."""
+def judge_job(found: PublishResult, rows: Sequence[AccountingRow], asked: PublishRequest) -> None:
+    """Decide one job: its planned comment, or why there is none."""
     row = rows[-1]
     starts = tuple(r.start_unix_s for r in rows[:-1] if r.start_unix_s is not None)
     name = row.task_id or row.job_id
@@ -111,17 +113,17 @@ def judge(found: Found, rows: Sequence[AccountingRow], asked: Asked) -> None:
         else:
             found.no_record += 1
         return
-    document = comment_of(found, view, own)
-    joules = whole_joules(view) if asked.energy else None
+    document = make_comment(found, view, own)
+    joules = total_joules(view) if asked.energy else None
     if joules is not None and row.fields[INDEX[ENERGY]] != str(joules):
         document["energy_j"] = joules
     if document:
-        found.planned.append(Wish(name, address(row) | document))
+        found.planned.append(PlannedComment(name, job_address(row) | document))
     elif name not in found.unchanged:
         found.complete += 1
 
 
-def comment_of(found: Found, view: JobView, own: dict[str, Any] | None) -> dict[str, Any]:
+def make_comment(found: PublishResult, view: JobView, own: dict[str, Any] | None) -> dict[str, Any]:
     """Our value, where what is written lacks some of it; a record is its user's file, so that it only
     adds to what root has written (analysis/cluster/record_trust.py)."""
     document = job_comment.build_comment(view)
@@ -143,7 +145,7 @@ def comment_of(found: Found, view: JobView, own: dict[str, Any] | None) -> dict[
     return {"own": job_comment.format_json(document)}
 
 
-def whole_joules(view: JobView) -> int | None:
+def total_joules(view: JobView) -> int | None:
     """The job's energy; None where it is not known: 0 would be a statement. Slurm counts to 2^64,
     of which its largest numbers stand for other things; nothing of ours comes near."""
     joules = view.total("energy_j")
@@ -152,7 +154,7 @@ def whole_joules(view: JobView) -> int | None:
     return round(joules)
 
 
-def address(row: AccountingRow) -> dict[str, Any]:
+def job_address(row: AccountingRow) -> dict[str, Any]:
     """Which job it is, for steelyard-slurmdb: a task's raw id may be its array's."""
     found: dict[str, Any] = {"cluster": row.cluster or "", "job_id": int(row.job_id)}
     if row.submit_unix_s is not None:
@@ -162,7 +164,7 @@ def address(row: AccountingRow) -> dict[str, Any]:
     return found
 
 
-def write(found: Found) -> None:
+def write_comments(found: PublishResult) -> None:
     """All of it, over one connection; what slurmdbd refused goes to `failed`, comments that are
     somebody else's text to `unchanged`."""
     if not found.planned:

@@ -90,7 +90,7 @@ def prepare(chosen: Chosen, folder: Path, condition: str) -> tuple[str, ...]:
         study_dir=folder,
         run_id=RUN_ID,
         clients=chosen.launcher.clients_per_node,
-        environment=variables | launchers.variables(chosen.launcher, condition),
+        environment=variables | launchers.launcher_variables(chosen.launcher, condition),
     )
     script.write_text(text, encoding="utf-8")
     return "/bin/bash", str(script)

@@ -128,7 +128,7 @@ def prepare(
         study_dir=folder,
         run_id=RUN_ID,
         clients=launcher.clients_per_node,
-        environment=fixed | launchers.variables(launcher, condition),
+        environment=fixed | launchers.launcher_variables(launcher, condition),
     )
     script.write_text(text, encoding="utf-8")
     return ["/bin/bash", str(script)]

@@ -41,11 +41,11 @@ def read_launcher(text: str, condition: str = netem.NONE) -> Launcher:
         launcher = launchers.parse(text)
     except UsageError as error:
         raise UsageError(f"--in: {error}", part=text) from error
-    refusal = launchers.condition_refusal(launcher, condition)
+    refusal = launchers.condition_conflict(launcher, condition)
     if refusal is not None:
         raise UsageError(f"--in {text} --netem={condition}: {refusal}", part=text)
     job_condition = netem.read_job_condition()
-    refusal = launchers.condition_refusal(launcher, job_condition)
+    refusal = launchers.condition_conflict(launcher, job_condition)
     if refusal is not None:
         raise UsageError(f"--in {text}: this job has --netem={job_condition}: {refusal}", part=text)
     launcher_checks.check_here(launcher)

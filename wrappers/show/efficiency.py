@@ -15,26 +15,26 @@ from steelyard.wrappers.show.terminal import format_joules, format_percent
 HEADINGS = ("", "held", "used", "of it")
 
 
-def print_efficiency(told: JobDetails) -> None:
+def print_efficiency(details: JobDetails) -> None:
     """CPU, memory, time, GPUs; nothing of a job that the accounting does not know."""
-    held = told.view.allocation
+    held = details.view.allocation
     if held is None:
         return
     cpus = "–" if held.cpus is None else counted(held.cpus, "CPU")
-    if told.used.cpu.allocated:
-        cpus += f" × {format_duration(told.used.time.used)} = {format_duration(told.used.cpu.allocated)}"
+    if details.used.cpu.allocated:
+        cpus += f" × {format_duration(details.used.time.used)} = {format_duration(details.used.cpu.allocated)}"
     rows = [
-        ("CPU", cpus, format_minimum(told.used.cpu, format_duration(told.used.cpu.used)), format_share(told.used.cpu)),
-        ("memory", format_binary(told.used.memory.allocated),
-         format_minimum(told.used.memory, format_binary(told.used.memory.used)), format_share(told.used.memory)),
-        ("time", format_duration(told.used.time.allocated), format_elapsed(told.used.time.used), format_share(told.used.time)),
+        ("CPU", cpus, format_minimum(details.used.cpu, format_duration(details.used.cpu.used)), format_share(details.used.cpu)),
+        ("memory", format_binary(details.used.memory.allocated),
+         format_minimum(details.used.memory, format_binary(details.used.memory.used)), format_share(details.used.memory)),
+        ("time", format_duration(details.used.time.allocated), format_elapsed(details.used.time.used), format_share(details.used.time)),
     ]  # fmt: skip
     if held.gpus:
-        energy_j = gpus.sum_energy_j([node.record for node in told.view.nodes])
+        energy_j = gpus.sum_energy_j([node.record for node in details.view.nodes])
         rows.append(("GPUs", str(held.gpus), format_joules(energy_j), "–"))
-    is_over = told.view.row is None or told.view.row.end_unix_s is not None
+    is_over = details.view.row is None or details.view.row.end_unix_s is not None
     console.print_table(HEADINGS, rows, title="asked and used" + ("" if is_over else ", so far"))
-    for line in [*explain_shares(told), *describe_pressure(told)]:
+    for line in [*explain_shares(details), *describe_pressure(details)]:
         terminal.print_wrapped(line)
 
 
@@ -62,10 +62,14 @@ def format_elapsed(elapsed_s: float | None) -> str:
     return "less than 1 s" if elapsed_s == 0 else format_duration(elapsed_s)
 
 
-def explain_shares(told: JobDetails) -> list[str]:
+def explain_shares(details: JobDetails) -> list[str]:
     """Why a share is not told, or is told by others than the nodes."""
     lines = []
-    named = (("CPU", told.used.cpu), ("memory", told.used.memory), ("time limit", told.used.time))
+    named = (
+        ("CPU", details.used.cpu),
+        ("memory", details.used.memory),
+        ("time limit", details.used.time),
+    )
     for name, use in named:
         if use.reason is not None:
             lines.append(f"{name}: {use.reason}")
@@ -73,32 +77,32 @@ def explain_shares(told: JobDetails) -> list[str]:
             lines.append(
                 f"{name}: used as the scheduler counted it: the nodes' records do not tell"
             )
-        elif name == "memory" and (ways := name_memory_sources(told)):
+        elif name == "memory" and (ways := name_memory_sources(details)):
             lines.append(f"memory: {ways}")
         if use.reason is None and use.source != ACCOUNTING and use.is_least:
             lines.append(f"{name}: at least, of the nodes whose record tells it")
     return lines
 
 
-def name_memory_sources(told: JobDetails) -> str:
+def name_memory_sources(details: JobDetails) -> str:
     """`sum of resident sets`: how the nodes' records have counted it, which makes a difference."""
-    sources = (node.record.get("memory.source") for node in told.view.nodes)
+    sources = (node.record.get("memory.source") for node in details.view.nodes)
     return " or ".join(sorted({MEMORY_SOURCES[s] for s in sources if s in MEMORY_SOURCES}))
 
 
-def describe_pressure(told: JobDetails) -> list[str]:
+def describe_pressure(details: JobDetails) -> list[str]:
     """What its processes waited for in much of its time."""
-    several = len(told.view.nodes) > 1
+    several = len(details.view.nodes) > 1
     return [
         f"{one.text}{f' ({one.node})' if several else ''}"
-        for one in pressure.find_pressures(told.view)
+        for one in pressure.find_pressures(details.view)
         if one.share > pressure.MUCH
     ]
 
 
-def print_advice(told: JobDetails) -> None:
+def print_advice(details: JobDetails) -> None:
     """One line each."""
-    if told.advice:
+    if details.advice:
         console.print_line("next time")
-    for advice in told.advice:
+    for advice in details.advice:
         terminal.print_wrapped(f"{advice.about}: {advice.text}")

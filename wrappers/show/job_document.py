@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from steelyard.analysis.store.energy_shares import EnergyShare
 
 
-def as_json(told: JobDetails) -> dict[str, object]:
+def as_json(details: JobDetails) -> dict[str, object]:
     """All that is told of a job."""
-    view, course = told.view, told.course
+    view, course = details.view, details.course
     return {
         "job_id": view.job_id,
         "job": job_json(view),
         "allocation": allocation_json(view),
         "efficiency": {
-            "cpu": use_json(told.used.cpu),
-            "memory": use_json(told.used.memory),
-            "time": use_json(told.used.time),
+            "cpu": use_json(details.used.cpu),
+            "memory": use_json(details.used.memory),
+            "time": use_json(details.used.time),
         },
         "pressure": [asdict(one) for one in pressure.find_pressures(view)],
         "course": None if course is None else course_json(course),
-        "course_missing": told.no_course,
-        "advice": [asdict(advice) for advice in told.advice],
-        "advice_missing": told.no_advice,
-        "nodes": nodes_json(told),
+        "course_missing": details.no_course,
+        "advice": [asdict(advice) for advice in details.advice],
+        "advice_missing": details.no_advice,
+        "nodes": nodes_json(details),
         "totals": {name: view.total(name) for name in METRICS},
         "totals_missing": {
             name: why for name in METRICS if (why := view.total_or_reason(name)[1]) is not None
@@ -113,7 +113,7 @@ def course_json(course: JobTimeSeries) -> dict[str, object]:
     return asdict(course)
 
 
-def nodes_json(told: JobDetails) -> list[dict[str, object]]:
+def nodes_json(details: JobDetails) -> list[dict[str, object]]:
     """Each node's record."""
     return [
         {
@@ -122,11 +122,11 @@ def nodes_json(told: JobDetails) -> list[dict[str, object]]:
             "memory_source": node.record.get("memory.source"),
             "network_conditions": node.record.get("network_conditions"),
             "gpus": gpus_json(node.record),
-            "energy_share": share_json(told.shares.get(node.node)),
+            "energy_share": share_json(details.shares.get(node.node)),
             "missing": node.missing,
             "tags": node.record.tags,
         }
-        for node in told.view.nodes
+        for node in details.view.nodes
     ]
 
 

@@ -32,7 +32,7 @@ def print_pair(a: JobView, b: JobView) -> None:
     found = differences.compare_facts(a, b)
     print_facts(a, b, found)
     used = differences.compare_usage(a, b)
-    rows = [used_cells(one) for one in used if (one.a, one.b) != (None, None)]
+    rows = [format_used(one) for one in used if (one.a, one.b) != (None, None)]
     headings = ("", f"A: {a.job_id}", f"B: {b.job_id}", "B / A")
     console.print_table(headings, rows, title="what they used")
     print_missing(used)
@@ -42,7 +42,9 @@ def print_pair(a: JobView, b: JobView) -> None:
 
 def print_facts(a: JobView, b: JobView, found: list[Fact]) -> None:
     """In the order of what matters; what is alike by its name only."""
-    rows = [(f.about, cell(f.about, f.a), cell(f.about, f.b)) for f in found if f.differs]
+    rows = [
+        (f.about, format_cell(f.about, f.a), format_cell(f.about, f.b)) for f in found if f.differs
+    ]
     if rows:
         headings = ("", f"A: {a.job_id}", f"B: {b.job_id}")
         console.print_table(headings, rows, title="what differs")
@@ -53,8 +55,8 @@ def print_facts(a: JobView, b: JobView, found: list[Fact]) -> None:
         console.print_line(f"alike: {', '.join(alike)}")
 
 
-def cell(about: str, value: object) -> object:
-    """Sizes and times as people read them."""
+def format_cell(about: str, value: object) -> object:
+    """Sizes and times in units for people."""
     if about in IN_BYTES and str(value).isdigit():
         return format_binary(float(str(value)))
     if about == "time limit" and isinstance(value, float):
@@ -62,14 +64,14 @@ def cell(about: str, value: object) -> object:
     return value
 
 
-def used_cells(used: Used) -> tuple[object, ...]:
-    """A quantity's line."""
+def format_used(used: Used) -> tuple[object, ...]:
+    """The cells of one quantity."""
     words = choose_format(used.name, used.unit)
     ratio = None if used.ratio is None else f"{used.ratio:.3g}"
-    return name_of(used), words(used.a), words(used.b), ratio
+    return quantity_name(used), words(used.a), words(used.b), ratio
 
 
-def name_of(used: Used) -> str:
+def quantity_name(used: Used) -> str:
     """As people call it."""
     if used.name == differences.GPU_ENERGY:
         return "energy of its GPUs"
@@ -82,7 +84,7 @@ def print_missing(used: Sequence[Used]) -> None:
     for one in used:
         for side, why in (("A", one.a_missing), ("B", one.b_missing)):
             if why is not None:
-                missing[f"{side}: {name_of(one)}"] = why
+                missing[f"{side}: {quantity_name(one)}"] = why
     for why, names in group_by_reason(missing).items():
         console.print_line(f"  {', '.join(names)}: {why}")
 
@@ -95,25 +97,25 @@ def print_courses(a: JobView, b: JobView) -> None:
         return
     letters = time_series.line_width()
     width_s = max(left.end_s, right.end_s) / letters
-    lines = [line for name in time_series.WORDS for line in pair_lines(left, right, name, letters)]
+    lines = [line for name in time_series.WORDS for line in format_pair(left, right, name, letters)]
     if lines:
         console.print_line(
             f"over their time, both from their start; a letter is {console.format_seconds(width_s)}"
         )
-    for line in (*lines, *thinned_words(a, b)):
+    for line in (*lines, *describe_thinning(a, b)):
         console.print_line(line)
 
 
-def thinned_words(a: JobView, b: JobView) -> list[str]:
+def describe_thinning(a: JobView, b: JobView) -> list[str]:
     """Of which job samples are not all there: where the two part is seen less well."""
     notes = ((name, note) for name, view in (("A", a), ("B", b)) for note in view.notes)
     return [f"{name}: {note}" for name, note in notes if thinning.WORDS in note]
 
 
-def pair_lines(a: JobTimeSeries, b: JobTimeSeries, name: str, letters: int) -> list[str]:
+def format_pair(a: JobTimeSeries, b: JobTimeSeries, name: str, letters: int) -> list[str]:
     """A line each, and one that says where they part; nothing where one tells nothing, or neither
     had any."""
-    pair = [aligned(course, name, max(a.end_s, b.end_s), letters) for course in (a, b)]
+    pair = [align_series(course, name, max(a.end_s, b.end_s), letters) for course in (a, b)]
     tops = [max((v for v in series if v is not None), default=None) for series in pair]
     if tops[0] is None or tops[1] is None:
         return []
@@ -132,13 +134,13 @@ def pair_lines(a: JobTimeSeries, b: JobTimeSeries, name: str, letters: int) -> l
     return lines
 
 
-def aligned(course: JobTimeSeries, name: str, end_s: float, number: int) -> Series:
+def align_series(course: JobTimeSeries, name: str, end_s: float, number: int) -> Series:
     """In pieces of the longer one's time, as many as it lasted."""
     own = max(1, round(number * course.end_s / end_s))
     return differences.resample(course.series[name], course.piece_s, end_s / number, own)
 
 
-def document(a: JobView, b: JobView) -> dict[str, Any]:
+def as_json(a: JobView, b: JobView) -> dict[str, Any]:
     """For programs."""
     found = differences.compare_facts(a, b)
     (left, why_left), (right, why_right) = read_time_series([a, b])
@@ -150,13 +152,13 @@ def document(a: JobView, b: JobView) -> dict[str, Any]:
         "differences": [asdict(fact) for fact in found if fact.differs],
         "alike": differences.list_equal_facts(found),
         "used": [asdict(one) | {"ratio": one.ratio} for one in differences.compare_usage(a, b)],
-        "course": None if left is None or right is None else courses(left, right),
+        "course": None if left is None or right is None else courses_json(left, right),
         "course_missing": why_left or why_right,
-        "course_notes": thinned_words(a, b),
+        "course_notes": describe_thinning(a, b),
     }
 
 
-def courses(a: JobTimeSeries, b: JobTimeSeries) -> dict[str, Any]:
+def courses_json(a: JobTimeSeries, b: JobTimeSeries) -> dict[str, Any]:
     """Each in its own pieces, and from when on they are apart."""
     apart = {
         name: differences.find_divergence_s(a, b, name) for name in a.series if name not in LEVELS

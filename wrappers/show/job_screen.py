@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from steelyard.analysis.store.energy_shares import EnergyShare
 
 
-def print_job(told: JobDetails) -> None:
+def print_job(details: JobDetails) -> None:
     """The screen, part by part."""
-    view = told.view
-    print_head(told)
-    efficiency.print_efficiency(told)
-    time_series.print_time_series(told)
-    efficiency.print_advice(told)
+    view = details.view
+    print_head(details)
+    efficiency.print_efficiency(details)
+    time_series.print_time_series(details)
+    efficiency.print_advice(details)
     print_places(view)
     print_network(view)
     node_usage.print_usage(view)
-    print_shares(told.shares)
+    print_shares(details.shares)
     print_idle_faults(view)
     node_usage.print_gpus(view)
     print_comment(view)
@@ -60,9 +60,9 @@ def print_head(told: JobDetails) -> None:
         console.print_line(
             f"  partition {view.allocation.partition or '–'}, account {view.allocation.account or '–'}"
         )
-    suspended = f", suspended for {clock(row.suspended_s)}" if row.suspended_s else ""
+    suspended = f", suspended for {format_clock(row.suspended_s)}" if row.suspended_s else ""
     console.print_line(
-        f"  submitted {clock(row.submit_unix_s)}, started {clock(row.start_unix_s)}, {times(told)}{suspended}"
+        f"  submitted {format_clock(row.submit_unix_s)}, started {format_clock(row.start_unix_s)}, {format_times(told)}{suspended}"
     )
     if view.earlier_starts:
         console.print_line(
@@ -70,12 +70,12 @@ def print_head(told: JobDetails) -> None:
         )
 
 
-def times(told: JobDetails) -> str:
+def format_times(told: JobDetails) -> str:
     """`ended 2026-11-26 21:04:05, took 65 s`; of a job that runs how long it has."""
     row, took = told.view.row, efficiency.format_elapsed(told.used.time.used)
     if row is not None and row.state == "running":
         return f"running for {took}"
-    return f"ended {clock(None if row is None else row.end_unix_s)}, took {took}"
+    return f"ended {format_clock(None if row is None else row.end_unix_s)}, took {took}"
 
 
 def print_refused(view: JobView) -> None:
@@ -92,8 +92,8 @@ def print_refused(view: JobView) -> None:
         )
 
 
-def clock(unix_s: float | None) -> str:
-    """Local time, as a person at this machine reads it."""
+def format_clock(unix_s: float | None) -> str:
+    """Local time of this machine."""
     if unix_s is None:
         return "–"
     return datetime.fromtimestamp(unix_s).astimezone().strftime("%Y-%m-%d %H:%M:%S")
@@ -105,7 +105,14 @@ def print_places(view: JobView) -> None:
         console.print_line(f"  nodes: {', '.join(view.all_nodes) or '–'}")
         return
     rows = [
-        (n.node, n.values["node_type"], layers(n), n.values["kernel"], devices(n), tags(n))
+        (
+            n.node,
+            n.values["node_type"],
+            format_layers(n),
+            n.values["kernel"],
+            format_devices(n),
+            format_tags(n),
+        )
         for n in view.nodes
     ]
     headings = ("node", "type", "virtualization", "kernel", "network", "tags")
@@ -113,7 +120,7 @@ def print_places(view: JobView) -> None:
     console.print_table(*terminal.transpose_wide_table(headings, rows, room), title="where it ran")
 
 
-def layers(node: NodeView) -> str | None:
+def format_layers(node: NodeView) -> str | None:
     """`docker in kvm`; `none` where both layers are known to be absent."""
     container, machine = node.values["container"], node.values["vm"]
     real = [str(name) for name in (container, machine) if name not in (None, "none")]
@@ -122,7 +129,7 @@ def layers(node: NodeView) -> str | None:
     return "none" if container == machine == "none" else None
 
 
-def devices(node: NodeView) -> str | None:
+def format_devices(node: NodeView) -> str | None:
     """Counted devices with their kinds."""
     found = node.record.get("network.devices")
     if not isinstance(found, list):
@@ -134,8 +141,8 @@ def devices(node: NodeView) -> str | None:
     )
 
 
-def tags(node: NodeView) -> str | None:
-    """`k=v, …`."""
+def format_tags(node: NodeView) -> str | None:
+    """For example `k=v, …`."""
     return ", ".join(f"{key}={value}" for key, value in node.record.tags.items()) or None
 
 
@@ -156,7 +163,7 @@ def print_shares(shares: Mapping[str, EnergyShare]) -> None:
             continue
         console.print_line(
             f"  energy of the job on {node}, above idle: {format_joules(share.low_j)} … "
-            f"{format_joules(share.high_j)}; the node idle: {idle_words(share)}"
+            f"{format_joules(share.high_j)}; the node idle: {format_idle_share(share)}"
         )
 
 
@@ -168,7 +175,7 @@ def print_idle_faults(view: JobView) -> None:
             terminal.print_wrapped(f"idle power of {node.node}: {why}")
 
 
-def idle_words(share: EnergyShare) -> str:
+def format_idle_share(share: EnergyShare) -> str:
     """`620 J`; where its power is not known what it is at most, and how to tell it."""
     if share.idle_low_j == share.idle_high_j:
         whose = " (as its administrator says)" if share.idle_source == ADMINISTRATOR else ""

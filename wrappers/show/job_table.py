@@ -29,10 +29,10 @@ DISPENSABLE = (
 
 def print_jobs(views: Sequence[JobView], is_array: bool = False) -> None:
     """`–`: not known; `steelyard show JOBID` says why. Below the tasks of an array their sum."""
-    rows = [cells(view, compute_efficiency(view)) for view in views]
+    rows = [format_row(view, compute_efficiency(view)) for view in views]
     whole = job_array.summarize_tasks(views) if is_array else None
     if whole is not None:
-        rows.append(array_cells(whole, len(views)))
+        rows.append(format_array(whole, len(views)))
     console.print_table(
         *terminal.drop_columns(HEADINGS, rows, DISPENSABLE, terminal.terminal_columns())
     )
@@ -45,8 +45,8 @@ def print_jobs(views: Sequence[JobView], is_array: bool = False) -> None:
         print("CPU: of its CPUs × its time what was used; `steelyard show JOBID` tells all of one")
 
 
-def cells(view: JobView, used: Efficiency) -> tuple[object, ...]:
-    """A job's line."""
+def format_row(view: JobView, used: Efficiency) -> tuple[object, ...]:
+    """The cells of one job."""
     row, held = view.row, view.allocation
     return (
         view.job_id,
@@ -56,17 +56,17 @@ def cells(view: JobView, used: Efficiency) -> tuple[object, ...]:
         held.cpus if held is not None else None,
         "< 1 s" if used.time.used == 0 else console.format_seconds(used.time.used),
         format_percent(used.time.share),
-        share(used.cpu),
+        format_share(used.cpu),
         f"≥ {format_binary(used.memory.used)}"
         if used.memory.is_least
         else format_binary(used.memory.used),
-        share(used.memory),
+        format_share(used.memory),
         format_joules(view.total("energy_j")),
-        ", ".join(f"{key}={value}" for key, value in tags_of(view).items()) or None,
+        ", ".join(f"{key}={value}" for key, value in find_tags(view).items()) or None,
     )
 
 
-def tags_of(view: JobView) -> dict[str, str]:
+def find_tags(view: JobView) -> dict[str, str]:
     """Of the nodes' records, else as the accounting or a cluster's database has them."""
     recorded = {key: value for node in view.nodes for key, value in node.record.tags.items()}
     found = (
@@ -75,14 +75,14 @@ def tags_of(view: JobView) -> dict[str, str]:
     return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
 
 
-def array_cells(whole: ArrayUsage, tasks: int) -> tuple[object, ...]:
+def format_array(whole: ArrayUsage, tasks: int) -> tuple[object, ...]:
     """CPU of all tasks; time and memory of the task that used most."""
     states = ", ".join(f"{count} {state}" for state, count in whole.states.items())
     memory = format_binary(whole.memory.used)
     return (
         f"all {tasks}", None, states, None, None,
         f"≤ {console.format_seconds(whole.time.used)}", format_percent(whole.time.share),
-        share(whole.cpu), f"≤ {memory}", share(whole.memory), format_joules(whole.energy_j), None,
+        format_share(whole.cpu), f"≤ {memory}", format_share(whole.memory), format_joules(whole.energy_j), None,
     )  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def print_array(whole: ArrayUsage) -> None:
         terminal.print_wrapped(f"{one.about}: {one.text}")
 
 
-def share(use: Usage) -> str:
-    """At least, where not all nodes tell."""
+def format_share(use: Usage) -> str:
+    """A minimum, where not all nodes report."""
     text = format_percent(use.share)
     return f"≥ {text}" if use.is_least and use.share is not None else text

@@ -71,9 +71,9 @@ def line_width() -> int:
     )
 
 
-def print_time_series(told: JobDetails) -> None:
+def print_time_series(details: JobDetails) -> None:
     """From 0 to the highest; nothing where there are no samples."""
-    course = told.course
+    course = details.course
     if course is None:
         return
     lines = [
@@ -81,7 +81,7 @@ def print_time_series(told: JobDetails) -> None:
     ]
     if not lines:
         return
-    every = len(course.nodes) == len(told.view.all_nodes)
+    every = len(course.nodes) == len(details.view.all_nodes)
     nodes = "" if every else f" on {', '.join(course.nodes)}"
     console.print_line(f"over its {console.format_seconds(course.end_s)}{nodes}")
     for line in lines:

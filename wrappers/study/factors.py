@@ -211,7 +211,7 @@ def check_span(
 def find_refused_condition(launcher: Launcher, conditions: tuple[Level, ...]) -> str | None:
     """Why the first of these that cannot hold for the launcher's containers cannot."""
     for condition in conditions:
-        why = launchers.condition_refusal(launcher, str(condition))
+        why = launchers.condition_conflict(launcher, str(condition))
         if why is not None:
             return f"network = {shown(condition)}: {why}"
     return None

@@ -32,7 +32,7 @@ class Run(PlannedRun):
         """Inside what each of them runs."""
         from steelyard.wrappers.launchers import launcher
 
-        return launcher.of_condition(self.condition)
+        return launcher.launcher_of_levels(self.condition)
 
 
 @functools.cache

@@ -38,8 +38,8 @@ def find_missing_programs(
 def can_enter(launcher: Launcher) -> bool:
     """Whether its image is here and this user may start it."""
     return (
-        launcher_checks.refusal(launcher, os.geteuid()) is None
-        and launcher_checks.lacking(launcher) is None
+        launcher_checks.refusal_reason(launcher, os.geteuid()) is None
+        and launcher_checks.find_missing(launcher) is None
     )
 
 

@@ -133,7 +133,7 @@ def find_local_problems(
         launcher_checks.check_user(launchers)
     except SteelyardError as error:
         yield Problem(str(error), sure=True)
-    for why in launcher_checks.lacking_here(launchers):
+    for why in launcher_checks.list_missing(launchers):
         yield Problem(f"{'here' if sure else 'here, and maybe on the nodes too'}: {why}", sure)
     for why in image_checks.find_missing_programs(study.benchmarks(), runs):
         yield Problem(why, sure=False)

@@ -219,7 +219,7 @@ def check_conditions(runs: Sequence[Run], scheduler: Scheduler) -> None:
     """
     wanted = list(dict.fromkeys(run.launcher for run in runs))
     launcher_checks.check_user(wanted)
-    lacking = launcher_checks.lacking_here(wanted)
+    lacking = launcher_checks.list_missing(wanted)
     if not scheduler.runs_here:
         for why in lacking:
             print_message(f"warning: here, and maybe on the nodes too: {why}")
@@ -252,7 +252,9 @@ def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: li
             clients=run.clients * run.launcher.clients_per_node,
             environment=variables
             | run.resolve_job(study.job).thread_count()
-            | launchers.variables(run.launcher, netem.make_conditions(run.condition).network)
+            | launchers.launcher_variables(
+                run.launcher, netem.make_conditions(run.condition).network
+            )
             | mode_variable(run),
         )
         (path / "run.sh").write_text(text, encoding="utf-8")

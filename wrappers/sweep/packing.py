@@ -28,9 +28,9 @@ from steelyard.wrappers.sweep.record_files import (
     PACKED_KINDS,
     File,
     Jobs,
-    by_kind,
-    files_in,
-    node_and_start,
+    list_files,
+    parse_name,
+    separate_kinds,
 )
 
 SPILL = ".spill"
@@ -82,26 +82,28 @@ class Start:
         return [one for one in (self.record, self.samples) if one is not None]
 
 
-def starts(folder: Path, access: Access) -> Iterator[Start]:
+def list_starts(folder: Path, access: Access) -> Iterator[Start]:
     """The files of a job that is over, as far as these may read them. One start is in
     memory at a time."""
     found: dict[packed_samples.Key, dict[str, File]] = defaultdict(dict)
-    for file in by_kind(folder, files_in(folder)).packed:
-        named = node_and_start(file.path)
+    for file in separate_kinds(folder, list_files(folder)).packed:
+        named = parse_name(file.path)
         if file.access == access and named is not None:
             found[file.job_id, *named][file.path.suffix] = file
     for key in sorted(found):
-        yield Start(key, *(read(found[key].get(suffix)) for suffix in PACKED_KINDS))
+        yield Start(key, *(read_file(found[key].get(suffix)) for suffix in PACKED_KINDS))
 
 
-def read(file: File | None) -> tuple[File, bytes] | None:
+def read_file(file: File | None) -> tuple[File, bytes] | None:
     """With its bytes; None where it was removed or replaced by no file meanwhile."""
     with contextlib.suppress(OSError):
         return None if file is None else (file, read_regular(file.path, MOST_BYTES))
     return None
 
 
-def pack(day: Path, access: Access, starts: Iterator[Start], every_s: int | None) -> Iterator[Pack]:
+def pack_day(
+    day: Path, access: Access, starts: Iterator[Start], every_s: int | None
+) -> Iterator[Pack]:
     """Write new packs of a day, of files of the same readers by job; each as soon as it is on the
     disk. OSError: there is no room, and what is not in a pack stays in its folder."""
     start = next(starts, None)
@@ -176,7 +178,7 @@ class Pack:
         names = {(file.job_id, file.path.name): content for file, content in start.files}
         if not names or names.keys() & self.seals.keys():
             return
-        self.seals |= {name: seal(content) for name, content in names.items()}
+        self.seals |= {name: make_seal(content) for name, content in names.items()}
         self._waiting.append(start)
         self.bytes += len(start.record[1]) if start.record else 0
         self._waiting_bytes += sum(map(len, names.values()))
@@ -197,13 +199,13 @@ class Pack:
         try:
             frames = self._samples.insert(texts, self.every_s)
             by_key = dict(zip((start.key for start in with_samples), frames, strict=True))
-            rows = [row_of(start, by_key.get(start.key)) for start in starts]
+            rows = [make_row(start, by_key.get(start.key)) for start in starts]
             unnest = ", ".join(f"unnest(?::{kind}[])" for kind in COLUMNS.values())
             if rows:
                 columns = [[row.get(name) for row in rows] for name in COLUMNS]
                 self._engine.execute(f"INSERT INTO records SELECT {unnest}", columns)
         except duckdb.Error as error:
-            raise unwritten(error, self.path) from None
+            raise explain_error(error, self.path) from None
         self.thinned += sum(frame.thinned_s is not None for frame in frames)
         self.bytes += sum(len(frame.rest) for frame in frames)
 
@@ -227,7 +229,7 @@ class Pack:
         with made[jobs].open("wb") as listed:
             ids = sorted({job_id for job_id, _ in self.seals})
             listed.write("".join(f"{job_id}\n" for job_id in ids).encode())
-            settle(listed, -1, 0o444)
+            set_access(listed, -1, 0o444)
         for path, temporary in made.items():
             temporary.rename(path)
         for folder in (self.folder, self.folder.parent, self.folder.parent.parent):
@@ -245,20 +247,20 @@ class Pack:
                 for source in (table, f"read_parquet({quote_path(path)})")
             )
         except duckdb.Error as error:
-            raise unwritten(error, path) from None
+            raise explain_error(error, path) from None
         if read != meant:
             raise OSError(errno.EIO, f"{read} was read again where {meant} was written", str(path))
         with path.open("rb") as file:
-            settle(file, self.gid, self.mode)
+            set_access(file, self.gid, self.mode)
 
 
-def unwritten(error: duckdb.Error, path: Path) -> OSError:
+def explain_error(error: duckdb.Error, path: Path) -> OSError:
     """With the number that says of a full disk that it is one."""
     is_full = os.strerror(errno.ENOSPC) in str(error)
     return OSError(errno.ENOSPC if is_full else 0, f"no pack could be written: {error}", str(path))
 
 
-def settle(file: BinaryIO, gid: int, mode: int) -> None:
+def set_access(file: BinaryIO, gid: int, mode: int) -> None:
     """Its readers, and all of it on the disk."""
     file.flush()
     os.fchown(file.fileno(), -1, gid)
@@ -275,17 +277,17 @@ def sync_folder(path: Path) -> None:
         os.close(fd)
 
 
-def seal(content: bytes) -> bytes:
+def make_seal(content: bytes) -> bytes:
     """Of a file that was packed as it was."""
     return hashlib.sha256(content).digest()
 
 
 def is_sealed(sealed: bytes, content: bytes) -> bool:
     """Whether a file is as it was when it was packed."""
-    return seal(content) == sealed
+    return make_seal(content) == sealed
 
 
-def row_of(start: Start, frame: Frame | None) -> Row:
+def make_row(start: Start, frame: Frame | None) -> Row:
     """A row of records: the key, the document's columns, and what gives the two files back."""
     keys = dict(zip(packed_samples.KEYS, start.key, strict=True))
     row: Row = {"format_version": record_packs.FORMAT_VERSION, **keys}
@@ -328,7 +330,7 @@ def document_columns(path: Path, content: bytes) -> Row:
     }
 
 
-def by_access(record_dir: Path, files: Iterable[File]) -> dict[Access, list[str]]:
+def group_by_access(record_dir: Path, files: Iterable[File]) -> dict[Access, list[str]]:
     """Jobs' folders below the folder of records by who may read their files, as they come."""
     found: dict[Access, list[str]] = defaultdict(list)
     for file in files:
@@ -338,10 +340,10 @@ def by_access(record_dir: Path, files: Iterable[File]) -> dict[Access, list[str]
     return found
 
 
-def of_access(record_dir: Path, folders: Iterable[str], access: Access) -> Iterator[Start]:
+def list_accessible(record_dir: Path, folders: Iterable[str], access: Access) -> Iterator[Start]:
     """The files of jobs that are over, as far as these may read them."""
     for name in folders:
-        yield from starts(record_dir / name, access)
+        yield from list_starts(record_dir / name, access)
 
 
 def remove_sealed(new: Pack, jobs: Jobs, day: Path) -> tuple[int, int]:
@@ -349,7 +351,7 @@ def remove_sealed(new: Pack, jobs: Jobs, day: Path) -> tuple[int, int]:
     seen, files = set(), 0
     for (job_id, name), sealed in new.seals.items():
         for folder in (day / job_id, jobs.record_dir / job_id):
-            files += remove_if(folder / name, partial(is_sealed, sealed))
+            files += remove_file_if(folder / name, partial(is_sealed, sealed))
             seen.add(folder)
     return sum(map(remove_empty, seen)), files
 
@@ -357,24 +359,24 @@ def remove_sealed(new: Pack, jobs: Jobs, day: Path) -> tuple[int, int]:
 def remove_packed(one: Path, jobs: Jobs, day: Path, among: Sequence[str]) -> tuple[int, int]:
     """As remove_sealed, of jobs in a pack of an earlier sweep."""
     seen, files = set(), 0
-    for file in readable(one, among):
+    for file in read_packed(one, among):
         for folder in (day / file.job_id, jobs.record_dir / file.job_id):
-            files += remove_if(folder / file.name, partial(is_packed_so, file))
+            files += remove_file_if(folder / file.name, partial(is_packed, file))
             seen.add(folder)
     return sum(map(remove_empty, seen)), files
 
 
-def readable(one: Path, job_ids: Sequence[str]) -> Iterator[record_packs.PackedFile]:
+def read_packed(one: Path, job_ids: Sequence[str]) -> Iterator[record_packs.PackedFile]:
     """The files of jobs in a pack, as far as they are not damaged; some may come twice."""
     try:
         yield from record_packs.read_files(one, job_ids)
     except OSError:
         if len(job_ids) > 1:
             for job_id in job_ids:
-                yield from readable(one, [job_id])
+                yield from read_packed(one, [job_id])
 
 
-def remove_if(path: Path, is_packed: Callable[[bytes], bool]) -> bool:
+def remove_file_if(path: Path, is_packed: Callable[[bytes], bool]) -> bool:
     """Remove a file whose bytes are in a pack: no other has this name by now."""
     try:
         if not is_packed(read_regular(path, MOST_BYTES)):
@@ -385,7 +387,7 @@ def remove_if(path: Path, is_packed: Callable[[bytes], bool]) -> bool:
     return True
 
 
-def is_packed_so(packed: record_packs.PackedFile, content: bytes) -> bool:
+def is_packed(packed: record_packs.PackedFile, content: bytes) -> bool:
     """Whether the pack has a file, or what thinning leaves of it."""
     if packed.thinned_s is None:
         return content == packed.content

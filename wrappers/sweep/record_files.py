@@ -69,18 +69,18 @@ class Jobs:
         for name in record_folders.list_subfolders(record_dir):
             if record_folders.MONTH.fullmatch(name):
                 continue
-            names = list(names_of(record_dir / name))
-            starts = [parts[1] for one in names if (parts := node_and_start(Path(one)))]
+            names = list(list_names(record_dir / name))
+            starts = [parts[1] for one in names if (parts := parse_name(Path(one)))]
             if starts:
                 self._flat[record_dir / record_folders.format_day(max(starts))] += name_bytes(name)
             elif not names and name[:1].isdigit():
                 when_empty(record_dir / name)
 
-    def days(self) -> list[Path]:
-        """Those that have any, or packs; the first one first."""
+    def list_days(self) -> list[Path]:
+        """Days with job folders or packs, the oldest first."""
         return sorted({*record_folders.list_days(self.record_dir), *self._flat})
 
-    def of(self, day: Path) -> Iterator[Path]:
+    def list_folders(self, day: Path) -> Iterator[Path]:
         """Folders that are there now, by name, so that those of one job come together."""
         by_day = sorted(record_folders.list_subfolders(day))
         flat = sorted(map(os.fsdecode, filter(None, bytes(self._flat.get(day, b"")).split(END))))
@@ -96,13 +96,13 @@ def name_bytes(name: str) -> bytes:
     return os.fsencode(name) + END
 
 
-def names_of(folder: Path) -> Iterator[str]:
+def list_names(folder: Path) -> Iterator[str]:
     """What lies in it; nothing when it is gone by now."""
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         yield from (entry.name for entry in entries)
 
 
-def node_and_start(path: Path) -> tuple[str, int] | None:
+def parse_name(path: Path) -> tuple[str, int] | None:
     """Of a record or its samples: a job killed early may have left no record."""
     if path.suffix not in PACKED_KINDS or not is_text(path.name):
         return None
@@ -110,7 +110,7 @@ def node_and_start(path: Path) -> tuple[str, int] | None:
     return parts if parts and path.stem == f"{parts[0]}.{parts[1]}" and parts[1] < INT64 else None
 
 
-def files_in(folder: Path) -> list[File]:
+def list_files(folder: Path) -> list[File]:
     """A job's files, hidden ones too; [] when it is gone by now."""
     try:
         return sorted(
@@ -121,18 +121,18 @@ def files_in(folder: Path) -> list[File]:
         return []
 
 
-def sort_out(folder: Path, before_unix_s: float, now_unix_s: float) -> Sorted:
+def sort_files(folder: Path, before_unix_s: float, now_unix_s: float) -> Sorted:
     """What is to be packed of a job, what never is, and whether it is too early to say."""
-    files = files_in(folder)
+    files = list_files(folder)
     newest = max((file.status.st_mtime for file in files), default=0.0)
     if newest >= before_unix_s or (
         newest >= now_unix_s - UNFINISHED_S and not all(is_finished(file) for file in files)
     ):
         return Sorted(waits=True)
-    return by_kind(folder, files)
+    return separate_kinds(folder, files)
 
 
-def by_kind(folder: Path, files: Sequence[File]) -> Sorted:
+def separate_kinds(folder: Path, files: Sequence[File]) -> Sorted:
     """What can be packed of a job that is over, and what never is."""
     starts: dict[str, list[File]] = defaultdict(list)
     for file in files:
@@ -141,7 +141,7 @@ def by_kind(folder: Path, files: Sequence[File]) -> Sorted:
     stay: dict[str, list[File]] = defaultdict(list)
     packed: list[File] = []
     for mine in starts.values():
-        why = OTHER if not is_text(folder.name) else why_loose(mine)
+        why = OTHER if not is_text(folder.name) else unpackable_reason(mine)
         (stay[why] if why else packed).extend(mine)
     return Sorted(packed, stay)
 
@@ -161,13 +161,13 @@ def is_finished(file: File) -> bool:
         return False
 
 
-def why_loose(files: Sequence[File]) -> str:
+def unpackable_reason(files: Sequence[File]) -> str:
     """Why a record and its samples, or a file that is neither, are never packed; "": they are.
 
     The two stay together, and a pack has no more readers than each of its files.
     """
     statuses = [file.status for file in files]
-    if any(node_and_start(file.path) is None for file in files) or not all(
+    if any(parse_name(file.path) is None for file in files) or not all(
         stat.S_ISREG(status.st_mode) for status in statuses
     ):
         return OTHER
@@ -183,7 +183,7 @@ def temporary_files(folder: Path, now_unix_s: float) -> Iterator[Path]:
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         if not any(entry.name.endswith(".json.tmp") for entry in entries):
             return  # as nearly all: a million have no status taken
-    files = files_in(folder)
+    files = list_files(folder)
     for file in files:
         name = file.path.name
         if (
@@ -197,7 +197,7 @@ def temporary_files(folder: Path, now_unix_s: float) -> Iterator[Path]:
                 yield file.path
 
 
-def half_made(day: Path) -> Iterator[Path]:
+def list_incomplete_packs(day: Path) -> Iterator[Path]:
     """What a killed sweep left among a day's packs: files of a pack that has no records."""
     folder = record_packs.pack_folder(day)
     if not folder.is_dir():
@@ -208,16 +208,16 @@ def half_made(day: Path) -> Iterator[Path]:
     beside = {record_packs.samples_path(path) for path in packs}
     beside |= {path.with_suffix(record_packs.LIST_SUFFIX) for path in packs}
     for path in paths:
-        if path.name.startswith(".") or (path not in beside and is_beside_a_pack(path)):
+        if path.name.startswith(".") or (path not in beside and belongs_to_pack(path)):
             yield path
 
 
-def is_beside_a_pack(path: Path) -> bool:
-    """Whether it is of no use without the records of its pack."""
+def belongs_to_pack(path: Path) -> bool:
+    """Whether the file is useless without the records of its pack."""
     return path.suffix == record_packs.LIST_SUFFIX or path.name.startswith(record_packs.SAMPLES)
 
 
-def own_bytes(path: Path) -> int:
+def disk_bytes(path: Path) -> int:
     """Of the disk, by a file or a folder itself."""
     return path.lstat().st_blocks * 512
 

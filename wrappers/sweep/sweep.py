@@ -28,28 +28,29 @@ LOCK = ".steelyard-sweep.lock"
 def sweep(asked: SweepRequest) -> SweepReport:
     """All of it. MissingError: no such folder, not ours, or another sweep is at work."""
     done = SweepReport()
-    with alone(asked.record_dir) as lock:
+    with lock_sweep(asked.record_dir) as lock:
         now_unix_s = time.time()
         jobs = record_files.Jobs(
-            asked.record_dir, lambda folder: removal.empty(asked, folder, now_unix_s, done)
+            asked.record_dir,
+            lambda folder: removal.remove_empty_job(asked, folder, now_unix_s, done),
         )
-        for day in jobs.days():
-            removal.temporary(asked, day, jobs, now_unix_s, done)
+        for day in jobs.list_days():
+            removal.remove_temporary(asked, day, jobs, now_unix_s, done)
         if asked.older_than_s is not None:
-            removal.old(asked, jobs, now_unix_s - asked.older_than_s, now_unix_s, done)
-        for day in jobs.days():
+            removal.remove_old_days(asked, jobs, now_unix_s - asked.older_than_s, now_unix_s, done)
+        for day in jobs.list_days():
             pack_day(asked, day, jobs, now_unix_s, done)
         done.used_bytes = record_files.used_bytes(asked.record_dir)
         if asked.quota_bytes is not None:
-            removal.over(asked, jobs, now_unix_s, done)
-        tell_what_stays(asked, jobs, now_unix_s, done)
+            removal.remove_over_quota(asked, jobs, now_unix_s, done)
+        report_unpacked(asked, jobs, now_unix_s, done)
         if not asked.dry_run and not done.failed:
             os.utime(lock)
     return done
 
 
 @contextlib.contextmanager
-def alone(record_dir: Path) -> Iterator[int]:
+def lock_sweep(record_dir: Path) -> Iterator[int]:
     """Nobody else sweeps meanwhile: the lock's descriptor. The folder must be ours: what others could
     put in is not removed, nor packed, by us."""
     try:
@@ -92,67 +93,69 @@ def pack_day(
 ) -> None:
     """What is in packs already out of its folders, then the rest of the day into new ones."""
     before = now_unix_s - asked.pack_after_s
-    if removal.name_of(day) >= record_folders.format_day(before):
+    if removal.day_name(day) >= record_folders.format_day(before):
         return
     try:
         if asked.dry_run:
-            for job in jobs.of(day):
-                files = len(record_files.sort_out(job, before, now_unix_s).packed)
-                count((files > 0, files), done)
+            for job in jobs.list_folders(day):
+                files = len(record_files.sort_files(job, before, now_unix_s).packed)
+                count_removed((files > 0, files), done)
             return
         remove_packed(day, jobs, done)
-        ready = packing.by_access(jobs.record_dir, packable(day, jobs, before, now_unix_s))
+        ready = packing.group_by_access(
+            jobs.record_dir, list_packable(day, jobs, before, now_unix_s)
+        )
         for access in sorted(ready):
-            mine = packing.of_access(jobs.record_dir, ready.pop(access), access)
-            for new in packing.pack(day, access, mine, asked.every_s):
+            mine = packing.list_accessible(jobs.record_dir, ready.pop(access), access)
+            for new in packing.pack_day(day, access, mine, asked.every_s):
                 done.packs += bool(new.seals)
                 done.thinned_files += new.thinned
-                count(packing.remove_sealed(new, jobs, day), done)
+                count_removed(packing.remove_sealed(new, jobs, day), done)
     except OSError as error:
-        done.fail(removal.name_of(day), error)
+        done.fail(removal.day_name(day), error)
     if not asked.dry_run:
-        done.empty_folders += sum(packing.remove_empty(job) for job in jobs.of(day))
-        removal.empty_day(day)
+        done.empty_folders += sum(packing.remove_empty(job) for job in jobs.list_folders(day))
+        removal.remove_empty_day(day)
 
 
-def packable(day: Path, jobs: Jobs, before: float, now_unix_s: float) -> Iterator[File]:
-    """A day's files that can go into packs, job by job."""
-    for job in jobs.of(day):
-        yield from record_files.sort_out(job, before, now_unix_s).packed
+def list_packable(day: Path, jobs: Jobs, before: float, now_unix_s: float) -> Iterator[File]:
+    """A day's files that can be packed, job by job."""
+    for job in jobs.list_folders(day):
+        yield from record_files.sort_files(job, before, now_unix_s).packed
 
 
 def remove_packed(day: Path, jobs: Jobs, done: SweepReport) -> None:
     """Of a sweep that was killed: what lies in a pack and loose, too."""
     packs = record_packs.list_packs(day)
-    loose = {job.name for job in jobs.of(day)} if packs else set()
+    loose = {job.name for job in jobs.list_folders(day)} if packs else set()
     for one in packs:
         mine = [job_id for job_id in record_packs.list_job_ids(one) if job_id in loose]
         if mine:
-            count(packing.remove_packed(one, jobs, day, mine), done)
+            count_removed(packing.remove_packed(one, jobs, day, mine), done)
 
 
-def count(removed: tuple[int, int], done: SweepReport) -> None:
+def count_removed(removed: tuple[int, int], done: SweepReport) -> None:
     """Jobs' folders and files that lie in packs alone now."""
     done.packed_jobs += removed[0]
     done.packed_files += removed[1]
 
 
-def tell_what_stays(asked: SweepRequest, jobs: Jobs, now_unix_s: float, done: SweepReport) -> None:
+def report_unpacked(asked: SweepRequest, jobs: Jobs, now_unix_s: float, done: SweepReport) -> None:
     """What lies loose of days that are packed, and why; and days that found no room."""
     before = now_unix_s - asked.pack_after_s
     last = record_folders.format_day(before)
-    days = (day for day in jobs.days() if removal.name_of(day) < last)
-    for job in (job for day in days for job in jobs.of(day)):
-        found = record_files.sort_out(job, before, now_unix_s)
+    days = (day for day in jobs.list_days() if removal.day_name(day) < last)
+    for job in (job for day in days for job in jobs.list_folders(day)):
+        found = record_files.sort_files(job, before, now_unix_s)
         done.waiting_jobs += found.waits
         for why, files in found.stay.items():
             done.stay_files[why] = done.stay_files.get(why, 0) + len(files)
             done.stay_bytes += sum(file.status.st_blocks * 512 for file in files)
     if done.no_room:
-        done.failed.append(no_room(asked.record_dir, done.no_room))
+        done.failed.append(report_no_space(asked.record_dir, done.no_room))
 
 
-def no_room(record_dir: Path, days: Sequence[str]) -> str:
+def report_no_space(record_dir: Path, days: Sequence[str]) -> str:
     """One line for all days whose packs did not fit."""
     disk = os.statvfs(record_dir)
     return (

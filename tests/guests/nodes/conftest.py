@@ -30,7 +30,7 @@ def virtual_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[throwa
         try:
             shutil.chown(home, "nobody")
             shares = (home, tmp_path_factory.getbasetemp())
-            with throwaway.up(virtual_config(Path(folder) / "c", shares)) as running:
+            with throwaway.start_cluster(virtual_config(Path(folder) / "c", shares)) as running:
                 yield running
         except (MissingError, PermissionError) as error:
             pytest.fail(f"the tier of virtual nodes must not be skipped: {error}")

@@ -67,7 +67,7 @@ def tree(cluster: Cluster, name: str) -> str:
     """Queues, filters, routes and devices of a guest, as text."""
     show = f"tc qdisc show; tc filter show dev {DEVICE}; ip route; ip -o link | sed 's/ link.*//'"
     show += f"; ip -d link show {DEVICE} | grep -o 'gso_max_segs [0-9]*'"
-    done = cluster.guest(name).run(["sh", "-c", show])
+    done = cluster.find_guest(name).run(["sh", "-c", show])
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -109,5 +109,5 @@ def two_on_a_guest(lab: Lab) -> Iterator[None]:
 def states(cluster: Cluster, name: str) -> list[str]:
     """Names of the conditions that a guest holds, or has not undone."""
     folder = Path(cluster.dir) / "run" / "steelyard" / "netem"
-    done = cluster.guest(name).run(["ls", str(folder)])
+    done = cluster.find_guest(name).run(["ls", str(folder)])
     return [word for word in done.stdout.split() if not word.endswith(".done.json")]

@@ -38,7 +38,7 @@ def exported(lab: Lab, squash: str) -> Iterator[Guest]:
     network = lab.cluster.state.network
     assert network is not None
     words = {"share": SHARE, "network": f"{network.prefix}.0/24", "squash": squash}
-    server = lab.cluster.guest(NFS_SERVER)
+    server = lab.cluster.find_guest(NFS_SERVER)
     shell(server, EXPORT.format(**words))
     try:
         yield server

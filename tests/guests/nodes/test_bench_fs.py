@@ -125,7 +125,7 @@ def test_both_versions_of_nfs_are_tagged_and_their_clients_counters_are_figures(
     virtual_lab: Lab,
 ) -> None:
     """A copy of 1 MiB, through the page cache and past it; fio beside them; the server's count."""
-    server = virtual_lab.cluster.guest(NFS_SERVER)
+    server = virtual_lab.cluster.find_guest(NFS_SERVER)
     before = served_bytes(server)
     text = HEAD.format(nodes=1).replace("[job]\n", '[job]\nconstraint = "virtual"\n')
     collected(virtual_lab, text + NFS)

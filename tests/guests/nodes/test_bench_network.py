@@ -38,7 +38,7 @@ profile = true
 
 def servers(lab: Lab, guest: str) -> set[str]:
     """Those of the benchmarks that run on a guest."""
-    done = lab.cluster.guest(guest).run(["ps", "-A", "-o", "comm="], timeout_s=60)
+    done = lab.cluster.find_guest(guest).run(["ps", "-A", "-o", "comm="], timeout_s=60)
     assert done.returncode == 0, done.stderr
     return {"iperf3", "nuttcp"} & set(done.stdout.split())
 

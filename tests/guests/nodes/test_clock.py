@@ -32,7 +32,7 @@ MORE_CPU_S = 0.6  # the script's start, and slurmstepd's: a guest's processes st
 
 def set_clock(lab: Lab, to: str) -> None:
     """The guest's alone: it has its own."""
-    done = lab.cluster.guest(NODE).run(["date", "-s", to])
+    done = lab.cluster.find_guest(NODE).run(["date", "-s", to])
     assert done.returncode == 0, done.stderr
 
 

@@ -99,8 +99,8 @@ def factors_of_the_page() -> set[str]:
 
 def test_every_factor_holds_where_its_clients_are(virtual_lab: Lab) -> None:
     n1 = address(virtual_lab.cluster, "n1")
-    kernel = virtual_lab.cluster.guest("v1").run(["uname", "-r"]).stdout.strip()
-    spaces = {virtual_lab.cluster.guest(v).run(["readlink", "/proc/1/ns/pid"]).stdout.strip()
+    kernel = virtual_lab.cluster.find_guest("v1").run(["uname", "-r"]).stdout.strip()
+    spaces = {virtual_lab.cluster.find_guest(v).run(["readlink", "/proc/1/ns/pid"]).stdout.strip()
               for v in ("v1", "v2")}  # fmt: skip
     (virtual_lab.work / "look.sh").write_text(LOOK)
     text = STUDY.format(

@@ -59,7 +59,7 @@ def host_records(virtual_lab: Lab, tmp_path: Path) -> Iterator[Path]:
     (zone / "max_energy_range_uj").write_text(f"{RANGE_UJ}\n")
     state = virtual_lab.cluster.state
     assert state.network is not None
-    pid = virtual_lab.cluster.guest("v1").daemon.pid
+    pid = virtual_lab.cluster.find_guest("v1").daemon.pid
     sampler = subprocess.Popen(
         [
             *(*state.network.enter(), "unshare", "--mount", "--propagation", "private"),

@@ -26,7 +26,7 @@ command = "uname -r"
 
 def test_each_level_runs_on_its_kernel_and_the_record_says_so(virtual_lab: Lab) -> None:
     host = os.uname().release
-    guest = virtual_lab.cluster.guest("v1").run(["uname", "-r"]).stdout.strip()
+    guest = virtual_lab.cluster.find_guest("v1").run(["uname", "-r"]).stdout.strip()
     text = STUDY.format(host=host, guest=guest)
     (virtual_lab.work / "kernels.toml").write_text(text)
     virtual_lab.steelyard("submit", "kernels.toml")

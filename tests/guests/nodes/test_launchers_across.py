@@ -42,12 +42,12 @@ def guests_lxc(lab: Lab, root_folder: Path, level: str) -> None:
     script = f'mkdir -p {at} && printf %s "$1" >{at}/config'
     for name in GUESTS:
         words = ["sh", "-c", script, "sh", lxc_config(root_folder)]
-        assert lab.cluster.guest(name).run(words).returncode == 0
+        assert lab.cluster.find_guest(name).run(words).returncode == 0
 
 
 def own_network(lab: Lab, name: str) -> str:
     """A guest's network namespace, by its number."""
-    return lab.cluster.guest(name).run(["readlink", "/proc/self/ns/net"]).stdout.strip()
+    return lab.cluster.find_guest(name).run(["readlink", "/proc/self/ns/net"]).stdout.strip()
 
 
 LEFT = """
@@ -60,7 +60,7 @@ def left(lab: Lab) -> dict[str, str]:
     """What a launcher might leave on each guest, and its network."""
     found = {}
     for name in GUESTS:
-        done = lab.cluster.guest(name).run(["bash", "-c", LEFT])
+        done = lab.cluster.find_guest(name).run(["bash", "-c", LEFT])
         found[name] = done.stdout + tree(lab.cluster, name)
     return found
 
@@ -129,7 +129,7 @@ def test_one_program_goes_by_a_device_of_each_guest(
         guests_lxc(lab, root_folder, request.getfixturevalue("lxc"))
     for name in GUESTS:
         make = f"ip link add own0 link {DEVICE} type macvlan mode bridge; ip link set own0 up"
-        assert lab.cluster.guest(name).run(["sh", "-c", make]).returncode == 0
+        assert lab.cluster.find_guest(name).run(["sh", "-c", make]).returncode == 0
     before = left(lab)
     assert all(re.search(r"own0@\w+: <[^>]*\bUP\b", text) for text in before.values())
     found = submitted(lab, level, "virtual", 4)
@@ -139,4 +139,4 @@ def test_one_program_goes_by_a_device_of_each_guest(
     assert len(addresses(lab, level)) == 2
     until(lambda: left(lab) == before, "nothing is left", seen=lambda: (before, left(lab)))
     for name in GUESTS:
-        assert lab.cluster.guest(name).run(["ip", "link", "delete", "own0"]).returncode == 0
+        assert lab.cluster.find_guest(name).run(["ip", "link", "delete", "own0"]).returncode == 0

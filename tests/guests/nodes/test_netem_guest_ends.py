@@ -38,7 +38,7 @@ def kill(lab: Lab, *patterns: str) -> None:
     """kill -9 of what runs under these names in the guest, all at once; one may die of another."""
     lines = "; ".join(f"pgrep -f {shlex.quote(pattern)}" for pattern in patterns)
     script = f'pids=$({lines}); [ "$pids" ] && {{ kill -9 $pids || true; }}'
-    done = lab.cluster.guest(NODE).run(["sh", "-c", script])
+    done = lab.cluster.find_guest(NODE).run(["sh", "-c", script])
     assert done.returncode == 0, done.stderr
 
 
@@ -91,7 +91,7 @@ def loses_everything(lab: Lab) -> None:
 
 
 def start_slurmd(lab: Lab) -> None:
-    done = lab.cluster.guest(NODE).run(["slurmd", "-N", NODE])
+    done = lab.cluster.find_guest(NODE).run(["slurmd", "-N", NODE])
     assert done.returncode == 0, done.stderr
 
 
@@ -122,7 +122,7 @@ def test_however_a_job_dies_the_delay_is_undone(
 
 def reboot(cluster: Cluster, left: str) -> None:
     """Start a guest that was killed; `left` is what its run folder still has from before."""
-    old, network = cluster.guest(NODE), cluster.state.network
+    old, network = cluster.find_guest(NODE), cluster.state.network
     assert network is not None
     cluster.state.daemons.remove(old.daemon)
     (old.dir / "ready").unlink()
@@ -131,8 +131,8 @@ def reboot(cluster: Cluster, left: str) -> None:
     )
     line = guest_start.launch_line(cluster.dir, NODE, network, ClusterConfig.memory_mb)
     starter.launch(f"guest.{NODE}", line, console=old.dir / "console", output=old.console)
-    guest = cluster.guest(NODE)
-    starter.wait(guest.daemon, guest.ready, "booted")
+    guest = cluster.find_guest(NODE)
+    starter.wait_ready(guest.daemon, guest.is_ready, "booted")
     netem = cluster.dir / "run" / "steelyard" / "netem"
     plant = f"mkdir -m 700 {netem} && cat >{netem}/{NODE}.9.json && slurmd -N {NODE}"
     assert guest.run(["sh", "-c", plant], text=left).returncode == 0
@@ -144,9 +144,9 @@ def crash(lab: Lab, job: str) -> None:
     has whose /run is on a disk."""
     cluster = lab.cluster
     netem = cluster.dir / "run" / "steelyard" / "netem"
-    left = cluster.guest(NODE).run(["cat", f"{netem}/{NODE}.{job}.json"]).stdout
-    os.kill(cluster.guest(NODE).daemon.pid, signal.SIGKILL)
-    until(lambda: not cluster.guest(NODE).daemon.alive(), "the guest is dead")
+    left = cluster.find_guest(NODE).run(["cat", f"{netem}/{NODE}.{job}.json"]).stdout
+    os.kill(cluster.find_guest(NODE).daemon.pid, signal.SIGKILL)
+    until(lambda: not cluster.find_guest(NODE).daemon.is_alive(), "the guest is dead")
     lab.run("scancel", job)
     reboot(cluster, left)
 

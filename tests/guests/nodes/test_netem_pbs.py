@@ -74,7 +74,7 @@ class Mom:
             "cat /tmp/pbs/records/*/*.json",
         ]  # fmt: skip
         script = "\n".join(lines)
-        done = cluster.guest("v1").run([f"{self.folder}/pbs_mom", "-c", script])
+        done = cluster.find_guest("v1").run([f"{self.folder}/pbs_mom", "-c", script])
         begun, printed, ended, record = done.stdout.split("\n", 3)
         return Said(begun, printed, ended, json.loads(record), done.stderr)
 

@@ -47,11 +47,11 @@ def before(virtual_cluster: Cluster) -> Iterator[dict[str, str]]:
     alone = "site other 192.0.2.1\nto b delay=1ms,to=192.0.2.2\nsite b 192.0.2.2\n"
     line += f" && printf %s {shlex.quote(alone)} >{FOLDER}/elsewhere.sites"
     for name in GUESTS:
-        done = virtual_cluster.guest(name).run(["sh", "-c", line])
+        done = virtual_cluster.find_guest(name).run(["sh", "-c", line])
         assert done.returncode == 0, done.stderr
     yield {name: tree(virtual_cluster, name) for name in GUESTS}
     for name in GUESTS:
-        virtual_cluster.guest(name).run(["rm", "-r", FOLDER])
+        virtual_cluster.find_guest(name).run(["rm", "-r", FOLDER])
 
 
 def undone(cluster: Cluster, before: dict[str, str]) -> bool:

@@ -37,7 +37,7 @@ def take_it_away(lab: Lab) -> None:
         return next(names, None)
 
     name = until(holder, "the delay of 77 ms holds", 200)
-    done = lab.cluster.guest(name).run(["tc", "qdisc", "del", "dev", "vec0", "root"])
+    done = lab.cluster.find_guest(name).run(["tc", "qdisc", "del", "dev", "vec0", "root"])
     assert done.returncode == 0, done.stderr
 
 

@@ -57,7 +57,7 @@ def peer(virtual_cluster: Cluster) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def guest(virtual_cluster: Cluster) -> Iterator[Guest]:
     """v1, whose device takes 40 segments at a time; all of these tests leave it as it was."""
-    made = virtual_cluster.guest("v1")
+    made = virtual_cluster.find_guest("v1")
     before = tree(virtual_cluster, "v1")
     run(made, "ip", "link", "set", "dev", "vec0", "gso_max_segs", "40")
     shaped = tree(virtual_cluster, "v1")

@@ -30,7 +30,7 @@ TRACES = {
 @pytest.fixture(scope="module")
 def before(virtual_cluster: Cluster) -> Iterator[str]:
     """The guest's queues before anything; its administrator has put traces there."""
-    guest = virtual_cluster.guest(NODE)
+    guest = virtual_cluster.find_guest(NODE)
     files = "; ".join(f"printf %s {shlex.quote(text)} >{FOLDER}/{name}.csv"
                       for name, text in TRACES.items())  # fmt: skip
     done = guest.run(["sh", "-c", f"mkdir -p {FOLDER}; {files}; chmod o+w {FOLDER}/loose.csv"])
@@ -96,9 +96,9 @@ def test_nothing_follows_a_trace_for_a_job_that_was_killed(virtual_lab: Lab, bef
                  script="touch running.$SLURM_JOB_ID; exec sleep 600").id  # fmt: skip
     virtual_lab.wait_running(job)
     follows = ["pgrep", "-f", FOLLOWER]
-    assert cluster.guest(NODE).run(follows).returncode == 0, "somebody changes the link"
+    assert cluster.find_guest(NODE).run(follows).returncode == 0, "somebody changes the link"
     kill(virtual_lab, sampler(job), stepd(job, "extern"), stepd(job, "batch"), "^sleep 600")
-    until(lambda: cluster.guest(NODE).run(follows).returncode == 1, "nobody does any more")
+    until(lambda: cluster.find_guest(NODE).run(follows).returncode == 1, "nobody does any more")
     virtual_lab.run("scancel", job)
     virtual_lab.srun(f"-w{NODE}")  # whoever comes next undoes it
     until(lambda: not states(cluster, NODE) and tree(cluster, NODE) == before, "it is undone", 120)

@@ -71,7 +71,7 @@ def kill(lab: Lab, job: str, death: Death) -> bool:
     """Whether there was anybody."""
     patterns = [shlex.quote(one.format(job=job)) for one in VICTIMS[death.victim]]
     lines = "; ".join(f"pgrep -f {one}" for one in patterns)
-    done = lab.cluster.guest(death.guest).run(["sh", "-c", f"pids=$({lines}); kill -9 $pids"])
+    done = lab.cluster.find_guest(death.guest).run(["sh", "-c", f"pids=$({lines}); kill -9 $pids"])
     return done.returncode == 0
 
 
@@ -79,7 +79,7 @@ def finish(lab: Lab, job: str, death: Death) -> None:
     """The tasks stop by themselves, those of a step without its slurmstepd, too; the rest is
     cancelled. A slurmd is started again, and whoever comes next undoes what nobody was left to."""
     if death.victim == "slurmd":
-        done = lab.cluster.guest(death.guest).run(["slurmd", "-N", death.guest])
+        done = lab.cluster.find_guest(death.guest).run(["slurmd", "-N", death.guest])
         assert done.returncode == 0, done.stderr
     (lab.work / f"end.{job}").touch()
     time.sleep(1)
@@ -97,7 +97,7 @@ def records(lab: Lab, job: str) -> list[dict[str, Any]]:
 
 def samplers(lab: Lab, job: str) -> Iterator[str]:
     for guest in GUESTS:
-        found = lab.cluster.guest(guest).run(["pgrep", "-f", SAMPLER.format(job=job)])
+        found = lab.cluster.find_guest(guest).run(["pgrep", "-f", SAMPLER.format(job=job)])
         yield from found.stdout.split()
 
 

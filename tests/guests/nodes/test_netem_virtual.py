@@ -181,7 +181,7 @@ def test_two_jobs_on_a_guest_have_each_its_own_and_others_none(
                        script=f"srun {ping.format(then='sleep 0.5', **words)}")  # fmt: skip
         for job in (long, short):
             virtual_lab.wait_running(job.id)
-        outside = cluster.guest("v1").run(["ping", "-q", "-c3", "-i0.1", words["n1"]])
+        outside = cluster.find_guest("v1").run(["ping", "-q", "-c3", "-i0.1", words["n1"]])
         assert least_ms(outside.stdout) < 15, outside.stdout
         virtual_lab.wait_state(short.id, "COMPLETED")
         until(lambda: states(cluster, "v1") == [f"v1.{long.id}.json"], "the short one is undone")
@@ -215,7 +215,7 @@ def test_a_condition_that_cannot_be_had_fails_the_job_with_4_and_one_line(
     virtual_lab: Lab, before: dict[str, str]
 ) -> None:
     words = names(virtual_lab.cluster)
-    guest = virtual_lab.cluster.guest("v1")
+    guest = virtual_lab.cluster.find_guest("v1")
     tbf = "tc qdisc add dev vec0 root handle 7: tbf rate 1gbit burst 1mb limit 1mb"
     assert guest.run(["sh", "-c", tbf]).returncode == 0
     try:

@@ -103,8 +103,8 @@ def done() -> Iterator[Done]:
 def nothing_is_left(root: Path) -> None:
     """No process of the cluster's, no network, no guest's memory."""
     at = Layout(root / "build/demo-cluster")
-    assert cluster_state.leftovers(at.slurm_conf) == []
-    state = cluster_state.load(at.dir)
+    assert cluster_state.find_leftovers(at.slurm_conf) == []
+    state = cluster_state.load_state(at.dir)
     assert state is not None
     assert (state.daemons, state.network) == ([], None)
     assert not [

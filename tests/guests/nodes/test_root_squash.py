@@ -87,7 +87,7 @@ def sums(text: str) -> dict[str, str]:
 def site(virtual_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Site]:
     cluster = virtual_lab.cluster
     with exported(virtual_lab, "root_squash") as server:
-        site = Site(virtual_lab, server, cluster.guest("v1"), cluster.record_dir)
+        site = Site(virtual_lab, server, cluster.find_guest("v1"), cluster.record_dir)
         shell(site.node, f"mount {MOUNT[request.param]} {site.records}")
         try:
             yield site

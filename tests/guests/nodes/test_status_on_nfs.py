@@ -60,7 +60,7 @@ class Shared:
 
 @pytest.fixture(params=MOUNT)
 def shared(virtual_lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shared]:
-    nodes = [virtual_lab.cluster.guest(name) for name in ("v1", "v2")]
+    nodes = [virtual_lab.cluster.find_guest(name) for name in ("v1", "v2")]
     make(tmp_path / "s.study")
     with exported(virtual_lab, "no_root_squash") as server:
         shell(server, f"cp -r {tmp_path}/s.study {SHARE}/")

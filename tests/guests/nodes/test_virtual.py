@@ -25,7 +25,7 @@ from steelyard.wrappers.cluster import guest_kvm
 from steelyard.wrappers.cluster import network as virtual_network
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout, Network
 
-KIND = "uml" if guest_kvm.why_unavailable() else "kvm"
+KIND = "uml" if guest_kvm.missing_support() else "kvm"
 IFF_NOARP = 0x80  # netdevice(7)
 STEELYARD = (sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli")
 
@@ -119,14 +119,14 @@ def test_guests_share_a_network_file_system(virtual_lab: Lab) -> None:
     write = ("srun", "-D", "/", "-w", "v1", "sh", "-c", "umask 077; echo text >/nfs/file")
     done = virtual_lab.run(*become, *write)
     assert done.returncode == 0, done.stderr
-    v2 = virtual_lab.cluster.guest("v2")
+    v2 = virtual_lab.cluster.find_guest("v2")
     assert v2.run(["cat", "/nfs/file"]).stdout == "text\n"
     assert v2.run(["stat", "-c", "%u %a", "/nfs/file"]).stdout == f"{nobody} 600\n"
     assert v2.run(["stat", "-f", "-c", "%T", "/nfs"]).stdout == "nfs\n"
 
 
 def test_the_guests_kernel_has_netem_and_the_control_does_not_pass_it(virtual_lab: Lab) -> None:
-    v1, v2 = virtual_lab.cluster.guest("v1"), virtual_lab.cluster.guest("v2")
+    v1, v2 = virtual_lab.cluster.find_guest("v1"), virtual_lab.cluster.find_guest("v2")
     done = v1.run(["tc", "qdisc", "add", "dev", "vec0", "root", "netem", "delay", "50ms"])
     assert done.returncode == 0, done.stderr
     try:
@@ -141,7 +141,7 @@ def test_the_guests_kernel_has_netem_and_the_control_does_not_pass_it(virtual_la
 
 
 def test_a_request_has_input_output_code_and_a_time_limit(virtual_lab: Lab) -> None:
-    v1 = virtual_lab.cluster.guest("v1")
+    v1 = virtual_lab.cluster.find_guest("v1")
     done = v1.run(["sh", "-c", "cat; echo wrong >&2; exit 7"], text="line ' one\n")
     assert (done.returncode, done.stdout, done.stderr) == (7, "line ' one\n", "wrong\n")
     with pytest.raises(subprocess.TimeoutExpired):
@@ -163,7 +163,7 @@ def test_exec_and_console_are_commands(virtual_lab: Lab) -> None:
 def folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="sylab-", dir="/tmp") as name:
         yield Path(name) / "c"
-        throwaway.down(Path(name) / "c")
+        throwaway.stop_cluster(Path(name) / "c")
 
 
 def small(folder: Path) -> ClusterConfig:
@@ -173,10 +173,10 @@ def small(folder: Path) -> ClusterConfig:
 
 def assert_nothing_is_left(folder: Path, network: Network) -> None:
     """No process, namespace or device of the cluster, no memory file, no ~/.uml."""
-    assert virtual_network.inhabitants(network) == []
+    assert virtual_network.list_processes(network) == []
     assert not network.namespace.exists()
     assert not Path("/sys/class/net", network.name).exists()
-    assert cluster_state.leftovers(Layout(folder).slurm_conf) == []
+    assert cluster_state.find_leftovers(Layout(folder).slurm_conf) == []
     mark = f"{folder}/".encode()
     assert not [pid for pid, words in each_process("cmdline") if mark in words]
     # Another cluster's guest that starts at this moment has one for an instant.
@@ -185,16 +185,16 @@ def assert_nothing_is_left(folder: Path, network: Network) -> None:
 
 
 def test_down_leaves_nothing_and_a_dead_guest_is_told(folder: Path) -> None:
-    running = throwaway.up(small(folder))
-    network, guest = running.state.network, running.guest("v1")
+    running = throwaway.start_cluster(small(folder))
+    network, guest = running.state.network, running.find_guest("v1")
     assert network is not None
     os.kill(guest.daemon.pid, signal.SIGKILL)
     with pytest.raises(
         MissingError, match=r"(?s)guest v1 has died; its console says last:\n.*vec0"
     ):
         guest.run(["true"])
-    until(lambda: throwaway.attach(folder) is None, "the cluster is known to be broken")
-    assert throwaway.down(folder)
+    until(lambda: throwaway.find_cluster(folder) is None, "the cluster is known to be broken")
+    assert throwaway.stop_cluster(folder)
     assert_nothing_is_left(folder, network)
 
 
@@ -204,12 +204,12 @@ def test_a_start_that_is_broken_off_leaves_nothing(folder: Path, sign: signal.Si
     with subprocess.Popen([*line, "--virtual", "1", "--memory", "384", "--no-plugin"]) as starter:
         until(lambda: (folder / "guests" / "v1" / "console.log").exists(), "the guest starts")
         time.sleep(0.5)
-        state = cluster_state.load(folder)
+        state = cluster_state.load_state(folder)
         assert state is not None
         assert state.network is not None
         starter.send_signal(sign)
         code_of_exit = starter.wait(timeout=30)
     assert code_of_exit == {signal.SIGINT: 130, signal.SIGKILL: -9}[sign]
     if sign == signal.SIGKILL:
-        assert throwaway.down(folder)
+        assert throwaway.stop_cluster(folder)
     assert_nothing_is_left(folder, state.network)

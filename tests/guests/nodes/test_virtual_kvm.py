@@ -43,7 +43,7 @@ def emulated() -> Iterator[pytest.MonkeyPatch]:
     kernel = fetched()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(guest_kvm, "ACCELERATOR", ("-accel", "tcg", "-cpu", "max"))
-        patch.setattr(guest_kvm, "why_unavailable", lambda: "")
+        patch.setattr(guest_kvm, "missing_support", lambda: "")
         patch.setattr(guest_kvm, "find_kernel", lambda: kernel)
         patch.setattr(daemon_start, "START_LIMIT_S", START_S)
         yield patch
@@ -63,7 +63,7 @@ def cluster(emulated: pytest.MonkeyPatch) -> Iterator[throwaway.Cluster]:
             dir=at / "c", physical_nodes=1, virtual_nodes=0, guests=1, nfs=True, shares=(home,),
             plugin=plugin, node_program=node_program, sample_rate_hz=10, bpf=False,
         )  # fmt: skip
-        with throwaway.up(config) as running:
+        with throwaway.start_cluster(config) as running:
             network = running.state.network
             yield running
         assert network is not None
@@ -104,7 +104,7 @@ def test_a_jobs_files_belong_to_who_made_them(lab: Lab) -> None:
 
 
 def test_host_and_guest_see_what_the_other_writes(lab: Lab) -> None:
-    guest, file = lab.cluster.guest("v1"), lab.cluster.dir / "log" / "both"
+    guest, file = lab.cluster.find_guest("v1"), lab.cluster.dir / "log" / "both"
     for number in range(3):
         file.write_text("x" * number)
         assert guest.run(["cat", str(file)]).stdout == "x" * number
@@ -113,7 +113,7 @@ def test_host_and_guest_see_what_the_other_writes(lab: Lab) -> None:
 
 
 def test_a_program_in_a_share_runs_and_a_file_can_be_mapped(lab: Lab) -> None:
-    guest, file = lab.cluster.guest("v1"), lab.cluster.dir / "log" / "mapped"
+    guest, file = lab.cluster.find_guest("v1"), lab.cluster.dir / "log" / "mapped"
     script = (
         "import mmap\n"
         f"with open({str(file)!r}, 'w+b') as f:\n"
@@ -128,13 +128,13 @@ def test_a_program_in_a_share_runs_and_a_file_can_be_mapped(lab: Lab) -> None:
 
 
 def test_the_host_cannot_be_changed_past_the_shares(lab: Lab) -> None:
-    guest = lab.cluster.guest("v1")
+    guest = lab.cluster.find_guest("v1")
     assert guest.run(["sh", "-c", "echo x >/etc/made-in-guest"]).returncode == 0
     assert not Path("/etc/made-in-guest").exists()
 
 
 def test_netem_delays_and_the_file_server_answers(lab: Lab) -> None:
-    guest = lab.cluster.guest("v1")
+    guest = lab.cluster.find_guest("v1")
     done = guest.run(["tc", "qdisc", "add", "dev", "vec0", "root", "netem", "delay", "50ms"])
     assert done.returncode == 0, done.stderr
     said = guest.run(["ping", "-c5", "-i0.2", "-q", "nfs"]).stdout
@@ -143,4 +143,4 @@ def test_netem_delays_and_the_file_server_answers(lab: Lab) -> None:
     assert times and 50 <= float(times[1]) < 80, said
     for folder in ("/nfs", "/nfs3"):
         assert guest.run(["sh", "-c", f"echo {folder} >{folder}/file"]).returncode == 0
-    assert lab.cluster.guest("nfs").run(["cat", "/srv/nfs/file"]).stdout == "/nfs3\n"
+    assert lab.cluster.find_guest("nfs").run(["cat", "/srv/nfs/file"]).stdout == "/nfs3\n"

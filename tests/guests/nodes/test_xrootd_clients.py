@@ -51,7 +51,7 @@ mode = "xrdcp"
 
 
 def in_guest(lab: Lab, name: str, script: str, *words: str) -> str:
-    done = lab.cluster.guest(name).run(["sh", "-euc", script, "sh", *words], timeout_s=60)
+    done = lab.cluster.find_guest(name).run(["sh", "-euc", script, "sh", *words], timeout_s=60)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -88,7 +88,7 @@ def papers_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[throwaw
         Path(folder).chmod(0o711)
         config = virtual_config(Path(folder) / "c", (tmp_path_factory.getbasetemp(),))
         config = replace(config, guests=len(GUESTS), nfs=False, memory_mb=512)
-        with throwaway.up(config) as running:
+        with throwaway.start_cluster(config) as running:
             for name in GUESTS:
                 start_meter(running, name)
             yield running
@@ -96,7 +96,7 @@ def papers_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[throwaw
 
 def start_meter(cluster: throwaway.Cluster, name: str) -> None:
     """meter.py in a guest, for as long as the guest lives. Such joules are synthetic."""
-    guest = cluster.guest(name)
+    guest = cluster.find_guest(name)
     text = (HERE / "meter.py").read_text(encoding="utf-8")
     script = "cat >/run/meter.py; setsid python3 /run/meter.py </dev/null >/run/meter.log 2>&1 &"
     guest.run(["sh", "-c", script], text=text)

@@ -19,7 +19,7 @@ SPOIL = (
 
 def test_rates_at_once_are_those_in_turn(papers: Papers) -> None:
     """Each client's own link is the limit: together they have twice as much, in every valid run."""
-    guest = papers.lab.cluster.guest("v1")
+    guest = papers.lab.cluster.find_guest("v1")
     told = papers.run(
         STUDY, "bourilkov2012", lambda: guest.run(["sh", "-c", SPOIL]).returncode == 0
     )

@@ -72,7 +72,7 @@ def old_tcp(papers: Papers) -> Iterator[None]:
 def tcp(papers: Papers, name: str, key: str, value: str = "") -> str:
     """What a guest's kernel says of it, when it was told so."""
     file = f"/proc/sys/net/ipv4/{key}"
-    said = papers.lab.cluster.guest(name).run(
+    said = papers.lab.cluster.find_guest(name).run(
         ["sh", "-c", f"{f'echo {value} >{file};' if value else ''} cat {file}"]
     )
     assert said.returncode == 0 and value in ("", said.stdout.strip()), said

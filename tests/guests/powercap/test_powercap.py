@@ -108,8 +108,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
             dir=Path(folder) / "c", physical_nodes=1, virtual_nodes=0, guests=1, shares=(work,),
             plugin=plugin, node_program=program, sample_rate_hz=10, bpf=False,
         )  # fmt: skip
-        with throwaway.up(config) as cluster:
-            v1 = cluster.guest("v1")
+        with throwaway.start_cluster(config) as cluster:
+            v1 = cluster.find_guest("v1")
             for name in ("powercap.ko", "steelyard_powercap.ko"):
                 shutil.copy(Path(MODULES) / name, work)
             law = [f"{name}={value}" for name, value in LAW.items()]
@@ -134,7 +134,7 @@ def test_the_zones_are_the_kernels_own(node: Node) -> None:
     top = "/sys/class/powercap/intel-rapl:0"
     assert set(told) == {top, f"{top}/intel-rapl:0:0"}
     assert {meter["max_energy_range_j"] for meter in told.values()} == {1000.0}
-    kind = node.cluster.guest("v1").run(["stat", "-f", "-c", "%T", top]).stdout
+    kind = node.cluster.find_guest("v1").run(["stat", "-f", "-c", "%T", top]).stdout
     assert kind == "sysfs\n"
 
 

@@ -46,7 +46,7 @@ def witnessed(tmp_path: Path, *command: str) -> tuple[known_loads.Result, dict[s
     )
     witness = json.loads(done.stdout)
     assert witness["code"] == 0, done.stderr
-    (found,) = known_loads.results(tmp_path)
+    (found,) = known_loads.read_results(tmp_path)
     assert (found.job, found.node) == ("none", "none")
     return found, witness
 
@@ -67,10 +67,10 @@ WITNESS_READS, WITNESS_WRITES = 400, 16
 )
 def test_bytes_are_those_that_the_kernel_counts(tmp_path: Path, actions: tuple[str, ...]) -> None:
     found, witness = run(tmp_path, *actions)
-    reads = witness["rchar"] - known_loads.truth(table.READS, [found])
+    reads = witness["rchar"] - known_loads.true_value(table.READS, [found])
     assert 0 <= reads < WITNESS_READS
-    assert 0 <= witness["wchar"] - known_loads.truth(table.WRITES, [found]) < WITNESS_WRITES
-    stored = witness["write_bytes"] - known_loads.truth(table.STORED, [found])
+    assert 0 <= witness["wchar"] - known_loads.true_value(table.WRITES, [found]) < WITNESS_WRITES
+    stored = witness["write_bytes"] - known_loads.true_value(table.STORED, [found])
     assert 0 <= stored <= 16_384
 
 
@@ -84,21 +84,23 @@ def test_what_waiting_shells_had_used_stands_apart(tmp_path: Path) -> None:
     assert found.values["parent_read_calls_bytes"] >= 140_000
     for quantity, name, own in ((table.READS, "rchar", WITNESS_READS),
                                 (table.WRITES, "wchar", WITNESS_WRITES)):  # fmt: skip
-        every = known_loads.truth(quantity, [found]) + known_loads.of_parents(quantity, [found])
+        every = known_loads.true_value(quantity, [found]) + known_loads.used_by_parents(
+            quantity, [found]
+        )
         assert 0 <= witness[name] - every < own
-    assert 0.001 < known_loads.of_parents(table.CPU, [found]) <= witness["cpu_s"] + 0.02
+    assert 0.001 < known_loads.used_by_parents(table.CPU, [found]) <= witness["cpu_s"] + 0.02
 
 
 def test_a_job_of_pbs_and_its_node_stand_in_the_results_name(tmp_path: Path) -> None:
     env = {"PBS_JOBID": "12[3].srv.example", "PBS_NODENUM": "1"}
     subprocess.run([LOAD, RESULT, "cpu=0"], cwd=tmp_path, env=env, check=True, timeout=60)
-    (found,) = known_loads.results(tmp_path)
+    (found,) = known_loads.read_results(tmp_path)
     assert (found.job, found.node) == ("12[3].srv.example", "1")
 
 
 def test_cpu_is_what_was_asked_for_and_what_the_kernel_tells(tmp_path: Path) -> None:
     found, witness = run(tmp_path, "cpu=0.1", "processes=4:0.1:0:0", "threads=2:0.1")
-    truth = known_loads.truth(table.CPU, [found])
+    truth = known_loads.true_value(table.CPU, [found])
     assert 0.3 <= truth <= witness["cpu_s"] + 0.02  # ticks of 10 ms, twice
 
 
@@ -109,7 +111,7 @@ def test_what_nobody_waits_for_is_counted_all_the_same(tmp_path: Path, kind: str
     assert found.values["unwaited_write_calls_bytes"] == 200_000
     assert found.values["unwaited_cpu_us"] >= 100_000
     assert found.values["cpu_us"] < 100_000
-    assert witness["wchar"] < 10_000 < known_loads.truth(table.WRITES, [found])
+    assert witness["wchar"] < 10_000 < known_loads.true_value(table.WRITES, [found])
 
 
 def test_memory_tcp_and_time(tmp_path: Path) -> None:

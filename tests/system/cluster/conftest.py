@@ -22,7 +22,7 @@ def cluster() -> Iterator[throwaway.Cluster]:
         plugin, node_program = throwaway.find_plugin()
         with (
             tempfile.TemporaryDirectory(prefix="sylab-", dir="/tmp") as folder,
-            throwaway.up(
+            throwaway.start_cluster(
                 ClusterConfig(
                     dir=Path(folder) / "c",
                     plugin=plugin,

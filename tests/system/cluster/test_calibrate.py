@@ -57,7 +57,7 @@ def site(request: pytest.FixtureRequest) -> Iterator[jobs.Site]:
             proctrack=proctrack,
             gather=gather,
         )
-        with throwaway.up(config) as cluster, pytest.MonkeyPatch.context() as patch:
+        with throwaway.start_cluster(config) as cluster, pytest.MonkeyPatch.context() as patch:
             for name, value in cluster.variables().items():
                 patch.setenv(name, value)
             work = Path(folder) / "work"
@@ -70,7 +70,7 @@ def site(request: pytest.FixtureRequest) -> Iterator[jobs.Site]:
 
 def outside(table: Table) -> list[str]:
     """What is wrong, in words."""
-    cells = [f"{c.launch_method}: {' | '.join(table_output.detail(c))}" for c in table.wrong]
+    cells = [f"{c.launch_method}: {' | '.join(table_output.format_detail(c))}" for c in table.wrong]
     return cells + [f"{entry.launch_method}: {entry.reason}" for entry in table.troubles]
 
 
@@ -80,7 +80,7 @@ def test_every_launch_method_is_measured_right(
 ) -> None:
     table = Table()
     few = request.node.callspec.params["site"] == TRACKINGS[2]
-    methods = [one for one in site.system.methods(quick=True) if one.name in FEW or not few]
+    methods = [one for one in site.system.list_methods(quick=True) if one.name in FEW or not few]
     jobs.measure(site, methods, table)
     assert not outside(table), "\n".join(outside(table))
     assert {cell.launch_method for cell in table.cells} == {method.name for method in methods}
@@ -90,7 +90,7 @@ def test_every_launch_method_is_measured_right(
 def begun(site: jobs.Site, method: LaunchMethod) -> jobs.Attempt:
     """Its job is submitted."""
     attempt = jobs.Attempt(site, method, site.folder / method.name)
-    attempt.begin()
+    attempt.submit()
     return attempt
 
 
@@ -99,12 +99,12 @@ def test_a_job_that_loses_its_extern_step_has_an_incomplete_record(site: jobs.Si
     """slurmstepd of the extern step, with it Slurm's word that the job goes on, killed at once."""
     actions = ("note", "sleep=1", "cpu=0.4", "write=500000")
     load = KnownLoad("truncated", actions, known_loads.CALLS)
-    attempt = begun(site, site.system.method("extern step killed", load))
+    attempt = begun(site, site.system.script_method("extern step killed", load))
     until(lambda: attempt.results, "the load has begun", PATIENCE_S)
-    (job,) = attempt.known_jobs()
+    (job,) = attempt.list_jobs()
     with killed_extern(site, job):
-        jobs.wait([attempt])
-    found = [one for one in attempt.outcome() if isinstance(one, Cell)]
+        jobs.wait_for_attempts([attempt])
+    found = [one for one in attempt.make_cells() if isinstance(one, Cell)]
     record = [cell for cell in found if cell.where == RECORD]
     assert record
     assert not outside(Table(record)), "\n".join(outside(Table(record)))
@@ -118,7 +118,7 @@ def killed_extern(site: jobs.Site, job: str) -> Iterator[None]:
     conf = Layout(site.record_dirs[0].parent).slurm_conf
     (stepd,) = (
         daemon.pid
-        for daemon in cluster_state.leftovers(conf)
+        for daemon in cluster_state.find_leftovers(conf)
         if command_line(daemon.pid).startswith(f"slurmstepd: [{job}.extern]")
     )
     (sleeper,) = Path(f"/proc/{stepd}/task/{stepd}/children").read_text().split()
@@ -151,10 +151,10 @@ def remove_group(group: Path) -> None:
 def test_records_on_the_nodes_own_disks_are_fetched_by_a_job(site: jobs.Site) -> None:
     """Where the folder of records cannot be seen from the login node."""
     load = KnownLoad("brief", ("write=1000",), known_loads.CALLS)
-    attempt = begun(site, site.system.method("fetched", load, nodes=2))
-    jobs.wait([attempt])
-    (job,) = attempt.known_jobs()
-    reports = site.system.reports([job])[job]
+    attempt = begun(site, site.system.script_method("fetched", load, nodes=2))
+    jobs.wait_for_attempts([attempt])
+    (job,) = attempt.list_jobs()
+    reports = site.system.query_reports([job])[job]
     seen = job_results.read_records(site.record_dirs, job)
     # Here both nodes see the files of both.
     found = site.system.fetch_records(site.record_dirs[0], job, reports)

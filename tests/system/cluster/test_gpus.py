@@ -111,7 +111,7 @@ def gpu_lab(work: Path, proctrack: str, swapped: bool) -> Iterator[GpuLab]:
         done = subprocess.run(
             [*argv, at / "c", proctrack], capture_output=True, text=True, timeout=240, check=False
         )
-        running = throwaway.attach(at / "c")
+        running = throwaway.find_cluster(at / "c")
         if "MissingError" in done.stderr:
             pytest.skip(done.stderr.splitlines()[-1])
         assert done.returncode == 0 and running is not None, done.stderr

@@ -81,7 +81,7 @@ def next_job(lab: Lab) -> None:
 
 def slurmd(lab: Lab) -> int:
     """The node's slurmd."""
-    return [d.pid for d in lab.cluster.state.alive() if d.name == f"slurmd.{NODE}"][-1]
+    return [d.pid for d in lab.cluster.state.list_running() if d.name == f"slurmd.{NODE}"][-1]
 
 
 def restart_slurmd(lab: Lab) -> None:
@@ -89,7 +89,7 @@ def restart_slurmd(lab: Lab) -> None:
     starter = daemon_start.Starter(
         ClusterConfig(dir=lab.cluster.dir), lab.cluster.state, lab.cluster.environment()
     )
-    starter.slurmd(NODE)
+    starter.start_slurmd(NODE)
 
 
 def ends_by_itself(lab: Lab) -> None:

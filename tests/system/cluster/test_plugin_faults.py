@@ -123,7 +123,7 @@ def state_of_node(lab: Lab) -> str:
 
 def without_core_files(lab: Lab) -> None:
     """slurmstepd dies of a signal: where this test runs is no place for what it leaves."""
-    for daemon in lab.cluster.state.alive():
+    for daemon in lab.cluster.state.list_running():
         if daemon.name == "slurmd.n1":
             resource.prlimit(daemon.pid, resource.RLIMIT_CORE, (0, resource.RLIM_INFINITY))
 

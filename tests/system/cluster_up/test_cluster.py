@@ -33,7 +33,7 @@ def test_a_process_id_that_belongs_to_somebody_else_now_is_not_ended(
     assert ticks is not None
     stranger = Daemon("slurmctld", sleeper.pid, ticks - 1)
     state_of(tmp_path, stranger).save()
-    assert not cluster.down(tmp_path)
+    assert not cluster.stop_cluster(tmp_path)
     time.sleep(0.1)
     assert sleeper.poll() is None
 
@@ -46,7 +46,7 @@ def test_nothing_is_ended_after_the_machine_was_started_anew(
     state = state_of(tmp_path, Daemon("slurmctld", sleeper.pid, ticks))
     state.boot_id = "another"
     state.save()
-    assert not cluster.down(tmp_path)
+    assert not cluster.stop_cluster(tmp_path)
     assert sleeper.poll() is None
 
 
@@ -59,7 +59,7 @@ def test_down_ends_what_was_started_and_may_be_repeated(tmp_path: Path) -> None:
     assert ticks is not None
     daemon = Daemon("munged", stubborn.pid, ticks)
     state_of(tmp_path, daemon).save()
-    loaded = cluster_state.load(tmp_path)
+    loaded = cluster_state.load_state(tmp_path)
     assert loaded is not None
     assert loaded.daemons == [daemon]
     begin = time.monotonic()
@@ -67,8 +67,8 @@ def test_down_ends_what_was_started_and_may_be_repeated(tmp_path: Path) -> None:
     assert time.monotonic() - begin >= 0.3, "SIGTERM was ignored: SIGKILL after the patience"
     with stubborn:
         stubborn.wait()
-    assert not cluster.down(tmp_path)
-    assert not cluster.down(tmp_path)
+    assert not cluster.stop_cluster(tmp_path)
+    assert not cluster.stop_cluster(tmp_path)
 
 
 def test_a_zombie_is_not_alive() -> None:
@@ -90,9 +90,9 @@ def test_what_a_killed_extern_step_leaves_behind_is_ended_with_the_cluster(tmp_p
     ):
         try:
             until = time.monotonic() + 90
-            while time.monotonic() < until and len(cluster_state.leftovers(conf)) != 1:
+            while time.monotonic() < until and len(cluster_state.find_leftovers(conf)) != 1:
                 time.sleep(0.02)
-            assert [daemon.pid for daemon in cluster_state.leftovers(conf)] == [ours.pid]
+            assert [daemon.pid for daemon in cluster_state.find_leftovers(conf)] == [ours.pid]
         finally:
             ours.kill()
             other.kill()

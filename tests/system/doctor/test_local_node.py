@@ -281,12 +281,12 @@ def test_a_node_of_torque(tmp_path: Path) -> None:
     script = tmp_path / "mom_priv/prologue"
     script.write_text(f"#!/bin/sh\n{torque.OURS.decode()}\nPROGRAM={program}\nCONFIG={config}\n")
     config.write_text("rate=1\nbpf=no\n")
-    check = look("kernel counts", *torque.settings(tmp_path))
+    check = look("kernel counts", *torque.read_settings(tmp_path))
     assert (check.state, check.advice) == ("ok", f"take bpf=no out of {config}: docs/sampler.md")
     config.write_text("rate=often\n")
-    assert look("PBS settings", *torque.settings(tmp_path)).state == "warning"
+    assert look("PBS settings", *torque.read_settings(tmp_path)).state == "warning"
     script.write_text("#!/bin/sh\n")
-    assert torque.settings(tmp_path) == []
+    assert torque.read_settings(tmp_path) == []
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="files must be root's")
@@ -306,11 +306,11 @@ def test_a_node_of_openpbs(tmp_path: Path, told: dict[str, str], words: str) -> 
     }
     (tmp_path / "mom_priv/hooks").mkdir(parents=True)
     (tmp_path / "mom_priv/hooks/steelyard.CF").write_text(json.dumps(told))
-    check = look("kernel counts", *openpbs.settings(tmp_path))
+    check = look("kernel counts", *openpbs.read_settings(tmp_path))
     assert words in check.found
     assert ("openpbs.json" in check.advice) is ("bpf" in told)
     program.chmod(0o777)
-    assert openpbs.settings(tmp_path) == []
+    assert openpbs.read_settings(tmp_path) == []
 
 
 # --- the whole answer -------------------------------------------------------------------------

@@ -25,7 +25,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def look(home: Path) -> list[Check]:
-    return list(torque.checks(home, home / "cron", home / "timer"))
+    return list(torque.run_checks(home, home / "cron", home / "timer"))
 
 
 def test_as_installed_all_is_well(home: Path) -> None:

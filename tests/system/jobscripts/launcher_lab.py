@@ -113,7 +113,7 @@ def launcher(request: pytest.FixtureRequest) -> str:
 
 def told(text: str) -> dict[str, str]:
     """The variables of a launcher."""
-    return launchers.variables(launchers.parse(text))
+    return launchers.launcher_variables(launchers.parse(text))
 
 
 def tags(study: Study, client: int = 0) -> dict[str, str]:

@@ -33,10 +33,10 @@ sy_condition_verify
 
 
 def test_a_run_is_told_of_the_condition_when_its_containers_have_their_own_network() -> None:
-    found = launchers.variables(launchers.parse(BRIDGE), "delay=5ms")
+    found = launchers.launcher_variables(launchers.parse(BRIDGE), "delay=5ms")
     assert found["SY_NETWORK_CONDITION"] == "delay=5ms"
     for text, condition in ((BRIDGE, "none"), ("unshare", "delay=5ms"), ("bare", "delay=5ms")):
-        told = launchers.variables(launchers.parse(text), condition)
+        told = launchers.launcher_variables(launchers.parse(text), condition)
         assert "SY_NETWORK_CONDITION" not in told
 
 
@@ -133,7 +133,7 @@ def test_round_trips_are_of_addresses_that_refuse(tmp_path: Path) -> None:
 def test_rto_min_is_put_into_the_containers_own_routes(study: Study) -> None:
     """The node's say nothing of what is sent in another network namespace."""
     study.body("ip route show")
-    told = launchers.variables(launchers.parse(BRIDGE), "rto_min=20ms")
+    told = launchers.launcher_variables(launchers.parse(BRIDGE), "rto_min=20ms")
     done = study.run(**told)
     assert done.returncode == 0, study.errors()
     routes = [line for line in out(study) if " dev " in line]

@@ -94,7 +94,7 @@ def test_processors_that_are_not_in_force_are_no_run(
             "PATH": os.environ["PATH"],
             "SY_LAUNCHER_CPUSET": given,
             "SY_THIS_NODE": "n1",
-            **launchers.variables(launchers.parse("unshare,cpus=1")),
+            **launchers.launcher_variables(launchers.parse("unshare,cpus=1")),
         },
         capture_output=True,
         text=True,
@@ -352,5 +352,5 @@ def tags_of(study: Study, attempt: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("said", ["setrlimit `RLIMIT_NPROC`", "error setting rlimit type 7"])
 def test_whatever_the_runtime_calls_it_limits_have_a_remedy(said: str) -> None:
-    found = launcher_trials.trial(launchers.parse("podman:a"), "host", lambda *_: said)
+    found = launcher_trials.try_container(launchers.parse("podman:a"), "host", lambda *_: said)
     assert found is not None and "default_ulimits = " in found

@@ -79,7 +79,7 @@ def test_what_fails_leaves_nothing_and_says_what_to_do(
 ) -> None:
     asked = image.read_request(str(tmp_path / "root"), "apptainer", suite, (), None, False)
     with pytest.raises(MissingError) as caught:
-        image.make(asked, print)
+        image.make_image(asked, print)
     assert message in str(caught.value)
     assert not (tmp_path / "root").exists() and parts(tmp_path) == []
     assert notes.exists()

@@ -76,7 +76,7 @@ def test_command_lines(tmp_path: Path, text: str) -> None:
     library.write_text(registry.library(), encoding="utf-8")
     done = subprocess.run(
         ["bash", "-c", SCRIPT, "bash", library, tmp_path],
-        env={"PATH": os.environ["PATH"], **launchers.variables(launchers.parse(text))},
+        env={"PATH": os.environ["PATH"], **launchers.launcher_variables(launchers.parse(text))},
         capture_output=True,
         text=True,
         check=True,

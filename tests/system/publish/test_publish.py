@@ -46,10 +46,10 @@ def test_what_slurmdbd_refuses_is_told(tmp_path: Path, monkeypatch: pytest.Monke
     for job in jobs:
         HELP.write_record(tmp_path / job, "n1", START, job)
     found = look(tmp_path, *map(row, jobs))
-    publish.write(found)
+    publish.write_comments(found)
     assert found.failed == {"7": "no right", "11": "no answer"}
     assert (found.unchanged, found.complete, found.written) == ({"8": "text"}, 1, 1)
     assert json.loads((tmp_path / "slurmdb.said").read_text())["job_id"] == 7
     program.write_text("#!/bin/sh\necho 'away' >&2; exit 3\n")
     with pytest.raises(MissingError, match="nothing was written: away"):
-        publish.write(found)
+        publish.write_comments(found)

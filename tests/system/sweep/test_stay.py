@@ -27,14 +27,14 @@ def test_all_kinds_go_by_age_and_by_quota_and_are_counted_to_the_byte(
         leave_all_kinds(site, day)
     packed = site.sweep()
     before = used(site)
-    assert packed.used_bytes + record_files.own_bytes(site.dir) == before
+    assert packed.used_bytes + record_files.disk_bytes(site.dir) == before
     if limit == "age":
         done = site.sweep(older_than_s=15 * DAY_S)
     else:
         done = site.sweep(quota_bytes=packed.used_bytes // 2)
     assert done.failed == []
     assert before - used(site) == done.removed_bytes > 400_000
-    assert done.used_bytes + record_files.own_bytes(site.dir) == used(site)
+    assert done.used_bytes + record_files.disk_bytes(site.dir) == used(site)
     assert record_folders.list_job_ids(site.dir) == {
         f"{kind}-10" for kind in ("plain", "private", "large")
     }

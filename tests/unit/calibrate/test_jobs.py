@@ -55,7 +55,7 @@ def _without_our_program(monkeypatch: pytest.MonkeyPatch) -> None:
 @EACH
 def test_every_launch_method_asks_for_a_rate_and_has_the_users_options(make: Make) -> None:
     system = make()
-    methods = system.methods(quick=False)
+    methods = system.list_methods(quick=False)
     assert len({method.name for method in methods}) == len(methods) >= 26
     for method in methods:
         for line in method.lines:
@@ -69,7 +69,7 @@ def test_every_launch_method_asks_for_a_rate_and_has_the_users_options(make: Mak
 
 @EACH
 def test_quick_leaves_out_what_others_stand_for(make: Make) -> None:
-    full, quick = (([m.name for m in make().methods(quick)]) for quick in (False, True))
+    full, quick = (([m.name for m in make().list_methods(quick)]) for quick in (False, True))
     program = make().submit_program
     assert [name for name in full if name not in quick] == [
         "10 samples a second", f"{program}: 1 process", f"{program}: storage", f"{program}: memory",
@@ -78,7 +78,10 @@ def test_quick_leaves_out_what_others_stand_for(make: Make) -> None:
 
 def test_both_launch_the_same_loads() -> None:
     names = [
-        {m.name.removeprefix(f"{system.submit_program}: ") for m in system.methods(quick=False)}
+        {
+            m.name.removeprefix(f"{system.submit_program}: ")
+            for m in system.list_methods(quick=False)
+        }
         for system in (slurm(), torque())
     ]
     both = names[0] & names[1]
@@ -114,15 +117,15 @@ class Submitted(SlurmJobs):
     def cancel(self, jobs: Collection[str]) -> None:
         self.cancelled += jobs
 
-    def reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
+    def query_reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
         return self.answer
 
-    def node_for_two(self) -> str:
+    def find_node_for_two(self) -> str:
         return "n7"
 
 
 def attempt(tmp_path: Path, system: JobSystem, name: str = "sbatch") -> jobs.Attempt:
-    method = next(one for one in system.methods(quick=False) if one.name == name)
+    method = next(one for one in system.list_methods(quick=False) if one.name == name)
     folder = tmp_path / "method"
     return jobs.Attempt(jobs.Site(system, tmp_path, [tmp_path / "records"]), method, folder)
 
@@ -134,7 +137,7 @@ def leave(folder: Path, one: Result, number: int = 1) -> None:
 def test_two_jobs_of_one_node_are_submitted_to_it(tmp_path: Path) -> None:
     system = Submitted()
     one = attempt(tmp_path, system, "shared node")
-    one.begin()
+    one.submit()
     assert one.jobs == ["1", "2"] and all("--nodelist=n7" in words for words in system.ran)
     assert "meet=b:a" in (one.folder / system.ran[1][-1]).read_text()
 
@@ -142,22 +145,22 @@ def test_two_jobs_of_one_node_are_submitted_to_it(tmp_path: Path) -> None:
 def test_where_one_of_two_jobs_is_refused_the_other_is_cancelled(tmp_path: Path) -> None:
     system = Submitted(refuses="script.1")
     one = attempt(tmp_path, system, "shared node")
-    one.begin()
+    one.submit()
     assert (one.done, system.cancelled) == (True, ["1"])
-    assert list(one.outcome()) == [
+    assert list(one.make_cells()) == [
         Trouble("shared node", "Slurm would not do it: sbatch: not allowed")
     ]
 
 
 def test_a_job_is_over_when_its_last_start_is(tmp_path: Path) -> None:
     one = attempt(tmp_path, Submitted())
-    one.begin()
+    one.submit()
     leave(one.folder, result("1"))
     over, running = Report(True, 2.0), Report(False, 2.0)
     for reports in ({}, {"1": [running]}, {"1": [over, running]}, {"9": [over]}):
-        one.look(reports)
+        one.update(reports)
         assert not one.done
-    one.look({"1": [running, over], "9": [running]})
+    one.update({"1": [running, over], "9": [running]})
     assert one.done
 
 
@@ -166,7 +169,7 @@ def test_a_job_that_is_over_without_a_result_has_a_moment_more(
 ) -> None:
     """A server may not list it yet, a shared folder not show the result: it is seen again."""
     one, over = attempt(tmp_path, Submitted()), Report(True, 2.0)
-    one.begin()
+    one.submit()
     now = 100.0
     monkeypatch.setattr(jobs.time, "monotonic", lambda: now)
     for seconds, reports, done in (
@@ -177,19 +180,19 @@ def test_a_job_that_is_over_without_a_result_has_a_moment_more(
         (4, {"1": [over]}, True),
     ):
         now += seconds
-        one.look(reports)
+        one.update(reports)
         assert one.done is done
 
 
 def test_an_interrupted_job_is_interrupted_once_and_started_again_at_once(tmp_path: Path) -> None:
     system = Submitted()
     one = attempt(tmp_path, system, "requeue")
-    one.begin()
-    one.look({})
+    one.submit()
+    one.update({})
     assert len(system.ran) == 1
     leave(one.folder, result("1"))
     for _ in range(3):
-        one.look({})
+        one.update({})
     assert system.ran[1] == ["scontrol", "requeue", "1"]
     assert system.ran[2:] == [["scontrol", "update", "StartTime=now", "JobId=1"]] * 2
     assert (one.folder / "again").exists()
@@ -198,11 +201,11 @@ def test_an_interrupted_job_is_interrupted_once_and_started_again_at_once(tmp_pa
 def test_an_interruption_that_is_refused_is_not_possible_here(tmp_path: Path) -> None:
     system = Submitted(refuses="requeue")
     one = attempt(tmp_path, system, "requeue")
-    one.begin()
+    one.submit()
     leave(one.folder, result("1"))
-    one.look({})
+    one.update({})
     assert system.cancelled == ["1"]
-    (trouble,) = one.outcome()
+    (trouble,) = one.make_cells()
     assert trouble == Trouble("requeue", "Slurm would not do it: scontrol: not allowed")
 
 
@@ -213,12 +216,12 @@ def test_a_launch_method_without_a_result_has_its_reason(tmp_path: Path, make: M
     one = attempt(tmp_path, system, name)
     one.folder.mkdir()
     (one.folder / "out").write_text("sh: ./load: not found\n")
-    assert list(one.outcome()) == [Trouble(name, "its jobs had not ended after 600 s", True)]
+    assert list(one.make_cells()) == [Trouble(name, "its jobs had not ended after 600 s", True)]
     one.done = True
-    (lost,) = one.outcome()
+    (lost,) = one.make_cells()
     assert lost == Trouble(name, "0 of 1 loads left a result: sh: ./load: not found", True)
     one.refused = "no queue"
-    assert list(one.outcome()) == [Trouble(name, f"{system.title} would not do it: no queue")]
+    assert list(one.make_cells()) == [Trouble(name, f"{system.title} would not do it: no queue")]
 
 
 def test_a_job_without_a_record_is_a_failure(tmp_path: Path) -> None:
@@ -226,22 +229,24 @@ def test_a_job_without_a_record_is_a_failure(tmp_path: Path) -> None:
     one.folder.mkdir()
     one.done = True
     leave(one.folder, result("1"))
-    (trouble,) = (entry for entry in one.outcome() if not isinstance(entry, Cell))
+    (trouble,) = (entry for entry in one.make_cells() if not isinstance(entry, Cell))
     assert trouble.failed and "job 1 left no record in" in trouble.reason
 
 
 def test_tasks_of_an_array_are_of_its_submission() -> None:
-    assert jobs.is_of("12[3].srv", ["12[].srv"])
-    assert jobs.is_of("12[].srv", ["12[].srv"])
-    assert jobs.is_of("12.srv", ["12.srv"]) and jobs.is_of("12", {"12"})
-    assert not jobs.is_of("12[3].srv", ["12.srv", "1[].srv"]) and not jobs.is_of("12", {"1"})
+    assert jobs.belongs_to("12[3].srv", ["12[].srv"])
+    assert jobs.belongs_to("12[].srv", ["12[].srv"])
+    assert jobs.belongs_to("12.srv", ["12.srv"]) and jobs.belongs_to("12", {"12"})
+    assert not jobs.belongs_to("12[3].srv", ["12.srv", "1[].srv"]) and not jobs.belongs_to(
+        "12", {"1"}
+    )
 
 
 def test_components_of_a_het_job_are_known_by_their_nodes() -> None:
     reports = {"20": [Report(True, 1, ("n1",))], "21": [Report(True, 1, ("n3", "n4"))]}
-    assert jobs.job_of(Result("20", "n1", {}), reports) == "20"
-    assert jobs.job_of(Result("20", "n4", {}), reports) == "21"
-    assert jobs.job_of(Result("20", "0", {}), reports) == "20"
+    assert jobs.find_job(Result("20", "n1", {}), reports) == "20"
+    assert jobs.find_job(Result("20", "n4", {}), reports) == "21"
+    assert jobs.find_job(Result("20", "0", {}), reports) == "20"
 
 
 @pytest.mark.parametrize(
@@ -255,12 +260,12 @@ def test_a_batch_system_that_is_missing_is_listed_and_where_it_was_named_refused
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, title: str, why: str
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(calibration, "run_here", lambda *_: None)
+    monkeypatch.setattr(calibration, "measure_local_runs", lambda *_: None)
     values = {"quick": True, "only": "", "containers": [], "options": ()}
     request = calibration.Request(None, record_dirs=(Path("/r"),), patience_s=1.0, **values)  # type: ignore[arg-type]
     table = Table()
-    calibration.fill(request, tmp_path, table, lambda _: None)
+    calibration.fill_table(request, tmp_path, table, lambda _: None)
     (trouble,) = (one for one in table.troubles if one.launch_method == f"jobs of {title}")
     assert why in trouble.reason and not trouble.failed
     with pytest.raises(MissingError, match=why):
-        calibration.fill(replace(request, scheduler=name), tmp_path, Table(), lambda _: None)
+        calibration.fill_table(replace(request, scheduler=name), tmp_path, Table(), lambda _: None)

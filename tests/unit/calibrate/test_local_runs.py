@@ -33,9 +33,9 @@ def test_ctrl_c_keeps_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def interrupted() -> Iterator[Cell]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(local_runs, "methods", two)
+    monkeypatch.setattr(local_runs, "list_methods", two)
     table = Table()
-    facts = calibration.fill(request(), tmp_path, table, lambda _: None)
+    facts = calibration.fill_table(request(), tmp_path, table, lambda _: None)
     assert table.interrupted and table.cells == [CELL]
     assert facts["host"]
 
@@ -44,10 +44,10 @@ def test_launchers_that_are_not_here_have_their_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = dict(local_runs.usable(None))
+    found = dict(local_runs.list_usable_launchers(None))
     assert found.keys() == {"unshare", "docker", "podman", "apptainer", "lxc", "systemd-nspawn"}
     assert all(found.values())
-    ((name, why),) = local_runs.usable(["fly:x"])
+    ((name, why),) = local_runs.list_usable_launchers(["fly:x"])
     assert name == "fly:x" and "no launcher" in (why or "")
 
 
@@ -96,18 +96,18 @@ def test_joules_have_a_witness(tmp_path: Path) -> None:
         "# started on Sun\n\n95.50;Joules;power/energy-pkg/;3000;100.00;;\n"
         "4.50;Joules;power/energy-ram/;3000;100.00;;\n"
     )
-    assert energy.perf_j(tmp_path) == 100
-    assert energy.perf_j(tmp_path / "absent") is None
+    assert energy.read_perf_j(tmp_path) == 100
+    assert energy.read_perf_j(tmp_path / "absent") is None
     hwmon = tmp_path / "sys/class/hwmon/hwmon0"
     hwmon.mkdir(parents=True)
     for number, label in ((1, "Ecore000"), (2, "Esocket0"), (3, "Esocket1")):
         (hwmon / f"energy{number}_label").write_text(f"{label}\n")
         (hwmon / f"energy{number}_input").write_text(f"{number}000000\n")
-    assert energy.hwmon_j(energy.hwmon_sensors(tmp_path)) == 5
-    assert energy.hwmon_j([]) is None
-    assert energy.cell(100, 103).verdict == "ok"
-    assert energy.cell(100, 200).verdict == "WRONG"
-    assert energy.cell(100, 50).verdict == "WRONG"
+    assert energy.read_hwmon_j(energy.find_hwmon_sensors(tmp_path)) == 5
+    assert energy.read_hwmon_j([]) is None
+    assert energy.energy_cell(100, 103).verdict == "ok"
+    assert energy.energy_cell(100, 200).verdict == "WRONG"
+    assert energy.energy_cell(100, 50).verdict == "WRONG"
 
 
 def test_a_launch_method_that_failed_is_no_right_scale() -> None:
@@ -130,5 +130,5 @@ def test_ends_that_only_the_kernel_sees_are_allowed_for(
     found = measurement(record, cpu_us=100_000, unwaited_cpu_us=500_000)
     monkeypatch.setattr(local_runs.Bench, "measure", lambda *_: found)
     load = known_loads.KnownLoad("500", (), (table.CPU,), unwaited=500)
-    (cell,) = local_runs.plain(local_runs.Bench(tmp_path, tmp_path), "run", load)
+    (cell,) = local_runs.measure_plain(local_runs.Bench(tmp_path, tmp_path), "run", load)
     assert isinstance(cell, Cell) and cell.verdict == verdict

@@ -25,7 +25,7 @@ from steelyard.wrappers.schedulers.retries import CommandError
 def test_arrays_and_nodes_in_each_dialects_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(script, "encode_request", ",".join)
     system = pbs_jobs.PbsJobs(Path("/load"))
-    methods = {method.name: method for method in system.methods(quick=False)}
+    methods = {method.name: method for method in system.list_methods(quick=False)}
 
     def words(name: str, node: str = "") -> str:
         return " ".join(system.command(methods[name], "load", Path("/f"), node)[0])
@@ -55,11 +55,11 @@ def cells(
     is_restarted: bool = False,
 ) -> list[Cell]:
     system = pbs_jobs.PbsJobs(Path("/load"))
-    method = system.method("qsub", KnownLoad("load", (), tuple(quantities)))
-    starts = job_results.starts(
-        results, records, [pbs_jobs.report(about)], system.no_report, is_restarted
+    method = system.script_method("qsub", KnownLoad("load", (), tuple(quantities)))
+    starts = job_results.list_starts(
+        results, records, [pbs_jobs.parse_report(about)], system.no_report, is_restarted
     )
-    return [cell for start in starts for cell in StartCells(system, method, start).all()]
+    return [cell for start in starts for cell in StartCells(system, method, start).list_cells()]
 
 
 def verdicts(found: Sequence[Cell]) -> list[str]:
@@ -127,10 +127,10 @@ def test_the_ends_of_counted_processes_are_in_the_servers_totals_too() -> None:
     io = {"source": "bpf", "rchar_bytes": 1_112_145, "wchar_bytes": 1_001_303}
     measured = record("n1", cpu={"cpu_s": 0.6351}, io=io, bpf={"missed_ends": 0})
     mine = result("1.vm", "0", cpu_us=595_300)
-    (start,) = job_results.starts(
-        [mine], [measured], [pbs_jobs.report(about)], system.no_report, is_restarted=False
+    (start,) = job_results.list_starts(
+        [mine], [measured], [pbs_jobs.parse_report(about)], system.no_report, is_restarted=False
     )
-    found = list(StartCells(system, system.method("qsub", load), start).all())
+    found = list(StartCells(system, system.script_method("qsub", load), start).list_cells())
     assert [(cell.where, cell.verdict) for cell in found] == [("record", "ok"), ("qstat", "ok")]
 
 
@@ -139,15 +139,15 @@ def test_what_pbs_mom_did_before_a_task_may_be_missing(written: int, verdict: st
     """Torque 6.1.3, the sister's task of pbsdsh: 18 bytes of 4,049,892 were of pbs_mom's child."""
     system = pbs_jobs.PbsJobs(Path("/load"))
     load = KnownLoad("load", (), (table.WRITES,))
-    method = system.method("two nodes, pbsdsh", load, beside=(limits.DEMUX, limits.PBSDSH))
+    method = system.script_method("two nodes, pbsdsh", load, beside=(limits.DEMUX, limits.PBSDSH))
     io = {"source": "bpf", "rchar_bytes": 5_145_144, "wchar_bytes": written}
     measured = record("n1", io=io, bpf={"missed_ends": 0})
     mine = result("1.vm", "0", write_calls_bytes=4_049_892)
-    (start,) = job_results.starts(
-        [mine], [measured], [pbs_jobs.report({"exec_host": "n1/0"})], system.no_report,
+    (start,) = job_results.list_starts(
+        [mine], [measured], [pbs_jobs.parse_report({"exec_host": "n1/0"})], system.no_report,
         is_restarted=False,
     )  # fmt: skip
-    (cell,) = StartCells(system, method, start).all()
+    (cell,) = StartCells(system, method, start).list_cells()
     assert cell.verdict == verdict
 
 
@@ -192,7 +192,7 @@ def test_a_job_that_the_server_has_forgotten_has_ended(monkeypatch: pytest.Monke
     found = [
         {
             job: (one.is_over, one.nodes)
-            for job, (one,) in system.reports({"1.vm", "2[].vm"}).items()
+            for job, (one,) in system.query_reports({"1.vm", "2[].vm"}).items()
         }
         for _ in range(4)
     ]

@@ -22,7 +22,7 @@ def test_a_row_of_the_accounting() -> None:
     def report(**changed: str) -> Report:
         parsed = sacct.parse_row(list((fields | changed).values()))
         assert parsed is not None
-        return slurm_jobs.report(parsed)
+        return slurm_jobs.parse_report(parsed)
 
     comment = {"steelyard": 1, "cpu_s": 0.5}
     assert report() == Report(True, 3, ("n1", "n2"), {None: comment})
@@ -50,7 +50,7 @@ def test_each_start_has_its_own_extern_step(monkeypatch: pytest.MonkeyPatch) -> 
             os.write(output, (sacct.DELIMITER.join(cells) + "\n").encode())
 
     monkeypatch.setattr(sacct.Sacct, "run", lines_of)
-    found = slurm_jobs.SlurmJobs(Path("/load")).reports(["12", "13"])
+    found = slurm_jobs.SlurmJobs(Path("/load")).query_reports(["12", "13"])
     assert [(row.elapsed_s, row.extern_s) for row in found["12"]] == [
         (3, 8),
         (2, 5),
@@ -73,11 +73,11 @@ def test_each_start_has_its_own_record_and_report() -> None:
     reports = [Report(True, 3, ("n1",)), Report(True, 5, ("n2",))]
     found = [
         ([one.node for one in start.results], start.records, start.report, start.is_last)
-        for start in job_results.starts(results, records, reports, Report(True, None), True)
+        for start in job_results.list_starts(results, records, reports, Report(True, None), True)
     ]
     assert found == [
         (["n1"], records[1:], reports[0], False),
         (["n2"], records[:1], reports[1], True),
     ]
-    (only,) = job_results.starts(results, records, reports[:1], Report(True, None), False)
+    (only,) = job_results.list_starts(results, records, reports[:1], Report(True, None), False)
     assert (len(only.results), len(only.records), only.is_last) == (2, 2, True)

@@ -21,7 +21,7 @@ MIB = 2**20
 
 
 EXACTLY = Limit()
-STANDARD = known_loads.standard()
+STANDARD = known_loads.standard_load()
 
 
 def cell(measured: float | None, limit: Limit = EXACTLY, reason: str | None = None) -> Cell:
@@ -65,9 +65,9 @@ def test_a_scale_is_right_only_where_something_was_measured_and_nothing_wrong() 
 
 def test_a_launch_method_without_a_result_does_not_make_the_scale_wrong() -> None:
     failed = [Trouble("salloc", "its jobs had not ended after 600 s", failed=True)]
-    line = table_output.verdict_line(Table([cell(1000)], failed))
+    line = table_output.format_verdict(Table([cell(1000)], failed))
     assert "NOT right" not in line and line.endswith("not all that was begun could be measured")
-    assert table_output.verdict_line(Table([cell(1000), cell(7)], failed)).endswith("NOT right")
+    assert table_output.format_verdict(Table([cell(1000), cell(7)], failed)).endswith("NOT right")
 
 
 def result(job: str = "7", node: str = "n1", **more: float) -> known_loads.Result:
@@ -128,8 +128,8 @@ def report(of: dict[str, Any] | None) -> Report:
 
 
 def cells_of(start: Start, load: known_loads.KnownLoad = STANDARD, **more: Any) -> list[Cell]:
-    method: LaunchMethod = SYSTEM.method("sbatch", load, **more)
-    return list(calibrate_cells.StartCells(SYSTEM, method, start).all())
+    method: LaunchMethod = SYSTEM.script_method("sbatch", load, **more)
+    return list(calibrate_cells.StartCells(SYSTEM, method, start).list_cells())
 
 
 def judged(of_record: dict[str, Any], of_comment: dict[str, Any] | None, **more: Any) -> list[Cell]:
@@ -231,7 +231,7 @@ def test_no_comment_of_any_job_is_a_trouble() -> None:
 
 def test_a_job_without_accounting_is_red() -> None:
     started = {**record(), "start_unix_s": 100.0}
-    (start,) = job_results.starts([result()], [started], [], SYSTEM.no_report, False)
+    (start,) = job_results.list_starts([result()], [started], [], SYSTEM.no_report, False)
     assert wrong(cells_of(start)) == {(one.name, "accounting") for one in table.USUAL}
 
 
@@ -265,17 +265,17 @@ def test_two_nodes_are_summed_and_an_idle_one_adds_nothing() -> None:
 def test_truth_is_what_every_process_counted() -> None:
     one = result(unwaited_cpu_us=50_000, before_read_calls_bytes=300, others_read_calls_bytes=20)
     two = result(start_unix_s=101.0, elapsed_s=4.0, kernel_to_storage_bytes=3 * MIB)
-    assert known_loads.truth(table.CPU, [one, two]) == pytest.approx(0.65)
-    assert known_loads.truth(table.READS, [one, two]) == 10_000_320
-    assert known_loads.truth(table.ELAPSED, [one, two]) == 5
-    assert known_loads.truth(table.MEMORY, [one, two]) == 64 * MIB
-    assert known_loads.truth(table.STORED, [one, two]) == 4 * MIB
-    assert known_loads.truth(table.CPU, []) == 0
+    assert known_loads.true_value(table.CPU, [one, two]) == pytest.approx(0.65)
+    assert known_loads.true_value(table.READS, [one, two]) == 10_000_320
+    assert known_loads.true_value(table.ELAPSED, [one, two]) == 5
+    assert known_loads.true_value(table.MEMORY, [one, two]) == 64 * MIB
+    assert known_loads.true_value(table.STORED, [one, two]) == 4 * MIB
+    assert known_loads.true_value(table.CPU, []) == 0
 
 
 def test_every_wrong_number_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     whole = Table(judged(record(), comment() | {"cpu_s": 0.602}), [Trouble("het job", "no nodes")])
-    table_output.show(whole, everything=False)
+    table_output.print_table(whole, everything=False)
     printed = capsys.readouterr().out
     assert "0.6020" in printed and "+0.3020" in printed and "0.3000" in printed
     assert "not possible here: het job: no nodes" in printed
@@ -286,7 +286,7 @@ def test_every_wrong_number_is_printed(capsys: pytest.CaptureFixture[str]) -> No
     facts = {"when": "", "host": "h", "kernel": "6.1", "cpus": 2, "load_average": 0.1}
     assert json_fields.compare("calibration", table_output.as_json(whole, facts)) == []
     assert [c["quantity"] for c in document["cells"] if c["verdict"] == "WRONG"] == ["CPU"]
-    page = table_output.as_page(whole, {"host": "h<1>"})
+    page = table_output.render_page(whole, {"host": "h<1>"})
     assert '<td class="WRONG">WRONG</td>' in page and "h&lt;1&gt;" in page
     assert "0.6020" in page and "<script" not in page and "http" not in page
 
@@ -294,7 +294,7 @@ def test_every_wrong_number_is_printed(capsys: pytest.CaptureFixture[str]) -> No
 def test_results_are_read_by_job_and_node(tmp_path: Path) -> None:
     (tmp_path / "7,n1.x,99.result").write_text('{"format": "steelyard-load", "cpu_us": 5}')
     (tmp_path / "7.n1.98.result.new").write_text("{")
-    (found,) = known_loads.results(tmp_path)
+    (found,) = known_loads.read_results(tmp_path)
     assert (found.job, found.node, found.values) == ("7", "n1.x", {"cpu_us": 5})
 
 

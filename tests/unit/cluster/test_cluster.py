@@ -97,18 +97,18 @@ def test_the_plugins_line_names_folders_and_rate(config: ClusterConfig) -> None:
 )
 def test_a_folder_that_cannot_work_is_refused(folder: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        cluster.check(ClusterConfig(dir=Path(folder)))
+        cluster.check_config(ClusterConfig(dir=Path(folder)))
 
 
 def test_no_nodes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="at least one node"):
-        cluster.check(ClusterConfig(dir=tmp_path, physical_nodes=0, virtual_nodes=0))
+        cluster.check_config(ClusterConfig(dir=tmp_path, physical_nodes=0, virtual_nodes=0))
 
 
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work\n")
     with pytest.raises(UsageError, match="is not empty and no throwaway cluster"):
-        cluster.check(ClusterConfig(dir=tmp_path))
+        cluster.check_config(ClusterConfig(dir=tmp_path))
     assert (tmp_path / "thesis.tex").exists()
 
 
@@ -123,21 +123,21 @@ def test_one_that_was_interrupted_can_be_started_again(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(daemon_start, "check_programs", lambda: None)
-    monkeypatch.setattr(daemon_start, "slurm_version", lambda: "22.05.8")
+    monkeypatch.setattr(daemon_start, "read_slurm_version", lambda: "22.05.8")
     monkeypatch.setattr(cluster.shutil if at == "rmtree" else cluster, at, interrupt)
     if at == "rmtree":  # of a folder that was a cluster's
         (config.dir / "records").mkdir(parents=True)
-        State(config.dir, cluster_state.boot_id(), "22.05.8", ["n1"], False).save()
+        State(config.dir, cluster_state.read_boot_id(), "22.05.8", ["n1"], False).save()
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            cluster.up(config)
-        assert cluster.attach(config.dir) is None
+            cluster.start_cluster(config)
+        assert cluster.find_cluster(config.dir) is None
 
 
 def test_the_state_file_is_never_away(config: ClusterConfig) -> None:
     """Folders come in any order: it may not be the first that is removed."""
     config.dir.mkdir()
-    State(config.dir, cluster_state.boot_id(), "22.05.8", ["n1"], False).save()
+    State(config.dir, cluster_state.read_boot_id(), "22.05.8", ["n1"], False).save()
     (config.dir / "records").mkdir()
     before = (config.dir / "cluster.json").stat().st_ino
     cluster._make_folders(config)
@@ -165,16 +165,18 @@ def test_status_and_down_of_no_cluster(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def state_of(folder: Path, *daemons: Daemon) -> State:
-    return State(folder, cluster_state.boot_id(), "22.05.8", ["n1"], False, True, list(daemons))
+    return State(
+        folder, cluster_state.read_boot_id(), "22.05.8", ["n1"], False, True, list(daemons)
+    )
 
 
 def test_a_state_of_another_version_is_not_believed(tmp_path: Path) -> None:
     state_of(tmp_path).save()
     path = tmp_path / "cluster.json"
     path.write_text(path.read_text().replace('"version": 1', '"version": 2'))
-    assert cluster_state.load(tmp_path) is None
+    assert cluster_state.load_state(tmp_path) is None
     path.write_text("{")
-    assert cluster_state.load(tmp_path) is None
+    assert cluster_state.load_state(tmp_path) is None
 
 
 def test_the_lock_of_a_folder_goes_with_it_and_keeps_others_out(tmp_path: Path) -> None:
@@ -183,7 +185,7 @@ def test_the_lock_of_a_folder_goes_with_it_and_keeps_others_out(tmp_path: Path) 
     def enter() -> None:
         nonlocal inside, most
         for _ in range(50):
-            with cluster.lock(tmp_path / "c"):
+            with cluster.lock_folder(tmp_path / "c"):
                 inside += 1
                 most = max(most, inside)
                 inside -= 1

@@ -32,21 +32,21 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_missing_is_told_by_its_package(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert guest_kvm.why_unavailable() == ""
+    assert guest_kvm.missing_support() == ""
     monkeypatch.setattr(guest_kvm, "find_kernel", lambda: None)
-    assert "no kernel in /boot that has modules (apt-get" in guest_kvm.why_unavailable()
+    assert "no kernel in /boot that has modules (apt-get" in guest_kvm.missing_support()
     (machine / "virtiofsd").chmod(0o644)
-    assert "no virtiofsd (apt-get install virtiofsd" in guest_kvm.why_unavailable()
+    assert "no virtiofsd (apt-get install virtiofsd" in guest_kvm.missing_support()
     there = {"ip", "modprobe", "nsenter", "unshare"}
     monkeypatch.setattr(shutil, "which", lambda name, path=None: name if name in there else None)
-    assert guest_kvm.why_unavailable() == (
+    assert guest_kvm.missing_support() == (
         "no qemu-system-x86_64, busybox "
         "(apt-get install --no-install-recommends busybox qemu-system-x86)"
     )
     (machine / "kvm_amd").rmdir()
-    assert guest_kvm.why_unavailable().endswith("/kvm is neither kvm_intel nor kvm_amd"), "kvm_pvm"
+    assert guest_kvm.missing_support().endswith("/kvm is neither kvm_intel nor kvm_amd"), "kvm_pvm"
     (machine / "kvm").unlink()
-    assert guest_kvm.why_unavailable() == f"there is no {machine / 'kvm'}"
+    assert guest_kvm.missing_support() == f"there is no {machine / 'kvm'}"
 
 
 def add_kernel(root: Path, release: str, modules: bool = True) -> None:
@@ -90,7 +90,7 @@ def test_the_command_is_a_machine_of_one_cpu_with_the_clusters_network(
 
 
 def test_the_archive_is_one_that_kernels_unpack() -> None:
-    archive = b"".join(guest_kvm._members({"init": b"abc", "/lib/x.so": b"so"}))
+    archive = b"".join(guest_kvm._pack_members({"init": b"abc", "/lib/x.so": b"so"}))
     found: dict[str, tuple[int, bytes]] = {}
     while archive:
         assert archive[:6] == b"070701"

@@ -36,7 +36,7 @@ def config(tmp_path: Path) -> ClusterConfig:
 @pytest.fixture
 def able(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine where virtual nodes can start, without KVM."""
-    monkeypatch.setattr(guest_kvm, "why_unavailable", lambda: "there is no /dev/kvm")
+    monkeypatch.setattr(guest_kvm, "missing_support", lambda: "there is no /dev/kvm")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda name, path=None: f"/{name}")
     monkeypatch.setattr(guest_uml, "MODULES", Path("/"))
@@ -88,7 +88,7 @@ def test_the_network_is_kept_in_the_state(tmp_path: Path) -> None:
         daemons=[Daemon("guest.v1", 1, 2)],
     )  # fmt: skip
     state.save()
-    assert cluster_state.load(tmp_path) == state
+    assert cluster_state.load_state(tmp_path) == state
 
 
 def test_a_network_that_a_route_leads_to_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,38 +96,38 @@ def test_a_network_that_a_route_leads_to_is_not_taken(monkeypatch: pytest.Monkey
     routes = routes.replace(',{"dst":"local"}', ',{"dst":"10.100.0.0/14"}')
     monkeypatch.setattr(virtual_network, "_ip", lambda *_words: routes)
     for _ in range(50):
-        network = virtual_network.choose()
+        network = virtual_network.choose_network()
         high, low = (int(part) for part in network.prefix.split(".")[1:])
         assert 96 <= high < 128, "10.64.0.0/11 is in use"
         assert not 100 <= high < 104
         assert network.name == f"sy-{high:02x}{low:02x}"
     monkeypatch.setattr(virtual_network, "_ip", lambda *_words: '[{"dst":"10.0.0.0/8"}]')
     with pytest.raises(MissingError, match=r"no free private network in 10\.64\.0\.0/10"):
-        virtual_network.choose()
+        virtual_network.choose_network()
 
 
 def test_virtual_nodes_need_root(config: ClusterConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(MissingError, match=r"need root .*without root: --virtual-feature"):
-        cluster.check(config)
-    cluster.check(ClusterConfig(dir=config.dir))
+        cluster.check_config(config)
+    cluster.check_config(ClusterConfig(dir=config.dir))
 
 
 @pytest.mark.usefixtures("able")
 def test_what_the_host_lacks_is_named(
     config: ClusterConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster.check(config)
+    cluster.check_config(config)
     room = namedtuple("room", "free")(511 << 20)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: room)
     with pytest.raises(MissingError, match=r"2 guests of 256 MB need 512 MB in /dev/shm, which h"):
-        cluster.check(config)
+        cluster.check_config(config)
     monkeypatch.setattr(guest_start, "TUN", Path("/none"))
     with pytest.raises(MissingError, match="need /none, not found here: modprobe tun"):
-        cluster.check(config)
+        cluster.check_config(config)
     monkeypatch.setattr(shutil, "which", lambda name, path=None: None)
     with pytest.raises(MissingError, match="--no-install-recommends iproute2 kmod user-mode-linux"):
-        cluster.check(config)
+        cluster.check_config(config)
 
 
 @pytest.mark.usefixtures("able")
@@ -148,7 +148,7 @@ def test_a_shape_that_cannot_work_is_refused(
 ) -> None:
     wrong = replace(config, **change)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=message):
-        cluster.check(wrong)
+        cluster.check_config(wrong)
 
 
 def test_shares_in_one_another_are_mounted_once_and_the_cluster_last(
@@ -158,8 +158,8 @@ def test_shares_in_one_another_are_mounted_once_and_the_cluster_last(
     folders = [tmp_path / name for name in names]
     for folder in folders:
         folder.mkdir(parents=True)
-    monkeypatch.setattr(guest_uml, "how_mounted", lambda folder: f"as {folder.name}")
-    found = guest_start.mounts(tmp_path / "c", folders)
+    monkeypatch.setattr(guest_uml, "mount_type", lambda folder: f"as {folder.name}")
+    found = guest_start.format_mounts(tmp_path / "c", folders)
     assert list(found.items()) == [
         (tmp_path / "a", "as a"),
         (tmp_path / "ab", "as ab"),
@@ -169,14 +169,16 @@ def test_shares_in_one_another_are_mounted_once_and_the_cluster_last(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder away needs root")
 def test_an_ordinary_users_folder_goes_through_bindfs(tmp_path: Path) -> None:
-    assert guest_uml.how_mounted(tmp_path) == "hostfs"
+    assert guest_uml.mount_type(tmp_path) == "hostfs"
     shutil.chown(tmp_path, "nobody")
-    assert guest_uml.how_mounted(tmp_path) == "bindfs"
+    assert guest_uml.mount_type(tmp_path) == "bindfs"
 
 
 def test_the_guests_folder_has_all_that_its_first_process_reads(tmp_path: Path) -> None:
     (tmp_path / "guests").mkdir()
-    virtual_guest.prepare(tmp_path, ["v1"], {Path("/home/a b"): "bindfs", tmp_path: "hostfs"})
+    virtual_guest.prepare_folders(
+        tmp_path, ["v1"], {Path("/home/a b"): "bindfs", tmp_path: "hostfs"}
+    )
     at = tmp_path / "guests" / "v1"
     assert (at / "shares").read_text() == f"bindfs /home/a b\nhostfs {tmp_path}\n"
     assert (at / "console").is_fifo()
@@ -202,17 +204,17 @@ def test_round_trips_are_measured_to_an_address_that_conditions_reach() -> None:
 
 def test_a_crashed_kernel_is_told_at_once_by_its_reason_not_by_its_stack(tmp_path: Path) -> None:
     (tmp_path / "guests").mkdir()
-    virtual_guest.prepare(tmp_path, ["v1"], {})
+    virtual_guest.prepare_folders(tmp_path, ["v1"], {})
     at = tmp_path / "guests" / "v1"
     (at / "console.log").write_text("oops\nKernel panic - not syncing: why\nCPU: 0\n" + "s\n" * 50)
     guest = Guest("v1", "10.79.26.11", at, Daemon("guest.v1", os.getpid(), 0))
     with pytest.raises(MissingError, match=r"v1 has crashed.*\n.*oops\n.*syncing: why\n  all of"):
-        guest.ready()
+        guest.is_ready()
 
 
 def test_a_request_to_a_dead_guest_says_so_with_the_consoles_end(tmp_path: Path) -> None:
     (tmp_path / "guests").mkdir()
-    virtual_guest.prepare(tmp_path, ["v1"], {})
+    virtual_guest.prepare_folders(tmp_path, ["v1"], {})
     at = tmp_path / "guests" / "v1"
     (at / "console.log").write_text("x\n" * 50 + "Kernel panic - not syncing\n")
     guest = Guest("v1", "10.79.26.11", at, Daemon("guest.v1", os.getpid(), 0))

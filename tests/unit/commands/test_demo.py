@@ -36,7 +36,7 @@ class Started:
     slurm: Exception | None = None  # of every cluster
 
     def up(self, config: ClusterConfig) -> Started:
-        cluster.check(config)
+        cluster.check_config(config)
         if self.slurm or (config.guests and self.death):
             raise self.slurm or self.death or AssertionError
         self.configs.append(config)
@@ -55,8 +55,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     """A machine where guests could start, for all that is checked before."""
     found = Started()
     monkeypatch.setattr(cluster, "find_plugin", lambda: (Path("/plugin"), Path("/node")))
-    monkeypatch.setattr(cluster, "up", found.up)
-    monkeypatch.setattr(demo, "_studies", found.run)
+    monkeypatch.setattr(cluster, "start_cluster", found.up)
+    monkeypatch.setattr(demo, "_run_studies", found.run)
     monkeypatch.setattr(guest_start, "_check_host", lambda config: None)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     return found
@@ -147,7 +147,7 @@ def test_a_bug_is_no_reason_to_ask_something_else(started: Started, root: Path) 
 def test_a_second_demo_does_not_end_the_first(started: Started, root: Path) -> None:
     (root / "demo").mkdir()
     with (
-        demo._alone(root / "demo"),
+        demo._lock_demo(root / "demo"),
         pytest.raises(errors.UsageError, match="another demo is at work"),
     ):
         begin(root)
@@ -199,5 +199,5 @@ def test_the_answer_says_what_kind_of_guest_it_is_about(
     records = [replace(record, vm=vm) for record in demo_summary.data.records]
     meta = replace(demo_summary.data.meta, factors={"node_type": ["physical", "virtual"]})
     data = replace(demo_summary.data, records=records, meta=meta)
-    (sentence,) = demo._about(replace(demo_summary, groups=groups, data=data))
+    (sentence,) = demo._describe_nodes(replace(demo_summary, groups=groups, data=data))
     assert said in sentence

@@ -24,5 +24,5 @@ def test_what_is_missing_has_a_remedy_that_helps(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_module_that_is_there_is_told_with_its_place() -> None:
-    check = cmd_doctor.presence("benchmark x", "y", "y: /z", "get it")
+    check = cmd_doctor.presence_check("benchmark x", "y", "y: /z", "get it")
     assert (check.state, check.found, check.advice) == ("ok", "y: /z", "")

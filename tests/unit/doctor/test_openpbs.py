@@ -73,11 +73,11 @@ def test_a_host_of_the_server_without_a_mom_has_no_hook(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PBS_HOME has a mom_priv there, too; real moms leave mom.lock in it (tests/data/openpbs/dumps)."""
-    monkeypatch.setattr(openpbs, "listing", lambda: LISTED)
+    monkeypatch.setattr(openpbs, "list_hook", lambda: LISTED)
     (tmp_path / "mom_priv/hooks").mkdir(parents=True)
-    assert [check.name for check in openpbs.checks(tmp_path)] == ["hook in the server"]
+    assert [check.name for check in openpbs.run_checks(tmp_path)] == ["hook in the server"]
     (tmp_path / "mom_priv/mom.lock").write_text("4711\n")
-    names = [(check.name, check.state) for check in openpbs.checks(tmp_path)]
+    names = [(check.name, check.state) for check in openpbs.run_checks(tmp_path)]
     assert names == [("hook in the server", "ok"), ("hook on this node", "warning")]
 
 
@@ -89,14 +89,14 @@ def test_the_folder_of_records_is_the_hooks(private: Path, tmp_path: Path) -> No
     told = json.loads((private / "hooks/steelyard.CF").read_text()) | {"record_dir": "/srv/records"}
     file.write_text(json.dumps(told))
     (private / "hooks/steelyard.CF").write_text(json.dumps(told))
-    assert "--record-dir=/srv/records" in openpbs.settings(home, file)
+    assert "--record-dir=/srv/records" in openpbs.read_settings(home, file)
     (private / "hooks/steelyard.CF").unlink()
-    assert openpbs.settings(home, file) == ["--record-dir=/srv/records"]
-    assert openpbs.settings(None, file) == []
+    assert openpbs.read_settings(home, file) == ["--record-dir=/srv/records"]
+    assert openpbs.read_settings(None, file) == []
 
 
 def states(private: Path) -> list[tuple[str, str]]:
-    return [(check.name, check.state) for check in openpbs.node_checks(private)]
+    return [(check.name, check.state) for check in openpbs.check_node(private)]
 
 
 def test_a_node_as_it_should_be(private: Path) -> None:
@@ -121,6 +121,6 @@ def test_a_node_that_is_not(private: Path) -> None:
 def test_home_is_what_pbs_conf_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     conf = tmp_path / "pbs.conf"
     monkeypatch.setenv("PBS_CONF_FILE", str(conf))
-    assert openpbs.home() is None
+    assert openpbs.find_home() is None
     conf.write_text("PBS_EXEC=/opt/pbs\nPBS_HOME=/var/spool/pbs\n")
-    assert openpbs.home() == Path("/var/spool/pbs")
+    assert openpbs.find_home() == Path("/var/spool/pbs")

@@ -19,7 +19,7 @@ def test_one_program_across_containers_is_one_client() -> None:
     assert found.text == "unshare,network=macvlan,containers=4,ranks=across"
     assert launchers.parse("unshare,ranks=each") == launchers.parse("unshare")
     assert found.clients_per_node == 1
-    told = launchers.variables(found)
+    told = launchers.launcher_variables(found)
     assert (told["SY_LAUNCHER_CONTAINERS"], told["SY_LAUNCHER_ACROSS"]) == ("1", "4")
 
 
@@ -42,10 +42,10 @@ def test_what_is_no_such_word_is_said(text: str, message: str) -> None:
 
 def test_a_network_between_containers_is_roots() -> None:
     text = "unshare,ranks=across,network=bridge"
-    said = launcher_checks.refusal(launchers.parse(text), 1000)
+    said = launcher_checks.refusal_reason(launchers.parse(text), 1000)
     assert said is not None and "only root can give its containers a network" in said
-    assert launcher_checks.refusal(launchers.parse(text), 0) is None
-    assert launcher_checks.refusal(launchers.parse("unshare,ranks=across"), 1000) is None
+    assert launcher_checks.refusal_reason(launchers.parse(text), 0) is None
+    assert launcher_checks.refusal_reason(launchers.parse("unshare,ranks=across"), 1000) is None
 
 
 def level_of(text: str, benchmark: str) -> tuple[object, ...]:
@@ -81,9 +81,9 @@ def test_a_missing_image_names_the_line_that_makes_it(
 ) -> None:
     """As docs/recipes/container.md has it."""
     monkeypatch.setattr(
-        launcher_checks, "complaint", lambda *argv: "none" if "inspect" in argv else None
+        launcher_checks, "error_line", lambda *argv: "none" if "inspect" in argv else None
     )
-    said = launcher_checks.engine(launchers.parse(f"{program}:mine:1"))
+    said = launcher_checks.check_engine(launchers.parse(f"{program}:mine:1"))
     line = f"`steelyard image make {program}:mine:1`"
     assert said is not None and said.endswith(f"or make one with Open MPI: {line}")
     recipe = (Path(__file__).parents[3] / "docs/recipes/container.md").read_text(encoding="utf-8")

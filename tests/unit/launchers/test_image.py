@@ -70,9 +70,9 @@ def test_packages_and_suites_are_words_not_options() -> None:
 def test_the_suite_is_this_machines_where_it_is_debian(tmp_path: Path) -> None:
     file = tmp_path / "os-release"
     file.write_text("ID=debian\nVERSION_CODENAME=trixie\n")
-    assert image.own_suite(file) == "trixie"
+    assert image.local_suite(file) == "trixie"
     file.write_text("ID=fedora\nVERSION_CODENAME=x\n")
-    assert image.own_suite(file) == image.own_suite(tmp_path / "none") == "bookworm"
+    assert image.local_suite(file) == image.local_suite(tmp_path / "none") == "bookworm"
 
 
 def test_what_it_has_not_made_is_never_replaced(tmp_path: Path, notes: Path) -> None:
@@ -82,7 +82,9 @@ def test_what_it_has_not_made_is_never_replaced(tmp_path: Path, notes: Path) -> 
         if name != place:
             name.symlink_to(place)
         with pytest.raises(UsageError, match="has not made it: name another place"):
-            image.make(image.read_request(str(name), "apptainer", None, (), None, True), print)
+            image.make_image(
+                image.read_request(str(name), "apptainer", None, (), None, True), print
+            )
     assert not notes.exists() and place.is_dir()
 
 
@@ -91,13 +93,13 @@ def test_what_is_not_installed_is_named_with_its_package(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingError, match="needs mmdebstrap, .*apt install mmdebstrap"):
-        image.make(wish(f"{tmp_path}/root", "apptainer"), print)
+        image.make_image(wish(f"{tmp_path}/root", "apptainer"), print)
 
 
 def test_what_only_root_starts_is_refused_to_users(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(ConditionError, match="only root starts containers of systemd-nspawn"):
-        image.make(wish(f"{tmp_path}/root"), print)
+        image.make_image(wish(f"{tmp_path}/root"), print)
 
 
 def test_a_users_files_are_made_in_a_namespace_of_theirs(monkeypatch: Patch) -> None:

@@ -33,7 +33,7 @@ def test_libraries_are_told_by_the_program_and_by_their_packages(monkeypatch: Pa
             return subprocess.CompletedProcess(argv, 0 if told else 1, told, "")
         return subprocess.CompletedProcess(argv, 0, lines, "")
 
-    monkeypatch.setattr(image_contents, "ask", ask)
+    monkeypatch.setattr(image_contents, "run_quickly", ask)
     said = image_contents.find_missing(
         BOX, image_contents.RequiredPrograms({}, (Path("/a/cg.S.4"),))
     )

@@ -80,8 +80,10 @@ def test_what_is_no_launcher_is_one_line_that_names_it(text: str, message: str) 
 
 
 def test_run_sh_is_told_the_pieces() -> None:
-    assert launchers.variables(launchers.BARE) == {}
-    assert launchers.variables(launchers.parse("docker:a:1,cpus=2,memory=1GiB,containers=3")) == {
+    assert launchers.launcher_variables(launchers.BARE) == {}
+    assert launchers.launcher_variables(
+        launchers.parse("docker:a:1,cpus=2,memory=1GiB,containers=3")
+    ) == {
         "SY_LAUNCHER": "docker:a:1,containers=3,cpus=2,memory=1GiB",
         "SY_LAUNCHER_KIND": "docker",
         "SY_LAUNCHER_IMAGE": "a:1",
@@ -107,8 +109,8 @@ def test_run_sh_is_told_the_pieces() -> None:
 )
 def test_what_only_root_may_is_refused_to_users_with_the_reason(text: str, why: str | None) -> None:
     launcher = launchers.parse(text)
-    assert launcher_checks.refusal(launcher, 0) is None
-    said = launcher_checks.refusal(launcher, 1000)
+    assert launcher_checks.refusal_reason(launcher, 0) is None
+    said = launcher_checks.refusal_reason(launcher, 1000)
     assert said is None if why is None else said is not None and why in said
 
 
@@ -120,7 +122,7 @@ def answering(monkeypatch: Patch, code: int, stderr: str, *only: str) -> None:
         return subprocess.CompletedProcess(argv, code if fails else 0, "", stderr if fails else "")
 
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(launcher_checks, "ask", ask)
+    monkeypatch.setattr(launcher_checks, "run_quickly", ask)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_what_a_machine_lacks_is_told_with_what_to_do(
     monkeypatch: Patch, text: str, only: list[str], stderr: str, message: str
 ) -> None:
     answering(monkeypatch, 1, stderr, *only)
-    said = launcher_checks.lacking(launchers.parse(text))
+    said = launcher_checks.find_missing(launchers.parse(text))
     assert said is not None
     assert said.startswith(f"{text}: ")
     assert message in said
@@ -167,8 +169,8 @@ def test_a_program_that_is_not_there_is_named_with_its_package(
     monkeypatch: Patch, text: str, program: str
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert program in str(launcher_checks.lacking(launchers.parse(text)))
-    assert launcher_checks.lacking(launchers.BARE) is None
+    assert program in str(launcher_checks.find_missing(launchers.parse(text)))
+    assert launcher_checks.find_missing(launchers.BARE) is None
 
 
 def test_a_user_is_refused_before_anything_runs(monkeypatch: Patch) -> None:

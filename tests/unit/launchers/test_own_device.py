@@ -24,7 +24,7 @@ ACROSS = "network=phys,device=eth1.5,ranks=across"
 def test_with_an_address_of_ours_every_kind_has_it(kind: str) -> None:
     found = launchers.parse(f"{kind},ranks=across,device=eth1.5,network=phys")
     assert found.text == f"{kind},{ACROSS}"
-    told = launchers.variables(found)
+    told = launchers.launcher_variables(found)
     assert (told["SY_LAUNCHER_NETWORK"], told["SY_LAUNCHER_DEVICE"]) == ("phys", "eth1.5")
     assert told["SY_LAUNCHER_ACROSS"] == "1"
 
@@ -32,7 +32,7 @@ def test_with_an_address_of_ours_every_kind_has_it(kind: str) -> None:
 def test_lxcs_configuration_names_it() -> None:
     found = launchers.parse("lxc:box,cpus=1,network=phys")
     assert found.text == "lxc:box,network=phys,cpus=1"
-    assert "SY_LAUNCHER_DEVICE" not in launchers.variables(found)
+    assert "SY_LAUNCHER_DEVICE" not in launchers.launcher_variables(found)
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_what_is_no_such_launcher_is_one_line_that_names_it(text: str, message: 
 )
 def test_it_is_roots(text: str) -> None:
     launcher = launchers.parse(text)
-    assert launcher_checks.refusal(launcher, 0) is None
-    assert "only root " in str(launcher_checks.refusal(launcher, 1000))
+    assert launcher_checks.refusal_reason(launcher, 0) is None
+    assert "only root " in str(launcher_checks.refusal_reason(launcher, 1000))
 
 
 def test_a_device_that_is_not_here_is_named(
@@ -82,10 +82,10 @@ def test_a_device_that_is_not_here_is_named(
     monkeypatch.setattr(launcher_checks, "DEVICES", tmp_path)
     launcher = launchers.parse(f"unshare,{ACROSS}")
     assert "no network device eth1.5, or it is in a container" in str(
-        launcher_checks.lacking(launcher)
+        launcher_checks.find_missing(launcher)
     )
     (tmp_path / "eth1.5").mkdir()
-    assert launcher_checks.lacking(launcher) is None
+    assert launcher_checks.find_missing(launcher) is None
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,8 @@ def test_a_trial_has_no_network(text: str, words: str) -> None:
     asked: list[str] = []
     launcher = launchers.parse(text)
     assert (
-        trial_containers.trial(launcher, launcher.network, lambda *argv: asked.extend(argv)) is None
+        trial_containers.try_container(launcher, launcher.network, lambda *argv: asked.extend(argv))
+        is None
     )
     assert words in " ".join(asked)
 

@@ -96,8 +96,8 @@ def test_what_is_wrong_is_named(file: Path, old: str, new: str, words: str) -> N
 
 
 def test_echoes_go_to_a_destination_that_is_one_node() -> None:
-    assert netem_sites.peer_of("delay=1ms,to=10.2.0.0/24,to=10.2.1.7,to=fd00::1") == "10.2.1.7"
-    assert netem_sites.peer_of("delay=1ms,to=10.2.0.0/24") is None
+    assert netem_sites.find_peer("delay=1ms,to=10.2.0.0/24,to=10.2.1.7,to=fd00::1") == "10.2.1.7"
+    assert netem_sites.find_peer("delay=1ms,to=10.2.0.0/24") is None
 
 
 def run(*words: str) -> int:

@@ -17,7 +17,7 @@ EXAMPLE = re.compile(r"^  (?:sudo )?steelyard (.*)$", re.MULTILINE)
 
 def help_of(name: str) -> str:
     """As on a terminal of any width."""
-    return parsers.of(name, cli.COMMANDS[name]).format_help()
+    return parsers.make_parser(name, cli.COMMANDS[name]).format_help()
 
 
 @pytest.fixture(autouse=True)
@@ -40,13 +40,13 @@ def test_every_command_has_examples_that_it_understands(name: str) -> None:
         said = io.StringIO()
         try:
             with contextlib.redirect_stderr(said):
-                parsers.of(name, "").parse_args(words[1:])
+                parsers.make_parser(name, "").parse_args(words[1:])
         except SystemExit:
             pytest.fail(f"{text}: {said.getvalue()}")
 
 
 def test_the_first_page_fits_80_columns() -> None:
-    assert [line for line in cli.usage().splitlines() if len(line) > 80] == []
+    assert [line for line in cli.format_usage().splitlines() if len(line) > 80] == []
 
 
 def test_help_of_a_command_by_name(capsys: Capture) -> None:

@@ -131,7 +131,7 @@ def test_steelyard_understands_it(page: str, command: str) -> None:
         assert words[0] in cli.COMMANDS, command
         try:
             with contextlib.redirect_stderr(said):
-                parsers.of(words[0], "").parse_args(words[1:])
+                parsers.make_parser(words[0], "").parse_args(words[1:])
         except SystemExit:
             pytest.fail(f"{page}: {command}: {said.getvalue()}")
 
@@ -139,7 +139,7 @@ def test_steelyard_understands_it(page: str, command: str) -> None:
 def options_of(name: str) -> set[str]:
     """All that a command takes, those of its own commands too."""
     found: set[str] = set()
-    waiting = [parsers.of(name, "")]
+    waiting = [parsers.make_parser(name, "")]
     while waiting:
         for action in waiting.pop()._actions:
             found |= set(action.option_strings)

@@ -44,11 +44,13 @@ def row(job: str = "7", comment: str = "", **changed: str) -> AccountingRow:
     return parsed
 
 
-def look(folder: Path, *rows: AccountingRow, **more: Any) -> publish.Found:
-    return publish.look(publish.Asked(86400, [folder], **more), Accounting(*rows), NOW)
+def look(folder: Path, *rows: AccountingRow, **more: Any) -> publish.PublishResult:
+    return publish.find_comments(
+        publish.PublishRequest(86400, [folder], **more), Accounting(*rows), NOW
+    )
 
 
-def written(found: publish.Found) -> dict[str, Any]:
+def written(found: publish.PublishResult) -> dict[str, Any]:
     """What the only job of a pass is to have."""
     (wish,) = found.planned
     own = json.loads(wish.document["own"])
@@ -87,7 +89,7 @@ def test_which_jobs_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
-        publish.look(publish.Asked(3600, []), accounting, NOW)
+        publish.find_comments(publish.PublishRequest(3600, []), accounting, NOW)
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -124,14 +126,14 @@ def comment_of(**totals: Any) -> str:
     return json.dumps({"steelyard": own})
 
 
-def exact(folder: Path, comment: str) -> publish.Found:
+def exact(folder: Path, comment: str) -> publish.PublishResult:
     """A pass over a job of 20 s, 10 kJ and 5 s of CPU by its record."""
     alone = {"scheduler": "slurm", "exclusive": True}
     HELP.write_record(folder / "7", "n1", START, "7", job=alone, energy={"energy_j": 10_000.0})
     return look(folder, row(comment=comment))
 
 
-def all_totals(found: publish.Found) -> dict[str, Any]:
+def all_totals(found: publish.PublishResult) -> dict[str, Any]:
     """Of what is to be written those that are known."""
     own = own_of(written(found))
     return {name: own[name] for name in admin_comment.IN_COMMENT if own[name] is not None}

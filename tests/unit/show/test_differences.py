@@ -57,13 +57,13 @@ def test_bytes_over_time_are_told_of_both_and_where_they_part() -> None:
     one, other = (
         JobTimeSeries(("n1",), START, 1.0, both | series, None, 1.0) for series in (read, nothing)
     )
-    assert job_pair.pair_lines(one, other, "read_bytes_per_s", 10) == [
+    assert job_pair.format_pair(one, other, "read_bytes_per_s", 10) == [
         "  from storage A ██████████ to 2 MB/s",
         "               B ▁▁▁▁▁▁▁▁▁▁ to 0 B/s",
         "               apart by more than a tenth of all from 1.02 s on",
     ]
-    assert job_pair.pair_lines(one, other, "tx_bytes_per_s", 10) == []
-    assert len(job_pair.pair_lines(one, other, "memory_bytes", 10)) == 2  # a level does not part
+    assert job_pair.format_pair(one, other, "tx_bytes_per_s", 10) == []
+    assert len(job_pair.format_pair(one, other, "memory_bytes", 10)) == 2  # a level does not part
     assert time_series.format_line(one, "read_bytes_per_s", 4) == "  from storage ████ to 2 MB/s"
     assert time_series.format_line(other, "read_bytes_per_s", 4) is None
 

@@ -21,7 +21,7 @@ def test_memory_has_one_unit_wherever_it_is_printed() -> None:
     assert "8.3 MB" in " ".join(cells.values())
     assert job_screen.WORDS["memory_used_bytes"][1](BYTES) == "7.92 MiB"
     one = job_pair.Used("max_memory_bytes", "bytes", BYTES, 2 * BYTES)
-    assert job_pair.used_cells(one)[1:3] == ("7.92 MiB", "15.8 MiB")
+    assert job_pair.format_used(one)[1:3] == ("7.92 MiB", "15.8 MiB")
 
 
 def test_the_memory_of_all_nodes_is_said_to_be_of_the_largest() -> None:

@@ -260,5 +260,5 @@ def test_many_files_make_several_packs(site: Site, monkeypatch: pytest.MonkeyPat
         site.leave(str(number), 20 * DAY_S)
     assert site.sweep().packs == 4
     assert site.found() == site.truth
-    assert record_files.files_in(site.dir / "absent") == []
+    assert record_files.list_files(site.dir / "absent") == []
     assert record_packs.list_job_ids(site.dir / "absent.parquet") == []
