@@ -27,10 +27,10 @@ static double now_s(clockid_t clock)
 
 static void sleep_until(double then_s)
 {
-	double left_s = then_s - now_s(CLOCK_MONOTONIC);
+	double remaining_s = then_s - now_s(CLOCK_MONOTONIC);
 
-	if (left_s > 0)
-		(void)usleep((unsigned)(left_s * 1e6));
+	if (remaining_s > 0)
+		(void)usleep((unsigned)(remaining_s * 1e6));
 }
 
 static bool join(const char *procs)

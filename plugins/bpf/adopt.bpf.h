@@ -18,37 +18,38 @@ static __always_inline u32 namespace_of(const struct pid *pid, u32 level, int *n
 	return BPF_CORE_READ(at.ns, ns.inum);
 }
 
-struct asking {
+struct requesting {
 	const struct task_struct *leader;
-	struct sy_bpf_asker name;
+	struct sy_bpf_requester name;
 	u32 level;
 };
 
-static __always_inline struct sy_bpf_request *find_request(struct asking *who)
+static __always_inline struct sy_bpf_request *find_request(struct requesting *requester)
 {
 	const struct task_struct *self = (void *)bpf_get_current_task();
 	const struct task_struct *leader = BPF_CORE_READ(self, group_leader);
 	const struct pid *pid = BPF_CORE_READ(leader, thread_pid);
 	int nr = 0;
 
-	who->leader = leader;
-	who->level = BPF_CORE_READ(pid, level);
-	who->name.namespace = namespace_of(pid, who->level, &nr);
-	who->name.pid = (u32)nr;
-	return bpf_map_lookup_elem(&requests, &who->name);
+	requester->leader = leader;
+	requester->level = BPF_CORE_READ(pid, level);
+	requester->name.namespace = namespace_of(pid, requester->level, &nr);
+	requester->name.pid = (u32)nr;
+	return bpf_map_lookup_elem(&requests, &requester->name);
 }
 
-static __always_inline bool is_requested(const struct asking *who, u32 pid,
+static __always_inline bool is_requested(const struct requesting *requester, u32 pid,
 					 const struct task_struct *leader)
 {
 	const struct pid *of = BPF_CORE_READ(leader, thread_pid);
 	int nr = 0;
 
 	if (!pid)
-		return leader == who->leader;
-	if (BPF_CORE_READ(of, level) < who->level)
+		return leader == requester->leader;
+	if (BPF_CORE_READ(of, level) < requester->level)
 		return false;
-	return namespace_of(of, who->level, &nr) == who->name.namespace && (u32)nr == pid;
+	return namespace_of(of, requester->level, &nr) == requester->name.namespace &&
+	       (u32)nr == pid;
 }
 
 /* A task's parent, or the process that it is a thread of. */
@@ -159,7 +160,7 @@ static __always_inline void adopt_starter(const struct task_struct *task,
 	if (known && known->kind == SY_BPF_STARTER)
 		request->job = known->job;
 	else if (known || bpf_map_update_elem(&tasks, &key, &member, BPF_ANY))
-		request->others++;
+		request->other_jobs++;
 }
 
 /* The process that was asked for; a task is of one job. */
@@ -173,7 +174,7 @@ static __always_inline void adopt_requested(const struct task_struct *task,
 	}
 	request->found++;
 	if (known && known->job != request->job)
-		request->others++;
+		request->other_jobs++;
 	else if (known)
 		change_kind(task, known, request->kind);
 	else
@@ -201,26 +202,26 @@ int join(struct sy_bpf_request *request)
 SEC("iter/task")
 int adopt(struct bpf_iter__task *ctx)
 {
-	const struct task_struct *task = ctx->task, *leader, *asker;
+	const struct task_struct *task = ctx->task, *leader, *own_leader;
 	struct sy_bpf_member *known;
 	struct sy_bpf_request *request;
-	struct asking who = {};
+	struct requesting requester = {};
 	u32 kind;
 
 	if (!task)
 		return 0;
-	request = find_request(&who);
+	request = find_request(&requester);
 	if (!request)
 		return 0;
 	leader = BPF_CORE_READ(task, group_leader);
 	known = own_member_of(task);
-	if (is_requested(&who, request->pid, leader)) {
+	if (is_requested(&requester, request->pid, leader)) {
 		adopt_requested(task, known, request);
 		return 0;
 	}
-	asker = who.leader;
-	if (known || !request->pid || request->kind >= SY_BPF_KEEPER || leader == asker ||
-	    leader == BPF_CORE_READ(asker, real_parent))
+	own_leader = requester.leader;
+	if (known || !request->pid || request->kind >= SY_BPF_KEEPER || leader == own_leader ||
+	    leader == BPF_CORE_READ(own_leader, real_parent))
 		return 0;
 	kind = inherited_kind(task, leader, request->job);
 	if (kind == SY_BPF_KEEPER)

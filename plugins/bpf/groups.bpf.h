@@ -165,11 +165,11 @@ int adopt_group(struct bpf_iter__task *ctx)
 {
 	const struct task_struct *task = ctx->task;
 	struct sy_bpf_request *request;
-	struct asking who = {};
+	struct requesting requester = {};
 	struct search search = {};
 	const struct css_set *set;
 
-	request = task ? find_request(&who) : 0;
+	request = task ? find_request(&requester) : 0;
 	if (!request || own_member_of(task) || is_daemon_task(task))
 		return 0;
 	set = BPF_CORE_READ(task, cgroups);

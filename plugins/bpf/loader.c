@@ -20,14 +20,14 @@ struct loaded {
 };
 
 static char
-    first_words[256]; /* of libbpf since the last try: what it says next follows from that */
+    first_message[256]; /* of libbpf since the last try: what it says next follows from that */
 
 __attribute__((format(printf, 2, 0))) static int
 keep_first_message(enum libbpf_print_level level, const char *format, va_list list)
 {
-	if (level == LIBBPF_WARN && !first_words[0])
-		(void)vsnprintf(first_words, sizeof(first_words), format, list);
-	first_words[strcspn(first_words, "\n")] = '\0';
+	if (level == LIBBPF_WARN && !first_message[0])
+		(void)vsnprintf(first_message, sizeof(first_message), format, list);
+	first_message[strcspn(first_message, "\n")] = '\0';
 	return 0;
 }
 
@@ -49,7 +49,7 @@ static int load(struct loaded *loaded, const struct sy_bpf_limits *limits, struc
 	int result = -EINVAL;
 
 	libbpf_set_print(keep_first_message);
-	first_words[0] = '\0';
+	first_message[0] = '\0';
 	loaded->object = bpf_object__open_mem(sy_object, sizeof(sy_object), &named);
 	if (loaded->object) {
 		if (limits->tasks)
@@ -61,7 +61,7 @@ static int load(struct loaded *loaded, const struct sy_bpf_limits *limits, struc
 		return 0;
 	unload(loaded);
 	return sy_fail(err, "the kernel does not take the program that counts: %s: %s",
-		       strerror(-result), first_words);
+		       strerror(-result), first_message);
 }
 
 /* What ends a life before what begins one: nothing is counted of which the end is not seen. */
@@ -71,7 +71,7 @@ static int attach(struct loaded *loaded, const char *name, struct sy_error *err)
 	struct bpf_link *link = bpf_program__attach(program);
 
 	if (!link)
-		return sy_fail_errno(err, errno, "cannot attach %s: %s", name, first_words);
+		return sy_fail_errno(err, errno, "cannot attach %s: %s", name, first_message);
 	loaded->link[loaded->links++] = link;
 	return 0;
 }
@@ -149,7 +149,7 @@ static int pin(struct loaded *loaded, const char *base, struct sy_error *err)
 	if (pin_maps(loaded, loading) == 0 && attach_all(loaded, err) == 0 &&
 	    pin_programs(loaded, loading) == 0 && rename(loading, folder) == 0)
 		return 0;
-	(void)sy_fail_errno(err, errno, "cannot pin into %s: %s", loading, first_words);
+	(void)sy_fail_errno(err, errno, "cannot pin into %s: %s", loading, first_message);
 	sy_bpf_unpin(base, SY_BPF_LOADING);
 	return -1;
 }

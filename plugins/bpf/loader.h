@@ -23,8 +23,8 @@ int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct s
 
 /* What this kernel can (trial.c). */
 struct sy_bpf_trial {
-	bool right;	      /* a sampler must keep CAP_BPF */
-	struct sy_error says; /* that the kernel counts, or why it does not */
+	bool right;		 /* a sampler must keep CAP_BPF */
+	struct sy_error message; /* that the kernel counts, or why it does not */
 };
 
 /* Load it where no other process sees it, have a job counted and read with a sampler's rights, and

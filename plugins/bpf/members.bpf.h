@@ -64,7 +64,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
-	__type(key, struct sy_bpf_asker);
+	__type(key, struct sy_bpf_requester);
 	__type(value, struct sy_bpf_request);
 } requests SEC(".maps");
 

@@ -295,19 +295,19 @@ static int on_tick(void *map, __u64 *id, struct ticker *ticker)
 
 /* Not while it runs: when this has come back, the list is the caller's. */
 SEC("syscall")
-int set_ticks(struct sy_bpf_ticking *asked)
+int set_ticks(struct sy_bpf_ticking *requested)
 {
-	__u64 id = asked->job, now = bpf_ktime_get_ns();
+	__u64 id = requested->job, now = bpf_ktime_get_ns();
 	struct ticker *ticker = bpf_map_lookup_elem(&tickers, &id);
 
 	if (!ticker)
 		return 1;
 	bpf_timer_cancel(&ticker->timer);
-	if (!asked->period_ns)
+	if (!requested->period_ns)
 		return 0;
-	if (ticker->period_ns != asked->period_ns)
-		ticker->next_ns = now + asked->period_ns;
-	ticker->period_ns = asked->period_ns;
+	if (ticker->period_ns != requested->period_ns)
+		ticker->next_ns = now + requested->period_ns;
+	ticker->period_ns = requested->period_ns;
 	bpf_timer_init(&ticker->timer, &tickers, MONOTONIC);
 	bpf_timer_set_callback(&ticker->timer, on_tick);
 	return bpf_timer_start(&ticker->timer, delay_ns(ticker, now), 0) != 0;

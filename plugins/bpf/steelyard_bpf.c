@@ -135,27 +135,27 @@ static int load_and_keep(const struct options *options)
 {
 	struct sy_error err;
 	cleanup_close int lock = sy_bpf_lock(options->base, true, SY_BPF_PATIENCE_MS, &err);
-	int kept = -1;
+	int program_fd = -1;
 
 	if (lock < 0 || sy_loader_pin(options->base, &options->limits, &err) < 0)
 		(void)complain(&err);
 	else
-		kept = sy_bpf_use(options->base);
-	if (kept >= 0)
+		program_fd = sy_bpf_use(options->base);
+	if (program_fd >= 0)
 		sy_bpf_sweep(options->base);
-	return kept;
+	return program_fd;
 }
 
 static int hold_program(const struct options *options)
 {
-	int kept = load_and_keep(options);
+	int program_fd = load_and_keep(options);
 
-	if (kept < 0)
+	if (program_fd < 0)
 		return FAILED;
 	(void)puts("steelyard-bpf: held until SIGTERM");
 	(void)fflush(stdout);
 	wait_for_signal();
-	(void)close(kept);
+	(void)close(program_fd);
 	return sweep(options);
 }
 
@@ -182,9 +182,9 @@ static int status(const struct options *options)
 		print(json_pack("{sb sb sb sb si si sI ss}", "supported", able, "needs_cap_bpf",
 				trial.right, "root", geteuid() == 0, "loaded", jobs >= 0, "jobs",
 				jobs < 0 ? 0 : jobs, "tasks", tasks < 0 ? 0 : tasks, "memory_bytes",
-				(json_int_t)bytes, "message", trial.says.text));
+				(json_int_t)bytes, "message", trial.message.text));
 	else
-		(void)printf("%s\n%s, %d jobs, %d tasks, %.1f MB\n", trial.says.text,
+		(void)printf("%s\n%s, %d jobs, %d tasks, %.1f MB\n", trial.message.text,
 			     jobs < 0 ? "not loaded" : "loaded", jobs < 0 ? 0 : jobs,
 			     tasks < 0 ? 0 : tasks, (double)bytes / 1e6);
 	return able ? DONE : FAILED;

@@ -48,23 +48,24 @@ static int run_requests(struct sy_bpf *bpf, struct sy_error *err)
 
 static int run_as_sampler(struct sy_bpf_trial *trial)
 {
-	struct sy_error why;
+	struct sy_error reason;
 	struct sy_bpf bpf;
 
-	if (sy_bpf_begin(&bpf, SY_BPF_BASE, 0, SY_BPF_KEEPER, SY_BPF_PATIENCE_MS, &trial->says) < 0)
+	if (sy_bpf_begin(&bpf, SY_BPF_BASE, 0, SY_BPF_KEEPER, SY_BPF_PATIENCE_MS, &trial->message) <
+	    0)
 		return -1;
 	trial->right = sy_bpf_needs_right(&bpf);
-	if (sy_rights_drop(trial->right, &trial->says) < 0)
+	if (sy_rights_drop(trial->right, &trial->message) < 0)
 		return -1;
-	if (run_requests(&bpf, &why) < 0)
-		return sy_fail(&trial->says, "%s, with no more rights than a sampler keeps",
-			       why.text);
+	if (run_requests(&bpf, &reason) < 0)
+		return sy_fail(&trial->message, "%s, with no more rights than a sampler keeps",
+			       reason.text);
 	return 0;
 }
 
 static void set_summary(struct sy_bpf_trial *trial)
 {
-	(void)sy_fail(&trial->says, "the kernel counts what jobs use%s",
+	(void)sy_fail(&trial->message, "the kernel counts what jobs use%s",
 		      trial->right ? "; samplers keep the right CAP_BPF, without which this kernel "
 				     "refuses bpf(2) (kernel.unprivileged_bpf_disabled)"
 				   : "");
@@ -72,7 +73,7 @@ static void set_summary(struct sy_bpf_trial *trial)
 
 static int run_trial(const struct sy_bpf_limits *limits, struct sy_bpf_trial *trial)
 {
-	if (mount_private_bpffs(&trial->says) < 0 || load(limits, &trial->says) < 0 ||
+	if (mount_private_bpffs(&trial->message) < 0 || load(limits, &trial->message) < 0 ||
 	    run_as_sampler(trial) < 0)
 		return -1;
 	set_summary(trial);
@@ -82,14 +83,14 @@ static int run_trial(const struct sy_bpf_limits *limits, struct sy_bpf_trial *tr
 /* A child's, who has given up its rights. */
 static int read_trial(pid_t child, int from, struct sy_bpf_trial *trial)
 {
-	bool told = read(from, trial, sizeof(*trial)) == (ssize_t)sizeof(*trial);
+	bool complete = read(from, trial, sizeof(*trial)) == (ssize_t)sizeof(*trial);
 	int status = -1;
 
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		continue;
-	if (!told)
-		(void)sy_fail(&trial->says, "it was tried, and the trial ended before it told");
-	return told && status == 0 ? 0 : -1;
+	if (!complete)
+		(void)sy_fail(&trial->message, "it was tried, and the trial ended before it told");
+	return complete && status == 0 ? 0 : -1;
 }
 
 int sy_bpf_try(const struct sy_bpf_limits *limits, struct sy_bpf_trial *trial)
@@ -99,7 +100,7 @@ int sy_bpf_try(const struct sy_bpf_limits *limits, struct sy_bpf_trial *trial)
 
 	*trial = (struct sy_bpf_trial){0};
 	if (pipe(ends) < 0)
-		return sy_fail_errno(&trial->says, errno, "cannot make a pipe");
+		return sy_fail_errno(&trial->message, errno, "cannot make a pipe");
 	child = fork();
 	if (child == 0) {
 		result = run_trial(limits, trial) < 0;
@@ -107,7 +108,7 @@ int sy_bpf_try(const struct sy_bpf_limits *limits, struct sy_bpf_trial *trial)
 		_exit(result);
 	}
 	(void)close(ends[1]);
-	result = child < 0 ? sy_fail_errno(&trial->says, errno, "cannot fork")
+	result = child < 0 ? sy_fail_errno(&trial->message, errno, "cannot fork")
 			   : read_trial(child, ends[0], trial);
 	(void)close(ends[0]);
 	return result;

@@ -85,13 +85,13 @@ static void write_comment(const struct sy_config *config, const struct sy_step *
 	char line[LINE_SIZE] = "";
 	struct sy_pipe answer = {.text = line, .size = sizeof(line)};
 	struct sy_error err;
-	int said[2], rc;
+	int output_pipe[2], rc;
 
-	if (in < 0 || pipe2(said, O_CLOEXEC) != 0)
+	if (in < 0 || pipe2(output_pipe, O_CLOEXEC) != 0)
 		return;
-	rc = start(config, step, in, said[1], &err);
-	(void)close(said[1]);
-	answer.fd = said[0];
+	rc = start(config, step, in, output_pipe[1], &err);
+	(void)close(output_pipe[1]);
+	answer.fd = output_pipe[0];
 	(void)sy_read_pipes(&answer, 1, rc < 0 ? 0 : WAIT_MS);
 	line[strcspn(line, "\n")] = '\0';
 	if (rc < 0)

@@ -66,19 +66,19 @@ static int apply(const struct sy_config *config, const struct sy_step *step,
 {
 	char cgroup[SY_PATH_SIZE], peer[SY_ADDRESS_SIZE], id[SY_JOB_ID_SIZE];
 	struct sy_command_job job = sy_slurm_command_job(config, step, facts, id);
-	struct sy_netem_wish wish = {
+	struct sy_shape_request request = {
 	    .text = canonical, .watch = watch, .peer = peer, .protect = &facts->protect};
 
 	job.until_ms = until_ms;
 	if (sy_options.netem.has_sites)
-		wish.peers = &facts->peers;
+		request.peers = &facts->peers;
 
 	if (!facts->whole_host) /* "/": it has none, and one is made for its tasks to join */
-		wish.cgroup =
+		request.cgroup =
 		    sy_job_cgroup_read("self", step->job_id, cgroup, sizeof(cgroup)) ? cgroup : "/";
 	(void)snprintf(peer, sizeof(peer), "%s", facts->peers.count ? facts->peers.text[0] : "");
 	sy_find_peer(&sy_options.netem, peer);
-	return sy_conditions_shape(&job, &wish, join_path, err);
+	return sy_conditions_shape(&job, &request, join_path, err);
 }
 
 static bool has_state(const struct sy_config *config, const struct sy_step *step)

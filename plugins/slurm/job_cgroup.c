@@ -65,7 +65,7 @@ bool sy_job_cgroup_read(const char *process, unsigned job_id, char *path, size_t
 /* --- out of it --- */
 
 /* Version 1: SLURM/uid_U/job_J/…: go up to SLURM, which slurmd made. */
-static void add_v1(struct sy_egress *way, const char *controllers, const char *path)
+static void add_v1(struct sy_egress *egress, const char *controllers, const char *path)
 {
 	const char *job = strstr(path, "/job_"), *user = strstr(path, "/uid_");
 	size_t length;
@@ -75,12 +75,12 @@ static void add_v1(struct sy_egress *way, const char *controllers, const char *p
 		return;
 	length = (size_t)((user && user < job ? user : job) - path);
 	sy_egress_mount(mount, sizeof(mount), controllers);
-	sy_egress_add(way, mount, path, length, "");
+	sy_egress_add(egress, mount, path, length, "");
 }
 
 /* Version 2: SCOPE/JOB/…: a group with controllers holds no processes, so SCOPE/system, which
  * slurmd made for its own, or else SCOPE. */
-static void add_v2(struct sy_egress *way, const char *path)
+static void add_v2(struct sy_egress *egress, const char *path)
 {
 	size_t length = sy_job_cgroup_of_stepd(path, strlen(path));
 	const char *job = length > 0 ? memrchr(path, '/', length) : NULL;
@@ -88,16 +88,16 @@ static void add_v2(struct sy_egress *way, const char *path)
 	if (!job)
 		return;
 	length = (size_t)(job - path);
-	sy_egress_add(way, "", path, length, "/system");
-	sy_egress_add(way, "/unified", path, length, "/system");
-	sy_egress_add(way, "", path, length, "");
-	sy_egress_add(way, "/unified", path, length, "");
+	sy_egress_add(egress, "", path, length, "/system");
+	sy_egress_add(egress, "/unified", path, length, "/system");
+	sy_egress_add(egress, "", path, length, "");
+	sy_egress_add(egress, "/unified", path, length, "");
 }
 
-void sy_egress_from_slurm(struct sy_egress *way, const char *controllers, const char *path)
+void sy_egress_from_slurm(struct sy_egress *egress, const char *controllers, const char *path)
 {
 	if (*controllers)
-		add_v1(way, controllers, path);
+		add_v1(egress, controllers, path);
 	else
-		add_v2(way, path);
+		add_v2(egress, path);
 }

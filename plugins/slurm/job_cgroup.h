@@ -23,6 +23,6 @@ bool sy_job_cgroup_read(const char *process, unsigned job_id, char *path, size_t
 
 /* A rule for what must leave the job's cgroup: up to the group that slurmd made; nowhere where
  * Slurm does not use cgroups. */
-void sy_egress_from_slurm(struct sy_egress *way, const char *controllers, const char *path);
+void sy_egress_from_slurm(struct sy_egress *egress, const char *controllers, const char *path);
 
 #endif

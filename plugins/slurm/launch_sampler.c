@@ -12,7 +12,7 @@ struct sy_node_program sy_slurm_program(const struct sy_config *config)
 	return (struct sy_node_program){.path = config->node_program,
 					.run_dir = config->run_dir,
 					/* `steelyard cluster down` looks for it */
-					.keep = "SLURM_CONF",
+					.variable = "SLURM_CONF",
 					.egress = sy_egress_from_slurm};
 }
 

@@ -21,12 +21,12 @@ static void export_tags(void)
 }
 
 /* The user of this command; partition and exclusive use are in options that we do not see. */
-static struct sy_asker make_requester(gid_t *groups, int room)
+static struct sy_requester make_requester(gid_t *groups, int room)
 {
 	int count = getgroups(room - 1, groups + 1);
 
 	groups[0] = getgid();
-	return (struct sy_asker){
+	return (struct sy_requester){
 	    .uid = getuid(),
 	    .groups = groups,
 	    .group_count = count < 0 ? 0 : (size_t)count + 1, /* more than `room`: not known */
@@ -37,18 +37,18 @@ static struct sy_asker make_requester(gid_t *groups, int room)
 /* Whether the policy allows the user a condition, before anything is queued. Where slurmctld does
  * not answer or the policy cannot be read, the node decides. */
 static int check_submission_policy(const char *policy_path, enum sy_user_option which,
-				   const struct sy_user_options *wishes, struct sy_error *err)
+				   const struct sy_user_options *options, struct sy_error *err)
 {
 	gid_t groups[SY_GROUPS_MAX];
-	struct sy_asker who = make_requester(groups, SY_GROUPS_MAX);
+	struct sy_requester requester = make_requester(groups, SY_GROUPS_MAX);
 	struct sy_addresses scheduler;
 
-	if (sy_check_policy(policy_path, &who, which, wishes, err) < 0)
+	if (sy_check_policy(policy_path, &requester, which, options, err) < 0)
 		return -1;
-	if (which != SY_USER_OPTION_NETEM || wishes->netem.none || wishes->netem.to_count == 0 ||
+	if (which != SY_USER_OPTION_NETEM || options->netem.none || options->netem.to_count == 0 ||
 	    !sy_scheduler_addresses(&scheduler))
 		return 0;
-	return sy_refuse_scheduler(&wishes->netem, &scheduler, SY_SLURM_DAEMONS, err);
+	return sy_refuse_scheduler(&options->netem, &scheduler, SY_SLURM_DAEMONS, err);
 }
 
 /* In the user's own command: what the policy says to it, and what the job must be handed. */
@@ -69,7 +69,7 @@ static int accept_submission(enum sy_user_option which, struct sy_error *err)
 static int accept_option(int value, const char *text, int remote)
 {
 	enum sy_user_option which = (enum sy_user_option)value;
-	char said[sizeof(sy_options.fault)];
+	char fault[sizeof(sy_options.fault)];
 	struct sy_error err;
 
 	text = text ? text : "";
@@ -79,11 +79,11 @@ static int accept_option(int value, const char *text, int remote)
 			sy_tag_cache_option(&sy_options);
 		return 0;
 	}
-	sy_format_option_fault(said, sizeof(said), which, text, &err);
+	sy_format_option_fault(fault, sizeof(fault), which, text, &err);
 	if (remote && sy_user_option_facts[which].condition)
-		(void)snprintf(sy_options.fault, sizeof(sy_options.fault), "%s", said);
+		(void)snprintf(sy_options.fault, sizeof(sy_options.fault), "%s", fault);
 	else
-		slurm_error("steelyard: %s", said);
+		slurm_error("steelyard: %s", fault);
 	return remote ? 0 : -1;
 }
 

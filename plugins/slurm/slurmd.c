@@ -11,7 +11,7 @@
 #define PATIENCE_MS 10000 /* of a node that has just booted, and is busy */
 #define TRIES	    5	  /* an earlier job's sweep may unload it between load and keep */
 
-static int kept = -1; /* keeps the program that counts loaded */
+static int program_fd = -1; /* keeps the program that counts loaded */
 
 static void complain(const char *sentence)
 {
@@ -26,9 +26,9 @@ static void load_bpf(const struct sy_config *config, const struct sy_node_progra
 	sy_counted_retry(program);
 	if (!bpf)
 		return;
-	for (int i = 0; i < TRIES && kept < 0; i++) {
+	for (int i = 0; i < TRIES && program_fd < 0; i++) {
 		sy_counted_load(program, bpf, PATIENCE_MS);
-		kept = sy_counted_keep();
+		program_fd = sy_counted_keep();
 	}
 	sy_sweep_bpf(program, bpf);
 }
@@ -48,6 +48,6 @@ void sy_slurmd_begin(int ac, char **av)
 
 void sy_slurmd_end(void)
 {
-	sy_counted_release(kept);
-	kept = -1;
+	sy_counted_release(program_fd);
+	program_fd = -1;
 }

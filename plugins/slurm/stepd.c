@@ -232,12 +232,12 @@ static void report_cgroup(spank_t spank)
 
 void sy_stepd_task(spank_t spank)
 {
-	static bool told;
+	static bool announced;
 
 	sy_queue_flush(&queue);
-	if (told || queue.fd < 0)
+	if (announced || queue.fd < 0)
 		return;
-	told = true;
+	announced = true;
 	/* As late as can be: the first task waits to be let go. */
 	counted_at_start = sy_own_usage_read(&at_start);
 	/* Not in the extern step: its `sleep` is just being started, in the job's group, too. */

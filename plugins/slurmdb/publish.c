@@ -25,18 +25,18 @@
 /* libslurm exports it; slurmdb.h does not say so. */
 extern slurmdb_job_rec_t *slurmdb_create_job_rec(void);
 
-static uint32_t read_number(const json_t *wish, const char *name)
+static uint32_t read_number(const json_t *request, const char *name)
 {
-	const json_t *value = json_object_get(wish, name);
+	const json_t *value = json_object_get(request, name);
 
 	return json_is_integer(value) ? (uint32_t)json_integer_value(value) : NO_VAL;
 }
 
-static void select_job(slurmdb_job_cond_t *which, const json_t *wish, slurm_selected_step_t *job)
+static void select_job(slurmdb_job_cond_t *which, const json_t *request, slurm_selected_step_t *job)
 {
-	*job = (slurm_selected_step_t){.array_task_id = read_number(wish, "array_task_id"),
+	*job = (slurm_selected_step_t){.array_task_id = read_number(request, "array_task_id"),
 				       .het_job_offset = NO_VAL};
-	job->step_id.job_id = read_number(wish, "job_id");
+	job->step_id.job_id = read_number(request, "job_id");
 	job->step_id.step_id = NO_VAL;
 	job->step_id.step_het_comp = NO_VAL;
 	/* Else the first component's id stands for all of them. */
@@ -47,7 +47,7 @@ static void select_job(slurmdb_job_cond_t *which, const json_t *wish, slurm_sele
 				      .cluster_list = slurm_list_create(NULL)};
 	slurm_list_append(which->step_list, job);
 	slurm_list_append(which->cluster_list,
-			  (void *)json_string_value(json_object_get(wish, "cluster")));
+			  (void *)json_string_value(json_object_get(request, "cluster")));
 }
 
 static json_t *make_error(const char *sentence)
@@ -57,10 +57,10 @@ static json_t *make_error(const char *sentence)
 
 /* Its comment as it is, to be freed, in `*present`. NULL, or the answer where nothing may be
  * written. Ids come again: after the highest, after a lost state, at each requeue. */
-static json_t *read_present(void *connection, slurmdb_job_cond_t *which, const json_t *wish,
+static json_t *read_present(void *connection, slurmdb_job_cond_t *which, const json_t *request,
 			    char **present)
 {
-	const json_t *submit = json_object_get(wish, "submit_unix_s");
+	const json_t *submit = json_object_get(request, "submit_unix_s");
 	slurmdb_job_rec_t *job;
 	json_t *answer = NULL;
 
@@ -87,9 +87,9 @@ static json_t *read_present(void *connection, slurmdb_job_cond_t *which, const j
 }
 
 /* TRES as Slurm numbers them: energy is 3 everywhere (slurmdb_common.h, TRES_ENERGY). */
-static bool put_energy(const json_t *wish, slurmdb_job_rec_t *job, char *text, size_t size)
+static bool put_energy(const json_t *request, slurmdb_job_rec_t *job, char *text, size_t size)
 {
-	const json_t *joules = json_object_get(wish, "energy_j");
+	const json_t *joules = json_object_get(request, "energy_j");
 
 	if (!json_is_integer(joules))
 		return true;
@@ -119,11 +119,11 @@ static json_t *write_job(void *connection, slurmdb_job_cond_t *which, slurmdb_jo
 	return answer;
 }
 
-static json_t *modify(void *connection, slurmdb_job_cond_t *which, const json_t *wish)
+static json_t *modify(void *connection, slurmdb_job_cond_t *which, const json_t *request)
 {
-	const char *own = json_string_value(json_object_get(wish, "own")), *left = NULL;
+	const char *own = json_string_value(json_object_get(request, "own")), *left = NULL;
 	cleanup_free char *present = NULL, *merged = NULL;
-	json_t *answer = read_present(connection, which, wish, &present);
+	json_t *answer = read_present(connection, which, request, &present);
 	slurmdb_job_rec_t *job;
 	char tres[64];
 
@@ -136,7 +136,7 @@ static json_t *modify(void *connection, slurmdb_job_cond_t *which, const json_t 
 	job = slurmdb_create_job_rec();
 	if (merged && (!present || strcmp(present, merged) != 0))
 		job->admin_comment = merged;
-	if (!put_energy(wish, job, tres, sizeof(tres)))
+	if (!put_energy(request, job, tres, sizeof(tres)))
 		answer =
 		    make_error("this release of Slurm sets no job's energy: 25.11 and later do");
 	else if (job->admin_comment || job->tres_alloc_str)
@@ -153,20 +153,20 @@ static json_t *modify(void *connection, slurmdb_job_cond_t *which, const json_t 
 
 static json_t *run_request(void *connection, const char *line)
 {
-	json_t *wish = json_loads(line, 0, NULL), *answer;
+	json_t *request = json_loads(line, 0, NULL), *answer;
 	slurm_selected_step_t selected;
 	slurmdb_job_cond_t which;
 
-	if (read_number(wish, "job_id") == NO_VAL ||
-	    !json_is_string(json_object_get(wish, "cluster"))) {
-		json_decref(wish);
+	if (read_number(request, "job_id") == NO_VAL ||
+	    !json_is_string(json_object_get(request, "cluster"))) {
+		json_decref(request);
 		return make_error("no job is named");
 	}
-	select_job(&which, wish, &selected);
-	answer = modify(connection, &which, wish);
+	select_job(&which, request, &selected);
+	answer = modify(connection, &which, request);
 	slurm_list_destroy(which.step_list);
 	slurm_list_destroy(which.cluster_list);
-	json_decref(wish);
+	json_decref(request);
 	return answer;
 }
 

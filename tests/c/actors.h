@@ -85,10 +85,10 @@ static int64_t write_null(int64_t bytes)
 	static const char zeros[65536];
 	int null = open("/dev/null", O_WRONLY);
 
-	for (int64_t left = bytes; left > 0;) {
-		ssize_t done = write(null, zeros, left < 65536 ? (size_t)left : 65536);
+	for (int64_t remaining = bytes; remaining > 0;) {
+		ssize_t done = write(null, zeros, remaining < 65536 ? (size_t)remaining : 65536);
 
-		left -= done > 0 ? done : left;
+		remaining -= done > 0 ? done : remaining;
 	}
 	(void)close(null);
 	return bytes;

@@ -30,42 +30,43 @@ __attribute__((unused)) static struct sy_policy *read_policy(const char *text)
 }
 
 /* Whatever can be unknown is. */
-static const struct sy_asker nobody_knows = {.uid = 1000, .exclusive = SY_NOT_KNOWN};
+static const struct sy_requester nobody_knows = {.uid = 1000, .exclusive = SY_NOT_KNOWN};
 
 /* What was last complained of, with the file's name as "FILE". */
 __attribute__((unused)) static const char *without_path(void)
 {
-	static char said[600];
+	static char message[600];
 	const char *name = strstr(err.text, path);
 
 	if (!name)
 		return err.text;
-	(void)snprintf(said, sizeof(said), "%.*sFILE%s", (int)(name - err.text), err.text,
+	(void)snprintf(message, sizeof(message), "%.*sFILE%s", (int)(name - err.text), err.text,
 		       name + strlen(path));
-	return said;
+	return message;
 }
 
 /* "" when it is allowed, else the sentence. */
 __attribute__((unused)) static const char *answer(const struct sy_policy *policy, const char *text,
-						  const struct sy_asker *asker)
+						  const struct sy_requester *requester)
 {
 	struct sy_netem spec;
 
 	if (sy_netem_parse(text, &spec, &err) < 0)
 		return "no specification";
-	if (sy_policy_allows_netem(policy, &spec, asker, &err) == 0)
+	if (sy_policy_allows_netem(policy, &spec, requester, &err) == 0)
 		return "";
 	return without_path();
 }
 
 /* What the policy of this text answers to a request. */
 __attribute__((unused)) static void is_answer(const char *text, const char *request,
-					      const struct sy_asker *asker, const char *expected)
+					      const struct sy_requester *requester,
+					      const char *expected)
 {
 	struct sy_policy *policy = read_policy(text);
 
 	if (ok(policy != NULL, "%.30s %s", text, err.text))
-		is_string(answer(policy, request, asker), expected, request);
+		is_string(answer(policy, request, requester), expected, request);
 	sy_policy_free(policy);
 }
 

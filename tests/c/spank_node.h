@@ -11,7 +11,7 @@
 
 #include "spank_host.h"
 
-static char told[96];
+static char notes[96];
 
 __attribute__((unused)) static void write_text(const char *name, const char *text, mode_t mode)
 {
@@ -33,16 +33,16 @@ __attribute__((unused)) static void write_program(const char *netem)
 	char text[1024];
 
 	(void)snprintf(text, sizeof(text),
-		       "#!/bin/sh\n[ \"$1\" = sample ] && exit\necho \"$@\" >> %s\n%s\n", told,
+		       "#!/bin/sh\n[ \"$1\" = sample ] && exit\necho \"$@\" >> %s\n%s\n", notes,
 		       netem);
 	write_text("node", text, 0700);
-	(void)unlink(told);
+	(void)unlink(notes);
 }
 
 __attribute__((unused)) static const char *read_requests(void)
 {
 	static char text[4096];
-	FILE *file = fopen(told, "r");
+	FILE *file = fopen(notes, "r");
 	size_t length = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
 
 	if (file)

@@ -22,9 +22,9 @@ static void make(size_t size, unsigned format, unsigned revision)
 
 static int64_t joules(size_t size)
 {
-	const char *why;
+	const char *reason;
 
-	return sy_amdgpu_energy_uj(table, size, &why);
+	return sy_amdgpu_energy_uj(table, size, &reason);
 }
 
 /* All other bytes hold what would be other joules. */
@@ -66,11 +66,12 @@ static void test_pcie_is_no_energy(void)
 
 static void test_counts(void)
 {
-	const char *why;
+	const char *reason;
 
 	make(120, 1, 3);
-	is_int(sy_amdgpu_energy_uj(table, 120, &why), -1, "a GPU that never counts has no joules");
-	is_string(why, "the GPU does not count its energy", "and it says so");
+	is_int(sy_amdgpu_energy_uj(table, 120, &reason), -1,
+	       "a GPU that never counts has no joules");
+	is_string(reason, "the GPU does not count its energy", "and it says so");
 	is_int(sy_amdgpu_power_uw(table, 120), -1, "nor has it watts");
 	put(22, 2, 20);
 	is_int(sy_amdgpu_power_uw(table, 120), 20000000, "but it may have those");

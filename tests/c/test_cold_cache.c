@@ -80,7 +80,7 @@ static int make_tree(const char *dir, const char *drop_caches, int cached_kb, in
 	return system(command);
 }
 
-static void test_tree(const char *drop_caches, int cached_kb, int mapped_kb, const char *said)
+static void test_tree(const char *drop_caches, int cached_kb, int mapped_kb, const char *message)
 {
 	char dir[] = "build/tree.XXXXXX", command[64];
 	struct sy_error err = {""};
@@ -90,12 +90,12 @@ static void test_tree(const char *drop_caches, int cached_kb, int mapped_kb, con
 	if (!ok(mkdtemp(dir) && make_tree(dir, drop_caches, cached_kb, mapped_kb) == 0, "a tree"))
 		return;
 	root = sy_root_open(dir, &err);
-	if (!said)
+	if (!message)
 		ok(sy_cache_drop(root, 0, false, &answer, &err) == 0, "little may stay %s",
 		   err.text);
 	else
-		ok(sy_cache_drop(root, 0, false, &answer, &err) < 0 && strstr(err.text, said),
-		   "%s: %s", said, err.text);
+		ok(sy_cache_drop(root, 0, false, &answer, &err) < 0 && strstr(err.text, message),
+		   "%s: %s", message, err.text);
 	json_decref(answer);
 	(void)snprintf(command, sizeof(command), "rm -r %s", dir);
 	ok(system(command) == 0, "removed");

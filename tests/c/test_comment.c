@@ -143,22 +143,22 @@ static void test_merge(void)
 	static const char *const foreign[] = {
 	    "JS1:H4sIAAAA", "x", "[1]", "{\"a\":1", "\"{}\"", "{\"a\":1}{}", "{\"a\":1,\"a\":2}"};
 	static char longest[SY_ADMIN_COMMENT_MAX];
-	const char *why;
+	const char *reason;
 	char expected[256], *text;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		(void)snprintf(expected, sizeof(expected), "%s%s", good[i].kept, key);
-		text = sy_comment_merge(good[i].present, own, &why);
+		text = sy_comment_merge(good[i].present, own, &reason);
 		is_string(text, expected, good[i].present ? good[i].present : "nothing there");
 		free(text);
 	}
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
-		text = sy_comment_merge(foreign[i], own, &why);
-		ok(!text && strstr(why, "somebody else"), "left alone: %s", foreign[i]);
+		text = sy_comment_merge(foreign[i], own, &reason);
+		ok(!text && strstr(reason, "somebody else"), "left alone: %s", foreign[i]);
 	}
 	(void)snprintf(longest, sizeof(longest), "{\"a\":\"%065515d\"}", 0);
-	text = sy_comment_merge(longest, own, &why);
-	ok(!text && strstr(why, "no room"), "Slurm would cut it");
+	text = sy_comment_merge(longest, own, &reason);
+	ok(!text && strstr(reason, "no room"), "Slurm would cut it");
 }
 
 int main(void)

@@ -20,7 +20,7 @@
 
 static struct {
 	int fd, late, watts;
-	long asked;
+	long requested;
 	unsigned char code;
 	bool quiet;
 	_Atomic int *questions; /* of all processes */
@@ -33,7 +33,7 @@ static void receive_question(const struct ipmi_req *question)
 	uint64_t one = 1;
 
 	atomic_fetch_add(bmc.questions, 1);
-	bmc.asked = question->msgid;
+	bmc.requested = question->msgid;
 	if (bmc.quiet) {
 		(void)!write(bmc.fd, &one, sizeof(one));
 		return;
@@ -54,7 +54,7 @@ static void answer(struct ipmi_recv *to)
 	text[2] = (unsigned char)(bmc.watts & 0xff);
 	text[3] = (unsigned char)(bmc.watts >> 8);
 	to->recv_type = IPMI_RESPONSE_RECV_TYPE;
-	to->msgid = bmc.late ? bmc.asked - 1 : bmc.asked;
+	to->msgid = bmc.late ? bmc.requested - 1 : bmc.requested;
 	memcpy(to->msg.data, text, sizeof(text));
 	to->msg.data_len = bmc.code ? 1 : sizeof(text);
 	if (bmc.late-- <= 0)
@@ -86,14 +86,14 @@ static void read_in_child(int root, int64_t watts, int64_t max_age_us)
 {
 	struct sy_meter meter = {
 	    .reader = &sy_dcmi, .path = "/dev/ipmi0", .fd = bmc.fd, .max_age_us = max_age_us};
-	const char *why = "";
+	const char *reason = "";
 	int64_t before = sy_now_us(CLOCK_MONOTONIC);
 
 	if (fork() != 0)
 		return;
 	sy_dcmi_share(&meter, root);
-	_exit(sy_dcmi.read(&meter, &why) != watts * 1000000 || meter.at_us < before - max_age_us ||
-	      meter.at_us > sy_now_us(CLOCK_MONOTONIC));
+	_exit(sy_dcmi.read(&meter, &reason) != watts * 1000000 ||
+	      meter.at_us < before - max_age_us || meter.at_us > sy_now_us(CLOCK_MONOTONIC));
 }
 
 static int failed_children(void)
@@ -141,21 +141,21 @@ static void test_one_question_a_node(void)
 int main(void)
 {
 	struct sy_meter meter = {.reader = &sy_dcmi, .path = "/dev/ipmi0"};
-	const char *why = "";
+	const char *reason = "";
 
 	meter.fd = bmc.fd = eventfd(0, 0);
 	bmc.questions = mmap(NULL, sizeof(*bmc.questions), PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	bmc.watts = 812;
-	is_int(sy_dcmi.read(&meter, &why), 812000000, "its watts");
+	is_int(sy_dcmi.read(&meter, &reason), 812000000, "its watts");
 	bmc.late = 2;
 	bmc.watts = 300;
-	is_int(sy_dcmi.read(&meter, &why), 300000000,
+	is_int(sy_dcmi.read(&meter, &reason), 300000000,
 	       "answers to earlier questions are no answers");
 	bmc.late = 0;
 	bmc.code = 0xc1;
-	is_int(sy_dcmi.read(&meter, &why), -1, "a refusal");
-	ok(strstr(why, "0xc1") != NULL, "is told: %s", why);
+	is_int(sy_dcmi.read(&meter, &reason), -1, "a refusal");
+	ok(strstr(reason, "0xc1") != NULL, "is told: %s", reason);
 	test_one_question_a_node();
 	(void)close(bmc.fd);
 	return done_testing();

@@ -56,7 +56,7 @@ static void test_gaps(void)
 	ok(energy.valid && energy.sum_uj == 1000000, "just in time");
 	sy_energy_add(&energy, 131065221 + 131065222, 7000000);
 	ok(!energy.valid, "a gap in which a wrap may hide has no value");
-	ok(strstr(energy.why, "131.1 s") != NULL, "and says how long it was: %s", energy.why);
+	ok(strstr(energy.reason, "131.1 s") != NULL, "and says how long it was: %s", energy.reason);
 	sy_energy_add(&energy, 131065221 + 131065223, 8000000);
 	ok(!energy.valid && energy.sum_uj == 1000000, "and stays without");
 }
@@ -78,7 +78,7 @@ static void test_oddities(void)
 	sy_energy_init(&energy, 1000);
 	sy_energy_invalidate(&energy, "no right");
 	sy_energy_invalidate(&energy, "later");
-	is_string(energy.why, "no right", "the first reason stays");
+	is_string(energy.reason, "no right", "the first reason stays");
 }
 
 /* Watts: 100 W, then 300 W, read each second. */
@@ -103,7 +103,7 @@ static void test_power(void)
 	sy_energy_add_power(&energy, 4100000 + 11000000, 100000000);
 	ok(energy.valid, "ten periods late");
 	sy_energy_add_power(&energy, 15100000 + 11000001, 100000000);
-	ok(!energy.valid && strstr(energy.why, "11.0 s"), "too late: %s", energy.why);
+	ok(!energy.valid && strstr(energy.reason, "11.0 s"), "too late: %s", energy.reason);
 }
 
 int main(void)

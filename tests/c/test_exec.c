@@ -67,11 +67,11 @@ static void inherited(char *out, size_t size)
 static void test_inherits(int (*before)(void), const char *what)
 {
 	char out[4096] = "";
-	int told[2];
+	int notes[2];
 	ssize_t got;
 	pid_t child;
 
-	if (!ok(pipe(told) == 0, "a pipe"))
+	if (!ok(pipe(notes) == 0, "a pipe"))
 		return;
 	child = fork();
 	if (child == 0) {
@@ -79,12 +79,12 @@ static void test_inherits(int (*before)(void), const char *what)
 			(void)snprintf(out, sizeof(out), "cannot be had: %s", strerror(errno));
 		else
 			inherited(out, sizeof(out));
-		_exit(write(told[1], out, strlen(out) + 1) < 0);
+		_exit(write(notes[1], out, strlen(out) + 1) < 0);
 	}
-	(void)close(told[1]);
-	got = read(told[0], out, sizeof(out) - 1);
+	(void)close(notes[1]);
+	got = read(notes[0], out, sizeof(out) - 1);
 	out[got > 0 ? got : 0] = '\0';
-	(void)close(told[0]);
+	(void)close(notes[0]);
 	(void)waitpid(child, NULL, 0);
 	is_string(out, "0\n1\n2\n3\n", what);
 }

@@ -25,12 +25,12 @@ struct told {
 
 static int keep(void *context, enum sy_user_option which, const char *text, struct sy_error *err)
 {
-	struct told *told = context;
+	struct told *notes = context;
 
 	(void)err;
-	told->which = which;
-	(void)snprintf(told->text, sizeof(told->text), "%s", text);
-	told->count++;
+	notes->which = which;
+	(void)snprintf(notes->text, sizeof(notes->text), "%s", text);
+	notes->count++;
 	return 0;
 }
 
@@ -38,7 +38,7 @@ static int keep(void *context, enum sy_user_option which, const char *text, stru
 static void test_round_trip(void)
 {
 	char text[256], request[1024] = "";
-	struct told told = {.count = 0};
+	struct told notes = {.count = 0};
 	struct sy_error err;
 
 	for (int i = 1; i < 256; i++)
@@ -46,9 +46,9 @@ static void test_round_trip(void)
 	text[255] = '\0';
 	ok(sy_request_add(request, sizeof(request), SY_USER_OPTION_TAG, text, &err) == 0,
 	   "it fits");
-	ok(sy_request_read(request, keep, &told, &err) == 0, "it is read");
-	ok(told.which == SY_USER_OPTION_TAG && told.count == 1, "one tag");
-	ok(!strcmp(told.text, text), "all bytes come back");
+	ok(sy_request_read(request, keep, &notes, &err) == 0, "it is read");
+	ok(notes.which == SY_USER_OPTION_TAG && notes.count == 1, "one tag");
+	ok(!strcmp(notes.text, text), "all bytes come back");
 	ok(strspn(request + 4,
 		  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-%") ==
 	       strlen(request + 4),
@@ -75,7 +75,7 @@ static void test_random(void)
 
 	srandom(1);
 	for (int i = 0; i < 200000; i++) {
-		struct told told = {.count = 0};
+		struct told notes = {.count = 0};
 		struct sy_error err;
 		int length = (int)(random() % 40);
 
@@ -84,7 +84,7 @@ static void test_random(void)
 		request[length] = '\0';
 		if (i % 3 == 0)
 			memcpy(request, "tag=", 4);
-		*(sy_request_read(request, keep, &told, &err) == 0 ? &taken : &refused) += 1;
+		*(sy_request_read(request, keep, &notes, &err) == 0 ? &taken : &refused) += 1;
 	}
 	ok(taken > 100 && refused > 100, "both happen: %d, %d", taken, refused);
 }

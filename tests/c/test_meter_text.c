@@ -30,7 +30,7 @@ static void put(const char *path, const char *text)
 /* What the first of the meters tells, of so many; then its tree is gone. */
 static int64_t read_first_meter(int count)
 {
-	const char *why = "";
+	const char *reason = "";
 	int64_t value = -1;
 	char command[128];
 	struct sy_error err;
@@ -38,7 +38,7 @@ static int64_t read_first_meter(int count)
 	sy_meters_find(&meters, root);
 	if (is_int(meters.count, count, "meters are found") &&
 	    ok(meters.meter[0].reader->open(root, &meters.meter[0], &err) == 0, "it is opened"))
-		value = meters.meter[0].reader->read(&meters.meter[0], &why);
+		value = meters.meter[0].reader->read(&meters.meter[0], &reason);
 	if (meters.meter[0].fd >= 0)
 		(void)close(meters.meter[0].fd);
 	(void)snprintf(command, sizeof(command), "rm -rf %s/* %s/.steelyard", tree, tree);
@@ -114,11 +114,11 @@ static void test_sums(void)
 		energy.last_us = 2 * i + 1;
 	}
 	ok(!energy.valid && energy.sum_uj >= 0, "more than 292 million years at 1 kW: %s",
-	   energy.why);
+	   energy.reason);
 	sy_energy_init_power(&energy, 1000000, 0);
 	sy_energy_add_power(&energy, 0, INT64_MAX);
 	sy_energy_add_power(&energy, 2000000, INT64_MAX);
-	ok(!energy.valid && energy.sum_uj == 0, "9 million megawatts: %s", energy.why);
+	ok(!energy.valid && energy.sum_uj == 0, "9 million megawatts: %s", energy.reason);
 }
 
 int main(void)

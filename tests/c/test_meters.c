@@ -103,7 +103,7 @@ static void test_perf_call(int root)
 {
 	struct sy_meter meter = {.reader = &sy_perf, .fd = -1, .key = {1, 0, 0}, .scale = 1e-3};
 	int64_t before, after, begin, first, last, end;
-	const char *why = "";
+	const char *reason = "";
 	struct sy_error err;
 
 	if (sy_perf.open(root, &meter, &err) < 0) {
@@ -111,11 +111,11 @@ static void test_perf_call(int root)
 		return;
 	}
 	begin = sy_now_us(CLOCK_MONOTONIC);
-	before = sy_perf.read(&meter, &why);
+	before = sy_perf.read(&meter, &reason);
 	first = sy_now_us(CLOCK_MONOTONIC);
 	(void)usleep(300000);
 	last = sy_now_us(CLOCK_MONOTONIC);
-	after = sy_perf.read(&meter, &why);
+	after = sy_perf.read(&meter, &reason);
 	end = sy_now_us(CLOCK_MONOTONIC);
 	/* Two clocks, of which one is slewed: a millisecond. */
 	ok(after - before > last - first - 1000 && after - before <= end - begin,

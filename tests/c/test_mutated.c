@@ -168,15 +168,15 @@ static bool policy(const char *text)
 
 static bool message(const char *text)
 {
-	struct sy_told told = {json_object(), json_object(), json_object()};
+	struct sy_job_notes notes = {json_object(), json_object(), json_object()};
 	struct sy_message found;
 	int result = sy_message_parse(text, &found, &err);
 
 	if (result == 0)
-		sy_message_apply(&found, &told);
-	json_decref(told.job);
-	json_decref(told.tags);
-	json_decref(told.conditions);
+		sy_message_apply(&found, &notes);
+	json_decref(notes.job);
+	json_decref(notes.tags);
+	json_decref(notes.conditions);
 	return has_reason(result);
 }
 
@@ -234,13 +234,13 @@ static bool is_plain_line(const char *text)
 static bool comment(const char *text)
 {
 	struct sy_tags kept = {0};
-	struct sy_comment said = {.tags = &kept};
+	struct sy_comment message = {.tags = &kept};
 	cleanup_free char *line = NULL;
 	json_t *read;
 	bool good;
 
-	sy_node_kind_from_record(&said.kind, text);
-	line = sy_comment_text(&said);
+	sy_node_kind_from_record(&message.kind, text);
+	line = sy_comment_text(&message);
 	read = line ? json_loads(line, 0, NULL) : NULL;
 	good = read && strlen(line) <= SY_COMMENT_MAX && is_plain_line(line);
 	json_decref(read);

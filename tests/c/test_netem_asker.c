@@ -11,10 +11,10 @@ static void is_person(uid_t uid, gid_t group, const char *expected)
 {
 	const gid_t groups[] = {65000, group};
 
-	is_answer(
-	    people, "delay=1ms",
-	    &(struct sy_asker){.uid = uid, .groups = groups, .group_count = 2, .exclusive = SY_YES},
-	    expected);
+	is_answer(people, "delay=1ms",
+		  &(struct sy_requester){
+		      .uid = uid, .groups = groups, .group_count = 2, .exclusive = SY_YES},
+		  expected);
 }
 
 static void test_people(void)
@@ -30,12 +30,12 @@ static void test_people(void)
 	is_person(999, group->gr_gid, "");
 	is_person(0, 5, "");
 	is_person(999, 5, "netem: user 999 is not among the users and groups of FILE");
-	is_answer(people, "delay=1ms", &(struct sy_asker){.uid = 999, .exclusive = SY_YES}, "");
+	is_answer(people, "delay=1ms", &(struct sy_requester){.uid = 999, .exclusive = SY_YES}, "");
 	is_answer("enabled yes\nusers 1234", "delay=1ms",
-		  &(struct sy_asker){.uid = 999, .exclusive = SY_YES},
+		  &(struct sy_requester){.uid = 999, .exclusive = SY_YES},
 		  "netem: user 999 is not among the users and groups of FILE");
 	is_answer("enabled yes\ngroups nosuchgroup", "delay=1ms",
-		  &(struct sy_asker){
+		  &(struct sy_requester){
 		      .uid = 9, .groups = &(gid_t){9}, .group_count = 1, .exclusive = SY_YES},
 		  "netem: user 9 is not among the users and groups of FILE");
 }
@@ -43,9 +43,10 @@ static void test_people(void)
 static void is_job(const char *text, uid_t uid, const char *partition, enum sy_known exclusive,
 		   const char *expected)
 {
-	is_answer(text, "delay=1ms",
-		  &(struct sy_asker){.uid = uid, .partition = partition, .exclusive = exclusive},
-		  expected);
+	is_answer(
+	    text, "delay=1ms",
+	    &(struct sy_requester){.uid = uid, .partition = partition, .exclusive = exclusive},
+	    expected);
 }
 
 static void test_jobs(void)
@@ -71,7 +72,7 @@ static void test_jobs(void)
 
 static void test_others(void)
 {
-	const struct sy_asker shared = {.uid = 1000, .exclusive = SY_NO};
+	const struct sy_requester shared = {.uid = 1000, .exclusive = SY_NO};
 	struct sy_policy *policy = read_policy("enabled yes\nnetem no\ncache yes\n"
 					       "cvmfs_quota_bytes 7\n"
 					       "peer 2001:DB8::1");

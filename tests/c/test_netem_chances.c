@@ -91,11 +91,11 @@ static int throw_states(int packets)
 	int state = 0, lost = 0;
 
 	for (int i = 0; i < packets; i++) {
-		double left = chance();
+		double remaining = chance();
 		int next = 0;
 
-		while (next < 3 && left >= to[state][next])
-			left -= to[state][next++];
+		while (next < 3 && remaining >= to[state][next])
+			remaining -= to[state][next++];
 		state = next;
 		lost += state >= 2;
 	}

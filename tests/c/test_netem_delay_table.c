@@ -108,14 +108,14 @@ static json_t *with_table(double before_ms, double during_ms)
 /* 40 to 55 ms by the table, 5 ms or 10 % of tolerance. */
 static void test_verdict(void)
 {
-	const char *asked = "delay=50ms~10ms/table:wan";
+	const char *requested = "delay=50ms~10ms/table:wan";
 
-	judge_new(with_table(0.2, 40.3), asked, NULL);
-	judge_new(with_table(0.2, 36.5), asked, NULL);
-	judge_new(with_table(0.2, 35.9), asked,
+	judge_new(with_table(0.2, 40.3), requested, NULL);
+	judge_new(with_table(0.2, 36.5), requested, NULL);
+	judge_new(with_table(0.2, 35.9), requested,
 		  "asked were 40.00 ms and more, by the delay table, tolerance 4.02 ms");
-	judge_new(with_table(0.2, 55.2), asked, NULL);
-	judge_new(with_table(0.2, 60.0), asked, "asked were 40.00 ms and more");
+	judge_new(with_table(0.2, 55.2), requested, NULL);
+	judge_new(with_table(0.2, 60.0), requested, "asked were 40.00 ms and more");
 	judge_new(with_table(0.2, 100.2), "delay=50ms~10ms/table:wan,direction=both", NULL);
 	judge_new(with_table(0.2, 60.2), "delay=50ms~10ms/table:wan,direction=both",
 		  "asked were 80.00 ms");

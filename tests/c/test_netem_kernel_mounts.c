@@ -38,7 +38,7 @@ static const char *noted(json_t **document)
 
 int main(void)
 {
-	const char *said;
+	const char *message;
 	json_t *document;
 
 	fd = mkstemp(path);
@@ -56,8 +56,8 @@ int main(void)
 	    "each is named");
 	json_decref(document);
 	(void)unlink(path);
-	said = noted(&document);
-	ok(said && strstr(said, "is not known"), "not to be read: told");
+	message = noted(&document);
+	ok(message && strstr(message, "is not known"), "not to be read: told");
 	json_decref(document);
 	return done_testing();
 }

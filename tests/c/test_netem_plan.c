@@ -16,9 +16,9 @@ static struct sy_netem parsed(const char *text)
 	return spec;
 }
 
-static struct sy_place place_of(unsigned band)
+static struct sy_placement place_of(unsigned band)
 {
-	return (struct sy_place){
+	return (struct sy_placement){
 	    .device = "v0", .band = band, .first = true, .mtu = 1500, .limit_packets = 1000};
 }
 
@@ -50,8 +50,8 @@ static void test_netem_line(void)
 {
 	struct sy_netem spec = parsed("delay=50ms~5ms/normal,loss=0.1%,duplicate=1%,corrupt=0.01%,"
 				      "reorder=25%,rate=100mbit");
-	struct sy_place place = place_of(2);
-	char *text = sy_plan_apply(&spec, &place, NULL, 0);
+	struct sy_placement placement = place_of(2);
+	char *text = sy_plan_apply(&spec, &placement, NULL, 0);
 
 	has(text, "qdisc replace dev v0 root handle 57e1: prio bands 16 priomap 0 0 0 0");
 	has(text, "parent 57e1:2 handle 5802: netem limit 1000 delay 50000us 5000us distribution "
@@ -59,7 +59,7 @@ static void test_netem_line(void)
 		  "25.0000000% rate 100000000bit\n");
 	free(text);
 	spec = parsed("loss=gemodel:1%:10%:70%:0.1%");
-	text = sy_plan_apply(&spec, &place, NULL, 0);
+	text = sy_plan_apply(&spec, &placement, NULL, 0);
 	has(text, "loss gemodel 1.0000000% 10.0000000% 70.0000000% 0.1000000%\n");
 	free(text);
 }
@@ -68,8 +68,8 @@ static void test_models_and_slots(void)
 {
 	struct sy_netem spec = parsed("loss=state:1%:10%:30%:50%:0.1%,ecn=yes,rate=1mbit:-14:48:5,"
 				      "slot=10ms:20ms:32:64000,seed=42");
-	struct sy_place place = place_of(2);
-	char *text = sy_plan_apply(&spec, &place, NULL, 0);
+	struct sy_placement placement = place_of(2);
+	char *text = sy_plan_apply(&spec, &placement, NULL, 0);
 
 	has(text, "netem limit 1000 loss state 1.0000000% 10.0000000% 30.0000000% 50.0000000% "
 		  "0.1000000% ecn slot 10000us 20000us packets 32 bytes 64000 rate 1000000bit -14 "
@@ -77,11 +77,11 @@ static void test_models_and_slots(void)
 	ok(!strstr(text, "seed"), "tc of Debian 12 has no word for a seed");
 	free(text);
 	spec = parsed("slot=5ms");
-	text = sy_plan_apply(&spec, &place, NULL, 0);
+	text = sy_plan_apply(&spec, &placement, NULL, 0);
 	has(text, "slot 5000us 5000us\n");
 	free(text);
 	spec = parsed("slot=10ms~2ms/pareto:3:4500");
-	text = sy_plan_apply(&spec, &place, NULL, 0);
+	text = sy_plan_apply(&spec, &placement, NULL, 0);
 	has(text, "slot distribution pareto 10000us 2000us packets 3 bytes 4500\n");
 	free(text);
 }
@@ -90,11 +90,11 @@ static void test_filters(void)
 {
 	struct sy_netem spec = parsed("rate=8mbit,to=10.0.0.0/8,port=1094");
 	struct sy_network protect = {.family = AF_INET, .address = {10, 0, 0, 1}, .prefix = 32};
-	struct sy_place place = place_of(3);
+	struct sy_placement placement = place_of(3);
 	char *text, *first, *second;
 
-	place.htb = place.tbf = true;
-	text = sy_plan_apply(&spec, &place, &protect, 1);
+	placement.htb = placement.tbf = true;
+	text = sy_plan_apply(&spec, &placement, &protect, 1);
 	has(text, "root handle 57e1: htb default 0\n");
 	has(text, "handle 5803: tbf rate 8000000bit burst 10000b limit 1528000b\n");
 	first = strstr(text, "match ip dst 10.0.0.1 flowid 57e1:0\n");
@@ -108,8 +108,8 @@ static void test_filters(void)
 	has(text, "match ip6 priority 0xac 0xfc match u8 129 0xff at 40 flowid 57e1:0\n");
 	ok(!strstr(text, "protocol arp") && !strstr(text, "protocol all"), "ARP is left alone");
 	free(text);
-	place.by_cgroup = true;
-	text = sy_plan_apply(&spec, &place, &protect, 1);
+	placement.by_cgroup = true;
+	text = sy_plan_apply(&spec, &placement, &protect, 1);
 	ok(!strstr(text, "filter"), "no filters where the cgroup decides");
 	free(text);
 }
@@ -117,12 +117,12 @@ static void test_filters(void)
 static void test_ingress(void)
 {
 	struct sy_netem spec = parsed("delay=1ms,to=10.0.0.0/8,direction=ingress");
-	struct sy_place place = place_of(2);
+	struct sy_placement placement = place_of(2);
 	char *text;
 
-	place.direction = SY_INGRESS;
-	strcpy(place.ifb, "sy-ifb3");
-	text = sy_plan_apply(&spec, &place, NULL, 0);
+	placement.direction = SY_INGRESS;
+	strcpy(placement.ifb, "sy-ifb3");
+	text = sy_plan_apply(&spec, &placement, NULL, 0);
 	has(text, "qdisc replace dev sy-ifb3 root handle 5802: netem");
 	has(text, "parent ffff: protocol ip pref 204 u32 match ip src 10.0.0.0/8 flowid :1 action "
 		  "mirred egress redirect dev sy-ifb3\n");
@@ -133,16 +133,16 @@ static void test_ingress(void)
 static void test_change(void)
 {
 	struct sy_netem spec = parsed("delay=20ms,direction=ingress");
-	struct sy_place place = place_of(3);
-	char *text = sy_plan_change(&spec, &place);
+	struct sy_placement placement = place_of(3);
+	char *text = sy_plan_change(&spec, &placement);
 
 	is_string(text,
 		  "qdisc change dev v0 parent 57e1:3 handle 5803: netem limit 1000 delay 20000us\n",
 		  "of the band alone");
 	free(text);
-	place.direction = SY_INGRESS;
-	strcpy(place.ifb, "sy-ifb3");
-	text = sy_plan_change(&spec, &place);
+	placement.direction = SY_INGRESS;
+	strcpy(placement.ifb, "sy-ifb3");
+	text = sy_plan_change(&spec, &placement);
 	is_string(text,
 		  "qdisc change dev sy-ifb3 root handle 5803: netem limit 1000 delay 20000us\n",
 		  "of what comes in");
@@ -151,12 +151,12 @@ static void test_change(void)
 
 static void test_undo(void)
 {
-	struct sy_place place = place_of(2);
-	char *text = sy_plan_undo(&place, true);
+	struct sy_placement placement = place_of(2);
+	char *text = sy_plan_undo(&placement, true);
 
 	is_string(text, "qdisc del dev v0 root\n", "the last one takes the root");
 	free(text);
-	text = sy_plan_undo(&place, false);
+	text = sy_plan_undo(&placement, false);
 	has(text, "filter del dev v0 parent 57e1: protocol ipv6 pref 205\n");
 	has(text, "qdisc del dev v0 parent 57e1:2\n");
 	free(text);

@@ -16,7 +16,7 @@ static void is_refused_file(const char *text, const char *error)
 }
 
 /* Root, in a job of which nothing else is known. */
-static const struct sy_asker root = {.uid = 0, .exclusive = SY_NOT_KNOWN};
+static const struct sy_requester root = {.uid = 0, .exclusive = SY_NOT_KNOWN};
 
 static void test_missing(void)
 {
@@ -40,11 +40,11 @@ static void test_missing(void)
 	sy_policy_free(policy);
 }
 
-static void is_distrusted(const char *why)
+static void is_distrusted(const char *reason)
 {
 	struct sy_policy *policy = sy_policy_read(path, false, &err);
 
-	ok(!policy && strstr(err.text, why), "distrusted: %s", err.text);
+	ok(!policy && strstr(err.text, reason), "distrusted: %s", err.text);
 	sy_policy_free(policy);
 }
 
@@ -317,7 +317,8 @@ static void test_example(void)
 			line[0] = ' ';
 	}
 	is_answer(text, "delay=1s,to=10.1.0.0/16,dev=eth0",
-		  &(struct sy_asker){.uid = 1234, .partition = "netlab", .exclusive = SY_YES}, "");
+		  &(struct sy_requester){.uid = 1234, .partition = "netlab", .exclusive = SY_YES},
+		  "");
 }
 
 int main(void)

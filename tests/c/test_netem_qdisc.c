@@ -32,7 +32,7 @@ static void begin(uint32_t loss, uint32_t duplicate)
 }
 
 /* What was asked, with everything that is put into the message read back. */
-static void read_back(const char *kind, const char *asked, const char *expected)
+static void read_back(const char *kind, const char *requested, const char *expected)
 {
 	struct sy_qdisc qdisc = {.options = options, .options_size = used};
 	char text[SY_NETEM_SIZE];
@@ -40,7 +40,7 @@ static void read_back(const char *kind, const char *asked, const char *expected)
 	struct sy_error err;
 
 	(void)snprintf(qdisc.kind, sizeof(qdisc.kind), "%s", kind);
-	if (!ok(sy_netem_parse(asked, &spec, &err) == 0, "asked: %s", asked))
+	if (!ok(sy_netem_parse(requested, &spec, &err) == 0, "asked: %s", requested))
 		return;
 	sy_qdisc_read_spec(&qdisc, &spec);
 	(void)sy_netem_format(&spec, text);

@@ -77,7 +77,7 @@ static void test_reading(void)
 	struct sy_error err = {{0}};
 
 	ok(read_at("10.1.0.9", text, &sites, &err) == 0, "read%s", err.text);
-	is_string(sites.here, "cern", "the node's site, by its address");
+	is_string(sites.own_site, "cern", "the node's site, by its address");
 	is_string(sites.sha256, "8975ee129dce95314d2e146519536acc84929a0ad693a0d7a93ce6f3ff22a9a6",
 		  "which file it was, as sha256sum says");
 	is_int(sites.count, 2, "links that begin there");
@@ -87,7 +87,7 @@ static void test_reading(void)
 	is_int(sites.count, 1, "one link");
 	is_link(&sites, 0, "cern", "delay=45ms,to=10.1.0.0/24,to=fd01::/64");
 	ok(read_at("fd01::5", text, &sites, &err) == 0, "by an address of IPv6");
-	is_string(sites.here, "cern", "the same site");
+	is_string(sites.own_site, "cern", "the same site");
 	ok(read_at("10.4.9.9", text, &sites, &err) == 0, "a site that sends to all as it is");
 	is_int(sites.count, 0, "no link begins there");
 }
@@ -189,15 +189,16 @@ static json_t *state_of_two(double first_ms, double second_ms, const char *ended
 
 static void is_judged(json_t *state, bool first, bool second, const char *reason)
 {
-	const char *said = json_string_value(json_object_get(state, "invalid_reason"));
+	const char *message = json_string_value(json_object_get(state, "invalid_reason"));
 
 	sy_conditions_judge(state);
-	said = json_string_value(json_object_get(state, "invalid_reason"));
+	message = json_string_value(json_object_get(state, "invalid_reason"));
 	ok(json_is_true(json_object_get(sy_condition_document(state, 0), "valid")) == first &&
 	       json_is_true(json_object_get(sy_condition_document(state, 1), "valid")) == second &&
 	       json_is_true(json_object_get(state, "valid")) == (first && second),
 	   "each link, and the whole");
-	ok(reason ? said && strstr(said, reason) : !said, "%s", said ? said : "no reason");
+	ok(reason ? message && strstr(message, reason) : !message, "%s",
+	   message ? message : "no reason");
 	ok(!json_object_get(sy_condition_document(state, 1), "devices"),
 	   "devices are told of once");
 	json_decref(state);

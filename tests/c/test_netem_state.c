@@ -206,7 +206,7 @@ static void test_stale_files_of_a_job(void)
 	    .run_dir = run_dir, .record_dir = "/r", .job_id = "7.srv", .node = "n.b"};
 	struct sy_error err = {{0}};
 	char mark[512];
-	const struct sy_recordfile file = {.place = "7.srv", .name = "n.b.100"};
+	const struct sy_recordfile file = {.job_path = "7.srv", .name = "n.b.100"};
 	int fd = sy_unfinished_mark(&sampling, &file, mark, sizeof(mark), &err);
 
 	ok(fd >= 0, "a record goes on %s", err.text);

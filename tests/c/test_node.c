@@ -36,7 +36,7 @@ static struct sy_node two_devices(const int fds[2])
 		node.pressure[i] = make_counter(-1);
 	node.cpu = node.sent = node.retransmitted = make_counter(-1);
 	node.device[0].counted = true;
-	node.others_at_us = node.snmp_at_us = -1;
+	node.other_at_us = node.snmp_at_us = -1;
 	node.pressure_at_us = node.cpu_at_us = -1;
 	return node;
 }

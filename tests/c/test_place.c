@@ -18,9 +18,9 @@ static void command(const char *text)
 	ok(system(line) == 0, "%s", text);
 }
 
-static int opened(char place[SY_JOB_PATH_SIZE], struct sy_error *err)
+static int opened(char job_path[SY_JOB_PATH_SIZE], struct sy_error *err)
 {
-	int fd = sy_open_job_folder(top, "7.srv", "n1", place, err);
+	int fd = sy_open_job_folder(top, "7.srv", "n1", job_path, err);
 
 	if (fd >= 0)
 		(void)close(fd);
@@ -29,42 +29,43 @@ static int opened(char place[SY_JOB_PATH_SIZE], struct sy_error *err)
 
 static void test_names(void)
 {
-	char place[SY_JOB_PATH_SIZE];
+	char job_path[SY_JOB_PATH_SIZE];
 
-	sy_format_job_path(place, true, "7", 1795478399);
-	is_string(place, "2026-11/23/7", "the last second of a day in UTC");
-	sy_format_job_path(place, true, "7", 1795478400);
-	is_string(place, "2026-11/24/7", "and the next");
-	sy_format_job_path(place, false, "7", 1795478400);
-	is_string(place, "7", "without the mark");
+	sy_format_job_path(job_path, true, "7", 1795478399);
+	is_string(job_path, "2026-11/23/7", "the last second of a day in UTC");
+	sy_format_job_path(job_path, true, "7", 1795478400);
+	is_string(job_path, "2026-11/24/7", "and the next");
+	sy_format_job_path(job_path, false, "7", 1795478400);
+	is_string(job_path, "7", "without the mark");
 }
 
 static void test_the_mark(void)
 {
-	char place[SY_JOB_PATH_SIZE];
+	char job_path[SY_JOB_PATH_SIZE];
 	struct sy_error err;
 
-	ok(opened(place, &err) >= 0 && !strcmp(place, "7.srv"), "flat");
+	ok(opened(job_path, &err) >= 0 && !strcmp(job_path, "7.srv"), "flat");
 	command("ln -s /etc/passwd " SY_RECORDS_MARK);
-	ok(opened(place, &err) >= 0 && !strcmp(place, "7.srv"), "a link is no mark");
+	ok(opened(job_path, &err) >= 0 && !strcmp(job_path, "7.srv"), "a link is no mark");
 	command("rm " SY_RECORDS_MARK " && touch " SY_RECORDS_MARK);
-	ok(opened(place, &err) >= 0 && place[7] == '/' && place[10] == '/', "by day: %s", place);
+	ok(opened(job_path, &err) >= 0 && job_path[7] == '/' && job_path[10] == '/', "by day: %s",
+	   job_path);
 }
 
 /* Another's folder, or a link, on any level: nothing is written through it. */
 static void test_what_another_put_there(void)
 {
-	char place[SY_JOB_PATH_SIZE], day[SY_JOB_PATH_SIZE], line[600];
+	char job_path[SY_JOB_PATH_SIZE], day[SY_JOB_PATH_SIZE], line[600];
 	struct sy_error err;
 
-	(void)opened(place, &err);
-	(void)snprintf(day, sizeof(day), "%.10s", place);
+	(void)opened(job_path, &err);
+	(void)snprintf(day, sizeof(day), "%.10s", job_path);
 	(void)snprintf(line, sizeof(line), "chmod 0777 %s", day);
 	command(line);
-	ok(opened(place, &err) < 0 && strstr(err.text, "written by others"), "%s", err.text);
+	ok(opened(job_path, &err) < 0 && strstr(err.text, "written by others"), "%s", err.text);
 	(void)snprintf(line, sizeof(line), "mv %.7s away && ln -s away %.7s", day, day);
 	command(line);
-	ok(opened(place, &err) < 0 && strstr(err.text, "links not followed"), "%s", err.text);
+	ok(opened(job_path, &err) < 0 && strstr(err.text, "links not followed"), "%s", err.text);
 	(void)snprintf(line, sizeof(line), "rm %.7s", day);
 	command(line);
 }
@@ -80,16 +81,16 @@ static void write_record(const char *folder, const char *name)
 /* The sampler began before midnight, the job goes on for days, or began before the mark was put. */
 static void test_found_again(void)
 {
-	char place[SY_JOB_PATH_SIZE], path[SY_RECORD_PATH_SIZE];
+	char job_path[SY_JOB_PATH_SIZE], path[SY_RECORD_PATH_SIZE];
 	time_t now = time(NULL);
 	json_t *all;
 
-	sy_format_job_path(place, true, "8", now - SY_DAY_S);
-	write_record(place, "n1.100.json");
+	sy_format_job_path(job_path, true, "8", now - SY_DAY_S);
+	write_record(job_path, "n1.100.json");
 	is_int(sy_record_newest(top, "8", "n1"), 100, "found by its node");
 	is_int(sy_record_newest(top, "8", "n2"), 0, "which another is not");
-	sy_format_job_path(place, true, "9", now - 40 * SY_DAY_S);
-	write_record(place, "n1.300.json");
+	sy_format_job_path(job_path, true, "9", now - 40 * SY_DAY_S);
+	write_record(job_path, "n1.300.json");
 	is_int(sy_record_newest(top, "9", "n1"), 300, "40 days ago");
 	write_record("10", "n1.200.json");
 	is_int(sy_record_newest(top, "10", "n1"), 200, "of the time before the mark");

@@ -85,7 +85,7 @@ int main(void)
 	sy_processes_refresh(&all, false);
 	is_int(sy_processes_alive(&all), MANY, "children are found");
 	is_int(wrongly_found(), 0, "each is found by its id");
-	is_int(all.fds_left, 0, "as many files are kept open as may be");
+	is_int(all.fds_after, 0, "as many files are kept open as may be");
 	clocks = 0;
 	sy_processes_refresh(&all, false);
 	is_int(clocks, 2 * MANY, "a clock of each is read, and once more when all were read");

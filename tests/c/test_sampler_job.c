@@ -97,7 +97,7 @@ static void make_folders(char *path)
 	(void)mkdir(path, 0700);
 }
 
-static void take_sample(enum sy_look look)
+static void take_sample(enum sy_reading look)
 {
 	monotonic.tv_nsec += PERIOD_US * 1000;
 	monotonic.tv_sec += monotonic.tv_nsec / 1000000000;
@@ -133,7 +133,7 @@ static void begin(void)
 	sy_job_start_counting(job, open(tree, O_RDONLY | O_DIRECTORY));
 	sy_job_report_cpu_source(job, &status);
 	for (int i = 0; i < 3; i++)
-		take_sample(SY_LOOK_NOW);
+		take_sample(SY_READING_NOW);
 }
 
 static void end(void)
@@ -147,18 +147,18 @@ static void end(void)
 
 static void test_processes_are_asked_once_a_second(void)
 {
-	int before, asked = 0;
+	int before, requested = 0;
 
 	begin();
 	is_int(sy_processes_alive(&job->processes), 2, "processes of the job");
 	for (int i = 0; i < 3 * A_SECOND; i++) {
 		before = clocks;
-		take_sample(SY_LOOK_DUE);
-		asked += clocks > before;
+		take_sample(SY_READING_DUE);
+		requested += clocks > before;
 	}
-	is_int(asked, 3, "processes are asked in so many of 30 samples");
+	is_int(requested, 3, "processes are asked in so many of 30 samples");
 	before = preads;
-	take_sample(SY_LOOK_DUE);
+	take_sample(SY_READING_DUE);
 	is_int(preads - before, 2, "files read in any other: CPU and memory of the group");
 	end();
 }
@@ -168,20 +168,20 @@ static void test_a_sample_between_tells_the_group(void)
 	int64_t written, cpu_us;
 
 	begin();
-	take_sample(SY_LOOK_NOW);
+	take_sample(SY_READING_NOW);
 	written = line.cell[SY_WCHAR];
 	cpu_us = line.cell[SY_CPU];
 	(void)send_order(1, ACT_WRITE, MB);
 	set_group(5700000, 7 * MB);
-	take_sample(SY_LOOK_DUE);
+	take_sample(SY_READING_DUE);
 	is_int(line.cell[SY_CPU] - cpu_us, 700000, "CPU that the group has counted since");
 	is_int(line.cell[SY_MEMORY], 7 * MB, "memory of the group");
 	is_int(line.cell[SY_WCHAR], written, "I/O of a moment ago");
-	take_sample(SY_LOOK_NOW);
+	take_sample(SY_READING_NOW);
 	written = line.cell[SY_WCHAR] - written;
 	ok(written >= MB && written < MB + ANSWERS, "asked now: %" PRId64 " bytes", written);
 	(void)send_order(1, ACT_WRITE, MB);
-	take_sample(SY_LOOK_LAST);
+	take_sample(SY_READING_LAST);
 	is_int(line.cell[SY_CPU] - cpu_us, 700000, "CPU at the end");
 	end();
 }
@@ -192,7 +192,7 @@ static void test_memory_is_read_though_the_charge_stays(void)
 	begin();
 	for (int64_t megabytes = 8; megabytes > 4; megabytes--) {
 		set_group(5000000, megabytes * MB);
-		take_sample(SY_LOOK_DUE);
+		take_sample(SY_READING_DUE);
 		is_int(line.cell[SY_MEMORY], megabytes * MB, "memory of the group, read again");
 	}
 	is_int(status.sums.largest[SY_MAX_MEMORY_BYTES], 8 * MB, "the peak");
@@ -227,18 +227,18 @@ static void test_what_a_daemon_uses_at_its_end(void)
 	begin_step();
 	set_tasks(300000);
 	set_group(5900000, 3 * MB);
-	take_sample(SY_LOOK_DUE);
+	take_sample(SY_READING_DUE);
 	is_int(line.cell[SY_CPU], 300000, "what the group of the tasks has counted");
 	sy_step_groups_done(&job->steps, actor[0], 250000);
 	sy_step_groups_done(&job->steps, actor[0], 250000);
 	set_group(6200000, 3 * MB);
-	take_sample(SY_LOOK_NOW);
+	take_sample(SY_READING_NOW);
 	is_int(line.cell[SY_CPU], 300000, "the tasks have ended, the daemon goes on");
 	is_int(status.gap_us, SY_UNKNOWN, "not every step has reported");
 	(void)snprintf(path, sizeof(path), "%s/step_0/user/cpu.stat", folder);
 	(void)truncate(path, 0);
 	set_group(6500000, 3 * MB);
-	take_sample(SY_LOOK_LAST);
+	take_sample(SY_READING_LAST);
 	is_int(line.cell[SY_CPU], 300000, "its group is gone");
 	is_int(status.gap_us, 300000, "CPU that no step has reported");
 	ok(sy_has_gap(&status), "more than two readings may differ by");
@@ -266,25 +266,25 @@ static void test_user_and_system_time_of_steps(void)
 	begin_step();
 	status.user_us = status.system_us = SY_UNKNOWN;
 	set_tasks(100000);
-	take_sample(SY_LOOK_DUE);
+	take_sample(SY_READING_DUE);
 	sy_job_split(job, &status);
 	is_int(status.user_us, SY_UNKNOWN, "a group that tells of no parts");
 	set_parts(300000, 100000);
-	take_sample(SY_LOOK_DUE);
+	take_sample(SY_READING_DUE);
 	sy_job_split(job, &status);
 	is_int(status.user_us, 300000, "user time");
 	is_int(status.system_us, 100000, "system time");
 	sy_step_groups_done(&job->steps, actor[0], 404000);
 	sy_step_groups_add(&job->steps, INT32_MAX);
 	sy_step_groups_done(&job->steps, INT32_MAX, 4000);
-	take_sample(SY_LOOK_DUE);
+	take_sample(SY_READING_DUE);
 	sy_job_split(job, &status);
 	is_int(status.user_us, 306000, "with what its daemon has waited for, and a short step");
 	is_int(status.system_us, 102000, "the rest");
 	status.user_us = status.system_us = SY_UNKNOWN;
 	sy_step_groups_add(&job->steps, INT32_MAX - 1);
 	sy_step_groups_done(&job->steps, INT32_MAX - 1, 5000);
-	take_sample(SY_LOOK_DUE);
+	take_sample(SY_READING_DUE);
 	sy_job_split(job, &status);
 	is_int(status.user_us, SY_UNKNOWN, "more than a hundredth of short steps");
 	end();
@@ -336,11 +336,11 @@ static void test_the_sleep_of_the_extern_step(void)
 	end();
 }
 
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *walk)
 {
 	(void)info;
 	(void)kind;
-	(void)place;
+	(void)walk;
 	return remove(path);
 }
 

@@ -108,7 +108,7 @@ char *slurm_strerror(int number)
 	return strerror(number);
 }
 
-static char said[1024], complained[1024];
+static char message[1024], complained[1024];
 
 static void read_all(int fd, char *text, size_t size)
 {
@@ -142,9 +142,9 @@ static int run(const char *request, bool deaf)
 	(void)close(out[1]);
 	(void)close(errors[1]);
 	(void)waitpid(child, &status, 0);
-	said[0] = '\0';
+	message[0] = '\0';
 	if (!deaf)
-		read_all(out[0], said, sizeof(said));
+		read_all(out[0], message, sizeof(message));
 	read_all(errors[0], complained, sizeof(complained));
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
@@ -164,7 +164,7 @@ static void test_merging(void)
 	begin("");
 	is_int(run(BATCH, false), 0, "nothing was there");
 	is_string(slurmctld->admin_comment, "{" OURS, "ours is");
-	is_string(said, "verbose: AdminComment of job 4711: written\n", "and it says so");
+	is_string(message, "verbose: AdminComment of job 4711: written\n", "and it says so");
 	is_int(run(BATCH, false), 0, "the same once more");
 	is_int(slurmctld->comments, 1, "is no update");
 	begin("{\"site\":[1.50]}");
@@ -173,7 +173,7 @@ static void test_merging(void)
 	begin("JS1:text");
 	is_int(run(BATCH, false), 0, "text that is no object");
 	is_string(slurmctld->admin_comment, "JS1:text", "stays");
-	is_string(said,
+	is_string(message,
 		  "info: AdminComment of job 4711: left as it is: there is text of somebody else "
 		  "that is no JSON object\n",
 		  "and it says why");
@@ -194,7 +194,7 @@ static void test_refusals(void)
 	slurmctld->state = JOB_COMPLETE | JOB_COMPLETING;
 	is_int(run(BATCH, false), 0, "a job that is over");
 	is_int(slurmctld->comments, 0, "is left alone: slurmctld would log an error");
-	is_string(said, "verbose: AdminComment of job 4711: not written: the job is over\n",
+	is_string(message, "verbose: AdminComment of job 4711: not written: the job is over\n",
 		  "and that is no news");
 	begin("");
 	slurmctld->refusal = ESLURM_ALREADY_DONE;
@@ -211,9 +211,9 @@ static void test_refusals(void)
 	slurmctld->silent = true;
 	is_int(run(BATCH, false), 0, "a slurmctld that does not answer");
 	is_int(slurmctld->slept_s, 1 + 3 + 9, "is asked four times");
-	ok(strstr(said, "info: AdminComment of job 4711: not written: ") == said &&
-	       strstr(said, "; `steelyard publish` writes it\n"),
-	   "and it says who writes it: %s", said);
+	ok(strstr(message, "info: AdminComment of job 4711: not written: ") == message &&
+	       strstr(message, "; `steelyard publish` writes it\n"),
+	   "and it says who writes it: %s", message);
 }
 
 static void test_nobody_waits(void)

@@ -137,7 +137,7 @@ int main(int argc, char **argv)
 
 	if (!ok(access(path, R_OK) == 0, "the plugin is at %s", path) || !make_folder())
 		return done_testing();
-	(void)snprintf(told, sizeof(told), "%s/told", dir);
+	(void)snprintf(notes, sizeof(notes), "%s/told", dir);
 	(void)snprintf(run, sizeof(run), "%s/run", dir);
 	(void)mkdir(run, 0700);
 	step = listen_as_step(0);

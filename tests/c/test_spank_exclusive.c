@@ -16,7 +16,7 @@ int main(void)
 
 #include "spank_host.h"
 
-static char told[96];
+static char notes[96];
 
 /* In place of steelyard-node: it writes down how it was called. */
 static void write_program(void)
@@ -28,7 +28,8 @@ static void write_program(void)
 	file = fopen(path, "w");
 	if (!file)
 		return;
-	(void)fprintf(file, "#!/bin/sh\necho \"$*\" > %s.new && mv %s.new %s\n", told, told, told);
+	(void)fprintf(file, "#!/bin/sh\necho \"$*\" > %s.new && mv %s.new %s\n", notes, notes,
+		      notes);
 	(void)fclose(file);
 	(void)chmod(path, 0700);
 }
@@ -44,14 +45,14 @@ static const char *read_sent_exclusive(const char *path)
 	size_t length = 0;
 
 	(void)call(plugin, "slurm_spank_init_post_opt");
-	for (int i = 0; i < 12000 && !(file = fopen(told, "r")); i++)
+	for (int i = 0; i < 12000 && !(file = fopen(notes, "r")); i++)
 		(void)nanosleep(&pause, NULL);
 	if (file) {
 		length = fread(text, 1, sizeof(text) - 1, file);
 		(void)fclose(file);
 	}
 	text[length] = '\0';
-	(void)unlink(told);
+	(void)unlink(notes);
 	(void)dlclose(plugin);
 	for (at = text; (at = strstr(at, "--job exclusive=")); at++)
 		last = strncmp(at + strlen("--job exclusive="), "yes", 3) == 0 ? "yes" : "no";
@@ -112,7 +113,7 @@ int main(int argc, char **argv)
 	}
 	if (!ok(argc > 1 && make_folder(), "a folder"))
 		return done_testing();
-	(void)snprintf(told, sizeof(told), "%s/told", dir);
+	(void)snprintf(notes, sizeof(notes), "%s/told", dir);
 	write_program();
 	test_cores(argv[1]);
 	test_company(argv[1]);

@@ -116,12 +116,12 @@ static void test_leave_as_user(const char *path)
 		ok(true, "leaves with the user's rights # SKIP needs root");
 		return;
 	}
-	(void)snprintf(told, sizeof(told), "%s/heard", dir);
+	(void)snprintf(notes, sizeof(notes), "%s/heard", dir);
 	(void)snprintf(arg_run, sizeof(arg_run), "run_dir=%s/run", dir);
 	(void)snprintf(program, sizeof(program),
 		       "#!/bin/sh\n[ \"$1\" = sample ] && exec timeout 20 dd bs=64 count=1 <&3 "
 		       ">%s 2>/dev/null\n",
-		       told);
+		       notes);
 	write_text("node", program, 0700);
 	plugin = load(path, S_CTX_REMOTE, SLURM_EXTERN_CONT);
 	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the extern step starts");

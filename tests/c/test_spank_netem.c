@@ -126,7 +126,8 @@ static void test_had(const char *path)
 	is_int(dlclose(plugin), 0, "unloads");
 }
 
-static void test_not_had(const char *path, const char *spec, const char *program, const char *says)
+static void test_not_had(const char *path, const char *spec, const char *program,
+			 const char *message)
 {
 	char text[1024];
 	void *plugin;
@@ -134,7 +135,7 @@ static void test_not_had(const char *path, const char *spec, const char *program
 	write_program(program);
 	plugin = start_step(path, spec);
 	is_int(run_task(plugin, text, sizeof(text)), 4, "the tasks end with exit code 4");
-	ok(strncmp(text, "steelyard: --netem=", 19) == 0 && strstr(text, says),
+	ok(strncmp(text, "steelyard: --netem=", 19) == 0 && strstr(text, message),
 	   "and one line: %.100s", text);
 	is_int(errors, 1, "one line in the log");
 	is_int(dlclose(plugin), 0, "unloads");
@@ -235,7 +236,7 @@ static void test_end_as_user(const char *path)
 	write_program("");
 	plugin = load(path, S_CTX_REMOTE, SLURM_EXTERN_CONT);
 	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the extern step starts");
-	(void)unlink(told);
+	(void)unlink(notes);
 	is_int(setegid(65534) | seteuid(65534), 0, "somebody takes the user's rights");
 	is_int(call(plugin, "slurm_spank_exit"), 0, "and it ends");
 	is_int(seteuid(0) | setegid(0), 0, "and gives them back");
@@ -251,7 +252,7 @@ int main(int argc, char **argv)
 
 	if (!ok(access(path, R_OK) == 0, "the plugin is at %s", path) || !make_folder())
 		return done_testing();
-	(void)snprintf(told, sizeof(told), "%s/told", dir);
+	(void)snprintf(notes, sizeof(notes), "%s/told", dir);
 	(void)snprintf(state, sizeof(state), "%s/run/netem", dir);
 	test_submission(path);
 	step = listen_as_step(0);

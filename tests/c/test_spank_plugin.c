@@ -22,7 +22,7 @@ int main(void)
 
 #include "spank_host.h"
 
-static char control[96], told[96], complaints[96];
+static char control[96], notes[96], complaints[96];
 
 /* The plugin's clock: a test does not wait for a step to be long. */
 static int skipped_s;
@@ -82,7 +82,7 @@ static void write_sampler(void)
 		      "[ -e /proc/$$/fd/$f ] && echo \"fd $f $(readlink /proc/$$/fd/$f)\"; done >> "
 		      "%s.new\necho \"session $(cut -d' ' -f6 /proc/$$/stat)\" >> %s.new\nenv >> "
 		      "%s.new\nmv %s.new %s\n",
-		      told, told, told, told, told, told);
+		      notes, notes, notes, notes, notes, notes);
 	(void)fclose(file);
 	(void)chmod(path, 0700);
 }
@@ -96,7 +96,7 @@ static void wait_for_sampler(char *text, size_t size)
 
 	for (int i = 0; i < 6000 && !file; i++) {
 		(void)nanosleep(&pause, NULL);
-		file = fopen(told, "r");
+		file = fopen(notes, "r");
 	}
 	if (file) {
 		length = fread(text, 1, size - 1, file);
@@ -261,7 +261,7 @@ static void test_batch_step(const char *path, bool answers)
 /* A job of srun alone: srun ends it when it hears of the last task's end. */
 static void test_step_alone(const char *path, bool tagged, bool is_long)
 {
-	int told_early = tagged || is_long;
+	int sent_early = tagged || is_long;
 	void *plugin;
 
 	(void)snprintf(tags_variable, sizeof(tags_variable), "%s", tagged ? "a=1" : "");
@@ -271,7 +271,7 @@ static void test_step_alone(const char *path, bool tagged, bool is_long)
 	is_int(call(plugin, "slurm_spank_task_exit"), 0, "its first task ends");
 	is_int(comments(), 0, "nothing is told while another one runs");
 	is_int(call(plugin, "slurm_spank_task_exit"), 0, "its last task ends");
-	is_int(comments(), told_early, "what is worth it is told before srun hears of it");
+	is_int(comments(), sent_early, "what is worth it is told before srun hears of it");
 	is_int(call(plugin, "slurm_spank_exit"), 0, "the step ends");
 	is_int(comments(), 1, "and nothing once more that is known");
 	skipped_s = 0;
@@ -296,19 +296,19 @@ static void test_short_later_step(const char *path)
 /* What lies in a folder of somebody else's is not ours to trust. */
 static void test_open_run_dir(const char *path)
 {
-	char folder[48], socket_there[96];
+	char folder[48], has_socket[96];
 	void *plugin;
 
 	(void)snprintf(folder, sizeof(folder), "%s/open", dir);
 	(void)snprintf(arg_run, sizeof(arg_run), "run_dir=%s", folder);
-	(void)snprintf(socket_there, sizeof(socket_there), "%s/n9.%u.sock", folder, JOB);
+	(void)snprintf(has_socket, sizeof(has_socket), "%s/n9.%u.sock", folder, JOB);
 	(void)mkdir(folder, 0700);
 	(void)chmod(folder, 0777);
 	plugin = load(path, S_CTX_REMOTE, SLURM_EXTERN_CONT);
 	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the job goes on");
 	ok(errors == 1 && strstr(last_error, "may be written by others (mode 0777)"),
 	   "a run_dir that others may write to is refused: %s", last_error);
-	ok(access(socket_there, F_OK) != 0, "and nothing is put there");
+	ok(access(has_socket, F_OK) != 0, "and nothing is put there");
 	is_int(call(plugin, "slurm_spank_exit"), 0, "and ends");
 	is_int(dlclose(plugin), 0, "unloads");
 	(void)snprintf(arg_run, sizeof(arg_run), "run_dir=%s/run", dir);
@@ -321,7 +321,7 @@ int main(int argc, char **argv)
 	if (!ok(access(path, R_OK) == 0, "the plugin is at %s", path) || !make_folder())
 		return done_testing();
 	(void)snprintf(control, sizeof(control), "%s/run/n9.%u.sock", dir, JOB);
-	(void)snprintf(told, sizeof(told), "%s/told", dir);
+	(void)snprintf(notes, sizeof(notes), "%s/told", dir);
 	(void)snprintf(complaints, sizeof(complaints), "%s/run/n9.log", dir);
 	write_sampler();
 	test_client(path);

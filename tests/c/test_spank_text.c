@@ -228,14 +228,14 @@ static void check_left_out(const char *text)
 {
 	const char *left_out = text ? strstr(text, "\"tags_left_out\":") : NULL;
 	char item[16];
-	int told = 1;
+	int included = 1;
 
 	for (int i = 0; text && i < SY_TAGS_MAX; i++) {
 		(void)snprintf(item, sizeof(item), "\"t%02d\":", i);
-		told += strstr(text, item) != NULL;
+		included += strstr(text, item) != NULL;
 	}
-	ok(left_out && told + atoi(left_out + 16) == SY_TAGS_MAX, "and how many is told: %d of %d",
-	   told, SY_TAGS_MAX);
+	ok(left_out && included + atoi(left_out + 16) == SY_TAGS_MAX, "and how many is told: %d of %d",
+	   included, SY_TAGS_MAX);
 }
 
 static void test_comment(void)

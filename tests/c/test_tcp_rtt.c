@@ -254,7 +254,7 @@ static void test_windows(void)
 {
 	static struct sy_tcp tcp = {.listed_at_us = -1, .sockstat_fd = -1, .group_fd = -1};
 	static struct sy_tcp_counts counts;
-	static const struct tcp_info told[] = {
+	static const struct tcp_info notes[] = {
 	    {.tcpi_snd_cwnd = 10, .tcpi_rcv_space = 1000},
 	    {.tcpi_snd_cwnd = 10, .tcpi_rcv_space = 1000},
 	    {.tcpi_snd_cwnd = 20, .tcpi_rcv_space = 1000, .tcpi_bytes_acked = 1},
@@ -267,8 +267,8 @@ static void test_windows(void)
 	tcp.counts = &counts;
 	(void)socketpair(AF_UNIX, SOCK_DGRAM, 0, pair);
 	tcp.diag_fd = pair[0];
-	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
-		list_one(&tcp, pair[1], told[i], true);
+	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++)
+		list_one(&tcp, pair[1], notes[i], true);
 	list_one(&tcp, pair[1], (struct tcp_info){0}, false);
 	is_int(tcp.status.snd_cwnd.readings, 3, "three readings");
 	ok(sy_rtt_median_us(&tcp.status.snd_cwnd, &counts.snd_cwnd) == 20, "their median");

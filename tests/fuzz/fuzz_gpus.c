@@ -55,7 +55,7 @@ static json_t *new_record(const char *node)
 	return record;
 }
 
-static void hear(char *lines, const struct sy_told *told)
+static void hear(char *lines, const struct sy_job_notes *told)
 {
 	char *next;
 
@@ -106,7 +106,7 @@ static void check(const json_t *record)
 }
 
 /* The answer to `totals` and the record say the same. */
-static void check_answer(const json_t *record, const struct sy_told *told)
+static void check_answer(const json_t *record, const struct sy_job_notes *told)
 {
 	const json_t *sum = json_object_get(json_object_get(record, "energy"), "gpu_energy_j");
 	int64_t zone_uj[SY_MAX_ZONES];
@@ -123,8 +123,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *node = text_of(data, size), *lines = first_line(node);
 	json_t *record = new_record(node);
-	struct sy_told told = {json_incref(json_object_get(record, "job")), json_object(),
-			       json_object()};
+	struct sy_job_notes told = {json_incref(json_object_get(record, "job")), json_object(),
+				    json_object()};
 
 	hear(lines, &told);
 	sy_record_gpus(record, &meters, &told);

@@ -5,7 +5,7 @@
 
 #include "record/message.h"
 
-static void take(const char *text, const struct sy_told *told)
+static void take(const char *text, const struct sy_job_notes *told)
 {
 	struct sy_message message = {0};
 	struct sy_error err = {0};
@@ -38,7 +38,7 @@ static void must_be_whole(const json_t *object)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct sy_told told = {json_object(), json_object(), json_object()};
+	struct sy_job_notes told = {json_object(), json_object(), json_object()};
 	char *text = text_of(data, size), *line = text, *next;
 
 	for (; *line; line = next) {

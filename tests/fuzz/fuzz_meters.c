@@ -118,13 +118,13 @@ static void must_be_told_well(const struct sy_meters *meters, const struct sy_me
 {
 	must(strnlen(meter->name, sizeof(meter->name)) < sizeof(meter->name));
 	must(strnlen(meter->path, sizeof(meter->path)) < sizeof(meter->path));
-	must(strnlen(meter->why, sizeof(meter->why)) < sizeof(meter->why));
+	must(strnlen(meter->reason, sizeof(meter->reason)) < sizeof(meter->reason));
 	must(strnlen(meter->identity, sizeof(meter->identity)) < sizeof(meter->identity));
 	must(meter->domain <= SY_DOMAIN_ACCELERATOR && meter->unit >= -1);
 	must(meter->parent >= -1 && meter->parent < meters->count);
 	must(meter->range_uj >= 0 && meter->resolution >= 0 && meter->mean_us >= 0);
 	must(meter->period_us >= 0 && meter->period_us <= 60000000);
-	must(meter->readable == !*meter->why);
+	must(meter->readable == !*meter->reason);
 }
 
 /* As the process for slow meters does. */
@@ -173,7 +173,7 @@ static void must_only_grow(struct sy_meters *meters, struct sy_line *line, int64
 		must(line->cell[SY_ZONE + i] == SY_UNKNOWN || line->cell[SY_ZONE + i] >= 0);
 		must(line->cell[SY_ZONE + i] == SY_UNKNOWN ||
 		     line->cell[SY_ZONE + i] >= before.cell[SY_ZONE + i]);
-		must(meters->energy[i].valid || meters->energy[i].why[0]);
+		must(meters->energy[i].valid || meters->energy[i].reason[0]);
 	}
 	must(line->cell[SY_ENERGY] == SY_UNKNOWN || line->cell[SY_ENERGY] >= 0);
 }

@@ -4,7 +4,7 @@
 #include "netem/policy/policy.h"
 #include "netem/spec/spec.h"
 
-static const struct sy_asker somebody = {.uid = 65534, .exclusive = SY_YES};
+static const struct sy_requester somebody = {.uid = 65534, .exclusive = SY_YES};
 
 /* 1: allowed, 0: refused with a sentence, -1: no such policy. */
 static int answer(const char *policy_text, size_t size, const struct sy_netem *spec)

@@ -12,7 +12,7 @@ static void check(const struct sy_sites *sites)
 	struct sy_netem again;
 	struct sy_error err;
 
-	must(*sites->here && sites->count >= 0 && sites->count <= (int)SY_SITES_LINKS);
+	must(*sites->own_site && sites->count >= 0 && sites->count <= (int)SY_SITES_LINKS);
 	for (int i = 0; i < sites->count; i++) {
 		const struct sy_netem *spec = &sites->link[i].spec;
 

@@ -31,18 +31,18 @@ void sy_cleanup_output(struct sy_output *output)
 	free(output->problem);
 }
 
-static _Thread_local int held = -1;
+static _Thread_local int passed_descriptor = -1;
 
 void sy_run_pass_descriptor(int fd)
 {
-	held = fd;
+	passed_descriptor = fd;
 }
 
-static _Thread_local const char *told;
+static _Thread_local const char *passed_variable;
 
 void sy_run_pass_variable(const char *variable)
 {
-	told = variable;
+	passed_variable = variable;
 }
 
 static bool find_program(const char *name, char *path, size_t size)
@@ -89,7 +89,7 @@ static char *read_memory_file(int fd)
 
 static int spawn(const char *path, const char *const *argv, const int fds[3], pid_t *pid)
 {
-	char *environment[] = {(char *)"LC_ALL=C", (char *)told, NULL};
+	char *environment[] = {(char *)"LC_ALL=C", (char *)passed_variable, NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t none, all;
@@ -104,8 +104,8 @@ static int spawn(const char *path, const char *const *argv, const int fds[3], pi
 	(void)posix_spawn_file_actions_init(&actions);
 	for (int i = 0; i < 3; i++)
 		(void)posix_spawn_file_actions_adddup2(&actions, fds[i], i);
-	if (held >= 0)
-		(void)posix_spawn_file_actions_adddup2(&actions, held, 3);
+	if (passed_descriptor >= 0)
+		(void)posix_spawn_file_actions_adddup2(&actions, passed_descriptor, 3);
 	error = posix_spawn(pid, path, &actions, &attributes, (char *const *)argv, environment);
 	(void)posix_spawn_file_actions_destroy(&actions);
 	(void)posix_spawnattr_destroy(&attributes);

@@ -76,45 +76,46 @@ bool sy_records_are_marked_by_owner(const char *record_dir)
 	       S_ISREG(mark.st_mode) && mark.st_uid == folder.st_uid;
 }
 
-void sy_format_job_path(char place[SY_JOB_PATH_SIZE], bool by_day, const char *job_id, time_t start)
+void sy_format_job_path(char job_path[SY_JOB_PATH_SIZE], bool by_day, const char *job_id,
+			time_t start)
 {
 	struct tm utc;
 
 	if (by_day && gmtime_r(&start, &utc))
-		(void)snprintf(place, SY_JOB_PATH_SIZE, "%04d-%02d/%02d/%.200s", utc.tm_year + 1900,
-			       utc.tm_mon + 1, utc.tm_mday, job_id);
+		(void)snprintf(job_path, SY_JOB_PATH_SIZE, "%04d-%02d/%02d/%.200s",
+			       utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, job_id);
 	else
-		(void)snprintf(place, SY_JOB_PATH_SIZE, "%.200s", job_id);
+		(void)snprintf(job_path, SY_JOB_PATH_SIZE, "%.200s", job_id);
 }
 
 /* The folder `name` of `above`, made first if it is not there. */
-static int open_level(int above, const char *name, const char *place, struct sy_error *err)
+static int open_level(int above, const char *name, const char *job_path, struct sy_error *err)
 {
 	int fd;
 
 	if (mkdirat(above, name, 0755) < 0 && errno != EEXIST)
 		return sy_fail_errno(err, errno, "cannot make %s of %s in the record folder", name,
-				     place);
+				     job_path);
 	fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return sy_fail_errno(err, errno,
 				     "cannot open %s of %s in the record folder as a folder, links "
 				     "not followed",
-				     name, place);
+				     name, job_path);
 	if (sy_folder_check(fd, name, err) == 0)
 		return fd;
 	(void)close(fd);
 	return -1;
 }
 
-int sy_open_job_path(int top, const char *place, struct sy_error *err)
+int sy_open_job_path(int top, const char *job_path, struct sy_error *err)
 {
 	char path[SY_JOB_PATH_SIZE], *rest = path, *name;
 	int fd = -1;
 
-	(void)snprintf(path, sizeof(path), "%s", place);
+	(void)snprintf(path, sizeof(path), "%s", job_path);
 	while ((name = strsep(&rest, "/"))) {
-		int next = open_level(fd < 0 ? top : fd, name, place, err);
+		int next = open_level(fd < 0 ? top : fd, name, job_path, err);
 
 		if (fd >= 0)
 			(void)close(fd);
@@ -145,7 +146,7 @@ static int open_top(const char *record_dir, struct sy_error *err)
 }
 
 int sy_open_job_folder(const char *record_dir, const char *job_id, const char *node,
-		       char place[SY_JOB_PATH_SIZE], struct sy_error *err)
+		       char job_path[SY_JOB_PATH_SIZE], struct sy_error *err)
 {
 	cleanup_close int top = -1;
 
@@ -155,6 +156,6 @@ int sy_open_job_folder(const char *record_dir, const char *job_id, const char *n
 	top = open_top(record_dir, err);
 	if (top < 0)
 		return -1;
-	sy_format_job_path(place, sy_records_are_marked(top), job_id, time(NULL));
-	return sy_open_job_path(top, place, err);
+	sy_format_job_path(job_path, sy_records_are_marked(top), job_id, time(NULL));
+	return sy_open_job_path(top, job_path, err);
 }

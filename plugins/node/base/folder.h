@@ -38,16 +38,16 @@ bool sy_records_by_day(const char *record_dir);
 bool sy_records_are_marked_by_owner(const char *record_dir);
 
 /* `2026-11/23/4711`, or `4711`: below the folder of records. */
-void sy_format_job_path(char place[SY_JOB_PATH_SIZE], bool by_day, const char *job_id,
+void sy_format_job_path(char job_path[SY_JOB_PATH_SIZE], bool by_day, const char *job_id,
 			time_t start);
 
-/* Open `place` below `top`, each level made where it is not there, no link followed, nobody else's
- * folder gone through: a descriptor, or -1. */
-int sy_open_job_path(int top, const char *place, struct sy_error *err);
+/* Open `job_path` below `top`, each level made where it is not there, no link followed, nobody
+ * else's folder gone through: a descriptor, or -1. */
+int sy_open_job_path(int top, const char *job_path, struct sy_error *err);
 
 /* The job's folder below RECORD_DIR for a record that starts now, made when RECORD_DIR is there and
- * it is not: a descriptor, or -1. `place`: where it is below RECORD_DIR. */
+ * it is not: a descriptor, or -1. `job_path`: where it is below RECORD_DIR. */
 int sy_open_job_folder(const char *record_dir, const char *job_id, const char *node,
-		       char place[SY_JOB_PATH_SIZE], struct sy_error *err);
+		       char job_path[SY_JOB_PATH_SIZE], struct sy_error *err);
 
 #endif

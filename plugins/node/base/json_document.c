@@ -137,7 +137,7 @@ static json_t *find_object(json_t *at, const char *path, const char **word)
 	return at;
 }
 
-void sy_json_put(json_t *top, const char *path, json_t *value, const char *why)
+void sy_json_put(json_t *top, const char *path, json_t *value, const char *reason)
 {
 	json_t *missing = step_into(top, "missing");
 	const char *word;
@@ -146,7 +146,8 @@ void sy_json_put(json_t *top, const char *path, json_t *value, const char *why)
 	if (!value)
 		value = json_null();
 	if (json_is_null(value))
-		(void)json_object_set_new(missing, path, sy_json_text(why ? why : "not known"));
+		(void)json_object_set_new(missing, path,
+					  sy_json_text(reason ? reason : "not known"));
 	else
 		(void)json_object_del(missing, path);
 	(void)json_object_set_new(object, word, value);

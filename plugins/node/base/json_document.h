@@ -61,8 +61,8 @@ void sy_doc_put_words(struct sy_document *document, const char *path, int root, 
 
 /* Set the value at a dotted path of a document that is not being filled in but changed
  * ("energy.zones.0.energy_j": lists have numbers), making objects on the way. A null has its reason
- * `why` under `missing` of `top`; a value takes the reason away. Takes `value`. */
-void sy_json_put(json_t *top, const char *path, json_t *value, const char *why);
+ * `reason` under `missing` of `top`; a value takes the reason away. Takes `value`. */
+void sy_json_put(json_t *top, const char *path, json_t *value, const char *reason);
 
 /* A sentence into `notes` of an object, once. */
 __attribute__((format(printf, 2, 3))) void sy_json_note(json_t *object, const char *format, ...);

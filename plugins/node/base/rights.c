@@ -52,14 +52,14 @@ static struct rights read_rights(void)
 
 static int become_nobody(uint64_t needed, struct sy_error *err)
 {
-	uint64_t keep = read_rights().permitted & needed;
+	uint64_t needed_rights = read_rights().permitted & needed;
 
 	for (int c = 0; prctl(PR_CAPBSET_READ, c, 0, 0, 0) >= 0; c++)
 		(void)prctl(PR_CAPBSET_DROP, c, 0, 0, 0);
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setgroups(0, NULL) < 0 ||
 	    setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
 		return sy_fail_errno(err, errno, "cannot become uid %d", NOBODY);
-	if (set_rights(keep, keep, 0) < 0)
+	if (set_rights(needed_rights, needed_rights, 0) < 0)
 		return sy_fail_errno(err, errno, "cannot give up capabilities");
 	return 0;
 }
@@ -98,15 +98,15 @@ static bool can_see_other_users(void)
 
 bool sy_rights_drop_ptrace(void)
 {
-	uint64_t all = read_rights().permitted, keep = all & RIGHT(CAP_BPF);
+	uint64_t all = read_rights().permitted, needed_rights = all & RIGHT(CAP_BPF);
 
-	if (geteuid() != NOBODY || set_rights(keep, all, 0) < 0)
+	if (geteuid() != NOBODY || set_rights(needed_rights, all, 0) < 0)
 		return false;
 	if (!can_see_other_users()) {
 		(void)set_rights(all, all, 0);
 		return false;
 	}
-	return set_rights(keep, keep, 0) == 0;
+	return set_rights(needed_rights, needed_rights, 0) == 0;
 }
 
 int sy_rights_drop_all(struct sy_error *err)

@@ -85,7 +85,7 @@ const char *sy_sha256(const void *bytes, size_t length, char text[SY_SHA256_SIZE
 			     0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 	const uint8_t *at = bytes;
 
-	for (size_t left = length; left >= BLOCK; left -= BLOCK, at += BLOCK)
+	for (size_t remaining = length; remaining >= BLOCK; remaining -= BLOCK, at += BLOCK)
 		add_block(state, at);
 	add_end(state, at, length);
 	for (int i = 0; i < 8; i++)

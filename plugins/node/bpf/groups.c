@@ -119,10 +119,11 @@ static int add_starter(struct sy_bpf *bpf, pid_t daemon, __u64 *number, struct s
 	if (result < 0)
 		return sy_fail_errno(err, -result, "the kernel does not take process %d",
 				     (int)daemon);
-	if (request.others || !request.found)
-		return sy_fail(err, request.others ? "the daemon that starts the job is of another "
-						     "job itself"
-						   : "the daemon that starts the job is gone");
+	if (request.other_jobs || !request.found)
+		return sy_fail(err, request.other_jobs
+					? "the daemon that starts the job is of another "
+					  "job itself"
+					: "the daemon that starts the job is gone");
 	*number = request.job;
 	return 0;
 }

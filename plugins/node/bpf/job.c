@@ -131,13 +131,13 @@ int sy_bpf_begin(struct sy_bpf *bpf, const char *base, uint64_t number, enum sy_
 }
 
 /* As our own namespace of process ids has it. */
-static int read_own_id(struct sy_bpf_asker *asker)
+static int read_own_id(struct sy_bpf_requester *requester)
 {
 	struct stat info;
 
 	if (stat("/proc/self/ns/pid", &info) < 0)
 		return -1;
-	*asker = (struct sy_bpf_asker){(uint32_t)getpid(), (uint32_t)info.st_ino};
+	*requester = (struct sy_bpf_requester){(uint32_t)getpid(), (uint32_t)info.st_ino};
 	return 0;
 }
 
@@ -158,21 +158,21 @@ static int run_iterator(int link)
 
 int sy_bpf_send_request(const struct sy_bpf *bpf, int program, struct sy_bpf_request *request)
 {
-	struct sy_bpf_asker asker;
+	struct sy_bpf_requester requester;
 	uint64_t before;
-	int result = read_own_id(&asker) < 0 ? -errno : 0;
+	int result = read_own_id(&requester) < 0 ? -errno : 0;
 
 	if (result == 0)
-		result = sy_bpf_update(bpf->requests, &asker, request, 0);
+		result = sy_bpf_update(bpf->requests, &requester, request, 0);
 	for (int i = 0; result == 0 && i < PASSES; i++) {
 		before = request->added;
 		result = run_iterator(program);
 		if (result == 0)
-			result = sy_bpf_lookup(bpf->requests, &asker, request);
+			result = sy_bpf_lookup(bpf->requests, &requester, request);
 		if (request->added == before)
 			break;
 	}
-	(void)sy_bpf_delete(bpf->requests, &asker);
+	(void)sy_bpf_delete(bpf->requests, &requester);
 	return result;
 }
 
@@ -181,7 +181,7 @@ static int check_request(const struct sy_bpf_request *request, int result, struc
 	if (result < 0)
 		return sy_fail_errno(err, -result, "the kernel does not take process %d",
 				     (int)request->pid);
-	if (request->others)
+	if (request->other_jobs)
 		return sy_fail(err, "a process of the job, or who measures it, is of another job");
 	return request->found > 0;
 }
@@ -245,7 +245,7 @@ int sy_bpf_read(struct sy_bpf *bpf, enum sy_bpf_patience patience, struct sy_bpf
 int sy_bpf_end(struct sy_bpf *bpf)
 {
 	cleanup_close int lock = -1;
-	int left;
+	int remaining;
 
 	if (!bpf->job)
 		return -1;
@@ -254,9 +254,9 @@ int sy_bpf_end(struct sy_bpf *bpf)
 	sy_bpf_forget(bpf->base, bpf->job);
 	lock = sy_bpf_lock(bpf->base, false, SY_BPF_PATIENCE_MS, NULL);
 	/* A process that keeps the lock for so long need not see to the end of the last job. */
-	left = lock >= 0 ? sy_bpf_forget_dead(bpf->base) : sy_bpf_count_jobs(bpf->base);
+	remaining = lock >= 0 ? sy_bpf_forget_dead(bpf->base) : sy_bpf_count_jobs(bpf->base);
 	sy_bpf_close(bpf);
-	return left;
+	return remaining;
 }
 
 int64_t sy_bpf_split_user(const struct sy_bpf_usage *used, int64_t cpu)
@@ -282,7 +282,7 @@ int64_t sy_bpf_largest_bytes(const struct sy_bpf *bpf)
 static int probe_right(const void *context)
 {
 	const struct sy_bpf *bpf = context;
-	struct sy_bpf_asker first;
+	struct sy_bpf_requester first;
 
 	return sy_bpf_next_key(bpf->requests, NULL, &first);
 }
@@ -306,8 +306,10 @@ bool sy_bpf_is_possible(const struct sy_bpf *bpf, const struct sy_bpf_usage *use
 
 int sy_bpf_set_ticks(struct sy_bpf *bpf, int64_t period_us)
 {
-	struct sy_bpf_ticking asked = {.job = bpf->job, .period_ns = (uint64_t)period_us * 1000};
-	int result = bpf->ticks ? sy_bpf_run(bpf->set_ticks, &asked, sizeof(asked)) : -ENOTSUP;
+	struct sy_bpf_ticking requested = {.job = bpf->job,
+					   .period_ns = (uint64_t)period_us * 1000};
+	int result =
+	    bpf->ticks ? sy_bpf_run(bpf->set_ticks, &requested, sizeof(requested)) : -ENOTSUP;
 
 	bpf->period_us = result < 0 ? 0 : period_us;
 	return result;
@@ -320,7 +322,7 @@ static bool is_lost(const volatile struct sy_bpf_job *job, uint64_t number)
 }
 
 int64_t sy_bpf_read_ticks(struct sy_bpf *bpf,
-			  void (*take)(void *context, const struct sy_bpf_tick *tick),
+			  void (*note)(void *context, const struct sy_bpf_tick *tick),
 			  void *context)
 {
 	uint64_t written, lost = 0;
@@ -340,7 +342,7 @@ int64_t sy_bpf_read_ticks(struct sy_bpf *bpf,
 		    !sy_bpf_is_possible(bpf, &tick.used, tick.at_ns))
 			lost++;
 		else
-			take(context, &tick);
+			note(context, &tick);
 	}
 	return lost < INT64_MAX ? (int64_t)lost : INT64_MAX;
 }

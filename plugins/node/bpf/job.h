@@ -134,7 +134,7 @@ bool sy_bpf_is_possible(const struct sy_bpf *bpf, const struct sy_bpf_usage *use
 /* All readings of that timer since the last call, in their order, but for impossible ones: how many
  * were lost because they were not taken in time, or are impossible. */
 int64_t sy_bpf_read_ticks(struct sy_bpf *bpf,
-			  void (*take)(void *context, const struct sy_bpf_tick *tick),
+			  void (*note)(void *context, const struct sy_bpf_tick *tick),
 			  void *context);
 
 /* How long that timer may be left alone without a loss. */

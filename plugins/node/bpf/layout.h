@@ -93,7 +93,7 @@ struct sy_bpf_member {
 };
 
 /* Whoever asks is known by his process id in his own namespace. */
-struct sy_bpf_asker {
+struct sy_bpf_requester {
 	__u32 pid, namespace;
 };
 
@@ -101,7 +101,7 @@ struct sy_bpf_request {
 	__u64 job;	     /* back: of a starter that is known already, its number */
 	__u32 pid, kind;     /* as the asker knows it; 0: himself, or who is in the job's cgroup */
 	__u64 added, faults; /* had by children of slurmstepd before its first task */
-	__u64 found, others; /* tasks that `pid` has; those that are another job's */
+	__u64 found, other_jobs; /* tasks that `pid` has; those that are another job's */
 };
 
 /* A cgroup: the number of its hierarchy (version 2: 0), as in /proc/PID/cgroup, and its inode's. */

@@ -21,8 +21,8 @@
 #define TRIES	 50
 #define PAUSE_NS 1000000 /* a scan of /proc by slurmstepd lasts some ms */
 
-static const int told[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
-			   SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
+static const int watched_signals[] = {SIGCHLD, SIGINT,	SIGTERM, SIGHUP, SIGQUIT,
+				      SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
 
 static void (*before_pipe)(int) = SIG_DFL;
 static void (*before_size)(int) = SIG_DFL;
@@ -35,8 +35,8 @@ int sy_open_signals(void)
 	before_pipe = signal(SIGPIPE, SIG_IGN);
 	before_size = signal(SIGXFSZ, SIG_IGN);
 	(void)sigemptyset(&all);
-	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
-		(void)sigaddset(&all, told[i]);
+	for (size_t i = 0; i < sizeof(watched_signals) / sizeof(watched_signals[0]); i++)
+		(void)sigaddset(&all, watched_signals[i]);
 	(void)sigprocmask(SIG_BLOCK, &all, NULL);
 	fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)

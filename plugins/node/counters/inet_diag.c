@@ -18,7 +18,7 @@
  * the kernel's include/net/tcp_states.h. */
 #define STATES (1U << 1 | 1U << 4 | 1U << 5 | 1U << 8)
 
-static char buffer[SLOT * SY_DIAG_ASK_MAX] __attribute__((aligned(8)));
+static char buffer[SLOT * SY_DIAG_QUERY_MAX] __attribute__((aligned(8)));
 
 struct request {
 	struct nlmsghdr header;
@@ -135,7 +135,7 @@ int sy_diag_parse(const void *answer, size_t size, struct sy_tcp_socket *socket)
 }
 
 struct sight {
-	sy_diag_see *see;
+	sy_diag_visit *visit;
 	void *context;
 };
 
@@ -146,7 +146,7 @@ static int parse_message(const struct nlmsghdr *header, void *context)
 
 	if (sy_diag_parse(mnl_nlmsg_get_payload(header), mnl_nlmsg_get_payload_len(header),
 			  &socket) == 0)
-		sight->see(sight->context, (int)header->nlmsg_seq, &socket);
+		sight->visit(sight->context, (int)header->nlmsg_seq, &socket);
 	return MNL_CB_OK;
 }
 
@@ -159,14 +159,14 @@ static int parse_datagram(const char *data, size_t size, struct sight *sight)
 	return result < 0 ? -errno : result;
 }
 
-int sy_diag_list(int fd, sy_diag_see *see, void *context)
+int sy_diag_list(int fd, sy_diag_visit *visit, void *context)
 {
 	struct request request = new_request(NLM_F_DUMP);
 	char code[128] __attribute__((aligned(4)));
 	struct nlattr filter = {.nla_type = INET_DIAG_REQ_BYTECODE};
 	struct iovec parts[] = {{&request, sizeof(request)}, {&filter, sizeof(filter)}, {code, 0}};
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 3};
-	struct sight sight = {see, context};
+	struct sight sight = {visit, context};
 	int result = MNL_CB_OK;
 
 	parts[2].iov_len = make_filter(code);
@@ -191,13 +191,13 @@ static int send_requests(int fd, struct request *requests, int count)
 	return send(fd, requests, size, 0) < 0 ? -errno : 0;
 }
 
-int sy_diag_query(int fd, const struct sy_tcp_socket *const known[], int count, sy_diag_see *see,
-		  void *context)
+int sy_diag_query(int fd, const struct sy_tcp_socket *const known[], int count,
+		  sy_diag_visit *visit, void *context)
 {
-	struct request requests[SY_DIAG_ASK_MAX];
-	struct iovec slots[SY_DIAG_ASK_MAX];
-	struct mmsghdr answers[SY_DIAG_ASK_MAX];
-	struct sight sight = {see, context};
+	struct request requests[SY_DIAG_QUERY_MAX];
+	struct iovec slots[SY_DIAG_QUERY_MAX];
+	struct mmsghdr answers[SY_DIAG_QUERY_MAX];
+	struct sight sight = {visit, context};
 	int result, got;
 
 	memset(answers, 0, sizeof(answers));

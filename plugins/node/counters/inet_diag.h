@@ -31,21 +31,21 @@ struct sy_tcp_socket {
 };
 
 /* Called for each; `index` is that of the list asked for, 0 when all were listed. */
-typedef void sy_diag_see(void *context, int index, const struct sy_tcp_socket *socket);
+typedef void sy_diag_visit(void *context, int index, const struct sy_tcp_socket *socket);
 
 /* A netlink socket, or -1. */
 int sy_diag_open(struct sy_error *err);
 
 /* Every open connection of both families, those to loopback addresses (127.0.0.0/8, ::1) left out:
  * 0, or -errno. */
-int sy_diag_list(int fd, sy_diag_see *see, void *context);
+int sy_diag_list(int fd, sy_diag_visit *visit, void *context);
 
-#define SY_DIAG_ASK_MAX 16
+#define SY_DIAG_QUERY_MAX 16
 
-/* At most SY_DIAG_ASK_MAX known connections at once (family, id); of those that are gone nothing
+/* At most SY_DIAG_QUERY_MAX known connections at once (family, id); of those that are gone nothing
  * is told. 0, or -errno. */
-int sy_diag_query(int fd, const struct sy_tcp_socket *const known[], int count, sy_diag_see *see,
-		  void *context);
+int sy_diag_query(int fd, const struct sy_tcp_socket *const known[], int count,
+		  sy_diag_visit *visit, void *context);
 
 /* One answer, without its header of netlink: 0, or -1 when it is none. For sockets made of text in
  * tests as well. */

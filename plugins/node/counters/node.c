@@ -70,7 +70,7 @@ void sy_node_open(struct sy_node *node)
 	node->cpu = counter(
 	    sy_meters_follow_cpu(&node->meters) ? sy_open_at(node->root, "/proc/stat") : -1);
 	node->stolen = counter(sy_open_at(node->root, "/proc/stat"));
-	node->others_at_us = node->snmp_at_us = node->pressure_at_us = -1;
+	node->other_at_us = node->snmp_at_us = node->pressure_at_us = -1;
 	node->cpu_at_us = -1;
 }
 
@@ -119,12 +119,12 @@ static bool is_due(int64_t *at_us, int64_t age_us, int64_t now_us, bool all_of_t
 static void read_devices(struct sy_node *node, int64_t now_us, bool all_of_them,
 			 struct sy_line *line)
 {
-	bool others = is_due(&node->others_at_us, OTHERS_US, now_us, all_of_them);
+	bool other_due = is_due(&node->other_at_us, OTHERS_US, now_us, all_of_them);
 	bool counted = false, known = true;
 	int64_t rx = 0, tx = 0;
 
 	for (int i = 0; i < node->devices; i++) {
-		if (node->device[i].counted || others) {
+		if (node->device[i].counted || other_due) {
 			read_number(&node->rx[i]);
 			read_number(&node->tx[i]);
 		}

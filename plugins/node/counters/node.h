@@ -27,7 +27,7 @@ struct sy_node {
 	struct sy_counter cpu;	  /* of everybody, µs */
 	struct sy_counter stolen; /* by the host, µs; read at the ends */
 	int snmp_fd;
-	int64_t others_at_us, snmp_at_us, pressure_at_us, cpu_at_us;
+	int64_t other_at_us, snmp_at_us, pressure_at_us, cpu_at_us;
 };
 
 /* Find meters and devices below `root`. */

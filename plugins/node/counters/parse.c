@@ -224,15 +224,17 @@ int sy_parse_in_cgroup(const char *text, const char *path, const char *controlle
 	size_t length = strlen(path);
 
 	for (; *text; text = next_line(text)) {
-		const char *list = strchr(text, ':'), *place = list ? strchr(list + 1, ':') : NULL;
+		const char *list = strchr(text, ':'),
+			   *group_path = list ? strchr(list + 1, ':') : NULL;
 
-		if (!place || place > next_line(text))
+		if (!group_path || group_path > next_line(text))
 			continue;
-		if (controller && !is_of_controller(list + 1, place, controller))
+		if (controller && !is_of_controller(list + 1, group_path, controller))
 			continue;
-		place++;
-		if (!strncmp(place, path, length) &&
-		    (place[length] == '/' || place[length] == '\n' || !place[length]))
+		group_path++;
+		if (!strncmp(group_path, path, length) &&
+		    (group_path[length] == '/' || group_path[length] == '\n' ||
+		     !group_path[length]))
 			return 0;
 	}
 	return -1;

@@ -16,9 +16,9 @@ static unsigned hash_slot(pid_t pid)
 	return (uint32_t)pid * 2654435761u >> (32 - SY_INDEX_BITS);
 }
 
-static unsigned next_slot(unsigned place)
+static unsigned next_slot(unsigned slot)
 {
-	return (place + 1) % (1u << SY_INDEX_BITS);
+	return (slot + 1) % (1u << SY_INDEX_BITS);
 }
 
 struct sy_process *sy_process_find(struct sy_processes *all, pid_t pid)
@@ -78,7 +78,7 @@ void sy_process_close(struct sy_processes *all, struct sy_process *process)
 			continue;
 		(void)close(*fds[i]);
 		*fds[i] = -1;
-		all->fds_left++;
+		all->fds_after++;
 	}
 }
 
@@ -116,9 +116,9 @@ ssize_t sy_process_file(struct sy_processes *all, pid_t pid, const char *file, i
 	if (opened < 0)
 		return -errno;
 	got = sy_read_counters(opened, buffer, size);
-	if (fd && all->fds_left > 0) {
+	if (fd && all->fds_after > 0) {
 		*fd = opened;
-		all->fds_left--;
+		all->fds_after--;
 	} else {
 		(void)close(opened);
 	}

@@ -103,7 +103,7 @@ struct sy_processes {
 	int64_t start_us;      /* when the sampler started, monotonic */
 	int64_t now_us;	       /* when this sample began */
 	int64_t period_us;     /* from one sample to the next, 0: not known */
-	int fds_left;
+	int fds_after;
 	int io_unreadable; /* processes seen whose io could not be read */
 	int open_roots;	   /* roots that have not reported their final counters */
 	int done_roots;

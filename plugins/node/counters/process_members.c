@@ -122,7 +122,7 @@ static bool is_work_of_daemon(struct sy_processes *all, pid_t pid, pid_t ppid)
 void sy_processes_use_starter(struct sy_processes *all, pid_t pid, int events_fd)
 {
 	all->starter.events_fd = events_fd;
-	all->fds_left -= SY_MAX_TASKS;
+	all->fds_after -= SY_MAX_TASKS;
 	all->starter.pid = pid;
 	all->starter.expect_until_us = all->start_us + EXPECT_US;
 	if (!read_name(all, pid, all->starter.name))

@@ -58,7 +58,7 @@ int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int ma
 	all->ours[0] = self;
 	all->ours[1] = parent;
 	all->last_pid = all->last_pid_before = -1;
-	all->fds_left = max_fds < KEPT_FILES ? max_fds : KEPT_FILES;
+	all->fds_after = max_fds < KEPT_FILES ? max_fds : KEPT_FILES;
 	all->tick_ns = 1000000000 / ticks;
 	all->page_bytes = sysconf(_SC_PAGESIZE);
 	set_start(all, parent, ticks);
@@ -258,9 +258,9 @@ struct sy_usage sy_processes_total(const struct sy_processes *all)
 	return total;
 }
 
-enum sy_place sy_processes_locate(struct sy_processes *all, const char *controller)
+enum sy_location sy_processes_locate(struct sy_processes *all, const char *controller)
 {
-	enum sy_place place = SY_NOBODY_TO_ASK;
+	enum sy_location location = SY_NO_PROCESS;
 
 	for (int i = 0; i < all->count; i++) {
 		const struct sy_process *process = &all->process[i];
@@ -270,9 +270,9 @@ enum sy_place sy_processes_locate(struct sy_processes *all, const char *controll
 		if (sy_process_is_in_cgroup(all, process->pid, controller))
 			return SY_IN_GROUP;
 		if (sy_process_is_in_cgroup(all, process->pid, NULL)) /* who has ended is in none */
-			place = SY_ELSEWHERE;
+			location = SY_ELSEWHERE;
 	}
-	return place;
+	return location;
 }
 
 int64_t sy_processes_rss_bytes(const struct sy_processes *all)

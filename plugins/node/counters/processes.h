@@ -57,7 +57,7 @@ pid_t sy_processes_find_living(const struct sy_processes *all, bool (*lives)(pid
 
 /* Is any process of the job in the cgroup as `controller` has it ("": version 2)? A task that is
  * not yet the user's program may still be on its way there. */
-enum sy_place { SY_IN_GROUP, SY_ELSEWHERE, SY_NOBODY_TO_ASK };
-enum sy_place sy_processes_locate(struct sy_processes *all, const char *controller);
+enum sy_location { SY_IN_GROUP, SY_ELSEWHERE, SY_NO_PROCESS };
+enum sy_location sy_processes_locate(struct sy_processes *all, const char *controller);
 
 #endif

@@ -66,7 +66,7 @@ void sy_step_groups_init(struct sy_step_groups *groups, struct sy_processes *all
 			 pid_t extern_daemon)
 {
 	*groups = (struct sy_step_groups){.all = all, .root = root};
-	all->fds_left -= SY_MAX_STEPS;
+	all->fds_after -= SY_MAX_STEPS;
 	if (extern_daemon > 0)
 		add(groups, extern_daemon, true);
 }

@@ -122,17 +122,17 @@ static bool is_our_group(struct sy_tcp *tcp, uint64_t id)
 /* --- by the processes' open files --- */
 
 struct search {
-	struct sy_connection *wanted[BATCH];
+	struct sy_connection *candidate[BATCH];
 	int count;
 };
 
 static void mark_ours(struct search *search, uint32_t inode)
 {
 	for (int i = 0; i < search->count; i++) {
-		if (search->wanted[i]->socket.inode != inode)
+		if (search->candidate[i]->socket.inode != inode)
 			continue;
-		search->wanted[i]->whose = SY_WHOSE_OURS;
-		search->wanted[i] = search->wanted[--search->count];
+		search->candidate[i]->whose = SY_WHOSE_OURS;
+		search->candidate[i] = search->candidate[--search->count];
 		return;
 	}
 }
@@ -187,8 +187,8 @@ static void search_processes(struct search *search, struct sy_processes *process
 			search_process(search, processes->proc, process->pid);
 	}
 	for (int i = 0; i < search->count; i++)
-		if (++search->wanted[i]->tries >= TRIES)
-			search->wanted[i]->whose = SY_WHOSE_OTHERS;
+		if (++search->candidate[i]->tries >= TRIES)
+			search->candidate[i]->whose = SY_WHOSE_OTHERS;
 }
 
 /* Find out whose the unknown connections are. */
@@ -206,7 +206,7 @@ static void find_owners(struct sy_tcp *tcp, struct sy_processes *processes)
 						? SY_WHOSE_OURS
 						: SY_WHOSE_OTHERS;
 		else if (connection->socket.inode) /* 0: not accepted yet */
-			search.wanted[search.count++] = connection;
+			search.candidate[search.count++] = connection;
 	}
 	if (search.count)
 		search_processes(&search, processes);
@@ -219,7 +219,7 @@ static void update_connection(struct sy_connection *connection, const struct sy_
 	bool acked = now->acked_bytes != connection->socket.acked_bytes;
 	bool received = now->received_bytes != connection->socket.received_bytes;
 
-	connection->seen = true;
+	connection->listed = true;
 	connection->fresh |= acked && connection->whose == SY_WHOSE_OURS;
 	connection->moved |= (acked || received) && connection->whose == SY_WHOSE_OURS;
 	connection->socket = *now;
@@ -262,7 +262,7 @@ static void note_listed(void *context, int index, const struct sy_tcp_socket *so
 	    .counted = tcp->listed_at_us < 0 ? socket->retransmitted : 0,
 	    .fresh = true,
 	    .moved = true,
-	    .seen = true,
+	    .listed = true,
 	};
 }
 
@@ -309,7 +309,7 @@ static bool must_list(struct sy_tcp *tcp, int64_t now_us, bool now)
 static void sweep(struct sy_tcp *tcp)
 {
 	for (int i = 0; i < tcp->count;) {
-		if (tcp->connection[i].seen)
+		if (tcp->connection[i].listed)
 			i++;
 		else
 			tcp->connection[i] = tcp->connection[--tcp->count];
@@ -345,7 +345,7 @@ static int list_sockets(struct sy_tcp *tcp, struct sy_processes *processes, int6
 	int result;
 
 	for (int i = 0; i < tcp->count; i++)
-		tcp->connection[i].seen = false;
+		tcp->connection[i].listed = false;
 	result = sy_diag_list(tcp->diag_fd, note_listed, tcp);
 	if (result < 0)
 		return result;
@@ -356,36 +356,36 @@ static int list_sockets(struct sy_tcp *tcp, struct sy_processes *processes, int6
 	return 0;
 }
 
-struct asked {
-	struct sy_connection *connection[SY_DIAG_ASK_MAX];
+struct query {
+	struct sy_connection *connection[SY_DIAG_QUERY_MAX];
 	int count;
 };
 
 static void note_queried(void *context, int index, const struct sy_tcp_socket *socket)
 {
-	struct asked *asked = context;
+	struct query *query = context;
 
-	if (index >= 0 && index < asked->count)
-		update_connection(asked->connection[index], socket);
+	if (index >= 0 && index < query->count)
+		update_connection(query->connection[index], socket);
 }
 
-static int query_batch(struct sy_tcp *tcp, struct asked *asked)
+static int query_batch(struct sy_tcp *tcp, struct query *query)
 {
-	const struct sy_tcp_socket *sockets[SY_DIAG_ASK_MAX];
+	const struct sy_tcp_socket *sockets[SY_DIAG_QUERY_MAX];
 	int result;
 
-	for (int i = 0; i < asked->count; i++) {
-		asked->connection[i]->seen = false;
-		sockets[i] = &asked->connection[i]->socket;
+	for (int i = 0; i < query->count; i++) {
+		query->connection[i]->listed = false;
+		sockets[i] = &query->connection[i]->socket;
 	}
-	result = sy_diag_query(tcp->diag_fd, sockets, asked->count, note_queried, asked);
-	for (int i = 0; i < asked->count; i++) {
-		if (asked->connection[i]->seen)
+	result = sy_diag_query(tcp->diag_fd, sockets, query->count, note_queried, query);
+	for (int i = 0; i < query->count; i++) {
+		if (query->connection[i]->listed)
 			continue;
 		tcp->must_list = true; /* another one may have taken its place */
 		tcp->wait_us = READ_US;
 	}
-	asked->count = 0;
+	query->count = 0;
 	return result;
 }
 
@@ -396,19 +396,19 @@ static int64_t excess_wait_us(int64_t wait_us)
 
 static int query_known(struct sy_tcp *tcp)
 {
-	struct asked asked = {.count = 0};
-	int64_t before = tcp->ours > SY_DIAG_ASK_MAX ? sy_now_us(CLOCK_THREAD_CPUTIME_ID) : 0;
+	struct query query = {.count = 0};
+	int64_t before = tcp->ours > SY_DIAG_QUERY_MAX ? sy_now_us(CLOCK_THREAD_CPUTIME_ID) : 0;
 	int result = 0;
 
 	for (int i = 0; i < tcp->count && result == 0; i++) {
 		if (tcp->connection[i].whose == SY_WHOSE_OURS)
-			asked.connection[asked.count++] = &tcp->connection[i];
-		if (asked.count == SY_DIAG_ASK_MAX)
-			result = query_batch(tcp, &asked);
+			query.connection[query.count++] = &tcp->connection[i];
+		if (query.count == SY_DIAG_QUERY_MAX)
+			result = query_batch(tcp, &query);
 	}
-	if (asked.count && result == 0)
-		result = query_batch(tcp, &asked);
-	if (tcp->ours > SY_DIAG_ASK_MAX)
+	if (query.count && result == 0)
+		result = query_batch(tcp, &query);
+	if (tcp->ours > SY_DIAG_QUERY_MAX)
 		tcp->next_us +=
 		    excess_wait_us((sy_now_us(CLOCK_THREAD_CPUTIME_ID) - before) * SHARE);
 	return result;
@@ -490,6 +490,6 @@ int64_t sy_tcp_read(struct sy_tcp *tcp, struct sy_processes *processes, int64_t 
 		tcp->diag_fd = -1;
 		return SY_UNKNOWN;
 	}
-	tcp->status.asked = true;
+	tcp->status.has_answered = true;
 	return count_all(tcp);
 }

@@ -26,9 +26,9 @@
 
 /* What is known so far, for the record. */
 struct sy_tcp_status {
-	bool asked;	 /* the kernel has answered at least once */
-	bool overflowed; /* more than SY_MAX_CONNECTIONS of the user at once */
-	int failure;	 /* errno of what went wrong, or 0 */
+	bool has_answered; /* the kernel has answered at least once */
+	bool overflowed;   /* more than SY_MAX_CONNECTIONS of the user at once */
+	int failure;	   /* errno of what went wrong, or 0 */
 	int64_t connections, retransmitted;
 	uint32_t floor_us; /* smallest single round trip; 0: none known */
 	struct sy_rtt rtt;
@@ -51,7 +51,7 @@ struct sy_connection {
 	bool known;    /* ours, and in the count of connections */
 	bool fresh;    /* has had an answer since its last reading */
 	bool moved;    /* has sent or received data since its last reading */
-	bool seen;     /* in this listing */
+	bool listed;   /* in this listing */
 };
 
 struct sy_group_id {

@@ -35,11 +35,11 @@ static int try_writing(int folder)
 
 static bool is_mount_point(const char *path, int folder)
 {
-	struct stat here, above;
+	struct stat folder_info, above;
 
 	return strcmp(path, "/") == 0 ||
-	       (fstat(folder, &here) == 0 && fstatat(folder, "..", &above, 0) == 0 &&
-		here.st_dev != above.st_dev);
+	       (fstat(folder, &folder_info) == 0 && fstatat(folder, "..", &above, 0) == 0 &&
+		folder_info.st_dev != above.st_dev);
 }
 
 /* Unmounted it has no mark, and records go to the spool. */

@@ -92,7 +92,7 @@ static void report_supported(struct sy_doctor *doctor, const json_t *status)
 	sy_doctor_add(doctor, NAME, SY_OK, advice, "%s; bpf=no: " LOST, message ? message : "");
 }
 
-static void report_unsupported(struct sy_doctor *doctor, const json_t *status, const char *why)
+static void report_unsupported(struct sy_doctor *doctor, const json_t *status, const char *reason)
 {
 	const char *message = json_string_value(json_object_get(status, "message"));
 	bool tried = is(status, "root");
@@ -106,7 +106,7 @@ static void report_unsupported(struct sy_doctor *doctor, const json_t *status, c
 			      status
 				  ? "Linux 5.17 or later, with BTF: docs/sampler.md"
 				  : "build it with libbpf-dev and clang: make all, and install it",
-			      "%s; bpf=%s: " LOST, message ? message : why, setting);
+			      "%s; bpf=%s: " LOST, message ? message : reason, setting);
 }
 
 void sy_doctor_check_kernel_counts(struct sy_doctor *doctor)

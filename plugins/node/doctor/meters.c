@@ -16,7 +16,7 @@
 #define TRY  "on a physical node try: modprobe intel_rapl_common"
 
 /* What is told of all meters, in a sentence each. */
-struct told {
+struct meter_report {
 	char all[768], counted[512], refused[512];
 	int meters, counting, unreadable;
 };
@@ -44,66 +44,69 @@ __attribute__((format(printf, 4, 5))) static void join(char *text, size_t size, 
 }
 
 /* Once for all meters of a kind that say the same. */
-static void add_refused(struct told *told, const json_t *meter, const char *why)
+static void add_refused(struct meter_report *report, const json_t *meter, const char *reason)
 {
 	char one[384];
 
-	(void)snprintf(one, sizeof(one), "%s: %s; read by %s", text_of(meter, "meter"), why,
+	(void)snprintf(one, sizeof(one), "%s: %s; read by %s", text_of(meter, "meter"), reason,
 		       text_of(meter, "read_by"));
-	if (!strstr(told->refused, one))
-		join(told->refused, sizeof(told->refused), "; ", "%s", one);
+	if (!strstr(report->refused, one))
+		join(report->refused, sizeof(report->refused), "; ", "%s", one);
 }
 
-static void add_meter(struct told *told, const json_t *meter, size_t i, const json_t *missing)
+static void add_meter(struct meter_report *report, const json_t *meter, size_t i,
+		      const json_t *missing)
 {
 	bool counts = json_is_true(json_object_get(meter, "counted"));
 	bool readable = json_is_true(json_object_get(meter, "readable"));
 	char key[64];
 
-	told->meters++;
-	told->counting += counts;
-	told->unreadable += counts && !readable;
-	join(told->all, sizeof(told->all), ", ", "%s (%s, %s)", text_of(meter, "name"),
+	report->meters++;
+	report->counting += counts;
+	report->unreadable += counts && !readable;
+	join(report->all, sizeof(report->all), ", ", "%s (%s, %s)", text_of(meter, "name"),
 	     text_of(meter, "meter"), text_of(meter, "covers"));
 	if (counts)
-		join(told->counted, sizeof(told->counted), ", ", "%s", text_of(meter, "name"));
+		join(report->counted, sizeof(report->counted), ", ", "%s", text_of(meter, "name"));
 	if (readable)
 		return;
 	(void)snprintf(key, sizeof(key), "meters.%zu.readable", i);
-	add_refused(told, meter, text_of(missing, key));
+	add_refused(report, meter, text_of(missing, key));
 }
 
-static void report_meters(struct sy_doctor *doctor, const struct told *told, const char *none)
+static void report_meters(struct sy_doctor *doctor, const struct meter_report *report,
+			  const char *none)
 {
-	if (!told->meters)
+	if (!report->meters)
 		sy_doctor_add(doctor, NAME, SY_WARNING, "guests and some clouds have none; " TRY,
 			      "%s: joules will be null", none);
-	else if (!told->counting)
+	else if (!report->counting)
 		sy_doctor_add(doctor, NAME, SY_WARNING, "accelerators are told apart; " TRY,
-			      "%s: none of them is the node's, its joules will be null", told->all);
-	else if (told->unreadable)
+			      "%s: none of them is the node's, its joules will be null",
+			      report->all);
+	else if (report->unreadable)
 		sy_doctor_add(
 		    doctor, NAME, SY_WARNING,
 		    "the Slurm plugin reads as root; `steelyard run` needs root for joules",
-		    "%s: joules will be null here: %s", told->all, told->refused);
+		    "%s: joules will be null here: %s", report->all, report->refused);
 	else
 		sy_doctor_add(doctor, NAME, SY_OK, "", "%s; the node's is the sum of %s%s%s",
-			      told->all, told->counted,
-			      told->refused[0] ? "; cannot be read: " : "", told->refused);
+			      report->all, report->counted,
+			      report->refused[0] ? "; cannot be read: " : "", report->refused);
 }
 
 void sy_doctor_check_energy(struct sy_doctor *doctor)
 {
 	struct sy_document document = {.top = json_object(), .missing = json_object()};
-	struct told told = {.meters = 0};
+	struct meter_report report = {.meters = 0};
 	json_t *meter;
 	size_t i;
 
 	if (sy_doctor_is_selected(doctor, NAME)) {
 		sy_probe_meters(doctor->root, &document);
 		json_array_foreach(json_object_get(document.top, "meters"), i, meter)
-		    add_meter(&told, meter, i, document.missing);
-		report_meters(doctor, &told, text_of(document.missing, "meters"));
+		    add_meter(&report, meter, i, document.missing);
+		report_meters(doctor, &report, text_of(document.missing, "meters"));
 	}
 	json_decref(document.top);
 	json_decref(document.missing);
@@ -121,19 +124,19 @@ static void read_node_name(char *name, size_t size)
 void sy_doctor_check_idle_power(struct sy_doctor *doctor)
 {
 	const char *name = "idle power";
-	cleanup_close int there = sy_open_at(doctor->root, SY_NODE_CONF);
+	cleanup_close int conf_fd = sy_open_at(doctor->root, SY_NODE_CONF);
 	struct sy_error err = {""};
 	char node[256];
 	double watts = 0;
-	int said;
+	int result;
 
-	if (there == -ENOENT)
+	if (conf_fd == -ENOENT)
 		return;
 	read_node_name(node, sizeof(node));
-	said = sy_idle_power_read(doctor->root, node, &watts, &err);
-	if (said == 0)
+	result = sy_idle_power_read(doctor->root, node, &watts, &err);
+	if (result == 0)
 		sy_doctor_add(doctor, name, SY_OK, "", "%g W (" SY_NODE_CONF ")", watts);
-	else if (said == SY_IDLE_POWER_FAULT)
+	else if (result == SY_IDLE_POWER_FAULT)
 		sy_doctor_add(doctor, name, SY_WARNING,
 			      "mend that file: as long as a line of it is wrong none counts, and "
 			      "records have no energy.idle_w (docs/admin.md, \"Energy\")",

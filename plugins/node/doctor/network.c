@@ -19,10 +19,10 @@
 
 /* One file of sites (docs/netem.md), as a job here would have it; it is the same on all nodes, and
  * so is what is said. */
-static int read_sites(const char *path, char *told, size_t size, struct sy_error *err)
+static int read_sites(const char *path, char *text, size_t size, struct sy_error *err)
 {
 	const char *file = strrchr(path, '/') + 1;
-	size_t used = strlen(told);
+	size_t used = strlen(text);
 	struct sy_own_addresses own;
 	struct sy_sites sites;
 	char name[256];
@@ -31,7 +31,7 @@ static int read_sites(const char *path, char *told, size_t size, struct sy_error
 	if (sy_own_addresses_read(&own, err) < 0 ||
 	    sy_sites_read(SY_TABLES, name, &own, &sites, err) < 0)
 		return -1;
-	(void)snprintf(told + used, size - used, "%s%s (sha256 %.*s)", used ? ", " : "", name, SUM,
+	(void)snprintf(text + used, size - used, "%s%s (sha256 %.*s)", used ? ", " : "", name, SUM,
 		       sites.sha256);
 	return 0;
 }
@@ -39,20 +39,20 @@ static int read_sites(const char *path, char *told, size_t size, struct sy_error
 static void report_sites(struct sy_doctor *doctor)
 {
 	struct sy_error err = {""};
-	char told[1024] = "";
+	char text[1024] = "";
 	glob_t found = {0};
 	int good = 0;
 
 	if (!doctor->is_machine || glob(SY_TABLES "/*.sites", 0, NULL, &found) != 0)
 		return globfree(&found);
 	for (size_t i = 0; i < found.gl_pathc && good == 0; i++)
-		good = read_sites(found.gl_pathv[i], told, sizeof(told), &err);
+		good = read_sites(found.gl_pathv[i], text, sizeof(text), &err);
 	if (good < 0)
 		sy_doctor_add(doctor, SITES, SY_WARNING,
 			      "jobs that ask for it are refused here: docs/netem.md", "%s",
 			      err.text);
 	else
-		sy_doctor_add(doctor, SITES, SY_OK, "", "this node is in a site of %s", told);
+		sy_doctor_add(doctor, SITES, SY_OK, "", "this node is in a site of %s", text);
 	globfree(&found);
 }
 
@@ -69,14 +69,14 @@ static const struct trial trials[] = {
 #undef TRIAL
 };
 
-enum answer { NOT_TRIED, IS_MISSING, IS_THERE };
+enum answer { NOT_TRIED, IS_MISSING, EXISTS };
 
 /* The kernel's own words: 'Specified qdisc kind is unknown.', and of a device 'Unknown device
  * type'.
  */
-static bool is_unknown(const char *said)
+static bool is_unknown(const char *message)
 {
-	return strstr(said, "is unknown") || strstr(said, "Unknown device type");
+	return strstr(message, "is unknown") || strstr(message, "Unknown device type");
 }
 
 /* In a network namespace that ends with it; an ordinary user is root in a user namespace alone. */
@@ -84,17 +84,17 @@ static enum answer run_trial(const struct trial *trial, bool as_root, struct sy_
 {
 	const char *argv[MOST + 8] = {"unshare"};
 	cleanup_output struct sy_output output = {0};
-	char words[128], *rest = NULL;
+	char command[128], *rest = NULL;
 	int count = 1, ran;
 
-	(void)snprintf(words, sizeof(words), "%s", trial->command);
+	(void)snprintf(command, sizeof(command), "%s", trial->command);
 	if (!as_root) {
 		argv[count++] = "--user";
 		argv[count++] = "--map-root-user";
 	}
 	argv[count++] = "--net";
 	argv[count++] = "--";
-	for (char *word = strtok_r(words, " ", &rest); word && count < MOST + 7;
+	for (char *word = strtok_r(command, " ", &rest); word && count < MOST + 7;
 	     word = strtok_r(NULL, " ", &rest))
 		argv[count++] = word;
 	sy_run_pass_variable(
@@ -104,7 +104,7 @@ static enum answer run_trial(const struct trial *trial, bool as_root, struct sy_
 	if (ran < 0)
 		return NOT_TRIED;
 	if (output.status == 0)
-		return IS_THERE;
+		return EXISTS;
 	if (is_unknown(output.problem)) {
 		(void)sy_fail(err,
 			      "this kernel has no %s: modprobe it, or boot a kernel that has it "
@@ -119,20 +119,21 @@ static enum answer run_trial(const struct trial *trial, bool as_root, struct sy_
 
 static void report_kernel(struct sy_doctor *doctor)
 {
-	static const char *const words[] = {"could not be tried", "is missing", "is there"};
-	char said[256] = "", advice[640] = "";
+	static const char *const state_names[] = {"could not be tried", "is missing", "is there"};
+	char message[256] = "", advice[640] = "";
 	struct sy_error err = {""};
 
 	for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
 		enum answer answer = run_trial(&trials[i], doctor->as_root, &err);
-		size_t length = strlen(said);
+		size_t length = strlen(message);
 
-		(void)snprintf(said + length, sizeof(said) - length, "%s%s %s", i ? ", " : "",
-			       trials[i].module, words[answer]);
-		if (answer != IS_THERE && !advice[0])
+		(void)snprintf(message + length, sizeof(message) - length, "%s%s %s", i ? ", " : "",
+			       trials[i].module, state_names[answer]);
+		if (answer != EXISTS && !advice[0])
 			(void)snprintf(advice, sizeof(advice), "%s; without it: " PAGE, err.text);
 	}
-	sy_doctor_add(doctor, "netem kernel", advice[0] ? SY_WARNING : SY_OK, advice, "%s", said);
+	sy_doctor_add(doctor, "netem kernel", advice[0] ? SY_WARNING : SY_OK, advice, "%s",
+		      message);
 }
 
 static void report_programs(struct sy_doctor *doctor)
@@ -159,7 +160,7 @@ static void report_policy(struct sy_doctor *doctor)
 	if (!policy)
 		sy_doctor_add(doctor, name, SY_WARNING, "its lines are explained in " PAGE, "%s",
 			      err.text);
-	else if (!policy->there)
+	else if (!policy->exists)
 		sy_doctor_add(doctor, name, SY_WARNING, "an admin allows them: " PAGE,
 			      "%s is not there: no job gets network conditions", path);
 	else

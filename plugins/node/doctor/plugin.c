@@ -202,28 +202,28 @@ static int load(const void *path, int out)
 {
 	void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
 	const unsigned *release = library ? dlsym(library, "plugin_version") : NULL;
-	const char *says = library ? "it has no plugin_version" : dlerror();
+	const char *message = library ? "it has no plugin_version" : dlerror();
 	unsigned written = release ? *release : 0;
 	char text[32];
 
-	if (!library && is_of_slurm(says))
+	if (!library && is_of_slurm(message))
 		(void)read_elf_constant(path, "plugin_version", &written);
 	(void)snprintf(text, sizeof(text), "release %u", written);
-	return sy_write_all(out, written ? text : says, strlen(written ? text : says));
+	return sy_write_all(out, written ? text : message, strlen(written ? text : message));
 }
 
 /* Its release as SLURM_VERSION_NUMBER, or 0 with what the linker says. */
-static unsigned read_release(const char *path, char *says, size_t size)
+static unsigned read_release(const char *path, char *message, size_t size)
 {
 	struct sy_error err;
 	cleanup_free char *text = sy_run_function(SY_EXEC_TIMEOUT_MS, load, path, &err);
 	unsigned release = 0;
 
 	if (text)
-		(void)snprintf(says, size, "%s", text);
+		(void)snprintf(message, size, "%s", text);
 	else
-		(void)snprintf(says, size, "%.400s: is it cut short?", err.text);
-	(void)sscanf(says, "release %u", &release);
+		(void)snprintf(message, size, "%.400s: is it cut short?", err.text);
+	(void)sscanf(message, "release %u", &release);
 	return release;
 }
 
@@ -241,16 +241,17 @@ static unsigned read_slurmd_release(void)
 
 static void report_release(struct sy_doctor *doctor, unsigned release)
 {
-	unsigned here = read_slurmd_release();
+	unsigned slurmd_release = read_slurmd_release();
 	char text[32], daemon[48] = "slurmd is not here, so not compared";
 
 	(void)snprintf(text, sizeof(text), "%u.%02u.%u", release >> 16, release >> 8 & 255,
 		       release & 255);
-	if (here)
-		(void)snprintf(daemon, sizeof(daemon), "slurmd here is %u.%02u.%u", here >> 16,
-			       here >> 8 & 255, here & 255);
+	if (slurmd_release)
+		(void)snprintf(daemon, sizeof(daemon), "slurmd here is %u.%02u.%u",
+			       slurmd_release >> 16, slurmd_release >> 8 & 255,
+			       slurmd_release & 255);
 	/* Slurm compares the major release alone. */
-	if (here && here >> 8 != release >> 8)
+	if (slurmd_release && slurmd_release >> 8 != release >> 8)
 		sy_doctor_add(doctor, NAME, SY_MISSING,
 			      "install the plugin that was built for this release: "
 			      "docs/admin.md, \"Upgrading, and going back\"",
@@ -282,7 +283,7 @@ static void report_accounting(struct sy_doctor *doctor)
 
 void sy_doctor_check_plugin(struct sy_doctor *doctor)
 {
-	char says[512];
+	char message[512];
 	unsigned release;
 
 	if (doctor->plugin[0] && doctor->is_machine && sy_doctor_is_selected(doctor, "accounting"))
@@ -295,15 +296,15 @@ void sy_doctor_check_plugin(struct sy_doctor *doctor)
 			      doctor->plugin);
 		return;
 	}
-	release = read_release(doctor->plugin, says, sizeof(says));
+	release = read_release(doctor->plugin, message, sizeof(message));
 	if (release)
 		report_release(doctor, release);
-	else if (is_of_slurm(says))
+	else if (is_of_slurm(message))
 		sy_doctor_add(doctor, NAME, SY_WARNING, "",
 			      "%s: its release of Slurm cannot be read from the file",
 			      doctor->plugin);
 	else
 		sy_doctor_add(doctor, NAME, SY_MISSING,
 			      "install it: docs/admin.md; it needs libjansson and libmnl",
-			      "%s does not load: %s", doctor->plugin, says);
+			      "%s does not load: %s", doctor->plugin, message);
 }

@@ -35,7 +35,8 @@ static bool is_month(const char *name)
 }
 
 /* Call `see` with the names in a folder below `top`, hidden ones left out, until it says no. */
-static void visit_names(int top, const char *name, bool (*see)(void *, const char *), void *context)
+static void visit_names(int top, const char *name, bool (*visit)(void *, const char *),
+			void *context)
 {
 	int fd = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
@@ -44,7 +45,7 @@ static void visit_names(int top, const char *name, bool (*see)(void *, const cha
 	if (!folder && fd >= 0)
 		(void)close(fd);
 	while (folder && (entry = readdir(folder)))
-		if (entry->d_name[0] != '.' && !see(context, entry->d_name))
+		if (entry->d_name[0] != '.' && !visit(context, entry->d_name))
 			break;
 	if (folder)
 		(void)closedir(folder);
@@ -155,12 +156,12 @@ static void report_sweep(struct sy_doctor *doctor, const struct layout *found, t
 			     "every night by make install-sweep: docs/records.md";
 	time_t now = time(NULL);
 	long days = (long)((now - last) / SY_DAY_S);
-	char left[128];
+	char overdue[128];
 
-	describe_overdue(left, found, now);
-	if (last == 0 && left[0])
+	describe_overdue(overdue, found, now);
+	if (last == 0 && overdue[0])
 		sy_doctor_add(doctor, name, SY_WARNING, advice,
-			      "%s: %s, and no sweep has gone through", path, left);
+			      "%s: %s, and no sweep has gone through", path, overdue);
 	else if (last == 0)
 		sy_doctor_add(doctor, name, SY_OK, "",
 			      "%s: no sweep has gone through; nothing is old enough to matter",
@@ -169,7 +170,7 @@ static void report_sweep(struct sy_doctor *doctor, const struct layout *found, t
 		sy_doctor_add(doctor, name, days > SWEPT_DAYS ? SY_WARNING : SY_OK,
 			      days > SWEPT_DAYS ? advice : "",
 			      "%s: the last sweep that did all went through %ld days ago%s%s", path,
-			      days, left[0] ? "; " : "", left);
+			      days, overdue[0] ? "; " : "", overdue);
 }
 
 void sy_doctor_check_sweep(struct sy_doctor *doctor)

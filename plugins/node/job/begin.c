@@ -54,7 +54,7 @@ static struct sy_job_end make_end(const struct sy_job_begin *job)
 				   .node = job->node};
 }
 
-#define TELL(job, ...) sy_log_write((job)->config.run_dir, (job)->node, (job)->job_id, __VA_ARGS__)
+#define LOG(job, ...) sy_log_write((job)->config.run_dir, (job)->node, (job)->job_id, __VA_ARGS__)
 
 /* --- an earlier begin of this job --- */
 
@@ -107,7 +107,7 @@ static void write_state(struct begin *b, pid_t sampler, bool begun)
 	sy_job_state_set_process(&b->state, "parent", job->parent);
 	sy_job_state_set_process(&b->state, "sampler", sampler);
 	if (sy_job_state_save(&b->state, &err) < 0)
-		TELL(job, "%s", err.text);
+		LOG(job, "%s", err.text);
 }
 
 static struct sy_launch make_launch(struct begin *b, char (*text)[64])
@@ -128,7 +128,7 @@ static struct sy_launch make_launch(struct begin *b, char (*text)[64])
 				   .control = &b->control,
 				   .marks = job->marks,
 				   .job_fields = job->field,
-				   .tags = &job->wishes.tags};
+				   .tags = &job->user_options.tags};
 
 	(void)snprintf(text[0], 64, "user_id=%u", job->uid);
 	job->field[job->fields] = text[0];
@@ -149,7 +149,7 @@ static pid_t start_sampler(struct begin *b)
 	pid_t pid = 0;
 
 	if (sy_launch_sampler(&launch, &pid, &err) < 0) {
-		TELL(b->job, "not sampled: %s", err.text);
+		LOG(b->job, "not sampled: %s", err.text);
 		return 0;
 	}
 	return pid;
@@ -179,10 +179,10 @@ static void announce_start(struct begin *b, bool is_new)
 		sy_queue_send(&b->queue, "cgroup %s", job->cgroup);
 	if (job->exclusive || job->shared)
 		sy_queue_send(&b->queue, "exclusive %s", job->exclusive ? "yes" : "no");
-	if (job->wishes.has_rate)
-		sy_queue_send(&b->queue, "rate %g", job->wishes.rate_hz);
-	for (size_t i = 0; !is_new && i < job->wishes.tags.count; i++)
-		sy_queue_send(&b->queue, "tag %s", job->wishes.tags.items[i]);
+	if (job->user_options.has_rate)
+		sy_queue_send(&b->queue, "rate %g", job->user_options.rate_hz);
+	for (size_t i = 0; !is_new && i < job->user_options.tags.count; i++)
+		sy_queue_send(&b->queue, "tag %s", job->user_options.tags.items[i]);
 	await_counting(b, is_new && !job->late);
 }
 
@@ -190,7 +190,7 @@ static void close_queue(struct begin *b)
 {
 	sy_queue_drain(&b->queue, READY_MS);
 	if (b->queue.fd >= 0 && b->queue.count > 0)
-		TELL(b->job, "the sampler has not taken %zu messages", b->queue.count);
+		LOG(b->job, "the sampler has not taken %zu messages", b->queue.count);
 	sy_queue_close(&b->queue);
 }
 
@@ -228,27 +228,27 @@ static int apply_netem(struct begin *b, struct sy_error *err)
 	const struct sy_job_begin *job = b->job;
 	struct sy_addresses peers = {.count = 0};
 	char join_path[SY_PATH_SIZE] = "", peer[SY_ADDRESS_SIZE] = "";
-	struct sy_netem_wish wish = {.text = b->netem,
-				     .watch = b->watch,
-				     .cgroup = job->cgroup ? job->cgroup : "/",
-				     .peer = peer,
-				     .protect = &b->protect,
-				     .mark = job->mark,
-				     .marks = job->marks > 0}; /* as sy_job_state_job_lives */
+	struct sy_shape_request request = {.text = b->netem,
+					   .watch = b->watch,
+					   .cgroup = job->cgroup ? job->cgroup : "/",
+					   .peer = peer,
+					   .protect = &b->protect,
+					   .mark = job->mark,
+					   .marks = job->marks > 0}; /* as sy_job_state_job_lives */
 
 	if (job->exclusive)
-		wish.cgroup = NULL;
+		request.cgroup = NULL;
 	else if (!job->cgroup && !job->joins)
 		return sy_fail(err, "the job shares its node, and has no cgroup there by which its "
 				    "traffic could be told from others': ask for whole nodes");
-	if (sy_refuse_scheduler(&job->wishes.netem, &b->protect, "its server or a node's daemon",
-				err) < 0)
+	if (sy_refuse_scheduler(&job->user_options.netem, &b->protect,
+				"its server or a node's daemon", err) < 0)
 		return -1;
 	sy_addresses_add_host(&peers, job->peer);
 	if (peers.count > 0)
 		(void)snprintf(peer, sizeof(peer), "%s", peers.text[0]);
-	sy_find_peer(&job->wishes.netem, peer);
-	if (sy_conditions_shape(&b->command, &wish, join_path, err) < 0)
+	sy_find_peer(&job->user_options.netem, peer);
+	if (sy_conditions_shape(&b->command, &request, join_path, err) < 0)
 		return -1;
 	if (join_path[0] && !job->joins)
 		return sy_fail(err,
@@ -266,42 +266,42 @@ static void find_watch(struct begin *b, pid_t sampler)
 	b->watch = sampler && sy_queue_await_answer(&b->queue, READY_MS) ? sampler : b->job->parent;
 }
 
-static int establish_conditions(struct begin *b, struct sy_error *why)
+static int establish_conditions(struct begin *b, struct sy_error *reason)
 {
-	const struct sy_user_options *wishes = &b->job->wishes;
+	const struct sy_user_options *options = &b->job->user_options;
 	struct sy_error err;
 
 	find_protected(b);
 	find_asker(b);
-	if (wishes->has_netem && !wishes->netem.none && apply_netem(b, &err) < 0)
-		return sy_fail(why, "--netem=%s: %s", b->netem, err.text);
-	if (wishes->cache == SY_CACHE_COLD &&
-	    sy_conditions_drop_caches(&b->command, wishes->cvmfs_mb, &b->queue, &err) < 0)
-		return sy_fail(why, "--cache=cold: %s", err.text);
+	if (options->has_netem && !options->netem.none && apply_netem(b, &err) < 0)
+		return sy_fail(reason, "--netem=%s: %s", b->netem, err.text);
+	if (options->cache == SY_CACHE_COLD &&
+	    sy_conditions_drop_caches(&b->command, options->cvmfs_mb, &b->queue, &err) < 0)
+		return sy_fail(reason, "--cache=cold: %s", err.text);
 	return 0;
 }
 
-static int handle_conditions(struct begin *b, pid_t sampler, struct sy_error *why)
+static int handle_conditions(struct begin *b, pid_t sampler, struct sy_error *reason)
 {
-	const struct sy_user_options *wishes = &b->job->wishes;
+	const struct sy_user_options *options = &b->job->user_options;
 	int result = 0;
 
-	if (wishes->has_netem)
-		(void)sy_netem_format(&wishes->netem, b->netem);
-	if (wishes->has_netem && wishes->netem.none && !wishes->fault[0])
+	if (options->has_netem)
+		(void)sy_netem_format(&options->netem, b->netem);
+	if (options->has_netem && options->netem.none && !options->fault[0])
 		sy_queue_send(&b->queue, "tag network=none");
-	sy_report_unmet_conditions(wishes, "asked for, not in place yet", NULL, &b->queue);
+	sy_report_unmet_conditions(options, "asked for, not in place yet", NULL, &b->queue);
 	if (b->job->late) {
-		(void)sy_fail(why, "nobody told the job's begin on this node");
-		sy_report_unmet_conditions(wishes, "refused", why->text, &b->queue);
-	} else if (wishes->fault[0]) {
-		result = sy_fail(why, "%s", wishes->fault);
-	} else if (sy_user_options_change_node(wishes)) {
+		(void)sy_fail(reason, "nobody told the job's begin on this node");
+		sy_report_unmet_conditions(options, "refused", reason->text, &b->queue);
+	} else if (options->fault[0]) {
+		result = sy_fail(reason, "%s", options->fault);
+	} else if (sy_user_options_change_node(options)) {
 		find_watch(b, sampler);
-		result = establish_conditions(b, why);
+		result = establish_conditions(b, reason);
 	}
 	if (result < 0)
-		sy_report_unmet_conditions(wishes, "refused", why->text, &b->queue);
+		sy_report_unmet_conditions(options, "refused", reason->text, &b->queue);
 	return result;
 }
 
@@ -349,8 +349,8 @@ static int begin_start(struct begin *b, struct sy_error *refusal)
 	b->begin_unix_s = sy_now_s(CLOCK_REALTIME);
 	starts = sy_json_within(FOLDER_MS, read_earlier_starts, b);
 	if (!starts)
-		TELL(b->job, "the record folder %s has not answered within %d ms",
-		     b->job->config.record_dir, FOLDER_MS);
+		LOG(b->job, "the record folder %s has not answered within %d ms",
+		    b->job->config.record_dir, FOLDER_MS);
 	(void)json_object_set_new(b->state.json, "earlier_starts", starts ? starts : json_null());
 	write_state(b, 0, false);
 	sampler = start_sampler(b);
@@ -359,7 +359,7 @@ static int begin_start(struct begin *b, struct sy_error *refusal)
 	result = handle_conditions(b, sampler, refusal);
 	close_queue(b);
 	if (result < 0) {
-		TELL(b->job, "refused: %s", refusal->text);
+		LOG(b->job, "refused: %s", refusal->text);
 		sy_job_give_up(&end, &b->state);
 		return -1;
 	}
@@ -398,8 +398,8 @@ int sy_job_begin(struct sy_job_begin *job, struct sy_error *refusal)
 		sy_job_state_close(&b.state);
 		return result;
 	}
-	TELL(job, "not sampled: %s", err.text);
-	if (!sy_user_options_change_node(&job->wishes) && !job->wishes.fault[0])
+	LOG(job, "not sampled: %s", err.text);
+	if (!sy_user_options_change_node(&job->user_options) && !job->user_options.fault[0])
 		return 0;
 	return sy_fail(refusal, "%s", err.text);
 }

@@ -18,7 +18,7 @@
 void sy_begin_arguments(struct sy_arguments *to, const struct sy_node_program *program)
 {
 	to->count = 0;
-	to->keep = program->keep;
+	to->variable = program->variable;
 	to->egress = program->egress;
 	to->unseen = false;
 	sy_argument(to, program->path);
@@ -173,22 +173,22 @@ void sy_command_add_asker(struct sy_command *command, const struct sy_command_jo
 
 int sy_command_limit_ms(int64_t until_ms, int limit_ms)
 {
-	int64_t left_ms = until_ms ? until_ms - sy_now_ms(CLOCK_MONOTONIC) : limit_ms;
+	int64_t remaining_ms = until_ms ? until_ms - sy_now_ms(CLOCK_MONOTONIC) : limit_ms;
 
-	if (left_ms < 0)
+	if (remaining_ms < 0)
 		return 0;
-	return left_ms < limit_ms ? (int)left_ms : limit_ms;
+	return remaining_ms < limit_ms ? (int)remaining_ms : limit_ms;
 }
 
 /* One that has no time is not begun: it would go on alone. */
 static int run_within_limit(const struct sy_command *command, int limit_ms,
 			    struct sy_spawn_output *answer, struct sy_error *err)
 {
-	int left_ms = sy_command_limit_ms(command->until_ms, limit_ms);
+	int remaining_ms = sy_command_limit_ms(command->until_ms, limit_ms);
 
-	if (left_ms == 0)
+	if (remaining_ms == 0)
 		return sy_fail(err, "no time is left: what was asked for before took too long");
-	return sy_spawn_and_read(&command->arguments, left_ms, answer, err);
+	return sy_spawn_and_read(&command->arguments, remaining_ms, answer, err);
 }
 
 int sy_command_run(const struct sy_command *command, int limit_ms, char *out, size_t size,
@@ -201,7 +201,7 @@ int sy_command_run(const struct sy_command *command, int limit_ms, char *out, si
 	if (out[0])
 		return 0;
 	return sy_fail(err, "%s",
-		       answer.said[0] ? answer.said : "steelyard-node ended without a word");
+		       answer.message[0] ? answer.message : "steelyard-node ended without a word");
 }
 
 int sy_command_run_silent(const struct sy_command *command, int limit_ms, struct sy_error *err)
@@ -211,5 +211,5 @@ int sy_command_run_silent(const struct sy_command *command, int limit_ms, struct
 
 	if (run_within_limit(command, limit_ms, &answer, err) < 0)
 		return -1;
-	return answer.said[0] ? sy_fail(err, "%s", answer.said) : 0;
+	return answer.message[0] ? sy_fail(err, "%s", answer.message) : 0;
 }

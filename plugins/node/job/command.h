@@ -16,7 +16,7 @@
 /* How our own program is started on this node. */
 struct sy_node_program {
 	const char *path, *run_dir;
-	const char *keep;      /* as in struct sy_arguments */
+	const char *variable;  /* as in struct sy_arguments */
 	sy_egress_rule egress; /* likewise */
 };
 

@@ -15,11 +15,11 @@ bool sy_is_countable(double value)
 	return value >= 0 && value <= 9007199254740992.0;
 }
 
-static enum sy_exclusive read_exclusive(const json_t *told)
+static enum sy_exclusive read_exclusive(const json_t *value)
 {
-	if (!json_is_integer(told))
+	if (!json_is_integer(value))
 		return SY_NOT_SAID;
-	return json_integer_value(told) == 1 ? SY_ALONE : SY_SHARED;
+	return json_integer_value(value) == 1 ? SY_ALONE : SY_SHARED;
 }
 
 bool sy_totals_from_json(struct sy_totals *totals, const char *text)
@@ -111,8 +111,8 @@ static json_t *find_reason(const struct sy_comment *comment, enum sy_total which
 	if (which >= SY_RCHAR_BYTES && which <= SY_WRITE_BYTES && totals->known[SY_CPU_UNSEEN_S] &&
 	    totals->value[SY_CPU_UNSEEN_S] > 0)
 		return json_string("not all processes were seen (cpu_unseen_s)");
-	if (comment->kind.why[which][0])
-		return json_string(comment->kind.why[which]);
+	if (comment->kind.reason[which][0])
+		return json_string(comment->kind.reason[which]);
 	return json_string("not known on 1 of 1 nodes");
 }
 
@@ -221,20 +221,20 @@ static json_t *make_document(const struct sy_comment *comment, size_t tags)
  * record has it whole. */
 static json_t *group_by_reason(json_t *missing)
 {
-	json_t *found = json_object(), *why;
+	json_t *found = json_object(), *reason;
 	const char *name;
 
-	json_object_foreach(missing, name, why)
+	json_object_foreach(missing, name, reason)
 	{
-		const char *whole = json_string_value(why);
-		char words[SY_WHY_SIZE];
+		const char *whole = json_string_value(reason);
+		char clause[SY_REASON_SIZE];
 		json_t *names;
 
-		(void)snprintf(words, sizeof(words), "%.*s", (int)strcspn(whole, ":;,"), whole);
-		names = json_object_get(found, words);
+		(void)snprintf(clause, sizeof(clause), "%.*s", (int)strcspn(whole, ":;,"), whole);
+		names = json_object_get(found, clause);
 		if (!names) {
 			names = json_array();
-			(void)json_object_set_new(found, words, names);
+			(void)json_object_set_new(found, clause, names);
 		}
 		(void)json_array_append_new(names, json_string(name));
 	}
@@ -315,13 +315,14 @@ static void copy_text(char *to, size_t size, const json_t *value)
 static void copy_reasons(struct sy_node_kind *kind, const json_t *missing)
 {
 	for (int i = 0; i < SY_TOTALS; i++) {
-		const json_t *why = json_object_get(missing, sy_total_facts[i].path);
-		bool is_none = !json_is_string(why) || !strcmp(json_string_value(why), SY_NOT_YET);
+		const json_t *reason = json_object_get(missing, sy_total_facts[i].path);
+		bool is_none =
+		    !json_is_string(reason) || !strcmp(json_string_value(reason), SY_NOT_YET);
 
 		if (is_none && i == SY_GPU_ENERGY_J) /* known before any reading */
-			why = json_object_get(missing, "energy.gpus.of_job");
-		if (json_is_string(why) && strcmp(json_string_value(why), SY_NOT_YET) != 0)
-			copy_text(kind->why[i], sizeof(kind->why[i]), why);
+			reason = json_object_get(missing, "energy.gpus.of_job");
+		if (json_is_string(reason) && strcmp(json_string_value(reason), SY_NOT_YET) != 0)
+			copy_text(kind->reason[i], sizeof(kind->reason[i]), reason);
 	}
 }
 
@@ -387,10 +388,10 @@ static bool is_member_named(const char *member, const char *name)
 /* Its members but ours, as they stand there, with a comma behind each. */
 static char *copy_other_members(const char *present)
 {
-	char *kept = malloc(strlen(present) + 2), *to = kept;
+	char *other_members = malloc(strlen(present) + 2), *to = other_members;
 	const char *at = strchr(present, '{') + 1, *end;
 
-	for (; kept && *at; at = *end == ',' ? end + 1 : "") {
+	for (; other_members && *at; at = *end == ',' ? end + 1 : "") {
 		end = find_member_end(at);
 		while (isspace((unsigned char)*at))
 			at++;
@@ -399,9 +400,9 @@ static char *copy_other_members(const char *present)
 		to = mempcpy(to, at, (size_t)(end - at));
 		*to++ = ',';
 	}
-	if (kept)
+	if (other_members)
 		*to = '\0';
-	return kept;
+	return other_members;
 }
 
 static bool is_blank(const char *text)
@@ -409,35 +410,35 @@ static bool is_blank(const char *text)
 	return !text || text[strspn(text, " \t\r\n")] == '\0';
 }
 
-static char *join_members(const char *kept, const char *own)
+static char *join_members(const char *other_members, const char *own)
 {
 	char *text = NULL;
 
-	if (asprintf(&text, "{%s\"" SY_COMMENT_KEY "\":%s}", kept, own) < 0)
+	if (asprintf(&text, "{%s\"" SY_COMMENT_KEY "\":%s}", other_members, own) < 0)
 		return NULL;
 	return text;
 }
 
-char *sy_comment_merge(const char *present, const char *own, const char **why)
+char *sy_comment_merge(const char *present, const char *own, const char **reason)
 {
 	json_t *document = NULL;
-	char *kept, *text;
+	char *other_members, *text;
 
-	*why = "no memory";
+	*reason = "no memory";
 	if (is_blank(present))
 		return join_members("", own);
 	document = json_loads(present, JSON_REJECT_DUPLICATES, NULL);
 	if (!json_is_object(document)) {
 		json_decref(document);
-		*why = "there is text of somebody else that is no JSON object";
+		*reason = "there is text of somebody else that is no JSON object";
 		return NULL;
 	}
-	kept = copy_other_members(present);
-	text = kept ? join_members(kept, own) : NULL;
-	free(kept);
+	other_members = copy_other_members(present);
+	text = other_members ? join_members(other_members, own) : NULL;
+	free(other_members);
 	json_decref(document);
 	if (text && strlen(text) > SY_ADMIN_COMMENT_MAX) {
-		*why = "what others wrote leaves no room";
+		*reason = "what others wrote leaves no room";
 		free(text);
 		return NULL;
 	}

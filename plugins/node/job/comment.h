@@ -34,7 +34,7 @@ bool sy_totals_from_json(struct sy_totals *totals, const char *text);
 #define SY_COMMENT_KEY "steelyard"
 #define SY_COMMENT_MAX 4000 /* bytes */
 
-#define SY_WHY_SIZE 96 /* longer reasons are cut: the record has them whole */
+#define SY_REASON_SIZE 96 /* longer reasons are cut: the record has them whole */
 
 /* What the first node is; an empty string is null. */
 struct sy_node_kind {
@@ -42,7 +42,7 @@ struct sy_node_kind {
 	char vm[64];
 	char container[64];
 	char kernel[128];
-	char why[SY_TOTALS][SY_WHY_SIZE]; /* a total is not known there; empty: not said */
+	char reason[SY_TOTALS][SY_REASON_SIZE]; /* a total is not known there; empty: not said */
 };
 
 struct sy_comment {
@@ -73,7 +73,7 @@ void sy_node_kind_from_record(struct sy_node_kind *kind, const char *text);
 
 /* `present` (NULL: nothing) with `own`, a line of JSON, below SY_COMMENT_KEY in the place of what
  * we had written before; to be freed. NULL and `*why` when it has to be left as it is. */
-char *sy_comment_merge(const char *present, const char *own, const char **why);
+char *sy_comment_merge(const char *present, const char *own, const char **reason);
 
 /* What `present` has below our key is of a later moment of the job than `own`. */
 bool sy_comment_is_later(const char *present, const char *own);

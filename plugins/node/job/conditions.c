@@ -39,7 +39,7 @@ static void add_protected(struct sy_command *command, const struct sy_addresses 
 		sy_option(&command->arguments, "--protect", addresses->text[i]);
 }
 
-int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_wish *wish,
+int sy_conditions_shape(const struct sy_command_job *job, const struct sy_shape_request *request,
 			char join_path[SY_PATH_SIZE], struct sy_error *err)
 {
 	static struct sy_command command;
@@ -50,18 +50,18 @@ int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_
 	sy_command_begin(&command, job, "netem", "apply");
 	sy_command_job(&command, job);
 	sy_command_add_asker(&command, job);
-	sy_command_add_number(&command, "--watch", (unsigned)wish->watch);
-	if (wish->cgroup)
-		sy_option(&command.arguments, "--cgroup", wish->cgroup);
-	for (int i = 0; wish->peers && i < wish->peers->count; i++)
-		sy_option(&command.arguments, "--peer", wish->peers->text[i]);
-	if (!wish->peers && wish->peer[0])
-		sy_option(&command.arguments, "--peer", wish->peer);
-	for (int i = 0; i < wish->marks; i++)
-		sy_option(&command.arguments, "--mark", wish->mark[i]);
-	add_protected(&command, wish->protect);
+	sy_command_add_number(&command, "--watch", (unsigned)request->watch);
+	if (request->cgroup)
+		sy_option(&command.arguments, "--cgroup", request->cgroup);
+	for (int i = 0; request->peers && i < request->peers->count; i++)
+		sy_option(&command.arguments, "--peer", request->peers->text[i]);
+	if (!request->peers && request->peer[0])
+		sy_option(&command.arguments, "--peer", request->peer);
+	for (int i = 0; i < request->marks; i++)
+		sy_option(&command.arguments, "--mark", request->mark[i]);
+	add_protected(&command, request->protect);
 	sy_argument(&command.arguments, "--");
-	sy_argument(&command.arguments, wish->text);
+	sy_argument(&command.arguments, request->text);
 	if (sy_command_run(&command, APPLY_LIMIT_MS, out, DOCUMENT_SIZE, err) < 0)
 		return -1;
 	return keep_join_path(out, join_path, err);
@@ -71,19 +71,19 @@ int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_
 static int send_cache_answer(const char *text, struct sy_message_queue *queue, struct sy_error *err)
 {
 	static const char *const fields[] = {"requested", "done", "refused"};
-	json_t *answer = json_loads(text, 0, NULL), *told = json_object();
+	json_t *answer = json_loads(text, 0, NULL), *message = json_object();
 	cleanup_free char *line = NULL;
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		json_t *value = json_object_get(answer, fields[i]);
 
 		if (value)
-			(void)json_object_set(told, fields[i], value);
+			(void)json_object_set(message, fields[i], value);
 	}
-	line = sy_json_dump(told, JSON_COMPACT | JSON_ENSURE_ASCII);
+	line = sy_json_dump(message, JSON_COMPACT | JSON_ENSURE_ASCII);
 	if (line && answer)
 		sy_queue_send(queue, "cache %s", line);
-	json_decref(told);
+	json_decref(message);
 	if (!answer)
 		return sy_fail(err, "what steelyard-node said is no JSON: %.80s", text);
 	json_decref(answer);
@@ -105,17 +105,17 @@ int sy_conditions_drop_caches(const struct sy_command_job *job, int64_t cvmfs_mb
 	return send_cache_answer(out, queue, err);
 }
 
-void sy_report_unmet_conditions(const struct sy_user_options *wishes, const char *how,
+void sy_report_unmet_conditions(const struct sy_user_options *options, const char *how,
 				const char *what, struct sy_message_queue *queue)
 {
 	char netem[SY_NETEM_SIZE] = "";
 
-	if (wishes->has_netem && !wishes->netem.none) {
-		(void)sy_netem_format(&wishes->netem, netem);
+	if (options->has_netem && !options->netem.none) {
+		(void)sy_netem_format(&options->netem, netem);
 		sy_queue_send(queue, "unmet network_conditions %s: %s%s", how,
 			      what ? "" : "--netem=", what ? what : netem);
 	}
-	if (wishes->cache == SY_CACHE_COLD)
+	if (options->cache == SY_CACHE_COLD)
 		sy_queue_send(queue, "unmet cache %s: %s", how, what ? what : "--cache=cold");
 }
 

@@ -14,7 +14,7 @@
 #include "job/config.h"
 #include "job/job_options.h"
 
-struct sy_netem_wish {
+struct sy_shape_request {
 	const char *text; /* canonical */
 	pid_t watch;	  /* when it is gone, anybody may undo it */
 	const char
@@ -28,7 +28,7 @@ struct sy_netem_wish {
 
 /* Waits for the kernel to be asked and the conditions to be verified. `join_path`: where a task
  * must go so that its traffic is the job's; "": nowhere. */
-int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_wish *wish,
+int sy_conditions_shape(const struct sy_command_job *job, const struct sy_shape_request *request,
 			char join_path[SY_PATH_SIZE], struct sy_error *err);
 
 /* What cold caches may take, for a job and for root: wiping CVMFS' cache, then dropping 100 GB of
@@ -43,7 +43,7 @@ int sy_conditions_drop_caches(const struct sy_command_job *job, int64_t cvmfs_mb
 
 /* For the record: what was asked for stands there from the beginning, and why it is not had. What
  * is had after all takes its place. `what` NULL: the option itself. */
-void sy_report_unmet_conditions(const struct sy_user_options *wishes, const char *how,
+void sy_report_unmet_conditions(const struct sy_user_options *options, const char *how,
 				const char *what, struct sy_message_queue *queue);
 
 /* Whether the job has its network conditions here; and whether they hold: 1, 0, -1: not known. */

@@ -94,7 +94,7 @@ static char *trim(char *text)
 static int parse_line(struct sy_job_config *config, char *line, const char *path, int number,
 		      struct sy_error *err)
 {
-	struct sy_error why;
+	struct sy_error reason;
 	char *value;
 
 	line = trim(line);
@@ -106,9 +106,9 @@ static int parse_line(struct sy_job_config *config, char *line, const char *path
 	*value++ = '\0';
 	line = trim(line);
 	value = trim(value);
-	if (sy_job_config_set(config, line, value, &why) < 0)
+	if (sy_job_config_set(config, line, value, &reason) < 0)
 		return sy_fail(err, "%s line %d: %.40s=%.80s: %s", path, number, line, value,
-			       why.text);
+			       reason.text);
 	return 0;
 }
 

@@ -118,8 +118,9 @@ void sy_remove_stale_sockets(const char *run_dir, const char *node)
 static bool send_not_exclusive(const struct sockaddr_un *address, int64_t until_us)
 {
 	static const char text[] = "exclusive no";
-	int64_t left_us = until_us - sy_now_us(CLOCK_MONOTONIC);
-	const struct timeval patience = {.tv_usec = left_us > 0 ? left_us : 1}; /* 0: for ever */
+	int64_t remaining_us = until_us - sy_now_us(CLOCK_MONOTONIC);
+	const struct timeval patience = {.tv_usec =
+					     remaining_us > 0 ? remaining_us : 1}; /* 0: for ever */
 	cleanup_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)

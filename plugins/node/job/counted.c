@@ -15,9 +15,9 @@
 #define LOCK_MS 100 /* others hold it for less than one, or while they load */
 #define MADE_MS 100 /* by a sampler that has just been started; else by us, which takes 50 */
 
-const char *sy_counted_program(bool wanted, const char *node_program, char path[SY_PATH_SIZE])
+const char *sy_counted_program(bool is_requested, const char *node_program, char path[SY_PATH_SIZE])
 {
-	return wanted && geteuid() == 0 && sy_loader_find(node_program, path, SY_PATH_SIZE) &&
+	return is_requested && geteuid() == 0 && sy_loader_find(node_program, path, SY_PATH_SIZE) &&
 		       access(path, X_OK) == 0
 		   ? path
 		   : NULL;
@@ -80,13 +80,13 @@ int sy_counted_keep(void)
 	return lock >= 0 ? sy_bpf_use(SY_BPF_BASE) : -1;
 }
 
-void sy_counted_release(int kept)
+void sy_counted_release(int fd)
 {
 	cleanup_close int lock = -1;
 
-	if (kept < 0)
+	if (fd < 0)
 		return;
-	(void)close(kept);
+	(void)close(fd);
 	lock = sy_bpf_lock(SY_BPF_BASE, false, SY_LOAD_MS, NULL);
 	if (lock >= 0)
 		sy_bpf_sweep(SY_BPF_BASE);

@@ -12,7 +12,8 @@
 #include "job/config.h"
 
 /* steelyard-bpf, where it is `wanted`, we are root, and it lies beside steelyard-node; or NULL. */
-const char *sy_counted_program(bool wanted, const char *node_program, char path[SY_PATH_SIZE]);
+const char *sy_counted_program(bool is_requested, const char *node_program,
+			       char path[SY_PATH_SIZE]);
 
 #define SY_LOAD_MS 1000 /* as long as a job may wait */
 
@@ -27,7 +28,7 @@ void sy_counted_retry(const struct sy_node_program *program);
 int sy_counted_keep(void);
 
 /* Close it, and unload the program unless a job or another daemon needs it. */
-void sy_counted_release(int kept);
+void sy_counted_release(int fd);
 
 struct sy_counted {
 	uint64_t number;  /* of the job; 0: it is not known */

@@ -53,9 +53,9 @@ static void undo_conditions(const struct sy_job_end *job, const char *by)
 
 static int remaining_ms(int64_t until_ms)
 {
-	int64_t left = until_ms - sy_now_ms(CLOCK_MONOTONIC);
+	int64_t remaining = until_ms - sy_now_ms(CLOCK_MONOTONIC);
 
-	return left > 0 ? (int)left : 0;
+	return remaining > 0 ? (int)remaining : 0;
 }
 
 /* Until the sampler has written its record and is gone; where it was killed, its child, too, which
@@ -166,11 +166,11 @@ char *sy_job_end(const struct sy_job_end *job)
 	return report_line(&report);
 }
 
-void sy_job_abandon(const struct sy_job_end *job, struct sy_job_state *state, const char *why)
+void sy_job_abandon(const struct sy_job_end *job, struct sy_job_state *state, const char *reason)
 {
 	char totals[4096];
 
-	sy_log_write(job->config.run_dir, job->node, job->job_id, "%s: ended here", why);
+	sy_log_write(job->config.run_dir, job->node, job->job_id, "%s: ended here", reason);
 	undo_conditions(job, "next job");
 	(void)end_sampler(job, sy_job_state_process(state, "sampler"), "lost", totals,
 			  sizeof(totals));
@@ -227,18 +227,18 @@ static void sweep_job(const struct sy_job_sweep *sweep, const char *job_id)
 {
 	cleanup_job_state struct sy_job_state state = SY_JOB_STATE_NONE;
 	struct sy_job_end job = sweep->job;
-	const char *why, *told;
+	const char *reason, *message;
 
 	job.job_id = job_id;
 	if (sy_job_state_open(&state, job.config.run_dir, job.node, job_id, false, 0, NULL) != 0)
 		return; /* somebody is at it */
-	told = json_string_value(json_object_get(state.json, "job_id"));
-	if (told && strcmp(told, job_id) != 0)
+	message = json_string_value(json_object_get(state.json, "job_id"));
+	if (message && strcmp(message, job_id) != 0)
 		return; /* of a node whose name is ours, a point, and more */
-	why = find_end_reason(sweep, &state, job_id);
-	if (!why)
+	reason = find_end_reason(sweep, &state, job_id);
+	if (!reason)
 		return;
-	sy_job_abandon(&job, &state, why);
+	sy_job_abandon(&job, &state, reason);
 	sy_job_state_remove(&state);
 }
 

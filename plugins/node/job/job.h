@@ -49,7 +49,7 @@ struct sy_job_begin {
 	int joins;
 	char *field[SY_JOB_FIELDS + 3]; /* FIELD=VALUE, ended by NULL */
 	int fields;
-	struct sy_user_options wishes;
+	struct sy_user_options user_options;
 };
 
 /* 0; -1: a condition that was asked for cannot be had, and all of this job is undone: the sentence.
@@ -69,7 +69,7 @@ char *sy_job_end(const struct sy_job_end *job);
 
 /* End what a job has left without anybody's word: the record says so. The state is ours, and empty
  * then. */
-void sy_job_abandon(const struct sy_job_end *job, struct sy_job_state *state, const char *why);
+void sy_job_abandon(const struct sy_job_end *job, struct sy_job_state *state, const char *reason);
 
 /* The same at a begin that was refused: the record is whole. */
 void sy_job_give_up(const struct sy_job_end *job, struct sy_job_state *state);

@@ -138,16 +138,16 @@ const struct sy_user_option_fact sy_user_option_facts[SY_USER_OPTIONS] = {
      "cold: drop the nodes' page caches before the job, and limit CVMFS' own", true},
 };
 
-static int parse_netem(struct sy_user_options *wishes, const char *text, struct sy_error *err)
+static int parse_netem(struct sy_user_options *options, const char *text, struct sy_error *err)
 {
-	wishes->has_netem = false;
-	if (sy_netem_parse(text, &wishes->netem, err) < 0)
+	options->has_netem = false;
+	if (sy_netem_parse(text, &options->netem, err) < 0)
 		return -1;
-	wishes->has_netem = true;
+	options->has_netem = true;
 	return 0;
 }
 
-static int parse_cache(struct sy_user_options *wishes, const char *text, struct sy_error *err)
+static int parse_cache(struct sy_user_options *options, const char *text, struct sy_error *err)
 {
 	static const char limited[] = "cold:cvmfs=";
 	int64_t limit_mb = 0;
@@ -158,48 +158,48 @@ static int parse_cache(struct sy_user_options *wishes, const char *text, struct 
 	} else if (strcmp(text, "cold") != 0 && strcmp(text, "warm") != 0) {
 		return sy_fail(err, "expected cold, warm or cold:cvmfs=MB");
 	}
-	wishes->cache = text[0] == 'c' ? SY_CACHE_COLD : SY_CACHE_WARM;
-	wishes->cvmfs_mb = limit_mb;
+	options->cache = text[0] == 'c' ? SY_CACHE_COLD : SY_CACHE_WARM;
+	options->cvmfs_mb = limit_mb;
 	return 0;
 }
 
-int sy_user_option_parse(struct sy_user_options *wishes, enum sy_user_option which,
+int sy_user_option_parse(struct sy_user_options *options, enum sy_user_option which,
 			 const char *text, double max_rate_hz, struct sy_error *err)
 {
 	switch (which) {
 	case SY_USER_OPTION_TAG:
-		return sy_tags_add(&wishes->tags, text, err);
+		return sy_tags_add(&options->tags, text, err);
 	case SY_USER_OPTION_RATE:
-		if (sy_rate_parse(text, max_rate_hz, &wishes->rate_hz, err) < 0)
+		if (sy_rate_parse(text, max_rate_hz, &options->rate_hz, err) < 0)
 			return -1;
-		wishes->has_rate = true;
+		options->has_rate = true;
 		return 0;
 	case SY_USER_OPTION_NETEM:
-		return parse_netem(wishes, text, err);
+		return parse_netem(options, text, err);
 	case SY_USER_OPTION_CACHE:
-		return parse_cache(wishes, text, err);
+		return parse_cache(options, text, err);
 	default:
 		return sy_fail(err, "unknown");
 	}
 }
 
-void sy_tag_cache_option(struct sy_user_options *wishes)
+void sy_tag_cache_option(struct sy_user_options *options)
 {
 	char limit[64];
 
-	if (wishes->cache == SY_CACHE_AS_IT_IS)
+	if (options->cache == SY_CACHE_AS_IT_IS)
 		return;
-	(void)snprintf(limit, sizeof(limit), "cache=cold:cvmfs=%" PRId64, wishes->cvmfs_mb);
-	(void)sy_tags_add(&wishes->tags,
-			  wishes->cvmfs_mb		   ? limit
-			  : wishes->cache == SY_CACHE_COLD ? "cache=cold"
-							   : "cache=warm",
+	(void)snprintf(limit, sizeof(limit), "cache=cold:cvmfs=%" PRId64, options->cvmfs_mb);
+	(void)sy_tags_add(&options->tags,
+			  options->cvmfs_mb		    ? limit
+			  : options->cache == SY_CACHE_COLD ? "cache=cold"
+							    : "cache=warm",
 			  NULL);
 }
 
-bool sy_user_options_change_node(const struct sy_user_options *wishes)
+bool sy_user_options_change_node(const struct sy_user_options *options)
 {
-	return (wishes->has_netem && !wishes->netem.none) || wishes->cache == SY_CACHE_COLD;
+	return (options->has_netem && !options->netem.none) || options->cache == SY_CACHE_COLD;
 }
 
 static void format_shown(char to[SHOWN_MAX + 4], const char *text)
@@ -311,8 +311,8 @@ static int fail_request(const char *at, struct sy_error *err)
 }
 
 int sy_request_read(const char *request,
-		    int (*take)(void *context, enum sy_user_option which, const char *text,
-				struct sy_error *err),
+		    int (*accept)(void *context, enum sy_user_option which, const char *text,
+				  struct sy_error *err),
 		    void *context, struct sy_error *err)
 {
 	char text[SY_REQUEST_MAX];
@@ -326,46 +326,47 @@ int sy_request_read(const char *request,
 		at = which == SY_USER_OPTIONS ? NULL : decode(at, text);
 		if (!at || (*at == ':' && !at[1]))
 			return fail_request(part, err);
-		if (take(context, which, text, err) < 0)
+		if (accept(context, which, text, err) < 0)
 			return -1;
 		at += *at == ':';
 	}
 	return 0;
 }
 
-static int check_option(const struct sy_policy *policy, const struct sy_asker *who,
-			enum sy_user_option which, const struct sy_user_options *wishes,
+static int check_option(const struct sy_policy *policy, const struct sy_requester *requester,
+			enum sy_user_option which, const struct sy_user_options *options,
 			struct sy_error *err)
 {
 	switch (which) {
 	case SY_USER_OPTION_NETEM:
-		return sy_policy_allows_netem(policy, &wishes->netem, who, err);
+		return sy_policy_allows_netem(policy, &options->netem, requester, err);
 	case SY_USER_OPTION_CACHE:
-		return sy_policy_allows_cache(policy, who, err);
+		return sy_policy_allows_cache(policy, requester, err);
 	default:
 		return 0;
 	}
 }
 
-static bool needs_no_permission(enum sy_user_option which, const struct sy_user_options *wishes)
+static bool needs_no_permission(enum sy_user_option which, const struct sy_user_options *options)
 {
 	return !sy_user_option_facts[which].condition ||
-	       (which == SY_USER_OPTION_NETEM && wishes->netem.none) ||
-	       (which == SY_USER_OPTION_CACHE && wishes->cache != SY_CACHE_COLD);
+	       (which == SY_USER_OPTION_NETEM && options->netem.none) ||
+	       (which == SY_USER_OPTION_CACHE && options->cache != SY_CACHE_COLD);
 }
 
-int sy_check_policy(const char *policy_path, const struct sy_asker *who, enum sy_user_option which,
-		    const struct sy_user_options *wishes, struct sy_error *err)
+int sy_check_policy(const char *policy_path, const struct sy_requester *requester,
+		    enum sy_user_option which, const struct sy_user_options *options,
+		    struct sy_error *err)
 {
 	struct sy_policy *policy;
 	int rc;
 
-	if (needs_no_permission(which, wishes) || access(policy_path, R_OK) != 0)
+	if (needs_no_permission(which, options) || access(policy_path, R_OK) != 0)
 		return 0;
 	policy = sy_policy_read(policy_path, true, err);
 	if (!policy)
 		return -1;
-	rc = check_option(policy, who, which, wishes, err);
+	rc = check_option(policy, requester, which, options, err);
 	sy_policy_free(policy);
 	return rc;
 }

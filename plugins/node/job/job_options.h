@@ -69,14 +69,14 @@ struct sy_user_option_fact {
 extern const struct sy_user_option_fact sy_user_option_facts[SY_USER_OPTIONS];
 
 /* Take one; -1 with what was expected. */
-int sy_user_option_parse(struct sy_user_options *wishes, enum sy_user_option which,
+int sy_user_option_parse(struct sy_user_options *options, enum sy_user_option which,
 			 const char *text, double max_rate_hz, struct sy_error *err);
 
 /* The tag by which a record says what was asked of the caches. */
-void sy_tag_cache_option(struct sy_user_options *wishes);
+void sy_tag_cache_option(struct sy_user_options *options);
 
 /* Whether the node must be changed for the job. */
-bool sy_user_options_change_node(const struct sy_user_options *wishes);
+bool sy_user_options_change_node(const struct sy_user_options *options);
 
 /* What the user is told of a faulty one: "--netem=SPEC: expected …", of SPEC only what is fit for a
  * log: whoever gave it must not write lines there. */
@@ -94,13 +94,14 @@ int sy_request_add(char *request, size_t size, enum sy_user_option which, const 
 /* Hand over every wish of a request with its value as it was before; -1 with what is wrong, also
  * when `take` says so. */
 int sy_request_read(const char *request,
-		    int (*take)(void *context, enum sy_user_option which, const char *text,
-				struct sy_error *err),
+		    int (*accept)(void *context, enum sy_user_option which, const char *text,
+				  struct sy_error *err),
 		    void *context, struct sy_error *err);
 
 /* Whether the policy allows a user what they request, before anything is queued: -1 with a sentence
  * when it does not. Where the policy cannot be read, nothing is known: the node decides. */
-int sy_check_policy(const char *policy_path, const struct sy_asker *who, enum sy_user_option which,
-		    const struct sy_user_options *wishes, struct sy_error *err);
+int sy_check_policy(const char *policy_path, const struct sy_requester *requester,
+		    enum sy_user_option which, const struct sy_user_options *options,
+		    struct sy_error *err);
 
 #endif

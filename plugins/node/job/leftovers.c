@@ -48,7 +48,7 @@ static void begin_arguments(struct sy_arguments *arguments, const struct sy_node
 }
 
 void sy_leftovers_remove(const struct sy_node_program *program, const char *job_id, uid_t user,
-			 void (*tell)(const char *line))
+			 void (*log_line)(const char *line))
 {
 	struct sy_arguments arguments;
 	char path[SY_PATH_SIZE], uid[16], out[8192] = "", *rest = NULL;
@@ -64,11 +64,11 @@ void sy_leftovers_remove(const struct sy_node_program *program, const char *job_
 	if (user != SY_LEFTOVERS_OF_ANYBODY)
 		sy_option(&arguments, "--user", uid);
 	if (sy_spawn_and_read(&arguments, LIMIT_MS, &answer, &err) < 0)
-		tell(err.text);
+		log_line(err.text);
 	for (char *line = strtok_r(out, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-		tell(line);
-	if (answer.said[0])
-		tell(answer.said);
+		log_line(line);
+	if (answer.message[0])
+		log_line(answer.message);
 }
 
 void sy_leftovers_sweep(const struct sy_node_program *program)

@@ -15,7 +15,7 @@
  * nothing.
  */
 void sy_leftovers_remove(const struct sy_node_program *program, const char *job_id, uid_t user,
-			 void (*tell)(const char *line));
+			 void (*log_line)(const char *line));
 
 /* What earlier jobs have left, without waiting. One look for a folder when there is nothing. */
 void sy_leftovers_sweep(const struct sy_node_program *program);

@@ -92,9 +92,9 @@ int sy_queue_request_totals(struct sy_message_queue *queue, char *answer, size_t
 {
 	struct pollfd ready = {.events = POLLIN};
 	int64_t end = sy_now_ms(CLOCK_MONOTONIC) + limit_ms, left;
-	char wanted[40];
+	char beginning[40];
 
-	(void)snprintf(wanted, sizeof(wanted), "{\"question\":%u,", ++queue->questions);
+	(void)snprintf(beginning, sizeof(beginning), "{\"question\":%u,", ++queue->questions);
 	sy_queue_send(queue, "totals %u", queue->questions);
 	sy_queue_drain(queue, limit_ms);
 	if (queue->fd < 0 || queue->count > 0)
@@ -106,7 +106,7 @@ int sy_queue_request_totals(struct sy_message_queue *queue, char *answer, size_t
 		if (length <= 0)
 			return -1;
 		answer[length] = '\0';
-		if (strncmp(answer, wanted, strlen(wanted)) == 0)
+		if (strncmp(answer, beginning, strlen(beginning)) == 0)
 			return (int)length;
 	}
 	return -1;

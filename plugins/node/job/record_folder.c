@@ -18,10 +18,11 @@
 static void format_folder(char path[SY_RECORD_PATH_SIZE], const char *record_dir,
 			  const char *job_id, bool by_day, time_t start)
 {
-	char place[SY_JOB_PATH_SIZE];
+	char job_path[SY_JOB_PATH_SIZE];
 
-	sy_format_job_path(place, by_day, job_id, start);
-	(void)snprintf(path, SY_RECORD_PATH_SIZE, "%.*s/%s", SY_PATH_SIZE - 1, record_dir, place);
+	sy_format_job_path(job_path, by_day, job_id, start);
+	(void)snprintf(path, SY_RECORD_PATH_SIZE, "%.*s/%s", SY_PATH_SIZE - 1, record_dir,
+		       job_path);
 }
 
 void sy_record_folder(char path[SY_RECORD_PATH_SIZE], const char *record_dir, const char *job_id,

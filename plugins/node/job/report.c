@@ -16,9 +16,9 @@
 /* The value at a dotted path. */
 static json_t *find_value(json_t *json, const char *path)
 {
-	char words[256], *rest = words, *word;
+	char path_copy[256], *rest = path_copy, *word;
 
-	(void)snprintf(words, sizeof(words), "%s", path);
+	(void)snprintf(path_copy, sizeof(path_copy), "%s", path);
 	while (json && (word = strsep(&rest, ".")))
 		json = json_object_get(json, word);
 	return json;
@@ -89,14 +89,14 @@ json_t *sy_report_earlier(const char *record_dir, const char *job_id, const char
 
 /* START of the record that this start of the job has: as its sampler says, else the one that was
  * not there before it. The clock may have been set since: the largest need not be it. */
-static time_t find_own_start(const struct sy_report *report, time_t told)
+static time_t find_own_start(const struct sy_report *report, time_t reported_start)
 {
 	json_t *all, *start;
-	time_t found = told;
+	time_t found = reported_start;
 	size_t i;
 
-	if (told)
-		return told;
+	if (reported_start)
+		return reported_start;
 	if (!report->earlier)
 		return sy_record_newest(report->record_dir, report->job_id, report->node);
 	if (!json_is_array(report->earlier))
@@ -113,10 +113,10 @@ static time_t find_own_start(const struct sy_report *report, time_t told)
 }
 
 /* The record of this start of the job on this node, and its text. */
-static json_t *read_own_record(const struct sy_report *report, time_t told, char **text)
+static json_t *read_own_record(const struct sy_report *report, time_t reported_start, char **text)
 {
 	char folder[SY_RECORD_PATH_SIZE], name[600];
-	time_t start = find_own_start(report, told);
+	time_t start = find_own_start(report, reported_start);
 	cleanup_close int fd = -1;
 
 	sy_record_folder(folder, report->record_dir, report->job_id, start);
@@ -145,10 +145,10 @@ static const char *read_refusal(json_t *record)
 	static const char mark[] = "refused: ";
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		const char *why = json_string_value(find_value(record, paths[i]));
+		const char *reason = json_string_value(find_value(record, paths[i]));
 
-		if (why && strncmp(why, mark, sizeof(mark) - 1) == 0)
-			return why + sizeof(mark) - 1;
+		if (reason && strncmp(reason, mark, sizeof(mark) - 1) == 0)
+			return reason + sizeof(mark) - 1;
 	}
 	return NULL;
 }

@@ -41,7 +41,7 @@ int sy_log_open(const char *run_dir, const char *node)
 	return open_complaints(run_dir, node, O_WRONLY | O_APPEND | O_CREAT);
 }
 
-static void log_lines(char *text, void (*tell)(const char *line))
+static void log_lines(char *text, void (*log_line)(const char *line))
 {
 	char *rest = NULL;
 
@@ -50,11 +50,11 @@ static void log_lines(char *text, void (*tell)(const char *line))
 			if ((unsigned char)*c < ' ')
 				*c = '?';
 		}
-		tell(line);
+		log_line(line);
 	}
 }
 
-void sy_log_forward(const char *run_dir, const char *node, void (*tell)(const char *line))
+void sy_log_forward(const char *run_dir, const char *node, void (*log_line)(const char *line))
 {
 	char text[TOLD_MAX];
 	cleanup_close int fd = open_complaints(run_dir, node, O_RDWR);
@@ -63,7 +63,7 @@ void sy_log_forward(const char *run_dir, const char *node, void (*tell)(const ch
 	if (fd < 0 || !sy_lock(fd, 0) || sy_read_fd(fd, text, sizeof(text)) <= 0)
 		return;
 	(void)ftruncate(fd, 0);
-	log_lines(text, tell);
+	log_lines(text, log_line);
 }
 
 #define LARGEST_BYTES 1000000
@@ -71,7 +71,7 @@ void sy_log_forward(const char *run_dir, const char *node, void (*tell)(const ch
 void sy_log_write(const char *run_dir, const char *node, const char *job_id, const char *format,
 		  ...)
 {
-	char said[1024], line[1400], when[32];
+	char message[1024], line[1400], when[32];
 	cleanup_close int fd = -1;
 	struct sy_error err;
 	struct stat info;
@@ -81,9 +81,9 @@ void sy_log_write(const char *run_dir, const char *node, const char *job_id, con
 	int length;
 
 	va_start(list, format);
-	(void)vsnprintf(said, sizeof(said), format, list);
+	(void)vsnprintf(message, sizeof(message), format, list);
 	va_end(list);
-	for (char *c = said; *c; c++) {
+	for (char *c = message; *c; c++) {
 		if ((unsigned char)*c < ' ')
 			*c = '?';
 	}
@@ -91,12 +91,12 @@ void sy_log_write(const char *run_dir, const char *node, const char *job_id, con
 	if (sy_run_dir_make(run_dir, &err) == 0)
 		fd = sy_log_open(run_dir, node);
 	if (fd < 0) {
-		syslog(LOG_DAEMON | LOG_WARNING, "steelyard: job %.200s: %s", job_id, said);
+		syslog(LOG_DAEMON | LOG_WARNING, "steelyard: job %.200s: %s", job_id, message);
 		return;
 	}
 	if (fstat(fd, &info) == 0 && info.st_size > LARGEST_BYTES)
 		(void)ftruncate(fd, 0);
 	(void)strftime(when, sizeof(when), "%FT%TZ", gmtime_r(&unix_s, &now));
-	length = snprintf(line, sizeof(line), "%s job %.200s: %s\n", when, job_id, said);
+	length = snprintf(line, sizeof(line), "%s job %.200s: %s\n", when, job_id, message);
 	(void)sy_write_all(fd, line, (size_t)length);
 }

@@ -16,18 +16,18 @@
 #include <time.h>
 #include <unistd.h>
 
-void sy_egress_add(struct sy_egress *way, const char *mount, const char *path, size_t length,
+void sy_egress_add(struct sy_egress *egress, const char *mount, const char *path, size_t length,
 		   const char *below)
 {
 	int needed;
 
-	if (way->count >= SY_EGRESS_MAX)
+	if (egress->count >= SY_EGRESS_MAX)
 		return;
-	needed = snprintf(way->paths[way->count], sizeof(way->paths[0]),
+	needed = snprintf(egress->paths[egress->count], sizeof(egress->paths[0]),
 			  "/sys/fs/cgroup%s%.*s%s/cgroup.procs", mount, (int)length, path, below);
 	/* A path that is cut leads elsewhere. */
-	if (needed >= 0 && (size_t)needed < sizeof(way->paths[0]))
-		way->count++;
+	if (needed >= 0 && (size_t)needed < sizeof(egress->paths[0]))
+		egress->count++;
 }
 
 void sy_egress_mount(char *mount, size_t size, const char *controllers)
@@ -38,7 +38,7 @@ void sy_egress_mount(char *mount, size_t size, const char *controllers)
 }
 
 /* Who is at the top already stays. */
-void sy_egress_to_top(struct sy_egress *way, const char *controllers, const char *path)
+void sy_egress_to_top(struct sy_egress *egress, const char *controllers, const char *path)
 {
 	char mount[128];
 
@@ -46,15 +46,15 @@ void sy_egress_to_top(struct sy_egress *way, const char *controllers, const char
 		return;
 	if (*controllers) {
 		sy_egress_mount(mount, sizeof(mount), controllers);
-		sy_egress_add(way, mount, "", 0, "");
+		sy_egress_add(egress, mount, "", 0, "");
 	} else {
-		sy_egress_add(way, "", "", 0, "");
-		sy_egress_add(way, "/unified", "", 0, "");
+		sy_egress_add(egress, "", "", 0, "");
+		sy_egress_add(egress, "/unified", "", 0, "");
 	}
 }
 
 /* One line: ID:CONTROLLERS:PATH */
-static void read_cgroup_line(struct sy_egress *way, char *line, sy_egress_rule rule)
+static void read_cgroup_line(struct sy_egress *egress, char *line, sy_egress_rule rule)
 {
 	char *controllers = strchr(line, ':');
 	char *path = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -62,34 +62,34 @@ static void read_cgroup_line(struct sy_egress *way, char *line, sy_egress_rule r
 	if (!path || path[1] != '/')
 		return;
 	*path++ = '\0';
-	rule(way, controllers + 1, path);
+	rule(egress, controllers + 1, path);
 }
 
-void sy_egress_read(struct sy_egress *way, const char *cgroups, sy_egress_rule rule)
+void sy_egress_read(struct sy_egress *egress, const char *cgroups, sy_egress_rule rule)
 {
 	cleanup_free char *text = strdup(cgroups);
 	char *rest = NULL;
 
-	way->count = 0;
+	egress->count = 0;
 	for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line;
 	     line = strtok_r(NULL, "\n", &rest))
-		read_cgroup_line(way, line, rule);
+		read_cgroup_line(egress, line, rule);
 }
 
-void sy_egress_find(struct sy_egress *way, sy_egress_rule rule)
+void sy_egress_find(struct sy_egress *egress, sy_egress_rule rule)
 {
 	char text[8192];
 	cleanup_close int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
 
-	way->count = 0;
+	egress->count = 0;
 	if (fd >= 0 && sy_read_fd(fd, text, sizeof(text)) > 0)
-		sy_egress_read(way, text, rule);
+		sy_egress_read(egress, text, rule);
 }
 
-void sy_leave_cgroup(const struct sy_egress *way)
+void sy_leave_cgroup(const struct sy_egress *egress)
 {
-	for (size_t i = 0; i < way->count; i++) {
-		int fd = open(way->paths[i], O_WRONLY | O_CLOEXEC);
+	for (size_t i = 0; i < egress->count; i++) {
+		int fd = open(egress->paths[i], O_WRONLY | O_CLOEXEC);
 
 		if (fd < 0)
 			continue;
@@ -143,15 +143,15 @@ void sy_restore_root(void)
 struct start {
 	char *const *argv, *const *environment;
 	const int *fds;
-	const struct sy_egress *way;
+	const struct sy_egress *egress;
 	bool unseen;
-	int tell; /* its process id goes there; -1: nowhere */
+	int pid_fd; /* its process id goes there; -1: nowhere */
 };
 
 static void leave_parent_scope(const struct start *start)
 {
 	sy_restore_root();
-	sy_leave_cgroup(start->way);
+	sy_leave_cgroup(start->egress);
 }
 
 /* In the grandchild, between fork and exec of a process with threads: system calls only. */
@@ -205,8 +205,8 @@ static void fork_twice(const struct start *start)
 		become(start);
 	if (pid < 0)
 		_exit(errno);
-	if (start->tell >= 0)
-		(void)!write(start->tell, &pid, sizeof(pid));
+	if (start->pid_fd >= 0)
+		(void)!write(start->pid_fd, &pid, sizeof(pid));
 	_exit(0);
 }
 
@@ -223,34 +223,34 @@ static int wait_for_child(pid_t child)
 int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS], pid_t *pid,
 		 struct sy_error *err)
 {
-	struct sy_egress way = {.count = 0};
-	char kept[VARIABLE_SIZE];
+	struct sy_egress egress = {.count = 0};
+	char variable[VARIABLE_SIZE];
 	char *environment[] = {(char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *)"LC_ALL=C",
-			       arguments->keep ? kept : NULL, NULL};
+			       arguments->variable ? variable : NULL, NULL};
 	struct start start = {.argv = arguments->argv,
 			      .environment = environment,
 			      .fds = fds,
-			      .way = &way,
+			      .egress = &egress,
 			      .unseen = arguments->unseen};
-	int told[2] = {-1, -1}, failure;
+	int pid_pipe[2] = {-1, -1}, failure;
 	pid_t child;
 
 	if (access(arguments->argv[0], X_OK) != 0)
 		return sy_fail_errno(err, errno, "cannot run node_program=%s", arguments->argv[0]);
-	copy_variable(kept, sizeof(kept), arguments->keep);
+	copy_variable(variable, sizeof(variable), arguments->variable);
 	if (arguments->egress)
-		sy_egress_find(&way, arguments->egress);
-	if (pid && pipe2(told, O_CLOEXEC) != 0)
+		sy_egress_find(&egress, arguments->egress);
+	if (pid && pipe2(pid_pipe, O_CLOEXEC) != 0)
 		return sy_fail_errno(err, errno, "cannot make a pipe");
-	start.tell = told[1];
+	start.pid_fd = pid_pipe[1];
 	child = fork();
 	if (child == 0)
 		fork_twice(&start);
 	if (pid) {
-		(void)close(told[1]);
-		if (child < 0 || read(told[0], pid, sizeof(*pid)) != (ssize_t)sizeof(*pid))
+		(void)close(pid_pipe[1]);
+		if (child < 0 || read(pid_pipe[0], pid, sizeof(*pid)) != (ssize_t)sizeof(*pid))
 			*pid = 0;
-		(void)close(told[0]);
+		(void)close(pid_pipe[0]);
 	}
 	if (child < 0)
 		return sy_fail_errno(err, errno, "cannot start a process");
@@ -281,12 +281,12 @@ static void copy_last_line(char *to, size_t size, char *text)
 int sy_spawn_and_read(const struct sy_arguments *arguments, int limit_ms,
 		      struct sy_spawn_output *answer, struct sy_error *err)
 {
-	char said[4096] = "";
+	char output[4096] = "";
 	int out[2], errors[2], rc;
 	struct sy_pipe pipes[2];
 	bool done;
 
-	answer->out[0] = answer->said[0] = '\0';
+	answer->out[0] = answer->message[0] = '\0';
 	if (pipe2(out, O_CLOEXEC) != 0)
 		return sy_fail_errno(err, errno, "cannot make a pipe");
 	if (pipe2(errors, O_CLOEXEC) != 0) {
@@ -299,11 +299,11 @@ int sy_spawn_and_read(const struct sy_arguments *arguments, int limit_ms,
 	(void)close(out[1]);
 	(void)close(errors[1]);
 	pipes[0] = (struct sy_pipe){.fd = out[0], .text = answer->out, .size = answer->out_size};
-	pipes[1] = (struct sy_pipe){.fd = errors[0], .text = said, .size = sizeof(said)};
+	pipes[1] = (struct sy_pipe){.fd = errors[0], .text = output, .size = sizeof(output)};
 	done = sy_read_pipes(pipes, 2, rc == 0 ? limit_ms : 0);
 	if (rc < 0)
 		return -1;
-	copy_last_line(answer->said, sizeof(answer->said), said);
+	copy_last_line(answer->message, sizeof(answer->message), output);
 	if (!done)
 		return sy_fail(err, "steelyard-node %s is not done within %d s", arguments->argv[1],
 			       limit_ms / 1000);

@@ -18,7 +18,7 @@ struct sy_egress {
 };
 
 /* Append MOUNT/PATH/cgroup.procs, MOUNT below /sys/fs/cgroup, of PATH `length` bytes. */
-void sy_egress_add(struct sy_egress *way, const char *mount, const char *path, size_t length,
+void sy_egress_add(struct sy_egress *egress, const char *mount, const char *path, size_t length,
 		   const char *below);
 
 /* The mount point of a hierarchy of version 1, from /proc/PID/cgroup's second field. */
@@ -26,19 +26,19 @@ void sy_egress_mount(char *mount, size_t size, const char *controllers);
 
 /* The way out of one group, as a line of /proc/PID/cgroup has it: `controllers` is "" in version 2,
  * `path` begins with "/". */
-typedef void (*sy_egress_rule)(struct sy_egress *way, const char *controllers, const char *path);
+typedef void (*sy_egress_rule)(struct sy_egress *egress, const char *controllers, const char *path);
 
 /* To the top of every hierarchy: out of whatever the scheduler or its daemon is kept in. */
-void sy_egress_to_top(struct sy_egress *way, const char *controllers, const char *path);
+void sy_egress_to_top(struct sy_egress *egress, const char *controllers, const char *path);
 
 /* By this rule out of our own groups; before the fork, since it uses more than system calls. */
-void sy_egress_find(struct sy_egress *way, sy_egress_rule rule);
+void sy_egress_find(struct sy_egress *egress, sy_egress_rule rule);
 
 /* The same from a given text of /proc/PID/cgroup. */
-void sy_egress_read(struct sy_egress *way, const char *cgroups, sy_egress_rule rule);
+void sy_egress_read(struct sy_egress *egress, const char *cgroups, sy_egress_rule rule);
 
 /* Go: system calls only. */
-void sy_leave_cgroup(const struct sy_egress *way);
+void sy_leave_cgroup(const struct sy_egress *egress);
 
 /* Put processes into the group of a cgroup.procs: their children, which are the job's, inherit it.
  */
@@ -51,7 +51,7 @@ int sy_join_cgroup(const pid_t *pids, int count, const char *path, struct sy_err
 struct sy_arguments {
 	char *argv[SY_ARGUMENTS_MAX];
 	size_t count;
-	const char *keep;      /* a variable of our environment that it has, too */
+	const char *variable;  /* a variable of our environment that it has, too */
 	sy_egress_rule egress; /* which cgroups it must leave; NULL: none */
 	bool unseen;	       /* beside a job's tasks: a sampler never takes it for one of them */
 };
@@ -80,7 +80,7 @@ void sy_restore_root(void);
 struct sy_spawn_output {
 	char *out;
 	size_t out_size;
-	char said[sizeof(((struct sy_error *)0)->text)];
+	char message[sizeof(((struct sy_error *)0)->text)];
 };
 
 /* Start it, and wait until it has closed stdout and stderr, at most `limit_ms`. -1 when it could

@@ -41,17 +41,17 @@ static const struct layout *find_layout(const unsigned char *table, size_t lengt
 	return NULL;
 }
 
-int64_t sy_amdgpu_energy_uj(const unsigned char *table, size_t length, const char **why)
+int64_t sy_amdgpu_energy_uj(const unsigned char *table, size_t length, const char **reason)
 {
 	const struct layout *layout = find_layout(table, length);
 	uint64_t count = 0;
 
-	*why = "gpu_metrics has a layout that Steelyard does not know, or one without a counter";
+	*reason = "gpu_metrics has a layout that Steelyard does not know, or one without a counter";
 	if (!layout)
 		return -1;
 	for (size_t i = sizeof(count); i > 0; i--)
 		count = count << 8 | table[layout->count + i - 1];
-	*why = "the GPU does not count its energy";
+	*reason = "the GPU does not count its energy";
 	if (count == 0 || count > (uint64_t)INT64_MAX / 1000000)
 		return -1;
 	return (int64_t)((count >> 16) * 1000000 + ((count & 0xffff) * 1000000 >> 16));
@@ -66,7 +66,7 @@ int64_t sy_amdgpu_power_uw(const unsigned char *table, size_t length)
 }
 
 /* A GPU whose first table has no count is read by its watts. */
-static int64_t read_table(struct sy_meter *meter, const char **why)
+static int64_t read_table(struct sy_meter *meter, const char **reason)
 {
 	unsigned char table[4096];
 	ssize_t got = pread(meter->fd, table, sizeof(table), 0);
@@ -75,7 +75,7 @@ static int64_t read_table(struct sy_meter *meter, const char **why)
 	if (got < 0)
 		return -1;
 	if (!meter->power)
-		value = sy_amdgpu_energy_uj(table, (size_t)got, why);
+		value = sy_amdgpu_energy_uj(table, (size_t)got, reason);
 	if (value < 0 && !meter->key[HAS_COUNTED]) {
 		value = sy_amdgpu_power_uw(table, (size_t)got);
 		meter->power |= value >= 0;

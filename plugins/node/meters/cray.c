@@ -58,7 +58,7 @@ static bool set_domain(struct sy_meter *meter, const char *name)
 	return true;
 }
 
-static int64_t read_uj(struct sy_meter *meter, const char **why)
+static int64_t read_uj(struct sy_meter *meter, const char **reason)
 {
 	int64_t now = sy_now_us(CLOCK_MONOTONIC), joules, stamp = 0;
 	char text[96];
@@ -70,8 +70,8 @@ static int64_t read_uj(struct sy_meter *meter, const char **why)
 	if (!end || strncmp(end, " J", 2) != 0 || joules > INT64_MAX / RESOLUTION_UJ)
 		return -1;
 	if (end[2] == ' ' && sy_number(end + 3, &stamp) && stamp == meter->key[STAMP]) {
-		*why = "its time has stood still for five seconds: the blade's controller no "
-		       "longer counts";
+		*reason = "its time has stood still for five seconds: the blade's controller no "
+			  "longer counts";
 		return now - meter->key[CHANGED] > STILL_US ? -1 : joules * RESOLUTION_UJ;
 	}
 	meter->key[STAMP] = stamp;
@@ -87,16 +87,16 @@ static int open_file(int root, struct sy_meter *meter, struct sy_error *err)
 static void check_access(int root, struct sy_meter *meter)
 {
 	struct sy_error err = {""};
-	const char *why = "it holds no line \"12345 J …\"";
+	const char *reason = "it holds no line \"12345 J …\"";
 
 	if (open_file(root, meter, &err) == 0) {
-		meter->readable = read_uj(meter, &why) >= 0;
+		meter->readable = read_uj(meter, &reason) >= 0;
 		(void)close(meter->fd);
 		meter->fd = -1;
-		(void)sy_fail(&err, "%s", why);
+		(void)sy_fail(&err, "%s", reason);
 	}
 	if (!meter->readable)
-		(void)snprintf(meter->why, sizeof(meter->why), "%s", err.text);
+		(void)snprintf(meter->reason, sizeof(meter->reason), "%s", err.text);
 }
 
 static void find(int root, struct sy_meter_list *found, struct sy_error *err)

@@ -42,18 +42,18 @@ struct shared {
 
 static const char *const devices[] = {"/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0"};
 
-int64_t sy_dcmi_power_uw(const unsigned char *answer, size_t length, const char **why)
+int64_t sy_dcmi_power_uw(const unsigned char *answer, size_t length, const char **reason)
 {
 	int64_t watts;
 
-	*why = "the BMC's answer is no DCMI power reading";
+	*reason = "the BMC's answer is no DCMI power reading";
 	if (length < LENGTH || answer[0] != DCMI)
 		return -1;
-	*why = "the BMC does not measure power at the moment (DCMI)";
+	*reason = "the BMC does not measure power at the moment (DCMI)";
 	if (!(answer[LENGTH - 1] & MEASURING))
 		return -1;
 	watts = answer[1] | answer[2] << 8;
-	*why = "the BMC says that this node draws 0 W (DCMI)";
+	*reason = "the BMC says that this node draws 0 W (DCMI)";
 	return watts ? watts * RESOLUTION_UW : -1;
 }
 
@@ -91,30 +91,30 @@ static int receive_answer(int fd, long number, unsigned char *text, unsigned sho
 	return -1;
 }
 
-static int64_t ask(struct sy_meter *meter, const char **why)
+static int64_t ask(struct sy_meter *meter, const char **reason)
 {
 	long number = (long)++meter->key[QUESTIONS];
 	unsigned char text[64];
 	int length;
 
-	*why = "the BMC does not answer";
+	*reason = "the BMC does not answer";
 	if (send_question(meter->fd, number) < 0)
 		return -1;
 	length = receive_answer(meter->fd, number, text, sizeof(text));
 	if (length < 1)
 		return -1;
 	if (text[0]) {
-		(void)snprintf(meter->why, sizeof(meter->why),
+		(void)snprintf(meter->reason, sizeof(meter->reason),
 			       "the BMC refuses DCMI's power reading: completion code 0x%02x",
 			       text[0]);
-		*why = meter->why;
+		*reason = meter->reason;
 		return -1;
 	}
-	return sy_dcmi_power_uw(text + 1, (size_t)length - 1, why);
+	return sy_dcmi_power_uw(text + 1, (size_t)length - 1, reason);
 }
 
 /* "dc 2c 01 …" */
-static int64_t read_recorded(const struct sy_meter *meter, const char **why)
+static int64_t read_recorded(const struct sy_meter *meter, const char **reason)
 {
 	unsigned char answer[64];
 	char text[256], *at = text;
@@ -131,12 +131,12 @@ static int64_t read_recorded(const struct sy_meter *meter, const char **why)
 		answer[length++] = (unsigned char)byte;
 		at = end;
 	}
-	return sy_dcmi_power_uw(answer, length, why);
+	return sy_dcmi_power_uw(answer, length, reason);
 }
 
-static int64_t read_own(struct sy_meter *meter, const char **why)
+static int64_t read_own(struct sy_meter *meter, const char **reason)
 {
-	return strcmp(meter->path, RECORDED) ? ask(meter, why) : read_recorded(meter, why);
+	return strcmp(meter->path, RECORDED) ? ask(meter, reason) : read_recorded(meter, reason);
 }
 
 static bool find_recent(const struct sy_meter *meter, int fd, struct shared *shared)
@@ -149,7 +149,7 @@ static bool find_recent(const struct sy_meter *meter, int fd, struct shared *sha
 
 /* A BMC answers some ten questions a second, to all who ask: the samplers of a node share what one
  * of them was told. */
-static int64_t read_uw(struct sy_meter *meter, const char **why)
+static int64_t read_uw(struct sy_meter *meter, const char **reason)
 {
 	int fd = (int)meter->key[SHARED_FD] - 1;
 	struct shared shared;
@@ -157,13 +157,13 @@ static int64_t read_uw(struct sy_meter *meter, const char **why)
 	bool locked;
 
 	if (fd < 0)
-		return read_own(meter, why);
+		return read_own(meter, reason);
 	/* A sampler that is stuck while it has the lock holds up nobody for longer than an answer
 	 * may take. */
 	locked = !find_recent(meter, fd, &shared) && sy_lock(fd, ANSWER_MS);
 	if (!find_recent(meter, fd, &shared)) {
 		before = sy_now_us(CLOCK_MONOTONIC);
-		shared.uw = read_own(meter, why);
+		shared.uw = read_own(meter, reason);
 		shared.at_us = before + (sy_now_us(CLOCK_MONOTONIC) - before) / 2;
 		if (shared.uw >= 0)
 			(void)!pwrite(fd, &shared, sizeof(shared), 0);
@@ -230,7 +230,7 @@ static void find(int root, struct sy_meter_list *found, struct sy_error *err)
 	if (meter->readable)
 		(void)close(meter->fd);
 	else
-		(void)snprintf(meter->why, sizeof(meter->why), "%.90s", err->text);
+		(void)snprintf(meter->reason, sizeof(meter->reason), "%.90s", err->text);
 	meter->fd = -1;
 }
 

@@ -22,12 +22,12 @@ int64_t sy_energy_max_gap_us(int64_t range_uj)
 	return range_uj / SY_ENERGY_MAX_WATTS; /* µJ / W = µs */
 }
 
-void sy_energy_invalidate(struct sy_energy *energy, const char *why)
+void sy_energy_invalidate(struct sy_energy *energy, const char *reason)
 {
 	if (!energy->valid)
 		return;
 	energy->valid = false;
-	(void)snprintf(energy->why, sizeof(energy->why), "%s", why);
+	(void)snprintf(energy->reason, sizeof(energy->reason), "%s", reason);
 }
 
 /* What no number holds is no count, and is never told as one. */
@@ -47,7 +47,7 @@ static void add_gap(struct sy_energy *energy, int64_t gap_us, int64_t counter_uj
 
 	if (energy->range_uj && gap_us > sy_energy_max_gap_us(energy->range_uj)) {
 		energy->valid = false;
-		(void)snprintf(energy->why, sizeof(energy->why),
+		(void)snprintf(energy->reason, sizeof(energy->reason),
 			       "not read for %.1f s: at %d W the counter may have wrapped unseen",
 			       (double)gap_us / 1e6, SY_ENERGY_MAX_WATTS);
 		return;
@@ -94,7 +94,7 @@ void sy_energy_add_power(struct sy_energy *energy, int64_t now_us, int64_t power
 		return;
 	if (energy->started && gap_us > energy->max_gap_us) {
 		energy->valid = false;
-		(void)snprintf(energy->why, sizeof(energy->why),
+		(void)snprintf(energy->reason, sizeof(energy->reason),
 			       "not read for %.1f s: nobody knows its power in between",
 			       (double)gap_us / 1e6);
 		return;

@@ -13,7 +13,7 @@
 /* The most that one zone can draw: above any socket sold (500 W). */
 #define SY_ENERGY_MAX_WATTS 500
 
-#define SY_WHY_SIZE 96
+#define SY_REASON_SIZE 96
 
 struct sy_energy {
 	int64_t range_uj;   /* 0: not known; then a counter that goes down is invalid */
@@ -24,8 +24,8 @@ struct sy_energy {
 	int64_t sum_uj;
 	int64_t wraps;
 	bool started, valid;
-	bool power;	       /* the sum is an integral over watts */
-	char why[SY_WHY_SIZE]; /* why it is not valid */
+	bool power;		     /* the sum is an integral over watts */
+	char reason[SY_REASON_SIZE]; /* why it is not valid */
 };
 
 void sy_energy_init(struct sy_energy *energy, int64_t range_uj);
@@ -42,7 +42,7 @@ void sy_energy_add_power(struct sy_energy *energy, int64_t now_us, int64_t power
 void sy_energy_add(struct sy_energy *energy, int64_t now_us, int64_t counter_uj);
 
 /* The zone could not be read: it has no value from here on. */
-void sy_energy_invalidate(struct sy_energy *energy, const char *why);
+void sy_energy_invalidate(struct sy_energy *energy, const char *reason);
 
 /* The longest time between two readings in which no wrap can be missed, µs; 0: any. */
 int64_t sy_energy_max_gap_us(int64_t range_uj);

@@ -20,9 +20,9 @@
 #define MOST_US	     5000000
 #define MOST_MEAN_MS 86400000 /* a day: more is no number of a meter's */
 
-static int64_t read_micro(struct sy_meter *meter, const char **why)
+static int64_t read_micro(struct sy_meter *meter, const char **reason)
 {
-	(void)why;
+	(void)reason;
 	return sy_meter_read_file(meter, 1);
 }
 
@@ -45,7 +45,7 @@ static void check_access(int root, struct sy_meter *meter)
 		(void)close(meter->fd);
 	meter->fd = -1;
 	if (!meter->readable)
-		(void)snprintf(meter->why, sizeof(meter->why), "%s", err.text);
+		(void)snprintf(meter->reason, sizeof(meter->reason), "%s", err.text);
 }
 
 /* The line of "PREFIX_SUFFIX" beside a file "PREFIX_input"; "" when there is none. */

@@ -34,35 +34,35 @@ static char *next_word(char **rest)
 /* One line: `pattern` is "*" where it is of all nodes, NULL where there is nothing in it. */
 static int read_line(char *line, const char **pattern, double *watts, struct sy_error *err)
 {
-	char *words[4] = {NULL};
+	char *fields[4] = {NULL};
 
 	*pattern = NULL;
 	line[strcspn(line, "#")] = '\0';
 	for (int i = 0; i < 4; i++)
-		words[i] = next_word(&line);
-	if (!words[0])
+		fields[i] = next_word(&line);
+	if (!fields[0])
 		return 0;
-	if (strcmp(words[0], KEY) != 0)
-		return sy_fail(err, "unknown key %.30s; known is " KEY, words[0]);
-	if (!words[1] || words[3] || !parse_watts(words[words[2] ? 2 : 1], watts))
+	if (strcmp(fields[0], KEY) != 0)
+		return sy_fail(err, "unknown key %.30s; known is " KEY, fields[0]);
+	if (!fields[1] || fields[3] || !parse_watts(fields[fields[2] ? 2 : 1], watts))
 		return sy_fail(err,
 			       "expected " KEY " WATTS, or " KEY " NODES WATTS, in digits, at most "
 			       "1000000");
-	*pattern = words[2] ? words[1] : "*";
+	*pattern = fields[2] ? fields[1] : "*";
 	return 0;
 }
 
 int sy_idle_power_find(char *text, const char *node, double *watts, struct sy_error *err)
 {
 	bool found = false;
-	struct sy_error why;
+	struct sy_error reason;
 
 	for (int number = 1; text; number++) {
 		const char *pattern;
 		double said;
 
-		if (read_line(strsep(&text, "\n"), &pattern, &said, &why) < 0) {
-			(void)sy_fail(err, SY_NODE_CONF ", line %d: %s", number, why.text);
+		if (read_line(strsep(&text, "\n"), &pattern, &said, &reason) < 0) {
+			(void)sy_fail(err, SY_NODE_CONF ", line %d: %s", number, reason.text);
 			return SY_IDLE_POWER_FAULT;
 		}
 		if (found || !pattern || fnmatch(pattern, node, 0) != 0)

@@ -43,7 +43,7 @@ struct sy_meter {
 	bool power;	    /* tells watts: its joules are their integral over time */
 	bool readable;	    /* by this process */
 	bool counted;	    /* in the node's total; also when not readable */
-	char why[96];	    /* why it is not readable, for `missing`; else "" */
+	char reason[96];    /* why it is not readable, for `missing`; else "" */
 	char
 	    identity[48]; /* of an accelerator, as its maker writes it: "GPU-5d3e…"; "": not told */
 	char dev_name[24]; /* its file below /dev: "nvidia0", "dri/renderD128"; "": not told */
@@ -68,10 +68,10 @@ struct sy_reader {
 	void (*find)(int root, struct sy_meter_list *found, struct sy_error *err);
 	/* Get one ready to be read, as whoever has found it: 0, or -1. */
 	int (*open)(int root, struct sy_meter *meter, struct sy_error *err);
-	/* The counter in µJ, or the power in µW; negative: it could not be read, `why` says it
+	/* The counter in µJ, or the power in µW; negative: it could not be read, `reason` says it
 	 * where there is more to say. The first reading of a slow meter may set `power`: only then
 	 * is it known that nothing counts its joules. */
-	int64_t (*read)(struct sy_meter *meter, const char **why);
+	int64_t (*read)(struct sy_meter *meter, const char **reason);
 };
 
 /* Whether the dies of a package have one counter, which each of them shows: AMD's processors, and

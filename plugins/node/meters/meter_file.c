@@ -33,8 +33,8 @@ static bool parse_micro(const char *text, int64_t *micro)
 	if (!at || whole > MOST)
 		return false;
 	if (*at == '.' && at[1])
-		for (int64_t place = 100000; *++at >= '0' && *at <= '9'; place /= 10)
-			part += (*at - '0') * place;
+		for (int64_t scale = 100000; *++at >= '0' && *at <= '9'; scale /= 10)
+			part += (*at - '0') * scale;
 	*micro = whole * 1000000 + part;
 	return !*at;
 }
@@ -50,22 +50,25 @@ static bool parse_domain(const char *text, enum sy_domain *domain)
 	return false;
 }
 
-static bool parse_value(struct sy_meter_text *told, enum key key, const char *text)
+static bool parse_value(struct sy_meter_text *parsed, enum key key, const char *text)
 {
-	int64_t *const places[KEYS] = {
-	    [WATTS] = &told->value,	     [JOULES] = &told->value, [AT] = &told->at_us,
-	    [PERIOD] = &told->period_us,     [MEAN] = &told->mean_us, [RANGE] = &told->range_uj,
-	    [RESOLUTION] = &told->resolution};
+	int64_t *const fields[KEYS] = {[WATTS] = &parsed->value,
+				       [JOULES] = &parsed->value,
+				       [AT] = &parsed->at_us,
+				       [PERIOD] = &parsed->period_us,
+				       [MEAN] = &parsed->mean_us,
+				       [RANGE] = &parsed->range_uj,
+				       [RESOLUTION] = &parsed->resolution};
 
 	if (key == COVERS)
-		return parse_domain(text, &told->domain);
+		return parse_domain(text, &parsed->domain);
 	if (key != UNIT)
-		return parse_micro(text, places[key]);
-	told->unit = text[strspn(text, "0123456789")] ? -1 : sy_parse_meter_unit(text);
-	return told->unit >= 0;
+		return parse_micro(text, fields[key]);
+	parsed->unit = text[strspn(text, "0123456789")] ? -1 : sy_parse_meter_unit(text);
+	return parsed->unit >= 0;
 }
 
-static int parse_line(struct sy_meter_text *told, bool *seen, char *line, struct sy_error *err)
+static int parse_line(struct sy_meter_text *parsed, bool *given, char *line, struct sy_error *err)
 {
 	char *value = line + strcspn(line, " ");
 	enum key key = COVERS;
@@ -76,42 +79,42 @@ static int parse_line(struct sy_meter_text *told, bool *seen, char *line, struct
 		key++;
 	if (key == KEYS)
 		return sy_fail(err, "'%.20s' is none of covers, unit, watts, joules, at, …", line);
-	if (seen[key])
+	if (given[key])
 		return sy_fail(err, "%s is said twice", line);
-	if (!parse_value(told, key, value))
+	if (!parse_value(parsed, key, value))
 		return sy_fail(err, "%s is '%.20s': expected %s", line, value,
 			       key == COVERS ? "node, package, dram, …"
 			       : key == UNIT ? "0, 1, …"
 					     : "a number");
-	seen[key] = true;
+	given[key] = true;
 	return 0;
 }
 
-static int check_text(struct sy_meter_text *told, const bool *seen, struct sy_error *err)
+static int check_text(struct sy_meter_text *parsed, const bool *given, struct sy_error *err)
 {
-	told->power = seen[WATTS];
-	if (seen[WATTS] == seen[JOULES])
+	parsed->power = given[WATTS];
+	if (given[WATTS] == given[JOULES])
 		return sy_fail(err, "expected watts or joules, and not both");
-	if (!seen[COVERS] || !seen[AT] || !told->at_us)
-		return sy_fail(err, "it does not say %s", seen[COVERS] ? "at" : "covers");
-	if (!seen[PERIOD])
-		told->period_us = PERIOD_US;
-	if (told->period_us < LEAST_US || told->period_us > MOST_US)
+	if (!given[COVERS] || !given[AT] || !parsed->at_us)
+		return sy_fail(err, "it does not say %s", given[COVERS] ? "at" : "covers");
+	if (!given[PERIOD])
+		parsed->period_us = PERIOD_US;
+	if (parsed->period_us < LEAST_US || parsed->period_us > MOST_US)
 		return sy_fail(err, "its period is not between 0.1 and 60 s");
-	if ((seen[RANGE] && !seen[JOULES]) || (seen[MEAN] && !seen[WATTS]))
+	if ((given[RANGE] && !given[JOULES]) || (given[MEAN] && !given[WATTS]))
 		return sy_fail(err, "a range is of joules, a mean of watts");
-	return told->mean_us > MOST_US ? sy_fail(err, "its mean is over more than 60 s") : 0;
+	return parsed->mean_us > MOST_US ? sy_fail(err, "its mean is over more than 60 s") : 0;
 }
 
-int sy_parse_meter_text(char *text, struct sy_meter_text *told, struct sy_error *err)
+int sy_parse_meter_text(char *text, struct sy_meter_text *parsed, struct sy_error *err)
 {
-	bool seen[KEYS] = {false};
+	bool given[KEYS] = {false};
 
-	*told = (struct sy_meter_text){.unit = -1};
+	*parsed = (struct sy_meter_text){.unit = -1};
 	for (char *line = strsep(&text, "\n"); line; line = strsep(&text, "\n"))
-		if (*line && *line != '#' && parse_line(told, seen, line, err) < 0)
+		if (*line && *line != '#' && parse_line(parsed, given, line, err) < 0)
 			return -1;
-	return check_text(told, seen, err);
+	return check_text(parsed, given, err);
 }
 
 #define METERS	  "/run/steelyard-meters"
@@ -156,7 +159,7 @@ static int open_meter_file(int root, const char *path, struct sy_error *err)
 	return sy_fail(err, "it must be a file of who owns its folder, written by nobody else");
 }
 
-static int read_meter_file(int root, const char *path, struct sy_meter_text *told,
+static int read_meter_file(int root, const char *path, struct sy_meter_text *parsed,
 			   struct sy_error *err)
 {
 	int64_t now = sy_now_us(CLOCK_MONOTONIC);
@@ -167,40 +170,40 @@ static int read_meter_file(int root, const char *path, struct sy_meter_text *tol
 		return -1;
 	if (sy_read_fd(fd, text, sizeof(text)) < 0)
 		return sy_fail(err, "it cannot be read");
-	if (sy_parse_meter_text(text, told, err) < 0)
+	if (sy_parse_meter_text(text, parsed, err) < 0)
 		return -1;
-	if (told->at_us > now + AHEAD_US)
+	if (parsed->at_us > now + AHEAD_US)
 		return sy_fail(err, "its time lies %.0f s ahead: CLOCK_MONOTONIC is meant",
-			       (double)(told->at_us - now) / 1e6);
+			       (double)(parsed->at_us - now) / 1e6);
 	return 0;
 }
 
 /* A file that is not there at the moment tells nothing new; its writer may have been started anew.
  */
-static int64_t read_value(struct sy_meter *meter, const char **why)
+static int64_t read_value(struct sy_meter *meter, const char **reason)
 {
 	struct sy_error err = {""};
-	struct sy_meter_text told;
+	struct sy_meter_text parsed;
 
-	*why = meter->why;
-	if (read_meter_file(meter->fd, meter->path, &told, &err) < 0) {
+	*reason = meter->reason;
+	if (read_meter_file(meter->fd, meter->path, &parsed, &err) < 0) {
 		if (meter->key[STAMP] && !sy_exists_at(meter->fd, meter->path))
 			return meter->key[VALUE];
-		(void)snprintf(meter->why, sizeof(meter->why), "%.95s", err.text);
+		(void)snprintf(meter->reason, sizeof(meter->reason), "%.95s", err.text);
 		return -1;
 	}
-	(void)snprintf(meter->why, sizeof(meter->why), "%s",
-		       told.at_us < meter->at_us
+	(void)snprintf(meter->reason, sizeof(meter->reason), "%s",
+		       parsed.at_us < meter->at_us
 			   ? "its time went back"
 			   : "it covers another part than before, or another quantity");
-	if (told.domain != meter->domain || told.unit != meter->unit ||
-	    told.power != meter->power || told.range_uj != meter->range_uj ||
-	    told.at_us < meter->at_us)
+	if (parsed.domain != meter->domain || parsed.unit != meter->unit ||
+	    parsed.power != meter->power || parsed.range_uj != meter->range_uj ||
+	    parsed.at_us < meter->at_us)
 		return -1;
-	meter->why[0] = '\0';
-	meter->key[VALUE] = told.value;
-	meter->key[STAMP] = meter->at_us = told.at_us;
-	return told.value;
+	meter->reason[0] = '\0';
+	meter->key[VALUE] = parsed.value;
+	meter->key[STAMP] = meter->at_us = parsed.at_us;
+	return parsed.value;
 }
 
 /* Its path is opened anew at each reading, below the root that is kept for it. */
@@ -210,33 +213,33 @@ static int open_root(int root, struct sy_meter *meter, struct sy_error *err)
 	return meter->fd < 0 ? sy_fail_errno(err, errno, "dup") : 0;
 }
 
-static void copy_description(struct sy_meter *meter, const struct sy_meter_text *told)
+static void copy_description(struct sy_meter *meter, const struct sy_meter_text *parsed)
 {
-	meter->domain = told->domain;
-	meter->unit = told->unit;
-	meter->power = told->power;
-	meter->range_uj = told->range_uj;
-	meter->resolution = told->resolution;
-	meter->mean_us = told->mean_us;
-	meter->period_us = told->period_us;
-	meter->at_us = told->at_us;
+	meter->domain = parsed->domain;
+	meter->unit = parsed->unit;
+	meter->power = parsed->power;
+	meter->range_uj = parsed->range_uj;
+	meter->resolution = parsed->resolution;
+	meter->mean_us = parsed->mean_us;
+	meter->period_us = parsed->period_us;
+	meter->at_us = parsed->at_us;
 }
 
 static void check_access(int root, struct sy_meter *meter)
 {
 	struct sy_error err = {""};
-	struct sy_meter_text told;
+	struct sy_meter_text parsed;
 	int64_t age_us;
 
 	meter->period_us = 1000000; /* until it says it */
-	if (read_meter_file(root, meter->path, &told, &err) == 0) {
-		copy_description(meter, &told);
-		age_us = sy_now_us(CLOCK_MONOTONIC) - told.at_us;
+	if (read_meter_file(root, meter->path, &parsed, &err) == 0) {
+		copy_description(meter, &parsed);
+		age_us = sy_now_us(CLOCK_MONOTONIC) - parsed.at_us;
 		meter->readable = age_us <= sy_meter_stale_us(meter);
 		(void)sy_fail(&err, "its last reading is %.0f s old", (double)age_us / 1e6);
 	}
 	if (!meter->readable)
-		(void)snprintf(meter->why, sizeof(meter->why), "%.95s", err.text);
+		(void)snprintf(meter->reason, sizeof(meter->reason), "%.95s", err.text);
 }
 
 static bool is_name(const char *name)

@@ -112,9 +112,9 @@ bool sy_meters_choose(struct sy_meter *meter, int count)
 static const struct sy_reader *const readers[] = {
     &sy_powercap, &sy_perf, &sy_cray, &sy_hwmon, &sy_nvml, &sy_amdgpu, &sy_meter_file, &sy_dcmi};
 
-static void explain_none(struct sy_meters *meters, const char *why)
+static void explain_none(struct sy_meters *meters, const char *reason)
 {
-	(void)snprintf(meters->none, sizeof(meters->none), "%s", why);
+	(void)snprintf(meters->none, sizeof(meters->none), "%s", reason);
 }
 
 /* RAPL's reason when nothing at all is there: it is what most nodes would have. */
@@ -132,19 +132,19 @@ static void run_readers(struct sy_meters *meters, int root, struct sy_meter_list
 /* Those that count, then others, each in their order, as many as there is room for. */
 static void copy_counted_first(struct sy_meters *meters, const struct sy_meter_list *found)
 {
-	int place[MOST];
+	int new_index[MOST];
 
 	for (int i = 0; i < found->count; i++)
-		place[i] = -1;
+		new_index[i] = -1;
 	for (int counted = 1; counted >= 0; counted--)
 		for (int i = 0; i < found->count && meters->count < SY_MAX_ZONES; i++)
 			if (found->meter[i].counted == (counted == 1)) {
-				place[i] = meters->count;
+				new_index[i] = meters->count;
 				meters->meter[meters->count++] = found->meter[i];
 			}
 	for (int i = 0; i < meters->count; i++)
 		if (meters->meter[i].parent >= 0)
-			meters->meter[i].parent = place[meters->meter[i].parent];
+			meters->meter[i].parent = new_index[meters->meter[i].parent];
 }
 
 static void copy_found(struct sy_meters *meters, const struct sy_meter_list *found)
@@ -201,7 +201,7 @@ void sy_meters_open(struct sy_meters *meters, int root)
 		else
 			sy_energy_init(&meters->energy[i], meter->range_uj);
 		if (!meter->readable)
-			sy_energy_invalidate(&meters->energy[i], meter->why);
+			sy_energy_invalidate(&meters->energy[i], meter->reason);
 		else if (!meter->period_us && meter->reader->open(root, meter, &err) < 0)
 			sy_energy_invalidate(&meters->energy[i], err.text);
 	}
@@ -209,14 +209,14 @@ void sy_meters_open(struct sy_meters *meters, int root)
 
 static void read_one(struct sy_meter *meter, struct sy_energy *energy, int64_t now_us)
 {
-	const char *why = "it could no longer be read";
+	const char *reason = "it could no longer be read";
 	int64_t value;
 
 	if (!energy->valid)
 		return;
-	value = meter->reader->read(meter, &why);
+	value = meter->reader->read(meter, &reason);
 	if (value < 0)
-		sy_energy_invalidate(energy, why);
+		sy_energy_invalidate(energy, reason);
 	else
 		sy_energy_add(energy, now_us, value);
 }
@@ -264,7 +264,7 @@ static const char *value_reason(const struct sy_meters *meters, int i, int64_t n
 	const struct sy_meter *meter = &meters->meter[i];
 
 	if (!energy->valid)
-		return energy->why;
+		return energy->reason;
 	if (!energy->started)
 		return "it had not answered yet: it is slower than the job was long";
 	if (meter->period_us && now_us - energy->last_us > sy_meter_stale_us(meter))
@@ -289,15 +289,16 @@ bool sy_meters_follow_cpu(const struct sy_meters *meters)
 }
 
 void sy_meters_report(const struct sy_meters *meters, int64_t now_us, bool end,
-		      struct sy_meter_status *status, char (*why)[SY_WHY_SIZE])
+		      struct sy_meter_status *status, char (*reason)[SY_REASON_SIZE])
 {
 	for (int i = 0; i < meters->count; i++) {
 		const struct sy_energy *energy = &meters->energy[i];
 
 		status[i] = (struct sy_meter_status){
 		    energy->wraps, energy->last_us - energy->first_us, energy->power};
-		if (end && !*why[i])
-			(void)snprintf(why[i], SY_WHY_SIZE, "%s", value_reason(meters, i, now_us));
+		if (end && !*reason[i])
+			(void)snprintf(reason[i], SY_REASON_SIZE, "%s",
+				       value_reason(meters, i, now_us));
 	}
 }
 

@@ -61,9 +61,9 @@ struct sy_meter_status {
 	bool power;	    /* its joules are an integral over watts */
 };
 
-/* Report the state of each meter; at the end also why it has no value, where `why` is empty. */
+/* Report the state of each meter; at the end also why it has no value, where `reason` is empty. */
 void sy_meters_report(const struct sy_meters *meters, int64_t now_us, bool end,
-		      struct sy_meter_status *status, char (*why)[SY_WHY_SIZE]);
+		      struct sy_meter_status *status, char (*reason)[SY_REASON_SIZE]);
 
 /* The longest time between two samples in which no wrap is missed, µs, with a margin of four and
  * not below 100 ms; 0: any. */

@@ -36,7 +36,7 @@ static struct {
 	energy_call energy;
 	power_call power;
 	words_call words;
-	char why[96]; /* set: there is nothing to be had from it */
+	char reason[96]; /* set: there is nothing to be had from it */
 } nvml;
 
 static void *find_symbol(const char *name)
@@ -44,13 +44,13 @@ static void *find_symbol(const char *name)
 	void *found = dlsym(nvml.library, name);
 
 	if (!found)
-		(void)snprintf(nvml.why, sizeof(nvml.why), LIBRARY " has no %s", name);
+		(void)snprintf(nvml.reason, sizeof(nvml.reason), LIBRARY " has no %s", name);
 	return found;
 }
 
 static void fail(const char *what, int code)
 {
-	(void)snprintf(nvml.why, sizeof(nvml.why), "%s: %.60s", what, nvml.words(code));
+	(void)snprintf(nvml.reason, sizeof(nvml.reason), "%s: %.60s", what, nvml.words(code));
 }
 
 static void load(void)
@@ -59,7 +59,7 @@ static void load(void)
 
 	nvml.library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (!nvml.library) {
-		(void)snprintf(nvml.why, sizeof(nvml.why), "%.90s", dlerror());
+		(void)snprintf(nvml.reason, sizeof(nvml.reason), "%.90s", dlerror());
 		return;
 	}
 	*(void **)&nvml.words = find_symbol("nvmlErrorString");
@@ -67,7 +67,7 @@ static void load(void)
 	*(void **)&nvml.find = find_symbol("nvmlDeviceGetHandleByPciBusId_v2");
 	*(void **)&nvml.energy = find_symbol("nvmlDeviceGetTotalEnergyConsumption");
 	*(void **)&nvml.power = find_symbol("nvmlDeviceGetPowerUsage");
-	if (*nvml.why)
+	if (*nvml.reason)
 		return;
 	code = nvml.init();
 	if (code)
@@ -92,15 +92,15 @@ static int read_device(struct sy_meter *meter, unsigned long long *value)
 }
 
 /* The first reading finds the device: when it is asked for, there are no rights left. */
-static int64_t read_micro(struct sy_meter *meter, const char **why)
+static int64_t read_micro(struct sy_meter *meter, const char **reason)
 {
 	unsigned long long milli = 0;
 	int code = 0;
 
-	*why = nvml.why;
-	if (!nvml.library && !*nvml.why)
+	*reason = nvml.reason;
+	if (!nvml.library && !*nvml.reason)
 		load();
-	if (*nvml.why)
+	if (*nvml.reason)
 		return -1;
 	if (!meter->device)
 		code = nvml.find(strrchr(meter->path, '/') + 1, &meter->device);
@@ -108,8 +108,8 @@ static int64_t read_micro(struct sy_meter *meter, const char **why)
 		code = read_device(meter, &milli);
 	if (!code && milli <= INT64_MAX / RESOLUTION_UJ)
 		return (int64_t)milli * RESOLUTION_UJ;
-	(void)snprintf(meter->why, sizeof(meter->why), "NVML: %.80s", nvml.words(code));
-	*why = meter->why;
+	(void)snprintf(meter->reason, sizeof(meter->reason), "NVML: %.80s", nvml.words(code));
+	*reason = meter->reason;
 	return -1;
 }
 

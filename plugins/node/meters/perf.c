@@ -58,11 +58,11 @@ static int open_count(int root, struct sy_meter *meter, struct sy_error *err)
 	return sy_fail_errno(err, errno, "perf_event_open");
 }
 
-static int64_t read_count(struct sy_meter *meter, const char **why)
+static int64_t read_count(struct sy_meter *meter, const char **reason)
 {
 	uint64_t count;
 
-	(void)why;
+	(void)reason;
 	if (meter->key[TYPE] == RECORDED) {
 		int64_t number = sy_meter_read_file(meter, 1);
 
@@ -120,7 +120,7 @@ static void check_access(int root, struct sy_meter *meter)
 		(void)close(meter->fd);
 	meter->fd = -1;
 	if (!meter->readable)
-		(void)snprintf(meter->why, sizeof(meter->why), "%s",
+		(void)snprintf(meter->reason, sizeof(meter->reason), "%s",
 			       meter->scale > 0 ? err.text : "its scale is not in joules");
 }
 

@@ -62,12 +62,14 @@ static int read_energy(int root, struct sy_meter *zone)
 	result = sy_read_int_at(root, path, &energy);
 	zone->readable = result == 0 && energy >= 0;
 	if (result == -EINVAL || (result == 0 && energy < 0))
-		(void)snprintf(zone->why, sizeof(zone->why), "energy_uj holds no number of µJ");
+		(void)snprintf(zone->reason, sizeof(zone->reason),
+			       "energy_uj holds no number of µJ");
 	else if (result == -EACCES)
-		(void)snprintf(zone->why, sizeof(zone->why),
+		(void)snprintf(zone->reason, sizeof(zone->reason),
 			       "energy_uj is readable by root only (since Linux 5.10)");
 	else if (result < 0)
-		(void)snprintf(zone->why, sizeof(zone->why), "energy_uj: %s", strerror(-result));
+		(void)snprintf(zone->reason, sizeof(zone->reason), "energy_uj: %s",
+			       strerror(-result));
 	return result;
 }
 
@@ -174,9 +176,9 @@ static int open_zone(int root, struct sy_meter *meter, struct sy_error *err)
 	return sy_meter_open_file(root, path, meter, err);
 }
 
-static int64_t read_uj(struct sy_meter *meter, const char **why)
+static int64_t read_uj(struct sy_meter *meter, const char **reason)
 {
-	(void)why;
+	(void)reason;
 	return sy_meter_read_file(meter, 1);
 }
 

@@ -22,11 +22,12 @@ bool sy_powercap_is_mmio(const struct sy_meter *meter);
  * /run/steelyard is theirs to write. */
 void sy_dcmi_share(struct sy_meter *meter, int root);
 
-/* µW out of an answer without its completion code; negative, with `why`: it has no power. */
-int64_t sy_dcmi_power_uw(const unsigned char *answer, size_t length, const char **why);
+/* µW out of an answer without its completion code; negative, with `reason`: it has no power. */
+int64_t sy_dcmi_power_uw(const unsigned char *answer, size_t length, const char **reason);
 
-/* Of the firmware's table: µJ; negative, with `why`: it has none. And µW; negative: it has none. */
-int64_t sy_amdgpu_energy_uj(const unsigned char *table, size_t length, const char **why);
+/* Of the firmware's table: µJ; negative, with `reason`: it has none. And µW; negative: it has none.
+ */
+int64_t sy_amdgpu_energy_uj(const unsigned char *table, size_t length, const char **reason);
 int64_t sy_amdgpu_power_uw(const unsigned char *table, size_t length);
 
 /* What a file of the administrator's own says: all in µ. */
@@ -38,6 +39,6 @@ struct sy_meter_text {
 };
 
 /* 0, or -1: which line is wrong. Changes the text. */
-int sy_parse_meter_text(char *text, struct sy_meter_text *told, struct sy_error *err);
+int sy_parse_meter_text(char *text, struct sy_meter_text *parsed, struct sy_error *err);
 
 #endif

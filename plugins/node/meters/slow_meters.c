@@ -50,7 +50,7 @@ void sy_slow_request(struct sy_slow *slow, int64_t most_us)
 
 	if (!slow)
 		return;
-	question = atomic_fetch_add(&slow->asked, 1) + 1;
+	question = atomic_fetch_add(&slow->requested, 1) + 1;
 	if (write(slow->ask_fd, &one, sizeof(one)) != sizeof(one))
 		return;
 	while (atomic_load(&slow->answered) != question && sy_now_us(CLOCK_MONOTONIC) < until)

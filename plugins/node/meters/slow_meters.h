@@ -12,7 +12,7 @@
 
 /* Memory that both share. Whoever writes makes the version odd first. */
 struct sy_slow {
-	_Atomic unsigned version, asked, answered;
+	_Atomic unsigned version, requested, answered;
 	_Atomic int64_t cpu_ns; /* of the process that reads */
 	struct sy_energy energy[SY_MAX_ZONES];
 	int ask_fd;

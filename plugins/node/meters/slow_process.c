@@ -84,14 +84,14 @@ static void read_one(int i, bool last)
 {
 	struct sy_meter *meter = &p.meters->meter[i];
 	int64_t before = sy_now_us(CLOCK_MONOTONIC), value, at;
-	const char *why = "it could no longer be read";
+	const char *reason = "it could no longer be read";
 
 	meter->max_age_us =
 	    last || !p.meters->energy[i].started ? SHARED_US : meter->period_us * 9 / 10;
-	value = meter->reader->read(meter, &why);
+	value = meter->reader->read(meter, &reason);
 	at = before + (sy_now_us(CLOCK_MONOTONIC) - before) / 2;
 	if (value < 0)
-		sy_energy_invalidate(&p.meters->energy[i], why);
+		sy_energy_invalidate(&p.meters->energy[i], reason);
 	else if (meter->at_us)
 		add_dated_value(i, at, value, last);
 	else
@@ -145,15 +145,16 @@ __attribute__((noreturn)) static void run(void)
 	for (int i = 0; i < p.meters->count; i++)
 		p.due_us[i] = now;
 	for (;;) {
-		unsigned asked = atomic_load(&slow->asked);
+		unsigned requested = atomic_load(&slow->requested);
 		uint64_t count;
-		int left;
+		int remaining;
 
 		report_alive();
-		left = read_due(asked != atomic_load(&slow->answered));
+		remaining = read_due(requested != atomic_load(&slow->answered));
 		report_alive();
-		atomic_store(&slow->answered, asked);
-		if (poll(fds, 2, left > HANGS_S * 500 ? HANGS_S * 500 : left) > 0 && fds[1].revents)
+		atomic_store(&slow->answered, requested);
+		if (poll(fds, 2, remaining > HANGS_S * 500 ? HANGS_S * 500 : remaining) > 0 &&
+		    fds[1].revents)
 			_exit(0);
 		(void)!read(ASK_FD, &count, sizeof(count));
 	}
@@ -172,11 +173,11 @@ static void begin(int root, int life)
 	run();
 }
 
-static void fail_all(const char *why)
+static void fail_all(const char *reason)
 {
 	for (int i = 0; i < p.meters->count; i++)
 		if (p.meters->meter[i].period_us)
-			sy_energy_invalidate(&p.meters->energy[i], why);
+			sy_energy_invalidate(&p.meters->energy[i], reason);
 }
 
 /* Its own parent ends at once: nobody takes it for a process of the job. */

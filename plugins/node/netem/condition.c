@@ -46,7 +46,7 @@ static int add_links(struct sy_conditions *conditions, struct sy_error *err)
 	    sy_sites_read(SY_TABLES, request->spec->sites, &own, &sites, err) < 0 ||
 	    sy_sites_check_policy(&sites, request->policy, err) < 0)
 		return -1;
-	(void)snprintf(conditions->here, sizeof(conditions->here), "%s", sites.here);
+	(void)snprintf(conditions->own_site, sizeof(conditions->own_site), "%s", sites.own_site);
 	(void)snprintf(conditions->sha256, sizeof(conditions->sha256), "%s", sites.sha256);
 	for (int i = 0; i < sites.count; i++)
 		if (add_condition(conditions, sites.link[i].to, &sites.link[i].spec, err) < 0)

@@ -23,8 +23,8 @@ struct sy_condition {
 	struct sy_steps steps;	     /* at least one */
 	const struct sy_netem *spec; /* of the step that is in force or being built */
 	json_t *document;	     /* borrowed from the job's */
-	int place_count;
-	struct sy_place place[SY_PLACES_MAX];
+	int placement_count;
+	struct sy_placement placement[SY_PLACES_MAX];
 	json_t *undo[SY_PLACES_MAX]; /* of each place: its item of undo.places, borrowed */
 };
 
@@ -35,8 +35,8 @@ struct sy_conditions {
 	json_t *document;	       /* the state */
 	int protected_count;
 	struct sy_network protect[2 * SY_PROTECTED_MAX];
-	char here[SY_TABLE_SIZE];    /* this node's site; "": the request names no sites */
-	char sha256[SY_SHA256_SIZE]; /* of the file of sites */
+	char own_site[SY_TABLE_SIZE]; /* this node's site; "": the request names no sites */
+	char sha256[SY_SHA256_SIZE];  /* of the file of sites */
 	int count;
 	struct sy_condition item[SY_CONDITIONS_MAX];
 	enum sy_netem_failure failure;
@@ -88,7 +88,7 @@ int sy_conditions_build(struct sy_conditions *conditions, struct sy_error *err);
 int sy_conditions_attach(const struct sy_conditions *conditions, struct sy_error *err);
 
 /* Give one built place the parameters of condition->spec, and read them back. */
-int sy_condition_change(const struct sy_condition *condition, const struct sy_place *place,
+int sy_condition_change(const struct sy_condition *condition, const struct sy_placement *placement,
 			struct sy_error *err);
 
 /* --- conditions with more than one step --- */

@@ -163,13 +163,13 @@ static void add_links(struct sy_conditions *conditions)
 	(void)json_object_set_new(
 	    conditions->document, "sites",
 	    json_pack("{s:s, s:s, s:s, s:o}", "name", conditions->request->spec->sites, "sha256",
-		      conditions->sha256, "here", conditions->here, "links", links));
+		      conditions->sha256, "here", conditions->own_site, "links", links));
 }
 
 int sy_conditions_make_document(struct sy_conditions *conditions, struct sy_error *err)
 {
 	const struct sy_netem *requested = conditions->request->spec;
-	bool one = !*conditions->here;
+	bool one = !*conditions->own_site;
 
 	conditions->document = new_document(requested, one ? choose_peer(conditions) : NULL);
 	if (one)
@@ -210,32 +210,32 @@ int sy_condition_read_spec(const json_t *document, struct sy_netem *spec)
 /* On a shared node the packets of the job carry the class of their condition. */
 static uint32_t find_priority(const json_t *state, size_t number, const char *moment)
 {
-	json_t *undo = json_object_get(state, "undo"), *place;
+	json_t *undo = json_object_get(state, "undo"), *placement;
 	size_t i;
 
 	if (strncmp(moment, "during", 6) != 0 || !json_is_string(json_object_get(undo, "cgroup")))
 		return 0;
-	json_array_foreach(json_object_get(undo, "places"), i, place)
+	json_array_foreach(json_object_get(undo, "places"), i, placement)
 	{
-		if (json_integer_value(json_object_get(place, "link")) == (json_int_t)number)
+		if (json_integer_value(json_object_get(placement, "link")) == (json_int_t)number)
 			return SY_ROOT_MAJOR << 16 |
-			       (uint32_t)json_integer_value(json_object_get(place, "band"));
+			       (uint32_t)json_integer_value(json_object_get(placement, "band"));
 	}
 	return 0;
 }
 
-static void skip_moment(json_t *document, const char *moment, const char *why)
+static void skip_moment(json_t *document, const char *moment, const char *reason)
 {
 	char path[32];
 
 	(void)snprintf(path, sizeof(path), "rtt.%s", moment);
-	(void)json_object_set_new(json_object_get(document, "missing"), path, json_string(why));
+	(void)json_object_set_new(json_object_get(document, "missing"), path, json_string(reason));
 }
 
 static void measure_condition(json_t *document, const char *moment, uint32_t priority,
 			      int64_t until_us)
 {
-	const char *why =
+	const char *reason =
 	    json_string_value(json_object_get(json_object_get(document, "missing"), "rtt.before"));
 	struct sy_netem spec;
 	struct sy_measure how = {.peer = json_string_value(json_object_get(document, "peer")),
@@ -246,8 +246,8 @@ static void measure_condition(json_t *document, const char *moment, uint32_t pri
 
 	if (sy_condition_read_spec(document, &spec) < 0)
 		return;
-	if (why && strcmp(moment, "before") != 0) {
-		skip_moment(document, moment, why);
+	if (reason && strcmp(moment, "before") != 0) {
+		skip_moment(document, moment, reason);
 		return;
 	}
 	if (!strcmp(moment, "after")) { /* under the lock: no longer than nothing delays */
@@ -303,13 +303,13 @@ static void lend_devices(const json_t *state, size_t number, json_t *document)
 static void invalidate(json_t *state, const json_t *document)
 {
 	const char *to = json_string_value(json_object_get(document, "to_site"));
-	const char *why = json_string_value(json_object_get(document, "invalid_reason"));
+	const char *reason = json_string_value(json_object_get(document, "invalid_reason"));
 
 	(void)json_object_set_new(state, "valid", json_false());
 	if (!json_is_string(json_object_get(state, "invalid_reason")))
 		(void)json_object_set_new(
 		    state, "invalid_reason",
-		    json_sprintf("to site %s: %s", to ? to : "?", why ? why : "?"));
+		    json_sprintf("to site %s: %s", to ? to : "?", reason ? reason : "?"));
 }
 
 static void judge_one_of_list(json_t *state, size_t number, json_t *document)

@@ -20,15 +20,15 @@ static int change_placements(struct sy_condition *condition, const struct sy_net
 			     struct sy_error *err)
 {
 	condition->spec = spec;
-	for (int i = 0; i < condition->place_count; i++)
-		if (sy_condition_change(condition, &condition->place[i], err) < 0)
+	for (int i = 0; i < condition->placement_count; i++)
+		if (sy_condition_change(condition, &condition->placement[i], err) < 0)
 			return -1;
 	return 0;
 }
 
-static json_t *make_number(bool there, double value)
+static json_t *make_number(bool exists, double value)
 {
-	return there ? json_real(value) : json_null();
+	return exists ? json_real(value) : json_null();
 }
 
 static void record_step(json_t *trace, int64_t number, int64_t due_us, const struct sy_netem *spec)
@@ -75,10 +75,11 @@ static void record_next(json_t *trace, const struct sy_condition *condition, int
 	json_t *next = json_null();
 
 	if (has_next(condition, number)) {
-		int64_t left_us = began_us + sy_steps_find_time(&condition->steps, number + 1) -
-				  sy_now_us(CLOCK_MONOTONIC);
+		int64_t remaining_us = began_us +
+				       sy_steps_find_time(&condition->steps, number + 1) -
+				       sy_now_us(CLOCK_MONOTONIC);
 
-		next = json_real((double)(sy_now_us(CLOCK_BOOTTIME) + left_us) / 1e6);
+		next = json_real((double)(sy_now_us(CLOCK_BOOTTIME) + remaining_us) / 1e6);
 	}
 	(void)json_object_set_new(trace, "next_boot_s", next);
 }
@@ -108,11 +109,11 @@ static bool make_step(const struct sy_conditions *conditions, struct sy_conditio
 	json_t *state = ours ? json_object_get(states.all, conditions->name) : NULL;
 	json_t *document = sy_condition_document(state, (size_t)(condition - conditions->item));
 	json_t *trace = json_object_get(document, "trace");
-	struct sy_error why = {{0}};
+	struct sy_error reason = {{0}};
 
 	ours = trace && is_same(state, conditions->document);
-	if (ours && change_placements(condition, find_spec(condition, number), &why) < 0) {
-		(void)json_object_set_new(trace, "failed", sy_json_text(why.text));
+	if (ours && change_placements(condition, find_spec(condition, number), &reason) < 0) {
+		(void)json_object_set_new(trace, "failed", sy_json_text(reason.text));
 		(void)sy_state_save(&states, conditions->name, state, NULL);
 		ours = false;
 	} else if (ours) {
@@ -132,16 +133,16 @@ static bool wait_until(const struct sy_conditions *conditions, int64_t until_us)
 	(void)snprintf(path, sizeof(path), "%s/netem/%s", conditions->request->run_dir,
 		       conditions->name);
 	for (;;) {
-		int64_t left_us = until_us - sy_now_us(CLOCK_MONOTONIC);
+		int64_t remaining_us = until_us - sy_now_us(CLOCK_MONOTONIC);
 		struct timespec pause;
 
-		if (left_us <= 0)
+		if (remaining_us <= 0)
 			return true;
 		if (access(path, F_OK) < 0 ||
 		    sy_state_find_owner(conditions->document) != SY_OWNER_LIVES)
 			return false;
-		left_us = left_us < LOOK_US ? left_us : LOOK_US;
-		pause = (struct timespec){left_us / 1000000, left_us % 1000000 * 1000};
+		remaining_us = remaining_us < LOOK_US ? remaining_us : LOOK_US;
+		pause = (struct timespec){remaining_us / 1000000, remaining_us % 1000000 * 1000};
 		(void)nanosleep(&pause, NULL);
 	}
 }
@@ -253,7 +254,7 @@ static void record_held(json_t *document, json_t *trace, double now_boot_s)
 
 void sy_conditions_end_steps(json_t *state, double now_boot_s)
 {
-	struct sy_error why = {{0}};
+	struct sy_error reason = {{0}};
 	json_t *document, *trace;
 
 	for (size_t i = 0; (document = sy_condition_document(state, i)); i++) {
@@ -261,9 +262,9 @@ void sy_conditions_end_steps(json_t *state, double now_boot_s)
 		if (!trace)
 			continue;
 		record_held(document, trace, now_boot_s);
-		if (check_end(trace, now_boot_s, &why) == 0)
+		if (check_end(trace, now_boot_s, &reason) == 0)
 			continue;
 		(void)json_object_set_new(document, "valid", json_false());
-		(void)json_object_set_new(document, "invalid_reason", sy_json_text(why.text));
+		(void)json_object_set_new(document, "invalid_reason", sy_json_text(reason.text));
 	}
 }

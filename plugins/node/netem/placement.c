@@ -39,9 +39,9 @@ static int refuse_foreign(const struct spot *spot, struct sy_error *err)
 static int remove_orphan(struct spot *spot, struct sy_error *err)
 {
 	const char *argv[] = {"tc", "qdisc", "del", "dev", spot->device->name, "root", NULL};
-	cleanup_free char *said = sy_run_text(argv, NULL, err);
+	cleanup_free char *output = sy_run_text(argv, NULL, err);
 
-	if (!said)
+	if (!output)
 		return -1;
 	sy_cleanup_qdiscs(&spot->list);
 	spot->list = (struct sy_qdiscs){0};
@@ -95,13 +95,13 @@ static int check_state(const struct spot *spot, const char *name, json_t *state,
 
 	json_array_foreach(json_object_get(json_object_get(state, "undo"), "places"), i, item)
 	{
-		struct sy_place place;
+		struct sy_placement placement;
 
-		sy_placement_from_json(item, &place);
-		if (strcmp(place.device, spot->device->name) != 0)
+		sy_placement_from_json(item, &placement);
+		if (strcmp(placement.device, spot->device->name) != 0)
 			continue;
-		if (place.band <= SY_LAST_BAND)
-			taken[place.band] = true;
+		if (placement.band <= SY_LAST_BAND)
+			taken[placement.band] = true;
 		if (spot->conditions->request->cgroup && scope && !strcmp(scope, "job"))
 			continue;
 		if (has_same_packets(state, spot->condition->spec))
@@ -118,9 +118,9 @@ static int check_state(const struct spot *spot, const char *name, json_t *state,
 static void mark_own_bands(const struct spot *spot, bool *taken)
 {
 	for (const struct sy_condition *one = spot->conditions->item; one < spot->condition; one++)
-		for (int i = 0; i < one->place_count; i++)
-			if (!strcmp(one->place[i].device, spot->device->name))
-				taken[one->place[i].band] = true;
+		for (int i = 0; i < one->placement_count; i++)
+			if (!strcmp(one->placement[i].device, spot->device->name))
+				taken[one->placement[i].band] = true;
 }
 
 static int find_free_band(const struct spot *spot, unsigned *band, struct sy_error *err)
@@ -154,9 +154,9 @@ static bool needs_single_packets(const struct sy_conditions *conditions)
 
 /* What is handed from the first state on a device to the next, so that the last one undone can put
  * it back. */
-static json_t *make_undo(const struct spot *spot, const struct sy_place *place)
+static json_t *make_undo(const struct spot *spot, const struct sy_placement *placement)
 {
-	json_t *json = sy_placement_to_json(place), *offloads, *segments = NULL;
+	json_t *json = sy_placement_to_json(placement), *offloads, *segments = NULL;
 
 	if (spot->shared) {
 		(void)json_object_set(json, "before", json_object_get(spot->shared, "before"));
@@ -200,11 +200,11 @@ static int64_t choose_limit(const struct spot *spot)
 static void add_placement(struct spot *spot, unsigned band, enum sy_direction direction)
 {
 	struct sy_condition *condition = spot->condition;
-	struct sy_place *place = &condition->place[condition->place_count];
+	struct sy_placement *placement = &condition->placement[condition->placement_count];
 	const struct sy_qdisc *root = sy_qdisc_by_parent(&spot->list, TC_H_ROOT);
 	json_t *undo = json_object_get(spot->conditions->document, "undo"), *item;
 
-	*place = (struct sy_place){
+	*placement = (struct sy_placement){
 	    .index = spot->device->index,
 	    .direction = direction,
 	    .band = band,
@@ -215,15 +215,16 @@ static void add_placement(struct spot *spot, unsigned band, enum sy_direction di
 	    .mtu = spot->device->mtu,
 	    .limit_packets = choose_limit(spot),
 	};
-	strcpy(place->device, spot->device->name);
+	strcpy(placement->device, spot->device->name);
 	if (direction == SY_INGRESS)
-		(void)snprintf(place->ifb, sizeof(place->ifb), "sy-ifb%d", place->index);
-	item = make_undo(spot, place);
+		(void)snprintf(placement->ifb, sizeof(placement->ifb), "sy-ifb%d",
+			       placement->index);
+	item = make_undo(spot, placement);
 	if (direction == SY_EGRESS && condition->spec->direction == SY_BOTH)
 		(void)json_object_set_new(item, "more", json_true());
 	if (json_array_append_new(json_object_get(undo, "places"), item) < 0)
 		item = NULL; /* no memory: then the state is not written either */
-	condition->undo[condition->place_count++] = item;
+	condition->undo[condition->placement_count++] = item;
 }
 
 static int check_device(const struct spot *spot, struct sy_error *err)

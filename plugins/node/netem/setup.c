@@ -74,12 +74,13 @@ static int prepare_scope(struct sy_conditions *conditions, struct sy_error *err)
 static int save_routes(struct sy_conditions *conditions, const struct sy_condition *condition,
 		       struct sy_error *err)
 {
-	for (int i = 0; condition->spec->has_rto_min && i < condition->place_count; i++) {
+	for (int i = 0; condition->spec->has_rto_min && i < condition->placement_count; i++) {
 		json_t *routes;
 
-		if (i && !strcmp(condition->place[i].device, condition->place[i - 1].device))
+		if (i &&
+		    !strcmp(condition->placement[i].device, condition->placement[i - 1].device))
 			continue;
-		routes = sy_routes_to_json(condition->place[i].index, err);
+		routes = sy_routes_to_json(condition->placement[i].index, err);
 		if (!routes)
 			return -1;
 		(void)json_array_extend(json_object_get(get_undo(conditions), "routes"), routes);
@@ -107,13 +108,14 @@ static int change_kernel(struct sy_conditions *conditions, struct sy_error *err)
 
 static void roll_back(struct sy_conditions *conditions)
 {
-	struct sy_error why = {{0}};
+	struct sy_error reason = {{0}};
 
-	if (sy_undo_tree(&conditions->states, conditions->name, conditions->document, &why) == 0) {
+	if (sy_undo_tree(&conditions->states, conditions->name, conditions->document, &reason) ==
+	    0) {
 		(void)sy_state_remove(&conditions->states, conditions->name, NULL);
 		return;
 	}
-	(void)json_object_set_new(conditions->document, "invalid_reason", json_string(why.text));
+	(void)json_object_set_new(conditions->document, "invalid_reason", json_string(reason.text));
 	/* It has no owner: the next process that undoes leftovers tries again. */
 	(void)json_object_set_new(conditions->document, "watch_pid", json_integer(INT32_MAX));
 	(void)json_object_del(conditions->document, "marks");
@@ -127,13 +129,13 @@ static int find_applied(struct sy_conditions *conditions, struct sy_error *err)
 	json_t *state = json_object_get(conditions->states.all, conditions->name);
 	const char *held = json_string_value(json_object_get(state, "requested"));
 	enum sy_owner owner = sy_state_find_owner(state);
-	char asked[SY_NETEM_SIZE];
+	char requested[SY_NETEM_SIZE];
 
 	if (!held || owner == SY_OWNER_GONE || owner == SY_OWNER_AND_KERNEL_GONE ||
 	    (owner == SY_OWNER_LIVES && !json_is_real(json_object_get(state, "apply_s"))))
 		return 0;
-	(void)sy_netem_format(conditions->request->spec, asked);
-	if (owner != SY_OWNER_LIVES || strcmp(held, asked))
+	(void)sy_netem_format(conditions->request->spec, requested);
+	if (owner != SY_OWNER_LIVES || strcmp(held, requested))
 		return sy_fail(err,
 			       "job %s has a condition on this node already, %s; one job, one "
 			       "condition",

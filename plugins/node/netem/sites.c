@@ -101,11 +101,11 @@ static int read_site(char *line, struct reader *reader, struct sy_error *err)
 			return -1;
 		is_here |= is_own(reader->own, &network);
 	}
-	if (is_here && *reader->sites->here)
+	if (is_here && *reader->sites->own_site)
 		return sy_fail(err, "this node is in two sites of it, %s and %s",
-			       reader->sites->here, name);
+			       reader->sites->own_site, name);
 	if (is_here)
-		strcpy(reader->sites->here, name);
+		strcpy(reader->sites->own_site, name);
 	reader->has_site = true;
 	reader->is_here = is_here;
 	return 0;
@@ -134,12 +134,12 @@ static int add_link(const char *to, const struct sy_netem *spec, struct sy_sites
 	for (int i = 0; i < sites->count; i++)
 		if (sy_plan_overlap(&sites->link[i].spec, spec))
 			return sy_fail(err, "packets to %s are for another condition of %s too", to,
-				       sites->here);
+				       sites->own_site);
 	if (sites->count == SY_SITES_LINKS)
 		return sy_fail(err,
 			       "more than the %d conditions that a device has begin at %s: put "
 			       "addresses together to networks",
-			       (int)SY_SITES_LINKS, sites->here);
+			       (int)SY_SITES_LINKS, sites->own_site);
 	(void)snprintf(link->to, sizeof(link->to), "%s", to);
 	link->spec = *spec;
 	sites->count++;
@@ -189,7 +189,7 @@ static int parse_lines(char *text, struct reader *reader, int *number, struct sy
 	*number = 0;
 	if (!reader->has_link)
 		return sy_fail(err, "expected sites and at least one line of 'to'");
-	if (*reader->sites->here)
+	if (*reader->sites->own_site)
 		return 0;
 	if (own->count)
 		(void)sy_format_network(&own->item[0], first);
@@ -202,7 +202,7 @@ int sy_sites_read(const char *folder, const char *name, const struct sy_own_addr
 {
 	cleanup_free char *text = malloc(MOST_BYTES);
 	cleanup_close int fd = -1;
-	struct sy_error why = {{0}};
+	struct sy_error reason = {{0}};
 	struct reader reader = {.own = own, .sites = sites};
 	char path[PATH_MAX];
 	ssize_t length;
@@ -219,20 +219,20 @@ int sy_sites_read(const char *folder, const char *name, const struct sy_own_addr
 	if (length < 0)
 		return sy_fail(err, "sites %s: cannot be read", path);
 	(void)sy_sha256(text, (size_t)length, sites->sha256);
-	if (parse_lines(text, &reader, &number, &why) == 0)
+	if (parse_lines(text, &reader, &number, &reason) == 0)
 		return 0;
-	return number ? sy_fail(err, "sites %s, line %d: %s", path, number, why.text)
-		      : sy_fail(err, "sites %s: %s", path, why.text);
+	return number ? sy_fail(err, "sites %s, line %d: %s", path, number, reason.text)
+		      : sy_fail(err, "sites %s: %s", path, reason.text);
 }
 
 int sy_sites_check_policy(const struct sy_sites *sites, const struct sy_policy *policy,
 			  struct sy_error *err)
 {
-	struct sy_error why = {{0}};
+	struct sy_error reason = {{0}};
 
 	for (int i = 0; policy && i < sites->count; i++)
-		if (sy_policy_allows_link(policy, &sites->link[i].spec, &why) < 0)
-			return sy_fail(err, "from %s to %s: %s", sites->here, sites->link[i].to,
-				       why.text);
+		if (sy_policy_allows_link(policy, &sites->link[i].spec, &reason) < 0)
+			return sy_fail(err, "from %s to %s: %s", sites->own_site, sites->link[i].to,
+				       reason.text);
 	return 0;
 }

@@ -34,8 +34,8 @@ struct sy_sites_link {
 };
 
 struct sy_sites {
-	char here[SY_TABLE_SIZE];    /* this node's */
-	char sha256[SY_SHA256_SIZE]; /* of the file */
+	char own_site[SY_TABLE_SIZE]; /* this node's */
+	char sha256[SY_SHA256_SIZE];  /* of the file */
 	int count;
 	struct sy_sites_link link[SY_SITES_LINKS];
 };

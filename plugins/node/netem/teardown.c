@@ -26,14 +26,14 @@
 
 /* Where steps were followed the queue is not as it was at the start, but as the last one requests.
  */
-static void accept_last_step(json_t *shown, const struct sy_place *place, const char *device,
-			     const json_t *document)
+static void accept_last_step(json_t *shown, const struct sy_placement *placement,
+			     const char *device, const json_t *document)
 {
 	struct sy_netem spec;
 
 	if (json_is_object(json_object_get(document, "trace")) &&
 	    sy_condition_read_spec(document, &spec) == 0 &&
-	    sy_qdisc_has_spec((int)if_nametoindex(device), (SY_CHILD_MAJOR + place->band) << 16,
+	    sy_qdisc_has_spec((int)if_nametoindex(device), (SY_CHILD_MAJOR + placement->band) << 16,
 			      &spec))
 		(void)json_object_set(shown, "kernel", json_object_get(shown, "kernel_end"));
 }
@@ -44,31 +44,31 @@ static void read_placement(json_t *state, size_t number, const json_t *json)
 	json_t *shown = json_array_get(json_object_get(state, "devices"), number), *document;
 	struct sy_qdisc_counters counters;
 	cleanup_free char *tree = NULL, *line = NULL;
-	struct sy_place place;
+	struct sy_placement placement;
 	const char *device;
 
-	sy_placement_from_json(json, &place);
-	document = sy_condition_document(state, (size_t)place.condition);
-	device = place.direction == SY_INGRESS ? place.ifb : place.device;
-	if (sy_qdisc_read(device, (SY_CHILD_MAJOR + place.band) << 16, &counters, NULL) == 0) {
+	sy_placement_from_json(json, &placement);
+	document = sy_condition_document(state, (size_t)placement.condition);
+	device = placement.direction == SY_INGRESS ? placement.ifb : placement.device;
+	if (sy_qdisc_read(device, (SY_CHILD_MAJOR + placement.band) << 16, &counters, NULL) == 0) {
 		sy_netem_add_counters(state, &counters);
 		if (document && document != state)
 			sy_netem_add_counters(document, &counters);
 	}
 	tree = sy_tree_read(device, NULL);
-	line = tree ? sy_tree_find_own(tree, &place) : NULL;
+	line = tree ? sy_tree_find_own(tree, &placement) : NULL;
 	(void)json_object_set_new(shown, "kernel_end",
 				  line && *line ? json_string(line) : json_null());
-	accept_last_step(shown, &place, device, document);
+	accept_last_step(shown, &placement, device, document);
 }
 
 static void read_placements(json_t *state)
 {
-	json_t *place;
+	json_t *placement;
 	size_t i;
 
-	json_array_foreach(json_object_get(json_object_get(state, "undo"), "places"), i, place)
-	    read_placement(state, i, place);
+	json_array_foreach(json_object_get(json_object_get(state, "undo"), "places"), i, placement)
+	    read_placement(state, i, placement);
 }
 
 /* What measuring writes. */
@@ -285,27 +285,27 @@ static int clear_device(const char *device, struct sy_error *err)
 {
 	cleanup_free char *tree = sy_tree_read(device, err);
 	const char *argv[] = {"tc", "qdisc", "del", "dev", device, "root", NULL};
-	cleanup_free char *said = NULL;
+	cleanup_free char *output = NULL;
 
 	if (!tree)
 		return -1;
 	if (!strstr(tree, " 57e1: root"))
 		return 0;
-	said = sy_run_text(argv, NULL, err);
-	return said ? 1 : -1;
+	output = sy_run_text(argv, NULL, err);
+	return output ? 1 : -1;
 }
 
 static int clear_ifb(const char *device, struct sy_error *err)
 {
 	char shaped[IF_NAMESIZE];
 	const char *const ingress[] = {"tc", "qdisc", "del", "dev", shaped, "ingress", NULL};
-	cleanup_free char *said = NULL;
+	cleanup_free char *output = NULL;
 	unsigned index;
 
 	if (sscanf(device, "sy-ifb%u", &index) != 1)
 		return 0;
 	if (if_indextoname(index, shaped))
-		said = sy_run_text(ingress, NULL, NULL);
+		output = sy_run_text(ingress, NULL, NULL);
 	return sy_link_remove(device, err) < 0 ? -1 : 1;
 }
 

@@ -35,7 +35,7 @@ void sy_steps_free(struct sy_steps *steps)
 
 static int read_head(char *line, struct table *table, struct sy_error *err)
 {
-	unsigned seen = 0;
+	unsigned given = 0;
 
 	while (line) {
 		char *next = sy_cut(line, ',');
@@ -44,14 +44,14 @@ static int read_head(char *line, struct table *table, struct sy_error *err)
 		for (int i = 0; i < MOST_COLUMNS; i++)
 			if (!strcmp(columns[i].name, line))
 				found = i;
-		if (found < 0 || seen & 1U << found)
+		if (found < 0 || given & 1U << found)
 			return sy_fail(err, "expected columns time_s, delay_ms, rate_mbit, "
 					    "loss_percent, each once");
-		seen |= 1U << found;
+		given |= 1U << found;
 		table->column[table->count++] = (enum column)found;
 		line = next;
 	}
-	return seen & 1 && seen > 1
+	return given & 1 && given > 1
 		   ? 0
 		   : sy_fail(err, "expected a first line with time_s and at least one of delay_ms, "
 				  "rate_mbit, loss_percent");
@@ -143,7 +143,7 @@ int sy_trace_read(const char *folder, const struct sy_netem *spec, struct sy_ste
 {
 	cleanup_free char *text = malloc(MOST_BYTES);
 	cleanup_close int fd = -1;
-	struct sy_error why = {{0}};
+	struct sy_error reason = {{0}};
 	char path[PATH_MAX];
 	ssize_t length = -1;
 	int number = 0;
@@ -156,9 +156,9 @@ int sy_trace_read(const char *folder, const struct sy_netem *spec, struct sy_ste
 		length = sy_read_fd(fd, text, MOST_BYTES);
 	if (length >= 0) {
 		(void)sy_sha256(text, (size_t)length, steps->sha256);
-		if (parse_lines(text, spec, steps, &number, &why) == 0)
+		if (parse_lines(text, spec, steps, &number, &reason) == 0)
 			return 0;
-		(void)sy_fail(err, "trace %s, line %d: %s", path, number, why.text);
+		(void)sy_fail(err, "trace %s, line %d: %s", path, number, reason.text);
 	} else if (fd >= 0) {
 		(void)sy_fail(err, "trace %s: cannot be read", path);
 	}
@@ -197,12 +197,12 @@ int64_t sy_steps_find_time(const struct sy_steps *steps, int64_t number)
 int sy_trace_check_policy(const struct sy_steps *steps, const struct sy_policy *policy,
 			  struct sy_error *err)
 {
-	struct sy_error why = {{0}};
+	struct sy_error reason = {{0}};
 
 	for (int i = 0; policy && i < steps->count; i++)
-		if (sy_policy_allows_values(policy, &steps->step[i].spec, &why) < 0)
+		if (sy_policy_allows_values(policy, &steps->step[i].spec, &reason) < 0)
 			return sy_fail(err, "trace, from %.1f s on: %s",
-				       (double)steps->step[i].at_us / 1e6, why.text);
+				       (double)steps->step[i].at_us / 1e6, reason.text);
 	return 0;
 }
 

@@ -13,14 +13,15 @@
 #include <string.h>
 #include <time.h>
 
-json_t *sy_placement_to_json(const struct sy_place *place)
+json_t *sy_placement_to_json(const struct sy_placement *placement)
 {
 	return json_pack("{s:s, s:i, s:s, s:s, s:i, s:b, s:b, s:b, s:i, s:I, s:I}", "device",
-			 place->device, "index", place->index, "direction",
-			 place->direction == SY_INGRESS ? "ingress" : "egress", "ifb", place->ifb,
-			 "band", (int)place->band, "htb", place->htb, "tbf", place->tbf,
-			 "by_cgroup", place->by_cgroup, "link", place->condition, "mtu",
-			 (json_int_t)place->mtu, "limit_packets", (json_int_t)place->limit_packets);
+			 placement->device, "index", placement->index, "direction",
+			 placement->direction == SY_INGRESS ? "ingress" : "egress", "ifb",
+			 placement->ifb, "band", (int)placement->band, "htb", placement->htb, "tbf",
+			 placement->tbf, "by_cgroup", placement->by_cgroup, "link",
+			 placement->condition, "mtu", (json_int_t)placement->mtu, "limit_packets",
+			 (json_int_t)placement->limit_packets);
 }
 
 static void copy_name(const json_t *json, const char *key, char *name)
@@ -35,11 +36,11 @@ static json_int_t read_number(const json_t *json, const char *key)
 	return json_integer_value(json_object_get(json, key));
 }
 
-void sy_placement_from_json(const json_t *json, struct sy_place *place)
+void sy_placement_from_json(const json_t *json, struct sy_placement *placement)
 {
 	const char *direction = json_string_value(json_object_get(json, "direction"));
 
-	*place = (struct sy_place){
+	*placement = (struct sy_placement){
 	    .index = (int)read_number(json, "index"),
 	    .direction = direction && !strcmp(direction, "ingress") ? SY_INGRESS : SY_EGRESS,
 	    .band = (unsigned)read_number(json, "band"),
@@ -50,21 +51,21 @@ void sy_placement_from_json(const json_t *json, struct sy_place *place)
 	    .mtu = read_number(json, "mtu"),
 	    .limit_packets = read_number(json, "limit_packets"),
 	};
-	copy_name(json, "device", place->device);
-	copy_name(json, "ifb", place->ifb);
+	copy_name(json, "device", placement->device);
+	copy_name(json, "ifb", placement->ifb);
 }
 
 static json_t *find_placement(const json_t *state, const char *device)
 {
-	json_t *places = json_object_get(json_object_get(state, "undo"), "places"), *place;
+	json_t *placements = json_object_get(json_object_get(state, "undo"), "places"), *placement;
 	size_t i;
 
-	json_array_foreach(places, i, place)
+	json_array_foreach(placements, i, placement)
 	{
-		const char *name = json_string_value(json_object_get(place, "device"));
+		const char *name = json_string_value(json_object_get(placement, "device"));
 
 		if (name && !strcmp(name, device))
-			return place;
+			return placement;
 	}
 	return NULL;
 }
@@ -78,14 +79,14 @@ json_t *sy_placement_find_shared(const struct sy_states *states, const char *but
 	json_object_foreach(states->all, name, state)
 	{
 		enum sy_owner owner;
-		json_t *place;
+		json_t *placement;
 
 		if (but && !strcmp(name, but))
 			continue;
 		owner = sy_state_find_owner(state);
-		place = find_placement(state, device);
-		if (place && (owner == SY_OWNER_LIVES || owner == SY_OWNER_GONE))
-			return place;
+		placement = find_placement(state, device);
+		if (placement && (owner == SY_OWNER_LIVES || owner == SY_OWNER_GONE))
+			return placement;
 	}
 	return NULL;
 }
@@ -97,13 +98,13 @@ char *sy_tree_read(const char *device, struct sy_error *err)
 	return sy_run_text(argv, NULL, err);
 }
 
-char *sy_tree_find_own(const char *tree, const struct sy_place *place)
+char *sy_tree_find_own(const char *tree, const struct sy_placement *placement)
 {
 	char start[40];
 	const char *line;
 
-	(void)snprintf(start, sizeof(start), "qdisc %s %x:", place->tbf ? "tbf" : "netem",
-		       SY_CHILD_MAJOR + place->band);
+	(void)snprintf(start, sizeof(start), "qdisc %s %x:", placement->tbf ? "tbf" : "netem",
+		       SY_CHILD_MAJOR + placement->band);
 	line = strstr(tree, start);
 	return line ? strndup(line, strcspn(line, "\n")) : strdup("");
 }
@@ -120,51 +121,51 @@ static int run_lines(char *lines, struct sy_error *err)
 	return sy_run(argv, mine, &output, err);
 }
 
-static int remove_ifb(const struct sy_place *place, struct sy_error *err)
+static int remove_ifb(const struct sy_placement *placement, struct sy_error *err)
 {
-	return if_nametoindex(place->ifb) ? sy_link_remove(place->ifb, err) : 0;
+	return if_nametoindex(placement->ifb) ? sy_link_remove(placement->ifb, err) : 0;
 }
 
-static int undo_ingress(const struct sy_place *place, const struct sy_qdiscs *list,
+static int undo_ingress(const struct sy_placement *placement, const struct sy_qdiscs *list,
 			struct sy_error *err)
 {
 	/* Nobody else's: apply refuses where there is one already. */
-	if (sy_qdisc_by_parent(list, TC_H_INGRESS) && if_nametoindex(place->ifb) &&
-	    run_lines(sy_plan_undo(place, true), err) < 0)
+	if (sy_qdisc_by_parent(list, TC_H_INGRESS) && if_nametoindex(placement->ifb) &&
+	    run_lines(sy_plan_undo(placement, true), err) < 0)
 		return -1;
-	return remove_ifb(place, err);
+	return remove_ifb(placement, err);
 }
 
-static int undo_egress(const struct sy_place *place, const json_t *json,
+static int undo_egress(const struct sy_placement *placement, const json_t *json,
 		       const struct sy_qdiscs *list, bool last, struct sy_error *err)
 {
 	const json_t *restore = json_object_get(json, "restore");
 	enum sy_root root = sy_qdiscs_find_root(list);
 
-	if (root == SY_ROOT_OURS && run_lines(sy_plan_undo(place, last), err) < 0)
+	if (root == SY_ROOT_OURS && run_lines(sy_plan_undo(placement, last), err) < 0)
 		return -1;
 	if (last && (root == SY_ROOT_OURS || root == SY_ROOT_DEFAULT))
-		return sy_qdiscs_restore(place->index, restore, err);
+		return sy_qdiscs_restore(placement->index, restore, err);
 	return 0;
 }
 
 /* Whether anything of ours is left at a place. */
-static int check_gone(const struct sy_place *place, bool last, struct sy_error *err)
+static int check_gone(const struct sy_placement *placement, bool last, struct sy_error *err)
 {
 	cleanup_qdiscs struct sy_qdiscs list = {0};
 
-	if (sy_qdiscs_read(place->index, &list, err) < 0)
+	if (sy_qdiscs_read(placement->index, &list, err) < 0)
 		return -1;
-	if (place->direction == SY_EGRESS &&
-	    (sy_qdisc_by_handle(&list, (SY_CHILD_MAJOR + place->band) << 16) ||
+	if (placement->direction == SY_EGRESS &&
+	    (sy_qdisc_by_handle(&list, (SY_CHILD_MAJOR + placement->band) << 16) ||
 	     (last && sy_qdiscs_find_root(&list) == SY_ROOT_OURS)))
 		return sy_fail(err, "our qdisc on %s is still there: tc qdisc del dev %s root",
-			       place->device, place->device);
+			       placement->device, placement->device);
 	return 0;
 }
 
 /* 1: the tree is the one from before (or others still shape there); 0: it is not; -1. */
-static int compare_trees(const struct sy_place *place, const json_t *json, bool last,
+static int compare_trees(const struct sy_placement *placement, const json_t *json, bool last,
 			 struct sy_error *err)
 {
 	const char *before = json_string_value(json_object_get(json, "before"));
@@ -172,18 +173,19 @@ static int compare_trees(const struct sy_place *place, const json_t *json, bool 
 
 	if (!last)
 		return 1;
-	after = sy_tree_read(place->device, err);
+	after = sy_tree_read(placement->device, err);
 	return after ? before && !strcmp(before, after) : -1;
 }
 
 /* As it was: pieces of many segments, and the offloads that make them. */
-static int restore_segments(const struct sy_place *place, const json_t *json, struct sy_error *err)
+static int restore_segments(const struct sy_placement *placement, const json_t *json,
+			    struct sy_error *err)
 {
 	json_int_t segments = json_integer_value(json_object_get(json, "gso_max_segs"));
 
-	if (segments > 0 && sy_gso_segments_set(place->device, segments, err) < 0)
+	if (segments > 0 && sy_gso_segments_set(placement->device, segments, err) < 0)
 		return -1;
-	return sy_offloads_set(place->device, json_object_get(json, "offloads"), true, err);
+	return sy_offloads_set(placement->device, json_object_get(json, "offloads"), true, err);
 }
 
 static bool is_same_device(const json_t *a, const json_t *b)
@@ -196,7 +198,7 @@ static int pass_on_offloads(struct sy_states *states, const char *from, const js
 			    struct sy_error *err)
 {
 	json_t *offloads = json_object_get(mine, "offloads");
-	json_t *segments = json_object_get(mine, "gso_max_segs"), *state, *place;
+	json_t *segments = json_object_get(mine, "gso_max_segs"), *state, *placement;
 	const char *name;
 	size_t i;
 
@@ -207,16 +209,17 @@ static int pass_on_offloads(struct sy_states *states, const char *from, const js
 		if (!strcmp(name, from))
 			continue;
 		json_array_foreach(json_object_get(json_object_get(state, "undo"), "places"), i,
-				   place)
+				   placement)
 		{
-			if (!is_same_device(place, mine))
+			if (!is_same_device(placement, mine))
 				continue;
 			if (json_array_size(offloads) >
-			    json_array_size(json_object_get(place, "offloads")))
-				changed |= !json_object_set(place, "offloads", offloads);
+			    json_array_size(json_object_get(placement, "offloads")))
+				changed |= !json_object_set(placement, "offloads", offloads);
 			/* A place made while they were few has the small number. */
-			if (read_number(mine, "gso_max_segs") > read_number(place, "gso_max_segs"))
-				changed |= !json_object_set(place, "gso_max_segs", segments);
+			if (read_number(mine, "gso_max_segs") >
+			    read_number(placement, "gso_max_segs"))
+				changed |= !json_object_set(placement, "gso_max_segs", segments);
 		}
 		if (changed && sy_state_save(states, name, state, err) < 0)
 			return -1;
@@ -228,26 +231,28 @@ static int undo_placement(struct sy_states *states, const char *name, const json
 			  struct sy_error *err)
 {
 	cleanup_qdiscs struct sy_qdiscs list = {0};
-	struct sy_place place;
+	struct sy_placement placement;
 	bool last;
 
-	sy_placement_from_json(json, &place);
-	if (!if_indextoname((unsigned)place.index, place.device))
-		return remove_ifb(&place, err) < 0 ? -1 : 1; /* the device is gone, and all on it */
+	sy_placement_from_json(json, &placement);
+	if (!if_indextoname((unsigned)placement.index, placement.device))
+		return remove_ifb(&placement, err) < 0 ? -1
+						       : 1; /* the device is gone, and all on it */
 	last = !sy_placement_find_shared(states, name,
 					 json_string_value(json_object_get(json, "device")));
-	if (sy_qdiscs_read(place.index, &list, err) < 0)
+	if (sy_qdiscs_read(placement.index, &list, err) < 0)
 		return -1;
-	if ((place.direction == SY_INGRESS ? undo_ingress(&place, &list, err)
-					   : undo_egress(&place, json, &list, last, err)) < 0)
+	if ((placement.direction == SY_INGRESS
+		 ? undo_ingress(&placement, &list, err)
+		 : undo_egress(&placement, json, &list, last, err)) < 0)
 		return -1;
-	if ((last ? restore_segments(&place, json, err)
+	if ((last ? restore_segments(&placement, json, err)
 		  : pass_on_offloads(states, name, json, err)) < 0)
 		return -1;
-	if (check_gone(&place, last, err) < 0)
+	if (check_gone(&placement, last, err) < 0)
 		return -1;
 	/* Both directions of one device have the same tree before: the last of them compares. */
-	return compare_trees(&place, json, last && !json_is_true(json_object_get(json, "more")),
+	return compare_trees(&placement, json, last && !json_is_true(json_object_get(json, "more")),
 			     err);
 }
 
@@ -276,7 +281,7 @@ static void remove_old_scopes(const struct sy_states *states, const json_t *stat
 int sy_undo_tree(struct sy_states *states, const char *name, json_t *state, struct sy_error *err)
 {
 	const json_t *undo = json_object_get(state, "undo");
-	json_t *place;
+	json_t *placement;
 	double start = sy_now_s(CLOCK_MONOTONIC);
 	bool same;
 	size_t i;
@@ -287,9 +292,9 @@ int sy_undo_tree(struct sy_states *states, const char *name, json_t *state, stru
 		return -1;
 	remove_old_scopes(states, state);
 	same = sy_routes_restore(json_object_get(undo, "routes"));
-	json_array_foreach(json_object_get(undo, "places"), i, place)
+	json_array_foreach(json_object_get(undo, "places"), i, placement)
 	{
-		int result = undo_placement(states, name, place, err);
+		int result = undo_placement(states, name, placement, err);
 
 		if (result < 0)
 			return -1;

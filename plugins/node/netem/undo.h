@@ -12,8 +12,8 @@
 /* A place as it stands in the state under undo.places, and back. Beside the plan's fields it has
  * `before` (tc's text), `restore` (sy_qdiscs_to_json), `offloads` (names that were on) and
  * `gso_max_segs` (what it was; null: left alone). */
-json_t *sy_placement_to_json(const struct sy_place *place);
-void sy_placement_from_json(const json_t *json, struct sy_place *place);
+json_t *sy_placement_to_json(const struct sy_placement *placement);
+void sy_placement_from_json(const json_t *json, struct sy_placement *placement);
 
 /* Another state that shapes the same device; its place, or NULL. */
 json_t *sy_placement_find_shared(const struct sy_states *states, const char *but,
@@ -23,7 +23,7 @@ json_t *sy_placement_find_shared(const struct sy_states *states, const char *but
 char *sy_tree_read(const char *device, struct sy_error *err);
 
 /* Those lines of it that are about our own qdisc of a place, allocated; "" when it is not there. */
-char *sy_tree_find_own(const char *tree, const struct sy_place *place);
+char *sy_tree_find_own(const char *tree, const struct sy_placement *placement);
 
 /* Put everything of a state back, whatever part of it there is: 0, `undone` and `undo_s` are set;
  * -1: something of ours is still there. The file is not touched. */

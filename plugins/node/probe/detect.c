@@ -109,14 +109,14 @@ static const char *find_node_type(const struct sy_virtualization *result)
 	return has_name(&result->vm, "none") ? "physical" : "virtual";
 }
 
-void sy_detect(int root, bool ask_others, struct sy_virtualization *result)
+void sy_detect(int root, bool run_programs, struct sy_virtualization *result)
 {
 	memset(result, 0, sizeof(*result));
 	sy_detect_vm(root, &result->vm, &result->detail);
 	sy_detect_dmi(root, &result->vm, &result->cloud);
 	sy_detect_cloud(root, &result->cloud);
 	sy_detect_container(root, &result->container);
-	if (ask_others && sy_root_is_machine(root))
+	if (run_programs && sy_root_is_machine(root))
 		query_systemd(&result->vm, &result->container);
 	sy_decide_layer(&result->vm, "vm-other", vm_refinements);
 	sy_decide_layer(&result->container, "container-other", container_refinements);

@@ -19,6 +19,6 @@ struct sy_virtualization {
 
 /* Fill in everything. `ask_others` lets systemd-detect-virt be heard too, on the machine's own "/"
  * only. */
-void sy_detect(int root, bool ask_others, struct sy_virtualization *result);
+void sy_detect(int root, bool run_programs, struct sy_virtualization *result);
 
 #endif

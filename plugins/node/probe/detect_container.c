@@ -86,7 +86,7 @@ static void hear_own_environ(int root, struct sy_layer *container)
 					variables[i].word);
 }
 
-struct left_file {
+struct marker_file {
 	const char *path;
 	const char *name;
 	int weight;
@@ -94,7 +94,7 @@ struct left_file {
 
 static void hear_left_files(int root, struct sy_layer *container)
 {
-	static const struct left_file files[] = {
+	static const struct marker_file files[] = {
 	    {"/.dockerenv", "docker", 2},
 	    {"/.dockerinit", "docker", 2},
 	    {"/run/.containerenv", "podman", 3},

@@ -62,18 +62,18 @@ static void append(struct sy_document *document, json_t *list, json_t *entry)
 void sy_probe_network(int root, struct sy_document *document)
 {
 	cleanup_free struct sy_netdev *devices = calloc(SY_NETDEV_MAX, sizeof(*devices));
-	struct sy_error why = {{0}};
+	struct sy_error reason = {{0}};
 	json_t *list = json_array();
 	int count = 0;
 
 	if (devices)
-		count = sy_netdev_find(root, devices, SY_NETDEV_MAX, &why);
+		count = sy_netdev_find(root, devices, SY_NETDEV_MAX, &reason);
 	else
 		document->failed = true;
 	for (int i = 0; i < count; i++)
 		append(document, list, network_entry(document, (size_t)i, &devices[i]));
-	if (*why.text)
-		sy_doc_put_reason(document, "network", "%s", why.text);
+	if (*reason.text)
+		sy_doc_put_reason(document, "network", "%s", reason.text);
 	sy_doc_put(document, "network", list);
 }
 
@@ -97,9 +97,9 @@ static json_t *meter_entry(struct sy_document *document, const struct sy_meters 
 	set_or_reason(document, entry, "meters", i, "max_energy_range_j", range,
 		      meter->reader == &sy_powercap ? "its file max_energy_range_uj cannot be read"
 						    : "it does not start again");
-	if (*meter->why) {
+	if (*meter->reason) {
 		(void)snprintf(path, sizeof(path), "meters.%zu.readable", i);
-		sy_doc_put_reason(document, path, "%s", meter->why);
+		sy_doc_put_reason(document, path, "%s", meter->reason);
 	}
 	return entry;
 }

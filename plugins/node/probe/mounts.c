@@ -18,7 +18,7 @@ static const char *const internal_types[] = {
 };
 
 /* Small tmpfs and ramfs mounts of systemd and of container runtimes. */
-static const char *const internal_places[] = {"/proc/", "/sys/", "/run/credentials/"};
+static const char *const internal_mounts[] = {"/proc/", "/sys/", "/run/credentials/"};
 
 void sy_unescape_mount(char *text)
 {
@@ -73,8 +73,8 @@ static bool is_internal(const struct mount *mount)
 	for (size_t i = 0; i < sizeof(internal_types) / sizeof(internal_types[0]); i++)
 		if (!strcmp(mount->type, internal_types[i]))
 			return true;
-	for (size_t i = 0; i < sizeof(internal_places) / sizeof(internal_places[0]); i++)
-		if (!strncmp(mount->mount_point, internal_places[i], strlen(internal_places[i])))
+	for (size_t i = 0; i < sizeof(internal_mounts) / sizeof(internal_mounts[0]); i++)
+		if (!strncmp(mount->mount_point, internal_mounts[i], strlen(internal_mounts[i])))
 			return true;
 	return false;
 }

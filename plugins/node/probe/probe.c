@@ -45,7 +45,7 @@ static void put_virtualization(const struct sy_probe_options *options, struct sy
 {
 	struct sy_virtualization found;
 
-	sy_detect(options->root, options->ask_others, &found);
+	sy_detect(options->root, options->run_programs, &found);
 	if (found.node_type)
 		sy_doc_put_text(document, "node_type", found.node_type);
 	else

@@ -19,8 +19,8 @@
 #include "base/json_document.h"
 
 struct sy_probe_options {
-	int root;	 /* from sy_root_open(): "/" or a recorded tree */
-	bool ask_others; /* may run systemd-detect-virt as one more witness (a few ms) */
+	int root;	   /* from sy_root_open(): "/" or a recorded tree */
+	bool run_programs; /* may run systemd-detect-virt as one more witness (a few ms) */
 };
 
 /* The probe's document (docs/formats.md, "probe"), a new reference, or NULL when out of memory.

@@ -24,11 +24,11 @@ static const char help[] =
     "  --cvmfs-mb MB       the same, and refused where there is no CVMFS\n"
     "  --root DIR          files are below DIR [/]\n";
 
-struct wish {
+struct arguments {
 	const char *root;
 	bool cold;
 	int64_t quota_bytes; /* -1: the policy's */
-	bool is_asked;	     /* for a limit of CVMFS' cache, which must be had then */
+	bool is_requested;   /* for a limit of CVMFS' cache, which must be had then */
 	struct sy_policy_options options;
 };
 
@@ -50,57 +50,57 @@ static int complain(const struct sy_error *err, int code)
 
 static int parse_option(int option, void *context, struct sy_error *err)
 {
-	struct wish *wish = context;
+	struct arguments *arguments = context;
 
 	switch (option) {
 	case 'c':
-		wish->cold = true;
+		arguments->cold = true;
 		return 0;
 	case 'r':
-		wish->root = optarg;
+		arguments->root = optarg;
 		return 0;
 	case 'q':
-		return sy_parse_count(optarg, 0, INT64_MAX, &wish->quota_bytes, err);
+		return sy_parse_count(optarg, 0, INT64_MAX, &arguments->quota_bytes, err);
 	case 'm':
-		if (sy_parse_count(optarg, 1, SY_CVMFS_MB_MAX, &wish->quota_bytes, err) < 0)
+		if (sy_parse_count(optarg, 1, SY_CVMFS_MB_MAX, &arguments->quota_bytes, err) < 0)
 			return -1;
-		wish->quota_bytes *= MB;
-		wish->is_asked = true;
+		arguments->quota_bytes *= MB;
+		arguments->is_requested = true;
 		return 0;
 	default:
-		return sy_policy_options_parse(&wish->options, option, optarg, err);
+		return sy_policy_options_parse(&arguments->options, option, optarg, err);
 	}
 }
 
 /* What the policy says to it; its limit of CVMFS' cache, where none was given. */
-static int check_policy(struct wish *wish, struct sy_error *err)
+static int check_policy(struct arguments *arguments, struct sy_error *err)
 {
 	struct sy_policy *policy;
 	int result;
 
-	if (wish->options.no_policy) {
-		wish->quota_bytes = wish->quota_bytes < 0 ? 0 : wish->quota_bytes;
+	if (arguments->options.no_policy) {
+		arguments->quota_bytes = arguments->quota_bytes < 0 ? 0 : arguments->quota_bytes;
 		return 0;
 	}
-	policy = sy_policy_read(wish->options.policy, true, err);
+	policy = sy_policy_read(arguments->options.policy, true, err);
 	if (!policy)
 		return -1;
-	result = sy_policy_allows_cache(policy, &wish->options.asker, err);
-	if (wish->quota_bytes < 0)
-		wish->quota_bytes = sy_policy_cvmfs_quota_bytes(policy);
+	result = sy_policy_allows_cache(policy, &arguments->options.requester, err);
+	if (arguments->quota_bytes < 0)
+		arguments->quota_bytes = sy_policy_cvmfs_quota_bytes(policy);
 	sy_policy_free(policy);
 	return result;
 }
 
-static int drop_caches(const struct wish *wish)
+static int drop_caches(const struct arguments *arguments)
 {
 	struct sy_error err;
-	cleanup_close int root = sy_root_open(wish->root, &err);
+	cleanup_close int root = sy_root_open(arguments->root, &err);
 	json_t *answer;
 
 	if (root < 0)
 		return complain(&err, SY_EXIT_USAGE);
-	if (sy_cache_drop(root, wish->quota_bytes, wish->is_asked, &answer, &err) < 0)
+	if (sy_cache_drop(root, arguments->quota_bytes, arguments->is_requested, &answer, &err) < 0)
 		return complain(&err, SY_EXIT_CONDITION);
 	return sy_command_print("cache", answer);
 }
@@ -108,19 +108,19 @@ static int drop_caches(const struct wish *wish)
 int sy_cmd_cache(int argc, char **argv)
 {
 	static const struct sy_command_line line = {"cache", help, options, parse_option};
-	struct wish wish = {.root = "/", .quota_bytes = -1};
+	struct arguments arguments = {.root = "/", .quota_bytes = -1};
 	struct sy_error err;
 	int code;
 
-	sy_policy_options_init(&wish.options);
-	code = sy_command_read(&line, argc, argv, &wish);
+	sy_policy_options_init(&arguments.options);
+	code = sy_command_read(&line, argc, argv, &arguments);
 	if (code >= 0)
 		return code;
-	if (!wish.cold || optind != argc) {
+	if (!arguments.cold || optind != argc) {
 		(void)fputs(help, stderr);
 		return SY_EXIT_USAGE;
 	}
-	if (check_policy(&wish, &err) < 0)
+	if (check_policy(&arguments, &err) < 0)
 		return complain(&err, SY_EXIT_CONDITION);
-	return drop_caches(&wish);
+	return drop_caches(&arguments);
 }

@@ -39,7 +39,7 @@ static const struct {
     {NODE_PROGRAM, "node_program"}, {RECORD_DIR, "record_dir"}, {RUN_DIR, "run_dir"}, {BPF, "bpf"}};
 
 /* What the command line says: it overrules the file, so it is taken once that was read. */
-struct wish {
+struct arguments {
 	struct sy_doctor doctor;
 	const char *value[sizeof(keys) / sizeof(keys[0])];
 	const char *said_in;
@@ -48,36 +48,36 @@ struct wish {
 
 static int parse_option(int option, void *context, struct sy_error *err)
 {
-	struct wish *wish = context;
+	struct arguments *arguments = context;
 	struct sy_job_config trial;
 
 	if (option == 'j')
-		wish->as_json = true;
+		arguments->as_json = true;
 	else if (option == 'o')
-		wish->doctor.only = optarg;
+		arguments->doctor.only = optarg;
 	else if (option == 'r')
-		wish->doctor.dir = optarg;
+		arguments->doctor.dir = optarg;
 	else if (option == PLUGSTACK)
-		wish->doctor.plugstack = optarg;
+		arguments->doctor.plugstack = optarg;
 	else if (option == CONFIG)
-		wish->doctor.settings = optarg;
+		arguments->doctor.settings = optarg;
 	else if (option == SAID_IN)
-		wish->said_in = optarg;
+		arguments->said_in = optarg;
 	else if (option == SPOOL_DIR)
-		wish->doctor.spool_dir = optarg;
+		arguments->doctor.spool_dir = optarg;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		if (option != keys[i].option)
 			continue;
-		wish->value[i] = optarg;
+		arguments->value[i] = optarg;
 		sy_job_config_init(&trial);
 		return sy_job_config_set(&trial, keys[i].key, optarg, err);
 	}
 	return 0;
 }
 
-static void set_up(struct wish *wish)
+static void set_up(struct arguments *arguments)
 {
-	struct sy_doctor *doctor = &wish->doctor;
+	struct sy_doctor *doctor = &arguments->doctor;
 	struct sy_error err;
 
 	doctor->is_machine = strcmp(doctor->dir, "/") == 0;
@@ -86,10 +86,12 @@ static void set_up(struct wish *wish)
 	sy_job_config_init(&doctor->config);
 	sy_doctor_find_setup(doctor);
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		if (wish->value[i])
-			(void)sy_job_config_set(&doctor->config, keys[i].key, wish->value[i], &err);
-	if (wish->said_in)
-		(void)snprintf(doctor->setup_file, sizeof(doctor->setup_file), "%s", wish->said_in);
+		if (arguments->value[i])
+			(void)sy_job_config_set(&doctor->config, keys[i].key, arguments->value[i],
+						&err);
+	if (arguments->said_in)
+		(void)snprintf(doctor->setup_file, sizeof(doctor->setup_file), "%s",
+			       arguments->said_in);
 }
 
 static void run_checks(struct sy_doctor *doctor)
@@ -142,19 +144,19 @@ static int print(const json_t *checks)
 	return SY_EXIT_BUG;
 }
 
-static int print_result(struct wish *wish)
+static int print_result(struct arguments *arguments)
 {
-	struct sy_doctor *doctor = &wish->doctor;
+	struct sy_doctor *doctor = &arguments->doctor;
 	int missing = sy_doctor_count(doctor, SY_MISSING), code;
 
-	if (doctor->only && !json_array_size(doctor->checks) && !wish->as_json) {
+	if (doctor->only && !json_array_size(doctor->checks) && !arguments->as_json) {
 		(void)fprintf(stderr,
 			      "steelyard-node doctor: no check '%s' has anything to say here; "
 			      "without --only all are named\n",
 			      doctor->only);
 		return SY_EXIT_USAGE;
 	}
-	if (wish->as_json) {
+	if (arguments->as_json) {
 		code = sy_command_print("doctor", doctor->checks);
 	} else {
 		code = print(doctor->checks);
@@ -181,20 +183,20 @@ int sy_cmd_doctor(int argc, char **argv)
 	    {0},
 	};
 	static const struct sy_command_line line = {"doctor", help, table, parse_option};
-	static struct wish wish = {.doctor = {.dir = "/", .spool_dir = SY_SPOOL_DIR}};
+	static struct arguments arguments = {.doctor = {.dir = "/", .spool_dir = SY_SPOOL_DIR}};
 	struct sy_error err = {""};
-	int code = sy_command_read(&line, argc, argv, &wish);
+	int code = sy_command_read(&line, argc, argv, &arguments);
 
 	if (code >= 0)
 		return code;
 	if (optind < argc)
 		return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
-	wish.doctor.root = sy_root_open(wish.doctor.dir, &err);
-	if (wish.doctor.root < 0) {
+	arguments.doctor.root = sy_root_open(arguments.doctor.dir, &err);
+	if (arguments.doctor.root < 0) {
 		(void)fprintf(stderr, "steelyard-node doctor: %s\n", err.text);
 		return SY_EXIT_USAGE;
 	}
-	set_up(&wish);
-	run_checks(&wish.doctor);
-	return print_result(&wish);
+	set_up(&arguments);
+	run_checks(&arguments.doctor);
+	return print_result(&arguments);
 }

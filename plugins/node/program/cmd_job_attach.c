@@ -21,7 +21,7 @@ static const char help[] =
     "\n"
     "  --pid PID             the process\n" SY_JOB_OPTIONS_HELP;
 
-struct wish {
+struct arguments {
 	struct sy_job_options options;
 	int64_t pid;
 };
@@ -37,17 +37,17 @@ static const struct option table[] = {
 
 static int parse_option(int option, void *context, struct sy_error *err)
 {
-	struct wish *wish = context;
+	struct arguments *arguments = context;
 
 	if (option == PID)
-		return sy_parse_count(optarg, 1, INT32_MAX, &wish->pid, err);
-	return sy_job_options_parse(&wish->options, option, optarg, err);
+		return sy_parse_count(optarg, 1, INT32_MAX, &arguments->pid, err);
+	return sy_job_options_parse(&arguments->options, option, optarg, err);
 }
 
 /* When the sampler has answered, the process may go on. */
-static void announce_process(const struct wish *wish)
+static void announce_process(const struct arguments *arguments)
 {
-	const struct sy_job_options *options = &wish->options;
+	const struct sy_job_options *options = &arguments->options;
 	const char *run_dir = options->config.run_dir;
 	static struct sy_message_queue queue;
 	struct sockaddr_un control;
@@ -55,28 +55,28 @@ static void announce_process(const struct wish *wish)
 	if (!sy_control_address(&control, run_dir, options->node, options->job_id) ||
 	    !sy_queue_open(&queue, &control))
 		return; /* there is no record that could lack it */
-	sy_queue_send(&queue, "attach %d", (int)wish->pid);
+	sy_queue_send(&queue, "attach %d", (int)arguments->pid);
 	if (!sy_queue_await_answer(&queue, COUNTED_MS))
 		sy_log_write(run_dir, options->node, options->job_id,
 			     "the sampler did not answer when pbs_attach brought process %d",
-			     (int)wish->pid);
+			     (int)arguments->pid);
 	sy_queue_close(&queue);
 }
 
 int sy_job_attach_command(int argc, char **argv)
 {
 	static const struct sy_command_line line = {"job attach", help, table, parse_option};
-	static struct wish wish;
-	int code = sy_command_read(&line, argc, argv, &wish);
+	static struct arguments arguments;
+	int code = sy_command_read(&line, argc, argv, &arguments);
 	struct sy_error err;
 
 	if (code >= 0)
 		return code;
-	if (optind < argc || !wish.options.job_id || !wish.options.node || !wish.pid)
+	if (optind < argc || !arguments.options.job_id || !arguments.options.node || !arguments.pid)
 		return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
-	if (sy_job_options_resolve(&wish.options, &err) < 0)
-		sy_log_write(wish.options.config.run_dir, wish.options.node, wish.options.job_id,
-			     "%s", err.text);
-	announce_process(&wish);
+	if (sy_job_options_resolve(&arguments.options, &err) < 0)
+		sy_log_write(arguments.options.config.run_dir, arguments.options.node,
+			     arguments.options.job_id, "%s", err.text);
+	announce_process(&arguments);
 	return SY_EXIT_DONE;
 }

@@ -39,7 +39,7 @@ static const char help[] =
     "  --request TEXT        what the user asked for (steelyard-node job "
     "encode)\n" SY_JOB_OPTIONS_HELP;
 
-struct wish {
+struct arguments {
 	struct sy_job_options options;
 	struct sy_job_begin job;
 	const char *request;
@@ -81,16 +81,16 @@ static const struct option table[] = {
     {0},
 };
 
-static int parse_owner(struct wish *wish, char *text, struct sy_error *err)
+static int parse_owner(struct arguments *arguments, char *text, struct sy_error *err)
 {
 	char *group = strchr(text, ':');
 
 	if (!group)
 		return sy_fail(err, "expected UID:GID, as numbers");
 	*group = '\0';
-	wish->has_owner = true;
-	return sy_policy_options_id(text, &wish->job.uid, err) < 0 ||
-		       sy_policy_options_id(group + 1, &wish->job.gid, err) < 0
+	arguments->has_owner = true;
+	return sy_policy_options_id(text, &arguments->job.uid, err) < 0 ||
+		       sy_policy_options_id(group + 1, &arguments->job.gid, err) < 0
 		   ? -1
 		   : 0;
 }
@@ -160,12 +160,12 @@ static int parse_cgroup(struct sy_job_begin *job, const char *text, struct sy_er
 
 static int parse_option(int option, void *context, struct sy_error *err)
 {
-	struct wish *wish = context;
-	struct sy_job_begin *job = &wish->job;
+	struct arguments *arguments = context;
+	struct sy_job_begin *job = &arguments->job;
 
 	switch (option) {
 	case OWNER:
-		return parse_owner(wish, optarg, err);
+		return parse_owner(arguments, optarg, err);
 	case PARENT:
 		return parse_pid(optarg, &job->parent, err);
 	case MARK:
@@ -193,10 +193,10 @@ static int parse_option(int option, void *context, struct sy_error *err)
 		job->late = true;
 		return 0;
 	case REQUEST:
-		wish->request = optarg;
+		arguments->request = optarg;
 		return 0;
 	default:
-		return sy_job_options_parse(&wish->options, option, optarg, err);
+		return sy_job_options_parse(&arguments->options, option, optarg, err);
 	}
 }
 
@@ -206,34 +206,38 @@ static int parse_user_option(void *context, enum sy_user_option which, const cha
 			     struct sy_error *err)
 {
 	struct sy_job_begin *job = context;
-	char said[sizeof(job->wishes.fault)];
+	char fault[sizeof(job->user_options.fault)];
 
-	if (sy_user_option_parse(&job->wishes, which, text, job->config.max_rate_hz, err) == 0)
+	if (sy_user_option_parse(&job->user_options, which, text, job->config.max_rate_hz, err) ==
+	    0)
 		return 0;
-	sy_format_option_fault(said, sizeof(said), which, text, err);
+	sy_format_option_fault(fault, sizeof(fault), which, text, err);
 	if (sy_user_option_facts[which].condition)
-		(void)snprintf(job->wishes.fault, sizeof(job->wishes.fault), "%s", said);
+		(void)snprintf(job->user_options.fault, sizeof(job->user_options.fault), "%s",
+			       fault);
 	else
-		sy_log_write(job->config.run_dir, job->node, job->job_id, "%s", said);
+		sy_log_write(job->config.run_dir, job->node, job->job_id, "%s", fault);
 	return 0;
 }
 
-static int run(struct wish *wish)
+static int run(struct arguments *arguments)
 {
-	struct sy_job_begin *job = &wish->job;
+	struct sy_job_begin *job = &arguments->job;
 	struct sy_error err;
-	bool wrong = sy_job_options_resolve(&wish->options, &err) < 0;
+	bool wrong = sy_job_options_resolve(&arguments->options, &err) < 0;
 
-	job->config = wish->options.config;
+	job->config = arguments->options.config;
 	job->exclusive |= job->config.exclusive && !job->shared;
-	job->program = sy_job_options_program(&wish->options);
-	job->job_id = wish->options.job_id;
-	job->node = wish->options.node;
+	job->program = sy_job_options_program(&arguments->options);
+	job->job_id = arguments->options.job_id;
+	job->node = arguments->options.node;
 	if (wrong)
 		sy_log_write(job->config.run_dir, job->node, job->job_id, "%s", err.text);
-	if (wish->request && sy_request_read(wish->request, parse_user_option, job, &err) < 0)
-		(void)snprintf(job->wishes.fault, sizeof(job->wishes.fault), "%s", err.text);
-	sy_tag_cache_option(&job->wishes);
+	if (arguments->request &&
+	    sy_request_read(arguments->request, parse_user_option, job, &err) < 0)
+		(void)snprintf(job->user_options.fault, sizeof(job->user_options.fault), "%s",
+			       err.text);
+	sy_tag_cache_option(&job->user_options);
 	if (sy_job_begin(job, &err) == 0)
 		return SY_EXIT_DONE;
 	(void)fprintf(stderr, "steelyard: %s\n", err.text);
@@ -243,13 +247,14 @@ static int run(struct wish *wish)
 int sy_job_begin_command(int argc, char **argv)
 {
 	static const struct sy_command_line line = {"job begin", help, table, parse_option};
-	static struct wish wish;
-	int code = sy_command_read(&line, argc, argv, &wish);
+	static struct arguments arguments;
+	int code = sy_command_read(&line, argc, argv, &arguments);
 
 	if (code >= 0)
 		return code;
-	if (optind == argc && wish.options.job_id && wish.options.node && wish.has_owner)
-		return run(&wish);
+	if (optind == argc && arguments.options.job_id && arguments.options.node &&
+	    arguments.has_owner)
+		return run(&arguments);
 	(void)fputs(help, stderr);
 	return SY_EXIT_USAGE;
 }

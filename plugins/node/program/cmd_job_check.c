@@ -32,9 +32,9 @@ static const char encode_help[] =
     "Prints the wishes as one word that any scheduler carries (docs/formats.md part 11), once\n"
     "their grammar was found right; exit code 2 otherwise.\n";
 
-struct wish {
+struct arguments {
 	char request[SY_REQUEST_MAX];
-	struct sy_user_options wishes;
+	struct sy_user_options user_options;
 	struct sy_policy_options options;
 	struct sy_job_config config;
 	const char *file, *max_rate;
@@ -68,70 +68,72 @@ static const struct option encode_table[] = {
     {0},
 };
 
-static int parse_request(struct wish *wish, const char *text, struct sy_error *err)
+static int parse_request(struct arguments *arguments, const char *text, struct sy_error *err)
 {
-	if (strlen(text) >= sizeof(wish->request))
+	if (strlen(text) >= sizeof(arguments->request))
 		return sy_fail(err, "longer than %d bytes", SY_REQUEST_MAX - 1);
-	(void)snprintf(wish->request, sizeof(wish->request), "%s", text);
-	wish->has_request = true;
+	(void)snprintf(arguments->request, sizeof(arguments->request), "%s", text);
+	arguments->has_request = true;
 	return 0;
 }
 
 static int parse_option(int option, void *context, struct sy_error *err)
 {
-	struct wish *wish = context;
+	struct arguments *arguments = context;
 
 	if (option >= WISH)
-		return sy_request_add(wish->request, sizeof(wish->request),
+		return sy_request_add(arguments->request, sizeof(arguments->request),
 				      (enum sy_user_option)(option - WISH), optarg, err);
 	switch (option) {
 	case REQUEST:
-		return parse_request(wish, optarg, err);
+		return parse_request(arguments, optarg, err);
 	case CONFIG:
-		wish->file = optarg;
+		arguments->file = optarg;
 		return 0;
 	case POLICY:
 	case 'f':
-		wish->has_policy = true;
-		wish->options.policy = optarg;
+		arguments->has_policy = true;
+		arguments->options.policy = optarg;
 		return 0;
 	case MAX_RATE:
-		wish->max_rate = optarg;
+		arguments->max_rate = optarg;
 		return 0;
 	default:
-		wish->has_uid |= option == 'u';
-		return sy_policy_options_parse(&wish->options, option, optarg, err);
+		arguments->has_uid |= option == 'u';
+		return sy_policy_options_parse(&arguments->options, option, optarg, err);
 	}
 }
 
 /* The user at the keyboard, or the one that a server asks for: with all groups. */
-static void find_asker(struct wish *wish)
+static void find_asker(struct arguments *arguments)
 {
-	struct sy_asker *who = &wish->options.asker;
-	uid_t uid = wish->has_uid ? who->uid : getuid();
+	struct sy_requester *requester = &arguments->options.requester;
+	uid_t uid = arguments->has_uid ? requester->uid : getuid();
 	const struct passwd *user = getpwuid(uid);
 	int count = SY_POLICY_OPTIONS_GROUPS;
 
-	who->uid = uid;
-	if (who->group_count > 0 || !user ||
-	    getgrouplist(user->pw_name, user->pw_gid, wish->options.groups, &count) < 0)
+	requester->uid = uid;
+	if (requester->group_count > 0 || !user ||
+	    getgrouplist(user->pw_name, user->pw_gid, arguments->options.groups, &count) < 0)
 		return;
-	who->group_count = (size_t)count;
+	requester->group_count = (size_t)count;
 }
 
 static int check_user_option(void *context, enum sy_user_option which, const char *text,
 			     struct sy_error *err)
 {
-	struct wish *wish = context;
-	struct sy_error why;
-	char said[sizeof(err->text)];
+	struct arguments *arguments = context;
+	struct sy_error reason;
+	char fault[sizeof(err->text)];
 
-	if (sy_user_option_parse(&wish->wishes, which, text, wish->config.max_rate_hz, &why) == 0 &&
-	    (wish->options.no_policy || sy_check_policy(wish->options.policy, &wish->options.asker,
-							which, &wish->wishes, &why) == 0))
+	if (sy_user_option_parse(&arguments->user_options, which, text,
+				 arguments->config.max_rate_hz, &reason) == 0 &&
+	    (arguments->options.no_policy ||
+	     sy_check_policy(arguments->options.policy, &arguments->options.requester, which,
+			     &arguments->user_options, &reason) == 0))
 		return 0;
-	sy_format_option_fault(said, sizeof(said), which, text, &why);
-	return sy_fail(err, "%s", said);
+	sy_format_option_fault(fault, sizeof(fault), which, text, &reason);
+	return sy_fail(err, "%s", fault);
 }
 
 static int complain(const struct sy_error *err)
@@ -140,11 +142,11 @@ static int complain(const struct sy_error *err)
 	return SY_EXIT_USAGE;
 }
 
-static int check(struct wish *wish)
+static int check(struct arguments *arguments)
 {
 	struct sy_error err;
 
-	if (sy_request_read(wish->request, check_user_option, wish, &err) < 0)
+	if (sy_request_read(arguments->request, check_user_option, arguments, &err) < 0)
 		return complain(&err);
 	return SY_EXIT_DONE;
 }
@@ -153,45 +155,47 @@ int sy_job_check_command(int argc, char **argv)
 {
 	static const struct sy_command_line line = {"job check", check_help, check_table,
 						    parse_option};
-	static struct wish wish;
+	static struct arguments arguments;
 	struct sy_error err;
 	int code;
 
-	sy_policy_options_init(&wish.options);
-	sy_job_config_init(&wish.config);
-	code = sy_command_read(&line, argc, argv, &wish);
+	sy_policy_options_init(&arguments.options);
+	sy_job_config_init(&arguments.config);
+	code = sy_command_read(&line, argc, argv, &arguments);
 	if (code >= 0)
 		return code;
 	if (optind < argc)
 		return fputs(check_help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
 	/* Not root's alone, or not right: doctor says so; the node decides. */
-	(void)sy_job_config_read(&wish.config, wish.file ? wish.file : SY_JOB_CONFIG, false, &err);
-	if (wish.max_rate && sy_job_config_set(&wish.config, "max_rate", wish.max_rate, &err) < 0)
+	(void)sy_job_config_read(&arguments.config, arguments.file ? arguments.file : SY_JOB_CONFIG,
+				 false, &err);
+	if (arguments.max_rate &&
+	    sy_job_config_set(&arguments.config, "max_rate", arguments.max_rate, &err) < 0)
 		return complain(&err);
-	if (!wish.has_policy)
-		wish.options.policy = wish.config.netem_policy;
-	find_asker(&wish);
-	return check(&wish);
+	if (!arguments.has_policy)
+		arguments.options.policy = arguments.config.netem_policy;
+	find_asker(&arguments);
+	return check(&arguments);
 }
 
 int sy_job_encode_command(int argc, char **argv)
 {
 	static const struct sy_command_line line = {"job encode", encode_help, encode_table,
 						    parse_option};
-	static struct wish wish;
+	static struct arguments arguments;
 	int code;
 
-	sy_policy_options_init(&wish.options);
-	sy_job_config_init(&wish.config);
-	wish.options.no_policy = true;
-	wish.config.max_rate_hz = 1000;
-	code = sy_command_read(&line, argc, argv, &wish);
+	sy_policy_options_init(&arguments.options);
+	sy_job_config_init(&arguments.config);
+	arguments.options.no_policy = true;
+	arguments.config.max_rate_hz = 1000;
+	code = sy_command_read(&line, argc, argv, &arguments);
 	if (code >= 0)
 		return code;
 	if (optind < argc)
 		return fputs(encode_help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
-	code = check(&wish);
+	code = check(&arguments);
 	if (code == SY_EXIT_DONE)
-		(void)puts(wish.request);
+		(void)puts(arguments.request);
 	return code;
 }

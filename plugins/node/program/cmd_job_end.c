@@ -31,7 +31,7 @@ static const char sweep_help[] =
     "  --only-alive          these are all: others without a process are ended, "
     "too\n" SY_JOB_OPTIONS_HELP;
 
-struct wish {
+struct arguments {
 	struct sy_job_options options;
 	const char *exit_status;
 	bool exclusive;
@@ -60,41 +60,41 @@ static const struct option sweep_table[] = {
 
 static int parse_option(int option, void *context, struct sy_error *err)
 {
-	struct wish *wish = context;
+	struct arguments *arguments = context;
 
 	switch (option) {
 	case EXIT_STATUS:
-		wish->exit_status = optarg;
+		arguments->exit_status = optarg;
 		return 0;
 	case EXCLUSIVE:
-		wish->exclusive = !strcmp(optarg, "yes");
-		return wish->exclusive || !strcmp(optarg, "no")
+		arguments->exclusive = !strcmp(optarg, "yes");
+		return arguments->exclusive || !strcmp(optarg, "no")
 			   ? 0
 			   : sy_fail(err, "expected yes or no");
 	case ALIVE:
-		if (wish->alive_count == ALIVE_MAX)
+		if (arguments->alive_count == ALIVE_MAX)
 			return sy_fail(err, "expected at most %d of them", ALIVE_MAX);
-		wish->alive[wish->alive_count++] = optarg;
+		arguments->alive[arguments->alive_count++] = optarg;
 		return 0;
 	case ONLY_ALIVE:
-		wish->only_alive = true;
+		arguments->only_alive = true;
 		return 0;
 	default:
-		return sy_job_options_parse(&wish->options, option, optarg, err);
+		return sy_job_options_parse(&arguments->options, option, optarg, err);
 	}
 }
 
-static struct sy_job_end job_of(struct wish *wish)
+static struct sy_job_end job_of(struct arguments *arguments)
 {
-	struct sy_job_options *options = &wish->options;
+	struct sy_job_options *options = &arguments->options;
 	struct sy_error err;
 	bool wrong = sy_job_options_resolve(options, &err) < 0;
 	struct sy_job_end job = {.config = options->config,
 				 .program = sy_job_options_program(options),
 				 .job_id = options->job_id ? options->job_id : "-",
 				 .node = options->node,
-				 .exit_status = wish->exit_status,
-				 .exclusive = wish->exclusive};
+				 .exit_status = arguments->exit_status,
+				 .exclusive = arguments->exclusive};
 
 	if (wrong)
 		sy_log_write(job.config.run_dir, job.node, job.job_id, "%s", err.text);
@@ -104,16 +104,16 @@ static struct sy_job_end job_of(struct wish *wish)
 int sy_job_end_command(int argc, char **argv)
 {
 	static const struct sy_command_line line = {"job end", end_help, end_table, parse_option};
-	static struct wish wish;
-	int code = sy_command_read(&line, argc, argv, &wish);
+	static struct arguments arguments;
+	int code = sy_command_read(&line, argc, argv, &arguments);
 	struct sy_job_end job;
 	char *text;
 
 	if (code >= 0)
 		return code;
-	if (optind < argc || !wish.options.job_id || !wish.options.node)
+	if (optind < argc || !arguments.options.job_id || !arguments.options.node)
 		return fputs(end_help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
-	job = job_of(&wish);
+	job = job_of(&arguments);
 	text = sy_job_end(&job);
 	if (text)
 		(void)puts(text);
@@ -125,18 +125,18 @@ int sy_job_sweep_command(int argc, char **argv)
 {
 	static const struct sy_command_line line = {"job sweep", sweep_help, sweep_table,
 						    parse_option};
-	static struct wish wish;
-	int code = sy_command_read(&line, argc, argv, &wish);
+	static struct arguments arguments;
+	int code = sy_command_read(&line, argc, argv, &arguments);
 	struct sy_job_sweep sweep;
 
 	if (code >= 0)
 		return code;
-	if (optind < argc || wish.options.job_id || !wish.options.node)
+	if (optind < argc || arguments.options.job_id || !arguments.options.node)
 		return fputs(sweep_help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
-	sweep = (struct sy_job_sweep){.job = job_of(&wish),
-				      .knows_alive = wish.only_alive,
-				      .alive = wish.alive,
-				      .alive_count = wish.alive_count};
+	sweep = (struct sy_job_sweep){.job = job_of(&arguments),
+				      .knows_alive = arguments.only_alive,
+				      .alive = arguments.alive,
+				      .alive_count = arguments.alive_count};
 	sy_job_sweep(&sweep);
 	return SY_EXIT_DONE;
 }

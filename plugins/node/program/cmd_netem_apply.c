@@ -31,7 +31,7 @@ static const char help[] =
     "  --protect NETWORK   never shaped, as the scheduler's addresses (more than "
     "once)\n" SY_POLICY_OPTIONS_HELP;
 
-struct wish {
+struct arguments {
 	struct sy_netem spec;
 	struct sy_policy_options options;
 	struct sy_netem_request request;
@@ -81,31 +81,31 @@ static int parse_watch(const char *text, struct sy_netem_request *request, struc
 
 static int parse_option(int option, void *context, struct sy_error *err)
 {
-	struct wish *wish = context;
+	struct arguments *arguments = context;
 
 	switch (option) {
 	case 'r':
-		wish->request.run_dir = optarg;
+		arguments->request.run_dir = optarg;
 		return 0;
 	case 'N':
-		wish->request.node = optarg;
+		arguments->request.node = optarg;
 		return 0;
 	case 'j':
-		wish->request.job_id = optarg;
+		arguments->request.job_id = optarg;
 		return 0;
 	case 'c':
-		wish->request.cgroup = optarg;
+		arguments->request.cgroup = optarg;
 		return 0;
 	case 'e':
-		return add_peer(optarg, &wish->request, err);
+		return add_peer(optarg, &arguments->request, err);
 	case 'P':
-		return add_protected(optarg, &wish->request, err);
+		return add_protected(optarg, &arguments->request, err);
 	case 'm':
-		return add_mark(optarg, &wish->request, err);
+		return add_mark(optarg, &arguments->request, err);
 	case 'w':
-		return parse_watch(optarg, &wish->request, err);
+		return parse_watch(optarg, &arguments->request, err);
 	default:
-		return sy_policy_options_parse(&wish->options, option, optarg, err);
+		return sy_policy_options_parse(&arguments->options, option, optarg, err);
 	}
 }
 
@@ -123,59 +123,61 @@ static const struct option table[] = {
     {NULL, 0, NULL, 0},
 };
 
-static int apply(struct wish *wish)
+static int apply(struct arguments *arguments)
 {
 	enum sy_netem_failure failure = SY_NETEM_REFUSED;
 	struct sy_error err = {{0}};
 	json_t *document = NULL;
 
-	if (sy_netem_apply(&wish->request, &document, &failure, &err) == 0)
+	if (sy_netem_apply(&arguments->request, &document, &failure, &err) == 0)
 		return sy_command_print("netem apply", document);
 	return complain(&err, failure == SY_NETEM_MISSING ? SY_EXIT_MISSING : SY_EXIT_CONDITION);
 }
 
-static int apply_with_policy(struct wish *wish)
+static int apply_with_policy(struct arguments *arguments)
 {
 	struct sy_error err = {{0}};
 	struct sy_policy *policy;
 	int result;
 
-	if (wish->options.no_policy)
-		return apply(wish);
-	policy = sy_policy_read(wish->options.policy, true, &err);
+	if (arguments->options.no_policy)
+		return apply(arguments);
+	policy = sy_policy_read(arguments->options.policy, true, &err);
 	if (!policy)
 		return complain(&err, SY_EXIT_CONDITION);
-	wish->request.policy = policy;
-	result = sy_policy_allows_netem(policy, &wish->spec, &wish->options.asker, &err) < 0
+	arguments->request.policy = policy;
+	result = sy_policy_allows_netem(policy, &arguments->spec, &arguments->options.requester,
+					&err) < 0
 		     ? complain(&err, SY_EXIT_CONDITION)
-		     : apply(wish);
+		     : apply(arguments);
 	sy_policy_free(policy);
 	return result;
 }
 
-static int run(int argc, char **argv, struct wish *wish)
+static int run(int argc, char **argv, struct arguments *arguments)
 {
 	static const struct sy_command_line line = {"netem apply", help, table, parse_option};
 	struct sy_error err = {{0}};
-	int code = sy_command_read(&line, argc, argv, wish);
+	int code = sy_command_read(&line, argc, argv, arguments);
 
 	if (code >= 0)
 		return code;
-	if (argc - optind != 1 || !wish->request.run_dir || !wish->request.node ||
-	    !wish->request.job_id || !(wish->options.told_who || wish->options.no_policy))
+	if (argc - optind != 1 || !arguments->request.run_dir || !arguments->request.node ||
+	    !arguments->request.job_id ||
+	    !(arguments->options.has_requester || arguments->options.no_policy))
 		return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
-	if (sy_netem_parse(argv[optind], &wish->spec, &err) < 0)
+	if (sy_netem_parse(argv[optind], &arguments->spec, &err) < 0)
 		return complain(&err, SY_EXIT_USAGE);
-	wish->request.uid = wish->options.asker.uid;
-	return apply_with_policy(wish);
+	arguments->request.uid = arguments->options.requester.uid;
+	return apply_with_policy(arguments);
 }
 
 int sy_netem_apply_command(int argc, char **argv)
 {
-	static struct wish wish;
+	static struct arguments arguments;
 
-	sy_policy_options_init(&wish.options);
-	wish.request.spec = &wish.spec;
-	wish.request.answer_fd = STDOUT_FILENO;
-	return run(argc, argv, &wish);
+	sy_policy_options_init(&arguments.options);
+	arguments.request.spec = &arguments.spec;
+	arguments.request.answer_fd = STDOUT_FILENO;
+	return run(argc, argv, &arguments);
 }

@@ -113,17 +113,18 @@ static void add_own_groups(struct sy_policy_options *options)
 	int count = getgroups(SY_POLICY_OPTIONS_GROUPS - 1, options->groups + 1);
 
 	options->groups[0] = getegid();
-	options->asker.group_count = count < 0 ? 1 : (size_t)count + 1;
+	options->requester.group_count = count < 0 ? 1 : (size_t)count + 1;
 }
 
 static int check_policy(const struct question *question, const struct sy_policy *policy,
 			const struct sy_netem *spec, struct sy_error *err)
 {
-	if (sy_policy_allows_netem(policy, spec, &question->options.asker, err) < 0)
+	if (sy_policy_allows_netem(policy, spec, &question->options.requester, err) < 0)
 		return -1;
 	if (question->device && sy_policy_allows_device(policy, question->device, err) < 0)
 		return -1;
-	return question->cache ? sy_policy_allows_cache(policy, &question->options.asker, err) : 0;
+	return question->cache ? sy_policy_allows_cache(policy, &question->options.requester, err)
+			       : 0;
 }
 
 static int check(const struct question *question)
@@ -161,14 +162,14 @@ int sy_netem_check_command(int argc, char **argv)
 	int code;
 
 	sy_policy_options_init(&question.options);
-	question.options.asker.uid = getuid();
+	question.options.requester.uid = getuid();
 	code = sy_command_read(&line, argc, argv, &question);
 	if (code >= 0)
 		return code;
 	question.text = read_spec_argument(argc, argv, check_help);
 	if (!question.text)
 		return SY_EXIT_USAGE;
-	if (!question.options.told_who)
+	if (!question.options.has_requester)
 		add_own_groups(&question.options);
 	return check(&question);
 }

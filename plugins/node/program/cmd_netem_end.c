@@ -29,13 +29,13 @@ static const char clear_help[] =
     "Undoes a condition by hand, whoever has it; --all: every one on this node, also what no\n"
     "state file tells of. Exit code 4: something could not be undone.\n";
 
-struct words {
+struct arguments {
 	const char *run_dir, *node, *job_id, *by;
 	bool all;
 };
 
 /* -1: go on; else the exit code. */
-static int parse_arguments(int argc, char **argv, const char *help, struct words *words)
+static int parse_arguments(int argc, char **argv, const char *help, struct arguments *arguments)
 {
 	static const struct option table[] = {
 	    {"run-dir", required_argument, NULL, 'r'},
@@ -50,21 +50,21 @@ static int parse_arguments(int argc, char **argv, const char *help, struct words
 
 	while ((option = getopt_long(argc, argv, "h", table, NULL)) != -1) {
 		if (option == 'r')
-			words->run_dir = optarg;
+			arguments->run_dir = optarg;
 		else if (option == 'n')
-			words->node = optarg;
+			arguments->node = optarg;
 		else if (option == 'j')
-			words->job_id = optarg;
+			arguments->job_id = optarg;
 		else if (option == 'b')
-			words->by = optarg;
+			arguments->by = optarg;
 		else if (option == 'a')
-			words->all = true;
+			arguments->all = true;
 		else if (option == 'h')
 			return fputs(help, stdout) == EOF ? SY_EXIT_BUG : SY_EXIT_DONE;
 		else
 			return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
 	}
-	if (optind == argc && words->run_dir)
+	if (optind == argc && arguments->run_dir)
 		return -1;
 	return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
 }
@@ -94,46 +94,49 @@ static int report_result(const char *verb, int result, const struct sy_error *er
 
 int sy_netem_finish_command(int argc, char **argv)
 {
-	struct words words = {.by = "job"};
+	struct arguments arguments = {.by = "job"};
 	struct sy_error err = {{0}};
-	int code = parse_arguments(argc, argv, finish_help, &words);
+	int code = parse_arguments(argc, argv, finish_help, &arguments);
 
 	if (code >= 0)
 		return code;
-	if (!words.node || !words.job_id || words.all || !is_known_actor(words.by))
+	if (!arguments.node || !arguments.job_id || arguments.all || !is_known_actor(arguments.by))
 		return print_usage(finish_help);
-	return report_result(
-	    argv[0], sy_netem_finish(words.run_dir, words.node, words.job_id, words.by, &err),
-	    &err);
+	return report_result(argv[0],
+			     sy_netem_finish(arguments.run_dir, arguments.node, arguments.job_id,
+					     arguments.by, &err),
+			     &err);
 }
 
 int sy_netem_reap_command(int argc, char **argv)
 {
-	struct words words = {.by = "slurmd"};
+	struct arguments arguments = {.by = "slurmd"};
 	struct sy_error err = {{0}};
-	int code = parse_arguments(argc, argv, reap_help, &words);
+	int code = parse_arguments(argc, argv, reap_help, &arguments);
 
 	if (code >= 0)
 		return code;
-	if (words.node || words.job_id || words.all || !is_known_actor(words.by))
+	if (arguments.node || arguments.job_id || arguments.all || !is_known_actor(arguments.by))
 		return print_usage(reap_help);
-	(void)sy_stale_files_remove(words.run_dir);
-	return report_result(argv[0], sy_netem_undo_stale(words.run_dir, words.by, &err), &err);
+	(void)sy_stale_files_remove(arguments.run_dir);
+	return report_result(argv[0], sy_netem_undo_stale(arguments.run_dir, arguments.by, &err),
+			     &err);
 }
 
 int sy_netem_clear_command(int argc, char **argv)
 {
-	struct words words = {.by = "hand"};
+	struct arguments arguments = {.by = "hand"};
 	struct sy_error err = {{0}};
-	int code = parse_arguments(argc, argv, clear_help, &words);
+	int code = parse_arguments(argc, argv, clear_help, &arguments);
 
 	if (code >= 0)
 		return code;
-	if (words.all ? words.node || words.job_id : !words.node || !words.job_id)
+	if (arguments.all ? arguments.node || arguments.job_id
+			  : !arguments.node || !arguments.job_id)
 		return print_usage(clear_help);
-	return report_result(
-	    argv[0],
-	    words.all ? sy_netem_clear_all(words.run_dir, &err)
-		      : sy_netem_finish(words.run_dir, words.node, words.job_id, "hand", &err),
-	    &err);
+	return report_result(argv[0],
+			     arguments.all ? sy_netem_clear_all(arguments.run_dir, &err)
+					   : sy_netem_finish(arguments.run_dir, arguments.node,
+							     arguments.job_id, "hand", &err),
+			     &err);
 }

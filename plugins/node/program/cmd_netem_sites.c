@@ -37,7 +37,7 @@ static json_t *describe(const char *name, const struct sy_sites *sites)
 							     sites->link[i].to, "requested", text));
 	}
 	return json_pack("{s:s, s:s, s:s, s:o}", "name", name, "sha256", sites->sha256, "here",
-			 sites->here, "links", links);
+			 sites->own_site, "links", links);
 }
 
 static int read_file(const char *name, const char *folder, const char *policy_path)

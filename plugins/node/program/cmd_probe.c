@@ -40,7 +40,7 @@ static int probe(const char *dir, bool pretty, bool quick)
 {
 	struct sy_error err = {{0}};
 	cleanup_close int root = sy_root_open(dir, &err);
-	struct sy_probe_options options = {.root = root, .ask_others = !quick};
+	struct sy_probe_options options = {.root = root, .run_programs = !quick};
 	json_t *document;
 
 	if (root < 0) {
@@ -61,16 +61,16 @@ static int idle_power(const char *dir, const char *node)
 	cleanup_close int root = sy_root_open(dir, &err);
 	char own[256] = "";
 	double watts;
-	int said = SY_IDLE_POWER_FAULT;
+	int result = SY_IDLE_POWER_FAULT;
 
 	(void)gethostname(own, sizeof(own) - 1);
 	own[strcspn(own, ".")] = '\0'; /* as schedulers name nodes */
 	if (root >= 0)
-		said = sy_idle_power_read(root, node ? node : own, &watts, &err);
-	if (said == 0)
+		result = sy_idle_power_read(root, node ? node : own, &watts, &err);
+	if (result == 0)
 		return printf("%g\n", watts) < 0 ? SY_EXIT_BUG : SY_EXIT_DONE;
 	(void)fprintf(stderr, "steelyard-node probe: %s\n", err.text);
-	return said == SY_IDLE_POWER_FAULT ? SY_EXIT_USAGE : SY_EXIT_MISSING;
+	return result == SY_IDLE_POWER_FAULT ? SY_EXIT_USAGE : SY_EXIT_MISSING;
 }
 
 int sy_cmd_probe(int argc, char **argv)

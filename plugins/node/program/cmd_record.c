@@ -91,13 +91,13 @@ static json_t *make_new(const struct repair *repair, const char *job_id)
 	json_t *record;
 
 	(void)snprintf(samples, sizeof(samples), "%s.csv", repair->name);
-	sampling.told = (struct sy_told){json_object(), json_object(), json_object()};
+	sampling.notes = (struct sy_job_notes){json_object(), json_object(), json_object()};
 	record = sy_record_new(&head);
 	sy_json_put(record, "sampler.rate_hz", json_null(), "the record of the start is lost");
 	sy_json_put(record, "job.scheduler", json_null(), "the record of the start is lost");
-	json_decref(sampling.told.job);
-	json_decref(sampling.told.tags);
-	json_decref(sampling.told.conditions);
+	json_decref(sampling.notes.job);
+	json_decref(sampling.notes.tags);
+	json_decref(sampling.notes.conditions);
 	return record;
 }
 
@@ -154,16 +154,16 @@ static void complete_record(struct repair *repair, const char *given)
 					      "cpu.unseen_s"};
 	json_t *missing = json_object_get(repair->record, "missing");
 	const char *path;
-	json_t *why;
+	json_t *reason;
 	char text[768];
 
 	sy_record_totals(repair->record, &repair->sums);
 	for (size_t i = 0; i < sizeof(sampler) / sizeof(sampler[0]); i++)
 		sy_json_put(repair->record, sampler[i], json_null(), "the sampler was killed");
-	json_object_foreach(missing, path, why)
+	json_object_foreach(missing, path, reason)
 	{
-		if (!strcmp(json_string_value(why), SY_NOT_YET))
-			(void)json_string_set(why, "the sampler was killed");
+		if (!strcmp(json_string_value(reason), SY_NOT_YET))
+			(void)json_string_set(reason, "the sampler was killed");
 	}
 	format_reason(repair, given, text, sizeof(text));
 	sy_record_complete(repair->record, text);

@@ -98,7 +98,7 @@ static int parse_process(const char *text, struct sy_sampling *sampling, struct 
 static int parse_process_file(const char *path, struct sy_sampling *sampling, struct sy_error *err)
 {
 	char text[32];
-	struct sy_error why;
+	struct sy_error reason;
 	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t got;
 
@@ -108,8 +108,8 @@ static int parse_process_file(const char *path, struct sy_sampling *sampling, st
 	if (got < 0)
 		return sy_fail_errno(err, (int)-got, "cannot read --process-file %s", path);
 	text[strcspn(text, "\n")] = '\0';
-	if (parse_process(text, sampling, &why) < 0)
-		return sy_fail(err, "--process-file %s: %s", path, why.text);
+	if (parse_process(text, sampling, &reason) < 0)
+		return sy_fail(err, "--process-file %s: %s", path, reason.text);
 	return 0;
 }
 
@@ -255,17 +255,17 @@ static int add_message(const char *word, const char *text, struct sy_sampling *s
 		*strchr(line, '=') = ' ';
 	if (sy_message_parse(line, &message, err) < 0)
 		return -1;
-	sy_message_apply(&message, &sampling->told);
+	sy_message_apply(&message, &sampling->notes);
 	return 0;
 }
 
 static int parse_rate(const char *text, struct sy_sampling *sampling, struct sy_error *err)
 {
-	struct sy_error why;
+	struct sy_error reason;
 
-	if (sy_rate_parse(text, SY_MAX_RATE_HZ, &sampling->rate_hz, &why) == 0)
+	if (sy_rate_parse(text, SY_MAX_RATE_HZ, &sampling->rate_hz, &reason) == 0)
 		return 0;
-	return sy_fail(err, "--rate=%.40s: %s", text, why.text);
+	return sy_fail(err, "--rate=%.40s: %s", text, reason.text);
 }
 
 static int open_log(const char *path, struct sy_error *err)
@@ -467,11 +467,11 @@ int sy_cmd_sample(int argc, char **argv)
 				       .rate_hz = 1,
 				       .control_fd = -1,
 				       .print_fd = -1,
-				       .told = {json_object(), json_object(), json_object()}};
+				       .notes = {json_object(), json_object(), json_object()}};
 	int code = sample(argc, argv, &sampling);
 
-	json_decref(sampling.told.job);
-	json_decref(sampling.told.tags);
-	json_decref(sampling.told.conditions);
+	json_decref(sampling.notes.job);
+	json_decref(sampling.notes.tags);
+	json_decref(sampling.notes.conditions);
 	return code;
 }

@@ -126,16 +126,16 @@ static int set_limit(int root, int64_t quota_bytes)
 /* Folders that cvmfs_config says it has wiped (cvmfs_reload() of CernVM-FS' cvmfs/cvmfs_config),
  * which ends with 0 also where it has left one, or had none to wipe. -1: `left` begins what it says
  * of one that it left. */
-static int wiped_folders(const char *said, const char **left)
+static int wiped_folders(const char *output, const char **failed_folder)
 {
 	static const char start[] = "Wiping out ", end[] = " ... OK";
 	const size_t end_length = sizeof(end) - 1;
 	int folders = 0;
 
-	for (const char *at = said; (at = strstr(at, start)); folders++) {
+	for (const char *at = output; (at = strstr(at, start)); folders++) {
 		size_t length = strcspn(at, "\n");
 
-		*left = at;
+		*failed_folder = at;
 		if (strncmp(at + length - end_length, end, end_length))
 			return -1;
 		at += length;
@@ -148,16 +148,16 @@ static int wiped_folders(const char *said, const char **left)
 	"cvmfs_config wipecache wiped no folder: no repository is mounted (expected 'Wiping out "  \
 	"FOLDER ... OK'; list one below /cvmfs first)"
 
-static int check_wiped(const char *said, bool is_asked, json_t *done, json_t *refused,
+static int check_wiped(const char *output, bool is_requested, json_t *done, json_t *refused,
 		       struct sy_error *err)
 {
-	const char *left = "";
-	int folders = wiped_folders(said, &left);
+	const char *failed_folder = "";
+	int folders = wiped_folders(output, &failed_folder);
 
 	if (folders < 0)
 		return sy_fail(err, "cache=cold: CVMFS' cache was not wiped: %.*s",
-			       (int)strcspn(left, "\n"), left);
-	if (folders == 0 && is_asked)
+			       (int)strcspn(failed_folder, "\n"), failed_folder);
+	if (folders == 0 && is_requested)
 		return sy_fail(err, "cache=cold: " NONE_WIPED);
 	if (folders == 0)
 		add(refused, "CVMFS cache: " NONE_WIPED);
@@ -209,15 +209,15 @@ static char *run_wipecache(struct sy_error *err)
 	return said;
 }
 
-static int wipe_cvmfs(int root, int64_t quota_bytes, bool is_asked, json_t *done, json_t *refused,
-		      struct sy_error *err)
+static int wipe_cvmfs(int root, int64_t quota_bytes, bool is_requested, json_t *done,
+		      json_t *refused, struct sy_error *err)
 {
-	struct sy_error why;
-	cleanup_free char *said = NULL;
+	struct sy_error reason;
+	cleanup_free char *output = NULL;
 	int limited;
 
 	if (faccessat(root, "usr/bin/cvmfs_config", X_OK, 0) < 0) {
-		if (is_asked)
+		if (is_requested)
 			return sy_fail(err,
 				       "cache=cold: a limit of CVMFS' cache was asked for, and "
 				       "there is no /usr/bin/cvmfs_config");
@@ -225,14 +225,14 @@ static int wipe_cvmfs(int root, int64_t quota_bytes, bool is_asked, json_t *done
 		return 0;
 	}
 	limited = set_limit(root, quota_bytes);
-	if (limited < 0 && is_asked)
+	if (limited < 0 && is_requested)
 		return sy_fail_errno(err, -limited,
 				     "cache=cold: the limit of CVMFS' cache cannot be set: cannot "
 				     "change " SY_CVMFS_LIMIT_FILE);
-	said = run_wipecache(&why);
-	if (!said)
-		return sy_fail(err, "cache=cold: CVMFS' cache was not wiped: %s", why.text);
-	if (check_wiped(said, is_asked, done, refused, err) < 0)
+	output = run_wipecache(&reason);
+	if (!output)
+		return sy_fail(err, "cache=cold: CVMFS' cache was not wiped: %s", reason.text);
+	if (check_wiped(output, is_requested, done, refused, err) < 0)
 		return -1;
 	if (limited < 0)
 		add(refused, "CVMFS limit: cannot change %s: %s", SY_CVMFS_LIMIT_FILE,
@@ -242,14 +242,14 @@ static int wipe_cvmfs(int root, int64_t quota_bytes, bool is_asked, json_t *done
 	return 0;
 }
 
-int sy_cache_drop(int root, int64_t cvmfs_quota_bytes, bool is_asked, json_t **answer,
+int sy_cache_drop(int root, int64_t cvmfs_quota_bytes, bool is_requested, json_t **answer,
 		  struct sy_error *err)
 {
 	json_t *done = json_array(), *refused = json_array();
 
 	*answer = json_pack("{s:s,s:o,s:o}", "requested", "cold", "done", done, "refused", refused);
 	/* CVMFS first: what the wiping reads is dropped as well. */
-	if (wipe_cvmfs(root, cvmfs_quota_bytes, is_asked, done, refused, err) < 0 ||
+	if (wipe_cvmfs(root, cvmfs_quota_bytes, is_requested, done, refused, err) < 0 ||
 	    drop_page_cache(root, *answer, err) < 0) {
 		json_decref(*answer);
 		*answer = NULL;

@@ -15,13 +15,13 @@
 /* Write all that waits to be written, then drop page cache, dentries and inodes (proc(5),
  * /proc/sys/vm/drop_caches: 3), and look into /proc/meminfo whether they went; where CVMFS is
  * installed, `cvmfs_config wipecache`, with a limit of its cache unless `cvmfs_quota_bytes` is 0;
- * where the job asked for that limit itself (`is_asked`), -1 if it cannot be had.
+ * where the job asked for that limit itself (`is_requested`), -1 if it cannot be had.
  * `root`: descriptor of the folder that stands for "/".
  *
  * 0, and `*answer` is `{requested, done, refused, cached_before_bytes, cached_after_bytes}`: lists
  * of words and sentences (refused: what does not make the caches any warmer, such as the limit);
  * pages of files in memory, not tmpfs', null where /proc/meminfo does not tell. -1: not cold. */
-int sy_cache_drop(int root, int64_t cvmfs_quota_bytes, bool is_asked, json_t **answer,
+int sy_cache_drop(int root, int64_t cvmfs_quota_bytes, bool is_requested, json_t **answer,
 		  struct sy_error *err);
 
 #endif

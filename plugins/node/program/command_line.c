@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-int sy_command_read(const struct sy_command_line *line, int argc, char **argv, void *wish)
+int sy_command_read(const struct sy_command_line *line, int argc, char **argv, void *arguments)
 {
 	struct sy_error err;
 	int option, index = 0;
@@ -15,7 +15,7 @@ int sy_command_read(const struct sy_command_line *line, int argc, char **argv, v
 			return fputs(line->help, stdout) == EOF ? SY_EXIT_BUG : SY_EXIT_DONE;
 		if (option == '?')
 			return fputs(line->help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
-		if (line->take(option, wish, &err) >= 0)
+		if (line->take(option, arguments, &err) >= 0)
 			continue;
 		(void)fprintf(stderr, "steelyard-node %s: --%s %.100s: %s\n", line->command,
 			      line->table[index].name, optarg, err.text);

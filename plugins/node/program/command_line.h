@@ -22,11 +22,11 @@ struct sy_command_line {
 	const char *help;
 	const struct option *table; /* --help is 'h' */
 	/* Take one option: negative, with what was expected, when `optarg` is none of it. */
-	int (*take)(int option, void *wish, struct sy_error *err);
+	int (*take)(int option, void *arguments, struct sy_error *err);
 };
 
-/* Take them all, into `wish`: -1 when the command may go on, else its exit code. */
-int sy_command_read(const struct sy_command_line *line, int argc, char **argv, void *wish);
+/* Take them all, into `request`: -1 when the command may go on, else its exit code. */
+int sy_command_read(const struct sy_command_line *line, int argc, char **argv, void *arguments);
 
 /* Print an object, whose reference is taken, as one line: the exit code. */
 int sy_command_print(const char *command, json_t *object);

@@ -71,8 +71,9 @@ const char *sy_job_options_program(struct sy_job_options *options)
 void sy_policy_options_init(struct sy_policy_options *options)
 {
 	options->policy = SY_POLICY_PATH;
-	options->no_policy = options->told_who = false;
-	options->asker = (struct sy_asker){.groups = options->groups, .exclusive = SY_NOT_KNOWN};
+	options->no_policy = options->has_requester = false;
+	options->requester =
+	    (struct sy_requester){.groups = options->groups, .exclusive = SY_NOT_KNOWN};
 }
 
 int sy_policy_options_id(const char *text, unsigned *id, struct sy_error *err)
@@ -88,12 +89,12 @@ int sy_policy_options_id(const char *text, unsigned *id, struct sy_error *err)
 
 static int parse_group(struct sy_policy_options *options, const char *text, struct sy_error *err)
 {
-	struct sy_asker *asker = &options->asker;
+	struct sy_requester *requester = &options->requester;
 
-	options->told_who = true;
-	if (asker->group_count == SY_POLICY_OPTIONS_GROUPS)
+	options->has_requester = true;
+	if (requester->group_count == SY_POLICY_OPTIONS_GROUPS)
 		return sy_fail(err, "expected at most %d of them", SY_POLICY_OPTIONS_GROUPS);
-	return sy_policy_options_id(text, &options->groups[asker->group_count++], err);
+	return sy_policy_options_id(text, &options->groups[requester->group_count++], err);
 }
 
 static int parse_exclusive(struct sy_policy_options *options, const char *text,
@@ -101,7 +102,7 @@ static int parse_exclusive(struct sy_policy_options *options, const char *text,
 {
 	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
 		return sy_fail(err, "expected yes or no");
-	options->asker.exclusive = *text == 'y' ? SY_YES : SY_NO;
+	options->requester.exclusive = *text == 'y' ? SY_YES : SY_NO;
 	return 1;
 }
 
@@ -116,11 +117,11 @@ int sy_policy_options_parse(struct sy_policy_options *options, int option, const
 		options->no_policy = true;
 		return 1;
 	case 'p':
-		options->asker.partition = text;
+		options->requester.partition = text;
 		return 1;
 	case 'u':
-		options->told_who = true;
-		return sy_policy_options_id(text, &options->asker.uid, err);
+		options->has_requester = true;
+		return sy_policy_options_id(text, &options->requester.uid, err);
 	case 'g':
 		return parse_group(options, text, err);
 	case 'x':

@@ -69,8 +69,8 @@ const char *sy_job_options_program(struct sy_job_options *options);
 struct sy_policy_options {
 	const char *policy; /* its path */
 	bool no_policy;
-	bool told_who; /* --uid or --gid was given */
-	struct sy_asker asker;
+	bool has_requester; /* --uid or --gid was given */
+	struct sy_requester requester;
 	gid_t groups[SY_POLICY_OPTIONS_GROUPS];
 };
 

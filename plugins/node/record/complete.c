@@ -20,14 +20,14 @@
  * show is never too much: where it is more than the command has waited for, some is missing. */
 bool sy_exact_lacks(const struct sy_exact *exact, const struct sy_status *status)
 {
-	const int64_t *seen = status->sums.last.cell;
+	const int64_t *sampled = status->sums.last.cell;
 
 	/* What lives on is not the command's, but the kernel counts what it has used until now. */
 	if (!exact->known || (exact->left_behind && status->io_source != SY_SOURCE_BPF))
 		return false;
-	return seen[SY_CPU] > exact->cpu_us + ROUNDING_US ||
+	return sampled[SY_CPU] > exact->cpu_us + ROUNDING_US ||
 	       (exact->io_known &&
-		(seen[SY_RCHAR] > exact->io[0] || seen[SY_WCHAR] > exact->io[1]));
+		(sampled[SY_RCHAR] > exact->io[0] || sampled[SY_WCHAR] > exact->io[1]));
 }
 
 /* Why it may lack anything. */
@@ -77,9 +77,9 @@ static void append_kernel(const struct sy_status *status, char *text, size_t siz
 {
 	size_t used = strlen(text);
 
-	if (status->bpf_why[0])
+	if (status->bpf_reason[0])
 		(void)snprintf(text + used, size - used, "; the kernel's count is not used: %s",
-			       status->bpf_why);
+			       status->bpf_reason);
 }
 
 static bool has_unreported_cpu(const struct sy_status *status)
@@ -159,9 +159,10 @@ void sy_record_completeness(json_t *record, const struct sy_status *status,
 			    const struct sy_exact *exact, pid_t child, int ended)
 {
 	char text[400];
-	const char *why = job_reason(status, child, ended, text, sizeof(text));
+	const char *reason = job_reason(status, child, ended, text, sizeof(text));
 
-	sy_record_complete(record, why ? why : processes_reason(status, exact, text, sizeof(text)));
-	if (!why && !json_is_true(json_object_get(record, "complete")))
+	sy_record_complete(record,
+			   reason ? reason : processes_reason(status, exact, text, sizeof(text)));
+	if (!reason && !json_is_true(json_object_get(record, "complete")))
 		(void)json_object_set_new(record, "incomplete_of", json_string("processes"));
 }

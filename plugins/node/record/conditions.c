@@ -33,14 +33,14 @@ static const char *finish(const struct sy_sampling *sampling, struct sy_error *e
 static void put_network(json_t *record, const struct sy_sampling *sampling)
 {
 	struct sy_error err;
-	const char *why = finish(sampling, &err);
+	const char *reason = finish(sampling, &err);
 	json_t *conditions =
 	    sy_netem_consume_document(sampling->run_dir, sampling->node, sampling->job_id);
 	json_t *requested = json_object_get(conditions, "requested");
 
 	if (requested)
 		(void)json_object_set(json_object_get(record, "tags"), "network", requested);
-	sy_json_put(record, "network_conditions", conditions, why);
+	sy_json_put(record, "network_conditions", conditions, reason);
 }
 
 void sy_record_recover_conditions(json_t *record, const struct sy_sampling *sampling)

@@ -24,12 +24,12 @@ static json_t *source(enum sy_source name)
 }
 
 /* A reason of the child's replaces the general one, where there is no value. */
-static void explain(json_t *record, const char *path, const char *why)
+static void explain(json_t *record, const char *path, const char *reason)
 {
 	json_t *missing = json_object_get(record, "missing");
 
-	if (*why && json_object_get(missing, path))
-		(void)json_object_set_new(missing, path, sy_json_text(why));
+	if (*reason && json_object_get(missing, path))
+		(void)json_object_set_new(missing, path, sy_json_text(reason));
 }
 
 /* The largest of what the job's processes had at each sample. */
@@ -41,34 +41,34 @@ static bool is_of_moments(enum sy_total which)
 }
 
 /* A maximum of 0 would be a figure of no process: jobs that ran no task, tasks between samples. */
-static void put_sampled(json_t *record, const struct sy_status *status, const char *why)
+static void put_sampled(json_t *record, const struct sy_status *status, const char *reason)
 {
 	if (status->unread_tasks)
-		why = "the job had more tasks at once than the kernel reads: bpf.unread_tasks";
+		reason = "the job had more tasks at once than the kernel reads: bpf.unread_tasks";
 	else if (!status->nothing_named)
-		why =
+		reason =
 		    "no process of the job was there at any sample: it ran none, or none that long";
 	for (int i = 0; i < SY_TOTALS; i++)
 		if (is_of_moments((enum sy_total)i))
-			explain(record, sy_total_facts[i].path, why);
+			explain(record, sy_total_facts[i].path, reason);
 	sy_json_put(record, "memory.source",
 		    sy_sums_total(&status->sums, SY_MAX_MEMORY_BYTES) != SY_UNKNOWN
 			? source(status->memory_source)
 			: json_null(),
-		    why);
+		    reason);
 	sy_json_put(record, "memory.charged_peak_bytes", count_or_null(status->charged_peak_bytes),
 		    "no cgroup of the job has counted the peak of its memory");
 }
 
 /* How much there is at least, where that is known. */
-static void explain_io(json_t *record, const struct sy_status *status, const char *why)
+static void explain_io(json_t *record, const struct sy_status *status, const char *reason)
 {
 	for (int i = SY_RCHAR_BYTES; i <= SY_WRITE_BYTES; i++) {
 		int64_t least = status->io_least[SY_USE_RCHAR + i - SY_RCHAR_BYTES];
 		char text[160];
 
-		(void)snprintf(text, sizeof(text), "%s; at least %lld", why, (long long)least);
-		explain(record, sy_total_facts[i].path, status->io_unreported ? text : why);
+		(void)snprintf(text, sizeof(text), "%s; at least %lld", reason, (long long)least);
+		explain(record, sy_total_facts[i].path, status->io_unreported ? text : reason);
 	}
 }
 
@@ -83,41 +83,41 @@ static void put_unseen(json_t *record, const struct sy_status *status)
 
 static const char *missing_bpf_reason(const struct sy_status *status)
 {
-	return status->nothing_named ? "no process of the job was named to the sampler"
-	       : status->bpf_why[0]  ? status->bpf_why
-				     : "the sampler has not asked the kernel";
+	return status->nothing_named   ? "no process of the job was named to the sampler"
+	       : status->bpf_reason[0] ? status->bpf_reason
+				       : "the sampler has not asked the kernel";
 }
 
-static void put_faults(json_t *record, int64_t minor, int64_t major, const char *why)
+static void put_faults(json_t *record, int64_t minor, int64_t major, const char *reason)
 {
-	sy_json_put(record, sy_total_facts[SY_MINOR_FAULTS].path, count_or_null(minor), why);
-	sy_json_put(record, sy_total_facts[SY_MAJOR_FAULTS].path, count_or_null(major), why);
+	sy_json_put(record, sy_total_facts[SY_MINOR_FAULTS].path, count_or_null(minor), reason);
+	sy_json_put(record, sy_total_facts[SY_MAJOR_FAULTS].path, count_or_null(major), reason);
 }
 
 static void put_job_sources(json_t *record, const struct sy_status *status)
 {
-	const char *why = "no process of the job was named to the sampler";
+	const char *reason = "no process of the job was named to the sampler";
 	bool cpu = status->sums.last.cell[SY_CPU] != SY_UNKNOWN;
 	bool io = status->sums.last.cell[SY_RCHAR] != SY_UNKNOWN;
 	bool inseparable = !io && status->io_inseparable;
 
 	sy_json_put(record, "processes.named", json_boolean(!status->nothing_named), NULL);
-	sy_json_put(record, "cpu.source", cpu ? source(status->cpu_source) : json_null(), why);
-	put_sampled(record, status, why);
+	sy_json_put(record, "cpu.source", cpu ? source(status->cpu_source) : json_null(), reason);
+	put_sampled(record, status, reason);
 	put_unseen(record, status);
 	put_faults(record, status->minor_faults, status->major_faults, missing_bpf_reason(status));
 	if (status->io_unreadable)
-		why = "/proc/PID/io of a process of the job may not be read";
+		reason = "/proc/PID/io of a process of the job may not be read";
 	else if (status->io_unreported)
-		why = "the job's cgroup has counted CPU that no step reported (cpu.unseen_s)";
+		reason = "the job's cgroup has counted CPU that no step reported (cpu.unseen_s)";
 	else if (inseparable)
-		why = "a slurmstepd could not separate its tasks' bytes from its own";
-	sy_json_put(record, "io.source", io ? source(status->io_source) : json_null(), why);
+		reason = "a slurmstepd could not separate its tasks' bytes from its own";
+	sy_json_put(record, "io.source", io ? source(status->io_source) : json_null(), reason);
 	if (status->nothing_named || status->io_unreadable || status->io_unreported || inseparable)
-		explain_io(record, status, why);
+		explain_io(record, status, reason);
 	if (!status->nothing_named)
 		return;
-	explain(record, "cpu.cpu_s", why);
+	explain(record, "cpu.cpu_s", reason);
 }
 
 static bool has_pressure(const struct sy_status *status)
@@ -166,16 +166,16 @@ void sy_record_status(json_t *record, const struct sy_status *status)
 
 void sy_record_in_kernel(json_t *record, const struct sy_status *status)
 {
-	const char *why = missing_bpf_reason(status);
+	const char *reason = missing_bpf_reason(status);
 
 	sy_json_put(record, "bpf.missed_ends",
 		    status->io_source == SY_SOURCE_BPF && !status->nothing_named
 			? json_integer(status->missed_ends)
 			: json_null(),
-		    why);
+		    reason);
 	sy_json_put(record, "bpf.by_cgroup", status->bpf_by_cgroup ? json_true() : json_null(),
-		    status->bpf_why_no_group[0] ? status->bpf_why_no_group
-						: "no cgroup of the job was told of");
+		    status->bpf_no_group_reason[0] ? status->bpf_no_group_reason
+						   : "no cgroup of the job was told of");
 	sy_json_put(record, "bpf.unread_tasks", json_integer(status->unread_tasks), NULL);
 	sy_json_put(record, "bpf.ticks", json_integer(status->ticks), NULL);
 	sy_json_put(record, "bpf.ticks_s", micro(status->ticks_us), NULL);
@@ -246,7 +246,7 @@ static const char *missing_rtt_reason(const struct sy_tcp_status *tcp, char *tex
 			       strerror(tcp->failure));
 		return text;
 	}
-	if (!tcp->asked)
+	if (!tcp->has_answered)
 		return "no process of the job was named to the sampler";
 	if (!tcp->connections)
 		return "no TCP connection of the job to another node was seen in the sampler's "
@@ -258,16 +258,16 @@ static const char *missing_rtt_reason(const struct sy_tcp_status *tcp, char *tex
 /* Median and largest value of a window over all readings. */
 static void put_window(json_t *record, const char *window, const char *unit,
 		       const struct sy_rtt *read, const struct sy_rtt_counts *counts,
-		       const char *why)
+		       const char *reason)
 {
 	bool any = read->readings > 0;
 	char path[64];
 
 	(void)snprintf(path, sizeof(path), "tcp.%s_median_%s", window, unit);
 	sy_json_put(record, path, any ? json_real(sy_rtt_median_us(read, counts)) : json_null(),
-		    why);
+		    reason);
 	(void)snprintf(path, sizeof(path), "tcp.%s_max_%s", window, unit);
-	sy_json_put(record, path, any ? json_integer(read->max_us) : json_null(), why);
+	sy_json_put(record, path, any ? json_integer(read->max_us) : json_null(), reason);
 }
 
 void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
@@ -276,30 +276,32 @@ void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
 	bool any = tcp->rtt.readings > 0, all = tcp->connections && !tcp->overflowed;
 	const struct sy_rtt *rtt = &tcp->rtt;
 	char text[160], many[96];
-	const char *why = missing_rtt_reason(tcp, text, sizeof(text));
-	const char *why_total = tcp->overflowed ? many : why;
+	const char *reason = missing_rtt_reason(tcp, text, sizeof(text));
+	const char *total_reason = tcp->overflowed ? many : reason;
 
 	(void)snprintf(many, sizeof(many), "more than %d connections at once: not all were counted",
 		       SY_MAX_CONNECTIONS);
-	sy_json_put(record, "tcp.source", tcp->asked ? json_string("inet_diag") : json_null(), why);
+	sy_json_put(record, "tcp.source",
+		    tcp->has_answered ? json_string("inet_diag") : json_null(), reason);
 	sy_json_put(record, "tcp.connections",
-		    tcp->asked && !tcp->overflowed ? json_integer(tcp->connections) : json_null(),
-		    why_total);
+		    tcp->has_answered && !tcp->overflowed ? json_integer(tcp->connections)
+							  : json_null(),
+		    total_reason);
 	sy_json_put(record, "tcp.job_retransmitted_segments",
-		    all ? json_integer(tcp->retransmitted) : json_null(), why_total);
+		    all ? json_integer(tcp->retransmitted) : json_null(), total_reason);
 	sy_json_put(record, "tcp.rtt_readings",
-		    tcp->asked ? json_integer(rtt->readings) : json_null(), why);
+		    tcp->has_answered ? json_integer(rtt->readings) : json_null(), reason);
 	sy_json_put(record, "tcp.rtt_floor_s", micro_or_null(tcp->floor_us ? tcp->floor_us : -1.0),
-		    why);
-	sy_json_put(record, "tcp.rtt_min_s", micro_or_null(any ? rtt->min_us : -1.0), why);
+		    reason);
+	sy_json_put(record, "tcp.rtt_min_s", micro_or_null(any ? rtt->min_us : -1.0), reason);
 	sy_json_put(record, "tcp.rtt_median_s", micro_or_null(sy_rtt_median_us(rtt, &counts->rtt)),
-		    why);
-	sy_json_put(record, "tcp.rtt_mean_s", micro_or_null(any ? rtt->mean_us : -1.0), why);
-	sy_json_put(record, "tcp.rtt_sd_s", micro_or_null(sy_rtt_sd_us(rtt)), why);
-	sy_json_put(record, "tcp.rtt_max_s", micro_or_null(any ? rtt->max_us : -1.0), why);
-	put_window(record, "snd_cwnd", "segments", &tcp->snd_cwnd, &counts->snd_cwnd, why);
+		    reason);
+	sy_json_put(record, "tcp.rtt_mean_s", micro_or_null(any ? rtt->mean_us : -1.0), reason);
+	sy_json_put(record, "tcp.rtt_sd_s", micro_or_null(sy_rtt_sd_us(rtt)), reason);
+	sy_json_put(record, "tcp.rtt_max_s", micro_or_null(any ? rtt->max_us : -1.0), reason);
+	put_window(record, "snd_cwnd", "segments", &tcp->snd_cwnd, &counts->snd_cwnd, reason);
 	put_window(record, "rcv_space", "bytes", &tcp->rcv_space_bytes, &counts->rcv_space_bytes,
-		   why);
+		   reason);
 }
 
 static json_t *difference(int64_t now, int64_t before)
@@ -310,13 +312,13 @@ static json_t *difference(int64_t now, int64_t before)
 }
 
 /* Instead of that there was no value in the last sample. */
-static void explain_off(json_t *record, const char *path, const char *why)
+static void explain_off(json_t *record, const char *path, const char *reason)
 {
 	const char *known =
 	    json_string_value(json_object_get(json_object_get(record, "missing"), path));
 
 	if (known && !strcmp(known, SY_NO_VALUE))
-		explain(record, path, why);
+		explain(record, path, reason);
 }
 
 static bool is_null(const json_t *record, int device, const char *field)
@@ -329,18 +331,18 @@ static bool is_null(const json_t *record, int device, const char *field)
 static void explain_lost_device(json_t *record, const struct sy_node *node, int i)
 {
 	static const char *const fields[] = {"rx_bytes", "tx_bytes"};
-	char path[64], why[128];
+	char path[64], reason[128];
 
 	(void)snprintf(
-	    why, sizeof(why),
+	    reason, sizeof(reason),
 	    "the counter of %.32s could not be read to the end: the device was taken away",
 	    node->device[i].name);
 	for (int k = 0; k < 2; k++) {
 		(void)snprintf(path, sizeof(path), "network.devices.%d.%s", i, fields[k]);
-		explain_off(record, path, why);
+		explain_off(record, path, reason);
 		(void)snprintf(path, sizeof(path), "network.%s", fields[k]);
 		if (node->device[i].counted && is_null(record, i, fields[k]))
-			explain_off(record, path, why);
+			explain_off(record, path, reason);
 	}
 }
 
@@ -365,11 +367,11 @@ void sy_record_dropped(json_t *record, const struct sy_head *head)
 
 void sy_record_off(json_t *record, const struct sy_status *status)
 {
-	const char *why = "sampling was switched off (rate 0): there are totals only";
-	const char *not_told =
+	const char *reason = "sampling was switched off (rate 0): there are totals only";
+	const char *no_value_reason =
 	    "sampling was switched off (rate 0), and not every step of the job has "
 	    "told what it had used";
-	bool known_exactly =
+	bool is_exact =
 	    status->memory_source == SY_SOURCE_RUSAGE || status->memory_source == SY_SOURCE_BPF;
 	static const char *const never[] = {
 	    "tcp.source",
@@ -389,20 +391,20 @@ void sy_record_off(json_t *record, const struct sy_status *status)
 	};
 
 	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
-		sy_json_put(record, never[i], json_null(), why);
+		sy_json_put(record, never[i], json_null(), reason);
 	for (int i = 0; i < SY_TOTALS; i++) {
-		bool is_kept = i == SY_MAX_MEMORY_BYTES && known_exactly;
+		bool is_kept = i == SY_MAX_MEMORY_BYTES && is_exact;
 
 		if (is_of_moments((enum sy_total)i) && !is_kept)
-			sy_json_put(record, sy_total_facts[i].path, json_null(), why);
+			sy_json_put(record, sy_total_facts[i].path, json_null(), reason);
 		if (sy_total_facts[i].whose == SY_OF_REAPED)
-			explain_off(record, sy_total_facts[i].path, not_told);
+			explain_off(record, sy_total_facts[i].path, no_value_reason);
 	}
-	if (!known_exactly)
-		sy_json_put(record, "memory.source", json_null(), why);
+	if (!is_exact)
+		sy_json_put(record, "memory.source", json_null(), reason);
 	if (!status->nothing_named) {
-		explain(record, "cpu.source", not_told);
-		explain(record, "io.source", not_told);
+		explain(record, "cpu.source", no_value_reason);
+		explain(record, "io.source", no_value_reason);
 	}
 	explain_off(record, "energy.energy_j",
 		    "sampling was switched off (rate 0): read at the start and the end only, and "

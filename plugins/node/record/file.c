@@ -88,7 +88,7 @@ int sy_recordfile_open(struct sy_recordfile *file, const char *record_dir, const
 	int fd;
 
 	file->dir = -1;
-	fd = sy_open_job_folder(record_dir, job_id, node, file->place, err);
+	fd = sy_open_job_folder(record_dir, job_id, node, file->job_path, err);
 	if (fd < 0)
 		return -1;
 	file->dir = fd;
@@ -193,20 +193,20 @@ int sy_recordfile_open_or_spool(struct sy_recordfile *file, struct sy_sampling *
 						 const struct sy_error *),
 				struct sy_error *err)
 {
-	struct sy_error why;
+	struct sy_error reason;
 
 	if (sampling->command || !sampling->spool_dir || !sy_has_spool(sampling->spool_dir))
 		return open_in(file, sampling, sampling->record_dir, err);
 	if (!sy_records_by_day(sampling->record_dir) &&
 	    !sy_records_are_marked_by_owner(sampling->record_dir))
-		(void)sy_fail(&why,
+		(void)sy_fail(&reason,
 			      "%s does not bear its mark %s, a file of its owner's: is it mounted?",
 			      sampling->record_dir, SY_RECORDS_MARK);
-	else if (open_in(file, sampling, sampling->record_dir, &why) == 0)
+	else if (open_in(file, sampling, sampling->record_dir, &reason) == 0)
 		return 0;
 	if (open_in(file, sampling, sampling->spool_dir, err) < 0)
 		return -1;
-	(void)sy_fail(err, "%.300s; the record goes to %.100s", why.text, sampling->spool_dir);
+	(void)sy_fail(err, "%.300s; the record goes to %.100s", reason.text, sampling->spool_dir);
 	complain(sampling, err);
 	sampling->record_dir = sampling->spool_dir;
 	return 0;

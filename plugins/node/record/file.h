@@ -17,9 +17,9 @@
 #include "record/record.h"
 
 struct sy_recordfile {
-	int dir;		      /* the job's folder, or -1 */
-	char place[SY_JOB_PATH_SIZE]; /* which is there below RECORD_DIR */
-	char name[300];		      /* NODE.START */
+	int dir;			 /* the job's folder, or -1 */
+	char job_path[SY_JOB_PATH_SIZE]; /* which is there below RECORD_DIR */
+	char name[300];			 /* NODE.START */
 	int64_t start_unix_s;
 	bool has_owner;
 	uid_t uid;

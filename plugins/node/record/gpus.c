@@ -20,10 +20,10 @@ struct gpus {
 	int zone[SY_MAX_ZONES]; /* its place among all meters */
 	bool own[SY_MAX_ZONES];
 	int count;
-	bool told;    /* `own` is known */
+	bool known;   /* `own` is known */
 	bool lacking; /* there may be more */
 	const char *basis;
-	const char *why; /* what makes it unknowable */
+	const char *reason; /* what makes it unknowable */
 };
 
 /* What one task has said: lists with commas, "-" for none. */
@@ -140,7 +140,7 @@ static const char *add_listed(struct gpus *gpus, const struct word *word, const 
 		return "the scheduler has named a GPU that no meter knows";
 	for (int i = 0; i < gpus->count; i++)
 		gpus->own[i] |= listed[i];
-	gpus->told = true;
+	gpus->known = true;
 	gpus->basis = is_of_uuids(word->listed) ? "uuid" : "index";
 	return NULL;
 }
@@ -149,7 +149,7 @@ static const char *add_opened(struct gpus *gpus, const bool *open)
 {
 	for (int i = 0; i < gpus->count; i++)
 		gpus->own[i] |= open[i];
-	gpus->told = true;
+	gpus->known = true;
 	gpus->basis = "device";
 	return NULL;
 }
@@ -179,14 +179,14 @@ static void read_task_reports(struct gpus *gpus, const json_t *tasks)
 	json_array_foreach(tasks, i, text)
 	{
 		struct word word;
-		const char *why;
+		const char *reason;
 
 		if (sscanf(json_string_value(text), "%1023s %1023s %1023s", word.listed, word.open,
 			   word.denied) != 3)
 			continue;
-		why = add_task(gpus, &word);
-		if (why && !gpus->why)
-			gpus->why = why;
+		reason = add_task(gpus, &word);
+		if (reason && !gpus->reason)
+			gpus->reason = reason;
 	}
 }
 
@@ -196,15 +196,15 @@ static void decide_ownership(struct gpus *gpus, const json_t *job)
 	const char *scheduler = json_string_value(json_object_get(job, "scheduler"));
 	bool alone = json_is_true(json_object_get(job, "exclusive"));
 
-	if (gpus->told && !gpus->why)
+	if (gpus->known && !gpus->reason)
 		return;
-	gpus->told = alone || !scheduler || !strcmp(scheduler, "none");
-	if (gpus->told) {
+	gpus->known = alone || !scheduler || !strcmp(scheduler, "none");
+	if (gpus->known) {
 		gpus->basis = alone ? "exclusive" : "no scheduler";
 		for (int i = 0; i < gpus->count; i++)
 			gpus->own[i] = true;
-	} else if (!gpus->why) {
-		gpus->why = "nobody has told which accelerators of the node are the job's";
+	} else if (!gpus->reason) {
+		gpus->reason = "nobody has told which accelerators of the node are the job's";
 	}
 }
 
@@ -215,37 +215,38 @@ static void put_gpus(json_t *record, const struct gpus *gpus)
 
 	for (int i = 0; i < gpus->count; i++) {
 		(void)snprintf(path, sizeof(path), "energy.zones.%d.of_job", gpus->zone[i]);
-		sy_json_put(record, path, gpus->told ? json_boolean(gpus->own[i]) : json_null(),
-			    gpus->why);
+		sy_json_put(record, path, gpus->known ? json_boolean(gpus->own[i]) : json_null(),
+			    gpus->reason);
 		own += gpus->own[i];
 	}
 	sy_json_put(record, "energy.gpus.of_node",
 		    gpus->lacking ? json_null() : json_integer(gpus->count), LACKING);
-	sy_json_put(record, "energy.gpus.of_job", gpus->told ? json_integer(own) : json_null(),
-		    gpus->why);
+	sy_json_put(record, "energy.gpus.of_job", gpus->known ? json_integer(own) : json_null(),
+		    gpus->reason);
 	sy_json_put(record, "energy.gpus.source",
-		    gpus->told ? json_string(gpus->basis) : json_null(), gpus->why);
+		    gpus->known ? json_string(gpus->basis) : json_null(), gpus->reason);
 }
 
-static struct gpus find_own_gpus(const struct sy_meters *meters, const struct sy_told *told)
+static struct gpus find_own_gpus(const struct sy_meters *meters, const struct sy_job_notes *notes)
 {
 	struct gpus gpus = {.lacking = meters->lacking};
 
 	find_gpus(&gpus, meters);
 	if (gpus.lacking) {
-		gpus.why = LACKING;
+		gpus.reason = LACKING;
 	} else if (!gpus.count) {
-		gpus.why = NONE_THERE;
+		gpus.reason = NONE_THERE;
 	} else {
-		read_task_reports(&gpus, json_object_get(told->conditions, "gpus"));
-		decide_ownership(&gpus, told->job);
+		read_task_reports(&gpus, json_object_get(notes->conditions, "gpus"));
+		decide_ownership(&gpus, notes->job);
 	}
 	return gpus;
 }
 
-void sy_record_gpus(json_t *record, const struct sy_meters *meters, const struct sy_told *told)
+void sy_record_gpus(json_t *record, const struct sy_meters *meters,
+		    const struct sy_job_notes *notes)
 {
-	struct gpus gpus = find_own_gpus(meters, told);
+	struct gpus gpus = find_own_gpus(meters, notes);
 
 	put_gpus(record, &gpus);
 }
@@ -258,13 +259,13 @@ bool sy_has_gpus(const struct sy_meters *meters)
 	return meters->lacking;
 }
 
-int64_t sy_gpu_energy_uj(const struct sy_meters *meters, const struct sy_told *told,
+int64_t sy_gpu_energy_uj(const struct sy_meters *meters, const struct sy_job_notes *notes,
 			 const int64_t zone_uj[])
 {
-	struct gpus gpus = find_own_gpus(meters, told);
+	struct gpus gpus = find_own_gpus(meters, notes);
 	int64_t sum_uj = 0;
 
-	if (!gpus.told)
+	if (!gpus.known)
 		return SY_UNKNOWN;
 	for (int i = 0; i < gpus.count; i++) {
 		if (gpus.own[i] && zone_uj[gpus.zone[i]] == SY_UNKNOWN)
@@ -276,10 +277,10 @@ int64_t sy_gpu_energy_uj(const struct sy_meters *meters, const struct sy_told *t
 
 static const char *read_reason(const json_t *record, const char *path)
 {
-	const char *why =
+	const char *reason =
 	    json_string_value(json_object_get(json_object_get(record, "missing"), path));
 
-	return why ? why : "not known";
+	return reason ? reason : "not known";
 }
 
 /* Why no sum is known: a zone's reason. */
@@ -294,7 +295,7 @@ static const char *read_zone_reason(const json_t *record, size_t zone, const cha
 void sy_record_gpu_energy(json_t *record)
 {
 	const json_t *zones = json_object_get(json_object_get(record, "energy"), "zones");
-	const char *why = NULL;
+	const char *reason = NULL;
 	const json_t *zone;
 	double sum_j = 0;
 	bool some = false;
@@ -306,14 +307,14 @@ void sy_record_gpu_energy(json_t *record)
 		const json_t *energy = json_object_get(zone, "energy_j");
 
 		some |= of_job != NULL;
-		if (json_is_null(of_job) && !why)
-			why = read_zone_reason(record, i, "of_job");
-		else if (json_is_true(of_job) && !json_is_number(energy) && !why)
-			why = read_zone_reason(record, i, "energy_j");
+		if (json_is_null(of_job) && !reason)
+			reason = read_zone_reason(record, i, "of_job");
+		else if (json_is_true(of_job) && !json_is_number(energy) && !reason)
+			reason = read_zone_reason(record, i, "energy_j");
 		else if (json_is_true(of_job))
 			sum_j += json_number_value(energy);
 	}
 	if (!some)
-		why = read_reason(record, "energy.gpus.of_job");
-	sy_json_put(record, "energy.gpu_energy_j", why ? json_null() : json_real(sum_j), why);
+		reason = read_reason(record, "energy.gpus.of_job");
+	sy_json_put(record, "energy.gpu_energy_j", reason ? json_null() : json_real(sum_j), reason);
 }

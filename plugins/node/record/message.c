@@ -353,19 +353,20 @@ static void add_gpus(json_t *conditions, const char *text)
 	(void)json_array_append_new(tasks, sy_json_text(text));
 }
 
-void sy_message_apply(const struct sy_message *message, const struct sy_told *told)
+void sy_message_apply(const struct sy_message *message, const struct sy_job_notes *notes)
 {
 	if (message->word == SY_WORD_TAG)
-		(void)json_object_set_new(told->tags, message->key, sy_json_text(message->value));
+		(void)json_object_set_new(notes->tags, message->key, sy_json_text(message->value));
 	else if (message->word == SY_WORD_JOB)
-		(void)json_object_set_new(told->job, message->key, sy_json_text(message->value));
+		(void)json_object_set_new(notes->job, message->key, sy_json_text(message->value));
 	else if (message->word == SY_WORD_EXCLUSIVE)
-		(void)json_object_set_new(told->job, "exclusive", json_boolean(message->exclusive));
+		(void)json_object_set_new(notes->job, "exclusive",
+					  json_boolean(message->exclusive));
 	else if (message->word == SY_WORD_CACHE)
-		(void)json_object_set_new(told->conditions, "cache",
+		(void)json_object_set_new(notes->conditions, "cache",
 					  json_loads(message->value, 0, NULL));
 	else if (message->word == SY_WORD_UNMET)
-		put_unmet(told->conditions, message);
+		put_unmet(notes->conditions, message);
 	else if (message->word == SY_WORD_GPUS)
-		add_gpus(told->conditions, message->value);
+		add_gpus(notes->conditions, message->value);
 }

@@ -67,11 +67,11 @@ int sy_message_parse(const char *text, struct sy_message *message, struct sy_err
 /* What has been told about the job, each an object; `conditions` has the record's "cache", and
  * under "unmet" by field of the record why a condition that was asked for is not there, under
  * "gpus" what tasks have said of theirs. */
-struct sy_told {
+struct sy_job_notes {
 	json_t *job, *tags, *conditions;
 };
 
 /* Take what a message says about the job; other messages are left alone. */
-void sy_message_apply(const struct sy_message *message, const struct sy_told *told);
+void sy_message_apply(const struct sy_message *message, const struct sy_job_notes *notes);
 
 #endif

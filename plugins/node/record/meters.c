@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static void put(json_t *record, int i, const char *field, json_t *value, const char *why)
+static void put(json_t *record, int i, const char *field, json_t *value, const char *reason)
 {
 	char path[64];
 
 	(void)snprintf(path, sizeof(path), "energy.zones.%d.%s", i, field);
-	sy_json_put(record, path, value, why);
+	sy_json_put(record, path, value, reason);
 }
 
 static json_t *micro_or_null(int64_t value)
@@ -45,7 +45,7 @@ static void put_meter(json_t *record, int i, const struct sy_meter *meter, const
 
 	(void)json_array_append_new(zones, json_pack("{so so}", "name", sy_json_text(name), "path",
 						     sy_json_text(meter->path)));
-	put(record, i, "energy_j", json_null(), meter->readable ? SY_NOT_YET : meter->why);
+	put(record, i, "energy_j", json_null(), meter->readable ? SY_NOT_YET : meter->reason);
 	put(record, i, "max_energy_range_j", micro_or_null(meter->range_uj),
 	    meter->reader == &sy_powercap ? "max_energy_range_uj could not be read"
 					  : "it does not start again");
@@ -59,7 +59,7 @@ static const char *missing_energy_reason(const struct sy_meters *meters)
 {
 	for (int i = meters->count - 1; i >= 0; i--)
 		if (meters->meter[i].counted && !meters->meter[i].readable)
-			return meters->meter[i].why;
+			return meters->meter[i].reason;
 	return meters->none;
 }
 
@@ -67,15 +67,15 @@ static const char *missing_energy_reason(const struct sy_meters *meters)
 static void put_covers(json_t *record, const struct sy_meters *meters)
 {
 	json_t *covers = json_array();
-	bool power = false, seen[SY_DOMAIN_ACCELERATOR + 1] = {false};
+	bool power = false, covered[SY_DOMAIN_ACCELERATOR + 1] = {false};
 
 	for (int i = 0; i < meters->count; i++) {
 		const struct sy_meter *meter = &meters->meter[i];
 
-		if (meter->counted && !seen[meter->domain])
+		if (meter->counted && !covered[meter->domain])
 			(void)json_array_append_new(covers,
 						    json_string(sy_domain_name(meter->domain)));
-		seen[meter->domain] |= meter->counted;
+		covered[meter->domain] |= meter->counted;
 		power |= meter->counted && meter->power;
 	}
 	sy_json_put(record, "energy.covers", covers, NULL);
@@ -85,25 +85,25 @@ static void put_covers(json_t *record, const struct sy_meters *meters)
 void sy_record_meters(json_t *record, const struct sy_meters *meters,
 		      const struct sy_labels *labels)
 {
-	const char *why = missing_energy_reason(meters);
+	const char *reason = missing_energy_reason(meters);
 
 	sy_json_put(record, "energy.zones", json_array(), NULL);
 	for (int i = 0; i < meters->count; i++)
 		put_meter(record, i, &meters->meter[i], labels->zone[i].text);
-	if (*why)
-		sy_json_put(record, "energy.energy_j", json_null(), why);
+	if (*reason)
+		sy_json_put(record, "energy.energy_j", json_null(), reason);
 	sy_json_put(record, "energy.scope", json_string("node"), NULL);
 	put_covers(record, meters);
 }
 
 /* The total's reason is that of the first part that is not known. */
-static void explain(json_t *record, const char *path, const char *why)
+static void explain(json_t *record, const char *path, const char *reason)
 {
 	json_t *missing = json_object_get(record, "missing");
 	const char *known = json_string_value(json_object_get(missing, path));
 
 	if (known && (!strcmp(known, SY_NO_VALUE) || !strcmp(known, SY_NOT_YET)))
-		(void)json_object_set_new(missing, path, sy_json_text(why));
+		(void)json_object_set_new(missing, path, sy_json_text(reason));
 }
 
 /* The reader of a slow meter finds at its first reading that nothing counts its joules. */
@@ -118,7 +118,7 @@ static void correct_quantity(json_t *record, int i, json_t *zone, bool power)
 }
 
 void sy_record_meters_end(json_t *record, const struct sy_status *status,
-			  const char why[][SY_WHY_SIZE])
+			  const char reason[][SY_REASON_SIZE])
 {
 	json_t *zones = json_object_get(json_object_get(record, "energy"), "zones");
 
@@ -130,12 +130,12 @@ void sy_record_meters_end(json_t *record, const struct sy_status *status,
 		(void)json_object_set_new(zone, "elapsed_s",
 					  json_real((double)status->meter[i].elapsed_us / 1e6));
 		correct_quantity(record, i, zone, status->meter[i].power);
-		if (!*why[i])
+		if (!*reason[i])
 			continue;
 		(void)snprintf(path, sizeof(path), "energy.zones.%d.energy_j", i);
-		explain(record, path, why[i]);
+		explain(record, path, reason[i]);
 		if (json_is_true(json_object_get(zone, "counted")))
-			explain(record, "energy.energy_j", why[i]);
+			explain(record, "energy.energy_j", reason[i]);
 	}
 	sy_record_gpu_energy(record); /* in the words of its zones */
 }

@@ -36,10 +36,10 @@ static const char *known_reason(const json_t *record, const char *path, const ch
 
 static void put_total(json_t *record, const char *path, json_t *value)
 {
-	char why[256];
+	char reason[256];
 
-	(void)snprintf(why, sizeof(why), "%s", known_reason(record, path, SY_NO_VALUE));
-	sy_json_put(record, path, value, why);
+	(void)snprintf(reason, sizeof(reason), "%s", known_reason(record, path, SY_NO_VALUE));
+	sy_json_put(record, path, value, reason);
 }
 
 void sy_record_totals(json_t *record, const struct sy_sums *sums)
@@ -103,26 +103,26 @@ static void put_notes(json_t *record, const struct sy_sampling *sampling)
 	json_t *value;
 	char path[96];
 
-	json_object_foreach(sampling->told.job, field, value)
+	json_object_foreach(sampling->notes.job, field, value)
 	{
 		(void)snprintf(path, sizeof(path), "job.%s", field);
 		sy_json_put(record, path, json_incref(value), NULL);
 	}
-	(void)json_object_set_new(record, "tags", json_deep_copy(sampling->told.tags));
+	(void)json_object_set_new(record, "tags", json_deep_copy(sampling->notes.tags));
 }
 
 const char *sy_record_unmet(const struct sy_sampling *sampling, const char *field,
 			    const char *otherwise)
 {
-	json_t *unmet = json_object_get(sampling->told.conditions, "unmet");
-	const char *why = json_string_value(json_object_get(unmet, field));
+	json_t *unmet = json_object_get(sampling->notes.conditions, "unmet");
+	const char *reason = json_string_value(json_object_get(unmet, field));
 
-	return why ? why : otherwise;
+	return reason ? reason : otherwise;
 }
 
 static void put_conditions(json_t *record, const struct sy_sampling *sampling)
 {
-	json_t *cache = json_object_get(sampling->told.conditions, "cache");
+	json_t *cache = json_object_get(sampling->notes.conditions, "cache");
 
 	sy_json_put(record, "cache", cache ? json_incref(cache) : json_null(),
 		    sy_record_unmet(sampling, "cache", "none was asked for"));
@@ -136,10 +136,10 @@ static void put_idle_power(json_t *record, const struct sy_head *head)
 {
 	double watts;
 	struct sy_error err = {""};
-	bool told = sy_idle_power_read(head->node->root, head->sampling->node, &watts, &err) == 0;
+	bool known = sy_idle_power_read(head->node->root, head->sampling->node, &watts, &err) == 0;
 
-	sy_json_put(record, "energy.idle_w", told ? json_real(watts) : json_null(), err.text);
-	sy_json_put(record, "energy.idle_source", told ? json_string(SY_NODE_CONF) : json_null(),
+	sy_json_put(record, "energy.idle_w", known ? json_real(watts) : json_null(), err.text);
+	sy_json_put(record, "energy.idle_source", known ? json_string(SY_NODE_CONF) : json_null(),
 		    err.text);
 }
 
@@ -167,17 +167,17 @@ static void put_devices(json_t *record, const struct sy_node *node)
 /* Why the node has no traffic. */
 static void explain_devices(json_t *record, const struct sy_node *node)
 {
-	const char *why = node->no_devices;
+	const char *reason = node->no_devices;
 	bool counted = false;
 
 	for (int i = 0; i < node->devices; i++)
 		counted |= node->device[i].counted;
-	if (!counted && !*why)
-		why = "no network device counts as an uplink";
+	if (!counted && !*reason)
+		reason = "no network device counts as an uplink";
 	if (counted)
 		return;
-	sy_json_put(record, "network.rx_bytes", json_null(), why);
-	sy_json_put(record, "network.tx_bytes", json_null(), why);
+	sy_json_put(record, "network.rx_bytes", json_null(), reason);
+	sy_json_put(record, "network.tx_bytes", json_null(), reason);
 }
 
 static void put_empty(json_t *record, const char *const paths[], size_t count)
@@ -259,7 +259,7 @@ json_t *sy_record_new(const struct sy_head *head)
 	put_empty_totals(record);
 	sy_record_meters(record, &head->node->meters, &head->node->labels);
 	put_idle_power(record, head);
-	sy_record_gpus(record, &head->node->meters, &sampling->told);
+	sy_record_gpus(record, &head->node->meters, &sampling->notes);
 	put_devices(record, head->node);
 	explain_devices(record, head->node);
 	sy_json_put(record, "network.scope", json_string("node"), NULL);
@@ -271,11 +271,11 @@ json_t *sy_record_new(const struct sy_head *head)
 	return record;
 }
 
-void sy_record_complete(json_t *record, const char *why)
+void sy_record_complete(json_t *record, const char *reason)
 {
-	(void)json_object_set_new(record, "complete", json_boolean(!why));
-	(void)json_object_set_new(record, "incomplete_reason", text_or_null(why));
-	(void)json_object_set_new(record, "incomplete_of", text_or_null(why ? "job" : NULL));
+	(void)json_object_set_new(record, "complete", json_boolean(!reason));
+	(void)json_object_set_new(record, "incomplete_reason", text_or_null(reason));
+	(void)json_object_set_new(record, "incomplete_of", text_or_null(reason ? "job" : NULL));
 }
 
 void sy_record_labels(const json_t *record, struct sy_labels *labels)

@@ -52,7 +52,7 @@ struct sy_sampling {
 	uid_t owner_uid;
 	gid_t owner_gid;
 	struct sy_marks marks; /* of orphans */
-	struct sy_told told;
+	struct sy_job_notes notes;
 	char **command; /* or NULL: attached to a job that others start */
 };
 
@@ -99,11 +99,11 @@ struct sy_status {
 	bool io_unreported;	   /* and it is not all of it */
 	int64_t missed_ends;	   /* tasks whose last moments the kernel did not count */
 	int64_t unread_tasks;	   /* the most at once that its reading left out while they lived */
-	char bpf_why[160];	   /* it does not count at all */
+	char bpf_reason[160];	   /* it does not count at all */
 	bool networks_known;	   /* in which network namespaces its programs began */
 	bool other_networks;	   /* some in another one than the sampler's */
 	bool bpf_by_cgroup;	   /* who was moved into the job's cgroup is counted, too */
-	char bpf_why_no_group[160];
+	char bpf_no_group_reason[160];
 	int64_t ticks, ticks_us; /* samples that its timer took, and its CPU time for that */
 	bool io_unreadable;	 /* /proc/PID/io of one of them may not be read */
 };
@@ -175,13 +175,14 @@ void sy_record_off(json_t *record, const struct sy_status *status);
 
 /* gpus.c: energy.zones[].of_job and energy.gpus, as it is known by now; zones and what was told of
  * the job are in the record. */
-void sy_record_gpus(json_t *record, const struct sy_meters *meters, const struct sy_told *told);
+void sy_record_gpus(json_t *record, const struct sy_meters *meters,
+		    const struct sy_job_notes *notes);
 
 /* Whether the node has any: where it has none nobody need say how much they used. */
 bool sy_has_gpus(const struct sy_meters *meters);
 
 /* What those of the job have used by now, of the readings of all meters, in µJ; SY_UNKNOWN. */
-int64_t sy_gpu_energy_uj(const struct sy_meters *meters, const struct sy_told *told,
+int64_t sy_gpu_energy_uj(const struct sy_meters *meters, const struct sy_job_notes *notes,
 			 const int64_t zone_uj[]);
 
 /* energy.gpu_energy_j, of what the zones have. */
@@ -193,6 +194,6 @@ void sy_record_meters(json_t *record, const struct sy_meters *meters,
 
 /* What only the sampler knows at the end. */
 void sy_record_meters_end(json_t *record, const struct sy_status *status,
-			  const char why[][SY_WHY_SIZE]);
+			  const char reason[][SY_REASON_SIZE]);
 
 #endif

@@ -30,7 +30,7 @@ int sy_unfinished_mark(const struct sy_sampling *sampling, const struct sy_recor
 	(void)snprintf(mark, size, "%.200s.%.250s", sampling->job_id, file->name);
 	(void)snprintf(hidden, sizeof(hidden), ".%s", mark);
 	(void)snprintf(samples, sizeof(samples), "%.3000s/%s/%.300s.csv", sampling->record_dir,
-		       file->place, file->name);
+		       file->job_path, file->name);
 	if (folder < 0)
 		return -1;
 	/* Seen by others when it is locked and whole. */

@@ -76,10 +76,11 @@ static json_t *copy_reasons(const json_t *record)
 
 	for (int i = 0; i <= SY_TOTALS; i++) {
 		const char *path = i < SY_TOTALS ? sy_total_facts[i].path : "energy.gpus.of_job";
-		const char *why = json_string_value(find_member(record, "missing", path));
+		const char *reason = json_string_value(find_member(record, "missing", path));
 
-		if (why && strcmp(why, SY_NOT_YET) != 0)
-			(void)json_object_set_new(found, path, json_sprintf("%.*s", WHY_MAX, why));
+		if (reason && strcmp(reason, SY_NOT_YET) != 0)
+			(void)json_object_set_new(found, path,
+						  json_sprintf("%.*s", WHY_MAX, reason));
 	}
 	return found;
 }
@@ -121,9 +122,9 @@ size_t sy_totals_json(const struct sy_answer_head *head, const struct sy_status 
 	used = append(text, size - 1, used, "exclusive", status->exclusive, false);
 	for (int i = 0; i < SY_TOTALS; i++) {
 		const struct sy_total_fact *fact = &sy_total_facts[i];
-		bool is_there = i != SY_GPU_ENERGY_J || status->has_gpus;
+		bool exists = i != SY_GPU_ENERGY_J || status->has_gpus;
 
-		if (sy_is_in_comment((enum sy_total)i) && is_there)
+		if (sy_is_in_comment((enum sy_total)i) && exists)
 			used =
 			    append(text, size - 1, used, fact->name,
 				   read_total(status, (enum sy_total)i), sy_is_micro(fact->unit));

@@ -34,7 +34,7 @@ static void on_term(int number)
 static void look_for_survivors(void)
 {
 	if (s.job.processes.starter.pid && !s.life.leaving && !s.life.until_us)
-		sy_sampler_sample(&s, SY_LOOK_NOW); /* some may be seen only now */
+		sy_sampler_sample(&s, SY_READING_NOW); /* some may be seen only now */
 	if (sy_lifetime_continues(&s.life, &s.job.processes, &s.wakeup, sy_now_us(CLOCK_MONOTONIC)))
 		return;
 	s.status.watch_lost = !s.life.leaving && !s.end;
@@ -45,15 +45,16 @@ static void wait_until_next(void)
 {
 	int64_t now = sy_now_us(CLOCK_MONOTONIC), next = sy_sampler_next_us(&s);
 	bool soon = next && sy_processes_expect_task(&s.job.processes, now);
-	int64_t left = sy_lifetime_sleep_us(&s.life, next, now);
-	unsigned woken = sy_wakeup_sleep(&s.wakeup, soon && left > SOON_US ? SOON_US : left);
+	int64_t remaining = sy_lifetime_sleep_us(&s.life, next, now);
+	unsigned woken =
+	    sy_wakeup_sleep(&s.wakeup, soon && remaining > SOON_US ? SOON_US : remaining);
 
 	if (soon && !woken)
 		sy_processes_discover(&s.job.processes);
 	if (woken & SY_WOKEN_TASK) /* first of all: it is a race */
 		sy_processes_read_ended_tasks(&s.job.processes);
 	if (woken & SY_WOKEN_TASK && s.job.cgroup.cpu_source) /* its group may go next */
-		sy_sampler_sample(&s, SY_LOOK_NOW);
+		sy_sampler_sample(&s, SY_READING_NOW);
 	if (woken & (SY_WOKEN_CONTROL | SY_WOKEN_WATCH)) /* before the parent's `end` */
 		sy_sampler_listen(&s, s.child->control_fd);
 	if (woken & SY_WOKEN_CONTROL)
@@ -62,7 +63,7 @@ static void wait_until_next(void)
 	if (woken & SY_WOKEN_PARENT)
 		sy_sampler_listen(&s, s.child->parent_fd);
 	s.end |= (woken & SY_WOKEN_END) != 0;
-	if (s.life.look || woken & SY_WOKEN_WATCH || (s.life.until_us && !woken))
+	if (s.life.check_survivors || woken & SY_WOKEN_WATCH || (s.life.until_us && !woken))
 		look_for_survivors();
 }
 
@@ -87,7 +88,7 @@ static void take_last_sample(void)
 	/* Who starts another sampler of this job now does not meet this one. */
 	(void)shutdown(s.child->control_fd, SHUT_RD);
 	sy_slow_request(s.child->node->meters.slow, SY_LAST_READING_US);
-	sy_sampler_sample(&s, SY_LOOK_NOW);
+	sy_sampler_sample(&s, SY_READING_NOW);
 	sy_job_split(&s.job, &s.status);
 	s.status.max_memory_bytes = sy_own_max_memory_bytes();
 	s.status.finished = true;
@@ -96,7 +97,7 @@ static void take_last_sample(void)
 
 static int64_t exclusive_from_start(const struct sy_sampling *sampling)
 {
-	const json_t *exclusive = json_object_get(sampling->told.job, "exclusive");
+	const json_t *exclusive = json_object_get(sampling->notes.job, "exclusive");
 
 	return json_is_boolean(exclusive) ? json_is_true(exclusive) : SY_UNKNOWN;
 }
@@ -169,7 +170,7 @@ static void begin_sampling(void)
 	sy_sampler_rate(&s, sampling->rate_hz);
 	if (s.child->csv_fd >= 0)
 		sy_sample_buffer_add(lines, sy_format_header(&s.child->node->labels, lines->text));
-	sy_sampler_sample(&s, SY_LOOK_NOW);
+	sy_sampler_sample(&s, SY_READING_NOW);
 	sy_sampler_publish(&s, sy_now_us(CLOCK_MONOTONIC));
 	(void)send(s.child->parent_fd, "r", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	sy_shrink();

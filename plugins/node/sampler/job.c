@@ -41,9 +41,9 @@ static bool kernel_may_count(const struct sy_job *job)
 }
 
 /* The job's own processes show whether it is in its cgroup, and a step where its tasks are. */
-static void check_cgroup(struct sy_job *job, enum sy_look look, struct sy_status *status)
+static void check_cgroup(struct sy_job *job, enum sy_reading reading, struct sy_status *status)
 {
-	bool changed = look != SY_LOOK_DUE && sy_job_cgroup_find_steps(job), checked = false;
+	bool changed = reading != SY_READING_DUE && sy_job_cgroup_find_steps(job), checked = false;
 
 	if (job->cgroup.path[0] && !job->group_checked) {
 		sy_processes_keep_all(&job->processes);
@@ -57,12 +57,12 @@ static void check_cgroup(struct sy_job *job, enum sy_look look, struct sy_status
 	sy_job_report_cpu_source(job, status);
 }
 
-static void read_counted_memory(struct sy_job *job, enum sy_look look, struct sy_line *line,
+static void read_counted_memory(struct sy_job *job, enum sy_reading reading, struct sy_line *line,
 				struct sy_status *status)
 {
 	int64_t resident = (int64_t)job->kernel->now.rss_pages * job->processes.page_bytes;
 
-	if (look != SY_LOOK_DUE) /* of processes that have ended, too */
+	if (reading != SY_READING_DUE) /* of processes that have ended, too */
 		sy_job_note_memory(status, sy_bpf_largest_bytes(&job->kernel->bpf), SY_SOURCE_BPF);
 	sy_job_read_memory(job, resident, SY_SOURCE_BPF, line, status);
 }
@@ -126,10 +126,10 @@ static int64_t count_survivors(const struct sy_job *job, bool end, int64_t now_u
 }
 
 /* False: the kernel does not count it, and never will again unless it has yet to be named. */
-static bool read_by_kernel(struct sy_job *job, enum sy_look look, struct sy_line *line,
+static bool read_by_kernel(struct sy_job *job, enum sy_reading reading, struct sy_line *line,
 			   struct sy_status *status)
 {
-	bool end = look == SY_LOOK_LAST, compared = end || sy_job_all_reported(job);
+	bool end = reading == SY_READING_LAST, compared = end || sy_job_all_reported(job);
 	int64_t group_us = SY_UNKNOWN, now_us;
 	struct sy_usage total;
 
@@ -140,20 +140,20 @@ static bool read_by_kernel(struct sy_job *job, enum sy_look look, struct sy_line
 	if (compared && job->cgroup.cpu_source != SY_SOURCE_NONE)
 		group_us = sy_job_cgroup_us(job);
 	sy_processes_keep_roots(&job->processes);
-	if (look != SY_LOOK_DUE)
+	if (reading != SY_READING_DUE)
 		sy_processes_refresh(&job->processes, end);
-	total = sy_job_read_usage(job, look);
+	total = sy_job_read_usage(job, reading);
 	status->unsettled = job->by_kernel && !job->kernel->now.settled;
 	if (!job->by_kernel)
 		return false;
-	check_cgroup(job, look, status);
+	check_cgroup(job, reading, status);
 	sy_processes_keep_roots(&job->processes);
 	now_us = sy_now_us(CLOCK_MONOTONIC);
 	status->survivors = count_survivors(job, end, now_us);
 	note_living(job, now_us, job->kernel->now.living_ns);
 	sy_kernel_count_report(job->kernel, status);
 	read_counted_cpu(job, compared, end, group_us, &total, line, status);
-	read_counted_memory(job, look, line, status);
+	read_counted_memory(job, reading, line, status);
 	sy_job_read_io(job, end, &total, line, status);
 	line->cell[SY_PROCESSES] = (int64_t)job->kernel->now.processes;
 	note_unlisted(job, job->kernel->now.unlisted, line, status);
@@ -185,9 +185,9 @@ void sy_job_set_tick(struct sy_job *job, const struct sy_bpf_tick *tick, struct 
 
 void sy_job_read_with_ticks(struct sy_job *job, struct sy_line *line, struct sy_status *status)
 {
-	read_counted_memory(job, SY_LOOK_DUE, line, status);
+	read_counted_memory(job, SY_READING_DUE, line, status);
 	note_unlisted(job, job->kernel->now.unlisted, line, status);
-	check_cgroup(job, SY_LOOK_DUE, status);
+	check_cgroup(job, SY_READING_DUE, status);
 	sy_processes_keep_roots(&job->processes);
 }
 
@@ -217,15 +217,15 @@ static bool cgroup_gives_most(const struct sy_job *job)
 	       job->group_counts && !job->exact;
 }
 
-static bool processes_are_due(struct sy_job *job, enum sy_look look, int64_t group_us)
+static bool processes_are_due(struct sy_job *job, enum sy_reading reading, int64_t group_us)
 {
 	struct sy_processes *processes = &job->processes;
 	int64_t since_us = sy_now_us(CLOCK_MONOTONIC) - processes->now_us;
 	bool seldom = cgroup_gives_most(job) && job->period_us < SELDOM_US;
 
 	processes->period_us = seldom ? SELDOM_US : job->period_us;
-	return !seldom || look != SY_LOOK_DUE || group_us == SY_UNKNOWN || processes->walk_all ||
-	       since_us >= SELDOM_US - job->period_us / 2;
+	return !seldom || reading != SY_READING_DUE || group_us == SY_UNKNOWN ||
+	       processes->walk_all || since_us >= SELDOM_US - job->period_us / 2;
 }
 
 static void read_cgroup_alone(struct sy_job *job, int64_t group_us, struct sy_line *line,
@@ -271,7 +271,7 @@ static void read_processes(struct sy_job *job, bool end, bool steps_found, int64
 		status->sums.unsure[SY_MOST_PROCESSES] = true;
 }
 
-void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
+void sy_job_read(struct sy_job *job, enum sy_reading reading, struct sy_line *line,
 		 struct sy_status *status)
 {
 	struct sy_processes *processes = &job->processes;
@@ -279,15 +279,16 @@ void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
 	bool steps_found;
 
 	status->nothing_named = !processes->named && !processes->starter.pid;
-	if (status->nothing_named || read_by_kernel(job, look, line, status))
+	if (status->nothing_named || read_by_kernel(job, reading, line, status))
 		return;
 	sy_processes_keep_all(processes);
 	steps_found = sy_job_cgroup_find_steps(job);
 	/* First, so that what is used between the two readings is no gap. */
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
 		group_us = sy_job_cgroup_us(job);
-	if (steps_found || processes_are_due(job, look, group_us))
-		read_processes(job, look == SY_LOOK_LAST, steps_found, group_us, line, status);
+	if (steps_found || processes_are_due(job, reading, group_us))
+		read_processes(job, reading == SY_READING_LAST, steps_found, group_us, line,
+			       status);
 	else
 		read_cgroup_alone(job, group_us, line, status);
 }

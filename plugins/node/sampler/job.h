@@ -21,7 +21,7 @@ void sy_job_start_counting(struct sy_job *job, int root);
 /* A step has announced the cgroup: its daemon is in there now. */
 void sy_job_add_step(struct sy_job *job);
 
-void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
+void sy_job_read(struct sy_job *job, enum sy_reading reading, struct sy_line *line,
 		 struct sy_status *status);
 
 /* User and system time of the job's CPU, where known. */

@@ -35,7 +35,7 @@ void sy_job_cgroup_begin_counting(struct sy_job *job)
 	int64_t before_us, after_us, total_us, found_us, used_us;
 
 	before_us = sy_job_cgroup_us(job);
-	total_us = sy_job_read_usage(job, SY_LOOK_DUE).use[SY_USE_CPU_NS] / 1000;
+	total_us = sy_job_read_usage(job, SY_READING_DUE).use[SY_USE_CPU_NS] / 1000;
 	after_us = sy_job_cgroup_us(job);
 	if (job->cgroup.cpu_source == SY_SOURCE_NONE || before_us == SY_UNKNOWN ||
 	    after_us == SY_UNKNOWN)
@@ -54,7 +54,7 @@ void sy_job_cgroup_begin_counting(struct sy_job *job)
 bool sy_job_cgroup_check(struct sy_job *job)
 {
 	if (!job->cgroup.path[0] || job->group_checked ||
-	    sy_processes_locate(&job->processes, "") == SY_NOBODY_TO_ASK)
+	    sy_processes_locate(&job->processes, "") == SY_NO_PROCESS)
 		return false;
 	job->group_checked = true;
 	sy_cgroup_open_missing(&job->cgroup, job->root);

@@ -33,6 +33,6 @@ struct sy_job {
 
 /* A sample that was due, and may repeat what was read a moment ago; one that a message requests;
  * the last one, which reads everything. */
-enum sy_look { SY_LOOK_DUE, SY_LOOK_NOW, SY_LOOK_LAST };
+enum sy_reading { SY_READING_DUE, SY_READING_NOW, SY_READING_LAST };
 
 #endif

@@ -20,15 +20,15 @@ static bool processes_are_known(const struct sy_job *job)
 	return job->period_us > 0 || job->exact || job->by_kernel || sy_job_all_reported(job);
 }
 
-struct sy_usage sy_job_read_usage(struct sy_job *job, enum sy_look look)
+struct sy_usage sy_job_read_usage(struct sy_job *job, enum sy_reading reading)
 {
-	static const enum sy_bpf_patience patience[] = {[SY_LOOK_DUE] = SY_BPF_BRIEF,
-							[SY_LOOK_NOW] = SY_BPF_SETTLED,
-							[SY_LOOK_LAST] = SY_BPF_LAST};
+	static const enum sy_bpf_patience patience[] = {[SY_READING_DUE] = SY_BPF_BRIEF,
+							[SY_READING_NOW] = SY_BPF_SETTLED,
+							[SY_READING_LAST] = SY_BPF_LAST};
 	struct sy_usage reported = sy_processes_reported(&job->processes);
 
 	job->by_kernel =
-	    sy_kernel_count_read(job->kernel, patience[look]) &&
+	    sy_kernel_count_read(job->kernel, patience[reading]) &&
 	    (!job->kernel->now.settled || sy_kernel_count_confirm(job->kernel, &reported));
 	return job->by_kernel ? sy_kernel_count_usage(job->kernel)
 			      : sy_processes_total(&job->processes);

@@ -15,7 +15,7 @@ bool sy_job_all_reported(const struct sy_job *job);
 
 /* Read the kernel's count, which sets `by_kernel`; where it does not hold, returns the sum of the
  * last sample of the job's processes. */
-struct sy_usage sy_job_read_usage(struct sy_job *job, enum sy_look look);
+struct sy_usage sy_job_read_usage(struct sy_job *job, enum sy_reading reading);
 
 /* `total`: as sy_job_read_usage; `group_us`: CPU of the job's cgroup, or SY_UNKNOWN. */
 void sy_job_read_cpu(struct sy_job *job, bool end, int64_t group_us, const struct sy_usage *total,

@@ -21,7 +21,7 @@
 static int begin(struct sy_kernel_count *kernel, const char *base, uint64_t number)
 {
 	return sy_bpf_begin(&kernel->bpf, base, number, SY_BPF_KEEPER, SY_BPF_PATIENCE_MS,
-			    &kernel->why);
+			    &kernel->reason);
 }
 
 void sy_kernel_count_choose_program(struct sy_sampling *sampling)
@@ -43,7 +43,7 @@ static void use_starter(struct sy_kernel_count *kernel, const struct sy_sampling
 		return;
 	kernel->unread = sy_bpf_count_unread(&kernel->bpf);
 	if (sy_bpf_mark(&kernel->bpf, sampling->parent, sampling->marks.text[0],
-			sampling->owner_uid, &kernel->why) == 0)
+			sampling->owner_uid, &kernel->reason) == 0)
 		kernel->starter = sampling->parent;
 }
 
@@ -60,13 +60,13 @@ void sy_kernel_count_begin(struct sy_kernel_count *kernel, const struct sy_sampl
 	if (!program)
 		return;
 	if (geteuid() != 0)
-		(void)sy_fail(&kernel->why, "only root may have it counted");
+		(void)sy_fail(&kernel->reason, "only root may have it counted");
 	else if ((begun = begin(kernel, base, number)) == SY_BPF_BUSY || begun == 0)
 		kernel->counts = begun == 0;
 	else if (access(program, X_OK) < 0)
-		(void)sy_fail_errno(&kernel->why, errno, "%s", program);
+		(void)sy_fail_errno(&kernel->reason, errno, "%s", program);
 	else
-		kernel->counts = sy_loader_run(program, base, &kernel->why) == 0 &&
+		kernel->counts = sy_loader_run(program, base, &kernel->reason) == 0 &&
 				 begin(kernel, base, number) == 0;
 	use_starter(kernel, sampling);
 }
@@ -81,24 +81,24 @@ void sy_kernel_count_end(struct sy_kernel_count *kernel, bool more_may_come)
 
 void sy_kernel_count_own_children(struct sy_kernel_count *kernel)
 {
-	struct sy_error why;
+	struct sy_error reason;
 
 	if (kernel->counts)
-		(void)sy_bpf_join(&kernel->bpf, SY_BPF_ROOT, &why);
+		(void)sy_bpf_join(&kernel->bpf, SY_BPF_ROOT, &reason);
 }
 
 /* The first reason is the one that counts. */
-static void give_up(struct sy_kernel_count *kernel, const char *why)
+static void give_up(struct sy_kernel_count *kernel, const char *reason)
 {
 	if (kernel->counts)
-		(void)sy_fail(&kernel->why, "%s", why);
+		(void)sy_fail(&kernel->reason, "%s", reason);
 	kernel->counts = false;
 }
 
 void sy_kernel_count_hold(struct sy_kernel_count *kernel)
 {
 	if (kernel->counts)
-		kernel->counts = sy_bpf_join(&kernel->bpf, SY_BPF_KEEPER, &kernel->why) == 0;
+		kernel->counts = sy_bpf_join(&kernel->bpf, SY_BPF_KEEPER, &kernel->reason) == 0;
 }
 
 bool sy_kernel_count_needs_right(const struct sy_kernel_count *kernel)
@@ -122,7 +122,7 @@ static bool adopt_process(struct sy_kernel_count *kernel, pid_t pid, enum sy_bpf
 			  int64_t faults)
 {
 	int found =
-	    kernel->counts ? sy_bpf_adopt(&kernel->bpf, pid, kind, faults, &kernel->why) : 1;
+	    kernel->counts ? sy_bpf_adopt(&kernel->bpf, pid, kind, faults, &kernel->reason) : 1;
 
 	kernel->counts &= found >= 0;
 	return found > 0;
@@ -152,11 +152,11 @@ void sy_kernel_count_use_cgroup(struct sy_kernel_count *kernel, int root, const 
 {
 	if (!kernel->counts)
 		return;
-	kernel->grouped = sy_bpf_group(&kernel->bpf, root, path, &kernel->why_no_group) == 0;
+	kernel->grouped = sy_bpf_group(&kernel->bpf, root, path, &kernel->no_group_reason) == 0;
 	if (!kernel->grouped || kernel->named || sampling->parent)
 		return;
 	kernel->named = true;
-	kernel->counts = sy_bpf_adopt_group(&kernel->bpf, &kernel->why) >= 0;
+	kernel->counts = sy_bpf_adopt_group(&kernel->bpf, &kernel->reason) >= 0;
 }
 
 void sy_kernel_count_begun_in_time(struct sy_kernel_count *kernel)
@@ -221,7 +221,7 @@ struct sy_usage sy_kernel_count_usage(const struct sy_kernel_count *kernel)
 
 void sy_kernel_count_report(const struct sy_kernel_count *kernel, struct sy_status *status)
 {
-	bool gave_up = !kernel->counts && !status->bpf_why[0];
+	bool gave_up = !kernel->counts && !status->bpf_reason[0];
 	bool known = kernel->counts && kernel->named;
 	const struct sy_bpf_usage *used = &kernel->now.used;
 	const struct sy_bpf_job *mapped = kernel->bpf.mapped;
@@ -232,13 +232,13 @@ void sy_kernel_count_report(const struct sy_kernel_count *kernel, struct sy_stat
 	status->bpf_by_cgroup = kernel->counts && kernel->grouped;
 	status->networks_known = known && mapped && mapped->network;
 	status->other_networks = mapped && mapped->other_networks;
-	(void)snprintf(status->bpf_why_no_group, sizeof(status->bpf_why_no_group), "%.159s",
-		       kernel->why_no_group.text);
+	(void)snprintf(status->bpf_no_group_reason, sizeof(status->bpf_no_group_reason), "%.159s",
+		       kernel->no_group_reason.text);
 	status->ticks = mapped ? (int64_t)mapped->ticks : 0;
 	status->ticks_us = mapped ? (int64_t)mapped->ticks_ns / 1000 : 0;
 	if (gave_up)
-		(void)snprintf(status->bpf_why, sizeof(status->bpf_why), "%.159s",
-			       kernel->why.text);
+		(void)snprintf(status->bpf_reason, sizeof(status->bpf_reason), "%.159s",
+			       kernel->reason.text);
 }
 
 bool sy_kernel_count_confirm(struct sy_kernel_count *kernel, const struct sy_usage *reported)

@@ -5,9 +5,9 @@
  * daemon that starts them. It reads the sums at each sample.
  *
  * States: `counts` is set while all of the job's processes are counted, as far as is known. It is
- * cleared for good, with the reason in `why`, when a task may have been missed: then samples come
- * from the cgroup and processes. `named`: a task, a cgroup or a starter is known, so the sums mean
- * something. */
+ * cleared for good, with the reason in `reason`, when a task may have been missed: then samples
+ * come from the cgroup and processes. `named`: a task, a cgroup or a starter is known, so the sums
+ * mean something. */
 #ifndef STEELYARD_SAMPLER_KERNEL_COUNT_H
 #define STEELYARD_SAMPLER_KERNEL_COUNT_H
 
@@ -22,12 +22,12 @@ struct sy_kernel_count {
 	struct sy_bpf bpf;
 	struct sy_bpf_answer now;
 	bool counts, named;
-	bool grouped;	     /* processes that are moved into the job's cgroup are the job's */
-	pid_t starter;	     /* of PBS: the daemon whose tasks are recognized; 0: none is */
-	uint64_t unread;     /* sy_bpf_count_unread, when the job began */
-	const char *program; /* steelyard-bpf */
-	struct sy_error why; /* it does not count */
-	struct sy_error why_no_group;
+	bool grouped;		/* processes that are moved into the job's cgroup are the job's */
+	pid_t starter;		/* of PBS: the daemon whose tasks are recognized; 0: none is */
+	uint64_t unread;	/* sy_bpf_count_unread, when the job began */
+	const char *program;	/* steelyard-bpf */
+	struct sy_error reason; /* it does not count */
+	struct sy_error no_group_reason;
 };
 
 /* --- in the parent --- */

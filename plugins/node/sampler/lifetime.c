@@ -37,7 +37,7 @@ bool sy_lifetime_continues(struct sy_lifetime *life, const struct sy_processes *
 {
 	pid_t survivor = find_survivor(life, all);
 
-	life->look = false;
+	life->check_survivors = false;
 	if (survivor) {
 		life->until_us = 0;
 		sy_wakeup_watch(wakeup, survivor);

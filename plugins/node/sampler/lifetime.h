@@ -16,10 +16,10 @@
 struct sy_lifetime {
 	pid_t root[SY_MAX_WATCHED_ROOTS]; /* that messages have named */
 	int roots;
-	bool leaving;	   /* `leave`: the watched process ends, and a root sends the job's end */
-	bool look;	   /* look for survivors at the next wakeup */
-	int64_t linger_us; /* how long to wait when nobody is left */
-	int64_t until_us;  /* when that wait ends; 0: it has not begun */
+	bool leaving; /* `leave`: the watched process ends, and a root sends the job's end */
+	bool check_survivors; /* look for survivors at the next wakeup */
+	int64_t linger_us;    /* how long to wait when nobody is left */
+	int64_t until_us;     /* when that wait ends; 0: it has not begun */
 };
 
 /* A root that has reported its final counters may still request totals, or send `end`. */

@@ -46,7 +46,7 @@ static void wait_for_loader(pid_t pid)
 
 /* Why it cannot be loaded `steelyard-bpf status` reports, and not every job. Nobody waits for the
  * loader: a command's usage is that of all children that were waited for. */
-int sy_loader_run(const char *program, const char *base, struct sy_error *why)
+int sy_loader_run(const char *program, const char *base, struct sy_error *reason)
 {
 	void (*before)(int);
 	pid_t pid;
@@ -64,7 +64,8 @@ int sy_loader_run(const char *program, const char *base, struct sy_error *why)
 	wait_for_loader(pid);
 	(void)signal(SIGCHLD, before);
 	if (pid < 0 || sy_bpf_count_jobs(base) < 0)
-		return sy_fail(why, "%s cannot load it: `steelyard-bpf status` says why", program);
+		return sy_fail(reason, "%s cannot load it: `steelyard-bpf status` says why",
+			       program);
 	return 0;
 }
 

@@ -11,7 +11,7 @@
 bool sy_loader_find(const char *program, char *path, size_t size);
 
 /* Have it loaded and pinned below `base`, and wait for that: 0, or -1. */
-int sy_loader_run(const char *program, const char *base, struct sy_error *why);
+int sy_loader_run(const char *program, const char *base, struct sy_error *reason);
 
 /* The last job has ended: on its usual place, where more may come, have it unloaded when none does
  * soon, by a process that stays behind; elsewhere all is unpinned now. */

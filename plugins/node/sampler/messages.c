@@ -15,7 +15,7 @@
 #include <sys/un.h>
 
 /* The parent keeps what messages say of the job. This copy is only to know whose GPUs are whose. */
-static void read_notes(const struct sy_shared *shared, const struct sy_told *told)
+static void read_notes(const struct sy_shared *shared, const struct sy_job_notes *notes)
 {
 	size_t used = atomic_load(&shared->notes_used);
 
@@ -25,21 +25,21 @@ static void read_notes(const struct sy_shared *shared, const struct sy_told *tol
 
 		(void)snprintf(copy, sizeof(copy), "%s", shared->notes + at);
 		if (sy_message_parse(copy, &message, NULL) == 0)
-			sy_message_apply(&message, told);
+			sy_message_apply(&message, notes);
 	}
 }
 
 static void read_gpus(struct sy_sampler *s)
 {
 	const struct sy_meters *meters = &s->child->node->meters;
-	const struct sy_told *told = &s->child->sampling->told;
+	const struct sy_job_notes *notes = &s->child->sampling->notes;
 
 	s->status.has_gpus = sy_has_gpus(meters);
 	if (!s->status.has_gpus)
 		return;
-	read_notes(s->child->shared, told);
+	read_notes(s->child->shared, notes);
 	s->status.gpu_energy_uj =
-	    sy_gpu_energy_uj(meters, told, &s->status.sums.last.cell[SY_ZONE]);
+	    sy_gpu_energy_uj(meters, notes, &s->status.sums.last.cell[SY_ZONE]);
 }
 
 static void answer_totals(struct sy_sampler *s, int64_t question, const struct sockaddr_un *to,
@@ -53,7 +53,7 @@ static void answer_totals(struct sy_sampler *s, int64_t question, const struct s
 
 	if (question >= 0)
 		sy_slow_request(s->child->node->meters.slow, SY_LAST_READING_US);
-	sy_sampler_sample(s, SY_LOOK_NOW);
+	sy_sampler_sample(s, SY_READING_NOW);
 	sy_sampler_write(s, sy_now_us(CLOCK_MONOTONIC));
 	read_gpus(s);
 	used = sy_totals_json(&head, &s->status, text, sizeof(text));
@@ -94,7 +94,7 @@ static void handle_root(struct sy_sampler *s, const struct sy_message *message)
 	sy_lifetime_add_root(&s->life, message->pid);
 	sy_tcp_recheck(&s->tcp);
 	if (!s->period_us) /* from now on a step is known */
-		sy_sampler_sample(s, SY_LOOK_NOW);
+		sy_sampler_sample(s, SY_READING_NOW);
 }
 
 static void handle_root_done(struct sy_sampler *s, const struct sy_message *message)
@@ -110,7 +110,7 @@ static void handle_root_done(struct sy_sampler *s, const struct sy_message *mess
 	s->job.exact |= s->child->command;
 	/* The job may end now: its cgroup is removed, and another node reads our file. */
 	if (!s->period_us || sy_job_all_reported(&s->job)) {
-		sy_sampler_sample(s, SY_LOOK_NOW);
+		sy_sampler_sample(s, SY_READING_NOW);
 		sy_job_split(&s->job, &s->status);
 	}
 	sy_sampler_write(s, sy_now_us(CLOCK_MONOTONIC));
@@ -195,7 +195,7 @@ static void handle_message(struct sy_sampler *s, const char *text, const struct 
 		answer_totals(s, message.number[0], from, length);
 		break;
 	case SY_WORD_LEAVE:
-		s->life.leaving = s->life.look = true;
+		s->life.leaving = s->life.check_survivors = true;
 		break;
 	case SY_WORD_SESSION:
 	case SY_WORD_ATTACH:

@@ -165,7 +165,7 @@ static void print_path(const struct sy_parent *p)
 {
 	char text[4096];
 	int length = snprintf(text, sizeof(text), "%s/%s/%s.json\n", p->sampling->record_dir,
-			      p->file.place, p->file.name);
+			      p->file.job_path, p->file.name);
 
 	if (length < (int)sizeof(text))
 		(void)sy_write_all(p->sampling->print_fd, text, (size_t)length);
@@ -209,7 +209,7 @@ void sy_parent_write_first_record(struct sy_parent *p)
 
 void sy_parent_probe(struct sy_parent *p)
 {
-	struct sy_probe_options options = {.root = p->root, .ask_others = false};
+	struct sy_probe_options options = {.root = p->root, .run_programs = false};
 
 	if (p->has_record)
 		p->head.probe = sy_probe(&options);
@@ -235,7 +235,7 @@ static bool apply_notes(struct sy_parent *p)
 
 		(void)snprintf(copy, sizeof(copy), "%.*s", (int)length, text);
 		if (sy_message_parse(copy, &message, NULL) == 0)
-			sy_message_apply(&message, &p->sampling->told);
+			sy_message_apply(&message, &p->sampling->notes);
 		p->notes_read += length + 1;
 		some = true;
 	}
@@ -331,7 +331,7 @@ static void write_last_record(struct sy_parent *p, const struct sy_exact *exact)
 	record = sy_record_new(&p->head);
 	sy_record_totals(record, &status->sums);
 	sy_record_status(record, status);
-	sy_record_meters_end(record, status, p->shared->meter_why);
+	sy_record_meters_end(record, status, p->shared->meter_reason);
 	sy_record_dropped(record, &p->head);
 	sy_record_tcp(record, &status->tcp, &p->shared->tcp_counts);
 	sy_record_conditions(record, p->sampling);

@@ -70,7 +70,7 @@ static void finish_ticks(struct sy_sampler *s, int64_t now_us)
 	sy_sampler_tcp(s, now_us, false);
 	sy_sampler_line(s, now_us, now_us + WAKE_US);
 	sy_meters_report(&s->child->node->meters, now_us, false, s->status.meter,
-			 s->child->shared->meter_why);
+			 s->child->shared->meter_reason);
 	sy_kernel_count_report(s->child->kernel, &s->status);
 	sy_sampler_publish(s, now_us);
 }
@@ -203,7 +203,7 @@ static void start_clock(struct sy_sampler *s, int64_t now)
 	s->status.late_us = now - launched_us;
 }
 
-void sy_sampler_sample(struct sy_sampler *s, enum sy_look look)
+void sy_sampler_sample(struct sy_sampler *s, enum sy_reading reading)
 {
 	bool first = s->status.sums.samples == 0;
 	int64_t now;
@@ -220,8 +220,8 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_look look)
 	/* The node's counters around the job's: a job never has more than its node. */
 	if (!s->end)
 		sy_node_read(s->child->node, now, first, &s->line);
-	sy_job_read(&s->job, s->end ? SY_LOOK_LAST : look, &s->line, &s->status);
-	if (look != SY_LOOK_DUE)
+	sy_job_read(&s->job, s->end ? SY_READING_LAST : reading, &s->line, &s->status);
+	if (reading != SY_READING_DUE)
 		sy_job_read_charged_peak(&s->job, &s->status);
 	s->memory_us = now + SY_MEMORY_PERIOD_US;
 	sy_sampler_tcp(s, now, first || s->end);
@@ -231,7 +231,7 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_look look)
 	}
 	sy_sampler_line(s, now, now + s->period_us);
 	sy_meters_report(&s->child->node->meters, now, s->end, s->status.meter,
-			 s->child->shared->meter_why);
+			 s->child->shared->meter_reason);
 	sy_sampler_publish(s, now);
 	drop_unneeded_rights(s);
 	start_ticking(s);
@@ -243,7 +243,7 @@ void sy_sampler_due(struct sy_sampler *s, int64_t now_us)
 
 	if (continue_ticking(s))
 		return;
-	sy_sampler_sample(s, SY_LOOK_DUE);
+	sy_sampler_sample(s, SY_READING_DUE);
 	if (s->ticking.on) /* from now on */
 		return;
 	late = (now_us - s->next_us) / s->period_us;

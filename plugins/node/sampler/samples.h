@@ -6,7 +6,7 @@
 #include "sampler/child_state.h"
 
 /* One of this moment. */
-void sy_sampler_sample(struct sy_sampler *s, enum sy_look look);
+void sy_sampler_sample(struct sy_sampler *s, enum sy_reading reading);
 
 /* The one that is due, or those that the kernel has taken since. */
 void sy_sampler_due(struct sy_sampler *s, int64_t now_us);

@@ -16,8 +16,9 @@ struct sy_shared {
 	struct sy_status status[2];
 	struct sy_tcp_counts tcp_counts; /* grow only: a reader may be one reading behind */
 	struct sy_sample_buffer lines;	 /* of samples */
-	char meter_why[SY_MAX_ZONES][SY_WHY_SIZE]; /* they have no value; as of the last sample */
-	_Atomic size_t notes_used;		   /* messages about the job, each ended by a NUL */
+	char meter_reason[SY_MAX_ZONES]
+			 [SY_REASON_SIZE]; /* they have no value; as of the last sample */
+	_Atomic size_t notes_used;	   /* messages about the job, each ended by a NUL */
 	char notes[SY_NOTES_SIZE];
 	_Atomic unsigned kind_current; /* which of the two was written whole */
 	char kind[2][SY_KIND_SIZE];    /* what the record tells of the node, for answers */

@@ -68,20 +68,20 @@ static unsigned read_events(const struct sy_wakeup *wakeup)
 	return woken;
 }
 
-unsigned sy_wakeup_sleep(const struct sy_wakeup *wakeup, int64_t left_us)
+unsigned sy_wakeup_sleep(const struct sy_wakeup *wakeup, int64_t remaining_us)
 {
 	struct pollfd events = {wakeup->events_fd, POLLIN, 0};
-	bool must_look = wakeup->watch && wakeup->watch_fd < 0;
+	bool must_check = wakeup->watch && wakeup->watch_fd < 0;
 	struct timespec timeout;
 	sigset_t none;
 
-	if (must_look && (left_us < 0 || left_us > WATCH_US))
-		left_us = WATCH_US;
-	timeout = (struct timespec){left_us / 1000000, left_us % 1000000 * 1000};
+	if (must_check && (remaining_us < 0 || remaining_us > WATCH_US))
+		remaining_us = WATCH_US;
+	timeout = (struct timespec){remaining_us / 1000000, remaining_us % 1000000 * 1000};
 	(void)sigemptyset(&none);
-	if (ppoll(&events, 1, left_us < 0 ? NULL : &timeout, &none) > 0)
+	if (ppoll(&events, 1, remaining_us < 0 ? NULL : &timeout, &none) > 0)
 		return read_events(wakeup);
-	return must_look && kill(wakeup->watch, 0) < 0 && errno == ESRCH ? SY_WOKEN_WATCH : 0;
+	return must_check && kill(wakeup->watch, 0) < 0 && errno == ESRCH ? SY_WOKEN_WATCH : 0;
 }
 
 void sy_wakeup_signals(void (*on_term)(int))

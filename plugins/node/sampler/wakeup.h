@@ -29,7 +29,7 @@ void sy_wakeup_watch(struct sy_wakeup *wakeup, pid_t pid);
 
 /* Sleep for `left_us`, for ever if it is negative; returns a set of sy_woken. SIGTERM ends it, too.
  */
-unsigned sy_wakeup_sleep(const struct sy_wakeup *wakeup, int64_t left_us);
+unsigned sy_wakeup_sleep(const struct sy_wakeup *wakeup, int64_t remaining_us);
 
 /* Take SIGTERM in that sleep only, and ignore what a terminal sends. */
 void sy_wakeup_signals(void (*on_term)(int));

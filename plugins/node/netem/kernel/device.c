@@ -113,16 +113,16 @@ static int find_device_to_host(struct sy_network host, uint8_t number, struct sy
 {
 	int last = host.family == AF_INET ? 3 : 15;
 	char text[SY_UNIT_SIZE];
-	struct sy_error why = {{0}};
+	struct sy_error reason = {{0}};
 	int index;
 
 	if (host.prefix < 8 * (last + 1))
 		host.address[last] |= number;
 	host.prefix = 8 * (last + 1);
-	index = sy_route_find_device(&host, &why);
+	index = sy_route_find_device(&host, &reason);
 	return index > 0 ? index
 			 : sy_fail(err, "which device leads to %s? %s; dev=NAME names it",
-				   sy_format_network(&host, text), why.text);
+				   sy_format_network(&host, text), reason.text);
 }
 
 static bool is_loopback(int index)
@@ -234,7 +234,7 @@ struct noting {
 static bool note_other_route(void *context, const struct sy_route *route)
 {
 	const struct noting *noting = context;
-	char asked[SY_UNIT_SIZE], where[SY_UNIT_SIZE], name[IF_NAMESIZE];
+	char requested[SY_UNIT_SIZE], where[SY_UNIT_SIZE], name[IF_NAMESIZE];
 	bool shaped = is_loopback(route->index);
 
 	for (int i = 0; i < noting->count; i++)
@@ -244,7 +244,7 @@ static bool note_other_route(void *context, const struct sy_route *route)
 	sy_json_note(noting->document,
 		     "to=%s: what goes to %s leaves by %s and was not shaped; a to= of its own "
 		     "shapes it",
-		     sy_format_network(noting->network, asked),
+		     sy_format_network(noting->network, requested),
 		     route->to.prefix ? sy_format_network(&route->to, where) : "default", name);
 	return true;
 }

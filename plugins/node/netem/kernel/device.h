@@ -72,18 +72,18 @@ struct sy_route {
 int sy_route_find_device(const struct sy_network *host, struct sy_error *err);
 
 /* Called for each: false ends it. */
-typedef bool sy_route_see(void *context, const struct sy_route *route);
+typedef bool sy_route_visit(void *context, const struct sy_route *route);
 
 /* Every route to a network inside of this one: 0, or -1. */
-int sy_routes_find_within(const struct sy_network *network, sy_route_see *see, void *context);
+int sy_routes_find_within(const struct sy_network *network, sy_route_visit *visit, void *context);
 
 /* The routes over a device, as the kernel dumps them (hex), for the state. NULL with a sentence
  * when one could not be put back as it is (it expires, or is not up). */
 json_t *sy_routes_to_json(int index, struct sy_error *err);
 
-int sy_routes_set(const json_t *kept, int64_t rto_min_us, struct sy_error *err);
+int sy_routes_set(const json_t *saved, int64_t rto_min_us, struct sy_error *err);
 
 /* Put them back, those that still exist: whether that was all of them. */
-bool sy_routes_restore(const json_t *kept);
+bool sy_routes_restore(const json_t *saved);
 
 #endif

@@ -21,7 +21,7 @@ enum { TCP = 6, UDP = 17, SSH = 22 };
 /* Where the lines of one filter preference go. */
 struct rule {
 	FILE *out;
-	const struct sy_place *place;
+	const struct sy_placement *placement;
 	unsigned preference; /* of IPv4; IPv6 has the next */
 	const char *verdict;
 };
@@ -110,9 +110,10 @@ static void write_slot(FILE *out, const struct sy_slot *slot)
 #define TELL_RATE(out, word, rate)    write_rate(out, spec)
 #define TELL_COUNT(out, word, number) (void)fprintf(out, " %s %" PRId64, word, number)
 
-static void write_netem(FILE *out, const struct sy_netem *spec, const struct sy_place *place)
+static void write_netem(FILE *out, const struct sy_netem *spec,
+			const struct sy_placement *placement)
 {
-	(void)fprintf(out, " netem limit %" PRId64, place->limit_packets);
+	(void)fprintf(out, " netem limit %" PRId64, placement->limit_packets);
 	if (spec->has_delay)
 		write_delay(out, spec);
 	if (spec->has_gemodel)
@@ -138,9 +139,9 @@ static int64_t clamp_to(int64_t value, int64_t most)
 	return value < most ? value : most;
 }
 
-static void write_tbf(FILE *out, const struct sy_netem *spec, const struct sy_place *place)
+static void write_tbf(FILE *out, const struct sy_netem *spec, const struct sy_placement *placement)
 {
-	int64_t frame = place->mtu + FRAME_BYTES;
+	int64_t frame = placement->mtu + FRAME_BYTES;
 	int64_t burst = spec->rate_bit_per_s / 8 / SLOWEST_HZ;
 
 	if (burst < 2 * frame)
@@ -148,35 +149,37 @@ static void write_tbf(FILE *out, const struct sy_netem *spec, const struct sy_pl
 	burst = clamp_to(burst, MOST_BYTES / 2);
 	(void)fprintf(out, " tbf rate %" PRId64 "bit burst %" PRId64 "b limit %" PRId64 "b\n",
 		      spec->rate_bit_per_s, burst,
-		      clamp_to(place->limit_packets * frame + burst, MOST_BYTES));
+		      clamp_to(placement->limit_packets * frame + burst, MOST_BYTES));
 }
 
 /* The words of tc-netem(8) and tc-tbf(8) for what a specification asks of packets. A seed is not
  * among them: tc knows it only since iproute2 6.6 (sy_qdisc_seed() of qdisc.h). */
-static void write_shaper(FILE *out, const struct sy_netem *spec, const struct sy_place *place)
+static void write_shaper(FILE *out, const struct sy_netem *spec,
+			 const struct sy_placement *placement)
 {
-	if (place->tbf)
-		write_tbf(out, spec, place);
+	if (placement->tbf)
+		write_tbf(out, spec, placement);
 	else
-		write_netem(out, spec, place);
+		write_netem(out, spec, placement);
 }
 
-static void write_root(FILE *out, const struct sy_place *place)
+static void write_root(FILE *out, const struct sy_placement *placement)
 {
-	(void)fprintf(out, "qdisc replace dev %s root handle %x: ", place->device, SY_ROOT_MAJOR);
-	if (place->htb)
+	(void)fprintf(out, "qdisc replace dev %s root handle %x: ", placement->device,
+		      SY_ROOT_MAJOR);
+	if (placement->htb)
 		(void)fputs("htb default 0\n", out); /* 0: past all classes, unshaped */
 	else
 		(void)fputs("prio bands 16 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n", out);
 }
 
 /* htb wants a rate for every class; ours is beyond any device, the child does the shaping. */
-static void write_class(FILE *out, const struct sy_place *place)
+static void write_class(FILE *out, const struct sy_placement *placement)
 {
 	(void)fprintf(out,
 		      "class replace dev %s parent %x: classid %x:%x htb rate 1000gbit ceil "
 		      "1000gbit burst 10mb cburst 10mb quantum 200000\n",
-		      place->device, SY_ROOT_MAJOR, SY_ROOT_MAJOR, place->band);
+		      placement->device, SY_ROOT_MAJOR, SY_ROOT_MAJOR, placement->band);
 }
 
 /* Fragments and packets with IP options have no port at the usual place: they do not match. */
@@ -192,7 +195,8 @@ static void match_port(FILE *out, int family, int protocol, const char *end, uin
 			      end, port);
 }
 
-static void match_network(FILE *out, const struct sy_place *place, const struct sy_network *network)
+static void match_network(FILE *out, const struct sy_placement *placement,
+			  const struct sy_network *network)
 {
 	char text[SY_UNIT_SIZE];
 
@@ -200,7 +204,7 @@ static void match_network(FILE *out, const struct sy_place *place, const struct 
 		(void)fputs(" match u32 0 0", out);
 	else
 		(void)fprintf(out, " match %s %s %s", network->family == AF_INET ? "ip" : "ip6",
-			      place->direction == SY_INGRESS ? "src" : "dst",
+			      placement->direction == SY_INGRESS ? "src" : "dst",
 			      sy_format_network(network, text));
 }
 
@@ -209,7 +213,8 @@ static void begin_filter(const struct rule *rule, int family)
 	bool four = family == AF_INET;
 
 	(void)fprintf(rule->out, "filter add dev %s parent %s protocol %s pref %u u32",
-		      rule->place->device, rule->place->direction == SY_INGRESS ? "ffff:" : "57e1:",
+		      rule->placement->device,
+		      rule->placement->direction == SY_INGRESS ? "ffff:" : "57e1:",
 		      four ? "ip" : "ipv6", rule->preference + !four);
 }
 
@@ -225,7 +230,7 @@ static void write_port(const struct rule *rule, const struct sy_network *network
 
 	for (int i = 0; i < 2; i++) {
 		begin_filter(rule, network->family);
-		match_network(rule->out, rule->place, network);
+		match_network(rule->out, rule->placement, network);
 		match_port(rule->out, network->family, protocol, ends[i], port);
 		end_filter(rule);
 	}
@@ -234,7 +239,7 @@ static void write_port(const struct rule *rule, const struct sy_network *network
 static void write_network(const struct rule *rule, const struct sy_network *network)
 {
 	begin_filter(rule, network->family);
-	match_network(rule->out, rule->place, network);
+	match_network(rule->out, rule->placement, network);
 	end_filter(rule);
 }
 
@@ -253,7 +258,7 @@ static void write_protected(const struct rule *rule, const struct sy_network *pr
  * answers go out; icmp(7), RFC 4443, RFC 9293 (RST: port= measures connections). */
 static void write_answers(const struct rule *rule)
 {
-	bool in = rule->place->direction == SY_INGRESS;
+	bool in = rule->placement->direction == SY_INGRESS;
 
 	begin_filter(rule, AF_INET);
 	(void)fprintf(rule->out,
@@ -296,55 +301,59 @@ static void write_wanted(const struct rule *rule, const struct sy_netem *spec)
 }
 
 /* All protected networks of all conditions come before all that is shaped. */
-static unsigned find_preference(const struct sy_place *place, bool protects)
+static unsigned find_preference(const struct sy_placement *placement, bool protects)
 {
-	return (protects ? 100 : 200) + 2 * place->band;
+	return (protects ? 100 : 200) + 2 * placement->band;
 }
 
-static void write_filters(FILE *out, const struct sy_netem *spec, const struct sy_place *place,
-			  const struct sy_network *protect, int count)
+static void write_filters(FILE *out, const struct sy_netem *spec,
+			  const struct sy_placement *placement, const struct sy_network *protect,
+			  int count)
 {
 	char ours[80], free_pass[16];
-	struct rule rule = {.out = out, .place = place, .preference = find_preference(place, true)};
+	struct rule rule = {
+	    .out = out, .placement = placement, .preference = find_preference(placement, true)};
 
-	if (place->direction == SY_INGRESS) {
+	if (placement->direction == SY_INGRESS) {
 		/* A match without an action lets the packet pass as it is. */
 		(void)snprintf(free_pass, sizeof(free_pass), "flowid :1");
 		(void)snprintf(ours, sizeof(ours), "flowid :1 action mirred egress redirect dev %s",
-			       place->ifb);
+			       placement->ifb);
 	} else {
 		(void)snprintf(free_pass, sizeof(free_pass), "flowid %x:%x", SY_ROOT_MAJOR,
-			       !place->htb);
-		(void)snprintf(ours, sizeof(ours), "flowid %x:%x", SY_ROOT_MAJOR, place->band);
+			       !placement->htb);
+		(void)snprintf(ours, sizeof(ours), "flowid %x:%x", SY_ROOT_MAJOR, placement->band);
 	}
 	rule.verdict = free_pass;
 	write_protected(&rule, protect, count);
 	write_answers(&rule);
-	rule.preference = find_preference(place, false);
+	rule.preference = find_preference(placement, false);
 	rule.verdict = ours;
 	write_wanted(&rule, spec);
 }
 
-static void write_egress(FILE *out, const struct sy_netem *spec, const struct sy_place *place)
+static void write_egress(FILE *out, const struct sy_netem *spec,
+			 const struct sy_placement *placement)
 {
-	if (place->first)
-		write_root(out, place);
-	if (place->htb)
-		write_class(out, place);
-	(void)fprintf(out, "qdisc replace dev %s parent %x:%x handle %x:", place->device,
-		      SY_ROOT_MAJOR, place->band, SY_CHILD_MAJOR + place->band);
-	write_shaper(out, spec, place);
+	if (placement->first)
+		write_root(out, placement);
+	if (placement->htb)
+		write_class(out, placement);
+	(void)fprintf(out, "qdisc replace dev %s parent %x:%x handle %x:", placement->device,
+		      SY_ROOT_MAJOR, placement->band, SY_CHILD_MAJOR + placement->band);
+	write_shaper(out, spec, placement);
 }
 
-static void write_ingress(FILE *out, const struct sy_netem *spec, const struct sy_place *place)
+static void write_ingress(FILE *out, const struct sy_netem *spec,
+			  const struct sy_placement *placement)
 {
-	(void)fprintf(out, "qdisc replace dev %s root handle %x:", place->ifb,
-		      SY_CHILD_MAJOR + place->band);
-	write_shaper(out, spec, place);
-	(void)fprintf(out, "qdisc replace dev %s ingress\n", place->device);
+	(void)fprintf(out, "qdisc replace dev %s root handle %x:", placement->ifb,
+		      SY_CHILD_MAJOR + placement->band);
+	write_shaper(out, spec, placement);
+	(void)fprintf(out, "qdisc replace dev %s ingress\n", placement->device);
 }
 
-char *sy_plan_apply(const struct sy_netem *spec, const struct sy_place *place,
+char *sy_plan_apply(const struct sy_netem *spec, const struct sy_placement *placement,
 		    const struct sy_network *protect, int protected_count)
 {
 	char *text = NULL;
@@ -353,54 +362,54 @@ char *sy_plan_apply(const struct sy_netem *spec, const struct sy_place *place,
 
 	if (!out)
 		return NULL;
-	if (place->direction == SY_INGRESS)
-		write_ingress(out, spec, place);
+	if (placement->direction == SY_INGRESS)
+		write_ingress(out, spec, placement);
 	else
-		write_egress(out, spec, place);
-	if (!place->by_cgroup)
-		write_filters(out, spec, place, protect, protected_count);
+		write_egress(out, spec, placement);
+	if (!placement->by_cgroup)
+		write_filters(out, spec, placement, protect, protected_count);
 	(void)fclose(out);
 	return text;
 }
 
-char *sy_plan_change(const struct sy_netem *spec, const struct sy_place *place)
+char *sy_plan_change(const struct sy_netem *spec, const struct sy_placement *placement)
 {
-	bool ingress = place->direction == SY_INGRESS;
+	bool ingress = placement->direction == SY_INGRESS;
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
 	if (!out)
 		return NULL;
-	(void)fprintf(out, "qdisc change dev %s ", ingress ? place->ifb : place->device);
+	(void)fprintf(out, "qdisc change dev %s ", ingress ? placement->ifb : placement->device);
 	if (ingress)
-		(void)fprintf(out, "root handle %x:", SY_CHILD_MAJOR + place->band);
+		(void)fprintf(out, "root handle %x:", SY_CHILD_MAJOR + placement->band);
 	else
-		(void)fprintf(out, "parent %x:%x handle %x:", SY_ROOT_MAJOR, place->band,
-			      SY_CHILD_MAJOR + place->band);
-	write_shaper(out, spec, place);
+		(void)fprintf(out, "parent %x:%x handle %x:", SY_ROOT_MAJOR, placement->band,
+			      SY_CHILD_MAJOR + placement->band);
+	write_shaper(out, spec, placement);
 	(void)fclose(out);
 	return text;
 }
 
-static void undo_band(FILE *out, const struct sy_place *place)
+static void undo_band(FILE *out, const struct sy_placement *placement)
 {
 	for (int protects = 0; protects < 2; protects++) {
-		unsigned number = find_preference(place, protects);
+		unsigned number = find_preference(placement, protects);
 
 		(void)fprintf(out, "filter del dev %s parent %x: protocol ip pref %u\n",
-			      place->device, SY_ROOT_MAJOR, number);
+			      placement->device, SY_ROOT_MAJOR, number);
 		(void)fprintf(out, "filter del dev %s parent %x: protocol ipv6 pref %u\n",
-			      place->device, SY_ROOT_MAJOR, number + 1);
+			      placement->device, SY_ROOT_MAJOR, number + 1);
 	}
-	(void)fprintf(out, "qdisc del dev %s parent %x:%x\n", place->device, SY_ROOT_MAJOR,
-		      place->band);
-	if (place->htb)
-		(void)fprintf(out, "class del dev %s classid %x:%x\n", place->device, SY_ROOT_MAJOR,
-			      place->band);
+	(void)fprintf(out, "qdisc del dev %s parent %x:%x\n", placement->device, SY_ROOT_MAJOR,
+		      placement->band);
+	if (placement->htb)
+		(void)fprintf(out, "class del dev %s classid %x:%x\n", placement->device,
+			      SY_ROOT_MAJOR, placement->band);
 }
 
-char *sy_plan_undo(const struct sy_place *place, bool last)
+char *sy_plan_undo(const struct sy_placement *placement, bool last)
 {
 	char *text = NULL;
 	size_t size;
@@ -408,12 +417,12 @@ char *sy_plan_undo(const struct sy_place *place, bool last)
 
 	if (!out)
 		return NULL;
-	if (place->direction == SY_INGRESS)
-		(void)fprintf(out, "qdisc del dev %s ingress\n", place->device);
+	if (placement->direction == SY_INGRESS)
+		(void)fprintf(out, "qdisc del dev %s ingress\n", placement->device);
 	else if (last)
-		(void)fprintf(out, "qdisc del dev %s root\n", place->device);
+		(void)fprintf(out, "qdisc del dev %s root\n", placement->device);
 	else
-		undo_band(out, place);
+		undo_band(out, placement);
 	(void)fclose(out);
 	return text;
 }

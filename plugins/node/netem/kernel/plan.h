@@ -27,7 +27,7 @@
 #define SY_ECHO_TOS 0xac
 
 /* One device in one direction. */
-struct sy_place {
+struct sy_placement {
 	char device[SY_DEVICE_SIZE];
 	int index;		     /* the interface's */
 	enum sy_direction direction; /* SY_EGRESS or SY_INGRESS */
@@ -49,10 +49,10 @@ int64_t sy_plan_limit(const struct sy_netem *spec, int64_t mtu, int64_t speed_bi
 
 /* Each: lines for `tc -batch`, allocated; NULL: out of memory. sy_plan_change(): other parameters
  * of a qdisc that stands, which is not made where it does not. */
-char *sy_plan_apply(const struct sy_netem *spec, const struct sy_place *place,
+char *sy_plan_apply(const struct sy_netem *spec, const struct sy_placement *placement,
 		    const struct sy_network *protect, int protected_count);
-char *sy_plan_change(const struct sy_netem *spec, const struct sy_place *place);
-char *sy_plan_undo(const struct sy_place *place, bool last);
+char *sy_plan_change(const struct sy_netem *spec, const struct sy_placement *placement);
+char *sy_plan_undo(const struct sy_placement *placement, bool last);
 
 /* Whether two specifications could claim the same packet (ports are not looked at). */
 bool sy_plan_overlap(const struct sy_netem *a, const struct sy_netem *b);

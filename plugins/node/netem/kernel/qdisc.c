@@ -133,19 +133,19 @@ enum sy_root sy_qdiscs_find_root(const struct sy_qdiscs *list)
 
 json_t *sy_qdiscs_to_json(const struct sy_qdiscs *list)
 {
-	json_t *kept = json_array();
+	json_t *saved = json_array();
 
 	for (size_t i = 0; i < list->count; i++) {
 		const struct sy_qdisc *qdisc = &list->item[i];
 
 		if (qdisc->handle && !is_special(qdisc))
 			(void)json_array_append_new(
-			    kept,
+			    saved,
 			    json_pack("{s:I, s:I, s:s, s:o}", "parent", (json_int_t)qdisc->parent,
 				      "handle", (json_int_t)qdisc->handle, "kind", qdisc->kind,
 				      "options", sy_rtnl_hex(qdisc->options, qdisc->options_size)));
 	}
-	return kept;
+	return saved;
 }
 
 static int restore_qdisc(int index, const json_t *one, struct sy_error *err)
@@ -173,12 +173,12 @@ static int restore_qdisc(int index, const json_t *one, struct sy_error *err)
 	return result ? sy_fail_errno(err, -result, "cannot put qdisc %s back", kind) : 0;
 }
 
-int sy_qdiscs_restore(int index, const json_t *kept, struct sy_error *err)
+int sy_qdiscs_restore(int index, const json_t *saved, struct sy_error *err)
 {
 	size_t i;
 	json_t *one;
 
-	json_array_foreach((json_t *)kept, i,
+	json_array_foreach((json_t *)saved, i,
 			   one) if (restore_qdisc(index, one, err) < 0) return -1;
 	return 0;
 }
@@ -209,11 +209,11 @@ int sy_qdisc_seed(int index, const struct sy_qdisc *qdisc, int64_t seed, struct 
 }
 
 /* The kernel counts chances in 2^-32, tc through a double: 1e-9 is below either. */
-static int32_t read_chance(uint32_t chance, int32_t asked)
+static int32_t read_chance(uint32_t chance, int32_t requested)
 {
 	int32_t ppb = (int32_t)((double)chance / 4294967295.0 * SY_WHOLE_PPB + 0.5);
 
-	return abs(ppb - asked) <= 2 ? asked : ppb;
+	return abs(ppb - requested) <= 2 ? requested : ppb;
 }
 
 static void read_loss_state(const struct nlattr *loss, struct sy_loss_state *state)
@@ -278,7 +278,7 @@ static void read_rate(const struct nlattr *attribute, struct sy_netem *spec)
 /* The kernel does not report the distribution. */
 static void read_slot(const struct nlattr *attribute, struct sy_netem *spec)
 {
-	enum sy_distribution asked = spec->slot.distribution;
+	enum sy_distribution requested = spec->slot.distribution;
 	struct tc_netem_slot slot;
 
 	memcpy(&slot, mnl_attr_get_payload(attribute), sizeof(slot));
@@ -288,7 +288,7 @@ static void read_slot(const struct nlattr *attribute, struct sy_netem *spec)
 	    .max_us = (slot.max_delay + 500) / 1000,
 	    .packets = slot.max_packets,
 	    .bytes = slot.max_bytes,
-	    .distribution = slot.dist_jitter ? asked : SY_UNIFORM,
+	    .distribution = slot.dist_jitter ? requested : SY_UNIFORM,
 	    .mean_us = (slot.dist_delay + 500) / 1000,
 	    .jitter_us = (slot.dist_jitter + 500) / 1000,
 	};
@@ -383,7 +383,7 @@ void sy_qdisc_read_spec(const struct sy_qdisc *qdisc, struct sy_netem *spec)
 bool sy_qdisc_has_spec(int index, uint32_t handle, const struct sy_netem *spec)
 {
 	cleanup_qdiscs struct sy_qdiscs list = {0};
-	char asked[SY_NETEM_SIZE], got[SY_NETEM_SIZE];
+	char requested[SY_NETEM_SIZE], got[SY_NETEM_SIZE];
 	struct sy_netem found = *spec;
 	const struct sy_qdisc *qdisc;
 
@@ -393,7 +393,7 @@ bool sy_qdisc_has_spec(int index, uint32_t handle, const struct sy_netem *spec)
 	if (!qdisc)
 		return false;
 	sy_qdisc_read_spec(qdisc, &found);
-	(void)sy_netem_format(spec, asked);
+	(void)sy_netem_format(spec, requested);
 	(void)sy_netem_format(&found, got);
-	return !strcmp(asked, got);
+	return !strcmp(requested, got);
 }

@@ -42,7 +42,7 @@ enum sy_root sy_qdiscs_find_root(const struct sy_qdiscs *list);
 
 /* What must be put back, as JSON for the state: [{parent, handle, kind, options (hex)}]. */
 json_t *sy_qdiscs_to_json(const struct sy_qdiscs *list);
-int sy_qdiscs_restore(int index, const json_t *kept, struct sy_error *err);
+int sy_qdiscs_restore(int index, const json_t *saved, struct sy_error *err);
 
 /* Have a netem qdisc begin its random numbers from `seed`: its own options once more, and the seed.
  * Kernels before 6.6 ignore it, which sy_qdisc_read_spec() shows. */

@@ -96,7 +96,7 @@ int sy_route_find_device(const struct sy_network *host, struct sy_error *err)
 
 struct listing {
 	const struct sy_network *within;
-	sy_route_see *see;
+	sy_route_visit *visit;
 	void *context;
 	bool ended;
 };
@@ -111,7 +111,7 @@ static int parse_route(const struct nlmsghdr *header, void *context)
 		return MNL_CB_OK;
 	route = read_route(&message);
 	if (sy_network_contains(listing->within, &route.to))
-		listing->ended = !listing->see(listing->context, &route);
+		listing->ended = !listing->visit(listing->context, &route);
 	return MNL_CB_OK;
 }
 
@@ -126,9 +126,9 @@ static int list_routes(int family, mnl_cb_t take, void *context)
 	return sy_rtnl_request(request, take, context);
 }
 
-int sy_routes_find_within(const struct sy_network *network, sy_route_see *see, void *context)
+int sy_routes_find_within(const struct sy_network *network, sy_route_visit *visit, void *context)
 {
-	struct listing listing = {network, see, context, false};
+	struct listing listing = {network, visit, context, false};
 
 	return list_routes(network->family, parse_route, &listing) ? -1 : 0;
 }
@@ -140,14 +140,15 @@ static bool is_over_device(const struct message *message, int index)
 	const struct nlattr *several =
 	    find_attribute(message, RTA_MULTIPATH, sizeof(struct rtnexthop));
 	const struct rtnexthop *hop = several ? mnl_attr_get_payload(several) : NULL;
-	size_t left = several ? mnl_attr_get_payload_len(several) : 0;
+	size_t remaining = several ? mnl_attr_get_payload_len(several) : 0;
 
-	while (left >= sizeof(*hop) && hop->rtnh_len >= sizeof(*hop) && hop->rtnh_len <= left) {
+	while (remaining >= sizeof(*hop) && hop->rtnh_len >= sizeof(*hop) &&
+	       hop->rtnh_len <= remaining) {
 		size_t step = (hop->rtnh_len + 3U) & ~3U; /* RTNH_ALIGN is of signed numbers */
 
 		if (hop->rtnh_ifindex == index)
 			return true;
-		left = step < left ? left - step : 0;
+		remaining = step < remaining ? remaining - step : 0;
 		hop = (const void *)((const char *)hop + step);
 	}
 	return (int)read_number(message, RTA_OIF, 0) == index;
@@ -167,7 +168,7 @@ static bool has_expiry(const struct message *message)
 
 struct keeping {
 	int index;
-	json_t *kept;
+	json_t *saved;
 	struct sy_error *err;
 	bool failed;
 };
@@ -182,7 +183,8 @@ static int parse_saved(const struct nlmsghdr *header, void *context)
 	if (keeping->failed || !is_route(header) || !is_over_device(&message, keeping->index))
 		return MNL_CB_OK;
 	if (!has_expiry(&message) && !(message.body->rtm_flags & BAD_FLAGS)) {
-		(void)json_array_append_new(keeping->kept, sy_rtnl_hex(message.body, message.size));
+		(void)json_array_append_new(keeping->saved,
+					    sy_rtnl_hex(message.body, message.size));
 		return MNL_CB_OK;
 	}
 	route = read_route(&message);
@@ -202,8 +204,8 @@ json_t *sy_routes_to_json(int index, struct sy_error *err)
 	if (six)
 		(void)sy_fail_errno(err, -six, "rto_min: cannot list the routes");
 	if (!six && !keeping.failed)
-		return keeping.kept;
-	json_decref(keeping.kept);
+		return keeping.saved;
+	json_decref(keeping.saved);
 	return NULL;
 }
 
@@ -266,20 +268,20 @@ static int change_route(const struct message *message, int64_t rto_min_us)
 }
 
 /* A kept route changed: 0, or -errno. */
-static int change_saved(const json_t *kept, int64_t rto_min_us)
+static int change_saved(const json_t *saved, int64_t rto_min_us)
 {
 	_Alignas(struct rtmsg) uint8_t bytes[2048];
-	struct message message = {(const void *)bytes, sy_rtnl_unhex(kept, bytes, sizeof(bytes))};
+	struct message message = {(const void *)bytes, sy_rtnl_unhex(saved, bytes, sizeof(bytes))};
 
 	return message.size < sizeof(struct rtmsg) ? -EINVAL : change_route(&message, rto_min_us);
 }
 
-int sy_routes_set(const json_t *kept, int64_t rto_min_us, struct sy_error *err)
+int sy_routes_set(const json_t *saved, int64_t rto_min_us, struct sy_error *err)
 {
 	json_t *one;
 	size_t i;
 
-	json_array_foreach((json_t *)kept, i, one)
+	json_array_foreach((json_t *)saved, i, one)
 	{
 		int result = change_saved(one, rto_min_us);
 
@@ -289,13 +291,13 @@ int sy_routes_set(const json_t *kept, int64_t rto_min_us, struct sy_error *err)
 	return 0;
 }
 
-bool sy_routes_restore(const json_t *kept)
+bool sy_routes_restore(const json_t *saved)
 {
 	bool all = true;
 	json_t *one;
 	size_t i;
 
 	/* One that went away meanwhile does not keep the others from coming back. */
-	json_array_foreach((json_t *)kept, i, one) all &= change_saved(one, 0) == 0;
+	json_array_foreach((json_t *)saved, i, one) all &= change_saved(one, 0) == 0;
 	return all;
 }

@@ -188,7 +188,7 @@ static void remove_folder(const char *folder)
 {
 	const struct timespec pause = {.tv_nsec = 5000000};
 
-	for (int left = REMOVE_TRIES; left; left--) {
+	for (int remaining = REMOVE_TRIES; remaining; remaining--) {
 		move_processes_out(folder);
 		if (rmdir(folder) == 0 || errno != EBUSY)
 			return;

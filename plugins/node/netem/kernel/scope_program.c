@@ -20,7 +20,7 @@ enum label { OUT, V6, WANTED4, WANTED6, STORE, PORT, SET, LABELS = SET + SY_SCOP
 struct assembler {
 	struct bpf_insn *code;
 	int count;
-	int place[LABELS];
+	int placement[LABELS];
 	uint8_t label[SY_SCOPE_MOST]; /* 0, or where instruction i jumps to + 1 */
 };
 
@@ -45,7 +45,7 @@ static void jump(struct assembler *a, uint8_t condition, uint8_t reg, int32_t im
 
 static void put(struct assembler *a, enum label label)
 {
-	a->place[label] = a->count;
+	a->placement[label] = a->count;
 }
 
 static void load(struct assembler *a, uint8_t size, uint8_t to, uint8_t from, int offset)
@@ -181,7 +181,7 @@ static int resolve(struct assembler *a)
 		return -1;
 	for (int i = 0; i < a->count; i++)
 		if (a->label[i])
-			a->code[i].off = (int16_t)(a->place[a->label[i] - 1] - i - 1);
+			a->code[i].off = (int16_t)(a->placement[a->label[i] - 1] - i - 1);
 	return a->count;
 }
 

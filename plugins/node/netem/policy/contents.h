@@ -31,7 +31,7 @@ struct sy_policy_networks {
 
 struct sy_policy {
 	char *path, *text; /* text: the file, cut up; words point into it */
-	bool there;	   /* false: no such file */
+	bool exists;	   /* false: no such file */
 	bool enabled, netem, cache, exclusive_only, rdma;
 /* int64_t max_delay_us, min_rate_bit_per_s …; int32_t max_loss_ppb … */
 #define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, ...)             \

@@ -153,7 +153,7 @@ static int fail_unknown(const char *name, struct sy_error *err)
 static int read_values(struct sy_policy *policy, const struct key *key, char *rest,
 		       struct sy_error *err)
 {
-	struct sy_error why;
+	struct sy_error reason;
 	int count = 0;
 
 	for (char *word; (word = strsep(&rest, BLANKS));) {
@@ -162,13 +162,13 @@ static int read_values(struct sy_policy *policy, const struct key *key, char *re
 		if (count++ && !key->list)
 			return sy_fail(err, "%s: expected one value, found '%.60s' too", key->name,
 				       word);
-		if (key->read(word, (char *)policy + key->field, &why) < 0)
-			return sy_fail(err, "%s %.60s: %s", key->name, word, why.text);
+		if (key->read(word, (char *)policy + key->field, &reason) < 0)
+			return sy_fail(err, "%s %.60s: %s", key->name, word, reason.text);
 	}
 	return count ? 0 : sy_fail(err, "%s: expected a value behind it", key->name);
 }
 
-static int read_line(struct sy_policy *policy, char *line, uint32_t *seen, struct sy_error *err)
+static int read_line(struct sy_policy *policy, char *line, uint32_t *given, struct sy_error *err)
 {
 	char *name;
 
@@ -180,9 +180,9 @@ static int read_line(struct sy_policy *policy, char *line, uint32_t *seen, struc
 	for (size_t i = 0; i < KEYS; i++) {
 		if (strcmp(keys[i].name, name))
 			continue;
-		if (!keys[i].list && *seen & 1U << i)
+		if (!keys[i].list && *given & 1U << i)
 			return sy_fail(err, "%s: was set already, expected it once", name);
-		*seen |= 1U << i;
+		*given |= 1U << i;
 		return read_values(policy, &keys[i], line ? line : strchr(name, '\0'), err);
 	}
 	return fail_unknown(name, err);
@@ -193,14 +193,14 @@ _Static_assert(KEYS <= 32, "a bit for each key");
 static int read_lines(struct sy_policy *policy, struct sy_error *err)
 {
 	char *rest = policy->text;
-	struct sy_error why;
-	uint32_t seen = 0;
+	struct sy_error reason;
+	uint32_t given = 0;
 	int number = 0;
 
 	while (rest) {
 		number++;
-		if (read_line(policy, strsep(&rest, "\n"), &seen, &why) < 0)
-			return sy_fail(err, "%s, line %d: %s", policy->path, number, why.text);
+		if (read_line(policy, strsep(&rest, "\n"), &given, &reason) < 0)
+			return sy_fail(err, "%s, line %d: %s", policy->path, number, reason.text);
 	}
 	return 0;
 }
@@ -260,7 +260,7 @@ static int read_text(struct sy_policy *policy, bool must_be_root, struct sy_erro
 		return sy_fail_errno(err, (int)-length, "cannot read %s", path);
 	if (strlen(policy->text) != (size_t)length)
 		return sy_fail(err, "%s: has a NUL in it, expected text", path);
-	policy->there = true;
+	policy->exists = true;
 	return read_lines(policy, err);
 }
 

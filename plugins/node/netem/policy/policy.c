@@ -50,38 +50,39 @@ static int64_t find_group_id(const char *word)
 	return number;
 }
 
-static bool is_member(const char *word, const struct sy_asker *asker)
+static bool is_member(const char *word, const struct sy_requester *requester)
 {
 	int64_t group = find_group_id(word);
 
-	for (size_t i = 0; i < asker->group_count; i++)
-		if (group == asker->groups[i])
+	for (size_t i = 0; i < requester->group_count; i++)
+		if (group == requester->groups[i])
 			return true;
 	return false;
 }
 
 /* In one of the two lists; with no list, everybody. */
-static bool is_allowed_person(const struct sy_policy *policy, const struct sy_asker *asker)
+static bool is_allowed_person(const struct sy_policy *policy, const struct sy_requester *requester)
 {
 	bool no_list = !policy->users.count && !policy->groups.count;
 
-	if (no_list || asker->uid == 0)
+	if (no_list || requester->uid == 0)
 		return true;
 	for (int i = 0; i < policy->users.count; i++)
-		if (is_user(policy->users.word[i], asker->uid))
+		if (is_user(policy->users.word[i], requester->uid))
 			return true;
 	for (int i = 0; i < policy->groups.count; i++)
-		if (!asker->group_count || is_member(policy->groups.word[i], asker))
+		if (!requester->group_count || is_member(policy->groups.word[i], requester))
 			return true;
 	return false;
 }
 
 /* A job submitted to several partitions has "a,b": it may start in any of them, so all count. */
-static bool is_allowed_partition(const struct sy_policy *policy, const struct sy_asker *asker)
+static bool is_allowed_partition(const struct sy_policy *policy,
+				 const struct sy_requester *requester)
 {
-	const char *name = asker->partition;
+	const char *name = requester->partition;
 
-	if (!policy->partitions.count || !name || asker->uid == 0)
+	if (!policy->partitions.count || !name || requester->uid == 0)
 		return true;
 	for (;;) {
 		size_t length = strcspn(name, ",");
@@ -102,10 +103,10 @@ static bool is_allowed_partition(const struct sy_policy *policy, const struct sy
 #define SY_ASK_WHOLE_NODES                                                                         \
 	"--exclusive (Slurm), -n (Torque) or -l select=1:ncpus=1 -l place=scatter:excl (OpenPBS)"
 
-static int check_asker(const struct sy_policy *policy, const struct sy_asker *asker,
+static int check_asker(const struct sy_policy *policy, const struct sy_requester *requester,
 		       const char *what, struct sy_error *err)
 {
-	if (!policy->there)
+	if (!policy->exists)
 		return sy_fail(err,
 			       "%s: not allowed on this machine, since there is no %s: an "
 			       "administrator has to write it (docs/netem.md)",
@@ -113,13 +114,13 @@ static int check_asker(const struct sy_policy *policy, const struct sy_asker *as
 	if (!policy->enabled)
 		return sy_fail(err, "%s: switched off on this machine: %s has no 'enabled yes'",
 			       what, policy->path);
-	if (!is_allowed_person(policy, asker))
+	if (!is_allowed_person(policy, requester))
 		return sy_fail(err, "%s: user %" PRIuMAX " is not among the users and groups of %s",
-			       what, (uintmax_t)asker->uid, policy->path);
-	if (!is_allowed_partition(policy, asker))
+			       what, (uintmax_t)requester->uid, policy->path);
+	if (!is_allowed_partition(policy, requester))
 		return sy_fail(err, "%s: not in partition %.80s: %s allows other ones", what,
-			       asker->partition, policy->path);
-	if (policy->exclusive_only && asker->exclusive == SY_NO)
+			       requester->partition, policy->path);
+	if (policy->exclusive_only && requester->exclusive == SY_NO)
 		return sy_fail(err,
 			       "%s: only for jobs that have their nodes for themselves "
 			       "(exclusive_only in %s): ask for " SY_ASK_WHOLE_NODES,
@@ -131,20 +132,20 @@ struct bound {
 	const char *part, *key;
 	enum sy_kind kind;
 	bool least;
-	int64_t asked, allowed;
+	int64_t requested, allowed;
 };
 
 static int check_bound(const struct bound *bound, const struct sy_policy *policy,
 		       struct sy_error *err)
 {
-	char asked[SY_UNIT_SIZE], allowed[SY_UNIT_SIZE];
+	char requested[SY_UNIT_SIZE], allowed[SY_UNIT_SIZE];
 
-	if (bound->least ? bound->asked >= bound->allowed : bound->asked <= bound->allowed)
+	if (bound->least ? bound->requested >= bound->allowed : bound->requested <= bound->allowed)
 		return 0;
 	return sy_fail(
 	    err, "netem: %s %s: at %s %s%s allowed here (%s in %s)", bound->part,
-	    sy_format_kind(bound->kind, bound->asked, asked), bound->least ? "least" : "most",
-	    sy_format_kind(bound->kind, bound->allowed, allowed),
+	    sy_format_kind(bound->kind, bound->requested, requested),
+	    bound->least ? "least" : "most", sy_format_kind(bound->kind, bound->allowed, allowed),
 	    bound->kind == SY_KIND_COUNT ? " packets are" : " is", bound->key, policy->path);
 }
 
@@ -214,20 +215,20 @@ static const struct sy_network *find_outer(const struct sy_policy_networks *netw
 static int check_destinations(const struct sy_policy *policy, const struct sy_netem *spec,
 			      struct sy_error *err)
 {
-	char asked[SY_UNIT_SIZE], text[SY_UNIT_SIZE];
+	char requested[SY_UNIT_SIZE], text[SY_UNIT_SIZE];
 
 	for (int i = 0; i < spec->to_count; i++) {
 		const struct sy_network *spared = find_outer(&policy->protect, &spec->to[i]);
 
-		(void)sy_format_network(&spec->to[i], asked);
+		(void)sy_format_network(&spec->to[i], requested);
 		if (spared)
 			return sy_fail(err, "netem: to=%s: is never shaped here (protect %s in %s)",
-				       asked, sy_format_network(spared, text), policy->path);
+				       requested, sy_format_network(spared, text), policy->path);
 		if (policy->destinations.count && !find_outer(&policy->destinations, &spec->to[i]))
 			return sy_fail(err,
 				       "netem: to=%s: lies in none of the destinations that "
 				       "%s allows, such as %s",
-				       asked, policy->path,
+				       requested, policy->path,
 				       sy_format_network(policy->destinations.network, text));
 	}
 	if (policy->destinations.count && !spec->to_count && !spec->has_sites)
@@ -281,11 +282,11 @@ int sy_policy_allows_link(const struct sy_policy *policy, const struct sy_netem 
 }
 
 int sy_policy_allows_netem(const struct sy_policy *policy, const struct sy_netem *spec,
-			   const struct sy_asker *asker, struct sy_error *err)
+			   const struct sy_requester *requester, struct sy_error *err)
 {
 	if (spec->none)
 		return 0;
-	if (check_asker(policy, asker, "netem", err) < 0)
+	if (check_asker(policy, requester, "netem", err) < 0)
 		return -1;
 	if (!policy->netem)
 		return sy_fail(err, "netem: switched off on this machine: netem no in %s",
@@ -295,10 +296,10 @@ int sy_policy_allows_netem(const struct sy_policy *policy, const struct sy_netem
 	return check_named_device(policy, spec->device, err);
 }
 
-int sy_policy_allows_cache(const struct sy_policy *policy, const struct sy_asker *asker,
+int sy_policy_allows_cache(const struct sy_policy *policy, const struct sy_requester *requester,
 			   struct sy_error *err)
 {
-	if (check_asker(policy, asker, "cache=cold", err) < 0)
+	if (check_asker(policy, requester, "cache=cold", err) < 0)
 		return -1;
 	if (!policy->cache)
 		return sy_fail(err,

@@ -12,7 +12,7 @@
 enum sy_known { SY_NOT_KNOWN = -1, SY_NO = 0, SY_YES = 1 };
 
 /* Who asks. What cannot be known yet (at submission) is not held against him. */
-struct sy_asker {
+struct sy_requester {
 	uid_t uid;		 /* root (0) passes the lists of users, groups and partitions */
 	const gid_t *groups;	 /* his own group and the others */
 	size_t group_count;	 /* 0: not known */
@@ -24,7 +24,7 @@ struct sy_policy; /* opaque: contents.h */
 
 /* 0, or -1 with one sentence: which part of the request, what the policy allows, whose policy. */
 int sy_policy_allows_netem(const struct sy_policy *policy, const struct sy_netem *spec,
-			   const struct sy_asker *asker, struct sy_error *err);
+			   const struct sy_requester *requester, struct sy_error *err);
 
 /* Of that only the bounds of delay, loss, rate and the like: of each line of a trace, whose file
  * lies on the node alone. */
@@ -35,7 +35,7 @@ int sy_policy_allows_values(const struct sy_policy *policy, const struct sy_nete
 int sy_policy_allows_link(const struct sy_policy *policy, const struct sy_netem *spec,
 			  struct sy_error *err);
 
-int sy_policy_allows_cache(const struct sy_policy *policy, const struct sy_asker *asker,
+int sy_policy_allows_cache(const struct sy_policy *policy, const struct sy_requester *requester,
 			   struct sy_error *err);
 
 /* Whether this device may be shaped (its name is known only on the node). */

@@ -179,32 +179,32 @@ int sy_parse_slot(char *value, struct sy_slot *slot, struct sy_error *err)
 }
 
 /* So many of the words, with `:` between them. */
-static const char *join(char words[][SY_UNIT_SIZE], int count, char *text)
+static const char *join(char fields[][SY_UNIT_SIZE], int count, char *text)
 {
 	size_t used = 0;
 
 	for (int i = 0; i < count; i++)
 		used += (size_t)snprintf(text + used, SY_MODEL_SIZE - used, "%s%.20s", i ? ":" : "",
-					 words[i]);
+					 fields[i]);
 	return text;
 }
 
 const char *sy_format_gemodel(const struct sy_gemodel *model, char *text)
 {
-	char words[4][SY_UNIT_SIZE];
+	char fields[4][SY_UNIT_SIZE];
 	int count = 1;
 
-	(void)sy_format_percent(model->p_ppb, words[0]);
-	(void)sy_format_percent(model->r_ppb, words[1]);
-	(void)sy_format_percent(model->one_minus_h_ppb, words[2]);
-	(void)sy_format_percent(model->one_minus_k_ppb, words[3]);
+	(void)sy_format_percent(model->p_ppb, fields[0]);
+	(void)sy_format_percent(model->r_ppb, fields[1]);
+	(void)sy_format_percent(model->one_minus_h_ppb, fields[2]);
+	(void)sy_format_percent(model->one_minus_k_ppb, fields[3]);
 	if (model->r_ppb != SY_WHOLE_PPB - model->p_ppb)
 		count = 2;
 	if (model->one_minus_h_ppb != SY_WHOLE_PPB)
 		count = 3;
 	if (model->one_minus_k_ppb)
 		count = 4;
-	return join(words, count, text);
+	return join(fields, count, text);
 }
 
 const char *sy_format_loss_state(const struct sy_loss_state *state, char *text)
@@ -212,25 +212,25 @@ const char *sy_format_loss_state(const struct sy_loss_state *state, char *text)
 	const int32_t ppb[] = {state->p13_ppb, state->p31_ppb, state->p32_ppb, state->p23_ppb,
 			       state->p14_ppb};
 	const int32_t defaults[] = {-1, SY_WHOLE_PPB - state->p13_ppb, 0, SY_WHOLE_PPB, 0};
-	char words[5][SY_UNIT_SIZE];
+	char fields[5][SY_UNIT_SIZE];
 	int count = 5;
 
 	for (int i = 0; i < 5; i++)
-		(void)sy_format_percent(ppb[i], words[i]);
+		(void)sy_format_percent(ppb[i], fields[i]);
 	while (ppb[count - 1] == defaults[count - 1])
 		count--;
-	return join(words, count, text);
+	return join(fields, count, text);
 }
 
 const char *sy_format_overhead(const struct sy_rate_overhead *overhead, char *text)
 {
-	char words[3][SY_UNIT_SIZE];
+	char fields[3][SY_UNIT_SIZE];
 	int count = overhead->cell_overhead_bytes ? 3 : overhead->cell_bytes ? 2 : 1;
 
-	(void)snprintf(words[0], SY_UNIT_SIZE, "%" PRId32, overhead->packet_bytes);
-	(void)snprintf(words[1], SY_UNIT_SIZE, "%" PRId32, overhead->cell_bytes);
-	(void)snprintf(words[2], SY_UNIT_SIZE, "%" PRId32, overhead->cell_overhead_bytes);
-	return join(words, count, text);
+	(void)snprintf(fields[0], SY_UNIT_SIZE, "%" PRId32, overhead->packet_bytes);
+	(void)snprintf(fields[1], SY_UNIT_SIZE, "%" PRId32, overhead->cell_bytes);
+	(void)snprintf(fields[2], SY_UNIT_SIZE, "%" PRId32, overhead->cell_overhead_bytes);
+	return join(fields, count, text);
 }
 
 static const char *format_slot_spread(const struct sy_slot *slot, char *text)
@@ -251,14 +251,14 @@ static const char *format_slot_spread(const struct sy_slot *slot, char *text)
 
 const char *sy_format_slot(const struct sy_slot *slot, char *text)
 {
-	char words[4][SY_UNIT_SIZE];
+	char fields[4][SY_UNIT_SIZE];
 	int count = slot->bytes ? 4 : slot->packets ? 3 : slot->max_us != slot->min_us ? 2 : 1;
 
 	if (slot->distribution != SY_UNIFORM)
 		return format_slot_spread(slot, text);
-	(void)sy_format_time(slot->min_us, words[0]);
-	(void)sy_format_time(slot->max_us, words[1]);
-	(void)snprintf(words[2], SY_UNIT_SIZE, "%" PRId32, slot->packets);
-	(void)snprintf(words[3], SY_UNIT_SIZE, "%" PRId32, slot->bytes);
-	return join(words, count, text);
+	(void)sy_format_time(slot->min_us, fields[0]);
+	(void)sy_format_time(slot->max_us, fields[1]);
+	(void)snprintf(fields[2], SY_UNIT_SIZE, "%" PRId32, slot->packets);
+	(void)snprintf(fields[3], SY_UNIT_SIZE, "%" PRId32, slot->bytes);
+	return join(fields, count, text);
 }

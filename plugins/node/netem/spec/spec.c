@@ -207,13 +207,13 @@ static int parse_direction(char *value, struct sy_netem *spec, struct sy_error *
 enum role { FLAG, PLACE, PLACES };
 
 /* The keys of a specification, in the order of the canonical text. */
-static const struct part {
+static const struct field {
 	const char *name;
 	/* Read a value, which may be cut up, into `spec`: 0, or -1 with what was expected. */
 	int (*parse)(char *value, struct sy_netem *spec, struct sy_error *err);
 	const char *example;
 	enum role role; /* PLACES: may be there more than once */
-} parts[] = {
+} fields[] = {
 #define KEY(id, key, role, kind, grammar, json, example, ...) {key, parse_##id, example, role},
 #include "facts/netem_keys.def"
     {NULL, NULL, NULL, FLAG},
@@ -229,12 +229,12 @@ static size_t show_byte(unsigned char byte, char *shown, size_t size)
 }
 
 /* A part as an error shows it; long ones are cut. */
-static const char *show(const char *part, char *shown)
+static const char *show(const char *field, char *shown)
 {
-	size_t used = 0, length = strcspn(part, ",");
+	size_t used = 0, length = strcspn(field, ",");
 
 	for (size_t i = 0; i < length && i < SHOWN_CHARACTERS; i++)
-		used += show_byte((unsigned char)part[i], shown + used, SHOWN_SIZE - used);
+		used += show_byte((unsigned char)field[i], shown + used, SHOWN_SIZE - used);
 	(void)snprintf(shown + used, SHOWN_SIZE - used, "%s",
 		       length > SHOWN_CHARACTERS ? "..." : "");
 	return shown;
@@ -245,21 +245,21 @@ static int fail_unknown(const char *shown, struct sy_error *err)
 	char known[256];
 	size_t used = 0;
 
-	for (const struct part *part = parts; part->name; part++)
-		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s, ", part->name);
+	for (const struct field *field = fields; field->name; field++)
+		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s, ", field->name);
 	return sy_fail(err, "netem: %s: unknown part; known are %sor none alone", shown, known);
 }
 
-static const struct part *find_field(const char *name, size_t length)
+static const struct field *find_field(const char *name, size_t length)
 {
-	for (const struct part *part = parts; part->name; part++)
-		if (strlen(part->name) == length && !memcmp(part->name, name, length))
-			return part;
+	for (const struct field *field = fields; field->name; field++)
+		if (strlen(field->name) == length && !memcmp(field->name, name, length))
+			return field;
 	return NULL;
 }
 
 /* Errors of a part that show before its value is read. */
-static int check_field(const char *text, const struct part *part, unsigned int seen,
+static int check_field(const char *text, const struct field *field, unsigned int given,
 		       const char *shown, struct sy_error *err)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -276,30 +276,30 @@ static int check_field(const char *text, const struct part *part, unsigned int s
 			       shown, wrong);
 	if (!strcmp(text, "none"))
 		return sy_fail(err, "netem: none: stands alone, expected no other part beside it");
-	if (!part)
+	if (!field)
 		return fail_unknown(shown, err);
 	if (!strchr(text, '='))
 		return sy_fail(err, "netem: %s: expected a value, such as %s", shown,
-			       part->example);
-	if (seen & 1U << (part - parts) && part->role != PLACES)
+			       field->example);
+	if (given & 1U << (field - fields) && field->role != PLACES)
 		return sy_fail(err, "netem: %s: %s was given already, expected it once", shown,
-			       part->name);
+			       field->name);
 	return 0;
 }
 
-static int parse_field(char *text, unsigned int *seen, struct sy_netem *spec, struct sy_error *err)
+static int parse_field(char *text, unsigned int *given, struct sy_netem *spec, struct sy_error *err)
 {
 	size_t length = strcspn(text, "=");
-	const struct part *part = find_field(text, length);
+	const struct field *field = find_field(text, length);
 	char shown[SHOWN_SIZE];
-	struct sy_error why;
+	struct sy_error reason;
 
 	(void)show(text, shown);
-	if (check_field(text, part, *seen, shown, err) < 0)
+	if (check_field(text, field, *given, shown, err) < 0)
 		return -1;
-	*seen |= 1U << (part - parts);
-	if (part->parse(text + length + 1, spec, &why) < 0)
-		return sy_fail(err, "netem: %s: %s", shown, why.text);
+	*given |= 1U << (field - fields);
+	if (field->parse(text + length + 1, spec, &reason) < 0)
+		return sy_fail(err, "netem: %s: %s", shown, reason.text);
 	return 0;
 }
 
@@ -339,13 +339,13 @@ static int check_spec(const char *text, const struct sy_netem *spec, struct sy_e
 static int parse_fields(const char *text, struct sy_netem *spec, struct sy_error *err)
 {
 	char copy[SY_NETEM_SIZE], *next = copy;
-	unsigned int seen = 0;
+	unsigned int given = 0;
 
 	(void)snprintf(copy, sizeof(copy), "%s", text);
 	while (next) {
-		char *part = strsep(&next, ",");
+		char *field = strsep(&next, ",");
 
-		if (parse_field(part, &seen, spec, err) < 0)
+		if (parse_field(field, &given, spec, err) < 0)
 			return -1;
 	}
 	return check_spec(text, spec, err);

@@ -47,13 +47,13 @@ static json_t *make_share(int64_t hits, int64_t packets)
 			 low, "high", high, "packets", (json_int_t)packets);
 }
 
-static void note_missing(json_t *conditions, const char *key, const char *why)
+static void note_missing(json_t *conditions, const char *key, const char *reason)
 {
 	json_t *missing = json_object_get(conditions, "missing");
 
 	(void)json_object_set_new(conditions, key, json_null());
 	if (json_is_object(missing))
-		(void)json_object_set_new(missing, key, json_string(why));
+		(void)json_object_set_new(missing, key, json_string(reason));
 }
 
 void sy_netem_record_loss(json_t *conditions, const struct sy_counted *count)
@@ -72,7 +72,7 @@ void sy_netem_record_loss(json_t *conditions, const struct sy_counted *count)
 /* One of them: how many packets it happened to (-1: not counted), of how many. */
 struct chance {
 	const char *key, *what;
-	bool asked;
+	bool requested;
 	int32_t ppb;
 	int64_t hits, least, packets;
 };
@@ -82,7 +82,7 @@ static int judge_chance(json_t *conditions, const struct chance *chance, char *r
 	struct sy_drops expected;
 	char why[160];
 
-	if (!chance->asked)
+	if (!chance->requested)
 		return 0;
 	if (chance->hits < 0) {
 		(void)snprintf(why, sizeof(why),
@@ -115,10 +115,10 @@ int sy_netem_judge_chances(json_t *conditions, const struct sy_netem *spec, char
 			   size_t size)
 {
 	const json_t *counters = json_object_get(conditions, "counters");
-	int64_t kept = larger_of(0, read_counter(counters, "sent_packets")) +
-		       larger_of(0, read_counter(counters, "waiting_packets"));
+	int64_t delivered = larger_of(0, read_counter(counters, "sent_packets")) +
+			    larger_of(0, read_counter(counters, "waiting_packets"));
 	int64_t dropped = larger_of(0, read_counter(counters, "dropped_packets")),
-		came = kept + dropped;
+		came = delivered + dropped;
 	int64_t doubled = read_counter(counters, "duplicated_packets");
 	int64_t lost = larger_of(0, read_counter(counters, "lost_packets"));
 	int64_t gone = lost + dropped < doubled ? lost + dropped : doubled;
@@ -126,9 +126,9 @@ int sy_netem_judge_chances(json_t *conditions, const struct sy_netem *spec, char
 	    {"duplicate", "sent twice", spec->has_duplicate, spec->duplicate_ppb, doubled,
 	     came - doubled, came - doubled + larger_of(0, gone)},
 	    {"corrupt", "spoilt", spec->has_corrupt, spec->corrupt_ppb,
-	     read_counter(counters, "corrupted_packets"), kept, came},
+	     read_counter(counters, "corrupted_packets"), delivered, came},
 	    {"reorder", "sent ahead", spec->has_reorder, spec->reorder_ppb,
-	     read_counter(counters, "requeues"), kept, kept},
+	     read_counter(counters, "requeues"), delivered, delivered},
 	};
 	int result = 0;
 

@@ -137,7 +137,7 @@ static void add_time(json_t *conditions, double spent_s)
 static void measure_once(struct sy_document *document, const char *moment,
 			 const struct sy_measure *measure)
 {
-	json_t *kept = json_object_get(json_object_get(document->top, "rtt"), moment), *rtt;
+	json_t *best = json_object_get(json_object_get(document->top, "rtt"), moment), *rtt;
 	struct sy_error err;
 	char path[64];
 
@@ -145,7 +145,7 @@ static void measure_once(struct sy_document *document, const char *moment,
 	if (sy_netem_measure(measure, &rtt, &err) == 0) {
 		(void)json_object_del(document->missing, path);
 		sy_netem_keep_fastest(document->top, measure->spec, moment, rtt);
-	} else if (!json_is_object(kept)) {
+	} else if (!json_is_object(best)) {
 		sy_doc_put_null(document, path, "%s", err.text);
 	}
 }

@@ -295,10 +295,10 @@ static int64_t deadline_ns(const struct run *run, int64_t begun_ns)
 
 static void listen_until_due(struct run *run, int64_t begun_ns)
 {
-	int64_t left;
+	int64_t remaining;
 
-	while ((left = deadline_ns(run, begun_ns) - sy_now_ns(CLOCK_MONOTONIC)) > 0) {
-		struct timespec wait = {left / 1000000000LL, left % 1000000000LL};
+	while ((remaining = deadline_ns(run, begun_ns) - sy_now_ns(CLOCK_MONOTONIC)) > 0) {
+		struct timespec wait = {remaining / 1000000000LL, remaining % 1000000000LL};
 
 		if (ppoll(run->poll, (nfds_t)run->sockets, &wait, NULL) <= 0)
 			continue;

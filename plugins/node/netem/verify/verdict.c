@@ -93,7 +93,7 @@ static double tolerance_s(const struct sy_netem *spec, double expected_s, int ti
 /* Added round-trip time at a moment, in seconds. `slot`: as much more may have been added, where an
  * echo waits for a slot or a delay table has the median lie in a range. */
 struct added {
-	double before, now, added, asked, slot, tolerance;
+	double before, now, added, requested, slot, tolerance;
 	int received;
 };
 
@@ -110,14 +110,14 @@ static void add_table(const struct verdict *verdict, struct added *delay, int ti
 		return;
 	low = json_number_value(json_object_get(table, few ? "least" : "low"));
 	high = json_number_value(json_object_get(table, few ? "most" : "high"));
-	delay->asked += jitter_s * low;
+	delay->requested += jitter_s * low;
 	delay->slot += jitter_s * (high - low);
 }
 
 /* Of a busy node's `before`, the true median lies between its fastest echo and its median. */
-static double clamp_to(double wanted, double low, double high)
+static double clamp_to(double value, double low, double high)
 {
-	return fmin(fmax(wanted, low), high);
+	return fmin(fmax(value, low), high);
 }
 
 /* False: there is nothing to compare. */
@@ -131,16 +131,16 @@ static bool compare_delay(const struct verdict *verdict, const char *moment, str
 
 	delay->now = read_seconds(during, key);
 	delay->received = (int)json_integer_value(json_object_get(during, "received"));
-	delay->asked = times * (double)verdict->spec->delay_us / 1e6;
+	delay->requested = times * (double)verdict->spec->delay_us / 1e6;
 	delay->slot = times * (double)verdict->spec->slot.max_us / 1e6;
 	add_table(verdict, delay, times);
 	delay->added =
-	    clamp_to(delay->asked + delay->slot / 2, delay->now - most, delay->now - least);
+	    clamp_to(delay->requested + delay->slot / 2, delay->now - most, delay->now - least);
 	delay->before = delay->now - delay->added;
 	if (isnan(delay->now) || isnan(least) || isnan(most))
 		return false;
 	delay->tolerance =
-	    tolerance_s(verdict->spec, delay->before + delay->asked, times, delay->received);
+	    tolerance_s(verdict->spec, delay->before + delay->requested, times, delay->received);
 	return true;
 }
 
@@ -150,11 +150,11 @@ static bool is_delay_tolerated(const struct verdict *verdict, const char *moment
 {
 	bool queues = verdict->spec->has_rate || verdict->spec->has_slot;
 
-	if (delay->added > delay->asked && queues && !strcmp(moment, "during_end"))
+	if (delay->added > delay->requested && queues && !strcmp(moment, "during_end"))
 		return true;
 	return verdict->spec->reorder_ppb >= REORDER_MOST_PPB ||
-	       (delay->added >= delay->asked - delay->tolerance &&
-		delay->added <= delay->asked + delay->slot + delay->tolerance);
+	       (delay->added >= delay->requested - delay->tolerance &&
+		delay->added <= delay->requested + delay->slot + delay->tolerance);
 }
 
 static const struct sy_netem nothing; /* what is asked for before applying and after undoing */
@@ -211,7 +211,7 @@ static void judge_delay(struct verdict *whole, const char *moment, const char *w
 			   "%s the %s round-trip time was %.2f ms longer than before (%.2f ms "
 			   "beside %.2f ms, %d answers); asked were %.2f ms%s, tolerance %.2f ms",
 			   when, least ? "least" : "median", delay.added * 1e3, delay.now * 1e3,
-			   delay.before * 1e3, delay.received, delay.asked * 1e3,
+			   delay.before * 1e3, delay.received, delay.requested * 1e3,
 			   verdict->spec->has_slot ? " and the time to the next slot"
 			   : verdict->spec->distribution == SY_TABLE
 			       ? " and more, by the delay table"
@@ -237,9 +237,9 @@ void sy_netem_keep_fastest(json_t *conditions, const struct sy_netem *spec, cons
 			   json_t *rtt)
 {
 	const char *key = strcmp(moment, "after") ? choose_statistic(spec) : "min_s";
-	json_t *kept = find_rtt(conditions, moment);
+	json_t *fastest = find_rtt(conditions, moment);
 
-	if (json_is_object(kept) && read_seconds(kept, key) <= read_seconds(rtt, key))
+	if (json_is_object(fastest) && read_seconds(fastest, key) <= read_seconds(rtt, key))
 		json_decref(rtt);
 	else
 		(void)json_object_set_new(json_object_get(conditions, "rtt"), moment, rtt);
