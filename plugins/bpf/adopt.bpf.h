@@ -1,4 +1,4 @@
-/* Tasks that are there already when their job is told of. */
+/* Adoption of tasks that began before their job was reported. */
 #ifndef STEELYARD_BPF_ADOPT_H
 #define STEELYARD_BPF_ADOPT_H
 
@@ -61,7 +61,7 @@ static __always_inline struct sy_bpf_member *parent_member(const struct task_str
 	return found ? found : own_member_of(BPF_CORE_READ(parent, group_leader));
 }
 
-/* Its leader is one, or its parent. SY_BPF_KEEPER: no. */
+/* The kind that a task gets from its leader or its parent. SY_BPF_KEEPER: none. */
 static __always_inline u32 inherited_kind(const struct task_struct *task,
 					  const struct task_struct *leader, __u64 id)
 {
@@ -87,7 +87,8 @@ static __always_inline bool is_of_step(const struct task_struct *task)
 	return parent && parent->kind == SY_BPF_STEPD;
 }
 
-/* A step's daemon that was taken for a process of the job; a root that has told its last. */
+/* Change a member's kind: a step's daemon that was adopted as a process of the job, or a root
+ * that has sent its last report. */
 static __always_inline void change_kind(const struct task_struct *task,
 					struct sy_bpf_member *member, u32 kind)
 {
@@ -100,7 +101,7 @@ static __always_inline void change_kind(const struct task_struct *task,
 	member->kind = kind;
 }
 
-/* What it has used so far is not the job's. */
+/* Adopt a task without the usage that it has so far: that is not the job's. */
 static __always_inline void adopt_from_now(const struct task_struct *task, __u64 id, u32 kind)
 {
 	struct sy_bpf_job *job = job_of(id);
@@ -114,7 +115,7 @@ static __always_inline void adopt_from_now(const struct task_struct *task, __u64
 	__sync_fetch_and_add(&job->ending_done, 1);
 }
 
-/* What it has used so far may be of a time before the job's. */
+/* Adopt a task. Usage from before the job's begin is left out. */
 static __always_inline void adopt_task(const struct task_struct *task, __u64 id, u32 kind)
 {
 	const struct sy_bpf_job *job = job_of(id);
@@ -133,8 +134,8 @@ static __always_inline void note_late(__u64 id)
 		__sync_fetch_and_add(&job->late, 1);
 }
 
-/* A program of the job's has begun before its root was told of, or has begun, ended and been waited
- * for: so may have others, of which nobody knows. */
+/* Note that a program of the job began before its root was reported, or began, ended and was
+ * reaped before that. Further such programs may be unknown. */
 static __always_inline void note_if_late(const struct task_struct *task, __u64 id, __u64 faults)
 {
 	const struct sy_bpf_job *job = job_of(id);
@@ -144,7 +145,7 @@ static __always_inline void note_if_late(const struct task_struct *task, __u64 i
 		note_late(id);
 }
 
-/* Of no job: each of its children tells whose it is. */
+/* A starter belongs to no job: each of its children carries a mark that names the job. */
 static __always_inline void adopt_starter(const struct task_struct *task,
 					  const struct sy_bpf_member *known,
 					  struct sy_bpf_request *request)
@@ -163,7 +164,7 @@ static __always_inline void adopt_starter(const struct task_struct *task,
 		request->other_jobs++;
 }
 
-/* The process that was asked for; a task is of one job. */
+/* Adopt the requested process. A task belongs to one job. */
 static __always_inline void adopt_requested(const struct task_struct *task,
 					    struct sy_bpf_member *known,
 					    struct sy_bpf_request *request)
@@ -184,7 +185,7 @@ static __always_inline void adopt_requested(const struct task_struct *task,
 		note_if_late(task, request->job, request->faults);
 }
 
-/* Whoever calls, without a look at all others: himself. Its children from now on are followed. */
+/* Adopt the calling process without a scan of other tasks. Its later children are followed. */
 SEC("syscall")
 int join(struct sy_bpf_request *request)
 {
@@ -197,8 +198,9 @@ int join(struct sy_bpf_request *request)
 	return 0;
 }
 
-/* Read as a file: for whoever has made a request, every task of his process id namespace in turn.
- * Children may come before their parents: once more, until nobody was added. */
+/* Read as a file: the reader has made a request, and the program visits every task of the
+ * reader's process id namespace. Children may come before their parents, so the reader repeats it
+ * until no task was added. */
 SEC("iter/task")
 int adopt(struct bpf_iter__task *ctx)
 {

@@ -58,7 +58,8 @@ static __always_inline const struct sy_bpf_member *starter_of(const struct task_
 	return 0;
 }
 
-/* Daemons, and what they have forked off that is no program yet: when it is one, it tells. */
+/* A daemon, or a fork of one that has not executed a program yet. The program itself is checked
+ * when it begins. */
 static __always_inline bool is_daemon_task(const struct task_struct *task)
 {
 	const struct sy_bpf_member *member = own_member_of(task);
@@ -69,7 +70,7 @@ static __always_inline bool is_daemon_task(const struct task_struct *task)
 	       (BPF_CORE_READ(task, flags) & PF_FORKNOEXEC && starter_of(task));
 }
 
-/* What it has used until now stays the job's whose it was. */
+/* Take a task out of its job. The usage so far stays with that job. */
 static __always_inline void leave_job(const struct task_struct *task, struct sy_bpf_member *member)
 {
 	struct sy_bpf_job *job = job_of(member->job);
@@ -98,7 +99,7 @@ static __noinline int move_into(const struct task_struct *task, __u64 id)
 	return 0;
 }
 
-/* The next one of a list in the kernel. */
+/* The next node of a list in the kernel. */
 static __always_inline const char *next_node(const char *node)
 {
 	return (const char *)BPF_CORE_READ((const struct list_head *)node, next);
@@ -159,7 +160,8 @@ static long find_group(u32 i, struct search *search)
 	return search->job != 0;
 }
 
-/* Read as a file, for a job that nothing else names: whoever is in its group by now. */
+/* Read as a file, for a job that is known by its cgroup alone: adopts the processes that are in
+ * it. */
 SEC("iter/task")
 int adopt_group(struct bpf_iter__task *ctx)
 {
@@ -209,7 +211,7 @@ struct environment {
 	__u64 at, end, job;
 	__u32 uid;
 	bool within; /* one that is longer than a mark can be */
-	bool other;  /* a mark is there, and it is another user's */
+	bool other;  /* a mark exists, but of another user */
 };
 
 static long check_variable(u32 i, struct environment *e)

@@ -33,9 +33,9 @@ static __always_inline bool is_program_of_job(const struct sy_bpf_member *parent
 	return parent->kind == SY_BPF_MEMBER && parent->before_pages != SY_BPF_NOT_YET;
 }
 
-/* In the task that forks; also for the workers of io_uring, which no fork event tells. A process
- * that has told of itself may have threads from before (join). A child may begin in a cgroup of
- * another job's (clone3). */
+/* Runs in the task that forks. Workers of io_uring cause no fork event and are found here, too. A
+ * process that joined by its own request may have older threads (join). A child may begin in
+ * another job's cgroup (clone3). */
 SEC("tp_btf/task_newtask")
 int BPF_PROG(on_new, struct task_struct *task, u64 clone_flags)
 {
@@ -102,10 +102,11 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid)
 	return 0;
 }
 
-/* The last thread of a process has been told its largest resident set by now (do_exit). Here nobody
- * else runs on this CPU. It is kept over exec: where it has not grown since, it is that of the
- * daemon that has forked the process (Torque's pbs_mom locks its memory, 109 MB), and only samples
- * know the process' own. A fork of root's that ends without a program is a copy of the daemon. */
+/* In do_exit the last thread of a process has reported the process' largest resident set, and no
+ * other task runs on this CPU here. The value survives exec: where it has not grown since, it is
+ * that of the daemon that forked the process (Torque's pbs_mom locks its memory, 109 MB), and
+ * only samples show the process' own. A fork of root's that ends without a program is a copy of
+ * the daemon. */
 static __always_inline void note_largest(const struct task_struct *task,
 					 const struct sy_bpf_member *member)
 {

@@ -20,7 +20,7 @@ struct loaded {
 };
 
 static char
-    first_message[256]; /* of libbpf since the last try: what it says next follows from that */
+    first_message[256]; /* libbpf's first message of this attempt: later ones follow from it */
 
 __attribute__((format(printf, 2, 0))) static int
 keep_first_message(enum libbpf_print_level level, const char *format, va_list list)

@@ -15,7 +15,7 @@
 #include "base/error.h"
 
 struct sy_bpf_limits {
-	unsigned tasks; /* 0: as many as layout.h says */
+	unsigned tasks; /* 0: the limits of layout.h */
 };
 
 /* Load it and pin it below `base`, unless that was done: with the lock held. */

@@ -92,7 +92,7 @@ static __always_inline bool is_counted(__u32 kind)
 	return kind == SY_BPF_MEMBER || kind == SY_BPF_CANDIDATE;
 }
 
-/* Whoever still starts tasks of the job, or wants to know what they have used. */
+/* A task that can still start tasks of the job, or that reads the job's counters. */
 static __always_inline bool is_holder(__u32 kind)
 {
 	return kind == SY_BPF_KEEPER || kind == SY_BPF_STEPD;
@@ -145,7 +145,7 @@ static __always_inline void add_to(struct sy_bpf_usage *sum, const struct sy_bpf
 	__sync_fetch_and_add(&sum->processes, u->processes);
 }
 
-/* Its counters read while it lives, too, as soon as its job is read again. */
+/* From the next reading of its job on, the task's counters are read while it lives. */
 static __always_inline void list_task(struct sy_bpf_job *job, __u64 id, __u64 key, __u64 born)
 {
 	struct sy_bpf_listed item = {.task = key, .born = born};
@@ -161,7 +161,7 @@ static __always_inline void list_task(struct sy_bpf_job *job, __u64 id, __u64 ke
 	__sync_fetch_and_add(&job->unlisted, 1);
 }
 
-/* Whoever reads it now sees that it goes. */
+/* A reader that looks at the member meanwhile sees by `born` that it is being removed. */
 static __always_inline void remove_member(struct sy_bpf_job *job, __u64 key,
 					  struct sy_bpf_member *member)
 {
@@ -181,7 +181,7 @@ static __always_inline bool is_same_task(const struct task_struct *task,
 	return BPF_CORE_READ(task, start_time) == member->start_time;
 }
 
-/* It has ended for good. Where another task has its address by now, its own end was missed. */
+/* The task has ended for good. If another task has its address, its own end was missed. */
 static __always_inline void finish_member(const struct task_struct *task,
 					  struct sy_bpf_member *member, bool same)
 {
@@ -241,7 +241,7 @@ static __always_inline bool enter_job(const struct task_struct *task, __u64 id, 
 	return true;
 }
 
-/* The program that it runs is the job's; so much was resident before. */
+/* The program of this task belongs to the job; `before_pages` were resident before it began. */
 static __always_inline void set_before_pages(const struct task_struct *task, __u64 before_pages)
 {
 	struct sy_bpf_member *member = member_of(task);
@@ -272,7 +272,7 @@ static __always_inline bool is_root_program(const struct task_struct *task, cons
 	return BPF_CORE_READ(task, cred, euid.val) == 0;
 }
 
-/* What Steelyard itself starts around a step is root's, and none of its tasks. */
+/* The programs that Steelyard starts around a step run as root and are no tasks of the step. */
 static __always_inline bool is_own_program(const struct task_struct *task)
 {
 	return is_root_program(task, "steelyard-node", 14) ||

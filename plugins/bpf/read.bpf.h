@@ -31,7 +31,7 @@ static __always_inline __u64 pages_before_6_2(const struct mm_struct *mm)
 	       BPF_CORE_READ(old, rss_stat.count[3].counter);
 }
 
-/* What /proc/PID/stat tells: of files, anonymous, of shared memory. */
+/* As in /proc/PID/stat: pages of files, anonymous pages, shared memory. */
 static __always_inline __u64 resident_pages(const struct mm_struct *mm)
 {
 	long long pages;
@@ -108,10 +108,9 @@ static __always_inline void read_task(__u64 address, struct live *live)
 	}
 }
 
-/* Its record is there before and after: so what was read in between was this task's, unless the
- * kernel did not tell us of its end (Linux 6.18 does not tell of one in a thousand on a busy
- * machine). Then its memory is free, or somebody else's by now, and what we saw last is what
- * counts. */
+/* The member exists before and after the reading, so the values are this task's unless the kernel
+ * reported no end (Linux 6.18 misses one in a thousand on a busy machine). Then the memory is
+ * free or another task's, and the last valid reading counts. */
 static __always_inline bool read_live(const struct sy_bpf_listed *item, struct walk *w)
 {
 	const struct task_struct *task = (const struct task_struct *)item->task;
@@ -144,7 +143,7 @@ static __always_inline bool read_live(const struct sy_bpf_listed *item, struct w
 	return true;
 }
 
-/* Who is gone leaves its place to the last one: the list is whole after each step. */
+/* An ended task gives its slot to the last one, so the list is complete after each step. */
 static long read_one(__u32 i, struct walk *w)
 {
 	struct sy_bpf_listed item;
@@ -179,8 +178,8 @@ static __always_inline bool start_walk(struct walk *w, __u64 id)
 	return w->list && w->queue;
 }
 
-/* Tasks that live and are not in the list, now that who is gone has left it: those that had no
- * place on their way to it, and while it is full those that wait there. */
+/* How many living tasks are not in the list after ended tasks have been removed: those that
+ * found the queue full, and while the list is full those that wait in the queue. */
 static __always_inline __u64 count_unlisted(const struct sy_bpf_job *job,
 					    const struct sy_bpf_list *list)
 {
@@ -189,8 +188,8 @@ static __always_inline __u64 count_unlisted(const struct sy_bpf_job *job,
 	return job->tasks > list->count ? job->tasks - list->count : 0;
 }
 
-/* Those that have ended first: who ends meanwhile lacks once, and never counts twice. The timer
- * must be off. */
+/* Add the ended tasks first: a task that ends meanwhile is missing once and never counted twice.
+ * The timer must be off. */
 SEC("syscall")
 int read_job(struct sy_bpf_answer *answer)
 {
@@ -240,7 +239,7 @@ struct {
 	__type(value, struct ticker);
 } tickers SEC(".maps");
 
-/* Whether this reading is complete. */
+/* True when this reading is complete. */
 static __always_inline bool continue_walk(struct sy_bpf_job *job, struct walk *w, __u64 now)
 {
 	if (w->list->at == 0) {
@@ -263,7 +262,7 @@ static __always_inline bool continue_walk(struct sy_bpf_job *job, struct walk *w
 static __always_inline void publish(struct sy_bpf_job *job, const struct sy_bpf_tick *tick)
 {
 	job->tick[job->ticks % SY_BPF_TICKS] = *tick;
-	__sync_fetch_and_add(&job->ticks, 1); /* what is before it is there */
+	__sync_fetch_and_add(&job->ticks, 1); /* earlier writes are visible */
 }
 
 /* The next deadline of a grid, which a reading that takes long does not move. */

@@ -65,7 +65,7 @@ static int load(const struct options *options)
 										    : DONE;
 }
 
-/* What there is to do in a folder that is there; where none is, nothing is left. */
+/* Clear the base folder; without such a folder nothing is left over. */
 static int clear(const struct options *options, bool unpin)
 {
 	struct sy_error err;
@@ -228,7 +228,7 @@ static void print_answer(const struct sy_bpf_answer *answer, long long waited_us
 			"waited_cpu_us", (json_int_t)waited_us, "exit_code", code));
 }
 
-/* It waits until it is counted: without reading, which would count. */
+/* The child waits until it is counted. It polls, since a read(2) would be counted. */
 static pid_t start_command(char **argv, int *gate)
 {
 	struct pollfd open_gate = {.events = POLLIN};

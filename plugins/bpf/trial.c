@@ -15,7 +15,7 @@
 #define ABOVE	  "/sys/fs/bpf"
 #define PERIOD_US 1000000
 
-/* A bpf filesystem that goes with this process, whatever ends it. */
+/* A bpf filesystem that disappears with this process, however the process ends. */
 static int mount_private_bpffs(struct sy_error *err)
 {
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
@@ -32,7 +32,7 @@ static int load(const struct sy_bpf_limits *limits, struct sy_error *err)
 	return lock < 0 ? -1 : sy_loader_pin(SY_BPF_BASE, limits, err);
 }
 
-/* All that a sampler asks while a job runs. */
+/* All requests that a sampler makes while a job runs. */
 static int run_requests(struct sy_bpf *bpf, struct sy_error *err)
 {
 	struct sy_bpf_answer answer;
@@ -80,7 +80,7 @@ static int run_trial(const struct sy_bpf_limits *limits, struct sy_bpf_trial *tr
 	return 0;
 }
 
-/* A child's, who has given up its rights. */
+/* The result of a child that has dropped its rights. */
 static int read_trial(pid_t child, int from, struct sy_bpf_trial *trial)
 {
 	bool complete = read(from, trial, sizeof(*trial)) == (ssize_t)sizeof(*trial);

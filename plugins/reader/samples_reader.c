@@ -23,7 +23,7 @@ static const char *digits(const char *at, int64_t *value)
 	unsigned digit;
 
 	while ((digit = (unsigned)(unsigned char)*at - '0') <= 9) {
-		sum = sum * 10 + digit; /* too many wrap around: their number tells */
+		sum = sum * 10 + digit; /* too many wrap around: their number shows it */
 		at++;
 	}
 	*value = at - begin > MAX_DIGITS ? -1 : (int64_t)sum;

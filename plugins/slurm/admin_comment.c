@@ -20,7 +20,7 @@
 #define WAIT_MS		500
 #define LINE_SIZE	1024
 
-/* What the program reads: {"job_id": 7, "batch": true, "own": "{…}"}. */
+/* The program's input: {"job_id": 7, "batch": true, "own": "{…}"}. */
 static char *make_request(const struct sy_step *step, const char *own)
 {
 	json_t *object = json_pack("{s:I, s:b, s:s}", "job_id", (json_int_t)step->job_id, "batch",
@@ -31,7 +31,7 @@ static char *make_request(const struct sy_step *step, const char *own)
 	return text;
 }
 
-/* A pipe that holds all of `text`, which is less than its 64 KB, and its end; -1: there is none. */
+/* The read end of a pipe that contains all of `text` (less than the pipe's 64 KB); -1: none. */
 static int open_input(const char *text)
 {
 	int ends[2];

@@ -17,7 +17,7 @@ static void mark_path(char *path, size_t size, const struct sy_config *config,
 	(void)snprintf(path, size, "%s/%s.%u.cold", config->run_dir, step->node, step->job_id);
 }
 
-/* Locked: a step beside the one that drops them waits, else it would begin before they are cold. */
+/* Locked: another step waits until the caches are dropped, else it would begin with warm ones. */
 static int open_mark(const struct sy_config *config, const struct sy_step *step, int64_t until_ms,
 		     struct sy_error *err)
 {

@@ -9,8 +9,8 @@
 #include "job/message_queue.h"
 #include "step.h"
 
-/* Drop them, if the policy lets him and no other step of the job has done it on this node, and tell
- * the sampler what was done. What was refused to one step is asked for again by the next.
+/* Drop the caches if the policy allows it to the user and no other step of the job has done it on
+ * this node, and send the result to the sampler. A refused request is repeated by the next step.
  * `until_ms`: as of struct sy_command_job. */
 int sy_cold_cache_make(const struct sy_config *config, const struct sy_step *step,
 		       const struct sy_job_facts *facts, int64_t until_ms,

@@ -12,8 +12,8 @@
 #include "job/message_queue.h"
 #include "step.h"
 
-/* A step that is not the extern one starts: put in place what its options ask for. Waits for the
- * kernel to be asked and the conditions to be verified. */
+/* Start of a step other than the extern one: apply the conditions of its options. Waits until the
+ * kernel has them and they are verified. */
 void sy_conditions_start(spank_t spank, const struct sy_config *config, const struct sy_step *step,
 			 struct sy_message_queue *queue);
 
@@ -24,8 +24,8 @@ void sy_conditions_join(void);
  * so (the node's first task of the step) and end the task with exit code 4. */
 void sy_conditions_enforce(spank_t spank);
 
-/* What AdminComment tells: the canonical text, NULL when none was asked for; and whether they
- * hold: 1, 0, or -1 for not known (yet). */
+/* For AdminComment: the canonical text, NULL when none was requested; and whether the conditions
+ * hold: 1, 0, or -1 for unknown. */
 const char *sy_conditions_netem(void);
 int sy_conditions_valid(const struct sy_config *config, const struct sy_step *step,
 			bool other_networks);
@@ -33,7 +33,7 @@ int sy_conditions_valid(const struct sy_config *config, const struct sy_step *st
 /* Which condition this node has refused, and why; NULL: none. */
 const char *sy_conditions_refusal(void);
 
-/* The job's end on this node: undo what is there. */
+/* The job's end on this node: undo its conditions. */
 void sy_conditions_end(const struct sy_config *config, const struct sy_step *step);
 
 /* Undo what dead jobs have left on this node; `by`: "slurmd" or "next job". One look into a folder

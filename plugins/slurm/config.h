@@ -11,14 +11,14 @@ struct sy_config {
 	char run_dir[SY_PATH_SIZE];	 /* control sockets; root's, on every node its own */
 	char node_program[SY_PATH_SIZE]; /* steelyard-node */
 	char netem_policy[SY_PATH_SIZE]; /* what users may ask for: docs/netem.md */
-	double rate_hz;	    /* samples a second unless the user says otherwise; 0: off */
-	double max_rate_hz; /* what --sample-rate accepts */
-	bool bpf;	    /* the kernel counts, where it can */
-	bool admin_comment; /* write totals into AdminComment */
+	double rate_hz;			 /* samples a second by default; 0: off */
+	double max_rate_hz;		 /* what --sample-rate accepts */
+	bool bpf;			 /* the kernel counts, where it can */
+	bool admin_comment;		 /* write totals into AdminComment */
 };
 
-/* Set the defaults, then what `av` says. A faulty or unknown argument is told through `complain`
- * (one sentence; may be NULL) and otherwise ignored. */
+/* Set the defaults, then the values of `av`. A faulty or unknown argument is reported to
+ * `complain` (one sentence; may be NULL) and otherwise ignored. */
 void sy_config_parse(struct sy_config *config, int ac, char *const *av,
 		     void (*complain)(const char *sentence));
 

@@ -63,7 +63,7 @@ static void write_answer(const struct question *question)
 	(void)close(fd);
 }
 
-/* By a process of its own: where slurmctld is away the job's start does not wait for it. */
+/* A separate process asks: the job's start does not wait for an absent slurmctld. */
 static void query_slurmctld(struct question *question, const struct sy_config *config)
 {
 	struct sy_node_program program = sy_slurm_program(config);

@@ -12,11 +12,11 @@
 #include "config.h"
 #include "job/comment.h"
 
-/* Not said where several slurmd share a host, for no node there is a job's own, nor where slurmctld
- * does not answer. */
+/* Unknown where several slurmd share a host, since no node is a job's own there, and where
+ * slurmctld does not answer. */
 enum sy_exclusive sy_exclusive_of(spank_t spank, const struct sy_config *config, const char *node);
 
-/* slurm.conf may have changed: slurmctld is to be asked again. */
+/* slurm.conf may have changed: slurmctld is queried again. */
 void sy_exclusive_forget(const char *run_dir);
 
 #endif

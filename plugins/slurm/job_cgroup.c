@@ -10,7 +10,7 @@
 #define STEP  "/step_"
 #define STEPD "/slurm" /* version 2: what slurmstepd itself has below its step's group */
 
-/* ".../job_4711", at the end or with something below it. */
+/* ".../job_4711", at the end or followed by further levels. */
 static size_t find_by_id(const char *path, size_t length, unsigned job_id)
 {
 	char mark[32];

@@ -25,8 +25,8 @@ bool sy_scheduler_addresses(struct sy_addresses *addresses)
 	return true;
 }
 
-/* Several slurmd on one host are told apart by names that are not the host's: none of them has
- * the host for itself, whatever its job was given. */
+/* Several slurmd on one host have names that are not the host's: none of them has the host for
+ * itself, whatever its job has. */
 static bool node_is_host(const char *node)
 {
 	char host[256] = "";

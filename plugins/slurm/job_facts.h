@@ -1,4 +1,5 @@
-/* What slurmctld knows of a job, asked by root: nothing here comes from the user's environment. */
+/* slurmctld's knowledge of a job, queried by root: nothing here comes from the user's
+ * environment. */
 #ifndef STEELYARD_SLURM_JOB_FACTS_H
 #define STEELYARD_SLURM_JOB_FACTS_H
 

@@ -13,13 +13,13 @@
 /* Our program as slurmstepd starts it: out of the job's cgroups. */
 struct sy_node_program sy_slurm_program(const struct sy_config *config);
 
-/* steelyard-slurmdb, which is installed beside it. */
+/* steelyard-slurmdb, which is installed in the same folder. */
 void sy_slurm_accounting_program(const struct sy_config *config, char path[SY_PATH_SIZE]);
 
-/* The program beside it that has the kernel count, whether it is there or not; NULL: not wanted. */
+/* The loader in the same folder, whether it exists or not; NULL: not requested. */
 const char *sy_slurm_bpf(const struct sy_config *config, char path[SY_PATH_SIZE]);
 
-/* Whose commands a step's are. `facts` NULL: none is needed. The job's id stands in `id`. */
+/* The identity of a step's commands. `facts` NULL: none is needed. The job's id is in `id`. */
 struct sy_command_job sy_slurm_command_job(const struct sy_config *config,
 					   const struct sy_step *step,
 					   const struct sy_job_facts *facts,

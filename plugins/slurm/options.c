@@ -10,7 +10,7 @@
 struct sy_user_options sy_options;
 static const struct sy_config *config;
 
-/* Leave all tags so far where the job's steps find them. */
+/* Store all tags so far in the environment, where the job's steps find them. */
 static void export_tags(void)
 {
 	static char text[sizeof(sy_options.tags.items) + SY_TAGS_MAX];
@@ -20,7 +20,7 @@ static void export_tags(void)
 		slurm_error("steelyard: tags cannot be handed to the job: no memory");
 }
 
-/* The user of this command; partition and exclusive use are in options that we do not see. */
+/* The user of this command. Options for partition and exclusive use are not visible here. */
 static struct sy_requester make_requester(gid_t *groups, int room)
 {
 	int count = getgroups(room - 1, groups + 1);
@@ -34,8 +34,8 @@ static struct sy_requester make_requester(gid_t *groups, int room)
 	};
 }
 
-/* Whether the policy allows the user a condition, before anything is queued. Where slurmctld does
- * not answer or the policy cannot be read, the node decides. */
+/* Whether the policy allows the condition to the user, before the job is queued. Where slurmctld
+ * does not answer or the policy cannot be read, the node decides. */
 static int check_submission_policy(const char *policy_path, enum sy_user_option which,
 				   const struct sy_user_options *options, struct sy_error *err)
 {
@@ -51,7 +51,7 @@ static int check_submission_policy(const char *policy_path, enum sy_user_option 
 	return sy_refuse_scheduler(&options->netem, &scheduler, SY_SLURM_DAEMONS, err);
 }
 
-/* In the user's own command: what the policy says to it, and what the job must be handed. */
+/* In the user's own command: check the policy, and export what the job needs. */
 static int accept_submission(enum sy_user_option which, struct sy_error *err)
 {
 	if (which == SY_USER_OPTION_TAG)
@@ -63,9 +63,9 @@ static int accept_submission(enum sy_user_option which, struct sy_error *err)
 	return -1;
 }
 
-/* In the user's own command a wrong value is refused, before anything is queued. On the node a
- * wrong tag or rate is only logged; a condition that is not understood is remembered, so that the
- * job does not run without it. */
+/* In the user's own command a wrong value is refused before the job is queued. On the node a
+ * wrong tag or rate is only logged. A condition that cannot be parsed is stored as a fault, so
+ * that the job does not run without it. */
 static int accept_option(int value, const char *text, int remote)
 {
 	enum sy_user_option which = (enum sy_user_option)value;

@@ -27,7 +27,7 @@ static const char *text_or_dash(const struct list *list)
 	return *list->text ? list->text : "-";
 }
 
-/* Device files of one maker, below /dev. */
+/* Device files of one vendor, below /dev. */
 static void find_devices(const char *name, int first, struct list *open, struct list *denied)
 {
 	for (int i = first; i < first + MOST; i++) {
@@ -50,9 +50,9 @@ static bool is_shared(spank_t spank, const char *visible)
 	       sy_step_variable(spank, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", value, sizeof(value));
 }
 
-/* In Slurm's own numbers, which are of this node. A batch script hands its variables on to steps on
- * other nodes: there only the step's count. CUDA_VISIBLE_DEVICES begins anew at 0 where devices are
- * constrained, but a UUID is one. */
+/* Slurm's own numbers, which are those of this node. A batch script passes its variables on to
+ * steps on other nodes: there only the step's variable counts. CUDA_VISIBLE_DEVICES restarts at
+ * 0 where devices are constrained, but a UUID is unique. */
 static void read_listed(spank_t spank, const struct sy_step *step, char *value, size_t size)
 {
 	bool is_of_job = step->batch_step || step->step_id == SLURM_INTERACTIVE_STEP;

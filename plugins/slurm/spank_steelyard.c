@@ -14,8 +14,8 @@
 
 SPANK_PLUGIN(steelyard, 1)
 
-/* Slurm 25.05 and later drain the node when slurm_spank_init fails, unless a plugin says that the
- * job is at fault. Ours does not fail; should it ever, no node is lost. */
+/* Slurm 25.05 and later drain the node when slurm_spank_init fails, unless a plugin blames the
+ * job. Ours does not fail; should it ever, no node is lost. */
 int slurm_spank_init_failure_mode = SY_JOB_FAILURE;
 
 /* `new_job`: sbatch or salloc, whose job is not part of the one they may run in. */

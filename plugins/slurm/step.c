@@ -13,8 +13,8 @@
 
 #define HIGHEST_FD 64 /* slurmstepd opens its socket among its first descriptors */
 
-/* slurmstepd listens on SPOOL/NODE_JOBID.STEPID. That is the one place from which an extern step,
- * whose environment is empty, can tell the node's name where several slurmd run on one host. */
+/* slurmstepd listens on SPOOL/NODE_JOBID.STEPID. Where several slurmd run on one host, this path
+ * is the only source of the node's name for an extern step, whose environment is empty. */
 static bool find_own_socket(char *path, size_t size)
 {
 	for (int fd = 3; fd < HIGHEST_FD; fd++) {
@@ -31,7 +31,7 @@ static bool find_own_socket(char *path, size_t size)
 	return false;
 }
 
-/* Whether another step of this job has (or had) its socket beside ours. */
+/* True when another step of this job has or had its socket in the same folder. */
 static bool has_other_step(const char *prefix, uint32_t step_id)
 {
 	char path[300];
@@ -40,7 +40,8 @@ static bool has_other_step(const char *prefix, uint32_t step_id)
 	return access(path, F_OK) == 0;
 }
 
-/* Node and neighbours from our own socket's path; false when it is named otherwise. */
+/* The node and other steps, from the path of slurmstepd's own socket; false: another form of
+ * path. */
 static bool read_node_from_socket(struct sy_step *step)
 {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 1], mark[32];
@@ -60,7 +61,7 @@ static bool read_node_from_socket(struct sy_step *step)
 	return true;
 }
 
-/* Otherwise: the job's environment, and at last the host's name. */
+/* The job's environment, else the host's name. */
 static void read_node_from_environment(spank_t spank, struct sy_step *step)
 {
 	if (sy_step_variable(spank, "SLURMD_NODENAME", step->node, sizeof(step->node)))

@@ -24,17 +24,17 @@ struct sy_step {
 	char node[256];	  /* Slurm's name of the node, not the host's */
 };
 
-/* Fill it in; -1 when Slurm does not even tell the job's id. */
+/* Fill it in; -1 when Slurm does not even report the job's id. */
 int sy_step_identify(spank_t spank, struct sy_step *step);
 
-/* The slurmstepd of the job's extern step on this node, by its socket (unix(7) SO_PEERCRED: who
- * listens there); 0: there is none. */
+/* The slurmstepd of the job's extern step on this node, by its socket (unix(7) SO_PEERCRED: the
+ * listener's id); 0: none. */
 pid_t sy_step_extern_pid(const struct sy_step *step);
 
 /* A variable of the job's environment; false when it is not there (or empty). */
 bool sy_step_variable(spank_t spank, const char *name, char *value, size_t size);
 
-/* How many the job has; -1: not told. */
+/* The number of the job's nodes; -1: unknown. */
 long sy_step_nodes_of_job(spank_t spank);
 
 #endif

@@ -245,9 +245,9 @@ void sy_stepd_task(spank_t spank)
 		report_cgroup(spank);
 }
 
-/* In the task's own process, as the user, shortly before it becomes the job's program: Slurm 22.05
- * says restart 0 everywhere; the variable is right, but only here, and not there at the first
- * start. */
+/* In the task's own process, as the user, shortly before it becomes the job's program: Slurm
+ * 22.05 reports restart 0 everywhere; the variable is right, but only here, and unset at the
+ * first start. */
 void sy_stepd_child(spank_t spank)
 {
 	char count[16];

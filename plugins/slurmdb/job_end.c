@@ -42,7 +42,7 @@ __attribute__((noreturn)) static void on_alarm(int number)
 	_exit(EXIT_MISSING);
 }
 
-/* Of an array's last task Slurm tells all tasks. */
+/* For an array's last task Slurm returns all tasks. */
 static const job_info_t *find_job(const job_info_msg_t *found, uint32_t job_id)
 {
 	for (uint32_t i = 0; found && i < found->record_count; i++)
@@ -84,7 +84,7 @@ static enum verdict put_comment(const struct request *request, const char *prese
 	return slurm_update_job(&update) == SLURM_SUCCESS ? WRITTEN : read_refusal(why);
 }
 
-/* A job that is over is not asked about: slurmctld would log an error. */
+/* A finished job is not queried: slurmctld would log an error. */
 static enum verdict try_once(const struct request *request, char *reason)
 {
 	job_info_msg_t *found = NULL;

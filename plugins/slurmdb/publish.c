@@ -39,7 +39,7 @@ static void select_job(slurmdb_job_cond_t *which, const json_t *request, slurm_s
 	job->step_id.job_id = read_number(request, "job_id");
 	job->step_id.step_id = NO_VAL;
 	job->step_id.step_het_comp = NO_VAL;
-	/* Else the first component's id stands for all of them. */
+	/* Otherwise the first component's id represents all of them. */
 	*which = (slurmdb_job_cond_t){.flags = JOBCOND_FLAG_NO_DEFAULT_USAGE |
 					       JOBCOND_FLAG_NO_WHOLE_HETJOB | JOBCOND_FLAG_NO_STEP,
 				      .db_flags = SLURMDB_JOB_FLAG_NOTSET,
@@ -170,7 +170,7 @@ static json_t *run_request(void *connection, const char *line)
 	return answer;
 }
 
-/* A connection is made when something is asked, and each question waits for 20 s. */
+/* The connection is made at the first query, and each query waits up to 20 s. */
 static bool can_connect(void *connection)
 {
 	slurmdb_cluster_cond_t every = {.classification = 0};

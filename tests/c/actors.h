@@ -1,4 +1,4 @@
-/* Processes that do what a test tells them: fork, burn, write, kill and wait for a child, end. */
+/* Processes that execute a test's orders: fork, burn CPU, write, kill and wait for a child, end. */
 #ifndef STEELYARD_ACTORS_H
 #define STEELYARD_ACTORS_H
 
@@ -135,7 +135,7 @@ static int64_t run_order(const struct order *order)
 	}
 }
 
-/* Until it sleeps, or is gone: what it has used by then it does not add to. */
+/* Wait until the process sleeps or has ended: its usage does not change then. */
 static void await_sleep(pid_t pid)
 {
 	char path[32], text[512];
@@ -156,7 +156,7 @@ static void await_sleep(pid_t pid)
 	}
 }
 
-/* Tell one, and wait until it is done, and rests. */
+/* Send an order and wait until it is done and the actor sleeps. */
 static int64_t send_order(int which, enum act act, int64_t number)
 {
 	struct order order = {act, number};

@@ -28,7 +28,7 @@ static bool slurm_answers = true;
 static char last_error[2048], last_info[2048], tags_variable[512];
 /* What the program in the place of steelyard-slurmdb does, once it has its request. */
 static const char *accounting = "echo 'verbose: written'";
-static const char *job_cores; /* of this node; NULL: not told */
+static const char *job_cores; /* of this node; NULL: unknown */
 static struct spank_option *options[8];
 static job_info_t job = {.partition = (char *)"main", .nodes = (char *)"n8,n9"};
 static size_t option_count;

@@ -1,5 +1,5 @@
 /* For tests of the plugin on a node: a stand-in for steelyard-node that notes its arguments and
- * answers as told, the sockets of other steps, and a task. */
+ * prints what the test sets, the sockets of other steps, and a task. */
 #ifndef STEELYARD_SPANK_NODE_H
 #define STEELYARD_SPANK_NODE_H
 
@@ -27,7 +27,7 @@ __attribute__((unused)) static void write_text(const char *name, const char *tex
 	(void)chmod(path, mode);
 }
 
-/* steelyard-node for one test: notes what it was asked, then does `netem`. */
+/* steelyard-node for one test: notes its arguments, then does `netem`. */
 __attribute__((unused)) static void write_program(const char *netem)
 {
 	char text[1024];

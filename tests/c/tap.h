@@ -33,7 +33,7 @@ __attribute__((format(printf, 2, 3), unused)) static bool ok(bool condition, con
 	return condition;
 }
 
-/* Equal whole numbers; says both when they differ. */
+/* Equal whole numbers; prints both when they differ. */
 __attribute__((unused)) static bool is_int(int64_t got, int64_t expected, const char *name)
 {
 	if (got == expected)

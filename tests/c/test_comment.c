@@ -1,4 +1,4 @@
-/* What is told of a job in short, and beside what others wrote in Slurm's AdminComment. */
+/* The short comment of a job, and its place among other programs' text in Slurm's AdminComment. */
 #include <stdlib.h>
 
 #include "tap.h"

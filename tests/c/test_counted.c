@@ -1,5 +1,5 @@
-/* A job that is counted before its sampler is there: loading, tried once, and joining. As root, in
- * a mount namespace of its own; where the kernel does not count, only the first. */
+/* A job that is counted before its sampler runs: loading, tried once, and joining. As root, in a
+ * mount namespace of its own; where the kernel does not count, only the first. */
 #include "tap.h"
 
 #include <fcntl.h>

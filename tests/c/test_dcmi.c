@@ -81,7 +81,7 @@ int ioctl(int fd, unsigned long request, ...)
 	return 0;
 }
 
-/* A sampler's process; its exit code tells whether it has read `watts`. */
+/* A sampler's process; its exit code shows whether it has read `watts`. */
 static void read_in_child(int root, int64_t watts, int64_t max_age_us)
 {
 	struct sy_meter meter = {
@@ -105,7 +105,7 @@ static int failed_children(void)
 	return failed;
 }
 
-/* 128 jobs on a node asked their BMC 26 times a second, which answers some 10. */
+/* 128 jobs on a node queried their BMC 26 times a second, which answers some 10. */
 static void test_one_question_a_node(void)
 {
 	char folder[] = "/tmp/steelyard-test-XXXXXX", path[64], command[64];

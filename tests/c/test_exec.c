@@ -32,7 +32,7 @@ _Static_assert(SY_RESOLVE_IN_ROOT == RESOLVE_IN_ROOT, "linux/openat2.h");
 _Static_assert(SY_INET_DIAG_CGROUP_ID == INET_DIAG_CGROUP_ID, "linux/inet_diag.h");
 _Static_assert(SY_TCA_STATS_PKT64 == TCA_STATS_PKT64, "linux/gen_stats.h");
 
-/* From now on the kernel says that it has no close_range(2). */
+/* From this call on the kernel has no close_range(2). */
 static int refuse_close_range(void)
 {
 	struct sock_filter code[] = {

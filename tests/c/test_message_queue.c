@@ -9,7 +9,7 @@
 
 static struct sy_message_queue queue;
 
-/* The plugin's side asks in vain; then the sampler answers both questions. */
+/* The plugin's request gets no answer in time; then the sampler answers both questions. */
 static void ask_twice(int sampler)
 {
 	struct sockaddr_un from;
@@ -34,7 +34,7 @@ static void ask_twice(int sampler)
 	       "and the third by none");
 }
 
-/* The sampler only starts: it reads after a while, and answers what it is asked. */
+/* A sampler that is starting: it reads after a while, and answers its questions. */
 static void read_late(int sampler)
 {
 	struct sockaddr_un from;

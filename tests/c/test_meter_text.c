@@ -1,4 +1,5 @@
-/* Numbers that no meter has, in files of meters: told as not known, and never as another number. */
+/* Numbers that no meter has, in files of meters: reported as unknown, and never as another
+ * number. */
 #include "tap.h"
 
 #include "base/file.h"
@@ -27,7 +28,7 @@ static void put(const char *path, const char *text)
 	(void)close(fd);
 }
 
-/* What the first of the meters tells, of so many; then its tree is gone. */
+/* The value of the first of `count` meters; afterwards the tree is removed. */
 static int64_t read_first_meter(int count)
 {
 	const char *reason = "";

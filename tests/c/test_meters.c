@@ -1,4 +1,4 @@
-/* Which meters make up the node's energy: each joule once, whoever tells it. */
+/* Which meters make up the node's energy: each joule once, whichever meter reports it. */
 #include "tap.h"
 
 #include "meters/meters.h"

@@ -82,7 +82,7 @@ static void mutate_once(char *text)
 	}
 }
 
-/* A copy in memory of its own size, so that reading behind its end is seen. */
+/* An exactly sized copy, so that a read beyond its end is detected. */
 static char *mutate(const char *text)
 {
 	char copy[TEXT_MAX];
@@ -131,7 +131,7 @@ static bool has_reason(int result)
 	return good;
 }
 
-/* What is taken can be said again, and is then the same. */
+/* A parsed specification can be formatted and parsed again, and is then the same. */
 static bool netem(const char *text)
 {
 	struct sy_netem spec, again;

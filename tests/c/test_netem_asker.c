@@ -1,4 +1,4 @@
-/* Who may ask: users, groups, partitions, exclusive jobs; caches. */
+/* Allowed requesters: users, groups, partitions, exclusive jobs; caches. */
 #include "netem/policy/policy.h"
 #include "policy_file.h"
 

@@ -1,4 +1,4 @@
-/* What chance was asked to do and what was counted: intervals, chains, and what nobody counts. */
+/* Requested chances and counts: intervals, chains, and what has no counter. */
 #include "netem_documents.h"
 
 #include "netem/spec/loss.h"

@@ -1,4 +1,5 @@
-/* Round-trip times on the loopback device: ICMP and TCP, both families, and nobody who answers. */
+/* Round-trip times on the loopback device: ICMP and TCP, both families, and a peer that does not
+ * answer. */
 #include "tap.h"
 
 #include "base/clock.h"
@@ -12,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static int set_after; /* readings of the wall clock that somebody sets forward then; 0: nobody */
+static int set_after; /* readings of the wall clock until it is set forward; 0: never */
 
 /* In the C library's place: the kernel's stamps of packets are by its own. */
 int clock_gettime(clockid_t clock, struct timespec *now)
@@ -56,7 +57,7 @@ static void test_answers(const char *peer, int port)
 	ok(ascending && pongs.s[0] > 0 && pongs.s[19] < took, "times ascend, within %g s", took);
 }
 
-/* By a clock that was set 50 ms forward an answer would have come before it was asked for. */
+/* By a clock that was set 50 ms forward an answer would precede its request. */
 static void test_clock_set(void)
 {
 	set_after = 10;

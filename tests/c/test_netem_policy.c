@@ -206,7 +206,7 @@ static void test_ranges_of_models(void)
 	is_answer("enabled yes\nmax_delay 20ms\n", "slot=5ms:20ms", &nobody_knows, "");
 }
 
-/* Who may ask is asked beforehand; of a trace's lines only the values are left. */
+/* The requester is checked beforehand; for a trace's lines only the values remain. */
 static void test_lines_of_a_trace(void)
 {
 	struct sy_policy *policy =
@@ -223,7 +223,7 @@ static void test_lines_of_a_trace(void)
 	sy_policy_free(policy);
 }
 
-/* Where they go stands in the file: it is asked of each of its links. */
+/* Their destinations are in the file: each of its links is checked. */
 static void test_links_of_sites(void)
 {
 	struct sy_policy *policy =
@@ -281,7 +281,7 @@ static void test_places(void)
 	sy_policy_free(policy);
 }
 
-/* Verbs go past the kernel: a card that carries them is shaped only where an admin says so. */
+/* Verbs bypass the kernel: a card with RDMA is shaped only where an admin allows it. */
 static void test_rdma(void)
 {
 	struct sy_policy *policy = read_policy("enabled yes\n");

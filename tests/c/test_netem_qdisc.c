@@ -31,7 +31,7 @@ static void begin(uint32_t loss, uint32_t duplicate)
 	used = RTA_ALIGN(sizeof(basic));
 }
 
-/* What was asked, with everything that is put into the message read back. */
+/* The request, with everything that is put into the message read back. */
 static void read_back(const char *kind, const char *requested, const char *expected)
 {
 	struct sy_qdisc qdisc = {.options = options, .options_size = used};

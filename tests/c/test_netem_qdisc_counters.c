@@ -129,7 +129,7 @@ static void test_spoilt_messages(void)
 	is_int(accepted, 0, "cut anywhere, it is none");
 	for (size_t at = NLMSG_LENGTH(sizeof(struct tcmsg)); at < used; at++) {
 		make_message(0);
-		message[at] = (char)0xff; /* whatever it says: nothing behind the end is read */
+		message[at] = (char)0xff; /* whatever the text is: nothing behind the end is read */
 		(void)sy_qdisc_parse((struct nlmsghdr *)message, used, &device, &counters);
 	}
 	make_message(0);

@@ -237,7 +237,7 @@ static void test_specs_of_a_state(void)
 	json_decref(state);
 }
 
-/* What had not answered before is not asked again: its reason stands at each moment. */
+/* A peer that did not answer before is not measured again: its reason is at each moment. */
 static void test_no_peer(void)
 {
 	json_t *state = state_of_two(61, 91, "b"), *missing;

@@ -199,7 +199,7 @@ static void test_stale_files(void)
 	ok(exists("netem/n.2.done.json"), "that of today stays");
 }
 
-/* A clock that was set forward makes it old, and yet the record of a job that goes on takes it. */
+/* A clock that was set forward makes it old, but the record of a running job still needs it. */
 static void test_stale_files_of_a_job(void)
 {
 	struct sy_sampling sampling = {

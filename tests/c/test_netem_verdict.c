@@ -82,7 +82,7 @@ static json_t *at_the_start(json_t *before, json_t *during)
 	return conditions;
 }
 
-/* A busy node holds up some of the echoes, or most; the fastest tells the delay. */
+/* A busy node delays some of the echoes, or most; the fastest shows the delay. */
 static void test_a_busy_node_is_no_wrong_delay(void)
 {
 	json_t *conditions = at_the_start(spread(0.2, 40.7), spread(50.3, 50.4));
@@ -184,7 +184,7 @@ static void test_drops(void)
 	json_decref(conditions);
 }
 
-/* What is dropped where a rate was asked for, is told and not condemned. */
+/* Drops under a requested rate are reported and not condemned. */
 static void test_full_queue(void)
 {
 	json_t *conditions = document(-1, -1, -1, 9900, 100), *device;

@@ -78,7 +78,7 @@ static void write_record(const char *folder, const char *name)
 	command(line);
 }
 
-/* The sampler began before midnight, the job goes on for days, or began before the mark was put. */
+/* The sampler began before midnight, the job runs for days, or began before the mark was made. */
 static void test_found_again(void)
 {
 	char job_path[SY_JOB_PATH_SIZE], path[SY_RECORD_PATH_SIZE];

@@ -10,7 +10,7 @@
 
 #define MB	(1 << 20)
 #define BURN_MS 200
-#define TICKS	40000000 /* ns: times of the waited-for are told in ticks, rounded down */
+#define TICKS	40000000 /* ns: times of reaped children are reported in ticks, rounded down */
 
 /* What happens right after the sampler has looked at the CPU clock of one process. */
 static struct {
@@ -204,8 +204,8 @@ static void test_small_children_that_are_waited_for(void)
 	end_sampler();
 }
 
-/* A step's daemon that was found in the job's group has used something by the time it says that it
- * is a root, and goes on: none of it is the job's, all of its child's is. */
+/* A step's daemon that was found in the job's group has used something before it reports itself
+ * as a root, and continues: none of it is the job's, all of its child's is. */
 static void test_a_daemon_that_is_found_before_it_is_named(void)
 {
 	start_sampler();
@@ -232,7 +232,7 @@ static void test_a_daemon_that_is_found_before_it_is_named(void)
 	end_sampler();
 }
 
-/* 0 keeps the job's place; 1 is a step's daemon, 2 what it has forked off, 3 somebody's else. */
+/* 0 is in the job's group; 1 is a step's daemon, 2 its fork, 3 another job's. */
 static void test_daemons_of_steps_are_known_by_name(void)
 {
 	char own[17];
@@ -261,7 +261,8 @@ static void test_daemons_of_steps_are_known_by_name(void)
 	end_sampler();
 }
 
-/* The step's last task has ended, its counters are told: what the daemon forks off then is none. */
+/* The step's last task has ended and its counters are reported: later forks of the daemon are no
+ * tasks. */
 static void test_what_a_daemon_starts_after_its_tasks(void)
 {
 	start_sampler();

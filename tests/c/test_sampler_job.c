@@ -1,5 +1,5 @@
-/* A job whose cgroup counts CPU and memory: how often its processes are asked, and that what is
- * told meanwhile is right. The group is a made-up one, the processes are real. */
+/* A job whose cgroup counts CPU and memory: how often its processes are read, and that values in
+ * between are right. The group is made up, the processes are real. */
 #include "tap.h"
 
 #include "actors.h"
@@ -16,10 +16,10 @@
 #define PERIOD_US  100000
 #define A_SECOND   10 /* samples */
 #define MB	   (1 << 20)
-#define ANSWERS	   4096 /* bytes: what actors write to tell that they are done */
+#define ANSWERS	   4096 /* bytes: actors write one when they are done */
 #define ROUNDED_US 2
 
-static struct timespec monotonic; /* stands still unless we move it */
+static struct timespec monotonic; /* moves only when we set it */
 static int clocks, preads;	  /* of processes; of whatever */
 
 int clock_gettime(clockid_t clock, struct timespec *now)
@@ -44,7 +44,7 @@ static struct sy_status status;
 static bool root_in_step;
 static char tree[] = "/tmp/steelyard-job.XXXXXX", folder[256];
 
-/* What /proc/PID/cgroup tells of our actors. */
+/* The contents of /proc/PID/cgroup of our actors. */
 int openat(int dir, const char *path, int flags, ...)
 {
 	char own[sizeof(folder) + 16];
@@ -260,7 +260,7 @@ static void set_parts(int64_t user_us, int64_t system_us)
 	(void)fclose(out);
 }
 
-/* As the groups of the tasks have told it, of all of it; not where nobody told it of some. */
+/* As the groups of the tasks report it, if all did. */
 static void test_user_and_system_time_of_steps(void)
 {
 	begin_step();
@@ -290,7 +290,7 @@ static void test_user_and_system_time_of_steps(void)
 	end();
 }
 
-/* A step so short that nobody saw its group, and one of which the daemon tells more. */
+/* A step so short that no sample found its group, and one whose daemon reports more. */
 static void test_a_step_tells_more_than_its_group(void)
 {
 	begin_step();
@@ -315,7 +315,7 @@ static void test_a_step_tells_more_than_its_group(void)
 	end();
 }
 
-/* It lies where those would be whom pam_slurm_adopt brings there. */
+/* It is where processes are that pam_slurm_adopt moves there. */
 static void test_the_sleep_of_the_extern_step(void)
 {
 	static struct sy_step_groups groups;

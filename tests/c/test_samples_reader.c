@@ -86,7 +86,7 @@ static void test_odd_lines(void)
 		ok(read_text(odd[i]) == SY_ODD, "odd line %zu", i);
 }
 
-/* Whatever stands there, nothing behind the text is read: for the sanitizers. */
+/* Whatever the text is, nothing behind it is read: for the sanitizers. */
 static void test_spoilt(void)
 {
 	static const char good[] = "1,x,2.5\n77,,0.000001\n";

@@ -74,7 +74,7 @@ int slurm_load_job(job_info_msg_t **answer, id_of_job job_id, uint16_t flags)
 
 	(void)job_id;
 	(void)flags;
-	SY_JOB_ID_OF(&jobs[0]) = JOB - 1; /* of an array's last task all are told */
+	SY_JOB_ID_OF(&jobs[0]) = JOB - 1; /* for an array's last task all are returned */
 	jobs[0].admin_comment = (char *)"another's";
 	SY_JOB_ID_OF(&jobs[1]) = JOB;
 	jobs[1].admin_comment = slurmctld->admin_comment;

@@ -22,7 +22,7 @@ static int listen_as_sampler(void)
 	return bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 ? fd : -1;
 }
 
-/* Whether the sampler was told this, among the messages that have come. */
+/* True when the message is among those that the sampler has received. */
 static bool has_received(int sampler, const char *message)
 {
 	char text[4096];
@@ -81,7 +81,7 @@ static void test_cold_caches(const char *path)
 	is_int(unlink(program), 0, "a mark");
 }
 
-/* Wait for a file, at most so long. */
+/* Wait for a file, at most `limit_ms`. */
 static bool wait_for_file(const char *name, int limit_ms)
 {
 	char path[128];

@@ -34,7 +34,7 @@ static void write_program(void)
 	(void)chmod(path, 0700);
 }
 
-/* "yes", "no", or "" where the sampler was not told. */
+/* "yes", "no", or "" where the sampler received nothing about it. */
 static const char *read_sent_exclusive(const char *path)
 {
 	static char text[4096];

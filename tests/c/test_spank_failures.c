@@ -12,7 +12,7 @@ int main(void)
 
 #include "spank_node.h"
 
-/* Whatever is broken, the job goes on. */
+/* Whatever is broken, the job continues. */
 static void test_broken(const char *path)
 {
 	void *plugin;
@@ -95,7 +95,7 @@ static void test_never_drains(const char *path)
 	(void)dlclose(plugin);
 }
 
-/* What the sampler's stand-in heard, or "" after a minute. */
+/* The requests that the sampler's stand-in received, or "" after a minute. */
 static const char *await_requests(void)
 {
 	const struct timespec pause = {.tv_nsec = 10000000};

@@ -1,5 +1,6 @@
-/* The real spank_steelyard.so in a small host: conditions asked for in sbatch, had or refused on
- * the node. steelyard-node is a stand-in that notes its arguments and answers as told. */
+/* The real spank_steelyard.so in a small host: conditions requested in sbatch, applied or refused
+ * on the node. steelyard-node is a stand-in that notes its arguments and prints what the test
+ * sets. */
 #include "tap.h"
 
 #if !__has_include(<slurm/spank.h>)

@@ -293,7 +293,7 @@ static void test_short_later_step(const char *path)
 	is_int(dlclose(plugin), 0, "unloads");
 }
 
-/* What lies in a folder of somebody else's is not ours to trust. */
+/* Files in another user's folder are not trusted. */
 static void test_open_run_dir(const char *path)
 {
 	char folder[48], has_socket[96];

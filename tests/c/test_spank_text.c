@@ -134,7 +134,7 @@ static void test_config(void)
 	ok(config.rate_hz == 1 && config.admin_comment, "the others too");
 }
 
-/* What is the whole node's, and whether it is told. */
+/* Values of the whole node, and whether they are reported. */
 static void test_comment_scope(void)
 {
 	static struct sy_tags tags;
@@ -223,7 +223,7 @@ static void test_comment_of_gpus(void)
 	free(text);
 }
 
-/* Of the tags k, t00, t01, … as many as can be. */
+/* Of the tags k, t00, t01, … as many as fit. */
 static void check_left_out(const char *text)
 {
 	const char *left_out = text ? strstr(text, "\"tags_left_out\":") : NULL;
@@ -234,8 +234,8 @@ static void check_left_out(const char *text)
 		(void)snprintf(item, sizeof(item), "\"t%02d\":", i);
 		included += strstr(text, item) != NULL;
 	}
-	ok(left_out && included + atoi(left_out + 16) == SY_TAGS_MAX, "and how many is told: %d of %d",
-	   included, SY_TAGS_MAX);
+	ok(left_out && included + atoi(left_out + 16) == SY_TAGS_MAX,
+	   "and how many is told: %d of %d", included, SY_TAGS_MAX);
 }
 
 static void test_comment(void)

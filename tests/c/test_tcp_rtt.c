@@ -24,7 +24,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Beside what all of them, kept and sorted, tell. */
+/* Compared with the exact values of all readings, sorted. */
 static void test_against_all_values(double octaves)
 {
 	static struct sy_rtt_counts counts;
@@ -119,7 +119,7 @@ static void test_parse(void)
 	answer.message.id.idiag_dst[0] = htonl(0x0a000001);
 	(void)sy_diag_parse(&answer, sizeof(answer), &socket);
 	ok(socket.same_node, "to its own address");
-	/* Linux 3.10 tells 104 bytes of it. */
+	/* Linux 3.10 fills 104 bytes of it. */
 	answer.info_size = 4 + 104;
 	answer.info.tcpi_min_rtt = 5;
 	ok(sy_diag_parse(&answer, offsetof(struct answer, info) + 104, &socket) == 0 &&

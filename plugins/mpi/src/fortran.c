@@ -72,7 +72,7 @@ static void *next_call(const char *name)
 
 FORTRAN_CALLS(F_ROW)
 #ifdef OPEN_MPI
-/* Where the memory is asked for as TYPE(C_PTR). */
+/* The memory is requested as TYPE(C_PTR). */
 F_CALL(F, Win_allocate, mpi_win_allocate_cptr_, NOTHING, P6, A6)
 F_CALL(F, Win_allocate_shared, mpi_win_allocate_shared_cptr_, NOTHING, P6, A6)
 #endif

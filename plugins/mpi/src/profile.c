@@ -27,7 +27,7 @@ static bool running;
 static bool use_tsc;
 static uint64_t start_ticks;
 static double start_s;
-/* Fast, since the library is there when the program starts. */
+/* The library is loaded before the program starts, so this is fast. */
 static __thread int depth __attribute__((tls_model("initial-exec")));
 
 static double monotonic_s(void)
@@ -179,7 +179,8 @@ void sy_end_init(int code)
 	running = true;
 }
 
-/* On rank 0: where the profiles of all ranks go; NULL, and said why, when there will be no file. */
+/* On rank 0: room for the profiles of all ranks; NULL, after a message, when no file will be
+ * written. */
 static struct sy_profile *allocate_profiles(int ranks, const char *path)
 {
 	struct sy_profile *all = NULL;

@@ -18,7 +18,7 @@ struct sy_count {
 	uint64_t ticks;
 };
 
-/* Sent from rank to rank as it stands: no pointers. */
+/* Sent between ranks as bytes: no pointers. */
 struct sy_profile {
 	char node[SY_NODE_LENGTH];
 	double init_s;	/* in MPI_Init */

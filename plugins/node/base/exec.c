@@ -124,8 +124,8 @@ static void pause_for(int fd)
 		(void)poll(&end, 1, LOOK_MS);
 }
 
-/* Wait for the end: 0, or -errno; ETIMEDOUT when it had to be killed, or is left. One that waits
- * for a file system that does not answer does not even die: it is left to whoever reaps orphans. */
+/* Wait for the end: 0, or -errno; ETIMEDOUT when it had to be killed, or is left. A process that
+ * waits for a dead file system cannot even be killed: the reaper of orphans gets it. */
 static int wait_for(pid_t pid, int limit_ms, bool leaves, int *status)
 {
 	cleanup_close int fd = (int)syscall(SYS_pidfd_open, pid, 0);

@@ -49,7 +49,7 @@ ssize_t sy_read_counters(int fd, char *buffer, size_t size);
 /* The first line of a file without its newline: its length, or -errno. */
 ssize_t sy_read_line_at(int root, const char *path, char *buffer, size_t size);
 
-/* struct linux_dirent64 of getdents64(2), for those who may not allocate as readdir(3) does. */
+/* struct linux_dirent64 of getdents64(2), for callers that may not allocate as readdir(3) does. */
 struct sy_entry64 {
 	uint64_t inode;
 	int64_t offset;
@@ -108,7 +108,8 @@ int sy_read_int_at(int root, const char *path, int64_t *value);
 /* Read a file of any size up to `limit`, allocated: NULL with errno set. Free it. */
 char *sy_read_all_at(int root, const char *path, size_t limit);
 
-/* Is `root` the machine's own "/", so that instructions and system calls tell of the same thing? */
+/* True when `root` is the machine's own "/", so that instructions and system calls describe the
+ * same machine. */
 bool sy_root_is_machine(int root);
 
 #endif

@@ -33,8 +33,8 @@ bool sy_records_are_marked(int top);
 /* The same by its path; what cannot be opened is not marked. */
 bool sy_records_by_day(const char *record_dir);
 
-/* Whether it bears a mark of its owner's, whoever that is: root may be nobody there (root_squash),
- * and others write. */
+/* True when the folder has a mark of its owner, whoever the owner is: with root_squash root may
+ * be mapped to nobody, and other users write. */
 bool sy_records_are_marked_by_owner(const char *record_dir);
 
 /* `2026-11/23/4711`, or `4711`: below the folder of records. */
@@ -45,8 +45,8 @@ void sy_format_job_path(char job_path[SY_JOB_PATH_SIZE], bool by_day, const char
  * else's folder gone through: a descriptor, or -1. */
 int sy_open_job_path(int top, const char *job_path, struct sy_error *err);
 
-/* The job's folder below RECORD_DIR for a record that starts now, made when RECORD_DIR is there and
- * it is not: a descriptor, or -1. `job_path`: where it is below RECORD_DIR. */
+/* The job's folder below RECORD_DIR for a record that starts now. It is made when only RECORD_DIR
+ * exists. Returns a descriptor, or -1; `job_path` is the path below RECORD_DIR. */
 int sy_open_job_folder(const char *record_dir, const char *job_id, const char *node,
 		       char job_path[SY_JOB_PATH_SIZE], struct sy_error *err);
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Why a total is null in the record that is there from the job's start. */
+/* Why a total is null in the record that is written at the job's start. */
 #define SY_NOT_YET "not known yet: the job was still running when this was written"
 
 /* And in the one of its end. */
@@ -32,8 +32,8 @@ json_t *sy_json_read_fd(int fd);
  * within `limit_ms`. For folders on a shared file system, which may not answer. */
 json_t *sy_json_within(int limit_ms, json_t *(*make)(const void *context), const void *context);
 
-/* From now on memory that JSON cannot have is a shortage (base/error.h): for programs of our
- * own, not in daemons of others, who have one jansson with us. */
+/* From this call on memory that JSON cannot get is a shortage (base/error.h). For our own
+ * programs, not for other daemons that share their jansson with us. */
 void sy_json_watch_memory(void);
 
 /* As json_dumps(3), but NULL when the object may lack something: there was a shortage of memory for
@@ -53,7 +53,7 @@ sy_doc_put_null(struct sy_document *document, const char *path, const char *form
 __attribute__((format(printf, 3, 4))) void
 sy_doc_put_reason(struct sy_document *document, const char *path, const char *format, ...);
 
-/* The first line of a file, or null with what the kernel said. */
+/* The first line of a file, or null with the kernel's error. */
 void sy_doc_put_line(struct sy_document *document, const char *path, int root, const char *file);
 
 /* The words of a file's first line as a list; empty, with a reason, when it cannot be read. */

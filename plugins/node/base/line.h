@@ -115,7 +115,8 @@ struct sy_sums {
 
 void sy_line_clear(struct sy_line *line);
 
-/* Set a label: what would break a CSV becomes "_", a name that is there already gets "#1" … */
+/* Set a label: characters that would break a CSV become "_", and a name that exists already gets
+ * "#1" … */
 void sy_label_set(struct sy_label *labels, int index, const char *name);
 
 void sy_columns_init(struct sy_columns *columns, const struct sy_labels *labels);

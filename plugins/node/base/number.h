@@ -25,8 +25,8 @@ static inline const char *sy_number(const char *text, int64_t *value)
 	return text;
 }
 
-/* The rate of samples: one grammar and one message, for sbatch, steelyard-node and messages.
- * wrappers/commands/run.py says the same. */
+/* The sampling rate: one grammar and one message, for sbatch, steelyard-node and messages.
+ * wrappers/commands/run.py has the same. */
 
 #define SY_MIN_RATE_HZ 0.001
 #define SY_MAX_RATE_HZ 1000.0 /* what the sampler can keep up with */

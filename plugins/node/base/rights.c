@@ -17,7 +17,7 @@
 
 #define RIGHT(capability) (1ULL << (capability))
 
-/* /proc/PID/io of another user's process asks for both: to open it and to read it. */
+/* /proc/PID/io of another user's process needs both: to open it and to read it. */
 #define NEEDED (RIGHT(CAP_SYS_PTRACE) | RIGHT(CAP_DAC_READ_SEARCH))
 
 struct rights {
@@ -37,7 +37,7 @@ static int set_rights(uint64_t effective, uint64_t permitted, uint64_t inheritab
 	return (int)syscall(SYS_capset, &header, data);
 }
 
-/* Of what this process has, the needed ones: in a container some may be missing already. */
+/* The needed rights that this process has: in a container some may be missing. */
 static struct rights read_rights(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -90,7 +90,7 @@ bool sy_needs_rights(int (*call)(const void *context), const void *context)
 	return result == -EPERM;
 }
 
-/* Of init, who is another user. */
+/* True when /proc shows a process of another user: init. */
 static bool can_see_other_users(void)
 {
 	return access("/proc/1/stat", R_OK) == 0;

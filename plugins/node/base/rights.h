@@ -10,12 +10,11 @@
  * user there is nothing to give up. */
 int sy_rights_drop(bool bpf, struct sy_error *err);
 
-/* After that: give up to look into others' processes, too, where /proc still tells of them who they
- * are and in which group (not where it is mounted with hidepid); CAP_BPF stays. Whether it
- * was given up. */
+/* Afterwards: give up the right to inspect other processes, too, where /proc still shows their
+ * ids and cgroups (not with hidepid); CAP_BPF stays. Returns whether it was given up. */
 bool sy_rights_drop_ptrace(void);
 
-/* Whether a call that this process may make is refused (-EPERM) to who has no right: tried so. */
+/* True when a call is refused (-EPERM) without a right: it is tried in a child. */
 bool sy_needs_rights(int (*call)(const void *context), const void *context);
 
 /* Give up every right there is. */

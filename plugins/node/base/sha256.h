@@ -1,4 +1,5 @@
-/* SHA-256 (FIPS 180-4): which version of a file was used. `sha256sum FILE` tells the same. */
+/* SHA-256 (FIPS 180-4): which version of a file was used. Equal to the output of `sha256sum
+ * FILE`. */
 #ifndef STEELYARD_BASE_SHA256_H
 #define STEELYARD_BASE_SHA256_H
 

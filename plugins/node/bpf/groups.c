@@ -48,8 +48,8 @@ static bool add_group_below(struct grouping *g, const char *mount, uint64_t hier
 	return true;
 }
 
-/* A hierarchy is mounted under the names of all its controllers, and each links to it; one without
- * any under its own. */
+/* A hierarchy is mounted under the names of all its controllers, with a link for each; a
+ * hierarchy without controllers is mounted under its own name. */
 static void add_hierarchy(struct grouping *g, char *controllers, uint64_t hierarchy)
 {
 	char mount[256], *rest = controllers, *one;
@@ -109,7 +109,7 @@ int sy_bpf_adopt_group(struct sy_bpf *bpf, struct sy_error *err)
 
 /* --- marks --- */
 
-/* It may have been told of for another job. */
+/* The daemon may be registered for another job already. */
 static int add_starter(struct sy_bpf *bpf, pid_t daemon, __u64 *number, struct sy_error *err)
 {
 	struct sy_bpf_request request = {

@@ -130,7 +130,7 @@ int sy_bpf_begin(struct sy_bpf *bpf, const char *base, uint64_t number, enum sy_
 	return -1;
 }
 
-/* As our own namespace of process ids has it. */
+/* This process' id, and the namespace of process ids that it is valid in. */
 static int read_own_id(struct sy_bpf_requester *requester)
 {
 	struct stat info;
@@ -141,7 +141,7 @@ static int read_own_id(struct sy_bpf_requester *requester)
 	return 0;
 }
 
-/* Every task passes by: 0, or -errno. */
+/* Let the program visit every task: 0, or -errno. */
 static int run_iterator(int link)
 {
 	cleanup_close int tasks = sy_bpf_iterate(link);
@@ -278,7 +278,7 @@ int64_t sy_bpf_largest_bytes(const struct sy_bpf *bpf)
 
 /* --- rights --- */
 
-/* Whatever it answers, but that it may not be asked. */
+/* Only a refusal (EPERM) matters, not the answer. */
 static int probe_right(const void *context)
 {
 	const struct sy_bpf *bpf = context;

@@ -49,7 +49,8 @@ struct sy_bpf {
 
 /* --- begun and ended --- */
 
-/* The number of the job with that control socket, which all who know of the job can make. */
+/* The number of the job with that control socket. Every process that knows the socket can compute
+ * it. */
 uint64_t sy_bpf_hash_job(const char *control, unsigned long long made_ns);
 
 /* Begin a job, or open one that another process has begun: as root, with what is pinned below
@@ -105,7 +106,7 @@ int sy_bpf_mark(struct sy_bpf *bpf, pid_t daemon, const char *mark, uid_t uid,
 /* How long a reading may be repeated where a task is just ending, which would be left out. */
 enum sy_bpf_patience {
 	SY_BPF_BRIEF,	/* a few times: the next sample has it */
-	SY_BPF_SETTLED, /* 0.3 s: somebody takes the figures as totals */
+	SY_BPF_SETTLED, /* 0.3 s: the values are used as totals */
 	SY_BPF_LAST,	/* 4 s, and until every task has a place in the list */
 };
 
@@ -123,8 +124,8 @@ int64_t sy_bpf_split_user(const struct sy_bpf_usage *used, int64_t cpu);
  * could not be read. */
 uint64_t sy_bpf_count_unread(const struct sy_bpf *bpf);
 
-/* Have the kernel read the job every `period_us` from now on; 0: no more. The same period as before
- * keeps its deadlines. 0, or -errno. */
+/* Let the kernel read the job every `period_us`; 0: stop. An unchanged period keeps its
+ * deadlines. 0, or -errno. */
 int sy_bpf_set_ticks(struct sy_bpf *bpf, int64_t period_us);
 
 /* Whether a job can have used so much CPU by `at_ns`, on all processors since it began. The kernel

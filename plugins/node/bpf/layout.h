@@ -33,7 +33,7 @@ struct sy_bpf_tick {
 	__u64 unlisted; /* that live and are not in here: no room in the list */
 };
 
-/* One for each job, made by its sampler, who maps it into its memory. */
+/* One for each job, made by its sampler, which maps it into its memory. */
 struct sy_bpf_job {
 	struct sy_bpf_usage ended;	 /* of tasks that are gone for good */
 	__u64 ending_begun, ending_done; /* equal: nobody is adding to it */
@@ -41,10 +41,10 @@ struct sy_bpf_job {
 	__u64 lost;			 /* for which there was no room: not counted */
 	__u64 unlisted;			 /* that live and are counted at their ends only */
 	__u64 missed;			 /* whose last moments were not seen */
-	__u64 late;			 /* told of when they had begun: others may have ended */
+	__u64 late;			 /* reported after their begin: others may have ended */
 	__u64 keepers;	       /* tasks of its sampler and of daemons of steps that live */
 	__u64 since_ns;	       /* what was used before is not the job's */
-	__u64 network;	       /* the namespace of who has begun it */
+	__u64 network;	       /* the namespace of the process that began it */
 	__u64 other_networks;  /* programs of it that began in another one */
 	__u64 ticks, ticks_ns; /* how often the timer has read it; CPU time of that */
 	struct sy_bpf_tick tick[SY_BPF_TICKS];
@@ -58,10 +58,11 @@ struct sy_bpf_ticker {
 };
 
 struct sy_bpf_ticking {
-	__u64 job, period_ns; /* 0: no more */
+	__u64 job, period_ns; /* 0: stopped */
 };
 
-/* Its tasks that live; whoever reads them keeps it: the timer, or nobody while it is off. */
+/* The job's living tasks. The reader updates the list: the timer, or no process while the timer
+ * is off. */
 struct sy_bpf_list {
 	__u64 count, at; /* how far this reading has come */
 	struct sy_bpf_tick now;
@@ -72,7 +73,7 @@ enum sy_bpf_kind {
 	SY_BPF_MEMBER,
 	SY_BPF_ROOT,	  /* its children are the job's, itself it is not */
 	SY_BPF_STEPD,	  /* the same, and those of them that become programs of their own */
-	SY_BPF_ROOT_DONE, /* no more of its children */
+	SY_BPF_ROOT_DONE, /* further children are not followed */
 	SY_BPF_CANDIDATE, /* a child of slurmstepd's that may become a program of its own */
 	SY_BPF_KEEPER,	  /* the job's sampler */
 	SY_BPF_STARTER,	  /* a daemon that starts tasks of several jobs; `job` is its own number */
@@ -92,15 +93,16 @@ struct sy_bpf_member {
 	struct sy_bpf_usage seen;
 };
 
-/* Whoever asks is known by his process id in his own namespace. */
+/* A requester is identified by its process id in its own namespace. */
 struct sy_bpf_requester {
 	__u32 pid, namespace;
 };
 
 struct sy_bpf_request {
-	__u64 job;	     /* back: of a starter that is known already, its number */
-	__u32 pid, kind;     /* as the asker knows it; 0: himself, or who is in the job's cgroup */
-	__u64 added, faults; /* had by children of slurmstepd before its first task */
+	__u64 job;	 /* back: of a starter that is known already, its number */
+	__u32 pid, kind; /* as the requester knows it; 0: the requester itself, or the processes in
+			    the job's cgroup */
+	__u64 added, faults;	 /* had by children of slurmstepd before its first task */
 	__u64 found, other_jobs; /* tasks that `pid` has; those that are another job's */
 };
 
@@ -121,7 +123,7 @@ struct sy_bpf_marked {
 };
 
 struct sy_bpf_answer {
-	__u64 job; /* asked for */
+	__u64 job; /* requested */
 	struct sy_bpf_usage used;
 	__u64 processes, rss_pages, living_ns, unlisted; /* as in struct sy_bpf_tick */
 	__u64 tasks, lost, missed, late;

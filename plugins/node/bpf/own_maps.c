@@ -30,13 +30,14 @@ void sy_bpf_reap(struct sy_bpf *bpf)
 	}
 }
 
-/* Whether it is there; 0, or -errno, when who puts it there has ended. */
+/* True when the map is in place. `result` is 0, or -errno where the child that inserts it has
+ * ended. */
 static bool is_inserted(int outer, const uint64_t *job, pid_t *maker, int *result)
 {
 	uint32_t number;
 	int status = 0;
-	/* Or somebody else of this process has waited for it: nobody waits for ever, with the lock.
-	 */
+	/* Another part of this process may have reaped it. Nobody may wait forever with the lock
+	 * held. */
 	bool ended = waitpid(*maker, &status, WNOHANG | __WALL) != 0;
 
 	*result = 0;
@@ -50,8 +51,8 @@ static bool is_inserted(int outer, const uint64_t *job, pid_t *maker, int *resul
 	return true;
 }
 
-/* The kernel shows the map at once, and has who put it there wait for a grace period, some 15 ms: a
- * child does that. It has our files, not copies: no lock of ours is held by it. */
+/* The kernel shows the map at once and then blocks the caller for a grace period, some 15 ms, so
+ * a child inserts it. The child shares our descriptors and keeps no lock of ours. */
 static int insert_map(struct sy_bpf *bpf, int outer, int inner)
 {
 	pid_t *maker = bpf->maker;
@@ -74,7 +75,7 @@ static int insert_map(struct sy_bpf *bpf, int outer, int inner)
 	return result;
 }
 
-/* Put an own map of the job's into the pinned one of that name: its descriptor, or -errno. */
+/* Insert a map of the job's own into the pinned map of that name: its descriptor, or -errno. */
 static int make_own_map(struct sy_bpf *bpf, const char *base, const char *name,
 			enum sy_bpf_map_type type, uint32_t value_size, uint32_t entries,
 			uint32_t flags)
@@ -102,7 +103,7 @@ static int map_memory(struct sy_bpf *bpf, int how)
 	return bpf->mapped ? 0 : -errno;
 }
 
-/* Written once; from then on the kernel alone does. */
+/* Written once; afterwards only the kernel writes the map. */
 static int set_begin(struct sy_bpf *bpf, uint64_t now_ns)
 {
 	int result = map_memory(bpf, PROT_READ | PROT_WRITE);

@@ -39,7 +39,7 @@ static bool is_bpffs(const char *path)
 	return statfs(path, &info) == 0 && (unsigned long)info.f_type == BPF_FS_MAGIC;
 }
 
-/* BASE lies directly in such a filesystem, or on the folder where one is to be mounted. */
+/* BASE is directly in such a filesystem, or in the folder where one will be mounted. */
 static int make_base(const char *base, struct sy_error *err)
 {
 	char above[SY_BPF_PATH];

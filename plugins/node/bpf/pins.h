@@ -1,5 +1,5 @@
-/* The paths at which the kernel's program and its maps are pinned: BASE/NAME, where NAME stands for
- * the layout of the maps. A process that pins or unpins there holds the lock of BASE. */
+/* The paths at which the kernel's program and its maps are pinned: BASE/NAME, where NAME
+ * identifies the layout of the maps. A process that pins or unpins there holds the lock of BASE. */
 #ifndef STEELYARD_BPF_PINS_H
 #define STEELYARD_BPF_PINS_H
 
@@ -14,15 +14,15 @@
 #define SY_BPF_PATIENCE_MS 5000
 #define SY_BPF_BUSY	   (-2) /* another process has the lock */
 
-/* The folder of BASE in which what is being pinned lies, until all of it is there. */
+/* The folder of BASE for pins that are not complete yet. */
 #define SY_BPF_LOADING "loading"
 
 /* The folder below BASE of this very layout. */
 const char *sy_bpf_folder(void);
 
-/* A descriptor whose closing gives the lock back; -1; SY_BPF_BUSY. `make`: where there is no such
- * folder it is made, in the filesystem of its kind, which is mounted if need be. Who has it loads,
- * some 30 ms, or hangs: after `patience_ms` others do without. */
+/* A descriptor that releases the lock when it is closed; -1; SY_BPF_BUSY. `make`: create the
+ * folder in a bpf filesystem, which is mounted if need be. The owner of the lock loads for some
+ * 30 ms, or hangs: after `patience_ms` callers continue without it. */
 int sy_bpf_lock(const char *base, bool make, int patience_ms, struct sy_error *err);
 
 /* Open what is pinned as `name`: a descriptor, or -errno. */
@@ -41,8 +41,8 @@ bool sy_bpf_has_pins(const char *base);
 /* Unpin a folder of BASE with all in it; a program ends when nobody has it open, either. */
 void sy_bpf_unpin(const char *base, const char *folder);
 
-/* One process at a time lingers after the last job, to sweep when no other job comes: a descriptor
- * that says so; -1: another process lingers, and sweeps for all. */
+/* One process at a time lingers after the last job, to sweep when no other job comes: a
+ * descriptor that marks it; -1: another process lingers already. */
 int sy_bpf_linger(const char *base);
 
 /* --- swept: with the lock held --- */

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Of a job: who still has to do with it. */
+/* The remaining processes that have to do with a job. */
 struct holders {
 	uint64_t tasks, keepers;
 };
@@ -94,7 +94,7 @@ static void forget_groups(const char *base, uint64_t job)
 
 void sy_bpf_forget(const char *base, uint64_t job)
 {
-	/* Counted no more; then its timer, before what that reads. */
+	/* First stop counting, then the timer, then what the timer reads. */
 	static const char *const maps[] = {"jobs", "tickers", "queues", "lists"};
 	struct holders known = {.tasks = 1}; /* may have some */
 
@@ -200,8 +200,8 @@ long long sy_bpf_memory(const char *base)
 	return sum;
 }
 
-/* Of other layouts: an older program of ours goes on for its jobs; what is left of one that was
- * being loaded goes at once. */
+/* An older layout of ours continues for its jobs. A leftover of an interrupted load is removed
+ * at once. */
 static void sweep_other_layouts(const char *base)
 {
 	const struct dirent *entry;

@@ -176,7 +176,7 @@ void sy_cgroup_count_from(struct sy_cgroup *group, int root, int64_t counted_us,
 	group->zero_us = counted - used_us;
 	if (counted <= used_us || read_split(group, root, &user, &system) < 0)
 		return;
-	/* Which part of it is whose is not told: each its share. */
+	/* The shares of the parts are unknown: each gets its proportion. */
 	group->user_zero = (int64_t)((double)user * (double)group->zero_us / (double)counted);
 	group->system_zero = (int64_t)((double)system * (double)group->zero_us / (double)counted);
 }

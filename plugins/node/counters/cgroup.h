@@ -18,7 +18,7 @@ enum sy_source {
 	SY_SOURCES
 };
 
-/* As it stands in the record; NULL for SY_SOURCE_NONE. */
+/* The name in the record; NULL for SY_SOURCE_NONE. */
 const char *sy_source_name(enum sy_source source);
 
 struct sy_cgroup {
@@ -46,10 +46,10 @@ void sy_cgroup_close_memory(struct sy_cgroup *group);
 int64_t sy_cgroup_cpu_us(struct sy_cgroup *group);
 
 struct sy_cpu_parts {
-	int64_t user_us, system_us; /* SY_UNKNOWN: not told */
+	int64_t user_us, system_us; /* SY_UNKNOWN: not available */
 };
 
-/* The same of any group of version 2: a descriptor, or -1; what it tells, and of which parts. */
+/* The same for any group of version 2: a descriptor, or -1; its CPU time, and its split. */
 int sy_cgroup2_open_cpu(int root, const char *path);
 int64_t sy_cgroup2_cpu_us(int fd, struct sy_cpu_parts *parts);
 

@@ -17,9 +17,8 @@ struct sy_exact {
 	int exit_code, signal; /* -1: none */
 };
 
-/* A descriptor that tells the end of children, and what is passed on to the command. A full disk
- * and a reader that left are errors of writing, not signals; the command gets back what was before.
- */
+/* A signal descriptor: children's ends, and signals to pass on to the command. A full disk and a
+ * closed reader are errors of writing, not signals; the command gets the earlier settings back. */
 int sy_open_signals(void);
 
 /* Start a command: its process id, or -1. A command that cannot be executed exits with 127 (not

@@ -90,7 +90,7 @@ static size_t make_filter(char *code)
 
 static void parse_info(struct sy_tcp_socket *socket, const void *data, size_t size)
 {
-	struct tcp_info info = {0}; /* older kernels tell less of it */
+	struct tcp_info info = {0}; /* older kernels fill less of it */
 
 	memcpy(&info, data, size < sizeof(info) ? size : sizeof(info));
 	socket->rtt_us = info.tcpi_rtt;
@@ -150,8 +150,7 @@ static int parse_message(const struct nlmsghdr *header, void *context)
 	return MNL_CB_OK;
 }
 
-/* The messages of one datagram: MNL_CB_STOP when the last one of a list was among them, else
- * MNL_CB_OK, or -errno. */
+/* MNL_CB_STOP when the datagram has the last message of a list, else MNL_CB_OK, or -errno. */
 static int parse_datagram(const char *data, size_t size, struct sight *sight)
 {
 	int result = mnl_cb_run(data, size, 0, 0, parse_message, sight);

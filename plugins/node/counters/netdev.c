@@ -105,8 +105,8 @@ static void read_text(int root, const char *device, const char *file, char *buff
 	(void)sy_read_line_at(root, device_path(path, sizeof(path), device, file), buffer, size);
 }
 
-/* A function of an SR-IOV device: physfn tells on the host; inside a guest only the device's id
- * does, where its driver is the same (mlx4, mlx5: pci.ids of vendor 15b3). */
+/* A function of an SR-IOV device: on the host physfn shows it; in a guest only the device's id
+ * does, where the driver is the same (mlx4, mlx5: pci.ids of vendor 15b3). */
 static bool is_virtual_function(int root, const char *device)
 {
 	static const int64_t ids[] = {0x1002, 0x1004, 0x1014, 0x1016,
@@ -121,7 +121,7 @@ static bool is_virtual_function(int root, const char *device)
 	return false;
 }
 
-/* The host's end of a Xen guest's device, beside the frontend's driver of the same name. */
+/* The host's end of a Xen guest's device; the frontend's driver has the same name. */
 static bool is_xen_backend(int root, const struct sy_netdev *device)
 {
 	char path[128], bus[32];
@@ -162,7 +162,8 @@ static enum sy_netdev_kind devtype_kind(int root, const char *device)
 	return LOOK_UP(software, type);
 }
 
-/* As the kernel's driver calls itself: sysfs does not tell veth from macvlan inside a container. */
+/* The driver's own name of the kind: in a container sysfs does not distinguish veth from
+ * macvlan. */
 static enum sy_netdev_kind query_driver(const char *device)
 {
 	cleanup_close int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -315,7 +316,7 @@ int sy_netdev_find(int root, struct sy_netdev *devices, size_t capacity, struct 
 		return 0;
 	}
 	for (size_t i = 0; i < names.count; i++) {
-		/* bonding_masters is a file beside the devices. */
+		/* bonding_masters is a file among the devices. */
 		if (strlen(names.name[i]) >= IFNAMSIZ || !has_file(root, names.name[i], "."))
 			continue;
 		if ((size_t)count == capacity) {

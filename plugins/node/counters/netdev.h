@@ -40,10 +40,10 @@ struct sy_netdev {
 	char driver[32];	  /* "" when the device has none */
 	char mac[64];		  /* "" when it could not be read */
 	char state[16];		  /* operstate: "up", "down", "unknown", …; "" as above */
-	int64_t speed_bits_per_s; /* -1: the device does not tell */
+	int64_t speed_bits_per_s; /* -1: the device does not report it */
 	int64_t mtu;		  /* -1: could not be read */
 	int64_t index;		  /* interface index, -1 as above */
-	bool stacked;		  /* lies above another device of this namespace */
+	bool stacked;		  /* is above another device of this namespace */
 	char master[IFNAMSIZ];	  /* the bond, bridge, … it belongs to, or "" */
 };
 
@@ -57,7 +57,7 @@ struct sy_netdev {
  * macvlan, ipvlan and tun devices that belong to no bridge are. */
 int sy_netdev_find(int root, struct sy_netdev *devices, size_t capacity, struct sy_error *err);
 
-/* The kind as it stands in the JSON files: "sriov-vf". */
+/* The kind's name in the JSON files: "sriov-vf". */
 const char *sy_netdev_kind_name(enum sy_netdev_kind kind);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How old the last reading of a kind may be, µs; its cost on a 2-core machine beside it. */
+/* The greatest age of a reading of each kind, µs, and its cost on a 2-core machine. */
 #define OTHERS_US   10000000 /* devices that do not count: bridges, veth, tunnels; 0.9 µs each */
 #define PRESSURE_US 1000000  /* 1.6 µs a file, three files */
 #define CPU_US	    1000000  /* 20 µs, more with the CPUs: the kernel sums up every interrupt */
@@ -167,7 +167,7 @@ static void read_pressure(struct sy_counter *counter)
 		set_counter(counter, value);
 }
 
-/* The first line says it; what is behind it need not be taken over. */
+/* The first line is enough. */
 static void read_cpu(struct sy_counter *counter)
 {
 	char text[160];

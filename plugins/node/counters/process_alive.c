@@ -96,7 +96,7 @@ static void compare(struct environment *part, const char *text, const char *cons
 	part->in_long_word = false;
 }
 
-/* What is not ended by a NUL yet stays for the next part. */
+/* A variable without its NUL stays in the buffer for the next read. */
 static void compare_variables(struct environment *part, const char *const *word, int count)
 {
 	const char *at = part->text, *end = part->text + part->used, *nul;

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Knuth's multiplicative hashing; neighbours of a full place come next. */
+/* Knuth's multiplicative hashing. When a slot is in use, the next one is tried. */
 static unsigned hash_slot(pid_t pid)
 {
 	return (uint32_t)pid * 2654435761u >> (32 - SY_INDEX_BITS);
@@ -90,8 +90,8 @@ void sy_usage_add(struct sy_usage *sum, const struct sy_usage *more)
 
 /* --- reading --- */
 
-/* The clock of a process by its id, as clock_getcpuclockid(3) makes it without asking whether it
- * is there: the bits are the kernel's interface (include/linux/posix-timers.h). */
+/* The clock of a process by its id, computed as clock_getcpuclockid(3) does, but without a check
+ * that the process exists: the bits are the kernel's interface (include/linux/posix-timers.h). */
 int64_t sy_process_clock_ns(pid_t pid)
 {
 	clockid_t clock = (clockid_t)((~(unsigned)pid << 3) | 2);

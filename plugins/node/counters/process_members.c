@@ -191,8 +191,8 @@ static void note_undecided(struct sy_processes *all, pid_t pid, bool is_child)
 	starter->expect_until_us = sy_now_us(CLOCK_MONOTONIC) + EXPECT_US;
 }
 
-/* Steelyard's programs around a job have the marks of the daemon that has started them. Nothing
- * else would distinguish a job of root's. */
+/* Steelyard's programs around a job carry the marks of the daemon that started them. Without
+ * this check a job of root's would include them. */
 static bool is_own_program(struct sy_processes *all, pid_t pid, uid_t owner)
 {
 	return owner == 0 &&
@@ -219,7 +219,7 @@ static bool is_marked_member(struct sy_processes *all, pid_t pid, pid_t ppid)
 	return marked == MARKED;
 }
 
-/* The next of the undecided that has become the job's; 0: none. */
+/* The next undecided process that belongs to the job; 0: none. */
 static pid_t next_decided(struct sy_processes *all, int *at)
 {
 	struct sy_starter *starter = &all->starter;
@@ -261,7 +261,7 @@ static void watch_task(struct sy_processes *all, pid_t pid)
 		(void)close(fd);
 }
 
-/* A zombie still has its counters; once the daemon has waited for it they are gone. */
+/* A zombie still has its counters. Once the daemon has reaped it they are lost. */
 static bool read_ended(struct sy_processes *all, pid_t pid)
 {
 	struct sy_process *process = sy_process_find(all, pid);
@@ -316,8 +316,8 @@ static bool in_range(const struct search *search, int64_t pid)
 	return pid > search->low || pid <= search->high;
 }
 
-/* A member for another reason than its parent. That one may have been added a moment ago all the
- * same. */
+/* Add a member that does not follow from its parent. The parent may still be a member, added a
+ * moment ago. */
 static void add_direct_member(struct sy_processes *all, const struct newcomer *c)
 {
 	bool parent_known = sy_process_find(all, c->ppid) != NULL;
@@ -373,8 +373,8 @@ static bool add_members(struct search *search)
 	return any;
 }
 
-/* A member may have children in the same list: on a busy node a task and what it has started are
- * found at once. */
+/* Repeated, since members may have children in the same list: on a busy node a task and its
+ * children are found at once. */
 static void resolve_members(struct search *search)
 {
 	do {
@@ -400,7 +400,7 @@ static void check_process(struct search *search, pid_t pid)
 	search->newcomer[search->count++] = (struct newcomer){pid, stat.ppid, stat.session};
 }
 
-/* List /proc and look at the ids in range, or at all. */
+/* List /proc and check the ids in range, or all of them. */
 static void walk_proc(struct search *search, bool everything)
 {
 	char buffer[8192] __attribute__((aligned(8)));

@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of more processes than that, only so many that have run are read a sample, in turn, io of each
- * once in IO_US at least. docs/sampler.md says what that does to memory_bytes and I/O. */
+/* Of more processes than that only so many running ones are read a sample, in turn, and the I/O
+ * of each at least once in IO_US. docs/sampler.md describes the effect on memory_bytes and I/O. */
 #define STATS_A_SAMPLE 16
 #define IOS_A_SAMPLE   32
 #define IO_US	       1000000
@@ -65,7 +65,7 @@ int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int ma
 	return 0;
 }
 
-/* The root of that id, made one if need be; NULL when there is no room. */
+/* Find the root of that id, or make it; NULL when there is no room. */
 static struct sy_process *get_root(struct sy_processes *all, pid_t pid)
 {
 	struct sy_process *known = sy_process_find(all, pid);
@@ -110,7 +110,7 @@ void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usag
 	root->done = true;
 }
 
-/* A root that is gone may still report, as long as messages wait. */
+/* An ended root may still send its report while messages wait. */
 static bool is_finished(const struct sy_processes *all, const struct sy_process *process)
 {
 	return process->gone &&
@@ -190,14 +190,14 @@ void sy_processes_refresh(struct sy_processes *all, bool all_of_them)
 					(struct sy_turn){is_due(all, process, turns.stat),
 							 is_due(all, process, turns.io)});
 	}
-	/* A child that is there now is in no counter of its parent's that was read before. */
+	/* A living child is in no earlier reading of its parent's counters. */
 	for (int i = 0; i < all->count; i++)
 		if (!all->process[i].root && !all->process[i].gone)
 			sy_process_check(&all->process[i]);
 	forget_gone(all);
 }
 
-/* Pages that hold no process. */
+/* Give back pages that contain no process. */
 static void release_pages(struct sy_processes *all)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -269,7 +269,8 @@ enum sy_location sy_processes_locate(struct sy_processes *all, const char *contr
 			continue;
 		if (sy_process_is_in_cgroup(all, process->pid, controller))
 			return SY_IN_GROUP;
-		if (sy_process_is_in_cgroup(all, process->pid, NULL)) /* who has ended is in none */
+		if (sy_process_is_in_cgroup(all, process->pid,
+					    NULL)) /* an ended process is in none */
 			location = SY_ELSEWHERE;
 	}
 	return location;

@@ -18,7 +18,8 @@ static struct sy_step_group *find(struct sy_step_groups *groups, pid_t daemon)
 	return NULL;
 }
 
-/* Its CPU, where its group has split it, to `split`; its user time to `user`. */
+/* If the step's cgroup splits its CPU time, add that time to `split` and its user time to
+ * `user`. */
 static void add_split(const struct sy_step_group *step, double *split, double *user)
 {
 	double parts = (double)step->parts.user_us + (double)step->parts.system_us;

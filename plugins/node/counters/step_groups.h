@@ -62,7 +62,7 @@ int64_t sy_step_groups_cpu_us(struct sy_step_groups *groups);
 /* The same as user and system time; -1: not known of more than a hundredth of it. */
 int sy_step_groups_split_us(struct sy_step_groups *groups, int64_t *user, int64_t *system);
 
-/* Of what they have counted by now so much is the job's. */
+/* Of their counts so far this much belongs to the job. */
 void sy_step_groups_count_from(struct sy_step_groups *groups, int64_t counted_us, int64_t used_us);
 
 #endif

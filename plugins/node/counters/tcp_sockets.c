@@ -137,7 +137,7 @@ static void mark_ours(struct search *search, uint32_t inode)
 	}
 }
 
-/* The text behind a descriptor is "socket:[N]": proc(5), /proc/PID/fd. */
+/* The link text of a socket's descriptor is "socket:[N]": proc(5), /proc/PID/fd. */
 static void check_descriptor(struct search *search, int dir, const char *name)
 {
 	static const char prefix[] = "socket:[";
@@ -239,7 +239,7 @@ static struct sy_connection *find(struct sy_tcp *tcp, const struct sy_tcp_socket
 	return NULL;
 }
 
-/* Retransmissions of a connection that is older than the sampler are not the job's … */
+/* A connection that is older than the sampler has retransmissions that are not the job's. */
 static void note_listed(void *context, int index, const struct sy_tcp_socket *socket)
 {
 	struct sy_tcp *tcp = context;
@@ -414,7 +414,7 @@ static int query_known(struct sy_tcp *tcp)
 	return result;
 }
 
-/* A connection that is closing tells no figures, which reads as 0: what it told before stands. */
+/* A closing connection reports no values (0): its last values stay. */
 static uint32_t resend(struct sy_connection *connection)
 {
 	uint32_t told = connection->socket.retransmitted, before = connection->counted;

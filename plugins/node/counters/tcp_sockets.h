@@ -44,7 +44,7 @@ struct sy_tcp_counts {
 enum sy_whose { SY_WHOSE_UNKNOWN, SY_WHOSE_OURS, SY_WHOSE_OTHERS };
 
 struct sy_connection {
-	struct sy_tcp_socket socket; /* as last told */
+	struct sy_tcp_socket socket; /* as last reported */
 	uint32_t counted; /* retransmissions in the total, or from before the sampler started */
 	enum sy_whose whose;
 	uint8_t tries; /* how often it was looked for in vain */

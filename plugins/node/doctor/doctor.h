@@ -23,16 +23,16 @@
 
 #include "job/config.h"
 
-/* As `steelyard doctor` says them: nothing to do; jobs are measured, and something is lost; nothing
- * can be measured. */
+/* The states of `steelyard doctor`: nothing to do; jobs are measured and something is lost;
+ * nothing can be measured. */
 enum sy_state { SY_OK, SY_WARNING, SY_MISSING, SY_STATES_OF_CHECKS };
 
 struct sy_doctor {
 	int root;		       /* "/", or a recorded tree, of which nothing is tried */
 	const char *dir;	       /* its name */
 	bool is_machine;	       /* it is "/" */
-	bool as_root;		       /* who looks may do what samplers may */
-	bool is_set_up;		       /* a scheduler here was told of Steelyard */
+	bool as_root;		       /* the doctor has the rights of samplers */
+	bool is_set_up;		       /* a scheduler on this node is configured for Steelyard */
 	bool folder_hangs;	       /* the record folder does not answer: nothing looks at it */
 	const char *only;	       /* the name of the one check that is wanted; NULL: all */
 	const char *plugstack;	       /* a plugstack.conf that was named; NULL: look for it */
@@ -45,7 +45,8 @@ struct sy_doctor {
 	json_t *checks; /* objects of name, state, found, advice */
 };
 
-/* Whether root leaves the folder of records to its owner: a spool is there, and the mark is his. */
+/* True when root leaves the record folder to its owner: a spool exists, and the folder has its
+ * owner's mark. */
 bool sy_doctor_uses_spool(const struct sy_doctor *doctor);
 
 bool sy_doctor_is_selected(const struct sy_doctor *doctor, const char *name);
@@ -61,9 +62,9 @@ int sy_doctor_count(const struct sy_doctor *doctor, enum sy_state state);
 /* Fill in `config`, `setup_file` and `plugin`, and say what is wrong with them. */
 void sy_doctor_find_setup(struct sy_doctor *doctor);
 
-/* Look for the file, where --plugstack names none: as slurm.conf's PlugStackConfig says, else
- * beside it. 0: there is one; `setup_file`, `plugin` and `config` are set by it and it was judged;
- * -1: none. */
+/* Find the file where --plugstack names none: slurm.conf's PlugStackConfig, else plugstack.conf
+ * in the same folder. 0: found, and `setup_file`, `plugin` and `config` are set from it and
+ * reported; -1: none. */
 int sy_doctor_check_plugstack(struct sy_doctor *doctor);
 
 /* This very program, and the one that jobs are measured with. */
@@ -73,14 +74,15 @@ void sy_doctor_check_programs(struct sy_doctor *doctor);
  * exist that writes AdminComment? */
 void sy_doctor_check_plugin(struct sy_doctor *doctor);
 
-/* A program that lies beside node_program, or beside this one: its path; false: there is none. */
+/* A program in the folder of node_program, or in the folder of this program: its path; false:
+ * none. */
 bool sy_doctor_find_sibling(const struct sy_doctor *doctor, const char *name,
 			    char path[SY_PATH_SIZE]);
 
 /* Ask for the record folder's file system, at most 2 s: sets `folder_hangs`. */
 void sy_doctor_try_record_folder(struct sy_doctor *doctor);
 
-/* Of whoever is not root only whether he can read the records. */
+/* Without root only whether the caller can read the records. */
 void sy_doctor_check_record_folder(struct sy_doctor *doctor);
 void sy_doctor_check_run_folder(struct sy_doctor *doctor);
 
@@ -89,7 +91,7 @@ void sy_doctor_check_kernel_counts(struct sy_doctor *doctor);
 
 void sy_doctor_check_energy(struct sy_doctor *doctor);
 
-/* Nothing where nobody has said it. */
+/* Reports nothing where no value is configured. */
 void sy_doctor_check_idle_power(struct sy_doctor *doctor);
 
 /* Programs, kernel, policy, and what was left behind. */

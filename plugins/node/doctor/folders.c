@@ -1,4 +1,4 @@
-/* The folders that samplers write into: is there room, may they, and is it mounted? */
+/* The folders that samplers write to: room, rights, mounts. */
 #include "doctor/doctor.h"
 
 #include "base/file.h"
@@ -71,7 +71,7 @@ static void report_room(struct sy_doctor *doctor, const char *path, int folder, 
 		sy_doctor_add(doctor, NAME, SY_OK, "", "%s, %s", path, may);
 }
 
-/* Records can be made there, as far as can be said. */
+/* As far as this check can see, records can be written to the folder. */
 static void report_usable(struct sy_doctor *doctor, const char *path, int folder, const char *may)
 {
 	if (is_mount_point(path, folder) && !is_guarded(doctor))

@@ -1,4 +1,4 @@
-/* What tells joules here, and what an administrator says that the node draws idle. */
+/* The sources of joules on this node, and the administrator's idle power. */
 #include "doctor/doctor.h"
 
 #include "base/json_document.h"
@@ -15,7 +15,7 @@
 #define NAME "energy"
 #define TRY  "on a physical node try: modprobe intel_rapl_common"
 
-/* What is told of all meters, in a sentence each. */
+/* The findings about all meters, one sentence each. */
 struct meter_report {
 	char all[768], counted[512], refused[512];
 	int meters, counting, unreadable;
@@ -43,7 +43,7 @@ __attribute__((format(printf, 4, 5))) static void join(char *text, size_t size, 
 	va_end(list);
 }
 
-/* Once for all meters of a kind that say the same. */
+/* Meters of a kind with the same reason are reported once. */
 static void add_refused(struct meter_report *report, const json_t *meter, const char *reason)
 {
 	char one[384];
@@ -112,7 +112,7 @@ void sy_doctor_check_energy(struct sy_doctor *doctor)
 	json_decref(document.missing);
 }
 
-/* As schedulers name nodes. */
+/* The node's name as schedulers write it. */
 static void read_node_name(char *name, size_t size)
 {
 	name[0] = '\0';

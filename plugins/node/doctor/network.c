@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #define SITES "netem sites"
-#define SUM   12 /* digits of a file's sum: enough to tell two apart */
+#define SUM   12 /* digits of a file's checksum: enough to distinguish two */
 
-/* One file of sites (docs/netem.md), as a job here would have it; it is the same on all nodes, and
- * so is what is said. */
+/* One file of sites (docs/netem.md), as a job on this node would get it. The file and its report
+ * are the same on all nodes. */
 static int read_sites(const char *path, char *text, size_t size, struct sy_error *err)
 {
 	const char *file = strrchr(path, '/') + 1;
@@ -79,7 +79,8 @@ static bool is_unknown(const char *message)
 	return strstr(message, "is unknown") || strstr(message, "Unknown device type");
 }
 
-/* In a network namespace that ends with it; an ordinary user is root in a user namespace alone. */
+/* The trial has a network namespace of its own. An ordinary user needs a user namespace for
+ * that. */
 static enum answer run_trial(const struct trial *trial, bool as_root, struct sy_error *err)
 {
 	const char *argv[MOST + 8] = {"unshare"};
@@ -150,7 +151,7 @@ static void report_programs(struct sy_doctor *doctor)
 			      (int)strcspn(output.out, "\n"), output.out);
 }
 
-/* Read with the distrust that jobs read it with. */
+/* Checked as strictly as for a job. */
 static void report_policy(struct sy_doctor *doctor)
 {
 	const char *name = "netem policy", *path = doctor->config.netem_policy;
@@ -170,7 +171,7 @@ static void report_policy(struct sy_doctor *doctor)
 	sy_policy_free(policy);
 }
 
-/* Jobs whose owner has ended: a crash left their conditions. How many. */
+/* Count jobs whose owner has ended without undoing their conditions. */
 static int list_stale_jobs(const json_t *states, char *jobs, size_t size)
 {
 	json_t *state;

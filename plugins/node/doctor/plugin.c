@@ -20,7 +20,7 @@ struct file {
 	size_t size;
 };
 
-/* `size` bytes from `offset` on; NULL: not in the file. */
+/* `size` bytes from `offset` on; NULL: outside the file. */
 static const void *bytes_at(const struct file *file, size_t offset, size_t size)
 {
 	if (offset > file->size || size > file->size - offset)
@@ -40,7 +40,7 @@ static const ElfW(Ehdr) * header_of(const struct file *file)
 	return header;
 }
 
-/* Where in the file the bytes at an address of the loaded library come from. */
+/* The bytes of the file that are loaded at an address of the library. */
 static const void *bytes_at_address(const struct file *file, const ElfW(Ehdr) * header,
 				    size_t address, size_t size)
 {
@@ -146,7 +146,7 @@ bool sy_doctor_find_sibling(const struct sy_doctor *doctor, const char *name,
 	       join_sibling(read_own_path(own), name, path);
 }
 
-/* The version that a program tells, without its newline; "" when it does not run. */
+/* The version that a program prints, without its newline; "" when the program does not run. */
 static void read_version(const char *program, const char *option, char *version, size_t size)
 {
 	const char *const argv[] = {program, option, NULL};
@@ -157,7 +157,7 @@ static void read_version(const char *program, const char *option, char *version,
 		       text ? text : "");
 }
 
-/* The one that jobs are measured with, where it is not this one. */
+/* The program that measures jobs, where it is not this one. */
 static void report_jobs_program(struct sy_doctor *doctor, const char *program)
 {
 	const char *name = "program of jobs";
@@ -195,9 +195,9 @@ static bool is_of_slurm(const char *linker_error)
 	       strstr(linker_error, "undefined symbol: spank_");
 }
 
-/* What dlopen(3) says of a file, in a process of its own: one that is cut short kills who loads it.
- * slurmstepd's functions are bound when they are called, so it loads here too; but a package's
- * file, where all is bound at once, is read. */
+/* dlopen(3)'s error for a file, from a separate process, since a truncated library kills the
+ * process that loads it. slurmstepd's functions are bound when they are called, so the file loads
+ * here, too. A package's file, where all is bound at once, is read instead. */
 static int load(const void *path, int out)
 {
 	void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
@@ -212,7 +212,7 @@ static int load(const void *path, int out)
 	return sy_write_all(out, written ? text : message, strlen(written ? text : message));
 }
 
-/* Its release as SLURM_VERSION_NUMBER, or 0 with what the linker says. */
+/* The plugin's release as SLURM_VERSION_NUMBER, or 0 and the linker's message. */
 static unsigned read_release(const char *path, char *message, size_t size)
 {
 	struct sy_error err;
@@ -227,7 +227,8 @@ static unsigned read_release(const char *path, char *message, size_t size)
 	return release;
 }
 
-/* "slurm 22.05.8" of slurmd -V, as SLURM_VERSION_NUMBER; 0: it is not here. */
+/* The release of `slurmd -V` ("slurm 22.05.8") as SLURM_VERSION_NUMBER; 0: slurmd is not
+ * installed. */
 static unsigned read_slurmd_release(void)
 {
 	unsigned major, minor, micro;
@@ -262,7 +263,8 @@ static void report_release(struct sy_doctor *doctor, unsigned release)
 			      doctor->plugin, text, daemon);
 }
 
-/* The program that the plugin starts at a job's end: is it there, with the libraries it needs? */
+/* Whether the program that the plugin starts at a job's end is installed with the libraries it
+ * needs. */
 static void report_accounting(struct sy_doctor *doctor)
 {
 	static const char advice[] =

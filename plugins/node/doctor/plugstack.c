@@ -106,7 +106,7 @@ static void parse_file(struct sy_doctor *doctor, const char *path, struct line *
 		parse_line(doctor, path, row, line);
 }
 
-/* PlugStackConfig= of a slurm.conf, else plugstack.conf beside it. */
+/* PlugStackConfig= of slurm.conf, else plugstack.conf in the same folder. */
 static void find_beside_slurm_conf(const struct sy_doctor *doctor, const char *slurm_conf,
 				   char *path, size_t size)
 {

@@ -15,8 +15,8 @@
 #define MANY	    100000		    /* entries from which on a folder is slow to list */
 #define LOCK	    ".steelyard-sweep.lock" /* touched when a sweep has done all it was to do */
 #define SWEPT_DAYS  3			    /* a sweep every night may miss one */
-#define LOOSE_DAYS  30	 /* a sweep packs after 7 days, unless it is told otherwise */
-#define HAND_ON_S   3600 /* the spool's timer comes every five minutes */
+#define LOOSE_DAYS  30			    /* a sweep packs after 7 days by default */
+#define HAND_ON_S   3600		    /* the spool's timer comes every five minutes */
 #define RECORD_SIZE 65536
 #define UNFINISHED  "\"end_unix_s\": null"
 
@@ -34,7 +34,7 @@ static bool is_month(const char *name)
 	return strlen(name) == 7 && is_digits(name, 4) && name[4] == '-' && is_digits(name + 5, 2);
 }
 
-/* Call `see` with the names in a folder below `top`, hidden ones left out, until it says no. */
+/* Call `visit` with the visible names in a folder below `top` until it returns false. */
 static void visit_names(int top, const char *name, bool (*visit)(void *, const char *),
 			void *context)
 {
@@ -54,7 +54,7 @@ static void visit_names(int top, const char *name, bool (*visit)(void *, const c
 /* What a folder of records has, as far as it was listed. */
 struct layout {
 	int top;
-	long flat;	   /* entries beside the months, MANY at most */
+	long flat;	   /* entries that are no months, MANY at most */
 	const char *month; /* the one that is looked at */
 	char loose[32];	   /* the first day with jobs that are not packed; "": none */
 };
@@ -115,8 +115,8 @@ static void report_layout(struct sy_doctor *doctor, const char *path, int folder
 			    "(docs/records.md)");
 }
 
-/* The folder of records, and what lies there: -1 where it cannot be listed, which "record folder"
- * says. */
+/* Open and scan the record folder: -1 where it cannot be listed; the check "record folder"
+ * reports that. */
 static int open_layout(struct layout *found, const char *path)
 {
 	*found = (struct layout){.top = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -136,7 +136,7 @@ void sy_doctor_check_records(struct sy_doctor *doctor)
 	(void)close(found.top);
 }
 
-/* What has been left for weeks; "": nothing, so that nobody need have swept. */
+/* The oldest jobs that no sweep has packed for weeks; "": none, so no sweep is due. */
 static void describe_overdue(char text[128], const struct layout *found, time_t now)
 {
 	char day[SY_JOB_PATH_SIZE];
@@ -195,7 +195,7 @@ struct spool {
 	time_t oldest; /* of those that are over */
 };
 
-/* One that cannot be read counts as over: it is there, and its reader should look as root. */
+/* A record that cannot be read counts as finished: it exists, and its reader should be root. */
 static bool is_running(int folder, const char *path)
 {
 	char text[RECORD_SIZE];

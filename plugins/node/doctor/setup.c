@@ -3,8 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* How Steelyard was set up on this node: by a line of Slurm's plugstack.conf, or by
- * /etc/steelyard/pbs.conf. */
+/* A node is set up by a line of Slurm's plugstack.conf, or by /etc/steelyard/pbs.conf. */
 static void read_pbs_settings(struct sy_doctor *doctor, const char *path)
 {
 	const char *name = "PBS settings";

@@ -44,7 +44,7 @@ void sy_find_peer(const struct sy_netem *spec, char peer[SY_ADDRESS_SIZE])
 		(void)inet_ntop(spec->to[0].family, spec->to[0].address, peer, SY_ADDRESS_SIZE);
 }
 
-/* Whether `address` is all that `network` names. */
+/* True when `network` contains `address` and no other. */
 static bool is_exactly(const struct sy_network *network, const char *address)
 {
 	uint8_t bytes[16];

@@ -22,7 +22,7 @@ void sy_addresses_add_host(struct sy_addresses *to, const char *host);
 int sy_refuse_scheduler(const struct sy_netem *spec, const struct sy_addresses *addresses,
 			const char *whose, struct sy_error *err);
 
-/* Whom round-trip times tell most of: the one host that `to` names, else `peer` as it is. */
+/* The peer whose round-trip times are most relevant: the only host that `to` names, else `peer`. */
 void sy_find_peer(const struct sy_netem *spec, char peer[SY_ADDRESS_SIZE]);
 
 #endif

@@ -1,4 +1,4 @@
-/* A job begins on this node: its sampler is started, what its user asked for is put in place. */
+/* A job begins on this node: start its sampler and apply the requested conditions. */
 #include "job/job.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@
 #include "netem/spec/spec.h"
 
 #define PATIENCE_MS 40000 /* for an end of the same job */
-#define LINGER_S    300	  /* a pbs_mom that was started anew looks at its jobs every 45 s */
+#define LINGER_S    300	  /* a restarted pbs_mom checks its jobs every 45 s */
 #define READY_MS    2000
 #define FOLDER_MS   500	 /* of the folder of records, whose file system may not answer */
 #define COUNTED_MS  1500 /* below what a prologue waits for us */
@@ -69,7 +69,7 @@ static bool is_same_start(const struct begin *b)
 	       sy_job_state_job_lives(&b->state);
 }
 
-/* Whether this very start has been seen to already: then only what is new is told. */
+/* True when this start of the job has been handled already: then only new facts are sent. */
 static bool is_continuation(const struct begin *b)
 {
 	return json_is_true(json_object_get(b->state.json, "begun")) &&
@@ -140,7 +140,7 @@ static struct sy_launch make_launch(struct begin *b, char (*text)[64])
 	return launch;
 }
 
-/* 0: there is none, and the journal says why. */
+/* 0: no sampler; the log has the reason. */
 static pid_t start_sampler(struct begin *b)
 {
 	char text[2][64];
@@ -155,8 +155,8 @@ static pid_t start_sampler(struct begin *b)
 	return pid;
 }
 
-/* What the group has counted by now is not the job's, and what the job does from now on is in the
- * kernel's count: when the sampler has answered, the job may start. */
+/* Usage of the cgroup before this moment is not the job's; afterwards the kernel counts it. When
+ * the sampler has answered, the job may start. */
 static void await_counting(struct begin *b, bool is_new)
 {
 	if ((b->job->cgroup || b->bpf) && sy_queue_await_answer(&b->queue, COUNTED_MS) && b->bpf &&
@@ -164,7 +164,8 @@ static void await_counting(struct begin *b, bool is_new)
 		sy_queue_send(&b->queue, "intime");
 }
 
-/* A new sampler has the tags among its arguments: while it starts, ten messages wait for it. */
+/* A new sampler has the tags among its arguments: while it starts, its socket queues only ten
+ * messages. */
 static void announce_start(struct begin *b, bool is_new)
 {
 	const struct sy_job_begin *job = b->job;
@@ -259,8 +260,8 @@ static int apply_netem(struct begin *b, struct sy_error *err)
 	return join_path[0] ? sy_join_cgroup(job->join, job->joins, join_path, err) : 0;
 }
 
-/* Whose end tells that nobody sees to the job any more. Asked, since one that cannot write its
- * record is gone in a moment. */
+/* The process whose end shows that no process manages the job any longer. The sampler is queried,
+ * since a sampler that cannot write its record ends within a moment. */
 static void find_watch(struct begin *b, pid_t sampler)
 {
 	b->watch = sampler && sy_queue_await_answer(&b->queue, READY_MS) ? sampler : b->job->parent;
@@ -322,8 +323,8 @@ static json_t *read_earlier_starts(const void *context)
 				 b->begin_unix_s);
 }
 
-/* Whether anything tells of the job already: who comes late has nothing to add then. A folder of
- * records that does not answer may have its record. */
+/* True when the job is known already: a late caller has nothing to add. A record folder that does
+ * not answer may have its record. */
 static bool is_known(const struct begin *b)
 {
 	json_t *start;

@@ -49,7 +49,7 @@ static void fill_numbers(struct sy_arguments *to, const struct sy_launch *launch
 		sy_option(to, "--linger", text[5]);
 }
 
-/* `met`: another job's sampler lives on the node, whatever the scheduler says. */
+/* `met`: another job's sampler runs on the node, whatever the scheduler reports. */
 static void fill_arguments(struct sy_arguments *to, const struct sy_launch *launch, bool met,
 			   char (*text)[32])
 {
@@ -180,7 +180,7 @@ int sy_command_limit_ms(int64_t until_ms, int limit_ms)
 	return remaining_ms < limit_ms ? (int)remaining_ms : limit_ms;
 }
 
-/* One that has no time is not begun: it would go on alone. */
+/* Without time left the command is not started: nobody would wait for it. */
 static int run_within_limit(const struct sy_command *command, int limit_ms,
 			    struct sy_spawn_output *answer, struct sy_error *err)
 {

@@ -26,7 +26,7 @@ struct sy_launch {
 	const char *bpf;  /* the program that has the kernel count; NULL: none */
 	const char *root; /* NULL: counters are the machine's own */
 	double rate_hz;
-	pid_t watch;  /* whoever tells the job's end */
+	pid_t watch;  /* the process that will report the job's end */
 	pid_t parent; /* the daemon whose marked children are the job's; 0: none */
 	unsigned linger_s;
 	uid_t uid;
@@ -35,7 +35,7 @@ struct sy_launch {
 	const char *mark[SY_MAX_MARKS];
 	int marks;
 	char *const *job_fields;    /* NULL-terminated FIELD=VALUE */
-	const struct sy_tags *tags; /* those known by now, or NULL */
+	const struct sy_tags *tags; /* the known ones, or NULL */
 };
 
 /* Bind the control socket and start `steelyard-node sample` on it. Returns when the process is on
@@ -85,10 +85,10 @@ void sy_command_add_number(struct sy_command *command, const char *option, unsig
 void sy_command_add_run_dir(struct sy_command *command, const struct sy_command_job *job);
 void sy_command_job(struct sy_command *command, const struct sy_command_job *job);
 
-/* The policy, and what it is asked about. */
+/* The policy, and the request that it is checked for. */
 void sy_command_add_asker(struct sy_command *command, const struct sy_command_job *job);
 
-/* Run it; its stdout in `out`. -1: it said nothing there, with what it said on stderr instead. */
+/* Run it; its stdout in `out`. -1: stdout is empty; the error has the last line of stderr. */
 int sy_command_run(const struct sy_command *command, int limit_ms, char *out, size_t size,
 		   struct sy_error *err);
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A double tells each whole number up to 2^53, which is 9 PB. */
+/* A double represents each whole number up to 2^53, which is 9 PB. */
 bool sy_is_countable(double value)
 {
 	return value >= 0 && value <= 9007199254740992.0;
@@ -55,7 +55,7 @@ static bool is_of_processes(enum sy_total which)
 	return whose != SY_OF_NODE && whose != SY_OF_SAMPLER;
 }
 
-/* What devices of the job have drawn does not depend on who its processes are. */
+/* The energy of the job's devices does not depend on which processes are the job's. */
 static bool is_uncounted(const struct sy_totals *totals, enum sy_total which)
 {
 	return totals->uncounted && is_of_processes(which) && which != SY_GPU_ENERGY_J;
@@ -67,7 +67,7 @@ static bool is_of_nobody(const struct sy_totals *totals, enum sy_total which)
 	return totals->idle && is_of_processes(which);
 }
 
-/* What is the whole node's is the job's only where it was alone there. */
+/* A value of the whole node belongs to the job only where the job was alone there. */
 static bool is_reported(const struct sy_totals *totals, enum sy_total which)
 {
 	return totals && totals->known[which] && !is_of_nobody(totals, which) &&
@@ -75,7 +75,7 @@ static bool is_reported(const struct sy_totals *totals, enum sy_total which)
 	       (sy_total_facts[which].whose != SY_OF_NODE || totals->exclusive == SY_ALONE);
 }
 
-/* A node without GPUs has nothing to tell of them. */
+/* A node without GPUs has no GPU energy to report. */
 static bool is_listed(const struct sy_totals *totals, enum sy_total which)
 {
 	return sy_is_in_comment(which) && (which != SY_GPU_ENERGY_J || !totals || !totals->no_gpus);
@@ -130,7 +130,7 @@ static json_t *collect_reasons(const struct sy_comment *comment)
 	return missing;
 }
 
-/* `energy_scope`, where `energy.energy_j` is told. */
+/* `energy_scope`, where `energy.energy_j` is reported. */
 static void put_node_scopes(json_t *object, const struct sy_totals *totals)
 {
 	for (int i = 0; i < SY_TOTALS; i++) {
@@ -217,8 +217,8 @@ static json_t *make_document(const struct sy_comment *comment, size_t tags)
 	return object;
 }
 
-/* {name: why} as {why: [names]}: most reasons are that of several. Of each the first words: the
- * record has it whole. */
+/* {name: reason} as {reason: [names]}, since several values share most reasons. Each reason is
+ * cut at its first clause; the record has the full text. */
 static json_t *group_by_reason(json_t *missing)
 {
 	json_t *found = json_object(), *reason;
@@ -241,8 +241,8 @@ static json_t *group_by_reason(json_t *missing)
 	return found;
 }
 
-/* What goes without saying in a short one (docs/formats.md, part 5). A layer that is not known
- * stays, as null, where the node is: left out means that there is none. */
+/* Fields that a short comment leaves out (docs/formats.md, part 5). An unknown layer of a known
+ * node stays as null, since an absent one means that there is none. */
 static bool is_implied(const char *name, const json_t *value, const json_t *object)
 {
 	bool is_layer = strcmp(name, "vm") == 0 || strcmp(name, "container") == 0;
@@ -344,7 +344,7 @@ void sy_node_kind_from_record(struct sy_node_kind *kind, const char *text)
 	json_decref(record);
 }
 
-/* Where a member of a valid object ends: at its comma, or the brace after the last one. */
+/* The end of a member of a valid object: its comma, or the brace after the last member. */
 static const char *find_member_end(const char *at)
 {
 	bool quoted = false;
@@ -385,7 +385,7 @@ static bool is_member_named(const char *member, const char *name)
 	return *member == '"';
 }
 
-/* Its members but ours, as they stand there, with a comma behind each. */
+/* The members of other programs as they are written, each followed by a comma. */
 static char *copy_other_members(const char *present)
 {
 	char *other_members = malloc(strlen(present) + 2), *to = other_members;

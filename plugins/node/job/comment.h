@@ -1,6 +1,6 @@
-/* What a scheduler's accounting has of a job (docs/formats.md, part 5), from the totals of this
- * node's sampler to one line of JSON, and how that stands in Slurm's AdminComment beside what
- * others wrote there. Pure: no scheduler in here. */
+/* The summary of a job for a scheduler's accounting (docs/formats.md, part 5): from the totals of
+ * this node's sampler to one line of JSON, and its place in Slurm's AdminComment among other
+ * programs' text. Pure: no scheduler in here. */
 #ifndef STEELYARD_JOB_COMMENT_H
 #define STEELYARD_JOB_COMMENT_H
 
@@ -17,12 +17,12 @@ enum sy_exclusive { SY_NOT_SAID, SY_SHARED, SY_ALONE };
 struct sy_totals {
 	bool known[SY_TOTALS]; /* false: null, never 0 */
 	double value[SY_TOTALS];
-	bool no_gpus;	/* on the node: nothing to tell of them */
+	bool no_gpus;	/* the node has none */
 	bool idle;	/* no step of the job has come to this node */
 	bool uncounted; /* not all that its processes have used was counted */
 	enum sy_exclusive exclusive;
 	bool other_networks; /* programs of the job began in another network namespace */
-	time_t start;	     /* in the names of the sampler's files; 0: not told */
+	time_t start;	     /* in the names of the sampler's files; 0: unknown */
 };
 
 /* What cannot have been counted is no number: records are their users' to change. */
@@ -42,14 +42,14 @@ struct sy_node_kind {
 	char vm[64];
 	char container[64];
 	char kernel[128];
-	char reason[SY_TOTALS][SY_REASON_SIZE]; /* a total is not known there; empty: not said */
+	char reason[SY_TOTALS][SY_REASON_SIZE]; /* why a total is unknown; empty: no reason known */
 };
 
 struct sy_comment {
 	struct sy_node_kind kind;
 	const struct sy_tags *tags;
 	long nodes;	     /* of the job; -1: not known */
-	const char *netem;   /* canonical text; NULL: none were asked for */
+	const char *netem;   /* canonical text; NULL: none requested */
 	int netem_valid;     /* 1, 0; -1: not known */
 	const char *refused; /* which condition the node has refused, and why; NULL: none */
 	const struct sy_totals *totals; /* of this node; NULL: its sampler did not answer */
@@ -57,18 +57,18 @@ struct sy_comment {
 };
 
 /* One line of JSON, to be freed, or NULL when out of memory. Tags that do not fit are left out
- * whole, from the end; `tags_left_out` says how many. */
+ * whole, from the end; `tags_left_out` counts them. */
 char *sy_comment_text(const struct sy_comment *comment);
 
-/* The same without what goes without saying: what stands below our key in Slurm's AdminComment. */
+/* The same without implied fields, as it is below our key in Slurm's AdminComment. */
 char *sy_comment_short(const struct sy_comment *comment);
 
 /* Read the kind from a node's record of the start, which holds the probe; fields not found stay
  * empty. */
 void sy_node_kind_from_record(struct sy_node_kind *kind, const char *text);
 
-/* AdminComment is everybody's: ours stands in it below one key, and what others wrote stays, to the
- * byte. */
+/* AdminComment is shared: ours is below one key, and the text of other programs stays unchanged
+ * to the byte. */
 #define SY_ADMIN_COMMENT_MAX 65535 /* Slurm cuts what is longer, without a word */
 
 /* `present` (NULL: nothing) with `own`, a line of JSON, below SY_COMMENT_KEY in the place of what

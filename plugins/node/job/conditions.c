@@ -14,13 +14,13 @@
 #include "record/unfinished.h"
 
 #define DOCUMENT_SIZE 262144 /* of sites each link has its own in it */
-/* Below Slurm's UnkillableStepTimeout (60 s): a step that hangs longer drains its node. Torque's
- * prologue has 300 s, a hook of OpenPBS 30 s unless its alarm says more. */
+/* Less than Slurm's UnkillableStepTimeout (60 s): a step that hangs longer drains its node.
+ * Torque's prologue has 300 s, a hook of OpenPBS 30 s unless its alarm is longer. */
 #define APPLY_LIMIT_MS	30000
 #define FINISH_LIMIT_MS 20000
 #define REAP_LIMIT_MS	10000
 
-/* Where a task must go so that its traffic is the job's: told by the node's own program. */
+/* Where a task must go so that its traffic is the job's, as the node's program prints it. */
 static int keep_join_path(const char *text, char join_path[SY_PATH_SIZE], struct sy_error *err)
 {
 	json_t *document = json_loads(text, 0, NULL);
@@ -67,7 +67,7 @@ int sy_conditions_shape(const struct sy_command_job *job, const struct sy_shape_
 	return keep_join_path(out, join_path, err);
 }
 
-/* Of the answer, what the record has (docs/formats.md part 1). */
+/* Send the fields that the record keeps (docs/formats.md part 1). */
 static int send_cache_answer(const char *text, struct sy_message_queue *queue, struct sy_error *err)
 {
 	static const char *const fields[] = {"requested", "done", "refused"};

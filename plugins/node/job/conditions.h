@@ -1,5 +1,5 @@
-/* The conditions a job was asked to run under, put in place and undone by commands of our own
- * program: what dies meanwhile leaves nothing half done. */
+/* The conditions that a job requests. Commands of our own program apply and undo them, so that a
+ * killed step leaves nothing half done. */
 #ifndef STEELYARD_JOB_CONDITIONS_H
 #define STEELYARD_JOB_CONDITIONS_H
 
@@ -26,8 +26,8 @@ struct sy_shape_request {
 	int marks;
 };
 
-/* Waits for the kernel to be asked and the conditions to be verified. `join_path`: where a task
- * must go so that its traffic is the job's; "": nowhere. */
+/* Waits until the kernel has the conditions and they are verified. `join_path`: where a task must
+ * go so that its traffic is the job's; "": nowhere. */
 int sy_conditions_shape(const struct sy_command_job *job, const struct sy_shape_request *request,
 			char join_path[SY_PATH_SIZE], struct sy_error *err);
 
@@ -37,12 +37,12 @@ int sy_conditions_shape(const struct sy_command_job *job, const struct sy_shape_
 #define SY_COLD_LIMIT_MS 30000
 #define SY_WIPE_LIMIT_MS (SY_COLD_LIMIT_MS - 5000)
 
-/* Drop this node's page caches, and tell the sampler what was done. */
+/* Drop this node's page caches, and send the result to the sampler. */
 int sy_conditions_drop_caches(const struct sy_command_job *job, int64_t cvmfs_mb,
 			      struct sy_message_queue *queue, struct sy_error *err);
 
-/* For the record: what was asked for stands there from the beginning, and why it is not had. What
- * is had after all takes its place. `what` NULL: the option itself. */
+/* For the record: requested conditions are in it from the beginning with the reason why they are
+ * missing; applied ones replace that. `what` NULL: the option itself. */
 void sy_report_unmet_conditions(const struct sy_user_options *options, const char *how,
 				const char *what, struct sy_message_queue *queue);
 
@@ -50,7 +50,7 @@ void sy_report_unmet_conditions(const struct sy_user_options *options, const cha
 bool sy_has_conditions(const struct sy_command_job *job);
 int sy_conditions_are_valid(const struct sy_command_job *job, bool other_networks);
 
-/* The job's end on this node: undo what is there. */
+/* The job's end on this node: undo its conditions. */
 int sy_conditions_finish(const struct sy_command_job *job, const char *by, struct sy_error *err);
 
 /* Undo what dead jobs have left. One look into a folder when there is nothing. */

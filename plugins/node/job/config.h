@@ -1,4 +1,5 @@
-/* What an administrator says to `steelyard-node job`: options, and a file of the same keys. */
+/* The administrator's configuration of `steelyard-node job`: options, and a file of the same
+ * keys. */
 #ifndef STEELYARD_JOB_CONFIG_H
 #define STEELYARD_JOB_CONFIG_H
 
@@ -8,17 +9,16 @@
 
 #include "base/error.h"
 
-/* The node's own folder: who may own it, and its log RUN_DIR/NODE.log, where the administrator
- * finds what did not go as it should. */
+/* The node's run folder: its required owner, and its log RUN_DIR/NODE.log with all failures. */
 
 #define SY_PATH_SIZE 512 /* of a folder that an administrator names */
 
-/* Make the folder when it is not there (/run is emptied at every start of the machine); -1 when
- * somebody else than root could put something into it. */
+/* Make the folder when it is missing (/run is empty after a boot); -1 when another user than root
+ * could write into it. */
 int sy_run_dir_make(const char *run_dir, struct sy_error *err);
 
-/* RUN_DIR/NODE.log, for a sampler's stderr: it goes on when the slurmstepd that started it has
- * ended. -1: cannot be had. */
+/* RUN_DIR/NODE.log, for a sampler's stderr, which outlives the slurmstepd that started the
+ * sampler. -1: not available. */
 int sy_log_open(const char *run_dir, const char *node);
 
 /* Hand over each line of that file once, and empty it. */
@@ -39,9 +39,9 @@ struct sy_job_config {
 	char netem_policy[SY_PATH_SIZE]; /* what users may ask for: docs/netem.md */
 	char root[SY_PATH_SIZE];	 /* counters are read below it; "": the machine's own */
 	char protect[SY_HOSTS_SIZE];	 /* hosts that no condition touches, separated by commas */
-	bool exclusive;			 /* jobs have nodes for themselves unless told otherwise */
+	bool exclusive;			 /* by default jobs have nodes to themselves */
 	bool bpf;			 /* the kernel counts, where it can */
-	double rate_hz;			 /* samples a second unless the user says otherwise */
+	double rate_hz;			 /* samples a second by default */
 	double max_rate_hz;		 /* what a user may ask for */
 };
 
@@ -52,8 +52,7 @@ int sy_job_config_set(struct sy_job_config *config, const char *key, const char 
 		      struct sy_error *err);
 
 /* Lines KEY=VALUE, `#` begins a comment. -1: the file is not root's alone (or ours), or a line is
- * wrong; what stands before that line has been taken. A file that is not there says nothing, unless
- * `must` be. */
+ * wrong; earlier lines are applied. A missing file is no error unless `must`. */
 int sy_job_config_read(struct sy_job_config *config, const char *path, bool must,
 		       struct sy_error *err);
 

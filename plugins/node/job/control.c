@@ -114,7 +114,7 @@ void sy_remove_stale_sockets(const char *run_dir, const char *node)
 		(void)closedir(dir);
 }
 
-/* A queue that stays full is that of a sampler that lives. */
+/* A queue that stays full belongs to a living sampler. */
 static bool send_not_exclusive(const struct sockaddr_un *address, int64_t until_us)
 {
 	static const char text[] = "exclusive no";

@@ -23,13 +23,13 @@ const char *sy_counted_program(bool is_requested, const char *node_program, char
 		   : NULL;
 }
 
-/* That it could not be loaded. */
+/* The file marks that the BPF program could not be loaded. */
 static bool format_refusal_path(char *path, size_t size, const struct sy_node_program *program)
 {
 	return snprintf(path, size, "%s/bpf.refused", program->run_dir) < (int)size;
 }
 
-/* By the program of today, for all that is known. */
+/* True when the present loader has been refused before. */
 static bool is_refused(const char *refusal, const char *bpf)
 {
 	struct stat then, now;

@@ -1,5 +1,5 @@
-/* A job that the kernel counts from before its first process: begun by the daemons that start
- * them, before its sampler is there. Whatever fails, the sampler finds out for itself. */
+/* A job that the kernel counts from before its first process: the daemons that start the
+ * processes begin it before its sampler runs. The sampler itself detects any failure. */
 #ifndef STEELYARD_JOB_COUNTED_H
 #define STEELYARD_JOB_COUNTED_H
 
@@ -11,7 +11,8 @@
 #include "job/command.h"
 #include "job/config.h"
 
-/* steelyard-bpf, where it is `wanted`, we are root, and it lies beside steelyard-node; or NULL. */
+/* steelyard-bpf, where it is requested, we are root, and it is in the folder of steelyard-node;
+ * else NULL. */
 const char *sy_counted_program(bool is_requested, const char *node_program,
 			       char path[SY_PATH_SIZE]);
 

@@ -1,4 +1,4 @@
-/* A job ends on this node, told or found out. */
+/* A job ends on this node, by its scheduler's message or detected by a sweep. */
 #include "job/job.h"
 
 #include <jansson.h>
@@ -109,7 +109,7 @@ static json_t *make_line(const void *context)
 	return text;
 }
 
-/* Where the folder of records does not answer: what the sampler has said, without its record. */
+/* Where the record folder does not answer: the sampler's answer, without its record. */
 static char *report_line(struct sy_report *report)
 {
 	json_t *text = sy_json_within(FOLDER_MS, make_line, report);
@@ -208,7 +208,7 @@ static bool is_alive(const struct sy_job_sweep *sweep, const char *job_id)
 	return !sweep->knows_alive;
 }
 
-/* NULL: it goes on, or may still come. */
+/* NULL: the job continues, or may still begin. */
 static const char *find_end_reason(const struct sy_job_sweep *sweep,
 				   const struct sy_job_state *state, const char *job_id)
 {
@@ -231,7 +231,7 @@ static void sweep_job(const struct sy_job_sweep *sweep, const char *job_id)
 
 	job.job_id = job_id;
 	if (sy_job_state_open(&state, job.config.run_dir, job.node, job_id, false, 0, NULL) != 0)
-		return; /* somebody is at it */
+		return; /* another process works on it */
 	message = json_string_value(json_object_get(state.json, "job_id"));
 	if (message && strcmp(message, job_id) != 0)
 		return; /* of a node whose name is ours, a point, and more */
@@ -242,7 +242,7 @@ static void sweep_job(const struct sy_job_sweep *sweep, const char *job_id)
 	sy_job_state_remove(&state);
 }
 
-/* What killed samplers and killed loads have left. */
+/* Remove leftovers of killed samplers and killed loaders. */
 static void sweep_bpf(const struct sy_job_end *job)
 {
 	const struct sy_node_program program = make_command(job).program;

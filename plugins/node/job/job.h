@@ -40,9 +40,10 @@ struct sy_job_begin {
 	uid_t uid;
 	gid_t gid;
 	pid_t parent, session;
-	bool late; /* the job has run here, and nobody told its begin: only what is not known is
+	bool late; /* the job has run here, and its begin was not reported: only missing facts are
 		      noted */
-	bool exclusive, shared; /* the job has the node for itself, or has not; neither: not said */
+	bool exclusive,
+	    shared; /* the job has the node for itself, or shares it; neither: unknown */
 	const char *mark[SY_MAX_MARKS];
 	int marks;
 	pid_t join[SY_JOB_JOINS]; /* processes whose children will be the job's */
@@ -52,23 +53,23 @@ struct sy_job_begin {
 	struct sy_user_options user_options;
 };
 
-/* 0; -1: a condition that was asked for cannot be had, and all of this job is undone: the sentence.
- * Whatever else goes wrong stands in the journal. */
+/* 0; -1: a requested condition is not available, and all of this job is undone: `refusal` has the
+ * sentence. Any other failure is in the log. */
 int sy_job_begin(struct sy_job_begin *job, struct sy_error *refusal);
 
 /* A job ends on this node, by its scheduler's word or found out. */
 struct sy_job_end {
 	struct sy_job_config config;
 	const char *program, *job_id, *node, *exit_status;
-	bool exclusive; /* told only now */
+	bool exclusive; /* reported only now */
 };
 
 /* Undo its conditions, let the sampler end, wait a moment for the record. The totals as one line of
  * JSON, to be freed (docs/formats.md part 5). */
 char *sy_job_end(const struct sy_job_end *job);
 
-/* End what a job has left without anybody's word: the record says so. The state is ours, and empty
- * then. */
+/* End a job whose end was not reported: the record states that. The state is ours, and empty
+ * afterwards. */
 void sy_job_abandon(const struct sy_job_end *job, struct sy_job_state *state, const char *reason);
 
 /* The same at a begin that was refused: the record is whole. */

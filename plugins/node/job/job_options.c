@@ -280,7 +280,7 @@ static const char *decode(const char *at, char *text)
 	return at;
 }
 
-/* Which wish begins at `at`, which is set behind its '='; SY_USER_OPTIONS: none. */
+/* The option that begins at `at`, which is then set behind its '='; SY_USER_OPTIONS: none. */
 static enum sy_user_option find_option(const char **at)
 {
 	for (int i = 0; i < SY_USER_OPTIONS; i++) {

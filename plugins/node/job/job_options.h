@@ -25,7 +25,7 @@ struct sy_tags {
  * ASCII characters; -1 and what is wrong otherwise. */
 int sy_tag_check(const char *text, struct sy_error *err);
 
-/* Add a tag, or replace the value of a key that is there. -1: faulty, or SY_TAGS_MAX reached. */
+/* Add a tag, or replace the value of an existing key. -1: faulty, or SY_TAGS_MAX reached. */
 int sy_tags_add(struct sy_tags *tags, const char *text, struct sy_error *err);
 
 /* All tags in one string, separated by a character that no tag can hold; for an environment
@@ -48,8 +48,8 @@ struct sy_user_options {
 	struct sy_netem netem;
 	enum sy_cache cache;
 	int64_t cvmfs_mb; /* limit of CVMFS' cache; 0: the policy's */
-	/* On the node: a condition was asked for that cannot even be understood (what carries it is
-	 * the user's to change), and why; "": none. */
+	/* On the node: why a requested condition cannot be parsed (the user can change the text
+	 * on its way); "": no fault. */
 	char fault[sizeof(((struct sy_error *)0)->text)];
 };
 
@@ -72,14 +72,14 @@ extern const struct sy_user_option_fact sy_user_option_facts[SY_USER_OPTIONS];
 int sy_user_option_parse(struct sy_user_options *options, enum sy_user_option which,
 			 const char *text, double max_rate_hz, struct sy_error *err);
 
-/* The tag by which a record says what was asked of the caches. */
+/* The tag that records the requested state of the caches. */
 void sy_tag_cache_option(struct sy_user_options *options);
 
 /* Whether the node must be changed for the job. */
 bool sy_user_options_change_node(const struct sy_user_options *options);
 
-/* What the user is told of a faulty one: "--netem=SPEC: expected …", of SPEC only what is fit for a
- * log: whoever gave it must not write lines there. */
+/* The user's message about a faulty option: "--netem=SPEC: expected …". SPEC is cut and made
+ * printable: a user must not be able to write lines into a log. */
 void sy_format_option_fault(char *to, size_t size, enum sy_user_option which, const char *text,
 			    const struct sy_error *err);
 
@@ -87,12 +87,12 @@ void sy_format_option_fault(char *to, size_t size, enum sy_user_option which, co
  * netem=delay%3D50ms:tag=a%3Db, of a value every byte but A-Z a-z 0-9 . _ - as %XX. */
 #define SY_REQUEST_MAX 16384 /* bytes: more is no request of ours */
 
-/* Append one wish; -1 when it does not fit. `text` is not looked at. */
+/* Append one option; -1 when it does not fit. `text` is not checked. */
 int sy_request_add(char *request, size_t size, enum sy_user_option which, const char *text,
 		   struct sy_error *err);
 
-/* Hand over every wish of a request with its value as it was before; -1 with what is wrong, also
- * when `take` says so. */
+/* Pass every option of a request with its decoded value to `accept`; -1 with the fault, also that
+ * of `accept`. */
 int sy_request_read(const char *request,
 		    int (*accept)(void *context, enum sy_user_option which, const char *text,
 				  struct sy_error *err),

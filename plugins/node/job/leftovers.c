@@ -28,7 +28,7 @@ static bool has_entry(const char *folder, const char *beginning)
 	return found;
 }
 
-/* False: it is not there, or not ours to start. */
+/* False when the program is not installed or this process is not root. */
 static bool find_program(const char *program, char path[SY_PATH_SIZE])
 {
 	const char *end = strrchr(program, '/');

@@ -10,10 +10,9 @@
 
 #define SY_LEFTOVERS_OF_ANYBODY ((uid_t)-1)
 
-/* A job ends: wait for its last processes, some seconds, and remove what they left, of folders in
- * /tmp its user's only; `tell` gets a line for each thing. One or two readdirs when there is
- * nothing.
- */
+/* At a job's end: wait some seconds for its last processes, and remove their leftovers, in /tmp
+ * only those of the user; `log_line` gets a line for each thing removed. One or two readdirs when
+ * there is nothing. */
 void sy_leftovers_remove(const struct sy_node_program *program, const char *job_id, uid_t user,
 			 void (*log_line)(const char *line));
 

@@ -81,8 +81,8 @@ static void add_all(json_t *all, json_t *found)
 	json_decref(found);
 }
 
-/* By day from tomorrow on backwards, for a clock may have been set; then those that lie flat.
- * `newest`: no further than to the first day with any. */
+/* Folders by day, from tomorrow backwards since the clock may have been set; then the flat
+ * layout. `newest`: only to the first day with any. */
 static json_t *find_starts(const char *record_dir, const char *job_id, const char *node,
 			   time_t since, bool newest)
 {

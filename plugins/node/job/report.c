@@ -10,7 +10,7 @@
 #include "job/comment.h"
 #include "job/config.h"
 
-#define LATE_S	    60	/* told twice of one end: no later than that */
+#define LATE_S	    60	/* the limit for a second report of one end */
 #define EARLIER_MAX 100 /* in a state's 8 KB */
 
 /* The value at a dotted path. */
@@ -24,7 +24,7 @@ static json_t *find_value(json_t *json, const char *path)
 	return json;
 }
 
-/* What a finished record tells is the last word. */
+/* A finished record overrules what the sampler answered before. */
 static void read_totals(json_t *record, struct sy_totals *totals)
 {
 	const json_t *gpus = find_value(record, "energy.gpus.of_node"); /* null: not known */
@@ -87,8 +87,8 @@ json_t *sy_report_earlier(const char *record_dir, const char *job_id, const char
 	return json_null();
 }
 
-/* START of the record that this start of the job has: as its sampler says, else the one that was
- * not there before it. The clock may have been set since: the largest need not be it. */
+/* START of this start's record: reported by its sampler, else the one that did not exist before.
+ * The clock may have been set since, so it need not be the largest. */
 static time_t find_own_start(const struct sy_report *report, time_t reported_start)
 {
 	json_t *all, *start;
@@ -126,8 +126,8 @@ static json_t *read_own_record(const struct sy_report *report, time_t reported_s
 	return *text ? json_loads(*text, 0, NULL) : NULL;
 }
 
-/* Whether a record has all that there is to tell at this end of the job. Where nothing is known of
- * its begin, the end may have been told already, a moment ago. */
+/* True when the record has all that this end of the job can report. Where nothing is known of
+ * its begin, the end may have been reported a moment ago. */
 static bool is_complete(const struct sy_report *report, json_t *record)
 {
 	const json_t *end = find_value(record, "end_unix_s");
@@ -138,7 +138,7 @@ static bool is_complete(const struct sy_report *report, json_t *record)
 			       : json_number_value(end) > (double)(time(NULL) - LATE_S);
 }
 
-/* A condition's reason to be missing, without the word that it was refused; NULL: it was not. */
+/* The reason why a condition is missing, without the word "refused"; NULL: it was not refused. */
 static const char *read_refusal(json_t *record)
 {
 	static const char *const paths[] = {"missing.network_conditions", "missing.cache"};

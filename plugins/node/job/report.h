@@ -9,7 +9,7 @@
 struct sy_report {
 	const char *record_dir, *job_id, *node;
 	bool sampled;	       /* its sampler has answered just now */
-	const char *totals;    /* what it said */
+	const char *totals;    /* its answer */
 	double begin_unix_s;   /* of this start of the job; 0: not known */
 	const json_t *earlier; /* of that begin; NULL: nothing is known of it */
 };

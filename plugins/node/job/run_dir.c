@@ -59,7 +59,7 @@ void sy_log_forward(const char *run_dir, const char *node, void (*log_line)(cons
 	char text[TOLD_MAX];
 	cleanup_close int fd = open_complaints(run_dir, node, O_RDWR);
 
-	/* Locked: of several slurmstepd that begin or end together one tells it. */
+	/* Locked: of several slurmstepd that begin or end together one reports it. */
 	if (fd < 0 || !sy_lock(fd, 0) || sy_read_fd(fd, text, sizeof(text)) <= 0)
 		return;
 	(void)ftruncate(fd, 0);
@@ -87,7 +87,7 @@ void sy_log_write(const char *run_dir, const char *node, const char *job_id, con
 		if ((unsigned char)*c < ' ')
 			*c = '?';
 	}
-	/* Not into a folder of somebody else's, who may have linked anything there. */
+	/* Not into another user's folder, who may have made any links there. */
 	if (sy_run_dir_make(run_dir, &err) == 0)
 		fd = sy_log_open(run_dir, node);
 	if (fd < 0) {

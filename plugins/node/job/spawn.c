@@ -37,7 +37,7 @@ void sy_egress_mount(char *mount, size_t size, const char *controllers)
 		       strncmp(controllers, "name=", 5) == 0 ? controllers + 5 : controllers);
 }
 
-/* Who is at the top already stays. */
+/* A process at the top stays there. */
 void sy_egress_to_top(struct sy_egress *egress, const char *controllers, const char *path)
 {
 	char mount[128];
@@ -182,7 +182,7 @@ __attribute__((noreturn)) static void become_unseen(const struct start *start, p
 	_exit(0);
 }
 
-/* Tells whose it is (`steelyard cluster down` looks for it). */
+/* The variable names the owner: `steelyard cluster down` looks for it. */
 static void copy_variable(char *to, size_t size, const char *name)
 {
 	const char *value = name ? getenv(name) : NULL;

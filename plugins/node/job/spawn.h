@@ -53,7 +53,7 @@ struct sy_arguments {
 	size_t count;
 	const char *variable;  /* a variable of our environment that it has, too */
 	sy_egress_rule egress; /* which cgroups it must leave; NULL: none */
-	bool unseen;	       /* beside a job's tasks: a sampler never takes it for one of them */
+	bool unseen; /* runs beside a job's tasks: a sampler never counts it as one of them */
 };
 
 /* Append one word, or an option with its value; what has no room is left out. Keeps the NULL that
@@ -75,7 +75,7 @@ int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FD
  * What we start is root's whatever the moment. System calls only. */
 void sy_restore_root(void);
 
-/* What the program said. `out` is cut at its size and ended by NUL; `said` is the last line of its
+/* A program's output. `out` is cut at its size and ended by NUL; `message` is the last line of
  * stderr. */
 struct sy_spawn_output {
 	char *out;
@@ -84,8 +84,9 @@ struct sy_spawn_output {
 };
 
 /* Start it, and wait until it has closed stdout and stderr, at most `limit_ms`. -1 when it could
- * not be started, or is not done by then: it goes on by itself. Its exit code is not seen, since it
- * is nobody's child; a command of ours that fails leaves stdout empty and says why on stderr. */
+ * not be started, or is not done by then: it continues by itself. Its exit code is unknown, since
+ * it is not our child; our own commands leave stdout empty when they fail and print the reason on
+ * stderr. */
 int sy_spawn_and_read(const struct sy_arguments *arguments, int limit_ms,
 		      struct sy_spawn_output *answer, struct sy_error *err);
 

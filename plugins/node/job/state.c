@@ -23,7 +23,7 @@ static int open_folder(const char *run_dir, bool make, struct sy_error *err)
 	return sy_folder_below(run_dir, "job", make, err);
 }
 
-/* The locked file; who had it before may have removed it meanwhile. */
+/* Lock the file. Its previous owner may have removed it meanwhile. */
 static int lock_file(struct sy_job_state *state, bool make, int patience_ms, time_t *written_unix_s,
 		     struct sy_error *err)
 {
@@ -93,7 +93,7 @@ int sy_job_state_open(struct sy_job_state *state, const char *run_dir, const cha
 	return result;
 }
 
-/* First over what is there, then cut: at every moment it begins with a whole object. */
+/* Written over the old text first, then cut: at every moment it begins with a complete object. */
 int sy_job_state_save(struct sy_job_state *state, struct sy_error *err)
 {
 	double now_s = sy_now_s(CLOCK_BOOTTIME);

@@ -1,5 +1,5 @@
-/* What is going on for a job on this node, so that whoever comes next can end it:
- * RUN_DIR/job/NODE.JOBID.json, locked as long as somebody is at it. */
+/* The state of a job on this node, so that a later process can end the job:
+ * RUN_DIR/job/NODE.JOBID.json, locked while a process works on it. */
 #ifndef STEELYARD_JOB_STATE_H
 #define STEELYARD_JOB_STATE_H
 
@@ -19,15 +19,15 @@ struct sy_job_state {
 
 #define SY_JOB_STATE_NONE ((struct sy_job_state){.folder = -1, .fd = -1})
 
-/* Take it, waiting at most `patience_ms` for who has it. 1: there is none (only without `make`);
- * -1: it cannot be had. */
+/* Open and lock it, waiting at most `patience_ms`. 1: no such state (only without `make`); -1:
+ * not available. */
 int sy_job_state_open(struct sy_job_state *state, const char *run_dir, const char *node,
 		      const char *job_id, bool make, int patience_ms, struct sy_error *err);
 
 /* Write it as it is. */
 int sy_job_state_save(struct sy_job_state *state, struct sy_error *err);
 
-/* Nothing goes on any more. */
+/* The job is over. */
 void sy_job_state_remove(struct sy_job_state *state);
 
 void sy_job_state_close(struct sy_job_state *state);

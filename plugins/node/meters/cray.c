@@ -16,12 +16,12 @@
 
 #define COUNTERS      "/sys/cray/pm_counters"
 #define RESOLUTION_UJ 1000000 /* whole joules */
-#define STILL_US      5000000 /* fifty times what lies between two counts */
+#define STILL_US      5000000 /* fifty times the interval between two counts */
 
 /* A meter's keys: the time in its line, and when we saw it change. */
 enum { STAMP, CHANGED };
 
-/* "accel2_energy" is 2, "accel_energy" of a node with one is 0; else -1. */
+/* "accel2_energy" is 2, "accel_energy" of a node with one accelerator is 0; else -1. */
 static int parse_accelerator(const char *name)
 {
 	const char *digits = name + 5, *end;

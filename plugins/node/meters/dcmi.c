@@ -147,8 +147,8 @@ static bool find_recent(const struct sy_meter *meter, int fd, struct shared *sha
 	       now - shared->at_us < meter->max_age_us;
 }
 
-/* A BMC answers some ten questions a second, to all who ask: the samplers of a node share what one
- * of them was told. */
+/* A BMC answers some ten requests a second in all, so the samplers of a node share each other's
+ * readings. */
 static int64_t read_uw(struct sy_meter *meter, const char **reason)
 {
 	int fd = (int)meter->key[SHARED_FD] - 1;
@@ -175,7 +175,7 @@ static int64_t read_uw(struct sy_meter *meter, const char **reason)
 	return shared.uw;
 }
 
-/* Where the folder is missing, or not ours to write, this process asks for itself alone. */
+/* Without a writable folder this process queries the BMC for itself alone. */
 void sy_dcmi_share(struct sy_meter *meter, int root)
 {
 	cleanup_close int folder = sy_open_at(root, RUN_DIR);

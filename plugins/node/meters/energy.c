@@ -30,7 +30,7 @@ void sy_energy_invalidate(struct sy_energy *energy, const char *reason)
 	(void)snprintf(energy->reason, sizeof(energy->reason), "%s", reason);
 }
 
-/* What no number holds is no count, and is never told as one. */
+/* A value that no counter can have is unknown. */
 static void add_sum(struct sy_energy *energy, int64_t more_uj)
 {
 	int64_t sum_uj;

@@ -48,7 +48,7 @@ static void check_access(int root, struct sy_meter *meter)
 		(void)snprintf(meter->reason, sizeof(meter->reason), "%s", err.text);
 }
 
-/* The line of "PREFIX_SUFFIX" beside a file "PREFIX_input"; "" when there is none. */
+/* The line of "PREFIX_SUFFIX" for a file "PREFIX_input"; "" when there is no such file. */
 static void read_sibling(int root, const char *folder, const char *file, const char *suffix,
 			 char *text, size_t size)
 {
@@ -60,11 +60,11 @@ static void read_sibling(int root, const char *folder, const char *file, const c
 		text[0] = '\0';
 }
 
-/* amd_energy, and zenergy, the same driver out of the kernel's tree: "Esocket1". Its cores lie
- * within the sockets, and there may be hundreds. */
+/* amd_energy, and zenergy, the same driver outside the kernel's tree: "Esocket1". Energy of
+ * cores is part of the socket's, and there may be hundreds of cores. */
 static bool set_energy_domain(struct sy_meter *meter, const char *driver, const char *label)
 {
-	meter->resolution = 16; /* 2^-16 J, the unit of most; what it is here is not told */
+	meter->resolution = 16; /* 2^-16 J, the unit of most; the actual unit is not available */
 	if ((!strcmp(driver, "amd_energy") || !strcmp(driver, "zenergy")) &&
 	    !strncmp(label, "Esocket", 7))
 		meter->unit = sy_parse_meter_unit(label + 7);
@@ -75,14 +75,14 @@ static bool set_energy_domain(struct sy_meter *meter, const char *driver, const 
 	}
 	if (strcmp(driver, "i915") != 0 && strcmp(driver, "xe") != 0)
 		return false;
-	if (*label && strcmp(label, "card") != 0) /* its package lies within the card */
+	if (*label && strcmp(label, "card") != 0) /* its package is part of the card */
 		return false;
 	meter->domain = SY_DOMAIN_ACCELERATOR;
 	(void)snprintf(meter->name, sizeof(meter->name), "hwmon-%s", driver);
 	return true;
 }
 
-/* What firmware writes of a meter: "Grace Power Socket 0". */
+/* The label that firmware writes for a meter: "Grace Power Socket 0". */
 static bool set_power_domain(struct sy_meter *meter, const char *oem)
 {
 	static const struct {
@@ -107,7 +107,7 @@ static bool set_power_domain(struct sy_meter *meter, const char *oem)
 	return false;
 }
 
-/* Its mean over a time is read as often as that has passed: each value stands for its own time. */
+/* A mean over some time is read once in that time: each value represents its own interval. */
 static void read_mean_period(int root, const char *folder, const char *file, struct sy_meter *meter)
 {
 	char text[32];
@@ -151,7 +151,7 @@ static void add(int root, struct sy_meter_list *found, const char *folder, const
 	check_access(root, meter);
 }
 
-/* ACPI's power meter has its files beside those of the device. */
+/* ACPI's power meter has its files in the folder of the device. */
 static void find_in_folder(int root, struct sy_meter_list *found, const char *folder)
 {
 	cleanup_names struct sy_names names = {0};

@@ -20,7 +20,7 @@ enum sy_domain {
 	SY_DOMAIN_PACKAGE, /* a processor */
 	SY_DOMAIN_CORE,	   /* within a package */
 	SY_DOMAIN_UNCORE,  /* within a package */
-	SY_DOMAIN_DRAM,	   /* memory, beside the packages */
+	SY_DOMAIN_DRAM,	   /* memory, not part of the packages */
 	SY_DOMAIN_ACCELERATOR, /* a GPU */
 };
 
@@ -31,22 +31,21 @@ struct sy_meter {
 	char name[48];	       /* "package-0", "dram", …; "" when it could not be read */
 	char path[160];	       /* what is read: "/sys/class/powercap/intel-rapl:0" */
 	enum sy_domain domain; /* with `unit` what it covers */
-	int unit;	       /* which package or accelerator; -1: not told, or the node has one */
-	bool per_package;   /* tells of its whole package, also where each die has such a meter */
-	int parent;	    /* index of the meter that holds this one, or -1 */
+	int unit;	       /* which package or accelerator; -1: unknown, or the only one */
+	bool per_package;      /* reports its whole package, even where each die has such a meter */
+	int parent;	       /* index of the meter that holds this one, or -1 */
 	int64_t range_uj;   /* µJ at which it starts again; 0: it does not, or it is not known */
 	int64_t resolution; /* its least step, µJ or µW; 0: not known */
 	int64_t period_us;  /* slow: read so often by a process of its own; 0: with each sample */
 	int64_t mean_us;    /* of power: of the time before the reading that it is the mean of */
-	int64_t at_us;	    /* monotonic: of what was read last, where the meter says it; else 0 */
+	int64_t at_us; /* monotonic time of the last value, where the meter reports it; else 0 */
 	int64_t max_age_us; /* of a reading by another sampler, where samplers share them */
-	bool power;	    /* tells watts: its joules are their integral over time */
+	bool power;	    /* reports watts: its joules are their integral over time */
 	bool readable;	    /* by this process */
 	bool counted;	    /* in the node's total; also when not readable */
 	char reason[96];    /* why it is not readable, for `missing`; else "" */
-	char
-	    identity[48]; /* of an accelerator, as its maker writes it: "GPU-5d3e…"; "": not told */
-	char dev_name[24]; /* its file below /dev: "nvidia0", "dri/renderD128"; "": not told */
+	char identity[48]; /* of an accelerator, in its vendor's form: "GPU-5d3e…"; "": unknown */
+	char dev_name[24]; /* its file below /dev: "nvidia0", "dri/renderD128"; "": unknown */
 	/* The reader's own. */
 	int fd;
 	int64_t key[3];
@@ -64,13 +63,13 @@ struct sy_meter_list {
 struct sy_reader {
 	const char *name; /* in records: "powercap" */
 	const char *who;  /* may read it, in words */
-	/* Append those below `root`; when there are none, `err` says why. */
+	/* Append the meters below `root`; when there are none, `err` has the reason. */
 	void (*find)(int root, struct sy_meter_list *found, struct sy_error *err);
-	/* Get one ready to be read, as whoever has found it: 0, or -1. */
+	/* Prepare one for reading, with the rights of the finder: 0, or -1. */
 	int (*open)(int root, struct sy_meter *meter, struct sy_error *err);
-	/* The counter in µJ, or the power in µW; negative: it could not be read, `reason` says it
-	 * where there is more to say. The first reading of a slow meter may set `power`: only then
-	 * is it known that nothing counts its joules. */
+	/* The counter in µJ, or the power in µW; negative: not readable; `reason` may have
+	 * details. The first reading of a slow meter may set `power`: only then is it known that
+	 * no counter has its joules. */
 	int64_t (*read)(struct sy_meter *meter, const char **reason);
 };
 

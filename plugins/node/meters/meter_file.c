@@ -24,7 +24,7 @@ enum key { COVERS, UNIT, WATTS, JOULES, AT, PERIOD, MEAN, RANGE, RESOLUTION, KEY
 static const char *const keys[KEYS] = {"covers", "unit", "watts", "joules",    "at",
 				       "period", "mean", "range", "resolution"};
 
-/* "344", "12345.678": in µ; what lies behind the sixth digit is left out. */
+/* "344" or "12345.678", in millionths; digits after the sixth are ignored. */
 static bool parse_micro(const char *text, int64_t *micro)
 {
 	int64_t whole, part = 0;
@@ -131,8 +131,8 @@ static bool is_writable_by_others(const struct stat *info)
 	return (info->st_mode & (S_IWGRP | S_IWOTH)) != 0;
 }
 
-/* Whoever writes it owns its folder, which root has given him below one of root's own; what he puts
- * there is a file of his, or it is not opened: no link, no device. */
+/* The writer owns the folder of its file, which root has made below a folder of root's. The file
+ * must belong to the writer, too, and be a regular file: no link, no device. */
 static int open_meter_file(int root, const char *path, struct sy_error *err)
 {
 	cleanup_close int top = sy_open_at(root, METERS), folder = -1;
@@ -178,8 +178,7 @@ static int read_meter_file(int root, const char *path, struct sy_meter_text *par
 	return 0;
 }
 
-/* A file that is not there at the moment tells nothing new; its writer may have been started anew.
- */
+/* A missing file gives no new value: its writer may be restarting. */
 static int64_t read_value(struct sy_meter *meter, const char **reason)
 {
 	struct sy_error err = {""};
@@ -206,7 +205,7 @@ static int64_t read_value(struct sy_meter *meter, const char **reason)
 	return parsed.value;
 }
 
-/* Its path is opened anew at each reading, below the root that is kept for it. */
+/* Its path is reopened at each reading, below the root that is kept open for it. */
 static int open_root(int root, struct sy_meter *meter, struct sy_error *err)
 {
 	meter->fd = fcntl(root, F_DUPFD_CLOEXEC, 0);
@@ -231,7 +230,7 @@ static void check_access(int root, struct sy_meter *meter)
 	struct sy_meter_text parsed;
 	int64_t age_us;
 
-	meter->period_us = 1000000; /* until it says it */
+	meter->period_us = 1000000; /* until the file has it */
 	if (read_meter_file(root, meter->path, &parsed, &err) == 0) {
 		copy_description(meter, &parsed);
 		age_us = sy_now_us(CLOCK_MONOTONIC) - parsed.at_us;

@@ -19,7 +19,7 @@ static enum kind kind_of(const struct sy_meter *meter)
 	return NOTHING;
 }
 
-/* The best that can be read; where none can, the best that is there. */
+/* The best readable kind; without a readable meter the best existing one. */
 static enum kind best_kind(const struct sy_meter *meter, int count)
 {
 	enum kind readable = NOTHING, any = NOTHING;
@@ -35,7 +35,7 @@ static enum kind best_kind(const struct sy_meter *meter, int count)
 	return readable < NOTHING ? readable : any;
 }
 
-/* By whom a domain is told: the first that can be read, else the first. */
+/* The reader of a domain: the first that is readable, else the first. */
 static const struct sy_reader *find_reader(const struct sy_meter *meter, int count, enum kind kind,
 					   enum sy_domain domain)
 {
@@ -57,8 +57,8 @@ static const char *parent_name(const struct sy_meter *meter, const struct sy_met
 	return one->parent < 0 ? "" : meter[one->parent].name;
 }
 
-/* There is one node; files are named by who writes them; and the dies of a package may all tell of
- * the package. */
+/* A node has one node domain, files are named by their writers, and all dies of a package may
+ * report the package. */
 static bool is_same_part(const struct sy_meter *a, const struct sy_meter *b)
 {
 	return a->reader == b->reader && a->domain == b->domain && a->unit == b->unit &&
@@ -108,7 +108,7 @@ bool sy_meters_choose(struct sy_meter *meter, int count)
 /* More than any machine has: 8 packages with 4 dies, each with 3 zones inside, seen twice. */
 #define MOST 256
 
-/* In the order in which one is asked for a domain that several tell. */
+/* The order of preference for a domain that several readers report. */
 static const struct sy_reader *const readers[] = {
     &sy_powercap, &sy_perf, &sy_cray, &sy_hwmon, &sy_nvml, &sy_amdgpu, &sy_meter_file, &sy_dcmi};
 
@@ -117,7 +117,7 @@ static void explain_none(struct sy_meters *meters, const char *reason)
 	(void)snprintf(meters->none, sizeof(meters->none), "%s", reason);
 }
 
-/* RAPL's reason when nothing at all is there: it is what most nodes would have. */
+/* If no meter is found at all, RAPL's reason is kept: most nodes would have RAPL. */
 static void run_readers(struct sy_meters *meters, int root, struct sy_meter_list *found)
 {
 	for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
@@ -129,7 +129,7 @@ static void run_readers(struct sy_meters *meters, int root, struct sy_meter_list
 	}
 }
 
-/* Those that count, then others, each in their order, as many as there is room for. */
+/* Counted meters first, then others, each in their order, until the table is full. */
 static void copy_counted_first(struct sy_meters *meters, const struct sy_meter_list *found)
 {
 	int new_index[MOST];
@@ -221,7 +221,7 @@ static void read_one(struct sy_meter *meter, struct sy_energy *energy, int64_t n
 		sy_energy_add(energy, now_us, value);
 }
 
-/* Joules so far, or SY_UNKNOWN. */
+/* Joules so far in µJ, or SY_UNKNOWN. */
 static int64_t read_value(struct sy_meters *meters, int i, int64_t now_us)
 {
 	struct sy_meter *meter = &meters->meter[i];
@@ -257,7 +257,7 @@ void sy_meters_read(struct sy_meters *meters, int64_t now_us, struct sy_line *li
 		line->cell[SY_ENERGY] = sum;
 }
 
-/* "": it has a value. */
+/* Why a meter has no value; "": it has one. */
 static const char *value_reason(const struct sy_meters *meters, int i, int64_t now_us)
 {
 	const struct sy_energy *energy = &meters->energy[i];

@@ -50,8 +50,9 @@ void sy_meters_open(struct sy_meters *meters, int root);
 /* Read them at the monotonic time `now_us` into the cells of `line`. */
 void sy_meters_read(struct sy_meters *meters, int64_t now_us, struct sy_line *line);
 
-/* Is the node's energy counted, at every sample, of packages and dram alone? Then, above idle, it
- * goes with CPU time, and it can be said what of it may be a job's (docs/energy.md). */
+/* True when the node's energy is counted at every sample from packages and dram alone. Then
+ * energy above idle is proportional to CPU time, and a part of it can be assigned to a job
+ * (docs/energy.md). */
 bool sy_meters_follow_cpu(const struct sy_meters *meters);
 
 /* What has been seen of one meter. */

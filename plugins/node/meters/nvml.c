@@ -16,7 +16,7 @@
 
 #define GPUS	      "/proc/driver/nvidia/gpus"
 #define LIBRARY	      "libnvidia-ml.so.1"
-#define RESOLUTION_UJ 1000 /* it tells mJ, and mW */
+#define RESOLUTION_UJ 1000 /* it reports mJ, and mW */
 #define NOT_SUPPORTED 3	   /* NVML_ERROR_NOT_SUPPORTED */
 #define PERIOD_US     1000000
 
@@ -91,7 +91,7 @@ static int read_device(struct sy_meter *meter, unsigned long long *value)
 	return code;
 }
 
-/* The first reading finds the device: when it is asked for, there are no rights left. */
+/* The first reading finds the device: when it is requested, the rights are dropped. */
 static int64_t read_micro(struct sy_meter *meter, const char **reason)
 {
 	unsigned long long milli = 0;

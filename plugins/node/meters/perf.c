@@ -73,7 +73,7 @@ static int64_t read_count(struct sy_meter *meter, const char **reason)
 	return sy_meter_to_integer((double)count * meter->scale);
 }
 
-/* µJ a count: its scale is joules', and the unit says so. */
+/* µJ a count: the event's scale is in joules, and its unit file says so. */
 static double read_scale(int root, const char *event)
 {
 	char path[128], text[64], unit[32];
@@ -87,7 +87,7 @@ static double read_scale(int root, const char *event)
 	return strtod(text, NULL) * 1e6;
 }
 
-/* A number of its topology; -1: not told. */
+/* A number of the CPU's topology; -1: unknown. */
 static int read_topology(int root, long cpu, const char *what)
 {
 	char path[128];
@@ -97,7 +97,7 @@ static int read_topology(int root, long cpu, const char *what)
 	return sy_read_line_at(root, path, text, sizeof(text)) < 0 ? -1 : sy_parse_meter_unit(text);
 }
 
-/* "perf-package-1"; of another die than the first, which has a counter of its own, "…-1-die-1". */
+/* "perf-package-1"; a second die with a counter of its own is "…-1-die-1". */
 static void set_name(int root, struct sy_meter *meter, const char *event, long cpu)
 {
 	int die = sy_dies_share_a_counter(root) ? 0 : read_topology(root, cpu, "die_id");

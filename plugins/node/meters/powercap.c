@@ -51,7 +51,7 @@ static void read_range(int root, struct sy_meter *zone)
 		zone->range_uj = range;
 }
 
-/* Only reading tells: in a container the mode may allow what the mount forbids. */
+/* Only a reading shows access: in a container the mode may allow what the mount forbids. */
 static int read_energy(int root, struct sy_meter *zone)
 {
 	char path[256];
@@ -115,7 +115,7 @@ static bool read_zone(int root, const char *folder, struct sy_meter *zone)
 	return name >= 0 || energy != -ENOENT;
 }
 
-/* Sysfs lists inner zones both beside and inside the outer ones; a plain copy has them inside. */
+/* Sysfs lists inner zones both next to and inside the outer ones; a plain copy has them inside. */
 static bool is_listed(const struct sy_meter_list *found, int first, const char *name)
 {
 	for (int i = first; i < found->count; i++)

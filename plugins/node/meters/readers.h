@@ -6,10 +6,10 @@
 
 #include "meters/meter.h"
 
-extern const struct sy_reader sy_amdgpu;     /* AMD's GPUs */
-extern const struct sy_reader sy_cray;	     /* HPE Cray's blades */
-extern const struct sy_reader sy_dcmi;	     /* a BMC, by IPMI */
-extern const struct sy_reader sy_hwmon;	     /* sensors of the kernel that count or tell sockets */
+extern const struct sy_reader sy_amdgpu; /* AMD's GPUs */
+extern const struct sy_reader sy_cray;	 /* HPE Cray's blades */
+extern const struct sy_reader sy_dcmi;	 /* a BMC, by IPMI */
+extern const struct sy_reader sy_hwmon;	 /* sensors of the kernel that count or report sockets */
 extern const struct sy_reader sy_meter_file; /* the administrator's own */
 extern const struct sy_reader sy_nvml;	     /* NVIDIA's GPUs */
 extern const struct sy_reader sy_perf;	     /* RAPL by perf's power events */
@@ -18,8 +18,8 @@ extern const struct sy_reader sy_powercap;   /* RAPL by the powercap class */
 /* Is it a second view of the same counter, through memory-mapped registers? */
 bool sy_powercap_is_mmio(const struct sy_meter *meter);
 
-/* From now on readings of the BMC are shared with all who call this for the same root, where its
- * /run/steelyard is theirs to write. */
+/* From this call on BMC readings are shared with all processes that call it for the same root and
+ * can write its /run/steelyard. */
 void sy_dcmi_share(struct sy_meter *meter, int root);
 
 /* µW out of an answer without its completion code; negative, with `reason`: it has no power. */
@@ -30,7 +30,7 @@ int64_t sy_dcmi_power_uw(const unsigned char *answer, size_t length, const char 
 int64_t sy_amdgpu_energy_uj(const unsigned char *table, size_t length, const char **reason);
 int64_t sy_amdgpu_power_uw(const unsigned char *table, size_t length);
 
-/* What a file of the administrator's own says: all in µ. */
+/* The contents of an administrator's own meter file, in millionths. */
 struct sy_meter_text {
 	enum sy_domain domain;
 	int unit;

@@ -8,9 +8,9 @@
 #include "base/line.h"
 #include "meters/energy.h"
 
-#define SY_LAST_READING_US 200000 /* who ends the job waits for it */
+#define SY_LAST_READING_US 200000 /* the job's end waits for it */
 
-/* Memory that both share. Whoever writes makes the version odd first. */
+/* Shared memory. The writer makes the version odd first. */
 struct sy_slow {
 	_Atomic unsigned version, requested, answered;
 	_Atomic int64_t cpu_ns; /* of the process that reads */

@@ -35,7 +35,7 @@ static void publish_energy(int i)
 	sy_slow_write(p.meters->slow, i, &p.meters->energy[i]);
 }
 
-/* With the rights that whoever started us has; then without. */
+/* With the rights that the sampler was started with; afterwards without. */
 static void open_meters(void)
 {
 	for (int i = 0; i < p.meters->count; i++) {
@@ -64,8 +64,8 @@ static void add_value(int i, int64_t at, int64_t value)
 		sy_energy_add(energy, at, value);
 }
 
-/* Of one that says when it was measured: there may be nothing new. What was told before the job
- * stands when it begins, and power that was told last until it ends. */
+/* Such a meter reports when it measured, so a reading may repeat the last value. A value from
+ * before the job counts from the job's begin, and the last power reading until the job's end. */
 static void add_dated_value(int i, int64_t now, int64_t value, bool last)
 {
 	const struct sy_meter *meter = &p.meters->meter[i];
@@ -99,7 +99,7 @@ static void read_one(int i, bool last)
 	publish_energy(i);
 }
 
-/* Of one that others write: so often that no reading of theirs is missed. */
+/* A file of another writer is read often enough to miss none of its values. */
 static int64_t read_interval_us(const struct sy_meter *meter)
 {
 	return meter->at_us ? meter->period_us / 2 : meter->period_us;

@@ -61,7 +61,7 @@ static int read_refusal(struct sy_conditions *conditions, const struct sy_netem 
 	cleanup_free char *text = strndup(line, (size_t)length);
 
 	if (find_failed_line(problem) > 1)
-		placement->first = false; /* the root stands: htb does not take it twice */
+		placement->first = false; /* the root exists: htb does not accept it twice */
 	if (text && is_kind_unknown(problem)) {
 		if (strstr(text, ": prio ") && !placement->htb)
 			return placement->htb = true;
@@ -74,7 +74,7 @@ static int read_refusal(struct sy_conditions *conditions, const struct sy_netem 
 		       (int)strcspn(problem, "\n"), problem);
 }
 
-/* One try: 0 done, `tree` is what stands there now; 1 try again; -1. */
+/* One attempt: 0: done, `tree` is what tc shows now; 1: try again; -1. */
 static int try_placement(struct sy_conditions *conditions, const struct sy_netem *spec,
 			 struct sy_placement *placement, char **tree, struct sy_error *err)
 {

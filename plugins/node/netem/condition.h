@@ -66,8 +66,8 @@ json_t *sy_condition_document(json_t *state, size_t number);
 int sy_condition_read_spec(const json_t *document, struct sy_netem *spec);
 
 /* The round-trip times of every condition that has a peer, into `rtt.MOMENT` of its document. A
- * peer that had not answered before is not asked again. What may end later than `until_us`
- * (CLOCK_MONOTONIC; 0: no limit) is not begun. */
+ * peer that did not answer before is not measured again. A measurement that may end later than
+ * `until_us` (CLOCK_MONOTONIC; 0: no limit) is not begun. */
 void sy_conditions_measure(json_t *state, const char *moment, int64_t until_us);
 
 /* Every condition, and the job's document. */

@@ -15,7 +15,7 @@
 
 #define LOOK_US 1000000 /* how often it looks whether the condition is still there */
 
-/* What the kernel has must be what was requested; the link is as it was when that fails. */
+/* The kernel must have what was requested. On failure the link stays as it is. */
 static int change_placements(struct sy_condition *condition, const struct sy_netem *spec,
 			     struct sy_error *err)
 {
@@ -52,7 +52,7 @@ static void record_step(json_t *trace, int64_t number, int64_t due_us, const str
 	(void)json_object_set_new(trace, "now", json_string(applied));
 }
 
-/* Where the steps repeat, the last one only says when. */
+/* Where the steps repeat, the last one only marks the time. */
 static bool has_next(const struct sy_condition *condition, int64_t number)
 {
 	const struct sy_steps *steps = &condition->steps;

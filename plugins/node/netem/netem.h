@@ -52,7 +52,7 @@ struct sy_netem_request {
 	const char *cgroup; /* the job's cgroup as in /proc/PID/cgroup; NULL: the whole device */
 	int peer_count; /* addresses for round-trip times: a condition takes the first it shapes */
 	const char *peers[SY_PEERS_MAX];
-	int answer_fd; /* a pipe to who asked; 0: none */
+	int answer_fd; /* a pipe to the requester; 0: none */
 	int protected_count;
 	struct sy_network protect[SY_PROTECTED_MAX]; /* the scheduler's addresses */
 };
@@ -81,7 +81,7 @@ int sy_netem_undo_stale(const char *run_dir, const char *by, struct sy_error *er
 /* Undo everything of ours in this network namespace, state files or not (own handles). */
 int sy_netem_clear_all(const char *run_dir, struct sy_error *err);
 
-/* Whether anything for sy_netem_undo_stale lies in run_dir: cheap enough for every job's start. */
+/* True when run_dir has anything for sy_netem_undo_stale: cheap enough for every job's start. */
 bool sy_netem_has_states(const char *run_dir);
 
 /* Whether a job has conditions here that are not stale. */

@@ -166,7 +166,7 @@ static bool is_caller_gone(int answer_fd)
 	return answer_fd > 0 && poll(&answer, 1, 0) > 0 && answer.revents & (POLLERR | POLLHUP);
 }
 
-/* Whoever would undo it may have been killed while echoes were under way: then he has looked for a
+/* The process that would undo it may have been killed during an echo: it has looked for a
  * condition, found none yet, and will not look again. */
 static int check_wanted(const struct sy_conditions *conditions, struct sy_error *err)
 {

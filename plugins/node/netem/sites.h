@@ -46,8 +46,8 @@ struct sy_sites {
 int sy_sites_read(const char *folder, const char *name, const struct sy_own_addresses *own,
 		  struct sy_sites *sites, struct sy_error *err);
 
-/* Root has written the file, for everybody; the policy says what jobs may have of it: each link
- * must be within its bounds. NULL: there is none. */
+/* Root's file, readable for all. The policy limits it: each link must be within its bounds. NULL:
+ * no policy. */
 int sy_sites_check_policy(const struct sy_sites *sites, const struct sy_policy *policy,
 			  struct sy_error *err);
 

@@ -38,7 +38,7 @@ static void accept_last_step(json_t *shown, const struct sy_placement *placement
 		(void)json_object_set(shown, "kernel", json_object_get(shown, "kernel_end"));
 }
 
-/* Counters of the place's qdisc, for its condition and the job, and what tc reports of it. */
+/* The qdisc's counters, for its condition and for the job, and tc's report of it. */
 static void read_placement(json_t *state, size_t number, const json_t *json)
 {
 	json_t *shown = json_array_get(json_object_get(state, "devices"), number), *document;
@@ -94,7 +94,8 @@ static void copy_all_measured(json_t *to, json_t *from)
 }
 
 /* Measured without the lock: an echo may take minutes, and other jobs start meanwhile. Until then
- * it is ours; when we are killed, it is everybody's. 1: somebody else has undone it. */
+ * the state is ours; when this process is killed, any process may undo it. 1: another process has
+ * undone it. */
 static int measure_during(const char *run_dir, struct sy_states *states, const char *name,
 			  int64_t begun_us, struct sy_error *err)
 {
@@ -135,7 +136,7 @@ static int undo_and_judge(struct sy_states *states, const char *name, const char
 	return result;
 }
 
-/* By hand, under a job that goes on. What was put in place by hand watches nobody. */
+/* By hand, while the job continues. A condition that was applied by hand watches no process. */
 static void mark_early(json_t *state, const char *by)
 {
 	if (!strcmp(by, "hand") && json_integer_value(json_object_get(state, "watch_pid")) > 0)

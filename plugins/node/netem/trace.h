@@ -33,8 +33,8 @@ int sy_trace_read(const char *folder, const struct sy_netem *spec, struct sy_ste
 		  struct sy_error *err);
 void sy_steps_free(struct sy_steps *steps);
 
-/* Root has written the file, for everybody; the policy says what jobs may have of it: each line has
- * to lie within its bounds. NULL: there is none. */
+/* Root's file, readable for all. The policy limits it: each line must be within its bounds. NULL:
+ * no policy. */
 int sy_trace_check_policy(const struct sy_steps *steps, const struct sy_policy *policy,
 			  struct sy_error *err);
 

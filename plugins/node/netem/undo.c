@@ -109,7 +109,7 @@ char *sy_tree_find_own(const char *tree, const struct sy_placement *placement)
 	return line ? strndup(line, strcspn(line, "\n")) : strdup("");
 }
 
-/* What is not there any more cannot be deleted: that is no failure, so tc goes on (-force). */
+/* A missing qdisc cannot be deleted: that is no failure, so tc continues (-force). */
 static int run_lines(char *lines, struct sy_error *err)
 {
 	static const char *const argv[] = {"tc", "-force", "-batch", "-", NULL};

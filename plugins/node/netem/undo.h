@@ -1,4 +1,4 @@
-/* Undoing, for those who already hold the lock (state.h), and the places of a state. */
+/* Undoing, for callers that hold the lock (state.h), and the placements of a state. */
 #ifndef STEELYARD_NETEM_UNDO_H
 #define STEELYARD_NETEM_UNDO_H
 
@@ -9,9 +9,9 @@
 #include "netem/kernel/plan.h"
 #include "netem/state.h"
 
-/* A place as it stands in the state under undo.places, and back. Beside the plan's fields it has
- * `before` (tc's text), `restore` (sy_qdiscs_to_json), `offloads` (names that were on) and
- * `gso_max_segs` (what it was; null: left alone). */
+/* A placement as in the state under undo.places, and back. In addition to the plan's fields it
+ * has `before` (tc's text), `restore` (sy_qdiscs_to_json), `offloads` (names that were on) and
+ * `gso_max_segs` (the earlier value; null: unchanged). */
 json_t *sy_placement_to_json(const struct sy_placement *placement);
 void sy_placement_from_json(const json_t *json, struct sy_placement *placement);
 
@@ -32,7 +32,7 @@ int sy_undo_tree(struct sy_states *states, const char *name, json_t *state, stru
 /* The same, then the finished document is left as NODE.JOB.done.json and the state removed. */
 int sy_undo_state(struct sy_states *states, const char *name, const char *by, struct sy_error *err);
 
-/* Note that it is undone by somebody else than the job's end: the run is invalid. */
+/* Note that another process than the job's end undoes it: the run is invalid. */
 void sy_undo_mark_early(json_t *state, const char *by);
 
 /* Undo what nobody owns any more: how many, or -1 when one could not be. */

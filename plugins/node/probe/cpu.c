@@ -109,7 +109,7 @@ static char *find_value(char *text, const char *key, char *buffer, size_t size)
 	return NULL;
 }
 
-/* The value of the first key of /proc/cpuinfo that is there, or null: no `noun`. */
+/* The value of the first existing key of /proc/cpuinfo, or null: no `noun`. */
 static void put_cpuinfo(struct sy_document *document, const char *path, char *text,
 			const char *const *keys, const char *noun)
 {
@@ -168,7 +168,7 @@ static void put_governor(int root, struct sy_document *document)
 				"no frequency scaling: %s is empty or absent", CPU "/cpufreq");
 }
 
-/* Turbo, Boost: intel_pstate says when it is off, acpi-cpufreq and amd-pstate when it is on. */
+/* Turbo, Boost: intel_pstate has a file for off, acpi-cpufreq and amd-pstate for on. */
 static void put_boost(int root, struct sy_document *document)
 {
 	int64_t value;

@@ -9,7 +9,7 @@
 
 #define TIME_LIMIT_MS 1000 /* of systemd-detect-virt, for each layer */
 
-/* Names as they live in this program; what is not among them is told as "other". */
+/* Names as they live in this program; other names are reported as "other". */
 static const char *const vm_names[] = {
     "qemu",    "kvm",	"amazon", "zvm",    "vmware",	 "microsoft", "oracle",
     "powervm", "xen",	"bochs",  "uml",    "parallels", "bhyve",     "qnx",
@@ -32,7 +32,7 @@ static const char *find_name(const char *const *names, size_t count, const char 
 	return other;
 }
 
-/* Its one line; false: it is not here, or has not answered in time. */
+/* The output line; false: not installed, or no answer in time. */
 static bool run_detect_virt(const char *layer, char *answer, size_t size)
 {
 	const char *const argv[] = {"/usr/bin/systemd-detect-virt", layer, NULL};
@@ -40,11 +40,11 @@ static bool run_detect_virt(const char *layer, char *answer, size_t size)
 
 	if (sy_run_within(TIME_LIMIT_MS, argv, NULL, &output, NULL) < 0)
 		return false;
-	/* Its exit code says whether there is any: "none" is an answer, too. */
+	/* Its exit code shows whether there is any: "none" is an answer, too. */
 	return snprintf(answer, size, "%.*s", (int)strcspn(output.out, "\n"), output.out) > 0;
 }
 
-/* systemd-detect-virt as one more witness. */
+/* systemd-detect-virt is one more piece of evidence. */
 static void query_systemd(struct sy_layer *vm, struct sy_layer *container)
 {
 	char answer[64];

@@ -1,5 +1,5 @@
-/* Which virtualization layers this node has: machine, container, cloud product. evidence.h says how
- * witnesses decide.
+/* The virtualization layers of this node: machine, container, cloud product. evidence.h decides
+ * between contradicting evidence.
  *
  * Names are those of systemd-detect-virt(1) where it has one; docs/probe.md lists them. */
 #ifndef STEELYARD_PROBE_DETECT_H

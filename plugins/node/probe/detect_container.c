@@ -197,8 +197,7 @@ static void hear_cgroups(int root, struct sy_layer *container)
 	if (hear_cgroup(root, container, "/proc/1/cgroup") ||
 	    hear_cgroup(root, container, "/proc/self/cgroup"))
 		return;
-	/* From inside a cgroup namespace "/" says nothing; systemd's scope says that PID 1 is one.
-	 */
+	/* In a cgroup namespace "/" shows nothing; systemd's scope shows that PID 1 is one. */
 	if (sy_read_line_at(root, "/proc/1/cgroup", text, sizeof(text)) > 0 &&
 	    !strcmp(text, scope) && sy_exists_at(root, "/proc/2"))
 		sy_add_evidence(container, 1, "none", "/proc/1/cgroup", text);
@@ -237,8 +236,8 @@ static void hear_namespaces(int root, struct sy_layer *container)
 	}
 }
 
-/* Without a look at the namespaces: PID 2 of a machine is kthreadd, and the scheduler of kernels
- * before 4.15 told PID 1's number outside its namespace. */
+/* Without a check of the namespaces: PID 2 of a machine is kthreadd, and the scheduler of kernels
+ * before 4.15 reported PID 1's number outside its namespace. */
 static void hear_pids(int root, struct sy_layer *container)
 {
 	char text[128];

@@ -1,4 +1,4 @@
-/* What the firmware says (DMI), for the machine layer and for the cloud product. */
+/* Firmware tables (DMI), for the machine layer and for the cloud product. */
 #include "probe/detectors.h"
 
 #include "base/file.h"
@@ -10,7 +10,7 @@
 
 enum match { PREFIX, INSIDE };
 
-/* `file` NULL: any but the chassis files; `vm` or `cloud` NULL: says nothing about that. */
+/* `file` NULL: any but the chassis files; `vm` or `cloud` NULL: no evidence about that. */
 struct rule {
 	const char *file;
 	enum match match;

@@ -64,8 +64,8 @@ static void read_leaf(unsigned int leaf, char signature[13])
 	signature[12] = '\0';
 }
 
-/* The hypervisor's signature; "" when bit 31 of leaf 1 says that there is none. With Hyper-V
- * enlightenments KVM and Xen speak as Hyper-V first and as themselves 0x100 further. */
+/* The hypervisor's signature; "" when bit 31 of leaf 1 is 0: none. With Hyper-V enlightenments
+ * KVM and Xen report Hyper-V first and themselves 0x100 further. */
 static bool read_cpuid(char signature[13])
 {
 	unsigned int eax, ebx, ecx, edx;
@@ -93,7 +93,7 @@ static bool read_cpuid(char signature[13])
 }
 #endif
 
-/* CPUID is the machine's own; a recorded tree has what it said in a file. */
+/* CPUID is the machine's own; a recorded tree has its answer in a file. */
 static void hear_cpuid(int root, struct sy_layer *vm)
 {
 	const char *source = "CPUID leaf 0x40000000";
@@ -126,8 +126,8 @@ static bool has_word(const char *line, const char *word)
 	return false;
 }
 
-/* /proc/cpuinfo of the first CPU: a flags line tells on x86; User Mode Linux names itself there,
- * beside the flags of its host's CPU. */
+/* /proc/cpuinfo of the first CPU: on x86 a flags line shows it; User Mode Linux has its name
+ * there, next to the flags of its host's CPU. */
 static void hear_cpuinfo(int root, struct sy_layer *vm)
 {
 	char text[8192];
@@ -172,7 +172,7 @@ static void hear_device_tree(int root, struct sy_layer *vm)
 		sy_add_evidence(vm, 4, "powervm", "/proc/device-tree/hmc-managed?", "there");
 }
 
-/* IBM Z: the lowest virtual machine stands in the block "VM00". */
+/* IBM Z: the lowest virtual machine is in the block "VM00". */
 static void hear_sysinfo(int root, struct sy_layer *vm)
 {
 	char text[4096];

@@ -38,7 +38,8 @@ static int sum_own_weight(const struct sy_layer *layer, const char *name)
 	return weight;
 }
 
-/* All that supports a name: itself, what it is a kind of, and "one of them". */
+/* The weight of all evidence for a name: the name itself, its general kind, and the unspecific
+ * one. */
 static int sum_support(const struct sy_layer *layer, const char *name, const char *other,
 		       const struct sy_refinement *refinements)
 {
@@ -75,7 +76,7 @@ static const char *best_name(const struct sy_layer *layer, const char *other,
 	return best;
 }
 
-/* What speaks for another name than this one, and is not implied by it. */
+/* The weight of evidence for other names that this name does not imply. */
 static int sum_contradiction(const struct sy_layer *layer, const char *name, const char *other,
 			     const struct sy_refinement *refinements)
 {

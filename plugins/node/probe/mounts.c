@@ -87,8 +87,8 @@ static bool has_option(const char *options, const char *option, size_t length)
 	return false;
 }
 
-/* The mount's options, then those of the file system that are not among them: what NFS and Lustre
- * were told stands in the second. A read-only mount of a writable file system is "ro". */
+/* The mount's options, then further ones of the file system: those of NFS and Lustre are in the
+ * second list. A read-only mount of a writable file system is "ro". */
 static char *join_options(const struct mount *mount)
 {
 	size_t size = strlen(mount->options) + strlen(mount->super_options) + 2;

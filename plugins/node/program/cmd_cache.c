@@ -72,7 +72,7 @@ static int parse_option(int option, void *context, struct sy_error *err)
 	}
 }
 
-/* What the policy says to it; its limit of CVMFS' cache, where none was given. */
+/* Check the request. Without an explicit limit of CVMFS' cache the policy's applies. */
 static int check_policy(struct arguments *arguments, struct sy_error *err)
 {
 	struct sy_policy *policy;

@@ -38,7 +38,7 @@ static const struct {
 } keys[] = {
     {NODE_PROGRAM, "node_program"}, {RECORD_DIR, "record_dir"}, {RUN_DIR, "run_dir"}, {BPF, "bpf"}};
 
-/* What the command line says: it overrules the file, so it is taken once that was read. */
+/* Command-line options overrule the file, so they are applied after it was read. */
 struct arguments {
 	struct sy_doctor doctor;
 	const char *value[sizeof(keys) / sizeof(keys[0])];

@@ -44,7 +44,7 @@ static int parse_option(int option, void *context, struct sy_error *err)
 	return sy_job_options_parse(&arguments->options, option, optarg, err);
 }
 
-/* When the sampler has answered, the process may go on. */
+/* When the sampler has answered, the process may continue. */
 static void announce_process(const struct arguments *arguments)
 {
 	const struct sy_job_options *options = &arguments->options;

@@ -122,7 +122,7 @@ static int parse_join(struct sy_job_begin *job, const char *text, struct sy_erro
 	return parse_pid(text, &job->join[job->joins++], err);
 }
 
-/* A field that the sampler would refuse costs the job its record: only that one is left out. */
+/* A field that the sampler would refuse is left out, so that the job keeps its record. */
 static int parse_field(struct sy_job_begin *job, char *text, struct sy_error *err)
 {
 	char line[SY_MESSAGE_SIZE];
@@ -200,8 +200,8 @@ static int parse_option(int option, void *context, struct sy_error *err)
 	}
 }
 
-/* On the node a wrong tag or rate is only noted; a condition that is not understood is remembered,
- * so that the job does not run without it. */
+/* On the node a wrong tag or rate is only noted. A condition that cannot be parsed is stored as
+ * a fault, so that the job does not run without it. */
 static int parse_user_option(void *context, enum sy_user_option which, const char *text,
 			     struct sy_error *err)
 {

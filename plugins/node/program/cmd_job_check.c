@@ -1,4 +1,4 @@
-/* steelyard-node job check, job encode: a user's wishes before anything is queued. */
+/* steelyard-node job check, job encode: a user's options before the job is queued. */
 #include "job/job_options.h"
 #include "job/config.h"
 #include "program/commands.h"
@@ -104,7 +104,7 @@ static int parse_option(int option, void *context, struct sy_error *err)
 	}
 }
 
-/* The user at the keyboard, or the one that a server asks for: with all groups. */
+/* The calling user, or the user that a server checks for: with all groups. */
 static void find_asker(struct arguments *arguments)
 {
 	struct sy_requester *requester = &arguments->options.requester;
@@ -166,7 +166,7 @@ int sy_job_check_command(int argc, char **argv)
 		return code;
 	if (optind < argc)
 		return fputs(check_help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
-	/* Not root's alone, or not right: doctor says so; the node decides. */
+	/* Not root's alone, or not right: doctor reports it; the node decides. */
 	(void)sy_job_config_read(&arguments.config, arguments.file ? arguments.file : SY_JOB_CONFIG,
 				 false, &err);
 	if (arguments.max_rate &&

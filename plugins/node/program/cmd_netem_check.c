@@ -63,7 +63,7 @@ static json_t *describe(const struct sy_netem *spec)
 	return json_pack("{s:s, s:o}", "requested", canonical, "spec", spec_json);
 }
 
-/* The one argument behind the options, or NULL after a complaint. */
+/* The only argument after the options, or NULL after a complaint. */
 static const char *read_spec_argument(int argc, char **argv, const char *help)
 {
 	if (argc - optind == 1)

@@ -34,7 +34,7 @@ struct arguments {
 	bool all;
 };
 
-/* -1: go on; else the exit code. */
+/* -1: continue; else the exit code. */
 static int parse_arguments(int argc, char **argv, const char *help, struct arguments *arguments)
 {
 	static const struct option table[] = {

@@ -1,4 +1,4 @@
-/* steelyard-node netem sites: what a file of sites asks of this node. */
+/* steelyard-node netem sites: the links of a file of sites for this node. */
 #include "netem/kernel/tables.h"
 #include "netem/policy/policy.h"
 #include "netem/sites.h"

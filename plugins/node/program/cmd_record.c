@@ -81,7 +81,7 @@ static json_t *read_start_record(const struct sy_recordfile *file)
 								     : NULL;
 }
 
-/* Without a record of the start: what the name and the columns tell. */
+/* Without a record of the start: what the name and the columns show. */
 static json_t *make_new(const struct repair *repair, const char *job_id)
 {
 	static struct sy_node node;
@@ -178,7 +178,7 @@ static bool is_record(const json_t *record)
 	       json_is_object(json_object_get(record, "missing"));
 }
 
-/* Open what `samples` names, and the record beside it. */
+/* Open the samples, and the record next to them. */
 static FILE *open_all(const char *samples, struct sy_recordfile *file, struct sy_error *err)
 {
 	struct stat info;
@@ -212,7 +212,7 @@ static const char *find_job_id(void)
 	return slash ? slash + 1 : current.folder;
 }
 
-/* `run_dir` NULL: nothing is known of conditions. */
+/* `run_dir` NULL: the state of network conditions is unknown. */
 static int write_record(const struct sy_recordfile *file, const char *reason, const char *run_dir,
 			struct sy_error *err)
 {
@@ -262,7 +262,7 @@ static int run(const char *samples, const char *reason, const char *run_dir, str
 	return result;
 }
 
-/* The job goes on under its conditions, which finishing the record would end. */
+/* The job continues under its conditions, which finishing the record would end. */
 static bool must_wait(const char *run_dir, const char *samples)
 {
 	memset(&current, 0, sizeof(current));
@@ -270,7 +270,7 @@ static bool must_wait(const char *run_dir, const char *samples)
 	       sy_netem_is_live(run_dir, current.node, find_job_id());
 }
 
-/* Those of samplers that were killed; one that cannot be finished is told, and not tried again. */
+/* Records of killed samplers. A record that cannot be finished is reported, and not tried again. */
 static int finish_all(const char *run_dir, const char *reason)
 {
 	char name[512], samples[4096];

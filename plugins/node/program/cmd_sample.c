@@ -84,7 +84,7 @@ static int parse_launch_time(const char *text, struct sy_sampling *sampling, str
 	return 0;
 }
 
-/* The id of a program that runs. */
+/* The id of a running program. */
 static int parse_process(const char *text, struct sy_sampling *sampling, struct sy_error *err)
 {
 	if (parse_number("process", text, 1, INT32_MAX, &sampling->process, err) < 0)
@@ -94,7 +94,7 @@ static int parse_process(const char *text, struct sy_sampling *sampling, struct 
 	return 0;
 }
 
-/* A file with such an id. */
+/* A file that contains such an id. */
 static int parse_process_file(const char *path, struct sy_sampling *sampling, struct sy_error *err)
 {
 	char text[32];
@@ -303,7 +303,7 @@ static const struct {
     {PRINT_PATH, "print-path", offsetof(struct sy_sampling, print_fd), 0, INT32_MAX},
 };
 
-/* 1: it is none of them. */
+/* 1: not such an option. */
 static int parse_number_option(int option, const char *text, struct sy_sampling *sampling,
 			       struct sy_error *err)
 {
@@ -315,7 +315,7 @@ static int parse_number_option(int option, const char *text, struct sy_sampling 
 	return 1;
 }
 
-/* Words into fields of their own. 1: it is none of them. */
+/* Store a text in the field of its option. 1: not such an option. */
 static int parse_text_option(int option, const char *text, struct sy_sampling *sampling)
 {
 	const struct {
@@ -415,7 +415,7 @@ static int check(struct sy_sampling *sampling, struct sy_error *err)
 	return 0;
 }
 
-/* 0: go on; 1: help was asked for; -1: wrong usage. */
+/* 0: continue; 1: help was requested; -1: wrong usage. */
 static int parse(int argc, char **argv, struct sy_sampling *sampling, struct sy_error *err)
 {
 	const char *log = NULL;

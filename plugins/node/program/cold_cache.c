@@ -44,8 +44,8 @@ static int64_t meminfo_kb(const char *text, const char *key)
 }
 
 /* Pages of files that can be dropped. Not those of tmpfs, which count as cached and can only be
- * swapped, nor what running programs have mapped or are writing: they stay in the coldest cache.
- * -1: not told. */
+ * swapped, nor pages that running programs have mapped or write: they stay in the coldest cache.
+ * -1: unknown. */
 static int64_t cached_bytes(int root)
 {
 	static const char *const staying[] = {"Shmem", "Mapped", "Dirty", "Writeback"};
@@ -77,7 +77,7 @@ static json_t *bytes_or_null(int64_t bytes)
 	return bytes < 0 ? json_null() : json_integer(bytes);
 }
 
-/* Whoever asked has given up: the read end of the pipe that it hears us by is closed. */
+/* The caller has given up: the read end of our stdout is closed. */
 static bool is_reader_gone(void)
 {
 	struct pollfd out = {.fd = STDOUT_FILENO};
@@ -123,9 +123,9 @@ static int set_limit(int root, int64_t quota_bytes)
 	return write_file(root, SY_CVMFS_LIMIT_FILE, O_CREAT | O_TRUNC, line);
 }
 
-/* Folders that cvmfs_config says it has wiped (cvmfs_reload() of CernVM-FS' cvmfs/cvmfs_config),
- * which ends with 0 also where it has left one, or had none to wipe. -1: `left` begins what it says
- * of one that it left. */
+/* Folders that cvmfs_config reports as wiped (cvmfs_reload() of CernVM-FS' cvmfs/cvmfs_config).
+ * It ends with 0 also when it skipped a folder, or had none to wipe. -1: `failed_folder` begins
+ * the report of a skipped one. */
 static int wiped_folders(const char *output, const char **failed_folder)
 {
 	static const char start[] = "Wiping out ", end[] = " ... OK";

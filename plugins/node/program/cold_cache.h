@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 
-/* The limit of CVMFS' cache, which it reads when the cache is wiped. Removed when none is asked
- * for. CVMFS reads default.local after it, which may say otherwise. */
+/* The limit of CVMFS' cache, which CVMFS reads when the cache is wiped. Removed when none is
+ * requested. CVMFS reads default.local afterwards, which may overrule it. */
 #define SY_CVMFS_LIMIT_FILE "/etc/cvmfs/default.d/99-steelyard.conf"
 
 /* Write all that waits to be written, then drop page cache, dentries and inodes (proc(5),

@@ -25,7 +25,7 @@ struct sy_command_line {
 	int (*take)(int option, void *arguments, struct sy_error *err);
 };
 
-/* Take them all, into `request`: -1 when the command may go on, else its exit code. */
+/* Parse all options into `context`: -1 when the command may continue, else its exit code. */
 int sy_command_read(const struct sy_command_line *line, int argc, char **argv, void *arguments);
 
 /* Print an object, whose reference is taken, as one line: the exit code. */

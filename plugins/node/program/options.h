@@ -62,7 +62,7 @@ int sy_job_options_resolve(struct sy_job_options *options, struct sy_error *err)
 /* steelyard-node, as others can start it. */
 const char *sy_job_options_program(struct sy_job_options *options);
 
-/* Options of commands that ask the policy for a job: who asks, and which policy. */
+/* Options of commands that check the policy for a job: the requester, and the policy. */
 
 #define SY_POLICY_OPTIONS_GROUPS 1024
 

@@ -18,7 +18,7 @@ static bool has_state(const struct sy_sampling *sampling, const char *ending)
 	return access(path, F_OK) == 0;
 }
 
-/* Whoever runs the job undoes its conditions; where he was killed, it is us. */
+/* The job's runner undoes its conditions; if it was killed, the sampler does. */
 static const char *finish(const struct sy_sampling *sampling, struct sy_error *err)
 {
 	if (has_state(sampling, "json") && sy_netem_finish(sampling->run_dir, sampling->node,
@@ -29,7 +29,7 @@ static const char *finish(const struct sy_sampling *sampling, struct sy_error *e
 		   : sy_record_unmet(sampling, "network_conditions", "none were asked for");
 }
 
-/* `network` among the tags is what was asked for, as it stands in a study. */
+/* `network` among the tags is the requested specification as a study has it. */
 static void put_network(json_t *record, const struct sy_sampling *sampling)
 {
 	struct sy_error err;

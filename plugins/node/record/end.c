@@ -1,4 +1,4 @@
-/* What goes into a record at the job's end, beside the totals of the samples. */
+/* The parts of a record that are added at the job's end, except the totals of the samples. */
 #include "record/record.h"
 
 #include "base/json_document.h"
@@ -40,7 +40,8 @@ static bool is_of_moments(enum sy_total which)
 	return fact->over_time == SY_OVER_LARGEST && fact->whose == SY_OF_PROCESSES;
 }
 
-/* A maximum of 0 would be a figure of no process: jobs that ran no task, tasks between samples. */
+/* Without a sampled process a maximum of 0 would be wrong: the job ran no task, or its tasks ran
+ * between samples. */
 static void put_sampled(json_t *record, const struct sy_status *status, const char *reason)
 {
 	if (status->unread_tasks)

@@ -52,7 +52,8 @@ static int open_temporary(const struct sy_recordfile *file)
 	return fd < 0 && errno == ENOENT ? make_temporary(file, 0) : fd;
 }
 
-/* The record's name is taken by an empty file: whoever comes in the same second goes on. */
+/* An empty file reserves the record's name: a sampler that starts in the same second tries the
+ * next one. */
 static int reserve_name(struct sy_recordfile *file, const char *node, struct sy_error *err)
 {
 	int64_t now = (int64_t)sy_now_s(CLOCK_REALTIME);

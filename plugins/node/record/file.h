@@ -18,7 +18,7 @@
 
 struct sy_recordfile {
 	int dir;			 /* the job's folder, or -1 */
-	char job_path[SY_JOB_PATH_SIZE]; /* which is there below RECORD_DIR */
+	char job_path[SY_JOB_PATH_SIZE]; /* the existing folder below RECORD_DIR */
 	char name[300];			 /* NODE.START */
 	int64_t start_unix_s;
 	bool has_owner;
@@ -48,9 +48,9 @@ void sy_recordfile_close(struct sy_recordfile *file);
 
 bool sy_has_spool(const char *spool_dir);
 
-/* As sy_recordfile_open(). Where the spool is there the folder of records must bear its mark; if it
- * does not, or cannot be written to, the record is made in the spool, record_dir of `sampling` is
- * that, and `complain` is told why. */
+/* As sy_recordfile_open(). Where a spool exists the record folder must have its mark; without the
+ * mark, or when the folder is not writable, the record is made in the spool, record_dir of
+ * `sampling` is the spool, and `complain` gets the reason. */
 int sy_recordfile_open_or_spool(struct sy_recordfile *file, struct sy_sampling *sampling,
 				void (*complain)(const struct sy_sampling *,
 						 const struct sy_error *),

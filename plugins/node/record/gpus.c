@@ -26,7 +26,7 @@ struct gpus {
 	const char *reason; /* what makes it unknowable */
 };
 
-/* What one task has said: lists with commas, "-" for none. */
+/* The report of one task: lists with commas, "-" for none. */
 struct word {
 	char listed[SY_GPUS_SIZE], open[SY_GPUS_SIZE], denied[SY_GPUS_SIZE];
 };
@@ -36,7 +36,8 @@ static bool is_driver(const struct sy_meter *meter)
 	return meter->reader == &sy_nvml || meter->reader == &sy_amdgpu;
 }
 
-/* A GPU is met once by its own driver; others (Cray's, hwmon) show the same ones again. */
+/* A GPU is counted once, by its own driver; other readers (Cray's, hwmon) show the same GPUs
+ * again. */
 static void find_gpus(struct gpus *gpus, const struct sy_meters *meters)
 {
 	const struct sy_reader *other = NULL;
@@ -59,7 +60,7 @@ static void find_gpus(struct gpus *gpus, const struct sy_meters *meters)
 	}
 }
 
-/* Is it one of the words of a list? */
+/* True when a comma-separated list contains the word. */
 static bool has_word(const char *list, const char *word)
 {
 	size_t length = strlen(word);
@@ -79,7 +80,7 @@ static int count_words(const char *list)
 	return strcmp(list, "-") ? count : 0;
 }
 
-/* What may be opened of all; -1: it is not told of each. */
+/* How many GPUs the task may open; -1: not reported for each. */
 static int count_openable(const struct gpus *gpus, const struct word *word, bool *open)
 {
 	int count = 0;
@@ -154,8 +155,8 @@ static const char *add_opened(struct gpus *gpus, const bool *open)
 	return NULL;
 }
 
-/* NULL, or why it cannot be known. What the kernel lets a task open goes before numbers: a device
- * is itself in any order. */
+/* NULL, or why the task's GPUs are unknown. Device files that the kernel lets a task open
+ * precede numbers: a device file identifies its device in any order. */
 static const char *add_task(struct gpus *gpus, const struct word *word)
 {
 	bool open[SY_MAX_ZONES];
@@ -168,7 +169,7 @@ static const char *add_task(struct gpus *gpus, const struct word *word)
 		return add_opened(gpus, open);
 	if (listed)
 		return add_listed(gpus, word, can >= 0 ? open : NULL);
-	return NULL; /* named none, and yet nothing keeps it from them: it says nothing */
+	return NULL; /* named none, and yet all are open to it: no information */
 }
 
 static void read_task_reports(struct gpus *gpus, const json_t *tasks)
@@ -190,7 +191,7 @@ static void read_task_reports(struct gpus *gpus, const json_t *tasks)
 	}
 }
 
-/* Where nobody else was on the node, all are the job's unless it is known better. */
+/* Without reports all GPUs are the job's where the job was alone on the node. */
 static void decide_ownership(struct gpus *gpus, const json_t *job)
 {
 	const char *scheduler = json_string_value(json_object_get(job, "scheduler"));
@@ -283,7 +284,7 @@ static const char *read_reason(const json_t *record, const char *path)
 	return reason ? reason : "not known";
 }
 
-/* Why no sum is known: a zone's reason. */
+/* Why no sum is known: the zone's reason. */
 static const char *read_zone_reason(const json_t *record, size_t zone, const char *field)
 {
 	char path[64];

@@ -65,8 +65,8 @@ static int parse_root(const char *text, struct sy_message *message, struct sy_er
 	return *rest ? sy_fail(err, "'%s': expected one process id", text) : 0;
 }
 
-/* A step's daemon tells how many page faults the children had that it has waited for, and since
- * when the kernel counts the job in which it is. */
+/* A step's daemon reports the page faults of the children that it has reaped, and since when the
+ * kernel counts its job. */
 static int parse_daemon(const char *text, struct sy_message *message, struct sy_error *err)
 {
 	const char *rest;
@@ -202,7 +202,7 @@ static int parse_job(const char *text, struct sy_message *message, struct sy_err
 	    message->key);
 }
 
-/* docs/formats.md part 9: what was asked for, done and refused. */
+/* docs/formats.md part 9: requested, done and refused. */
 static int parse_cache(const char *text, struct sy_message *message, struct sy_error *err)
 {
 	json_t *cache = json_loads(text, JSON_REJECT_DUPLICATES, NULL);

@@ -64,14 +64,14 @@ struct sy_message {
 /* Parse one message: 0, or -1 with what is wrong with it. */
 int sy_message_parse(const char *text, struct sy_message *message, struct sy_error *err);
 
-/* What has been told about the job, each an object; `conditions` has the record's "cache", and
- * under "unmet" by field of the record why a condition that was asked for is not there, under
- * "gpus" what tasks have said of theirs. */
+/* The notes about the job from messages, each an object; `conditions` has the record's "cache",
+ * under "unmet" the reason for each field whose requested condition is missing, and under "gpus"
+ * the tasks' reports about theirs. */
 struct sy_job_notes {
 	json_t *job, *tags, *conditions;
 };
 
-/* Take what a message says about the job; other messages are left alone. */
+/* Add a message about the job to the notes; other messages are ignored. */
 void sy_message_apply(const struct sy_message *message, const struct sy_job_notes *notes);
 
 #endif

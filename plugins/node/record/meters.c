@@ -1,4 +1,4 @@
-/* The meters of energy in a record: what each is, and what they have told. */
+/* The energy meters in a record: their properties, and their results. */
 #include "record/record.h"
 
 #include "base/json_document.h"

@@ -25,7 +25,7 @@ static json_t *text_or_null(const char *text)
 	return text ? sy_json_text(text) : json_null();
 }
 
-/* A reason that was known at the start is better than that there is none in the samples. */
+/* A reason from the job's start is more precise than the absence of a value in the samples. */
 static const char *known_reason(const json_t *record, const char *path, const char *otherwise)
 {
 	const char *known =

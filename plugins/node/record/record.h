@@ -38,7 +38,7 @@ struct sy_sampling {
 	const char *bpf, *bpf_base;	    /* steelyard-bpf ("no": none), where it pins; or NULL */
 	const char *run_dir;		    /* of network conditions, or NULL */
 	int control_fd;			    /* already bound, or -1 */
-	unsigned long long control_made_ns; /* its name; 0: not told */
+	unsigned long long control_made_ns; /* its name; 0: unknown */
 	int64_t launched_us;		    /* by CLOCK_MONOTONIC; 0: unknown */
 	int print_fd;			    /* where the record's path goes, or -1 */
 	double rate_hz;
@@ -47,7 +47,7 @@ struct sy_sampling {
 	pid_t process; /* that runs already: it and its descendants, to its end; 0: none */
 	pid_t watch;   /* 0: nobody */
 	pid_t parent;  /* a daemon whose marked children are the job's; 0: none */
-	int linger_s;  /* how long to wait for word when he and the job are gone */
+	int linger_s;  /* how long to wait for a message after the daemon and the job have ended */
 	bool has_owner;
 	uid_t owner_uid;
 	gid_t owner_gid;
@@ -58,7 +58,7 @@ struct sy_sampling {
 
 #define SY_NOTES_SIZE 65536 /* messages about the job, on their way to its record */
 
-/* What the sampling child knows as of its last sample, beside the samples. */
+/* The sampling child's state as of its last sample, in addition to the samples. */
 struct sy_status {
 	struct sy_sums sums;
 	int64_t lost, missed_deadlines;
@@ -80,12 +80,13 @@ struct sy_status {
 	int lost_errno;
 	int64_t dropped_notes;
 	bool nothing_named; /* no process of the job was named */
-	bool begun_late;    /* nobody told the job's begin */
+	bool begun_late;    /* the job's begin was not reported */
 	int64_t
 	    opening_us;	 /* the record folder did not answer for so long at the begin; 0: it did */
 	int64_t late_us; /* from its launch to its first sample, where that was long; else 0 */
 	int64_t stalled_us; /* and when the job ended */
-	bool watch_lost;    /* whoever was to tell the job's end was gone without a word */
+	bool watch_lost; /* the process that should have reported the job's end was gone without a
+			    report */
 	struct sy_tcp_status tcp;
 	int64_t group_us;	   /* CPU that the job's cgroup has counted, and of it what */
 	int64_t gap_us;		   /* no step has reported; SY_UNKNOWN: not compared */
@@ -102,7 +103,7 @@ struct sy_status {
 	char bpf_reason[160];	   /* it does not count at all */
 	bool networks_known;	   /* in which network namespaces its programs began */
 	bool other_networks;	   /* some in another one than the sampler's */
-	bool bpf_by_cgroup;	   /* who was moved into the job's cgroup is counted, too */
+	bool bpf_by_cgroup; /* processes that were moved into the job's cgroup are counted, too */
 	char bpf_no_group_reason[160];
 	int64_t ticks, ticks_us; /* samples that its timer took, and its CPU time for that */
 	bool io_unreadable;	 /* /proc/PID/io of one of them may not be read */
@@ -124,7 +125,7 @@ json_t *sy_record_new(const struct sy_head *head);
 /* Put in the totals of all samples so far. */
 void sy_record_totals(json_t *record, const struct sy_sums *sums);
 
-/* Why the record has no "cache" or "network_conditions": what was told, else `otherwise`. */
+/* Why the record has no "cache" or "network_conditions": the reported reason, else `otherwise`. */
 const char *sy_record_unmet(const struct sy_sampling *sampling, const char *field,
 			    const char *otherwise);
 
@@ -150,8 +151,8 @@ void sy_record_completeness(json_t *record, const struct sy_status *status,
  * state is removed there. */
 void sy_record_conditions(json_t *record, const struct sy_sampling *sampling);
 
-/* On a shared node traffic of the job's own containers is not shaped: where it had some its
- * conditions are not valid, where that is not known a note says so. */
+/* On a shared node traffic of the job's own containers is not shaped: if there was some, its
+ * conditions are not valid; if that is unknown, a note states it. */
 void sy_record_unshaped(json_t *record, const struct sy_status *status);
 
 /* The same for a record whose sampler was killed: what was there is kept where nothing is found. */
@@ -169,11 +170,11 @@ void sy_record_in_kernel(json_t *record, const struct sy_status *status);
 void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
 		   const struct sy_tcp_counts *counts);
 
-/* What only samples can tell is null where sampling was switched off; a maximum of two moments is
- * none. Before what is known exactly is put in. */
+/* Values that only samples have are null where sampling was switched off; a maximum of two
+ * moments is none. Call it before exact values are put in. */
 void sy_record_off(json_t *record, const struct sy_status *status);
 
-/* gpus.c: energy.zones[].of_job and energy.gpus, as it is known by now; zones and what was told of
+/* gpus.c: energy.zones[].of_job and energy.gpus, as far as they are known; zones and notes about
  * the job are in the record. */
 void sy_record_gpus(json_t *record, const struct sy_meters *meters,
 		    const struct sy_job_notes *notes);
@@ -181,7 +182,7 @@ void sy_record_gpus(json_t *record, const struct sy_meters *meters,
 /* Whether the node has any: where it has none nobody need say how much they used. */
 bool sy_has_gpus(const struct sy_meters *meters);
 
-/* What those of the job have used by now, of the readings of all meters, in µJ; SY_UNKNOWN. */
+/* The energy of the job's GPUs so far from the readings of all meters, in µJ; SY_UNKNOWN. */
 int64_t sy_gpu_energy_uj(const struct sy_meters *meters, const struct sy_job_notes *notes,
 			 const int64_t zone_uj[]);
 

@@ -52,7 +52,8 @@ void sy_unfinished_end(const char *run_dir, const char *name)
 		(void)unlinkat(folder, name, 0);
 }
 
-/* Nobody holds it, and it is still there: who finished it has unlinked it before he let go. */
+/* Nobody else has the mark locked, and it still exists: a finisher unlinks it before it releases
+ * the lock. */
 static int lock_mark(int folder, const char *name)
 {
 	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -199,8 +200,8 @@ static bool is_old(const struct stat *info)
 	return info->st_mtime < now - KEEP_S || info->st_mtime < now - since_boot - 1;
 }
 
-/* By the wall clock, which may have been set: what a record has still to take is kept whatever it
- * says. */
+/* Checked in addition to the age, since the wall clock may have been set: a file that a record
+ * still needs is kept. */
 static bool has_unfinished_record(const char *run_dir, const char *file)
 {
 	char name[256];
@@ -209,7 +210,7 @@ static bool has_unfinished_record(const char *run_dir, const char *file)
 	return sy_unfinished_has(run_dir, name);
 }
 
-/* States of conditions are not among them: those are undone (netem/undo.h). */
+/* States of network conditions are no stale files: netem/undo.h undoes them. */
 static bool is_stale(const char *run_dir, int folder, const char *name)
 {
 	struct stat info;

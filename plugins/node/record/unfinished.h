@@ -11,9 +11,9 @@
 #include "record/file.h"
 #include "record/record.h"
 
-/* Records that a sampler has begun and not finished: RUN_DIR/sample/JOB.NODE.START, locked as long
- * as the sampler lives, holds the path of its samples. Whoever comes next finishes those whose
- * sampler was killed. */
+/* Records that a sampler has begun and not finished: RUN_DIR/sample/JOB.NODE.START, locked as
+ * long as the sampler lives, contains the path of its samples. A later sampler or sweep finishes
+ * those whose sampler was killed. */
 
 /* Leave the mark of a record `file`, whose own name is `mark`: a descriptor that stays open as
  * long as the sampler lives, or -1. */

@@ -11,7 +11,7 @@
 
 #define WHY_MAX 95 /* bytes: the record has it whole */
 
-/* Of columns, and what is known beside them. */
+/* From columns, and from values of the status that have no column. */
 static int64_t read_total(const struct sy_status *status, enum sy_total which)
 {
 	bool counted = status->io_source == SY_SOURCE_BPF;
@@ -44,7 +44,7 @@ static const json_t *find_member(const json_t *object, const char *section, cons
 	return json_object_get(json_object_get(object, section), name);
 }
 
-/* {"name": …} of a layer, or of the kernel its release: in the record's own shape. */
+/* {"name": …} of a layer, or the kernel's release, in the shape of the record. */
 static json_t *copy_member(const json_t *object, const char *name)
 {
 	json_t *found = json_object();
@@ -69,7 +69,7 @@ static json_t *copy_probe(const json_t *record)
 	return found;
 }
 
-/* A reason that the record is not over yet is none. */
+/* "Not over yet" is left out: it is no reason at the job's end. */
 static json_t *copy_reasons(const json_t *record)
 {
 	json_t *found = json_object();

@@ -85,7 +85,7 @@ static void take_last_sample(void)
 {
 	s.end = true;
 	sy_processes_read_ended_tasks(&s.job.processes);
-	/* Who starts another sampler of this job now does not meet this one. */
+	/* Another sampler of this job that starts now does not reach this one. */
 	(void)shutdown(s.child->control_fd, SHUT_RD);
 	sy_slow_request(s.child->node->meters.slow, SY_LAST_READING_US);
 	sy_sampler_sample(&s, SY_READING_NOW);
@@ -158,7 +158,7 @@ static void begin_sampling(void)
 
 	sy_kernel_count_hold(s.child->kernel);
 	if (sy_rights_drop(sy_kernel_count_needs_right(s.child->kernel), NULL) < 0)
-		_exit(1); /* never sample with more rights than needed: the record says why */
+		_exit(1); /* never sample with more rights than needed: the record has the reason */
 	if (s.child->command) {
 		s.child->kernel->named = true; /* by the parent, at the command's start */
 		sy_processes_root(&s.job.processes, s.child->parent);

@@ -15,7 +15,7 @@ int sy_control_open(const char *path, int given, struct sy_error *err);
  */
 unsigned long long sy_control_made_ns(const char *path);
 
-/* Remove the name of that socket, unless it is another one's by now. */
+/* Remove the name of that socket, unless another process has replaced it. */
 void sy_control_remove(const struct sy_sampling *sampling);
 
 /* The process that started this sampler was killed, and the job was ended without it: the name of

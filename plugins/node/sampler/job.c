@@ -67,8 +67,8 @@ static void read_counted_memory(struct sy_job *job, enum sy_reading reading, str
 	sy_job_read_memory(job, resident, SY_SOURCE_BPF, line, status);
 }
 
-/* Sums of tasks that live are too small by those that were left out: CPU time and I/O only until
- * these have ended, the others for good. */
+/* Sums over living tasks lack the unlisted ones: CPU time and I/O until those end, memory and
+ * faults for good. */
 static void note_unlisted(struct sy_job *job, uint64_t unlisted, struct sy_line *line,
 			  struct sy_status *status)
 {
@@ -295,7 +295,8 @@ void sy_job_read(struct sy_job *job, enum sy_reading reading, struct sy_line *li
 
 /* --- user and system time --- */
 
-/* The job's CPU may be a reading more than the cgroup's of now: its sum, their ratio. */
+/* The job's CPU time may come from another reading than the cgroup's split: keep the job's sum
+ * and the cgroup's ratio. */
 static void set_split(struct sy_status *status, int64_t user, int64_t system)
 {
 	int64_t cpu_us = status->sums.last.cell[SY_CPU];

@@ -14,9 +14,10 @@ int64_t sy_job_cgroup_last_us(struct sy_job *job, int64_t before_us, struct sy_s
 /* What its processes have used until now is the job's, the rest that it has counted is not. */
 void sy_job_cgroup_begin_counting(struct sy_job *job);
 
-/* A step announces the group before a process in it is the user's program, and on version 1 before
- * every controller has it. Ask a process of the job which controllers have it there; what others
- * have there was left by an earlier job of that id. Returns whether one was asked now. */
+/* A step announces the group before a process in it is the user's program, and on version 1
+ * before every controller has it. A process of the job shows which controllers have it there; the
+ * groups of other controllers are leftovers of an earlier job of that id. Returns whether a
+ * process was checked now. */
 bool sy_job_cgroup_check(struct sy_job *job);
 
 /* Returns whether the groups of steps are read from now on, and were not before. */

@@ -26,7 +26,7 @@ struct sy_job {
 	bool group_checked; /* a process of the job has shown which controllers have it in there */
 	bool group_counts;  /* the cgroup's CPU counts for the job, from a known beginning */
 	bool group_unused;  /* when it was read last it had counted nothing */
-	bool end_requested; /* by who named the job: later work of its processes is not its own */
+	bool end_requested; /* by the process that named the job: its later work is not the job's */
 	int64_t period_us;  /* from one sample to the next; 0: totals alone */
 	bool exact;	    /* the counters of a command that has ended are known */
 };

@@ -58,7 +58,7 @@ static int64_t count_lost_tasks(const struct sy_job *job, int64_t group_us)
 	return starter->lost + (!starter->found && group_us > 0);
 }
 
-/* What the group has counted and no step has reported. */
+/* CPU time that the cgroup has counted and no step has reported. */
 static void compare_reported(const struct sy_job *job, bool end, int64_t group_us,
 			     struct sy_status *status)
 {

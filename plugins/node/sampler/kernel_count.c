@@ -36,7 +36,7 @@ void sy_kernel_count_choose_program(struct sy_sampling *sampling)
 		sampling->bpf = beside;
 }
 
-/* Of a job of PBS: its first mark alone; the others distinguish daemons of one machine. */
+/* Only the first mark of a PBS job names the job; the others distinguish daemons on one machine. */
 static void use_starter(struct sy_kernel_count *kernel, const struct sy_sampling *sampling)
 {
 	if (!kernel->counts || !sampling->parent || !sampling->marks.count)
@@ -117,7 +117,7 @@ static bool is_stepd(pid_t pid)
 	return fd >= 0 && sy_read_fd(fd, name, sizeof(name)) > 0 && !strcmp(name, "slurmstepd\n");
 }
 
-/* False: there is no such process. */
+/* False: no such process. */
 static bool adopt_process(struct sy_kernel_count *kernel, pid_t pid, enum sy_bpf_kind kind,
 			  int64_t faults)
 {

@@ -32,8 +32,8 @@ struct sy_kernel_count {
 
 /* --- in the parent --- */
 
-/* Of a command that root measures: the steelyard-bpf beside this program, unless --bpf names
- * another or none. */
+/* For a command that root measures: the steelyard-bpf in this program's folder, unless --bpf
+ * names another or none. */
 void sy_kernel_count_choose_program(struct sy_sampling *sampling);
 
 void sy_kernel_count_begin(struct sy_kernel_count *kernel, const struct sy_sampling *sampling);

@@ -69,7 +69,7 @@ int sy_loader_run(const char *program, const char *base, struct sy_error *reason
 	return 0;
 }
 
-/* Its name distinguishes it from samplers, and it has nothing of ours open. */
+/* The process has a name that distinguishes it from samplers, and none of our descriptors. */
 static void start_lingering(const char *program, const char *base)
 {
 	char *environment[] = {NULL};

@@ -59,7 +59,7 @@ int sy_measure_command(struct sy_sampling *sampling)
 {
 	p.sampling = sampling;
 	p.signal_fd = sy_open_signals();
-	if (p.signal_fd < 0) /* its end could not be noticed beside anything else */
+	if (p.signal_fd < 0) /* its end could not be noticed otherwise */
 		return sy_run_unmeasured(sampling->command);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (sy_parent_set_up(&p)) {

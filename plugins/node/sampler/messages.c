@@ -129,7 +129,7 @@ static void handle_process(struct sy_sampler *s, const struct sy_message *messag
 		sy_kernel_count_add_process(s->child->kernel, message->pid);
 }
 
-/* A thousand tasks send the same of their GPUs. */
+/* A thousand tasks may send the same list of GPUs. */
 static bool has_note(const struct sy_shared *shared, size_t used, const char *text)
 {
 	for (size_t at = 0; at < used; at += strlen(shared->notes + at) + 1)
@@ -153,7 +153,7 @@ static void add_note(struct sy_sampler *s, const char *text)
 	(void)send(s->child->parent_fd, "n", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* A job that was not alone at one time was not alone, whatever its scheduler says later. */
+/* A job that shared the node at any time was not alone, whatever its scheduler reports later. */
 static void note_exclusive(struct sy_sampler *s, const struct sy_message *message, const char *text)
 {
 	if (s->status.exclusive == 0)

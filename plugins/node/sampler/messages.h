@@ -1,5 +1,5 @@
 /* Messages of the control socket and of the parent, which the child acts on (docs/formats.md part
- * 4). Those about the job go on to the parent, for the record. */
+ * 4). Those about the job are passed to the parent, for the record. */
 #ifndef STEELYARD_SAMPLER_MESSAGES_H
 #define STEELYARD_SAMPLER_MESSAGES_H
 

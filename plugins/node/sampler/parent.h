@@ -60,7 +60,7 @@ void sy_parent_send(struct sy_parent *p, const char *message);
  * NULL. */
 void sy_parent_finish(struct sy_parent *p, const struct sy_exact *exact);
 
-/* Close the record; what is not written by now stays out. */
+/* Close the record; later values stay out. */
 void sy_parent_close_record(struct sy_parent *p);
 
 #endif

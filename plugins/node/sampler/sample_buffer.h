@@ -19,7 +19,7 @@ struct sy_sample_buffer {
 	char text[SY_SAMPLE_BUFFER_SIZE];
 };
 
-/* Where the next line goes: room for SY_LINE_SIZE; sy_sample_buffer_add() tells its length. */
+/* Room for the next line, SY_LINE_SIZE; sy_sample_buffer_add() sets its length. */
 char *sy_sample_buffer_room(struct sy_sample_buffer *lines);
 void sy_sample_buffer_add(struct sy_sample_buffer *lines, size_t length);
 

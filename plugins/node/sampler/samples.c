@@ -27,7 +27,7 @@ static int64_t wake_us(const struct sy_sampler *s)
 	return wake > s->period_us ? wake - wake % s->period_us : s->period_us;
 }
 
-/* A reading that came too late for its deadline, or was lost, leaves a gap. */
+/* A reading that was too late for its deadline, or lost, leaves a gap. */
 static int64_t count_missed(const struct sy_sampler *s, int64_t elapsed_us)
 {
 	int64_t gap_us = elapsed_us - s->status.sums.last.cell[SY_ELAPSED];
@@ -60,7 +60,7 @@ static void write_tick(void *context, const struct sy_bpf_tick *tick)
 	s->ticking.held = true;
 }
 
-/* The last one has what is read now. */
+/* The last tick gets the values that are read now. */
 static void finish_ticks(struct sy_sampler *s, int64_t now_us)
 {
 	set_line(s, &s->ticking.tick);
@@ -90,7 +90,7 @@ static bool write_ticks(struct sy_sampler *s)
 	return some;
 }
 
-/* Take those that it has taken; whether it continues. */
+/* Write the kernel's samples: true when it continues. */
 static bool continue_ticking(struct sy_sampler *s)
 {
 	int64_t margin_us = s->period_us / 4 < MARGIN_US ? s->period_us / 4 : MARGIN_US;
@@ -101,7 +101,7 @@ static bool continue_ticking(struct sy_sampler *s)
 	return true;
 }
 
-/* The same, and stop it. */
+/* Write the kernel's samples and stop it. */
 static void stop_ticking(struct sy_sampler *s)
 {
 	if (!s->ticking.on)
@@ -111,7 +111,7 @@ static void stop_ticking(struct sy_sampler *s)
 	(void)write_ticks(s);
 }
 
-/* Let the kernel take samples from now on, where it can. */
+/* Let the kernel take samples, where it can. */
 static void start_ticking(struct sy_sampler *s)
 {
 	struct sy_bpf *bpf = &s->child->kernel->bpf;
@@ -172,8 +172,8 @@ void sy_sampler_tcp(struct sy_sampler *s, int64_t now_us, bool now)
 	s->status.tcp = s->tcp.status;
 }
 
-/* Where the kernel counts, only the owners of sockets are looked for in processes; where a cgroup
- * shows them, too, no process is looked into. */
+/* While the kernel counts, only owners of sockets are looked up in other processes; where the
+ * cgroup shows them, too, that right is not needed. */
 static void drop_unneeded_rights(struct sy_sampler *s)
 {
 	if (s->rights_settled || !s->job.by_kernel || (s->tcp.group_fd < 0 && s->period_us))

@@ -21,7 +21,7 @@ struct sy_shared {
 	_Atomic size_t notes_used;	   /* messages about the job, each ended by a NUL */
 	char notes[SY_NOTES_SIZE];
 	_Atomic unsigned kind_current; /* which of the two was written whole */
-	char kind[2][SY_KIND_SIZE];    /* what the record tells of the node, for answers */
+	char kind[2][SY_KIND_SIZE];    /* the node's kind from the record, for answers */
 };
 
 #endif

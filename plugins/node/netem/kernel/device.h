@@ -14,7 +14,7 @@ struct sy_netem_device {
 	int index;
 	int64_t mtu;
 	int64_t speed_bit_per_s; /* 0: unknown */
-	bool rdma;		 /* Ethernet with RDMA beside it (RoCE, iWARP): verbs pass by */
+	bool rdma;		 /* Ethernet with RDMA (RoCE, iWARP): verbs bypass the kernel */
 };
 
 /* dev=, else the devices on the way to each `to`, else that of the default route: how many, or -1.
@@ -30,8 +30,8 @@ void sy_netem_note_other_routes(json_t *document, const struct sy_netem *spec,
 /* Whether packets to an address leave by this device; true when it is unknown. */
 bool sy_netem_is_routed_over(const char *address, const char *device);
 
-/* Whether this device, or one below it (bond, VLAN), has an RDMA device beside it, by sysfs below
- * `root`. /sys may show another network namespace's devices: believed only where `index` agrees. */
+/* True when this device, or one below it (bond, VLAN), has an RDMA device, by sysfs below `root`.
+ * /sys may show another network namespace's devices: accepted only where `index` agrees. */
 bool sy_has_rdma(int root, const char *device, int index);
 
 /* The largest window TCP may open here, from net.ipv4.tcp_rmem and tcp_wmem; 0: not known. */
@@ -59,8 +59,8 @@ json_t *sy_offloads_read(const char *device, bool incoming);
 /* Switch the named ones; those that the device does not have are ignored. */
 int sy_offloads_set(const char *device, const json_t *names, bool on, struct sy_error *err);
 
-/* Routes of the kernel's main table: where a packet leaves, and TCP's rto_min, which stands in them
- * (rtnetlink(7), ip-route(8)). */
+/* Routes of the kernel's main table: where a packet leaves, and TCP's rto_min, which is part of
+ * them (rtnetlink(7), ip-route(8)). */
 
 struct sy_route {
 	struct sy_network to; /* prefix 0: the default route */

@@ -152,8 +152,8 @@ static void write_tbf(FILE *out, const struct sy_netem *spec, const struct sy_pl
 		      clamp_to(placement->limit_packets * frame + burst, MOST_BYTES));
 }
 
-/* The words of tc-netem(8) and tc-tbf(8) for what a specification asks of packets. A seed is not
- * among them: tc knows it only since iproute2 6.6 (sy_qdisc_seed() of qdisc.h). */
+/* The words of tc-netem(8) and tc-tbf(8) for a specification. A seed is not among them: tc has it
+ * only since iproute2 6.6 (sy_qdisc_seed() of qdisc.h). */
 static void write_shaper(FILE *out, const struct sy_netem *spec,
 			 const struct sy_placement *placement)
 {

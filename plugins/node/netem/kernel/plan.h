@@ -41,14 +41,14 @@ struct sy_placement {
 	int64_t mtu, limit_packets;
 };
 
-/* How many packets may wait: what was asked for, or 1.5 × rate × (delay + jitter) / MTU, and no
- * less than netem's own 1000. Without rate= the device's speed counts (0: unknown, 10
- * gbit are taken then), and a TCP window (`window_bytes`) fits, so that nothing is dropped. */
+/* How many packets may wait: the requested limit, or 1.5 × rate × (delay + jitter) / MTU, and no
+ * less than netem's own 1000. Without rate= the device's speed counts (0: unknown, 10 gbit are
+ * assumed), and a TCP window (`window_bytes`) fits, so that nothing is dropped. */
 int64_t sy_plan_limit(const struct sy_netem *spec, int64_t mtu, int64_t speed_bit_per_s,
 		      int64_t window_bytes);
 
 /* Each: lines for `tc -batch`, allocated; NULL: out of memory. sy_plan_change(): other parameters
- * of a qdisc that stands, which is not made where it does not. */
+ * of an existing qdisc; a missing one is not made. */
 char *sy_plan_apply(const struct sy_netem *spec, const struct sy_placement *placement,
 		    const struct sy_network *protect, int protected_count);
 char *sy_plan_change(const struct sy_netem *spec, const struct sy_placement *placement);

@@ -31,12 +31,12 @@ int sy_qdiscs_read(int index, struct sy_qdiscs *list, struct sy_error *err);
 const struct sy_qdisc *sy_qdisc_by_parent(const struct sy_qdiscs *list, uint32_t parent);
 const struct sy_qdisc *sy_qdisc_by_handle(const struct sy_qdiscs *list, uint32_t handle);
 
-/* What stands on the root of a device. */
+/* The root qdisc of a device. */
 enum sy_root {
 	SY_ROOT_DEFAULT, /* the kernel's own choice: comes back when ours is deleted */
 	SY_ROOT_PLAIN,	 /* a scheduler without filters or shaping: put back by us */
 	SY_ROOT_OURS,
-	SY_ROOT_FOREIGN, /* somebody shapes here already */
+	SY_ROOT_FOREIGN, /* another program shapes this device */
 };
 enum sy_root sy_qdiscs_find_root(const struct sy_qdiscs *list);
 
@@ -48,14 +48,14 @@ int sy_qdiscs_restore(int index, const json_t *saved, struct sy_error *err);
  * Kernels before 6.6 ignore it, which sy_qdisc_read_spec() shows. */
 int sy_qdisc_seed(int index, const struct sy_qdisc *qdisc, int64_t seed, struct sy_error *err);
 
-/* What the kernel reports of a netem or tbf qdisc of ours, into the fields of a specification; a
- * value that differs from `spec` only by the kernel's rounding is taken as asked. */
+/* The kernel's report of a netem or tbf qdisc of ours, into the fields of a specification; a
+ * value that differs from `spec` only by the kernel's rounding is set to the requested one. */
 void sy_qdisc_read_spec(const struct sy_qdisc *qdisc, struct sy_netem *spec);
 
-/* Whether the qdisc `handle` of a device is as `spec` asks. */
+/* True when the qdisc `handle` of a device is as `spec` requests. */
 bool sy_qdisc_has_spec(int index, uint32_t handle, const struct sy_netem *spec);
 
-/* Counters of a qdisc, asked of the kernel by rtnetlink(7): no process is started for it. */
+/* Counters of a qdisc, from the kernel by rtnetlink(7): no process is started for it. */
 
 struct sy_qdisc_counters {
 	char kind[16]; /* "netem" */
@@ -66,7 +66,8 @@ struct sy_qdisc_counters {
 	int64_t requeues;		  /* netem: packets sent ahead of the others (reorder) */
 	int64_t waiting_packets;	  /* in its queue at this moment */
 	bool has_xstats; /* those below, by the kernel's struct tc_netem_xstats (kernels of 2026) */
-	int64_t lost; /* by the loss asked for; of a packet that is doubled too, one copy stays */
+	int64_t
+	    lost; /* by the requested loss; of a packet that is also duplicated one copy stays */
 	int64_t corrupted, duplicated, reordered, marked; /* packets; marked: ecn= */
 };
 

@@ -28,7 +28,7 @@ static void set_counter(int64_t *to, uint64_t value)
 		*to = (int64_t)value;
 }
 
-/* Only of netem: others have other counters of their own there. */
+/* Only for netem: other qdiscs have other counters there. */
 static void parse_netem_xstats(struct sy_qdisc_counters *counters, const char *data, size_t size)
 {
 	struct netem_xstats own;

@@ -215,7 +215,7 @@ struct change {
 	uint32_t locked;
 };
 
-/* What is locked is not overruled by what TCP has measured: ip-route(8), `lock`. */
+/* A locked metric is not overruled by what TCP measures: ip-route(8), `lock`. */
 static int parse_metric(const struct nlattr *metric, void *context)
 {
 	struct change *change = context;
@@ -267,7 +267,7 @@ static int change_route(const struct message *message, int64_t rto_min_us)
 	return sy_rtnl_request(change.request, NULL, NULL);
 }
 
-/* A kept route changed: 0, or -errno. */
+/* Change a saved route: 0, or -errno. */
 static int change_saved(const json_t *saved, int64_t rto_min_us)
 {
 	_Alignas(struct rtmsg) uint8_t bytes[2048];

@@ -183,7 +183,7 @@ static void move_processes_out(const char *folder)
 		(void)fclose(processes);
 }
 
-/* A process that dies this moment can be moved no more, and holds its cgroup until it is gone. */
+/* A process that is ending cannot be moved any longer, and occupies its cgroup until it is gone. */
 static void remove_folder(const char *folder)
 {
 	const struct timespec pause = {.tv_nsec = 5000000};

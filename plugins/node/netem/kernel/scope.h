@@ -1,7 +1,7 @@
-/* Scope job: a small program on the job's cgroup writes the band into the priority of those packets
- * that are to be shaped (bpf(2), BPF_CGROUP_INET_EGRESS; it may write there since Linux 4.20).
- * Every kernel that has it also has the cgroup2 hierarchy, beside v1 too; where it is not mounted
- * we mount it below our own folder. So it also serves nodes whose controllers are all on v1. */
+/* Scope job: a small program on the job's cgroup writes the band into the priority of the packets
+ * to be shaped (bpf(2), BPF_CGROUP_INET_EGRESS; allowed since Linux 4.20). Every such kernel also
+ * has the cgroup2 hierarchy, next to v1 too. Where it is not mounted we mount it below our own
+ * folder, so nodes whose controllers are all on v1 are served, too. */
 #ifndef STEELYARD_NETEM_KERNEL_SCOPE_H
 #define STEELYARD_NETEM_KERNEL_SCOPE_H
 
@@ -26,10 +26,10 @@ int sy_scope_attach(const char *folder, const struct bpf_insn *code, int count,
 /* Take every program of ours off, and remove the folder when it is ours; what is gone is gone. */
 int sy_scope_detach(const char *folder, bool own, struct sy_error *err);
 
-/* Remove the folders steelyard/NODE.* that are empty, have no program of anybody's, and are of none
- * of `states` (an object by "NODE.JOB.json"): their processes were dying when they were undone.
- * `own`: a folder beside them; NULL: where cgroup2 is mounted. How many. The caller holds the
- * states' lock. */
+/* Remove the folders steelyard/NODE.* that are empty, have no BPF program, and belong to none of
+ * `states` (an object by "NODE.JOB.json"): their processes were still ending when they were
+ * undone. `own`: a folder next to them; NULL: where cgroup2 is mounted. Returns how many. The
+ * caller holds the states' lock. */
 int sy_scope_sweep(const char *own, const char *node, const json_t *states);
 
 /* Into `notes` of the document that the job's own sockets alone are shaped, and which network file

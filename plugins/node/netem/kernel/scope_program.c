@@ -64,8 +64,7 @@ static void load_packet(struct assembler *a, int to, int size)
 	jump(a, BPF_JNE, 0, 0, OUT);
 }
 
-/* Jump when the destination lies in the network: masked words, compared as they
- * lie in memory. */
+/* Jump when the destination is in the network: masked words, compared as they are in memory. */
 static void match_network(struct assembler *a, const struct sy_network *network, int offset,
 			  enum label label)
 {

@@ -219,8 +219,8 @@ static const struct sy_policy defaults = {
 #include "facts/netem_keys.def"
 };
 
-/* Root's, or (`must_be_root` false) the caller's: who could write it could write anything
- * this process may do. */
+/* Root's, or (`must_be_root` false) the caller's: a writer of the file controls what this process
+ * may do. */
 static int check_owner(int fd, const char *path, bool must_be_root, struct sy_error *err)
 {
 	struct stat found;

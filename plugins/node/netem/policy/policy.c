@@ -33,7 +33,7 @@ static bool is_user(const char *word, uid_t uid)
 	       found->pw_uid == uid;
 }
 
-/* A group's number, by its name or as it stands; -1 when nobody knows it. */
+/* The id of a group that is given by name or number; -1: unknown. */
 static int64_t find_group_id(const char *word)
 {
 	int64_t number = number_of(word);

@@ -11,7 +11,7 @@
 
 enum sy_known { SY_NOT_KNOWN = -1, SY_NO = 0, SY_YES = 1 };
 
-/* Who asks. What cannot be known yet (at submission) is not held against him. */
+/* The requester. Properties that are unknown at submission are not checked. */
 struct sy_requester {
 	uid_t uid;		 /* root (0) passes the lists of users, groups and partitions */
 	const gid_t *groups;	 /* his own group and the others */
@@ -26,12 +26,13 @@ struct sy_policy; /* opaque: contents.h */
 int sy_policy_allows_netem(const struct sy_policy *policy, const struct sy_netem *spec,
 			   const struct sy_requester *requester, struct sy_error *err);
 
-/* Of that only the bounds of delay, loss, rate and the like: of each line of a trace, whose file
- * lies on the node alone. */
+/* Of that only the bounds of delay, loss, rate and the like: for each line of a trace, whose file
+ * is on the node alone. */
 int sy_policy_allows_values(const struct sy_policy *policy, const struct sy_netem *spec,
 			    struct sy_error *err);
 
-/* Of that the bounds and the destinations: of each link of sites, whose file lies there, too. */
+/* Of that the bounds and the destinations: for each link of sites, whose file is on the node,
+ * too. */
 int sy_policy_allows_link(const struct sy_policy *policy, const struct sy_netem *spec,
 			  struct sy_error *err);
 
@@ -42,10 +43,10 @@ int sy_policy_allows_cache(const struct sy_policy *policy, const struct sy_reque
 int sy_policy_allows_device(const struct sy_policy *policy, const char *device,
 			    struct sy_error *err);
 
-/* Whether a device with RDMA beside its Ethernet may be shaped: verbs go past the kernel. */
+/* Whether a device with RDMA next to its Ethernet may be shaped: verbs bypass the kernel. */
 int sy_policy_allows_rdma(const struct sy_policy *policy, const char *device, struct sy_error *err);
 
-/* Addresses that are never shaped, beside the scheduler's: how many, written to `to`. */
+/* Addresses that are never shaped, in addition to the scheduler's: how many, written to `to`. */
 int sy_policy_protected(const struct sy_policy *policy, struct sy_network *to, int size);
 
 /* The address to which round-trip times are measured by default; NULL: none. */

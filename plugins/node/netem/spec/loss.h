@@ -1,4 +1,5 @@
-/* Loss: what was achieved, and whether chance alone explains that it is not what was asked for. */
+/* Loss: the achieved one, and whether chance alone explains its difference from the requested
+ * one. */
 #ifndef STEELYARD_NETEM_SPEC_LOSS_H
 #define STEELYARD_NETEM_SPEC_LOSS_H
 
@@ -11,7 +12,7 @@
  * condemned, where 95 % would condemn one in twenty. */
 struct sy_drops {
 	bool judged; /* false: there are too few packets */
-	double loss; /* asked for, a fraction: in the long run */
+	double loss; /* requested, a fraction: in the long run */
 	int64_t low, high;
 };
 
@@ -25,8 +26,8 @@ struct sy_drops sy_drops_expected(const struct sy_netem *spec, int64_t least, in
  * `of` is more than 0. */
 void sy_wilson(int64_t hits, int64_t of, double *low, double *high);
 
-/* How likely a count as far off as `hits` of `of` is, or farther on that side: the exact tail of
- * the binomial distribution on the side of the mean that `hits` lies on. */
+/* The probability of a count as far from the mean as `hits` of `of`, or farther: the exact tail
+ * of the binomial distribution on the side of `hits`. */
 double sy_binomial_tail(int64_t hits, int64_t of, double p);
 
 /* Mean loss of the two-state chain in the long run, and the variance of the mean times the number
@@ -40,14 +41,14 @@ double sy_gemodel_loss(const struct sy_gemodel *model, double *variance);
  * NULL): how often one begins, a packet. */
 double sy_state_loss(const struct sy_loss_state *state, double *variance, double *bursts);
 
-/* Mean of what was asked for, whichever model it is, a fraction; 0: no loss. */
+/* Mean of the requested loss, whichever model it is, a fraction; 0: no loss. */
 double sy_mean_loss(const struct sy_netem *spec);
 
 /* So many hits of so many packets are within chance, each hit with chance `p`, where the packets
  * were between `least` and `most`: 99.9 %, as above. */
 struct sy_drops sy_hits_expected(double p, int64_t least, int64_t most);
 
-/* The same where each packet's chance lies somewhere between two. */
+/* The same where each packet's chance is between two values. */
 struct sy_drops sy_hits_between(double least_chance, double most_chance, int64_t least,
 				int64_t most);
 

@@ -22,7 +22,7 @@ struct sy_loss_state {
 	int32_t p13_ppb, p31_ppb, p32_ppb, p23_ppb, p14_ppb;
 };
 
-/* What a packet takes of the rate beside its own bytes. */
+/* What a packet takes of the rate in addition to its own bytes. */
 struct sy_rate_overhead {
 	int32_t packet_bytes, cell_bytes, cell_overhead_bytes; /* cell_bytes 0: no cells */
 };

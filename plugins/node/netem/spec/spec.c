@@ -258,7 +258,7 @@ static const struct field *find_field(const char *name, size_t length)
 	return NULL;
 }
 
-/* Errors of a part that show before its value is read. */
+/* Errors of a field that do not depend on its value. */
 static int check_field(const char *text, const struct field *field, unsigned int given,
 		       const char *shown, struct sy_error *err)
 {
@@ -303,7 +303,7 @@ static int parse_field(char *text, unsigned int *given, struct sy_netem *spec, s
 	return 0;
 }
 
-/* Rules about several parts. */
+/* Rules about several fields. */
 static int check_spec(const char *text, const struct sy_netem *spec, struct sy_error *err)
 {
 	bool shapes = false;

@@ -26,7 +26,7 @@ enum sy_direction { SY_EGRESS, SY_INGRESS, SY_BOTH };
 /* In the order of their enum; the last one is NULL. */
 extern const char *const sy_direction_names[];
 
-/* What was not asked for has its flag false and its value 0. */
+/* A key that was not requested has its flag false and its value 0. */
 struct sy_netem {
 	bool none; /* `none`: nothing is touched */
 /* bool has_delay, has_loss …; int64_t delay_us; int32_t loss_ppb … */
@@ -64,7 +64,7 @@ bool sy_netem_needs_netem(const struct sy_netem *spec);
 size_t sy_netem_format(const struct sy_netem *spec, char *text);
 
 /* The specification as a JSON object in SI units (docs/formats.md part 9): delay_s, loss (a
- * fraction) …; what was not asked for is not there. A new reference. */
+ * fraction) …; keys that were not requested are absent. A new reference. */
 json_t *sy_netem_json(const struct sy_netem *spec);
 
 #endif

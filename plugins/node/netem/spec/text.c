@@ -162,7 +162,7 @@ static json_t *seconds(int64_t us)
 	return json_real((double)us / 1e6);
 }
 
-/* Each: NULL when it was not asked for. */
+/* Each: NULL when it was not requested. */
 static json_t *distribution_json(const struct sy_netem *spec)
 {
 	if (spec->distribution == SY_TABLE)

@@ -30,7 +30,7 @@ enum sy_kind { SY_KIND_TIME, SY_KIND_WHOLE_MS, SY_KIND_PERCENT, SY_KIND_RATE, SY
 #define SY_DECLARE_COUNT(id)	int64_t SY_FIELD_COUNT(id);
 #define SY_DECLARE_OWN(id)
 
-/* Whether a value was asked for by itself, by its role. */
+/* True when the key was requested by itself, by its role. */
 #define SY_ASKED_FLAG(spec, id)	  ((spec)->has_##id)
 #define SY_ASKED_PART(spec, id)	  false
 #define SY_ASKED_PLACE(spec, id)  false
@@ -104,7 +104,7 @@ const char *sy_format_rate(int64_t bit_per_s, char *text);
 const char *sy_format_percent(int32_t ppb, char *text);
 const char *sy_format_network(const struct sy_network *network, char *text);
 
-/* Whether all of `inner` lies in `outer`. */
+/* True when all of `inner` is in `outer`. */
 bool sy_network_contains(const struct sy_network *outer, const struct sy_network *inner);
 
 #endif

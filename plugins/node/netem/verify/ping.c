@@ -18,7 +18,7 @@
 #include <time.h>
 
 #define US	    1000LL
-#define PATIENCE_US 20000	/* beside twice the longest answer */
+#define PATIENCE_US 20000	/* in addition to twice the longest answer */
 #define SET_NS	    (1000 * US) /* two clocks are not read at once */
 
 union address {
@@ -79,7 +79,7 @@ static void note_answer(struct run *run, uint32_t number, int64_t took_ns)
 
 /* --- ICMP --- */
 
-/* Of all ICMP that comes to this node, the kernel hands us the answers only. */
+/* Let the kernel pass ICMP echo replies only. */
 static void filter_answers(int fd, int family)
 {
 	struct icmp_filter refused = {~(1U << ICMP_ECHOREPLY)};
@@ -228,7 +228,8 @@ static void hear_icmp(struct run *run)
 		    errno != ENETUNREACH)
 			return;
 		if (got > 0) {
-			/* Who is held up between the two clocks finds it late, never too fast. */
+			/* A process that is delayed between the two clocks measures too long,
+			 * never too short. */
 			int64_t age = age_ns(run, &message);
 
 			parse_answer(run, data, (size_t)got, sy_now_ns(CLOCK_MONOTONIC) - age);
@@ -314,7 +315,7 @@ static int exchange(struct run *run, struct sy_error *err)
 	int64_t begun_ns = sy_now_ns(CLOCK_MONOTONIC);
 
 	run->wall_ns = wall_ns();
-	for (int i = 0; i < 3; i++) { /* who was held up between the two found less */
+	for (int i = 0; i < 3; i++) { /* a delay between the two readings makes it smaller */
 		int64_t again = wall_ns();
 
 		run->wall_ns = again > run->wall_ns ? again : run->wall_ns;

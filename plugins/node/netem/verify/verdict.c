@@ -18,8 +18,8 @@
  * sqrt(π/2) J/√n (uniform: J/√n); 3.29 of it cover 99.9 %. */
 #define MEDIAN_ERROR (3.29 * 1.2533)
 
-/* The median of netem's Pareto table (mean 0, iproute2's netem/pareto.c: 4/3 (u^(-1/3) - 3/2)) lies
- * at -0.32 J; that of paretonormal between it and 0. */
+/* The median of netem's Pareto table (mean 0, iproute2's netem/pareto.c: 4/3 (u^(-1/3) - 3/2)) is
+ * -0.32 J; that of paretonormal is between it and 0. */
 #define PARETO_SHIFT 0.32
 
 struct verdict {
@@ -35,7 +35,7 @@ __attribute__((format(printf, 2, 3))) static void invalidate(struct verdict *ver
 
 	(void)json_object_set_new(verdict->conditions, "valid", json_false());
 	if (json_is_string(json_object_get(verdict->conditions, "invalid_reason")))
-		return; /* the first one stands */
+		return; /* the first reason stays */
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
@@ -114,7 +114,7 @@ static void add_table(const struct verdict *verdict, struct added *delay, int ti
 	delay->slot += jitter_s * (high - low);
 }
 
-/* Of a busy node's `before`, the true median lies between its fastest echo and its median. */
+/* On a busy node the true median of `before` is between its fastest echo and its median. */
 static double clamp_to(double value, double low, double high)
 {
 	return fmin(fmax(value, low), high);
@@ -157,7 +157,7 @@ static bool is_delay_tolerated(const struct verdict *verdict, const char *moment
 		delay->added <= delay->requested + delay->slot + delay->tolerance);
 }
 
-static const struct sy_netem nothing; /* what is asked for before applying and after undoing */
+static const struct sy_netem nothing; /* the request before applying and after undoing */
 
 /* Half of the echoes of a quiet node take hardly longer than the fastest. */
 static bool is_steady(json_t *rtt)
@@ -179,7 +179,7 @@ static void note_busy(struct verdict *verdict, const char *moment, const char *w
 			     read_seconds(rtt, "min_s") * 1e3);
 }
 
-/* What was asked at a moment: of a trace the step that held, in `room`. */
+/* The request at a moment: for a trace the step that was applied, in `room`. */
 static const struct sy_netem *find_spec(const struct verdict *verdict, const char *moment,
 					struct sy_netem *room)
 {
@@ -281,7 +281,7 @@ static void judge_device(struct verdict *verdict, const json_t *device)
 		    name, began, json_string_value(ended));
 }
 
-/* What a full link does, or what was asked for. */
+/* The effect of a full link, or of the request. */
 static void note_full_queue(struct verdict *verdict, int64_t times)
 {
 	json_t *device = json_array_get(json_object_get(verdict->conditions, "devices"), 0);

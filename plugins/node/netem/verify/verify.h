@@ -14,7 +14,7 @@
 #include "netem/kernel/qdisc.h"
 #include "netem/spec/spec.h"
 
-#define SY_MEASURE_COUNT 25 /* echo requests where nothing else is said */
+#define SY_MEASURE_COUNT 25 /* echo requests by default */
 
 /* Set `loss`, `valid`, `invalid_reason`, `notes`. Whether it is undone is not judged by round-trip
  * times: tc's tree alone says so (netem/undo.h). May be called again as the document grows (after
@@ -30,8 +30,8 @@ void sy_netem_judge(json_t *conditions, const struct sy_netem *spec);
 void sy_netem_keep_fastest(json_t *conditions, const struct sy_netem *spec, const char *moment,
 			   json_t *rtt);
 
-/* Whether what was measured at this moment is within the tolerance, or is not judged; `before`:
- * whether the median lies close to the minimum. */
+/* True when the measurement at this moment is within the tolerance, or is not judged; `before`:
+ * true when the median is close to the minimum. */
 bool sy_netem_is_rtt_tolerated(json_t *conditions, const struct sy_netem *spec, const char *moment);
 
 /* Lost packets (with ecn=: lost or marked) and of how many. */
@@ -46,9 +46,9 @@ struct sy_counted sy_netem_count_hits(const json_t *counters, const struct sy_ne
 /* `loss` of the document, or null; why, where there were packets. */
 void sy_netem_record_loss(json_t *conditions, const struct sy_counted *count);
 
-/* `duplicate`, `corrupt`, `reorder` of the document, each where it was asked for: `{achieved, low,
- * high, packets}`, or null with the reason in `missing`. -1: one is beyond chance (99.9 %),
- * `reason` is the sentence; with no counter nothing is judged. */
+/* `duplicate`, `corrupt`, `reorder` of the document, each where it was requested: `{achieved,
+ * low, high, packets}`, or null with the reason in `missing`. -1: one is beyond chance (99.9 %),
+ * `reason` is the sentence; without a counter nothing is judged. */
 int sy_netem_judge_chances(json_t *conditions, const struct sy_netem *spec, char *reason,
 			   size_t size);
 
@@ -65,15 +65,15 @@ struct sy_measure {
 
 /* Round-trip times to the peer: `{sent, received, min_s, median_s, mean_s, sd_s, max_s}`, a new
  * reference; sd_s is null for one answer. With `port=` in the specification, which leaves ICMP
- * alone, it is the time until a TCP connection to the first port is accepted or refused.
- * -1: nothing could be measured; the sentence says why, *rtt is JSON's null.
- * Takes 2 × (delay + 4 × jitter + slot) + 0.7 s at most, a few ms where nothing is delayed. */
+ * alone, it is the time until a TCP connection to the first port is accepted or refused. -1:
+ * nothing could be measured; `err` has the reason, *rtt is JSON's null. Takes 2 × (delay + 4 ×
+ * jitter + slot) + 0.7 s at most, a few ms where nothing is delayed. */
 int sy_netem_measure(const struct sy_measure *measure, json_t **rtt, struct sy_error *err);
 
-/* The same into the document: `rtt.MOMENT` (before, during_start, during_end, after), or null there
- * and the reason under "rtt.MOMENT" of the document's `missing`. What is out of tolerance is
- * measured again, three times at most; the fastest try counts, and a note says so. The time is
- * added to `verify_s`. Where time is short, it is measured less often, or not at all. */
+/* The same into the document: `rtt.MOMENT` (before, during_start, during_end, after), or null
+ * there and the reason under "rtt.MOMENT" of the document's `missing`. A result out of tolerance
+ * is measured again, three times at most; the fastest try counts, and a note states it. The time
+ * is added to `verify_s`. Where time is short, it is measured less often, or not at all. */
 void sy_netem_measure_into(json_t *conditions, const char *moment,
 			   const struct sy_measure *measure);
 
@@ -96,10 +96,10 @@ struct sy_pongs {
 	double s[SY_PING_MAX]; /* the first `received`: ascending, seconds */
 };
 
-/* 0, answers or none; -1: could not even ask. ICMP needs CAP_NET_RAW, or a group within
- * net.ipv4.ping_group_range (icmp(7)). An answer is timed when the kernel took it in
- * (SO_TIMESTAMPNS, socket(7)) where it says so. Once half have come, no more is waited than twice
- * the longest so far. */
+/* 0, answers or none; -1: nothing could be sent. ICMP needs CAP_NET_RAW, or a group within
+ * net.ipv4.ping_group_range (icmp(7)). An answer has the kernel's time of arrival
+ * (SO_TIMESTAMPNS, socket(7)) where the kernel reports it. Once half have come, the wait is at
+ * most twice the longest so far. */
 int sy_ping(const struct sy_ping *ping, struct sy_pongs *pongs, struct sy_error *err);
 
 #endif
