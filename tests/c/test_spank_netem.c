@@ -162,7 +162,7 @@ static void test_all_conditions_together(const char *path)
 
 	(void)snprintf(late, sizeof(late), "%s/late", dir);
 	(void)snprintf(program, sizeof(program),
-		       "[ $1 = netem ] && : >%s && echo '{}' && exit; exec sleep 600", late);
+		       "[ $1 = netem ] && : >%s && echo '{}' && exit; exec sleep 60", late);
 	write_program(program);
 	plugin = load(path, S_CTX_REMOTE, 0);
 	is_int(give("netem", "delay=1ms", 1), 0, "a condition that takes 25 s");
