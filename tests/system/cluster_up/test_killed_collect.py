@@ -29,16 +29,16 @@ def counted(*args, **more):
 setattr(where, name, counted)
 from pathlib import Path
 from steelyard.analysis.cluster.collect import collect
-from steelyard.analysis.sources.record_folders import day_of
+from steelyard.analysis.sources.record_folders import format_day
 from steelyard.analysis.sources.sacct_window import ClusterSacct
 collect(Path(sys.argv[3]), ClusterSacct(), [Path(sys.argv[4])], now=lambda: float(sys.argv[5]),
         since_unix_s=float(sys.argv[5]) - 4 * 86400)
 """
 ROOM = "steelyard.analysis.cluster"
 MOMENTS = [
-    (f"{ROOM}.collect.put", 2),  # two days are committed
+    (f"{ROOM}.collect.replace_jobs", 2),  # two days are committed
     (f"{ROOM}.database.check_keys", 1),  # inside of a transaction, rows in place
-    (f"{ROOM}.collect.note_end", 0),  # all is committed, nothing exported
+    (f"{ROOM}.collect.write_end", 0),  # all is committed, nothing exported
     ("Path.replace", 3),  # some of them in place
     (f"{ROOM}.database.transaction", 0),  # all in place, not noted
 ]

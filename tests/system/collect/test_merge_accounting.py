@@ -26,7 +26,7 @@ class Changed(HELP.RecordedSacct):
     def said(self, row: Any, **fields: str) -> Any:
         """The row with other words in some fields."""
         pairs = zip(self.fields, row.fields, strict=True)
-        return self.parse([fields.get(name, text) for name, text in pairs])
+        return self.parse_row([fields.get(name, text) for name, text in pairs])
 
 
 # Without and with restarts.

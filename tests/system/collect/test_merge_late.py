@@ -41,7 +41,7 @@ class LateSacct(HELP.RecordedSacct):
         for row in super().rows(job_ids):
             if self.late >= 0 and row.job_id == "11" and row.step is None:
                 said = {"State": "RUNNING", "End": "Unknown"}
-                row = self.parse(
+                row = self.parse_row(
                     [said.get(*pair) for pair in zip(self.fields, row.fields, strict=True)]
                 )
             yield row

@@ -149,7 +149,7 @@ def test_what_left_a_result_was_not_deleted_while_it_waited(
     told = {f"8[{task}].vm": over for task in range(1, 5)}
     monkeypatch.setenv("STEELYARD_PBS_ACCOUNTING", "/nowhere")
     programs = "steelyard.analysis.sources.pbs.pbs_commands"
-    monkeypatch.setattr(f"{programs}.is_here", lambda: True)
-    monkeypatch.setattr(f"{programs}.dialect", lambda: "openpbs")
-    monkeypatch.setattr(f"{programs}.jobs", lambda ids, limit: told)
+    monkeypatch.setattr(f"{programs}.is_installed", lambda: True)
+    monkeypatch.setattr(f"{programs}.detect_dialect", lambda: "openpbs")
+    monkeypatch.setattr(f"{programs}.query_jobs", lambda ids, limit: told)
     assert dict(collect(study).states) == {"completed": 3, "cancelled": 2}

@@ -40,11 +40,11 @@ from steelyard.analysis.collect import sample_import
 from steelyard.analysis.store import schema
 from steelyard.analysis.store import sample_store
 connection = duckdb.connect()
-connection.execute(schema.schema_text())
+connection.execute(schema.build_schema())
 folder = Path(sys.argv[1])
 file = sample_import.SampleFile(folder / "n1.csv", "n1", "run", "1.0", "n1")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for _ in sample_import.load(connection, [file], sample_store.Parts(connection, folder, folder), folder):
+for _ in sample_import.load_files(connection, [file], sample_store.Parts(connection, folder, folder), folder):
     pass
 print(connection.execute("SELECT samples, reason FROM sources").fetchall())
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)

@@ -19,11 +19,11 @@ from steelyard.analysis.sources import record_packs
 if sys.argv[1] == "fork":
     child = os.fork()
     if child == 0:
-        record_packs.scratch()
+        record_packs.make_scratch_folder()
         os._exit(0)
     os.waitpid(child, 0)
 else:
-    record_packs.scratch()
+    record_packs.make_scratch_folder()
 print("ready", flush=True)
 if sys.argv[1] == "wait":
     sys.stdin.read()
