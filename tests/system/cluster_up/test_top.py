@@ -127,7 +127,7 @@ def test_jobs_are_looked_at_once_whatever_they_are_summed_by(
         return Engine(rows, "len", "json_extract_string")
 
     for module in (sums, prometheus_metrics):
-        monkeypatch.setattr(module, "duckdb_engine", told)
+        monkeypatch.setattr(module, "make_duckdb_engine", told)
     assert sum_top(lab.dir, "user", 0, NOW).total.jobs == 5
     assert [bool("missing" in statement) for statement in asked] == [False, True]
     assert "steelyard_partition_jobs_total" in prometheus_metrics.format_metrics(lab.dir, 500, None)
