@@ -76,7 +76,9 @@ def test_an_array_task_by_both_of_its_names(study: Any, capsys: pytest.CaptureFi
 def test_show_of_an_array_is_a_table_of_its_tasks(
     study: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(study.accounting, "without_retries", lambda: study.accounting, raising=False)
+    monkeypatch.setattr(
+        study.accounting, "without_retries", lambda: study.accounting, raising=False
+    )
     monkeypatch.setattr(accounting_readers, "readers_of_job_id", lambda _: [study.accounting])
     words = ["show", "2", "--record-dir", str(study.record_dir)]
     assert cli.main(words) == 0
