@@ -65,7 +65,7 @@ class StateCache:
             os.close(self._runs_fd)
 
     def last_attempt(self, run_id: str) -> RunFolder | None:
-        """As study_files.last_attempt() finds it; its `result` may have KEPT names only."""
+        """As study_files.find_last_attempt() finds it; its `result` may have KEPT names only."""
         if run_id in self._known:
             (attempts, place, result), before = self._known[run_id]
             if self._identities(run_id, attempts) == before:

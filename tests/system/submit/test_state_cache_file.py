@@ -24,7 +24,7 @@ from steelyard.wrappers.submit import state_cache, status
 state_cache.FEWEST, file_changes.RACE_NS = 1, 0
 study = Path(sys.argv[1])
 for _ in range(int(sys.argv[2])):
-    found = status.snapshot(study)
+    found = status.read_progress(study)
     print(found.done, found.failed)
     (study / state_cache.FILE).unlink(missing_ok=True)
 """
