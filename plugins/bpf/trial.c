@@ -89,7 +89,8 @@ static int read_trial(pid_t child, int from, struct sy_bpf_trial *trial)
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		continue;
 	if (!complete)
-		(void)sy_fail(&trial->message, "it was tried, and the trial ended before it told");
+		(void)sy_fail(&trial->message,
+			      "it was tried, and the trial ended before it reported");
 	return complete && status == 0 ? 0 : -1;
 }
 

@@ -97,7 +97,7 @@ int sy_job_facts_get(spank_t spank, const struct sy_step *step, int peers,
 	    sy_load_job(&found, step->job_id, SHOW_LOCAL) != SLURM_SUCCESS || !found ||
 	    found->record_count == 0) {
 		slurm_free_job_info_msg(found);
-		return sy_fail(err, "slurmctld does not tell the job's partition and nodes: %s",
+		return sy_fail(err, "slurmctld does not give the job's partition and nodes: %s",
 			       slurm_strerror(errno));
 	}
 	job = &found->job_array[0];

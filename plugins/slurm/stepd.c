@@ -184,7 +184,7 @@ void sy_stepd_start(spank_t spank)
 	char id[SY_JOB_ID_SIZE];
 
 	if (sy_step_identify(spank, &step) < 0) {
-		slurm_error("steelyard: Slurm does not tell the job's id: job not sampled");
+		slurm_error("steelyard: Slurm does not give the job's id: job not sampled");
 		return;
 	}
 	(void)snprintf(id, sizeof(id), "%u", step.job_id);

@@ -225,7 +225,7 @@ def add_reasons(cost: Cost, pieces: Sequence[RunCost], earlier: EarlierRuns) -> 
         f"of {counted(unknown, 'run')} there is no earlier run of the same benchmark: submit a small study of "
         "it first and `steelyard collect` it, or name one by --earlier"
     )
-    no_cores = "the scheduler does not tell how many cores a node has"
+    no_cores = "the scheduler does not report how many cores a node has"
     reasons = {
         "expected_s": no_time,
         "core_hours": no_time if cost.expected_s is None else no_cores,
@@ -237,7 +237,7 @@ def add_reasons(cost: Cost, pieces: Sequence[RunCost], earlier: EarlierRuns) -> 
         else "no earlier run has joules, and no power is known: give --node-power WATTS",
         "end_s": no_time
         if cost.expected_s is None
-        else "the scheduler does not tell which nodes are idle"
+        else "the scheduler does not report which nodes are idle"
         if cost.idle_nodes is None
         else f"{counted(cost.idle_nodes, 'node')} {inflect(cost.idle_nodes, 'is', 'are')} idle now, fewer than a run needs",
     }

@@ -137,7 +137,7 @@ def report_problems(problems: Sequence[Problem], say: Callable[[str], None]) -> 
             say(f"warning: {problem.text}")
     sure = [problem.text for problem in problems if problem.sure]
     if sure:
-        more = f" (and {len(sure) - 1} more: `steelyard check` tells all)" if len(sure) > 1 else ""
+        more = f" (and {len(sure) - 1} more: see `steelyard check`)" if len(sure) > 1 else ""
         raise MissingError(f"{sure[0]}{more}")
 
 
@@ -159,7 +159,7 @@ def check_batch(study: Study, run: Run, batch: Batch, scheduler: Scheduler) -> I
     try:
         place = scheduler.available_nodes(batch)
     except MissingError as error:
-        yield Problem(f"{scheduler.name} does not tell its nodes: {error}", sure=False)
+        yield Problem(f"{scheduler.name} does not list its nodes: {error}", sure=False)
         return
     known = list(check_nodes(study, run, batch, place))
     if known:

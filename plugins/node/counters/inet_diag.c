@@ -29,8 +29,7 @@ int sy_diag_open(struct sy_error *err)
 {
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 
-	return fd < 0 ? sy_fail_errno(err, errno, "the kernel tells nothing of sockets (sock_diag)")
-		      : fd;
+	return fd < 0 ? sy_fail_errno(err, errno, "the kernel reports no sockets (sock_diag)") : fd;
 }
 
 /* The older request (before SOCK_DIAG_BY_FAMILY): it alone lists both families in one walk, see

@@ -81,7 +81,7 @@ static void report_meters(struct sy_doctor *doctor, const struct meter_report *r
 		sy_doctor_add(doctor, NAME, SY_WARNING, "guests and some clouds have none; " TRY,
 			      "%s: joules will be null", none);
 	else if (!report->counting)
-		sy_doctor_add(doctor, NAME, SY_WARNING, "accelerators are told apart; " TRY,
+		sy_doctor_add(doctor, NAME, SY_WARNING, "accelerators are distinguished; " TRY,
 			      "%s: none of them is the node's, its joules will be null",
 			      report->all);
 	else if (report->unreadable)

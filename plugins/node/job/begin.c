@@ -240,8 +240,9 @@ static int apply_netem(struct begin *b, struct sy_error *err)
 	if (job->exclusive)
 		request.cgroup = NULL;
 	else if (!job->cgroup && !job->joins)
-		return sy_fail(err, "the job shares its node, and has no cgroup there by which its "
-				    "traffic could be told from others': ask for whole nodes");
+		return sy_fail(err,
+			       "the job shares its node, and has no cgroup there by which its "
+			       "traffic could be distinguished from others': ask for whole nodes");
 	if (sy_refuse_scheduler(&job->user_options.netem, &b->protect,
 				"its server or a node's daemon", err) < 0)
 		return -1;
@@ -252,11 +253,12 @@ static int apply_netem(struct begin *b, struct sy_error *err)
 	if (sy_conditions_shape(&b->command, &request, join_path, err) < 0)
 		return -1;
 	if (join_path[0] && !job->joins)
-		return sy_fail(err,
-			       "the job shares its node, and its cgroup %s there is of version "
-			       "1, by which its traffic cannot be told from others': ask for "
-			       "whole nodes",
-			       job->cgroup);
+		return sy_fail(
+		    err,
+		    "the job shares its node, and its cgroup %s there is of version "
+		    "1, by which its traffic cannot be distinguished from others': ask for "
+		    "whole nodes",
+		    job->cgroup);
 	return join_path[0] ? sy_join_cgroup(job->join, job->joins, join_path, err) : 0;
 }
 
@@ -293,7 +295,7 @@ static int handle_conditions(struct begin *b, pid_t sampler, struct sy_error *re
 		sy_queue_send(&b->queue, "tag network=none");
 	sy_report_unmet_conditions(options, "asked for, not in place yet", NULL, &b->queue);
 	if (b->job->late) {
-		(void)sy_fail(reason, "nobody told the job's begin on this node");
+		(void)sy_fail(reason, "the job's start was not reported on this node");
 		sy_report_unmet_conditions(options, "refused", reason->text, &b->queue);
 	} else if (options->fault[0]) {
 		result = sy_fail(reason, "%s", options->fault);

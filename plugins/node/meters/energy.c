@@ -36,7 +36,7 @@ static void add_sum(struct sy_energy *energy, int64_t more_uj)
 	int64_t sum_uj;
 
 	if (more_uj < 0 || __builtin_add_overflow(energy->sum_uj, more_uj, &sum_uj))
-		sy_energy_invalidate(energy, "it has told more than can be counted");
+		sy_energy_invalidate(energy, "it reported more than can be counted");
 	else
 		energy->sum_uj = sum_uj;
 }

@@ -43,7 +43,7 @@ static json_t *network_entry(struct sy_document *document, size_t i, const struc
 	set_or_reason(document, entry, "network", i, "driver", text_or_null(device->driver),
 		      "the device hangs on no bus: it has no driver");
 	set_or_reason(document, entry, "network", i, "speed_bits_per_s",
-		      int_or_null(device->speed_bits_per_s), "its driver does not tell");
+		      int_or_null(device->speed_bits_per_s), "its driver does not report it");
 	set_or_reason(document, entry, "network", i, "mtu", int_or_null(device->mtu),
 		      "its file mtu cannot be read");
 	set_or_reason(document, entry, "network", i, "mac", text_or_null(device->mac),
@@ -93,7 +93,7 @@ static json_t *meter_entry(struct sy_document *document, const struct sy_meters 
 	set_or_reason(document, entry, "meters", i, "name", text_or_null(meter->name),
 		      "its file name cannot be read");
 	set_or_reason(document, entry, "meters", i, "unit", int_or_null(meter->unit),
-		      "it is the only one, or its number is not told");
+		      "it is the only one, or its number is unknown");
 	set_or_reason(document, entry, "meters", i, "max_energy_range_j", range,
 		      meter->reader == &sy_powercap ? "its file max_energy_range_uj cannot be read"
 						    : "it does not start again");

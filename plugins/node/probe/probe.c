@@ -52,11 +52,11 @@ static void put_virtualization(const struct sy_probe_options *options, struct sy
 		sy_doc_put_null(document, "node_type", "the %s layer is not known",
 				found.container.name ? "machine" : "container");
 	put_layer(document, "virtualization.vm", &found.vm,
-		  "nothing that tells was readable: no CPUID, /proc/cpuinfo, DMI, device tree");
+		  "no source of this was readable: no CPUID, /proc/cpuinfo, DMI, device tree");
 	put_layer(document, "virtualization.container", &found.container,
-		  "nothing that tells was readable: is /proc mounted?");
+		  "no source of this was readable: is /proc mounted?");
 	put_layer(document, "virtualization.cloud", &found.cloud,
-		  "no DMI and nothing from cloud-init: no way to tell");
+		  "no DMI and nothing from cloud-init: no way to know");
 	if (found.detail)
 		sy_doc_put_text(document, "virtualization.detail", found.detail);
 	else

@@ -19,7 +19,7 @@ static const char end_help[] =
     "one line of JSON (docs/formats.md part 5). Also when it never began here. Exit code 0.\n"
     "\n"
     "  --exit-status N       as the scheduler says it, for the record\n"
-    "  --exclusive yes|no    where the scheduler tells that only now\n" SY_JOB_OPTIONS_HELP;
+    "  --exclusive yes|no    if the scheduler reports it only now\n" SY_JOB_OPTIONS_HELP;
 
 static const char sweep_help[] =
     "usage: steelyard-node job sweep --node NAME [OPTIONS]\n"

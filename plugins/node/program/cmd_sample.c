@@ -380,7 +380,7 @@ static int parse_option(int option, const char *text, struct sy_sampling *sampli
 	case CACHE:
 		return add_message("cache", text, sampling, err);
 	default:
-		return sy_fail(err, "unknown option (--help tells them)");
+		return sy_fail(err, "unknown option (see --help)");
 	}
 }
 

@@ -42,7 +42,8 @@ static const char *job_reason(const struct sy_status *status, pid_t child, int e
 		(void)snprintf(text, size, "the sampler ended early (exit code %d)",
 			       WEXITSTATUS(ended));
 	else if (status->begun_late)
-		return "nobody told the job's begin on this node: what it did before start_unix_s "
+		return "the job's start was not reported on this node: what it did before "
+		       "start_unix_s "
 		       "is not in here";
 	else if (status->opening_us)
 		(void)snprintf(text, size,
@@ -62,7 +63,7 @@ static const char *job_reason(const struct sy_status *status, pid_t child, int e
 			       (double)status->stalled_us / 1e6);
 	else if (status->watch_lost)
 		(void)snprintf(text, size,
-			       "whoever was to tell the job's end was gone without a word: what "
+			       "the process that reports the job's end is gone: what "
 			       "the job did after end_unix_s is not in here");
 	else if (status->dropped_notes)
 		(void)snprintf(text, size, "%lld messages with tags did not fit into %d bytes",

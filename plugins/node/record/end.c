@@ -130,13 +130,13 @@ static bool has_pressure(const struct sy_status *status)
 void sy_record_status(json_t *record, const struct sy_status *status)
 {
 	sy_json_put(record, "cpu.user_s", micro(status->user_us),
-		    "told only by cgroups, and of a command that the sampler started");
+		    "reported only by cgroups, and for a command that the sampler started");
 	sy_json_put(record, "cpu.system_s", micro(status->system_us),
-		    "told only by cgroups, and of a command that the sampler started");
+		    "reported only by cgroups, and for a command that the sampler started");
 	put_job_sources(record, status);
 	sy_json_put(record, "cpu.node_steal_s",
 		    status->finished ? micro(status->stolen_us) : json_null(),
-		    "/proc/stat was not read at the job's end, or tells no steal");
+		    "/proc/stat was not read at the job's end, or reports no steal");
 	sy_json_put(record, "pressure.scope",
 		    has_pressure(status) ? json_string(status->pressure_of_job ? "job" : "node")
 					 : json_null(),
@@ -176,7 +176,7 @@ void sy_record_in_kernel(json_t *record, const struct sy_status *status)
 		    reason);
 	sy_json_put(record, "bpf.by_cgroup", status->bpf_by_cgroup ? json_true() : json_null(),
 		    status->bpf_no_group_reason[0] ? status->bpf_no_group_reason
-						   : "no cgroup of the job was told of");
+						   : "no cgroup of the job was reported");
 	sy_json_put(record, "bpf.unread_tasks", json_integer(status->unread_tasks), NULL);
 	sy_json_put(record, "bpf.ticks", json_integer(status->ticks), NULL);
 	sy_json_put(record, "bpf.ticks_s", micro(status->ticks_us), NULL);
@@ -243,7 +243,7 @@ static json_t *micro_or_null(double us)
 static const char *missing_rtt_reason(const struct sy_tcp_status *tcp, char *text, size_t size)
 {
 	if (tcp->failure) {
-		(void)snprintf(text, size, "the kernel tells nothing of sockets (inet_diag): %s",
+		(void)snprintf(text, size, "the kernel reports no sockets (inet_diag): %s",
 			       strerror(tcp->failure));
 		return text;
 	}
@@ -253,7 +253,7 @@ static const char *missing_rtt_reason(const struct sy_tcp_status *tcp, char *tex
 		return "no TCP connection of the job to another node was seen in the sampler's "
 		       "network namespace";
 	return tcp->rtt.readings == 1 ? "there is one reading only"
-				      : "the kernel told no round-trip time of the connections";
+				      : "the kernel reported no round-trip time of the connections";
 }
 
 /* Median and largest value of a window over all readings. */

@@ -205,7 +205,7 @@ static void decide_ownership(struct gpus *gpus, const json_t *job)
 		for (int i = 0; i < gpus->count; i++)
 			gpus->own[i] = true;
 	} else if (!gpus->reason) {
-		gpus->reason = "nobody has told which accelerators of the node are the job's";
+		gpus->reason = "it was not reported which accelerators of the node are the job's";
 	}
 }
 

@@ -32,7 +32,7 @@ static void put_kind(json_t *record, int i, const struct sy_meter *meter)
 	put(record, i, "meter", json_string(meter->reader->name), NULL);
 	put(record, i, "covers", json_string(sy_domain_name(meter->domain)), NULL);
 	put(record, i, "unit", meter->unit < 0 ? json_null() : json_integer(meter->unit),
-	    "it is the only one, or its number is not told");
+	    "it is the only one, or its number is unknown");
 	if (*meter->identity)
 		put(record, i, "identity", sy_json_text(meter->identity), NULL);
 	put_quantity(record, i, meter->power, meter->resolution);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOT_TOLD "not told to the sampler"
+#define NOT_TOLD "not reported to the sampler"
 
 static json_t *count_or_null(int64_t value)
 {
@@ -128,7 +128,7 @@ static void put_conditions(json_t *record, const struct sy_sampling *sampling)
 		    sy_record_unmet(sampling, "cache", "none was asked for"));
 	sy_json_put(record, "network_conditions", json_null(),
 		    sampling->run_dir ? sy_record_unmet(sampling, "network_conditions", SY_NOT_YET)
-				      : "the sampler was told no folder of states (--run-dir)");
+				      : "the sampler has no folder of states (--run-dir)");
 }
 
 /* In the administrator's words, or why there are none. */

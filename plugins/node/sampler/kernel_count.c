@@ -137,13 +137,13 @@ void sy_kernel_count_add_root(struct sy_kernel_count *kernel, pid_t pid, int64_t
 	kernel->named = true;
 	if (!joined &&
 	    !adopt_process(kernel, pid, is_stepd(pid) ? SY_BPF_STEPD : SY_BPF_ROOT, faults))
-		give_up(kernel, "a step had ended before it was told of");
+		give_up(kernel, "a step had ended before it was reported");
 }
 
 void sy_kernel_count_end_root(struct sy_kernel_count *kernel, pid_t pid)
 {
 	if (!kernel->named) /* what it has started is not known */
-		give_up(kernel, "nobody had told of a step before it was done");
+		give_up(kernel, "a step was not reported before it ended");
 	(void)adopt_process(kernel, pid, SY_BPF_ROOT_DONE, -1);
 }
 
@@ -170,7 +170,7 @@ void sy_kernel_count_begun_in_time(struct sy_kernel_count *kernel)
 void sy_kernel_count_add_process(struct sy_kernel_count *kernel, pid_t pid)
 {
 	if (kernel->counts && !adopt_process(kernel, pid, SY_BPF_MEMBER, -1))
-		give_up(kernel, "what pbs_attach brought had ended before it was told of");
+		give_up(kernel, "what pbs_attach brought had ended before it was reported");
 }
 
 /* Without a cgroup tasks of PBS are known by the daemon that starts them. */
@@ -203,7 +203,7 @@ bool sy_kernel_count_read(struct sy_kernel_count *kernel, enum sy_bpf_patience p
 	else if (kernel->now.lost)
 		give_up(kernel, "there was no room for all tasks");
 	else if (kernel->now.late)
-		give_up(kernel, "it was told of a step when a program of the step's had begun");
+		give_up(kernel, "a step was reported when a program of the step's had begun");
 	else if (last && kernel->now.unlisted)
 		give_up(kernel, "at the job's last reading it had more tasks than are read");
 	else if (last && (kernel->now.unread || !kernel->now.settled))

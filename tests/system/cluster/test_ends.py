@@ -147,7 +147,7 @@ def test_a_job_that_lost_its_extern_and_batch_steps_has_a_record_that_says_so(la
     until(lambda: not lab.samplers(), "the sampler ends")
     (record,) = lab.records(job, 1, complete=False)
     assert record["complete"] is False
-    assert "gone without a word" in record["incomplete_reason"]
+    assert "is gone: what" in record["incomplete_reason"]
 
 
 def test_a_job_that_goes_on_without_a_lost_node_is_measured_to_its_end(lab: Lab) -> None:

@@ -259,5 +259,5 @@ def test_a_job_without_gpus(lab: GpuLab, how: str) -> None:
         comment = lab.comment(record["job"]["job_id"])
         assert comment["gpu_energy_j"] is None
         assert comment["missing"]["gpu_energy_j"] == (
-            "nobody has told which accelerators of the node are the job's"
+            "it was not reported which accelerators of the node are the job's"
         )

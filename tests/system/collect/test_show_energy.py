@@ -79,7 +79,7 @@ def test_the_joules_of_the_jobs_own_gpus(study: Any, capsys: pytest.CaptureFixtu
     first, second = study.row("11").nodes
     shared_node(study)
     state(study, first, gpus(1234.5, 1))
-    reason = "nobody has told which accelerators of the node are the job's"
+    reason = "it was not reported which accelerators of the node are the job's"
     state(study, second, gpus(None, None), missing={"energy.gpu_energy_j": reason})
     view = look_up(study, "11")
     text = shown(view, capsys)

@@ -157,7 +157,7 @@ def test_what_an_earlier_start_has_left_is_ended_first(node: Any) -> None:
     records = sorted((node.records / "7.srv").glob("*.json"))
     documents = [json.loads(path.read_bytes()) for path in records]
     assert [d["incomplete_of"] for d in documents] == ["job", "processes"]
-    assert "without a word" in documents[0]["incomplete_reason"]
+    assert "is gone: what" in documents[0]["incomplete_reason"]
     assert [d["job"]["restart_count"] for d in documents] == ["0", "1"]
     assert "left by an earlier start" in node.log
 

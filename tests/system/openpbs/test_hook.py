@@ -75,10 +75,10 @@ def test_a_job_whose_begin_nobody_told_has_a_record_that_says_so(mom: Mom) -> No
         assert "energy" not in told["used"], "no joules of a moment"
     record = mom.record("41.vm")
     assert record["complete"] is False
-    assert record["incomplete_reason"].startswith("nobody told the job's begin on this node")
+    assert record["incomplete_reason"].startswith("the job's start was not reported on this node")
     assert record["tags"] == {"a": "b"}
     assert record["network_conditions"] is None
-    assert "nobody told" in record["missing"]["network_conditions"]
+    assert "was not reported" in record["missing"]["network_conditions"]
 
 
 def test_a_job_that_is_known_gets_no_second_record(mom: Mom) -> None:

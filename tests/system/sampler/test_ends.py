@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-GONE = "whoever was to tell the job's end was gone without a word"
+GONE = "the process that reports the job's end is gone"
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def check_server() -> Iterator[Check]:
     name = pbs_commands.detect_dialect()
     if name is None:
         yield Check(
-            "PBS", "warning", "qstat --version tells neither Torque nor OpenPBS",
+            "PBS", "warning", "qstat --version names neither Torque nor OpenPBS",
             "Steelyard knows Torque 4 to 6, OpenPBS and PBS Professional",
         )  # fmt: skip
         return
