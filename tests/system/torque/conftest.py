@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import each_process
 from tests.system.job.conftest import TIMEOUT_S
 
 from steelyard.wrappers.base.programs import find_node_program
@@ -205,3 +207,12 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
             subprocess.run([find_node_program(), *words, "--config", tool.config], timeout=TIMEOUT_S, check=False)  # fmt: skip
         node.process.kill()
         node.process.communicate()
+    end_jobs()
+
+
+def end_jobs() -> None:
+    """Processes of a test that failed: one may be stopped, and would never end."""
+    marks = {f"PBS_JOBID={job}".encode() for job in JOB_IDS.values()}
+    for pid, environment in each_process("environ"):
+        if marks & set(environment.split(b"\0")):
+            os.kill(pid, signal.SIGKILL)
