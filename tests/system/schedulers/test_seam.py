@@ -20,7 +20,7 @@ from steelyard.wrappers.commands import cli
 IDS = ["0.vm", "1.vm"]  # as qsub told them
 SHELL = """
 SY_SCHEDULERS+=(torque)
-sy_torque_is_ours() { [[ -n ${PBS_JOBID:-} ]]; }
+sy_torque_is_inside_job() { [[ -n ${PBS_JOBID:-} ]]; }
 sy_torque_variables() { printf '%s\\n' "${!PBS_@}"; }
 sy_torque_job_id() { :; }
 sy_torque_memory_kib() { :; }
@@ -30,8 +30,8 @@ sy_torque_launch() { SY_ROLE=client "$BASH" "$1" & SY_PIDS=($!); }
 sy_torque_version() { :; }
 sy_torque_is_noise() { return 1; }
 sy_torque_end_unix_s() { :; }
-sy_torque_says_time_limit() { return 1; }
-sy_torque_where() { SY_CLIENT=0 SY_THIS_NODE=vm SY_STEP=-; }
+sy_torque_is_time_limit_reached() { return 1; }
+sy_torque_set_client() { SY_CLIENT=0 SY_THIS_NODE=vm SY_STEP=-; }
 """
 
 
