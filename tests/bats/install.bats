@@ -42,7 +42,7 @@ setup() {
 }
 
 @test "all three installs make the folder of records the same way" {
-    run -0 grep -cE '^    record_folder$' "$ROOT/packaging/install.sh"
+    run -0 grep -cE '^    make_record_folder$' "$ROOT/packaging/install.sh"
     [[ $output == 3 ]]
     run -0 grep -cE 'install -d .*record_dir' "$ROOT/packaging/install.sh"
     [[ $output == 1 ]]

@@ -184,7 +184,7 @@ def test_a_root_told_of_too_late(
     assert (record["io"]["source"] == "bpf") is not late
     assert (record["io"]["wchar_bytes"] == truth["wchar_bytes"]) is not late
     assert (record["bpf"]["missed_ends"] is None) is late
-    why = "it was told of a step when a program of the step's had begun"
+    why = "a step was reported when a program of the step's had begun"
     assert record["missing"].get("bpf.missed_ends") == (why if late else None)
 
 
@@ -212,7 +212,7 @@ def test_a_step_whose_program_is_older_than_the_count_is_not_counted_by_it(
     record = job.end()
     assert record["complete"] is False
     assert record["io"]["source"] != "bpf"
-    why = "it was told of a step when a program of the step's had begun"
+    why = "a step was reported when a program of the step's had begun"
     assert record["missing"]["bpf.missed_ends"] == why
 
 

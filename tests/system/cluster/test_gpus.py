@@ -255,7 +255,7 @@ def test_a_job_without_gpus(lab: GpuLab, how: str) -> None:
         assert record["energy"]["gpus"] == {"of_node": 2, "of_job": 0, "source": "device"}
     else:
         assert record["energy"]["gpu_energy_j"] is None
-        assert "nobody has told" in record["missing"]["energy.gpu_energy_j"]
+        assert "it was not reported" in record["missing"]["energy.gpu_energy_j"]
         comment = lab.comment(record["job"]["job_id"])
         assert comment["gpu_energy_j"] is None
         assert comment["missing"]["gpu_energy_j"] == (

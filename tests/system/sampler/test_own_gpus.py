@@ -79,8 +79,8 @@ def test_joules_are_those_of_the_jobs_own(
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ([], "nobody has told which"),
-        ([f"- {BOTH} -"], "nobody has told which"),
+        ([], "it was not reported which"),
+        ([f"- {BOTH} -"], "it was not reported which"),
         ([f"shared {BOTH} -"], "the job has a part of a GPU"),
         (["0 - -", "shared - -"], "the job has a part of a GPU"),
         (["2 - -"], "no meter knows"),
