@@ -21,8 +21,9 @@ from .pbs_lab import Recorded
 if TYPE_CHECKING:
     from tests.system.jobscripts.conftest import Study
 
-# A scheduler's words for them (jobscripts/lib/scheduler.sh). A task of the other node has an environment
-# of its own, and a signal for its step reaches its shell.
+# A scheduler's functions for them (jobscripts/lib/scheduler.sh). A task of the other node has its own
+# environment, and a signal for its step reaches its shell. It has its own TMPDIR, too: two daemons of
+# Open MPI on one machine make the same session folder, and one of them may fail.
 SCHEDULER = """
 sy_local_set_client() { SY_CLIENT=${SY_CLIENT:-0} SY_THIS_NODE=${SY_LOCAL_NODE:-a} SY_STEP=${SY_LOCAL_STEP:--}; }
 sy_local_nodes() { printf '%s\\n' a b; }
@@ -33,7 +34,10 @@ sy_local_command() { sy_local_outside "$@"; }
 sy_local_on_node() { sy_local_outside sy_local_task "$@"; }
 sy_local_stop_step() { sy_local_outside kill -s TERM "$1"; }
 sy_local_outside() { if [[ -n ${SY_OUTSIDE:-} ]]; then sy_exec_request "$SY_OUTSIDE" "$@"; else "$@"; fi; }
-sy_local_task() { bash -c 'SY_LOCAL_NODE=$1 SY_LOCAL_STEP=$$ exec "${@:2}"' - "$@"; }
+sy_local_task() {
+    mkdir -p "${SY_STUDY_DIR%/*}/$1"
+    TMPDIR=${SY_STUDY_DIR%/*}/$1 bash -c 'SY_LOCAL_NODE=$1 SY_LOCAL_STEP=$$ exec "${@:2}"' - "$@"
+}
 """
 # The start of the container's first process is in clock ticks after boot: proc(5).
 WHERE = """\
