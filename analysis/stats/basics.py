@@ -1,6 +1,6 @@
 """Statistics of repeated measurements: pure functions on sequences of finite floats.
 
-A value here is one run's: what was measured several times inside a run is averaged before.
+Each value belongs to one run. Repeated measurements inside a run are averaged before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OUTLIER_LIMIT = 3.5
 MAD_TO_SD = 0.6745  # the normal distribution's third quartile: MAD = 0.6745 sd
 MEAN_DEVIATION_TO_SD = 1.253314  # sqrt(pi / 2): mean absolute deviation = sd / 1.2533
 MIN_FOR_LOG = 3
-MIN_FOR_OUTLIERS = 5  # of fewer values none can be said to stand apart
+MIN_FOR_OUTLIERS = 5  # with fewer values an outlier cannot be identified
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class Interval:
 
     @property
     def half_width(self) -> float | None:
-        """Half of the interval's width; None where there is none."""
+        """Half of the interval's width, or None if the interval has no ends."""
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with its 95 % interval; low and high are None where there is none."""
+    """A number with its 95 % interval; low and high are None if no interval exists."""
 
     value: float
     low: float | None = None
@@ -55,14 +55,17 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Outliers:
-    """Places of the values that stand apart; `note` says what was done in an odd case."""
+    """Indices of the outlying values; `note` explains a special case."""
 
     indices: tuple[int, ...]
     note: str | None = None
 
 
 def check_values(values: Sequence[float]) -> list[float]:
-    """The values as a list; ValueError for none at all and for nan and infinity."""
+    """Return the values as a list of floats.
+
+    Raises ValueError if there are no values, and for nan and infinity.
+    """
     numbers = [float(value) for value in values]
     if not numbers:
         raise ValueError("no values: a mean or median of nothing does not exist")
@@ -72,10 +75,10 @@ def check_values(values: Sequence[float]) -> list[float]:
 
 
 def variance(values: Sequence[float], mean: float) -> float:
-    """Sample variance for n >= 2, exact enough beside a large common offset.
+    """Return the sample variance for n >= 2, accurate even with a large common offset.
 
-    Corrected two-pass algorithm: Chan, Golub & LeVeque (1983), "Algorithms for Computing the
-    Sample Variance", The American Statistician 37(3), equation 1.7.
+    Corrected two-pass algorithm: Chan, Golub & LeVeque (1983), "Algorithms for Computing the Sample
+    Variance", The American Statistician 37(3), equation 1.7.
     """
     deviations = [value - mean for value in values]
     squares = math.fsum(d * d for d in deviations)
@@ -85,10 +88,11 @@ def variance(values: Sequence[float], mean: float) -> float:
 def mean_interval(
     values: Sequence[float], confidence: float = CONFIDENCE, never_negative: bool = False
 ) -> Interval:
-    """Mean and Student's confidence interval, mean ± t(n − 1) · sd / √n.
+    """Return the mean and Student's confidence interval, mean ± t(n − 1) · sd / √n.
 
-    Student (1908), "The Probable Error of a Mean", Biometrika 6(1). `never_negative`: see ends().
-    ValueError when there are no values; low and high are None for one.
+    Student (1908), "The Probable Error of a Mean", Biometrika 6(1). For `never_negative` see
+    compute_ends(). For one value low and high are None. Raises ValueError if there are no
+    values.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, not {confidence}")
@@ -102,12 +106,12 @@ def mean_interval(
 
 
 def compute_ends(mean: float, half: float, n: int, never_negative: bool) -> tuple[float, float]:
-    """Of an interval of a mean of n that reaches `half` to both sides.
+    """Return the ends of an interval that extends `half` to both sides of a mean of n values.
 
-    Of what cannot be negative the lower end is cut at 0, and the upper one is that of the same
-    interval on a logarithmic scale, which reaches farther: run times have a tail to the slow side,
-    where Student's interval covers too little (bench/coverage.py: log-normal). Not for 2 values,
-    of which it could reach to 300,000 times the mean.
+    For a quantity that cannot be negative the lower end is cut at 0. Its upper end is that of the
+    same interval on a logarithmic scale, which extends farther: run times have a tail to the slow
+    side, where Student's interval covers too little (bench/coverage.py: log-normal). For 2 values
+    the logarithmic scale is not used, since its end could be 300,000 times the mean.
     """
     low, high = mean - half, mean + half
     if not never_negative or mean <= 0:
@@ -115,22 +119,22 @@ def compute_ends(mean: float, half: float, n: int, never_negative: bool) -> tupl
     return max(low, 0.0), mean * math.exp(half / mean) if n >= MIN_FOR_LOG else high
 
 
-@functools.lru_cache(maxsize=1024)  # a report asks for the same ones a thousand times
+@functools.lru_cache(maxsize=1024)  # a report needs the same quantiles a thousand times
 def student_quantile(probability: float, degrees: float) -> float:
-    """Quantile of Student's t; degrees of freedom need not be whole (Welch)."""
-    # scipy.special is there in a tenth of the time that scipy.stats takes.
+    """Return the quantile of Student's t; degrees of freedom may be fractional (Welch)."""
+    # Importing scipy.special takes a tenth of the time that scipy.stats takes.
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, probability))
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle value, of an even number the mean of the two in the middle."""
+    """Return the median; for an even number of values, the mean of the middle two."""
     return statistics.median(check_values(values))
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Sample standard deviation (n − 1) and median absolute deviation from the median, unscaled."""
+    """Return the sample standard deviation (n − 1) and the unscaled median absolute deviation."""
     numbers = check_values(values)
     if len(numbers) < 2:
         return Spread(None, None)
@@ -139,13 +143,13 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def median_deviation(numbers: Sequence[float]) -> float:
-    """Median of the absolute deviations from the median."""
+    """Return the median of the absolute deviations from the median."""
     middle = statistics.median(numbers)
     return statistics.median([abs(number - middle) for number in numbers])
 
 
 def ranks(values: Sequence[float]) -> list[float]:
-    """Places from 0 in ascending order; equal values share their mean place."""
+    """Return ascending ranks from 0; equal values share their mean rank."""
     places: dict[float, list[int]] = {}
     for rank, value in enumerate(sorted(values)):
         places.setdefault(value, []).append(rank)
@@ -153,11 +157,11 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 
 def find_outliers(values: Sequence[float], limit: float = OUTLIER_LIMIT) -> Outliers:
-    """Which values stand apart: modified z-score |0.6745 (x − median) / MAD| above `limit`.
+    """Find values whose modified z-score |0.6745 (x − median) / MAD| is above `limit`.
 
-    Iglewicz & Hoaglin (1993). They are to be marked, never dropped. Where more than half of the
-    values are equal the MAD is 0 and the mean absolute deviation takes its place, scaled by
-    1.2533 to the same meaning (IBM SPSS, "Modified z score"); `note` says so.
+    Iglewicz & Hoaglin (1993). Outliers are to be marked, never dropped. If more than half of the
+    values are equal, the MAD is 0; then the mean absolute deviation replaces it, scaled by 1.2533
+    to the same meaning (IBM SPSS, "Modified z score"), and `note` reports it.
     """
     numbers = check_values(values)
     if len(numbers) < MIN_FOR_OUTLIERS:
@@ -174,12 +178,13 @@ def find_outliers(values: Sequence[float], limit: float = OUTLIER_LIMIT) -> Outl
 
 
 def welch_degrees(parts: Sequence[float], degrees: Sequence[float]) -> float:
-    """Degrees of freedom of a sum of variances (`parts`), each with its own; the sum is above 0.
+    """Return the degrees of freedom of a sum of variances (`parts`), which must be above 0.
 
-    Satterthwaite (1946), "An Approximate Distribution of Estimates of Variance Components",
-    Biometrics Bulletin 2(6); Welch (1947), "The Generalization of 'Student's' Problem when Several
-    Different Population Variances are Involved", Biometrika 34. By shares of the sum: squares of
-    very large or small variances are no doubles.
+    `degrees` has the degrees of freedom of each variance. Satterthwaite (1946), "An Approximate
+    Distribution of Estimates of Variance Components", Biometrics Bulletin 2(6); Welch (1947), "The
+    Generalization of 'Student's' Problem when Several Different Population Variances are Involved",
+    Biometrika 34. The formula uses shares of the sum, because squares of very large or very small
+    variances overflow or underflow.
     """
     total = math.fsum(parts)
     return 1 / math.fsum((part / total) ** 2 / n for part, n in zip(parts, degrees, strict=True))
@@ -188,11 +193,11 @@ def welch_degrees(parts: Sequence[float], degrees: Sequence[float]) -> float:
 def fieller(
     top: float, bottom: float, covariance: tuple[float, float, float], quantile: float
 ) -> tuple[float, float] | None:
-    """All r for which top − r · bottom may be 0: (low, high); None where the set has no ends.
+    """Return (low, high) of all r for which top − r · bottom may be 0; None if unbounded.
 
-    `covariance`: variance of top, covariance, variance of bottom. Fieller (1954), "Some Problems in
-    Interval Estimation", JRSS B 16(2). Solved in terms of top / bottom, since squares of the
-    estimates would leave nothing of a small spread.
+    `covariance` holds the variance of top, the covariance, and the variance of bottom. Fieller
+    (1954), "Some Problems in Interval Estimation", JRSS B 16(2). The equation is solved in terms of
+    top / bottom, since squares of the estimates would lose a small spread to rounding.
     """
     ratio = top / bottom
     of_top, of_both, of_bottom = ((quantile / bottom) ** 2 * part for part in covariance)

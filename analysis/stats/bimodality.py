@@ -1,4 +1,4 @@
-"""Two humps: values that gather around two places, as of two kinds of nodes."""
+"""Test for bimodality: values with two modes, as from two kinds of nodes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 LEVEL = 0.05
-MIN_VALUES = 20  # of fewer values a mode cannot be told from chance
-COARSE = 3  # steps of a coarse clock between the humps: fewer may be rounding
-LEAST_SHARE = 0.1  # of the smaller hump: a few outliers are no hump
+MIN_VALUES = 20  # with fewer values a mode cannot be distinguished from chance
+COARSE = 3  # least distance of the modes in steps of a coarse clock: less may be rounding
+LEAST_SHARE = 0.1  # of values in the smaller mode: a few outliers are no mode
 RESAMPLES, MOST_RESAMPLES, BATCH = 499, 9999, 50
 GRID = 200
 STEPS = 30  # halvings: the bandwidth is exact to 1e-9 of the range
@@ -27,7 +27,7 @@ SEED = 1981
 
 @dataclass(frozen=True, slots=True)
 class Humps:
-    """Two groups of values, apart at `border`."""
+    """Two groups of values, separated at `border`."""
 
     border: float
     low_mean: float
@@ -38,17 +38,17 @@ class Humps:
 
 
 def find_two_humps(values: Sequence[float], among: int = 1) -> Humps | None:
-    """Whether the values have more than one mode, and where they part; None: not shown.
+    """Return the two modes of the values and the border between them, or None if not shown.
 
-    `among`: how many series are looked at, by which the level is divided (Bonferroni), as far as
-    9,999 resamples can tell.
+    `among` is the number of series that are tested. The level is divided by it (Bonferroni), as far
+    as 9,999 resamples can resolve it.
 
     Silverman (1981), "Using Kernel Density Estimates to Investigate Multimodality", JRSS B 43(1):
-    the least bandwidth that leaves one mode, judged by samples from that smoothed density. No
-    shape is assumed, so that a skewed distribution is no second hump. Only looked for where the
-    density at the usual bandwidth (Silverman 1986, equation 3.31) has two modes, and when the
-    smaller hump has a tenth of the values, in all at least 20, and they are more than three steps of
-    a coarse clock apart: whole seconds would make humps of their own.
+    the least bandwidth that leaves one mode, judged by samples from that smoothed density. The test
+    assumes no shape, so a skewed distribution is not bimodal. It needs at least 20 values, two
+    modes of the density at the usual bandwidth (Silverman 1986, equation 3.31), a tenth of the
+    values in the smaller mode, and a distance of more than three steps of a coarse clock: whole
+    seconds would create modes of their own.
     """
     import numpy as np
 
@@ -75,7 +75,7 @@ def find_two_humps(values: Sequence[float], among: int = 1) -> Humps | None:
 
 
 def find_resolution(ordered: Floats) -> float:
-    """The least step between two values: that of the clock, where it is coarse."""
+    """Return the least step between two values: that of the clock, if the clock is coarse."""
     import numpy as np
 
     steps = np.diff(ordered)
@@ -83,7 +83,7 @@ def find_resolution(ordered: Floats) -> float:
 
 
 def usual_bandwidth(values: Floats) -> float:
-    """0.9 min(sd, interquartile range / 1.34) n^(-1/5)."""
+    """Return the bandwidth 0.9 min(sd, interquartile range / 1.34) n^(-1/5)."""
     import numpy as np
 
     low, high = np.quantile(values, (0.25, 0.75))
@@ -92,7 +92,7 @@ def usual_bandwidth(values: Floats) -> float:
 
 
 def density(samples: Floats, bandwidth: float) -> Floats:
-    """Unscaled normal kernel density of each row on a grid over 0 … 1, a half more on each side."""
+    """Return the unscaled normal kernel density of each row on a grid from -0.5 to 1.5."""
     import numpy as np
 
     grid = np.linspace(-0.5, 1.5, GRID)
@@ -103,7 +103,7 @@ def density(samples: Floats, bandwidth: float) -> Floats:
 
 
 def count_modes(samples: Floats, bandwidth: float) -> Floats:
-    """Local maxima of each row's density."""
+    """Return the number of local maxima of each row's density."""
     import numpy as np
 
     rising = np.diff(density(samples, bandwidth), axis=1) > 0
@@ -112,7 +112,10 @@ def count_modes(samples: Floats, bandwidth: float) -> Floats:
 
 
 def least_bandwidth(values: Floats) -> float:
-    """The least that leaves one mode: with a normal kernel their number only falls with it."""
+    """Return the least bandwidth that leaves one mode, by bisection.
+
+    With a normal kernel the number of modes never rises with the bandwidth.
+    """
     low, high = 1.0 / GRID, 1.0
     for _ in range(STEPS):
         middle = (low + high) / 2
@@ -124,7 +127,7 @@ def least_bandwidth(values: Floats) -> float:
 
 
 def find_valley(values: Floats, least: float) -> float:
-    """The lowest place between the modes, just below the bandwidth that joins them."""
+    """Return where the density is lowest between the modes, just below the joining bandwidth."""
     import numpy as np
 
     curve = density(values[None, :], 0.9 * least)[0]
@@ -138,14 +141,15 @@ def find_valley(values: Floats, least: float) -> float:
 
 
 def silverman_p(values: Floats, least: float, level: float = LEVEL) -> float:
-    """Share of samples from the smoothed density, of the values' variance, that have more modes.
+    """Return p: the share of samples from the smoothed density that have more than one mode.
 
-    1.0 as soon as it is above the level; of as many samples as the level takes.
+    The samples have the variance of the values, and their number follows from the level. Returns
+    1.0 as soon as p must be above the level.
     """
     import numpy as np
 
     generator = np.random.default_rng((SEED, len(values)))
-    # 25 samples may have more modes at any level, as of 499 at 5 %.
+    # At any level 25 samples may have more modes, as with 499 samples at 5 %.
     resamples = min(max(RESAMPLES, math.ceil((RESAMPLES + 1) * LEVEL / level) - 1), MOST_RESAMPLES)
     centre, spread = values.mean(), values.var()
     more = 0

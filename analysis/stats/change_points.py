@@ -1,17 +1,18 @@
-"""Change points of a figure over sessions: since when is it at another level, and by how much?
+"""Change points of a figure over sessions: when did its level change, and by how much?
 
-A session is what one night measured: one value per run. What is compared are means of sessions
+A session is what one night measured: one value per run. Means of sessions are compared
 (session_means.py), so the spread between sessions is in every interval, and runs of one night never
-count as independent. `find_changes` replays the nights: at each one the statistic of window_test.py
-compares the last sessions with those since the latest change, so that a reported change is not
-withdrawn the next night. Sizes and intervals are then those of the segments as known today.
+count as independent. `find_changes` replays the nights. At each night the statistic of
+window_test.py compares the last sessions with those since the latest change, so that a reported
+change is not withdrawn the next night. Sizes and intervals come from the segments as they are known
+today.
 
-A slow drift is told apart from a step: where a line fits a segment better than two levels do, its
-slope is taken out and the replay continues. Beaulieu & Killick (2018), "Distinguishing Trends and
-Shifts from Memory in Climate Data", Journal of Climate 31(23).
+A slow drift differs from a step: if a line fits a segment better than two levels do, its slope is
+subtracted and the replay continues. Beaulieu & Killick (2018), "Distinguishing Trends and Shifts
+from Memory in Climate Data", Journal of Climate 31(23).
 
-Not promised: steps of fewer than 3 sessions, seasons, and noise that wanders like a random walk.
-apache-otava and ruptures were measured and not taken: docs/dependencies.md, bench/history.py.
+Not detected: steps of fewer than 3 sessions, seasons, and noise that wanders like a random walk.
+apache-otava and ruptures were measured and not adopted: docs/dependencies.md, bench/history.py.
 """
 
 from __future__ import annotations
@@ -59,19 +60,20 @@ if TYPE_CHECKING:
 
 MIN_SESSIONS = MIN_BEFORE + MIN_AFTER
 MIN_LEVEL = 3
-SLOW = 30  # sessions; a line through fewer is not looked for
-DIFFERENT = 3.0  # z of a segment's slope, from which on that of all segments is not its own
+SLOW = 30  # sessions; no line is fitted through fewer
+DIFFERENT = 3.0  # z above which a segment's slope differs from the common slope
 SOON, POWER_90 = 5, 1.2816  # sessions in which a detectable shift is found, and its normal quantile
-# The place of a step was chosen by the data: intervals of 97.5 % hold its size in 95 %, by simulation.
+# The data choose the place of a step. By simulation, intervals of 97.5 % then cover its size in 95
+# %.
 CHOSEN_CONFIDENCE = 0.975
-CHUNK = 64  # nights looked at together, for speed only
+CHUNK = 64  # nights tested together, for speed only
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One step.
+    """A step in the level of a figure.
 
-    `ratio` and its ends are None where the mean before may be 0, and where the figure wanders from
+    `ratio` and its ends are None if the mean before may be 0, and if the figure wanders from
     session to session, so that no interval holds.
     """
 
@@ -79,31 +81,32 @@ class Change:
     ratio: float | None  # mean after / mean before, of the two neighboring segments
     low: float | None  # 95 % interval of the ratio
     high: float | None
-    p: float  # of such a step in so many nightly looks at so many series without one
-    before: float  # means of the segments, outliers cut; of a drifting one the line's end
+    p: float  # of such a step in as many nightly tests of as many series without a step
+    before: float  # means of the segments, outliers cut; of a drifting segment the line's end
     after: float
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A slow change from session `begin` on; `ratio`: the line's end / its beginning, 95 % interval.
+    """A slow change from session `begin` on.
 
-    `ratio` and its ends are None where the beginning may be 0.
+    `ratio` is the line's end divided by its beginning, with a 95 % interval; it and its ends are
+    None if the beginning may be 0.
     """
 
     begin: int
     ratio: float | None
     low: float | None
     high: float | None
-    p: float  # as of a change
+    p: float  # as for a change
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What a series of sessions shows; `reason` states why a level or an answer is missing."""
+    """The changes and the level of a series of sessions; `reason` states why a value is missing."""
 
     changes: tuple[Change, ...]
-    level: Interval | None  # of the last segment, of a drift its end; n counts sessions
+    level: Interval | None  # of the last segment (of a drift, its end); n counts sessions
     segment_begin: int
     detectable: float | None  # share of the level: found with 90 % probability within 5 sessions
     reason: str | None
@@ -113,7 +116,7 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """A step at place `place` that was reported at night `night` (both count sessions with values)."""
+    """A step at `place` that was reported at `night`; both count sessions with values."""
 
     place: int
     night: int
@@ -121,10 +124,11 @@ class Alarm:
 
 
 def find_changes(sessions: Sequence[Sequence[float]], *, series: int = 1) -> Course:
-    """Changes of level, the level now, and what would have been found.
+    """Find the changes of level, the current level, and the least shift that could be found.
 
-    `sessions[i]` has the values of the runs of session i; none for a lost night. `series`: how many
-    series are looked at together. ValueError for nan and infinity and for `series` below 1.
+    `sessions[i]` has the values of the runs of session i, and is empty for a lost night. `series`
+    is the number of series that are tested together. Raises ValueError for nan and infinity, and
+    for `series` below 1.
     """
     if series < 1:
         raise ValueError(
@@ -142,7 +146,9 @@ def find_changes(sessions: Sequence[Sequence[float]], *, series: int = 1) -> Cou
 
 
 def replay_nights(found: Sessions, cleaned: Cleaned, limit: float) -> tuple[list[Alarm], Cleaned]:
-    """The steps in the order in which they were reported; the sessions without slow drifts."""
+    """Return the steps in the order in which they were reported, and the sessions without
+    drifts.
+    """
     import numpy as np
 
     n, begin, noise = len(found.x), 0, Noise()
@@ -173,7 +179,9 @@ def replay_nights(found: Sessions, cleaned: Cleaned, limit: float) -> tuple[list
 
 
 def drift_slope(found: Sessions, cleaned: Cleaned, begin: int, night: int) -> float | None:
-    """The slope, per session, of a line that fits sessions begin … night better than any step."""
+    """Return the slope per session of a line that fits sessions begin … night better than any
+    step.
+    """
     import numpy as np
 
     n = night + 1 - begin
@@ -185,10 +193,10 @@ def drift_slope(found: Sessions, cleaned: Cleaned, begin: int, night: int) -> fl
 
 
 def is_line_better(w: Floats, y: Floats) -> bool:
-    """Whether a line fits better than any step, which has one parameter more: its place.
+    """Return whether a line fits better than any step, whose place is one more parameter.
 
-    By the criterion of Zhang & Siegmund (2007), "A Modified Bayes Information Criterion with
-    Applications to the Analysis of Comparative Genomic Hybridization Data", Biometrics 63(1).
+    Criterion of Zhang & Siegmund (2007), "A Modified Bayes Information Criterion with Applications
+    to the Analysis of Comparative Genomic Hybridization Data", Biometrics 63(1).
     """
     import numpy as np
 
@@ -201,7 +209,7 @@ def is_line_better(w: Floats, y: Floats) -> bool:
 
 
 def compute_step_squares(w: Floats, y: Floats) -> Floats:
-    """The sum of squares that a step takes out, for a step after each session but the last."""
+    """Return the sum of squares that a step removes, for a step after each session but the last."""
     import numpy as np
 
     weight, total = np.cumsum(w), np.cumsum(w * y)
@@ -212,7 +220,7 @@ def compute_step_squares(w: Floats, y: Floats) -> Floats:
 
 
 def fit_line(w: Floats, y: Floats) -> tuple[float, float, float]:
-    """(slope per session, sum of squares of places, sum of squares around the line)."""
+    """Return (slope per session, sum of squares of places, sum of squares around the line)."""
     import numpy as np
 
     place = np.arange(len(y)) - float(np.average(np.arange(len(y)), weights=w))
@@ -223,7 +231,9 @@ def fit_line(w: Floats, y: Floats) -> tuple[float, float, float]:
 
 
 def refine_places(found: Sessions, level: Cleaned, places: list[int]) -> list[int]:
-    """Each step where, seen from today, the sum of squares of its two segments is least."""
+    """Move each step to where the sum of squares of its two segments is least, with today's
+    data.
+    """
     refined = list(places)
     for number, place in enumerate(places):
         begin = refined[number - 1] if number else 0
@@ -237,7 +247,7 @@ def refine_places(found: Sessions, level: Cleaned, places: list[int]) -> list[in
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Where the steps are, how they were found, in how many looks and above which z."""
+    """The places of the steps, their alarms, the number of tests, and the limit of z."""
 
     places: list[int]
     alarms: list[Alarm]
@@ -247,7 +257,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Sessions between two steps: the levels at both ends (equal where nothing drifts)."""
+    """Sessions between two steps: the levels at both ends, which are equal without a drift."""
 
     n: int
     first: float
@@ -255,12 +265,12 @@ class Segment:
     variance: float  # of either level
     covariance: float  # of the two levels
     degrees: float
-    drift_z: float | None  # of the line; None where there is none
+    drift_z: float | None  # of the line; None without a line
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A segment's mean or line, and what is left."""
+    """The mean or line of a segment, and its residuals."""
 
     n: int
     weight: float
@@ -272,7 +282,10 @@ class Fit:
 
 
 def fit_segment(w: Floats, y: Floats, slope: float, place_squares: float) -> Fit:
-    """The mean, and what a line of this slope leaves; 0, 0: no line."""
+    """Fit the mean, and the residuals of a line with this slope.
+
+    Without a line `slope` and `place_squares` are 0.
+    """
     import numpy as np
 
     mean, n = float(np.average(y, weights=w)), len(y)
@@ -285,9 +298,11 @@ def fit_segment(w: Floats, y: Floats, slope: float, place_squares: float) -> Fit
 def fit_segments(
     found: Sessions, cleaned: Cleaned, places: Sequence[int], limit: float
 ) -> list[Fit]:
-    """Where a segment drifts (slope above `limit`), it with its slope and the others with that of all.
+    """Fit each segment by its mean, or by a line where segments drift.
 
-    A segment whose slope differs from that of all is fitted by its mean.
+    If a segment drifts (its slope has a z above `limit`), its own slope is used. The other segments
+    then use the slope common to all, except those whose slope differs from it: they are fitted by
+    their mean.
     """
     parts = [
         (found.weight[begin:end], cleaned.y[begin:end])
@@ -321,7 +336,7 @@ def fit_segments(
 
 
 def line_z(line: Fit, slope: float) -> float:
-    """z of a difference `slope` from the line's slope, by the line's residuals."""
+    """Return z of `slope`, by the residuals of the line."""
     if line.squares <= 0 or line.n < MIN_LEVEL:
         return 0.0
     phi = float(correlation(line.products, line.squares, line.n))
@@ -333,9 +348,9 @@ def line_z(line: Fit, slope: float) -> float:
 def measure_segments(
     found: Sessions, cleaned: Cleaned, steps: Steps
 ) -> tuple[list[Segment], float, float]:
-    """The segments, the variance of a session, the correlation of neighboring sessions.
+    """Return the segments, the variance of a session, and the correlation of neighboring sessions.
 
-    The noise is pooled over all segments; a segment with more noise of its own keeps that.
+    The noise is pooled over all segments. A segment whose own noise is larger keeps its own.
     """
     fits = fit_segments(found, cleaned, steps.places, steps.limit)
     squares = math.fsum(fit.squares for fit in fits)
@@ -361,14 +376,18 @@ def measure_segments(
 
 
 def session_variance(squares: float, products: float, phi: float, degrees: float) -> float:
-    """Of one session, from the innovations, whose degrees of freedom are all there whatever φ is."""
+    """Return the variance of one session, from the innovations.
+
+    Innovations keep their full degrees of freedom whatever φ is.
+    """
     return float(innovation_squares(squares, products, phi)) / degrees / (1 - phi**2)
 
 
 def compute_levels(fit: Fit, variance: float, phi: float, degrees: float, offset: float) -> Segment:
-    """The levels at both ends with their variance: of a line that of its ends.
+    """Return the levels at both ends of a segment, with their variance.
 
-    Draper & Smith (1998), "Applied Regression Analysis", chapter 1: the variance of a fitted value.
+    Draper & Smith (1998), "Applied Regression Analysis", chapter 1: the variance of a fitted
+    value.
     """
     n, mean = fit.n, fit.mean + offset
     of_mean = variance * float(inflation(n, phi)) / fit.weight
@@ -384,7 +403,7 @@ def compute_levels(fit: Fit, variance: float, phi: float, degrees: float, offset
 
 
 def describe_course(found: Sessions, cleaned: Cleaned, steps: Steps) -> Course:
-    """The answer, in terms of the sessions of the input."""
+    """Describe the result in terms of the sessions of the input."""
     segments, variance, phi = measure_segments(found, cleaned, steps)
     is_wandering = phi >= MOST_CORRELATED
     changes = tuple(
@@ -415,7 +434,7 @@ def describe_course(found: Sessions, cleaned: Cleaned, steps: Steps) -> Course:
 
 
 def find_missing_reason(nights: int, last: Segment, variance: float, phi: float) -> str:
-    """Why there is no level, or no detectable share."""
+    """Return why the level or the detectable share is missing."""
     if last.n < MIN_LEVEL:
         return f"{counted(last.n, 'session')}; expected at least {MIN_LEVEL}"
     if nights < MIN_SESSIONS:
@@ -430,7 +449,7 @@ def find_missing_reason(nights: int, last: Segment, variance: float, phi: float)
 def describe_change(
     index: int, sides: tuple[Segment, Segment], scale: float, alarm: float, looks: int
 ) -> Change:
-    """p is that of the surest night so far: of the one that reported it, or of today."""
+    """Describe a step; p is the smaller one of the night that reported it and of today."""
     before, after = sides
     degrees = min(before.degrees, after.degrees)
     spread = after.variance + before.variance
@@ -451,7 +470,7 @@ def ratio_interval(
     of_bottom: float,
     degrees: float | None = None,
 ) -> tuple[float | None, float | None, float | None]:
-    """(ratio, low, high) by Fieller; None where `bottom` may be 0."""
+    """Return (ratio, low, high) by Fieller's method; all are None if `bottom` may be 0."""
     if bottom == 0:
         return None, None, None
     quantile = student_quantile((1 + CHOSEN_CONFIDENCE) / 2, degrees or of_top.degrees)
@@ -460,9 +479,9 @@ def ratio_interval(
 
 
 def detectable_share(last: Segment, variance: float, phi: float, limit: float) -> float | None:
-    """The shift from the level now that 5 further sessions show with 90 % probability.
+    """Return the shift of the current level that 5 further sessions show with 90 % probability.
 
-    None where the level may be 0.
+    The result is a share of the level, and None if the level may be 0.
     """
     if last.last**2 <= POWER_90**2 * last.variance:
         return None

@@ -1,8 +1,8 @@
-"""Overhead where runs are not independent: several in one job, or interleaved in blocks.
+"""Overhead of runs that are not independent: several in one job, or interleaved in blocks.
 
-What is drawn is then the job, or the block with both conditions in it, and not the run: Cochran
+The sampling unit is then the job, or the block with both conditions in it, and not the run: Cochran
 (1977), "Sampling Techniques", chapters 6 and 9. Limits are Fieller's as in overhead.py, with jobs
-or blocks in the place of runs. bench/coverage.py has a setting for each.
+or blocks instead of runs. bench/coverage.py has a setting for each.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from steelyard.analysis.stats.overhead import (
     without_interval,
 )
 
-# Below this the interval of pairs is wider than that of runs taken as independent, which in
-# interleaved blocks errs on the safe side: t(9) = 2.26 where t(18) = 2.10, but t(4) = 2.78.
+# With fewer blocks the interval of pairs is wider than that of runs taken as independent, which is
+# conservative for interleaved blocks: t(9) = 2.26 and t(18) = 2.10, but t(4) = 2.78.
 MIN_BLOCKS = 10
 MIN_JOBS = 3
 
@@ -36,13 +36,13 @@ def overhead_by_job(
     confidence: float = CONFIDENCE,
     what: str = "job",
 ) -> Overhead:
-    """Overhead of the means of all runs; each member of an argument holds the runs of one job.
+    """Return the overhead of the means of all runs; each group holds the runs of one job.
 
-    Or of one block, where the sides are in blocks of their own.
+    A group may also be a block, if the two sides have separate blocks.
     """
     ours, base = [check_values(job) for job in condition], [check_values(job) for job in baseline]
     runs = [v for job in ours for v in job], [v for job in base for v in job]
-    # Value and odd cases (too few, a mean of 0, no spread) do not depend on the jobs.
+    # The value and the special cases (too few, a mean of 0, no spread) do not depend on the jobs.
     plain, is_final = without_interval(*runs)
     if is_final:
         return plain
@@ -56,7 +56,7 @@ def overhead_by_job(
 
 
 def compute_mean_error(jobs: Sequence[Group]) -> MeanError:
-    """Of all runs, jobs drawn as wholes."""
+    """Return the mean of all runs and its error, with jobs as sampling units."""
     errors = residuals(jobs)
     return MeanError(mean(jobs), covariance(errors, errors), len(jobs) - 1)
 
@@ -64,12 +64,12 @@ def compute_mean_error(jobs: Sequence[Group]) -> MeanError:
 def overhead_by_block(
     blocks: Sequence[tuple[Group, Group]], confidence: float = CONFIDENCE
 ) -> Overhead:
-    """The same of blocks that hold runs of both; (condition, baseline) of each block.
+    """Return the overhead of blocks that hold runs of both: (condition, baseline) of each block.
 
-    What a block does to all runs in it (the hour, the node) hits both sides and drops out.
+    What affects all runs of a block (the hour, the node) affects both sides and cancels out.
     """
     ours, base = [condition for condition, _ in blocks], [baseline for _, baseline in blocks]
-    # Checked together: a report has thousands of blocks of one run.
+    # All values are checked together, because a report has thousands of blocks of one run.
     plain, is_final = without_interval(
         *(check_values([v for block in side for v in block]) for side in (ours, base))
     )
@@ -88,9 +88,9 @@ def overhead_by_block(
 
 
 def paired_p(blocks: Sequence[tuple[Group, Group]]) -> float | None:
-    """Two-sided p of Student's test of the differences of the blocks' means; None without spread.
+    """Return the two-sided p of Student's test of the differences of block means.
 
-    Student (1908), "The Probable Error of a Mean", Biometrika 6(1).
+    Student (1908), "The Probable Error of a Mean", Biometrika 6(1). Returns None without spread.
     """
     from scipy.special import stdtr
 
@@ -103,5 +103,5 @@ def paired_p(blocks: Sequence[tuple[Group, Group]]) -> float | None:
 
 
 def block_mean(values: Group) -> float:
-    """Of most blocks the one value."""
+    """Return the mean of a block's values; most blocks have one value."""
     return values[0] if len(values) == 1 else statistics.fmean(values)

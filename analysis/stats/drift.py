@@ -1,7 +1,8 @@
-"""Drift: values that depend on when they were measured, over several conditions at once.
+"""Drift: values that depend on when they were measured, tested over several conditions at once.
 
-Conditions that run in turns share the machine's hours, so their runs are judged together, each by
-its rank among the runs of its own condition: what the conditions do to the values drops out.
+Conditions that run in turns share the machine's hours, so their runs are judged together. Each run
+counts with its rank among the runs of its own condition, which removes the effects of the
+conditions.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from itertools import pairwise
 from steelyard.analysis.stats.basics import check_values, ranks
 
 MIN_RUNS = 10
-MIN_RANKED = 3  # runs of a condition; of two the ranks say next to nothing
+MIN_RANKED = 3  # runs of a condition; with two the ranks carry almost no information
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """The runs of one condition: when each started (any clock that all share), and its value."""
+    """The runs of one condition: start times (of any clock that all conditions share) and
+    values.
+    """
 
     times: Sequence[float]
     values: Sequence[float]
@@ -28,7 +31,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Rank correlation with the time, and the two-sided p of none."""
+    """The rank correlation with time, and its two-sided p."""
 
     rho: float
     p: float
@@ -36,12 +39,12 @@ class Trend:
 
 
 def find_trend(conditions: Sequence[Timed]) -> Trend | None:
-    """Whether values rise or fall with time, conditions taken together; None below 10 runs.
+    """Test whether values rise or fall with time, over all conditions; None below 10 runs.
 
     Spearman's correlation within conditions: ranks of values (divided by their number + 1, as van
-    Elteren (1960), Bulletin de l'Institut International de Statistique 37, weights strata) and ranks
-    of times, both centred in each condition; Student's t with n − 1 − the number of conditions
-    degrees of freedom. With one condition it is Spearman's (1904) own test.
+    Elteren (1960), Bulletin de l'Institut International de Statistique 37, weights strata) and
+    ranks of times, both centered in each condition; Student's t with n − 1 − the number of
+    conditions degrees of freedom. With one condition it is Spearman's (1904) own test.
     """
     from scipy.special import stdtr
 
@@ -61,7 +64,7 @@ def find_trend(conditions: Sequence[Timed]) -> Trend | None:
 
 
 def rank_runs(conditions: Sequence[Timed]) -> list[list[tuple[float, float]]]:
-    """(centred place in time among all runs, centred rank among its condition's) of each run."""
+    """Return (centered rank in time, centered rank of the value in its condition) of each run."""
     kept = [one for one in conditions if len(one.values) >= MIN_RANKED]
     places = iter(ranks([time for one in kept for time in check_values(one.times)]) if kept else ())
     found = []
@@ -75,11 +78,12 @@ def rank_runs(conditions: Sequence[Timed]) -> list[list[tuple[float, float]]]:
 
 
 def find_wander(conditions: Sequence[Timed]) -> float | None:
-    """One-sided p of runs that are no more like those before them than like any others.
+    """Return the one-sided p that runs resemble their predecessors no more than any other runs.
 
-    Finds what comes and goes, as a file server's noon does: Bartels (1982), "The Rank Version of
-    von Neumann's Ratio Test for Randomness", JASA 77(377), over the runs of all conditions in the
-    order of time, each as its rank in its condition. None below 10 runs, or where ranks are equal.
+    This finds periodic changes, such as a file server's busy noon: Bartels (1982), "The Rank
+    Version of von Neumann's Ratio Test for Randomness", JASA 77(377), over the runs of all
+    conditions in the order of time, each as its rank in its condition. Returns None below 10 runs
+    and if all ranks are equal.
     """
     from scipy.special import ndtr
 

@@ -1,12 +1,12 @@
-"""Whether two means are near enough: the two one-sided tests (TOST) of their ratio, or one of them.
+"""Tests of equivalence: two one-sided tests (TOST) of the ratio of two means, or one of them.
 
 Schuirmann (1987), "A Comparison of the Two One-Sided Tests Procedure and the Power Approach for
 Assessing the Equivalence of Average Bioavailability", Journal of Pharmacokinetics and
-Biopharmaceutics 15(6). Of a ratio, without taking the baseline's mean for known: Hauschke, Kieser,
-Diletti & Burke (1999), "Sample Size Determination for Proving Equivalence Based on the Ratio of Two
-Means for Normally Distributed Data", Statistics in Medicine 18(1), part 2. Spreads need not be equal:
+Biopharmaceutics 15(6). For a ratio with an estimated baseline mean: Hauschke, Kieser, Diletti &
+Burke (1999), "Sample Size Determination for Proving Equivalence Based on the Ratio of Two Means for
+Normally Distributed Data", Statistics in Medicine 18(1), part 2. Spreads may be unequal:
 Dannenberg, Dette & Munk (1994), "An Extension of Welch's Approximate t-Solution to Comparative
-Bioequivalence Problems", Biometrika 81(1). The one towards the worse side alone is the test of
+Bioequivalence Problems", Biometrika 81(1). The test towards the worse side alone is the test of
 non-inferiority: Blackwelder (1982), "'Proving the Null Hypothesis' in Clinical Trials", Controlled
 Clinical Trials 3(4).
 """
@@ -24,9 +24,9 @@ from steelyard.analysis.stats.grouped_mean import covariance, mean, residuals
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Two means, variances and covariance of these, and the degrees of freedom of each variance.
+    """Two means, their variances and covariance, and the degrees of freedom of each variance.
 
-    `degrees` with one member: of pairs, whose difference has them.
+    For pairs `degrees` has one member, that of their difference.
     """
 
     means: tuple[float, float]
@@ -35,7 +35,7 @@ class Sides:
 
 
 def independent_sides(condition: Sequence[Group], baseline: Sequence[Group]) -> Sides | None:
-    """Each member holds the values of a run, job or block; None for fewer than 2 of a side."""
+    """Return the sides from their groups (runs, jobs or blocks); None with fewer than 2 groups."""
     if min(len(condition), len(baseline)) < 2:
         return None
     ours, base = compute_mean_error(condition), compute_mean_error(baseline)
@@ -47,7 +47,7 @@ def independent_sides(condition: Sequence[Group], baseline: Sequence[Group]) -> 
 
 
 def paired_sides(blocks: Sequence[tuple[Group, Group]]) -> Sides:
-    """(condition, baseline) of each block, 2 blocks or more."""
+    """Return the sides from (condition, baseline) of each block; 2 blocks or more are needed."""
     ours, base = ([block[side] for block in blocks] for side in (0, 1))
     errors, others = residuals(ours), residuals(base)
     spread = covariance(errors, errors), covariance(errors, others), covariance(others, others)
@@ -55,10 +55,11 @@ def paired_sides(blocks: Sequence[tuple[Group, Group]]) -> Sides:
 
 
 def tost(sides: Sides, margin: float) -> float | None:
-    """p of (condition − baseline) / baseline lying beyond −margin or +margin; None without spread.
+    """Return p that (condition − baseline) / baseline is beyond −margin or +margin.
 
-    The larger p of the two one-sided tests: each is of `condition − r · baseline` being on the wrong
-    side of 0, r = 1 ∓ margin. ValueError for a margin that is not above 0 and below 1.
+    It is the larger p of the two one-sided tests of `condition − r · baseline` having the wrong
+    sign, with r = 1 ∓ margin. Returns None without spread. Raises ValueError for a margin that is
+    not between 0 and 1.
     """
     tests = [compute_past_margin_p(sides, margin, side) for side in (-1, 1)]
     known = [p for p in tests if p is not None]
@@ -66,14 +67,20 @@ def tost(sides: Sides, margin: float) -> float | None:
 
 
 def compute_past_margin_p(sides: Sides, margin: float, side: int) -> float | None:
-    """p of the overhead lying at or past the margin on this side (1: above); None without spread."""
+    """Return p that the overhead is at or past the margin on this side (1: above).
+
+    Returns None without spread.
+    """
     if not 0 < margin < 1:
         raise ValueError(f"a margin must lie between 0 and 1, not {margin}")
     return compute_beyond_p(sides, 1 + side * margin, side)
 
 
 def compute_beyond_p(sides: Sides, ratio: float, side: int) -> float | None:
-    """p of condition / baseline being `ratio` or more to this side (1: above); None without spread."""
+    """Return p that condition / baseline is at or past `ratio` on this side (1: above).
+
+    Returns None without spread.
+    """
     from scipy.special import stdtr
 
     (ours, base), (of_ours, of_both, of_base) = sides.means, sides.spread

@@ -1,4 +1,4 @@
-"""A mean with its interval where groups of runs (jobs, blocks) are independent, and not runs."""
+"""A mean and its interval when groups of runs (jobs, blocks) are independent and runs are not."""
 
 from __future__ import annotations
 
@@ -17,23 +17,26 @@ Groups = Sequence[Sequence[float]]  # the runs of each job, or block
 
 
 def mean(groups: Groups) -> float:
-    """The mean of all members."""
+    """Return the mean of all members."""
     return math.fsum(math.fsum(group) for group in groups) / size(groups)
 
 
 def size(groups: Groups) -> int:
-    """How many members all have together."""
+    """Return the number of members of all groups."""
     return sum(map(len, groups))
 
 
 def residuals(groups: Groups) -> list[float]:
-    """What each group takes the mean of all runs away from where the others have it."""
+    """Return how far each group moves the mean of all runs from where the other groups have it."""
     middle, n = mean(groups), size(groups)
     return [(math.fsum(group) - middle * len(group)) / n for group in groups]
 
 
 def covariance(ours: Sequence[float], others: Sequence[float]) -> float:
-    """Of two means, from their residuals (Cochran 1977, "Sampling Techniques", equation 6.13)."""
+    """Return the covariance of two means from their residuals.
+
+    Cochran (1977), "Sampling Techniques", equation 6.13.
+    """
     m = len(ours)
     return m / (m - 1) * math.fsum(a * b for a, b in zip(ours, others, strict=True))
 
@@ -41,9 +44,9 @@ def covariance(ours: Sequence[float], others: Sequence[float]) -> float:
 def mean_by_group(
     groups: Groups, confidence: float = CONFIDENCE, never_negative: bool = False
 ) -> Interval:
-    """The mean of all runs, Student's interval with the degrees of freedom of groups (jobs, blocks).
+    """Return the mean of all runs and Student's interval with the degrees of freedom of the groups.
 
-    With one run a group it is stats.mean_interval(). Without ends for fewer than 2 groups.
+    With one run per group it is mean_interval(). With fewer than 2 groups it has no ends.
     """
     middle, n = mean(groups), size(groups)
     if len(groups) == n:

@@ -1,10 +1,10 @@
-"""How much of a difference in time is lower throughput, and how much is waiting for answers.
+"""Split of a difference in time into lower throughput and waiting for answers (latency).
 
-A model, not a measurement: a run takes computing + waiting for answers + bytes / throughput, one
-after the other. The throughput is measured apart from the run, under the same condition (one bulk
-transfer). What it explains of a difference is bytes x seconds per byte here less the same there;
-what is left is waiting, which latency makes. The 70 / 30 split of XRootD's wide-area study is such
-a split. It holds as far as computing is the same on both sides and requests do not overlap.
+This is a model, not a measurement: a run takes computing + waiting for answers + bytes /
+throughput, one after the other. The throughput is measured separately from the run, under the same
+condition (one bulk transfer). It explains the difference of bytes x seconds per byte of both sides;
+the remainder is waiting, which latency causes. The 70 / 30 split of XRootD's wide-area study is
+such a split. It holds as far as computing is the same on both sides and requests do not overlap.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MIN_GROUPS = 3  # jobs of runs, and of transfers, on each side
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One condition, everything by job: a member of a list holds the runs of one job."""
+    """One condition by job: each group of a list holds the runs of one job."""
 
     seconds: Groups
     bytes_moved: Groups  # of the same runs
@@ -36,16 +36,18 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A difference in seconds and its two parts; the shares add up to 1 and are not cut to 0 … 1."""
+    """A difference in seconds and its two terms; the shares add up to 1 and are not cut to 0 …
+    1.
+    """
 
     difference_s: Estimate
     throughput_s: Estimate
     latency_s: Estimate
-    throughput_share: Estimate | None  # None: the difference is not shown to be one
+    throughput_share: Estimate | None  # None: no difference is shown
 
     @property
     def latency_share(self) -> Estimate | None:
-        """What throughput leaves."""
+        """The share that throughput does not explain."""
         share = self.throughput_share
         if share is None or share.low is None or share.high is None:
             return share and Estimate(1 - share.value)
@@ -54,7 +56,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one independent sample adds to the variance of a x throughput part + b x difference."""
+    """The contribution of one sample to the variance of a x throughput term + b x difference."""
 
     squares: float  # times a²
     products: float  # times 2 a b
@@ -62,16 +64,16 @@ class Part:
     degrees: int
 
     def variance(self, a: float, b: float) -> float:
-        """In s²."""
+        """Return the variance in s²."""
         return a * a * self.squares + 2 * a * b * self.products + b * b * self.differences
 
 
 def split_difference(condition: Side, baseline: Side, *, confidence: float = CONFIDENCE) -> Split:
-    """The parts of mean(condition) − mean(baseline), each with its 95 % interval.
+    """Split mean(condition) − mean(baseline) into its terms, each with a 95 % interval.
 
-    Shares are ratios of correlated estimates: Fieller's interval with Welch's and Satterthwaite's
-    degrees of freedom (stats_ratio). Jobs, not runs, are independent. ValueError for fewer than 3
-    jobs of runs or of transfers on a side.
+    Shares are ratios of correlated estimates: they have Fieller's interval with Welch's and
+    Satterthwaite's degrees of freedom. Jobs are independent, not runs. Raises ValueError for fewer
+    than 3 jobs of runs or of transfers on a side.
     """
     sides = (condition, baseline)
     if (
@@ -94,24 +96,26 @@ def split_difference(condition: Side, baseline: Side, *, confidence: float = CON
 
 
 def difference(condition: Groups, baseline: Groups, *, confidence: float = CONFIDENCE) -> Estimate:
-    """mean(condition) − mean(baseline) with its interval: Welch's, by job."""
+    """Return mean(condition) − mean(baseline) with Welch's interval by job."""
     errors = [(residuals(side), len(side) - 1) for side in (condition, baseline)]
     parts = [Part(0.0, 0.0, covariance(each, each), degrees) for each, degrees in errors]
     return interval(mean(condition) - mean(baseline), parts, 0.0, 1.0, confidence)
 
 
 def is_nonzero(found: Estimate) -> bool:
-    """Whether the interval shows that there is something."""
+    """Return whether the interval excludes 0."""
     return found.low is not None and found.high is not None and not found.low <= 0 <= found.high
 
 
 def transfer_s(side: Side) -> float:
-    """How long the bytes of a run take at the throughput of the bulk transfers."""
+    """Return how many seconds the bytes of a run take at the throughput of the bulk transfers."""
     return mean(side.bytes_moved) * mean(side.s_per_byte)
 
 
 def list_parts(side: Side) -> list[Part]:
-    """The runs (seconds and bytes vary together) and the transfers."""
+    """Return the contributions of the runs, whose seconds and bytes correlate, and the
+    transfers.
+    """
     rate, moved = mean(side.s_per_byte), mean(side.bytes_moved)
     seconds, carried = residuals(side.seconds), residuals(side.bytes_moved)
     runs = Part(
@@ -125,7 +129,9 @@ def list_parts(side: Side) -> list[Part]:
 
 
 def quantile(parts: Sequence[Part], a: float, b: float, confidence: float) -> float:
-    """Student's, with the degrees of freedom of this combination; 0 without spread."""
+    """Return Student's quantile with the degrees of freedom of this combination; 0 without
+    spread.
+    """
     variances = [max(part.variance(a, b), 0.0) for part in parts]
     total = math.fsum(variances)
     if total <= 0:
@@ -137,7 +143,7 @@ def quantile(parts: Sequence[Part], a: float, b: float, confidence: float) -> fl
 def interval(
     value: float, parts: Sequence[Part], a: float, b: float, confidence: float
 ) -> Estimate:
-    """Of a x throughput part + b x difference."""
+    """Return the interval of a x throughput term + b x difference."""
     variance = math.fsum(max(part.variance(a, b), 0.0) for part in parts)
     half = quantile(parts, a, b, confidence) * math.sqrt(variance)
     return Estimate(value, value - half, value + half)
@@ -146,7 +152,7 @@ def interval(
 def compute_share(
     carried: float, slower: float, parts: Sequence[Part], confidence: float
 ) -> Estimate:
-    """carried / slower, without ends where the difference is shown, but barely."""
+    """Return carried / slower; without ends if Fieller's interval is unbounded."""
     share = carried / slower
     sums = [(part.squares, part.products, part.differences) for part in parts]
     of_top, of_both, of_bottom = (math.fsum(column) for column in zip(*sums, strict=True))

@@ -1,15 +1,15 @@
-"""Each of many nodes against their median, with intervals that hold for all nodes together.
+"""Comparison of each of many nodes with their median, with simultaneous intervals.
 
 The contrasts of the Analysis of Means (Nelson (1982), "Exact Critical Points for the Analysis of
-Means", Communications in Statistics A 11(6)), with the median of the nodes' means in the place of the
+Means", Communications in Statistics A 11(6)), with the median of the nodes' means instead of the
 grand mean, so that one slow node does not make the others fast. The critical value is that of the
 largest contrast, max-t, of Hothorn, Bretz & Westfall (2008), "Simultaneous Inference in General
-Parametric Models", Biometrical Journal 50(3), here by simulating the means and their pooled variance:
-a median has no closed form. All intervals hold at once in 95 of 100 studies, so any of the nodes that
-are alike is called different in at most 5.
+Parametric Models", Biometrical Journal 50(3). It is computed by simulating the means and their
+pooled variance, because a median has no closed form. All intervals hold together in 95 of 100
+studies, so a node that does not differ is called different in at most 5.
 
-The variance is pooled over the nodes; a node whose own runs vary more has its own. What a block does to
-all nodes (the hour, the file system) is taken out by dividing by the block's median.
+The variance is pooled over the nodes; a node whose own runs vary more has its own. What a block
+does to all nodes (the hour, the file system) is removed by dividing by the block's median.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-MIN_NODES = 3  # of two the median is their mean: that is a comparison of two conditions
+MIN_NODES = 3  # with two nodes it is a comparison of two conditions
 DRAWS = 4000
 SEED = 1  # the same data have the same interval
-PART = 250_000  # numbers drawn at once
+PART = 250_000  # random numbers per batch
 
-Values = Mapping[Hashable, float]  # of one node, by what is independent: its blocks, else its runs
+Values = Mapping[Hashable, float]  # of one node, by independent unit: its blocks, else its runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,17 @@ class Contrast:
 
     @property
     def differs(self) -> bool:
-        """Whether the interval shows a difference."""
+        """Whether the interval excludes 0."""
         return not self.low <= 0 <= self.high
 
 
 def compute_contrasts(
     nodes: Sequence[Values], by_block: bool = False, confidence: float = CONFIDENCE
 ) -> list[Contrast] | str:
-    """In the order given; a sentence where they cannot be computed. `by_block`: keys are blocks."""
+    """Return the contrasts in the order of the nodes, or a sentence on why they cannot be computed.
+
+    With `by_block` the keys of a node are blocks.
+    """
     import numpy as np
 
     if len(nodes) < MIN_NODES:
@@ -77,7 +80,7 @@ def compute_contrasts(
 
 
 def divide_by_block_medians(nodes: Sequence[Values]) -> list[list[float]]:
-    """Each value divided by the median of its block."""
+    """Return each value divided by the median of its block."""
     by_block: dict[Hashable, list[float]] = {}
     for node in nodes:
         for block, value in node.items():
@@ -89,7 +92,7 @@ def divide_by_block_medians(nodes: Sequence[Values]) -> list[list[float]]:
 
 
 def standard_errors(nodes: Sequence[Sequence[float]], by_block: bool) -> tuple[Floats, int]:
-    """(of each mean, degrees of freedom of the pooled variance)."""
+    """Return (standard error of each mean, degrees of freedom of the pooled variance)."""
     import numpy as np
 
     sizes = np.array([len(values) for values in nodes], dtype=float)
@@ -105,7 +108,7 @@ def standard_errors(nodes: Sequence[Sequence[float]], by_block: bool) -> tuple[F
 def simulate_quantile(
     means: Floats, errors: Floats, degrees: int, confidence: float
 ) -> tuple[Floats, float]:
-    """(standard error of each contrast, quantile of the largest of their t)."""
+    """Return (standard error of each contrast, quantile of the largest of their t)."""
     import numpy as np
 
     chance = np.random.default_rng(SEED)
@@ -117,7 +120,7 @@ def simulate_quantile(
         changes.append(drawn / np.median(drawn, axis=1)[:, None] - means / middle)
     change = np.concatenate(changes)
     spread = np.sqrt((change**2).mean(axis=0))
-    # A node that is the median in every draw has no error against it.
+    # A node that is the median in every draw has no error against the median.
     largest = np.max(np.abs(change) / np.where(spread > 0, spread, np.inf), axis=1)
     scale = np.sqrt(degrees / chance.chisquare(degrees, DRAWS))  # the variance is an estimate, too
     return spread, float(np.quantile(largest * scale, confidence))

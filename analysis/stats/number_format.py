@@ -1,4 +1,4 @@
-"""Numbers with units as people read and write them: prefixes, decimals by the interval's width, percent."""
+"""Format numbers with units: prefixes, decimals that fit the interval's width, percentages."""
 
 from __future__ import annotations
 
@@ -17,37 +17,40 @@ PREFIXES = {
     "J": ((1.0, "J"), (1e3, "kJ"), (1e6, "MJ")),
 }
 
-# Of these, and of anything per time, nobody can have less than nothing.
+# Quantities in these units, and quantities per time, cannot be negative.
 AMOUNTS = frozenset(
     ("s", "ms", "us", "µs", "ns", "bytes", "B", "kB", "MB", "GB", "J", "kJ", "W", "Hz", "%")
 )
 
-LEANING = 1.1  # above, against below the mean: from here on both ends are told
+LEANING = 1.1  # ratio of the upper to the lower half width from which both ends are printed
 
 MISSING = "–"
 MOST_DECIMALS = 6
-HUGE = 1e15  # from here on as 1.23e+15
-HUGE_RATIO = 1e6  # nobody counts digits
+HUGE = 1e15  # from here on in the form 1.23e+15
+HUGE_RATIO = 1e6  # above it two digits are enough
 
 
 def is_never_negative(variant: str, unit: str | None, minimum: float) -> bool:
-    """Whether a quantity can have no negative mean; of a study's own figure the unit has to."""
+    """Return whether a quantity cannot have a negative mean.
+
+    For a figure that the study defines, the unit decides.
+    """
     is_amount = unit is not None and (unit in AMOUNTS or "/" in unit or "_per_" in unit)
     if minimum < 0 or is_amount:
         return minimum >= 0
-    # Here and not above: it reads all benchmarks, and `steelyard show` asks for none.
+    # Imported here because it reads all benchmarks, and `steelyard show` needs none.
     from steelyard.analysis.base.benchmark_traits import finds_own_figures
 
     return not finds_own_figures(variant)
 
 
 def format_unit(unit: str | None) -> str:
-    """`files/s` from `files_per_s`; a figure without unit is a number, `1`."""
+    """Return `files/s` for `files_per_s`; a figure without a unit is a number, `1`."""
     return (unit or "1").replace("_per_", "/").replace("_", " ")
 
 
 def choose_prefix(magnitude: float | None, unit: str | None) -> tuple[float, str]:
-    """What to divide by so that `magnitude` reads well, and the unit's name then."""
+    """Return the divisor with which `magnitude` reads well, and the name of the resulting unit."""
     steps = PREFIXES.get(unit or "")
     if steps is None:
         return 1.0, format_unit(unit)
@@ -58,7 +61,7 @@ def choose_prefix(magnitude: float | None, unit: str | None) -> tuple[float, str
 
 
 def count_decimals(value: float, half_width: float | None) -> int:
-    """Decimals to print: as many as make the half width at least 5 in the last place."""
+    """Return how many decimals to print: the half width has at least 5 in the last place."""
     if half_width:
         return min(max(math.ceil(-math.log10(half_width / 5)), 0), MOST_DECIMALS)
     if value == 0 or float(value).is_integer():
@@ -67,7 +70,7 @@ def count_decimals(value: float, half_width: float | None) -> int:
 
 
 def count_common_decimals(intervals: Sequence[Interval], factor: float) -> int:
-    """Decimals of means that stand together: those of decimals(), and three digits of the largest."""
+    """Return the decimals of means in one column: by interval, and 3 digits of the largest mean."""
     means = [abs(one.mean / factor) for one in intervals]
     halves = [one.half_width and one.half_width / factor for one in intervals]
     wanted = [count_decimals(mean, half) for mean, half in zip(means, halves, strict=True)]
@@ -77,7 +80,7 @@ def count_common_decimals(intervals: Sequence[Interval], factor: float) -> int:
 
 
 def format_number(value: float | None, factor: float = 1.0, places: int = 0) -> str:
-    """`−1.23`, with a true minus sign; `–` for None; `3.1e−09` for what decimals cannot tell."""
+    """Format `−1.23` with a true minus sign; `–` for None; `3.1e−09` if decimals would show 0."""
     if value is None:
         return MISSING
     words = f"{value / factor:.{places}f}"
@@ -87,8 +90,11 @@ def format_number(value: float | None, factor: float = 1.0, places: int = 0) -> 
 
 
 def format_times(ratio: float, low: float, high: float) -> tuple[str, str]:
-    """A ratio and its interval, `20` and `9 … 31`: to the place in which the half width is 2 or more,
-    and none is 0, nor 1, that is not."""
+    """Format a ratio and its interval as `20` and `9 … 31`.
+
+    They are rounded to the place in which the half width is 2 or more. No number is rounded to 0 or
+    1.
+    """
     half = (high - low) / 2
     if half <= 0:
         return f"{ratio:.3g}", ""
@@ -109,7 +115,7 @@ def format_times(ratio: float, low: float, high: float) -> tuple[str, str]:
 
 
 def format_quantity(value: float | None, unit: str | None) -> str:
-    """One number with its unit, four digits: `1.234 MB`."""
+    """Format one number with its unit, in four digits: `1.234 MB`."""
     if value is None:
         return MISSING
     factor, name = choose_prefix(value, unit)
@@ -121,7 +127,7 @@ def format_quantity(value: float | None, unit: str | None) -> str:
 
 
 def format_binary(value: float | None) -> str:
-    """`3.1 GiB`, as memory is asked for; `–` for None."""
+    """Format a memory size as `3.1 GiB`; `–` for None."""
     if value is None:
         return MISSING
     for unit in ("B", "KiB", "MiB", "GiB"):
@@ -132,7 +138,10 @@ def format_binary(value: float | None) -> str:
 
 
 def format_mean(interval: Interval, unit: str | None) -> str:
-    """`800 ± 32 ms`: mean and half of its interval in one unit; `26 (8 … 70) ms` where it leans."""
+    """Format `800 ± 32 ms`: the mean and its half interval in one unit.
+
+    An asymmetric interval is printed with both ends: `26 (8 … 70) ms`.
+    """
     factor, name = choose_prefix(interval.mean, unit)
     half = interval.half_width
     places = count_decimals(interval.mean / factor, half and half / factor)
@@ -151,7 +160,7 @@ def format_mean(interval: Interval, unit: str | None) -> str:
 
 
 def compute_reaches(interval: Interval) -> tuple[float, float]:
-    """How far it reaches below and above the mean; 0 where it has no ends."""
+    """Return how far the interval extends below and above the mean; 0 if it has no ends."""
     if interval.low is None or interval.high is None:
         return 0.0, 0.0
     return interval.mean - interval.low, interval.high - interval.mean
@@ -161,6 +170,6 @@ PERCENT = re.compile(r"(\d{1,2}(?:\.\d+)?)\s?%")
 
 
 def parse_percent(text: object) -> float | None:
-    """0.02 of `2%`; None unless it is a text of more than 0 and less than 100 percent."""
+    """Return 0.02 for `2%`; None unless it is a text of more than 0 and less than 100 percent."""
     match = PERCENT.fullmatch(text) if isinstance(text, str) else None
     return float(match[1]) / 100 if match and float(match[1]) else None

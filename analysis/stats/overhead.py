@@ -1,4 +1,4 @@
-"""Overhead of a condition against the baseline, with its interval and in words."""
+"""Overhead of a condition compared with the baseline, with its interval and in words."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from steelyard.jobscripts.plurals import counted
 MIN_RUNS = 3  # of 2 + 2 runs an interval would reach over 13 standard errors to each side
 TOO_CLOSE = "the baseline is too close to 0"
 
-EXACT = "exact"  # the method of exact_overhead()
+EXACT = "exact"  # the method of compute_exact_overhead()
 
 ROUNDING = 1e-12  # of a ratio: a narrower interval is made by rounding
 
-AS_LIKELY = 0.5  # a p from which on chance alone is the better guess: nothing is told as "perhaps"
+AS_LIKELY = 0.5  # from this p on a difference is not reported as "perhaps": chance is as likely
 
-NO_DURATION = frozenset(("cpu_s",))  # seconds of which more is not slower
+NO_DURATION = frozenset(("cpu_s",))  # metrics in seconds for which more is not slower
 
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
     """(condition − baseline) / baseline of two means; 0.1 is 10 % more.
 
-    value is None where the ratio does not exist, low and high where no interval can be given;
-    `reason` then says why. `method`: `Fieller`, `exact` (counts that do not vary) or `none`.
+    `value` is None if the ratio does not exist; `low` and `high` are None if no interval exists;
+    `reason` then states why. `method` is `Fieller`, `exact` (counts that do not vary) or `none`.
     """
 
     value: float | None
@@ -47,7 +47,7 @@ class Overhead:
     n_baseline: int
     method: str
     reason: str | None = None
-    design: str | None = None  # what is independent, in words; None: runs (stats_clusters)
+    design: str | None = None  # the independent units, in words; None: runs (see dependent_runs.py)
 
 
 class Direction(StrEnum):
@@ -57,7 +57,7 @@ class Direction(StrEnum):
     BETTER = "better"
     DIFFERENT = "different"
     EQUIVALENT = "equivalent"
-    NON_INFERIOR = "non-inferior"  # not worse by the margin; how much better is left open
+    NON_INFERIOR = "non-inferior"  # not worse by the margin; it may be better by any amount
     PERHAPS = "may be chance"
     NOT_SHOWN = "not shown to differ"
     UNKNOWN = "cannot be judged"
@@ -77,10 +77,10 @@ class Verdict:
 def compute_overhead(
     condition: Sequence[float], baseline: Sequence[float], confidence: float = CONFIDENCE
 ) -> Overhead:
-    """Overhead of two independent samples, with Fieller's interval of the ratio of their means.
+    """Return the overhead of two independent samples, with Fieller's interval of their ratio.
 
-    Not the bootstrap's: where few runs are delayed, or tails heavy, BCa holds 81 to 93 % of 95
-    (bench/coverage.py, its peer column).
+    The bootstrap is not used: with few delayed runs, or heavy tails, BCa covers 81 to 93 % instead
+    of 95 (bench/coverage.py, its peer column).
     """
     numbers, base = check_values(condition), check_values(baseline)
     plain, is_final = without_interval(numbers, base)
@@ -90,7 +90,7 @@ def compute_overhead(
 
 
 def with_interval(plain: Overhead, ends: tuple[float, float] | None) -> Overhead:
-    """The overhead with these limits of its ratio."""
+    """Return the overhead with these limits of its ratio."""
     if ends is None:
         return replace(plain, low=None, high=None, method="none", reason=TOO_CLOSE)
     return replace(plain, low=ends[0] - 1, high=ends[1] - 1, method="Fieller")
@@ -98,7 +98,7 @@ def with_interval(plain: Overhead, ends: tuple[float, float] | None) -> Overhead
 
 @dataclass(frozen=True, slots=True)
 class MeanError:
-    """A mean, its variance, and the degrees of freedom of that."""
+    """A mean, its variance, and the degrees of freedom of the variance."""
 
     mean: float
     variance: float
@@ -106,7 +106,7 @@ class MeanError:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> MeanError:
-        """Of independent values."""
+        """Compute it from independent values."""
         mean = statistics.fmean(values)
         return cls(mean, variance(values, mean) / len(values), len(values) - 1)
 
@@ -114,9 +114,11 @@ class MeanError:
 def compute_fieller_overhead(
     plain: Overhead, ours: MeanError, base: MeanError, confidence: float = CONFIDENCE
 ) -> Overhead:
-    """The overhead with Fieller's interval; Welch's degrees of freedom at the ratio that was seen."""
+    """Return the overhead with Fieller's interval, Welch's degrees of freedom at the observed
+    ratio.
+    """
     parts = [ours.variance, (ours.mean / base.mean) ** 2 * base.variance]
-    if math.fsum(parts) <= 0:  # nothing but 0, or jobs with one and the same mean
+    if math.fsum(parts) <= 0:  # all values are 0, or all jobs of a side have the same mean
         return with_interval(plain, (ours.mean / base.mean, ours.mean / base.mean))
     degrees = welch_degrees(parts, (ours.degrees, base.degrees))
     t = student_quantile((1 + confidence) / 2, degrees)
@@ -126,7 +128,10 @@ def compute_fieller_overhead(
 
 
 def without_interval(numbers: Sequence[float], base: Sequence[float]) -> tuple[Overhead, bool]:
-    """The overhead without its interval, and whether it stays so: too few, a mean of 0, no spread."""
+    """Return the overhead without an interval, and whether none can follow.
+
+    None can follow with too few runs, a mean of 0 or no spread.
+    """
     mean, base_mean = statistics.fmean(numbers), statistics.fmean(base)
     counts = len(numbers), len(base)
     if base_mean <= 0:
@@ -143,7 +148,7 @@ def without_interval(numbers: Sequence[float], base: Sequence[float]) -> tuple[O
 
 
 def find_too_few_reason(n_condition: int, n_baseline: int) -> str:
-    """Which side has too few runs to be judged."""
+    """Return which side has too few runs to be judged."""
     if n_condition == n_baseline:
         return f"{counted(n_condition, 'run')} each"
     if n_condition < MIN_RUNS:
@@ -160,7 +165,7 @@ class Side:
 
     @classmethod
     def of(cls, unit: str | None, better: str | None, metric: str | None) -> Side | None:
-        """None where neither side is worse."""
+        """Return the worse side of a metric, or None if neither side is worse."""
         if better is None:
             return None
         is_more = better == "lower"
@@ -169,35 +174,37 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the tests say of an overhead; p are corrected for all comparisons of the family."""
+    """The test results of an overhead; each p is corrected for all comparisons of the family."""
 
-    p: float | None = None  # of a difference; None: there is no test, the interval decides
-    family: int = 1  # how many comparisons that is
-    margin: float | None = None  # what the study calls equivalent: 0.02 is ± 2 %
-    p_equivalent: float | None = None  # of the overhead lying beyond it (equivalence.py)
-    p_non_inferior: float | None = None  # of it lying beyond on the worse side
+    p: float | None = None  # of a difference; None: no test exists, the interval decides
+    family: int = 1  # number of comparisons
+    margin: float | None = None  # the study's equivalence margin: 0.02 is ± 2 %
+    p_equivalent: float | None = None  # that the overhead is beyond the margin (equivalence.py)
+    p_non_inferior: float | None = None  # that it is beyond the margin on the worse side
 
     @property
     def shows_difference(self) -> bool:
-        """Whether the test shows a difference, or there is none to deny it."""
+        """Whether the test shows a difference, or no test exists."""
         return self.p is None or self.p <= 1 - CONFIDENCE
 
     def is_equivalent(self, low: float, high: float) -> bool:
-        """Whether the overhead is shown to lie within the margin: by test and interval."""
+        """Return whether both test and interval show that the overhead is within the margin."""
         is_shown = self.p_equivalent is not None and self.p_equivalent <= 1 - CONFIDENCE
         return is_shown and self.is_inside(low, high)
 
     def is_inside(self, low: float, high: float) -> bool:
-        """Whether the interval alone lies there."""
+        """Return whether the interval is within the margin."""
         return self.margin is not None and -self.margin < low and high < self.margin
 
     def is_non_inferior(self, side: Side | None, low: float, high: float) -> bool:
-        """Whether the overhead is shown not to be worse by the margin: by test and interval."""
+        """Return whether both test and interval show that the overhead is not worse by the
+        margin.
+        """
         is_shown = self.p_non_inferior is not None and self.p_non_inferior <= 1 - CONFIDENCE
         return is_shown and self.is_short_of_margin(side, low, high)
 
     def is_short_of_margin(self, side: Side | None, low: float, high: float) -> bool:
-        """Whether the interval alone ends before the margin on the worse side."""
+        """Return whether the interval ends before the margin on the worse side."""
         if side is None or self.margin is None:
             return False
         return high < self.margin if side.is_more else -self.margin < low
@@ -225,17 +232,17 @@ def make_verdict(
     metric: str | None = None,
     evidence: Evidence = NO_TEST,
 ) -> Verdict:
-    """The overhead in words; `better` is `lower`, `higher` or None as in the database.
+    """Describe the overhead in words; `better` is `lower`, `higher` or None as in the database.
 
-    A difference, equivalence, or non-inferiority is told only when both the interval and the test
-    show it; the strongest of these is told.
+    A difference, equivalence or non-inferiority is reported only if both the interval and the test
+    show it. The strongest of these is reported.
     """
     if result.value is None or result.low is None or result.high is None:
         return Verdict(Direction.UNKNOWN, f"cannot be judged: {result.reason}")
     if result.method == EXACT:
         return make_exact_verdict(result, unit, better, metric, evidence)
     low, high = result.low, result.high
-    if high - low <= ROUNDING * abs(1 + result.value):  # every pair with the same ratio
+    if high - low <= ROUNDING * abs(1 + result.value):  # every pair has the same ratio
         low = high = result.value
     counts = format_counts(result, has_spread=low != high)
     side = Side.of(unit, better, metric)
@@ -250,7 +257,7 @@ def make_verdict(
         )
         is_better = evidence.shows_difference and direction is Direction.BETTER
         if is_better and what is Direction.NON_INFERIOR:
-            what = Direction.BETTER  # which says more
+            what = Direction.BETTER  # the stronger statement
         return Verdict(what, f"{words}, {counts}")
     if not evidence.shows_difference and (evidence.p or 0.0) >= AS_LIKELY:
         among = f" among {evidence.family} comparisons" if evidence.family > 1 else ""
@@ -263,7 +270,7 @@ def make_verdict(
 
 
 def format_counts(result: Overhead, has_spread: bool) -> str:
-    """`n = 10 + 10, paired in 10 blocks`; without a spread there is one number and not a range."""
+    """Format `n = 10 + 10, paired in 10 blocks`, and whether the values have no spread."""
     counts = f"n = {result.n_condition} + {result.n_baseline}"
     if result.design is not None:
         counts += f", {result.design}"
@@ -273,7 +280,9 @@ def format_counts(result: Overhead, has_spread: bool) -> str:
 def make_exact_verdict(
     result: Overhead, unit: str | None, better: str | None, metric: str | None, evidence: Evidence
 ) -> Verdict:
-    """Of counts, each the same in all of its runs: there is nothing to test."""
+    """Describe the overhead of counts that are the same in all runs of a side: no test is
+    needed.
+    """
     value = result.value or 0.0
     counts = f"the same in all n = {result.n_condition} + {result.n_baseline} runs"
     if value == 0:
@@ -288,7 +297,7 @@ def make_exact_verdict(
 def describe_equivalence(
     low: float, high: float, evidence: Evidence, side: Side | None
 ) -> tuple[str, Direction] | None:
-    """What is shown of the margin, in words: to both sides, else to the worse one; None: nothing."""
+    """Return what is shown of the margin, in words: on both sides, else on the worse; else None."""
     if evidence.is_equivalent(low, high):
         return evidence.format_margin, Direction.EQUIVALENT
     if side is not None and evidence.is_non_inferior(side, low, high):
@@ -299,7 +308,7 @@ def describe_equivalence(
 def make_zero_verdict(
     low: float, high: float, evidence: Evidence, counts: str, side: Side | None = None
 ) -> Verdict:
-    """Of an overhead whose interval holds 0."""
+    """Describe an overhead whose interval contains 0."""
     if near := describe_equivalence(low, high, evidence, side):
         where, what = near
         return Verdict(what, f"{where}{format_ends(low, high)}, {counts}")
@@ -318,7 +327,7 @@ def make_zero_verdict(
 def describe_possible_equivalence(
     low: float, high: float, evidence: Evidence, side: Side | None
 ) -> tuple[str, float] | None:
-    """What the interval says of the margin and the test does not show, and its p."""
+    """Return what the interval shows of the margin but the test does not, and the p of the test."""
     near, no_worse = evidence.p_equivalent, evidence.p_non_inferior
     if evidence.is_inside(low, high) and near is not None and near < AS_LIKELY:
         return evidence.format_margin, near
@@ -330,27 +339,27 @@ def describe_possible_equivalence(
 
 
 def describe_doubt(p: float, family: int) -> str:
-    """Why what the interval shows is not reported as shown."""
+    """Return why what the interval shows is not reported as shown."""
     after = f" after correction for {family} comparisons" if family > 1 else ""
     return f", not significant{after} (p = {p:.2g})"
 
 
 def format_difference(word: str, value: float, low: float, high: float) -> str:
-    """`slower by 12.1 % (11.3 … 12.9)`; of more than 100 % more `20 times as long (9 … 31)`."""
+    """Format `slower by 12.1 % (11.3 … 12.9)`; above 100 % more, `20 times as long (9 … 31)`."""
     if value > AS_TIMES:
         return format_times(value, low, high, "as long" if word == "slower" else "as high")
     return f"{word} by {format_amount(value, low, high)}"
 
 
 def format_times(value: float, low: float, high: float, what: str = "") -> str:
-    """`20 times as long (9 … 31)`."""
+    """Format `20 times as long (9 … 31)`."""
     ratio, ends = number_format.format_times(1 + value, 1 + low, 1 + high)
     words = f"{ratio} times {what}".rstrip()
     return f"{words} ({ends})" if ends else words
 
 
 def format_amount(value: float, low: float, high: float) -> str:
-    """`12.1 % (11.3 … 12.9)` of an overhead to one side of 0, without its sign."""
+    """Format an overhead to one side of 0 without its sign: `12.1 % (11.3 … 12.9)`."""
     if high < 0:
         low, high = -high, -low
     text = f"{format_percent(abs(value), low, high)} %"
@@ -358,12 +367,12 @@ def format_amount(value: float, low: float, high: float) -> str:
 
 
 def format_ends(low: float, high: float) -> str:
-    """` (−0.4 … 0.9 %)`, ` (0.5 … 4.1 times)`; empty where there is no spread."""
+    """Format ` (−0.4 … 0.9 %)` or ` (0.5 … 4.1 times)`; empty without spread."""
     return "" if low == high else f" ({format_between(low, high)})"
 
 
 def format_between(low: float, high: float) -> str:
-    """`−0.4 … 0.9 %`; `0.5 … 4.1 times` where more than 100 % more is in it."""
+    """Format `−0.4 … 0.9 %`; `0.5 … 4.1 times` if it contains more than 100 % more."""
     if AS_TIMES < high < math.inf and low >= -1:
         return f"{number_format.format_times(1.0, 1 + low, 1 + high)[1]} times"
     return f"{format_percent_range(low, high)} %"
@@ -372,7 +381,7 @@ def format_between(low: float, high: float) -> str:
 def choose_comparison(
     more: bool, unit: str | None, better: str | None, metric: str | None
 ) -> tuple[str, Direction]:
-    """`slower` and WORSE for more seconds, `lower` and WORSE for fewer Gflop/s …"""
+    """Return word and direction: `slower` and WORSE for more seconds, `lower` for fewer Gflop/s."""
     if unit == "s" and better == "lower" and metric not in NO_DURATION:
         word = "slower" if more else "faster"
     else:
@@ -382,13 +391,16 @@ def choose_comparison(
     return word, Direction.WORSE if more == (better == "lower") else Direction.BETTER
 
 
-AS_TIMES = 1.0  # more than 100 % more is told as a factor
+AS_TIMES = 1.0  # above 100 % more, a factor is printed
 MOST_DECIMALS = 12
-HUGE_PERCENT = 1e6  # from here on as 1.33e+09: nobody counts digits
+HUGE_PERCENT = 1e6  # from here on in the form 1.33e+09
 
 
 def count_percent_decimals(low: float, high: float) -> int:
-    """As many as make half the width at least 5 in the last place, and no end 0 that is not."""
+    """Return decimals that show half the width as at least 5 in the last place.
+
+    An end that is not 0 is not shown as 0.
+    """
     half, nearest = (high - low) / 2 * 100, min(abs(low), abs(high)) * 100
     if half > 0:
         places = max(count_digits(half / 5), 0)
@@ -399,12 +411,12 @@ def count_percent_decimals(low: float, high: float) -> int:
 
 
 def count_digits(number: float) -> int:
-    """Decimals that show a number's first digit; below 0 for a large one."""
+    """Return the decimals that show a number's first digit; negative for a large number."""
     return math.ceil(-math.log10(number))
 
 
 def format_percent(value: float, low: float, high: float) -> str:
-    """`12.1` from 0.121, to the decimals that the interval allows, with a true minus sign."""
+    """Format 0.121 as `12.1`, with the decimals that the interval allows and a true minus sign."""
     if abs(value) * 100 >= HUGE_PERCENT:
         return f"{value * 100:.3g}".replace("-", "−")
     text = f"{value * 100:.{count_percent_decimals(low, high)}f}"
@@ -412,17 +424,17 @@ def format_percent(value: float, low: float, high: float) -> str:
 
 
 def format_percent_range(low: float, high: float) -> str:
-    """`11.3 … 12.9`."""
+    """Format `11.3 … 12.9`."""
     return f"{format_percent(low, low, high)} … {format_percent(high, low, high)}"
 
 
 # --- values without a spread -----------------------------------------------------------------------
 
-PRINTED_DIGITS = 9  # more are those of a quotient, not of a print
+PRINTED_DIGITS = 9  # a number with more digits is a quotient and was not printed
 
 
 def find_resolution(values: Sequence[float]) -> Decimal | None:
-    """One in the last decimal that any of the values has; None where they are no printed ones."""
+    """Return the unit of the last decimal of any value; None if the values were not printed."""
     finest = Decimal(1)
     for value in values:
         number = Decimal(repr(float(value))).normalize()
@@ -434,7 +446,7 @@ def find_resolution(values: Sequence[float]) -> Decimal | None:
 
 
 def find_coarse_reason(condition: float, baseline: float) -> str:
-    """Why two sides, each with one value in all of its runs, cannot be told apart by a test."""
+    """Return why no test can distinguish two sides that each have one value in all runs."""
     step = find_resolution((condition, baseline))
     known = "not known" if step is None else f"{step:f}"
     return (
@@ -444,24 +456,24 @@ def find_coarse_reason(condition: float, baseline: float) -> str:
 
 
 # Equal numbers in all runs have two causes. A count (bytes of a file, messages, iterations) is
-# deterministic: the next run has the same one. A clock that prints 0.01 s hides what varies below its
-# step. They are told apart by the unit, never by the values: only whole numbers of a unit that is
-# counted are exact. Whatever has another unit or none may be rounded.
+# deterministic: the next run has the same count. A clock that prints 0.01 s hides any variation
+# below its step. The unit distinguishes them, never the values: only whole numbers of a counted
+# unit are exact. A value with another unit, or none, may be rounded.
 UNITS = frozenset((
     "B", "bytes", "bit", "bits", "calls", "count", "events", "faults", "files", "iterations",
     "messages", "operations", "packets", "processes", "segments", "steps",
 ))  # fmt: skip
-SAMPLED = "memory"  # is read in pages, now and then: a peak between two readings is not seen
+SAMPLED = "memory"  # sampled in pages: a peak between two readings is missed
 UNNAMED = (None, "", "1")
 
 
 def is_counted(metric: str, unit: str | None, values: Sequence[float]) -> bool:
-    """Whether each value is a whole number of something that is counted one by one."""
+    """Return whether each value is a whole number of a counted unit."""
     return unit in UNITS and SAMPLED not in metric and are_whole(values)
 
 
 def can_be_counted(unit: str | None, values: Sequence[float]) -> bool:
-    """Whether they could be, if only their unit said so."""
+    """Return whether the values could be counts if they had a counted unit."""
     return unit in UNNAMED and are_whole(values)
 
 
@@ -472,8 +484,11 @@ def are_whole(values: Sequence[float]) -> bool:
 def compute_exact_overhead(
     condition: Sequence[float], baseline: Sequence[float]
 ) -> Overhead | None:
-    """The ratio of two counts, each the same in all of its runs; None where one varies, where one
-    has too few runs for that to be seen, or where they differ and the baseline is not above 0."""
+    """Return the exact ratio of two counts, each the same in all of its runs.
+
+    Returns None if a count varies or has too few runs to show that it does not, and if the counts
+    differ and the baseline is not above 0.
+    """
     counts = len(condition), len(baseline)
     if min(counts) < MIN_RUNS or len(set(condition)) > 1 or len(set(baseline)) > 1:
         return None

@@ -1,4 +1,4 @@
-"""How many repeats: before a study from a pilot, and while it runs."""
+"""Planning of repeats: before a study from a pilot, and while it runs."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from steelyard.analysis.stats.dependent_runs import MIN_BLOCKS
 
 MOST_REPEATS = 1_000_000
 MOST_DIFFERENCE = 1e6  # in standard deviations
-POWER = 0.8  # Cohen's convention, see `power`
+POWER = 0.8  # Cohen's convention, see power()
 MIN_PILOT = 3
 
-# See `enough`: found and proved by bench/coverage.py.
+# Found by simulation in bench/coverage.py; see can_stop().
 FIRST_LOOK = 15
 STOPPING_CONFIDENCE = 0.96
 
 
 def repeats_needed(sd: float, half_width: float, confidence: float = CONFIDENCE) -> int:
-    """The least n whose interval t(n − 1) · sd / √n is no wider than `half_width` to each side.
+    """Return the least n for which t(n − 1) · sd / √n is at most `half_width`.
 
-    Student (1908); both in the unit of the measure. The sd of the runs to come may be larger than
-    this one: `repeats_assured` allows for it. ValueError for a half-width not above 0, or when
-    more than a million runs were needed.
+    Student (1908). `sd` and `half_width` are in the unit of the measure. The sd of the future runs
+    may be larger than this one: repeats_assured() allows for it. Raises ValueError for a half-width
+    not above 0, or if more than a million runs are needed.
     """
     if not (half_width > 0 and sd >= 0):
         raise ValueError(f"expected half_width > 0 and sd >= 0, found {half_width} and {sd}")
@@ -51,11 +51,11 @@ def repeats_needed(sd: float, half_width: float, confidence: float = CONFIDENCE)
 
 
 def repeats_assured(pilot: Sequence[float], half_width: float, assurance: float = 0.9) -> int:
-    """Repeats that reach `half_width` with this probability, from the spread of a pilot.
+    """Return the repeats that reach `half_width` with this probability, from the spread of a pilot.
 
     The pilot's sd is replaced by its upper confidence limit (chi square): Kupper & Hafner (1989),
     "How Appropriate are Popular Sample Size Formulas?", The American Statistician 43(2); Browne
-    (1995), Statistics in Medicine 14(17). ValueError for fewer than 3 values.
+    (1995), Statistics in Medicine 14(17). Raises ValueError for fewer than 3 values.
     """
     from scipy.special import chdtri
 
@@ -69,14 +69,14 @@ def repeats_assured(pilot: Sequence[float], half_width: float, assurance: float 
 
 
 def can_stop(values: Sequence[float], half_width: float) -> bool:
-    """Whether a study that is looked at after each run may stop: its interval is narrow enough.
+    """Return whether a study that is checked after each run may stop: the interval is narrow.
 
     Chow & Robbins (1965), "On the Asymptotic Theory of Fixed-Width Sequential Confidence Intervals
     for the Mean", Annals of Mathematical Statistics 36(2). Stopping at the first narrow interval
-    prefers small spreads, so that the plain rule covers less than it says (Starr 1966, "The
-    Performance of a Sequential Procedure", same journal 37(1)). So: no look before 15 runs, and the
-    interval that must be narrow is one of 96 %; bench/coverage.py shows that the 95 % interval
-    told afterwards, which is that same one, then keeps its coverage. `half_width` in the measure's unit.
+    prefers small spreads, so the plain rule covers less than its nominal share (Starr 1966, "The
+    Performance of a Sequential Procedure", same journal 37(1)). So the rule needs 15 runs, and an
+    interval of 96 % must be narrow. bench/coverage.py shows that the reported 95 % interval then
+    keeps its coverage. `half_width` is in the unit of the measure.
     """
     if len(values) < FIRST_LOOK:
         return False
@@ -85,12 +85,13 @@ def can_stop(values: Sequence[float], half_width: float) -> bool:
 
 
 def power(difference: float, repeats: int, level: float, blocks: int | None = None) -> float:
-    """The chance that a t test of two conditions with `repeats` runs each tells a difference of so
-    many standard deviations, at this level, two-sided: by the noncentral t distribution.
+    """Return the probability that a two-sided t test at `level` shows a difference.
 
-    Cohen (1988), "Statistical Power Analysis for the Behavioral Sciences", 2nd ed., chapter 2.
-    `blocks`: that hold both conditions. The test is the report's: of the blocks' differences where
-    they are enough, else of all runs. The standard deviation is that inside a block.
+    `difference` is in standard deviations inside a block, `repeats` counts the runs of each
+    condition, and the distribution is the noncentral t. Cohen (1988), "Statistical Power Analysis
+    for the Behavioral Sciences", 2nd ed., chapter 2. `blocks` is the number of blocks that hold
+    both conditions. The test is that of the report: of the differences of blocks if there are
+    enough, else of all runs.
     """
     from scipy.special import nctdtr
 
@@ -101,7 +102,7 @@ def power(difference: float, repeats: int, level: float, blocks: int | None = No
     critical = student_quantile(1 - level / 2, degrees)
     shift = difference * math.sqrt(repeats / 2)
     missed = float(nctdtr(degrees, shift, critical))
-    # To the wrong side. Where that is less than a double can tell scipy gives nan.
+    # The probability of a difference to the wrong side; scipy returns nan if it underflows.
     wrong = float(nctdtr(degrees, shift, -critical))
     return 1 - missed + (0.0 if math.isnan(wrong) else wrong)
 
@@ -109,7 +110,10 @@ def power(difference: float, repeats: int, level: float, blocks: int | None = No
 def least_detectable_difference(
     repeats: int, level: float, blocks: int | None = None, min_power: float = POWER
 ) -> float | None:
-    """The least difference, in standard deviations, that is told with this power; None: no test."""
+    """Return the least difference, in standard deviations, that is shown with this power.
+
+    Returns None if no test exists.
+    """
     if power(MOST_DIFFERENCE, repeats, level, blocks) < min_power:
         return None
     low, high = 0.0, 1.0
@@ -126,13 +130,15 @@ def least_detectable_difference(
 def repeats_to_detect(
     difference: float, level: float, blocks: int | None = None, wanted: float = POWER
 ) -> int | None:
-    """The least runs of each condition with which a difference of so many standard deviations is
-    told; None: more than a million."""
+    """Return the least number of runs per condition that shows a difference in standard deviations.
+
+    Returns None if more than a million runs are needed.
+    """
 
     def is_seen(repeats: int) -> bool:
         return power(difference, repeats, level, blocks) >= wanted
 
-    # Pairs of few blocks have fewer degrees of freedom than their runs, from MIN_BLOCKS on.
+    # From MIN_BLOCKS blocks on, pairs are tested, with fewer degrees of freedom than runs.
     for repeats in range(2, MIN_BLOCKS):
         if is_seen(repeats):
             return repeats

@@ -1,4 +1,4 @@
-"""Shares of a whole: packets lost of packets sent."""
+"""Proportions, such as packets lost of packets sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steelyard.analysis.stats.basics import CONFIDENCE
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share of n trials with its interval, fractions of 1."""
+    """A proportion of n trials with its interval, as fractions of 1."""
 
     value: float
     low: float
@@ -19,10 +19,11 @@ class Share:
 
 
 def wilson(hits: float, n: int, confidence: float = CONFIDENCE) -> Share:
-    """A binomial share with Wilson's score interval, which holds near 0 too.
+    """Return a binomial proportion with Wilson's score interval, which also holds near 0.
 
     Wilson (1927), "Probable Inference, the Law of Succession, and Statistical Inference", JASA
-    22(158). `hits` may be a product of a share and its n. ValueError unless 0 <= hits <= n, n > 0.
+    22(158). `hits` may be the product of a share and its n. Raises ValueError unless 0 <= hits <= n
+    and n > 0.
     """
     if not 0 <= hits <= n or n < 1:
         raise ValueError(f"expected 0 <= hits <= n and n > 0, found {hits} of {n}")
@@ -36,9 +37,10 @@ def wilson(hits: float, n: int, confidence: float = CONFIDENCE) -> Share:
 
 
 def unseen_share(n: int, confidence: float = CONFIDENCE) -> float:
-    """The largest share of runs that may be hit by something though none of n was.
+    """Return the largest share of runs that an event may affect although it affected none of n.
 
     Clopper & Pearson (1934), "The Use of Confidence or Fiducial Limits Illustrated in the Case of
-    the Binomial", Biometrika 26(4), for 0 of n: about 3 / n. No interval of a mean of n knows of it.
+    the Binomial", Biometrika 26(4), for 0 of n: about 3 / n. The interval of a mean of n runs does
+    not include such an event.
     """
     return 1 - math.exp(math.log1p(-confidence) / n)

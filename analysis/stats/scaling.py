@@ -1,11 +1,11 @@
-"""How a figure scales: speed-up, parallel efficiency, serial fractions, and the best scale.
+"""Scaling of a figure: speed-up, parallel efficiency, serial fractions, and the best scale.
 
 A relative scale q is a scale divided by the reference, the smallest scale with values: with 2 and 8
 nodes the reference is 2 and q of 8 nodes is 4. A speed-up is the reference's mean time for the same
 work divided by the mean time at q: a ratio of means, with the interval of an overhead. In weak
-scaling the work grows with q, so that the speed-up is the scaled one (Gustafson 1988).
+scaling the work grows with q, so the speed-up is the scaled one (Gustafson 1988).
 
-Nothing is cut to what a law allows: an efficiency above 1 and a serial fraction below 0 are
+Results are not cut to what a law allows: an efficiency above 1 and a serial fraction below 0 are
 results (superlinear scaling).
 """
 
@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from steelyard.analysis.stats.basics import CONFIDENCE, Estimate
 from steelyard.analysis.stats.overhead import Overhead
 
-LEAST_EFFICIENCY = 0.7  # of a scale that is called worth its processors
+LEAST_EFFICIENCY = 0.7  # of a scale that is worth its processors
 
 
 def speed_up(found: Overhead) -> Estimate | None:
-    """The reference's mean time by that of a scale, from the reference's overhead against it.
+    """Return the speed-up of a scale from the overhead of the reference compared with it.
 
-    None without a value; times are never negative, nor is their ratio.
+    Returns None if the overhead has no value. Times are never negative, nor is their ratio.
     """
     if found.value is None:
         return None
@@ -33,16 +33,16 @@ def speed_up(found: Overhead) -> Estimate | None:
 
 
 def efficiency(speed: Estimate, q: float) -> Estimate:
-    """Speed-up by relative scale; 1 is linear scaling."""
+    """Return the speed-up divided by the relative scale; 1 is linear scaling."""
     ends = [None if end is None else end / q for end in (speed.low, speed.high)]
     return Estimate(speed.value / q, *ends)
 
 
 def serial_fraction(speed: Estimate, q: float) -> Estimate | None:
-    """The experimentally determined serial fraction, (1/S − 1/q) / (1 − 1/q); None at q = 1.
+    """Return the experimentally determined serial fraction, (1/S − 1/q) / (1 − 1/q); None at q = 1.
 
-    Karp & Flatt (1990), "Measuring Parallel Processor Performance", Communications of the ACM 33(5).
-    It falls as the speed-up rises: its interval is that of the speed-up, transformed.
+    Karp & Flatt (1990), "Measuring Parallel Processor Performance", Communications of the ACM
+    33(5). It falls as the speed-up rises, so its interval is that of the speed-up, transformed.
     """
 
     def fraction(s: float) -> float:
@@ -52,29 +52,35 @@ def serial_fraction(speed: Estimate, q: float) -> Estimate | None:
 
 
 def scaled_serial_fraction(speed: Estimate, q: float) -> Estimate | None:
-    """The serial fraction of a scaled speed-up, (q − S) / (q − 1); None at q = 1.
+    """Return the serial fraction of a scaled speed-up, (q − S) / (q − 1); None at q = 1.
 
-    Gustafson (1988), "Reevaluating Amdahl's Law", Communications of the ACM 31(5): S = q − s (q − 1).
+    Gustafson (1988), "Reevaluating Amdahl's Law", Communications of the ACM 31(5): S = q − s (q −
+    1).
     """
     return apply_falling(lambda s: (q - s) / (q - 1), speed) if q > 1 else None
 
 
 def apply_falling(of: Callable[[float], float], speed: Estimate) -> Estimate:
-    """A falling function of a speed-up; without ends where that has none, or reaches to 0."""
+    """Apply a falling function to a speed-up.
+
+    The result has no ends if the speed-up has none or its interval contains 0.
+    """
     if not speed.low or speed.high is None:
         return Estimate(of(speed.value))
     return Estimate(of(speed.value), of(speed.high), of(speed.low))
 
 
 def one_sided_confidence(confidence: float, scales: int) -> float:
-    """Confidence of each scale's interval for largest_efficient(): Bonferroni, over all but the
-    reference, of limits to one side each."""
+    """Return the confidence of each scale's interval for find_largest_efficient().
+
+    Bonferroni's correction over all scales but the reference, with one-sided limits.
+    """
     return 1 - 2 * (1 - confidence) / max(scales - 1, 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One scale or level out of those that were measured, and the ones that the data allow."""
+    """A measured scale or level, and the range of scales or levels that the data allow."""
 
     value: float
     low: float
@@ -86,12 +92,13 @@ def find_largest_efficient(
     efficiencies: Sequence[Estimate],
     least: float = LEAST_EFFICIENCY,
 ) -> Choice | None:
-    """The largest scale whose efficiency is at least `least`, among those measured.
+    """Return the largest measured scale whose efficiency is at least `least`.
 
-    The scales that the data allow are not shown to be below `least`, and no larger scale is shown to
-    reach it. The true one is lost only where its own upper limit or a larger scale's lower limit is
-    wrong: with intervals of one_sided_confidence() in at most 5 % of studies. An efficiency without
-    an interval may be anything. The reference has 1, exactly; without it the result may be None.
+    The data allow a scale if it is not shown to be below `least` and no larger scale is shown to
+    reach it. The true scale is missed only if its own upper limit or the lower limit of a larger
+    scale is wrong: with intervals of one_sided_confidence() in at most 5 % of studies. An
+    efficiency without an interval may be anything. The reference has exactly 1; without it the
+    result may be None.
     """
     pairs = list(zip(scales, efficiencies, strict=True))
     reached = [scale for scale, found in pairs if found.value >= least]
@@ -109,17 +116,19 @@ def find_best_levels(
     p_of: Callable[[int, int], float | None],
     level: float = 1 - CONFIDENCE,
 ) -> list[int]:
-    """Places of the levels that may have the smallest mean: those not shown to exceed another one.
+    """Return the indices of the levels that may have the smallest mean.
+
+    They are the levels that are not shown to exceed another.
 
     Gupta (1965), "On Some Multiple Decision (Selection and Ranking) Rules", Technometrics 7(2), the
-    set that Hsu's multiple comparisons with the best (1984, Annals of Statistics 12(3)) leaves at 0.
-    The best level is compared with k − 1 others; by Bonferroni it is lost in at most `level` of
-    studies, whatever the levels' spreads. `p_of(i, j)`: two-sided p of two means, None where there is
-    no test.
+    set that Hsu's multiple comparisons with the best (1984, Annals of Statistics 12(3)) leaves at
+    0. The best level is compared with k − 1 others; by Bonferroni it is lost in at most `level` of
+    studies, whatever the levels' spreads. `p_of(i, j)` returns the two-sided p of two means, or
+    None without a test.
     """
     each = level / max(len(means) - 1, 1)
 
-    ranked = sorted(range(len(means)), key=means.__getitem__)  # the best excludes most
+    ranked = sorted(range(len(means)), key=means.__getitem__)  # the best level excludes most others
 
     def is_shown_worse(i: int, j: int) -> bool:
         if means[i] <= means[j]:

@@ -49,8 +49,9 @@ COARSE = "coarse: without a spread of the runs there is neither an interval nor 
 class Curve:
     """Mean times for the same work over relative scales.
 
-    `errors` has what each independent group (run, job, block) takes a mean away from where the others
-    have it (grouped_mean.residuals). `is_paired`: they are of the same blocks at all scales.
+    `errors` holds how far each independent group (run, job, block) moves a mean from where the
+    others have it (grouped_mean.residuals). With `is_paired` the groups are the same blocks at all
+    scales.
     """
 
     scales: tuple[float, ...]
@@ -62,17 +63,17 @@ class Curve:
     def of(
         cls, scales: Sequence[float], groups: Sequence[Groups], is_paired: bool = False
     ) -> Curve:
-        """From the runs of each scale, by what is independent."""
+        """Make a curve from the independent groups of runs at each scale."""
         errors = tuple(tuple(residuals(one)) for one in groups)
         return cls(tuple(scales), tuple(map(mean, groups)), errors, is_paired)
 
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A law's parameters; `reason`: why it is refused, and parameters are None then.
+    """The parameters of a law; `reason` states why it is refused, and its parameters are then None.
 
-    `peak`: the relative scale with the largest speed-up by the Universal Scalability Law. `p`: of
-    means lying as far from the law as these; None where it cannot be tested.
+    `peak` is the relative scale with the largest speed-up by the Universal Scalability Law. `p` is
+    that of means at least as far from the law as these; None if it cannot be tested.
     """
 
     name: str
@@ -84,12 +85,12 @@ class Law:
 
 
 def fit_amdahl(curve: Curve, confidence: float = CONFIDENCE) -> Law:
-    """Amdahl's law."""
+    """Fit Amdahl's law."""
     return fit_law(AMDAHL, curve, confidence)
 
 
 def fit_gustafson(curve: Curve, confidence: float = CONFIDENCE) -> Law:
-    """Gustafson's law, through the speeds 1/T; their errors by the delta method."""
+    """Fit Gustafson's law to the speeds 1/T, with their errors by the delta method."""
     speeds = tuple(1 / one for one in curve.means)
     errors = tuple(
         tuple(-error * speed**2 for error in row)
@@ -99,12 +100,12 @@ def fit_gustafson(curve: Curve, confidence: float = CONFIDENCE) -> Law:
 
 
 def fit_universal(curve: Curve, confidence: float = CONFIDENCE) -> Law:
-    """The Universal Scalability Law."""
+    """Fit the Universal Scalability Law."""
     return fit_law(USL, curve, confidence)
 
 
 def fit_law(name: str, curve: Curve, confidence: float) -> Law:
-    """A law's parameters with Fieller's intervals, or why it is refused."""
+    """Return a law's parameters with Fieller's intervals, or why the law is refused."""
     if reason := find_refusal_reason(name, curve):
         return Law(name, reason=reason)
     found = fit_least_squares(name, curve)
@@ -129,7 +130,7 @@ def fit_law(name: str, curve: Curve, confidence: float) -> Law:
 
 
 def find_refusal_reason(name: str, curve: Curve) -> str | None:
-    """Why a law cannot be fitted to these scales at all."""
+    """Return why a law cannot be fitted to these scales at all, or None."""
     scales = len(set(curve.scales))
     if scales < NEEDED[name]:
         return f"{counted(scales, 'scale')} with values, {NEEDED[name]} are needed"
@@ -141,18 +142,18 @@ def find_refusal_reason(name: str, curve: Curve) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Coefficients (a, b, c), each a linear function of the means (`of_means`, a row for each)."""
+    """Coefficients (a, b, c), each a linear function of the means (one row of `of_means`)."""
 
     coefficients: Floats
     of_means: Floats
     values: Floats  # of the law at each scale
-    left: Floats  # what the law leaves of means of relative spread 1: a projection
+    left: Floats  # projection to the residuals, for means of relative spread 1
     weights: Floats
     curve: Curve
 
 
 def build_columns(name: str, q: Floats) -> Floats:
-    """A law's terms at each scale."""
+    """Return the terms of a law at each scale, one column per term."""
     import numpy as np
 
     if name == GUSTAFSON:
@@ -162,8 +163,11 @@ def build_columns(name: str, q: Floats) -> Floats:
 
 
 def fit_least_squares(name: str, curve: Curve) -> Fitted:
-    """Weighted by the law's own values, found in a second round: with those of the means a mean that
-    is too small by chance would count for more."""
+    """Fit a law by least squares, with weights from its own values.
+
+    Weights from the means would give a mean that is too small by chance too much weight, so a
+    second round uses the fitted values.
+    """
     import numpy as np
 
     means = np.asarray(curve.means)
@@ -182,7 +186,7 @@ def fit_least_squares(name: str, curve: Curve) -> Fitted:
 
 
 def compute_spread(curve: Curve, share: Floats) -> tuple[float, float]:
-    """(variance, degrees of freedom) of a linear function of the means."""
+    """Return (variance, degrees of freedom) of a linear function of the means."""
     import numpy as np
 
     if curve.is_paired:
@@ -196,7 +200,7 @@ def compute_spread(curve: Curve, share: Floats) -> tuple[float, float]:
 
 
 def variance(errors: Sequence[float]) -> float:
-    """Of a mean, from its errors."""
+    """Return the variance of a mean from its errors."""
     m = len(errors)
     return m / (m - 1) * math.fsum(error * error for error in errors)
 
@@ -204,8 +208,10 @@ def variance(errors: Sequence[float]) -> float:
 def ratio(
     found: Fitted, top: Sequence[float], bottom: Sequence[float], confidence: float
 ) -> Estimate:
-    """top · (a, b, c) by bottom · (a, b, c), with Fieller's interval; Welch's degrees of freedom at
-    the ratio that was seen."""
+    """Return top · (a, b, c) divided by bottom · (a, b, c), with Fieller's interval.
+
+    It has Welch's degrees of freedom at the observed ratio.
+    """
     import numpy as np
 
     size = len(found.coefficients)
@@ -224,7 +230,10 @@ def ratio(
 
 
 def compute_peak(found: Fitted, crosstalk: Estimate, confidence: float) -> Estimate | None:
-    """√((1 − σ) / κ) (Gunther 2007, equation 4.34); None where κ is not shown to be above 0."""
+    """Return the relative scale of the peak, √((1 − σ) / κ); None unless κ is shown to be above 0.
+
+    Gunther (2007), equation 4.34.
+    """
     if not crosstalk.low or crosstalk.low <= 0:
         return None
     square = ratio(found, (1.0, -1.0, 0.0), (0.0, 0.0, 1.0), confidence)
@@ -234,11 +243,12 @@ def compute_peak(found: Fitted, crosstalk: Estimate, confidence: float) -> Estim
 
 
 def misfit_p(curve: Curve, found: Fitted) -> float | None:
-    """P of means as far from the law where it holds; None without a spread.
+    """Return p of means at least as far from a true law; None without a spread.
 
-    Lack of fit against the runs' own spread, which may differ between scales: Brunner, Dette & Munk
-    (1997), "Box-Type Approximations in Nonparametric Factorial Designs", JASA 92. With one spread and
-    as many runs at all scales it is the F test of lack of fit (Draper & Smith 1998, section 2.1).
+    Lack of fit compared with the runs' own spread, which may differ between scales: Brunner, Dette
+    & Munk (1997), "Box-Type Approximations in Nonparametric Factorial Designs", JASA 92. With the
+    same spread and number of runs at all scales it is the F test of lack of fit (Draper & Smith
+    1998, section 2.1).
     """
     import numpy as np
     from scipy.special import fdtrc
@@ -267,7 +277,7 @@ def misfit_p(curve: Curve, found: Fitted) -> float | None:
 
 
 def describe_misfit(curve: Curve, found: Fitted, p: float) -> str:
-    """Where the law fails most."""
+    """Return a sentence on the scale at which the law fails most."""
     off = [m / v - 1 for m, v in zip(curve.means, found.values.tolist(), strict=True)]
     worst = max(range(len(off)), key=lambda place: abs(off[place]))
     return (

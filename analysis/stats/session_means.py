@@ -1,10 +1,10 @@
 """Means of sessions (nights) as change points compare them: weighted, and with outliers cut.
 
 A session farther than OUTLIER_LIMIT standard deviations from its neighbors' median is marked, and
-counts as one at CUT standard deviations, in means and in variances (Hampel's identifier: Davies &
-Gather (1993), "The Identification of Multiple Outliers", JASA 88(423)). Where such sessions are
-frequent they belong to the noise and are not cut. Each session counts at night t as it was known at night t: what a later night adds never
-changes what an earlier one reported.
+counts in means and variances as one at CUT standard deviations (Hampel's identifier: Davies &
+Gather (1993), "The Identification of Multiple Outliers", JASA 88(423)). If such sessions are
+frequent, they belong to the noise and are not cut. Each session counts at night t as it was known
+at night t, so a later night never changes what an earlier night reported.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-NEIGHBORS = 2  # on each side, of the median that an outlier is judged by
+NEIGHBORS = 2  # on each side, for the median that identifies outliers
 ROUNDING = 1e-10  # of the usual mean: means that differ by less are equal
-CUT = 1.0  # so that two outliers in a row beside low sessions are no step
-RARE = 0.05  # more sessions than this share are no outliers but a part of the noise
-MIN_FOR_LIMIT = 5  # sessions with neighbors; before, nothing is cut
+CUT = 1.0  # so small that two outliers in a row next to low sessions are no step
+RARE = 0.05  # a larger share of sessions is no outliers but part of the noise
+MIN_FOR_LIMIT = 5  # sessions with neighbors; with fewer, nothing is cut
 
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Sessions that have values, in order: where each was in the input, mean, weight."""
+    """The sessions that have values, in order: their indices in the input, means and weights."""
 
     index: tuple[int, ...]
     x: Floats  # means / scale − offset, so that sums of squares are exact enough
     weight: Floats  # 1 for a session with the usual number of runs
     offset: float
     scale: float
-    rounding: float  # below it two means are equal
+    rounding: float  # two means that differ by less are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Cleaned:
     outliers: tuple[int, ...]
 
     def without_slope(self, begin: int, slope: float) -> Cleaned:
-        """From session `begin` on, without a line of `slope` per session."""
+        """Subtract a line of `slope` per session from session `begin` on."""
         import numpy as np
 
         line = slope * np.maximum(np.arange(len(self.y)) - begin, 0)
@@ -65,13 +65,13 @@ class Cleaned:
 
 
 def summarize_sessions(sessions: Sequence[Sequence[float]]) -> Sessions | None:
-    """Means and weights of the sessions that have values; None where none has."""
+    """Return the means and weights of the sessions that have values; None if no session has any."""
     import numpy as np
 
     raw = [(index, check_values(values)) for index, values in enumerate(sessions) if len(values)]
     if not raw:
         return None
-    # In units of the usual mean, so that squares of very large and small values are doubles.
+    # The usual mean is the unit, so that squares of very large and small values do not overflow.
     sizes = [abs(statistics.fmean(values)) for _, values in raw]
     scale = statistics.median(sizes) or max(sizes) or 1.0
     runs = [[value / scale for value in values] for _, values in raw]
@@ -82,11 +82,11 @@ def summarize_sessions(sessions: Sequence[Sequence[float]]) -> Sessions | None:
 
 
 def session_weights(runs: Sequence[list[float]], means: Floats) -> Floats:
-    """1 for a session of the usual number of runs, less for one with fewer, as its variance grows.
+    """Return 1 for a session with the usual number of runs, and less for one with fewer.
 
-    The variance of a session's mean is that between sessions and that within divided by the number of
-    runs: the one-way random model, Cochran (1954), "The Combination of Estimates from Different
-    Experiments", Biometrics 10(1). The variance of means is taken from differences of neighbors.
+    The variance of a session's mean is that between sessions plus that within divided by the number
+    of runs: the one-way random model, Cochran (1954), "The Combination of Estimates from Different
+    Experiments", Biometrics 10(1). The variance of means comes from differences of neighbors.
     """
     import numpy as np
 
@@ -106,7 +106,7 @@ def session_weights(runs: Sequence[list[float]], means: Floats) -> Floats:
 
 
 def cut_outliers(found: Sessions) -> Cleaned:
-    """Each session as it counts at each night."""
+    """Return the sessions with outliers cut, as each counts at each night."""
     import numpy as np
 
     x, n = found.x, len(found.x)
@@ -119,7 +119,7 @@ def cut_outliers(found: Sessions) -> Cleaned:
     limits, coarse = outlier_limits(
         x - centered, find_ties(x, centered, found.rounding), found.rounding
     )
-    known = limits[np.minimum(np.arange(n) + NEIGHBORS, n - 1)]  # when both neighbors are known
+    known = limits[np.minimum(np.arange(n) + NEIGHBORS, n - 1)]  # with both neighbors
     return Cleaned(
         cut_values(x, centered, known),
         cut_values(x, trailing, limits),
@@ -130,7 +130,7 @@ def cut_outliers(found: Sessions) -> Cleaned:
 
 
 def cut_values(x: Floats, middle: Floats, limits: Floats) -> Floats:
-    """What is farther than its limit from the middle, moved to CUT sd from it."""
+    """Move each value that is farther than its limit from the middle to CUT sd from it."""
     import numpy as np
 
     deviation = x - middle
@@ -140,9 +140,10 @@ def cut_values(x: Floats, middle: Floats, limits: Floats) -> Floats:
 
 
 def find_ties(x: Floats, middle: Floats, rounding: float) -> NDArray[np.bool_]:
-    """Whether a session equals its neighbors' median and one of them.
+    """Return whether each session equals its neighbors' median and one of its neighbors.
 
-    Without a tie a session equals the median because it is the middle one, as all of a rising series.
+    Without an equal neighbor a session equals the median because it is the middle one, as in a
+    rising series.
     """
     import numpy as np
 
@@ -158,10 +159,11 @@ def find_ties(x: Floats, middle: Floats, rounding: float) -> NDArray[np.bool_]:
 def outlier_limits(
     deviations: Floats, ties: NDArray[np.bool_], rounding: float
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """How far from its neighbors a session may be at each night; whether most are ties.
+    """Return how far a session may be from its neighbors at each night, and whether most are ties.
 
-    By the median deviation, or by the largest that is not among the rarest: where more than RARE of
-    the sessions are far off (a bad node that some nights meet), that is how the figure is.
+    The limit comes from the median deviation, or from the largest deviation that is not among the
+    rarest: if more than RARE of the sessions are far off (some nights use a bad node), such
+    deviations belong to the figure.
     """
     import numpy as np
     from scipy.special import ndtri
@@ -170,11 +172,11 @@ def outlier_limits(
     limits, coarse = np.full(len(deviations), np.inf), np.zeros(len(deviations), dtype=bool)
     sizes, tied = np.abs(deviations).tolist(), np.cumsum(ties).tolist()
     for night in range(NEIGHBORS, len(sizes)):
-        insort(seen, sizes[night - NEIGHBORS])  # the newest session that has its neighbors
+        insort(seen, sizes[night - NEIGHBORS])  # the newest session with both neighbors
         n = len(seen)
         if n < MIN_FOR_LIMIT:
             continue
-        rest = n - 1 - int(RARE * n)  # sessions without the rarest; one may always be rare
+        rest = n - 1 - int(RARE * n)  # sessions without the rarest; at least one counts as rare
         tail = float(ndtri(1 - (n - rest + 0.5) / (2 * n)))
         scale = max(seen[n // 2] / MAD_TO_SD, seen[rest - 1] / tail)
         coarse[night] = tied[night - NEIGHBORS] > n // 2

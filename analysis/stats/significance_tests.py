@@ -1,4 +1,4 @@
-"""Tests, their correction for many comparisons, and the size of an effect."""
+"""Significance tests, their correction for many comparisons, and effect sizes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Effect:
     value: float
     low: float
     high: float
-    design: str | None = None  # whose standard deviations, in words; None: those of runs
+    design: str | None = None  # the source of the standard deviations, in words; None: runs
 
 
 def welch(condition: Sequence[float], baseline: Sequence[float]) -> float | None:
-    """Two-sided p of two means being equal, without assuming equal variances.
+    """Return the two-sided p of equal means, without assuming equal variances.
 
-    Welch (1947); its degrees of freedom are those of stats_ratio. None where there is no test: fewer than 2 values on a
-    side, or no spread on either.
+    Welch (1947), with the degrees of freedom of basics.welch_degrees(). Returns None if no test
+    exists: fewer than 2 values on a side, or no spread on either.
     """
     return welch_effective(condition, baseline, (len(condition), len(baseline)))
 
@@ -34,7 +34,10 @@ def welch(condition: Sequence[float], baseline: Sequence[float]) -> float | None
 def welch_effective(
     condition: Sequence[float], baseline: Sequence[float], sizes: tuple[float, float]
 ) -> float | None:
-    """welch() as if the sides had `sizes` independent values (autocorrelated series have fewer)."""
+    """Return welch() as if the sides had `sizes` independent values.
+
+    Autocorrelated series have fewer independent values than values.
+    """
     from scipy.special import stdtr
 
     sides = [check_values(condition), check_values(baseline)]
@@ -50,11 +53,12 @@ def welch_effective(
 
 
 def kruskal(groups: Sequence[Sequence[float]]) -> float | None:
-    """p of groups of values all coming from one distribution, by ranks; any spread, any shape.
+    """Return p that all groups of values come from one distribution, by ranks.
 
-    Kruskal & Wallis (1952), "Use of Ranks in One-Criterion Variance Analysis", JASA 47(260), with
-    their correction for ties and the chi-squared approximation, which they advise from 5 values a
-    group on. None for fewer than 2 groups, an empty one, or where all values are equal.
+    The groups may have any spread and shape. Kruskal & Wallis (1952), "Use of Ranks in
+    One-Criterion Variance Analysis", JASA 47(260), with their correction for ties and the
+    chi-squared approximation, which they advise from 5 values per group on. Returns None for fewer
+    than 2 groups, an empty group, or if all values are equal.
     """
     from scipy.special import chdtrc
 
@@ -74,10 +78,11 @@ def kruskal(groups: Sequence[Sequence[float]]) -> float | None:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Each p corrected for all of them: one below 0.05 is a false alarm in 5 of 100 families.
+    """Return each p corrected for all: by chance 5 of 100 families have one below 0.05.
 
-    Holm (1979), "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of
-    Statistics 6(2). In the order given; holds whatever the tests have to do with each other.
+    Holm (1979), "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal
+    of Statistics 6(2). The order is kept. The correction holds for any dependence between the
+    tests.
     """
     corrected = [0.0] * len(p_values)
     highest = 0.0
@@ -90,11 +95,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def hedges(
     condition: Sequence[float], baseline: Sequence[float], *, confidence: float = CONFIDENCE
 ) -> Effect | None:
-    """Hedges' g: difference of means in pooled standard deviations, corrected for few values.
+    """Return Hedges' g: the difference of means in pooled standard deviations, bias-corrected.
 
     Hedges (1981), "Distribution Theory for Glass's Estimator of Effect Size and Related
-    Estimators", Journal of Educational Statistics 6(2), with the exact correction. The interval is
-    that of noncentral_limits(). None without spread, and for fewer than 2 values on a side.
+    Estimators", Journal of Educational Statistics 6(2), with the exact correction. The interval
+    is that of noncentral_limits(). Returns None without spread, and for fewer than 2 values on a
+    side.
     """
     numbers, base = check_values(condition), check_values(baseline)
     n, m = len(numbers), len(base)
@@ -113,10 +119,10 @@ def hedges(
 def hedges_paired(
     condition: Sequence[float], baseline: Sequence[float], *, confidence: float = CONFIDENCE
 ) -> Effect | None:
-    """The same of pairs: what pairs have in common narrows the interval, and is in the spread.
+    """Return Hedges' g of pairs; what the members of a pair have in common narrows the interval.
 
     Cousineau (2020), "Approximating the Distribution of Cohen's d_p in Within-Subject Designs", The
-    Quantitative Methods for Psychology 16(4): degrees of freedom 2 (n − 1) / (1 + r²), r the
+    Quantitative Methods for Psychology 16(4): degrees of freedom 2 (n − 1) / (1 + r²), with r the
     correlation within pairs.
     """
     ours, base = check_values(condition), check_values(baseline)
@@ -137,25 +143,26 @@ def hedges_paired(
 
 
 def correct_bias(d: float, degrees: float) -> float:
-    """Without the bias that few values give it (Hedges 1981, equation 6e)."""
+    """Remove the small-sample bias from d (Hedges 1981, equation 6e)."""
     from scipy.special import gammaln
 
     gammas = float(gammaln(degrees / 2) - gammaln((degrees - 1) / 2))
     return d * math.exp(gammas) / math.sqrt(degrees / 2)
 
 
-FAR = 300  # standard errors from which on only the spread's own error matters
+FAR = 300  # standard errors above which only the error of the spread matters
 
 
 def noncentral_limits(
     d: float, error: float, degrees: float, confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
-    """The effects under which d is just not too large and not too small: exact for normal values.
+    """Return the effects under which d is just not too large and just not too small.
 
-    d / error has a noncentral t distribution: Hedges & Olkin (1985), "Statistical Methods for
-    Meta-Analysis", chapter 5; Steiger & Fouladi (1997), "Noncentrality Interval Estimation and the
-    Evaluation of Statistical Models". The large-sample variance beside it in that chapter holds
-    only 88 % of effects above 5 with 5 + 5 values, and effects are as large where runs are steady.
+    The limits are exact for normal values. d / error has a noncentral t distribution: Hedges &
+    Olkin (1985), "Statistical Methods for Meta-Analysis", chapter 5; Steiger & Fouladi (1997),
+    "Noncentrality Interval Estimation and the Evaluation of Statistical Models". The large-sample
+    variance in that chapter covers only 88 % of effects above 5 with 5 + 5 values, and steady runs
+    have such effects.
     """
     from scipy.special import chdtri, nctdtrinc
 
@@ -172,7 +179,7 @@ SIZES = ((0.8, "large"), (0.5, "medium"), (0.2, "small"), (0.0, "very small"))
 
 
 def format_effect(effect: Effect) -> str:
-    """`large (g = 1.9)`."""
+    """Format `large (g = 1.9)`."""
     word = next(word for least, word in SIZES if abs(effect.value) >= least)
     places = ".2g" if abs(effect.value) < 100 else ".0f"
     design = f", {effect.design}" if effect.design else ""

@@ -1,4 +1,4 @@
-"""A measure over a numeric factor: its slope with interval, and where the line breaks."""
+"""A measure over a numeric factor: its slope with an interval, and a break of the line."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 LEVEL = 0.05
 MIN_VALUES = 4
-MIN_LEVELS = 3  # two give a slope, but nothing says that there is a line between them
+MIN_LEVELS = 3  # two levels give a slope, but no evidence of a line between them
 MIN_LEVELS_BROKEN = 4
 COARSE = "coarse: the runs of each level print one value, and without a spread there is no test"
 
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """Units of the measure per unit of the factor; `p` of there being no slope.
+    """A slope in units of the measure per unit of the factor; `p` is that of a slope of 0.
 
-    `reason`: why there is neither interval nor test; low and high are None and p is 1 then.
+    `reason` states why interval and test are missing; then low and high are None and p is 1.
     """
 
     value: float
@@ -39,19 +39,19 @@ class Slope:
     n: int
     levels: int
     p: float
-    blocks: int | None = None  # whose slopes they are; None: all values together
-    all_blocks: int | None = None  # with those that do not hold every level
+    blocks: int | None = None  # number of blocks that the slope averages; None: all values together
+    all_blocks: int | None = None  # including those that do not hold every level
     reason: str | None = None
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether the interval shows a slope."""
+        """Whether the interval excludes 0."""
         return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Where a line breaks: slopes before and behind `place`, a value of the factor."""
+    """A break of a line: the slopes below and above `place`, a value of the factor."""
 
     place: float
     before: float
@@ -61,7 +61,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line, and its break where one is shown."""
+    """A line, and its break if one is shown."""
 
     slope: Slope
     break_point: Break | None
@@ -73,10 +73,10 @@ def fit_slope(
     blocks: Sequence[object] | None = None,
     confidence: float = CONFIDENCE,
 ) -> Line | None:
-    """The line through values measured at places; None for fewer than 3 levels or 4 values.
+    """Return the line through values measured at places; None for fewer than 3 levels or 4 values.
 
-    `blocks` has the block of each value where levels were measured in turns, block by block: where
-    enough of them hold every level, the line is through these.
+    `blocks` has the block of each value if levels were measured in turns, block by block. If enough
+    blocks hold every level, the line is fitted to these.
     """
     slope = line_slope(places, values, confidence)
     if slope is None or slope.levels < MIN_LEVELS:
@@ -89,7 +89,7 @@ def fit_slope(
 def group_by_block(
     places: Sequence[float], values: Sequence[float], blocks: Sequence[object]
 ) -> list[dict[float, list[float]]]:
-    """The values of each block by their places."""
+    """Return the values of each block by place."""
     found: dict[object, dict[float, list[float]]] = {}
     for place, value, block in zip(places, values, blocks, strict=True):
         found.setdefault(block, {}).setdefault(place, []).append(value)
@@ -99,13 +99,13 @@ def group_by_block(
 def line_slope(
     places: Sequence[float], values: Sequence[float], confidence: float = CONFIDENCE
 ) -> Slope | None:
-    """Least squares with an interval that allows each level a spread of its own.
+    """Fit a line by least squares, with an interval that allows each level its own spread.
 
     Standard error HC3: MacKinnon & White (1985), "Some Heteroskedasticity-Consistent Covariance
     Matrix Estimators with Improved Finite Sample Properties", Journal of Econometrics 29; Student's
     quantile with n − 2 degrees of freedom, as Long & Ervin (2000), The American Statistician 54(3),
-    advise. None for fewer than 2 levels or 4 values. Without an interval where no level has a spread:
-    then a coarse clock decides how far the values are from the line, as with two equal sides.
+    advise. Returns None for fewer than 2 levels or 4 values. If no level has a spread, no interval
+    is given: a coarse clock then decides how far the values are from the line.
     """
     import numpy as np
 
@@ -120,12 +120,13 @@ def line_slope(
     slope = float(centred @ (y - y.mean())) / squares
     residuals = y - y.mean() - slope * centred
     leverage = 1 / n + centred**2 / squares
-    # A level with one value alone may have leverage 1: its residual is 0 then and says nothing.
+    # A level with only one value may have leverage 1. Its residual is then 0 and has no
+    # information.
     free = np.maximum(1 - leverage, 1e-9)
     error = math.sqrt(float(np.sum((centred * residuals / free) ** 2))) / squares
     intercept = float(y.mean() - slope * x.mean())
-    # The larger p of this and of one spread for all: in the tails, where the correction for many
-    # lines looks, HC3's alone is a little too small.
+    # The larger p of HC3 and of a common spread is used. In the tails, which matter for the
+    # correction for many lines, the p of HC3 alone is slightly too small.
     common = math.sqrt(float(residuals @ residuals) / (n - 2) / squares)
     if is_coarse(x, y) or common <= ROUNDING * abs(slope):
         return Slope(slope, None, None, intercept, n, levels, 1.0, reason=COARSE)
@@ -135,7 +136,7 @@ def line_slope(
 
 
 def is_coarse(x: Floats, y: Floats) -> bool:
-    """Whether levels have several values, and none of them has a spread."""
+    """Return whether levels have several values and none of them has a spread."""
     seen: dict[float, set[float]] = {}
     for place, value in zip(x.tolist(), y.tolist(), strict=True):
         seen.setdefault(place, set()).add(value)
@@ -145,13 +146,13 @@ def is_coarse(x: Floats, y: Floats) -> bool:
 def student_ends(
     value: float, error: float, degrees: int, confidence: float
 ) -> tuple[float, float]:
-    """Student's interval from a standard error."""
+    """Return Student's interval from a standard error."""
     half = student_quantile((1 + confidence) / 2, degrees) * error
     return value - half, value + half
 
 
 def compute_p(value: float, error: float, degrees: int) -> float:
-    """Two-sided p of 0; 1 without an error, which tests nothing."""
+    """Return the two-sided p of 0; 1 without an error, because nothing can be tested."""
     from scipy.special import stdtr
 
     return 1.0 if error <= 0 else 2 * float(stdtr(degrees, -abs(value) / error))
@@ -160,11 +161,12 @@ def compute_p(value: float, error: float, degrees: int) -> float:
 def slope_by_block(
     blocks: Sequence[Mapping[float, Sequence[float]]], confidence: float = CONFIDENCE
 ) -> Slope | None:
-    """The mean of the blocks' own slopes, with Student's interval; each block's values by place.
+    """Return the mean of the slopes of blocks, with Student's interval.
 
-    What a block does to all its values drops out of its slope, as out of a paired overhead. Only
-    blocks that hold every level count, each level with its mean; None for fewer than 10 of them.
-    Without an interval where all blocks have one slope, as where all pairs have one difference.
+    `blocks` has each block's values by place. What a block does to all its values cancels out of
+    its slope, as in a paired overhead. Only blocks that hold every level count, each level with its
+    mean. Returns None for fewer than 10 of them. No interval is given if all blocks have the same
+    slope.
     """
     import numpy as np
 
@@ -173,9 +175,9 @@ def slope_by_block(
     if len(places) < 2 or len(complete) < MIN_BLOCKS:
         return None
     rows = [check_values([block_mean(block[place]) for place in places]) for block in complete]
-    # Each with the same places: the mean of the slopes is that of all values together.
+    # All blocks have the same places, so the mean of their slopes is the slope of all values.
     centre, middle = np.mean(places), np.mean([np.mean(y) for y in rows])
-    # From the first value on: of equal ones rounding would else leave a slope without spread.
+    # Relative to the first value: rounding would else give equal values a slope without spread.
     slopes = [float((np.asarray(places) - centre) @ (np.asarray(y) - y[0])) for y in rows]
     squares = float(np.sum((np.asarray(places) - centre) ** 2))
     own = [one / squares for one in slopes]
@@ -193,11 +195,11 @@ def slope_by_block(
 
 
 def line_break(places: Sequence[float], values: Sequence[float]) -> Break | None:
-    """The inner level at which two joined lines fit best, when one line is shown not to do.
+    """Return the inner level at which two joined lines fit best, if one line is shown to fit worse.
 
     Hudson (1966), "Fitting Segmented Curves Whose Join Points Have to be Estimated", JASA 61(316);
-    the F test of the second slope, its p times the number of places tried (Bonferroni). None below
-    4 levels, and where one line will do.
+    the F test of the second slope, with p times the number of places tried (Bonferroni). Returns
+    None below 4 levels and if one line fits.
     """
     import numpy as np
     from scipy.special import fdtrc
@@ -220,7 +222,7 @@ def line_break(places: Sequence[float], values: Sequence[float]) -> Break | None
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The values by their places: all that any function of the place can be fitted to."""
+    """The values by place, summarized as far as a function of the place can be fitted to them."""
 
     places: Floats
     means: Floats
@@ -229,7 +231,9 @@ class Levels:
 
 
 def group_levels(x: Floats, y: Floats) -> Levels:
-    """Of 10,000 values at 100 places a line is fitted to 100 means, with the same result."""
+    """Summarize the values by place, so that 10,000 values at 100 places are fitted by 100
+    means.
+    """
     import numpy as np
 
     places, where, counts = np.unique(x, return_inverse=True, return_counts=True)
@@ -238,7 +242,7 @@ def group_levels(x: Floats, y: Floats) -> Levels:
 
 
 def residual_squares(seen: Levels, place: float | None) -> tuple[float, list[float]]:
-    """(sum of squared residuals, coefficients behind the intercept)."""
+    """Return (sum of squared residuals, coefficients after the intercept)."""
     import numpy as np
 
     columns = [np.ones_like(seen.places), seen.places - seen.places.mean()]

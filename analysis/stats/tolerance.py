@@ -1,18 +1,18 @@
 """The level of a numeric factor at which a figure is worse than at the baseline by a margin.
 
-Along the levels from the baseline outwards, c(x) = m(x) − ratio · m(baseline), with m(x) the mean of the
-figure at x: the margin is passed where c changes its sign. The place is where the straight line (chord)
-between two neighboring levels does. Each level's mean enters c linearly, so Student's test of c(x) = 0
-exists at every x, and all x that it does not reject are the interval: Fieller (1954), "Some Problems in
-Interval Estimation", JRSS B 16(2), for a line between two means; inverse prediction in Draper & Smith
-(1998), "Applied Regression Analysis", chapter 3.2. Degrees of freedom are Welch's at each x, or those of
-the blocks where every block holds every level.
+Along the levels from the baseline outwards, c(x) = m(x) − ratio · m(baseline), with m(x) the mean
+of the figure at x. The margin is passed where c changes its sign: the place is where the straight
+line (chord) between two neighboring levels does so. Each level's mean enters c linearly, so
+Student's test of c(x) = 0 exists at every x, and all x that it does not reject form the interval:
+Fieller (1954), "Some Problems in Interval Estimation", JRSS B 16(2), for a line between two means;
+inverse prediction in Draper & Smith (1998), "Applied Regression Analysis", chapter 3.2. Degrees of
+freedom are Welch's at each x, or those of the blocks if every block holds every level.
 
-No curve is assumed, but that it does not turn between two levels, and that around the crossing it bends
-to one side only. A convex curve lies below its chord and above the neighboring chords extended, a
-concave one the other way round (Rockafellar (1970), "Convex Analysis", section 24). The interval holds
-what all of these allow, so it is as wide as the levels are coarse. Beyond the farthest level nothing is
-said.
+The method assumes no curve, except that it does not turn between two levels, and that around the
+crossing it bends to one side only. A convex curve is below its chord and above the neighboring
+chords extended; a concave curve is the opposite (Rockafellar (1970), "Convex Analysis", section
+24). The interval contains what all of these allow, so it is as wide as the levels are coarse.
+Beyond the farthest level the method makes no statement.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-STEPS = 64  # of a segment between two levels, at which c is tested
-# Share of studies in which a level that is not past the margin may end the search for the far end.
+STEPS = 64  # points between two levels at which c is tested
+# Share of studies in which a level within the margin may wrongly end the search for the far end.
 BEYOND_DOUBT = 0.005
 FEW_RUNS = f"a level has fewer than {MIN_RUNS} independent runs"
 NO_SPREAD = "no level has a spread, and without one there is no test"
@@ -46,19 +46,19 @@ class State(StrEnum):
     """What is known of the crossing."""
 
     CROSSED = "crossed"  # between two levels
-    AT_ONCE = "at once"  # before the first level beyond the baseline, nobody knows where
+    AT_ONCE = "at once"  # before the first level beyond the baseline, at an unknown place
     BEYOND = "beyond"  # shown not to be reached at any level
     NOT_REACHED = "not reached"  # by the means; the tests do not exclude it
-    UNKNOWN = "unknown"  # there is no test; `reason` says why
+    UNKNOWN = "unknown"  # no test exists; `reason` states why
 
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """Places are those given; None is not known.
+    """The crossing of the margin, in places as given; None is not known.
 
-    `low`: so far it is shown not to be reached; `high`: from here on it is shown to be passed.
-    `before`, `behind`: the levels that enclose it by their means. `returns`: a level farther out that
-    is shown not to be past the margin.
+    Up to `low` the margin is shown not to be reached; from `high` on it is shown to be passed.
+    `before` and `behind` are the levels that enclose the crossing by their means. `returns` is a
+    level farther out that is shown not to be past the margin.
     """
 
     state: State
@@ -75,7 +75,7 @@ class Crossing:
 class Means:
     """Means of the levels, their covariance, and the degrees of freedom of each variance.
 
-    `degrees` with one member: of blocks that hold every level.
+    If blocks hold every level, `degrees` has one member, that of the blocks.
     """
 
     values: Floats
@@ -90,11 +90,12 @@ def find_crossing(
     by_block: bool = False,
     confidence: float = CONFIDENCE,
 ) -> Crossing:
-    """Where the mean passes `ratio` times the baseline's; more is worse where ratio is above 1.
+    """Find where the mean passes `ratio` times the baseline's; more is worse if ratio is above 1.
 
-    `places`: outwards from the baseline, the first, ascending. `levels`: of each the independent groups
-    of values (runs of one value, jobs, blocks); with `by_block` group i of every level is of block i.
-    ValueError for fewer than 2 places and for places that do not ascend.
+    `places` ascend outwards from the baseline, which is the first. `levels` has the independent
+    groups of values of each (runs of one value, jobs, blocks); with `by_block` group i of every
+    level is from block i. Raises ValueError for fewer than 2 places and for places that do not
+    ascend.
     """
     import numpy as np
 
@@ -114,7 +115,7 @@ def find_crossing(
 
 
 def independent_means(levels: Sequence[Sequence[Group]]) -> Means:
-    """Of levels that share nothing."""
+    """Return the means of levels that share no runs, jobs or blocks."""
     import numpy as np
 
     errors = [compute_mean_error(level) for level in levels]
@@ -126,7 +127,10 @@ def independent_means(levels: Sequence[Sequence[Group]]) -> Means:
 
 
 def paired_means(levels: Sequence[Sequence[Group]]) -> Means:
-    """Of levels that share every block: what a block does to all of them is in their covariance."""
+    """Return the means of levels that share every block.
+
+    What a block does to all levels is in their covariance.
+    """
     import numpy as np
 
     table = np.array([[block_mean(group) for group in level] for level in levels])
@@ -135,7 +139,7 @@ def paired_means(levels: Sequence[Sequence[Group]]) -> Means:
 
 
 def enclose_by_means(x: Floats, past: Floats, reason: str) -> Crossing:
-    """The levels between which the means pass the margin."""
+    """Return the levels between which the means pass the margin."""
     import numpy as np
 
     above = np.flatnonzero(past >= 0)
@@ -148,7 +152,7 @@ def enclose_by_means(x: Floats, past: Floats, reason: str) -> Crossing:
 def search_crossing(
     x: Floats, means: Means, side: float, ratio: float, confidence: float
 ) -> Crossing:
-    """What the tests along the levels say."""
+    """Return the crossing that the tests along the levels show."""
     import numpy as np
     from scipy.special import stdtrit
 
@@ -159,7 +163,7 @@ def search_crossing(
     base[0] = ratio
 
     def test(first: NDArray[np.int_]) -> tuple[Floats, Floats, Floats]:
-        """(c, Student's t, degrees of freedom) on the lines through levels `first` and the next."""
+        """Return (c, t, degrees of freedom) on the lines through levels `first` and the next."""
         return tests_along(side * (secants(x, grid, first) - base), means)
 
     past, t, degrees = test(segments)
@@ -189,12 +193,12 @@ def search_crossing(
 
 
 def refine_grid(low: float, grid: Floats) -> float | None:
-    """A lower end; one beside the baseline says nothing."""
+    """Return a lower end, or None if it is next to the baseline and has no information."""
     return low if low > grid[1] else None
 
 
 def secants(x: Floats, grid: Floats, first: NDArray[np.int_]) -> Floats:
-    """What each level's mean counts at each place, on the line through two neighboring levels."""
+    """Return the weight of each level's mean at each place, on the line through two levels."""
     import numpy as np
 
     places = np.arange(len(grid))
@@ -206,7 +210,7 @@ def secants(x: Floats, grid: Floats, first: NDArray[np.int_]) -> Floats:
 
 
 def tests_along(weights: Floats, means: Means) -> tuple[Floats, Floats, Floats]:
-    """(c, t of c = 0, degrees of freedom) at each place."""
+    """Return (c, t of c = 0, degrees of freedom) at each place."""
     import numpy as np
 
     past = weights @ means.values
@@ -230,10 +234,11 @@ def envelope(
     sign: int,
     probability: float,
 ) -> Floats:
-    """Whether a curve with these means may be past the margin (sign 1) or not yet past it (−1).
+    """Return whether a curve may be past the margin (sign 1) or not yet past it (−1).
 
-    From 0 on, up to 0 for sign −1, where it may. Beyond the chord goes what a neighboring chord on that
-    side, extended, and the levels at the segment's ends allow.
+    It may where the result is at least 0, or at most 0 for sign −1. Beyond the chord the curve
+    is limited by a neighboring chord on that side, extended, and by the levels at the segment's
+    ends.
     """
     import numpy as np
     from scipy.special import stdtrit
@@ -258,7 +263,7 @@ def envelope(
 
 
 def first_root(grid: Floats, heights: Floats) -> float | None:
-    """Where the heights first come to 0 from below, between two places by a line; None: nowhere."""
+    """Return where the heights first reach 0 from below, interpolated linearly; None if nowhere."""
     import numpy as np
 
     above = np.flatnonzero(heights >= 0)
@@ -266,7 +271,7 @@ def first_root(grid: Floats, heights: Floats) -> float | None:
 
 
 def last_root(grid: Floats, heights: Floats) -> float | None:
-    """Where they leave 0 upwards for the last time; None where the last of them is not above it."""
+    """Return where the heights last rise above 0; None if the last height is not above 0."""
     import numpy as np
 
     below = np.flatnonzero(heights <= 0)
@@ -276,7 +281,7 @@ def last_root(grid: Floats, heights: Floats) -> float | None:
 
 
 def root_before(grid: Floats, heights: Floats, place: int) -> float:
-    """Between a place and the one before it."""
+    """Return the root between a place and the one before it."""
     if place == 0:
         return float(grid[0])
     before, here = float(heights[place - 1]), float(heights[place])

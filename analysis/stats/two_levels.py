@@ -1,13 +1,13 @@
 """Two levels of a series with AR(1) noise, by generalized least squares.
 
 A session is compared with φ times the one before it: y(i) − φ y(i − 1). These innovations are
-independent, so their variance has the full degrees of freedom whatever φ is; and the larger φ is, the
+independent, so their variance has the full degrees of freedom whatever φ is. The larger φ is, the
 more the first session after a step counts. Prais & Winsten (1954), "Trend Estimators and Serial
-Correlation", Cowles Commission Discussion Paper 383; for a step at any place: Robbins, Gallagher, Lund
-& Aue (2011), "Mean Shift Testing in Correlated Data", Journal of Time Series Analysis 32(5).
+Correlation", Cowles Commission Discussion Paper 383; for a step at any place: Robbins, Gallagher,
+Lund & Aue (2011), "Mean Shift Testing in Correlated Data", Journal of Time Series Analysis 32(5).
 
-Few sessions cannot tell φ: 8 independent ones show 0.9 by chance. The variance of a session, inflated
-by φ, would have a single degree of freedom then, and no step however large would pass.
+Few sessions cannot determine φ: 8 independent sessions may show 0.9 by chance. The variance of a
+session, inflated by φ, would then have one degree of freedom, and no step would be significant.
 
 All functions take arrays: one number for each pair of a night and a length.
 """
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What whitened sessions show of their level: `score` / `information` is its estimate."""
+    """The evidence of whitened sessions on their level; `score` / `information` is its estimate."""
 
-    information: Floats  # 1 / its variance, in units of that of an innovation
+    information: Floats  # 1 / variance of the level, in units of the variance of an innovation
     score: Floats
     squares: Floats  # of the innovations, around 0
 
@@ -41,27 +41,29 @@ class Evidence:
 
     @classmethod
     def of_sums(cls, weight: Floats, total: Floats, squares: Floats, phi: Floats) -> Evidence:
-        """Of sums over sessions: weights, innovations and their squares, both weighted."""
+        """Make it from sums over sessions: weights, innovations and their squares, both
+        weighted.
+        """
         return cls((1 - phi) ** 2 * weight, (1 - phi) * total, squares)
 
     @classmethod
     def of_one(cls, weight: Floats, innovation: Floats, phi: Floats) -> Evidence:
-        """Of one session after another of the same level."""
+        """Make it from one session after another of the same level."""
         return cls.of_sums(weight, weight * innovation, weight * innovation**2, phi)
 
     @classmethod
     def of_first(cls, weight: Floats, value: Floats, phi: Floats) -> Evidence:
-        """Of a session before which nothing is known: it has the variance of the series."""
+        """Make it from a session without a predecessor, which has the variance of the series."""
         information = weight * (1 - phi**2)
         return cls(information, information * value, information * value**2)
 
 
 @dataclass(frozen=True, slots=True)
 class TwoLevels:
-    """The step between two levels, and what the levels leave."""
+    """The step between two levels, and the residuals."""
 
     step: Floats
-    share_before: Floats  # of the variance of an innovation before the step, in that of the step
+    share_before: Floats  # weight of the variance of an innovation before it
     share_after: Floats
     rest: Floats  # sum of squares of the innovations
 
@@ -69,9 +71,10 @@ class TwoLevels:
 def fit_two_levels(
     before: Evidence, first: tuple[Floats, Floats], after: Evidence, phi: Floats
 ) -> TwoLevels:
-    """Least squares; `first`: weight and innovation of the first session after the step.
+    """Fit two levels by least squares.
 
-    That session follows one of the other level, so it shows the one level − φ times the other.
+    `first` is the weight and the innovation of the first session after the step. Its predecessor
+    has the other level, so it shows its own level − φ times the other.
     """
     import numpy as np
 
@@ -97,8 +100,8 @@ def fit_two_levels(
 def innovation_squares(
     squares: Floats | float, products: Floats | float, phi: Floats | float
 ) -> Floats | float:
-    """Sum of squares of innovations, from that of residuals and the sum of products of neighbors.
+    """Return the sum of squares of innovations from that of residuals and of products of neighbors.
 
-    Both ends count as inner sessions, which errs upwards by the 2 φ² / n-th part at most.
+    Both ends count as inner sessions, which is too large by at most the 2 φ² / n-th part.
     """
     return (1 + phi**2) * squares - 2 * phi * products

@@ -1,4 +1,4 @@
-"""Warm-up: the first values of a series, or the first iterations of a run, that differ from the rest."""
+"""Warm-up: the first values of a series, or iterations of a run, that differ from the rest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-LEVEL = 0.01  # of each look; a series is looked at again behind each warm-up that is found
+LEVEL = 0.01  # of each test; after each warm-up that is found, the rest is tested again
 MIN_VALUES = 10
 PERMUTATIONS = 4999
 SEED = 19791
@@ -32,7 +32,7 @@ SEED = 19791
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
-    """The first `length` values; intervals with and without them."""
+    """A warm-up of the first `length` values; intervals with and without them."""
 
     length: int
     p: float  # of the first cut
@@ -41,14 +41,14 @@ class WarmUp:
 
 
 def find_warm_up(values: Sequence[float], confidence: float = CONFIDENCE) -> WarmUp | None:
-    """The warm-up of a series in the order in which it was measured; None: none was found.
+    """Return the warm-up of a series in the order of measurement; None if none was found.
 
     Maximally selected rank statistic: of all cuts in the first half the one whose two sides differ
-    most by the standardized Mann-Whitney statistic, judged by permutation, and again behind the cut
-    (binary segmentation) as long as the whole stays in the first half: Pettitt (1979), "A
-    Non-Parametric Approach to the Change-Point Problem", Applied Statistics 28(2); Hothorn & Zeileis
-    (2008), "Generalized Maximally Selected Statistics", Biometrics 64(4). Ranks, so that an outlier
-    is no change. Fewer than 10 values are not looked at.
+    most by the standardized Mann-Whitney statistic, judged by permutation, and again after the cut
+    (binary segmentation) as long as the result stays in the first half: Pettitt (1979), "A
+    Non-Parametric Approach to the Change-Point Problem", Applied Statistics 28(2); Hothorn &
+    Zeileis (2008), "Generalized Maximally Selected Statistics", Biometrics 64(4). It uses ranks, so
+    that an outlier is no change. It needs at least 10 values.
     """
     numbers = check_values(values)
     length, first_p = 0, 1.0
@@ -65,7 +65,7 @@ def find_warm_up(values: Sequence[float], confidence: float = CONFIDENCE) -> War
 
 
 def best_cut(numbers: Sequence[float], most: int) -> tuple[int, float]:
-    """(number of values before the cut that divides best, its p), at most `most` before it."""
+    """Return (number of values before the best cut, its p); at most `most` values are before it."""
     import numpy as np
 
     places = np.asarray(ranks(numbers))
@@ -75,7 +75,7 @@ def best_cut(numbers: Sequence[float], most: int) -> tuple[int, float]:
     found = contrasts(places[None, :], most)[0]
     highest = permuted_highest(tuple(np.sort(places)), most)
     as_high = int(np.count_nonzero(highest >= found.max() - 1e-9))
-    # With its own standard error on top: all series of one length share their permutations.
+    # The standard error of p is added: all series of one length share their permutations.
     p = min((1 + as_high + math.sqrt(as_high)) / (PERMUTATIONS + 1), 1.0)
     if not as_high:
         p = min(p, highest_p(float(found.max() / places.std(ddof=1)), most))
@@ -83,11 +83,12 @@ def best_cut(numbers: Sequence[float], most: int) -> tuple[int, float]:
 
 
 def highest_p(z: float, most: int) -> float:
-    """p of the highest of so many standardized contrasts where no permutation comes near it.
+    """Return p of the highest of `most` standardized contrasts if no permutation comes near it.
 
-    Normal tails, added up: Hothorn & Lausen (2003), "On the Exact Distribution of Maximally Selected
-    Rank Statistics", Computational Statistics & Data Analysis 43(2), the first of their bounds. Far
-    out it is too large rather than too small: sums of ranks have an end.
+    Normal tails, added up: Hothorn & Lausen (2003), "On the Exact Distribution of Maximally
+    Selected Rank Statistics", Computational Statistics & Data Analysis 43(2), the first of their
+    bounds. In the far tail it is rather too large than too small, because sums of ranks are
+    bounded.
     """
     from scipy.special import ndtr
 
@@ -95,9 +96,9 @@ def highest_p(z: float, most: int) -> float:
 
 
 def contrasts(places: Floats, most: int) -> Floats:
-    """|standardized sum of the first k centred ranks|, k = 1 … most, row by row.
+    """Return |standardized sum of the first k centered ranks|, k = 1 … most, for each row.
 
-    Up to a factor that is the same for every cut of one series.
+    The result lacks a factor that is the same for every cut of one series.
     """
     import numpy as np
 
@@ -109,7 +110,7 @@ def contrasts(places: Floats, most: int) -> Floats:
 
 @functools.lru_cache(maxsize=64)
 def permuted_highest(places: tuple[float, ...], most: int) -> Floats:
-    """The highest contrast of each permutation; series without ties share it."""
+    """Return the highest contrast of each permutation, cached: series without ties share it."""
     import numpy as np
 
     generator = np.random.default_rng((SEED, len(places), most))
@@ -124,23 +125,26 @@ MIN_JOBS = 5
 
 @dataclass(frozen=True, slots=True)
 class InnerWarmUp:
-    """The first `length` of so many iterations, as shares of the mean of those behind them."""
+    """The first `length` iterations of a run, compared with the mean of the iterations after
+    them.
+    """
 
     length: int
     iterations: int
     runs: int
     jobs: int
-    excess: float  # 0.2: they are 20 % above the rest
+    excess: float  # 0.2: 20 % above the rest
     p: float
 
 
 def find_inner_warm_up(jobs: Mapping[object, Sequence[Sequence[float]]]) -> InnerWarmUp | None:
-    """The cut in the first half of the iterations whose sides differ most; None: not to be judged.
+    """Return the cut in the first half of the iterations whose sides differ most.
 
-    Each job (the runs in it, a run as its iterations) gives one difference between the sides, in
-    means of the iterations behind the cut, and Student's test of these is multiplied by the number
-    of cuts (Bonferroni). Iterations of one run resemble each other, so nothing is permuted among
-    them. Runs of another length than most are left out; fewer than 3 iterations or 5 jobs: None.
+    Each job (its runs, each a sequence of iterations) gives one difference between the sides,
+    relative to the mean of the iterations after the cut. The p of Student's test of these is
+    multiplied by the number of cuts (Bonferroni). Iterations of one run resemble each other, so
+    they are not permuted. Runs of an unusual length are left out. Returns None for fewer than 3
+    iterations or 5 jobs.
     """
     length = statistics.mode([len(run) for runs in jobs.values() for run in runs] or [0])
     kept = [[run for run in runs if len(run) == length] for runs in jobs.values()]
@@ -151,7 +155,7 @@ def find_inner_warm_up(jobs: Mapping[object, Sequence[Sequence[float]]]) -> Inne
     excesses = {cut: [job_excess(runs, cut) for runs in kept] for cut in cuts}
 
     def contrast(cut: int) -> float:
-        """As changes.contrasts(): a cut in the middle has more behind it on both sides."""
+        """Scale the excess as contrasts() does: a middle cut has more iterations on both sides."""
         return abs(statistics.fmean(excesses[cut])) * math.sqrt(cut * (length - cut) / length)
 
     best = max(cuts, key=contrast)
@@ -161,7 +165,10 @@ def find_inner_warm_up(jobs: Mapping[object, Sequence[Sequence[float]]]) -> Inne
 
 
 def job_excess(runs: Sequence[Sequence[float]], cut: int) -> float:
-    """(mean of the first − mean of the rest) / mean of the rest, mean over a job's runs; 0 for none."""
+    """Return (mean of the first − mean of the rest) / mean of the rest, averaged over a job's runs.
+
+    A run whose rest has a mean of 0 counts as 0.
+    """
     shares = []
     for run in runs:
         rest = statistics.fmean(run[cut:])
@@ -170,7 +177,10 @@ def job_excess(runs: Sequence[Sequence[float]], cut: int) -> float:
 
 
 def student_p(values: Sequence[float]) -> float:
-    """Two-sided p of a mean of 0: Student (1908); 1.0 where all values are 0, 0.0 where equal else."""
+    """Return the two-sided p of a mean of 0: Student (1908).
+
+    Without spread it is 1.0 if the mean is 0, else 0.0.
+    """
     from scipy.special import stdtr
 
     found = mean_interval(values)

@@ -1,17 +1,17 @@
 """The statistic that finds a step in a series of sessions, and its threshold.
 
 At each night the last 3, 4, 5, … sessions are compared with the sessions before them, by Student's
-statistic with the pooled variance (two_levels.py): the changepoint model of Hawkins, Qiu & Kang (2003), "The
-Changepoint Model for Statistical Process Control", Journal of Quality Technology 35(4), with window
-lengths on a geometric grid (Lai 1995, "Sequential Changepoint Detection in Quality Control and
-Dynamical Systems", JRSS B 57(4)).
+statistic with the pooled variance (two_levels.py): the changepoint model of Hawkins, Qiu & Kang
+(2003), "The Changepoint Model for Statistical Process Control", Journal of Quality Technology
+35(4), with window lengths on a geometric grid (Lai 1995, "Sequential Changepoint Detection in
+Quality Control and Dynamical Systems", JRSS B 57(4)).
 
-Sessions may resemble the one before (AR(1) noise). Few sessions know that correlation badly, but they
-know how far neighbors differ: two_levels.py fits the levels to these differences, so that a step that
-is large beside them is found whatever the correlation is.
+Neighboring sessions may resemble each other (AR(1) noise). Few sessions estimate that correlation
+badly, but they show well how far neighbors differ. two_levels.py fits the levels to these
+differences, so that a step that is large compared with them is found whatever the correlation is.
 
-The threshold is calibrated by simulated nights, so that looking every night is paid for:
-bench/history.py simulates them again.
+The threshold is calibrated by simulated nights, so that it allows for a test every night.
+bench/history.py repeats the simulation.
 """
 
 from __future__ import annotations
@@ -32,26 +32,27 @@ if TYPE_CHECKING:
 
 MIN_AFTER = 3  # sessions; one or two may be outliers
 MIN_BEFORE = 5
-LONG = 8  # sessions, from which on their own variance is known well enough to judge by
+LONG = 8  # sessions, from which on their own variance is precise enough
 MOST_CORRELATED = 0.9
 CAUTION = 3.0  # calibrated by simulation, as FALSE_ALARMS is
-BORROWED = 30  # most degrees of freedom that the noise of earlier segments counts for
+BORROWED = 30  # upper limit of the degrees of freedom from the noise of earlier segments
 YEAR = 365  # sessions
-# In a year of nightly looks at all series together, where nothing changes. White noise has half
-# of it, noise with a correlation of 0.3 up to twice, of 0.6, and bimodal noise, up to 4 times as many.
+# False alarms in a year of nightly tests of all series together, if nothing changes. White noise
+# has half of it, noise with a correlation of 0.3 up to twice, of 0.6, and bimodal noise, up to 4
+# times as many.
 FALSE_ALARMS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Sums that earlier segments leave for the variance of the next one."""
+    """Sums from earlier segments for the variance of the next segment."""
 
     squares: float = 0.0
     degrees: float = 0.0
     products: float = 0.0  # of neighboring residuals
 
     def joined(self, squares: float, degrees: float, products: float) -> Noise:
-        """With a further segment, scaled so that it counts for BORROWED at most."""
+        """Add a segment, scaled so that the sum counts for at most BORROWED degrees of freedom."""
         total = self.degrees + degrees
         scale = min(1.0, BORROWED / total) if total > 0 else 1.0
         return Noise(
@@ -61,16 +62,16 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Cumulated sums over sessions, from which every window's mean and variance follow."""
+    """Cumulative sums over sessions, from which the mean and variance of every window follow."""
 
     weight: Floats
     first: Floats
     second: Floats
     lagged: Floats  # products of neighbors
     plain: Floats
-    past: Floats  # as `first`, of the session before
+    past: Floats  # as `first`, of the preceding session
     past_second: Floats
-    past_product: Floats  # of a session and the one before
+    past_product: Floats  # of a session and the preceding one
     values: Floats
     newest: Floats
     before_newest: Floats
@@ -80,7 +81,7 @@ class Sums:
 
     @classmethod
     def of(cls, found: Sessions, cleaned: Cleaned) -> Sums:
-        """Each starts with 0, so that sums[b] - sums[a] is that of sessions a … b - 1."""
+        """Make the sums, each starting with 0: sums[b] - sums[a] is that of sessions a … b - 1."""
         import numpy as np
 
         def cumulated(values: Floats) -> Floats:
@@ -97,7 +98,10 @@ class Sums:
     def statistics(
         self, begin: int, nights: NDArray[np.int64], lengths: NDArray[np.int64], noise: Noise
     ) -> Floats:
-        """|z| of a step for each night (rows) and number of sessions after it (columns); 0: too few."""
+        """Return |z| of a step for each night (rows) and number of sessions after it (columns).
+
+        It is 0 for too few sessions.
+        """
         import numpy as np
 
         t, after = nights[:, None], np.minimum(lengths[None, :], nights[:, None] - begin)
@@ -132,14 +136,16 @@ class Sums:
         return result
 
     def evidence_before(self, begin: int, cut: NDArray[np.int64], phi: Floats) -> Evidence:
-        """Of sessions begin … cut - 1."""
+        """Return the evidence of sessions begin … cut - 1."""
         first = Evidence.of_first(self.weights[begin], self.values[begin], phi)
         return first + self.evidence(begin + 1, cut, phi)
 
     def evidence_after(
         self, cut: NDArray[np.int64], night: NDArray[np.int64], phi: Floats
     ) -> Evidence:
-        """Of sessions cut + 1 … night; the last two count as they were known that night."""
+        """Return the evidence of sessions cut + 1 … night; the last two count as known that
+        night.
+        """
         newest, second, w = self.newest[night], self.before_newest[night], self.weights
         return (
             self.evidence(cut + 1, night - 1, phi)
@@ -150,7 +156,7 @@ class Sums:
     def evidence(
         self, begin: int | NDArray[np.int64], end: NDArray[np.int64], phi: Floats
     ) -> Evidence:
-        """Of sessions begin … end - 1, each after the one before it."""
+        """Return the evidence of sessions begin … end - 1, each after its predecessor."""
 
         def between(sums: Floats) -> Floats:
             result: Floats = sums[end] - sums[begin]
@@ -166,7 +172,7 @@ class Sums:
         )
 
     def own_variance(self, cut: NDArray[np.int64], night: NDArray[np.int64], phi: Floats) -> Floats:
-        """Of sessions cut … night around their own mean; half of it where they are few."""
+        """Return the variance of sessions cut … night around their mean; half of it for few."""
         import numpy as np
 
         after, w = night + 1 - cut, self.weights
@@ -184,7 +190,7 @@ class Sums:
     def around(
         self, begin: int, end: NDArray[np.int64], mean: Floats, weight: Floats
     ) -> tuple[Floats, Floats]:
-        """Sum of squares, and of products of neighbors, of sessions begin … end - 1 around `mean`."""
+        """Return sums of squares and of products of neighbors of begin … end - 1 around `mean`."""
         import numpy as np
 
         squares = self.second[end] - self.second[begin] - weight * mean**2
@@ -196,7 +202,7 @@ class Sums:
         return np.maximum(squares, 0.0), products
 
     def residuals(self, begin: int, end: int) -> tuple[float, float, float]:
-        """(sum of squares, degrees of freedom, products of neighbors) of sessions begin … end - 1."""
+        """Return (sum of squares, degrees of freedom, products of neighbors) of begin … end - 1."""
         import numpy as np
 
         ends = np.array([end])
@@ -207,7 +213,9 @@ class Sums:
 
 
 def window_lengths(n: int) -> NDArray[np.int64]:
-    """3, 4, 5, … and then each a fifth longer, up to n."""
+    """Return the window lengths 3, 4, 5, …, each later one a fifth longer, up to n or just
+    above.
+    """
     import numpy as np
 
     lengths = [MIN_AFTER]
@@ -217,12 +225,12 @@ def window_lengths(n: int) -> NDArray[np.int64]:
 
 
 def correlation(products: Numbers, squares: Numbers, n: Numbers, segments: int = 1) -> Floats:
-    """Of neighboring sessions, 0 … MOST_CORRELATED, from n; erring upwards where it is strong.
+    """Return the correlation of neighboring sessions, 0 … MOST_CORRELATED, from n sessions.
 
     Corrected for its bias: Kendall (1954), "Note on Bias in the Estimation of Autocorrelation",
-    Biometrika 41(3/4). With CAUTION times its square / √n on top, because a strong correlation that is
-    estimated too low raises false alarms more than one too high costs. Each of `segments` has a mean
-    of its own, and with it the bias of its own sessions.
+    Biometrika 41(3/4). CAUTION times its square / √n is added, because an underestimate of a strong
+    correlation raises false alarms and costs more than an overestimate. Each of `segments` has its
+    own mean, and with it the bias of its own sessions.
     """
     import numpy as np
 
@@ -234,7 +242,7 @@ def correlation(products: Numbers, squares: Numbers, n: Numbers, segments: int =
 
 
 def inflation(n: Numbers, phi: Numbers) -> Floats:
-    """Variance of a mean of n sessions with AR(1) noise, times n / the variance of one session.
+    """Return the variance of a mean of n sessions with AR(1) noise, times n / session variance.
 
     Bayley & Hammersley (1946), "The 'Effective' Number of Independent Observations in an
     Autocorrelated Time Series", Supplement to the JRSS 8(2).
@@ -246,11 +254,11 @@ def inflation(n: Numbers, phi: Numbers) -> Floats:
 
 
 def normal_equivalent(t_squared: Numbers, degrees: Numbers) -> Floats:
-    """The standard normal deviate as improbable as Student's t.
+    """Return the standard normal deviate that is as improbable as Student's t.
 
     Wallace (1959), "Bounds on Normal Approximations to Student's and the Chi-Square Distributions",
-    Annals of Mathematical Statistics 30(4). Never overflows; of large t it is too small rather than too
-    large, by 0.1 at most for 2 degrees of freedom and 0.01 for 50.
+    Annals of Mathematical Statistics 30(4). It never overflows. For large t it is too small rather
+    than too large, by at most 0.1 for 2 degrees of freedom and 0.01 for 50.
     """
     import numpy as np
 
@@ -260,9 +268,9 @@ def normal_equivalent(t_squared: Numbers, degrees: Numbers) -> Floats:
 
 
 def permutation_limit(before: NDArray[np.int64], after: NDArray[np.int64]) -> Floats:
-    """The largest z that so many sessions can show where nothing but their order is known.
+    """Return the largest z that as many sessions can show if only their order is known.
 
-    All orders are equally likely without a change; the two that separate the values are 2 of them.
+    Without a change all orders are equally likely, and two of them separate the values.
     """
     import numpy as np
     from scipy.special import gammaln, ndtri
@@ -273,23 +281,23 @@ def permutation_limit(before: NDArray[np.int64], after: NDArray[np.int64]) -> Fl
 
 
 def normal_tail(z: float) -> float:
-    """Probability that a standard normal deviate is above z."""
+    """Return the probability that a standard normal deviate is above z."""
     return 0.5 * math.erfc(z / math.sqrt(2))
 
 
 def false_alarm_rate(z: float) -> float:
-    """Probability a night that a series without a change reports a step of at least z.
+    """Return the probability per night that a series without a change reports a step of at least z.
 
     The form z² (1 − Φ(z)) is that of the largest of many neighboring statistics (Siegmund &
-    Venkatraman 1995, "Using the Generalized Likelihood Ratio Statistic for Sequential Detection of a
-    Change-Point", Annals of Statistics 23(1)); its factor, 1, is on the safe side of the simulated 0.5
-    for white noise.
+    Venkatraman 1995, "Using the Generalized Likelihood Ratio Statistic for Sequential Detection of
+    a Change-Point", Annals of Statistics 23(1)). Its factor, 1, is on the safe side of the
+    simulated 0.5 for white noise.
     """
     return min(1.0, z * z * normal_tail(z))
 
 
 def threshold(series: int) -> float:
-    """The z that `series` series without a change show FALSE_ALARMS times in a YEAR of nights."""
+    """Return the z that `series` unchanged series exceed FALSE_ALARMS times in a YEAR of nights."""
     allowed = FALSE_ALARMS / YEAR / series
     low, high = 1.0, 38.0
     for _ in range(60):
