@@ -1,4 +1,4 @@
-"""A condition as a person names it: factors that are left out have the level of the baseline."""
+"""Parses a condition as a user writes it: omitted factors have the level of the baseline."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from steelyard.analysis.summary.summary import Summary
 
 
 def check_label(summary: Summary, condition: str | Mapping[str, Any]) -> str:
-    """The condition's label; UsageError lists the known ones. Order and separators do not matter.
+    """Return the label of a condition, whose order and separators do not matter.
 
-    `condition`: `threads=2`, or {"threads": 2}.
+    `condition` is `threads=2` or {"threads": 2}. Raises UsageError with the known labels.
     """
     factors = summary.data.meta.factors
     text = condition if isinstance(condition, str) else format_label(condition)
@@ -30,14 +30,14 @@ def check_label(summary: Summary, condition: str | Mapping[str, Any]) -> str:
 
 
 def format_found_labels(summary: Summary, found: frozenset[str]) -> frozenset[str]:
-    """Levels as they are shown: a level's own text stands for its name, too."""
+    """Return the levels as they are shown: a level's display text also stands for its name."""
     meta = summary.data.meta
     pairs = (part.partition("=") for part in found)
     return frozenset(f"{name}={meta.level_text(name, level)}" for name, _, level in pairs)
 
 
 def format_label(levels: Mapping[str, Any]) -> str:
-    """`threads=2 cached=true`, as labels have levels of TOML."""
+    """Format `threads=2 cached=true`; labels have levels in TOML's form."""
     words = {True: "true", False: "false"}
     return " ".join(
         f"{name}={words[level] if isinstance(level, bool) else level}"
@@ -46,13 +46,13 @@ def format_label(levels: Mapping[str, Any]) -> str:
 
 
 def split_label(label: str, factors: Iterable[str]) -> frozenset[str]:
-    """`a=1 b=2`, `a=1, b=2` -> {a=1, b=2}. Levels may hold blanks and commas."""
+    """Split `a=1 b=2` and `a=1, b=2` into {a=1, b=2}; levels may contain blanks and commas."""
     names = "|".join(map(re.escape, factors))
     return frozenset(part for part in re.split(rf"[, ]+(?=(?:{names})=)", label.strip()) if part)
 
 
 def list_baseline_parts(summary: Summary) -> frozenset[str]:
-    """What a condition has where nothing is said; factors that the baseline does not name: nothing."""
+    """Return the levels of omitted factors; a factor that the baseline does not name has none."""
     meta = summary.data.meta
     every = (
         split_label(group.label, meta.factors) for group in summary.groups if group.is_baseline

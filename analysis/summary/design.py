@@ -1,9 +1,9 @@
-"""Which runs of a comparison are independent: from the study's blocks and the runs' jobs.
+"""Decides which runs of a comparison are independent, from the study's blocks and the runs' jobs.
 
-Decided by the design alone, never by the values: to take the narrower of two intervals would make
-both cover less than they say. Where most blocks hold both sides, only these blocks are compared:
-a run that failed takes its own block out of the comparison, and the other blocks stay paired
-(Cochran & Cox (1957), "Experimental Designs", chapter 9: intra-block information).
+The design alone decides, never the values: a choice of the narrower interval would make both cover
+less than their nominal share. If most blocks hold both sides, only these blocks are compared: a
+failed run removes its own block from the comparison, and the other blocks stay paired (Cochran &
+Cox (1957), "Experimental Designs", chapter 9: intra-block information).
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class Side:
 
 
 def compare_means(row: Row, base: Row) -> Overhead:
-    """The overhead of the row, by blocks or jobs where runs are not independent.
+    """Return the overhead of the row, by blocks or jobs if runs are not independent.
 
-    Not below −100 % where neither side can be below 0.
+    It is not below −100 % if neither side can be negative.
     """
     found = compare_row(row, base)
     if found.low is not None and found.low < -1 and has_no_negative_mean(row):
@@ -68,7 +68,7 @@ def compare_means(row: Row, base: Row) -> Overhead:
 
 
 def compare_row(row: Row, base: Row) -> Overhead:
-    """The same with whatever ends come out."""
+    """Return the overhead of the row without limits on its ends."""
     plain = ratio_of_means(row, base)
     if not are_rates(row, base):
         return plain
@@ -76,17 +76,20 @@ def compare_row(row: Row, base: Row) -> Overhead:
 
 
 def are_rates(row: Row, base: Row) -> bool:
-    """Whether both sides are rates that have a cost; of a rate of 0 it does not exist."""
+    """Return whether both sides are rates that have a cost; a rate of 0 has none."""
     return all(is_rate_row(side) for side in (row, base))
 
 
 def is_rate_row(row: Row) -> bool:
-    """Whether the row's mean is a harmonic one."""
+    """Return whether the row's mean is a harmonic one."""
     return is_rate(row.metric.unit, row.metric.better) and min(row.values) > 0
 
 
 def convert_to_costs(row: Row, base: Row) -> tuple[Row, Row]:
-    """What tests and ratios are of: rates as costs, the sides changed, which is the rates' ratio."""
+    """Return the rows that tests and ratios use.
+
+    Rates become costs with the sides exchanged, which is the ratio of the rates.
+    """
     if not are_rates(row, base):
         return row, base
     ours, theirs = (replace(side, values=to_costs(side.values)) for side in (row, base))
@@ -94,7 +97,7 @@ def convert_to_costs(row: Row, base: Row) -> tuple[Row, Row]:
 
 
 def ratio_of_means(row: Row, base: Row) -> Overhead:
-    """The overhead of arithmetic means."""
+    """Return the overhead of arithmetic means."""
     pairs = build_pairs(row, base)
     if pairs is not None:
         found = overhead_by_block(pairs, row.confidence)
@@ -110,9 +113,10 @@ def ratio_of_means(row: Row, base: Row) -> Overhead:
 
 
 def select_compared_runs(row: Row, base: Row) -> tuple[Side, Side]:
-    """All runs; of sides with several runs a block those in blocks that hold both, if most do.
+    """Return the runs to compare: all, or only those in blocks that hold both sides.
 
-    What a block does to its runs is then in both means alike.
+    The latter are used if a side has several runs per block and most blocks hold both. What a block
+    does to its runs then affects both means alike.
     """
     ours, theirs = group_by_block(row), group_by_block(base)
     shared = ours.keys() & theirs.keys()
@@ -123,7 +127,7 @@ def select_compared_runs(row: Row, base: Row) -> tuple[Side, Side]:
 
 
 def select_runs(row: Row, blocks: AbstractSet[object]) -> Side:
-    """The row's runs in these blocks."""
+    """Return the row's runs in these blocks."""
     kept = [
         (run, value)
         for run, value in zip(row.run_ids, row.values, strict=True)
@@ -133,7 +137,7 @@ def select_runs(row: Row, blocks: AbstractSet[object]) -> Side:
 
 
 def describe_omitted_blocks(ours: Side, theirs: Side, row: Row, base: Row) -> str:
-    """`in 4 of 5 blocks` where compared_runs() left blocks out; else empty."""
+    """Return `in 4 of 5 blocks` if select_compared_runs() left blocks out; else an empty text."""
     if ours.n + theirs.n == row.n + base.n:
         return ""
     every = group_by_block(row).keys() | group_by_block(base).keys()
@@ -141,11 +145,11 @@ def describe_omitted_blocks(ours: Side, theirs: Side, row: Row, base: Row) -> st
 
 
 def independent_groups(row: Side, base: Side) -> tuple[str, list[list[float]], list[list[float]]]:
-    """(`run`, `job` or `block`; each side's values by it): what is independent of two sides.
+    """Return (`run`, `job` or `block`; each side's values by it): the independent unit.
 
-    Runs of the same blocks count as independent: what a block does hits both sides, so that this
-    errs on the safe side. Sides in blocks of their own (levels that were added later) have nothing
-    that drops out: there blocks count, as for the mean.
+    Runs of the same blocks count as independent. What a block does affects both sides, so this is
+    conservative. Sides in separate blocks (levels that were added later) share no such effect:
+    there blocks count, as for the mean.
     """
     sides = [group_samples(side) for side in (row, base)]
     blocks = [group_by_block(side) for side in (row, base)]
@@ -157,9 +161,9 @@ def independent_groups(row: Side, base: Side) -> tuple[str, list[list[float]], l
 
 
 def compute_means_p(row: Row, base: Row) -> float | None:
-    """The p that goes with it, uncorrected for other comparisons; None where there is no test.
+    """Return the p of the comparison, uncorrected for other comparisons; None without a test.
 
-    One that is told at 5 %: of a study that stopped early a level of 4 % keeps to that.
+    It is to be judged at 5 %: for a study that stopped early it is scaled from a level of 4 %.
     """
     row, base = convert_to_costs(row, base)
     pairs = build_pairs(row, base)
@@ -168,14 +172,17 @@ def compute_means_p(row: Row, base: Row) -> float | None:
 
 
 def compute_equivalence_p(row: Row, base: Row, margin: float) -> float | None:
-    """The p of the overhead lying beyond ± margin, by the same design."""
+    """Return the p that the overhead is beyond ± margin, by the same design."""
     sides = build_sides(row, base)
     p = None if sides is None else tost(sides, margin)
     return p if p is None else check_level(p, row)
 
 
 def compute_non_inferiority_p(row: Row, base: Row, margin: float) -> float | None:
-    """The p of the overhead lying at or past the margin on the worse side; None where neither is."""
+    """Return the p that the overhead is at or past the margin on the worse side.
+
+    Returns None if neither side is worse, or without a test.
+    """
     sides = build_sides(row, base)
     if sides is None or row.metric.better is None:
         return None
@@ -184,7 +191,7 @@ def compute_non_inferiority_p(row: Row, base: Row, margin: float) -> float | Non
 
 
 def build_sides(row: Row, base: Row) -> Sides | None:
-    """Both means as the tests of a margin take them."""
+    """Return both means in the form that the tests of a margin need."""
     row, base = convert_to_costs(row, base)
     pairs = build_pairs(row, base)
     return (
@@ -195,12 +202,12 @@ def build_sides(row: Row, base: Row) -> Sides | None:
 
 
 def check_level(p: float, row: Row) -> float:
-    """A p to be told at 5 %, whatever the confidence of the row's intervals."""
+    """Return a p to be judged at 5 %, whatever the confidence of the row's intervals."""
     return min(p * (1 - CONFIDENCE) / (1 - row.confidence), 1.0)
 
 
 def compute_effect(row: Row, base: Row) -> Effect | None:
-    """Hedges' g; of blocks' means where they are paired, of jobs' where runs share jobs."""
+    """Return Hedges' g: of blocks' means if they are paired, of jobs' means if runs share jobs."""
     ours_of, theirs_of = convert_to_costs(row, base)
     pairs = build_pairs(ours_of, theirs_of)
     if pairs is not None:
@@ -215,53 +222,54 @@ def compute_effect(row: Row, base: Row) -> Effect | None:
 
 
 def compared_groups(row: Row, base: Row) -> tuple[str, list[list[float]], list[list[float]]]:
-    """independent_groups() of the runs that are compared."""
+    """Return independent_groups() of the runs that are compared."""
     return independent_groups(*select_compared_runs(row, base))
 
 
 def describe_separate_means(row: Row, base: Row) -> tuple[str, list[float], list[float]]:
-    """compared_groups(), the means of it."""
+    """Return compared_groups() with the mean of each group."""
     what, ours, theirs = compared_groups(row, base)
     return what, [block_mean(values) for values in ours], [block_mean(values) for values in theirs]
 
 
 def job_means(row: Row) -> list[float]:
-    """What a job's runs have in common is one sample, however many there are.
+    """Return the mean of each job, in the order of the jobs' starts.
 
-    In the order in which the jobs started; where each run is a job of its own, the values.
+    What the runs of a job have in common is one sample, however many runs there are. If each run
+    has its own job, the means are the values.
     """
     return [statistics.fmean(values) for values in group_by_job(row).values()]
 
 
 def build_pairs(row: Row, base: Row) -> Pairs | None:
-    """(row's, base's) values of each block that holds both; None where these are few."""
+    """Return (row's, base's) values of each block that holds both; None if these blocks are few."""
     ours, theirs = group_by_block(row), group_by_block(base)
     pairs = [(values, theirs[block]) for block, values in ours.items() if block in theirs]
     return None if None in ours or len(pairs) < MIN_BLOCKS else pairs
 
 
 def describe_pairs(pairs: Pairs, row: Row, base: Row) -> str:
-    """`paired in 35 blocks`, `paired in 34 of 35 blocks`."""
+    """Format `paired in 35 blocks`, `paired in 34 of 35 blocks`."""
     every = len(group_by_block(row).keys() | group_by_block(base).keys())
     return f"paired in {len(pairs)} {'' if every == len(pairs) else f'of {every} '}blocks"
 
 
 def group_by_block(row: Row | Side) -> Groups:
-    """Values by block."""
+    """Return the values by block."""
     return group_values(row, row.group.blocks)
 
 
 def group_by_job(row: Row | Side) -> Groups:
-    """Values by job; a run without one (a local run) stands alone."""
+    """Return the values by job; a run without a job (a local run) is its own group."""
     return group_values(row, row.group.jobs)
 
 
 def group_samples(row: Row | Side) -> tuple[str, list[list[float]]]:
-    """(`run`, `job` or `block`; the values by it): what is independent behind the row's mean.
+    """Return (`run`, `job` or `block`; the values by it): the independent unit of the row's mean.
 
-    Where a block holds several jobs of a row, what the block does to all of them (the hour, the
-    load) makes them alike: then blocks are drawn, and not jobs. One block alone tells nothing of
-    blocks.
+    If a block holds several jobs of a row, what the block does to all of them (the hour, the load)
+    makes them alike: then blocks are the sampling units, not jobs. A single block gives no
+    information about the spread of blocks.
     """
     jobs, blocks = group_by_job(row), group_by_block(row)
     if None not in blocks and 2 <= len(blocks) < len(jobs):
@@ -270,12 +278,12 @@ def group_samples(row: Row | Side) -> tuple[str, list[list[float]]]:
 
 
 def sample_means(row: Row) -> list[float]:
-    """The means of what is independent."""
+    """Return the means of the independent units."""
     return [statistics.fmean(values) for values in group_samples(row)[1]]
 
 
 def compute_mean(row: Row) -> Interval:
-    """The row's mean with its interval: of rates the harmonic one."""
+    """Return the row's mean with its interval; rates have the harmonic mean."""
     if is_rate_row(row):
         by_cost = group_samples(replace(row, values=to_costs(row.values)))[1]
         return rate_interval(mean_by_group(by_cost, row.confidence, never_negative=True))
@@ -283,22 +291,22 @@ def compute_mean(row: Row) -> Interval:
 
 
 def has_no_negative_mean(row: Row) -> bool:
-    """Whether the row's quantity can have no negative mean."""
+    """Return whether the row's quantity cannot have a negative mean."""
     return is_never_negative(row.group.variant, row.metric.unit, min(row.values))
 
 
 def sample_word(row: Row) -> str:
-    """What one of job_means() is of."""
+    """Return the unit of one of job_means(): `run` or `job`."""
     return "run" if len(group_by_job(row)) == row.n else "job"
 
 
 def shares_jobs(row: Side, base: Side) -> bool:
-    """Whether any job holds several runs of a side."""
+    """Return whether any job holds several runs of a side."""
     return any(len({side.group.jobs[run] for run in side.run_ids}) < side.n for side in (row, base))
 
 
 def group_values(row: Row | Side, keys: Mapping[str, object]) -> Groups:
-    """The row's values by a property of their runs."""
+    """Return the row's values by a property of their runs."""
     groups: Groups = {}
     for run_id, value in zip(row.run_ids, row.values, strict=True):
         groups.setdefault(keys[run_id], []).append(value)

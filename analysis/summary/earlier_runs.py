@@ -1,4 +1,4 @@
-"""What earlier runs of the same benchmarks took: seconds, joules, and how widely they spread."""
+"""Reads the seconds, joules and spread of earlier runs of the same benchmarks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steelyard.analysis.summary.study_database import open_database
 MIN_RUNS = 2  # for a spread
 Key = tuple[str, ...]
 
-# One row a completed run: what it was, its time, its joules, and its main figures by name.
+# One row per completed run: its benchmark and condition, time, joules, and main figures by name.
 SQL = """
 SELECT r.benchmark, r.parameters, r.condition, a.elapsed_s,
     max(m.value) FILTER (m.metric = 'energy_j'),
@@ -32,7 +32,7 @@ GROUP BY r.run_id, r.benchmark, r.parameters, r.condition, a.elapsed_s
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The standard deviation as a share of the mean, and the runs from which it is known."""
+    """The standard deviation as a share of the mean, and the number of runs that it comes from."""
 
     share: float
     runs: int
@@ -40,7 +40,7 @@ class Spread:
 
 @dataclass
 class MeasuredCost:
-    """Runs that are alike."""
+    """The measured times, joules and figures of similar runs."""
 
     elapsed_s: list[float] = field(default_factory=list)
     energy_j: list[float] = field(default_factory=list)
@@ -48,10 +48,11 @@ class MeasuredCost:
     figures: dict[str, dict[Key, list[float]]] = field(default_factory=dict)
 
     def spread(self, figure: str) -> Spread | None:
-        """Within conditions: what conditions differ by is no spread.
+        """Return the spread within conditions, which excludes differences between conditions.
 
-        The pooled coefficient of variation, each condition with its degrees of freedom: Zar (1999),
-        "Biostatistical Analysis", 4th ed., equation 8.42. None where no condition has two runs.
+        It is the pooled coefficient of variation, each condition weighted by its degrees of
+        freedom: Zar (1999), "Biostatistical Analysis", 4th ed., equation 8.42. Returns None if no
+        condition has two runs.
         """
         squares, degrees, runs = 0.0, 0, 0
         for values in self.figures[figure].values():
@@ -65,7 +66,7 @@ class MeasuredCost:
 
 @dataclass(frozen=True)
 class EarlierRuns:
-    """Runs by how much they have in common with what is asked for."""
+    """Earlier runs by their similarity to a requested run."""
 
     by_key: Mapping[Key, MeasuredCost]
     studies: tuple[str, ...]
@@ -73,8 +74,10 @@ class EarlierRuns:
     def of(
         self, benchmark: str, parameters: Mapping[str, Any], condition: Mapping[str, Any]
     ) -> tuple[MeasuredCost | None, str]:
-        """The nearest runs there are, and in words how near: the same condition, else the same
-        parameters, else the same benchmark."""
+        """Return the most similar runs and a description of their similarity.
+
+        They have the same condition, else the same parameters, else the same benchmark.
+        """
         for key, words in zip(make_keys(benchmark, parameters, condition), NEAR, strict=True):
             if key in self.by_key:
                 return self.by_key[key], words
@@ -88,7 +91,7 @@ NONE = EarlierRuns({}, ())
 def make_keys(
     benchmark: str, parameters: Mapping[str, Any], condition: Mapping[str, Any]
 ) -> list[Key]:
-    """From the most to the least alike."""
+    """Return the keys of a run from the most to the least similar."""
     given, levels = normalize(parameters), normalize(condition)
     return [(benchmark, given, levels), (benchmark, given), (benchmark,)]
 
@@ -98,7 +101,7 @@ def normalize(table: Mapping[str, Any]) -> str:
 
 
 def read_earlier_runs(folders: Iterable[Path]) -> EarlierRuns:
-    """From the databases of these studies; one that was never collected has none."""
+    """Read the databases of these studies; a study that was never collected has none."""
     found: dict[Key, MeasuredCost] = {}
     studies = []
     for folder in folders:
@@ -111,7 +114,7 @@ def read_earlier_runs(folders: Iterable[Path]) -> EarlierRuns:
     return EarlierRuns(found, tuple(studies))
 
 
-# Of all attempts of a run; a step is a part of its job.
+# Sums over all attempts of a run; a step is part of its job.
 JOBS_SQL = """
 SELECT run_id, sum(TRY_CAST(ElapsedRaw AS DOUBLE)) FROM accounting
 WHERE run_id IS NOT NULL AND step IS NULL
@@ -120,7 +123,7 @@ GROUP BY run_id HAVING bool_and(TRY_CAST(ElapsedRaw AS DOUBLE) IS NOT NULL)
 
 
 def job_seconds(folder: Path) -> dict[str, float]:
-    """By run: how long its jobs took by the scheduler's accounting, as far as it was collected."""
+    """Return by run how many seconds its jobs took, from the collected scheduler accounting."""
     if not (folder / FILE_NAME).is_file():
         return {}
     with open_database(folder) as connection:
@@ -128,7 +131,7 @@ def job_seconds(folder: Path) -> dict[str, float]:
 
 
 def add_row(found: dict[Key, MeasuredCost], study: str, row: Sequence[Any]) -> None:
-    """A run to all that it is like."""
+    """Add a run under all of its keys."""
     benchmark, parameters, condition, elapsed_s, energy_j, figures = row
     alike = make_keys(benchmark, json.loads(parameters), json.loads(condition))
     for key in alike:

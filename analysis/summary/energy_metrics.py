@@ -1,8 +1,8 @@
 """Metrics of energy on shared nodes: docs/energy.md.
 
-`energy_low_j` and `energy_high_j` are, above idle, at least and at most the job's joules over all its
-nodes. Two conditions are compared by both together: only where the lower bound of one is above the upper
-bound of the other is a difference shown.
+`energy_low_j` and `energy_high_j` are lower and upper bounds of the job's joules above idle, over
+all its nodes. Two conditions are compared by both together: a difference is shown only if the lower
+bound of one is above the upper bound of the other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Values = dict[tuple[str, str, str], dict[str, float | None]]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """An attempt that counts, and how many of its nodes have a whole record."""
+    """An attempt that counts, and how many of its nodes have a complete record."""
 
     run_id: str
     attempt: str
@@ -37,7 +37,7 @@ class MeasuredRun:
 
 
 def read_energy_metrics(connection: duckdb.DuckDBPyConnection, idle: IdlePower) -> Values:
-    """One value per run and metric; None as soon as one of its nodes has none."""
+    """Return one value per run and metric; None if one of its nodes has no value."""
     idle = replace(idle, configured_w=read_idle_power(connection))
     of_run: dict[tuple[str, str], list[EnergyShare]] = defaultdict(list)
     for share in compute_energy_shares(connection, idle):
@@ -54,7 +54,9 @@ def read_energy_metrics(connection: duckdb.DuckDBPyConnection, idle: IdlePower) 
 
 
 def read_idle_power(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
-    """By node, as administrators say it; of several the newest record's, who may have been wrong."""
+    """Return the idle power in W that administrators configured, by node; the newest record
+    counts.
+    """
     rows = connection.execute(
         """
         SELECT node, arg_max(watts, start_unix_s) FROM (
@@ -71,7 +73,7 @@ def sum_bounds(shares: list[EnergyShare]) -> tuple[list[float | None], list[floa
 
 
 def sum_known(parts: list[float | None]) -> float | None:
-    """Their sum; None where one is not known, or there are none."""
+    """Return the sum of the values; None if one is unknown, or there are none."""
     known = [part for part in parts if part is not None]
     return sum(known) if known and len(known) == len(parts) else None
 
@@ -98,7 +100,9 @@ class Bounds:
     high: Interval | None
 
     def range_j(self) -> tuple[float, float] | None:
-        """From the lowest to the highest that the means can be, their 95 % intervals included."""
+        """Return the lowest and highest values that the means can have, with their 95 %
+        intervals.
+        """
         if self.low is None or self.high is None:
             return None
         if self.low.low is None or self.high.high is None:
@@ -107,7 +111,7 @@ class Bounds:
 
 
 def make_bounds_verdict(ours: Bounds, base: Bounds) -> Verdict:
-    """In words; `better` is lower."""
+    """Compare the bounds of two conditions in words; lower is better."""
     mine, theirs = ours.range_j(), base.range_j()
     if mine is None or theirs is None:
         return Verdict(Direction.UNKNOWN, "cannot be judged: fewer than two values")
@@ -129,7 +133,7 @@ def format_bounds_ratio(one: float, other: float) -> float:
 
 
 def format_bounds(least: float, most: float) -> str:
-    """What lies between both conditions' bounds."""
+    """Format the range of ratios that both conditions' bounds allow."""
     if math.isinf(most):
         return f"bounds: {format_percent(least, least, least)} % and more"
     return f"bounds: {format_between(least, most)}"

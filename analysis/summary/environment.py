@@ -1,4 +1,4 @@
-"""Tags of the jobs, and parameters, programs and libraries of their runs, from the database."""
+"""Reads the tags of jobs, and the parameters, programs and libraries of their runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TagValue:
-    """One value of one tag, and where it was seen."""
+    """One value of one tag, and the nodes and runs that have it."""
 
     key: str
     value: str
@@ -24,7 +24,7 @@ class TagValue:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One program or library, to the byte, and where it was used."""
+    """One program or library by checksum, and the nodes and runs that used it."""
 
     kind: str
     path: str
@@ -34,7 +34,7 @@ class Program:
 
 
 def read_tags(connection: duckdb.DuckDBPyConnection) -> list[TagValue]:
-    """Of the attempts that count, by key and value."""
+    """Return the tags of all counted attempts, by key and value."""
     rows = connection.execute(
         """
         SELECT t.key, t.value, list_sort(list(DISTINCT t.node)), count(DISTINCT t.run_id)
@@ -46,7 +46,7 @@ def read_tags(connection: duckdb.DuckDBPyConnection) -> list[TagValue]:
 
 
 def read_program_tags(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, set[str]]]:
-    """Values by run and key of what benchmarks say of their programs."""
+    """Return the tag values in which benchmarks describe their programs, by run and key."""
     keys = connection.execute("SELECT DISTINCT key FROM tags").fetchall()
     rows = connection.execute(
         """
@@ -63,13 +63,13 @@ def read_program_tags(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[s
 
 
 def read_parameters(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, Any]]:
-    """Of each variant those that the study gave; of one that is a factor too any of its levels."""
+    """Return the parameters of each variant; one that is a factor has any of its levels."""
     rows = connection.execute("SELECT variant, min(parameters) FROM runs GROUP BY variant")
     return {variant: json.loads(text) for variant, text in rows.fetchall()}
 
 
 def read_programs(connection: duckdb.DuckDBPyConnection) -> list[Program]:
-    """Of the attempts that count, programs first."""
+    """Return the programs and libraries of all counted attempts, programs first."""
     rows = connection.execute(
         """
         SELECT e.kind, e.path, e.sha256, list_sort(list(DISTINCT e.node)),

@@ -1,7 +1,7 @@
-"""Factors as axes of numbers: levels that are numbers, or network conditions that differ in one.
+"""Factors as numeric axes: numeric levels, or network conditions that differ in one number.
 
-Levels of the factor `network` lie on one axis where all but one of their numbers are equal: over
-`delay` those with the same rate, loss, address and so on. A level may lie on several.
+Levels of the factor `network` are on one axis if all but one of their numbers are equal: for
+`delay`, those with the same rate, loss, address and so on. A level may be on several axes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from steelyard.analysis.stats.slope import MIN_LEVELS
 from steelyard.analysis.summary.study_data import LARGEST
 from steelyard.facts.netem_keys import VALUES
 
-# Kinds of a specification's numbers: unit to be told, how many of it are one base unit.
+# By kind of number in a specification: the printed unit, and how many of it are one base unit.
 UNITS = {
     "TIME": ("ms", Decimal(1000)),
     "PERCENT": ("%", Decimal(100)),
@@ -24,24 +24,24 @@ UNITS = {
 }
 KEYS = tuple(value for value in VALUES if value.row == "KEY")
 NUMBERS = {value.key: UNITS[value.kind] for value in KEYS if value.kind in UNITS}
-BOUNDLESS = frozenset(value.key for value in KEYS if value.kind == "RATE")  # left out it is no 0
+BOUNDLESS = frozenset(value.key for value in KEYS if value.kind == "RATE")  # omitted: not 0
 WHERE = tuple(f"{value.key}=" for value in KEYS if value.role in ("PLACE", "PLACES"))
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Levels of a factor with their numbers."""
+    """An axis: the levels of a factor with their numbers."""
 
     factor: str
-    words: str  # `delay (ms)`; of any other factor its own name
-    unit: str  # `ms of delay`; of any other factor its own name
-    fixed: str  # `rate=100mbit`: what all levels have beside the number
+    words: str  # `delay (ms)`; for any other factor its name
+    unit: str  # `ms of delay`; for any other factor its name
+    fixed: str  # `rate=100mbit`: what all levels have in common besides the number
     places: Mapping[str, float]  # by the level's text
-    unlimited: frozenset[str] = frozenset()  # levels that differ in having no limit: of a rate
+    unlimited: frozenset[str] = frozenset()  # levels without this limit (of a rate)
 
     @property
     def name(self) -> str:
-        """Tells the axes of a study apart."""
+        """A name that distinguishes the axes of a study."""
         is_plain = self.words in (self.factor, "delay (ms)") and not self.fixed
         return (
             self.factor
@@ -51,21 +51,21 @@ class Axis:
 
     @property
     def has_no_end(self) -> bool:
-        """Whether its numbers are limits, of which none at all is the largest."""
+        """Whether its numbers are limits, so that no limit is the largest."""
         return self.factor == FACTOR and self.words.split()[0] in BOUNDLESS
 
     def place(self, condition: Mapping[str, object]) -> float | None:
-        """Where a condition lies; None: not on this axis."""
+        """Return the number of a condition on this axis; None if the condition is not on it."""
         return self.places.get(str(condition.get(self.factor)))
 
     def others(self, condition: Mapping[str, str]) -> str:
-        """What else it is: `filesystem=NFS, node_type=virtual`."""
+        """Return the other levels and fixed conditions: `filesystem=NFS, node_type=virtual`."""
         parts = [f"{k}={v}" for k, v in condition.items() if k != self.factor]
         return ", ".join([*parts, self.fixed] if self.fixed else parts)
 
 
 def find_axes(factors: Mapping[str, Sequence[object]], least: int = MIN_LEVELS) -> list[Axis]:
-    """Those with at least `least` numbers."""
+    """Return the axes with at least `least` numbers."""
     found = [
         axis
         for factor, levels in factors.items()
@@ -77,7 +77,7 @@ def find_axes(factors: Mapping[str, Sequence[object]], least: int = MIN_LEVELS) 
 
 
 def make_number_axis(factor: str, levels: Sequence[object]) -> Axis:
-    """Levels as they stand."""
+    """Return the axis of levels that are numbers themselves."""
     known = {
         str(level): number for level in levels if (number := parse_level_number(level)) is not None
     }
@@ -85,7 +85,7 @@ def make_number_axis(factor: str, levels: Sequence[object]) -> Axis:
 
 
 def parse_level_number(level: object) -> float | None:
-    """A level as a number."""
+    """Return a level as a number, or None."""
     if isinstance(level, bool):
         return None
     try:
@@ -97,19 +97,19 @@ def parse_level_number(level: object) -> float | None:
 
 @dataclass(frozen=True)
 class Specification:
-    """Its numbers in base units, without those that do nothing, and its other parts."""
+    """Parts of a network specification: its nonzero numbers in base units, and its other parts."""
 
     numbers: Mapping[str, Decimal]
     rest: frozenset[str]
 
     @property
     def has_no_effect(self) -> bool:
-        """`none`, `loss=0%`: whatever the address, it is 0 of everything."""
+        """Whether the specification changes nothing (`none`, `loss=0%`), whatever its address."""
         return not self.numbers and all(part.startswith(WHERE) for part in self.rest)
 
 
 def parse_specification(level: str) -> Specification:
-    """From a level's text."""
+    """Parse the text of a level."""
     numbers, rest = {}, set()
     for part in () if level.strip() == NO_LEVEL else normalize_specification(level):
         key, _, value = part.partition("=")
@@ -122,13 +122,16 @@ def parse_specification(level: str) -> Specification:
 
 
 def convert_to_base_units(value: str) -> Decimal | None:
-    """`0.05u`, as canonical() writes 50ms; None for what is no single quantity, as with jitter."""
+    """Return the number of `0.05u`, the canonical form of 50ms; None unless a single quantity.
+
+    A delay with jitter is not.
+    """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)u?", value)
     return match and Decimal(match[1])
 
 
 def make_network_axes(levels: Sequence[object]) -> Iterator[Axis]:
-    """One for each number and what the levels have in common beside it."""
+    """Return an axis for each number and set of other conditions that levels share."""
     parsed = {str(level): parse_specification(str(level)) for level in levels}
     for key, (unit, scale) in NUMBERS.items():
         for rest, members in group_levels(parsed, key).items():
@@ -146,7 +149,7 @@ def make_network_axes(levels: Sequence[object]) -> Iterator[Axis]:
 
 
 def remove_key(level: str, key: str) -> str:
-    """What a level has but for this number and for zeros: `rate=100mbit,to=10.0.0.0/8`."""
+    """Return the level without this number and without zeros: `rate=100mbit,to=10.0.0.0/8`."""
     parts = ("".join(part.split()) for part in level.split(","))
     others = (part for part in parts if not part.startswith(f"{key}="))
     return ",".join(part for part in others if has_effect(parse_specification(part)))
@@ -160,7 +163,10 @@ Rest = tuple[frozenset[tuple[str, Decimal]], frozenset[str]]
 
 
 def group_levels(parsed: Mapping[str, Specification], key: str) -> dict[Rest, list[str]]:
-    """Levels that are equal but for this number; what does nothing is 0 wherever they act."""
+    """Group levels that are equal except for this number.
+
+    A level without effect is 0 for any address.
+    """
     found: dict[Rest, list[str]] = {}
     for level, one in parsed.items():
         if key in one.numbers:
@@ -176,7 +182,7 @@ def group_levels(parsed: Mapping[str, Specification], key: str) -> dict[Rest, li
 
 
 def has_other_keys(one: Specification, rest: Rest) -> bool:
-    """Whether a level without the number has all else that these levels have in common."""
+    """Return whether a level without the number has everything else that these levels share."""
     numbers, parts = rest
     same = (frozenset(one.numbers.items()), one.rest) == (numbers, parts)
     nothing = not numbers and all(part.startswith(WHERE) for part in parts)

@@ -1,4 +1,4 @@
-"""Rows of a metric over a numeric factor, as boxes and lines over it show them."""
+"""Rows of a metric over a numeric factor, as box plots and line plots show them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted_range
 
-MAX_SERIES = 6  # as many as there are colours
-MAX_LEVELS = 24  # of a series in a figure; its CSV has all
+MAX_SERIES = 6  # number of colors
+MAX_LEVELS = 24  # per series in a figure; its CSV has all
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A metric over the levels of a factor, the other factors at the levels in `others`."""
+    """A metric over the levels of a factor, with the other factors at the levels in `others`."""
 
     others: str
     places: tuple[float, ...]  # ascending
@@ -26,13 +26,13 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class OverFactor:
-    """All of one variant and metric."""
+    """All series of one variant and metric."""
 
     variant: str
     factor: str
-    factor_words: str  # `delay (ms)`; of any other factor its own name
+    factor_words: str  # `delay (ms)`; for any other factor its name
     series: tuple[Series, ...]
-    placeless: tuple[str, ...] = ()  # levels that lie not on it
+    placeless: tuple[str, ...] = ()  # levels that are not on the axis
 
     @property
     def metric(self) -> str:
@@ -50,7 +50,7 @@ class OverFactor:
 def build_factor_series(
     summary: Summary, variant: str, axis: Axis, metrics: Sequence[str]
 ) -> Iterator[OverFactor]:
-    """The metrics that have values at three levels at least."""
+    """Return the series of each metric that has values at three levels or more."""
     for metric in metrics:
         found: dict[str, list[tuple[float, Row]]] = {}
         placeless: dict[str, None] = {}
@@ -73,12 +73,12 @@ def build_series(others: str, pairs: list[tuple[float, Row]]) -> Series:
 
 
 def select_shown(found: OverFactor) -> tuple[Series, ...]:
-    """The series that are drawn."""
+    """Return the series to be plotted."""
     return tuple(thin_series(one) for one in found.series[:MAX_SERIES])
 
 
 def thin_series(one: Series) -> Series:
-    """At most MAX_LEVELS, evenly chosen, with the first and the last."""
+    """Return at most MAX_LEVELS of the levels, evenly chosen, with the first and the last."""
     count = len(one.places)
     if count <= MAX_LEVELS:
         return one
@@ -88,7 +88,7 @@ def thin_series(one: Series) -> Series:
 
 
 def describe_left_out(found: OverFactor) -> str:
-    """What a caption says of series and levels that are not drawn."""
+    """Return a caption's sentence on series and levels that are not plotted."""
     words = ""
     if len(found.series) > MAX_SERIES:
         words = f" Shown are the first {MAX_SERIES} of {len(found.series)} series."
@@ -101,5 +101,5 @@ def describe_left_out(found: OverFactor) -> str:
 
 
 def format_n(rows: Sequence[Row], what: str = "level") -> str:
-    """`n = 5 to 35 runs a level`."""
+    """Format `n = 5 to 35 runs a level`."""
     return f"n = {counted_range((row.n for row in rows), 'run')} a {what}"

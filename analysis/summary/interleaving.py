@@ -1,7 +1,7 @@
-"""Whether the two sides of a comparison were interleaved in time, so that drift affects both equally.
+"""Tests whether two sides were interleaved in time, so that drift affects both equally.
 
-Blocks are those of the plan: where a run failed, its block holds both sides all the same. A level
-that was added to a study, and a run that was submitted again, have blocks of their own.
+Blocks are those of the plan: after a failed run its block still counts as one of both sides. A
+level that was added to a study, and a resubmitted run, have separate blocks.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Span = tuple[float, float]  # first and last start
 
 @dataclass(frozen=True, slots=True)
 class Interleaving:
-    """How many of the compared runs are in blocks that hold no run of the other side.
+    """How many of the compared runs are in blocks without a run of the other side.
 
-    `spans`: of the starts of both sides, where one side ran wholly before the other.
+    `spans` has the starts of both sides if one side ran completely before the other.
     """
 
     uninterleaved: int
@@ -31,7 +31,7 @@ class Interleaving:
 
     @property
     def describe(self) -> str:
-        """What is said beside the comparison; empty where all runs took turns."""
+        """The remark to print at the comparison; empty if all runs took turns."""
         if self.spans is not None or self.uninterleaved == self.runs:
             return "the two sides did not take turns"
         return (
@@ -42,7 +42,7 @@ class Interleaving:
 
 
 def check_interleaving(row: Row, base: Row) -> Interleaving:
-    """Of the runs that the overhead compares; two rows with values."""
+    """Check the runs that the overhead compares; both rows need values."""
     sides = [
         [(run, side.group.blocks[run]) for run in side.run_ids]
         for side in select_compared_runs(row, base)
@@ -60,7 +60,7 @@ def check_interleaving(row: Row, base: Row) -> Interleaving:
 
 
 def separate_spans(*sides: tuple[Row, Sequence[str]]) -> tuple[Span, Span] | None:
-    """The starts of these runs of both sides where they do not overlap; None where they do, or are not known."""
+    """Return the spans of starts of both sides; None if they overlap or are not known."""
     spans = []
     for row, run_ids in sides:
         ids = set(run_ids)

@@ -1,4 +1,4 @@
-"""Shares of latency and of throughput in the differences of a study (stats.latency_share has the model)."""
+"""Shares of latency and throughput in a study's differences; stats.latency_share has the model."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ MODEL = (
 
 OWN_BYTES, NODE_BYTES = "bytes_read", "rx_bytes"
 WAIT_SHARE = "wait_share"
-# They change more than the way to the data: what they cost would count as latency.
+# These change more than the path to the data, and their cost would count as latency.
 OTHER_FACTORS = frozenset(("node_type", "launcher", "cache", "clients", "mode"))
-UNEQUAL = 0.05  # of the bytes, and of the difference for computing
+UNEQUAL = 0.05  # relative difference of the bytes, and share of the difference for computing
 
 
 @dataclass(frozen=True, slots=True)
 class SplitRow:
-    """One variant under one condition, split by the bulk transfers of another variant."""
+    """One variant under one condition, split with the bulk transfers of another variant."""
 
     row: Row
     base: Row
-    bulk: str  # variant and metric
+    bulk: str  # variant and metric of the transfers
     bytes_metric: str
     bytes_moved: tuple[float, float]  # means: condition, baseline
     bytes_per_s: tuple[float, float]  # harmonic means: condition, baseline
     runs: tuple[int, int]
     transfers: tuple[int, int]
     split: Split | None
-    broken: tuple[str, ...]  # which assumptions do not hold
+    broken: tuple[str, ...]  # violated assumptions
 
     @property
     def is_valid(self) -> bool:
-        """Whether the shares may be told."""
+        """Whether the shares may be reported."""
         return self.split is not None and not self.broken
 
 
 def build_split_rows(summary: Summary) -> list[SplitRow]:
-    """Main figures in seconds, wherever bytes and bulk transfers are there on both sides."""
+    """Return splits of main figures in seconds if both sides have bytes and bulk transfers."""
     bulk = bulk_rates(summary)
     if not bulk:
         return []
@@ -73,7 +73,9 @@ def build_split_rows(summary: Summary) -> list[SplitRow]:
 
 
 def bulk_rates(summary: Summary) -> list[tuple[str, Bulk]]:
-    """(variant, what it measures) of one benchmark's bulk transfers, of files where there are any."""
+    """Return (variant, bulk metric) of one benchmark's bulk transfers; those of files come
+    first.
+    """
     found: dict[tuple[int, str], list[tuple[str, Bulk]]] = {}
     for variant in summary.variants:
         bulk = find_bulk(summary, variant)
@@ -84,7 +86,7 @@ def bulk_rates(summary: Summary) -> list[tuple[str, Bulk]]:
 
 
 def split_row(summary: Summary, row: Row, bulk: str, transfers: Bulk) -> SplitRow | None:
-    """None where something was not measured, or more than the way to the data differs."""
+    """Split one difference; None without the measurements, or if more than the path differs."""
     variant, labels = row.group.variant, (row.group.label, row.group.baseline_label or "")
     base = summary.row(variant, labels[1], row.metric.name)
     rates = [summary.row(bulk, label, transfers.metric) for label in labels]
@@ -118,7 +120,9 @@ def split_row(summary: Summary, row: Row, bulk: str, transfers: Bulk) -> SplitRo
 
 
 def list_bytes(row: Row, base: Row, summary: Summary) -> str | None:
-    """What says how many bytes came over the network; the node's own count only for `network`."""
+    """Return the metric of bytes received; the node's own counter only if just `network`
+    differs.
+    """
     factors = {*row.group.condition, *base.group.condition}
     differing = {f for f in factors if row.group.condition.get(f) != base.group.condition.get(f)}
     if differing & OTHER_FACTORS:
@@ -130,7 +134,7 @@ def list_bytes(row: Row, base: Row, summary: Summary) -> str | None:
 
 
 def build_side(seconds: Row, moved: Row, rate: Row, factor: float) -> Side:
-    """Runs that have both seconds and bytes, and the transfers, by job."""
+    """Return the runs that have both seconds and bytes, and the transfers, by job."""
     both = set(seconds.run_ids) & set(moved.run_ids)
     return Side(
         seconds=group_values_by_job(
@@ -146,12 +150,12 @@ def build_side(seconds: Row, moved: Row, rate: Row, factor: float) -> Side:
 
 
 def list_values(row: Row) -> Iterator[tuple[str, float]]:
-    """(run, its value)."""
+    """Return pairs of (run, value)."""
     return zip(row.run_ids, row.values, strict=True)
 
 
 def group_values_by_job(row: Row, values: dict[str, float]) -> Groups:
-    """These values of some of the row's runs."""
+    """Return these values of some of the row's runs by job."""
     return list(
         group_by_job(replace(row, run_ids=tuple(values), values=tuple(values.values()))).values()
     )
@@ -160,7 +164,7 @@ def group_values_by_job(row: Row, values: dict[str, float]) -> Groups:
 def find_broken_assumptions(
     summary: Summary, row: Row, base: Row, sides: list[Side], found: Split
 ) -> Iterator[str]:
-    """In words; a difference that is not shown breaks none."""
+    """Describe the violated assumptions; without a shown difference there are none."""
     share = found.throughput_share
     if share is None:
         return
@@ -182,7 +186,7 @@ def find_broken_assumptions(
 def describe_unequal_computing(
     summary: Summary, row: Row, base: Row, found: Split
 ) -> Iterator[str]:
-    """Where a benchmark tells how long it waited for data: whether the rest of the time differs."""
+    """Describe computing times that differ, if a benchmark reports how long it waited for data."""
     computing = [computing_s(summary, side) for side in (row, base)]
     if min(map(len, computing)) < MIN_GROUPS:
         return
@@ -196,7 +200,7 @@ def describe_unequal_computing(
 
 
 def computing_s(summary: Summary, row: Row) -> Groups:
-    """The seconds of each run in which it did not wait for data."""
+    """Return the seconds of each run in which it did not wait for data, by job."""
     waits = summary.row(row.group.variant, row.group.label, WAIT_SHARE)
     shares = dict(list_values(waits)) if waits is not None else {}
     return group_values_by_job(

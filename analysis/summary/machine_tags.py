@@ -1,11 +1,12 @@
-"""Which tags describe a machine, and what they are called: for comparisons between days.
+"""Defines which tags describe a machine, and their labels, for comparisons between days.
 
-A tag's key is the dotted path in the probe's document (docs/formats.md part 3) or the key of the table
-`tags`. Three kinds of tags exist. A *machine tag* is a property of the node or of its software that
-stays the same from job to job until somebody changes it. A *program tag* describes what was measured
-(base/benchmark_traits). Everything else belongs to one run or one boot: where it ran, when, under which
-condition. `read_machine_tags()` makes the machine tags of a record comparable as text: devices, mounts
-and the kernel's command line become one tag each, and what varies without meaning is left out.
+A tag's key is the dotted path in the probe's document (docs/formats.md part 3) or the key of the
+table `tags`. Three kinds of tags exist. A *machine tag* is a property of the node or of its
+software that stays the same from job to job until an administrator changes it. A *program tag*
+describes what was measured (base/benchmark_traits). Every other tag belongs to one run or one boot:
+where it ran, when, under which condition. `read_machine_tags()` makes the machine tags of a record
+comparable as text: devices, mounts and the kernel's command line become one tag each, and parts
+that vary without meaning are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from steelyard.analysis.base.benchmark_traits import is_program_tag
 
 State = dict[str, str | None]  # by key; None: not known
 
-# Fields of the probe, and of the record, in the order in which a reader looks for a cause.
+# Fields of the probe and the record, in the order in which a reader looks for a cause.
 LABELS = {
     "kernel.release": "kernel",
     "kernel.version": "kernel build",
@@ -65,7 +66,7 @@ LABELS = {
     "memory.source": "source of memory",
     "io.source": "source of I/O",
 }
-# Families of keys: what follows the prefix is part of the name.
+# Families of keys: the rest of the key after the prefix is part of the name.
 FAMILIES = {
     "cpu.vulnerabilities.": "mitigation of",
     "kernel.option.": "kernel option",
@@ -74,15 +75,15 @@ FAMILIES = {
     "mounted.": "mount",
     "mount.": "file system's",
 }
-# Of the record itself; everything else in LABELS is the probe's or a tag.
+# Keys of the record itself; all others in LABELS belong to the probe or are tags.
 OF_RECORD = ("steelyard", "energy.covers", "cpu.source", "memory.source", "io.source")
-# A change of the first is part of every change of the second.
+# A change of the key is part of every change of the value.
 IMPLIED_BY = {
     "kernel.version": "kernel.release",
     "bios.date": "bios.version",
     "cpu.vendor": "cpu.model",
 }
-# Of one run, one placement, one boot, or the study's own words.
+# Keys of one run, one placement or one boot, and keys that the study defines.
 RUN_TAGS = frozenset(
     {
         *("format", "version", "hostname", "machine_id", "boot_id", "missing"),
@@ -95,8 +96,8 @@ RUN_TAGS = frozenset(
     }
 )
 RUN_FAMILIES = ("virtualization.", "network_conditions.")
-# Options of the kernel's command line with which a job can be slower. No other is compared: a command
-# line names disks, images and addresses, too.
+# Options of the kernel's command line that can slow a job. No other option is compared, because a
+# command line also names disks, images and addresses.
 KERNEL_OPTIONS = frozenset(
     {
         *("mitigations", "spectre_v2", "spectre_v2_user", "spec_store_bypass_disable", "l1tf"),
@@ -114,7 +115,7 @@ KERNEL_OPTIONS = frozenset(
         *("systemd.unified_cgroup_hierarchy", "elevator", "lockdown", "kasan", "kfence"),
     }
 )
-# File systems of servers, by the kernel's type or FUSE's; and those of the node's own disks.
+# Network file systems, by the kernel's type or FUSE's type, and those of local disks.
 SERVED = frozenset(
     {
         *("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "9p", "virtiofs"),
@@ -122,19 +123,19 @@ SERVED = frozenset(
         *("fuse.glusterfs", "fuse.ceph", "fuse.ceph-fuse", "fuse.cvmfs2", "fuse.juicefs"),
     }
 )
-# Clients that mount as plain "fuse", by the start of their source: CVMFS by CERN's client and by the
-# one in Rust, OrangeFS.
+# Clients that mount as plain "fuse", by the start of their source: CERN's and the Rust client of
+# CVMFS, and OrangeFS.
 SERVED_BY_SOURCE = ("cvmfs2", "cernvmfs", "pvfs2fuse#")
 OF_DISKS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "jfs", "bcachefs"})
-# Of mount options those that a server or a boot chooses anew.
+# Mount options that a server or a boot chooses each time.
 UNSTEADY_OPTION = re.compile(r"(?:clientaddr|addr|port|mountport|fd|user_id|group_id|subvolid)=.*")
 GIB = 2**30
 
 
 def is_machine_tag(key: str) -> bool:
-    """Whether a change of this tag is a change of the machine or of its software.
+    """Return whether a change of this tag is a change of the machine or of its software.
 
-    Keys that no part of Steelyard writes are a user's or a site's: what they say counts.
+    Keys that no part of Steelyard writes come from a user or a site, and count.
     """
     if key in LABELS:
         return True
@@ -144,7 +145,7 @@ def is_machine_tag(key: str) -> bool:
 
 
 def tag_label(key: str) -> str:
-    """A readable name: `kernel`, `mitigation of spectre_v2`; of a user's tag its key."""
+    """Return a readable name: `kernel`, `mitigation of spectre_v2`; for a user's tag its key."""
     if key in LABELS:
         return LABELS[key]
     for prefix, label in FAMILIES.items():
@@ -154,9 +155,9 @@ def tag_label(key: str) -> str:
 
 
 def read_machine_tags(record: Mapping[str, Any]) -> State:
-    """The machine tags of a record's document, as text; None: not known there (`missing` has why).
+    """Return the machine tags of a record as text; None if unknown (`missing` has the reason).
 
-    A key that an earlier Steelyard did not write is absent.
+    A key that an older Steelyard did not write is absent.
     """
     probe = record.get("probe")
     found: State = dict(flatten(probe)) if isinstance(probe, Mapping) else {}
@@ -173,7 +174,7 @@ def read_machine_tags(record: Mapping[str, Any]) -> State:
 
 
 def flatten(document: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str | None]]:
-    """Dotted keys and values as text; lists and `missing` are left out."""
+    """Return dotted keys and values as text, without lists and `missing`."""
     for key, value in document.items():
         if isinstance(value, Mapping):
             if before or key != "missing":
@@ -183,7 +184,7 @@ def flatten(document: Mapping[str, Any], before: str = "") -> Iterator[tuple[str
 
 
 def flatten_one(path: str, document: Mapping[str, Any]) -> State:
-    """The value at a dotted path; nothing where the document has none."""
+    """Return the value at a dotted path; empty if the document has none."""
     *parents, name = path.split(".")
     for parent in parents:
         document = document.get(parent, {})
@@ -193,14 +194,14 @@ def flatten_one(path: str, document: Mapping[str, Any]) -> State:
 
 
 def format_value(value: object) -> str | None:
-    """A JSON value; lists of words as one text."""
+    """Format a JSON value; a list of words becomes one text."""
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
 def kernel_options(probe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Of the kernel's command line those that matter; several of one name are joined."""
+    """Return the relevant options of the kernel's command line; repeated options are joined."""
     line = flatten_one("kernel.cmdline", probe).get("kernel.cmdline") or ""
     options: dict[str, list[str]] = {}
     for word in line.partition(" -- ")[0].split():
@@ -212,7 +213,7 @@ def kernel_options(probe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def devices(probe: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """Driver, speed and MTU of the node's uplinks."""
+    """Return driver, speed and MTU of the node's uplinks."""
     for device in entries(probe, "network"):
         if device.get("counted") is True:
             for key in ("driver", "speed_bits_per_s", "mtu"):
@@ -220,9 +221,10 @@ def devices(probe: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
 
 
 def mounts(probe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """File systems of servers with source and options; of disks without: their names change.
+    """Return mounted file systems: network ones with source and options, local ones without source.
 
-    Of a disk that is mounted in several places the first, which the others are views of.
+    The names of disks change. For a disk with several mount points only the first counts; the
+    others are views of it.
     """
     disks = set()
     for mount in entries(probe, "filesystems"):
@@ -242,7 +244,7 @@ def mounts(probe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def entries(probe: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    """A list of objects; empty where the probe has none."""
+    """Return a list of objects; empty if the probe has none."""
     found = probe.get(name)
     return (
         [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []
@@ -250,9 +252,10 @@ def entries(probe: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
 
 
 def format_installed_memory(size_bytes: int) -> str:
-    """What is installed, as kernels keep some of it and not always as much: `128 GiB` of 125.6.
+    """Return the installed memory, `128 GiB` for 125.6: kernels reserve a varying amount.
 
-    Rounded up to 1/16 of the power of two below: 3 to 6 %, less than one memory module in sixteen.
+    It is rounded up to 1/16 of the power of two below: 3 to 6 %, less than one memory module in
+    sixteen.
     """
     unit = max(1, 2 ** (max(size_bytes, 1).bit_length() - 5))
     rounded = -(-size_bytes // unit) * unit

@@ -1,4 +1,4 @@
-"""Meters of energy that a record has, where two of them measure one part of a node."""
+"""Compares energy meters of a record that measure the same part of a node."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-# How far two may be apart: a share of the larger, what both can resolve, and what is used in the
-# time by which their readings may lie apart. Counters of one part differ by their calibration; a
-# power that is read now and then misses what lies in between.
+# Allowed difference of two meters: a share of the larger value, the resolution of both, and what is
+# used in the time by which their readings may differ. Counters of one part differ by their
+# calibration; a meter that samples power misses peaks between samples.
 COUNTERS_SHARE, POWER_SHARE = 0.02, 0.1
-APART_S = 0.2  # Cray counts ten times a second, RAPL a thousand times: two such steps
+APART_S = 0.2  # s; Cray counts ten times a second, RAPL a thousand times: two such steps
 
 
 @dataclass(frozen=True, slots=True)
 class MeterReading:
-    """What one kind of meter has told of one part, over all its units (packages, GPUs)."""
+    """The readings of one kind of meter for one part, over all its units (packages, GPUs)."""
 
     meter: str
     covers: str
-    watts: float  # mean, of the time that its joules stand for
+    watts: float  # mean over the time that its joules cover
     elapsed_s: float
     step_j: float
     period_s: float
     integrated: bool
-    units: frozenset[int | None]  # {None}: of all together
+    units: frozenset[int | None]  # {None}: one reading for all units
 
 
 @dataclass(frozen=True, slots=True)
 class MeterDisagreement:
-    """Two meters of one part that are further apart than both explain; joules of the same time."""
+    """Two meters of one part that differ more than their errors explain; joules of the same
+    time.
+    """
 
     run_id: str
     node: str
@@ -45,12 +47,12 @@ class MeterDisagreement:
 
 
 def meter_readings(zones: list[dict[str, Any]]) -> Iterator[MeterReading]:
-    """By kind of meter and part; none of which a unit has no value."""
+    """Return the readings by kind of meter and part; those with a missing unit are left out."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for zone in zones:
         if "meter" in zone and zone["covers"] != "other":
             name = zone["meter"] + (" (MMIO)" if "-mmio:" in zone["path"] else "")
-            if name == "file":  # each is somebody else's
+            if name == "file":  # each file is a separate meter
                 name = zone["name"]
             groups.setdefault((name, zone["covers"]), []).append(zone)
     for (name, covers), units in groups.items():
@@ -71,7 +73,7 @@ def meter_readings(zones: list[dict[str, Any]]) -> Iterator[MeterReading]:
 
 
 def allowed_j(a: MeterReading, b: MeterReading) -> float:
-    """How far the joules of both may be apart, over the shorter of their times."""
+    """Return the allowed difference of both meters in joules, over the shorter of their times."""
     share = POWER_SHARE if a.integrated or b.integrated else COUNTERS_SHARE
     watts = max(a.watts, b.watts)
     apart_s = APART_S + a.period_s + b.period_s + abs(a.elapsed_s - b.elapsed_s)
@@ -79,7 +81,7 @@ def allowed_j(a: MeterReading, b: MeterReading) -> float:
 
 
 def same_units(a: frozenset[int | None], b: frozenset[int | None]) -> bool:
-    """The same packages; or one tells all of them together."""
+    """Return whether both have the same packages, or one has a single reading for all."""
     return a == b or frozenset([None]) in (a, b)
 
 
@@ -96,7 +98,7 @@ def find_disagreements(
 
 
 def read_meters(connection: DuckDBPyConnection) -> tuple[MeterDisagreement, ...]:
-    """Of complete records that have more than one kind of meter."""
+    """Read the disagreements in complete records that have more than one kind of meter."""
     rows = connection.execute(
         """
         SELECT n.run_id, n.node, json_extract(n.record, '$.energy.zones')::VARCHAR

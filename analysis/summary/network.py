@@ -1,4 +1,4 @@
-"""Network conditions of a study: what was asked for, put in place and measured, per condition."""
+"""Network conditions of a study by condition: requested, applied and measured values."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NodeNetwork:
-    """A job on a node with network conditions, or round-trip times of its own sockets."""
+    """A job on a node with network conditions, or with round-trip times of its own sockets."""
 
     run_id: str
     node: str
-    requested: str | None  # None: none were asked for
+    requested: str | None  # None: no network condition was requested
     applied: str | None
     scope: str | None
     qdisc: str | None
@@ -38,7 +38,7 @@ class NodeNetwork:
     tcp_rtt_s: float | None  # median of the job's own sockets
     retransmitted: int | None
     undone: bool | None
-    # Of the job's own sockets, as the sampler asked the kernel (docs/formats.md part 1).
+    # Of the job's own sockets, as the sampler read them from the kernel (docs/formats.md part 1).
     connections: int | None = None
     readings: int | None = None
     tcp_floor_s: float | None = None  # the smallest single round trip
@@ -53,14 +53,14 @@ class NodeNetwork:
 
     @property
     def rtt_during_s(self) -> float | None:
-        """The mean of what was measured when the job began and when it ended."""
+        """The mean of the measurements at the job's begin and end, in seconds."""
         known = [v for v in (self.rtt_during_start_s, self.rtt_during_end_s) if v is not None]
         return statistics.fmean(known) if known else None
 
 
 @dataclass(frozen=True, slots=True)
 class LevelNetwork:
-    """All of one condition; medians over its nodes' values, None where nothing was measured."""
+    """Network values of one condition: medians over its nodes, None if not measured."""
 
     label: str
     requested: tuple[str, ...]
@@ -73,7 +73,7 @@ class LevelNetwork:
     tcp_rtt_s: float | None
     loss: Share | None
     dropped_packets: int
-    jobs: int  # jobs on nodes behind these figures
+    jobs: int  # number of nodes of jobs with these values
     runs: int  # completed runs of the condition
     valid: int  # of these
     not_undone: int
@@ -81,7 +81,7 @@ class LevelNetwork:
 
 @dataclass(frozen=True, slots=True)
 class LevelTcp:
-    """The job's own TCP under one condition: all readings of its valid jobs on a node together."""
+    """The job's own TCP under one condition: all readings of the nodes of its valid jobs."""
 
     label: str
     jobs: int
@@ -93,7 +93,7 @@ class LevelTcp:
     mean_s: float | None
     sd_s: float | None
     high_s: float | None
-    retransmitted: int | None  # segments; None: not known of any
+    retransmitted: int | None  # segments; None: unknown for all jobs
     cwnd_segments: float | None  # congestion window, median of the jobs' medians
     cwnd_max_segments: int | None
     rcv_space_bytes: float | None  # median of the jobs' medians
@@ -101,7 +101,7 @@ class LevelTcp:
 
 
 def group_tcp_by_level(runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> list[LevelTcp]:
-    """Per condition, in the order in which `runs` name them; those without readings left out."""
+    """Return the conditions with readings, in the order of `runs`."""
     label_of = {run.run_id: run.label for run in runs if run.counts}
     members: dict[str, list[NodeNetwork]] = {label: [] for label in label_of.values()}
     for node in nodes:
@@ -111,7 +111,7 @@ def group_tcp_by_level(runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> lis
 
 
 def build_tcp_level(label: str, nodes: Sequence[NodeNetwork]) -> LevelTcp:
-    """One condition."""
+    """Pool the readings of one condition."""
     mean, sd = pool_readings(nodes)
     again = [node.retransmitted for node in nodes if node.retransmitted is not None]
     return LevelTcp(
@@ -139,7 +139,10 @@ def build_tcp_level(label: str, nodes: Sequence[NodeNetwork]) -> LevelTcp:
 
 
 def pool_readings(nodes: Sequence[NodeNetwork]) -> tuple[float | None, float | None]:
-    """Mean and sd of all readings, from those of each job: squares within and between add up."""
+    """Return mean and sd of all readings from those of each job.
+
+    The sums of squares within and between jobs add up.
+    """
     parts = [(n.readings, n.tcp_mean_s, n.tcp_sd_s or 0.0) for n in nodes]
     known = [(n, mean, sd) for n, mean, sd in parts if n and mean is not None]
     total = sum(n for n, _, _ in known)
@@ -151,7 +154,7 @@ def pool_readings(nodes: Sequence[NodeNetwork]) -> tuple[float | None, float | N
 
 
 def read_network(connection: duckdb.DuckDBPyConnection) -> list[NodeNetwork]:
-    """Of the attempts that count."""
+    """Read the network values of the counted attempts."""
     rows = connection.execute(
         """
         SELECT n.run_id, n.node, w.requested, w.applied, w.scope, w.qdisc, w.devices, w.peer,
@@ -177,12 +180,12 @@ def node_network(row: list[Any]) -> NodeNetwork:
 
 
 def is_no_number(value: object) -> bool:
-    """nan and infinity, which are no measurements."""
+    """Return whether a value is nan or infinity, which are no measurements."""
     return isinstance(value, float) and not math.isfinite(value)
 
 
 def group_by_level(runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> list[LevelNetwork]:
-    """Per condition, in the order in which `runs` name them; [] when nothing is known of any."""
+    """Return one entry per condition in the order of `runs`; empty if nothing is known of any."""
     if not nodes:
         return []
     of_run: dict[str, list[NodeNetwork]] = {}
@@ -198,7 +201,7 @@ def group_by_level(runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> list[Le
 
 
 def build_level(label: str, runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> LevelNetwork:
-    """One condition: what it asked for is of all its runs, what was measured of the valid ones."""
+    """Describe one condition: requests of all its runs, measurements of its valid runs."""
     done = [run for run in runs if run.state == "completed"]
     counted = {run.run_id for run in done if run.counts}
     asked = [node for node in nodes if node.requested is not None]
@@ -226,18 +229,18 @@ def build_level(label: str, runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -
 
 
 def list_distinct(texts: Iterable[str | None]) -> tuple[str, ...]:
-    """Each text once, in its order; None left out."""
+    """Return each text once, in order, without None."""
     return tuple(dict.fromkeys(text for text in texts if text is not None))
 
 
 def find_middle(values: Iterable[float | None]) -> float | None:
-    """The median of what is known."""
+    """Return the median of the known values."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
 
 
 def pool_loss(nodes: Sequence[NodeNetwork]) -> Share | None:
-    """Packets lost of all packets of these nodes."""
+    """Return the share of lost packets among all packets of these nodes."""
     known = [(n.loss, n.loss_packets) for n in nodes if n.loss is not None and n.loss_packets]
     packets = sum(number for _, number in known)
     if not packets:

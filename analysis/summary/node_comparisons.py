@@ -1,4 +1,4 @@
-"""Nodes against their median, where a study has the factor `node` (stats.node_contrasts)."""
+"""Compares nodes with their median in a study with the factor `node` (stats.node_contrasts)."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import Metric
 from steelyard.analysis.summary.summary import Summary, is_main
 
-MOST_MISSING = 0.5  # nodes of a block without a value, up to which its median is that of the nodes
+MOST_MISSING = 0.5  # largest share of nodes without a value in a block whose median is still used
 
 
 @dataclass(frozen=True, slots=True)
 class NodeComparison:
-    """One metric of one variant on all nodes, all other factors at one level each."""
+    """One metric of one variant on all nodes, with all other factors at one level each."""
 
     variant: str
     metric: Metric
     others: str  # `cache=cold`; empty: no other factor
-    middle: float  # the median of the nodes' means; of rates the harmonic ones
-    nodes: Mapping[str, Contrast]  # the fastest, or smallest, first; empty where `reason` says why
+    middle: float  # the median of the nodes' means; of rates the harmonic means
+    nodes: Mapping[str, Contrast]  # ascending by difference; empty if `reason` is set
     left_out: tuple[str, ...]  # nodes with fewer than 3 independent values
-    blocks: int | None  # whose medians were taken out
+    blocks: int | None  # blocks whose medians were divided out
     reason: str | None = None
 
 
-@functools.lru_cache(maxsize=1)  # simulated; a report asks five times
+@functools.lru_cache(maxsize=1)  # cached: it is a simulation that a report needs five times
 def build_node_comparisons(summary: Summary) -> list[NodeComparison]:
-    """Of every main figure; empty without the factor `node`."""
+    """Return the comparison for every main figure; empty without the factor `node`."""
     if NODE not in summary.data.meta.factors:
         return []
     groups: dict[tuple[str, str, str], list[Row]] = {}
@@ -55,7 +55,7 @@ def list_other_levels(row: Row) -> str:
 
 
 def compare_nodes(rows: Sequence[Row], others: str) -> NodeComparison:
-    """Rates by their costs, the time for a unit of work, as overheads are."""
+    """Compare the nodes; rates are compared as costs, the time per unit of work, like overheads."""
     first, every = rows[0], [str(row.group.condition[NODE]) for row in rows]
     rows = [row for row in rows if row.values]
     is_rate = all(map(is_rate_row, rows))
@@ -82,7 +82,7 @@ def compare_nodes(rows: Sequence[Row], others: str) -> NodeComparison:
 
 
 def has_common_blocks(rows: Sequence[Row]) -> bool:
-    """Whether blocks can be taken out: enough of them, each with most of the nodes."""
+    """Return whether block effects can be removed: enough blocks, each with most nodes."""
     count: dict[object, int] = {}
     for row in rows:
         for block in group_by_block(row):
@@ -92,14 +92,14 @@ def has_common_blocks(rows: Sequence[Row]) -> bool:
 
 
 def select_independent_values(row: Row, by_block: bool) -> Iterator[tuple[Hashable, float]]:
-    """(block or job, mean of the runs in it)."""
+    """Return pairs of (block or job, mean of its runs)."""
     for key, values in (group_by_block(row) if by_block else group_by_job(row)).items():
         assert isinstance(key, Hashable)
         yield key, fmean(values)
 
 
 def convert_to_rate(cost: Contrast) -> Contrast:
-    """A difference of costs as that of the rates; a cost of nearly nothing has no bound there."""
+    """Convert a difference of costs to one of rates; a cost near 0 has no upper limit there."""
     low = -1.0 if cost.high <= -1 else 1 / (1 + cost.high) - 1
     high = float("inf") if cost.low <= -1 else 1 / (1 + cost.low) - 1
     return Contrast(1 / (1 + cost.value) - 1, low, high, cost.n)

@@ -1,7 +1,8 @@
 """Metrics of runs that only some nodes have: joules of GPUs with meters, and pressure.
 
-Pressure (PSI) is the share of a run's job in which some task waited for a CPU, for I/O or memory, and
-the share of a virtual node's CPU time that its host gave to others; of several nodes the largest.
+Pressure (PSI) is the share of a run's job in which some task waited for a CPU, for I/O or memory.
+Stolen time is the share of a virtual node's CPU time that its host gave to others. The largest
+value of several nodes counts.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ Values = dict[tuple[str, str, str], dict[str, float | None]]
 
 
 def read_gpu_energy(connection: duckdb.DuckDBPyConnection) -> Values:
-    """One value per run, None as soon as it is not known of a node; none at all of conditions
-    under which no node had a GPU. Nodes without add nothing."""
+    """Return one value per run, None if it is unknown for a node.
+
+    Nodes without a GPU add nothing. Conditions under which no node had a GPU are absent.
+    """
     rows = connection.execute(
         """
         WITH nodes AS (
@@ -45,7 +48,7 @@ def read_gpu_energy(connection: duckdb.DuckDBPyConnection) -> Values:
     return values
 
 
-# By the field of the record that tells it, and the CPUs over which that is added up.
+# By metric: the field of the record, and the number of CPUs over which the field adds up.
 ONE, ALL_CPUS = "1", "TRY_CAST(n.record->>'$.probe.cpu.cpus_online' AS DOUBLE)"
 PRESSURE = {
     "waited_for_cpu": ("$.pressure.cpu_some_s", ONE),
@@ -56,8 +59,10 @@ PRESSURE = {
 
 
 def read_pressure(connection: duckdb.DuckDBPyConnection) -> Values:
-    """In percent, one value per run, None as soon as it is not known of a node; none at all of
-    conditions under which no node told any."""
+    """Return one value in percent per run, None if it is unknown for a node.
+
+    Conditions under which no node reported a value are absent.
+    """
     values: Values = {}
     for metric, (path, cpus) in PRESSURE.items():
         rows = connection.execute(

@@ -1,4 +1,4 @@
-"""A summary as a notebook prints it: one line as text, its rows as an HTML table."""
+"""Displays a summary in a notebook: one line of text, and the rows as an HTML table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEADINGS = ("benchmark", "condition", "metric", "n", "mean", "against the baseli
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Main figures first; of many rows the first MOST_ROWS."""
+    """Return an HTML table with the main figures first and at most MOST_ROWS rows."""
     first = sorted(rows, key=lambda row: not row.metric.is_primary)[:MOST_ROWS]
     lines = [html_row("th", HEADINGS), *(html_row("td", format_cells(row)) for row in first)]
     more = len(rows) - len(first)
@@ -22,5 +22,5 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def html_row(tag: str, texts: Sequence[str]) -> str:
-    """Names of conditions and figures are a user's own text."""
+    """Return an HTML table row; names are escaped because users choose them."""
     return f"<tr>{''.join(f'<{tag}>{escape(text)}</{tag}>' for text in texts)}</tr>"

@@ -1,4 +1,4 @@
-"""The level of a numeric factor with the shortest time or the least energy, and those as good."""
+"""Finds the levels of a numeric factor with the shortest time or the least energy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ TIME_UNITS = frozenset(("s", "ms", "us", "µs", "ns"))
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """The best level of a factor in one metric, and the levels not shown to be worse than another."""
+    """The best level of a factor in one metric, and the levels not shown to be worse than
+    another.
+    """
 
     variant: str
     metric: str
@@ -29,7 +31,7 @@ class Optimum:
     choice: Choice
     allowed: tuple[float, ...]
     tried: tuple[float, ...]  # ascending
-    is_rate: bool = False  # then the best level has the largest mean
+    is_rate: bool = False  # the best level then has the largest mean
 
     @property
     def is_distinct(self) -> bool:
@@ -38,12 +40,12 @@ class Optimum:
 
     @property
     def is_inside(self) -> bool:
-        """Whether neither end of the factor may be the best: no slope says so."""
+        """Whether neither end of the factor may be the best, which a slope does not show."""
         return self.tried[0] not in self.allowed and self.tried[-1] not in self.allowed
 
 
 def is_speed_row(row: Row) -> bool:
-    """Whether a row has times, or rates, which are the inverse of times."""
+    """Return whether a row has times, or rates, which are the inverse of times."""
     is_time = row.metric.unit in TIME_UNITS and row.metric.better == "lower"
     return bool(row.values) and (is_time or is_rate_row(row))
 
@@ -51,8 +53,11 @@ def is_speed_row(row: Row) -> bool:
 def find_optimum(
     factor: str, others: str, levels: Sequence[float], rows: Sequence[Row]
 ) -> Optimum | None:
-    """The level with the smallest mean, of rates the largest; None for fewer than 2 levels, and where
-    a value is not above 0, which no time and no energy is."""
+    """Return the level with the smallest mean time or energy, or the largest mean rate.
+
+    Returns None for fewer than 2 levels, and for values not above 0, which are no time and no
+    energy.
+    """
     if len(rows) < 2 or any(min(row.values) <= 0 for row in rows):
         return None
     means = [fmean(to_costs(r.values) if is_rate_row(r) else r.values) for r in rows]
@@ -68,8 +73,11 @@ def find_optimum(
 
 
 def find_numeric_optima(summary: Summary) -> list[Optimum]:
-    """Of numeric factors, where they say more than slopes: the best level lies inside, or time and
-    energy have different ones. A factor that the study scales over has its own section."""
+    """Return the optima of numeric factors if they add to the slopes.
+
+    They do if the best level is inside, or if time and energy have different ones. A factor that
+    the study scales over has its own section.
+    """
     scaling = summary.data.meta.scaling
     own = (FACTOR, *(scaling.over if scaling else ()))
     every = [axis for axis in find_axes(summary.data.meta.factors) if axis.factor not in own]
@@ -77,7 +85,10 @@ def find_numeric_optima(summary: Summary) -> list[Optimum]:
 
 
 def find_optima(summary: Summary, axis: Axis) -> Iterator[Optimum]:
-    """By variant and levels of the other factors: of its main figure, or elapsed_s, and of energy."""
+    """Yield the optima of time and energy by variant and levels of the other factors.
+
+    The time is the main figure, or elapsed_s.
+    """
     found: dict[tuple[str, str], dict[str, list[tuple[float, Row]]]] = {}
     for row in summary.rows:
         place = axis.place(row.group.condition)
@@ -100,13 +111,15 @@ def find_optima(summary: Summary, axis: Axis) -> Iterator[Optimum]:
 
 
 def is_reported_speed(row: Row) -> bool:
-    """Main figures, and elapsed_s where the report has it beside them."""
+    """Return whether a row is a main figure in time, or elapsed_s if the report shows it as
+    well.
+    """
     is_elapsed = row.metric.name == "elapsed_s" and is_common(row.group.variant, "elapsed_s")
     return (row.metric.is_primary or is_elapsed) and is_speed_row(row)
 
 
 def is_clearly_different(found: Sequence[Optimum]) -> bool:
-    """Whether the levels of least energy are none of those of the shortest time."""
+    """Return whether no level of least energy is also one of the shortest time."""
     energy = {level for one in found if one.metric == ENERGY for level in one.allowed}
     return bool(energy) and any(
         energy.isdisjoint(one.allowed) for one in found if one.metric != ENERGY

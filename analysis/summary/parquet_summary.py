@@ -1,8 +1,8 @@
-"""The summary of a study from its Parquet files, on DuckDB or on Spark: one SQL statement for both.
+"""Computes the summary of a study from its Parquet files, by DuckDB or Spark.
 
-What the report computes from the database is computed here from `parquet/` alone (docs/collect.md),
-so that an engine with many machines can do it where one is not enough. DuckDB is always there;
-Spark comes with the extra `spark`.
+One SQL statement serves both. It computes from `parquet/` alone (docs/collect.md) what the report
+computes from the database, so that a cluster can do it if one machine is not enough. DuckDB is
+always installed; Spark comes with the extra `spark`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from steelyard.analysis.summary.study_data import has_stop_table
 from steelyard.facts.quantities import COUNTERS
 
 PARTS = "sample_parts"
-READ_BY_NAME = ("meta", PARTS)  # by DuckDB alone, whatever the engine
+READ_BY_NAME = ("meta", PARTS)  # read by DuckDB, whatever the engine
 NEEDED = ("runs", "attempts", "results", "records", *READ_BY_NAME)
 
 
-# One value per run and metric, completed and valid runs only; then what Student's interval and the
-# report's table need. No NULL, no infinity, and no NaN, which sorts above all numbers.
+# One value per run and metric, of completed and valid runs only, then the values that Student's
+# interval and the report's table need. NULL, infinity and NaN, which sorts above all numbers, are
+# excluded.
 SUMMARY = """
 WITH good AS (
     SELECT r.run_id, r.attempt, r.variant, r.condition_label, r.block, a.elapsed_s,
@@ -64,8 +65,8 @@ FROM measured AS m JOIN good AS g ON g.run_id = m.run_id AND g.attempt = m.attem
 WHERE abs(value) <= 1.7976931348623157e308
 GROUP BY variant, condition_label, metric
 """
-# The last reading of each counter, summed over the nodes of a run. All are amounts, which is what
-# the unit is asked for.
+# The last reading of each counter, summed over the nodes of a run. All are amounts, so that their
+# unit decides their lower limit.
 OF_SAMPLES = """
     UNION ALL
     SELECT run_id, attempt, concat('samples.', metric) AS metric, 's' AS unit, 'lower' AS better,
@@ -82,7 +83,7 @@ OF_SAMPLES = """
 class Line:
     """One metric of one condition; sd, low and high (95 %, Student) are None for n = 1.
 
-    low and high, too, where runs share blocks or jobs: `reason` says so.
+    low and high are also None if runs share blocks or jobs; `reason` states this.
     """
 
     variant: str
@@ -101,10 +102,12 @@ SHARED = "runs share blocks or jobs: `steelyard report` has the interval that al
 
 
 def summarize(study_dir: Path, engine: str, master: str | None = None) -> list[Line]:
-    """Every metric of every condition, completed and valid runs only, sorted.
+    """Return every metric of every condition, sorted, from completed and valid runs only.
 
-    `master`: a Spark cluster's address (`spark://HOST:7077`); None: Spark in this process. The totals
-    of the sampled counters come as `samples.NAME`, summed over the nodes of a run.
+    `master` is the address of a Spark cluster (`spark://HOST:7077`); None starts Spark in this
+    process. The totals of the sampled counters have the names `samples.NAME` and are summed over
+    the nodes of a run. Raises MissingError for missing files, and UsageError for damaged or
+    changing files.
     """
     folder = study_dir / "parquet"
     lacking = [name for name in NEEDED if not (folder / f"{name}.parquet").is_file()]
@@ -130,7 +133,9 @@ def summarize(study_dir: Path, engine: str, master: str | None = None) -> list[L
 
 
 def read_confidence(folder: Path) -> float:
-    """That intervals are computed with so that they hold 95 %: more where a rule stopped the study."""
+    """Return the confidence for intervals that hold 95 %; it is larger if a rule stopped the
+    study.
+    """
     with duckdb.connect() as connection:
         path = quote_path(folder / "meta.parquet")
         (toml,) = connection.execute(f"SELECT toml FROM read_parquet({path})").fetchall()[0]
@@ -138,7 +143,7 @@ def read_confidence(folder: Path) -> float:
 
 
 def summarize_with_duckdb(folder: Path) -> list[dict[str, Any]]:
-    """The rows of SUMMARY, computed in this process."""
+    """Return the rows of SUMMARY, computed in this process."""
     samples = has_samples(folder)
     with duckdb.connect() as connection:
         connection.execute(f"SET temp_directory = {quote_text(str(folder / '.summary.spill'))}")
@@ -151,7 +156,7 @@ def summarize_with_duckdb(folder: Path) -> list[dict[str, Any]]:
 
 
 def summarize_with_spark(folder: Path, master: str | None) -> list[dict[str, Any]]:
-    """As on_duckdb, by Spark."""
+    """Return the rows of SUMMARY, computed by Spark."""
     samples = has_samples(folder)
     with spark.open_session(master) as session:
         for name in list_views(samples):
@@ -162,18 +167,18 @@ def summarize_with_spark(folder: Path, master: str | None) -> list[dict[str, Any
 
 
 def has_samples(folder: Path) -> bool:
-    """Whether there are any."""
+    """Return whether the folder has sample files."""
     return any(folder.glob("samples/*/*.parquet"))
 
 
 def list_views(samples: bool) -> list[str]:
-    """The tables that the statement reads."""
+    """Return the tables that the statement reads."""
     names = [name for name in NEEDED if name not in READ_BY_NAME]
     return [*names, "samples"] if samples else names
 
 
 def check_parts(folder: Path) -> None:
-    """UsageError unless the files of samples are those that the last collect named."""
+    """Check that the sample files are those of the last collect; raises UsageError otherwise."""
     with duckdb.connect() as connection:
         rows = connection.execute(
             f"SELECT path FROM read_parquet({quote_path(folder / f'{PARTS}.parquet')})"
@@ -187,7 +192,7 @@ def check_parts(folder: Path) -> None:
 
 
 def build_statement(samples: bool) -> str:
-    """SUMMARY, with the totals of the samples where there are any."""
+    """Return SUMMARY, with the totals of the samples if there are any."""
     if not samples:
         return SUMMARY.format(totals="")
     names = ", ".join(COUNTERS)
@@ -197,7 +202,7 @@ def build_statement(samples: bool) -> str:
 
 
 def build_line(row: Mapping[str, Any], confidence: float = CONFIDENCE) -> Line:
-    """With the interval; engines differ in what they give as the deviation of one value."""
+    """Return a line with its interval; engines give different deviations for one value."""
     n, mean, sd = row["n"], row["mean"], row["sd"]
     rate = is_rate(row["unit"], row["better"]) and row["minimum"] > 0
     cost_mean = row["cost_mean"] if rate else 0.0

@@ -1,4 +1,4 @@
-"""What a report has a row for: one metric of the runs of one variant under one condition."""
+"""A row of the report: one metric of the runs of one variant under one condition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_OUTLIERS = Outliers(())
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What became of a condition's runs."""
+    """The number of a condition's runs by outcome."""
 
     planned: int
     completed: int
@@ -30,7 +30,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The runs of one variant under one condition, in the order in which they started."""
+    """The runs of one variant under one condition, in the order of their starts."""
 
     variant: str
     label: str
@@ -38,9 +38,9 @@ class Group:
     is_baseline: bool
     runs: tuple[Run, ...]
     counts: Counts
-    baseline_label: str | None  # of the condition it is compared with; None: no baseline
-    levels: Mapping[str, str] = field(default_factory=dict)  # by factor, as they are shown
-    # Of each run; a report asks for them with every metric and comparison.
+    baseline_label: str | None  # the condition that it is compared with; None: no baseline
+    levels: Mapping[str, str] = field(default_factory=dict)  # by factor, as displayed
+    # By run, cached because a report needs them for every metric and comparison.
     blocks: dict[str, int | None] = field(init=False, repr=False, compare=False)
     jobs: dict[str, str] = field(init=False, repr=False, compare=False)
 
@@ -65,11 +65,11 @@ class Row:
     run_ids: tuple[str, ...]
     values: tuple[float, ...]
     missing: int  # completed, valid runs without a value
-    confidence: float = CONFIDENCE  # that intervals are computed with, so that they hold 95 %
-    margin: float | None = None  # what the study calls equivalent, as a share of the baseline
-    interval: Interval | None = None  # Student's, by block or job where runs share them
-    jobs: int | None = None  # behind it, where they are fewer than the runs, and blocks are not
-    blocks: int | None = None  # behind it, where they are fewer than the jobs
+    confidence: float = CONFIDENCE  # with which intervals are computed, so that they hold 95 %
+    margin: float | None = None  # the study's equivalence margin, as a share of the baseline
+    interval: Interval | None = None  # Student's, by block or job if runs share them
+    jobs: int | None = None  # number of jobs, if they are the independent units
+    blocks: int | None = None  # number of blocks, if they are the independent units
     median: float | None = None
     spread: Spread | None = None
     minimum: float | None = None
@@ -78,8 +78,8 @@ class Row:
     overhead: Overhead | None = None
     verdict: Verdict | None = None  # None for the baseline itself
     p: float | None = None  # of the test against the baseline, corrected for all comparisons
-    p_equivalent: float | None = None  # of lying beyond the margin, corrected likewise
-    p_non_inferior: float | None = None  # of lying beyond it on the worse side, corrected likewise
+    p_equivalent: float | None = None  # of being beyond the margin, corrected likewise
+    p_non_inferior: float | None = None  # likewise, of being beyond it on the worse side
     effect: Effect | None = None
 
     def __repr__(self) -> str:
@@ -87,19 +87,19 @@ class Row:
 
     @property
     def n(self) -> int:
-        """Runs with a value."""
+        """The number of runs with a value."""
         return len(self.values)
 
     @property
     def format_n(self) -> str:
-        """`10`, `48 in 12 jobs`, `10 in 5 blocks`: with what is independent where runs are not."""
+        """The sample size: `10`, `48 in 12 jobs`, `10 in 5 blocks`."""
         if self.blocks is not None:
             return f"{self.n} in {counted(self.blocks, 'block')}"
         return str(self.n) if self.jobs is None else f"{self.n} in {counted(self.jobs, 'job')}"
 
 
 def format_cells(row: Row) -> tuple[str, ...]:
-    """One row under HEADINGS."""
+    """Return the cells of a row under HEADINGS."""
     mean = MISSING if row.interval is None else format_mean(row.interval, row.metric.unit)
     verdict = row.verdict.text if row.verdict else ""
     label = row.group.label or "all runs"
@@ -109,7 +109,7 @@ def format_cells(row: Row) -> tuple[str, ...]:
 
 
 def format_row(row: Row) -> str:
-    """`<row app · threads=2 · seconds: 1.23 ± 0.04 s, n = 10>`."""
+    """Format `<row app · threads=2 · seconds: 1.23 ± 0.04 s, n = 10>`."""
     variant, label, metric, n, mean, verdict = format_cells(row)
     against = f", {verdict}" if verdict else ""
     return f"<row {variant} · {label} · {metric}: {mean}, n = {n}{against}>"

@@ -1,8 +1,8 @@
 """Speed-up, efficiency, energy and node-hours over the scales of a study with [study] scaling.
 
 A condition's scale is the product of its levels of the factors that the study scales over. A curve
-has one metric of one variant at the same levels of all other factors. Times are those of the same
-work: in weak scaling a run's time is divided by its scale; a rate is that of the whole job.
+has one metric of one variant at the same levels of all other factors. Times are for the same work:
+in weak scaling a run's time is divided by its scale; a rate is that of the whole job.
 """
 
 from __future__ import annotations
@@ -56,24 +56,27 @@ WEAK = "weak"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One condition of a curve; what cannot be computed is None, and `reason` says why of ratios."""
+    """One condition of a curve; unknown values are None, and `reason` explains missing ratios."""
 
     scale: float
     level: str  # `nodes=2, tasks_per_node=4`
     row: Row
     speed_up: Estimate | None = None
     efficiency: Estimate | None = None
-    bounded: Estimate | None = None  # the efficiency, with limits that hold for all scales at once
+    bounded: Estimate | None = None  # the efficiency, with limits that hold for all scales together
     serial_fraction: Estimate | None = None
     energy: Row | None = None
-    energy_ratio: Estimate | None = None  # joules for the same work, by those of the reference
+    energy_ratio: Estimate | None = None  # joules for the same work / the reference's
     node_hours: Interval | None = None
     reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingCurve:
-    """One metric over scales; the first point is the reference. `reason`: there is nothing but means."""
+    """One metric over scales; the first point is the reference.
+
+    `reason` states why only means exist.
+    """
 
     variant: str
     metric: Metric
@@ -95,7 +98,7 @@ class ScalingCurve:
 
 
 def build_scaling_curves(summary: Summary) -> list[ScalingCurve]:
-    """Of every variant that the study's scales apply to; none without [study] scaling."""
+    """Return the curves of all variants with scales; empty without [study] scaling."""
     scaling = summary.data.meta.scaling
     if scaling is None:
         return []
@@ -112,7 +115,7 @@ def build_scaling_curves(summary: Summary) -> list[ScalingCurve]:
 
 
 def list_scaled_metrics(summary: Summary, variant: str) -> list[Metric]:
-    """Main figures that are times or rates; of a benchmark without one the time of a run."""
+    """Return the main figures that are times or rates; without any, the elapsed time."""
     every = summary.data.metrics.get(variant, [])
     rows = [row for row in summary.rows if row.group.variant == variant]
     speeds = {row.metric.name for row in rows if is_speed_row(row)}
@@ -123,7 +126,7 @@ def list_scaled_metrics(summary: Summary, variant: str) -> list[Metric]:
 def build_curve(
     summary: Summary, groups: Sequence[Group], others: str, metric: Metric
 ) -> ScalingCurve:
-    """All of one curve."""
+    """Compute one curve."""
     scaling = summary.data.meta.scaling
     assert scaling is not None
     over = tuple(factor for factor in scaling.over if factor in groups[0].condition)
@@ -147,7 +150,7 @@ def build_curve(
 def build_points(
     summary: Summary, groups: Sequence[Group], over: Sequence[str], metric: Metric
 ) -> tuple[list[Point], list[str]]:
-    """(conditions with a scale and values, ascending; what the others are missing)."""
+    """Return (points of conditions with a scale and values, ascending; conditions left out)."""
     points, left_out = [], []
     for group in groups:
         row = summary.row(group.variant, group.label, metric.name)
@@ -172,7 +175,7 @@ def build_points(
 
 
 def compute_scale(condition: Mapping[str, object], over: Sequence[str]) -> float | None:
-    """The product of the levels; None where one is no number above 0."""
+    """Return the product of the levels; None if one is not a number above 0."""
     numbers = [parse_level_number(condition.get(factor)) for factor in over]
     if any(number is None or number <= 0 for number in numbers):
         return None
@@ -180,7 +183,7 @@ def compute_scale(condition: Mapping[str, object], over: Sequence[str]) -> float
 
 
 def find_missing_reason(group: Group, row: Row | None, scale: float | None) -> str | None:
-    """Why a condition is not on the curve."""
+    """Return why a condition is not on the curve, or None."""
     if scale is None:
         return "its level is no number above 0"
     if row is None or not row.values:
@@ -195,7 +198,7 @@ def find_missing_reason(group: Group, row: Row | None, scale: float | None) -> s
 
 
 def node_hours(elapsed: Row) -> Interval | None:
-    """Nodes × hours of a run, where its nodes are known."""
+    """Return nodes × hours of a run, for runs whose nodes are known."""
     nodes = {run.run_id: len(run.nodes) for run in elapsed.group.runs}
     known = [
         (run, seconds * nodes[run] / 3600)
@@ -209,7 +212,7 @@ def node_hours(elapsed: Row) -> Interval | None:
 
 
 def find_incomparable_reason(points: Sequence[Point]) -> str | None:
-    """Why there is no speed-up at all."""
+    """Return why no speed-up exists, or None."""
     if not points:
         return "no scale has values"
     if len({point.scale for point in points}) < 2:
@@ -223,7 +226,10 @@ def find_incomparable_reason(points: Sequence[Point]) -> str | None:
 
 
 def work_times(point: Point, kind: str) -> Row:
-    """The row's seconds for the same work: rates as costs, times of grown work by their scale."""
+    """Return the row in seconds for the same work.
+
+    Rates become costs; times of weak scaling are divided by their scale.
+    """
     row = point.row
     if is_rate_row(row):
         return replace(row, values=to_costs(row.values))
@@ -232,7 +238,7 @@ def work_times(point: Point, kind: str) -> Row:
 
 
 def compare_points(points: Sequence[Point], times: Sequence[Row], place: int, kind: str) -> Point:
-    """The point with its ratios to the reference."""
+    """Return the point with its ratios to the reference."""
     point, first = points[place], points[0]
     if place == 0:
         one = Estimate(1.0, 1.0, 1.0)
@@ -256,7 +262,7 @@ def compare_points(points: Sequence[Point], times: Sequence[Row], place: int, ki
 
 
 def energy_ratio(point: Point, first: Point, work: float) -> Estimate | None:
-    """Joules for the same work by the reference's."""
+    """Return the joules for the same work divided by the reference's."""
     if point.energy is None or first.energy is None:
         return None
     found = speed_up(ratio_of_means(point.energy, first.energy))
@@ -264,13 +270,13 @@ def energy_ratio(point: Point, first: Point, work: float) -> Estimate | None:
 
 
 def find_efficient(points: Sequence[Point]) -> Choice | None:
-    """The largest scale with an efficiency of 70 %."""
+    """Return the largest scale with an efficiency of 70 %."""
     known = [(point.scale, point.bounded) for point in points if point.bounded is not None]
     return find_largest_efficient([s for s, _ in known], [e for _, e in known])
 
 
 def fit_laws(points: Sequence[Point], times: Sequence[Row], kind: str) -> tuple[Law, ...]:
-    """Amdahl's law, or Gustafson's where the work grows; and the Universal Scalability Law."""
+    """Fit Amdahl's law (Gustafson's in weak scaling) and the Universal Scalability Law."""
     scales = [point.scale / points[0].scale for point in points]
     shared = shared_blocks(times)
     if shared:
@@ -283,7 +289,7 @@ def fit_laws(points: Sequence[Point], times: Sequence[Row], kind: str) -> tuple[
 
 
 def shared_blocks(times: Sequence[Row]) -> list[object]:
-    """The blocks that hold all scales, where they are at least 10 and most; else none."""
+    """Return the blocks that hold all scales if they are at least 10 and most blocks; else none."""
     every = [group_by_block(row).keys() for row in times]
     shared = set.intersection(*map(set, every))
     whole = set.union(*map(set, every))
@@ -292,7 +298,7 @@ def shared_blocks(times: Sequence[Row]) -> list[object]:
 
 
 def add_optima(curve: ScalingCurve) -> ScalingCurve:
-    """With the scales of the shortest time and of the least energy."""
+    """Add the scales of the shortest time and of the least energy."""
     return replace(
         curve,
         shortest=find_optimum(*optimum_arguments(curve, [(p.scale, p.row) for p in curve.points])),
@@ -305,13 +311,13 @@ def add_optima(curve: ScalingCurve) -> ScalingCurve:
 def optimum_arguments(
     curve: ScalingCurve, pairs: Sequence[tuple[float, Row]]
 ) -> tuple[str, str, list[float], list[Row]]:
-    """The curve's name, its scales and their rows."""
+    """Return the curve's factor name, other levels, scales and rows."""
     factor = " × ".join(curve.over)
     return factor, curve.others, [scale for scale, _ in pairs], [row for _, row in pairs]
 
 
 def find_optima(summary: Summary) -> list[Optimum]:
-    """Of the scales, where any is shown not to be the best, and of other numeric factors."""
+    """Return the optima of scales that are distinct, and those of other numeric factors."""
     found = [
         one
         for curve in build_scaling_curves(summary)

@@ -1,4 +1,4 @@
-"""A metric over a factor whose levels are numbers, or delays: how much more per unit."""
+"""Fits a metric over a factor with numeric levels, or delays: the change per unit."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from steelyard.analysis.summary.summary import Summary
 
 @dataclass(frozen=True, slots=True)
 class FactorLine:
-    """A metric of one variant over one factor, all other factors at the levels in `others`."""
+    """A metric of one variant over one factor, with all other factors at the levels in `others`."""
 
     variant: str
     metric: str
     unit: str | None
     factor: str
-    factor_unit: str  # `ms of delay`, `% of loss`; of any other factor its own name
+    factor_unit: str  # `ms of delay`, `% of loss`; for any other factor its name
     others: str  # `launcher=podman, cache=cold`, `rate=100mbit`; empty: no other factor
     is_primary: bool
     line: Line
@@ -30,12 +30,12 @@ class FactorLine:
 
     @property
     def is_significant(self) -> bool:
-        """Whether it rises or falls: both the interval and the test among all lines say so."""
+        """Whether both the interval and the test among all lines show a slope."""
         return self.p <= LEVEL and self.line.slope.excludes_zero
 
 
 def fit_factor_lines(summary: Summary) -> list[FactorLine]:
-    """Of every metric with values, over every factor with at least three numbers for levels."""
+    """Fit every metric with values over every factor with at least three numeric levels."""
     plain = [
         line for axis in find_axes(summary.data.meta.factors) for line in fit_lines(summary, axis)
     ]
@@ -45,8 +45,8 @@ def fit_factor_lines(summary: Summary) -> list[FactorLine]:
 
 
 def correct_p(lines: list[FactorLine]) -> Iterator[FactorLine]:
-    """With Holm's correction for the slopes and the breaks of all of these lines together."""
-    # Of those without a break the p is not known, but above the level: it raises no other.
+    """Apply Holm's correction to the slopes and the breaks of all of these lines together."""
+    # Without a break its p is not known, but it is above the level and raises no other.
     breaks = [b.p if (b := line.line.break_point) is not None else 1.0 for line in lines]
     found = holm([*(line.p for line in lines), *breaks])
     for line, p, p_break in zip(lines, found, found[len(lines) :], strict=False):
@@ -57,7 +57,7 @@ def correct_p(lines: list[FactorLine]) -> Iterator[FactorLine]:
 
 
 def fit_lines(summary: Summary, axis: Axis) -> Iterator[FactorLine]:
-    """One line per variant, metric, and levels of the other factors, without correction."""
+    """Yield one line per variant, metric, and levels of the other factors, without correction."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in summary.rows:
         condition = row.group.condition
@@ -75,7 +75,7 @@ def fit_lines(summary: Summary, axis: Axis) -> Iterator[FactorLine]:
 
 
 def fit_line(rows: list[Row], axis: Axis) -> Line | None:
-    """By block where at least 10 blocks hold every level, as overheads are paired.
+    """Fit a line, by block if at least 10 blocks hold every level, as overheads are paired.
 
     A job's runs are one value: what they have in common is not spread around the line.
     """
@@ -91,7 +91,7 @@ def fit_line(rows: list[Row], axis: Axis) -> Line | None:
 
 
 def blocks_and_values(row: Row) -> list[tuple[object, float]]:
-    """(block, mean of the runs) of each job."""
+    """Return (block, mean of the runs) of each job."""
     group = row.group
     jobs = [group.jobs[run] for run in row.run_ids]
     blocks = [group.blocks[run] for run in row.run_ids]

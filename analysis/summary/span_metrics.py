@@ -1,10 +1,10 @@
-"""What runs used in parts of their time, and above the idle that was measured: docs/energy.md.
+"""Metrics of time spans of runs, and above the measured idle power: docs/energy.md.
 
-Parts are those that a run's own script has named (the table `spans`): an iteration, until its first
-client ended, the idle before and after the run. Counters grow evenly between two samples, as far
-as anybody knows: at the begin and the end of a part they are taken from the two samples around it.
-Joules change at most once a second in some samples, whatever their rate (docs/sampler.md): of them
-only samples count in which they have changed.
+A run's own script names its spans (the table `spans`): an iteration, until its first client ended,
+the idle before and after the run. Counters are assumed to grow evenly between two samples: at the
+begin and the end of a span they are interpolated from the two samples around it. In some samples
+joules change at most once a second, whatever the sampling rate (docs/sampler.md), so only samples
+in which the joules have changed are used.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from steelyard.analysis.summary.energy_metrics import Values, sum_known
 if TYPE_CHECKING:
     import duckdb
 
-PARTS = ("iteration", "until_first")  # of which a run has one for each of its iterations
+PARTS = ("iteration", "until_first")  # a run has one of each per iteration
 COUNTERS = {"energy_j": "J", "rx_bytes": "bytes", "tx_bytes": "bytes", "cpu_s": "s"}
-OF_NODE = ("energy_j", "rx_bytes", "tx_bytes")  # the run's only where it had the node alone
+OF_NODE = ("energy_j", "rx_bytes", "tx_bytes")  # the run's only if it had the node alone
 IDLE_POWER, ABOVE_IDLE = "idle_power_w", "energy_above_idle_j"
 ABOVE_TOLD = "energy_above_told_idle_j"
 UNITS = {
@@ -28,11 +28,12 @@ UNITS = {
     ABOVE_IDLE: "J",
     ABOVE_TOLD: "J",
 }
-# Samples may be half of a part's length apart: else what is before or after it would be most of it.
+# Largest gap between samples as a share of a span: with larger gaps most of the value would come
+# from outside the span.
 LARGEST_GAP = 0.5
 
-# The run's measured time lies between its two idles; the samples of nodes without a record, or with
-# one that was cut short, are not the whole.
+# The run's measured time is between its two idle spans. Nodes without a record, or with a truncated
+# one, are excluded because their samples are incomplete.
 NODES = """
     SELECT s.*, n.node, CASE WHEN n.exclusive IS NULL
         THEN json_extract_string(n.record, '$.job.scheduler') = 'none' ELSE n.exclusive END IS TRUE
@@ -77,7 +78,8 @@ SELECT run_id, span, iteration, node, max(end_unix_s - begin_unix_s) AS time_s,
     CASE WHEN count(value) = 2 AND ({is_alone}) THEN max(value) - min(value) END AS used
 FROM told GROUP BY run_id, span, iteration, node ORDER BY ALL
 """
-# A sample in which nothing has changed is left out, but for the last: until then it did not.
+# A sample without a change is left out, except for the last, which shows that nothing changed until
+# then.
 CHANGED = """
     WINDOW times AS (PARTITION BY run_id, attempt, node ORDER BY unix_s)
     QUALIFY lag({counter}) OVER times IS DISTINCT FROM {counter}
@@ -88,8 +90,10 @@ Key = tuple[str, str, int, str]  # run, span, iteration, node
 
 
 def read_span_metrics(connection: duckdb.DuckDBPyConnection) -> Values:
-    """One value per run and metric, summed over its nodes; None as soon as one has none. Metrics
-    of which no run of a condition has a value are not there."""
+    """Return one value per run and metric, summed over its nodes; None if a node has none.
+
+    Metrics without a value in any run of a condition are absent.
+    """
     found: dict[str, dict[str, float | None]] = defaultdict(dict)
     of_run = read_nodes(connection)
     if connection.execute("SELECT count(*) FROM spans").fetchall() != [(0,)]:
@@ -104,7 +108,7 @@ def read_span_metrics(connection: duckdb.DuckDBPyConnection) -> Values:
 
 
 def read_nodes(connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
-    """The nodes of each run that has ended, by its name."""
+    """Return the nodes of each run that has ended, by run."""
     rows = connection.execute(
         "SELECT r.run_id, a.nodes FROM runs AS r JOIN attempts AS a "
         "ON a.run_id = r.run_id AND a.attempt = r.attempt ORDER BY r.run_id"
@@ -115,7 +119,9 @@ def read_nodes(connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
 def read_used(
     connection: duckdb.DuckDBPyConnection, counter: str, times: dict[Key, float]
 ) -> dict[Key, float | None]:
-    """What a counter grew by in each part on each node; `times` gets how long they were."""
+    """Return how much a counter grew in each span on each node, and put the lengths into
+    `times`.
+    """
     text = USED.format(
         all_spans=ALL_SPANS,
         nodes=NODES,
@@ -134,7 +140,7 @@ def read_used(
 def compute_span_energy(
     run_id: str, nodes: list[str], used: dict[str, dict[Key, float | None]]
 ) -> dict[str, float | None]:
-    """Means over the iterations, as all figures of a run."""
+    """Return means over the iterations, as for all figures of a run."""
     found = {}
     for counter, values in used.items():
         for part in PARTS:
@@ -152,7 +158,7 @@ def compute_span_energy(
 def compute_above_idle(
     run_id: str, nodes: list[str], joules: dict[Key, float | None], times: dict[Key, float]
 ) -> dict[str, float | None]:
-    """Power while nothing ran, and joules between the two idles above it."""
+    """Return the idle power, and the joules above it between the two idle spans."""
     powers: list[float | None] = []
     above: list[float | None] = []
     for node in nodes:
@@ -167,7 +173,7 @@ def compute_above_idle(
 
 
 def read_above_configured(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, float | None]]:
-    """Joules of the whole job above what administrators say that its nodes draw idle."""
+    """Return the joules of the whole job above the idle power that administrators configured."""
     return connection.execute(
         """
         WITH nodes AS (
@@ -189,7 +195,7 @@ def read_above_configured(connection: duckdb.DuckDBPyConnection) -> list[tuple[s
 def group_by_condition(
     connection: duckdb.DuckDBPyConnection, found: dict[str, dict[str, float | None]]
 ) -> Values:
-    """The same by variant, condition and metric."""
+    """Return the values by variant, condition and metric."""
     rows = connection.execute(
         "SELECT run_id, variant, condition_label FROM runs ORDER BY run_id"
     ).fetchall()

@@ -1,4 +1,4 @@
-"""Whether a study that repeats until its intervals are narrow enough has enough runs."""
+"""Decides whether a study that repeats until its intervals are narrow has enough runs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from steelyard.analysis.summary.summary import Summary
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Main figures judged, those too wide, and how many more repeats of every condition it takes.
+    """The main figures judged, those too wide, and how many more repeats every condition needs.
 
-    `failing`: conditions of which most runs gave no value. More runs of them would fail, too: they
-    are not judged.
+    `failing` has the conditions in which most runs gave no value. They are not judged, because
+    further runs would fail, too.
     """
 
     judged: int
@@ -33,10 +33,12 @@ class Need:
 
 
 def compute_need(summary: Summary, half_width: float) -> Need:
-    """`half_width`: of each main figure's interval, as a share of its mean.
+    """Return the need for further repeats.
 
-    Figures without a value, or with a mean of 0, cannot become narrow and are not judged. Estimated
-    from the spread so far, and never more than there are: a study at most doubles between two looks.
+    `half_width` is that of each main figure's interval, as a share of its mean. Figures without a
+    value, or with a mean of 0, cannot become narrow and are not judged. The need is estimated from
+    the spread so far and never exceeds the existing runs: a study at most doubles between two
+    checks.
     """
     failing = failing_conditions(summary)
     rows = [
@@ -52,7 +54,7 @@ def compute_need(summary: Summary, half_width: float) -> Need:
 
 
 def failing_conditions(summary: Summary) -> dict[str, int]:
-    """How many runs gave a value, by condition, where these are fewer than half."""
+    """Return how many runs gave a value, by condition, if these are fewer than half."""
     most: dict[str, int] = {}
     for row in summary.rows:
         if row.metric.is_primary:
@@ -62,28 +64,28 @@ def failing_conditions(summary: Summary) -> dict[str, int]:
 
 
 def format_name(group: Group) -> str:
-    """`variant · condition`."""
+    """Format `variant · condition`."""
     return f"{group.variant} · {group.label}" if group.label else group.variant
 
 
 def read_mean(row: Row) -> float:
-    """0 where there is none."""
+    """Return the mean, or 0 without one."""
     return row.interval.mean if row.interval is not None else 0.0
 
 
 def count_missing_runs(row: Row, half_width: float) -> int:
-    """How many more runs this row takes: as many to a job, or block, as there are now."""
+    """Return how many more runs this row needs, with as many per job or block as now."""
     values = sample_means(row)
     return math.ceil(count_missing_values(values, half_width) * row.n / len(values))
 
 
 def count_missing_values(values: Sequence[float], half_width: float) -> int:
-    """How many more values an interval takes to be as narrow as this, 0 for none."""
+    """Return how many more values an interval needs to be this narrow, or 0."""
     if can_stop(values, half_width):
         return 0
     try:
         needed = repeats_needed(spread(values).sd or 0.0, half_width, STOPPING_CONFIDENCE)
-    except ValueError:  # more than a million
+    except ValueError:  # more than a million are needed
         needed = 2 * len(values)
     n = len(values)
     return min(max(FIRST_LOOK, needed) - n, n) or 1

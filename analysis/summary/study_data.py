@@ -1,4 +1,4 @@
-"""The study's database as the report reads it (docs/formats.md part 8)."""
+"""Reads the study's database for the report (docs/formats.md part 8)."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     import duckdb
     from duckdb import DuckDBPyConnection
 
-SMALLEST, LARGEST = 1e-100, 1e100  # beside 0: what is beyond them no measurement gives
+SMALLEST, LARGEST = 1e-100, 1e100  # besides 0; values beyond these are no measurements
 
 
 @dataclass(frozen=True)
 class Meta:
-    """What the database is."""
+    """The metadata of the database."""
 
     study: str  # NAME, or NAME@SESSION
     seed: int | None
@@ -59,16 +59,16 @@ class Meta:
     baseline: Condition
     factors: dict[str, list[Any]]
     scaling: Scaling | None = None
-    equivalent: float | None = None  # overheads of less to both sides count as none
-    tolerate: float | None = None  # how much worse a figure may be: tolerances.py has how far
+    equivalent: float | None = None  # smaller overheads in either direction count as none
+    tolerate: float | None = None  # how much worse a figure may be: tolerances.py computes how far
 
     @functools.cached_property
     def level_texts(self) -> level_names.Texts:
-        """By factor and level, what is shown for it."""
+        """The displayed text by factor and level."""
         return level_names.format_levels(self.factors, self.toml or "")
 
     def level_text(self, factor: str, level: object) -> str:
-        """A level's name in the study, or what differs from the others."""
+        """Return a level's name in the study, or how it differs from the others."""
         own = level_names.format_level(level)
         return self.level_texts.get(factor, {}).get(own, own)
 
@@ -79,19 +79,21 @@ class Meta:
 
 
 def list_within_factors(meta: Meta) -> list[str]:
-    """Factors each level of which has its own baseline: those of [baseline] within, and nodes."""
+    """Return the factors whose levels each have their own baseline: [baseline] within, and
+    nodes.
+    """
     named = meta.baseline or list(meta.factors) == [level_names.NODE]
     return [name for name in meta.factors if name not in meta.baseline] if named else []
 
 
-@functools.lru_cache(maxsize=4)  # asked for each row of the report
+@functools.lru_cache(maxsize=4)  # needed for each row of the report
 def has_stop_table(toml: str) -> bool:
-    """Whether a study file has [study] stop."""
+    """Return whether a study file has [study] stop."""
     return "stop" in read_study_table(toml)
 
 
 def read_study_table(toml: str) -> dict[str, Any]:
-    """The table [study]; empty where there is none."""
+    """Return the table [study]; empty without one."""
     try:
         study = tomllib.loads(toml).get("study", {})
     except tomllib.TOMLDecodeError:
@@ -101,7 +103,7 @@ def read_study_table(toml: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What a figure is called, its unit, and which direction is better (None: neither)."""
+    """A figure's name, its unit, and which direction is better (None: neither)."""
 
     name: str
     unit: str | None
@@ -111,7 +113,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A job on a node: what the node was, and how well it was sampled."""
+    """The record of a job on a node: properties of the node, and how well it was sampled."""
 
     run_id: str
     node: str
@@ -122,7 +124,7 @@ class Record:
     container: str | None
     kernel: str | None
     cpu_model: str | None
-    exclusive: bool | None  # None: not known; what no scheduler has started counts as alone
+    exclusive: bool | None  # None: not known; a job without a scheduler counts as exclusive
     cpus: str | None
     memory_bytes: float | None
     has_energy: bool
@@ -130,13 +132,13 @@ class Record:
     samples_lost: int | None
     missed_deadlines: int | None
     samples: int | None
-    energy_covers: str | None  # "package, dram": what energy_j is made of
-    incomplete_of: str | None = None  # "job", or "processes": all else is complete
+    energy_covers: str | None  # "package, dram": the parts that energy_j covers
+    incomplete_of: str | None = None  # "job", or "processes": everything else is complete
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that should be there and is not; run_id None: of the whole study."""
+    """A missing item; run_id is None if it concerns the whole study."""
 
     run_id: str | None
     node: str | None
@@ -146,7 +148,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Two sources that are further apart than allowed; node None: sums over all nodes."""
+    """Two sources that differ more than allowed; node is None for sums over all nodes."""
 
     run_id: str
     node: str | None
@@ -160,15 +162,15 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What came of comparing, of the attempts that count."""
+    """The results of comparing sources, for the counted attempts."""
 
-    runs: int = 0  # of which two sources could be compared
-    disagreements: tuple[Disagreement, ...] = ()  # the widest apart first
+    runs: int = 0  # runs of which two sources could be compared
+    disagreements: tuple[Disagreement, ...] = ()  # the largest difference first
 
 
 @dataclass(frozen=True)
 class StudyData:
-    """All that a summary is made of; `values[variant, label, metric]` is {run_id: value}."""
+    """All data of a summary; `values[variant, label, metric]` is {run_id: value}."""
 
     folder: Path
     meta: Meta
@@ -178,10 +180,10 @@ class StudyData:
     records: list[Record]
     gaps: list[Gap]
     network: list[NodeNetwork] = field(default_factory=list)
-    repeated: dict[str, int] = field(default_factory=dict)  # figures of one run, by variant
+    repeated: dict[str, int] = field(default_factory=dict)  # figures per run, by variant
     checks: Checks = field(default_factory=Checks)
     meters: tuple[MeterDisagreement, ...] = ()
-    stand_ins: dict[str, int] = field(default_factory=dict)  # for the accounting: program, runs
+    stand_ins: dict[str, int] = field(default_factory=dict)  # runs, by program
     other_units: list[OtherUnit] = field(default_factory=list)
     tags: list[TagValue] = field(default_factory=list)
     programs: list[Program] = field(default_factory=list)
@@ -197,8 +199,11 @@ class StudyData:
 def read_study(
     folder: Path, include_invalid: bool = False, idle: IdlePower | None = None
 ) -> StudyData:
-    """Everything but the samples; `include_invalid`: runs that are invalid count too; `idle`: with
-    shares of shared nodes' joules, which are made from the samples."""
+    """Read all data except the samples.
+
+    With `include_invalid` invalid runs count, too. With `idle` the shares of shared nodes' joules
+    are computed from the samples.
+    """
     with open_database(folder) as connection:
         runs = read_runs(connection, include_invalid)
         metrics, values, other_units = read_values(connection)
@@ -249,7 +254,9 @@ def read_meta(connection: duckdb.DuckDBPyConnection) -> Meta:
 
 
 def read_runs(connection: duckdb.DuckDBPyConnection, include_invalid: bool = False) -> list[Run]:
-    """In the order in which they started, those that never did last, as planned."""
+    """Return the runs in the order of their starts; runs that never started are last, as
+    planned.
+    """
     rows = connection.execute(
         """
         SELECT r.run_id, r.block, r.position, r.benchmark, r.variant, r.condition,
@@ -262,7 +269,7 @@ def read_runs(connection: duckdb.DuckDBPyConnection, include_invalid: bool = Fal
         ORDER BY a.start_unix_s NULLS LAST, r.block, r.position, r.run_id
         """
     ).fetchall()
-    # Of each condition one object: there are a hundred times as many runs.
+    # One object per condition: there are a hundred times as many runs.
     conditions = {text: json.loads(text) for text in {row[5] for row in rows}}
     return [build_run([*row, include_invalid], conditions[row[5]]) for row in rows]
 
@@ -278,12 +285,12 @@ def read_values(
 ) -> tuple[
     dict[str, list[Metric]], dict[tuple[str, str, str], dict[str, float | None]], list[OtherUnit]
 ]:
-    """Metrics of each variant (primary ones first), and one value per run; nan counts as none.
+    """Return the metrics of each variant (primary ones first), and one value per run.
 
-    So does what is larger or smaller than any measurement: a variance needs its square. `only_main`:
-    the main figures alone.
+    nan counts as no value, and so does a number larger or smaller than any measurement, because a
+    variance needs its square. With `only_main` only the main figures are read.
     """
-    # Lists in place of rows take a third of the time.
+    # Lists instead of rows take a third of the time.
     rows = connection.execute(
         f"""
         SELECT r.variant, r.condition_label, m.metric, list(m.run_id),
@@ -309,7 +316,7 @@ def read_values(
 def add_metrics(
     metrics: dict[str, list[Metric]], values: Values, units: dict[str, str], found: Values
 ) -> None:
-    """What is made of records and samples, as metrics like all others."""
+    """Add the values derived from records and samples as metrics."""
     values |= found
     for variant in {variant for variant, _, _ in found}:
         names = {name for other, _, name in found if other == variant}
@@ -317,12 +324,12 @@ def add_metrics(
         metrics[variant] = sort_metrics(variant, [*metrics.get(variant, []), *own])
 
 
-# Those of every run, in the order in which people ask for them; a benchmark's own come before.
+# Metrics of every run, in the order of their importance to users; a benchmark's own come before.
 COMMON = ("elapsed_s", *ENERGY_SHARES, GPU_ENERGY, *SPAN_UNITS, *METRICS, *PRESSURE)
 
 
 def sort_metrics(variant: str, metrics: Iterable[Metric]) -> list[Metric]:
-    """Main figures first, of these what a program says before the time that it took."""
+    """Sort main figures first; among them, figures of a program come before its elapsed time."""
 
     def order(metric: Metric) -> tuple[bool, bool, int, str]:
         common = COMMON.index(metric.name) if metric.name in COMMON else -1
@@ -332,7 +339,7 @@ def sort_metrics(variant: str, metrics: Iterable[Metric]) -> list[Metric]:
     return sorted(metrics, key=order)
 
 
-# Taken together: a record is parsed as often as it is asked for something.
+# Read together, because each expression would parse the record again.
 OF_THE_RECORD = (
     "$.probe.cpu.cpus_online",
     "$.probe.memory.memory_bytes",
@@ -343,7 +350,7 @@ OF_THE_RECORD = (
 
 
 def read_records(connection: duckdb.DuckDBPyConnection) -> list[Record]:
-    """Of the attempts that count."""
+    """Return the records of the counted attempts."""
     rows = connection.execute(
         """
         SELECT n.run_id, n.node, n.complete, n.incomplete_reason, n.node_type, n.vm, n.container,
@@ -377,7 +384,7 @@ def find_lost_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> It
 
 
 def read_repeated(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """How many primary figures (iterations x clients) at most stand behind one run's value."""
+    """Return the largest number of primary figures (iterations x clients) per run, by variant."""
     rows = connection.execute(
         """
         SELECT variant, max(figures) FROM (
@@ -390,13 +397,13 @@ def read_repeated(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     return dict(rows)
 
 
-# Of a row of read_values(): variant, condition, metric, run_ids, their values, unit, …
+# Indices in a row of read_values(): variant, condition, metric, run_ids, their values, unit, ...
 VARIANT, METRIC, RUNS, VALUES, UNIT = 0, 2, 3, 4, 5
 
 
 @dataclass(frozen=True, slots=True)
 class OtherUnit:
-    """Runs whose figure came in another unit than that of most; they are in no mean."""
+    """Runs whose figure has another unit than in most runs; no mean includes them."""
 
     variant: str
     metric: str
@@ -408,9 +415,9 @@ class OtherUnit:
 def unify_units(
     rows: Sequence[tuple[Any, ...]],
 ) -> tuple[Sequence[tuple[Any, ...]], list[OtherUnit]]:
-    """The rows with the unit of most runs for each variant and metric, other units' values None.
+    """Return the rows in the unit of most runs per variant and metric.
 
-    A tie goes to the unit that comes first.
+    Values in other units become None. In a tie the first unit wins.
     """
     runs: dict[tuple[str, str], dict[str | None, list[str]]] = {}
     for row in rows:
@@ -435,19 +442,19 @@ def unify_units(
 def convert_to_usual_unit(
     row: tuple[Any, ...], usual: dict[tuple[str, str], str | None]
 ) -> tuple[Any, ...]:
-    """The row as it is, or in the usual unit without its values."""
+    """Return the row unchanged, or in the usual unit without its values."""
     unit = usual.get((row[VARIANT], row[METRIC]), row[UNIT])
     if row[UNIT] == unit:
         return row
     return (*row[:VALUES], [None] * len(row[VALUES]), unit, *row[UNIT + 1 :])
 
 
-# {(run, metric): its iterations in their order, each the mean over the clients}
+# {(run, metric): its iterations in order, each the mean over the clients}
 Iterations = dict[tuple[str, str], list[float]]
 
 
 def read_iterations(connection: duckdb.DuckDBPyConnection) -> Iterations:
-    """Main figures of the attempts that count, where a run has at least 3 iterations in time."""
+    """Return the iterations of main figures of runs with at least 3 iterations in time."""
     names = connection.execute("SELECT DISTINCT benchmark FROM runs").fetchall()
     rows = connection.execute(
         """
@@ -465,7 +472,7 @@ def read_iterations(connection: duckdb.DuckDBPyConnection) -> Iterations:
 
 
 def read_checks(connection: DuckDBPyConnection) -> Checks:
-    """From the table `checks`."""
+    """Read the table `checks`."""
     counted = "checks AS c JOIN runs AS r ON r.run_id = c.run_id AND r.attempt = c.attempt"
     runs = connection.execute(f"SELECT count(DISTINCT c.run_id) FROM {counted}").fetchall()
     rows = connection.execute(
@@ -477,7 +484,7 @@ def read_checks(connection: DuckDBPyConnection) -> Checks:
 
 
 def read_stand_ins(connection: DuckDBPyConnection) -> dict[str, int]:
-    """The programs that were asked instead, and of how many runs; of the attempts that count."""
+    """Return the programs that replaced the accounting, and their number of runs."""
     rows = connection.execute(
         "SELECT extra->>'source' AS source, count(DISTINCT run_id) FROM accounting "
         "SEMI JOIN runs USING (run_id, attempt) "

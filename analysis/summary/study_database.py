@@ -1,4 +1,4 @@
-"""The study's database, opened for reading; each fault of it is one sentence."""
+"""Opens the study's database for reading; each fault of it is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_database(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The study's database, read-only; MissingError when it was not made yet, or is damaged."""
+    """Open the study's database read-only; raises MissingError if it is missing or damaged."""
     import duckdb
 
     damage = (
         duckdb.IOException,
-        duckdb.InvalidInputException,  # a Parquet file whose bytes are not what was written
+        duckdb.InvalidInputException,  # a Parquet file whose bytes have changed
         duckdb.SerializationException,
         duckdb.InternalException,
         duckdb.FatalException,
-        duckdb.CatalogException,  # a table is missing, or a column
+        duckdb.CatalogException,  # a table or a column is missing
         duckdb.BinderException,
     )
     connection = connect_to_database(folder)
     try:
         yield connection
     except duckdb.Error as error:
-        # That itself, of no kind: a Parquet file's pages that say nothing known.
+        # duckdb.Error itself, no subclass, is raised for unreadable pages of a Parquet file.
         if isinstance(error, damage) or type(error) is duckdb.Error:
             raise describe_unreadable(folder / FILE_NAME, error) from error
         raise
@@ -44,7 +44,7 @@ def open_database(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def connect_to_database(folder: Path) -> duckdb.DuckDBPyConnection:
-    """As opened(), for whoever closes it himself."""
+    """Return a connection as open_database() does; the caller must close it."""
     import duckdb
 
     path = folder / FILE_NAME
@@ -64,7 +64,7 @@ def connect_to_database(folder: Path) -> duckdb.DuckDBPyConnection:
 
 
 def describe_unreadable(path: Path, error: duckdb.Error) -> MissingError:
-    """What to do: wait, or make it anew."""
+    """Return an error that advises to wait or to recreate the file."""
     first = str(error).splitlines()[0]
     if locks.is_missing_lock_error(first):
         return MissingError(f"{path} cannot be locked: {locks.NO_LOCKS_ADVICE}")
@@ -84,7 +84,7 @@ def describe_unreadable(path: Path, error: duckdb.Error) -> MissingError:
 
 
 def check_schema(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """UsageError unless the schema is one that this version knows."""
+    """Check that this version knows the schema; raises UsageError if not."""
     import duckdb
 
     try:

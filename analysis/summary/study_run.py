@@ -1,4 +1,4 @@
-"""A run of a study, as the database has it."""
+"""A run of a study, as stored in the database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Condition = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A planned run and the attempt that counts; what is not known is None."""
+    """A planned run and the attempt that counts; unknown values are None."""
 
     run_id: str
     block: int | None
@@ -31,10 +31,10 @@ class Run:
     start_unix_s: float | None
     elapsed_s: float | None
     nodes: tuple[str, ...]
-    tries: int = 1  # in that attempt
-    include_invalid: bool = False  # it was asked for that invalid runs count
+    tries: int = 1  # within that attempt
+    include_invalid: bool = False  # the user requested that invalid runs count
 
     @property
     def counts(self) -> bool:
-        """Whether its values enter the means: completed, and its conditions were met."""
+        """Whether its values enter the means: it completed, and its conditions were met."""
         return self.state == "completed" and (self.valid is not False or self.include_invalid)

@@ -1,7 +1,7 @@
-"""Means, spread and overheads of every variant, condition and metric of a study.
+"""Computes means, spread and overheads of every variant, condition and metric of a study.
 
-A run is one sample: what was measured several times inside it (iterations, clients) has been
-averaged before, by the view `measurements`.
+A run is one sample: the view `measurements` averages repeated measurements inside it (iterations,
+clients).
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ from steelyard.analysis.summary.total_scope import count_programs, describe_scop
 NAME_ITS_UNIT = 'a count is compared exactly once its unit says so: unit = "count"'
 UNTESTED = "coarse: all pairs, or jobs, of a side are alike, and without a spread there is no test"
 
-# The states of a run that may still give a value.
+# States of a run that may still give a value.
 WAITING = frozenset(("planned", "pending", "running", "requeued"))
-CANCELLED = "cancelled"  # by a person, or by the scheduler for others' sake: no failure of the run
+CANCELLED = "cancelled"  # by a user, or by the scheduler for other jobs: the run did not fail
 
 
-@dataclass(frozen=True, eq=False)  # what is derived from one is kept by it (node_comparisons)
+@dataclass(frozen=True, eq=False)  # hashed by identity: node_comparisons caches by it
 class Summary:
-    """A study's statistics; variants, conditions and metrics in the order of the report."""
+    """A study's statistics; variants, conditions and metrics are in the order of the report."""
 
     data: StudyData
     groups: list[Group]
@@ -71,7 +71,7 @@ class Summary:
         )
 
     def _repr_html_(self) -> str:
-        """What a notebook shows of a cell's last value."""
+        """Return what a notebook displays."""
         return notebook.table(self.rows)
 
     @property
@@ -87,7 +87,9 @@ class Summary:
         return self.by_key.get((variant, label, metric))
 
     def compared_rows(self, primary: bool | None = None) -> list[Row]:
-        """Rows with a verdict; `primary` leaves only a benchmark's main figures, or the others."""
+        """Return rows with a verdict; `primary` selects a benchmark's main figures, or the
+        others.
+        """
         judged = [row for row in self.rows if row.verdict is not None]
         if primary is None:
             return judged
@@ -101,15 +103,18 @@ def summarize(
     equivalent: float | None = None,
     tolerate: float | None = None,
 ) -> Summary:
-    """Read a study's database and compute everything; invalid runs, and shares of shared nodes'
-    joules (`idle`), count only when asked for. `equivalent` and `tolerate` go before the study file's."""
+    """Read a study's database and compute everything.
+
+    Invalid runs, and shares of shared nodes' joules (`idle`), count only on request. `equivalent`
+    and `tolerate` override the study file.
+    """
     return build_summary(read_study(folder, include_invalid, idle), equivalent, tolerate)
 
 
 def build_summary(
     data: StudyData, equivalent: float | None = None, tolerate: float | None = None
 ) -> Summary:
-    """Statistics of what was read."""
+    """Compute the statistics of the data."""
     if equivalent is not None:
         data = replace(data, meta=replace(data.meta, equivalent=equivalent))
     if tolerate is not None:
@@ -125,7 +130,7 @@ def build_summary(
 
 
 def build_groups(data: StudyData) -> list[Group]:
-    """Variants in the order of the plan, in each the conditions in the order of the levels."""
+    """Return variants in the order of the plan, and their conditions in the order of the levels."""
     members: dict[tuple[str, str], list[Run]] = {}
     for run in data.runs:
         members.setdefault((run.variant, run.label), []).append(run)
@@ -151,14 +156,14 @@ def build_groups(data: StudyData) -> list[Group]:
 
 
 def variant_order(runs: Sequence[Run]) -> list[str]:
-    """Benchmarks together, each in the order of its names."""
+    """Return the variants grouped by benchmark, sorted by name."""
     return [v for _, v in sorted({(run.benchmark, run.variant) for run in runs})]
 
 
 def level_order(data: StudyData, condition: Condition) -> list[tuple[int, str]]:
-    """A condition's place among the factors' levels, what is compared side by side.
+    """Return a condition's position among the factors' levels, so that compared ones are adjacent.
 
-    So the baseline's factors change fastest.
+    The baseline's factors change fastest.
     """
     names = sorted(data.meta.factors, key=lambda name: name in data.meta.baseline)
     places = []
@@ -173,13 +178,13 @@ def condition_key(condition: Condition) -> str:
 
 
 def baseline_key(data: StudyData, run: Run) -> str | None:
-    """The condition with the baseline's levels and this one's for all other factors.
+    """Return the key of the condition with the baseline's levels and this one's other levels.
 
-    Without factors there is one condition, and nothing to compare it with but itself.
+    Without factors the only condition is compared with itself.
     """
     if data.meta.factors and not (data.meta.baseline or list_within_factors(data.meta)):
         return None
-    # A factor that says nothing of this variant is none of its conditions' (docs/study.md).
+    # A factor that does not apply to this variant is not in its conditions (docs/study.md).
     own = {k: v for k, v in data.meta.baseline.items() if k in run.condition}
     return condition_key(run.condition | own)
 
@@ -194,7 +199,7 @@ def count_runs(runs: Sequence[Run]) -> Counts:
 
 
 def build_row(data: StudyData, group: Group, metric: Metric) -> Row:
-    """Statistics of one metric, without the comparison."""
+    """Compute the statistics of one metric, without the comparison."""
     found = data.values.get((group.variant, group.label, metric.name), {})
     pairs = [(run.run_id, found.get(run.run_id)) for run in group.runs if run.counts]
     known = [(run_id, value) for run_id, value in pairs if value is not None]
@@ -219,7 +224,7 @@ def build_row(data: StudyData, group: Group, metric: Metric) -> Row:
 
 
 def compare_rows(rows: dict[tuple[str, str, str], Row]) -> dict[tuple[str, str, str], Row]:
-    """The rows with their overheads, each against the baseline of its own variant."""
+    """Return the rows with their overheads, each compared with the baseline of its own variant."""
     compared = {
         key: rows.get((row.group.variant, row.group.baseline_label, row.metric.name))
         if row.group.baseline_label
@@ -244,20 +249,20 @@ def compare_rows(rows: dict[tuple[str, str, str], Row]) -> dict[tuple[str, str, 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A row against another of the same metric; None where there are too few values."""
+    """The comparison of a row with another of the same metric; None with too few values."""
 
     overhead: Overhead | None
     verdict: Verdict
     p: float | None = None  # of Welch's or the paired test, corrected by Holm for its family
     effect: Effect | None = None  # Hedges' g
-    p_equivalent: float | None = None  # of lying beyond the row's margin, corrected likewise
-    p_non_inferior: float | None = None  # of lying beyond it on the worse side, corrected likewise
+    p_equivalent: float | None = None  # of being beyond the margin, corrected likewise
+    p_non_inferior: float | None = None  # likewise, of being beyond it on the worse side
 
 
 def judge_all(pairs: Sequence[tuple[Row, Row | None]]) -> list[Judged]:
-    """Each row against its base, told with a correction for how many are told at once.
+    """Compare each row with its base, corrected for the number of comparisons.
 
-    Two families: the benchmarks' main figures, and all other metrics.
+    There are two families: the benchmarks' main figures, and all other metrics.
     """
     bounds = judge_bounds(pairs)
     plain = [bounds.get(place) or judge(*pair) for place, pair in enumerate(pairs)]
@@ -273,7 +278,7 @@ def judge_all(pairs: Sequence[tuple[Row, Row | None]]) -> list[Judged]:
 
 
 def judge_bounds(pairs: Sequence[tuple[Row, Row | None]]) -> dict[int, Judged]:
-    """By place: shares of joules, of which the two of a condition are told as one."""
+    """Return the verdicts on shares of joules by place; both bounds of a condition share one."""
     of = {(row.group.variant, row.group.label, row.metric.name): (row, base) for row, base in pairs}
     found = {}
     for place, (row, _) in enumerate(pairs):
@@ -288,7 +293,7 @@ def judge_bounds(pairs: Sequence[tuple[Row, Row | None]]) -> dict[int, Judged]:
 
 
 def add_remark(row: Row, base: Row | None, found: Judged) -> Judged:
-    """With what the two did not count alike, or did not measure in turns, at the number."""
+    """Add a remark if the two sides count different things or did not take turns."""
     if base is None or found.overhead is None:
         return found
     conditions = row.group.condition, base.group.condition
@@ -300,13 +305,13 @@ def add_remark(row: Row, base: Row | None, found: Judged) -> Judged:
     direction = found.verdict.direction
     same = len(set(map(count_programs, conditions))) == 1
     if counted_apart and not same and direction in (Direction.WORSE, Direction.BETTER):
-        direction = Direction.DIFFERENT  # more programs use more: that is neither
+        direction = Direction.DIFFERENT  # more programs use more, which is neither worse nor better
     text = f"{found.verdict.text} ({words})"
     return replace(found, verdict=replace(found.verdict, text=text, direction=direction))
 
 
 def run_tests(row: Row, base: Row | None, found: Judged) -> Evidence:
-    """The uncorrected p; None where no overhead can be judged."""
+    """Return the uncorrected p values; None if no overhead can be judged."""
     overhead = found.overhead
     if base is None or overhead is None or overhead.low is None or overhead.method == EXACT:
         return Evidence(margin=row.margin)
@@ -321,7 +326,7 @@ def run_tests(row: Row, base: Row | None, found: Judged) -> Evidence:
 
 
 def decide_verdict(row: Row, base: Row | None, found: Judged, evidence: Evidence) -> Judged:
-    """With tests and effect size, and the words that go with them."""
+    """Return the verdict with tests, effect size and words."""
     if base is None or found.overhead is None or found.overhead.low is None:
         return found
     metric, result = row.metric, found.overhead
@@ -333,7 +338,7 @@ def decide_verdict(row: Row, base: Row | None, found: Judged, evidence: Evidence
 
 
 def judge(row: Row, base: Row | None) -> Judged:
-    """Overhead of a row against any other of the same metric, and the words for it alone."""
+    """Return the overhead of a row compared with any other of the same metric, and its verdict."""
     reason = None
     if base is None:
         reason = "no runs of the baseline"
@@ -349,7 +354,7 @@ def judge(row: Row, base: Row | None) -> Judged:
 
 
 def compare_row(row: Row, base: Row) -> Overhead:
-    """The exact overhead of counts that do not vary, else that of the means."""
+    """Return the exact overhead of counts that do not vary, else that of the means."""
     values, metric = (*row.values, *base.values), row.metric
     exact = compute_exact_overhead(row.values, base.values)
     if exact is not None and is_counted(metric.name, metric.unit, values):
@@ -360,23 +365,25 @@ def compare_row(row: Row, base: Row) -> Overhead:
     return result
 
 
-# Of every run, shares where they were asked for; shown beside a benchmark's own figures.
+# Metrics of every run, and energy shares on request; shown with a benchmark's own figures.
 MAIN = ("elapsed_s", "energy_j", *ENERGY_SHARES, GPU_ENERGY, "cpu_s")
 
 
 def is_main(row: Row) -> bool:
-    """Whether a metric stands in the first tables."""
+    """Return whether a metric is in the first tables."""
     return row.metric.is_primary or is_common(row.group.variant, row.metric.name)
 
 
 def is_common(variant: str, metric: str) -> bool:
-    """Whether a metric of every run stands there: elapsed_s only where the benchmark has no figure
-    that is the same time."""
+    """Return whether a metric of every run is in the first tables.
+
+    elapsed_s is only if the benchmark has no figure of the same time.
+    """
     return metric in MAIN and not (metric == "elapsed_s" and elapsed_figures(variant))
 
 
 def correct_family(family: Mapping[int, Evidence]) -> dict[int, Evidence]:
-    """By place: p of differences by Holm for all of them, those of the margin likewise."""
+    """Return the evidence by place, each p corrected by Holm; those of the margin separately."""
     p = correct_by_holm({place: one.p for place, one in family.items()})
     near = correct_by_holm({place: one.p_equivalent for place, one in family.items()})
     no_worse = correct_by_holm({place: one.p_non_inferior for place, one in family.items()})
@@ -393,6 +400,6 @@ def correct_family(family: Mapping[int, Evidence]) -> dict[int, Evidence]:
 
 
 def correct_by_holm(tests: Mapping[int, float | None]) -> dict[int, float]:
-    """Those that there are, corrected for all of these."""
+    """Return the known p values, corrected for all of them."""
     known = {place: p for place, p in tests.items() if p is not None}
     return dict(zip(known, holm(list(known.values())), strict=True))

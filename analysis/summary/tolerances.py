@@ -1,7 +1,8 @@
-"""How far a numeric factor may go until a main figure is worse than at the baseline by `tolerate`.
+"""Finds how far a numeric factor may go until a main figure is worse by `tolerate`.
 
-Outwards from the factor's baseline level, on each side that has levels, all other factors at one level
-each. A rate of the network counts as the time for a bit, so that no limit is its 0.
+The search goes outwards from the factor's baseline level, on each side that has levels, with all
+other factors at one level each. A network rate counts as the time per bit, so that no limit is
+0.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ class Tolerance:
     is_primary: bool
     axis: Axis
     others: str  # `launcher=podman, cache=cold`, `rate=100mbit`; empty: no other factor
-    side: str  # ABOVE or BELOW; empty: there is no level of the baseline here
-    baseline: float | None  # its place; None: no limit
+    side: str  # ABOVE or BELOW; empty without runs at the baseline's level
+    baseline: float | None  # its number; None: no limit
     first: float | None  # the level next to the baseline
     farthest: float | None
-    runs: tuple[int, int]  # fewest and most behind a level
+    runs: tuple[int, int]  # fewest and most of a level
     levels: int
-    blocks: int | None  # that hold every level, where means are paired by them
-    crossing: Crossing  # of the axis' places; `low` is nearer to the baseline than `high`
+    blocks: int | None  # that hold every level, if means are paired by blocks
+    crossing: Crossing  # in numbers of the axis; `low` is nearer to the baseline than `high`
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The rows of a metric over an axis, by place; all but the baseline's own level."""
+    """The rows of a metric over an axis, by number, without the baseline's own level."""
 
     axis: Axis
     others: str
@@ -52,18 +53,18 @@ class Series:
 
 
 def find_tolerances(summary: Summary) -> list[Tolerance]:
-    """Of every main figure that has a worse side; empty without `tolerate`."""
+    """Return the tolerances of every main figure with a worse side; empty without `tolerate`."""
     every = find_numeric_axes(summary.data.meta.factors)
     return [found for axis in every for found in find_axis_tolerances(summary, axis, summary.rows)]
 
 
 def find_axis_tolerances(summary: Summary, axis: Axis, rows: Sequence[Row]) -> list[Tolerance]:
-    """Of these rows of the study, over one axis; empty without `tolerate`."""
+    """Return the tolerances of these rows over one axis; empty without `tolerate`."""
     meta = summary.data.meta
     share = meta.tolerate
     if (
         share is None or axis.factor not in meta.baseline
-    ):  # [baseline] within: each level is its own
+    ):  # [baseline] within: each level has its own baseline
         return []
     baseline = str(meta.baseline[axis.factor])
     return [
@@ -74,14 +75,16 @@ def find_axis_tolerances(summary: Summary, axis: Axis, rows: Sequence[Row]) -> l
 
 
 def find_numeric_axes(factors: Mapping[str, Sequence[object]]) -> list[Axis]:
-    """Axes with two levels or more, of which one may have no limit."""
+    """Return axes with two levels or more; one of them may have no limit."""
     return [
         a for a in find_axes(factors, least=1) if len({*a.places.values()}) + len(a.unlimited) > 1
     ]
 
 
 def build_series(rows: Sequence[Row], axis: Axis, baseline: str) -> Iterator[Series]:
-    """One per variant, metric and levels of the other factors; `baseline`: that level's text."""
+    """Return a series per variant, metric and other levels; `baseline` is the text of that
+    level.
+    """
     found: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows:
         own = str(row.group.condition.get(axis.factor))
@@ -103,7 +106,7 @@ def is_on(axis: Axis, level: str) -> bool:
 
 
 def find_series_tolerances(series: Series, share: float) -> Iterator[Tolerance]:
-    """To each side of the baseline that has levels."""
+    """Yield the tolerance on each side of the baseline that has levels."""
     base, place = series.base, series.base_place
     if base is None:
         reason = f"there are no runs at the baseline's level of {series.axis.factor} here"
@@ -119,11 +122,11 @@ def find_series_tolerances(series: Series, share: float) -> Iterator[Tolerance]:
 def search_outwards(
     series: Series, base: Row, side: str, places: list[float], share: float
 ) -> Tolerance:
-    """From the baseline over places that lie ever farther from it."""
+    """Search from the baseline over numbers that are increasingly far from it."""
     rows = [base, *(series.rows[one] for one in places)]
     is_more = base.metric.better == "lower"
     ratio = 1 + share if is_more else 1 - share
-    if all(map(is_rate_row, rows)):  # compared by their costs, as overheads are
+    if all(map(is_rate_row, rows)):  # compared by their costs, like overheads
         rows = [replace(row, values=to_costs(row.values)) for row in rows]
         ratio = 1 / ratio
     scale = Scale.of(series, side)
@@ -136,7 +139,7 @@ def search_outwards(
 
 
 def paired_blocks(rows: list[Row]) -> list[list[list[float]]] | None:
-    """Of each row its values by the blocks that hold every row; None where these are few."""
+    """Return each row's values by the blocks that hold every row; None if these blocks are few."""
     by_block: list[Groups] = [group_by_block(row) for row in rows]
     shared = [block for block in by_block[0] if all(block in one for one in by_block)]
     if None in shared or len(shared) < MIN_BLOCKS:
@@ -146,10 +149,10 @@ def paired_blocks(rows: list[Row]) -> list[list[list[float]]] | None:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Places of an axis as ascending distances, and back."""
+    """Converts numbers of an axis to ascending distances from the baseline, and back."""
 
     sign: float
-    is_inverse: bool  # a rate: 1 / place, so that no limit is 0
+    is_inverse: bool  # of a rate: 1 / number, so that no limit is 0
 
     @classmethod
     def of(cls, series: Series, side: str) -> Scale:
@@ -157,13 +160,13 @@ class Scale:
         return cls(1.0 if (side == ABOVE) != is_inverse else -1.0, is_inverse)
 
     def to_distance(self, place: float | None) -> float:
-        """None: no limit."""
+        """Return the distance of a number; None means no limit."""
         if place is None:
             return 0.0
         return self.sign * (1 / place if self.is_inverse else place)
 
     def to_place(self, distance: float | None) -> float | None:
-        """None of none, and of no limit."""
+        """Return the number at a distance; None for None and for no limit."""
         if distance is None or (self.is_inverse and distance == 0):
             return None
         return 1 / (self.sign * distance) if self.is_inverse else self.sign * distance

@@ -1,7 +1,7 @@
-"""What a total counts, where two conditions that are compared do not count the same.
+"""Describes what a total counts if two compared conditions do not count the same.
 
-Totals of a run are those of its record (docs/formats.md): sums over all of its clients and
-containers, and they take in a container's start and end, which `elapsed_s` does not.
+Totals of a run come from its record (docs/formats.md): they are sums over all of its clients and
+containers and include a container's start and end, which `elapsed_s` does not.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from steelyard.jobscripts.plurals import counted
 
 Condition = Mapping[str, object]
 CONTAINERS = re.compile(r",containers=(\d+)(?:,|$)")
-ACROSS = "ranks=across"  # one program has all of them
+ACROSS = "ranks=across"  # one program has all ranks
 
 
 def describe_scope_difference(metric: str, condition: Condition, base: Condition) -> str:
-    """What must be said beside the comparison of a total; empty: the same was counted."""
+    """Return the remark for the comparison of a total; empty if both sides count the same."""
     if metric not in METRICS:
         return ""
     ours, theirs = count_programs(condition), count_programs(base)
@@ -32,7 +32,7 @@ def describe_scope_difference(metric: str, condition: Condition, base: Condition
 
 
 def count_programs(condition: Condition) -> int:
-    """Clients, times the containers that each node has side by side."""
+    """Return the number of clients, times the containers per node."""
     clients = condition.get("clients", 1)
     launcher = str(condition.get("launcher", ""))
     found = None if ACROSS in launcher.split(",") else CONTAINERS.search(launcher)
@@ -40,5 +40,5 @@ def count_programs(condition: Condition) -> int:
 
 
 def is_in_container(condition: Condition) -> bool:
-    """Whether the run's launcher is one."""
+    """Return whether the run's launcher is a container."""
     return str(condition.get("launcher", "bare")) != "bare"

@@ -1,7 +1,7 @@
-"""Whether bulk transfers are long enough to measure throughput, and not the way.
+"""Checks whether bulk transfers are long enough to measure throughput and not latency.
 
-A short transfer over a long way waits for answers most of its time: what it tells as throughput is
-then latency, and would be counted as throughput in the split of a difference.
+A short transfer over a long path waits for answers most of its time. Its throughput is then limited
+by latency, but would count as throughput in the split of a difference.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NEEDED, MOVED, SECONDS = "bytes_needed", "bytes_read", "seconds"
 
 
 def find_bulk(summary: Summary, variant: str) -> Bulk | None:
-    """What its benchmark says of its bulk transfers; None where the variant has none."""
+    """Return how its benchmark describes bulk transfers; None if the variant has none."""
     benchmark = find_description(variant.split()[0])
     if benchmark is None or benchmark.bulk is None:
         return None
@@ -33,14 +33,14 @@ def find_bulk(summary: Summary, variant: str) -> Bulk | None:
 
 
 def parameters(summary: Summary, variant: str) -> dict[str, Any]:
-    """As the study gave them, else their defaults."""
+    """Return the parameters of the study, with the benchmark's defaults."""
     benchmark = find_description(variant.split()[0])
     defaults = benchmark.defaults() if benchmark is not None else {}
     return {**defaults, **summary.data.parameters.get(variant, {})}
 
 
 def find_latency_bound(summary: Summary, variant: str, label: str, transfers: Bulk) -> str | None:
-    """What length would do, where these transfers wait more than a tenth of their time; else None."""
+    """Return a remark with the needed length if latency limits these transfers; else None."""
     if transfers.kind == "timed":
         return find_too_short_s(summary, variant, label, transfers)
     needed, moved = compute_needed_bytes(summary, variant, label, transfers)
@@ -55,7 +55,7 @@ def find_latency_bound(summary: Summary, variant: str, label: str, transfers: Bu
 def compute_needed_bytes(
     summary: Summary, variant: str, label: str, transfers: Bulk
 ) -> tuple[float | None, float | None]:
-    """(bytes that would do, bytes moved): the benchmark's own word, else from the round trip."""
+    """Return (bytes needed, bytes moved), from the benchmark or else from the round-trip time."""
     needed, moved, rate, seconds = (
         read_mean(summary.row(variant, label, name))
         for name in (NEEDED, MOVED, transfers.metric, SECONDS)
@@ -69,13 +69,13 @@ def compute_needed_bytes(
 
 
 def find_too_short_s(summary: Summary, variant: str, label: str, transfers: Bulk) -> str | None:
-    """Of transfers for a time: slow start lasts longer than what is omitted, by a tenth of it."""
+    """Return a remark if slow start exceeds the omitted time by a tenth of a timed transfer."""
     rtt = find_round_trip_s(summary, variant, label)
     rate = read_mean(summary.row(variant, label, transfers.metric))
     if not rtt or not rate:
         return None
     length, omitted = transfers.times_s(parameters(summary, variant))
-    # Doubling from the first window until one round trip carries what the way holds.
+    # The window doubles from its initial size until it holds the path's bandwidth-delay product.
     slow = max(
         math.log2(max(rate * transfers.factor * rtt / copy_length.FIRST_WINDOW, 1.0)) * rtt
         - omitted,
@@ -90,12 +90,14 @@ def find_too_short_s(summary: Summary, variant: str, label: str, transfers: Bulk
 
 
 def read_mean(row: Row | None) -> float | None:
-    """None without values."""
+    """Return the mean, or None without values."""
     return fmean(row.values) if row is not None and row.values else None
 
 
 def find_round_trip_s(summary: Summary, variant: str, label: str) -> float | None:
-    """As the benchmark or its nodes measured it, else what was asked for; None: nobody knows."""
+    """Return the round-trip time in s: measured by benchmark or nodes, else requested; else
+    None.
+    """
     own = read_mean(summary.row(variant, label, "rtt_s"))
     if own is not None:
         return own
@@ -106,7 +108,7 @@ def find_round_trip_s(summary: Summary, variant: str, label: str) -> float | Non
 
 
 def read_requested_s(summary: Summary, variant: str, label: str) -> float | None:
-    """There and back: a run's condition stands on each of its nodes."""
+    """Return twice the requested delay: a run's condition applies to each of its nodes."""
     levels = [
         run.condition[FACTOR]
         for run in summary.data.runs
@@ -120,7 +122,7 @@ def read_requested_s(summary: Summary, variant: str, label: str) -> float | None
 def find_short_transfers(
     summary: Summary, variant: str, labels: tuple[str, str], transfers: Bulk
 ) -> Iterator[str]:
-    """On either side of a comparison."""
+    """Yield the remarks on either side of a comparison."""
     for label in labels:
         words = find_latency_bound(summary, variant, label, transfers)
         if words:

@@ -1,7 +1,7 @@
-"""Whose use a run's CPU time, memory and bytes are, and what counted its memory.
+"""Describes the scope of a run's CPU time, memory and bytes, and the source of its memory.
 
-Two conditions are compared only where both are counted in the same way: a cgroup's memory, a sum of
-resident sets and the largest process of one load are two to four times apart.
+Two conditions are compared only if both are counted in the same way: a cgroup's memory, a sum of
+resident sets and the largest process of the same load differ by a factor of two to four.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ PROGRAM, JOB = "of the program alone", "of all of the job"
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Of the runs of one variant under one condition."""
+    """The sources of the runs of one variant under one condition."""
 
     whose: frozenset[str]
     memory: frozenset[str]
 
     def describe(self, metric: str) -> frozenset[str]:
-        """In words; empty where the metric is no use of processes."""
+        """Return the sources of a metric in words; empty if it is no usage of processes."""
         if metric == MEMORY:
             return self.memory
         total = METRICS.get(metric)
@@ -39,14 +39,17 @@ Found = dict[tuple[str, str], Sources]
 
 
 def has_mixed_sources(sources: Iterable[Sources], metric: str) -> list[str]:
-    """More than one way of counting; the largest process is the least by every way, so none apart."""
+    """Return the ways of counting if there are several.
+
+    The largest process is the smallest value in every way, so it does not count as different.
+    """
     found = set().union(*(one.describe(metric) for one in sources))
     ways = found - {LARGEST_PROCESS} if metric == MEMORY else found
     return sorted(ways) if len(ways) > 1 else []
 
 
 def read_usage_sources(connection: duckdb.DuckDBPyConnection) -> Found:
-    """Of the attempts that count and have a record."""
+    """Read the sources of the counted attempts that have a record."""
     rows = connection.execute(
         """
         SELECT r.variant, r.condition_label,
