@@ -1,10 +1,12 @@
 """Report, tables and exports of a collected study.
 
 `page` renders one HTML file that opens offline, from `answer` (the result in sentences), `tables`,
-`slopes`, `tolerances`, `scaling`, `network`, `latency_share`, `environment` and `figures`. `terminal_text` prints the same on a
-terminal, `json_document` has every number for programs, `export` and `latex_tables` write tables as files.
-A paper adds sections (`page.Extra`); calibration.html.j2 is the page of `steelyard calibrate`.
+`slopes`, `tolerances`, `scaling`, `network`, `latency_share`, `node_comparisons`, `environment` and
+`figures`. `terminal_text` prints a summary on a terminal, `json_document` has every number for
+programs, `export` and `latex_tables` write tables as files, and `history_text` and
+`history_document` report a history. A paper adds sections (`page.Extra`); calibration.html.j2 is
+the page of `steelyard calibrate`.
 
-The report reads the database only. Every number has a unit, the number of its runs and a link to them.
-Text of users is escaped.
+The report reads the database only. Every number has a unit, the number of its runs and a link to
+them. Text from users is escaped.
 """

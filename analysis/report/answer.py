@@ -1,4 +1,4 @@
-"""The study's answer in a few sentences with numbers."""
+"""Describes the study's result in a few sentences with numbers."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from steelyard.analysis.summary.study_data import list_within_factors
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted
 
-MAX_MEANS = 3  # of a study without comparisons
-MAX_CONDITIONS = 6  # that have a sentence each
+MAX_MEANS = 3  # in a study without comparisons
+MAX_CONDITIONS = 6  # with a sentence each
 MAX_NAMES = 4  # of one kind in a sentence
-NARROW = 0.1  # ends of an interval up to which it tells that there is little: above, it is noise
+NARROW = 0.1  # limit of an interval's ends up to which the difference is small; above it is noise
 
 
 def describe_answer(summary: Summary) -> list[str]:
-    """What the study found: a sentence a condition, how many comparisons, energy."""
+    """Return the results in sentences: one per condition, then comparison counts and energy."""
     found = [
         *build_node_sentences(summary),
         *describe_costs(summary),
@@ -47,7 +47,7 @@ def describe_answer(summary: Summary) -> list[str]:
 
 
 def describe_costs(summary: Summary) -> list[str]:
-    """What each condition costs in the benchmarks' main figures, the largest difference first."""
+    """Describe what each condition costs in the main figures, the largest difference first."""
     judged = [row for row in summary.compared_rows(primary=True) if row.verdict]
     if not judged:
         return (
@@ -63,7 +63,7 @@ def describe_costs(summary: Summary) -> list[str]:
 
 
 def describe_whole_runs(summary: Summary) -> list[str]:
-    """The same of the runs' elapsed_s: what starts and ends around a main figure is in it."""
+    """Describe the runs' elapsed_s, which includes what starts and ends around a main figure."""
     rows = [
         row for row in summary.compared_rows() if row.metric.name == "elapsed_s" and row.verdict
     ]
@@ -72,7 +72,7 @@ def describe_whole_runs(summary: Summary) -> list[str]:
 
 
 def describe_rows(namer: Namer, judged: Sequence[Row]) -> list[str]:
-    """Of each condition a paragraph, a sentence for each figure."""
+    """Return a paragraph for each condition, with a sentence for each figure."""
     by_condition: dict[str, list[Row]] = {}
     for row in judged:
         by_condition.setdefault(namer.name_condition(row), []).append(row)
@@ -88,7 +88,7 @@ def describe_rows(namer: Namer, judged: Sequence[Row]) -> list[str]:
 
 
 def build_sentences(namer: Namer, condition: str, rows: Sequence[Row]) -> Iterator[str]:
-    """The first one names the condition."""
+    """Yield the sentences of a condition; the first names it."""
     lead = f"{condition[:1].upper()}{condition[1:]}, " if condition else ""
     for text in describe_differences(namer, rows):
         yield f"{lead}{text}."
@@ -104,24 +104,26 @@ def size(row: Row) -> float:
 
 
 def is_elapsed(row: Row) -> bool:
-    """The time that a program took comes behind what it says itself."""
+    """Return whether a row is the elapsed time of a program, which follows the program's
+    figures.
+    """
     return is_elapsed_figure(row.group.variant, row.metric.name)
 
 
 def rank(rows: Sequence[Row]) -> tuple[bool, float]:
-    """Conditions with a difference first, of these that with the largest."""
+    """Return the sort key of a condition: shown differences first, and among them the largest."""
     shown = [size(row) for row in rows if direction(row) in SHOWN]
     return not shown, -max(shown or [size(row) for row in rows])
 
 
 @dataclass(frozen=True)
 class Namer:
-    """What conditions, and the figures in them, are called in a sentence."""
+    """Names conditions and their figures in a sentence."""
 
     bases: dict[tuple[str, str], Group]
     varied: tuple[str, ...]  # factors with several levels
-    within: frozenset[str]  # factors each level of which has its own baseline
-    has_many: bool  # any variant has several main figures
+    within: frozenset[str]  # factors whose levels each have their own baseline
+    has_many: bool  # whether any variant has several main figures
 
     @classmethod
     def of(cls, summary: Summary) -> Namer:
@@ -137,8 +139,11 @@ class Namer:
         )
 
     def name_condition(self, row: Row) -> str:
-        """`on virtual instead of physical nodes at size=400 (with cold caches)`: behind `at` the
-        levels of factors that have their own baseline each, in brackets what else both have."""
+        """Return `on virtual instead of physical nodes at size=400 (with cold caches)`.
+
+        After `at` are the levels of factors that have their own baselines, in brackets what both
+        sides have in common.
+        """
         group = row.group
         base = self.bases.get((group.variant, group.baseline_label or ""))
         theirs = base.levels if base else {}
@@ -159,13 +164,13 @@ class Namer:
         return join_words(words) + at + (f" ({join_words(same)})" if same else "")
 
     def name_figure(self, row: Row) -> str:
-        """The variant, with the metric's name where that is needed."""
+        """Return the variant, with the metric's name if a variant has several."""
         name = row.group.variant
         return f"{name} ({row.metric.name})" if self.has_many else name
 
 
 def describe_differences(namer: Namer, rows: Sequence[Row]) -> Iterator[str]:
-    """Differences one by one, then what is within the margin, near nothing, or cannot be told."""
+    """Describe the differences one by one, then the other kinds of results."""
     ranked = sorted(rows, key=lambda row: (not is_elapsed(row), size(row)), reverse=True)
     by_kind: dict[str, list[Row]] = {}
     for row in ranked:
@@ -180,7 +185,10 @@ def describe_differences(namer: Namer, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def describe_small_differences(namer: Namer, rows: Sequence[Row]) -> Iterator[str]:
-    """`a and b differ little: at most 1 % worse or 9 % better`: both ends, for a gain is no cost."""
+    """Describe `a and b differ little: at most 1 % worse or 9 % better`.
+
+    Both ends are reported, because a gain is no cost.
+    """
     sided = [row for row in rows if row.metric.better is not None]
     if sided:
         found = [compute_bounds(row) for row in sided]
@@ -198,13 +206,13 @@ def have_small_differences(namer: Namer, rows: Sequence[Row]) -> str:
 
 
 def compute_bounds(row: Row) -> tuple[float, float]:
-    """How far its interval reaches to either side."""
+    """Return how far the interval extends to the worse and to the better side."""
     low, high = find_limits(row)
     return (high, -low) if row.metric.better == "lower" else (-low, high)
 
 
 def classify_row(row: Row) -> str:
-    """Which of KINDS, or `little`."""
+    """Return a key of KINDS, or `little`."""
     found = direction(row)
     if found is Direction.NOT_SHOWN:
         return "little" if max(map(abs, find_limits(row))) <= NARROW else "noisy"
@@ -212,7 +220,7 @@ def classify_row(row: Row) -> str:
 
 
 def format_upper_percent(share: float) -> str:
-    """Percent rounded up to two digits: `3`, `0.25`: what is said to be nowhere exceeded."""
+    """Format an upper bound in percent, rounded up to two digits: `3`, `0.25`."""
     if share <= 0:
         return "0"
     places = 1 - math.floor(math.log10(100 * share))
@@ -220,13 +228,13 @@ def format_upper_percent(share: float) -> str:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """`a, b and c`, the first of many."""
+    """Join `a, b and c`; of many names the first ones and a count."""
     more = [f"{len(names) - MAX_NAMES} more"] if names[MAX_NAMES:] else []
     return join_words([*names[:MAX_NAMES], *more])
 
 
 def is_uncertain(row: Row) -> str:
-    """What the interval shows and the corrected test does not."""
+    """Describe what the interval shows and the corrected test does not."""
     p = "" if row.p is None else f" (p = {row.p:.2g})"
     return f"perhaps {describe_overhead(row)}, but chance alone could explain it{p}"
 
@@ -249,7 +257,7 @@ def is_non_inferior(row: Row) -> str:
 def is_noisy(row: Row) -> str:
     if math.isinf(find_limits(row)[0]):
         return "has no interval and cannot be judged"
-    if not includes_zero(row):  # of so many comparisons that some interval misses 0 by chance
+    if not includes_zero(row):  # among many comparisons some interval misses 0 by chance
         return is_uncertain(row)
     return f"varies too much to tell: it {describe_between(row)}"
 
@@ -268,11 +276,11 @@ KINDS = {
     "unknown": is_unknown,
 }
 
-LITTLE_BEHIND = "non_inferior"  # what is near nothing has one sentence, behind these
+LITTLE_BEHIND = "non_inferior"  # small differences follow these, in one sentence
 
 
 def describe_uncompared(summary: Summary) -> str:
-    """The means of a study without comparisons, or why there are none."""
+    """Describe the means of a study without comparisons, or why there are none."""
     if not summary.data.runs:
         return "The study has no runs: nothing was measured."
     if not any(run.counts for run in summary.data.runs):
@@ -284,13 +292,13 @@ def describe_uncompared(summary: Summary) -> str:
 
 
 def describe_mean(row: Row) -> str:
-    """`app: seconds 3.01 ± 0.02 s, n = 20`."""
+    """Format `app: seconds 3.01 ± 0.02 s, n = 20`."""
     where = f"{row.group.variant} under {row.group.label}" if row.group.label else row.group.variant
     return f"{where}: {row.metric.name} {format_mean_and_n(row)}"
 
 
 def describe_counts(summary: Summary) -> str:
-    """How many comparisons came out how, and on how many runs they rest."""
+    """Describe how many comparisons had which result, and how many runs gave results."""
     runs = summary.data.runs
     done = sum(run.counts for run in runs)
     rested = f"{done} of {counted(len(runs), 'run')} gave a result."
@@ -303,7 +311,7 @@ def describe_counts(summary: Summary) -> str:
 
 
 def describe_energy(summary: Summary) -> str:
-    """The largest energy overhead, or why there is none."""
+    """Describe the largest energy overhead, or why there is none."""
     rows = [
         row for row in summary.compared_rows() if row.metric.name == "energy_j" and size(row) >= 0
     ]
@@ -331,7 +339,7 @@ def describe_energy(summary: Summary) -> str:
 
 
 def describe_location(summary: Summary, row: Row) -> str:
-    """`with 2 clients instead of 1: app uses 12 % more energy (9 to 15 %)`."""
+    """Format `with 2 clients instead of 1: app uses 12 % more energy (9 to 15 %)`."""
     namer = Namer.of(summary)
     words = describe_between(row) if includes_zero(row) else describe_overhead(row)
     return f"{namer.name_condition(row)}: {row.group.variant} {words}"

@@ -1,4 +1,4 @@
-"""The report's tables of tags and of programs, and what is needed to redo it."""
+"""Builds the report's tables of tags and programs, and the facts needed to repeat the study."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from steelyard.analysis.store.database import SCHEMA_VERSION
 from steelyard.analysis.summary.environment import TagValue
 from steelyard.analysis.summary.summary import Summary
 
-MAX_VALUES = 6  # of one tag; a tag with more is no condition but a reading
+MAX_VALUES = 6  # of one tag; a tag with more values is a measurement and no condition
 MAX_PROGRAMS = 200
-PACKAGES = ("duckdb", "numpy", "scipy", "matplotlib")  # that the numbers and figures come from
+PACKAGES = ("duckdb", "numpy", "scipy", "matplotlib")  # used for the numbers and figures
 
 
 def build_tag_table(summary: Summary) -> Table | None:
-    """A row per tag and value; None without tags."""
+    """Return a table with a row per tag and value; None without tags."""
     by_key: dict[str, list[TagValue]] = {}
     for tag in summary.data.tags:
         by_key.setdefault(tag.key, []).append(tag)
@@ -27,7 +27,7 @@ def build_tag_table(summary: Summary) -> Table | None:
 
 
 def build_tag_rows(key: str, values: list[TagValue]) -> list[tuple[str, ...]]:
-    """The values in the most runs, and how many more there are."""
+    """Return the rows of one tag; of many values only the two in the most runs."""
     if len(values) > MAX_VALUES:
         ranked = sorted(values, key=lambda tag: -tag.runs)[:2]
         examples = ", ".join(tag.value for tag in ranked)
@@ -38,7 +38,7 @@ def build_tag_rows(key: str, values: list[TagValue]) -> list[tuple[str, ...]]:
 
 
 def build_program_table(summary: Summary) -> Table | None:
-    """Programs and libraries with their checksums; None when no run noted any."""
+    """Return programs and libraries with their checksums; None if no run recorded any."""
     rows = [
         (program.path, program.kind, program.sha256, join_names(program.nodes), str(program.runs))
         for program in summary.data.programs
@@ -48,7 +48,7 @@ def build_program_table(summary: Summary) -> Table | None:
 
 
 def build_facts(summary: Summary) -> list[tuple[str, str]]:
-    """What somebody needs who wants to get the same numbers again."""
+    """Return what is needed to reproduce the numbers."""
     meta = summary.data.meta
     packages = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
     return [

@@ -1,4 +1,4 @@
-"""A report's tables as files: CSV, Parquet, JSON, and LaTeX with booktabs."""
+"""Exports a report's tables as files: CSV, Parquet, JSON, and LaTeX with booktabs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TEXT, NUMBER, COUNT, FLAG, LIST = "VARCHAR", "DOUBLE", "BIGINT", "BOOLEAN", "VAR
 
 @dataclass(frozen=True)
 class Relation:
-    """A table to be exported: names and DuckDB types of its columns, and its rows."""
+    """A table to export: names and DuckDB types of its columns, and its rows."""
 
     name: str
     columns: dict[str, str]
@@ -95,7 +95,7 @@ SHARES = {
 
 
 def make_interval_columns(*names: str) -> dict[str, str]:
-    """Columns of an estimate or mean: its value and its interval."""
+    """Return the columns of estimates or means: value and interval."""
     return {f"{name}_{end}": NUMBER for name in names for end in ("value", "low", "high")}
 
 
@@ -115,7 +115,7 @@ OPTIMA = {
     "variant": TEXT, "metric": TEXT, "factor": TEXT, "others": TEXT, "value": NUMBER,
     "low": NUMBER, "high": NUMBER, "allowed": "DOUBLE[]", "tried": "DOUBLE[]",
 }  # fmt: skip
-PAIRS = ("bytes", "bytes_per_s", "n", "n_transfers")  # of the shares: of both sides
+PAIRS = ("bytes", "bytes_per_s", "n", "n_transfers")  # columns of SHARES for both sides
 FINDINGS = {
     "code": TEXT, "severity": TEXT, "title": TEXT, "text": TEXT, "advice": TEXT, "places": LIST,
 }  # fmt: skip
@@ -123,7 +123,9 @@ FINDINGS = {
 
 @dataclass(frozen=True)
 class Content:
-    """All that a report can export: relations, LaTeX tables by name, and the JSON when it is made."""
+    """All that a report can export: relations, LaTeX tables by name, and a function for the
+    JSON.
+    """
 
     relations: Sequence[Relation]
     latex: Mapping[str, str]
@@ -131,7 +133,7 @@ class Content:
 
 
 def build_study_content(summary: Summary, findings: Sequence[Finding]) -> Content:
-    """Of a study of one's own."""
+    """Return the content of a study without a paper."""
     return Content(
         build_relations(summary, findings),
         build_latex_tables(summary),
@@ -140,8 +142,7 @@ def build_study_content(summary: Summary, findings: Sequence[Finding]) -> Conten
 
 
 def build_relations(summary: Summary, findings: Sequence[Finding]) -> list[Relation]:
-    """means (with overheads), runs, values of the runs, slopes, tolerances, nodes, scaling, optima,
-    shares of latency, findings."""
+    """Return the relations, from means (with overheads) to findings."""
     lines = (slope_document(line) for line in fit_factor_lines(summary))
     nodes = (row for one in build_node_comparisons(summary) for row in node_documents(one))
     splits = (split_document(one) for one in build_split_rows(summary))
@@ -164,18 +165,18 @@ def build_relations(summary: Summary, findings: Sequence[Finding]) -> list[Relat
 def build_relation(
     name: str, columns: dict[str, str], documents: Iterable[Mapping[str, Any]]
 ) -> Relation:
-    """The columns of documents; what a document has not is not known."""
+    """Make a relation from documents; missing keys become null."""
     return Relation(name, columns, [tuple(map(one.get, columns)) for one in documents])
 
 
 def name_pairs(split: Mapping[str, Any]) -> dict[str, Any]:
-    """Pairs with their names: `n` becomes `n_condition` and `n_baseline`."""
+    """Name the members of pairs: `n` becomes `n_condition` and `n_baseline`."""
     sides = {name: dict(zip(("condition", "baseline"), split[name], strict=True)) for name in PAIRS}
     return {**split, **sides}
 
 
 def flatten(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands in parts of a document as NAME_PART."""
+    """Return the document with nested values added under the keys NAME_PART."""
     cells = dict(found)
     for name, part in found.items():
         if isinstance(part, dict):
@@ -193,7 +194,7 @@ def run_rows(summary: Summary) -> Iterator[tuple[object, ...]]:
 
 
 def value_rows(summary: Summary) -> Iterator[tuple[object, ...]]:
-    """Of the runs that count."""
+    """Yield the values of the runs that count."""
     for row in summary.rows:
         marked = set(row.outliers.indices)
         fixed = (row.group.variant, row.group.label, row.metric.name, row.metric.unit)
@@ -202,7 +203,10 @@ def value_rows(summary: Summary) -> Iterator[tuple[object, ...]]:
 
 
 def export_tables(content: Content, folder: Path, formats: Sequence[str]) -> list[Path]:
-    """Files of each format in `folder`; returns them. MissingError when it cannot be written."""
+    """Write files of each format into `folder` and return their paths.
+
+    Raises MissingError if a file cannot be written.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return [path for name in formats for path in WRITERS[name](content, folder)]
@@ -214,7 +218,7 @@ def export_tables(content: Content, folder: Path, formats: Sequence[str]) -> lis
 
 
 def write_csv(content: Content, folder: Path) -> list[Path]:
-    """NAME.csv; what is not known is an empty cell, a list is JSON."""
+    """Write NAME.csv; unknown values are empty cells, and lists are JSON."""
     paths = []
     for relation in content.relations:
         paths.append(folder / f"{relation.name}.csv")
@@ -230,7 +234,7 @@ def format_cell(value: object) -> object:
 
 
 def write_parquet(content: Content, folder: Path) -> list[Path]:
-    """NAME.parquet."""
+    """Write NAME.parquet."""
     import duckdb
 
     paths = []
@@ -248,7 +252,7 @@ def write_parquet(content: Content, folder: Path) -> list[Path]:
 
 
 def write_json(content: Content, folder: Path) -> list[Path]:
-    """report.json, as `steelyard report --json` prints it."""
+    """Write report.json, as `steelyard report --json` prints it."""
     path = folder / "report.json"
     text = json.dumps(content.document(), indent=2, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
@@ -256,7 +260,7 @@ def write_json(content: Content, folder: Path) -> list[Path]:
 
 
 def write_latex(content: Content, folder: Path) -> list[Path]:
-    """NAME.tex, to be read by \\input."""
+    """Write NAME.tex, to be read by \\input."""
     paths = []
     for name, text in content.latex.items():
         paths.append(folder / f"{name}.tex")

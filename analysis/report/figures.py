@@ -1,4 +1,4 @@
-"""Which figures a report has; a second process shares in drawing them."""
+"""Lists the figures of a report and draws them, sharing the work with a second process."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from steelyard.analysis.summary.summary import Summary
 
 T = TypeVar("T")
 
-Draw = Callable[[], Drawing | None]  # None: this study has no such figure
-# Places of figures that are of no variant.
+Draw = Callable[[], Drawing | None]  # returns None if this study has no such figure
+# Places of figures that belong to no variant.
 ANSWER = "the answer"
 ENERGY = "energy against time"
 ROUND_TRIPS = "round-trip times"
@@ -28,7 +28,7 @@ SCALING_NARROW = "scaling on a narrow page"
 
 @dataclass(frozen=True)
 class Job:
-    """A figure that is drawn when it is called for."""
+    """A figure that is drawn on demand."""
 
     place: str  # in the page: a variant, one of the places above, or a section's anchor
     draw: Draw
@@ -36,7 +36,7 @@ class Job:
 
 @dataclass(frozen=True)
 class RenderedFigure:
-    """A figure as it stands in the page, and the files that it has been written to."""
+    """A figure as SVG for the page, and the files that it was written to."""
 
     name: str
     title: str
@@ -46,7 +46,7 @@ class RenderedFigure:
 
 
 def figure_jobs(summary: Summary, variants: Sequence[str]) -> list[Job]:
-    """In the order of the report: variant by variant, then what is of the whole study."""
+    """Return the figures in the order of the report: by variant, then those of the whole study."""
     jobs = [Job(ANSWER, partial(draw_answer, summary)), Job(ENERGY, partial(draw_energy, summary))]
     jobs += scaling_jobs(summary)
     jobs += [Job(variant, draw) for variant in variants for draw in variant_draws(summary, variant)]
@@ -56,7 +56,7 @@ def figure_jobs(summary: Summary, variants: Sequence[str]) -> list[Job]:
 
 
 def scaling_jobs(summary: Summary, narrow: bool = False) -> list[Job]:
-    """A figure for each scaled metric of a variant."""
+    """Return a figure for each scaled metric of a variant."""
     if summary.data.meta.scaling is None:
         return []
     from steelyard.analysis.figures.scaling import list_scaling_draws
@@ -66,21 +66,21 @@ def scaling_jobs(summary: Summary, narrow: bool = False) -> list[Job]:
 
 
 def draw_answer(summary: Summary, narrow: bool = False) -> Drawing | None:
-    """All overheads with their intervals."""
+    """Draw all overheads with their intervals."""
     from steelyard.analysis.figures.forest_plot import draw_forest
 
     return draw_forest(summary, narrow)
 
 
 def draw_energy(summary: Summary) -> Drawing | None:
-    """Joules of a run beside its seconds."""
+    """Draw the joules of runs over their seconds."""
     from steelyard.analysis.figures.energy_time import draw_energy_time
 
     return draw_energy_time(summary)
 
 
 def variant_draws(summary: Summary, variant: str) -> Iterator[Draw]:
-    # Here and not above: not needed by whoever only wants words.
+    # Imported here because a report without figures does not need them.
     from steelyard.analysis.figures.bar_chart import draw_bars
     from steelyard.analysis.figures.factor_figures import list_factor_draws
     from steelyard.analysis.figures.iterations import draw_iterations
@@ -90,7 +90,7 @@ def variant_draws(summary: Summary, variant: str) -> Iterator[Draw]:
     for rows in metric_rows(summary, variant, primary=True):
         if (
             len(summary.data.meta.factors.get(NODE, ())) <= MAX_NAMES
-        ):  # of more the nodes' own figure
+        ):  # for more nodes, the figure of nodes shows them
             yield partial(draw_bars, summary, rows)
         yield partial(draw_series, summary, rows)
         yield partial(draw_iterations, summary, rows)
@@ -104,21 +104,21 @@ def variant_draws(summary: Summary, variant: str) -> Iterator[Draw]:
 
 
 def draw_time(summary: Summary, variant: str) -> Drawing | None:
-    """The figure over time; None without samples."""
+    """Draw the figure over time; None without samples."""
     from steelyard.analysis.figures.run_time_series import draw_times
 
     return dict(draw_times(summary, [variant])).get(variant)
 
 
 def draw_rtt(summary: Summary) -> Drawing | None:
-    """The study's round-trip times."""
+    """Draw the study's round-trip times."""
     from steelyard.analysis.figures import rtt as figures_rtt
 
     return figures_rtt.draw_rtt(summary)
 
 
 def metric_rows(summary: Summary, variant: str, primary: bool | None = None) -> Iterator[list[Row]]:
-    """The rows of each metric of a variant, over the conditions."""
+    """Yield the rows of each metric of a variant, over the conditions."""
     by_metric: dict[str, list[Row]] = {}
     for row in summary.rows:
         if row.group.variant == variant and primary in (None, row.metric.is_primary):
@@ -127,19 +127,19 @@ def metric_rows(summary: Summary, variant: str, primary: bool | None = None) -> 
 
 
 def draw_figures(draws: Iterable[Draw]) -> list[Drawing]:
-    """All there are, by this process alone: a matplotlib figure goes to no other."""
+    """Draw all figures in this process, since a matplotlib figure cannot be sent to another."""
     return [drawing for draw in draws if (drawing := draw()) is not None]
 
 
 def start_drawing(jobs: Sequence[Job], finish: Callable[[Drawing], T]) -> SharedWork[T | None]:
-    """Start to draw; `finish` makes of a drawing what is wanted of it (it can be pickled)."""
+    """Start to draw; `finish` converts each drawing to a result that can be pickled."""
     if jobs:
         load_matplotlib()
     return SharedWork([partial(draw_and_finish, job.draw, finish) for job in jobs])
 
 
 def load_matplotlib() -> None:
-    """Once for both processes."""
+    """Import matplotlib before the fork, once for both processes."""
     import matplotlib.backends.backend_agg
     import matplotlib.backends.backend_svg
     import matplotlib.figure  # noqa: F401
@@ -151,7 +151,7 @@ def draw_and_finish(draw: Draw, finish: Callable[[Drawing], T]) -> T | None:
 
 
 def group_by_place(jobs: Sequence[Job], results: Sequence[T | None]) -> dict[str, list[T]]:
-    """What came of the jobs; a place of which there is no figure has none in its list."""
+    """Group the results by place; a place without figures has an empty list."""
     found: dict[str, list[T]] = {job.place: [] for job in jobs}
     for job, result in zip(jobs, results, strict=True):
         if result is not None:
@@ -162,7 +162,7 @@ def group_by_place(jobs: Sequence[Job], results: Sequence[T | None]) -> dict[str
 def render_figure(
     drawing: Drawing, folder: Path | None = None, formats: Sequence[str] = ()
 ) -> RenderedFigure:
-    """For the page; into files too where there is a folder for them."""
+    """Render a figure for the page, and save it as files if there is a folder."""
     svg = inline_svg(drawing)
     paths: list[Path] = []
     if folder is not None and not drawing.page_only:

@@ -1,4 +1,4 @@
-"""A history as JSON, and as JUnit's XML for servers that read results of tests."""
+"""Converts a history to JSON, and to JUnit's XML for servers that read test results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORMAT, VERSION = "steelyard-history", 1
 
 
 def history_document(history: History, regressions: Sequence[FigureChange]) -> dict[str, Any]:
-    """All numbers; null is not known."""
+    """Return all numbers; null is not known."""
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -53,12 +53,12 @@ def session_document(session: Session, nodes: int) -> dict[str, Any]:
 
 
 def figure_key(series: Series) -> dict[str, Any]:
-    """What names a series."""
+    """Return the fields that identify a series."""
     return {"variant": series.variant, "condition": series.label, "metric": series.metric.name}
 
 
 def series_document(history: History, series: Series) -> dict[str, Any]:
-    """A figure's level now and its values by session."""
+    """Return a figure's current level and its values by session."""
     course = series.course
     level = course.level
     return figure_key(series) | {
@@ -88,7 +88,7 @@ def drift_document(history: History, drift: Drift) -> dict[str, Any]:
 
 
 def event_document(history: History, event: Event) -> dict[str, Any]:
-    """The changes of one session."""
+    """Return the changes of one session."""
     place, near = event.neighbor_state or (None, None)
     return {
         "session": history.sessions[event.index].name,
@@ -138,10 +138,10 @@ def difference_document(one: Difference) -> dict[str, Any]:
 
 
 def junit_text(history: History, regressions: Sequence[FigureChange]) -> str:
-    """A test case for each figure that is measured: failed by a regression, skipped with the reason where
-    it could not fail.
+    """Return JUnit XML with a test case for each current figure.
 
-    The elements and attributes are those that Jenkins' schema junit-10.xsd (jenkinsci/xunit-plugin) and
+    A regression fails the case. A case that could not fail is skipped, with the reason. The
+    elements and attributes are those that Jenkins' schema junit-10.xsd (jenkinsci/xunit-plugin) and
     GitLab's reader know.
     """
     bad = {id(one.series): one for one in regressions}
@@ -173,10 +173,10 @@ def junit_text(history: History, regressions: Sequence[FigureChange]) -> str:
 
 
 def skip_reason(series: Series) -> str | None:
-    """Why a figure can have no regression yet, or ever; None: it can.
+    """Return why a figure cannot have a regression (yet); None if it can.
 
-    That no change can be detected is no such reason where all sessions of a level are equal: a step
-    from there is found.
+    If all sessions of a level are equal, the detectable change is unknown, but a step is still
+    found, so this is no reason to skip.
     """
     if series.metric.better is None:
         return "neither side of it is better: no change of it is a failure"
@@ -188,12 +188,12 @@ def skip_reason(series: Series) -> str | None:
 
 
 def case_name(series: Series) -> str:
-    """Condition and metric."""
+    """Return condition and metric."""
     return " ".join([*([series.label] if series.condition else []), series.metric.name])
 
 
 def add_failure(case: ElementTree.Element, history: History, found: FigureChange) -> None:
-    """Its sentence as message; of a step what changed then as text."""
+    """Add a failure with the change as message and, for a step, the event's sentences as text."""
     if isinstance(found.change, Drift):
         message, text = describe_drift(history, found), ""
     else:
@@ -208,5 +208,5 @@ def add_failure(case: ElementTree.Element, history: History, found: FigureChange
 
 
 def printable(text: str) -> str:
-    """Without characters that XML 1.0 cannot hold."""
+    """Replace characters that XML 1.0 cannot contain."""
     return "".join(c if c.isprintable() else " " for c in text)

@@ -1,4 +1,4 @@
-"""What a history states in sentences: since when a figure differs, by how much, what changed then."""
+"""Describes a history in sentences: when a figure changed, by how much, what changed as well."""
 
 from __future__ import annotations
 
@@ -33,19 +33,21 @@ MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-PROGRAM, LIBRARY = "program ", "library "  # keys of files, in extracts
-MOST_KEYS = 4  # of one group of nodes in a sentence; --json has all
+PROGRAM, LIBRARY = "program ", "library "  # key prefixes of files in extracts
+MOST_KEYS = 4  # per group of nodes in a sentence; --json has all
 
 
 def describe_history(history: History) -> list[str]:
-    """A paragraph an event, the latest first; then what would have been found."""
+    """Return a paragraph per event, the latest first; then drifts, power and remarks."""
     found = [describe_event(history, event) for event in reversed(history.events)]
     found += [describe_drift(history, one) for one in history.drifts if one.series.is_current]
     return [*found, describe_power(history), *describe_remarks(history)]
 
 
 def describe_event(history: History, event: Event) -> str:
-    """`CG computes 4.1 % slower (…) since 14 November 2026; on that day 12 of 12 nodes went from …`."""
+    """Return `CG computes 4.1 % slower (…) since 14 November 2026; on that day 12 of 12 nodes
+    …`.
+    """
     session = history.sessions[event.index]
     state = event.state
     causes = " ".join(describe_state(history, event, state))
@@ -53,7 +55,7 @@ def describe_event(history: History, event: Event) -> str:
 
 
 def describe_changes(history: History, changes: Sequence[FigureChange], session: Session) -> str:
-    """The figures that changed, without the full stop."""
+    """Describe the figures that changed, without the full stop."""
     parts = [describe_change(history, one) for one in changes[:MAX_NAMES]]
     if len(parts) == 1:
         return f"{parts[0]} since {format_session_date(session)}; {format_session_time(session)} "
@@ -63,7 +65,9 @@ def describe_changes(history: History, changes: Sequence[FigureChange], session:
 
 
 def describe_change(history: History, found: FigureChange) -> str:
-    """`npb kernel=cg with 2 clients computes 4.1 % slower (3.2 to 5.0 %)`, on one node where it is that."""
+    """Return `npb kernel=cg with 2 clients computes 4.1 % slower (3.2 to 5.0 %)`, and on which
+    node.
+    """
     words = describe_size(found)
     if found.node is not None:
         words += f" on {found.node.node} alone"
@@ -71,9 +75,9 @@ def describe_change(history: History, found: FigureChange) -> str:
 
 
 def describe_size(found: FigureChange) -> str:
-    """`takes 4.1 % longer (3.2 to 5.0 %)`; of a level of 0 before `went from 0 s to 5 s`.
+    """Return `takes 4.1 % longer (3.2 to 5.0 %)`; without a ratio `went from 0 s to 5 s`.
 
-    Without a direction where the interval shows none: `takes 1 % less to 5 % more time`.
+    If the interval shows no direction: `takes 1 % less to 5 % more time`.
     """
     point = found.change
     size = found.node.own if found.node is not None else None
@@ -91,13 +95,13 @@ def describe_size(found: FigureChange) -> str:
 
 
 def make_overhead(point: Change | Drift) -> Overhead:
-    """A ratio that is known, as the report's sentences take it."""
+    """Return a known ratio as an overhead, which the report's sentences need."""
     assert point.ratio is not None and point.low is not None and point.high is not None
     return Overhead(point.ratio - 1, point.low - 1, point.high - 1, 0, 0, "change point")
 
 
 def describe_drift(history: History, found: FigureChange) -> str:
-    """A slow change: its size from its first session to the latest."""
+    """Describe a slow change: its size from its first session to the latest."""
     assert isinstance(found.change, Drift)
     begin = format_session_date(history.sessions[found.change.begin])
     name = format_figure_name(history, found.series)
@@ -105,7 +109,7 @@ def describe_drift(history: History, found: FigureChange) -> str:
 
 
 def make_row(series: Series, size: Overhead) -> Row:
-    """As the report's sentences take it."""
+    """Return a row, which the report's sentences need."""
     group = Group(
         variant=series.variant,
         label=series.label,
@@ -120,14 +124,14 @@ def make_row(series: Series, size: Overhead) -> Row:
 
 
 def format_figure_name(history: History, series: Series) -> str:
-    """The variant, its metric where it has several, the levels of factors that vary."""
+    """Return the variant, its metric if it has several, and the levels of varied factors."""
     metrics = {one.metric.name for one in history.series if one.variant == series.variant}
     metric = f" ({series.metric.name})" if len(metrics) > 1 else ""
     return f"{series.variant}{metric}{format_condition(history, series)}"
 
 
 def format_condition(history: History, series: Series) -> str:
-    """` with 2 clients`; empty where no factor varies."""
+    """Return ` with 2 clients`; empty if no factor varies."""
     words = [
         describe_level(factor, series.levels[factor])
         for factor in find_varied_factors(history, series)
@@ -136,13 +140,13 @@ def format_condition(history: History, series: Series) -> str:
 
 
 def find_varied_factors(history: History, series: Series) -> list[str]:
-    """Factors of which this variant's series have several levels."""
+    """Return the factors of which this variant's series have several levels."""
     others = [one.levels for one in history.series if one.variant == series.variant]
     return [f for f in series.levels if len({levels.get(f) for levels in others}) > 1]
 
 
 def format_session_date(session: Session) -> str:
-    """`14 November 2026` of a session that is called so, else `session NAME (14 November 2026)`."""
+    """Return `14 November 2026` for a session with such a name, else `session NAME (…)`."""
     try:
         day, words = date.fromisoformat(session.name), ""
     except ValueError:
@@ -159,7 +163,7 @@ def format_session_time(session: Session) -> str:
 
 
 def describe_state(history: History, event: Event, state: StateChange) -> Iterator[str]:
-    """What changed at the same session: sentences, the first one without its beginning."""
+    """Describe what changed in the same session; the first sentence lacks its beginning."""
     parts = [*describe_tag_changes(state), *describe_node_changes(state)]
     programs = [describe_program_change(one) for one in state.programs]
     if parts:
@@ -178,7 +182,7 @@ def describe_state(history: History, event: Event, state: StateChange) -> Iterat
 
 
 def describe_nothing(history: History, event: Event, state: StateChange) -> Iterator[str]:
-    """Where no state changed at the session itself."""
+    """Describe that no state changed in the session itself."""
     if not state.nodes:
         yield "no node has a record on both sides, so what else changed is not known."
         return
@@ -196,7 +200,9 @@ def describe_nothing(history: History, event: Event, state: StateChange) -> Iter
 
 
 def describe_tag_changes(state: StateChange) -> list[str]:
-    """`12 of 12 nodes went from kernel 6.1.0-30 to 6.1.0-31 and from …`: one of each group of nodes."""
+    """Return `12 of 12 nodes went from kernel 6.1.0-30 to 6.1.0-31 and from …`, by group of
+    nodes.
+    """
     by_nodes: dict[tuple[str, ...], list[Difference]] = {}
     for one in state.tags:
         by_nodes.setdefault(one.owners, []).append(one)
@@ -207,7 +213,7 @@ def describe_tag_changes(state: StateChange) -> list[str]:
 
 
 def format_steps(found: Sequence[Difference]) -> list[str]:
-    """`from kernel 6.1.0-30 to 6.1.0-31` of each key, the first of many."""
+    """Return `from kernel 6.1.0-30 to 6.1.0-31` for each key; of many keys only the first ones."""
     words = [
         f"from {format_key(one.key)} {format_value(one.before)} to {format_value(one.after)}"
         for one in found
@@ -217,7 +223,7 @@ def format_steps(found: Sequence[Difference]) -> list[str]:
 
 
 def format_key(key: str) -> str:
-    """A tag's label; of a file its path."""
+    """Return a tag's label; for a file its path."""
     if key.startswith((PROGRAM, LIBRARY)):
         return f"{key}, SHA-256"
     return tag_label(key)
@@ -228,25 +234,25 @@ def format_value(text: str | None) -> str:
 
 
 def format_nodes(nodes: Sequence[str], every: int) -> str:
-    """`n07` of one, else `8 of 12 nodes`."""
+    """Return `n07` for one node, else `8 of 12 nodes`."""
     return (
         nodes[0] if len(nodes) == 1 and every > 1 else f"{len(nodes)} of {counted(every, 'node')}"
     )
 
 
 def describe_node_changes(state: StateChange) -> list[str]:
-    """`n13 joined`, `n05 and n06 left`."""
+    """Return `n13 joined`, `n05 and n06 left`."""
     pairs = ((state.left, "left"), (state.joined, "joined"))
     return [f"{join_names(nodes)} {word}" for nodes, word in pairs if nodes]
 
 
 def describe_program_change(one: Difference) -> str:
-    """`app went from program /opt/app, SHA-256 1234 to 5678`."""
+    """Return `app went from program /opt/app, SHA-256 1234 to 5678`."""
     return f"{join_names(one.owners)} went {format_steps([one])[0]}"
 
 
 def describe_power(history: History) -> str:
-    """`No change above 1.5 % would have been missed.`: of the series that are still measured."""
+    """Return `No change above 1.5 % would have been missed.`, for the current series."""
     known = [
         (one.course.detectable, format_figure_name(history, one))
         for one in history.series
@@ -275,7 +281,7 @@ def describe_missing_power(history: History) -> str:
 
 
 def describe_remarks(history: History) -> Iterator[str]:
-    """What a reader has to know beside: sessions that are not used, clocks, figures that ended."""
+    """Yield remarks on unused sessions, clocks and figures that ended."""
     yield from describe_unrecorded(history)
     yield from describe_left_out(history)
     yield from describe_clocks(history.sessions)
@@ -284,14 +290,14 @@ def describe_remarks(history: History) -> Iterator[str]:
 
 
 def describe_unrecorded(history: History) -> Iterator[str]:
-    """Tags that no node could read before or after a change, so that a change of them is not seen."""
+    """Describe tags that no node could read, so that a change of them is not detected."""
     keys = {key: None for event in history.events for key in event.state.unrecorded}
     if keys:
         yield f"Not recorded, so not compared: {join_names([tag_label(key) for key in keys])}."
 
 
 def describe_left_out(history: History) -> Iterator[str]:
-    """Sessions that could not be read, by reason."""
+    """Describe the sessions that could not be read, with the reasons."""
     for session, reason in history.left_out[-MAX_NAMES:]:
         yield f"Session {session.name} is not used: {reason}."
     if (left := len(history.left_out) - MAX_NAMES) > 0:
@@ -299,7 +305,7 @@ def describe_left_out(history: History) -> Iterator[str]:
 
 
 def describe_clocks(sessions: Sequence[Session]) -> Iterator[str]:
-    """Where a session began before the one that was submitted before it."""
+    """Describe sessions that began before a session that was submitted earlier."""
     back = [b.name for a, b in itertools.pairwise(sessions) if b.began_unix_s < a.began_unix_s]
     if back:
         yield (
@@ -309,7 +315,7 @@ def describe_clocks(sessions: Sequence[Session]) -> Iterator[str]:
 
 
 def describe_empty_sessions(history: History) -> Iterator[str]:
-    """Sessions without a value, and those with runs that have not ended."""
+    """Describe sessions without a value, and those with unfinished runs."""
     pairs = list(zip(history.sessions, history.extracts, strict=True))
     empty = [s.name for s, one in pairs if not any(figure.values for figure in one.figures)]
     waiting = [s.name for s, one in pairs if one.waiting]
@@ -324,7 +330,7 @@ def format_sessions(names: Sequence[str]) -> str:
 
 
 def describe_series(history: History) -> Iterator[str]:
-    """Figures that are measured no more, outliers, and values in another unit."""
+    """Describe figures that are not current, outliers, and values in another unit."""
     ended = [one for one in history.series if not one.is_current]
     if ended:
         names = join_names([format_figure_name(history, one) for one in ended])
@@ -341,7 +347,7 @@ def describe_series(history: History) -> Iterator[str]:
 
 
 def build_level_rows(history: History) -> list[tuple[str, ...]]:
-    """Of each series that is measured: its name, level, since when, the last change, what is detectable."""
+    """Return for each current series: name, metric, level, since when, last change, detectable."""
     by_series = {id(c.series): (event, c) for event in history.events for c in event.changes}
     found: list[tuple[str, ...]] = []
     for one in history.series:

@@ -1,4 +1,4 @@
-"""Every number of a report as plain values; null is not known, never 0."""
+"""Converts every number of a report to plain values; null is not known, never 0."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FORMAT, VERSION = "steelyard-report", 1
 
 
 def document(summary: Summary, findings: Sequence[Finding] | None = None) -> dict[str, Any]:
-    """The whole report; `findings`: those of the summary, where they are known already."""
+    """Return the whole report; `findings` are those of the summary if they are already known."""
     meta = summary.data.meta
     with start_drawing(figure_jobs(summary, summary.variants), figure_document) as work:
         found = find_all(summary) if findings is None else findings
@@ -63,7 +63,7 @@ def document(summary: Summary, findings: Sequence[Finding] | None = None) -> dic
 
 
 def slope_document(found: FactorLine) -> dict[str, Any]:
-    """A line over a numeric factor, and its break."""
+    """Return a line over a numeric factor, and its break."""
     slope, broken = found.line.slope, found.line.break_point
     return {
         "variant": found.variant,
@@ -104,7 +104,7 @@ def finding_document(found: Finding) -> dict[str, Any]:
 
 
 def figure_document(drawing: Drawing) -> dict[str, Any]:
-    """A figure's words and the numbers in it."""
+    """Return a figure's texts and numbers."""
     return {
         "name": drawing.name,
         "title": drawing.title,
@@ -115,7 +115,7 @@ def figure_document(drawing: Drawing) -> dict[str, Any]:
 
 
 def row_document(row: Row) -> dict[str, Any]:
-    """One metric of one variant and condition."""
+    """Return one metric of one variant and condition."""
     group, interval, spread, result = row.group, row.interval, row.spread, row.overhead
     return {
         "variant": group.variant,

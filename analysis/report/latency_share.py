@@ -25,7 +25,7 @@ HEADINGS = (
 
 
 def build_split_part(summary: Summary) -> dict[str, Any] | None:
-    """Sentences and table; None where the study measured no bulk transfers beside its runs."""
+    """Return sentences and table; None if the study measured no bulk transfers with its runs."""
     rows = build_split_rows(summary)
     if not rows:
         return None
@@ -38,7 +38,7 @@ def build_split_part(summary: Summary) -> dict[str, Any] | None:
 
 
 def describe_split(one: SplitRow) -> str:
-    """`xrootd under network=delay=25ms: of 50.0 s more, 70 % (65 … 75) are latency, …`."""
+    """Return `xrootd under network=delay=25ms: of 50.0 s more, 70 % (65 … 75) are latency, …`."""
     where = f"{one.row.group.variant} under {one.row.group.label}"
     if one.split is None or one.broken:
         return f"{where}: cannot be split: {'; '.join(one.broken)}."
@@ -54,14 +54,14 @@ def describe_split(one: SplitRow) -> str:
 
 
 def format_counts(one: SplitRow) -> str:
-    """`n = 5 + 5 runs, 5 + 5 transfers`."""
+    """Return `n = 5 + 5 runs, 5 + 5 transfers`."""
     return (
         f"n = {one.runs[0]} + {one.runs[1]} runs, {one.transfers[0]} + {one.transfers[1]} transfers"
     )
 
 
 def format_share(found: Estimate | None) -> str:
-    """`70 % (65 … 75)`."""
+    """Return `70 % (65 … 75)`."""
     if found is None or found.low is None or found.high is None:
         return MISSING
     value, low, high = (f"{100 * v:.3g}" for v in (found.value, found.low, found.high))
@@ -69,7 +69,7 @@ def format_share(found: Estimate | None) -> str:
 
 
 def format_seconds(found: Estimate) -> str:
-    """`50.0 s (48.0 s … 52.0 s)`."""
+    """Return `50.0 s (48.0 s … 52.0 s)`."""
     ends = f" ({format_quantity(found.low, 's')} … {format_quantity(found.high, 's')})"
     return format_quantity(found.value, "s") + (ends if found.low is not None else "")
 
@@ -90,7 +90,7 @@ def table_row(one: SplitRow) -> tuple[str, ...]:
 
 
 def split_document(one: SplitRow) -> dict[str, Any]:
-    """For `--json`: parts and shares are null where the model does not hold; `broken` says why."""
+    """Return the split for `--json`; invalid terms and shares are null, and `broken` states why."""
     names = ("throughput_s", "latency_s", "throughput_share", "latency_share")
     parts = one.split if one.is_valid else None
     return {
@@ -112,5 +112,5 @@ def split_document(one: SplitRow) -> dict[str, Any]:
 
 
 def estimate_document(found: Estimate | None) -> dict[str, float | None] | None:
-    """Null where there is none."""
+    """Return an estimate; null if missing."""
     return None if found is None else {"value": found.value, "low": found.low, "high": found.high}

@@ -24,8 +24,8 @@ from steelyard.analysis.stats.overhead import format_percent
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary, is_main
 
-# The ten special characters of TeX (Knuth, The TeXbook, chapter 7), and what our words hold
-# beyond ASCII.
+# The ten special characters of TeX (Knuth, The TeXbook, chapter 7), and the characters beyond ASCII
+# in our texts.
 ESCAPES = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -62,21 +62,21 @@ SHORT, WIDE = 16, 40  # letters of a column that is never broken; most that coun
 
 
 def escape_latex(text: str) -> str:
-    """Text that LaTeX prints as it is: no `--` becomes a dash, no line begins with `%`."""
+    """Escape text so that LaTeX prints it unchanged, including `--` and a leading `%`."""
     text = re.sub("-(?=-)", "-{}", text.translate(TABLE))
     return re.sub(r"(?<=\d) (?=\\%)", r"\,", text)
 
 
 def format_breakable(text: str) -> str:
-    """Escaped, set flush left, and broken behind `, = / : -` too."""
+    """Return escaped text that is set flush left and may also break after `, = / : -`."""
     parts = re.split(r"(?<=[,=/:-])(?=[^ ])", text)
     return r"\raggedright " + r"\allowbreak{}".join(map(escape_latex, parts))
 
 
 def compute_column_shares(letters: Sequence[int], columns: str) -> list[float]:
-    """Each column's part of the page's width, 0 for its own; all 0 where the table has room.
+    """Return each column's share of the page's width; 0 means its natural width.
 
-    Only columns of text break lines.
+    All shares are 0 if the table fits. Only columns of text break lines.
     """
     if sum(letters) + BETWEEN * len(letters) <= LINE:
         return [0.0] * len(letters)
@@ -91,8 +91,10 @@ def compute_column_shares(letters: Sequence[int], columns: str) -> list[float]:
 
 
 def build_latex_tables(summary: Summary) -> dict[str, str]:
-    """File name (without .tex) -> table: overheads and means of each variant, slopes, tolerances,
-    scaling, shares."""
+    """Return tables by file name without .tex.
+
+    There are overheads and means of each variant, slopes, tolerances, scaling and shares.
+    """
     found: dict[str, str] = {}
     for variant in summary.variants:
         rows = [row for row in summary.rows if row.group.variant == variant and is_main(row)]
@@ -117,7 +119,7 @@ def build_latex_tables(summary: Summary) -> dict[str, str]:
 
 
 def format_plain_table(name: str, caption: str, found: Table) -> str:
-    """One of the page's tables, its cells as they are."""
+    """Format one of the page's tables with unchanged cells."""
     return format_table(name, "", caption, found.headings, "l" * len(found.headings), found.rows)
 
 
@@ -192,7 +194,10 @@ def format_table(
     columns: str,
     cells: Iterable[tuple[str, ...]],
 ) -> str:
-    """A longtable: it may go on over pages. `columns` are `l` or `r`; long ones break lines."""
+    """Format a longtable, which may continue over pages; `columns` are `l` or `r`.
+
+    Long columns break lines.
+    """
     rows = list(cells)
     letters = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
     shares = compute_column_shares(letters, columns)

@@ -1,4 +1,4 @@
-"""Where the report's numbers lead: ids of the places in the page that list runs."""
+"""Links from the report's numbers to the places in the page that list their runs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from steelyard.analysis.findings.finding import format_location
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 
-EVERY_RUN = "runs"  # the section
-# What may stand behind the name of a group or a run in a finding's place.
+EVERY_RUN = "runs"  # id of the section
+# Text that may follow the name of a group or a run in a finding's place.
 HEAD_ENDS = re.compile(r": | · |$")
 
 Anchors = dict[tuple[str, str], str]
@@ -19,7 +19,7 @@ Anchors = dict[tuple[str, str], str]
 
 @dataclass(frozen=True)
 class Place:
-    """A finding's place: its head leads to runs where there is an anchor."""
+    """A finding's place; its head links to runs if there is an anchor."""
 
     anchor: str
     head: str
@@ -27,7 +27,7 @@ class Place:
 
 
 def run_anchors(summary: Summary) -> Anchors:
-    """(variant, condition) -> id of the place in the page that lists its runs."""
+    """Return (variant, condition) -> id of the place in the page that lists its runs."""
     return {(g.variant, g.label): f"runs-{number}" for number, g in enumerate(summary.groups, 1)}
 
 
@@ -36,12 +36,12 @@ def find_anchor(anchors: Anchors, row: Row) -> str:
 
 
 def variant_anchors(summary: Summary) -> dict[str, str]:
-    """variant -> id of the list of all its runs."""
+    """Return variant -> id of the list of all its runs."""
     return {variant: f"runs-of-{number}" for number, variant in enumerate(summary.variants, 1)}
 
 
 def label_anchors(summary: Summary) -> dict[str, str]:
-    """condition -> id of the list of its runs; of several variants the list of all."""
+    """Return condition -> id of the list of its runs; for several variants that of all runs."""
     found: dict[str, str] = {}
     for (_, label), anchor in run_anchors(summary).items():
         found[label] = EVERY_RUN if label in found else anchor
@@ -49,7 +49,7 @@ def label_anchors(summary: Summary) -> dict[str, str]:
 
 
 def find_heads(summary: Summary) -> dict[str, str]:
-    """How a finding names what it found -> id: variants, groups, runs."""
+    """Return the ids by the names that findings use: variants, groups, runs."""
     anchors = run_anchors(summary)
     heads = variant_anchors(summary)
     for group in summary.groups:
@@ -60,7 +60,7 @@ def find_heads(summary: Summary) -> dict[str, str]:
 
 
 def link_places(places: Iterable[str], heads: dict[str, str]) -> Iterator[Place]:
-    """Each with the longest head that is known."""
+    """Yield each place with its longest known head."""
     for text in places:
         ends = [match.start() for match in HEAD_ENDS.finditer(text)]
         end = max((end for end in ends if text[:end] in heads), default=0)

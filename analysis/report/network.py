@@ -22,7 +22,7 @@ from steelyard.jobscripts.plurals import counted
 if TYPE_CHECKING:
     from steelyard.analysis.summary.summary import Summary
 
-MAX_SENTENCES = 6  # of more conditions the table alone tells the round trips
+MAX_SENTENCES = 6  # for more conditions only the table has the round trips
 
 HEADINGS = (
     "Condition",
@@ -58,7 +58,7 @@ TCP_HEADINGS = (
 
 
 def build_network_part(summary: Summary) -> dict[str, Any] | None:
-    """Sentences and table; None when no node had conditions or measured round-trip times."""
+    """Return sentences and table; None if no node had conditions or measured round-trip times."""
     levels = group_by_level(summary.data.runs, summary.data.network)
     levels = sorted(levels, key=lambda level: summary.labels.index(level.label))
     if not levels:
@@ -73,7 +73,7 @@ def build_network_part(summary: Summary) -> dict[str, Any] | None:
 
 
 def build_tcp_table(summary: Summary) -> Table | None:
-    """What the kernel said of the jobs' own sockets; None without readings."""
+    """Return the kernel's values of the jobs' own sockets; None without readings."""
     levels = group_tcp_by_level(summary.data.runs, summary.data.network)
     levels = sorted(levels, key=lambda level: summary.labels.index(level.label))
     if not levels:
@@ -82,7 +82,7 @@ def build_tcp_table(summary: Summary) -> Table | None:
 
 
 def find_places(summary: Summary, levels: Sequence[LevelNetwork | LevelTcp]) -> list[str]:
-    """Where the runs of each row are listed."""
+    """Return the anchors of the runs of each row."""
     anchors = label_anchors(summary)
     return [anchors[level.label] for level in levels]
 
@@ -109,7 +109,7 @@ def tcp_row(level: LevelTcp) -> tuple[str, ...]:
 
 
 def network_document(summary: Summary) -> dict[str, Any]:
-    """For `--json`: a list each, empty without measurements."""
+    """Return two lists for `--json`, which are empty without measurements."""
     data = summary.data
     levels, tcp = (
         group_by_level(data.runs, data.network),
@@ -137,7 +137,7 @@ def table_row(level: LevelNetwork) -> tuple[str, ...]:
 
 
 def format_loss(loss: Share | None) -> str:
-    """`0.98 % (0.71 … 1.4) of 4000 packets`."""
+    """Return `0.98 % (0.71 … 1.4) of 4000 packets`."""
     if loss is None:
         return MISSING
     value, low, high = (f"{100 * number:.2g}" for number in (loss.value, loss.low, loss.high))
@@ -145,7 +145,7 @@ def format_loss(loss: Share | None) -> str:
 
 
 def build_sentences(summary: Summary, levels: list[LevelNetwork]) -> Iterator[str]:
-    """What a reader needs before the table."""
+    """Yield what a reader needs before the table."""
     probed = [level for level in levels if level.requested and level.during_s is not None]
     yield from (
         map(describe_round_trip, probed)
@@ -173,7 +173,7 @@ def build_sentences(summary: Summary, levels: list[LevelNetwork]) -> Iterator[st
 
 
 def describe_round_trip(level: LevelNetwork) -> str:
-    """`network=delay=50ms: a round trip to n9 took 50.4 ms, 50.1 ms more than before …`."""
+    """Return `network=delay=50ms: a round trip to n9 took 50.4 ms, 50.1 ms more than before …`."""
     where = f" to {join_names(level.peers)}" if level.peers else ""
     text = f"{level.label or 'All runs'}: a round trip{where} took {format_quantity(level.during_s, 's')}"
     if level.before_s is not None and level.during_s is not None:
@@ -183,7 +183,7 @@ def describe_round_trip(level: LevelNetwork) -> str:
 
 
 def format_rtt_range(levels: list[LevelNetwork]) -> str:
-    """All in one sentence, where one each would be too many."""
+    """Describe all conditions in one sentence, if a sentence each would be too many."""
     medians = [level.during_s or 0.0 for level in levels]
     return (
         f"Under {counted(len(levels), 'condition')} a round trip took {format_quantity(min(medians), 's')} to "
@@ -192,7 +192,7 @@ def format_rtt_range(levels: list[LevelNetwork]) -> str:
 
 
 def format_valid_runs(summary: Summary, runs: int, valid: int) -> str:
-    """How many runs were left out and why."""
+    """Describe how many runs were left out and why."""
     invalid = [run for run in summary.data.runs if run.valid is False]
     reasons = Counter(run.invalid_reason or "no reason given" for run in invalid)
     words = "; ".join(f"{reason} ({number})" for reason, number in reasons.most_common(3))

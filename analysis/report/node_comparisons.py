@@ -1,4 +1,4 @@
-"""Nodes against their median: sentences, table and JSON."""
+"""Comparison of nodes with their median: sentences, table and JSON."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from steelyard.analysis.summary.summary import Summary
 
 HEADINGS = ("Node", "Metric", "Variant", "Other factors", "Against the median", "In words", "n")
 MAX_NAMED = 5  # nodes in a sentence
-MAX_ROWS = 60  # of a metric in the table
+MAX_ROWS = 60  # per metric in the table
 MAX_SENTENCES = 12
 
 
 def build_node_part(summary: Summary) -> dict[str, Any] | None:
-    """Sentences and table; None without the factor `node`."""
+    """Return sentences and table; None without the factor `node`."""
     found = build_node_comparisons(summary)
     if not found:
         return None
@@ -35,7 +35,7 @@ def build_node_part(summary: Summary) -> dict[str, Any] | None:
 
 
 def build_node_sentences(summary: Summary) -> list[str]:
-    """Of the benchmarks' main figures; empty without the factor `node`."""
+    """Describe the benchmarks' main figures; empty without the factor `node`."""
     return build_sentences(build_node_comparisons(summary))
 
 
@@ -44,7 +44,7 @@ def build_sentences(found: Sequence[NodeComparison]) -> list[str]:
 
 
 def describe_comparison(one: NodeComparison) -> str:
-    """`app: seconds: n17 is 8.2 % slower than the median of 12 nodes (6.9 to 9.5 %); …`"""
+    """Return `app: seconds: n17 is 8.2 % slower than the median of 12 nodes (6.9 to 9.5 %); …`."""
     who = f"{one.variant}{f' ({one.others})' if one.others else ''}: {one.metric.name}: "
     absent = ""
     if one.left_out:
@@ -69,7 +69,7 @@ def describe_comparison(one: NodeComparison) -> str:
 
 
 def format_difference(one: NodeComparison, found: Contrast) -> str:
-    """`8.2 % slower (6.9 to 9.5 %)`."""
+    """Return `8.2 % slower (6.9 to 9.5 %)`."""
     word, _ = choose_comparison(
         found.value > 0, one.metric.unit, one.metric.better, one.metric.name
     )
@@ -79,7 +79,9 @@ def format_difference(one: NodeComparison, found: Contrast) -> str:
 
 
 def build_table_rows(one: NodeComparison) -> list[tuple[str, ...]]:
-    """All nodes; of many those that differ, and the largest differences of the others."""
+    """Return all nodes; of many nodes those that differ, then those with the largest
+    differences.
+    """
     names = list(one.nodes)
     if len(names) > MAX_ROWS:
         ranked = sorted(
@@ -105,7 +107,7 @@ def table_row(one: NodeComparison, name: str) -> tuple[str, ...]:
 
 
 def node_documents(one: NodeComparison) -> list[dict[str, Any]]:
-    """A row for each node, for `--json` and exports; null is not known."""
+    """Return a row for each node, for `--json` and exports; null is not known."""
     fixed = {
         "variant": one.variant,
         "metric": one.metric.name,

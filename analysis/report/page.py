@@ -53,7 +53,7 @@ from steelyard.analysis.summary.summary import Summary, is_main
 if TYPE_CHECKING:
     from jinja2 import Template
 
-MAX_VARIANTS_DRAWN = 12  # figures of more would take the report beyond its size and time
+MAX_VARIANTS_DRAWN = 12  # figures of more variants would make the report too large and too slow
 MAX_PLACES = 30
 MAX_GAPS = 200
 
@@ -65,9 +65,9 @@ def write_report(
     formats: Sequence[str] = FORMATS,
     extra: Extra | None = None,
 ) -> tuple[list[Path], list[Finding]]:
-    """Write the report, and its figures into a folder of their own.
+    """Write the report, and its figures into a separate folder.
 
-    Returns all paths written, the report's first, and the findings told. MissingError when
+    Returns all paths written, the report's first, and the findings. Raises MissingError if
     something cannot be written.
     """
     variants = summary.variants if figures else find_drawn_variants(summary)
@@ -97,13 +97,13 @@ def write_report(
 
 
 def write_file(path: Path, text: str | None) -> None:
-    """The file as a whole or not at all; None: only see, before the work, that it can be written."""
+    """Write the complete file or nothing; with None only test that it can be written."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         part.write_text(text or "", encoding="utf-8")
         if text is not None:
             part.replace(path)
-    except OSError as error:  # nobody knows the other name
+    except OSError as error:  # the user does not know the temporary name
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         part.unlink(missing_ok=True)
@@ -135,13 +135,13 @@ def render(whole: dict[str, Any], figures: dict[str, list[RenderedFigure]]) -> s
 
 
 def find_single_figure(shown: dict[str, list[RenderedFigure]], place: str) -> RenderedFigure | None:
-    """The figure of a place that has one, if there is any."""
+    """Return the figure of a place that has at most one, or None."""
     return next(iter(shown.get(place, ())), None)
 
 
 @functools.cache
 def load_template() -> Template:
-    """Compiled once a process: as much time as a page of a small study takes."""
+    """Compile the template once per process: it takes as long as the page of a small study."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -155,12 +155,15 @@ def load_template() -> Template:
 
 
 def format_cells(row: Sequence[str]) -> Markup:
-    """A row of the table of runs, the longest of all: escaped here, in a quarter of jinja's time."""
+    """Return a row of the table of runs, escaped here in a quarter of jinja's time."""
     return Markup("</td><td>".join([html.escape(cell, quote=False) for cell in row]))
 
 
 def format_prose(text: str) -> Markup:
-    """Text for the page: `code` in its own font, no line break inside `37 %`, `p = 0.1`, `n = 5 + 5`."""
+    """Format text for the page: `code` in its own font, no line break inside a number.
+
+    Numbers are `37 %`, `p = 0.1`, `n = 5 + 5`.
+    """
     held = re.sub(
         r"(?<=\d) (?=%)|(?<=\b[np]) (?==)|(?<==) (?=\d)|(?<=\d) (?=\+ \d)", "\u00a0", text
     )
@@ -171,7 +174,7 @@ def format_prose(text: str) -> Markup:
 def build_context(
     summary: Summary, findings: Sequence[Finding], extra: Extra | None
 ) -> dict[str, Any]:
-    """All that the template sets but the figures."""
+    """Return all variables of the template except the figures."""
     data, anchors = summary.data, links.run_anchors(summary)
     heads = links.find_heads(summary)
     return {
@@ -209,7 +212,7 @@ def link_finding_places(finding: Finding, heads: dict[str, str]) -> list[links.P
 
 
 def list_redo_commands(study: str) -> list[str]:
-    """What is typed once the study file is there."""
+    """Return the commands that repeat the study from its file."""
     name, at, session = study.partition("@")
     submitted = f"{name}.toml --session {session}" if at else f"{name}.toml"
     given = study if at else f"{name}.toml"
@@ -222,7 +225,7 @@ def list_redo_commands(study: str) -> list[str]:
 
 
 def build_variant_part(summary: Summary, variant: str, anchors: links.Anchors) -> dict[str, Any]:
-    """One variant's tables and runs."""
+    """Return one variant's tables and runs."""
     rows_of_metrics = list(metric_rows(summary, variant))
     known = [rows for rows in rows_of_metrics if any(row.values for row in rows)]
     unknown = [rows[0].metric.name for rows in rows_of_metrics if rows not in known]
@@ -247,7 +250,7 @@ def build_variant_part(summary: Summary, variant: str, anchors: links.Anchors) -
 
 
 def select_figures(part: dict[str, Any], shown: dict[str, list[RenderedFigure]]) -> dict[str, Any]:
-    """A variant's figures, and whether that over time is missing among them."""
+    """Return a variant's figures, and whether the figure over time is missing."""
     drawings = shown.get(part["name"], [])
     has_time = any(drawing.name.startswith("time-") for drawing in drawings)
     return {
@@ -258,21 +261,21 @@ def select_figures(part: dict[str, Any], shown: dict[str, list[RenderedFigure]])
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: sentences, tables with their captions, figures."""
+    """A section of the page: sentences, tables with their captions, figures."""
 
     anchor: str
     title: str
     sentences: Sequence[str] = ()
     tables: Sequence[tuple[str, Table]] = ()
     draws: Sequence[Draw] = ()
-    drawings: Sequence[RenderedFigure] = ()  # what they drew
+    drawings: Sequence[RenderedFigure] = ()  # the rendered figures
 
 
 @dataclass(frozen=True)
 class Extra:
-    """Added to a report."""
+    """Additions to a report."""
 
-    when: str  # in place of the time of collect
+    when: str  # replaces the time of collect
     answer: Sequence[str]
     sections: Sequence[Section]
     findings: Sequence[Finding]

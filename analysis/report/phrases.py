@@ -1,8 +1,8 @@
-"""Parts of the answer's sentences: conditions and overheads in words.
+"""Phrases for the answer's sentences: conditions and overheads in words.
 
-`on virtual instead of physical nodes`, `takes 30 times as long (26 to 35 times)`,
-`computes 16 % slower (10 to 21 %)`. An overhead keeps the unit's direction: seconds take longer,
-operations by second are computed slower. Anything else is named, with the side that is better.
+`on virtual instead of physical nodes`, `takes 30 times as long (26 to 35 times)`, `computes 16 %
+slower (10 to 21 %)`. An overhead keeps the unit's direction: seconds take longer, operations per
+second are computed slower. Other figures are named, with the side that is better.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OPERATIONS = re.compile(r"[kMGTP]?(?:op|flop|up)s?/s")  # Mop/s, Gflop/s, Gup/s
 DATA = re.compile(r"(?:[kMGT]?B|[kMGT]?bit|bytes)(?:/s|_per_s)")
 SPEEDS = ((OPERATIONS, "computes"), (DATA, "transfers data"))
 
-# Factors whose levels count things: what stands before the number, the thing, what is behind it.
+# Factors whose levels count things: the preposition, the thing, and what follows it.
 COUNTED = {
     "clients": ("with", "client", ""),
     "nodes": ("on", "node", ""),
@@ -39,14 +39,16 @@ COUNTED = {
 
 @dataclass(frozen=True)
 class Wording:
-    """The words for one kind of figure; each but `verb` and `noun` follows a size such as `12 %`."""
+    """The words for one kind of figure; all except `verb` and `noun` follow a size such as `12
+    %`.
+    """
 
     verb: str
     noun: str
     more: str
     less: str
-    times: str  # behind `3 times`
-    below: str  # `36 % below to 5 % above`, of an interval that holds 0
+    times: str  # after `3 times`
+    below: str  # `36 % below to 5 % above`, of an interval that contains 0
     above: str
     is_directed: bool = True  # these words show which side is better
 
@@ -58,7 +60,7 @@ ENERGY = Wording(
 
 
 def find_wording(row: Row) -> Wording:
-    """By its figure's kind: a time, an energy, a speed, a rate of named things, anything else."""
+    """Return the wording by the figure's kind: time, energy, speed, count rate, other."""
     name = row.metric.name
     if is_time(row):
         return TIME
@@ -75,7 +77,7 @@ def find_wording(row: Row) -> Wording:
 
 
 def describe_level(factor: str, level: str, instead: str | None = None) -> str:
-    """One factor's level, and that of the baseline: `with 2 clients instead of 1`."""
+    """Return one factor's level, and that of the baseline: `with 2 clients instead of 1`."""
     other = f" instead of {instead}" if instead is not None else ""
     if factor in COUNTED:
         before, noun_of, behind = COUNTED[factor]
@@ -101,13 +103,13 @@ def describe_level(factor: str, level: str, instead: str | None = None) -> str:
 
 
 def join_words(words: Iterable[str]) -> str:
-    """`a, b and c`."""
+    """Join `a, b and c`."""
     every = list(words)
     return " and ".join(filter(None, [", ".join(every[:-1]), *every[-1:]]))
 
 
 def find_limits(row: Row) -> tuple[float, float]:
-    """Of its overhead, which has an interval; of bounds, which have none: no limit."""
+    """Return the limits of the row's overhead, or infinity if it has no interval."""
     found = row.overhead
     if found is None or found.low is None or found.high is None:
         return -math.inf, math.inf
@@ -115,7 +117,7 @@ def find_limits(row: Row) -> tuple[float, float]:
 
 
 def describe_overhead(row: Row) -> str:
-    """`takes 12 % longer (9 to 15 %)`, `has 2 % lower size (1 to 3 %), which is better`."""
+    """Return `takes 12 % longer (9 to 15 %)`, `has 2 % lower size (1 to 3 %), which is better`."""
     found = row.overhead
     assert found is not None and found.value is not None
     low, high = find_limits(row)
@@ -133,30 +135,32 @@ def describe_overhead(row: Row) -> str:
 
 
 def format_range(ends: str) -> str:
-    """`9 to 15` of `9 … 15`: in a sentence."""
+    """Return `9 to 15` for `9 … 15`, for sentences."""
     return ends.replace(" … ", " to ")
 
 
 def format_interval(row: Row) -> str:
-    """` (−0.4 to 0.9 %)`; empty where there is no spread."""
+    """Return ` (−0.4 to 0.9 %)`; empty without spread."""
     low, high = find_limits(row)
     return "" if low == high else f" ({format_range(format_between(low, high))})"
 
 
 def format_size(row: Row, size: str, more: bool) -> str:
-    """`12 % longer`, `36 % less time`, `5 % more energy`, `16 % slower`, `2 % lower size`."""
+    """Return `12 % longer`, `36 % less time`, `5 % more energy`, `16 % slower`, `2 % lower
+    size`.
+    """
     words = find_wording(row)
     return f"{size} {words.more if more else words.less}"
 
 
 def describe_factor(row: Row, ratio: str) -> str:
-    """`takes 20 times as long`, `has 3 times the size`."""
+    """Return `takes 20 times as long`, `has 3 times the size`."""
     words = find_wording(row)
     return f"{words.verb} {ratio} times {words.times}"
 
 
 def describe_direction(row: Row, more: bool) -> str:
-    """`, which is worse`: of a figure whose better side its words do not tell."""
+    """Return `, which is worse` or `, which is better` if the figure's words do not show it."""
     better = row.metric.better
     if better is None or find_wording(row).is_directed:
         return ""
@@ -164,10 +168,10 @@ def describe_direction(row: Row, more: bool) -> str:
 
 
 def describe_between(row: Row) -> str:
-    """Of an interval that holds 0: `takes 36 % less to 5 % more time`, `computes 26 % slower to 10 % faster`.
+    """Describe an interval with 0: `takes 36 % less to 5 % more time`.
 
-    Where more than 100 % more is in it, both ends are factors: `takes 0.6 to 2.5 times as long`. Less
-    than nothing is no factor: `takes at most 16 times as long`.
+    If it contains more than 100 % more, both ends are factors: `takes 0.6 to 2.5 times as long`. A
+    negative lower end is no factor: `takes at most 16 times as long`.
     """
     low, high = find_limits(row)
     words = find_wording(row)
@@ -187,13 +191,13 @@ def describe_between(row: Row) -> str:
 
 
 def describe_no_worse(row: Row, margin: str) -> str:
-    """`takes at most 2 % longer`, `computes at most 2 % slower`."""
+    """Return `takes at most 2 % longer`, `computes at most 2 % slower`."""
     more = row.metric.better == "lower"
     return f"{find_wording(row).verb} {format_size(row, f'at most {margin}', more).replace('a at most', 'an at most')}"
 
 
 def find_noun(row: Row) -> str:
-    """`time`, `energy`, `gflops`."""
+    """Return `time`, `energy`, `gflops`."""
     return find_wording(row).noun
 
 
@@ -207,7 +211,7 @@ def is_energy(row: Row) -> bool:
 
 
 def find_speed_verb(row: Row) -> str | None:
-    """`computes`, `transfers data`: of operations and of data by second; None: no such speed."""
+    """Return `computes` or `transfers data` for operations or data per second; else None."""
     metric = row.metric
     if not is_rate(metric.unit, metric.better):
         return None
@@ -215,18 +219,18 @@ def find_speed_verb(row: Row) -> str | None:
 
 
 def is_count_rate(row: Row) -> bool:
-    """Whether it counts named things by second: files, events."""
+    """Return whether it counts named things per second: files, events."""
     metric = row.metric
     return is_rate(metric.unit, metric.better) and metric.unit != "1/s" and not find_speed_verb(row)
 
 
 def is_exact(row: Row) -> bool:
-    """Of a count that did not vary on either side."""
+    """Return whether the overhead is of a count that did not vary on either side."""
     return row.overhead is not None and row.overhead.method == EXACT
 
 
 def format_mean_and_n(row: Row) -> str:
-    """`800 ± 32 ms, n = 5`."""
+    """Return `800 ± 32 ms, n = 5`."""
     if row.interval is None:
         return "no values"
     return f"{number_format.format_mean(row.interval, row.metric.unit)}, n = {row.format_n}"

@@ -1,4 +1,4 @@
-"""The report's section on scaling: sentences, a table, and the same for programs."""
+"""The report's section on scaling: sentences, a table, and plain values for programs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PLURALS = frozenset(("nodes", "threads", "ranks", "tasks", "processes", "clients
 
 @dataclass(frozen=True)
 class ScalingPart:
-    """What the page and the terminal show of scaling."""
+    """The content on scaling for the page and the terminal."""
 
     method: str
     sentences: Sequence[str]
@@ -61,7 +61,7 @@ class ScalingPart:
 
 
 def build_scaling_part(summary: Summary) -> ScalingPart | None:
-    """None where the study does not scale, or no variant over its factors."""
+    """Return the section; None if the study does not scale, or no variant over its factors."""
     curves = build_scaling_curves(summary)
     if not curves:
         return None
@@ -81,7 +81,7 @@ def build_scaling_part(summary: Summary) -> ScalingPart | None:
 
 
 def drop_empty_columns(table: Table) -> Table:
-    """Without columns that say nothing, such as joules where no meter is: the others need the room."""
+    """Return the table without empty columns, such as joules without a meter."""
     columns = range(len(table.headings))
     kept = [n for n in columns if any(row[n] != MISSING for row in table.rows)]
     rows = [tuple(row[n] for n in kept) for row in table.rows]
@@ -89,7 +89,7 @@ def drop_empty_columns(table: Table) -> Table:
 
 
 def describe_curve(curve: ScalingCurve) -> str:
-    """All sentences of one curve."""
+    """Return all sentences of one curve."""
     where = f" ({curve.others})" if curve.others else ""
     lead = f"{curve.variant}{where}, {curve.metric.name}: "
     left_out = f" Left out: {'; '.join(curve.left_out)}." if curve.left_out else ""
@@ -105,7 +105,9 @@ def describe_curve(curve: ScalingCurve) -> str:
 
 
 def describe_largest(curve: ScalingCurve) -> str:
-    """`with 8 instead of 1 nodes 5.9 times as fast (5.7 to 6.1), an efficiency of 74 % (71 to 76 %).`"""
+    """Return `8 nodes against 1: 5.9 times as fast (5.7 to 6.1), an efficiency of 74 % (71 to 76
+    %)`.
+    """
     last, first = curve.points[-1], curve.reference
     where = f"{format_scale(curve.over, last.scale)} against {first.scale:g}"
     if last.speed_up is None or last.efficiency is None:
@@ -118,13 +120,13 @@ def describe_largest(curve: ScalingCurve) -> str:
 
 
 def is_superlinear(point: Point) -> bool:
-    """Whether more than linear scaling is shown."""
+    """Return whether more than linear scaling is shown."""
     found = point.efficiency
     return found is not None and found.low is not None and found.low > 1
 
 
 def describe_efficient(curve: ScalingCurve) -> str:
-    """`The largest scale with an efficiency of at least 70 %: 8 nodes (4 to 8).`"""
+    """Return `The largest scale with an efficiency of at least 70 %: 8 nodes (4 to 8).`."""
     if curve.efficient is None:
         return ""
     words = describe_choice(curve.over, curve.efficient, [point.scale for point in curve.points])
@@ -134,7 +136,7 @@ def describe_efficient(curve: ScalingCurve) -> str:
 
 
 def describe_optima(over: Sequence[str], found: Sequence[Optimum | None]) -> str:
-    """`Shortest at 8 nodes, the largest with values; least joules at 4 nodes (2 to 4).`"""
+    """Return `Shortest at 8 nodes, the largest with values; least joules at 4 nodes (2 to 4).`."""
     parts = [
         f"{'least joules' if one.metric == ENERGY else find_best_word(one)} at "
         f"{describe_choice(over, one.choice, one.tried)}"
@@ -146,12 +148,12 @@ def describe_optima(over: Sequence[str], found: Sequence[Optimum | None]) -> str
 
 
 def find_best_word(one: Optimum) -> str:
-    """Of a time or a rate."""
+    """Return the superlative of a time or a rate."""
     return "fastest" if one.is_rate else "shortest"
 
 
 def describe_choice(over: Sequence[str], choice: Choice, tried: Sequence[float]) -> str:
-    """`8 nodes (4 to 8)`, `16 nodes, the largest with values`."""
+    """Return `8 nodes (4 to 8)`, `16 nodes, the largest with values`."""
     is_open = choice.low == choice.high
     ends = "" if is_open else f" ({choice.low:g} to {choice.high:g})"
     edge = ", the largest with values" if choice.value == max(tried) else ""
@@ -159,7 +161,7 @@ def describe_choice(over: Sequence[str], choice: Choice, tried: Sequence[float])
 
 
 def format_scale(over: Sequence[str], scale: float) -> str:
-    """`8 nodes`, `1 node`; `size=8`; of several factors `scale 8`."""
+    """Return `8 nodes`, `1 node`; `size=8`; for several factors `scale 8`."""
     if len(over) > 1:
         return f"scale {scale:g}"
     name = over[0]
@@ -172,7 +174,7 @@ SINGULARS = {"processes": "process"}
 
 
 def describe_law(law: Law, curve: ScalingCurve) -> str:
-    """`Amdahl's law fits: serial fraction 5.1 % (4.9 to 5.3 %), so at most 20 times as fast (19 to 20).`"""
+    """Return `Amdahl's law fits: serial fraction 5.1 % (4.9 to 5.3 %), by which no scale is …`."""
     name = f"{law.name}'s law" if "Law" not in law.name else f"The {law.name}"
     if law.serial is None:
         return f"{name} is not used: {law.reason}."
@@ -188,7 +190,7 @@ def describe_law(law: Law, curve: ScalingCurve) -> str:
 
 
 def describe_limit(serial: Estimate) -> str:
-    """The law's bound, where the data give one."""
+    """Describe the upper limit of the speed-up by the law, if the data give one."""
     if not serial.low or serial.low <= 0 or serial.high is None:
         return ""
     most = Estimate(1 / serial.value, 1 / serial.high, 1 / serial.low)
@@ -196,7 +198,7 @@ def describe_limit(serial: Estimate) -> str:
 
 
 def describe_peak(law: Law, curve: ScalingCurve) -> str:
-    """Where speed-up is largest; beyond the scales that were measured it is the law's word alone."""
+    """Describe the scale of the largest speed-up, and whether it is beyond the measured scales."""
     peak = law.peak
     if peak is None or peak.low is None or peak.high is None:
         return ""
@@ -207,7 +209,7 @@ def describe_peak(law: Law, curve: ScalingCurve) -> str:
 
 
 def format_ratio(found: Estimate) -> str:
-    """`5.9 times (5.7 to 6.1)`."""
+    """Return `5.9 times (5.7 to 6.1)`."""
     if found.low is None or found.high is None:
         return f"{found.value:.3g} times"
     ratio, ends = format_times(found.value, found.low, found.high)
@@ -215,7 +217,7 @@ def format_ratio(found: Estimate) -> str:
 
 
 def format_share(found: Estimate) -> str:
-    """`74 % (71 to 76 %)`."""
+    """Return `74 % (71 to 76 %)`."""
     if found.low is None or found.high is None:
         return f"{100 * found.value:.3g} %".replace("-", "−")
     value = format_percent(found.value, found.low, found.high)
@@ -225,7 +227,7 @@ def format_share(found: Estimate) -> str:
 
 
 def table_row(curve: ScalingCurve, point: Point) -> tuple[str, ...]:
-    """One scale of a curve; the reference has no ratios."""
+    """Return one scale of a curve; the reference has no ratios."""
     interval = point.row.interval
     is_reference = point is curve.reference
     return (
@@ -247,7 +249,7 @@ def table_row(curve: ScalingCurve, point: Point) -> tuple[str, ...]:
 
 
 def format_scale_cell(curve: ScalingCurve, point: Point) -> str:
-    """`8 nodes`; of several factors `8 (nodes=4, tasks_per_node=2)`."""
+    """Return `8 nodes`; for several factors `8 (nodes=4, tasks_per_node=2)`."""
     if len(curve.over) > 1:
         return f"{point.scale:g} ({point.level})"
     return format_scale(curve.over, point.scale)
@@ -258,7 +260,7 @@ def format_cell(found: Estimate | None, format_value: Callable[[Estimate], str])
 
 
 def format_hours(found: Interval | None) -> str:
-    """`0.0123 ± 0.0004`; node-hours of short runs are small."""
+    """Return `0.0123 ± 0.0004`; node-hours of short runs are small."""
     if found is None:
         return MISSING
     half = found.half_width
@@ -268,7 +270,7 @@ def format_hours(found: Interval | None) -> str:
 
 
 def describe_numeric_optima(found: Sequence[Optimum]) -> list[str]:
-    """A sentence a variant: `app over threads: shortest at 8 threads; least joules at 4 threads (3 to 6).`"""
+    """Return a sentence per variant: `app, seconds over threads: shortest at 8 threads; …`."""
     by_curve: dict[tuple[str, str, str], list[Optimum]] = {}
     for one in found:
         by_curve.setdefault((one.variant, one.others, one.factor), []).append(one)

@@ -1,4 +1,4 @@
-"""Scaling and optima as plain values, for `--json` and the tables that are exported."""
+"""Converts scaling and optima to plain values, for `--json` and exported tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steelyard.analysis.summary.scaling import Point, ScalingCurve
 
 
 def scaling_document(curve: ScalingCurve) -> dict[str, Any]:
-    """For `--json`: ratios are null where they cannot be computed; `reason` says why."""
+    """Return a curve for `--json`; unknown ratios are null, and `reason` states why."""
     return {
         "variant": curve.variant,
         "metric": curve.metric.name,
@@ -33,7 +33,7 @@ def scaling_document(curve: ScalingCurve) -> dict[str, Any]:
 
 
 def point_document(point: Point) -> dict[str, Any]:
-    """One scale."""
+    """Return one scale."""
     interval = point.row.interval
     energy = point.energy.interval if point.energy else None
     return {
@@ -52,7 +52,7 @@ def point_document(point: Point) -> dict[str, Any]:
 
 
 def law_document(law: Law) -> dict[str, Any]:
-    """Parameters are null where the law is refused."""
+    """Return a law; its parameters are null if it is refused."""
     return {
         "law": law.name,
         "serial": estimate_document(law.serial),
@@ -64,7 +64,7 @@ def law_document(law: Law) -> dict[str, Any]:
 
 
 def optimum_document(one: Optimum) -> dict[str, Any]:
-    """The best level, and those that the data allow."""
+    """Return the best level, and the levels that the data allow."""
     return {
         "variant": one.variant,
         "metric": one.metric,
@@ -85,7 +85,7 @@ def mean_document(found: Interval | None) -> dict[str, float | None] | None:
 
 
 def scaling_rows(curves: Sequence[ScalingCurve]) -> Iterator[dict[str, Any]]:
-    """A flat row for each scale of each curve."""
+    """Yield a flat row for each scale of each curve."""
     for curve in curves:
         head = scaling_document(curve)
         for point in head.pop("points"):
@@ -93,7 +93,7 @@ def scaling_rows(curves: Sequence[ScalingCurve]) -> Iterator[dict[str, Any]]:
 
 
 def law_rows(curves: Sequence[ScalingCurve]) -> Iterator[dict[str, Any]]:
-    """A flat row for each law of each curve."""
+    """Yield a flat row for each law of each curve."""
     names = ("variant", "metric", "others", "reference_scale")
     for curve in curves:
         head = scaling_document(curve)

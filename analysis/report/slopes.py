@@ -1,4 +1,4 @@
-"""The report's table of slopes."""
+"""Builds the report's table of slopes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEADINGS = ("Variant", "Metric", "Other factors", "Slope (95 % interval)", "In w
 
 
 def build_slope_table(summary: Summary) -> Table | None:
-    """Main figures over numeric factors; None when there is no such factor."""
+    """Return the main figures over numeric factors; None without such a factor."""
     main = {(row.group.variant, row.metric.name) for row in summary.rows if row.metric.is_primary}
     lines = [
         line
@@ -46,7 +46,7 @@ def table_row(line: FactorLine) -> tuple[str, ...]:
 
 
 def format_blocks(slope: Slope) -> str:
-    """`, by 10 blocks`, `, by 19 of 20 blocks`; empty where the line is through all values."""
+    """Return `, by 10 blocks`, `, by 19 of 20 blocks`; empty if the line uses all values."""
     if slope.blocks is None:
         return ""
     of = "" if slope.blocks == slope.all_blocks else f"of {slope.all_blocks} "
@@ -54,7 +54,7 @@ def format_blocks(slope: Slope) -> str:
 
 
 def format_slope(line: FactorLine) -> str:
-    """`12.1 ms (11.3 … 12.9) per ms of delay`."""
+    """Return `12.1 ms (11.3 … 12.9) per ms of delay`."""
     slope = line.line.slope
     if slope.low is None or slope.high is None:
         return MISSING
@@ -68,7 +68,10 @@ def format_slope(line: FactorLine) -> str:
 
 
 def format_judgement(line: FactorLine) -> str:
-    """Never that there is none: the interval says how steep it may still be."""
+    """Describe whether a line rises or falls.
+
+    It never states that there is no slope: the interval shows how steep it may be.
+    """
     slope = line.line.slope
     if line.is_significant:
         return "rises" if slope.value > 0 else "falls"
@@ -79,7 +82,7 @@ def format_judgement(line: FactorLine) -> str:
 
 
 def describe_break(line: FactorLine) -> str:
-    """`at 50: 10 ms before it, 90 ms after it`; the slope over all levels is then of two lines."""
+    """Return `at 50: 10 ms before it, 90 ms after it`; the overall slope then covers two lines."""
     found: Line = line.line
     if found.break_point is None:
         return "none shown"

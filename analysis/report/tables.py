@@ -1,4 +1,4 @@
-"""The report's tables as plain cells of text; the template only sets them."""
+"""Builds the report's tables as plain cells of text; the template only sets them."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ TOLD = (
     Direction.EQUIVALENT,
     Direction.NON_INFERIOR,
     Direction.PERHAPS,
-)  # that “Verdict” has
+)  # that the column “Verdict” shows
 LISTED = 20  # names in one cell
 STOPPED = ", until intervals were narrow enough (stop): computed at 96 % and tested at 4 %, they hold 95 %"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Headings and rows; the first cell of a row is its heading."""
+    """A table; the first cell of a row is its heading."""
 
     headings: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
-    anchors: Sequence[str] = ()  # of the runs behind each row; empty: rows are no groups of runs
+    anchors: Sequence[str] = ()  # of the runs of each row; empty: rows are no groups of runs
 
 
 @dataclass(frozen=True)
@@ -52,19 +52,19 @@ class RowGroup:
 
     label: str
     rows: list[tuple[str, ...]]
-    anchors: Sequence[str] = ()  # of the runs behind each row
+    anchors: Sequence[str] = ()  # of the runs of each row
     anchor: str = ""  # of the group itself
 
 
 def format_time(unix_s: float | None) -> str:
-    """`2026-11-21 08:15:42`, UTC."""
+    """Format `2026-11-21 08:15:42`, UTC."""
     if unix_s is None:
         return MISSING
     return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def join_names(names: Iterable[str]) -> str:
-    """`n1, n2, n3 … and 80 more`."""
+    """Return `n1, n2, n3 … and 80 more`."""
     every = list(names)
     more = f" … and {len(every) - LISTED} more" if len(every) > LISTED else ""
     return ", ".join(every[:LISTED]) + more
@@ -77,7 +77,7 @@ def format_label(group: Group) -> str:
 
 
 def build_request_table(summary: Summary) -> Table:
-    """What the study asked for."""
+    """Return what the study requested."""
     meta, counts = summary.data.meta, [group.counts for group in summary.groups]
     rows = [
         ("Variants", join_names(summary.variants)),
@@ -101,13 +101,13 @@ def build_request_table(summary: Summary) -> Table:
 
 
 def format_factor_levels(meta: Meta, factor: str) -> str:
-    """`near (delay=1ms), far (delay=50ms)`: each level whole, after what is shown for it."""
+    """Return `near (delay=1ms), far (delay=50ms)`: each displayed text with its complete level."""
     pairs = ((meta.level_text(factor, one), format_level(one)) for one in meta.factors[factor])
     return ", ".join(text if text == whole else f"{text} ({whole})" for text, whole in pairs)
 
 
 def format_baseline(meta: Meta) -> str:
-    """`network=near, cache=cold`, `threads=1 at each level of size`."""
+    """Return `network=near, cache=cold`, `threads=1 at each level of size`."""
     named = ", ".join(f"{k}={meta.level_text(k, v)}" for k, v in meta.baseline.items())
     own = [name for name in list_within_factors(meta) if named or name != NODE]
     return f"{named} at each level of {' and '.join(own)}" if own else named
@@ -119,7 +119,7 @@ def format_repeats(counts_of_groups: list[int]) -> str:
 
 
 def format_blocks(data: StudyData) -> str:
-    """Each block holds every condition, in random order."""
+    """Return the number of blocks; each holds every condition in random order."""
     numbers = {run.block for run in data.runs if run.block is not None}
     return str(len(numbers)) if numbers else MISSING
 
@@ -137,7 +137,7 @@ OVERHEAD_HEADINGS = (
 
 
 def build_overhead_groups(summary: Summary, anchors: Anchors) -> list[RowGroup]:
-    """The main figures against their baselines, variant by variant; unmeasured ones left out."""
+    """Return the main figures with their overheads by variant, without unmeasured ones."""
     groups: dict[str, list[Row]] = {}
     for row in summary.compared_rows():
         if is_main(row) and (row.values or row.metric.is_primary):
@@ -165,21 +165,21 @@ def overhead_row(summary: Summary, row: Row) -> tuple[str, ...]:
 
 
 def format_p(p: float | None) -> str:
-    """`0.013`, `< 0.0001`."""
+    """Format `0.013`, `< 0.0001`."""
     if p is None:
         return MISSING
     return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
 
 
 def choose_unit(summary: Summary, row: Row) -> tuple[float, str]:
-    """What to divide a metric of a variant by under all conditions, and the unit's name then."""
+    """Return the divisor and unit name of a metric of a variant, the same for all conditions."""
     name = row.group.variant, row.metric.name
     rows = (summary.row(name[0], label, name[1]) for label in summary.labels)
     return choose_prefix(max((r.maximum or 0.0 for r in rows if r), default=None), row.metric.unit)
 
 
 def format_mean(row: Row | None, factor: float, unit: str) -> str:
-    """`0.627 s`: rounded as in the tables of means."""
+    """Format `0.627 s`, rounded as in the tables of means."""
     if row is None or row.interval is None:
         return MISSING
     words = format_number(row.interval.mean, factor, count_common_decimals([row.interval], factor))
@@ -205,7 +205,7 @@ METRIC_HEADINGS = (
 
 
 def build_metric_table(rows: list[Row], anchors: Anchors) -> tuple[str, Table]:
-    """(unit, table) of one variant and metric over the conditions, all in one unit."""
+    """Return (unit, table) of one variant and metric over the conditions, all in one unit."""
     metric = rows[0].metric
     factor, unit = choose_prefix(max((r.maximum or 0.0 for r in rows), default=None), metric.unit)
     places = [find_anchor(anchors, row) for row in rows]
@@ -218,7 +218,9 @@ def build_metric_table(rows: list[Row], anchors: Anchors) -> tuple[str, Table]:
 
 
 def describe_source(summary: Summary, row: Row) -> str:
-    """`, sum of resident sets`: how a use of processes was counted under all conditions."""
+    """Return `, sum of resident sets`: how a usage of processes was counted under all
+    conditions.
+    """
     found = (
         s for (variant, _), s in summary.data.usage_sources.items() if variant == row.group.variant
     )
@@ -258,7 +260,7 @@ def metric_row(row: Row, factor: float) -> tuple[str, ...]:
 
 
 def build_node_table(summary: Summary) -> Table:
-    """What the nodes were, by their records; like nodes in one row."""
+    """Return the nodes' properties from their records; nodes with the same ones share a row."""
     groups: dict[tuple[str, ...], dict[str, int]] = {}
     for record in summary.data.records:
         nodes = groups.setdefault(node_facts(record), {})
@@ -294,7 +296,7 @@ def node_facts(record: Record) -> tuple[str, ...]:
 
 
 def build_gap_table(data: StudyData, most: int) -> Table:
-    """The first gaps, one a row."""
+    """Return the first gaps, one per row."""
     rows = [
         (gap.kind, gap.run_id or "whole study", gap.node or MISSING, gap.reason)
         for gap in data.gaps
@@ -312,7 +314,7 @@ def run_headings(summary: Summary, variant: str) -> tuple[str, ...]:
 
 
 def run_columns(summary: Summary, variant: str) -> list[tuple[str, float, str]]:
-    """(metric, what to divide by, unit) of the main figures, all runs of a variant in one unit."""
+    """Return (metric, divisor, unit) of the main figures, with one unit per variant."""
     found = []
     for metric in summary.data.metrics.get(variant, []):
         if metric.is_primary:
@@ -323,7 +325,7 @@ def run_columns(summary: Summary, variant: str) -> list[tuple[str, float, str]]:
 
 
 def build_run_groups(summary: Summary, variant: str, anchors: Anchors) -> Iterator[RowGroup]:
-    """Every run of a variant, condition by condition: where each number comes from."""
+    """Yield every run of a variant by condition: the sources of each number."""
     columns = run_columns(summary, variant)
     names, factors = [name for name, _, _ in columns], [factor for _, factor, _ in columns]
     for group in summary.groups:
@@ -367,9 +369,11 @@ def format_cell_number(value: float | None, factor: float) -> str:
 
 
 def compute_data_sha256(data: StudyData) -> str:
-    """SHA-256 of the lines `[run_id, metric, value]` (JSON, sorted): the same for the same data."""
+    """Return the SHA-256 of the sorted JSON lines `[run_id, metric, value]`, which identify the
+    data.
+    """
     ids = {run.run_id: json.dumps(run.run_id) for run in data.runs}
-    # A line put together by hand takes a third of the time; repr of a float is what JSON has.
+    # Formatting a line directly takes a third of the time; repr of a float is its JSON form.
     lines = [
         f"[{ids[run_id]}, {name}, {'null' if value is None else repr(value)}]\n"
         for (_, _, metric), runs in data.values.items()

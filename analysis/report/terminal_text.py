@@ -1,4 +1,4 @@
-"""What a report says on the terminal."""
+"""Formats a report for the terminal."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from steelyard.analysis.summary.study_data import list_within_factors
 from steelyard.analysis.summary.summary import Summary, is_main
 from steelyard.jobscripts.plurals import counted
 
-MAX_CONDITIONS = 12  # of a variant on the terminal
+MAX_CONDITIONS = 12  # per variant on the terminal
 TERMINAL = 80  # columns
 
 
 def format_summary(summary: Summary, findings: list[Finding]) -> str:
-    """What `steelyard report` prints, 80 columns wide: the answer, then each variant's overheads."""
+    """Return what `steelyard report` prints in 80 columns: the answer, then overheads by
+    variant.
+    """
     meta = summary.data.meta
     counts = [group.counts for group in summary.groups]
     done, failed = sum(c.completed for c in counts), sum(c.failed for c in counts)
@@ -47,7 +49,7 @@ def format_summary(summary: Summary, findings: list[Finding]) -> str:
 
 
 def format_scaling(summary: Summary) -> list[str]:
-    """Speed-ups, efficiencies and the best levels of numeric factors."""
+    """Return speed-ups, efficiencies and the best levels of numeric factors."""
     part, optima = (
         build_scaling_part(summary),
         describe_numeric_optima(find_numeric_optima(summary)),
@@ -57,7 +59,7 @@ def format_scaling(summary: Summary) -> list[str]:
 
 
 def format_paragraph(text: str) -> str:
-    """As wide as a terminal, later lines indented further; a number keeps its percent sign."""
+    """Wrap text to the terminal's width; a number is not separated from its percent sign."""
     return textwrap.fill(
         text.replace(" %", "\u00a0%"),
         TERMINAL,
@@ -77,7 +79,7 @@ def describe_baseline(summary: Summary) -> str:
 
 
 def format_variant(summary: Summary, variant: str) -> list[str]:
-    """The baseline's means, then each condition's overheads, names in a column."""
+    """Return the baseline's means, then each condition's overheads, with names in a column."""
     rows = [r for r in summary.rows if r.group.variant == variant and is_main(r) and has_content(r)]
     if not rows:
         return ["  no values"]
@@ -101,7 +103,7 @@ def format_variant(summary: Summary, variant: str) -> list[str]:
 
 
 def wrap_words(name: str, words: str) -> str:
-    """Words beside a name, on as many lines as a terminal takes."""
+    """Format text next to a name, wrapped to the terminal's width."""
     indent = " " * len(name)
     return textwrap.fill(
         words, TERMINAL, initial_indent=name, subsequent_indent=indent, break_on_hyphens=False
@@ -109,7 +111,7 @@ def wrap_words(name: str, words: str) -> str:
 
 
 def has_content(row: Row) -> bool:
-    """Whether a line says anything: a metric that nobody measured does not."""
+    """Return whether a line has content: an unmeasured metric has none."""
     return bool(row.values) or row.metric.is_primary
 
 
@@ -118,7 +120,7 @@ def format_row(row: Row) -> str:
 
 
 def format_findings(findings: list[Finding]) -> list[str]:
-    """One line a finding; the report has places and advice."""
+    """Return one line per finding; the report has places and advice."""
     if not findings:
         return []
     width = max(len(severity.value) for severity in Severity)

@@ -1,4 +1,4 @@
-"""How far a numeric factor may go (`tolerate`): sentences, table and JSON."""
+"""The report's section on tolerances (`tolerate`): sentences, table and JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_SENTENCES = 12
 
 
 def build_tolerance_part(summary: Summary) -> dict[str, Any] | None:
-    """Sentences and table; None without `tolerate` and without a factor of numbers."""
+    """Return sentences and table; None without `tolerate` and without a numeric factor."""
     found = find_tolerances(summary)
     if not found:
         return None
@@ -34,12 +34,12 @@ def build_tolerance_part(summary: Summary) -> dict[str, Any] | None:
 
 
 def build_tolerance_sentences(summary: Summary) -> list[str]:
-    """Of the benchmarks' main figures; empty without `tolerate`."""
+    """Describe the benchmarks' main figures; empty without `tolerate`."""
     return build_sentences(find_tolerances(summary), format_percent(summary))
 
 
 def build_sentences(found: Sequence[Tolerance], share: str) -> list[str]:
-    """The table has all; a sentence has no room for more than the main figures."""
+    """Describe the main figures; the table has all."""
     main = [one for one in found if one.is_primary]
     sentences = [describe_tolerance(one, share) for one in main[:MAX_SENTENCES]]
     left = len(main) - len(sentences)
@@ -47,12 +47,14 @@ def build_sentences(found: Sequence[Tolerance], share: str) -> list[str]:
 
 
 def format_percent(summary: Summary) -> str:
-    """`10 %`."""
+    """Return `10 %`."""
     return f"{100 * (summary.data.meta.tolerate or 0.0):g} %"
 
 
 def describe_tolerance(one: Tolerance, share: str) -> str:
-    """`app: elapsed_s is 10 % worse than at the baseline from 34 ms of delay on (28 to 41; …).`"""
+    """Return `app: elapsed_s is 10 % worse than at the baseline from 34 ms of delay on (28 to 41;
+    …)`.
+    """
     who = f"{one.variant}{f' ({one.others})' if one.others else ''}: {one.metric}"
     words = {
         State.CROSSED: describe_crossing,
@@ -78,7 +80,7 @@ def describe_crossing(one: Tolerance, share: str) -> str:
 
 
 def format_interval(one: Tolerance) -> str:
-    """`28 to 41`; a missing end in words."""
+    """Return `28 to 41`; a missing end is described in words."""
     low, high = sort_ends(one)
     if low is not None and high is not None:
         places = count_limit_decimals(one)
@@ -140,12 +142,12 @@ def describe_unknown(one: Tolerance, share: str) -> str:
 
 
 def format_base(one: Tolerance) -> str:
-    """`the baseline (0 ms of delay)`."""
+    """Return `the baseline (0 ms of delay)`."""
     return f"the baseline ({format_place(one.axis, one.baseline)})"
 
 
 def format_place(axis: Axis, place: float | None, words: str | None = None) -> str:
-    """`34 ms of delay`, `threads = 4`, `no limit of rate`."""
+    """Return `34 ms of delay`, `threads = 4`, `no limit of rate`."""
     if place is None:
         return f"no limit of {axis.words.split()[0]}"
     if axis.factor == FACTOR:
@@ -154,25 +156,27 @@ def format_place(axis: Axis, place: float | None, words: str | None = None) -> s
 
 
 def format_level(place: float | None) -> str:
-    """A level's own number."""
+    """Return a level's own number."""
     return "no limit" if place is None else f"{place:g}".replace("-", "−")
 
 
 def format_digits(place: float | None) -> str:
-    """Three digits; a level's own number as it is."""
+    """Return three digits; a level's own number is unchanged."""
     if place is None:
         return MISSING
     return format_level(place if float(place).is_integer() else float(f"{place:.3g}"))
 
 
 def sort_ends(one: Tolerance) -> tuple[float | None, float | None]:
-    """The interval's ends by their size: below the baseline the nearer one is the larger."""
+    """Return the interval's ends in ascending order: below the baseline the nearer one is
+    larger.
+    """
     found = one.crossing
     return (found.high, found.low) if one.side == BELOW else (found.low, found.high)
 
 
 def count_limit_decimals(one: Tolerance) -> int:
-    """Decimals of a limit and its interval."""
+    """Return the decimals of a limit and its interval."""
     found = one.crossing
     if found.value is None or found.low is None or found.high is None:
         return 0
@@ -180,7 +184,7 @@ def count_limit_decimals(one: Tolerance) -> int:
 
 
 def format_limit(one: Tolerance) -> str:
-    """The limit alone, in as many digits as the interval has."""
+    """Return the limit alone, in as many digits as the interval has."""
     found = one.crossing
     if found.low is None or found.high is None:
         return format_digits(found.value)
@@ -204,7 +208,7 @@ def table_row(one: Tolerance) -> tuple[str, ...]:
 
 
 def format_limit_cell(one: Tolerance) -> str:
-    """`34 ms of delay (28 to 41)`, `more than 50 ms of delay`."""
+    """Return `34 ms of delay (28 to 41)`, `more than 50 ms of delay`."""
     found = one.crossing
     less, more = ("more", "less") if one.side == BELOW else ("less", "more")
     match found.state:
@@ -226,7 +230,7 @@ def format_limit_cell(one: Tolerance) -> str:
 
 
 def tolerance_document(one: Tolerance) -> dict[str, Any]:
-    """For `--json` and exports; null is not known."""
+    """Return a tolerance for `--json` and exports; null is not known."""
     found = one.crossing
     return {
         "variant": one.variant,
