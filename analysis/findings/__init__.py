@@ -1,9 +1,10 @@
-"""What a reader must know before trusting the numbers of a study.
+"""Findings: what a reader must know before trusting the numbers of a study.
 
-A rule looks at a summary and yields findings; each kind has a code (SY01 …), a severity and an advice
-(`finding`). The rules are filed by subject: `runs`, `comparisons`, `spread`, `changes_over_time`, `nodes`,
-`records`, `sources`, `network`. `registry.find()` applies them all; `docs` writes their list into
-docs/findings.md.
+A rule reads a summary and yields findings; each kind has a code (SY01 …), a severity and an
+advice (`finding`). The rules are grouped by subject: `runs`, `comparisons`, `spread`,
+`changes_over_time`, `nodes`, `records`, `sources`, `network`. `registry.find_all()` applies them
+all; `docs` writes their list into docs/findings.md.
 
-A rule reads the summary only. It neither removes a run nor changes a figure: outliers are marked.
+A rule reads the summary only. It neither removes a run nor changes a figure: outliers are
+marked.
 """

@@ -1,4 +1,4 @@
-"""What changes while a study or a run goes on."""
+"""Findings on changes during a study or a run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted
 
 DRIFT_LEVEL = 0.01  # after Holm's correction for all series of the report and both tests
-PARTS = 5  # of a study's time, told of when something comes and goes
+PARTS = 5  # of a study's time, reported for changes that come and go
 THIRDS = 3
 
 SY16 = Kind(
@@ -59,14 +59,14 @@ SY16 = Kind(
 
 @dataclass(frozen=True, slots=True)
 class TestedSeries:
-    """One series that was looked at: its uncorrected p, and the words where it drifts."""
+    """A tested series: its uncorrected p, and the description of its drift."""
 
     p: float
     description: str
 
 
 def check_drift(summary: Summary) -> Iterator[Finding]:
-    """Of the main figures, each condition by itself, and all of a variant by their start."""
+    """Find drift of the main figures: in each condition, and in all conditions of a variant."""
     by_metric: dict[tuple[str, str], list[Row]] = {}
     for row in summary.rows:
         if row.metric.is_primary and row.values:
@@ -87,7 +87,7 @@ def check_drift(summary: Summary) -> Iterator[Finding]:
 
 
 def check_each_condition(rows: Sequence[Row]) -> Iterator[TestedSeries]:
-    """Each condition in the order of its jobs."""
+    """Test each condition in the order of its jobs."""
     for row in rows:
         values = job_means(row)
         found = find_trend([Timed(range(len(values)), values)])
@@ -98,7 +98,7 @@ def check_each_condition(rows: Sequence[Row]) -> Iterator[TestedSeries]:
 
 
 def check_all_conditions(rows: Sequence[Row]) -> Iterator[TestedSeries]:
-    """All conditions of a variant by the time at which their jobs started, where that is known."""
+    """Test all conditions of a variant by the start times of their jobs, if these are known."""
     conditions = [time_jobs(row) for row in rows]
     known = [one for one in conditions if one is not None]
     if len(known) < len(rows):
@@ -106,7 +106,7 @@ def check_all_conditions(rows: Sequence[Row]) -> Iterator[TestedSeries]:
     where = f"{rows[0].group.variant} · {rows[0].metric.name}, all conditions together"
     series = compute_shares_over_time(known)
     found, wandering = find_trend(known), find_wander(known)
-    if found is not None and len(rows) > 1:  # of one condition look_each has told it
+    if found is not None and len(rows) > 1:  # check_each_condition() has tested a single condition
         yield TestedSeries(
             found.p, f"{where}: {describe_trend(found.rho, series)}".replace("-", "−")
         )
@@ -115,7 +115,7 @@ def check_all_conditions(rows: Sequence[Row]) -> Iterator[TestedSeries]:
 
 
 def time_jobs(row: Row) -> Timed | None:
-    """Start and mean of each job: runs of one job are alike for other reasons than the hour."""
+    """Return start and mean of each job; runs of one job are alike for other reasons than time."""
     runs = {run.run_id: run for run in row.group.runs}
     starts: dict[str, list[float]] = {}
     values: dict[str, list[float]] = {}
@@ -132,7 +132,7 @@ def time_jobs(row: Row) -> Timed | None:
 
 
 def compute_shares_over_time(conditions: Sequence[Timed]) -> list[tuple[float, float]]:
-    """(start, value as a share of its condition's mean), in the order of time."""
+    """Return (start, value as a share of its condition's mean), in the order of time."""
     pairs = []
     for one in conditions:
         mean = statistics.fmean(one.values)
@@ -143,14 +143,16 @@ def compute_shares_over_time(conditions: Sequence[Timed]) -> list[tuple[float, f
 
 
 def split_series(series: Sequence[tuple[float, float]], number: int) -> list[tuple[float, float]]:
-    """(start of the first job, mean share) of so many parts with as many jobs each."""
+    """Return (start of the first job, mean share) of `number` parts with equally many jobs."""
     ends = [round(i * len(series) / number) for i in range(number + 1)]
     parts = [series[a:b] for a, b in pairwise(ends)]
     return [(part[0][0], statistics.fmean(share for _, share in part)) for part in parts]
 
 
 def describe_trend(rho: float, series: Sequence[tuple[float, float]]) -> str:
-    """`rising by 4.1 % of the mean from the first third of 60 jobs to the last (ρ = 0.62), …`."""
+    """Return `rising by 4.1 % of the mean from the first third of 60 jobs to the last (ρ =
+    0.62)`.
+    """
     thirds = split_series(series, THIRDS)
     change = 100 * (thirds[-1][1] - thirds[0][1])
     return (
@@ -160,7 +162,7 @@ def describe_trend(rho: float, series: Sequence[tuple[float, float]]) -> str:
 
 
 def describe_wander(series: Sequence[tuple[float, float]]) -> str:
-    """`coming and going by 6 % of the mean, highest from 12:10 UTC on, …`."""
+    """Return `not the same at all times: 6 % of the mean between fifths of 60 jobs, highest …`."""
     parts = split_series(series, PARTS)
     low, high = (choose(parts, key=lambda part: part[1]) for choose in (min, max))
     return (
@@ -171,12 +173,12 @@ def describe_wander(series: Sequence[tuple[float, float]]) -> str:
 
 
 def format_time(unix_s: float) -> str:
-    """`2026-11-21 08:15`."""
+    """Format `2026-11-21 08:15`."""
     return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M}"
 
 
 def format_span(series: Sequence[tuple[float, float]]) -> str:
-    """`within 8.2 h`."""
+    """Format `within 8.2 h`."""
     hours = (series[-1][0] - series[0][0]) / 3600
     return f"within {hours:.2g} h" if hours >= 1 else f"within {60 * hours:.2g} min"
 
@@ -201,7 +203,7 @@ SY36 = Kind(
 
 
 def check_turn_order(summary: Summary) -> Iterator[Finding]:
-    """Of the main figures: one place for each condition."""
+    """Check the main figures; the finding has one place for each condition."""
     apart: dict[str, str] = {}
     judged = summary.compared_rows(primary=True)
     for row in judged:
@@ -221,7 +223,9 @@ def check_turn_order(summary: Summary) -> Iterator[Finding]:
 
 
 def describe_separation(found: Interleaving) -> str:
-    """`2026-09-22 08:00 to 2026-09-22 10:00 UTC, the baseline …`, `2 of 20 runs are in blocks …`."""
+    """Return `2026-09-22 08:00 to … UTC, the baseline …`, or `2 of 20 runs are in blocks without
+    …`.
+    """
     if found.spans is not None:
         (ours, base) = (
             f"{format_time(first)} to {format_time(last)}" for first, last in found.spans
@@ -252,7 +256,7 @@ def check_warm_up(summary: Summary) -> Iterator[Finding]:
     rows = select_measured_rows(summary)
     series = [(row, values) for row in rows if len(values := job_means(row)) >= MIN_VALUES]
     looked = [(row, find_warm_up(values, row.confidence)) for row, values in series]
-    # Of those without one the p is not known, but above the level: it raises no other.
+    # Without a warm-up its p is not known, but it is above the level and raises no other.
     corrected = holm([w.p if w is not None else 1.0 for _, w in looked])
     found = [
         (row, w)
@@ -269,7 +273,7 @@ def check_warm_up(summary: Summary) -> Iterator[Finding]:
 
 
 def describe_warm_up(row: Row, found: WarmUp) -> str:
-    """`the first 11 of 35 runs: mean 12.1 ± 0.8 s with them, 10.0 ± 0.1 s without`."""
+    """Return `the first 11 of 35 runs: mean 12.1 ± 0.8 s with them, 10.0 ± 0.1 s without`."""
     unit = row.metric.unit
     return (
         f"the first {found.length} of {counted(found.with_it.n, sample_word(row))}: mean "
@@ -300,7 +304,7 @@ SY28 = Kind(
 
 
 def group_iterations_by_job(summary: Summary, row: Row) -> dict[object, list[list[float]]]:
-    """The row's runs that have any, by job."""
+    """Return the iterations of the row's runs by job; runs without iterations are left out."""
     job_of = {run.run_id: run.job_id or run.run_id for run in row.group.runs}
     jobs: dict[object, list[list[float]]] = {}
     for run_id in row.run_ids:
@@ -331,7 +335,7 @@ def check_inner_warm_up(summary: Summary) -> Iterator[Finding]:
 def describe_inner_warm_up(
     row: Row, jobs: dict[object, list[list[float]]], found: InnerWarmUp
 ) -> str:
-    """`the first 1 of 5 iterations is 21 % above the rest: mean 10.4 ± 0.1 s with it, …`."""
+    """Return `the first 1 of 5 iterations is 21 % above the rest: mean 10.4 ± 0.1 s with it, …`."""
     kept = [[run for run in job if len(run) == found.iterations] for job in jobs.values()]
     means = [
         mean_by_group(

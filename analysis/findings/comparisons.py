@@ -1,4 +1,4 @@
-"""Comparisons that say less than they seem to."""
+"""Findings on comparisons that show less than they seem to."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def check_no_baseline(summary: Summary) -> Iterator[Finding]:
         )
 
 
-MANY_COMPARISONS = 20  # of so many one is expected to differ by chance at 95 %
+MANY_COMPARISONS = 20  # among this many, one is expected to differ by chance at 95 %
 
 SY15 = Kind(
     code="SY15",
@@ -109,7 +109,7 @@ def check_many_comparisons(summary: Summary) -> Iterator[Finding]:
 
 
 def has_interval(row: Row) -> bool:
-    """Whether chance has a part in the overhead: not in that of counts that do not vary."""
+    """Return whether the overhead has a random error; counts that do not vary have none."""
     found = row.overhead
     return found is not None and found.low is not None and found.method != EXACT
 
@@ -139,8 +139,8 @@ def check_missing_values(summary: Summary) -> Iterator[Finding]:
         )
 
 
-WIDE = 0.05  # half of the 95 % interval / mean
-TARGET = 0.01  # of the mean: the half width that repeats are told for
+WIDE = 0.05  # half of the 95 % interval divided by the mean
+TARGET = 0.01  # half width, as a share of the mean, for which repeats are computed
 
 SY22 = Kind(
     code="SY22",
@@ -175,7 +175,7 @@ def check_wide_interval(summary: Summary) -> Iterator[Finding]:
 
 
 def compute_half_share(row: Row) -> float:
-    """Half of the interval as a share of the mean; 0 where there is none."""
+    """Return half of the interval as a share of the mean; 0 without an interval."""
     interval = row.interval
     if interval is None or interval.half_width is None or interval.mean == 0:
         return 0.0
@@ -183,8 +183,8 @@ def compute_half_share(row: Row) -> float:
 
 
 def describe_repeats(row: Row) -> str:
-    """`± 6.2 % of the mean; 240 runs give ± 1 %`."""
-    assert row.interval is not None  # half_share has looked
+    """Return `± 6.2 % of the mean with n = 5; 240 runs give ± 1 % in 9 of 10 studies`."""
+    assert row.interval is not None  # compute_half_share() has checked it
     told = f"± {100 * compute_half_share(row):.2g} % of the mean with n = {row.n}"
     what = group_samples(row)[0]
     try:
@@ -241,7 +241,7 @@ SY31 = Kind(
 
 
 def check_other_program(summary: Summary) -> Iterator[Finding]:
-    """Also where the node type is a factor, for there it is the question's confounder."""
+    """Find different programs, also if the node type is a factor: they are then a confounder."""
     facts, places = program_facts(summary), []
     for group in summary.groups if facts else ():
         here = facts.get((group.variant, group.label), {})
@@ -257,7 +257,7 @@ def check_other_program(summary: Summary) -> Iterator[Finding]:
 
 
 def program_facts(summary: Summary) -> Facts:
-    """What the programs of each group's runs said of themselves."""
+    """Return by group what the programs of its runs reported about themselves."""
     facts: Facts = {}
     for run in summary.data.runs:
         if run.counts and run.run_id in summary.data.program_tags:

@@ -1,4 +1,4 @@
-"""The list of findings in docs/findings.md; `make docs` writes it."""
+"""Writes the list of findings in docs/findings.md, by `make docs`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ HEAD = ["code", "title", "why it matters"]
 
 
 def format_table(kinds: Iterable[Kind]) -> str:
-    """In Markdown, a line each."""
+    """Return the kinds as a Markdown table, a line each."""
     lines = [cells(HEAD), cells(["---"] * len(HEAD)), *map(format_line, kinds)]
     return "\n".join([*lines, ""])
 
 
 def format_line(kind: Kind) -> str:
-    """With authors and year behind the reason, or a link to a page. The report has the advice."""
+    """Format a kind with its reason and source: authors and year, or a link to a page.
+
+    The report has the advice.
+    """
     source = kind.source.removeprefix("docs/")
     if source == kind.source:
         source = re.sub(r"\((\d{4})\)[^;]*", r"\1", source)
@@ -34,7 +37,7 @@ def format_line(kind: Kind) -> str:
 
 
 def update_page(page: str) -> str:
-    """docs/findings.md with a fresh list."""
+    """Return docs/findings.md with an updated list."""
     return between(page, BEGIN, END, format_table(rule.kind for rule in RULES))
 
 

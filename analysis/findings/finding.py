@@ -1,4 +1,4 @@
-"""What a finding is: kind, code, advice and location; and the rows and node facts that findings read."""
+"""Defines findings (kind, code, advice, places), and selects rows and node facts for rules."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of finding; its code is never given to another.
+    """A kind of finding; its code is never reused.
 
-    `title`: what it is; `why`: why it matters; `advice`: what to do about it, as the report says
-    it; `example`: what it says of a study; `source`: a publication, or the page that explains it.
+    `title` names the fault, `why` states why it matters, `advice` what to do about it, as in the
+    report; `example` is a finding's text for a study; `source` is a publication, or the page that
+    explains it.
     """
 
     code: str
@@ -38,7 +39,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found: a sentence with numbers, and where."""
+    """A finding: a sentence with numbers, and its places."""
 
     kind: Kind
     text: str
@@ -54,32 +55,32 @@ class Rule:
 
 
 def format_location(group: Group) -> str:
-    """`variant · condition`."""
+    """Format `variant · condition`."""
     return f"{group.variant} · {group.label}" if group.label else group.variant
 
 
 def select_main_rows(summary: Summary) -> list[Row]:
-    """The benchmarks' own main figures, those without a value too."""
+    """Return the rows of the benchmarks' main figures, including those without a value."""
     return [row for row in summary.rows if row.metric.is_primary]
 
 
 def select_measured_rows(summary: Summary) -> list[Row]:
-    """Those with a value."""
+    """Return the rows of main figures with a value."""
     return [row for row in select_main_rows(summary) if row.values]
 
 
 def format_row_location(row: Row) -> str:
-    """`variant · condition · metric`."""
+    """Format `variant · condition · metric`."""
     return f"{format_location(row.group)} · {row.metric.name}"
 
 
 def count_runs(summary: Summary) -> int:
-    """Of the whole study."""
+    """Return the number of runs in the whole study."""
     return len(summary.data.runs)
 
 
 def format_shares(summary: Summary, number: Callable[[Group], int]) -> tuple[str, ...]:
-    """`place: 1 of 5` for the groups with any."""
+    """Return `place: 1 of 5` for each group with a number above 0."""
     return tuple(
         f"{format_location(group)}: {number(group)} of {group.counts.planned}"
         for group in summary.groups
@@ -93,10 +94,10 @@ Facts = dict[tuple[str, str], dict[str, set[str]]]  # by variant and condition, 
 
 
 def collect_facts_by_group(summary: Summary) -> Facts:
-    """Of the runs that count."""
+    """Return the facts of the runs that count."""
     where = {run.run_id: (run.variant, run.label) for run in summary.data.runs if run.counts}
     fact = [attrgetter(name) for name in NODE_FACTS]
-    # Most records of a group say the same: told apart once, then taken to pieces.
+    # Most records of a group are equal, so duplicates are removed before their fields are split.
     said: dict[tuple[str, str], set[tuple[object, ...]]] = {}
     for record in summary.data.records:
         if record.run_id in where:

@@ -1,4 +1,4 @@
-"""Network conditions."""
+"""Findings on network conditions."""
 
 from __future__ import annotations
 

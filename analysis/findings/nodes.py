@@ -1,4 +1,4 @@
-"""Nodes that were not what was asked for, or not alike."""
+"""Findings on nodes that differ from the request or from each other."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def check_different_baseline(summary: Summary) -> Iterator[Finding]:
 
 
 def list_intended_facts(summary: Summary) -> set[str]:
-    """Facts that a factor changes on purpose from condition to condition."""
+    """Return the facts that a factor changes intentionally between conditions."""
     factors = summary.data.meta.factors
     if "node_type" in factors:
         return set(NODE_FACTS)
@@ -172,7 +172,7 @@ def check_node_effect(summary: Summary) -> Iterator[Finding]:
 
 
 def group_values_by_node(row: Row) -> dict[str, list[float]]:
-    """The jobs' means of each node, or set of nodes, with at least MIN_ON_NODE jobs."""
+    """Return the jobs' means by node, or set of nodes, with at least MIN_ON_NODE jobs."""
     nodes = {
         row.group.jobs[run.run_id]: ", ".join(sorted(run.nodes))
         for run in row.group.runs
@@ -186,7 +186,7 @@ def group_values_by_node(row: Row) -> dict[str, list[float]]:
 
 
 def describe_nodes(row: Row, nodes: dict[str, list[float]]) -> str:
-    """`median 9.98 s on n1, 12.1 s on n2`: the lowest and the highest."""
+    """Return `median 9.98 s on n1, 12.1 s on n2`: the lowest and the highest."""
     medians = sorted((median(values), node) for node, values in nodes.items())
     ends = (medians[0], medians[-1])
     words = ", ".join(
@@ -210,7 +210,7 @@ SY30 = Kind(
 )
 
 
-NODE_TYPES = ("physical", "virtual", "container")  # other levels are names, which promise no type
+NODE_TYPES = ("physical", "virtual", "container")  # other levels are names that imply no type
 
 
 def check_other_node_type(summary: Summary) -> Iterator[Finding]:

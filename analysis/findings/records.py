@@ -1,4 +1,4 @@
-"""Records and samples that are missing or cut short."""
+"""Findings on missing or truncated records and samples."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def check_missing_records(summary: Summary) -> Iterator[Finding]:
         )
 
 
-PROCESSES = "processes"  # incomplete_of of a record whose node counted to the end
+PROCESSES = "processes"  # incomplete_of of a record whose node's counters are complete
 
 SY09 = Kind(
     code="SY09",
@@ -98,7 +98,7 @@ def check_incomplete_records(summary: Summary) -> Iterator[Finding]:
 
 
 def describe_missing(record: Record) -> str:
-    """Only the processes' use, or all that came after the sampler's end."""
+    """Return what is missing: only the processes' usage, or all after the sampler's end."""
     if record.incomplete_of == PROCESSES:
         return "what the processes used was not counted"
     return "the sampler ended before the job"
@@ -122,7 +122,7 @@ SY10 = Kind(
 
 
 def check_missed_samples(summary: Summary) -> Iterator[Finding]:
-    """Any sample lost, or more than 1 % of the deadlines missed."""
+    """Find records with lost samples, or with more than 1 % of the deadlines missed."""
     bad = [record for record in summary.data.records if has_missed_samples(record)]
     if bad:
         yield Finding(
@@ -141,7 +141,7 @@ def has_missed_samples(record: Record) -> bool:
     return late or bool(record.samples_lost)
 
 
-# Those of records have findings of their own.
+# Gaps of records have their own findings.
 RECORD_GAPS = frozenset(("record", "incomplete_record"))
 
 SY17 = Kind(

@@ -1,4 +1,4 @@
-"""All kinds of findings, and what they find in a study."""
+"""Collects all kinds of findings and applies them to a study."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ RULES: tuple[Rule, ...] = tuple(
 
 
 def find_all(summary: Summary) -> list[Finding]:
-    """All findings, the gravest first, then by code."""
+    """Return all findings, the most severe first, then by code."""
     return sort_by_severity([finding for rule in RULES for finding in rule.check(summary)])
 
 
 def sort_by_severity(findings: Sequence[Finding]) -> list[Finding]:
-    """The gravest first, then by code."""
+    """Return the findings, the most severe first, then by code."""
     order = list(Severity)
     return sorted(findings, key=lambda f: (order.index(f.kind.severity), f.kind.code))

@@ -1,4 +1,4 @@
-"""Runs that gave no result, or more than one."""
+"""Findings on runs that gave no result, or needed several attempts."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def check_repeated_attempts(summary: Summary) -> Iterator[Finding]:
 
 
 def format_attempts(run: Run) -> str:
-    """`2 attempts, 3 tries in the last`."""
+    """Return `2 attempts, 3 tries in the last`."""
     words = [counted(run.attempts, "attempt")] if run.attempts > 1 else []
     return ", ".join([*words, f"{run.tries} tries in the last"] if run.tries > 1 else words)
 

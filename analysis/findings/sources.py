@@ -1,4 +1,4 @@
-"""Sources that stand in for others, or disagree."""
+"""Findings on sources that replace others, or disagree."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_sources_disagree(summary: Summary) -> Iterator[Finding]:
 
 
 def describe_disagreement(found: Disagreement) -> str:
-    """`RUN on NODE: CPU time: records 10.00 s, scheduler 20.00 s`."""
+    """Return `RUN on NODE: CPU time: records 10.00 s, scheduler 20.00 s`."""
     where = f"{found.run_id} on {found.node}" if found.node else found.run_id
     a, b = (format_quantity(value, found.unit) for value in (found.value_a, found.value_b))
     return f"{where}: {METRICS[found.quantity].words}: {found.source_a} {a}, {found.source_b} {b}"

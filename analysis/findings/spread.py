@@ -1,4 +1,4 @@
-"""Values that scatter."""
+"""Findings on the spread of values."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def check_noisy(summary: Summary) -> Iterator[Finding]:
 
 
 def compute_variation(row: Row) -> float | None:
-    """Standard deviation as a share of the mean."""
+    """Return the standard deviation as a share of the mean, or None."""
     if row.spread is None or row.spread.sd is None or row.interval is None or not row.interval.mean:
         return None
     return row.spread.sd / abs(row.interval.mean)
