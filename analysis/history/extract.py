@@ -1,4 +1,4 @@
-"""What a history needs of one session: values of the main figures, and what each node was.
+"""Extracts what a history needs of one session: main figures' values, and the nodes' states.
 
 An extract is plain data: it is cached as JSON.
 """
@@ -28,10 +28,10 @@ from steelyard.analysis.summary.summary import count_runs
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-# How a record's totals were counted, which may differ from run to run and is in no main figure.
+# How a record's totals were counted, which may differ between runs and affects no main figure.
 OF_TOTALS = ("energy.covers", "cpu.source", "memory.source", "io.source")
-NO_MATTER = ("time_limit", "at_once", "tags")  # of [job]; tags are the nodes', too
-SHOWN_DIGITS = 12  # of a SHA-256 in a state: as many as tell two files apart
+NO_MATTER = ("time_limit", "at_once", "tags")  # keys of [job] without effect on measurements
+SHOWN_DIGITS = 12  # of a SHA-256 in a state: enough to distinguish two files
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +39,19 @@ class FigureValues:
     """A main figure of one variant and condition in one session."""
 
     variant: str
-    label: str  # of the condition, as the plan has it
+    label: str  # of the condition, as in the plan
     condition: dict[str, Any]
-    levels: dict[str, str]  # by factor, as they are shown
+    levels: dict[str, str]  # by factor, as displayed
     metric: str
     unit: str | None
     better: str | None
-    values: list[float]  # one a valid, completed run, in the order of their start
+    values: list[float]  # one per valid, completed run, in the order of their starts
     nodes: list[list[str]]  # of each value
 
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """One session, as far as a history needs it."""
+    """The data of one session that a history needs."""
 
     study: str
     figures: list[FigureValues]
@@ -64,7 +64,7 @@ class Extract:
 
 
 def read_extract(folder: Path) -> Extract:
-    """From the database of a session; SteelyardError where it is missing or damaged."""
+    """Read the database of a session; raises SteelyardError if it is missing or damaged."""
     with open_database(folder) as connection:
         meta = study_data.read_meta(connection)
         runs = study_data.read_runs(connection)
@@ -84,7 +84,7 @@ def read_extract(folder: Path) -> Extract:
 def read_figures(
     connection: DuckDBPyConnection, meta: Meta, runs: Iterable[Run]
 ) -> list[FigureValues]:
-    """The main figures; one without a value in this session is there, and has none."""
+    """Return the main figures; a figure without values in this session is included."""
     metrics, values, _ = study_data.read_values(connection, only_main=True)
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
@@ -102,7 +102,7 @@ def build_figure_values(
     metric: study_data.Metric,
     found: Mapping[str, float | None],
 ) -> FigureValues:
-    """Of one variant and condition, whose runs these are."""
+    """Return the values of one figure in the given runs, which share a variant and condition."""
     pairs = [(run, found.get(run.run_id)) for run in runs if run.counts]
     known = [(run, value) for run, value in pairs if value is not None]
     first = runs[0]
@@ -120,7 +120,9 @@ def build_figure_values(
 
 
 def read_states(connection: DuckDBPyConnection) -> dict[str, State]:
-    """By node, of the attempts that count: the machine's tags in its last record, others' tags, libraries."""
+    """Return the states of nodes: machine tags of the last record, other machine tags,
+    libraries.
+    """
     rows = connection.execute(
         """
         SELECT n.node, arg_max(n.record, coalesce(n.start_unix_s, 0))
@@ -142,14 +144,14 @@ def read_states(connection: DuckDBPyConnection) -> dict[str, State]:
 
 
 def add_tags(connection: DuckDBPyConnection, states: dict[str, State]) -> None:
-    """The users' and scripts' tags of machines; several values of a node together."""
+    """Add the users' and scripts' tags of machines; several values of a node are joined."""
     for node, key, values in read_tags(connection, "t.node"):
         if is_machine_tag(key):
             states.setdefault(node, {})[key] = values
 
 
 def read_tags(connection: DuckDBPyConnection, owner: str) -> Iterator[tuple[str, str, str]]:
-    """Owner, key and values of the tags of the attempts that count."""
+    """Yield owner, key and values of the tags of the counted attempts."""
     rows = connection.execute(
         f"""
         SELECT {owner}, t.key, list(DISTINCT t.value)
@@ -162,20 +164,20 @@ def read_tags(connection: DuckDBPyConnection, owner: str) -> Iterator[tuple[str,
 
 
 def add_libraries(connection: DuckDBPyConnection, states: dict[str, State]) -> None:
-    """Those that the runs' programs were linked with, by path."""
+    """Add the libraries that the runs' programs were linked with, by path."""
     for node, path, checksums in read_files(connection, "e.node", "library"):
         states.setdefault(node, {})[f"library {path}"] = checksums
 
 
 def join_values(values: Iterable[str]) -> str:
-    """Several values of one key as one text, always the same one."""
+    """Join several values of one key, in sorted order."""
     return ", ".join(sorted(values))
 
 
 def read_files(
     connection: DuckDBPyConnection, owner: str, kind: str
 ) -> Iterator[tuple[str, str, str]]:
-    """Owner, path and the first digits of the checksums of programs or libraries."""
+    """Yield owner, path and the first digits of the checksums of programs or libraries."""
     rows = connection.execute(
         f"""
         SELECT {owner}, e.path, list(DISTINCT e.sha256[:{SHOWN_DIGITS}])
@@ -189,7 +191,7 @@ def read_files(
 
 
 def read_programs(connection: DuckDBPyConnection, meta: Meta) -> dict[str, State]:
-    """By variant: programs' checksums, what benchmarks say of their programs, the study's [job]."""
+    """Return by variant the programs' checksums and tags, parameters, and the study's [job]."""
     job = {f"[job] {key}": value for key, value in flatten(read_job_table(meta.toml or ""))}
     found = {
         variant: job | dict(flatten(parameters))
@@ -204,7 +206,7 @@ def read_programs(connection: DuckDBPyConnection, meta: Meta) -> dict[str, State
 
 
 def read_job_table(toml: str) -> dict[str, Any]:
-    """[job] of a study file, as far as it decides what is measured; empty where there is none."""
+    """Return the keys of [job] in a study file that affect measurements; empty without [job]."""
     try:
         job = tomllib.loads(toml).get("job", {})
     except tomllib.TOMLDecodeError:

@@ -1,7 +1,7 @@
-"""Extracts of all sessions from one file beside them: a database is read once after each collect.
+"""Caches the extracts of all sessions in one file: a database is read once after each collect.
 
-`history.json` in STUDY.sessions/ (docs/formats.md part 6). It may be removed at any time. States that
-are alike, as most nodes' are on most days, are stored once.
+The file is `history.json` in STUDY.sessions/ (docs/formats.md part 6). It may be removed at any
+time. Equal states, as most nodes have on most days, are stored once.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from steelyard.analysis.summary.machine_tags import State
 CACHE_FILE = "history.json"
 FORMAT, VERSION = "steelyard-history-cache", 1
 
-Entries = dict[str, dict[str, Any]]  # by session: `identity` of its database, and its extract
+Entries = dict[str, dict[str, Any]]  # by session: the identity of its database, and its extract
 
 
 @dataclass(frozen=True)
 class ReadSession:
-    """A session and its extract; None with the reason where it has none."""
+    """A session and its extract; the extract is None, with the reason, if it cannot be read."""
 
     session: Session
     extract: Extract | None
@@ -40,7 +40,7 @@ class ReadSession:
 
 
 def read_sessions(folder: Path, sessions: Sequence[Session]) -> list[ReadSession]:
-    """In the order given. A session that cannot be read has a reason, and the others are used."""
+    """Read the sessions in order; one that cannot be read has a reason, and the others are used."""
     cached = read_cache(folder / CACHE_FILE)
     identities = [identify(session) for session in sessions]
     stale = [
@@ -65,16 +65,17 @@ def read_sessions(folder: Path, sessions: Sequence[Session]) -> list[ReadSession
 
 
 def is_valid_for(cached: Entries, session: Session, identity: list[int | str] | None) -> bool:
-    """Whether the cached extract is of this very database.
+    """Return whether the cached extract was made from this database.
 
-    It stands in where this Steelyard cannot read the database, which an earlier one made and read.
+    It is then used if this version of Steelyard cannot read the database, which an earlier version
+    read.
     """
     known = cached.get(session.name, {}).get("identity")
     return identity is not None and known is not None and known[:-1] == identity[:-1]
 
 
 def identify(session: Session) -> list[int | str] | None:
-    """Which database, of which collect, and last which Steelyard reads it; None without one."""
+    """Return the identity of a database, and last that of this program; None without a database."""
     try:
         status = (session.folder / FILE_NAME).stat()
     except OSError:
@@ -89,7 +90,7 @@ def identify(session: Session) -> list[int | str] | None:
 
 
 def read_session(session: Session) -> ReadSession:
-    """From its database."""
+    """Read a session from its database."""
     try:
         return ReadSession(session, read_extract(session.folder))
     except SteelyardError as error:
@@ -97,7 +98,7 @@ def read_session(session: Session) -> ReadSession:
 
 
 def read_cache(path: Path) -> Entries:
-    """The sessions of an earlier call; none where there is no file, or not one of this version."""
+    """Return the cached sessions; empty if the file is missing or of another version."""
     try:
         document = json.loads(path.read_bytes())
         if (document["format"], document["version"]) != (FORMAT, VERSION):
@@ -112,20 +113,20 @@ def read_cache(path: Path) -> Entries:
 
 
 def parse_extract(document: dict[str, Any]) -> Extract:
-    """From the cached document, which it may keep parts of."""
+    """Make an extract from the cached document; both share data."""
     figures = [FigureValues(**figure) for figure in document["figures"]]
     return Extract(**{**document, "figures": figures})
 
 
 def list_fields(one: Extract | FigureValues) -> dict[str, Any]:
-    """By name; values are not copied, as dataclasses.asdict() does a million of them."""
+    """Return the fields by name, uncopied: dataclasses.asdict() would copy a million values."""
     return {field.name: getattr(one, field.name) for field in dataclasses.fields(one)}
 
 
 def write_cache(
     path: Path, sessions: Sequence[ReadSession], identities: Sequence[list[int | str] | None]
 ) -> None:
-    """For the next call; a folder that cannot be written has none."""
+    """Write the cache; nothing is written if the folder is not writable."""
     states: dict[str, int] = {}
     unique: list[State] = []
     entries: Entries = {}

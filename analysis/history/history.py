@@ -1,4 +1,4 @@
-"""Sessions in their order, the course of each main figure over them, and what changed when."""
+"""Orders sessions, follows each main figure over them, and finds what changed when."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from steelyard.analysis.stats.change_points import Change, Course, Drift, find_c
 from steelyard.analysis.summary.study_data import Metric
 
 Key = tuple[str, str, str]  # variant, label of the condition, metric
-Value = tuple[float, tuple[str, ...]]  # a run's, and its nodes
+Value = tuple[float, tuple[str, ...]]  # of a run, and its nodes
 
 
 @dataclass(frozen=True)
 class Series:
-    """A main figure of one variant and condition, session by session."""
+    """A main figure of one variant and condition, by session."""
 
     variant: str
     label: str
     condition: dict[str, Any]
-    levels: dict[str, str]  # by factor, as they are shown
+    levels: dict[str, str]  # by factor, as displayed
     metric: Metric
-    runs: tuple[tuple[Value, ...], ...]  # in each session; empty: it has no value of this figure
-    other_units: tuple[int, ...]  # sessions whose values came in another unit: they are not used
+    runs: tuple[tuple[Value, ...], ...]  # in each session; empty without a value of this figure
+    other_units: tuple[int, ...]  # sessions with values in another unit, which are not used
     is_current: bool  # the latest session still measures it
     course: Course
 
     @property
     def values(self) -> list[list[float]]:
-        """Of each session."""
+        """The values of each session."""
         return [[value for value, _ in one] for one in self.runs]
 
 
@@ -49,7 +49,7 @@ class FigureChange:
 
     series: Series
     change: Change | Drift
-    node: NodeShare | None = None  # the single node whose change it is
+    node: NodeShare | None = None  # the single node that changed
 
     @property
     def begin(self) -> int:
@@ -58,48 +58,48 @@ class FigureChange:
 
     @property
     def is_elapsed(self) -> bool:
-        """Of the time that a program took, which comes behind what it says itself."""
+        """Whether it is the elapsed time of a program, which follows the program's figures."""
         return is_elapsed_figure(self.series.variant, self.series.metric.name)
 
     @property
     def size(self) -> float:
-        """For the order: how far the ratio is from 1, alike for twice and for half."""
+        """The sort key: how far the ratio is from 1, equal for twice and for half."""
         ratio = self.change.ratio
         return abs(math.log(ratio)) if ratio is not None and ratio > 0 else math.inf
 
 
 @dataclass(frozen=True)
 class Event:
-    """What changed at one session: figures, the largest change first, and states."""
+    """The changes of one session: figures, the largest change first, and states."""
 
     index: int  # of the first session after the change
     changes: tuple[FigureChange, ...]
     state: StateChange
     neighbor_state: (
         tuple[int, StateChange] | None
-    )  # a session beside it that has the only change of a state
+    )  # the neighboring session, if only its state changed
 
 
 @dataclass(frozen=True)
 class History:
-    """A study's sessions by number, and what became of each main figure."""
+    """A study's sessions by number, and the course of each main figure."""
 
     folder: Path  # STUDY.sessions
-    sessions: tuple[Session, ...]  # that are used
-    extracts: tuple[Extract, ...]  # of these
-    left_out: tuple[tuple[Session, str], ...]  # and why
+    sessions: tuple[Session, ...]  # used sessions
+    extracts: tuple[Extract, ...]  # of the used sessions
+    left_out: tuple[tuple[Session, str], ...]  # with the reason
     series: tuple[Series, ...]
     events: tuple[Event, ...]  # in the order of the sessions
     drifts: tuple[FigureChange, ...]  # of series that change slowly, without a step
 
     @property
     def name(self) -> str:
-        """The study's."""
+        """The study's name."""
         return self.folder.name.removesuffix(SUFFIX)
 
 
 def read_history(folder: Path) -> History:
-    """Of all sessions in a folder STUDY.sessions that were collected; MissingError without any."""
+    """Read all collected sessions in a folder STUDY.sessions; raises MissingError without any."""
     history = make_history(folder, read_sessions(folder, list_sessions(folder)))
     if not history.sessions:
         reason = f": {history.left_out[0][1]}" if history.left_out else ""
@@ -108,7 +108,7 @@ def read_history(folder: Path) -> History:
 
 
 def make_history(folder: Path, found: Sequence[ReadSession]) -> History:
-    """Of sessions in the order of their numbers."""
+    """Make a history from sessions in the order of their numbers."""
     used, left_out = choose_sessions(found)
     sessions = tuple(session for session, _ in used)
     extracts = tuple(extract for _, extract in used)
@@ -129,7 +129,7 @@ def make_history(folder: Path, found: Sequence[ReadSession]) -> History:
 def choose_sessions(
     found: Sequence[ReadSession],
 ) -> tuple[list[tuple[Session, Extract]], list[tuple[Session, str]]]:
-    """Those with an extract of the study that the latest session is of, and why not the others."""
+    """Return the sessions of the latest session's study, and the other sessions with reasons."""
     known = [(one.session, one.extract) for one in found if one.extract is not None]
     left_out = [(one.session, one.reason or "") for one in found if one.extract is None]
     study = known[-1][1].study if known else ""
@@ -142,7 +142,7 @@ def choose_sessions(
 
 
 def read_series(extracts: Sequence[Extract]) -> list[Series]:
-    """One of each main figure that any session has, those of the latest sessions first."""
+    """Return a series for each main figure in any session, those of the latest session first."""
     by_session = [{figure_key(figure): figure for figure in one.figures} for one in extracts]
     keys = list(dict.fromkeys(key for figures in reversed(by_session) for key in figures))
     current = next((set(figures) for figures in reversed(by_session) if figures), set())
@@ -157,7 +157,10 @@ def figure_key(figure: FigureValues) -> Key:
 
 
 def make_series(figures: Sequence[FigureValues | None], is_current: bool, number: int) -> Series:
-    """Of one figure, which at least one session has; `number`: how many series are looked at."""
+    """Make the series of a figure that at least one session has.
+
+    `number` is the number of series that are tested.
+    """
     last = next(figure for figure in reversed(figures) if figure is not None)
     other_units = tuple(
         place
@@ -185,7 +188,7 @@ def make_series(figures: Sequence[FigureValues | None], is_current: bool, number
 
 
 def find_events(extracts: Sequence[Extract], series: Sequence[Series]) -> list[Event]:
-    """Change points by session, with what else changed there."""
+    """Return the change points by session, with what else changed there."""
     by_index: dict[int, list[FigureChange]] = {}
     for one in series:
         ends = [0, *(change.index for change in one.course.changes), len(one.runs)]
@@ -204,10 +207,10 @@ def find_events(extracts: Sequence[Extract], series: Sequence[Series]) -> list[E
 def make_event(
     extracts: Sequence[Extract], begin: int, index: int, changes: Sequence[FigureChange]
 ) -> Event:
-    """The session at `index`; `begin`: that of the event before it.
+    """Make the event of the session at `index`; `begin` is that of the preceding event.
 
-    The place of a small change is known to a session or two, so where no state changed at this
-    session, its neighbors are looked at.
+    The place of a small change is known to within a session or two, so if no state changed in this
+    session, its neighbors are compared.
     """
     variants = [one.series.variant for one in changes]
     state = compare_states(extracts, begin, index, variants)
@@ -224,11 +227,11 @@ def make_event(
 
 
 def find_regressions(history: History, share: float, since: int = 0) -> list[FigureChange]:
-    """Changes for the worse of at least this share that the latest sessions still show.
+    """Return changes for the worse by at least `share` that the latest sessions still show.
 
-    Of each series that is still measured the last change counts, the level now against the level
-    before it, and its drift since then. A change counts when its interval is without 1. A figure of
-    which neither side is better has none. Changes before the session at `since` are accepted.
+    For each current series the last change counts, from the level before it to the current level,
+    and its drift since then. A change counts if its interval excludes 1. A figure without a better
+    side has none. Changes before the session at `since` are accepted.
     """
     last = {id(one.series): one for event in history.events for one in event.changes}
     return [
@@ -239,7 +242,10 @@ def find_regressions(history: History, share: float, since: int = 0) -> list[Fig
 
 
 def is_worse(found: FigureChange, share: float) -> bool:
-    """Whether it is one for the worse by this share, beyond its interval; unknown sizes are not."""
+    """Return whether a change is for the worse by this share, beyond its interval.
+
+    A change of unknown size is not.
+    """
     change = found.change
     if change.ratio is None or change.low is None or change.high is None:
         return False

@@ -1,4 +1,4 @@
-"""Is a change of a figure that of a single node?"""
+"""Decides whether a change of a figure is that of a single node."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from steelyard.analysis.stats.basics import CONFIDENCE
 from steelyard.analysis.stats.overhead import Overhead, compute_overhead
 from steelyard.analysis.stats.significance_tests import LEVEL
 
-SMALL_SHARE = 0.1  # of the node's own change, up to which the others are unchanged beside it
+SMALL_SHARE = 0.1  # of the node's own change: a smaller one of the others counts as none
 
 
 @dataclass(frozen=True, slots=True)
 class NodeShare:
-    """The node, and what changed on it; `others`: the runs without it."""
+    """A node and the change on it; `others` is the change of the runs without it."""
 
     node: str
     own: Overhead
@@ -37,12 +37,12 @@ Sessions = Sequence[Sequence[tuple[float, Sequence[str]]]]  # in each (value, it
 
 
 def find_single_node(before: Sessions, after: Sessions) -> NodeShare | None:
-    """The one node whose runs changed while the runs without it did not; None: there is no such node.
+    """Return the one node whose runs changed while the runs without it did not, or None.
 
-    A session's mean is one value, since runs of a session share what that day had. Fieller's
-    intervals, as of overheads, corrected for the number of nodes (Bonferroni), decide: the node's and
-    the others' have nothing in common, and the others' holds 0, or their change is under a tenth of the
-    node's. What is returned has plain intervals.
+    A session's mean is one value, since runs of a session share the effects of that day. Fieller's
+    intervals, as for overheads, corrected for the number of nodes (Bonferroni), decide: the
+    intervals of the node and of the others do not overlap, and that of the others contains 0, or
+    their change is below a tenth of the node's. The result has uncorrected intervals.
     """
     sums = [[sum_session(one) for one in side] for side in (after, before)]
     names = sorted({name for side in sums for one in side for name in one.of_nodes})
@@ -57,7 +57,10 @@ def find_single_node(before: Sessions, after: Sessions) -> NodeShare | None:
 
 
 def estimate_change(node: str, sums: Sequence[Sequence[SessionSums]]) -> float:
-    """How far its mean moved: a single node's change is the farthest. 0 where a side is missing."""
+    """Return how far the node's mean moved; 0 if a side is missing.
+
+    A single node's change is the largest.
+    """
     after, before = (compute_node_means(node, side) for side in sums)
     if not after or not before:
         return 0.0
@@ -65,7 +68,7 @@ def estimate_change(node: str, sums: Sequence[Sequence[SessionSums]]) -> float:
 
 
 def sum_session(values: Sequence[tuple[float, Sequence[str]]]) -> SessionSums:
-    """Of one session; a run of several nodes counts for each."""
+    """Sum the values of one session; a run on several nodes counts for each."""
     of_nodes: dict[str, tuple[float, int]] = {}
     for value, nodes in values:
         for node in set(nodes):
@@ -77,7 +80,9 @@ def sum_session(values: Sequence[tuple[float, Sequence[str]]]) -> SessionSums:
 def compute_share(
     node: str, sums: Sequence[Sequence[SessionSums]], confidence: float
 ) -> NodeShare | None:
-    """Of one node, the sessions after and before; None where one of the four groups is empty."""
+    """Compare the sessions after and before for one node; None if one of the four groups is
+    empty.
+    """
     own = [compute_node_means(node, side) for side in sums]
     others = [compute_other_means(node, side) for side in sums]
     if not all((*own, *others)):
@@ -88,13 +93,13 @@ def compute_share(
 
 
 def compute_node_means(node: str, side: Sequence[SessionSums]) -> list[float]:
-    """Of each session that has runs with the node."""
+    """Return the mean of each session that has runs with the node."""
     found = [one.of_nodes[node] for one in side if node in one.of_nodes]
     return [total / number for total, number in found]
 
 
 def compute_other_means(node: str, side: Sequence[SessionSums]) -> list[float]:
-    """Of each session that has runs without the node."""
+    """Return the mean of each session that has runs without the node."""
     means = []
     for one in side:
         total, number = one.of_nodes.get(node, (0.0, 0))
@@ -104,7 +109,7 @@ def compute_other_means(node: str, side: Sequence[SessionSums]) -> list[float]:
 
 
 def is_single_node_change(share: NodeShare) -> bool:
-    """Whether the change is this node's."""
+    """Return whether the change is that of this node alone."""
     own, others = share.own, share.others
     if own.value is None or own.low is None or own.high is None:
         return False

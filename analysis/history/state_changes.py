@@ -1,8 +1,8 @@
-"""What else changed at a session: tags of nodes, programs, and which nodes were used.
+"""Finds what else changed at a session: tags of nodes, programs, and which nodes were used.
 
-A node's state before is that of its last use in the WINDOW sessions before the change, and its state
-after that of its first use in the WINDOW sessions from the change on. So a node that a session did not
-use is compared, too, and an old state of a node that was not used for months is not.
+A node's state before is that of its last use in the WINDOW sessions before the change; its state
+after is that of its first use in the WINDOW sessions from the change on. So a node that one session
+did not use is still compared, but the old state of a node that was unused for months is not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from steelyard.analysis.history.extract import Extract
 from steelyard.analysis.summary.machine_tags import IMPLIED_BY, LABELS, State, tag_label
 
-WINDOW = 5  # sessions to each side
+WINDOW = 5  # sessions on each side
 VERSION = "steelyard"  # the key of the version that recorded a state
 PLACES = {key: place for place, key in enumerate(LABELS)}
 SURE_SESSIONS = 2  # a node that fewer sessions used, or did not use, may be there by chance
@@ -21,7 +21,7 @@ SURE_SESSIONS = 2  # a node that fewer sessions used, or did not use, may be the
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A key whose value differs; None: it had none. `owners`: nodes, or variants."""
+    """A key whose value differs; None means that it had none. `owners` are nodes or variants."""
 
     key: str
     before: str | None
@@ -31,25 +31,25 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """What differs between the sessions before and after."""
+    """The differences between the sessions before and after."""
 
-    nodes: int  # that were used, and recorded, on both sides
+    nodes: int  # used and recorded on both sides
     tags: tuple[Difference, ...]  # of nodes, those of most nodes first
     programs: tuple[Difference, ...]  # of variants: what was measured
     left: tuple[str, ...] = ()
     joined: tuple[str, ...] = ()
-    unrecorded: tuple[str, ...] = ()  # keys that no node has a value of, on either side
+    unrecorded: tuple[str, ...] = ()  # keys without a value on any node, on either side
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is known to have changed."""
+        """Whether no change is known."""
         return not (self.tags or self.programs or self.left or self.joined)
 
 
 def compare_states(
     extracts: Sequence[Extract], begin: int, index: int, variants: Iterable[str]
 ) -> StateChange:
-    """Of the sessions from `begin` on, those before `index` against those from it on."""
+    """Compare the sessions from `index` on with those between `begin` and it."""
     before = extracts[max(begin, index - WINDOW) : index][::-1]
     after = extracts[index : index + WINDOW]
     ours, theirs = find_first_states(before), find_first_states(after)
@@ -71,7 +71,7 @@ def compare_states(
 
 
 def find_first_states(extracts: Iterable[Extract]) -> dict[str, State]:
-    """By node, of the first session that has it."""
+    """Return the state of each node in the first session that has it."""
     found: dict[str, State] = {}
     for extract in extracts:
         for node, state in extract.states.items():
@@ -82,7 +82,7 @@ def find_first_states(extracts: Iterable[Extract]) -> dict[str, State]:
 def find_program_changes(
     variant: str, before: Sequence[Extract], after: Sequence[Extract]
 ) -> list[State]:
-    """What was measured before and after; fewer than two where a side did not measure it."""
+    """Return what was measured before and after; fewer than two if a side did not measure it."""
     sides = (
         next((one.programs[variant] for one in side if variant in one.programs), None)
         for side in (before, after)
@@ -91,7 +91,7 @@ def find_program_changes(
 
 
 def group_differences(pairs: Mapping[str, tuple[State, State]]) -> tuple[Difference, ...]:
-    """By key and values the owners that they are of; those of most owners first."""
+    """Return the differences by key and values with their owners; those of most owners first."""
     owners: dict[tuple[str, str | None, str | None], list[str]] = {}
     for owner, states in pairs.items():
         for key in find_different_keys(*states):
@@ -102,11 +102,11 @@ def group_differences(pairs: Mapping[str, tuple[State, State]]) -> tuple[Differe
 
 
 def find_different_keys(before: State, after: State) -> set[str]:
-    """Keys whose value is another one.
+    """Return the keys whose values differ.
 
-    A value that is not known on a side is no difference. Nor is a key that only one side has, where
-    different versions of Steelyard recorded the two. Of keys where one implies the other
-    (`kernel.version` is another one with each `kernel.release`) the one that implies it is enough.
+    A value that is unknown on a side is no difference. Nor is a key that only one side has, if
+    different versions of Steelyard recorded the two. If a change of one key implies that of another
+    (`kernel.release` that of `kernel.version`), only the former is returned.
     """
     keys = before.keys() & after.keys()
     if before.get(VERSION) == after.get(VERSION):
@@ -117,17 +117,17 @@ def find_different_keys(before: State, after: State) -> set[str]:
 
 
 def is_unknown(key: str, state: State) -> bool:
-    """Whether it could not be read; a key that is absent has no value to be read."""
+    """Return whether the value could not be read; an absent key has no value to be read."""
     return key in state and state[key] is None
 
 
 def key_rank(key: str) -> tuple[int, str]:
-    """In the order in which a reader looks for a cause; a user's own tags first."""
+    """Return the sort key in which a reader looks for a cause; a user's own tags are first."""
     return PLACES.get(key, -1 if tag_label(key) == key else len(PLACES)), key
 
 
 def find_exclusive_nodes(here: Sequence[Extract], there: Sequence[Extract]) -> tuple[str, ...]:
-    """Nodes that every session on this side used, and none on the other."""
+    """Return nodes that every session on this side used, and none on the other."""
     sides = [[one.states.keys() for one in side if one.states] for side in (here, there)]
     if len(sides[0]) < SURE_SESSIONS or not sides[1]:
         return ()
@@ -136,7 +136,7 @@ def find_exclusive_nodes(here: Sequence[Extract], there: Sequence[Extract]) -> t
 
 
 def find_unrecorded_keys(states: Sequence[State]) -> tuple[str, ...]:
-    """Keys that some state has, and none has a value of."""
+    """Return keys that some state has, but that no state has a value of."""
     keys = {key for state in states for key in state}
     unknown = [key for key in keys if all(state.get(key) is None for state in states)]
     return tuple(sorted(unknown, key=key_rank))
