@@ -1,4 +1,4 @@
-"""Bars: the mean of every condition with its 95 % interval, and every run as a dot."""
+"""Bar chart: the mean of every condition with its 95 % interval, and every run as a dot."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLUMNS = ("variant", "condition", "metric", "unit", "n", "mean", "low", "high")
-DENSE = 15  # from so many bars on they stand closer
-MAX_DOTS = 3000  # runs above which dots would only be a blot
-RASTER = 300  # dots from which on they are drawn as an image, for the size of the file
+DENSE = 15  # with more bars they are closer together
+MAX_DOTS = 3000  # with more runs dots would overlap too much
+RASTER = 300  # more dots are drawn as an image, to limit the size of the file
 
 
 def draw_bars(summary: Summary, rows: list[Row]) -> Drawing:
-    """One figure of one variant and metric; rows are its conditions."""
+    """Draw one variant and metric; `rows` are its conditions."""
     with drawing.use_style():
         return plot_bars(summary, rows)
 
@@ -66,7 +66,7 @@ def plot_bars(summary: Summary, rows: list[Row]) -> Drawing:
 
 
 def describe_marks(rows: list[Row]) -> str:
-    """What is drawn, for whoever has the file alone."""
+    """Describe the marks inside the figure, for readers of the file without its caption."""
     dots = ", dots: runs" if has_dots(rows) else ""
     return f"bars: means, brackets: 95 % intervals{dots}"
 
@@ -76,12 +76,12 @@ def has_dots(rows: list[Row]) -> bool:
 
 
 def describe_direction(row: Row) -> str:
-    """Which way is better, in words."""
+    """Describe which direction is better."""
     return f", {row.metric.better} is better" if row.metric.better else ""
 
 
 def draw_rows(axes: Axes, summary: Summary, rows: list[Row], factor: float) -> None:
-    """Bars and their means as text; `no value` where there is none."""
+    """Draw bars and their means as text; `no value` without a mean."""
     by_level: dict[int, list[tuple[int, float]]] = {}
     shown = count_common_decimals([row.interval for row in rows if row.interval], factor)
     for place, row in enumerate(rows):
@@ -105,7 +105,7 @@ def draw_rows(axes: Axes, summary: Summary, rows: list[Row], factor: float) -> N
 
 
 def draw_dots(axes: Axes, rows: list[Row], factor: float) -> None:
-    """Every run, in five thin lines a bar so that they do not hide each other."""
+    """Draw every run, in five thin lines per bar so that dots do not cover each other."""
     if not has_dots(rows):
         return
     total = sum(row.n for row in rows)
@@ -118,7 +118,7 @@ def draw_dots(axes: Axes, rows: list[Row], factor: float) -> None:
 
 
 def draw_intervals(axes: Axes, rows: list[Row], factor: float) -> None:
-    """The 95 % intervals of the means."""
+    """Draw the 95 % intervals of the means."""
     known = [
         (
             row.interval.mean / factor,
@@ -142,13 +142,13 @@ def draw_intervals(axes: Axes, rows: list[Row], factor: float) -> None:
 
 
 def find_lowest(rows: list[Row], factor: float) -> float:
-    """Bars start at 0; an interval may reach below, and is not cut."""
+    """Return the start of the axis: 0, or below an interval that extends below 0."""
     ends = (row.interval.low for row in rows if row.interval and row.interval.low is not None)
     return 1.05 * min(0.0, min(ends, default=0.0) / factor)
 
 
 def find_highest(row: Row, factor: float) -> float:
-    """The largest thing drawn in a row."""
+    """Return the largest value drawn in a row."""
     if row.interval is None or row.maximum is None:
         return 0.0
     return max(row.interval.high or 0.0, row.maximum, row.interval.mean) / factor

@@ -1,4 +1,4 @@
-"""Box plots of time and energy over a numeric factor, such as the delay of the network."""
+"""Box plots of time and energy over a numeric factor, such as the network's delay."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ COLUMNS = (
 )  # fmt: skip
 WHISKER = 1.5  # interquartile ranges: Tukey (1977), "Exploratory Data Analysis"
 MAX_TICKS = 12
-Y_LETTERS = 24  # that have room beside a panel
+Y_LETTERS = 24  # that fit next to a panel
 BOX = ("whislo", "q1", "med", "q3", "whishi")
 
 
 def draw_boxes(panels: list[OverFactor]) -> Drawing:
-    """One figure of one variant and factor; a panel per metric."""
+    """Draw one variant and factor, with a panel per metric."""
     with drawing.use_style():
         return plot_boxes(panels)
 
@@ -62,7 +62,7 @@ def plot_boxes(panels: list[OverFactor]) -> Drawing:
 
 
 def draw_panel(axes: Axes, found: OverFactor) -> None:
-    """Boxes of a metric, series beside each other at each level."""
+    """Draw the boxes of a metric, with series next to each other at each level."""
     series = select_shown(found)
     levels = sorted({place for one in series for place in one.places})
     most = max(row.maximum or 0.0 for one in series for row in one.rows)
@@ -83,7 +83,7 @@ def draw_panel(axes: Axes, found: OverFactor) -> None:
 def draw_series(
     axes: Axes, spots: list[float], found: list[dict[str, Any]], width: float, number: int
 ) -> None:
-    """The boxes of a series in six pieces; Axes.bxp() makes seven of every single box."""
+    """Draw the boxes of a series with six artists; Axes.bxp() creates seven for every box."""
     from matplotlib.collections import PolyCollection
 
     left, right = [x - width / 2 for x in spots], [x + width / 2 for x in spots]
@@ -105,7 +105,9 @@ def draw_series(
 
 
 def compute_box(values: tuple[float, ...], factor: float) -> dict[str, Any]:
-    """Whiskers' ends, quartiles (by linear interpolation) and the values beyond."""
+    """Return the ends of the whiskers, the quartiles (linear interpolation) and the values
+    beyond.
+    """
     import numpy as np
 
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))

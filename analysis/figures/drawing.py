@@ -1,6 +1,6 @@
-"""What all figures share: style, saving, and SVG that fits into a page.
+"""Style, saving, and inline SVG for all figures.
 
-Figures are made without pyplot: no state outlives a call.
+Figures are made without pyplot, so no state persists after a call.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
 FORMATS = ("svg", "pdf", "png", "csv")
 WIDTH_IN = 6.6
-NARROW_IN = 3.7  # of a page as wide as a telephone
+NARROW_IN = 3.7  # width for a page on a telephone
 DPI = 150
 TOP_ROOM = 0.05  # of the axis, above the highest value
-MAX_NAME = 120  # letters of a file's name, without its suffix
+MAX_NAME = 120  # letters of a file's name without its suffix
 
-# Okabe & Ito (2008), "Color Universal Design", without black and the yellow that white swallows;
-# orange and sky blue darker, so that a line of each has 3 : 1 against white (WCAG 2.1, 1.4.11).
+# Okabe & Ito (2008), "Color Universal Design", without black and without the yellow that is hard to
+# see on white; orange and sky blue are darker, so that a line of each has 3 : 1 against white (WCAG
+# 2.1, 1.4.11).
 COLOURS = ("#0072B2", "#C68400", "#009E73", "#CC79A7", "#3399D6", "#D55E00")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 HATCHES = ("", "///", "...", "\\\\\\", "xxx", "+++")
@@ -51,8 +52,8 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "legend.fontsize": 8.5,
     "savefig.dpi": DPI,
-    "text.parse_math": False,  # a study's names may hold dollar signs
-    # Text stays text in SVG: small, searchable, and sharp; PDF and PNG carry the font along.
+    "text.parse_math": False,  # a study's names may contain dollar signs
+    # Text stays text in SVG: small, searchable, and sharp; PDF and PNG embed the font.
     "svg.fonttype": "none",
     "svg.hashsalt": "steelyard",
     "pdf.fonttype": 42,
@@ -61,18 +62,18 @@ STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with its words and the numbers in it."""
+    """A figure with its title, caption and numbers."""
 
-    name: str  # of its files
+    name: str  # base name of its files
     title: str
     caption: str
     figure: Figure = field(repr=False)
     columns: tuple[str, ...]
     rows: list[tuple[object, ...]] = field(repr=False)
-    page_only: bool = False  # another shape of a figure that has files
+    page_only: bool = False  # another shape of a figure that is saved as files
 
     def _repr_png_(self) -> bytes:
-        """What a notebook shows."""
+        """Return the image that a notebook displays."""
         buffer = io.BytesIO()
         with use_style():
             lay_out(self.figure)
@@ -82,7 +83,7 @@ class Drawing:
 
 @contextmanager
 def use_style() -> Iterator[None]:
-    """Our settings, for as long as a figure is drawn or saved."""
+    """Apply the style while a figure is drawn or saved."""
     from matplotlib import rc_context
 
     with rc_context(STYLE):
@@ -90,7 +91,7 @@ def use_style() -> Iterator[None]:
 
 
 def new_figure(height_in: float) -> Figure:
-    """An empty figure with a canvas that needs no display."""
+    """Return an empty figure with a canvas that needs no display."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -100,9 +101,10 @@ def new_figure(height_in: float) -> Figure:
 
 
 def start_axis_at(axes: Axes, bottom: float = 0.0) -> None:
-    """The vertical axis from here up to above the highest marker.
+    """Set the vertical axis from `bottom` to above the highest marker.
 
-    Matplotlib leaves a share of the values' range, which is nothing where they hardly differ.
+    Matplotlib leaves a share of the values' range, which is almost nothing if they hardly
+    differ.
     """
     highest = axes.dataLim.y1
     top = max(axes.get_ylim()[1], highest + TOP_ROOM * (highest - bottom))
@@ -110,7 +112,7 @@ def start_axis_at(axes: Axes, bottom: float = 0.0) -> None:
 
 
 def save(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """NAME.svg, .pdf, .png and its data as .csv; returns what was written."""
+    """Write NAME.svg, .pdf, .png and the data as .csv; return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for suffix in formats:
@@ -126,23 +128,23 @@ def save(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMATS) -> li
 
 
 def lay_out(figure: Figure) -> None:
-    """Its parts find their places, once for all formats.
+    """Compute the layout once for all formats.
 
-    Left to savefig, a drawing into nothing comes before each format's own.
+    savefig would otherwise draw the figure without output before each format.
     """
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
-        figure.set_layout_engine(None)  # of "none" a place holder would be left, and that drawing
+        figure.set_layout_engine(None)  # "none" would leave an engine that causes the extra drawing
 
 
 def make_metadata(suffix: str) -> dict[str, None]:
-    """Metadata that make the same data the same file."""
+    """Return metadata with which the same data give the same file."""
     return {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
 
 
 def save_csv(drawing: Drawing, path: Path) -> None:
-    """The numbers of the figure; what is missing is an empty cell."""
+    """Write the numbers of the figure; missing values are empty cells."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(drawing.columns)
@@ -150,10 +152,10 @@ def save_csv(drawing: Drawing, path: Path) -> None:
 
 
 def inline_svg(drawing: Drawing) -> str:
-    """The figure as an <svg> element to stand among others in a page.
+    """Return the figure as an <svg> element for a page with other figures.
 
-    Ids become the figure's own or go, coordinates keep two decimals (0.01 pt), and what only a
-    file of its own needs is left out.
+    Ids are made unique or removed, coordinates keep two decimals (0.01 pt), and parts that only a
+    separate file needs are left out.
     """
     buffer = io.StringIO()
     with use_style():
@@ -177,17 +179,17 @@ PAGE = dict.fromkeys(("#000000", "#222222", "#333333", "#444444"), "currentColor
 
 
 def make_page_colour(colour: re.Match[str]) -> str:
-    """The page's own ink, paper and lines: they change where a reader has it dark."""
+    """Return the page's own ink, paper or line color, which changes in a dark page."""
     return PAGE[colour[0]]
 
 
 def shorten_tag(tag: re.Match[str]) -> str:
-    """A tag with its coordinates cut; text between tags is not touched."""
+    """Return a tag with shortened coordinates; text between tags is unchanged."""
     return re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0])
 
 
 def prefix_ids(svg: str, name: str) -> str:
-    """Ids that something refers to get a prefix, the others go."""
+    """Add a prefix to ids that are referenced, and remove the others."""
     prefix = "f" + hashlib.sha256(name.encode()).hexdigest()[:6]
     used = set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', svg))
     used_ids = {first or second for first, second in used}
@@ -200,10 +202,10 @@ def prefix_ids(svg: str, name: str) -> str:
 
 
 def make_slug(*words: str) -> str:
-    """A name for files: `bars-filesystem-test-large-file-copy-seconds`.
+    """Return a file name: `bars-filesystem-test-large-file-copy-seconds`.
 
-    Where that would lose what tells names apart (`level=-1`, `é`, the end of a long one) a
-    checksum tells it.
+    If that would lose a distinction between names (`level=-1`, `é`, the end of a long name), a
+    checksum is appended.
     """
     whole = "-".join(words)
     name = re.sub(r"[^a-z0-9]+", "-", whole.lower()).strip("-")
@@ -214,14 +216,19 @@ def make_slug(*words: str) -> str:
 
 
 def colour_factor(summary: Summary) -> str | None:
-    """The factor that colours show: the baseline's first one with two levels or more, or any."""
+    """Return the factor that colors show: the baseline's first one with two levels or more, or
+    any.
+    """
     meta = summary.data.meta
     names = sorted(meta.factors, key=lambda name: name not in meta.baseline)
     return next((name for name in names if len(meta.factors[name]) > 1), None)
 
 
 def level_index(summary: Summary, group: Group) -> int:
-    """Which colour, marker and hatch a group has; too many levels: baseline and all others."""
+    """Return the index of a group's color, marker and hatch.
+
+    With too many levels the index distinguishes only the baseline from all others.
+    """
     factor = colour_factor(summary)
     if factor is None:
         return 0

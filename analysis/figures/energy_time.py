@@ -1,4 +1,4 @@
-"""Energy against time: what a run takes in joules beside what it takes in seconds."""
+"""Energy against time: the joules of a run over its seconds."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ COLUMNS = (
     "energy_low_j", "energy_high_j", "power_w",
 )  # fmt: skip
 MAX_PANELS = 4  # variants; the CSV has all
-MAX_NAMED = 8  # conditions of a panel that have their names beside them
+MAX_NAMED = 8  # conditions in a panel with their names next to them
 PANEL_IN = 2.2
 
-Pair = tuple[Row, Row]  # of time and of energy
+Pair = tuple[Row, Row]  # of time and energy
 
 
 def draw_energy_time(summary: Summary) -> Drawing | None:
-    """A panel a variant; None where no condition has both."""
+    """Draw a panel per variant; None if no condition has both."""
     found = {variant: find_pairs(summary, variant) for variant in summary.variants}
     found = {variant: both for variant, both in found.items() if both}
     if not found:
@@ -39,7 +39,7 @@ def draw_energy_time(summary: Summary) -> Drawing | None:
 
 
 def find_pairs(summary: Summary, variant: str) -> list[Pair]:
-    """Conditions with means of both."""
+    """Return the conditions with means of both."""
     every = (
         (summary.row(variant, label, TIME), summary.row(variant, label, ENERGY))
         for label in summary.labels
@@ -59,7 +59,7 @@ def plot_energy_time(summary: Summary, found: dict[str, list[Pair]]) -> Drawing:
     for axes, variant in zip(grid.flat, shown, strict=False):
         spots[axes] = draw_panel(axes, summary, found[variant])
         axes.set_title(figures_labels.shorten_name(variant, 92 // columns), fontsize=8.5)
-    figure.draw_without_rendering()  # for its layout
+    figure.draw_without_rendering()  # computes the layout
     for (axes, mine), variant in zip(spots.items(), shown, strict=True):
         if len(mine) <= MAX_NAMED:
             groups = [time.group for time, _ in found[variant]]
@@ -81,7 +81,7 @@ def plot_energy_time(summary: Summary, found: dict[str, list[Pair]]) -> Drawing:
 
 
 def draw_panel(axes: Axes, summary: Summary, found: list[Pair]) -> list[tuple[float, float]]:
-    """Points with crosses, and where they are; the axes show what is there, and do not begin at 0."""
+    """Draw points with crosses and return their positions; the axes do not begin at 0."""
     scales = [
         choose_prefix(max(read_mean(pair[side]) for pair in found), unit)
         for side, unit in ((0, "s"), (1, "J"))
@@ -107,7 +107,7 @@ def draw_panel(axes: Axes, summary: Summary, found: list[Pair]) -> list[tuple[fl
 
 
 def read_mean(row: Row) -> float:
-    """Of rows that have one."""
+    """Return the mean of a row that has one."""
     assert row.interval is not None
     return row.interval.mean
 

@@ -1,4 +1,4 @@
-"""Which figures over factors a variant has: boxes and lines over a number, heat map, stack."""
+"""Chooses a variant's figures over factors: box plots, line plots, heat maps, stacked bars."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from steelyard.analysis.summary.summary import Summary
 from steelyard.analysis.summary.tolerances import find_axis_tolerances
 
 TIME, ENERGY = "elapsed_s", "energy_j"
-MAX_THROUGHPUTS = 2  # secondary ones, over network conditions
+MAX_THROUGHPUTS = 2  # secondary metrics, over network conditions
 
 
 def list_factor_draws(summary: Summary, variant: str) -> Iterator[Callable[[], Drawing | None]]:
-    """Each draws a figure when it is called, if there is one; in the order of the report."""
+    """Yield functions that draw a figure, or return None, in the order of the report."""
     for axis in find_axes(summary.data.meta.factors):
         panels = list(
             build_factor_series(summary, variant, axis, select_box_metrics(summary, variant))
@@ -42,13 +42,13 @@ def list_factor_draws(summary: Summary, variant: str) -> Iterator[Callable[[], D
 
 
 def select_box_metrics(summary: Summary, variant: str) -> list[str]:
-    """A benchmark's own time, or else the run's, and the energy."""
+    """Return a benchmark's own time, or else the run's, and the energy."""
     own = [m.name for m in select_primary(summary, variant) if m.unit == "s"]
     return [*(own[:1] or [TIME]), ENERGY]
 
 
 def select_line_metrics(summary: Summary, variant: str, factor: str) -> list[str]:
-    """The main figures; over network conditions throughput, too."""
+    """Return the main figures; over network conditions throughput, too."""
     names = [metric.name for metric in select_primary(summary, variant)]
     if factor == FACTOR:
         others = [
@@ -63,7 +63,7 @@ def select_primary(summary: Summary, variant: str) -> list[Metric]:
 
 
 def select_primary_rows(summary: Summary, variant: str) -> dict[str, list[Row]]:
-    """The rows of each main figure."""
+    """Return the rows of each main figure."""
     found: dict[str, list[Row]] = {}
     for row in summary.rows:
         if row.group.variant == variant and row.metric.is_primary:

@@ -28,13 +28,13 @@ COLUMNS = (
     "n_baseline", "meaning",
 )  # fmt: skip
 MAX_ROWS = 40  # the CSV has all
-FARTHEST = 2.5  # times the largest overhead: intervals that reach farther end in an arrow
-LEAST = 0.05  # of the axis to each side
+FARTHEST = 2.5  # times the largest overhead: longer intervals end in an arrow
+LEAST = 0.05  # share of the axis on each side
 LETTERS, NARROW_LETTERS = 46, 40  # of a row's name
-LONG_LABEL = 24  # letters of a condition from which on its levels stand alone
+LONG_LABEL = 24  # letters of a condition above which only its levels are shown
 NUMBER = re.compile(r"[-+.0-9eE]+|true|false")
-NARROW_LINE, LEAST_NAME = 54, 16  # of a name and the overhead behind it
-# Colour and marker say the same; of Okabe and Ito's colours.
+NARROW_LINE, LEAST_NAME = 54, 16  # letters of a line, and least letters of the name in it
+# Color and marker carry the same information; the colors are Okabe and Ito's.
 LOOKS = {
     Direction.WORSE: ("#D55E00", "s", True),
     Direction.BETTER: ("#0072B2", "o", True),
@@ -54,14 +54,14 @@ PANELS = {
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a panel: a group's heading, or a row with its words."""
+    """One line of a panel: a group's heading, or a row with its name."""
 
     name: str
     row: Row | None = None
 
 
 def draw_forest(summary: Summary, narrow: bool = False) -> Drawing | None:
-    """All main overheads that have an interval; None where there is none."""
+    """Draw all main overheads that have an interval; None without any."""
     stolen = has_stolen_time(summary)
     every = [
         row
@@ -75,7 +75,7 @@ def draw_forest(summary: Summary, narrow: bool = False) -> Drawing | None:
 
 
 def has_stolen_time(summary: Summary) -> bool:
-    """Whether CPU seconds of some node are not the job's alone (SY32): no picture is led by them."""
+    """Return whether any node's CPU seconds include stolen time (SY32); they are then not shown."""
     return any(record.vm in COUNTS_STOLEN_TIME for record in summary.data.records)
 
 
@@ -85,7 +85,7 @@ def has_interval(row: Row) -> bool:
 
 
 def read_overhead(row: Row) -> tuple[float, float, float]:
-    """Overhead, low and high, as shares."""
+    """Return overhead, low and high, as shares."""
     found = row.overhead
     assert found is not None and found.value is not None
     assert found.low is not None and found.high is not None
@@ -93,7 +93,7 @@ def read_overhead(row: Row) -> tuple[float, float, float]:
 
 
 def select_rows(rows: Sequence[Row]) -> list[Row]:
-    """Main figures first, of these and of the others the largest."""
+    """Return the rows to draw: main figures first, then the others, the largest overheads first."""
     ranked = sorted(rows, key=lambda row: (not row.metric.is_primary, -abs(read_overhead(row)[0])))
     return ranked[:MAX_ROWS]
 
@@ -132,7 +132,7 @@ def plot_forest(summary: Summary, every: list[Row], narrow: bool) -> Drawing:
 
 
 def build_lines(summary: Summary, rows: Sequence[Row]) -> list[Line]:
-    """Under a heading a condition (or a variant, where there are more conditions), sorted."""
+    """Return sorted lines under a heading per condition, or per variant if those are fewer."""
     conditions, variants = ({of(row) for row in rows} for of in (format_label, format_variant))
     head, tail = (format_label, format_variant)
     if len(conditions) > len(variants):
@@ -152,7 +152,7 @@ def build_lines(summary: Summary, rows: Sequence[Row]) -> list[Line]:
 
 
 def format_label(row: Row) -> str:
-    """The condition; a long one without the names of factors, but for numbers: `virtual, threads=2`."""
+    """Return the condition; in a long one only numbers keep their factors: `virtual, threads=2`."""
     label = row.group.label or "all runs"
     if len(label) <= LONG_LABEL or not row.group.levels:
         return label
@@ -167,7 +167,7 @@ def format_variant(row: Row) -> str:
 
 
 def draw_panel(axes: Axes, lines: Sequence[Line], better: str | None, narrow: bool) -> None:
-    """Intervals below each other; names beside them, or above where the page is narrow."""
+    """Draw intervals below each other; names are next to them, or above on a narrow page."""
     low, high = find_span([line.row for line in lines if line.row])
     axes.set_xlim(100 * low, 100 * high)
     axes.set_ylim(len(lines) - 0.4, -0.8)
@@ -186,19 +186,19 @@ def draw_panel(axes: Axes, lines: Sequence[Line], better: str | None, narrow: bo
 
 
 def find_span(rows: Sequence[Row]) -> tuple[float, float]:
-    """From where to where the axis goes, as shares: all overheads, and what intervals need."""
+    """Return the ends of the axis, as shares: all overheads, and what intervals need."""
     found = [read_overhead(row) for row in rows]
     reach = max(FARTHEST * max(abs(v) for v, _, _ in found), LEAST)
     low = max(min(min(low for _, low, _ in found), 0.0), -reach)
     high = min(max(max(high for _, _, high in found), 0.0), reach)
-    if low == high:  # nothing but counts that are exactly equal
+    if low == high:  # all overheads are exactly 0
         low, high = -reach, reach
     room = 0.06 * (high - low)
     return min(low, -LEAST * (high - low)) - room, max(high, LEAST * (high - low)) + room
 
 
 def draw_interval(axes: Axes, place: int, row: Row, ends: tuple[float, float]) -> None:
-    """Its line, arrows where it goes on beyond the axis, and the overhead."""
+    """Draw an interval with its overhead, and arrows if it extends beyond the axis."""
     middle, low, high = (100 * v for v in read_overhead(row))
     assert row.verdict is not None
     colour, marker, filled = LOOKS[row.verdict.direction]
@@ -216,7 +216,7 @@ def draw_interval(axes: Axes, place: int, row: Row, ends: tuple[float, float]) -
 
 
 def write_names(axes: Axes, lines: Sequence[Line], narrow: bool) -> None:
-    """Headings bold, rows with their overhead and interval in words."""
+    """Write headings in bold, and rows with their overhead and interval."""
     axes.set_yticks([])
     most = count_name_letters(lines) if narrow else LETTERS
     short = figures_labels.shorten_names(list(dict.fromkeys(line.name for line in lines)), most)
@@ -243,13 +243,13 @@ def write_names(axes: Axes, lines: Sequence[Line], narrow: bool) -> None:
 
 
 def count_name_letters(lines: Sequence[Line]) -> int:
-    """Of a name on a narrow page, where its overhead stands behind it."""
+    """Return the letters of a name on a narrow page, where its overhead follows it."""
     longest = max((len(format_overhead(line.row)) + 2 for line in lines if line.row), default=0)
     return max(LEAST_NAME, min(NARROW_LETTERS, NARROW_LINE - longest))
 
 
 def format_overhead(row: Row) -> str:
-    """`+12 % (9 … 15)`: in the axis' unit, however large it is."""
+    """Format `+12 % (9 … 15)`, in the axis' unit, however large it is."""
     middle, low, high = read_overhead(row)
     sign = "+" if middle > 0 else ""
     text = f"{sign}{format_percent(middle, low, high)} %"
@@ -257,7 +257,7 @@ def format_overhead(row: Row) -> str:
 
 
 def draw_legend(figure: Figure, rows: Sequence[Row], columns: int) -> None:
-    """What colours, markers and the band mean: only what is there."""
+    """Draw the legend of the colors, markers and the band that occur."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

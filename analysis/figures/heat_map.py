@@ -23,18 +23,18 @@ COLUMNS = (
 )  # fmt: skip
 MAX_PANELS = 4
 MAX_LEVELS = 12  # of a factor; more do not fit with their numbers
-# Light in the middle and dark at both ends, told apart by blue and orange: the sign and the
-# number stand in each cell, for grey print.
-ACROSS = (55, 24)  # letters that have room below the cells of one panel, or of each of two
-ROW_NAME = (24, 12)  # letters of a row's name there
-NAME_LINES = 3  # that a column's name may take
+# The color map is light in the middle and dark at both ends, in blue and orange. Sign and number
+# are in each cell, for gray print.
+ACROSS = (55, 24)  # letters that fit below the cells of one panel, or of each of two
+ROW_NAME = (24, 12)  # letters of a row's name in these cases
+NAME_LINES = 3  # of a column's name at most
 COLOUR_MAP = "PuOr_r"
 
 Grid = dict[tuple[str, str], Row]
 
 
 def choose_factors(summary: Summary, rows: list[Row]) -> tuple[str, str] | None:
-    """(rows, columns): the two factors with most levels among the overheads; None: there are none."""
+    """Return (rows, columns): the two factors with most levels among the overheads, or None."""
     compared = [row for row in rows if row.overhead is not None]
     levels = {
         factor: len({row.group.levels.get(factor) for row in compared})
@@ -45,7 +45,7 @@ def choose_factors(summary: Summary, rows: list[Row]) -> tuple[str, str] | None:
 
 
 def draw_heat(summary: Summary, rows: list[Row]) -> Drawing | None:
-    """One figure of one variant and metric; None without two factors."""
+    """Draw one variant and metric; None without two factors."""
     factors = choose_factors(summary, rows)
     if factors is None:
         return None
@@ -89,13 +89,13 @@ def plot_heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Dr
 
 
 def count_panels_beside(panels: int, levels: list[list[str]]) -> int:
-    """Two where the names of the columns have room in half of the figure, else one."""
+    """Return 2 if the names of the columns fit in half of the figure, else 1."""
     letters = len(levels[1]) * (1 + max(map(len, levels[1])))
     return 2 if panels > 1 and letters <= ACROSS[1] else 1
 
 
 def format_tick_names(levels: list[list[str]], columns: int) -> list[list[str]]:
-    """What stands beside the rows and, wrapped, below the columns."""
+    """Return the names next to the rows and, wrapped, below the columns."""
     beside = figures_labels.shorten_names(levels[0], ROW_NAME[columns - 1])
     each = ACROSS[columns - 1] // len(levels[1]) - 1
     below = figures_labels.shorten_names(levels[1], NAME_LINES * each)
@@ -110,7 +110,7 @@ def has_overhead(grid: Grid) -> bool:
 
 
 def group_panels(rows: list[Row], factors: tuple[str, str]) -> dict[str, Grid]:
-    """Rows by the levels of all other factors."""
+    """Return the rows by the levels of all other factors."""
     panels: dict[str, Grid] = {}
     for row in rows:
         condition = row.group.levels
@@ -121,7 +121,7 @@ def group_panels(rows: list[Row], factors: tuple[str, str]) -> dict[str, Grid]:
 
 
 def list_levels(summary: Summary, rows: list[Row], factor: str) -> list[str]:
-    """The levels that occur, in the order of the study."""
+    """Return the levels that occur, in the order of the study."""
     there = {str(row.group.levels.get(factor)) for row in rows}
     meta = summary.data.meta
     texts = (meta.level_text(factor, level) for level in meta.factors[factor])
@@ -129,18 +129,18 @@ def list_levels(summary: Summary, rows: list[Row], factor: str) -> list[str]:
 
 
 def read_value(row: Row) -> float | None:
-    """The overhead in percent."""
+    """Return the overhead in percent."""
     if row.overhead is None or row.overhead.value is None:
         return None
     return 100 * row.overhead.value
 
 
-# As good as black and white, which in a page stand for its own ink and paper (drawing.PAGE).
+# Almost black and white, because a page replaces these by its own ink and paper (drawing.PAGE).
 DARK, LIGHT = "#000001", "#fffffe"
 
 
 def choose_text_colour(behind: Sequence[float]) -> str:
-    """Black or white, whichever stands out more from (red, green, blue, …) behind it.
+    """Return black or white, whichever has more contrast to the (red, green, blue, …) behind it.
 
     Relative luminance and the border at which both have the same contrast: WCAG 2.1.
     """
@@ -152,7 +152,7 @@ def choose_text_colour(behind: Sequence[float]) -> str:
 def draw_panel(
     axes: Axes, cells: Grid, levels: list[list[str]], names: list[list[str]], limit: float
 ) -> Any:
-    """Colours, and in each cell the number; `=` for the baseline, in brackets what is not shown."""
+    """Draw the colors with a number in each cell; see format_cell()."""
     import numpy as np
 
     numbers = [
@@ -176,7 +176,7 @@ def draw_panel(
 
 
 def format_cell(row: Row | None) -> str:
-    """`+37`, `(−2)` when not shown to differ, `baseline`, `–` without a value."""
+    """Format `+37`, `(−2)` if not shown to differ, `baseline`, `–` without a value."""
     if row is None:
         return "–"
     value = read_value(row)

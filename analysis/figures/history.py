@@ -1,4 +1,4 @@
-"""Main figures over a study's sessions: means with intervals, levels, and what changed at a step."""
+"""Main figures over a study's sessions: means with intervals, levels, and changes at steps."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ COLUMNS = (
 )  # fmt: skip
 MAX_PANELS = 8  # series below each other; the CSV has all
 PANEL_IN = 1.65
-MAX_NOTES = 8  # events, the latest ones
+MAX_NOTES = 8  # number of latest events
 LINE_IN = 0.165
 Y_LETTERS = 16
-STEP_IN = 0.25  # of a step's number, which has two digits at most, and to the next
-TICK_LETTERS, TICK_GAP = 14, 2  # of a session's name, and to the next
-FEW = 60  # sessions up to which each has a bracket for its interval; else a band of points
+STEP_IN = 0.25  # width of a step's number, with two digits at most, and the gap to the next
+TICK_LETTERS, TICK_GAP = 14, 2  # letters of a session's name, and the gap to the next
+FEW = 60  # sessions up to which the markers are large
 STEP_COLOUR = "#b00000"
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What fits into a width."""
+    """Sizes that fit into a width."""
 
     width_in: float
     title_letters: int
     note_letters: int  # of a line below the panels
     note_lines: int  # of one event
-    tick_letters: int  # of all names of sessions, with the blanks between
-    max_words: tuple[str, ...] = ()  # of the files' name
+    tick_letters: int  # of all session names, with the blanks between them
+    max_words: tuple[str, ...] = ()  # appended to the files' names
 
 
 WIDE = Shape(drawing.WIDTH_IN, figures_labels.TITLE, 88, 2, 84)
-NARROW = Shape(drawing.NARROW_IN, 40, 44, 3, 36, ("narrow",))  # as of a page on a telephone
+NARROW = Shape(drawing.NARROW_IN, 40, 44, 3, 36, ("narrow",))  # for a page on a telephone
 
 
 def draw_history(history: History, narrow: bool = False) -> Drawing | None:
-    """A panel for each series, those that changed first; None where no series has a value."""
+    """Draw a panel for each series, changed ones first; None if no series has a value."""
     shape = NARROW if narrow else WIDE
     series = [one for one in history.series if any(one.runs)]
     if not series:
@@ -91,7 +91,7 @@ def plot_history(history: History, series: Sequence[Series], shape: Shape) -> Dr
 
 
 def draw_series(axes: Axes, history: History, series: Series, shape: Shape) -> None:
-    """Session means, the level of each segment, and a line at each step."""
+    """Draw session means, the level of each segment, and a line at each step."""
     means = compute_session_means(series)
     largest = max(abs(one.mean) for one in means.values())
     factor, unit = choose_prefix(largest, series.metric.unit)
@@ -120,7 +120,7 @@ def draw_series(axes: Axes, history: History, series: Series, shape: Shape) -> N
 
 
 def compute_session_means(series: Series) -> dict[int, Interval]:
-    """By place of the session, those with values."""
+    """Return the means of sessions with values, by place of the session."""
     return {
         place: mean_interval(
             values,
@@ -132,7 +132,7 @@ def compute_session_means(series: Series) -> dict[int, Interval]:
 
 
 def draw_intervals(axes: Axes, means: dict[int, Interval], factor: float) -> None:
-    """Of the sessions with several runs."""
+    """Draw the intervals of sessions with several runs."""
     known = [
         (place, one.low / factor, one.high / factor)
         for place, one in means.items()
@@ -145,7 +145,9 @@ def draw_intervals(axes: Axes, means: dict[int, Interval], factor: float) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Sessions between two steps, the level at the first and the last of them: a drift has two."""
+    """Sessions between two steps, with the level at the first and the last; a drift has two
+    levels.
+    """
 
     begin: int
     end: int
@@ -153,13 +155,13 @@ class Segment:
     last: float
 
     def level(self, place: int) -> float:
-        """At a session."""
+        """Return the level at a session."""
         share = (place - self.begin) / max(self.end - 1 - self.begin, 1)
         return self.first + share * (self.last - self.first)
 
 
 def build_segments(series: Series) -> list[Segment]:
-    """Each stretch between steps; none where there are too few sessions for a level."""
+    """Return the segments between steps; none if there are too few sessions for a level."""
     course = series.course
     if course.level is None:
         return []
@@ -172,7 +174,7 @@ def build_segments(series: Series) -> list[Segment]:
 
 
 def draw_steps(axes: Axes, history: History, series: Series, shape: Shape) -> None:
-    """A line at each step, with the number of its note; `1, 2` where they are too near for two."""
+    """Draw a line at each step, with the number of its note; close ones share a label `1, 2`."""
     numbers = {event.index: number for number, event in enumerate(history.events, 1)}
     near = len(history.sessions) * STEP_IN / shape.width_in
     groups: list[list[int]] = []
@@ -192,7 +194,9 @@ def draw_steps(axes: Axes, history: History, series: Series, shape: Shape) -> No
 
 
 def list_notes(history: History, shape: Shape = WIDE) -> Iterator[str]:
-    """`1  2026-11-14: kernel 6.1.0-30 → 6.1.0-31`: what changed at each step, the latest ones."""
+    """Yield `1  2026-11-14: kernel 6.1.0-30 → 6.1.0-31`, the changes at each of the latest
+    steps.
+    """
     for number, event in list(enumerate(history.events, 1))[-MAX_NOTES:]:
         text = f"{number}  {history.sessions[event.index].name}: {'; '.join(list_changes(event))}"
         lines = figures_labels.wrap_label(text, shape.note_letters).split("\n")
@@ -204,7 +208,7 @@ def list_notes(history: History, shape: Shape = WIDE) -> Iterator[str]:
 
 
 def list_changes(event: Event) -> list[str]:
-    """A phrase for each change of a state; which node's change it is comes first."""
+    """Return a phrase for each change of a state; a single node with a change is first."""
     state = event.state
     alone = sorted({one.node.node for one in event.changes if one.node is not None})
     moved = ((state.left, "left"), (state.joined, "joined"))
@@ -217,7 +221,7 @@ def list_changes(event: Event) -> list[str]:
 
 
 def set_ticks(axes: Axes, history: History, shape: Shape, is_last: bool) -> None:
-    """Names of some sessions, evenly, below the last panel."""
+    """Put the names of some sessions, evenly spaced, below the last panel."""
     number = len(history.sessions)
     longest = min(max(len(session.name) for session in history.sessions), TICK_LETTERS)
     most = max(shape.tick_letters // (longest + TICK_GAP), 2)
@@ -232,7 +236,7 @@ def set_ticks(axes: Axes, history: History, shape: Shape, is_last: bool) -> None
 
 
 def format_caption(history: History, shown: Sequence[Series], series: Sequence[Series]) -> str:
-    """How to read it."""
+    """Return the explanation of the figure."""
     words = (
         f"Means of {counted(len(history.sessions), 'session')} with 95 % intervals over their runs (Student), the "
         "level of each stretch, and a numbered line at each step; below, what changed at that session."

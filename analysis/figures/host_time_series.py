@@ -1,4 +1,4 @@
-"""Power of a host, and traffic of the guest's job on it, over the same time (Kommeri 2016, figure 1)."""
+"""Power of a host and traffic of the guest's job over the same time (Kommeri 2016, figure 1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def draw(joined: Joined, path: Path) -> None:
-    """Two panels on one axis of time, in the format of the path's suffix (svg, png, pdf)."""
+    """Draw two panels on one time axis, in the format of the path's suffix (svg, png, pdf)."""
     with drawing.use_style():
         figure = drawing.new_figure(4.0)
         power, traffic = figure.subplots(2, 1, sharex=True)
@@ -37,7 +37,7 @@ def draw(joined: Joined, path: Path) -> None:
 
 
 def draw_traffic(axes: Axes, joined: Joined) -> None:
-    """Received and sent, of guest and host."""
+    """Draw received and sent bytes per second of guest and host."""
     sides = (("guest", joined.guest), ("host", joined.host))
     counters = (("rx_bytes", "received"), ("tx_bytes", "sent"))
     most = max(
@@ -60,7 +60,7 @@ def draw_line(
     axes: Axes, joined: Joined, side: Side, counter: str, factor: float, colour: int, label: str,
     dash: int = 0,
 ) -> None:  # fmt: skip
-    """Rates of a counter, if there are any."""
+    """Draw the rates of a counter, if there are any."""
     times, values = compute_rates(side, counter, joined.begin_unix_s, joined.end_unix_s)
     if times:
         axes.plot(

@@ -1,4 +1,4 @@
-"""Iterations inside the runs: a line per node, and one through the average of all of them."""
+"""Iterations inside the runs: a line per node, and one through their overall mean."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ COLUMNS = (
     "variant", "condition", "metric", "unit", "node", "iteration", "runs", "value",
     "average_n", "average_low", "average_high", "average",
 )  # fmt: skip
-MAX_LEVELS = len(DASHES)  # that grey print tells apart; of more each condition has its own panel
-MAX_NODES = len(MARKERS)  # lines of one colour that can be told apart
+MAX_LEVELS = len(DASHES)  # that gray print distinguishes; with more a panel per condition
+MAX_NODES = len(MARKERS)  # lines of one color that are distinguishable
 MAX_PANELS, ACROSS = 9, 3
-LETTERS = 78  # of titles beside each other
+LETTERS = 78  # letters of all titles in a row of panels
 LINE_IN = 0.14
-Y_LETTERS = 30  # that have room beside a shelf
-RASTER = 3000  # points from which on lines are drawn as an image, for the size of the file
-MARK_EVERY = 6  # iterations between the marks that tell nodes apart
-GAP = 0.12  # of the axes' height between the numbers of two averages
+Y_LETTERS = 30  # that fit next to a row of panels
+RASTER = 3000  # more points are drawn as an image, to limit the size of the file
+MARK_EVERY = 6  # iterations between the markers of a node
+GAP = 0.12  # share of the axes' height between the numbers of two averages
 
 # Means over a node's runs and clients: {condition: {node: {iteration: (runs, mean)}}}
 Nodes = dict[str, dict[str, dict[int, tuple[int, float]]]]
@@ -39,10 +39,10 @@ Nodes = dict[str, dict[str, dict[int, tuple[int, float]]]]
 
 @dataclass(frozen=True)
 class Level:
-    """What is drawn in one colour: nodes under one condition, and their average."""
+    """The lines of one color: nodes under one condition, and their average."""
 
     name: str
-    place: int  # of its colour and dashes
+    place: int  # index of its color and dashes
     average: float | None  # None: no values
     lines: Sequence[tuple[int, Sequence[float]]]  # (number of the node from 0, its iterations)
 
@@ -57,7 +57,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Panel:
-    """Conditions that differ in the colours' factor alone."""
+    """Conditions that differ only in the factor of the colors."""
 
     title: str
     rows: Sequence[Row]
@@ -66,7 +66,7 @@ class Panel:
 
 
 def draw_iterations(summary: Summary, rows: list[Row]) -> Drawing | None:
-    """One figure of one variant and metric; rows are its conditions. None without iterations."""
+    """Draw one variant and metric; `rows` are its conditions. Returns None without iterations."""
     measured = [row for row in rows if has_iterations(summary, row)]
     if not measured:
         return None
@@ -127,7 +127,7 @@ def find_largest(found: Nodes) -> float | None:
 
 
 def group_panels(summary: Summary, rows: list[Row]) -> list[Panel]:
-    """A panel for what is equal in all factors but that of the colours."""
+    """Return a panel for rows that are equal in all factors except that of the colors."""
     meta, factor = summary.data.meta, drawing.colour_factor(summary)
     levels = meta.factors[factor] if factor else []
     if factor is None or len(levels) > MAX_LEVELS:
@@ -149,7 +149,7 @@ def group_panels(summary: Summary, rows: list[Row]) -> list[Panel]:
 
 
 def number_nodes(panels: Sequence[Panel], found: Nodes) -> dict[int, dict[str, int]]:
-    """{level: {node: its number from 0}}, the same in all panels."""
+    """Return {level: {node: its number from 0}}, the same in all panels."""
     names: dict[int, set[str]] = {}
     for panel in panels:
         for row, place in zip(panel.rows, panel.places, strict=True):
@@ -161,14 +161,14 @@ def number_nodes(panels: Sequence[Panel], found: Nodes) -> dict[int, dict[str, i
 
 
 def natural_sort_key(node: str) -> tuple[int, str]:
-    """n2 before n10."""
+    """Return a sort key with n2 before n10."""
     return len(node), node
 
 
 def build_levels(
     panel: Panel, found: Nodes, numbers: dict[int, dict[str, int]], factor: float
 ) -> list[Level]:
-    """What is drawn of a panel, values over `factor`."""
+    """Return the levels of a panel, with values divided by `factor`."""
     levels = []
     for row, name, place in zip(panel.rows, panel.names, panel.places, strict=True):
         lines = [
@@ -182,14 +182,14 @@ def build_levels(
 
 
 def align_values(line: dict[int, tuple[int, float]]) -> list[float]:
-    """From the first iteration on; nan where there is none."""
+    """Return the values from the first iteration on; nan if one is missing."""
     return [line[i][1] if i in line else nan for i in range(1, max(line) + 1)]
 
 
 def list_legend_entries(
     panels: Sequence[Panel], numbers: dict[int, dict[str, int]]
 ) -> tuple[list[Level], list[str]]:
-    """What the legend tells: levels where there are several, and the nodes that have each mark."""
+    """Return the legend's levels, if there are several, and the nodes of each marker."""
     looks = {
         place: Level(name, place, None, ())
         for panel in panels
@@ -209,10 +209,10 @@ def has_iterations(summary: Summary, row: Row) -> bool:
 
 
 def read_nodes(summary: Summary, rows: list[Row]) -> Nodes:
-    """By condition and node, nodes in the order of their names.
+    """Return the means by condition and node, with nodes in the order of their names.
 
-    Clients are counted node by node (docs/formats.md part 7), as many on each; where they are
-    fewer than the nodes, all nodes of the run stand together.
+    Clients are counted node by node (docs/formats.md part 7), as many on each. If there are fewer
+    clients than nodes, all nodes of the run are joined.
     """
     ids = [run for row in rows for run in row.run_ids]
     with open_database(summary.data.folder) as connection:
@@ -256,7 +256,7 @@ def format_caption(panels: list[Panel], found: Nodes, numbers: dict[int, dict[st
 
 
 def data_rows(row: Row, found: Nodes) -> Iterator[tuple[object, ...]]:
-    """Each node's iterations, with the average that is drawn through them."""
+    """Yield each node's iterations, with the average that is drawn through them."""
     group, metric, mean = row.group, row.metric, row.interval
     fixed = (group.variant, group.label, metric.name, metric.unit)
     average = (row.n, mean.low, mean.high, mean.mean) if mean else (row.n, None, None, None)
@@ -266,7 +266,9 @@ def data_rows(row: Row, found: Nodes) -> Iterator[tuple[object, ...]]:
 
 
 def draw_panel(axes: Axes, levels: Sequence[Level], without: str, raster: bool = False) -> None:
-    """A line per node and one through each average; `without`: words where there is none."""
+    """Draw a line per node and one through each average; `without` is the text if no line
+    exists.
+    """
     longest = 0
     for level in levels:
         for node, values in level.lines:
@@ -285,12 +287,12 @@ def draw_panel(axes: Axes, levels: Sequence[Level], without: str, raster: bool =
 
 
 def choose_marks(node: int, length: int) -> tuple[int, int]:
-    """(first, step) of a node's marks; of few iterations each has one."""
+    """Return (first, step) of a node's markers; with few iterations each has one."""
     return (node + 1, MARK_EVERY) if length > 2 * MARK_EVERY else (0, 1)
 
 
 def label_averages(axes: Axes, levels: Sequence[Level]) -> None:
-    """The averages as numbers at the right; when the axes' limits are set."""
+    """Write the averages as numbers at the right; the axes' limits must be set."""
     means = [level.average for level in levels if level.average is not None]
     low, high = axes.get_ylim()
     for mean, place in zip(means, separate_labels(means, GAP * (high - low)), strict=True):
@@ -302,13 +304,13 @@ def label_averages(axes: Axes, levels: Sequence[Level]) -> None:
 
 
 def separate_labels(means: Sequence[float], gap: float) -> list[float]:
-    """Where labels of means stand so that they do not hide each other: as near as `gap` allows.
+    """Return label positions near the means, at least `gap` apart so that they do not overlap.
 
-    Neighbours that are too near form a block around their common middle (Barlow et al. (1972),
+    Neighbors that are too close form a block around their common middle (Barlow et al. (1972),
     "Statistical Inference under Order Restrictions", pool adjacent violators).
     """
     order = sorted(range(len(means)), key=lambda i: means[i])
-    blocks: list[list[float]] = []  # of means less the room that the labels below take
+    blocks: list[list[float]] = []  # of means minus the room that the labels below need
     for rank, i in enumerate(order):
         blocks.append([means[i] - rank * gap])
         while len(blocks) > 1 and compute_mean(blocks[-2]) > compute_mean(blocks[-1]):
@@ -324,7 +326,7 @@ def compute_mean(values: Sequence[float]) -> float:
 
 
 def make_legend(levels: Sequence[Level], nodes: Sequence[str]) -> Iterator[Any]:
-    """Levels by colour and dashes, nodes by marks."""
+    """Yield legend entries: levels by color and dashes, nodes by markers."""
     from matplotlib.lines import Line2D
 
     for level in levels:

@@ -1,4 +1,6 @@
-"""Names that fit into figures: cut or wrapped there; tables and the figures' CSV have them whole."""
+"""Fits names into figures by cutting or wrapping; tables and the figures' CSV have them
+complete.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +15,18 @@ if TYPE_CHECKING:
     from steelyard.analysis.summary.rows import Group
     from steelyard.analysis.summary.summary import Summary
 
-BETWEEN = " · "  # the levels of a condition
-LABEL = 44  # letters that take up half of a figure's width
-LEAST = 8  # letters that a level keeps
+BETWEEN = " · "  # separates the levels of a condition
+LABEL = 44  # letters that fill half of a figure's width
+LEAST = 8  # letters that each level keeps
 TITLE = 92  # letters of a title across the figure
-HALF_LEGEND, WHOLE_LEGEND = 38, 84  # letters of an entry, two beside each other or one
+HALF_LEGEND, WHOLE_LEGEND = 38, 84  # letters of an entry, two in a row or one
 LEGEND_LINE_IN = 0.18
-BREAKS = "=,;/:~- "  # a name is broken behind these
-ITEM = re.compile(r",[^, ]+")  # of a level that is a list, the first left out: it names the level
+BREAKS = "=,;/:~- "  # a name may be broken after these
+ITEM = re.compile(r",[^, ]+")  # of a level that is a list; the first item names the level
 
 
 def shorten_name(name: str, most: int) -> str:
-    """A name of at most `most` letters, its middle left out: `podman:doc…n:12-slim`."""
+    """Return a name of at most `most` letters without its middle: `podman:doc…n:12-slim`."""
     if len(name) <= most:
         return name
     tail = (most - 1) // 2
@@ -32,9 +34,9 @@ def shorten_name(name: str, most: int) -> str:
 
 
 def remove_common_parts(names: Sequence[str]) -> list[str]:
-    """Of `delay=2ms,to=10.0.0.8/29` and its likes only what differs: `delay=2ms,…`.
+    """Return what differs between names such as `delay=2ms,to=10.0.0.8/29`: `delay=2ms,…`.
 
-    Names that are no lists, such as headings, have no say in it.
+    Names that are no lists, such as headings, are ignored in the comparison.
     """
     parts = [found for name in names if (found := ITEM.findall(name))]
     common = set(parts[0]).intersection(*parts[1:]) if len(parts) > 1 else set()
@@ -42,7 +44,7 @@ def remove_common_parts(names: Sequence[str]) -> list[str]:
 
 
 def shorten_names(names: Sequence[str], most: int) -> dict[str, str]:
-    """What stands for each name; of those that would look alike the later ones get a number."""
+    """Return the short form of each name; equal short forms get a number."""
     found: dict[str, str] = {}
     taken: set[str] = set()
     too_long = len(names) > 1 and max(map(len, names)) > most
@@ -59,7 +61,7 @@ def shorten_names(names: Sequence[str], most: int) -> dict[str, str]:
 def format_short_labels(
     summary: Summary, groups: Sequence[Group], most: int = LABEL
 ) -> tuple[list[str], str]:
-    """The levels of the factors that vary, at most `most` letters together, and what they are of.
+    """Return the levels of varied factors, at most `most` letters together, and the factors' names.
 
     Each level keeps LEAST letters, so that many factors may need more.
     """
@@ -84,7 +86,7 @@ def format_levels(groups: Sequence[Group], factor: str) -> list[str]:
 
 
 def wrap_label(label: str, most: int) -> str:
-    """Lines of at most `most` letters: a level begins one, longer ones go on in the next."""
+    """Wrap a label to lines of at most `most` letters; each level starts a line."""
     lines = []
     for rest in label.split(BETWEEN):
         while len(rest) > most:
@@ -97,7 +99,7 @@ def wrap_label(label: str, most: int) -> str:
 
 
 def wrap_titles(titles: Sequence[str], most: int) -> list[str]:
-    """Conditions, `a=1, b=2`, on lines of at most `most` letters; other levels look other."""
+    """Wrap `a=1, b=2` to lines of at most `most` letters; different levels stay different."""
     words = shorten_names(
         list(dict.fromkeys(part for t in titles for part in t.split(", "))), most - 1
     )
@@ -113,13 +115,13 @@ def wrap_titles(titles: Sequence[str], most: int) -> list[str]:
 
 
 def set_title(figure: Figure, text: str) -> None:
-    """Above all panels, from the figure's left edge, so that wide labels leave it its room."""
+    """Set a title above all panels at the figure's left edge, where wide labels leave it room."""
     figure.suptitle(shorten_name(text, TITLE), x=0.01, ha="left", fontsize=9.5)
 
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """Entries below a figure, so many beside each other, and the height that all of them take."""
+    """Entries below a figure, how many are in a row, and the height that all of them need."""
 
     words: list[str]
     columns: int

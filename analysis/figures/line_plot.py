@@ -27,11 +27,11 @@ COLUMNS = (
 )  # fmt: skip
 BAND_ALPHA = 0.2
 LIMIT_ALPHA = 0.08
-Y_LETTERS = 30  # that have room beside the lines
+Y_LETTERS = 30  # that fit next to the lines
 
 
 def draw_lines(found: OverFactor, limits: Sequence[Tolerance] = ()) -> Drawing:
-    """One figure of one variant, metric and factor; `limits`: of these and other metrics, to be marked."""
+    """Draw one variant, metric and factor; `limits` of this metric are marked."""
     with drawing.use_style():
         return plot_lines(found, [one for one in limits if one.metric == found.metric])
 
@@ -74,7 +74,7 @@ def plot_lines(found: OverFactor, limits: Sequence[Tolerance]) -> Drawing:
 
 
 def draw_series(axes: Axes, one: Series, number: int, factor: float, name: str) -> None:
-    """A line through the means, and its band where there are intervals."""
+    """Draw a line through the means, and a band where there are intervals."""
     means = [row.interval.mean / factor if row.interval else float("nan") for row in one.rows]
     axes.plot(
         one.places, means, DASHES[number % len(DASHES)], color=COLOURS[number], linewidth=1.4,
@@ -92,7 +92,7 @@ def draw_series(axes: Axes, one: Series, number: int, factor: float, name: str) 
 
 
 def draw_limit(axes: Axes, found: Crossing, colour: str) -> None:
-    """Where the figure is as much worse as is tolerated, with the interval of that place."""
+    """Mark where the figure is worse by the tolerated share, with the interval of that place."""
     assert found.value is not None
     axes.axvline(found.value, color=colour, linewidth=1.0, linestyle=(0, (2, 2)))
     if found.low is not None and found.high is not None:
@@ -100,7 +100,7 @@ def draw_limit(axes: Axes, found: Crossing, colour: str) -> None:
 
 
 def describe_limits(limits: Sequence[Tolerance]) -> str:
-    """What a caption says of the vertical lines."""
+    """Return the caption's sentence on the vertical lines."""
     if not any(one.crossing.value is not None for one in limits):
         return ""
     return (

@@ -1,5 +1,7 @@
-"""What a link that varies was over the time of a run: delay, rate and loss, from the records' steps
-(docs/formats.md part 9, `trace`)."""
+"""Delay, rate and loss of a varying link over the time of a run, from the records' steps.
+
+See docs/formats.md part 9, `trace`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number of a step, and how it is drawn."""
+    """A number of a step, with its label and the divisor for it."""
 
     name: str
     label: str
@@ -32,11 +34,11 @@ QUANTITIES = (
     Quantity("rate_bit_per_s", "rate (Mbit/s)", 1e6),
     Quantity("loss", "loss (%)", 1e-2),
 )
-# Seconds since the job's start, and the QUANTITIES from then on.
+# Seconds since the job's start, and the values of QUANTITIES from then on.
 Step = tuple[float, tuple[float | None, ...]]
 Steps = dict[str, list[Step]]  # by node
 
-# The samples know when their job began, by the clock that the steps are told by.
+# The samples have the start of their job by the same clock as the steps.
 QUERY = """
 WITH begun AS (
     SELECT run_id, attempt, node, min(unix_s - elapsed_s) AS began_unix_s FROM samples
@@ -52,7 +54,7 @@ FROM told ORDER BY run_id, node, elapsed_s
 
 
 def read_steps(summary: Summary, runs: Sequence[Run]) -> dict[str, Steps]:
-    """By run; only those whose link varied."""
+    """Return the steps of each run whose link varied."""
     if not runs:
         return {}
     marks = ", ".join("(?, ?)" for _ in runs)
@@ -69,7 +71,7 @@ def read_steps(summary: Summary, runs: Sequence[Run]) -> dict[str, Steps]:
 
 
 def has_variation(runs: Sequence[Steps]) -> list[Quantity]:
-    """What some trace says."""
+    """Return the quantities that any trace has."""
     return [
         quantity
         for at, quantity in enumerate(QUANTITIES)
@@ -78,7 +80,7 @@ def has_variation(runs: Sequence[Steps]) -> list[Quantity]:
 
 
 def draw_steps(axes: Axes, quantity: Quantity, steps: Steps, end_s: float) -> None:
-    """A line per node, which holds from each step to the next, and until the run's end."""
+    """Draw a line per node, constant from each step to the next, and until the run's end."""
     axes.set_ylabel(quantity.label)
     at = QUANTITIES.index(quantity)
     for place, lines in enumerate(steps.values()):

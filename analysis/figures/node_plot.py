@@ -1,4 +1,4 @@
-"""Sorted nodes with their intervals against the median of all."""
+"""Sorted nodes with their intervals, compared with the median of all."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLUMNS = ("variant", "metric", "others", "node", "difference", "low", "high", "n", "differs")
-MAX_NAMES = (
-    40  # nodes that have a line of their own, with a name; more are points beside each other
-)
-MOST_LABELS = 8  # of the nodes that differ, where nodes have no line
+MAX_NAMES = 40  # nodes that each have a line with a name; with more, nodes are points in a row
+MOST_LABELS = 8  # of nodes that differ, if nodes are points
 LETTERS = 24  # of a node's name
 Y_LETTERS = 40
 GREY = "#777777"
 
 
 def draw_nodes(one: NodeComparison) -> Drawing | None:
-    """None where nothing could be compared."""
+    """Draw a comparison of nodes; None if nothing could be compared."""
     if not one.nodes:
         return None
     with drawing.use_style():
@@ -60,7 +58,7 @@ def plot_nodes(one: NodeComparison) -> Drawing:
 
 
 def draw_lines(axes: Axes, one: NodeComparison) -> None:
-    """A line for each node, its name beside it."""
+    """Draw a line for each node, with its name next to it."""
     for place, found in enumerate(one.nodes.values()):
         colour = COLOURS[5] if found.differs else GREY
         axes.plot([100 * found.low, 100 * found.high], [place, place], color=colour, linewidth=1.4)
@@ -74,7 +72,7 @@ def draw_lines(axes: Axes, one: NodeComparison) -> None:
 
 
 def draw_points(axes: Axes, one: NodeComparison) -> None:
-    """Points in order, those that differ in color, the farthest of these with their names."""
+    """Draw sorted points; those that differ are colored, and the farthest of them have names."""
     every = list(one.nodes.items())
     for differs, colour in ((False, GREY), (True, COLOURS[5])):
         mine = [(place, c) for place, (_, c) in enumerate(every) if c.differs is differs]

@@ -1,4 +1,4 @@
-"""Names beside points: each where it hides neither another name nor a point, as far as that can be."""
+"""Places names next to points so that they cover as few points and other names as possible."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FONT = 7.5
-MARK = 4.0  # points (1/72 in) to each side of a point that are its marker's
-NEAR, FAR = 6.0, 14.0  # from a point to its name; to a far one a line leads
-MOST_LINES = 6  # of names above and below a point
-OUTSIDE = 4.0  # so much worse than to hide something
+MARK = 4.0  # points (1/72 in) on each side of a point that its marker covers
+NEAR, FAR = 6.0, 14.0  # from a point to its name; a name at a far place has a line to its point
+MOST_LINES = 6  # lines of text above and below a point that are tried
+OUTSIDE = 4.0  # cost of a pixel outside the axes, relative to a covered one
 LINE = {"arrowstyle": "-", "linewidth": 0.5, "color": "0.5", "shrinkA": 0, "shrinkB": 3}
 
 Spot = tuple[float, float]
 
 
 def name_points(axes: Axes, spots: Sequence[Spot], names: Sequence[str]) -> None:
-    """`spots` in the axes' units. The figure must have its layout by now."""
+    """Write the names at `spots`, which are in the axes' units; the figure must have its layout."""
     figure: Any = axes.figure
     scale, renderer = figure.dpi / 72, figure.canvas.get_renderer()
     centres = axes.transData.transform(spots)
@@ -46,7 +46,7 @@ def name_points(axes: Axes, spots: Sequence[Spot], names: Sequence[str]) -> None
 
 
 def list_places(at_point: Bbox, scale: float) -> Iterator[tuple[float, Spot]]:
-    """How far off, and where from the point a name may begin, in points of 1/72 in; the best first."""
+    """Yield distances and starting positions of a name, in points of 1/72 in, the best first."""
     width, height = at_point.width / scale, at_point.height / scale
     for lines in range(MOST_LINES):
         off = NEAR if lines < 2 else FAR
@@ -56,7 +56,7 @@ def list_places(at_point: Bbox, scale: float) -> Iterator[tuple[float, Spot]]:
 
 
 def count_hidden_pixels(box: Bbox, taken: Sequence[Bbox], axes: Bbox) -> float:
-    """Pixels of a name that lie on others or outside."""
+    """Return the pixels of a name that cover others or are outside the axes, which cost more."""
     inside = compute_area(Bbox.intersection(box, axes))
     return OUTSIDE * (compute_area(box) - inside) + sum(
         compute_area(Bbox.intersection(box, other)) for other in taken
@@ -64,5 +64,5 @@ def count_hidden_pixels(box: Bbox, taken: Sequence[Bbox], axes: Bbox) -> float:
 
 
 def compute_area(box: Bbox | None) -> float:
-    """In square pixels; None: two that do not meet."""
+    """Return square pixels; 0 for None, the intersection of disjoint boxes."""
     return 0.0 if box is None else box.width * box.height

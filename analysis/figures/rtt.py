@@ -1,4 +1,4 @@
-"""Round-trip times: what the kernel saw on the job's own sockets, condition by condition."""
+"""Round-trip times that the kernel measured on the job's own sockets, by condition."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ COLUMNS = (
     "p95_s",
 )
 SAMPLES, JOBS, PROBE = "samples", "jobs", "probe"
-WIDE = 30  # the longest line's end over the least median, from which on the axis is logarithmic
+WIDE = 30  # the longest line's end divided by the least median, above which the axis is logarithmic
 
-# One row of COLUMNS; the quantiles are computed in the database: samples may be many.
+# A row of COLUMNS; the database computes the quantiles because there may be many samples.
 Box = tuple[str, str, int, float, float, float, float, float]
 
 
 def draw_rtt(summary: Summary) -> Drawing | None:
-    """One figure of a study; None when nothing was measured."""
+    """Draw the round-trip times of a study; None if none were measured."""
     boxes = read_boxes(summary)
     if not boxes:
         return None
@@ -42,7 +42,7 @@ def draw_rtt(summary: Summary) -> Drawing | None:
 
 
 def read_boxes(summary: Summary) -> list[Box]:
-    """Of the samples, of the jobs' medians, and of the probe to the peer while the job ran."""
+    """Return the quantiles of samples, of the jobs' medians, and of the probes during the jobs."""
     counted = [run.run_id for run in summary.data.runs if run.counts]
     quantiles = "quantile_cont(v, [0.05, 0.25, 0.5, 0.75, 0.95])"
     with open_database(summary.data.folder) as connection:
@@ -84,7 +84,7 @@ def plot_rtt(summary: Summary, boxes: list[Box]) -> Drawing:
     axes.set_ylim(len(labels) - 0.4, -0.6)
     if has_wide_range(boxes):
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter("{x:g}")  # its own would need math text
+        axes.xaxis.set_major_formatter("{x:g}")  # the default formatter would need math text
     else:
         axes.set_xlim(left=0)
     axes.set_xlabel(f"round-trip time ({unit})")
@@ -101,7 +101,7 @@ def plot_rtt(summary: Summary, boxes: list[Box]) -> Drawing:
 
 
 def has_wide_range(boxes: list[Box]) -> bool:
-    """Whether on an even axis some of them could not be told from 0."""
+    """Return whether some medians would be indistinguishable from 0 on a linear axis."""
     least = min((box[5] for box in boxes if box[5] > 0), default=1.0)
     return max(box[7] for box in boxes) > WIDE * least
 
@@ -116,7 +116,9 @@ NAMES = {
 def draw_source(
     axes: Axes, boxes: list[Box], labels: list[str], number: int, factor: float
 ) -> None:
-    """A line from the 5th to the 95th percentile, a bar over the middle half, a mark at the median."""
+    """Draw a line from the 5th to the 95th percentile, a bar over the middle half, and the
+    median.
+    """
     colour, mark = COLOURS[number], "osD"[number]
     spots = [labels.index(box[0]) + 0.24 * (number - 1) for box in boxes]
     if not boxes:

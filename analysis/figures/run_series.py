@@ -1,4 +1,4 @@
-"""Series: every run in the order in which the runs started, condition beside condition."""
+"""Run series: every run in the order in which the runs started, by condition."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLUMNS = ("variant", "condition", "metric", "unit", "place", "run_id", "value", "outlier")
-BANDS = 8  # conditions side by side; more stand in further rows
+BANDS = 8  # conditions in a row; more are in further rows
 MAX_BANDS = 24  # conditions in the figure; its CSV has all
-CROWDED = 75  # letters that have room beside each other
-LINES = 2  # that a level may take in a crowded label
+CROWDED = 75  # letters that fit in a row
+LINES = 2  # lines of a level in a crowded label
 LINE_IN = 0.15
-LEAST_BAND = 0.9  # of the widest one beside it
-Y_LETTERS = 16  # that have room beside a shelf
-RASTER = 300  # points from which on they are drawn as an image, for the size of the file
+LEAST_BAND = 0.9  # of the widest band in the row
+Y_LETTERS = 16  # that fit next to a row
+RASTER = 300  # more points are drawn as an image, to limit the size of the file
 
 
 def draw_series(summary: Summary, rows: list[Row]) -> Drawing:
-    """One figure of one variant and metric; rows are its conditions."""
+    """Draw one variant and metric; `rows` are its conditions."""
     with drawing.use_style():
         return plot_series(summary, rows)
 
@@ -69,7 +69,7 @@ def plot_series(summary: Summary, rows: list[Row]) -> Drawing:
 def format_band_labels(
     summary: Summary, rows: list[Row], beside: int
 ) -> tuple[dict[int, str], str]:
-    """The label of each row by its id, wrapped where so many bands stand beside each other."""
+    """Return the label of each row by its id, wrapped to fit `beside` bands in a row."""
     groups = [row.group for row in rows]
     most = CROWDED // beside
     labels, names = figures_labels.format_short_labels(summary, groups, CROWDED)
@@ -81,7 +81,7 @@ def format_band_labels(
 
 
 def select_rows(rows: list[Row]) -> list[Row]:
-    """The conditions with the most outliers, and the first, where there are too many for all."""
+    """Return all conditions; if there are too many, the first and those with the most outliers."""
     if len(rows) <= MAX_BANDS:
         return rows
     ranked = sorted(range(len(rows)), key=lambda i: (i > 0, -len(rows[i].outliers.indices), i))
@@ -89,7 +89,7 @@ def select_rows(rows: list[Row]) -> list[Row]:
 
 
 def split_into_shelves(rows: list[Row]) -> Iterator[list[Row]]:
-    """Shelves of about equal length, at most BANDS bands each."""
+    """Yield rows of about equal length, with at most BANDS bands each."""
     size = math.ceil(len(rows) / math.ceil(len(rows) / BANDS))
     rest = iter(rows)
     while shelf := list(islice(rest, size)):
@@ -99,7 +99,7 @@ def split_into_shelves(rows: list[Row]) -> Iterator[list[Row]]:
 def draw_shelf(
     axes: Axes, summary: Summary, rows: list[Row], labels: list[str], factor: float, raster: bool
 ) -> None:
-    """Bands of runs, one a condition, with the mean as a line through each."""
+    """Draw bands of runs, one per condition, with the mean as a line through each."""
     gap = max(max(row.n for row in rows) * 0.08, 0.5)  # in steps from run to run
     widths = compute_band_widths(rows)
     starts = [0.0, *accumulate(width + gap for width in widths)]
@@ -117,7 +117,7 @@ def draw_shelf(
 
 
 def compute_band_widths(rows: list[Row]) -> list[float]:
-    """Steps that each band takes: one a run, and for its label no much less than the widest."""
+    """Return the steps of each band: one per run, and at least LEAST_BAND of the widest."""
     least = LEAST_BAND * max(row.n for row in rows)
     return [max(row.n, least, 1.0) for row in rows]
 
@@ -130,7 +130,9 @@ def draw_points(
     factor: float,
     raster: bool,
 ) -> None:
-    """The runs, in the colour and shape of their level; one artist a level keeps files small."""
+    """Draw the runs in the color and shape of their level; one artist per level keeps files
+    small.
+    """
     by_level: dict[int, list[tuple[float, float]]] = {}
     rings: list[tuple[float, float]] = []
     for row, start in zip(rows, starts, strict=False):
@@ -143,7 +145,7 @@ def draw_points(
             color=COLOURS[level], markeredgecolor="#333333", markeredgewidth=0.3,
             rasterized=raster,
         )  # fmt: skip
-    if rings:  # nothing, not clipped, has an endless size in matplotlib's layout
+    if rings:  # an empty unclipped artist has an infinite size in matplotlib's layout
         axes.plot(
             *columns(rings), linestyle="", marker="o", markersize=8, markerfacecolor="none",
             markeredgecolor="#B00000", markeredgewidth=1.1, clip_on=False,

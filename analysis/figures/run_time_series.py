@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 MAX_NODES = 6  # lines in one panel
 TITLE = 84  # letters of 8.5 points across the figure
-MAX_POINTS = 600  # of a line; of more samples, neighbours are put together
-MIN_SAMPLES = 5  # of fewer there is nothing to see
-MIN_PERIODS = 3  # with a rate; of fewer a line is a stub
+MAX_POINTS = 600  # of a line; with more samples, neighbors are joined
+MIN_SAMPLES = 5  # with fewer there is nothing to see
+MIN_PERIODS = 3  # with a rate; with fewer a line is too short
 
 COUNTERS = ("energy_j", "cpu_s", "rx_bytes", "tx_bytes")
 COLUMNS = ("variant", "condition", "run_id", "node", "elapsed_s", "power_w", "cpus_busy")
@@ -43,7 +43,7 @@ Rate = tuple[float, float, tuple[float | None, ...]]
 
 @dataclass(frozen=True)
 class Trace:
-    """A run's rates, node by node."""
+    """A run's rates by node."""
 
     group: Group
     run: Run
@@ -69,7 +69,10 @@ class Trace:
 
 
 def draw_times(summary: Summary, variants: list[str]) -> list[tuple[str, Drawing]]:
-    """(variant, figure) of each variant that has samples: its median run under the baseline and under the largest overhead."""
+    """Return (variant, figure) of each variant with samples.
+
+    The figure shows the median run under the baseline and under the largest overhead.
+    """
     chosen = {variant: choose_runs(summary, variant) for variant in variants}
     runs = [run for pairs in chosen.values() for _, run in pairs]
     samples, steps = read_rates(summary, runs), network_steps.read_steps(summary, runs)
@@ -92,13 +95,13 @@ def draw_times(summary: Summary, variants: list[str]) -> list[tuple[str, Drawing
 
 
 def find_omission_reason(trace: Trace) -> str:
-    """Why a run is not drawn."""
+    """Return why a run is not drawn."""
     name = trace.group.label or "This variant"
     return f"{name} is left out: its run of {trace.end_s:.2g} s is too short for a line."
 
 
 def choose_runs(summary: Summary, variant: str) -> list[tuple[Group, Run]]:
-    """The runs to show, those in the middle of their conditions."""
+    """Return the runs to show: the median ones of the baseline and of the largest overhead."""
     rows = [r for r in summary.rows if r.group.variant == variant and r.metric.is_primary]
     rows = [row for row in rows if row.metric.name == rows[0].metric.name and row.values]
     if not rows:
@@ -118,7 +121,7 @@ def read_overhead_size(row: Row) -> float:
 
 
 def find_middle_run(row: Row, sampled: set[str]) -> Run | None:
-    """Of the runs with samples the one whose value is nearest to the median."""
+    """Return the run with samples whose value is nearest to the median."""
     ids = dict(zip(row.run_ids, row.values, strict=True))
     runs = [run for run in row.group.runs if run.run_id in ids and run.run_id in sampled]
     middle = row.median or 0.0
@@ -126,7 +129,7 @@ def find_middle_run(row: Row, sampled: set[str]) -> Run | None:
 
 
 def read_rates(summary: Summary, runs: list[Run]) -> dict[str, dict[str, list[Rate]]]:
-    """Rates by run and node."""
+    """Return the rates by run and node."""
     if not runs:
         return {}
     marks = ", ".join("(?, ?)" for _ in runs)
@@ -158,8 +161,11 @@ def read_rates(summary: Summary, runs: list[Run]) -> dict[str, dict[str, list[Ra
 
 
 def compute_rates(lines: list[Counters], by_timer: bool) -> list[Rate]:
-    """Of each counter its growth a second between two new readings of it, for all times between samples
-    that they hold; None where it was not read."""
+    """Return the growth of each counter per second in every period between samples.
+
+    A rate is that between two new readings of the counter that enclose the period; it is None if
+    the counter was not read.
+    """
     kept = drop_close_samples(lines)
     times = [(a, b) for (a, *_), (b, *_) in pairwise(kept) if a is not None and b is not None]
     columns = [
@@ -181,7 +187,7 @@ def compute_rates_at(
     idle_s: float,
     times: list[tuple[float, float]],
 ) -> list[float | None]:
-    """Of one counter, for each of the times."""
+    """Return the rate of one counter in each of the periods."""
     known = [(at_s, value) for at_s, value in samples if at_s is not None and value is not None]
     grown = counter_readings.compute_rates(counter_readings.find_new_readings(known, idle_s))
     ends = [end for _, end, _ in grown]
@@ -193,10 +199,11 @@ def compute_rates_at(
 
 
 def drop_close_samples(lines: list[Counters]) -> list[Counters]:
-    """The samples without those that follow another too closely for a rate.
+    """Return the samples without those that follow another too closely for a rate.
 
-    The last sample comes when the job ends, maybe 1 ms after the one before: what was counted
-    between them (the CPU time of a process that ended) would look like a hundred busy CPUs.
+    The last sample is taken when the job ends, possibly 1 ms after the one before. Usage that is
+    counted between them (the CPU time of a process that ended) would look like a hundred busy
+    CPUs.
     """
     times = [time for time, *_ in lines if time is not None]
     periods = [after - before for before, after in pairwise(times)]
@@ -211,7 +218,7 @@ def drop_close_samples(lines: list[Counters]) -> list[Counters]:
 
 
 def plot_times(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
-    """Panels below each other, runs side by side."""
+    """Draw panels below each other, with runs side by side."""
     energy = any(trace.has_energy for trace in traces)
     panels: list[Panel] = [draw_power] if energy else []
     panels.append(draw_cpu)
@@ -229,8 +236,8 @@ def plot_times(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
             panel(grid[row, column], traces, trace)
             top = max((v for line in grid[row, column].lines for v in line.get_ydata()), default=0)
             highest[row] = max(highest[row], top)
-            grid[row, column].set_ylim(0, 1.35 * highest[row] or 1)  # room for the legend
-        grid[-1, column].set_xlim(left=0)  # once all panels are there, which share it
+            grid[row, column].set_ylim(0, 1.35 * highest[row] or 1)  # leaves room for the legend
+        grid[-1, column].set_xlim(left=0)  # after all panels exist, which share the axis
         grid[-1, column].set_xlabel("time since the job's start (s)")
         grid[0, column].set_title(f"{labels[column]}\n{trace.run.run_id}".lstrip(), fontsize=8.5)
     figures_labels.set_title(figure, variant)
@@ -248,12 +255,12 @@ def plot_times(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
 
 
 def build_lines(trace: Trace, counter: str) -> list[tuple[str, list[float], list[float]]]:
-    """(node, times, rates) of the nodes that have the counter; periods without it are left out."""
+    """Return (node, times, rates) of the nodes with the counter, without periods that lack it."""
     index = COUNTERS.index(counter)
     found = []
     for node, periods in list(trace.nodes.items())[:MAX_NODES]:
         known = [(a, b, v[index]) for a, b, v in periods if v[index] is not None]
-        if known:  # a step needs the start of the first period too
+        if known:  # a step also needs the start of the first period
             times = [known[0][0], *(end for _, end, _ in known)]
             values = [known[0][2], *(value for *_, value in known)]
             found.append((node, times, [value or 0.0 for value in values]))
@@ -263,7 +270,7 @@ def build_lines(trace: Trace, counter: str) -> list[tuple[str, list[float], list
 def draw_lines(
     axes: Axes, trace: Trace, counter: str, factor: float, dashes: bool, label: str
 ) -> None:
-    """A line per node; colours and dashes tell the nodes, or dashes the direction."""
+    """Draw a line per node; colors and dashes distinguish nodes, or dashes the direction."""
     for place, (node, times, values) in enumerate(build_lines(trace, counter)):
         dash = DASHES[1] if dashes else DASHES[place % len(DASHES)] if not label else DASHES[0]
         words = f"{node} {label}".strip()
@@ -289,7 +296,7 @@ def draw_cpu(axes: Axes, traces: list[Trace], trace: Trace) -> None:
 
 
 def draw_network(axes: Axes, traces: list[Trace], trace: Trace) -> None:
-    """One unit for all runs, so that the panels compare; nodes have the colours of the CPUs."""
+    """Draw traffic in one unit for all runs, so that panels are comparable."""
     from matplotlib.lines import Line2D
 
     every = [value for one in traces for value in list_network_rates(one)]
@@ -311,7 +318,7 @@ def draw_link(
 
 
 def list_network_rates(trace: Trace) -> list[float]:
-    """All there are, in both directions."""
+    """Return all rates in both directions."""
     counters = ("rx_bytes", "tx_bytes")
     return [
         value for name in counters for _, _, values in build_lines(trace, name) for value in values
@@ -343,7 +350,7 @@ def format_caption(summary: Summary, traces: list[Trace], energy: bool, traffic:
 
 
 def find_no_energy_reason(summary: Summary, traces: list[Trace]) -> str:
-    """As the records say it."""
+    """Return the reason from the records."""
     ids = {trace.run.run_id for trace in traces}
     reasons = (r.no_energy_reason for r in summary.data.records if r.run_id in ids)
     return next((reason.rstrip(".") for reason in reasons if reason), "the records have no energy")

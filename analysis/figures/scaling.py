@@ -1,4 +1,4 @@
-"""Scaling in three panels: speed-up beside the ideal line (log–log), efficiency, and joules."""
+"""Scaling in three panels: speed-up with the ideal line (log–log), efficiency, and joules."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ NARROW_TITLE = 44  # letters
 IDEAL = "#777777"
 
 Curves = Sequence[ScalingCurve]
-Spot = tuple[float, Estimate]  # a scale and what is drawn there
+Spot = tuple[float, Estimate]  # a scale and its value
 
 
 def list_scaling_draws(
     summary: Summary, narrow: bool = False
 ) -> Iterator[Callable[[], Drawing | None]]:
-    """Each draws one metric of a variant, with a line for each combination of other factors."""
+    """Yield functions that draw a variant's metric, with a line per combination of other
+    factors.
+    """
     found: dict[tuple[str, str], list[ScalingCurve]] = {}
     for curve in build_scaling_curves(summary):
         if curve.reason is None:
@@ -46,13 +48,13 @@ def list_scaling_draws(
 
 
 def draw_curves(curves: Curves, narrow: bool) -> Drawing:
-    """One figure."""
+    """Draw one figure."""
     with drawing.use_style():
         return arrange_panels(curves, narrow)
 
 
 def arrange_panels(curves: Curves, narrow: bool) -> Drawing:
-    """The panels beside each other, or below each other where the page is narrow."""
+    """Arrange the panels next to each other, or below each other on a narrow page."""
     first = curves[0]
     has_energy = any(select_energy(curve) for curve in curves)
     count = 3 if has_energy else 2
@@ -86,7 +88,7 @@ def arrange_panels(curves: Curves, narrow: bool) -> Drawing:
 
 
 def format_caption(curves: Curves) -> str:
-    """What the panels show."""
+    """Return the explanation of the panels."""
     rows = [point.row for curve in curves for point in curve.points]
     most = f" Shown are {MAX_SERIES} of {len(curves)} lines; the CSV has all."
     return (
@@ -98,12 +100,12 @@ def format_caption(curves: Curves) -> str:
 
 
 def format_axis_label(curve: ScalingCurve) -> str:
-    """`nodes`, `nodes × tasks_per_node`."""
+    """Return `nodes`, `nodes × tasks_per_node`."""
     return " × ".join(curve.over)
 
 
 def set_scales(axes: Axes, curves: Curves) -> None:
-    """The scales that were measured, evenly apart where each is twice the one before."""
+    """Set a logarithmic axis with ticks at the measured scales."""
     scales = sorted({point.scale for curve in curves for point in curve.points})
     axes.set_xscale("log")
     shown = scales if len(scales) <= 7 else scales[:: -(-len(scales) // 7)]
@@ -114,7 +116,7 @@ def set_scales(axes: Axes, curves: Curves) -> None:
 
 
 def draw_speed_ups(axes: Axes, curves: Curves, names: Sequence[str]) -> None:
-    """Against the ideal line of the widest curve."""
+    """Draw speed-ups with the ideal line of the widest curve."""
     widest = max(curves, key=lambda one: one.points[-1].scale / one.reference.scale)
     ends = [widest.reference.scale, widest.points[-1].scale]
     axes.plot(ends, [one / ends[0] for one in ends], "--", color=IDEAL, linewidth=1.0)
@@ -131,7 +133,7 @@ def draw_speed_ups(axes: Axes, curves: Curves, names: Sequence[str]) -> None:
 
 
 def draw_efficiencies(axes: Axes, curves: Curves) -> None:
-    """In percent; what is above 100 is superlinear."""
+    """Draw efficiencies in percent; above 100 they are superlinear."""
     for level, style in ((1.0, "--"), (LEAST_EFFICIENCY, ":")):
         axes.axhline(100 * level, linestyle=style, color=IDEAL, linewidth=1.0)
     for number, curve in enumerate(curves[:MAX_SERIES]):
@@ -149,7 +151,7 @@ def to_percent(found: Estimate) -> Estimate:
 
 
 def select_energy(curve: ScalingCurve) -> list[Spot]:
-    """Mean energy at each scale that has any."""
+    """Return the mean energy at each scale that has any."""
     return [
         (point.scale, Estimate(found.mean, found.low, found.high))
         for point in curve.points
@@ -158,7 +160,7 @@ def select_energy(curve: ScalingCurve) -> list[Spot]:
 
 
 def draw_energy(axes: Axes, curves: Curves) -> None:
-    """From 0."""
+    """Draw joules on an axis from 0."""
     every = [select_energy(curve) for curve in curves[:MAX_SERIES]]
     factor, unit = choose_prefix(max(one.value for spots in every for _, one in spots), "J")
     for number, spots in enumerate(every):
@@ -172,7 +174,7 @@ def draw_energy(axes: Axes, curves: Curves) -> None:
 
 
 def draw_line(axes: Axes, spots: Sequence[Spot], number: int, name: str = "") -> None:
-    """Values with bars; joined where each scale has one condition."""
+    """Draw values with error bars, joined if each scale has one condition."""
     if not spots:
         return
     places = [place for place, _ in spots]
@@ -196,5 +198,5 @@ def data_row(curve: ScalingCurve, point: Point) -> tuple[object, ...]:
 
 
 def list_ends(found: Estimate | None) -> tuple[float | None, ...]:
-    """Value and interval; unknown ones are empty cells."""
+    """Return value and interval; unknown ones are empty cells."""
     return (None,) * 3 if found is None else (found.value, found.low, found.high)

@@ -1,4 +1,6 @@
-"""Where an MPI program's time goes: computing, communicating, starting, stacked per condition."""
+"""Stacked bars of an MPI program's time by condition: computation, communication,
+initialization.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,18 @@ if TYPE_CHECKING:
     from steelyard.analysis.summary.rows import Group, Row
     from steelyard.analysis.summary.summary import Summary
 
-# The metrics of the profiler (shares of the program's time), in the order of the stack.
+# The profiler's metrics (shares of the program's time), in the order of the stack.
 PARTS = {
     "compute_share": "computation",
     "communication_share": "communication",
     "init_share": "initialization",
 }
 COLUMNS = ("variant", "condition", "unit", "n", "part", "share_mean", "low", "high")
-LEGIBLE = 6.0  # percent, below which a number does not fit into its part
+LEGIBLE = 6.0  # percent, below which a number does not fit into its segment
 
 
 def draw_stack(summary: Summary, variant: str) -> Drawing | None:
-    """One figure of one variant; None when nothing was profiled."""
+    """Draw one variant; None if nothing was profiled."""
     groups = [
         group
         for group in summary.groups
@@ -39,7 +41,7 @@ def draw_stack(summary: Summary, variant: str) -> Drawing | None:
 
 
 def select_part_rows(summary: Summary, group: Group) -> dict[str, Row | None]:
-    """The row of each part; None without values."""
+    """Return the row of each segment; None without values."""
     rows = {name: summary.row(group.variant, group.label, name) for name in PARTS}
     return {name: row if row and row.interval else None for name, row in rows.items()}
 
@@ -78,7 +80,7 @@ def plot_stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
 def draw_part(
     axes: Axes, summary: Summary, groups: list[Group], name: str, number: int, left: list[float]
 ) -> list[float]:
-    """One part of every bar, behind what is there already; returns where the next begins."""
+    """Draw one segment of every bar after the existing ones; return where the next begins."""
     rows = [select_part_rows(summary, group)[name] for group in groups]
     widths = [100 * row.interval.mean if row and row.interval else 0.0 for row in rows]
     axes.barh(
@@ -96,7 +98,7 @@ def draw_part(
 
 def cells(row: Row) -> tuple[object, ...]:
     interval = row.interval
-    assert interval is not None  # part_rows leaves out the others
+    assert interval is not None  # select_part_rows() leaves out rows without an interval
     part = PARTS[row.metric.name]
     group = row.group
     ends = (interval.low, interval.high)
