@@ -1,4 +1,4 @@
-"""The claims and tables of a paper as read from its folder (README.md has the columns)."""
+"""Reads the claims and tables of a paper from its folder (README.md has the columns)."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-Facts = Mapping[str, Any]  # of a condition, or wanted of one: conditions.py
-ABSENT = "absent"  # wanted: nothing is known of it
+Facts = Mapping[str, Any]  # of a condition, or required of one: conditions.py
+ABSENT = "absent"  # required: the fact is unknown
 WANTED = re.compile(r"(\w+)([=>])(\S+)")
 CONSTANTS = {"yes": True, "no": False, "-": ABSENT}
 
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """A wanted value: any number above the limit."""
+    """A required value: any number above the limit."""
 
     limit: float
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence of a paper, and between which ends an interval of a study has to be for it to hold."""
+    """A claim of a paper, and the range in which an interval of a study must be for it to hold."""
 
     words: str
     place: str  # where it is printed
     kind: str  # a name in verdicts.KINDS or in the paper's own kinds
-    studies: Sequence[str]  # the example studies that measure it, one or several together
-    metrics: Sequence[str]  # the first that has values counts
-    every_metric: bool  # each that has values counts
+    studies: Sequence[str]  # the example studies that measure it, separately or together
+    metrics: Sequence[str]  # the first with values counts
+    every_metric: bool  # each with values counts
     where: Facts  # of both sides
     level: Facts  # of the condition
-    against: Facts  # of what it is compared with
-    each: Mapping[str, Sequence[Any]]  # of each of these values there must be runs
+    against: Facts  # of the side it is compared with
+    each: Mapping[str, Sequence[Any]]  # runs are needed for each of these values
     more: Facts  # order: of the larger overhead
     less: Facts  # order: of the smaller overhead
     size: Facts  # other sizes are reported, not left out
@@ -43,11 +43,11 @@ class Claim:
     printed_share: float | None  # the same as a number
     low: float | None  # None: no lower end
     high: float | None  # None: no upper end
-    reading: str  # what of it is our own reading
+    reading: str  # our own interpretation
 
 
 class Contradiction(NamedTuple):
-    """What in the paper does not agree with itself."""
+    """A contradiction within the paper."""
 
     place: str
     words: str
@@ -55,38 +55,38 @@ class Contradiction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PrintedValue:
-    """A number of a printed table, and which runs of a study measure the same."""
+    """A number of a printed table, and the facts of the runs that measure the same."""
 
     table: str  # the table's title
     place: tuple[str, ...]  # its row: `container`, `comm`, `CG.B`
     column: str
-    printed: float | None  # None: the paper prints none
+    printed: float | None  # None: the paper prints no number
     unit: str
     metric: str
     facts: Facts
     study: str  # the example study that measures it
     size: Facts
-    scale: float = 1.0  # a study's value times this is in the paper's unit
+    scale: float = 1.0  # factor from a study's value to the paper's unit
 
 
 def read_claims(folder: Path, scopes: Mapping[str, Facts]) -> list[Claim]:
-    """The lines of claims.csv; a cell of conditions may name `scopes`."""
+    """Return the lines of claims.csv, whose condition cells may name `scopes`."""
     return [parse_claim(row, scopes) for row in read_csv_rows(folder / "claims.csv")]
 
 
 def read_contradictions(folder: Path) -> list[Contradiction]:
-    """The lines of contradictions.csv."""
+    """Return the lines of contradictions.csv."""
     return [Contradiction(**row) for row in read_csv_rows(folder / "contradictions.csv")]
 
 
 def read_csv_rows(path: Path) -> Iterator[dict[str, str]]:
-    """The lines of a CSV file by the names of their columns."""
+    """Yield the lines of a CSV file by the names of their columns."""
     with path.open(newline="", encoding="utf-8") as lines:
         yield from csv.DictReader(lines)
 
 
 def parse_claim(row: Mapping[str, str], scopes: Mapping[str, Facts]) -> Claim:
-    """A line of claims.csv; a column that the file does not have is empty."""
+    """Return the claim of a line of claims.csv; a missing column is empty."""
 
     def facts(column: str) -> dict[str, Any]:
         return parse_facts(row.get(column, ""), scopes)
@@ -117,12 +117,12 @@ def parse_claim(row: Mapping[str, str], scopes: Mapping[str, Facts]) -> Claim:
 
 
 def list_values(value: Any) -> list[Any]:
-    """One value is a list of one."""
+    """Return the value as a list."""
     return value if isinstance(value, list) else [value]
 
 
 def parse_facts(cell: str, scopes: Mapping[str, Facts]) -> dict[str, Any]:
-    """`npb kernel=mg|lu nodes>1 loss_percent=-`: a scope, any of two, above, nothing known of it."""
+    """Parse `npb kernel=mg|lu nodes>1 loss_percent=-`: scope, alternatives, limit, absent fact."""
     facts: dict[str, Any] = {}
     for word in cell.split():
         if not (found := WANTED.fullmatch(word)):
@@ -136,7 +136,7 @@ def parse_facts(cell: str, scopes: Mapping[str, Facts]) -> dict[str, Any]:
 
 
 def parse_value(text: str) -> Any:
-    """A constant, a whole number, a number, or text, which may have `*` for anything."""
+    """Return a constant, an integer, a number, or text, in which `*` matches anything."""
     if text in CONSTANTS:
         return CONSTANTS[text]
     for kind in (int, float):

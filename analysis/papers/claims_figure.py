@@ -1,4 +1,4 @@
-"""The figure of all claims: intervals of a study beside what the paper claims and prints."""
+"""The figure of all claims: intervals of a study compared with what the paper claims and prints."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNSURE = "#777777"
 
 
 def draw_claims(paper: Paper, verdicts: Sequence[Verdict]) -> Drawing | None:
-    """Each overhead with its interval beside what is claimed and printed; None without any."""
+    """Draw each overhead with its interval and what is claimed and printed; None without any."""
     shown = [
         (one, seen)
         for one in verdicts
@@ -41,7 +41,7 @@ def draw_claims(paper: Paper, verdicts: Sequence[Verdict]) -> Drawing | None:
 
 
 def plot_claims(paper: Paper, shown: Sequence[tuple[Verdict, Evidence]]) -> Drawing:
-    """The words of each claim above its interval: beside it they had no room, on no screen."""
+    """Draw each claim's text above its interval, since there is no room next to it."""
     names = [format_label(one, seen) for one, seen in shown]
     lines = sum(name.count("\n") + 1 + INTERVAL for name in names)
     figure = drawing.new_figure(1.1 + LINE_IN * lines)
@@ -86,14 +86,14 @@ def plot_claims(paper: Paper, shown: Sequence[tuple[Verdict, Evidence]]) -> Draw
 
 
 def format_label(one: Verdict, seen: Evidence) -> str:
-    """The claim, and below it whose overhead it is."""
+    """Return the claim, and below it the condition of the overhead."""
     return "\n".join(
         [*textwrap.wrap(one.claim.words, LETTERS), *textwrap.wrap(seen.where, LETTERS)[:2]]
     )
 
 
 def find_limits(shown: Sequence[tuple[Verdict, Evidence]]) -> tuple[float, float]:
-    """Of the axis (%): all intervals and printed sizes, as far as ± FAR."""
+    """Return the ends of the axis in %: all intervals and printed sizes, up to ± FAR."""
     every = [0.0]
     for one, seen in shown:
         every += [v for v in (seen.low, seen.high, one.claim.printed_share) if v is not None]
@@ -105,7 +105,7 @@ def find_limits(shown: Sequence[tuple[Verdict, Evidence]]) -> tuple[float, float
 def draw_claim(
     axes: Axes, one: Verdict, seen: Evidence, place: float, ends: tuple[float, float]
 ) -> None:
-    """Band, interval and diamond of a line."""
+    """Draw band, interval and diamond of one line."""
     assert seen.low is not None and seen.high is not None and seen.value is not None
     claim, colour = one.claim, COLOUR.get(seen.outcome, UNSURE)
     left = ends[0] if claim.low is None else 100 * claim.low
@@ -126,5 +126,5 @@ def draw_claim(
 
 
 def draw_arrow(percent: float) -> str | None:
-    """An arrow at the edge, for what is there or farther."""
+    """Return an arrow marker at the edge for a value at or beyond it, else None."""
     return None if abs(percent) < 100 * FAR else ">" if percent > 0 else "<"

@@ -1,7 +1,8 @@
-"""A study's conditions in the words of the claims: `container`, `round_trip_ms`.
+"""Describes a study's conditions in the terms of the claims: `container`, `round_trip_ms`.
 
-The facts of a condition are the parameters of its benchmark, its factors' levels, the number of nodes,
-and what its launcher, cache, kernel and network levels mean. `fits` compares them with wanted facts.
+The facts of a condition are the parameters of its benchmark, its factors' levels, the number of
+nodes, and the meaning of its launcher, cache, kernel and network levels. `has_facts` compares them
+with required facts.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from steelyard.jobscripts.registry import load
 BARE = "bare"
 LAUNCHER = "launcher"
 CACHE = "cache"
-# Facts of a launcher: two conditions of which one is a container may differ in all of them.
+# Facts of a launcher: two conditions may differ in all of them if one is a container.
 CONTAINER = "container"
 LAUNCHER_FACTS = frozenset(
     (CONTAINER, "launcher_kind", "containers", "launcher_network", "ranks_across")
 )
-# Never compared: the facts that are made of them are, or those that they are made of.
+# Never compared, because they are derived from other facts or other facts are derived from them.
 RANKS_EACH, MACHINES = "ranks_per_container", "client_machines"
 NOT_COMPARED = frozenset((NETWORK, LAUNCHER, RANKS_EACH, MACHINES))
-NO_SERVER = "local"  # a mode of xrootd: its clients read a file of their own node
+NO_SERVER = "local"  # a mode of xrootd: its clients read a file on their own node
 SCALES = {v.key: UNITS[v.kind] for v in VALUES if v.row == "KEY" and v.kind in UNITS}
 SUFFIX = {"ms": "ms", "%": "percent", "Mbit/s": "mbit"}
 DELAY = "round_trip_ms"
@@ -50,7 +51,9 @@ Key = tuple[str, str]  # variant, condition
 
 @dataclass(frozen=True)
 class Studies:
-    """Studies of one paper with the facts of each of their conditions, whose labels all differ."""
+    """Studies for one paper with the facts of each condition; the labels of conditions are
+    unique.
+    """
 
     summaries: Sequence[Summary]
     facts: Mapping[Key, dict[str, Any]]
@@ -59,7 +62,7 @@ class Studies:
 
     @classmethod
     def of(cls, parts: Sequence[tuple[Summary, Sequence[Row]]]) -> Studies:
-        """Of summaries, each with rows that it does not have itself."""
+        """Make it from summaries, each with additional derived rows."""
         facts, by_condition = {}, {}
         rows: dict[str, list[Row]] = {}
         for summary, derived in parts:
@@ -72,21 +75,21 @@ class Studies:
         return cls([summary for summary, _ in parts], facts, by_condition, rows)
 
     def find_facts(self, row: Row) -> dict[str, Any]:
-        """The facts of a row's runs."""
+        """Return the facts of a row's runs."""
         return self.facts[row.group.variant, row.group.label]
 
     def find_study(self, row: Row) -> Summary:
-        """The study that a row is of."""
+        """Return the study that a row belongs to."""
         return self.by_condition[row.group.variant, row.group.label]
 
     def add_study_name(self, summary: Summary, text: str) -> str:
-        """The words, after the study's name where there are several studies."""
+        """Return the text, after the study's name if there are several studies."""
         several = len(self.summaries) > 1
         return f"{summary.data.meta.study}: {text}" if several else text
 
 
 def collect_facts(summary: Summary, group: Group) -> dict[str, Any]:
-    """Parameters, levels, nodes, and what the levels of launcher, cache, kernel and network mean."""
+    """Return the facts: parameters, levels, nodes, and the meaning of special levels."""
     name = group.runs[0].benchmark
     given = summary.data.parameters.get(group.variant, {})
     facts = read_defaults(name) | given | group.condition | {"benchmark": name}
@@ -105,7 +108,7 @@ def collect_facts(summary: Summary, group: Group) -> dict[str, Any]:
 
 
 def read_defaults(benchmark: str) -> dict[str, Any]:
-    """A benchmark's parameters where a study gives none; nothing of a benchmark that is not installed."""
+    """Return a benchmark's default parameters; empty if the benchmark is not installed."""
     try:
         return dict(load(benchmark).defaults())
     except UnknownBenchmarkError:
@@ -113,8 +116,10 @@ def read_defaults(benchmark: str) -> dict[str, Any]:
 
 
 def has_clients(benchmark: str, group: Group) -> bool:
-    """Whether each of the run's nodes has a client by itself: its data are on none of these nodes, and
-    a delay is at one end of the path only."""
+    """Return whether each of the run's nodes has its own client.
+
+    The data are then on none of these nodes, and a delay applies at only one end of the path.
+    """
     try:
         return "clients" in group.condition and load(benchmark).span == "node"
     except UnknownBenchmarkError:
@@ -122,18 +127,18 @@ def has_clients(benchmark: str, group: Group) -> bool:
 
 
 def rank_facts(facts: Facts, nodes: int | None) -> dict[str, Any]:
-    """How many ranks of a program of so many nodes each container has, where all have as many."""
+    """Return the ranks per container of a program on `nodes` nodes, if all have equally many."""
     count, ranks = facts.get("containers"), facts.get("ranks")
     if not isinstance(count, int) or not isinstance(ranks, int) or nodes is None:
         return {}
     if count > 1 and not facts["ranks_across"]:
-        return {}  # a program each
+        return {}  # each container has its own program
     each, rest = divmod(ranks, count * nodes)
     return {} if rest else {RANKS_EACH: each}
 
 
 def machine_facts(facts: Facts) -> dict[str, Any]:
-    """On how many nodes xrootd's clients are (its job.sh distributes them)."""
+    """Return on how many nodes xrootd's clients are (its job.sh distributes them)."""
     clients, nodes = facts.get("clients"), facts.get("nodes")
     if "client_nodes" not in facts or not isinstance(clients, int) or nodes is None:
         return {}
@@ -144,7 +149,7 @@ def machine_facts(facts: Facts) -> dict[str, Any]:
 
 
 def launcher_facts(level: str) -> dict[str, Any]:
-    """`podman:image,containers=4`: a container, of podman, four a node."""
+    """Return the facts of `podman:image,containers=4`: a container, podman, four per node."""
     head, *options = level.split(",")
     kind = head.split(":")[0]
     values = dict(option.split("=", 1) for option in options if "=" in option)
@@ -159,18 +164,18 @@ def launcher_facts(level: str) -> dict[str, Any]:
 
 
 def cache_facts(level: str) -> dict[str, Any]:
-    """`cold:cvmfs=300`: cold, and CVMFS' cache limited to 300 MB."""
+    """Return the facts of `cold:cvmfs=300`: cold, and CVMFS' cache limited to 300 MB."""
     kind, _, limit = level.partition(":cvmfs=")
     return {CACHE: kind} | ({"cvmfs_limit_mb": int(limit)} if limit.isdecimal() else {})
 
 
 def list_kernels(summary: Summary) -> set[str]:
-    """The levels of the factor kernel_release."""
+    """Return the levels of the factor kernel_release."""
     return {str(one.condition[KERNEL]) for one in summary.groups if KERNEL in one.condition}
 
 
 def kernel_facts(level: str, levels: Collection[str]) -> dict[str, Any]:
-    """Whether it is the newest or the oldest of a study with two kernels and more; 6.2 < 6.12."""
+    """Return whether a kernel is the newest or the oldest of two or more; 6.2 < 6.12."""
     ages = sorted(levels, key=parse_version)
     if len(ages) < 2 or level not in (ages[0], ages[-1]):
         return {}
@@ -178,12 +183,14 @@ def kernel_facts(level: str, levels: Collection[str]) -> dict[str, Any]:
 
 
 def parse_version(release: str) -> list[int]:
-    """`6.12-rc1`: 6, 12, 1."""
+    """Return 6, 12, 1 for `6.12-rc1`."""
     return [int(number) for number in re.findall(r"\d+", release)]
 
 
 def network_facts(found: Specification, ends: int) -> dict[str, Any]:
-    """`loss_percent`, `rate_mbit` and so on; a delay at both `ends` of the path counts twice."""
+    """Return `loss_percent`, `rate_mbit` and so on; a delay at both `ends` of a path counts
+    twice.
+    """
     facts: dict[str, Any] = {DELAY: 0.0}
     for key, number in found.numbers.items():
         unit, scale = SCALES[key]
@@ -197,18 +204,18 @@ def network_facts(found: Specification, ends: int) -> dict[str, Any]:
         facts[f"{key}_ms" if seconds else f"network_{key}"] = (
             float(seconds * 1000) if seconds else value
         )
-    if "network_delay" in facts:  # with jitter, which is no single number
+    if "network_delay" in facts:  # a delay with jitter is no single number
         del facts[DELAY]
     return facts
 
 
 def has_facts(facts: Facts, wanted: Facts) -> bool:
-    """Whether every wanted fact is so."""
+    """Return whether the facts meet every requirement."""
     return all(has_fact(facts.get(name), value) for name, value in wanted.items())
 
 
 def has_fact(found: Any, wanted: Any) -> bool:
-    """A number within 1 %, text with `*` for anything, any of a list, Above, or ABSENT."""
+    """Compare with a number (within 1 %), text with `*`, any of a list, Above, or ABSENT."""
     if isinstance(wanted, list):
         return any(has_fact(found, one) for one in wanted)
     if isinstance(wanted, Above):
@@ -223,7 +230,7 @@ def has_fact(found: Any, wanted: Any) -> bool:
 
 
 def describe_missing_runs(studies: Studies, sides: Sequence[Facts]) -> str:
-    """Of sides that a comparison needs those that no run has, in words; empty where all have runs."""
+    """Describe the sides of a comparison that no run has; empty if all sides have runs."""
     absent: dict[str, list[Any]] = {}
     for side in sides:
         for name, value in side.items():
@@ -243,23 +250,23 @@ def describe_missing_runs(studies: Studies, sides: Sequence[Facts]) -> str:
 
 
 def has_runs(studies: Studies, wanted: Facts) -> bool:
-    """Whether any condition has all of it."""
+    """Return whether any condition has all required facts."""
     return any(has_facts(facts, wanted) for facts in studies.facts.values())
 
 
 def is_equal_except(first: Facts, second: Facts, names: set[str]) -> bool:
-    """Whether two conditions are the same in every other fact."""
+    """Return whether two conditions are equal in all other compared facts."""
     free = names | NOT_COMPARED | (LAUNCHER_FACTS if CONTAINER in names else frozenset())
     return all(first.get(n) == second.get(n) for n in (first.keys() | second.keys()) - free)
 
 
 def format_facts(facts: Facts) -> str:
-    """`kernel=cg, container=yes`."""
+    """Format `kernel=cg, container=yes`."""
     return ", ".join(f"{name}={format_fact_value(value)}" for name, value in facts.items())
 
 
 def format_fact_value(value: Any) -> str:
-    """`yes`, `1 or 2`, `more than 1`."""
+    """Format `yes`, `1 or 2`, `more than 1`."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
@@ -270,7 +277,7 @@ def format_fact_value(value: Any) -> str:
 
 
 def describe_other_sizes(facts: Facts, sizes: Facts) -> Iterator[str]:
-    """`class=S for B`, `loss_percent=1 for none`: where a study's size is not the paper's."""
+    """Yield `class=S for B`, `loss_percent=1 for none`: sizes that differ from the paper's."""
     for name, printed in sizes.items():
         if not has_fact(facts.get(name), printed):
             paper = "none" if printed == ABSENT else format_fact_value(printed)

@@ -1,7 +1,7 @@
-"""Rows of values that a paper prints and a study's summary does not have.
+"""Derives rows of values that a paper prints and a study's summary does not have.
 
-They are round-trip times of the jobs' own TCP (`tcp_rtt_*`), and a run's first iteration apart from its
-others (`NAME_first`, `NAME_following`).
+They are round-trip times of the jobs' own TCP (`tcp_rtt_*`), and a run's first iteration separate
+from its others (`NAME_first`, `NAME_following`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Values = dict[str, float | None]  # by run
 
 
 def build_derived_rows(summary: Summary, metrics: AbstractSet[str]) -> list[Row]:
-    """Those of `metrics` that are made of others; TCP's all together or none."""
+    """Return the derived rows for `metrics`; those of TCP are made together or not at all."""
     found: list[tuple[str, str, Values]] = []
     if metrics & TCP.keys():
         found += [(name, "s", values) for name, values in read_round_trips(summary).items()]
@@ -41,7 +41,7 @@ def build_derived_rows(summary: Summary, metrics: AbstractSet[str]) -> list[Row]
 
 
 def build_rows(summary: Summary, name: str, unit: str, values: Values) -> Iterator[Row]:
-    """Of each condition that has values."""
+    """Yield a row for each condition that has values."""
     metric = Metric(name, unit, "lower", is_primary=False)
     for group in summary.groups:
         own = {run.run_id: values.get(run.run_id) for run in group.runs}
@@ -52,7 +52,7 @@ def build_rows(summary: Summary, name: str, unit: str, values: Values) -> Iterat
 
 
 def read_round_trips(summary: Summary) -> dict[str, Values]:
-    """Each run's, of all readings on its nodes together."""
+    """Return each run's round-trip times, from all readings on its nodes."""
     nodes: dict[str, list[NodeNetwork]] = {}
     for node in summary.data.network:
         if node.tcp_rtt_s is not None:
@@ -65,8 +65,10 @@ def read_round_trips(summary: Summary) -> dict[str, Values]:
 
 
 def read_iterations(summary: Summary, name: str) -> tuple[str, Values]:
-    """The unit, and by run the first iteration's value or the mean of the others; a run of a single
-    iteration has neither: whether it was a first one is not known."""
+    """Return the unit, and by run the first iteration's value or the mean of the others.
+
+    A run with a single iteration has neither, because that may not have been the first.
+    """
     with open_database(summary.data.folder) as connection:
         lines = connection.execute(
             """

@@ -1,4 +1,4 @@
-"""The list of findings about the thesis' measurements in docs/findings.md, written by `make docs`."""
+"""Writes the list of findings on the thesis' measurements in docs/findings.md, by `make docs`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ END = "<!-- end of what is from analysis/papers/jungels2012/findings.py -->"
 
 
 def update_page(page: str) -> str:
-    """docs/findings.md with the present list."""
+    """Return docs/findings.md with the current list."""
     return between(page, BEGIN, END, format_table(KINDS))
 
 

@@ -1,4 +1,4 @@
-"""The pairs of conditions that a claim compares: they differ in nothing else."""
+"""Finds the pairs of conditions that a claim compares, which differ in nothing else."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ BLOCKS = 1_000_000  # more than a study has
 
 
 def find_pairs(studies: Studies, claim: Claim, more: Facts) -> list[Pair]:
-    """Of the first metric with any pair, or of each; of the paper's own sizes alone, where there are any.
+    """Return the pairs of the first metric with any, or of each metric.
 
-    `more`: further facts of the condition."""
+    If there are pairs of the paper's own sizes, only these are returned. `more` has further facts
+    of the condition.
+    """
     found: list[Pair] = []
     for metric in claim.metrics:
         if not found or claim.every_metric:
@@ -28,7 +30,9 @@ def find_pairs(studies: Studies, claim: Claim, more: Facts) -> list[Pair]:
 
 
 def find_metric_pairs(studies: Studies, claim: Claim, metric: str, more: Facts) -> Iterator[Pair]:
-    """Within a row's own study; with another study's where its own does not have the other side."""
+    """Yield pairs within a row's own study, or with another study if its own lacks the other
+    side.
+    """
     names = {*claim.level, *claim.against}
     rows = studies.rows.get(metric, [])
     level = {**claim.where, **claim.level, **more}
@@ -47,12 +51,14 @@ def find_metric_pairs(studies: Studies, claim: Claim, metric: str, more: Facts) 
 
 
 def select_same_study(studies: Studies, row: Row, others: Sequence[Row]) -> list[Row]:
-    """The rows that are of the same study as `row`."""
+    """Return the rows of the same study as `row`."""
     return [other for other in others if studies.find_study(other) is studies.find_study(row)]
 
 
 def find_twins(studies: Studies, pair: Pair, others: Sequence[Pair], names: set[str]) -> list[Pair]:
-    """Of other pairs those that differ from this one in these facts alone; of its own study, if any."""
+    """Return the pairs that differ from this one only in `names`; those of its own study, if
+    any.
+    """
     found = [other for other in others if all(
         is_equal_except(studies.find_facts(a), studies.find_facts(b), names)
         for a, b in zip(pair, other, strict=True)
@@ -61,7 +67,7 @@ def find_twins(studies: Studies, pair: Pair, others: Sequence[Pair], names: set[
 
 
 def describe_study_differences(studies: Studies, row: Row, base: Row) -> Iterator[str]:
-    """What a pair of two studies does not have in common."""
+    """Yield the differences of a pair from two studies."""
     if studies.find_study(row) is studies.find_study(base):
         return
     yield "of two studies, which did not take turns"
@@ -71,7 +77,7 @@ def describe_study_differences(studies: Studies, row: Row, base: Row) -> Iterato
 
 
 def list_processors(studies: Studies, row: Row) -> set[str]:
-    """Models of the processors that a row's runs had, where records have them."""
+    """Return the processor models of a row's runs, as far as there are records."""
     runs = set(row.run_ids)
     records = studies.find_study(row).data.records
     return {one.cpu_model or "unknown processors" for one in records if one.run_id in runs}
@@ -81,14 +87,18 @@ def list_processors(studies: Studies, row: Row) -> set[str]:
 
 
 def label_summaries(summaries: Sequence[Summary]) -> list[Summary]:
-    """Several studies with labels that begin with the study's name, and blocks that no two share."""
+    """Prefix the labels of several studies with the study's name, and make their blocks
+    distinct.
+    """
     if len(summaries) == 1:
         return list(summaries)
     return [build_summary(label_data(one.data, place)) for place, one in enumerate(summaries)]
 
 
 def label_data(data: StudyData, place: int) -> StudyData:
-    """A study's data so changed: runs of two studies are not paired by the number of their block."""
+    """Return a study's data with its name in labels and blocks shifted, so that blocks never
+    pair.
+    """
     study = data.meta.study
     runs = [
         replace(

@@ -1,4 +1,4 @@
-"""What a paper's own module gives: paper_of() reads its folder, the rest is Python of the paper."""
+"""Defines a paper: read_paper() reads its folder, the rest is Python of the paper's own module."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steelyard.analysis.report.figures import Draw
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper with all that is kept of it."""
+    """A paper with all its data."""
 
     name: str
     title: str
@@ -30,12 +30,12 @@ class Paper:
     claims: Sequence[Claim]
     contradictions: Sequence[Contradiction]
     values: Sequence[PrintedValue]  # of its tables
-    draws: Callable[[Studies, Sequence[PrintedComparison]], Iterator[Draw]]  # figures of its shape
-    kinds: Mapping[str, Kind]  # of claims that no other paper has
+    draws: Callable[[Studies, Sequence[PrintedComparison]], Iterator[Draw]]  # figures like its own
+    kinds: Mapping[str, Kind]  # kinds of claims that no other paper has
 
     @property
     def metrics(self) -> set[str]:
-        """All that claims and printed numbers ask of a study."""
+        """All metrics that claims and printed numbers need."""
         of_claims = {name for claim in self.claims for name in claim.metrics}
         return of_claims | {value.metric for value in self.values}
 
@@ -50,7 +50,7 @@ def read_paper(
     values: Sequence[PrintedValue] = (),
     kinds: Mapping[str, Kind] | None = None,
 ) -> Paper:
-    """The paper of a folder; `scopes`: facts that its claims.csv names."""
+    """Read the paper in a folder; `scopes` are facts that its claims.csv names."""
     claims = read_claims(folder, scopes or {})
     contradictions = read_contradictions(folder)
     return Paper(folder.name, title, short, claims, contradictions, values, draws, kinds or {})

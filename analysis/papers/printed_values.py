@@ -1,4 +1,4 @@
-"""The numbers that a paper prints, each with the study's own value of the same row and its interval."""
+"""Compares the numbers that a paper prints with the study's own values and intervals."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ NOT_RUN = "the paper: cannot be executed"
 
 @dataclass(frozen=True, slots=True)
 class PrintedComparison:
-    """A printed number and the study's row that measures the same; None: no row does."""
+    """A printed number and the study's row that measures the same; None if no row does."""
 
     value: PrintedValue
     row: Row | None
-    remark: str  # sizes that are not the paper's; without a row: what is missing
+    remark: str  # sizes that differ from the paper's; without a row: what is missing
 
     @property
     def ours(self) -> tuple[float | None, float | None, float | None]:
-        """(mean, low, high) in the paper's unit."""
+        """The study's (mean, low, high) in the paper's unit."""
         interval = self.row and self.row.interval
         if not interval:
             return None, None, None
@@ -43,12 +43,12 @@ class PrintedComparison:
 
 
 def compare_values(studies: Studies, values: Sequence[PrintedValue]) -> list[PrintedComparison]:
-    """Each printed number; one of several rows each, where several measure the same."""
+    """Return a comparison for each printed number and each row that measures the same."""
     return [found for value in values for found in compare_value(studies, value)]
 
 
 def compare_value(studies: Studies, value: PrintedValue) -> list[PrintedComparison]:
-    """With rows of the paper's own sizes alone, where the study has them."""
+    """Compare one number, only with rows of the paper's own sizes if the study has any."""
     rows = [
         r
         for r in studies.rows.get(value.metric, [])
@@ -67,7 +67,7 @@ def compare_value(studies: Studies, value: PrintedValue) -> list[PrintedComparis
 
 
 def group_by_table(found: Sequence[PrintedComparison]) -> dict[str, list[PrintedComparison]]:
-    """The numbers of each of the paper's tables, by its title."""
+    """Return the numbers by the title of their table."""
     tables: dict[str, list[PrintedComparison]] = {}
     for one in found:
         tables.setdefault(one.value.table, []).append(one)
@@ -75,7 +75,7 @@ def group_by_table(found: Sequence[PrintedComparison]) -> dict[str, list[Printed
 
 
 def build_printed_tables(found: Sequence[PrintedComparison]) -> list[tuple[str, Table]]:
-    """A table for each of the paper's, as far as the study has values for it."""
+    """Return a table for each of the paper's tables, as far as the study has values for it."""
     tables = {
         title: [format_cells(one) for one in members if one.row is not None]
         for title, members in group_by_table(found).items()
@@ -84,7 +84,7 @@ def build_printed_tables(found: Sequence[PrintedComparison]) -> list[tuple[str, 
 
 
 def describe_unmeasured(found: Sequence[PrintedComparison]) -> list[str]:
-    """A sentence for each table with numbers that the study has no value for, and why."""
+    """Return a sentence for each table with numbers that the study has no value for, and why."""
     sentences = []
     for title, members in group_by_table(found).items():
         absent = [one for one in members if one.row is None]
@@ -100,7 +100,9 @@ def describe_unmeasured(found: Sequence[PrintedComparison]) -> list[str]:
 
 
 def format_cells(one: PrintedComparison) -> tuple[str, ...]:
-    """`container · cpu · CG.B`, `time ms`, both numbers, their ratio, and the study's condition."""
+    """Return the cells of one number: place, column, both values, their ratio, and the
+    condition.
+    """
     value, (mean, low, high) = one.value, one.ours
     assert one.row is not None
     printed = NOT_RUN if value.printed is None else f"{value.printed:g} {value.unit}"
@@ -117,7 +119,7 @@ def format_cells(one: PrintedComparison) -> tuple[str, ...]:
 
 
 def format_measured(mean: float | None, low: float | None, high: float | None, unit: str) -> str:
-    """`71.2 (70.1 … 72.3) %`."""
+    """Format `71.2 (70.1 … 72.3) %`."""
     if mean is None:
         return MISSING
     half = None if low is None or high is None else (high - low) / 2
@@ -131,18 +133,18 @@ def format_measured(mean: float | None, low: float | None, high: float | None, u
 
 
 def format_ratio(mean: float | None, printed: float | None) -> str:
-    """`0.93`."""
+    """Format `0.93`."""
     return MISSING if mean is None or not printed else f"{mean / printed:.3g}"
 
 
 def describe_sizes(found: Sequence[PrintedComparison]) -> str:
-    """Which sizes are not the paper's."""
+    """Describe the sizes that differ from the paper's."""
     remarks = list(dict.fromkeys(one.remark for one in found if one.remark))
     return f"Not as printed: {'; '.join(remarks[:3])}. " if remarks else ""
 
 
 def value_document(one: PrintedComparison) -> dict[str, Any]:
-    """For JSON."""
+    """Return a comparison as JSON."""
     mean, low, high = one.ours
     value, row = one.value, one.row
     return {

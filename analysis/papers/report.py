@@ -1,4 +1,4 @@
-"""Studies of your own beside a paper: `steelyard report STUDY [STUDY …] --beside NAME`."""
+"""Reports studies compared with a paper: `steelyard report STUDY [STUDY …] --beside NAME`."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ VALUE_COLUMNS = {
 
 @dataclass(frozen=True)
 class ComparisonReport:
-    """All that page, JSON, tables and terminal are made of."""
+    """The data of page, JSON, tables and terminal text."""
 
     paper: Paper
-    summaries: Sequence[Summary]  # the page is the first one's; all are judged together
+    summaries: Sequence[Summary]  # the page is that of the first one; all are judged together
     verdicts: Sequence[Verdict]
     values: Sequence[PrintedComparison]
     findings: list[Finding]
@@ -89,20 +89,20 @@ class ComparisonReport:
 
     @property
     def summary(self) -> Summary:
-        """Of the study whose page it is."""
+        """The summary of the study that the page is of."""
         return self.summaries[0]
 
     @property
     def others(self) -> list[str]:
-        """The other studies, by name."""
+        """The names of the other studies."""
         return [one.data.meta.study for one in self.summaries[1:]]
 
     def describe_claims(self) -> str:
-        """The claims for a terminal."""
+        """Return the claims for a terminal."""
         return "\n".join(format_terminal_lines(self))
 
     def extra(self) -> Extra:
-        """What the page has besides a study's own sections, the claims first."""
+        """Return what the page has in addition to a study's own sections, with the claims first."""
         meta = self.summary.data.meta
         files = " ".join(f"{name}.toml" for name in (meta.study, *self.others))
         last = f"steelyard report {files} --beside {self.paper.name}"
@@ -119,7 +119,7 @@ class ComparisonReport:
         )
 
     def document(self) -> dict[str, Any]:
-        """The study's report as JSON, with `beside`."""
+        """Return the study's report as JSON, with `beside`."""
         jobs = [Job(CLAIMS, draw) for draw in self.draws]
         with start_drawing(jobs, figure_document) as work:
             found = document(self.summary, self.findings)
@@ -140,7 +140,7 @@ class ComparisonReport:
         }
 
     def content(self) -> Content:
-        """A study's tables to export, with claims and printed numbers."""
+        """Return a study's tables for export, with claims and printed numbers."""
         plain = build_study_content(self.summary, self.findings)
         claims = [claim_document(one) for one in self.verdicts]
         printed = [
@@ -154,7 +154,7 @@ class ComparisonReport:
 
 
 def build_comparison_report(summaries: Sequence[Summary], name: str) -> ComparisonReport:
-    """Summaries of studies beside one of PAPERS."""
+    """Compare studies with one of PAPERS."""
     paper = PAPERS[name]
     parts = [(one, build_derived_rows(one, paper.metrics)) for one in label_summaries(summaries)]
     studies = Studies.of(parts)
@@ -167,12 +167,12 @@ def build_comparison_report(summaries: Sequence[Summary], name: str) -> Comparis
 
 
 def rank(one: Verdict) -> tuple[bool, int]:
-    """Claims that the study has figures for come first; among them what was decided."""
+    """Return the sort key: claims with evidence first, and among them decided ones."""
     return not one.evidence, OUTCOMES.index(one.outcome)
 
 
 def describe_outcomes(report: ComparisonReport) -> str:
-    """`14 claims of Ruiz et al. 2015, by this study: holds: 3, does not hold: 1, cannot tell: 10.`"""
+    """Return `14 claims of Ruiz et al. 2015, by this study: holds: 3, does not hold: 1, …`."""
     counts = Counter(one.outcome for one in report.verdicts)
     parts = ", ".join(f"{one}: {counts[one]}" for one in OUTCOMES)
     by = "this study" if not report.others else f"{len(report.summaries)} studies"
@@ -180,7 +180,7 @@ def describe_outcomes(report: ComparisonReport) -> str:
 
 
 def claims_section(report: ComparisonReport) -> Section:
-    """Claims with their verdicts, and the figures of the paper's shape."""
+    """Return the claims with their verdicts, and the figures like the paper's."""
     return Section(
         anchor=CLAIMS,
         title=f"Claims of {report.paper.short}",
@@ -191,7 +191,7 @@ def claims_section(report: ComparisonReport) -> Section:
 
 
 def describe_other_studies(report: ComparisonReport) -> list[str]:
-    """Of which studies claims and numbers are, where there are several."""
+    """Describe which studies claims and numbers come from, if there are several."""
     if not report.others:
         return []
     first, others = report.summary.data.meta.study, ", ".join(report.others)
@@ -203,7 +203,7 @@ def describe_other_studies(report: ComparisonReport) -> list[str]:
 
 
 def claim_tables(verdicts: Sequence[Verdict]) -> list[tuple[str, Table]]:
-    """A line a claim; apart from them those that the study has nothing for."""
+    """Return a table with a line per claim, and one of claims without evidence."""
     judged = [format_judged_cells(one) for one in verdicts if one.evidence]
     others = [format_unjudged_cells(one) for one in verdicts if not one.evidence]
     tables = [
@@ -220,14 +220,16 @@ def format_judged_cells(one: Verdict) -> tuple[str, ...]:
 
 
 def format_unjudged_cells(one: Verdict) -> tuple[str, ...]:
-    """Of a claim of no figure the reading is the reason itself."""
+    """Return the cells of a claim without evidence; a reading that is the reason is not
+    repeated.
+    """
     claim = one.claim
     reading = "" if claim.reading == one.reason else claim.reading
     return (claim.words, one.reason, claim.printed or MISSING, claim.place, reading)
 
 
 def numbers_section(report: ComparisonReport) -> Section:
-    """Printed tables with our numbers beside."""
+    """Return the printed tables with our numbers."""
     tables = build_printed_tables(report.values)
     sentences = describe_unmeasured(report.values)
     if not report.values:
@@ -238,7 +240,7 @@ def numbers_section(report: ComparisonReport) -> Section:
 
 
 def contradictions_section(paper: Paper) -> Section:
-    """What in the paper does not agree with itself."""
+    """Return the contradictions within the paper."""
     return Section(
         CONTRADICTIONS,
         "What in the paper does not agree with itself",
@@ -248,7 +250,7 @@ def contradictions_section(paper: Paper) -> Section:
 
 
 def format_terminal_lines(report: ComparisonReport) -> Iterator[str]:
-    """Claims, printed numbers and contradictions in lines of WIDTH columns."""
+    """Yield claims, printed numbers and contradictions in lines of WIDTH columns."""
     yield from wrap_text(describe_outcomes(report), "", "  ")
     yield ""
     for words in describe_other_studies(report):
@@ -273,7 +275,7 @@ def format_terminal_lines(report: ComparisonReport) -> Iterator[str]:
 
 
 def wrap_text(text: str, first: str, rest: str) -> list[str]:
-    """At most 80 columns."""
+    """Wrap text to WIDTH columns."""
     return textwrap.wrap(
         text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
     )

@@ -1,7 +1,7 @@
-"""Whether a paper's claims hold for a study of your own: by 95 % intervals, claim by claim.
+"""Judges whether a paper's claims hold for a study, by 95 % intervals, claim by claim.
 
-A claim *holds* when every interval in question is wholly on the claimed side (within the claimed
-size); it *does not hold* when one is wholly beyond. Otherwise, and where the study has no such
+A claim *holds* if every interval in question is completely on the claimed side (within the claimed
+size); it *does not hold* if one is completely beyond. Otherwise, and if the study has no such
 conditions or values, the verdict is *cannot tell*, with the reason. Intervals are not corrected for
 their number.
 """
@@ -40,17 +40,17 @@ class Evidence:
     words: str  # with the interval and the numbers of runs
     condition: str
     against: str = ""  # the condition it is compared with
-    where: str = ""  # benchmark and levels in few words
+    where: str = ""  # benchmark and levels in a few words
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    remark: str = ""  # what is not as in the paper
+    remark: str = ""  # differences from the paper
     variant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A claim's outcome with all that it rests on."""
+    """A claim's outcome with its evidence."""
 
     claim: Claim
     outcome: str
@@ -59,7 +59,7 @@ class Verdict:
 
     @property
     def size(self) -> str:
-        """Where the intervals are beside the printed size; empty without one, or without intervals."""
+        """The position of the intervals relative to the printed size; empty without either."""
         printed = self.claim.printed_share
         if printed is None or self.claim.kind != "overhead":
             return ""
@@ -76,14 +76,17 @@ class Verdict:
 
 
 class Kind(NamedTuple):
-    """How claims of a kind are judged; `missing` is the reason where there is no evidence."""
+    """How claims of a kind are judged; `missing` is the reason if there is no evidence."""
 
     evidence: Callable[[Studies, Claim], Iterator[Evidence]]
-    missing: str = ""  # empty: conditions and values that the claim asks for are named
+    missing: str = ""  # empty: the missing conditions and values of the claim are named
 
 
 def judge_claim(studies: Studies, claim: Claim, kinds: Mapping[str, Kind]) -> Verdict:
-    """`kinds`: those of the paper's own, besides KINDS. Each value in claim.each needs evidence."""
+    """Judge a claim; each value in claim.each needs evidence.
+
+    `kinds` are the paper's own, in addition to KINDS.
+    """
     if claim.kind == WORDS:
         return Verdict(claim, UNKNOWN, claim.reading, ())
     kind = {**KINDS, **kinds}[claim.kind]
@@ -110,14 +113,14 @@ def judge_claim(studies: Studies, claim: Claim, kinds: Mapping[str, Kind]) -> Ve
 
 
 def split_claim(claim: Claim) -> Iterator[Claim]:
-    """One for each combination of the values in `each`."""
+    """Yield a claim for each combination of the values in `each`."""
     for values in product(*claim.each.values()):
         here = dict(zip(claim.each, values, strict=True))
         yield replace(claim, where=dict(claim.where) | here, each={})
 
 
 def describe_evidence(evidence: Sequence[Evidence]) -> str:
-    """The first of them in words."""
+    """Describe the first MAX_WORDS intervals."""
     words = [f"{s.words}{f' ({s.remark})' if s.remark else ''}" for s in evidence[:MAX_WORDS]]
     if len(evidence) > MAX_WORDS:
         words.append(f"and {len(evidence) - MAX_WORDS} more")
@@ -125,7 +128,7 @@ def describe_evidence(evidence: Sequence[Evidence]) -> str:
 
 
 def decide_outcome(low: float | None, high: float | None, claim: Claim) -> str:
-    """Where an interval is beside the claimed range."""
+    """Compare an interval with the claimed range."""
     if low is None or high is None:
         return UNKNOWN
     least = -math.inf if claim.low is None else claim.low
@@ -136,7 +139,7 @@ def decide_outcome(low: float | None, high: float | None, claim: Claim) -> str:
 
 
 def describe_missing(studies: Studies, parts: Sequence[Claim]) -> str:
-    """Which conditions or values of these parts of a claim no run has."""
+    """Describe which conditions or values of these parts of a claim no run has."""
     claim, sides = parts[0], []
     for part in parts:
         sides += [{**part.where, **part.level}, {**part.where, **part.against}]
@@ -150,7 +153,7 @@ def describe_missing(studies: Studies, parts: Sequence[Claim]) -> str:
 
 
 def describe_measuring_study(studies: Sequence[str]) -> str:
-    """`ruiz2015-q1.toml asks it`, `a.toml and b.toml together ask it`."""
+    """Return `ruiz2015-q1.toml asks it`, `a.toml and b.toml together ask it`."""
     files = [f"{name}.toml" for name in studies]
     if len(files) == 1:
         return f"{files[0]} asks it"
@@ -161,13 +164,13 @@ def describe_measuring_study(studies: Sequence[str]) -> str:
 
 
 def judge_overheads(studies: Studies, claim: Claim) -> Iterator[Evidence]:
-    """Conditions of `level` against those of `against`, all else equal."""
+    """Judge conditions of `level` compared with those of `against`, all else equal."""
     for pair in find_pairs(studies, claim, {}):
         yield judge_overhead(studies, claim, pair)
 
 
 def judge_overhead(studies: Studies, claim: Claim, pair: Pair) -> Evidence:
-    """The overhead of a pair; without ends where it has no interval."""
+    """Judge the overhead of a pair; without an interval it has no ends."""
     row, base = pair
     judged = judge(row, base)
     name = format_short_name(studies, row)
@@ -197,14 +200,14 @@ def judge_overhead(studies: Studies, claim: Claim, pair: Pair) -> Evidence:
 
 
 def format_short_name(studies: Studies, row: Row) -> str:
-    """`npb kernel=cg (podman containers=8)`: the first words, and levels cut to what fits."""
+    """Return `npb kernel=cg (podman containers=8)`: the first words, and shortened levels."""
     variant = " ".join(row.group.variant.split()[:2])
     levels = (format_level(name, str(level)) for name, level in row.group.condition.items())
     return studies.add_study_name(studies.find_study(row), f"{variant} ({', '.join(levels)})")
 
 
 def format_level(name: str, level: str) -> str:
-    """A level without what all levels have: of a launcher all but the image."""
+    """Return a short level; a launcher's level lacks the image."""
     if name == LAUNCHER:
         head, *options = level.split(",")
         return " ".join([head.split(":")[0], *(one for one in options if "ranks=" not in one)])
@@ -212,7 +215,7 @@ def format_level(name: str, level: str) -> str:
 
 
 def judge_orders(studies: Studies, claim: Claim) -> Iterator[Evidence]:
-    """Overheads of `more` against those of `less`, all else equal: one interval above the other."""
+    """Judge whether overheads of `more` are above those of `less`, all else equal."""
     larger, smaller = (find_pairs(studies, claim, facts) for facts in (claim.more, claim.less))
     for pair in larger:
         for twin in find_twins(studies, pair, smaller, {*claim.more, *claim.less}):
@@ -220,7 +223,7 @@ def judge_orders(studies: Studies, claim: Claim) -> Iterator[Evidence]:
 
 
 def judge_order(studies: Studies, claim: Claim, pair: Pair, twin: Pair) -> Evidence:
-    """Two overheads; the claim holds where the first interval is wholly above the second."""
+    """Judge two overheads; the claim holds if the first interval is completely above the second."""
     one, other = (judge_overhead(studies, claim, each) for each in (pair, twin))
     here, there = (f"{row.group.variant} {row.group.label}" for row in (pair[0], twin[0]))
     outcome = UNKNOWN
@@ -237,5 +240,5 @@ def judge_order(studies: Studies, claim: Claim, pair: Pair, twin: Pair) -> Evide
 
 
 OVERHEAD, ORDER = "overhead", "order"
-WORDS = "words"  # a sentence that no figure of a study is about; its reading is the reason
+WORDS = "words"  # a claim that no figure of a study measures; its reading is the reason
 KINDS = {OVERHEAD: Kind(judge_overheads), ORDER: Kind(judge_orders)}

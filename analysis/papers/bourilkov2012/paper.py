@@ -27,7 +27,7 @@ Stack = list[tuple[str, int, float]]  # client, runs, mean
 
 
 def draws(studies: Studies, values: Sequence[PrintedComparison]) -> Iterator[Draw]:
-    """The clients of each condition on each other."""
+    """Yield figures that stack the clients of each condition."""
     del values
     for metric in RATES:
         rows: dict[str, list[Row]] = {}
@@ -41,7 +41,7 @@ def draws(studies: Studies, values: Sequence[PrintedComparison]) -> Iterator[Dra
 
 
 def draw_stacked(studies: Studies, name: str, rows: Sequence[Row]) -> Drawing | None:
-    """A bar a condition of what is called `name`; None where no clients can be told apart."""
+    """Draw a bar per condition under the title `name`; None without values of single clients."""
     stacks = [(row, stack) for row in rows if (stack := list_client_means(studies, row))]
     if not stacks:
         return None
@@ -76,7 +76,7 @@ def draw_stacked(studies: Studies, name: str, rows: Sequence[Row]) -> Drawing | 
 
 
 def draw_stacked_bar(axes: Axes, place: int, widths: Sequence[float]) -> None:
-    """Clients in turns of colour."""
+    """Draw the clients in alternating colors."""
     start = 0.0
     for number, width in enumerate(widths):
         axes.barh(
@@ -89,7 +89,7 @@ def draw_stacked_bar(axes: Axes, place: int, widths: Sequence[float]) -> None:
 
 
 def list_client_means(studies: Studies, row: Row) -> Stack:
-    """Each client's mean over the runs; of iperf3 an iteration is a client."""
+    """Return each client's mean over the runs; in iperf3 an iteration is a client."""
     which = "s.iteration" if row.group.runs[0].benchmark == "iperf3" else "s.client"
     with open_database(studies.find_study(row).data.folder) as connection:
         lines = connection.execute(

@@ -1,4 +1,4 @@
-"""Which conclusions from the thesis' measurements hold at 95 %, comparison by comparison."""
+"""Tests which conclusions from the thesis' measurements hold at 95 %, comparison by comparison."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Pairs = dict[Key, tuple[Row, Row]]
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """A sentence and the comparisons that it is about: a line of conclusions.csv."""
+    """A conclusion and its comparisons: a line of conclusions.csv."""
 
     sentence: str
     wording: str  # `thesis` or `ours`
     place: str
-    variants: str  # how their names begin
+    variants: str  # prefix of their names
     level: Facts
     against: Facts
     only: Facts
@@ -42,7 +42,7 @@ class Conclusion:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One row against another; `p_ordered` allows for iterations that resemble their neighbors."""
+    """A comparison of two rows; `p_ordered` allows for iterations that resemble their neighbors."""
 
     row: Row
     base: Row
@@ -63,28 +63,30 @@ class Tested:
     comparisons: tuple[Comparison, ...]
 
     def in_direction(self, direction: Direction) -> list[Comparison]:
-        """The comparisons that show a difference in this direction."""
+        """Return the comparisons that show a difference in this direction."""
         return [one for one in self.comparisons if one.judged.verdict.direction is direction]
 
     @property
     def agree(self) -> int:
-        """Comparisons that show what the conclusion says."""
+        """The number of comparisons that show the conclusion."""
         return len(self.in_direction(Direction(self.conclusion.expect)))
 
     @property
     def oppose(self) -> int:
-        """Comparisons that show the opposite."""
+        """The number of comparisons that show the opposite."""
         return len(self.in_direction(OPPOSITE[self.conclusion.expect]))
 
     @property
     def agree_ordered(self) -> int:
-        """Comparisons that agree, also when iterations are not taken for independent."""
+        """The number of comparisons that agree even if iterations are not taken as independent."""
         found = self.in_direction(Direction(self.conclusion.expect))
         return sum(one.is_shown_in_order for one in found)
 
     @property
     def outcome(self) -> str:
-        """HOLDS where all comparisons show it, IN_PART where some do, FAILS where only the opposite."""
+        """HOLDS if all comparisons show it, IN_PART if some do, FAILS if only the opposite is
+        shown.
+        """
         if self.comparisons and self.agree == len(self.comparisons):
             return HOLDS
         if self.agree:
@@ -93,7 +95,7 @@ class Tested:
 
 
 def read_conclusions(folder: Path = FOLDER) -> list[Conclusion]:
-    """In the order of the file."""
+    """Return the conclusions in the order of the file."""
     return [
         Conclusion(
             sentence=row["sentence"],
@@ -110,7 +112,7 @@ def read_conclusions(folder: Path = FOLDER) -> list[Conclusion]:
 
 
 def judge_conclusions(summary: Summary, conclusions: Sequence[Conclusion]) -> list[Tested]:
-    """Test all of them; p is corrected by Holm for all distinct comparisons together."""
+    """Test all conclusions; p is corrected by Holm for all distinct comparisons together."""
     by_conclusion = [build_pairs(summary, one) for one in conclusions]
     pairs: Pairs = {key: pair for found in by_conclusion for key, pair in found.items()}
     judged = dict(zip(pairs, judge_all(list(pairs.values())), strict=True))
@@ -125,7 +127,7 @@ def judge_conclusions(summary: Summary, conclusions: Sequence[Conclusion]) -> li
 
 
 def build_pairs(summary: Summary, conclusion: Conclusion) -> Pairs:
-    """The rows that a conclusion compares; conditions that only one side has are left out."""
+    """Return the rows that a conclusion compares; conditions of only one side are left out."""
     rows = {
         (row.group.variant, frozenset(row.group.condition.items())): row for row in summary.rows
     }
@@ -142,7 +144,7 @@ def build_pairs(summary: Summary, conclusion: Conclusion) -> Pairs:
 
 
 def compute_ordered_p(pairs: Pairs) -> dict[Key, float]:
-    """Welch's test with the effective numbers of iterations, corrected by Holm."""
+    """Return p of Welch's test with the effective numbers of iterations, corrected by Holm."""
     found = {}
     for key, (row, base) in pairs.items():
         sizes = (effective_n(row.values), effective_n(base.values))
@@ -153,18 +155,18 @@ def compute_ordered_p(pairs: Pairs) -> dict[Key, float]:
 
 
 def effective_n(values: Sequence[float]) -> float:
-    """How many independent values a series is worth: n (1 − r) / (1 + r), r its lag-1 correlation.
+    """Return the effective number of values: n (1 − r) / (1 + r), r the lag-1 correlation.
 
     Bayley & Hammersley (1946), "The 'Effective' Number of Independent Observations in an
-    Autocorrelated Time Series", Supplement to the JRSS 8(2), for a first-order process; never
-    more than n (r below 0 counts as 0), never fewer than 2.
+    Autocorrelated Time Series", Supplement to the JRSS 8(2), for a first-order process. The result
+    is at most n (r below 0 counts as 0), and at least 2 for positive r.
     """
     n, r = len(values), lag_correlation(values)
     return max(n * (1 - r) / (1 + r), 2.0) if r > 0 else float(n)
 
 
 def lag_correlation(values: Sequence[float]) -> float:
-    """Correlation of each value with the next; 0 for fewer than 3 or equal ones."""
+    """Return the correlation of each value with the next; 0 for fewer than 3 or equal values."""
     mean = statistics.fmean(values)
     squares = math.fsum((value - mean) ** 2 for value in values)
     if len(values) < 3 or squares == 0:

@@ -24,11 +24,11 @@ RUN_COLUMNS = ("benchmark", "whose", "node_type", "number", "value", "unit")
 
 
 def draws(studies: Studies, values: Sequence[PrintedComparison]) -> Iterator[Draw]:
-    """A figure for each printed series that the study has a counterpart of, and each counterpart."""
+    """Yield a figure for each printed series and each of the study's counterparts."""
     groups: dict[tuple[str, ...], dict[str, list[PrintedComparison]]] = {}
     for one in values:
         if one.row is not None:
-            mine = groups.setdefault(one.value.place[:-1], {})  # all but the node type
+            mine = groups.setdefault(one.value.place[:-1], {})  # all except the node type
             mine.setdefault(find_side(studies, one.row), []).append(one)
     for name, by_side in groups.items():
         for side, found in by_side.items():
@@ -36,13 +36,16 @@ def draws(studies: Studies, values: Sequence[PrintedComparison]) -> Iterator[Dra
 
 
 def find_side(studies: Studies, row: Row) -> str:
-    """What a row is but for its node type: rows that are alike in it stand beside each other."""
+    """Return a row's description without its node type; rows with the same one are compared."""
     levels = (f"{k}={v}" for k, v in row.group.condition.items() if k != "node_type")
     return studies.add_study_name(studies.find_study(row), " ".join((row.group.variant, *levels)))
 
 
 def draw_runs(name: tuple[str, ...], side: str, found: Sequence[PrintedComparison]) -> Drawing:
-    """The printed iterations at the left, our runs at the right; `side`: which of ours, if several."""
+    """Draw the printed iterations at the left and our runs at the right.
+
+    `side` names which of our runs, if there are several.
+    """
     printed = printed_levels(name)
     rows = {one.value.place[-1]: one.row for one in found}
     ours = [
@@ -88,7 +91,7 @@ def draw_runs(name: tuple[str, ...], side: str, found: Sequence[PrintedCompariso
 
 
 def printed_levels(name: tuple[str, ...]) -> list[Level]:
-    """The thesis' own iterations."""
+    """Return the thesis' own iterations."""
     series = [one for one in read_series() if has_series(one, name)]
     found = []
     for place, kind in enumerate(NODE_TYPES):
@@ -100,7 +103,7 @@ def printed_levels(name: tuple[str, ...]) -> list[Level]:
 
 
 def has_series(one: Series, name: tuple[str, ...]) -> bool:
-    """Whether a printed series is of this row of the tables."""
+    """Return whether a printed series belongs to this row of the tables."""
     if len(name) == 1:
         return one.variant == find_variant(name[0])
     test, filesystem, at_once = name

@@ -1,4 +1,4 @@
-"""What a reader must know of the thesis' measurements before trusting them: findings SP01 to SP05."""
+"""Findings SP01 to SP05: what a reader must know before trusting the thesis' measurements."""
 
 from __future__ import annotations
 
@@ -88,22 +88,22 @@ KINDS = (AVERAGES, REPEATED, LENGTHS, CONCLUSIONS, ONE_JOB)
 
 @dataclass(frozen=True, slots=True)
 class CheckedAverage:
-    """A printed average beside the mean of the printed values."""
+    """A printed average compared with the mean of the printed values."""
 
     printed: Average
     series: Series
     mean: float
-    next_value: float  # one value more that would make the mean the printed average
+    next_value: float  # one more value that would make the mean the printed average
 
     @property
     def is_equal(self) -> bool:
-        """To the decimals that are printed."""
+        """Whether both are equal to the printed decimals."""
         text = Decimal(self.printed.text)
         return Decimal(self.mean).quantize(text) == text
 
     @property
     def omitted_value(self) -> int | None:
-        """The one value without which the mean is the printed average; None: none, or several."""
+        """The index of the one value without which the mean is the printed average; else None."""
         values, text = self.series.values, Decimal(self.printed.text)
         total, n = math.fsum(values), len(values)
         found = [
@@ -115,19 +115,19 @@ class CheckedAverage:
 
     @property
     def is_printed(self) -> bool:
-        """Whether that value is among those that are printed."""
+        """Whether the additional value is in the range of the printed values."""
         return min(self.series.values) <= self.next_value <= max(self.series.values)
 
 
 def find_series(measurements: Measurements, printed: Average) -> Series:
-    """Whose average it is."""
+    """Return the series of a printed average."""
     among = measurements.per_process if printed.column == PER_PROCESS else measurements.series
     key = printed.figure, printed.node_type
     return next(s for s in among if (s.figure, s.node_type) == key)
 
 
 def check_averages(measurements: Measurements) -> list[CheckedAverage]:
-    """Each printed average whose figure is known."""
+    """Check each printed average whose value is known."""
     checked = []
     for printed in measurements.averages:
         if not printed.text:
@@ -140,7 +140,7 @@ def check_averages(measurements: Measurements) -> list[CheckedAverage]:
 
 
 def find_in_thesis(measurements: Measurements, tested: Sequence[Tested]) -> list[Finding]:
-    """SP01 to SP05."""
+    """Return the findings SP01 to SP05."""
     return [
         *find_averages(measurements),
         *find_repeated(measurements),
@@ -151,9 +151,9 @@ def find_in_thesis(measurements: Measurements, tested: Sequence[Tested]) -> list
 
 
 def find_averages(measurements: Measurements) -> Iterator[Finding]:
-    """SP01."""
+    """Find SP01."""
     wrong = [one for one in check_averages(measurements) if not one.is_equal]
-    # Of the others the printed figure is not at hand, only how it compares.
+    # For the others the printed value is not available, only whether it agrees.
     noted = [one for one in measurements.averages if not one.text]
     differing = [one for one in noted if not one.agrees]
     if wrong or differing:
@@ -172,7 +172,7 @@ def find_averages(measurements: Measurements) -> Iterator[Finding]:
 
 
 def describe_noted_average(measurements: Measurements, one: Average) -> str:
-    """`D3 EP virtual per process: printed otherwise (not at hand), the mean of 35 values is …`."""
+    """Return `D3 EP virtual per process: printed otherwise (…), the mean of its 35 values is …`."""
     series = find_series(measurements, one)
     return (
         f"{one.figure} {series.variant.removeprefix('npb ')} {one.node_type} per process: printed "
@@ -182,7 +182,7 @@ def describe_noted_average(measurements: Measurements, one: Average) -> str:
 
 
 def describe_average(one: CheckedAverage) -> str:
-    """`D6 LU virtual: printed 873.986, the mean of 35 values is 868.565; …`."""
+    """Return `D6 LU virtual: printed 873.986, the mean of its 35 values is 868.565; …`."""
     series, unit = one.series, one.series.metric.unit
     places = 1 - Decimal(one.printed.text).as_tuple().exponent  # type: ignore[operator]
     if (place := one.omitted_value) is not None:
@@ -197,7 +197,7 @@ def describe_average(one: CheckedAverage) -> str:
 
 
 def describe_unexplained(one: CheckedAverage) -> str:
-    """What one run more would have to be."""
+    """Describe the value that one more run would need."""
     series, unit = one.series, one.series.metric.unit
     return (
         f"one run more of {one.next_value:.5g} {unit}, not printed, would explain it"
@@ -208,7 +208,7 @@ def describe_unexplained(one: CheckedAverage) -> str:
 
 
 def find_repeated(measurements: Measurements) -> Iterator[Finding]:
-    """SP02."""
+    """Find SP02."""
     if measurements.repeated:
         count = len(measurements.repeated)
         what = "has the values of another" if count == 1 else "have the values of others"
@@ -223,7 +223,7 @@ def find_repeated(measurements: Measurements) -> Iterator[Finding]:
 
 
 def find_lengths(measurements: Measurements) -> Iterator[Finding]:
-    """SP03."""
+    """Find SP03."""
     usual = statistics.mode(len(series.values) for series in measurements.series)
     unusual = [series for series in measurements.series if len(series.values) != usual]
     short = sum(len(series.values) < usual for series in unusual)
@@ -238,12 +238,12 @@ def find_lengths(measurements: Measurements) -> Iterator[Finding]:
 
 
 def series_name(series: Series) -> str:
-    """`B12 (physical)`."""
+    """Format `B12 (physical)`."""
     return f"{series.figure} ({series.node_type})"
 
 
 def missing_series(series: Sequence[Series]) -> Iterator[str]:
-    """Places of the grid of tests, file systems, nodes at once and node types without a series."""
+    """Yield combinations of test, file system, concurrent nodes and node type without a series."""
     files = [one for one in series if "filesystem" in one.condition]
     there = {(s.variant, *s.condition.values(), s.node_index) for s in files}
     variants = dict.fromkeys(one.variant for one in files)
@@ -254,7 +254,7 @@ def missing_series(series: Sequence[Series]) -> Iterator[str]:
 
 
 def find_conclusions(tested: Sequence[Tested]) -> Iterator[Finding]:
-    """SP04."""
+    """Find SP04."""
     bad = [one for one in tested if one.outcome != HOLDS]
     if bad:
         yield Finding(
@@ -268,7 +268,7 @@ def find_conclusions(tested: Sequence[Tested]) -> Iterator[Finding]:
 
 
 def format_counts(one: Tested) -> str:
-    """`21 of 39 comparisons show it, 12 the opposite, 6 neither`."""
+    """Return `21 of 39 comparisons show it, 12 the opposite, 6 neither`."""
     total = len(one.comparisons)
     if one.outcome == NOT_SHOWN:
         return f"none of {counted(total, 'comparison')} shows it or the opposite"
@@ -279,7 +279,7 @@ def format_counts(one: Tested) -> str:
 
 
 def find_one_job(measurements: Measurements) -> Iterator[Finding]:
-    """SP05."""
+    """Find SP05."""
     hit = [
         (series, r)
         for series in measurements.series

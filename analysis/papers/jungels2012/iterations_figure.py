@@ -1,4 +1,4 @@
-"""The thesis' figures redone: every iteration of every node, with the averages."""
+"""Redraws the thesis' figures: every iteration of every node, with the averages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ TESTS = {
 
 
 def thesis_draws(measurements: Measurements) -> Iterator[Callable[[], Drawing]]:
-    """Each draws a figure: tests of file systems by nodes at once, then the benchmarks of computing."""
+    """Yield functions that draw a figure: file system tests by concurrent nodes, then
+    benchmarks.
+    """
     for test, words in TESTS.items():
         for at_once in FACTORS["concurrent_nodes"]:
             yield partial(filesystem_drawing, measurements, test, words, at_once)
@@ -58,7 +60,7 @@ def thesis_draws(measurements: Measurements) -> Iterator[Callable[[], Drawing]]:
 
 
 def filesystem_drawing(measurements: Measurements, test: str, words: str, at_once: int) -> Drawing:
-    """A panel per file system."""
+    """Draw a panel per file system."""
     members = [
         one
         for one in measurements.series
@@ -92,7 +94,7 @@ def filesystem_drawing(measurements: Measurements, test: str, words: str, at_onc
 
 
 def hpc_drawing(measurements: Measurements, members: list[Series]) -> Drawing:
-    """A figure of one benchmark."""
+    """Draw the figure of one benchmark."""
     variant, levels = members[0].variant, build_levels(members)
     with drawing.use_style():
         figure = drawing.new_figure(2.6)
@@ -113,7 +115,7 @@ def add_legend(figure: Figure, levels: Sequence[Level], nodes: int) -> None:
 
 
 def build_levels(members: Iterable[Series]) -> list[Level]:
-    """Nodes and averages of both node types; without an average where none of it is printed."""
+    """Return nodes and averages of both node types; the average is None without printed values."""
     every = list(members)
     found = []
     for place, node_type in enumerate(NODE_TYPES):
@@ -125,7 +127,7 @@ def build_levels(members: Iterable[Series]) -> list[Level]:
 
 
 def compute_average(members: Iterable[Series]) -> Interval | None:
-    """The mean of all values, with Student's interval."""
+    """Return the mean of all values, with Student's interval."""
     values = [value for one in members for value in one.values]
     return mean_interval(values) if values else None
 
@@ -133,7 +135,7 @@ def compute_average(members: Iterable[Series]) -> Interval | None:
 def make_drawing(
     measurements: Measurements, members: list[Series], title: str, figure: Any
 ) -> Drawing:
-    """With words and numbers; series that repeat another are in the numbers only."""
+    """Return the figure with its texts and numbers; repeated series are only in the numbers."""
     numbers = ", ".join(dict.fromkeys(one.figure for one in members))
     shown = [one for one in members if one.figure not in measurements.repeated]
     counts = [f"{sum(len(s.values) for s in shown if s.node_type == t)} {t}" for t in NODE_TYPES]
@@ -156,7 +158,7 @@ def make_drawing(
 
 
 def measurement_rows(measurements: Measurements) -> Iterator[tuple[object, ...]]:
-    """The numbers of all figures."""
+    """Yield the numbers of all figures."""
     drawn = [one for one in measurements.series if one.figure not in measurements.repeated]
     for one in measurements.series:
         shown = [other for other in drawn if other.variant == one.variant]
@@ -166,11 +168,11 @@ def measurement_rows(measurements: Measurements) -> Iterator[tuple[object, ...]]
 def data_rows(
     measurements: Measurements, one: Series, shown: Sequence[Series]
 ) -> Iterator[tuple[object, ...]]:
-    """Each value, with the average that is drawn through its panel and node type."""
+    """Yield each value, with the average that is drawn in its panel for its node type."""
     condition = one.condition
     alike = [s for s in shown if s.condition == condition]
     average = compute_average(alike)
-    assert average is not None  # `one` is among them, or has the values of one that is
+    assert average is not None  # `one`, or the series whose values it repeats, is in the list
     drawn = (average.n, average.low, average.high, average.mean)
     fixed = (
         one.figure,

@@ -29,7 +29,7 @@ FOUR_NODES = "4 nodes"
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One printed series: the iterations of a benchmark on one node (NPB and XHPL: on all four)."""
+    """A printed series: the iterations of a benchmark on one node (NPB and XHPL: on all four)."""
 
     figure: str  # the thesis' own number
     variant: str
@@ -47,7 +47,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Average:
-    """A printed average; `text` has its decimals, and is empty where only `agrees` was noted."""
+    """A printed average; `text` has its decimals, and is empty if only `agrees` was noted."""
 
     figure: str
     node_type: str
@@ -58,17 +58,21 @@ class Average:
 
 @dataclass(frozen=True)
 class Measurements:
-    """All that the thesis prints; `repeated` maps a figure to the earlier one with the same values."""
+    """All that the thesis prints; `repeated` maps a figure to the earlier one with the same
+    values.
+    """
 
     series: list[Series]
     repeated: dict[str, str]
     averages: list[Average]
-    per_process: list[Series]  # of appendix D: in no mean but their own
+    per_process: list[Series]  # of appendix D: in no mean except their own
     summary: Summary
 
 
 def read_measurements(folder: Path = FOLDER, equivalent: float | None = None) -> Measurements:
-    """Of the package's own files, or of others of the same form; `equivalent` as in summary_of()."""
+    """Read the package's own files, or others of the same form; `equivalent` as in
+    build_summary().
+    """
     series = read_series(folder)
     repeated = find_repeated_series(series)
     data = build_study_data([one for one in series if one.figure not in repeated])
@@ -82,12 +86,12 @@ def read_measurements(folder: Path = FOLDER, equivalent: float | None = None) ->
 
 
 def read_series(folder: Path = FOLDER) -> list[Series]:
-    """Appendices B, C and D in the order of the thesis."""
+    """Return appendices B, C and D in the order of the thesis."""
     return [*file_series(folder), *benchmark_series(folder, "total")]
 
 
 def file_series(folder: Path) -> list[Series]:
-    """Appendices B and C: seconds of a test of a file system, a series a figure."""
+    """Return appendices B and C: seconds of file system tests, one series per figure."""
     found: dict[str, list[dict[str, str]]] = {}
     for row in read_csv_rows(folder / "filesystem.csv"):
         found.setdefault(row["figure"], []).append(row)
@@ -110,7 +114,7 @@ def file_series(folder: Path) -> list[Series]:
 
 
 def benchmark_series(folder: Path, column: str) -> list[Series]:
-    """Appendix D: a series per benchmark and node type that has the column."""
+    """Return appendix D: a series per benchmark and node type that has the column."""
     found: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in read_csv_rows(folder / "hpc.csv"):
         found.setdefault((row["figure"], row["node_type"]), []).append(row)
@@ -130,12 +134,12 @@ def benchmark_series(folder: Path, column: str) -> list[Series]:
 
 
 def find_variant(benchmark: str) -> str:
-    """The variant of a benchmark of appendix D, by its printed name."""
+    """Return the variant of a benchmark of appendix D by its printed name."""
     return "hpl" if benchmark == "XHPL" else f"npb kernel={benchmark} class=B"
 
 
 def find_repeated_series(series: Sequence[Series]) -> dict[str, str]:
-    """Series that print the values of an earlier one: they count once."""
+    """Return the series that repeat the values of an earlier one, and so count once."""
     first: dict[tuple[float, ...], str] = {}
     repeated = {}
     for one in series:
@@ -146,7 +150,9 @@ def find_repeated_series(series: Sequence[Series]) -> dict[str, str]:
 
 
 def build_study_data(series: Sequence[Series]) -> StudyData:
-    """Iteration i of all nodes of a test is run i, its value the mean over the nodes."""
+    """Return the study: iteration i on all nodes of a test is run i, with the mean over the
+    nodes.
+    """
     groups: dict[tuple[str, str], list[Series]] = {}
     for one in series:
         label = ", ".join(f"{factor}={level}" for factor, level in one.condition.items())
@@ -174,7 +180,7 @@ def build_study_data(series: Sequence[Series]) -> StudyData:
 
 
 def build_run(series: Sequence[Series], label: str, number: int) -> Run:
-    """An iteration; its id names the figures that print it: `B2+B3 #7`."""
+    """Return an iteration as a run; its id names the figures that print it: `B2+B3 #7`."""
     first = series[0]
     figures = "+".join(dict.fromkeys(one.figure for one in series))
     if first.host == FOUR_NODES:
@@ -203,7 +209,7 @@ def build_run(series: Sequence[Series], label: str, number: int) -> Run:
 
 
 def build_meta() -> Meta:
-    """The study's description; nothing was planned or collected by Steelyard."""
+    """Return the study's description; Steelyard neither planned nor collected anything."""
     return Meta(
         study=NAME,
         seed=None,

@@ -10,8 +10,8 @@ from steelyard.analysis.papers.jungels2012.figures import draws
 from steelyard.analysis.papers.paper import read_paper
 
 FOLDER = Path(__file__).parent
-# The file tests as his scripts ran them: the start of a cp or dd for each file is in the time, and such
-# a time has its own name.
+# The file tests as his scripts ran them: the time includes the start of a cp or dd for each file,
+# and such a time has its own name.
 FILES: Facts = {"benchmark": "filesystem", "process": "each"}
 LARGE_FILE: Facts = {**FILES, "test": "large_file_copy"}
 WRITTEN: Facts = {**FILES, "test": "small_file_write", "clients": 4}
@@ -25,7 +25,7 @@ FILE_SIZES: dict[str, Facts] = {
 
 
 def benchmarks() -> Iterator[PrintedValue]:
-    """Appendix D."""
+    """Yield the values of appendix D."""
     for row in read_csv_rows(FOLDER / "means_hpc.csv"):
         name, node_type = row["benchmark"], row["node_type"]
         is_linpack = name == "XHPL"
@@ -46,7 +46,7 @@ def benchmarks() -> Iterator[PrintedValue]:
 
 
 def file_tests() -> Iterator[PrintedValue]:
-    """Appendices B and C."""
+    """Yield the values of appendices B and C."""
     for row in read_csv_rows(FOLDER / "means_files.csv"):
         clients = int(row["nodes_at_once"])
         yield PrintedValue(

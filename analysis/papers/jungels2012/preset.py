@@ -87,7 +87,7 @@ LATEX = ("conclusions", "comparisons", "averages")
 
 @dataclass(frozen=True)
 class ThesisReport:
-    """All that page, JSON, tables and terminal are made of."""
+    """The data of page, JSON, tables and terminal text."""
 
     measurements: Measurements
     tested: list[Tested]
@@ -96,11 +96,11 @@ class ThesisReport:
 
     @property
     def summary(self) -> Summary:
-        """Of the measurements as a study."""
+        """The summary of the measurements as a study."""
         return self.measurements.summary
 
     def describe_outcomes(self) -> str:
-        """How many conclusions came out how."""
+        """Return how many conclusions had which outcome."""
         counts = Counter(one.outcome for one in self.tested)
         parts = ", ".join(
             f"{counts[o]} {o if counts[o] == 1 else PLURAL[o]}" for o in OUTCOMES if counts[o]
@@ -108,7 +108,7 @@ class ThesisReport:
         return f"Of {len(self.tested)} conclusions held against the data at 95 %: {parts}."
 
     def extra(self) -> Extra:
-        """What the page has besides a study's own sections."""
+        """Return what the page has in addition to a study's own sections."""
         return Extra(
             when=WHEN,
             answer=self.answer(),
@@ -122,7 +122,7 @@ class ThesisReport:
         )
 
     def answer(self) -> list[str]:
-        """Costs, counts and conclusions, a sentence each."""
+        """Return costs, counts and conclusions, in sentences."""
         return [
             *describe_costs(self.summary),
             describe_counts(self.summary),
@@ -130,7 +130,7 @@ class ThesisReport:
         ]
 
     def document(self) -> dict[str, Any]:
-        """The report as JSON, with conclusions, averages and every figure."""
+        """Return the report as JSON, with conclusions, averages and every figure."""
         jobs = [Job(FIGURES, draw) for draw in self.draws]
         with start_drawing(jobs, figure_document) as work:
             found = document(self.summary, self.findings)
@@ -145,7 +145,7 @@ class ThesisReport:
             }
 
     def content(self) -> Content:
-        """A study's tables to export, with conclusions, averages and every measurement."""
+        """Return a study's tables for export, with conclusions, averages and every measurement."""
         plain = build_study_content(self.summary, self.findings)
         conclusions = [conclusion_document(one) for one in self.tested]
         comparisons = [
@@ -174,7 +174,7 @@ class ThesisReport:
 def build_thesis_report(
     measurements: Measurements | None = None, equivalent: float | None = None
 ) -> ThesisReport:
-    """Read and test; overheads of less than `equivalent`, a share, count as none."""
+    """Read and test the measurements; overheads below the share `equivalent` count as none."""
     found = measurements or read_measurements(equivalent=equivalent)
     tested = judge_conclusions(found.summary, read_conclusions())
     findings = sort_by_severity([*find_in_thesis(found, tested), *find_all(found.summary)])
@@ -182,7 +182,7 @@ def build_thesis_report(
 
 
 def conclusions_section(report: ThesisReport) -> Section:
-    """The conclusions, then each comparison that does not show its own."""
+    """Return the conclusions, then each comparison that does not show its own."""
     headings = ("Conclusion", "Wording", "From", "At 95 %", "Comparisons", "… order allowed for")
     return Section(
         anchor="conclusions",
@@ -206,7 +206,7 @@ def conclusions_section(report: ThesisReport) -> Section:
 
 
 def comparison_table(report: ThesisReport) -> Table:
-    """Those that speak against a conclusion, or for nothing."""
+    """Return the comparisons that do not show their conclusion."""
     anchors = run_anchors(report.summary)
     headings = ("Condition", "Variant", "Against", "Found", "p (Holm)", "Conclusion")
     shown = [
@@ -238,7 +238,7 @@ def comparison_row(one: Tested, comparison: Comparison) -> tuple[str, ...]:
 
 
 def averages_section(measurements: Measurements) -> Section:
-    """Means of the printed values of appendix D beside the averages that are printed."""
+    """Return the means of the printed values of appendix D with the printed averages."""
     printed = {
         (one.series.variant, one.printed.node_type): one for one in check_averages(measurements)
     }

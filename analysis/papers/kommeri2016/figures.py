@@ -1,4 +1,4 @@
-"""The shape of Kommeri's figures: power and traffic over time, run time and energy over delay."""
+"""Figures like Kommeri's: power and traffic over time, run time and energy over delay."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENERGY = ("energy_j", "energy_low_j")
 
 
 def draws(studies: Studies, values: Sequence[PrintedComparison]) -> Iterator[Draw]:
-    """Figures 1, 2 and 3."""
+    """Yield figures 1, 2 and 3."""
     del values
     for summary in studies.summaries:
         mine = [
@@ -37,7 +37,7 @@ def draws(studies: Studies, values: Sequence[PrintedComparison]) -> Iterator[Dra
 
 
 def draw_over_time(studies: Studies, summary: Summary, variant: str) -> Drawing | None:
-    """Power and traffic in one picture; None where no run has samples."""
+    """Draw power and traffic in one figure; None if no run has samples."""
     found = dict(draw_times(summary, [variant])).get(variant)
     if found is None:
         return None
@@ -52,7 +52,7 @@ def draw_over_time(studies: Studies, summary: Summary, variant: str) -> Drawing 
 
 
 def draw_over_delay(studies: Studies) -> Drawing | None:
-    """Run time at the left, joules at the right; None where fewer than two delays were measured."""
+    """Draw run time at the left, joules at the right; None with fewer than two measured delays."""
     times = delay_series(studies, "seconds")
     if not times:
         return None
@@ -86,7 +86,7 @@ Line = list[tuple[float, Row]]
 
 
 def delay_series(studies: Studies, metric: str) -> dict[str, Line]:
-    """Rows over the round trip, by what else they are; only lines of two delays and more."""
+    """Return rows over the round-trip time by other facts; only lines of two or more delays."""
     rows = [row for row in studies.rows.get(metric, []) if has_delay(studies, row)]
     several = len({row.group.variant for row in rows}) > 1
     found: dict[str, Line] = {}
@@ -104,7 +104,7 @@ def delay_series(studies: Studies, metric: str) -> dict[str, Line]:
 
 
 def has_delay(studies: Studies, row: Row) -> bool:
-    """Whether it is an analysis' and has a place on the axis."""
+    """Return whether a row is of an analysis with a delay and an interval."""
     facts = studies.find_facts(row)
     return DELAY in facts and facts.get("mode") != "xrdcp" and row.interval is not None
 
@@ -113,7 +113,7 @@ NETWORK_NAMES = ("rate_mbit", "loss_percent", "duplicate_percent", "corrupt_perc
 
 
 def format_other_facts(studies: Studies, row: Row) -> str:
-    """`rate_mbit=100, clients=2`: all of a condition but the delay."""
+    """Return `rate_mbit=100, clients=2`: all facts of a condition except the delay."""
     facts = studies.find_facts(row)
     names = [n for n in row.group.condition if n != "network"] + [
         n for n in NETWORK_NAMES if n in facts
@@ -124,7 +124,7 @@ def format_other_facts(studies: Studies, row: Row) -> str:
 
 
 def draw_delay_lines(axes: Axes, series: dict[str, Line], words: str) -> None:
-    """A line each, with its intervals."""
+    """Draw each series as a line with its intervals."""
     rows = [row for line in series.values() for _, row in line]
     factor, unit = choose_prefix(max((row.maximum or 0.0 for row in rows), default=None),
                          rows[0].metric.unit if rows else "J")  # fmt: skip

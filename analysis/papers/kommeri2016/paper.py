@@ -18,7 +18,8 @@ from steelyard.analysis.summary.slopes import FactorLine, fit_factor_lines
 from steelyard.analysis.summary.summary import Summary
 
 FOLDER = Path(__file__).parent
-# Their analysis, or a program of yours in its place, with no other traffic on the path to its data.
+# The paper's analysis, or the user's program instead, without other traffic on the path to its
+# data.
 ANALYSIS: Facts = {
     "benchmark": ["xrootd", "app"],
     "mode": ["analysis", "command", "parallel", ABSENT],
@@ -53,7 +54,7 @@ CLIENTS = {"vm_1": 1, "vm_10": 10}
 
 
 def table_1() -> Iterator[PrintedValue]:
-    """Run time of one job and of two at once."""
+    """Yield the run time of one job and of two concurrent jobs."""
     for row in read_csv_rows(FOLDER / "table1.csv"):
         for column, rate in RATES_MBIT.items():
             yield PrintedValue(
@@ -70,7 +71,7 @@ def table_1() -> Iterator[PrintedValue]:
 
 
 def table_2() -> Iterator[PrintedValue]:
-    """Limits of the CVMFS cache; an empty cell: the load cannot be executed."""
+    """Yield the limits of the CVMFS cache; an empty cell means that the load cannot run."""
     for row in read_csv_rows(FOLDER / "table2.csv"):
         limit = row["cvmfs_cache_limit_mb"]
         for column, (metric, unit, scale) in OF_CACHE.items():
@@ -89,7 +90,7 @@ def table_2() -> Iterator[PrintedValue]:
 
 
 def table_3() -> Iterator[PrintedValue]:
-    """Round trips, of all readings of a run."""
+    """Yield round-trip times, from all readings of a run."""
     for row in read_csv_rows(FOLDER / "table3.csv"):
         which = row["round_trip_ms"]
         for column, clients in CLIENTS.items():
@@ -111,7 +112,7 @@ def table_3() -> Iterator[PrintedValue]:
 
 
 def judge_delay_slopes(studies: Studies, claim: Claim) -> Iterator[Evidence]:
-    """Seconds per ms of delay: the interval of each line's slope."""
+    """Judge the interval of each line's slope, in seconds per ms of delay."""
     for summary in studies.summaries:
         for line in fit_factor_lines(summary):
             rows = select_line_rows(studies, summary, line)
@@ -125,7 +126,7 @@ def judge_delay_slopes(studies: Studies, claim: Claim) -> Iterator[Evidence]:
 
 
 def select_line_rows(studies: Studies, summary: Summary, line: FactorLine) -> list[Row]:
-    """The rows that a line goes through."""
+    """Return the rows that a line was fitted to."""
     return [
         row
         for axis in find_axes(summary.data.meta.factors)
@@ -139,7 +140,7 @@ def select_line_rows(studies: Studies, summary: Summary, line: FactorLine) -> li
 
 
 def judge_slope(found: FactorLine, claim: Claim) -> Evidence:
-    """One of them."""
+    """Judge one slope."""
     slope = found.line.slope
     low, high, value = (
         MISSING if v is None else format_number(v, 1, 3 if abs(v) < 10 else 1)
@@ -159,7 +160,7 @@ def judge_slope(found: FactorLine, claim: Claim) -> Evidence:
 
 
 def judge_throughput_shares(studies: Studies, claim: Claim) -> Iterator[Evidence]:
-    """Throughput's share in a difference, by the model of docs/report.md."""
+    """Judge the share of throughput in a difference, by the model of docs/report.md."""
     for found in (row for summary in studies.summaries for row in build_split_rows(summary)):
         share = found.split.throughput_share if found.split else None
         if not found.is_valid or share is None:

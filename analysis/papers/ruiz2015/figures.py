@@ -1,4 +1,4 @@
-"""Table 1 as bars: shares of computing, communication and MPI_Init, as printed and of a study."""
+"""Table 1 as bars: shares of computation, communication and MPI_Init, as printed and of a study."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 PARTS = {"cpu": "computation", "comm": "communication", "init": "initialization"}
 SHARE_COLUMNS = ("configuration", "benchmark", "our_runs", "part", "printed_percent",
                  "ours_percent", "low", "high", "n", "not_as_printed")  # fmt: skip
-Bar = tuple[str, str, str]  # configuration, benchmark, the condition of ours
+Bar = tuple[str, str, str]  # configuration, benchmark, our condition
 
 
 def draws(studies: Studies, values: Sequence[PrintedComparison]) -> Iterator[Draw]:
-    """Table 1 as bars."""
+    """Yield table 1 as bars."""
     del studies
     yield partial(draw_shares, values)
 
 
 def draw_shares(values: Sequence[PrintedComparison]) -> Drawing | None:
-    """Printed shares at the left, ours at the right; None without any of ours."""
+    """Draw printed shares at the left, ours at the right; None without any of ours."""
     bars: dict[Bar, dict[str, PrintedComparison]] = {}
     for one in values:
         if one.value.column == "share_percent" and one.row is not None:
@@ -78,7 +78,7 @@ def shares_figure(bars: dict[Bar, dict[str, PrintedComparison]]) -> Drawing:
 
 
 def bar_names(bars: dict[Bar, dict[str, PrintedComparison]]) -> Iterator[str]:
-    """`CG.B  container`; with what is not as printed where several of ours stand beside one."""
+    """Yield `CG.B  container`, with differences from the paper if several of ours match one."""
     times = Counter((configuration, benchmark) for configuration, benchmark, _ in bars)
     for (configuration, benchmark, _), bar in bars.items():
         words = f"{benchmark}  {configuration}"
@@ -88,7 +88,7 @@ def bar_names(bars: dict[Bar, dict[str, PrintedComparison]]) -> Iterator[str]:
 
 
 def draw_stacks(axes: Axes, bars: Sequence[dict[str, float]]) -> None:
-    """A bar each, its parts behind each other."""
+    """Draw a stacked bar for each."""
     start = [0.0] * len(bars)
     for number, (part, name) in enumerate(PARTS.items()):
         widths = [bar.get(part, 0.0) for bar in bars]

@@ -13,10 +13,10 @@ from steelyard.analysis.papers.verdicts import Evidence, Kind, decide_outcome, f
 from steelyard.analysis.stats.number_format import format_mean
 
 FOLDER = Path(__file__).parent
-# TCP waits for time-outs where packets are lost. Their network lost some by itself; a study whose
-# network loses none may ask for it (loss=), and the report says so.
+# TCP waits for time-outs if packets are lost. The paper's network lost some by itself. A study with
+# a lossless network may request loss (loss=), and the report mentions it.
 ANY_LOSS: Facts = {"benchmark": "npb", DELAY: 0, "rate_mbit": ABSENT}
-# Their network as it was: without delay, loss or a limit.
+# The paper's network: without delay, loss or a limit.
 NPB: Facts = {"benchmark": "npb", DELAY: 0, "loss_percent": ABSENT, "rate_mbit": ABSENT}
 
 CONFIGURATIONS: dict[str, Facts] = {
@@ -30,7 +30,7 @@ COLUMNS = {"share_percent": ("share", "%", 100.0), "time_ms": ("s", "ms", 1000.0
 
 
 def table_1() -> Iterator[PrintedValue]:
-    """Where the time goes, with 16 processes."""
+    """Yield the shares and times of table 1, with 16 processes."""
     for row in read_csv_rows(FOLDER / "table1.csv"):
         configuration, part, program = row["configuration"], row["part"], row["benchmark"]
         kernel, _, size = program.partition(".")
@@ -50,7 +50,7 @@ def table_1() -> Iterator[PrintedValue]:
 
 
 def means(studies: Studies, claim: Claim) -> Iterator[Evidence]:
-    """The mean itself (of MPI_Init); of the paper's own sizes alone, where there are any."""
+    """Judge the mean itself (of MPI_Init), only of the paper's own sizes if there are any."""
     rows = [
         row
         for metric in claim.metrics
