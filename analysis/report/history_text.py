@@ -65,9 +65,7 @@ def describe_changes(history: History, changes: Sequence[FigureChange], session:
 
 
 def describe_change(history: History, found: FigureChange) -> str:
-    """Return `npb kernel=cg with 2 clients computes 4.1 % slower (3.2 to 5.0 %)`, and on which
-    node.
-    """
+    """Return `npb kernel=cg with 2 clients computes 4.1 % slower (3.2 to 5.0 %)`, and the node."""
     words = describe_size(found)
     if found.node is not None:
         words += f" on {found.node.node} alone"

@@ -105,9 +105,7 @@ def describe_curve(curve: ScalingCurve) -> str:
 
 
 def describe_largest(curve: ScalingCurve) -> str:
-    """Return `8 nodes against 1: 5.9 times as fast (5.7 to 6.1), an efficiency of 74 % (71 to 76
-    %)`.
-    """
+    """Return `8 nodes against 1: 5.9 times as fast (5.7 to 6.1), an efficiency of 74 % (…)`."""
     last, first = curve.points[-1], curve.reference
     where = f"{format_scale(curve.over, last.scale)} against {first.scale:g}"
     if last.speed_up is None or last.efficiency is None:

@@ -369,9 +369,7 @@ def format_cell_number(value: float | None, factor: float) -> str:
 
 
 def compute_data_sha256(data: StudyData) -> str:
-    """Return the SHA-256 of the sorted JSON lines `[run_id, metric, value]`, which identify the
-    data.
-    """
+    """Return the SHA-256 of the sorted JSON lines `[run_id, metric, value]`."""
     ids = {run.run_id: json.dumps(run.run_id) for run in data.runs}
     # Formatting a line directly takes a third of the time; repr of a float is its JSON form.
     lines = [

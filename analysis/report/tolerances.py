@@ -52,8 +52,8 @@ def format_percent(summary: Summary) -> str:
 
 
 def describe_tolerance(one: Tolerance, share: str) -> str:
-    """Return `app: elapsed_s is 10 % worse than at the baseline from 34 ms of delay on (28 to 41;
-    …)`.
+    """Return `app: elapsed_s is 10 % worse than at the baseline from 34 ms of delay on (28 to
+    41)`.
     """
     who = f"{one.variant}{f' ({one.others})' if one.others else ''}: {one.metric}"
     words = {
