@@ -223,9 +223,7 @@ def check_turn_order(summary: Summary) -> Iterator[Finding]:
 
 
 def describe_separation(found: Interleaving) -> str:
-    """Return `2026-09-22 08:00 to … UTC, the baseline …`, or `2 of 20 runs are in blocks without
-    …`.
-    """
+    """Return `2026-09-22 08:00 to … UTC, the baseline …`, or `2 of 20 runs are in blocks …`."""
     if found.spans is not None:
         (ours, base) = (
             f"{format_time(first)} to {format_time(last)}" for first, last in found.spans

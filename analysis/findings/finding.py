@@ -12,7 +12,7 @@ from steelyard.analysis.summary.summary import Summary
 
 
 class Severity(Enum):
-    """How much a finding matters; the value is the word in the report."""
+    """The importance of a finding; the value is the word in the report."""
 
     ERROR = "error"
     WARNING = "warning"

@@ -76,7 +76,7 @@ class Verdict:
 
 
 class Kind(NamedTuple):
-    """How claims of a kind are judged; `missing` is the reason if there is no evidence."""
+    """The method to judge a kind of claims; `missing` is the reason if there is no evidence."""
 
     evidence: Callable[[Studies, Claim], Iterator[Evidence]]
     missing: str = ""  # empty: the missing conditions and values of the claim are named

@@ -51,7 +51,7 @@ class Overhead:
 
 
 class Direction(StrEnum):
-    """What an overhead means for the user."""
+    """The meaning of an overhead for the user."""
 
     WORSE = "worse"
     BETTER = "better"
@@ -114,9 +114,7 @@ class MeanError:
 def compute_fieller_overhead(
     plain: Overhead, ours: MeanError, base: MeanError, confidence: float = CONFIDENCE
 ) -> Overhead:
-    """Return the overhead with Fieller's interval, Welch's degrees of freedom at the observed
-    ratio.
-    """
+    """Return the overhead with Fieller's interval, by Welch's degrees of freedom at the ratio."""
     parts = [ours.variance, (ours.mean / base.mean) ** 2 * base.variance]
     if math.fsum(parts) <= 0:  # all values are 0, or all jobs of a side have the same mean
         return with_interval(plain, (ours.mean / base.mean, ours.mean / base.mean))
@@ -211,11 +209,11 @@ class Evidence:
 
     @property
     def format_margin(self) -> str:
-        """`within ± 2 %`."""
+        """The margin in words: `within ± 2 %`."""
         return f"within ± {100 * (self.margin or 0):g} %"
 
     def format_one_sided_margin(self, side: Side) -> str:
-        """`no slower than 2 %`, `no more than 2 % lower`."""
+        """Format `no slower than 2 %`, `no more than 2 % lower`."""
         margin = f"{100 * (self.margin or 0):g} %"
         if side.word == "slower":
             return f"no {side.word} than {margin}"

@@ -63,7 +63,7 @@ def scaled_serial_fraction(speed: Estimate, q: float) -> Estimate | None:
 def apply_falling(of: Callable[[float], float], speed: Estimate) -> Estimate:
     """Apply a falling function to a speed-up.
 
-    The result has no ends if the speed-up has none or its interval contains 0.
+    The result has no ends if the speed-up has none or its interval reaches 0.
     """
     if not speed.low or speed.high is None:
         return Estimate(of(speed.value))

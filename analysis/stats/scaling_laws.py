@@ -11,8 +11,8 @@ Communications of the ACM 31(5).
 
 With times for the same work the first two are linear (T = a/q + b (q − 1)/q + c (q − 1), σ = b/a,
 κ = c/a); so is the third with 1/T. They are fitted by least squares, weighted for one relative
-spread at all scales. Intervals do not rest on that spread: each scale has its own, or blocks are
-drawn where they hold all scales. A law that the means contradict is refused.
+spread at all scales. Intervals do not use that spread: each scale has its own, or blocks are the
+sampling units if they hold all scales. A law that the means contradict is refused.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ NOT_POSITIVE = "the baseline's mean is not above 0"
 
 
 class State(StrEnum):
-    """What is known of the crossing."""
+    """The knowledge about the crossing."""
 
     CROSSED = "crossed"  # between two levels
     AT_ONCE = "at once"  # before the first level beyond the baseline, at an unknown place

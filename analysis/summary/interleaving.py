@@ -20,7 +20,7 @@ Span = tuple[float, float]  # first and last start
 
 @dataclass(frozen=True, slots=True)
 class Interleaving:
-    """How many of the compared runs are in blocks without a run of the other side.
+    """The number of compared runs in blocks without a run of the other side.
 
     `spans` has the starts of both sides if one side ran completely before the other.
     """

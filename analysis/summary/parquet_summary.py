@@ -65,8 +65,8 @@ FROM measured AS m JOIN good AS g ON g.run_id = m.run_id AND g.attempt = m.attem
 WHERE abs(value) <= 1.7976931348623157e308
 GROUP BY variant, condition_label, metric
 """
-# The last reading of each counter, summed over the nodes of a run. All are amounts, so that their
-# unit decides their lower limit.
+# The last reading of each counter, summed over the nodes of a run. All are amounts: the unit `s`
+# marks them as never negative.
 OF_SAMPLES = """
     UNION ALL
     SELECT run_id, attempt, concat('samples.', metric) AS metric, 's' AS unit, 'lower' AS better,

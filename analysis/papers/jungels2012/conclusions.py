@@ -84,9 +84,7 @@ class Tested:
 
     @property
     def outcome(self) -> str:
-        """HOLDS if all comparisons show it, IN_PART if some do, FAILS if only the opposite is
-        shown.
-        """
+        """HOLDS if all comparisons show it, IN_PART if some do, FAILS if some only oppose it."""
         if self.comparisons and self.agree == len(self.comparisons):
             return HOLDS
         if self.agree:
