@@ -1,12 +1,12 @@
-"""What every room of the wrappers uses: errors, output, options, programs, leftovers.
+"""Modules that every room of the wrappers uses: errors, output, options, programs, leftovers.
 
 `errors` maps exceptions to exit codes; an exception that is not in its table is a bug and keeps its
-traceback. `console` prints JSON, tables and numbers. `options` adds the options that several commands
-share. `programs` finds Steelyard's own programs and runs programs whose output is read, with a time
-limit and without a shell. `process_folder` makes temporary folders that carry their process' identity,
-and `leftovers` removes what killed runs left. `signals` delays or converts signals around a change that
-must be complete or absent. `shell_syntax` is what only a shell understands of a command line. `check`
-is one result of `steelyard doctor`.
+traceback. `console` prints JSON, tables and numbers. `options` adds the options that several
+commands share. `programs` finds Steelyard's own programs and runs programs whose output is read,
+with a time limit and without a shell. `process_folder` creates temporary folders that carry their
+process' identity, and `leftovers` removes those of killed runs. `command_lock` keeps two processes
+of a command apart. `signals` delays or converts signals around a change that must be complete or
+absent. `shell_syntax` is the syntax of a command line that needs a shell. `check` is one result of
+`steelyard doctor`.
 
-The room knows no study, no scheduler and no benchmark. It starts no user's program.
-"""
+The room knows no study, no scheduler and no benchmark. It starts no user's program."""

@@ -1,4 +1,4 @@
-"""What `steelyard doctor` says about one thing."""
+"""A result of `steelyard doctor`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at: what was found, and what to do where it is not as it should be."""
+    """One check: what was found, and what to do if it is not as it should be."""
 
     name: str
     state: Literal["ok", "warning", "missing"]

@@ -1,9 +1,8 @@
-"""One process of a command at a time on this machine, for commands that cron starts.
+"""A lock for commands that cron starts: one process of a command at a time on this machine.
 
-On a shared file system that does not answer, a command waits for hours, and cron starts the next ones.
-So the lock is on a local disk, and is taken before the shared folder is touched. It ends with its
-process, however that ends.
-"""
+On a shared file system that does not answer, a command waits for hours, and cron starts more of
+them. So the lock is on a local disk, and is taken before the shared folder is accessed. It ends
+with its process, however that ends."""
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ from steelyard.wrappers.base.errors import MissingError
 
 @contextmanager
 def hold_command_lock(command: str, folders: Sequence[Path]) -> Iterator[None]:
-    """No second `steelyard COMMAND` of this user works on these folders meanwhile; MissingError where
-    one does already, with its process id."""
+    """Keep any other `steelyard COMMAND` of this user from these folders. Raises MissingError, with
+    the other's process id, if one is running."""
     path = lock_path(command, folders)
     make_lock_folder(path.parent)
     try:
@@ -42,20 +41,21 @@ def hold_command_lock(command: str, folders: Sequence[Path]) -> Iterator[None]:
 
 
 def lock_folder() -> Path:
-    """Where no other user can make files: root's run folder, else a folder of this user's in /tmp."""
+    """Return a folder in which no other user can create files: root's run folder, else this user's
+    in /tmp."""
     if os.geteuid() == 0:
         return Path(os.environ.get("STEELYARD_RUN_DIR") or "/run/steelyard")
     return Path(tempfile.gettempdir()) / f"steelyard-{os.geteuid()}"
 
 
 def lock_path(command: str, folders: Sequence[Path]) -> Path:
-    """The record folders are known by their names alone: looking at them could take for ever."""
+    """Return the lock's path, from the folders' names alone: accessing the folders could block."""
     names = "\n".join(sorted(str(folder.absolute()) for folder in folders))
     return lock_folder() / f"{command}.{hashlib.sha256(names.encode()).hexdigest()[:16]}.lock"
 
 
 def make_lock_folder(folder: Path) -> None:
-    """MissingError where others could put something there."""
+    """Create the folder. Raises MissingError if others could write to it."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()
@@ -69,8 +69,8 @@ def make_lock_folder(folder: Path) -> None:
 
 
 def take_lock(path: Path) -> int:
-    """The descriptor of a locked file that is still at `path`: its last holder may have removed it
-    between our opening and our locking."""
+    """Return the descriptor of a locked file that is still at `path`: its last holder may have
+    removed it between our open and our lock."""
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -88,7 +88,7 @@ def take_lock(path: Path) -> int:
 
 
 def read_holder(path: Path) -> str:
-    """The process id that the holder has written."""
+    """Return the process id that the holder has written, or "unknown"."""
     with suppress(OSError):
         return path.read_text(encoding="ascii", errors="replace").strip() or "unknown"
     return "unknown"

@@ -1,4 +1,4 @@
-"""All text output goes through here: JSON, tables, and numbers as people read them."""
+"""Text output of all commands: JSON, tables, and numbers for people."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ PIPE_WIDTH = 200  # columns
 
 
 def print_json(value: object) -> None:
-    """Print one JSON document on stdout, for --json; what stdout cannot encode is escaped."""
+    """Print one JSON document on stdout, for --json; characters that stdout cannot encode are
+    escaped."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     json.dump(value, sys.stdout, indent=2, ensure_ascii=not utf8, default=str)
     sys.stdout.write("\n")
 
 
 def plain(text: str) -> str:
-    """The text without what a terminal would obey (names and tags are anybody's): `?` instead."""
+    """Return the text with `?` for control characters: names and tags may come from any user."""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
 def print_line(text: str) -> None:
-    """Print a line that holds words of somebody else's: one line, and nothing but text."""
+    """Print text from other users or programs as one line without control characters."""
     print(plain(text.replace("\n", "?")))
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
-    """Print a plain table; columns whose cells are all numbers stand to the right."""
+    """Print a plain table; columns whose cells are all numbers are right-aligned."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -44,7 +45,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title
     if console.is_terminal:
         console.print(table, markup=False)
         return
-    # A pipe has no width of its own: never cut what a program reads, nor pad it.
+    # A pipe has no width: never truncate or pad what a program reads.
     console = Console(width=PIPE_WIDTH)
     with console.capture() as capture:
         console.print(table, markup=False)
@@ -52,7 +53,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title
 
 
 def format_bytes(value: float | None) -> str:
-    """`1.5 GB` (powers of 1000); `–` for None."""
+    """Return, for example, `1.5 GB` (powers of 1000); `–` for None."""
     if value is None:
         return "–"
     for unit in ("B", "kB", "MB", "GB"):
@@ -63,7 +64,7 @@ def format_bytes(value: float | None) -> str:
 
 
 def format_seconds(value: float | None) -> str:
-    """`12.3 ms`, `4.56 s`, `1:02:03`; `–` for None."""
+    """Return, for example, `12.3 ms`, `4.56 s` or `1:02:03`; `–` for None."""
     if value is None:
         return "–"
     if value < 0:  # the low end of a wide interval
@@ -81,7 +82,8 @@ def format_seconds(value: float | None) -> str:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """What shows phase, done and total: a bar per phase on a terminal, nothing elsewhere."""
+    """Yield a function that shows phase, done and total: a bar per phase on a terminal, nothing
+    elsewhere."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 

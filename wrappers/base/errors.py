@@ -1,4 +1,5 @@
-"""One table from exceptions to exit codes; anything not in it is a bug and keeps its traceback."""
+"""The table from exceptions to exit codes; an exception that is not in it is a bug and keeps its
+traceback."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 DONE, BUG, USAGE, MISSING, CONDITION, RUNS_FAILED, REGRESSION = range(7)
-INTERRUPTED = 130  # 128 + SIGINT, as shells say it
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 EXIT_CODES: dict[type[SteelyardError], int] = {
     UsageError: USAGE,
@@ -34,7 +35,7 @@ EXIT_CODES: dict[type[SteelyardError], int] = {
 }
 EXPECTED = tuple(EXIT_CODES)
 
-# What a file system refuses to anybody's program: a line, and no traceback.
+# Errors of a file system that are reported in a line, without a traceback.
 NOT_OURS = {
     errno.EACCES: "you may not read it, or not write there: name another folder",
     errno.EPERM: "you may not change it: it belongs to somebody else",
@@ -42,9 +43,9 @@ NOT_OURS = {
     errno.ENOSPC: "make room on its file system, or name another folder",
     errno.EDQUOT: "make room below your quota, or name another folder",
 }
-FULL = (errno.ENOSPC, errno.EDQUOT)  # of a write: Python does not say to which file
+FULL = (errno.ENOSPC, errno.EDQUOT)  # on a write, for which Python does not name the file
 
 
 def exit_code(error: SteelyardError) -> int:
-    """The exit code of an expected error, by the nearest class in the table."""
+    """Return the exit code of an expected error, by the nearest class in the table."""
     return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)

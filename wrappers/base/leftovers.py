@@ -1,9 +1,8 @@
-"""What runs left on this machine that were killed with SIGKILL: listed, removed, found again.
+"""Leftovers on this machine of runs killed with SIGKILL: lists and removes them.
 
-The folder of temporary files of a `steelyard run` is named by its process (process_folder.py). Its
-containers carry a label that all runs of a user have; jobscripts/lib/launcher_leftovers.sh and the
-engines' own sweep (jobscripts/lib/launchers) check whether their client still lives.
-"""
+The temporary folder of a `steelyard run` is named after its process (process_folder.py). Its
+containers carry a label that all runs of a user share; jobscripts/lib/launcher_leftovers.sh and the
+engines' own sweep (jobscripts/lib/launchers) check whether their client still lives."""
 
 from __future__ import annotations
 
@@ -20,34 +19,36 @@ from steelyard.wrappers.base import process_folder
 SCRIPTS = [
     registry.LIBRARY / name for name in ("launcher_leftover_kinds.sh", "launcher_leftovers.sh")
 ]
-PROGRAM = "steelyard-left"  # as which it is a program of its own
+PROGRAM = "steelyard-left"  # its name as a separate program
 MARKS, NOTES = Path("/run/steelyard-containers"), Path("/tmp")
 TIMEOUT_S = 60
 
 
 def list_leftovers() -> list[str]:
-    """A line for each mark and folder of a run that is over. Raises OSError, SubprocessError."""
+    """Return a line for each mark and folder of a run that has ended. Raises OSError,
+    SubprocessError."""
     return run_script("list")
 
 
 def remove_leftovers() -> list[str]:
-    """What could be removed, a line each; root's also what all others left."""
+    """Remove leftovers and return a line for each; as root, those of all users."""
     if not has_leftovers():
         return []
     try:
         return run_script("sweep" if os.geteuid() == 0 else "folders")
     except (OSError, subprocess.SubprocessError):
-        return []  # no run fails by what another one left: `steelyard doctor` names it
+        return []  # a run never fails by leftovers of another; `steelyard doctor` lists them
 
 
 def has_leftovers() -> bool:
-    """Whether it is worth starting a program: runs that go on have marks, too."""
+    """Return whether there are marks, so that starting a program is worthwhile; running runs have
+    marks, too."""
     marks = os.geteuid() == 0 and any(MARKS.glob("steelyard-*"))
     return marks or any(NOTES.glob(".steelyard.*"))
 
 
 def run_script(command: str) -> list[str]:
-    """Its lines."""
+    """Run the script and return its lines."""
     words = ["bash", "-c", '. "$1" && . "$2" "${@:3}"', PROGRAM, *map(str, SCRIPTS), command]
     done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     return done.stdout.splitlines()
@@ -57,12 +58,12 @@ RUN_PREFIX = "steelyard-run-"
 
 
 def container_label() -> str:
-    """Of the containers of this user's runs."""
+    """Return the label of the containers of this user's runs."""
     return f"run-{os.geteuid()}-{process_folder.pid_namespace()}"
 
 
 def make_run_folder() -> AbstractContextManager[Path]:
-    """A folder for temporary files; what killed runs left goes first."""
+    """Remove leftovers, then create a folder for temporary files."""
     for line in remove_leftovers():
         print(f"steelyard: {line}", file=sys.stderr)
     return process_folder.make_folder(RUN_PREFIX, Path(tempfile.gettempdir()))

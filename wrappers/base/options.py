@@ -1,4 +1,4 @@
-"""Options that several commands have, spelt alike in all of them."""
+"""Options that several commands share, with the same spelling in all of them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 UNITS_S = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 CLUSTER_DIR = Path("/var/lib/steelyard/cluster")
-LATEST_UNIX_S = 2.0**35  # sacct's own times end there, in the year 3058
-TODAY = "@today"  # a session without a name; an empty name is an unset variable of a script
+LATEST_UNIX_S = 2.0**35  # the end of sacct's own times, in the year 3058
+TODAY = "@today"  # a session without a name; an empty name is an unset variable in a script
 
 
 def add_study(
     parser: argparse.ArgumentParser, optional: bool = False, several: bool = False
 ) -> None:
-    """STUDY, for studydir.resolve(); where `optional`, None stands for the only one here. `several`:
-    a list, and an empty one for that."""
+    """Add STUDY, for study.folder.resolve_study(). If `optional`, None stands for the only study
+    here. If `several`, it is a list, which may be empty."""
     text = "the study file, its folder or its name; NAME@SESSION for one of its sessions"
     parser.add_argument(
         "study",
@@ -35,7 +35,7 @@ def add_study(
 
 
 def add_record_dir(parser: argparse.ArgumentParser) -> None:
-    """--record-dir, a list of folders or None."""
+    """Add --record-dir, a list of folders or None."""
     parser.add_argument(
         "--record-dir",
         type=Path,
@@ -47,7 +47,7 @@ def add_record_dir(parser: argparse.ArgumentParser) -> None:
 
 
 def add_database(parser: argparse.ArgumentParser, what: str) -> None:
-    """--database, the folder of a cluster's database."""
+    """Add --database, the folder of a cluster's database."""
     parser.add_argument(
         "--database",
         metavar="DIR",
@@ -58,7 +58,7 @@ def add_database(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    """--engine, --master: what computes on Parquet files."""
+    """Add --engine and --master, which select what computes on Parquet files."""
     parser.add_argument(
         "--engine",
         choices=("duckdb", "spark"),
@@ -73,12 +73,12 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 
 
 def add_json(parser: argparse.ArgumentParser, text: str = "print one JSON document") -> None:
-    """--json."""
+    """Add --json."""
     parser.add_argument("--json", action="store_true", help=text)
 
 
 def add_include_invalid(parser: argparse.ArgumentParser) -> None:
-    """--include-invalid."""
+    """Add --include-invalid."""
     parser.add_argument(
         "--include-invalid",
         action="store_true",
@@ -87,7 +87,7 @@ def add_include_invalid(parser: argparse.ArgumentParser) -> None:
 
 
 def add_energy_shares(parser: argparse.ArgumentParser) -> None:
-    """--energy-shares and --idle-power, for idle_power_of_shares()."""
+    """Add --energy-shares and --idle-power, for idle_power_of_shares()."""
     parser.add_argument(
         "--energy-shares",
         action="store_true",
@@ -98,7 +98,7 @@ def add_energy_shares(parser: argparse.ArgumentParser) -> None:
 
 
 def add_idle_power(parser: argparse.ArgumentParser) -> None:
-    """--idle-power, for idle_power()."""
+    """Add --idle-power, for idle_power()."""
     parser.add_argument(
         "--idle-power",
         metavar="WATTS",
@@ -108,7 +108,8 @@ def add_idle_power(parser: argparse.ArgumentParser) -> None:
 
 
 def idle_power_of_shares(args: argparse.Namespace) -> IdlePower | None:
-    """None: no shares are asked for."""
+    """Return the idle power; None if no shares are requested. Raises UsageError for --idle-power
+    without --energy-shares."""
     if args.energy_shares:
         return idle_power(args.idle_power)
     if args.idle_power is not None:
@@ -119,7 +120,7 @@ def idle_power_of_shares(args: argparse.Namespace) -> IdlePower | None:
 
 
 def add_equivalent(parser: argparse.ArgumentParser) -> None:
-    """--equivalent, a share or None."""
+    """Add --equivalent, a share or None."""
     parser.add_argument(
         "--equivalent",
         metavar="PERCENT",
@@ -130,12 +131,12 @@ def add_equivalent(parser: argparse.ArgumentParser) -> None:
 
 
 def equivalent(text: str) -> float:
-    """`2%` as a share."""
+    """Return `2%` as a share."""
     return percent_of("--equivalent", text, "2%")
 
 
 def add_tolerate(parser: argparse.ArgumentParser) -> None:
-    """--tolerate, a share or None."""
+    """Add --tolerate, a share or None."""
     parser.add_argument(
         "--tolerate",
         metavar="PERCENT",
@@ -146,12 +147,12 @@ def add_tolerate(parser: argparse.ArgumentParser) -> None:
 
 
 def tolerate(text: str) -> float:
-    """`10%` as a share."""
+    """Return `10%` as a share."""
     return percent_of("--tolerate", text, "10%")
 
 
 def percent_of(option: str, text: str, example: str) -> float:
-    """A share; UsageError for what is none."""
+    """Return a percentage as a share. Raises UsageError for another text."""
     share = parse_percent(text if text.endswith("%") else f"{text}%")
     if share is None:
         raise UsageError(
@@ -161,7 +162,8 @@ def percent_of(option: str, text: str, example: str) -> float:
 
 
 def idle_power(text: str | None) -> IdlePower:
-    """`62`, `c1=62,c2=70`, `c1=62,70`: the last for all others; None: not known."""
+    """Parse `62`, `c1=62,c2=70` or `c1=62,70` (W): a number without a node is for all others. None
+    is unknown."""
     from steelyard.analysis.store.energy_shares import IdlePower
 
     of_nodes: dict[str, float] = {}
@@ -185,7 +187,7 @@ def idle_power(text: str | None) -> IdlePower:
 
 
 def watts_of(text: str) -> float | None:
-    """A power of 0 to 1 MW, in digits; None: it is none."""
+    """Return a power of 0 to 1 MW in watts; None for another text."""
     try:
         watts = float(text)
     except ValueError:
@@ -194,7 +196,7 @@ def watts_of(text: str) -> float | None:
 
 
 def add_span(parser: argparse.ArgumentParser, since: str, until: str | None = None) -> None:
-    """--since and, where `until` says what it means, --until, for moment()."""
+    """Add --since and, if `until` has its help text, --until, for moment()."""
     words = "90m, 12h, 7d, 2w ago, or 2026-11-01, 2026-11-01T12:00 in the local zone"
     parser.add_argument("--since", metavar="TIME", help=f"{since}: {words}")
     if until is not None:
@@ -202,7 +204,8 @@ def add_span(parser: argparse.ArgumentParser, since: str, until: str | None = No
 
 
 def moment(text: str, now_unix_s: float) -> float:
-    """`7d` ago, or a date or time of the local zone, in seconds since 1970; UsageError."""
+    """Return the time of `7d` ago, or of a date or time in the local zone, in seconds since 1970.
+    Raises UsageError."""
     match = re.fullmatch(r"(\d{1,6})([mhdw])", text, re.ASCII)
     try:
         found = datetime.fromisoformat(text).timestamp() if match is None else None

@@ -1,8 +1,8 @@
-"""Temporary folders named by their process, so that the next command removes what a killed one left.
+"""Temporary folders named after their process, so that the next command can remove those of a
+killed one.
 
-A process is known by its id, its start time and its namespace of process ids: ids are used again, and
-a process of another namespace looks as if it had ended.
-"""
+A process is identified by its id, its start time and its PID namespace: ids are used again, and a
+process of another namespace would seem to have ended."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ Remove = Callable[[str], None]
 
 
 def pid_namespace() -> str:
-    """Which namespace our process ids are of."""
+    """Return the id of the namespace of our process ids."""
     return str(Path("/proc/self/ns/pid").stat().st_ino)
 
 
 def remove_tree(path: str) -> None:
-    """As far as it can be."""
+    """Remove a tree, as far as possible."""
     shutil.rmtree(path, ignore_errors=True)
 
 
 @contextmanager
 def make_folder(prefix: str, base: Path, remove: Remove = remove_tree) -> Iterator[Path]:
-    """One below `base`, gone at the end; those of commands that were killed go first."""
+    """Yield a new folder below `base`, which is removed at the end. Folders of killed commands are
+    removed first."""
     remove_stale_folders(prefix, base, remove)
     own = f"{prefix}{os.getpid()}-{read_start_ticks(os.getpid())}-{pid_namespace()}-"
     found = tempfile.mkdtemp(prefix=own, dir=base)
@@ -41,7 +42,7 @@ def make_folder(prefix: str, base: Path, remove: Remove = remove_tree) -> Iterat
 
 
 def remove_stale_folders(prefix: str, base: Path, remove: Remove = remove_tree) -> None:
-    """Remove our folders below `base` whose process is gone."""
+    """Remove our folders below `base` whose process has ended."""
     with contextlib.suppress(OSError), os.scandir(base) as entries:
         for entry in entries:
             if is_stale(prefix, entry):
@@ -49,7 +50,8 @@ def remove_stale_folders(prefix: str, base: Path, remove: Remove = remove_tree) 
 
 
 def is_stale(prefix: str, entry: os.DirEntry[str]) -> bool:
-    """A folder of this user, of a process of this namespace that has ended."""
+    """Return whether an entry is a folder of this user whose process, of this namespace, has
+    ended."""
     match = re.fullmatch(re.escape(prefix) + r"(\d+)-(\d+)-(\d+)-\w+", entry.name)
     if match is None or match[3] != pid_namespace() or not entry.is_dir(follow_symlinks=False):
         return False
@@ -58,10 +60,11 @@ def is_stale(prefix: str, entry: os.DirEntry[str]) -> bool:
 
 
 def read_start_ticks(pid: int) -> int | None:
-    """When process `pid` started, in clock ticks since boot; None: not there, or a zombie."""
+    """Return when process `pid` started, in clock ticks since boot; None if it has ended or is a
+    zombie."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    fields = text.rsplit(")", 1)[1].split()  # the name may hold blanks and brackets
+    fields = text.rsplit(")", 1)[1].split()  # the name may contain blanks and parentheses
     return None if fields[0] in "ZX" else int(fields[19])

@@ -25,12 +25,12 @@ from steelyard.analysis.sources.sample_library import BUILT, BUNDLED, INSTALLED
 from steelyard.wrappers.base.errors import MissingError
 
 PROGRAM = "steelyard-node"
-# What a wheel for a platform brings in its folder libexec.
+# programs in the folder libexec of a platform's wheel
 IN_WHEEL = (PROGRAM, "steelyard-time", "steelyard-load", "steelyard-fstest")
 
 
 def find_node_program() -> Path:
-    """The path of steelyard-node; MissingError names the folders that do not have it."""
+    """Return the path of steelyard-node. Raises MissingError, which names the searched folders."""
     named = os.environ.get("STEELYARD_NODE")
     if named and not is_program(Path(named)):
         raise MissingError(f"STEELYARD_NODE={named}: no program that can be run")
@@ -45,7 +45,8 @@ def find_node_program() -> Path:
 
 
 def find_program(name: str) -> Path | None:
-    """The path of a program of ours, in the order above; of any other program, by PATH alone."""
+    """Return the path of one of our programs, in the order above, or of another program by PATH; or
+    None."""
     on_path = shutil.which(name)
     if not name.startswith("steelyard-"):
         return Path(on_path) if on_path else None
@@ -61,12 +62,13 @@ def find_program(name: str) -> Path | None:
 
 
 def variable(program: str) -> str:
-    """The variable that leads to one of our programs: STEELYARD_NODE, STEELYARD_FSTEST."""
+    """Return the variable with the path of one of our programs: STEELYARD_NODE,
+    STEELYARD_FSTEST."""
     return program.upper().replace("-", "_")
 
 
 def remedy(program: str) -> str:
-    """How to get a program of ours that is missing or too old."""
+    """Return how to get a program of ours that is missing or too old."""
     make = "run `make all` in the checkout"
     if program in IN_WHEEL:
         return f"install the wheel of Steelyard for this platform, or {make}"
@@ -74,12 +76,13 @@ def remedy(program: str) -> str:
 
 
 def built_programs() -> Path:
-    """build/bin of the checkout that this package is imported from (there or not)."""
+    """Return build/bin of the checkout that this package is imported from, whether or not it
+    exists."""
     return BUILT / "bin"
 
 
 def is_program(path: Path) -> bool:
-    """A file that may be executed."""
+    """Return whether the path is a file that may be executed."""
     return path.is_file() and os.access(path, os.X_OK)
 
 
@@ -89,7 +92,8 @@ def run_quietly(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """What it printed and how it ended; OSError when it cannot run, TimeoutExpired."""
+    """Run a program and return its output and exit code. Raises OSError if it cannot run,
+    TimeoutExpired."""
     return subprocess.run(
         argv,
         stdin=subprocess.DEVNULL,

@@ -1,11 +1,11 @@
-"""What of a command line only a shell understands."""
+"""The syntax of a command line that needs a shell."""
 
 from __future__ import annotations
 
 import re
 
 SYNTAX = "|&;<>()$`*?[\n"  # outside of quotes
-# Of POSIX' reserved words and built-in utilities those that are no programs.
+# POSIX' reserved words and built-in utilities that are not also programs.
 BUILT_IN = frozenset(
     re.findall(
         r"\S+",

@@ -1,4 +1,4 @@
-"""Signals that must not leave half a change behind."""
+"""Signals around changes that must be complete or absent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait until the end of the body: half a change would be left behind."""
+    """Delay Ctrl-C and SIGTERM until the end of the body, so that its change is complete."""
     held = {signal.SIGINT, signal.SIGTERM}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
     try:
@@ -20,7 +20,7 @@ def uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def ending_on_sigterm() -> Iterator[None]:
-    """SIGTERM ends the body as an exception does, so that what it holds is undone."""
+    """Let SIGTERM end the body by an exception, so that its cleanup runs."""
 
     def leave(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)
