@@ -30,9 +30,9 @@ SCHEDULERS = (LOCAL, *SYSTEMS)
 class Request:
     """The options of the command."""
 
-    scheduler: str | None  # None: all that are here
+    scheduler: str | None  # None: all that are installed here
     quick: bool
-    only: str  # in a launch method's name
+    only: str  # part of a launch method's name
     containers: list[str] | None
     options: tuple[str, ...]
     record_dirs: tuple[Path, ...]
@@ -42,11 +42,11 @@ class Request:
 def fill_table(
     request: Request, folder: Path, table: Table, progress: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Measure everything requested until Ctrl-C; returns facts about place and time."""
+    """Measure everything requested until Ctrl-C; return facts about the machine and the time."""
     found = programs.find_program(PROGRAM)
     if found is None:
         raise MissingError(f"{PROGRAM} is missing: {programs.remedy(PROGRAM)}")
-    program = folder / PROGRAM  # where every node sees it
+    program = folder / PROGRAM  # a folder that every node sees
     shutil.copy2(found, program)
     facts = {
         "when": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
@@ -93,7 +93,8 @@ def measure_jobs(
     table: Table,
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Facts about the batch system. Where it was not named, it need not be there."""
+    """Measure jobs and return facts about the batch system. It may be missing unless it was
+    named."""
     try:
         facts = system.check()
     except MissingError as error:

@@ -1,4 +1,4 @@
-"""From what loads counted, and what was measured of their job, to cells of the table."""
+"""Compares what loads counted with what was measured of their job, as cells of the table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def record_cell(
     limit: Limit,
     node: str | None = None,
 ) -> Cell:
-    """A figure of a record beside the loads of its node."""
+    """Return a cell that compares a record's figure with the loads on its node."""
     return Cell(
         method,
         load.name,
@@ -40,12 +40,13 @@ def record_cell(
 
 
 def missing_reason(record: Record, quantity: Quantity) -> str | None:
-    """Why a figure of a record is null or incomplete."""
+    """Return why a figure of a record is null or incomplete, or None."""
     return table.reason_at(record, quantity.path, quantity.key) or table.incomplete_reason(record)
 
 
 def count_missed_ends(record: Record) -> int | None:
-    """The number of processes whose end the kernel did not report; None where it did not count."""
+    """Return the number of processes whose end the kernel did not report; None if it did not
+    count."""
     counted = record.get("io", {}).get("source") == "bpf"
     return record["bpf"]["missed_ends"] if counted else None
 
@@ -53,7 +54,8 @@ def count_missed_ends(record: Record) -> int | None:
 def load_limit(
     quantity: Quantity, load: KnownLoad, missed: int | None, *beside: LimitTable
 ) -> Limit:
-    """All but time; `missed`: see missed_ends; `beside`: of what runs beside the load."""
+    """Return the limit for every quantity except time. `missed`: see count_missed_ends; `beside`:
+    limits of what runs in the job besides the load."""
     limit = limits.load_limit(quantity, *beside)
     if missed is None:
         return limit
@@ -66,7 +68,7 @@ PARTIAL = "the first node's alone: `steelyard publish` adds the others"
 
 
 def is_partial(totals: Record | None) -> bool:
-    """Whether the totals cover only some nodes of the job."""
+    """Return whether the totals cover only some nodes of the job."""
     return bool(totals and totals.get("partial") and totals.get("nodes_measured"))
 
 
@@ -79,7 +81,8 @@ class StartCells:
     start: Start
 
     def list_cells(self) -> Iterator[Cell]:
-        """Every quantity: of each node's record and, of the last start, of the scheduler's totals."""
+        """Yield a cell for every quantity: of each node's record and, for the last start, of the
+        scheduler's totals."""
         report = self.start.report
         totals = report.totals or {} if self.start.is_last else {}
         for quantity in self.method.load.quantities:
@@ -89,7 +92,7 @@ class StartCells:
                 yield self.totals_cell(quantity, host, found)
 
     def record_cell(self, quantity: Quantity, record: Record) -> Cell:
-        """A cell for one node's record."""
+        """Return a cell for one node's record."""
         node, report = str(record.get("node")), self.start.report
         results = [result for result in self.start.results if result.node == node]
         ended_s = report.elapsed_s if report.extern_s is None else report.extern_s
@@ -99,7 +102,8 @@ class StartCells:
         )
 
     def totals_cell(self, quantity: Quantity, host: str | None, totals: Record | None) -> Cell:
-        """The scheduler's totals beside the loads of that host; without one beside all loads."""
+        """Return a cell that compares the scheduler's totals with the loads of that host, or of all
+        hosts."""
         results = [
             one for one in self.start.results if host is None or is_same_node(one.node, host)
         ]
@@ -131,7 +135,8 @@ class StartCells:
     def totals_reason(
         self, quantity: Quantity, host: str | None, totals: Record | None
     ) -> str | None:
-        """In the totals themselves; else of the host's records, or where no node has the figure."""
+        """Return why a total is null: from the totals, else from the host's records, or from all
+        records if no node has the figure."""
         missed = self.method.no_totals or self.system.no_totals
         known = self.start.report is not self.system.no_report  # to the scheduler
         if missed and known and (not totals or not totals.get("nodes_measured")):
@@ -155,8 +160,8 @@ class StartCells:
         scheduler_s: float | None,
         missed: int | None,
     ) -> Limit:
-        """Of one node's loads; `scheduler_s`: how long the job lasted for its scheduler; `missed`:
-        see missed_ends."""
+        """Return the limit for one node's loads. `scheduler_s`: the job's duration for its
+        scheduler; `missed`: see count_missed_ends."""
         truth = known_loads.true_value(quantity, results)
         if quantity is table.ELAPSED:
             return self.system.elapsed_limit(truth, scheduler_s)

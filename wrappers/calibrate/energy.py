@@ -1,9 +1,9 @@
-"""Joules beside a second witness, where there is a meter and a witness; else what is missing.
+"""Compares joules with a second meter, if this machine has both; else reports what is missing.
 
-The witness is another counter of the same machine, read around the same run: perf's power events
-(the same processors' counters by another path through the kernel), or hwmon's energy sensors. IPMI
-has watts of the whole machine, every few seconds: no witness for the processors alone.
-"""
+The second meter is another counter of the same machine, read around the same run: perf's power
+events (the same processors' counters by another path through the kernel), or hwmon's energy
+sensors. IPMI has watts of the whole machine every few seconds, so it cannot check the processors
+alone."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from steelyard.wrappers.calibrate.table import Cell, Limit
 
 METHOD = "run: joules"
 LOAD = KnownLoad("joules", ("threads=2:3",), (table.ENERGY,))
-EVENTS = ("energy-pkg", "energy-ram")  # as our zones: packages and dram
+EVENTS = ("energy-pkg", "energy-ram")  # the same domains as our zones: packages and dram
 LIMIT_PART = 0.05
 
 
 def measure(bench: Bench) -> Outcome:
-    """One load of some seconds, since the witness is read from outside."""
+    """Measure one load of some seconds, because the second meter is read outside of it. Raises
+    NotMeasuredError without two meters."""
     witness = perf_prefix(Path("/"))
     sensors = find_hwmon_sensors(Path("/"))
     before = read_hwmon_j(sensors)
@@ -45,14 +46,15 @@ def measure(bench: Bench) -> Outcome:
 
 
 def energy_cell(truth: float, measured: float) -> Cell:
-    """Compare our joules with those of the reference meter."""
+    """Return a cell that compares our joules with those of the second meter."""
     most = LIMIT_PART * truth
     limit = Limit(most, most, "the witness begins before and ends after the run")
     return Cell("run", LOAD.name, table.ENERGY.name, "J", table.RECORD, truth, measured, limit)
 
 
 def perf_prefix(root: Path) -> tuple[str, ...]:
-    """`perf stat` around the command, where the kernel has power events and perf may read them."""
+    """Return `perf stat` as a prefix of the command, if the kernel has power events that perf may
+    read; else ()."""
     folder = root / "sys/bus/event_source/devices/power/events"
     events = [f"power/{name}/" for name in EVENTS if (folder / name).exists()]
     if not events or shutil.which("perf") is None:
@@ -68,7 +70,7 @@ def perf_prefix(root: Path) -> tuple[str, ...]:
 
 
 def read_perf_j(folder: Path) -> float | None:
-    """The sum of the output of `perf stat -x;`: VALUE;Joules;EVENT;…"""
+    """Return the sum (J) in the output of `perf stat -x;`: VALUE;Joules;EVENT;…"""
     path = folder / "perf.csv"
     text = path.read_text(errors="replace") if path.exists() else ""
     found = re.findall(r"^([0-9.]+);Joules;", text, re.MULTILINE)
@@ -76,7 +78,8 @@ def read_perf_j(folder: Path) -> float | None:
 
 
 def find_hwmon_sensors(root: Path) -> list[Path]:
-    """Energy sensors of whole processors: hwmon's energyN_input, in µJ, whose label has socket."""
+    """Return the energy sensors of whole processors: hwmon's energyN_input (µJ) with "socket" in
+    the label."""
     found = []
     for path in sorted(root.glob("sys/class/hwmon/hwmon*/energy*_input")):
         label = path.with_name(path.name.replace("_input", "_label"))
@@ -86,7 +89,7 @@ def find_hwmon_sensors(root: Path) -> list[Path]:
 
 
 def read_hwmon_j(sensors: list[Path]) -> float | None:
-    """The sum of the sensors in joules; None where there are none, or they are not readable."""
+    """Return the sum of the sensors in joules; None if there are none, or one is not readable."""
     try:
         return sum(int(path.read_text()) for path in sensors) / 1e6 if sensors else None
     except (OSError, ValueError):

@@ -1,7 +1,6 @@
-"""What a job leaves: results of its loads, records of its nodes, and its scheduler's reports.
+"""Results of a job: those of its loads, records of its nodes, and its scheduler's reports.
 
-Starts of a job are distinguished by their times: PBS gives a job no number of its start.
-"""
+Starts of a job are distinguished by their times, because PBS does not number them."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from steelyard.analysis.sources.record_folders import find_job_folders
 from steelyard.wrappers.calibrate.known_loads import Result
 
 Record = Mapping[str, Any]
-BEFORE_S = 1.0  # a load may begin a moment before its sampler
+BEFORE_S = 1.0  # a load may start before its sampler
 
 
 @dataclass(frozen=True)
@@ -26,19 +25,19 @@ class Report:
     is_over: bool
     elapsed_s: float | None
     nodes: tuple[str, ...] = ()
-    # Our totals in the accounting, by node; under None those of the whole job.
+    # Our totals in the accounting, by node; the key None has those of the whole job.
     totals: Mapping[Any, Record | None] | None = None
-    extern_s: float | None = None  # its extern step's, which ends after the job; None: it has none
+    extern_s: float | None = None  # of its extern step, which ends after the job
 
 
 @dataclass(frozen=True)
 class Start:
-    """One start of a job: what its loads counted, and what was measured of it."""
+    """One start of a job: what its loads counted, and what was measured."""
 
     results: Sequence[Result]
     records: Sequence[Record]
     report: Report
-    is_last: bool = True  # the scheduler's totals are of the last start
+    is_last: bool = True  # the scheduler's totals cover the last start
 
 
 def list_starts(
@@ -48,8 +47,8 @@ def list_starts(
     no_report: Report,
     is_restarted: bool,
 ) -> Iterator[Start]:
-    """Of one job, in their order; a job that is started again is on one node. The last report is of
-    the last start."""
+    """Yield the starts of one job, in their order. A restarted job uses one node. The last report
+    belongs to the last start."""
     ordered = sorted(records, key=read_start)
     groups = [[record] for record in ordered] if is_restarted else [ordered]
     later = [read_start(record) - BEFORE_S for (record,) in groups[1:]]
@@ -66,12 +65,13 @@ def list_starts(
 
 
 def read_start(record: Record) -> float:
-    """The time at which sampling began."""
+    """Return the time (Unix, s) at which sampling started."""
     return float(record.get("start_unix_s") or 0)
 
 
 def find_node(name: str, nodes: Sequence[str], records: Sequence[Record]) -> str:
-    """The node as its record names it: PBS gives a load only its number among the job's nodes."""
+    """Return the node's name in its record: PBS gives a load only its number among the job's
+    nodes."""
     measured = list(dict.fromkeys(str(record.get("node")) for record in records))
     if name in measured or not name.isdigit():
         return name
@@ -82,24 +82,24 @@ def find_node(name: str, nodes: Sequence[str], records: Sequence[Record]) -> str
 
 
 def is_same_node(name: str, other: str) -> bool:
-    """Whether two names are equal, with or without a domain."""
+    """Return whether two names are equal, with or without a domain."""
     return name == other or name.partition(".")[0] == other.partition(".")[0]
 
 
 def read_records(folders: Iterable[Path], job: str) -> list[Record]:
-    """Of a job, as far as they can be seen from here."""
+    """Return the readable records of a job."""
     found = []
     for folder in folders:
         for path in (p for at in find_job_folders(folder, job) for p in sorted(at.glob("*.json"))):
             try:
                 found.append(json.loads(path.read_bytes()))
-            except (OSError, ValueError):  # not complete yet, or not for us
+            except (OSError, ValueError):  # not complete yet, or not readable for this user
                 continue
     return [record for record in found if isinstance(record, dict)]
 
 
 def split_documents(text: str) -> list[Record]:
-    """JSON documents one after another, up to the first that is cut."""
+    """Return the JSON documents in the text, up to the first truncated one."""
     decoder, found, at = json.JSONDecoder(), [], 0
     while (at := text.find("{", at)) >= 0:
         try:

@@ -19,12 +19,12 @@ from steelyard.wrappers.calibrate.launch_methods import JobSystem, LaunchMethod
 from steelyard.wrappers.calibrate.table import Cell, Table, Trouble
 
 POLL_S = 0.5
-SETTLE_S = 5.0  # records are final, and our totals are in the accounting, so soon after a job's end
+SETTLE_S = 5.0  # after a job's end, until records and totals in the accounting are final
 
 
 @dataclass
 class Site:
-    """A batch system, a folder that its nodes see, too, and where records are looked for."""
+    """A batch system, a folder that its nodes see, and the folders of records."""
 
     system: JobSystem
     folder: Path
@@ -42,27 +42,28 @@ class Attempt:
     jobs: list[str] = field(default_factory=list)  # as the submission printed their ids
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     refused: str | None = None
-    interrupted_at: float | None = None  # by our clock
+    interrupted_at: float | None = None  # monotonic clock
     ended_at: float | None = None
     done: bool = False
 
     @property
     def results(self) -> list[Result]:
-        """Of its loads so far."""
+        """The results of its loads so far."""
         return known_loads.read_results(self.folder)
 
     def list_jobs(self) -> set[str]:
-        """As submitted, and by the loads' results: array tasks, het components, srun's jobs."""
+        """Return the ids of its jobs: as submitted, and in the loads' results: array tasks, het
+        components, srun's jobs."""
         return {*self.jobs, *(result.job for result in self.results)}
 
     def last_message(self) -> str:
-        """The last line that the batch system's programs or the job printed."""
+        """Return the last line that the batch system's programs or the job printed."""
         paths = sorted(self.folder.glob("out*"))
         text = "\n".join(path.read_text(errors="replace") for path in paths)
         return self.site.system.commands.last_line(text) or "without a word"
 
     def submit(self) -> None:
-        """Submit its jobs; a program that waits for its job continues to run."""
+        """Submit the jobs; a program that waits for its job continues to run."""
         system = self.site.system
         self.folder.mkdir(parents=True)
         try:
@@ -93,7 +94,7 @@ class Attempt:
         self.processes.append(process)
 
     def record_refusal(self, why: str) -> None:
-        """Record that the batch system rejects it."""
+        """Record that the batch system rejects the method, and cancel its jobs."""
         self.refused, self.done = why, True
         self.cancel()
 
@@ -107,7 +108,7 @@ class Attempt:
                 process.wait()
 
     def update(self, reports: Mapping[str, list[Report]]) -> None:
-        """Whether it is over, or has to be interrupted."""
+        """Update whether the method has ended, and interrupt its job if it has to be."""
         codes, results = [process.poll() for process in self.processes], self.results
         if any(codes) and not results:
             self.record_refusal(self.last_message())
@@ -123,13 +124,13 @@ class Attempt:
         self.done = self.done or is_late or len(results) == self.method.results
 
     def interrupt(self, job: str) -> None:
-        """Once; afterwards the second start has not to wait for its end."""
+        """Interrupt the job once; later let the second start end without waiting."""
         system, again = self.site.system, self.folder / "again"
         if self.interrupted_at is None:
             self.interrupted_at = time.monotonic()
             try:
                 system.run([*self.method.interrupt, job], self.folder)
-            except MissingError as error:  # qrerun is for operators
+            except MissingError as error:  # only operators may use qrerun
                 self.record_refusal(str(error))
         elif time.monotonic() - self.interrupted_at > system.restart_delay_s:
             again.touch()
@@ -138,7 +139,7 @@ class Attempt:
                     system.run([word.format(job=job) for word in system.restart], self.folder)
 
     def make_cells(self) -> Iterator[Cell | Trouble]:
-        """Its cells, or the reason why there are none."""
+        """Yield its cells, or the reason why it has none."""
         name, results, system = self.method.name, self.results, self.site.system
         if not self.done:
             yield Trouble(name, f"its jobs had not ended after {self.site.patience_s:.0f} s", True)
@@ -168,7 +169,7 @@ class Attempt:
 
 
 def measure(site: Site, methods: Sequence[LaunchMethod], table: Table) -> None:
-    """Fill the table; on Ctrl-C with what has ended, and cancel the rest."""
+    """Fill the table. After Ctrl-C it contains what has ended, and the rest is cancelled."""
     attempts = [
         Attempt(site, method, site.folder / f"method-{number:02}")
         for number, method in enumerate(methods)
@@ -202,13 +203,14 @@ def wait_for_attempts(attempts: Collection[Attempt]) -> None:
 
 
 def belongs_to(job: str, submitted: Collection[str]) -> bool:
-    """Whether a job, or a task of a PBS array, was submitted under one of these ids."""
+    """Return whether a job, or a task of a PBS array, was submitted under one of these ids."""
     parts = split_job_id(job)
     return job in submitted or (parts is not None and parts.format_array_id() in submitted)
 
 
 def find_job(result: Result, reports: Mapping[str, list[Report]]) -> str:
-    """Tasks of every component of a het job have the first one's id: the node decides."""
+    """Return the job of a result. Tasks of every component of a het job have the first one's id, so
+    the node decides."""
     nodes = {job: {node for one in starts for node in one.nodes} for job, starts in reports.items()}
     if result.node in nodes.get(result.job, {result.node}):
         return result.job

@@ -1,4 +1,4 @@
-"""The known loads: what steelyard-load is to do, and what it counted."""
+"""The known loads: the actions of steelyard-load, and what it counted."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from steelyard.wrappers.calibrate import table
 from steelyard.wrappers.calibrate.table import Quantity
 
 MIB = 2**20
-MEMORY_S = 0.7  # how long memory is kept: 7 samples at 10 Hz
-RESULT = "%j,%n,%p.result"  # the file of a result: JOB,NODE,PROCESS
+MEMORY_S = 0.7  # how long memory is used: 7 samples at 10 Hz
+RESULT = "%j,%n,%p.result"  # a result's file: JOB,NODE,PROCESS
 
 
 @dataclass(frozen=True)
 class KnownLoad:
-    """Its name, the actions of steelyard-load, and which figures it is about."""
+    """A load's name, its actions of steelyard-load, and the figures that it tests."""
 
     name: str
     actions: tuple[str, ...]
     quantities: tuple[Quantity, ...] = table.USUAL
-    unwaited: int = 0  # processes that nobody waits for: the kernel adds them to no parent
+    unwaited: int = 0  # processes that no parent waits for: the kernel adds their usage to none
 
 
 def standard_load(memory_s: float = MEMORY_S) -> KnownLoad:
-    """A small amount of every quantity; each launch method is measured with it."""
+    """Return a load with a small amount of every quantity; each launch method is measured with
+    it."""
     return KnownLoad(
         "a little of all",
         (
@@ -43,7 +44,7 @@ def standard_load(memory_s: float = MEMORY_S) -> KnownLoad:
 
 
 CALLS = (table.CPU, table.READS, table.WRITES)
-# What else a job may be like; tried with few launch methods.
+# Special loads, tested with few launch methods.
 LOADS = (
     KnownLoad("1 process", ("cpu=0.5",), (table.CPU,)),
     KnownLoad("50 processes", ("processes=50:0.5:20000:0.02",), CALLS),
@@ -67,15 +68,16 @@ ALLOCATION = ("SLURM_JOBID", "SLURM_JOB_ID", "SLURM_NODELIST", "SLURM_JOB_NODELI
 
 
 def load_at_rate(rate_hz: int) -> KnownLoad:
-    """The standard load with enough memory time for at least two samples."""
+    """Return the standard load, with memory used long enough for at least two samples."""
     return standard_load(2.2 if rate_hz == 1 else MEMORY_S)
 
 
 def mpi_load(program: Path) -> KnownLoad:
-    """Two ranks; what they use is counted with mpirun's own, by its parent."""
+    """Return a load with two MPI ranks; its parent counts their usage with that of mpirun."""
     rank = [str(program), "rank.%p", "cpu=0.2", "read=300000", "write=200000"]
     start = ["mpirun", "-n", "2", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
-    # Else Open MPI starts the ranks by an srun of its own, and nothing here waits for them.
+    # Without these variables Open MPI does not start the ranks by srun, whose usage no parent here
+    # would count.
     alone = ["env", *(word for name in ALLOCATION for word in ("-u", name))]
     return KnownLoad("MPI", ("--", *alone, *start, "--oversubscribe", *rank), CALLS)
 
@@ -90,12 +92,13 @@ class Result:
 
     @property
     def end_unix_s(self) -> float:
-        """When it ended."""
+        """The time of its end."""
         return self.values["start_unix_s"] + self.values["elapsed_s"]
 
 
 def read_results(folder: Path) -> list[Result]:
-    """Of the loads that were run in a folder; names of jobs and nodes may have points."""
+    """Return the results of the loads that ran in a folder; names of jobs and nodes may contain
+    periods."""
     found = []
     for path in sorted(folder.glob("*.result")):
         job, node, _ = path.name.split(",")
@@ -109,7 +112,7 @@ def read_results(folder: Path) -> list[Result]:
 
 
 def true_value(quantity: Quantity, loads: Iterable[Result]) -> float:
-    """What these loads, of one job on one node, used together."""
+    """Return what these loads, of one job on one node, used together."""
     found = list(loads)
     if not found:
         return 0
@@ -121,7 +124,7 @@ def true_value(quantity: Quantity, loads: Iterable[Result]) -> float:
     return sum(read_amount(quantity, one.values) for one in found)
 
 
-# By the name of a quantity: that of the load's counter.
+# The load's counter for each quantity's name.
 COUNTERS = {
     table.READS.name: "read_calls_bytes",
     table.WRITES.name: "write_calls_bytes",
@@ -131,20 +134,22 @@ COUNTERS = {
 
 
 def read_amount(quantity: Quantity, values: dict[str, float]) -> float:
-    """Counted by the load, by the kernel before it began, and of the program that it ran."""
+    """Return what the load counted, including usage before its start and that of the program it
+    ran."""
     if quantity is table.CPU:
         return (values["cpu_us"] + values["unwaited_cpu_us"]) / 1e6
     if quantity in (table.SENT, table.RECEIVED):
         return values["sent_bytes" if quantity is table.SENT else "received_bytes"]
     counter = COUNTERS[quantity.name]
     counted = sum(values[f"{prefix}{counter}"] for prefix in ("", "before_", "others_"))
-    if quantity in (table.FETCHED, table.STORED):  # pages of the file system's own are in it, too
+    if quantity in (table.FETCHED, table.STORED):  # includes pages of the file system itself
         return max(counted, values[f"kernel_{counter}"])
     return counted
 
 
 def used_by_parents(quantity: Quantity, loads: Iterable[Result]) -> float:
-    """What shells that wait for these loads had used before; 0 where the load did not read it."""
+    """Return what the shells that wait for these loads used before them; 0 if the load did not read
+    it."""
     if quantity is table.CPU:
         return sum(one.values["parent_cpu_us"] for one in loads) / 1e6
     counter = COUNTERS.get(quantity.name)

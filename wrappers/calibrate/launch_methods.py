@@ -1,7 +1,6 @@
-"""How a job can be launched, and what a batch system has to be able to do.
+"""The launch methods of jobs, and the interface that a batch system implements.
 
-slurm_jobs.py and pbs_jobs.py are the batch systems.
-"""
+slurm_jobs.py and pbs_jobs.py implement it."""
 
 from __future__ import annotations
 
@@ -23,104 +22,106 @@ from steelyard.wrappers.calibrate.table import Limit
 
 JOB_NAME = "steelyard-calibrate"
 RATE_HZ = 10
-# Loads that others stand for.
+# Loads that are left out by `quick`, because others cover them.
 NOT_QUICK = ("1 process", "memory", "storage")
 
 
 @dataclass(frozen=True)
 class LaunchMethod:
-    """How a load is started, how many results it leaves, and what runs beside it."""
+    """How a load is started, how many results it writes, and what runs besides it."""
 
     name: str
     load: KnownLoad
     lines: tuple[str, ...]  # the command line of each job
-    program: str = ""  # that runs the line, and waits; empty: each job is a script
+    program: str = ""  # runs the line and waits; empty: each job is a script
     options: tuple[str, ...] = ()
     rate_hz: int = RATE_HZ
     nodes: int = 1
-    tasks: int = 0  # of an array
-    on_one_node: bool = False  # all jobs, at the same time
+    tasks: int = 0  # of an array job; 0: no array
+    on_one_node: bool = False  # all jobs at the same time
     results: int = 1
     job_name: str = JOB_NAME
-    beside: tuple[LimitTable, ...] = ()  # limits of what runs in the job beside the load
-    no_totals: str | None = None  # why the scheduler may have none of this method's totals
-    interrupt: tuple[str, ...] = ()  # run with the job's id once a result exists
+    beside: tuple[LimitTable, ...] = ()  # limits of what else runs in the job
+    no_totals: str | None = None  # why the scheduler may miss this method's totals
+    interrupt: tuple[str, ...] = ()  # run with the job's id when a result exists
 
 
 class JobSystem(ABC):
-    """A batch system. Methods raise MissingError where it fails."""
+    """A batch system. Methods raise MissingError if it fails."""
 
     title: ClassVar[str]
-    where: ClassVar[str]  # where our totals are, in the table's words
+    where: ClassVar[str]  # where our totals are, as named in the table
     submit_program: ClassVar[str]
     cancel_program: ClassVar[str]
     commands: ClassVar[Any]  # its module in wrappers/schedulers that runs commands
-    beside: ClassVar[tuple[LimitTable, ...]]  # limits of what runs in every job
-    no_totals: ClassVar[str | None] = None  # why the scheduler may lack the totals of any job
-    # Of the load's own time, and the scheduler's of the job, or of its step that ends last.
+    beside: ClassVar[tuple[LimitTable, ...]]  # limits of what else runs in every job
+    no_totals: ClassVar[str | None] = None  # why the scheduler may miss any job's totals
+    # The limit of elapsed time, given the load's own time and the scheduler's time of the job or of
+    # its last step.
     elapsed_limit: ClassVar[staticmethod[[float, float | None], Limit]]
-    first_actions: ClassVar[tuple[str, ...]] = ()  # of the load that a job's script becomes
-    no_report: ClassVar[Report]  # where the scheduler has none of a start
-    restart_delay_s: ClassVar[float]  # from the interruption until `restart` is of use
-    restart: ClassVar[tuple[str, ...]] = ()  # a command; else the job starts again at once
+    first_actions: ClassVar[tuple[str, ...]] = ()  # of the load that replaces a job's script
+    no_report: ClassVar[Report]  # if the scheduler has no report of a start
+    restart_delay_s: ClassVar[float]  # from the interruption until `restart` helps
+    restart: ClassVar[tuple[str, ...]] = ()  # a command; empty: the job restarts by itself
 
     def __init__(self, program: Path, options: Sequence[str] = ()) -> None:
-        self.program = program  # steelyard-load, where every node sees it
-        self.options = options  # the user's own
+        self.program = program  # steelyard-load, in a folder that every node sees
+        self.options = options  # the user's own options
 
     @abstractmethod
     def check(self) -> Mapping[str, object]:
-        """Facts about it; MissingError where it, or our part of it, is missing."""
+        """Return facts about the system. Raises MissingError if it, or Steelyard on it, is
+        missing."""
 
     @abstractmethod
     def list_own_methods(self) -> Iterator[LaunchMethod]:
-        """The methods that differ between batch systems, in the order of the table."""
+        """Yield the methods that differ between batch systems, in the order of the table."""
 
     @abstractmethod
     def command(
         self, method: LaunchMethod, line: str, folder: Path, node: str
     ) -> tuple[list[str], str]:
-        """Words and script of one job's submission, which prints the job's id; without a script the
-        command waits for its job. `node`: where it has to run, if that is not empty."""
+        """Return command and script of one job's submission, which prints the job's id; without a
+        script the command waits for its job. `node`: where it has to run, if not empty."""
 
     @abstractmethod
     def environment(self) -> Mapping[str, str]:
-        """Of a job's submission."""
+        """Return the environment of a job's submission."""
 
     @abstractmethod
     def find_node_for_two(self) -> str:
-        """A node that can run two jobs at the same time."""
+        """Return a node that can run two jobs at the same time."""
 
     @abstractmethod
     def query_reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
-        """By job, array tasks by their own ids, every known start."""
+        """Return every known start, by job; array tasks have their own ids."""
 
     def fetch_records(self, folder: Path, job: str, reports: Sequence[Report]) -> list[Record]:
-        """Those that are on the nodes' own disks."""
+        """Return the records that are on the nodes' own disks."""
         return []
 
     def run(self, argv: Sequence[str], folder: Path | None = None) -> str:
-        """What one of its commands prints, with the environment of a job's submission."""
+        """Return the output of a command, run with the environment of a job's submission."""
         return str(self.commands.run_once(argv, self.environment(), folder))
 
     def cancel(self, jobs: Iterable[str]) -> None:
-        """Those that have not ended."""
+        """Cancel the jobs that have not ended."""
         for job in jobs:
-            with suppress(MissingError):  # the rest all the same
+            with suppress(MissingError):  # continue with the others
                 self.run([self.cancel_program, job])
 
-    # --- command lines and launch methods that all have ---------------------------------------
+    # --- command lines and launch methods of all systems ---------------------------------------
 
     def load_line(self, load: KnownLoad, *actions: str) -> str:
-        """A load, for a shell; `actions`: before its own."""
+        """Return a load as a shell command; `actions` come before its own."""
         return shlex.join([str(self.program), RESULT, *actions, *load.actions])
 
     def script_line(self, load: KnownLoad, *actions: str) -> str:
-        """The load that a job's script becomes."""
+        """Return the load that replaces a job's script."""
         return self.load_line(load, *self.first_actions, *actions)
 
     def wrap_line(self, line: str) -> str:
-        """A command in a job's script, whose own usage belongs to the job."""
+        """Return `line` as run by steelyard-load in a job's script, which counts its usage."""
         return f"{shlex.join([str(self.program), RESULT, *self.first_actions])} -- {line}"
 
     def script_method(
@@ -131,27 +132,28 @@ class JobSystem(ABC):
         beside: tuple[LimitTable, ...] = (),
         **more: object,
     ) -> LaunchMethod:
-        """Without lines: a script that becomes the load."""
+        """Return a method; without lines, its script becomes the load."""
         lines = lines or (self.script_line(load),)
         return LaunchMethod(name, load, lines, beside=(*self.beside, *beside), **more)  # type: ignore[arg-type]
 
     def restarted_method(
         self, name: str, *interrupt: str, options: tuple[str, ...]
     ) -> LaunchMethod:
-        """Interrupted when the load has done its work; the second start does it again."""
+        """Return a method that interrupts the job after the load's work; the second start repeats
+        it."""
         load = known_loads.standard_load()
         line = self.script_line(KnownLoad(load.name, (*load.actions, "note", "until=again")))
         return self.script_method(name, load, line, results=2, interrupt=interrupt, options=options)
 
     def shared_node_methods(self) -> LaunchMethod:
-        """Two jobs on one node at the same time: each waits for the other."""
+        """Return a method with two jobs on one node at the same time: each waits for the other."""
         load = known_loads.standard_load()
         other = KnownLoad("", ("cpu=0.3", "read=700000", "memory=20000000:0.5"))
         lines = self.script_line(load, "meet=a:b"), self.script_line(other, "meet=b:a")
         return self.script_method("shared node", load, *lines, results=2, on_one_node=True)
 
     def list_methods(self, quick: bool) -> list[LaunchMethod]:
-        """In the order of the table; `quick`: without the loads that others stand for."""
+        """Return the methods in the order of the table; `quick` omits loads that others cover."""
         loads = [load for load in known_loads.LOADS if not (quick and load.name in NOT_QUICK)]
         if shutil.which("mpirun"):
             loads.append(known_loads.mpi_load(self.program))

@@ -25,11 +25,11 @@ from steelyard.wrappers.schedulers import registry
 TRIES = 3  # for times only: a busy machine makes them longer, never shorter
 RUN_LIMIT_S, LIST_LIMIT_S = 120.0, 20.0
 Outcome = Iterator[Cell | Trouble]
-Method = tuple[str, Callable[[], Outcome]]  # its name, and what runs it
+Method = tuple[str, Callable[[], Outcome]]  # its name, and the function that runs it
 
 
 class NotMeasuredError(Exception):
-    """A run that left no record: `failed`, or not possible here."""
+    """A run without a record: `failed`, or not possible on this machine."""
 
     def __init__(self, why: str, failed: bool = False) -> None:
         super().__init__(why)
@@ -42,22 +42,23 @@ class Measurement:
 
     results: Sequence[Result]
     record: dict[str, Any]
-    printed: dict[str, Any]  # one of `runs` of --json
+    printed: dict[str, Any]  # an entry of `runs` of --json
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Where loads are run."""
+    """The folder and the program of local loads."""
 
     folder: Path
     program: Path
     prefix: tuple[str, ...] = ()  # before the command, to enter a network namespace
 
     def measure(self, load: KnownLoad, *options: str) -> Measurement:
-        """`steelyard run` around the load; NotMeasuredError has its last words when it fails."""
+        """Measure the load by `steelyard run`. Raises NotMeasuredError with its last line if it
+        fails."""
         folder = self.folder / f"run-{len(list(self.folder.glob('run-*'))):03}"
         folder.mkdir(parents=True)
-        program = folder / self.program.name  # a container has this folder, and not those above
+        program = folder / self.program.name  # a container sees this folder, but not those above
         program.hardlink_to(self.program)
         argv = [*self.prefix, sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli"]
         argv += ["run", "--json", "-o", "measured", *options]
@@ -74,13 +75,14 @@ class Bench:
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment without variables of any job."""
+    """Return the environment without variables of any job."""
     jobs = tuple(prefix for one in registry.list_classes() for prefix in one.job_variables)
     return {key: value for key, value in os.environ.items() if not key.startswith(jobs)}
 
 
 def list_methods(bench: Bench, containers: Sequence[str] | None, quick: bool) -> Iterator[Method]:
-    """In the order of the table; `containers`: None for one of each kind that is here."""
+    """Yield the methods in the order of the table; `containers`: None for one of each kind
+    available here."""
     for load in (known_loads.standard_load(), *known_loads.LOADS):
         yield f"run: {load.name}", partial(measure_plain, bench, "run", load)
     yield f"run: {known_loads.SLEEP.name}", partial(measure_elapsed, bench, "run")
@@ -95,7 +97,7 @@ def list_methods(bench: Bench, containers: Sequence[str] | None, quick: bool) ->
 
 
 def measure_plain(bench: Bench, method: str, load: KnownLoad, *options: str) -> Outcome:
-    """Every quantity except time, which has its own load."""
+    """Yield a cell for every quantity except time, which has its own load."""
     found = bench.measure(load, *options)
     for quantity in load.quantities:
         if quantity is not table.ELAPSED:
@@ -104,8 +106,8 @@ def measure_plain(bench: Bench, method: str, load: KnownLoad, *options: str) -> 
 
 
 def measure_elapsed(bench: Bench, method: str, *options: str) -> Outcome:
-    """As `steelyard run` prints it, which in a container is not the record's; the best of some
-    tries."""
+    """Yield the printed elapsed time, which in a container is not the record's; the best of several
+    tries counts."""
     load, quantity = known_loads.SLEEP, table.ELAPSED
     tries = [bench.measure(load, *options) for _ in range(TRIES)]
     found = [printed_cell(method, load, quantity, one, limits.START) for one in tries]
@@ -115,7 +117,7 @@ def measure_elapsed(bench: Bench, method: str, *options: str) -> Outcome:
 def printed_cell(
     method: str, load: KnownLoad, quantity: Quantity, found: Measurement, limit: Limit
 ) -> Cell:
-    """What `steelyard run` prints."""
+    """Return a cell for a figure that `steelyard run` prints."""
     name = PRINTED[quantity.name]
     return Cell(
         method,
@@ -142,7 +144,7 @@ PRINTED = {
 
 
 def measure_in_container(bench: Bench, launcher: str, refusal: str | None) -> Outcome:
-    """In a container; what it takes to start one is measured first, with no load in it."""
+    """Measure a load in a container, after the container alone with no load in it."""
     if refusal is not None:
         raise NotMeasuredError(refusal)
     method, options = f"run --in {launcher}", (f"--in={launcher}", "--sample-rate=10")
@@ -156,7 +158,7 @@ def measure_in_container(bench: Bench, launcher: str, refusal: str | None) -> Ou
     yield from measure_elapsed(bench, method, *options)
 
 
-# What lists the names that may follow the colon of a launcher.
+# Commands that list the names for a launcher, by kind.
 LISTS = {
     "docker": ("docker", "images", "--format", "{{.Repository}}:{{.Tag}}"),
     "podman": ("podman", "images", "--format", "{{.Repository}}:{{.Tag}}"),
@@ -165,8 +167,8 @@ LISTS = {
 
 
 def list_usable_launchers(requested: Sequence[str] | None) -> Iterator[tuple[str, str | None]]:
-    """Launchers, each with the reason why it cannot be started here: those that were requested, else
-    of each kind the first that can be."""
+    """Yield launchers, each with the reason why it cannot start here or None: the requested ones,
+    else the first usable one of each kind."""
     if requested is not None:
         yield from ((text, refusal_reason(text)) for text in requested)
         return
@@ -183,7 +185,7 @@ def list_usable_launchers(requested: Sequence[str] | None) -> Iterator[tuple[str
 
 
 def list_launcher_names(kind: str) -> Iterator[str]:
-    """Launchers with the images or containers on this machine."""
+    """Yield the launchers of the images or containers on this machine."""
     try:
         done = programs.run_quietly(LISTS[kind], LIST_LIMIT_S)
     except (KeyError, OSError, subprocess.TimeoutExpired):
@@ -192,7 +194,7 @@ def list_launcher_names(kind: str) -> Iterator[str]:
 
 
 def refusal_reason(text: str) -> str | None:
-    """Why the launcher cannot be started here."""
+    """Return why the launcher cannot be started here, or None."""
     try:
         launcher_needs.check_here(launchers.parse(text))
     except (ConditionError, MissingError, UsageError) as error:

@@ -1,8 +1,7 @@
-"""TCP over a wire, and conditions on it: two network namespaces and a veth between them (root).
+"""TCP over a link with network conditions: two network namespaces and a veth between them (root).
 
-On a node's own uplink others' packets would be in the figure; here there are none. What the loads
-move is payload; the device counts its headers, too.
-"""
+On a node's own uplink other packets would be in the figure; here there are none. The loads count
+payload; the device counts headers, too."""
 
 from __future__ import annotations
 
@@ -21,9 +20,9 @@ from steelyard.wrappers.calibrate.table import Cell, Limit, Trouble
 
 NEAR, FAR, PORT = "10.213.7.1", "10.213.7.2", 17_217
 BYTES, RATE_BIT_PER_S, DELAY_S = 4_000_000, 20_000_000, 0.02
-# Ethernet 14, IP 20, TCP 20 and its time stamps 12; 1,448 bytes of payload each at most.
+# Ethernet 14, IP 20, TCP 20 and its time stamps 12; at most 1,448 bytes of payload each.
 HEADERS_BYTES, SEGMENT_BYTES = 66, 1_448
-# Neighbours, IPv6's own announcements, the connection's beginning and end.
+# Neighbor discovery, IPv6 announcements, start and end of the connection.
 BESIDE_BYTES = 4_000
 METHOD = "run: wire"
 LOAD = KnownLoad("TCP over a wire", (f"tcp={BYTES}:{FAR}:{PORT}",), (table.SENT, table.RECEIVED))
@@ -31,7 +30,8 @@ TIMEOUT_S = 20.0
 
 
 def measure(bench: Bench) -> Outcome:
-    """Bytes of the only device, both directions; then a rate and a delay, where the kernel has them."""
+    """Measure the bytes of the only device in both directions, then a rate and a delay if the
+    kernel has them."""
     if os.geteuid() != 0:
         raise NotMeasuredError("only root makes network namespaces")
     try:
@@ -54,7 +54,7 @@ def measure(bench: Bench) -> Outcome:
 
 @contextmanager
 def make_link() -> Iterator[tuple[str, str]]:
-    """Two network namespaces that are connected only to each other; yields their names."""
+    """Create two network namespaces that are connected only to each other; yield their names."""
     near, far = (f"sycal-{os.getpid()}-{end}" for end in ("a", "b"))
     try:
         for name in (near, far):
@@ -73,12 +73,12 @@ def make_link() -> Iterator[tuple[str, str]]:
 
 
 def run_ip(*words: str) -> None:
-    """One command of iproute2."""
+    """Run one command of iproute2."""
     subprocess.run(["ip", *words], capture_output=True, check=True, timeout=TIMEOUT_S)
 
 
 def run_load(bench: Bench, far: str, *options: str) -> Measurement:
-    """The load at this end; the other end is no part of what is measured."""
+    """Run the load at the near end; the far end is not measured."""
     bench.folder.mkdir(parents=True, exist_ok=True)
     argv = [str(bench.program), RESULT, f"serve={BYTES}:{PORT}"]
     server = subprocess.Popen(["ip", "netns", "exec", far, *argv], cwd=bench.folder)
@@ -92,7 +92,7 @@ def run_load(bench: Bench, far: str, *options: str) -> Measurement:
 def measure_condition(
     bench: Bench, far: str, spec: str, judge: Any, *options: str
 ) -> Cell | Trouble:
-    """One condition, where this kernel has it."""
+    """Measure one condition, if this kernel has it."""
     method = f"{METHOD}: {spec}"
     try:
         plain, found = run_load(bench, far), run_load(bench, far, f"--netem={spec}", *options)
@@ -103,12 +103,13 @@ def measure_condition(
 
 
 def added_amount(name: str, plain: Measurement, found: Measurement) -> float:
-    """What the condition added to a figure of the load."""
+    """Return what the condition added to a figure of the load."""
     return found.results[0].values[name] - plain.results[0].values[name]
 
 
 def rate_cell(method: str, plain: Measurement, found: Measurement) -> Cell:
-    """What came through, by the load's own clock; beside what the record has as applied."""
+    """Return a cell that compares the rate by the load's own clock with the applied rate in the
+    record."""
     bits = 8 * (BYTES + ceil(BYTES / SEGMENT_BYTES) * HEADERS_BYTES)
     most = 0.04 * RATE_BIT_PER_S
     why = "the queue's burst goes at once, the time of the way back is taken off"
@@ -120,7 +121,7 @@ def rate_cell(method: str, plain: Measurement, found: Measurement) -> Cell:
 
 
 def read_applied_rate(record: Mapping[str, Any]) -> float | None:
-    """Of a valid condition, as the kernel reported it back."""
+    """Return the rate (bit/s) of a valid condition, as the kernel reported it; else None."""
     conditions = record.get("network_conditions")
     if not isinstance(conditions, Mapping) or not conditions.get("valid"):
         return None
@@ -130,7 +131,8 @@ def read_applied_rate(record: Mapping[str, Any]) -> float | None:
 
 
 def delay_cell(method: str, plain: Measurement, found: Measurement) -> Cell:
-    """What a connection took longer, by the load; beside what the record has measured."""
+    """Return a cell that compares the longer connection time of the load with the delay in the
+    record."""
     conditions = found.record.get("network_conditions") or {}
     during = table.number_at(conditions, "rtt.during_start.median_s")
     before = table.number_at(conditions, "rtt.before.median_s")

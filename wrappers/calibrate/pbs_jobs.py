@@ -1,8 +1,7 @@
-"""Jobs of Torque and OpenPBS: how they are launched, and what qstat reports of them.
+"""Jobs of Torque and OpenPBS: their launch methods, and the reports of qstat.
 
-pbs_mom begins a login shell, which runs the script and waits: the load reads what that shell has
-used by then, too (`parent`). Tasks of TM (pbsdsh) are children of pbs_mom itself.
-"""
+pbs_mom starts a login shell, which runs the script and waits: the load also reads what that shell
+has used until then (`parent`). Tasks of TM (pbsdsh) are children of pbs_mom itself."""
 
 from __future__ import annotations
 
@@ -28,14 +27,14 @@ from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest
 from steelyard.wrappers.schedulers.pbs.scheduler import Pbs, make_environment
 from steelyard.wrappers.study.job import Job
 
-# Without the job's variables: a shell that still has them has to name the job.
+# The load has no job variables in its environment, so the shell, which has them, names the job.
 SHELLS_RESULT = '"$PBS_JOBID,$PBS_NODENUM,%p.result"'
-# What a user may call a job must reach neither a shell nor a file's name.
+# A job's name must reach neither a shell nor a file's name.
 ODD_NAME = "$(touch.odd);`x`&../y"
 
 
 class PbsJobs(JobSystem):
-    """The server that PBS_DEFAULT, PBS_SERVER or pbs.conf leads to."""
+    """The server that PBS_DEFAULT, PBS_SERVER or pbs.conf names."""
 
     title = "PBS"
     submit_program = "qsub"
@@ -67,7 +66,7 @@ class PbsJobs(JobSystem):
         return {"pbs": f"{title} {pbs_commands.read_version()}", "server": server}
 
     def list_own_methods(self) -> Iterator[LaunchMethod]:
-        """One node and one job; then more than one node, job or start."""
+        """Yield methods with one node and one job, then with several nodes, jobs or starts."""
         load = known_loads.standard_load()
         first, pbsdsh = self.script_line(load), self.wrap_line(self.run_on_each_node(load))
         twice = shlex.join(["/bin/sh", "-c", f"{first}; {self.load_line(load)}; :"])
@@ -94,21 +93,21 @@ class PbsJobs(JobSystem):
         )
 
     def run_on_each_node(self, load: KnownLoad) -> str:
-        """pbsdsh: a task on every node, which begins in the user's home. Behind `--`: OpenPBS' takes
-        a program's -c for its own."""
+        """Return pbsdsh with a task on every node, which starts in the user's home. `--` is
+        necessary: pbsdsh of OpenPBS takes a program's -c as its own."""
         inner = f'cd -- "$0" && exec {self.load_line(load)}'
         return f'{shlex.join(["pbsdsh", "--", "/bin/sh", "-c", inner])} "$PWD"'
 
     def without_job_variables(self, load: KnownLoad) -> str:
-        """The load with nothing in its environment."""
+        """Return the load with an empty environment."""
         head = f"env -i {shlex.quote(str(self.program))} {SHELLS_RESULT}"
         return f"{head} {shlex.join([*self.first_actions, *load.actions])}"
 
     def command(
         self, method: LaunchMethod, line: str, folder: Path, node: str
     ) -> tuple[list[str], str]:
-        """PBS begins a script in the user's home. The job's name is in the script: Torque's qsub
-        passes its own arguments to a shell where it has a filter."""
+        """Return command and script; PBS starts a script in the user's home. The job's name is in
+        the script, because Torque's qsub with a filter passes its arguments to a shell."""
         request = self.dialect.request_option(
             script.encode_request([f"--sample-rate={method.rate_hz}"])
         )
@@ -137,8 +136,8 @@ class PbsJobs(JobSystem):
         return "none"
 
     def query_reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
-        """By qstat, which knows only the last start. A job that the server has forgotten has ended;
-        where the server does not answer, what it reported before."""
+        """Return the reports of qstat, which knows only the last start. A job that the server has
+        forgotten has ended. If the server does not answer, the earlier reports count."""
         try:
             answers = pbs_commands.query_jobs(sorted(jobs))
         except MissingError:
@@ -152,7 +151,7 @@ class PbsJobs(JobSystem):
 
 
 def parse_report(about: qstat.Job) -> Report:
-    """Report of the job's last start; PBS_NODENUM counts its nodes in this order."""
+    """Return the report of the job's last start; PBS_NODENUM numbers its nodes in this order."""
     return Report(
         about.get("job_state") in states.OVER,
         parse_duration_s(about.get("resources_used.walltime")),

@@ -1,4 +1,4 @@
-"""Jobs of Slurm: how they are launched, and what sacct reports of them."""
+"""Jobs of Slurm: their launch methods, and the reports of sacct."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from steelyard.wrappers.schedulers.slurm import command as slurm_command
 from steelyard.wrappers.schedulers.slurm.scheduler import Slurm
 
 FIELDS = ("State", "Start", "End", "ElapsedRaw", "NodeList", "AdminComment")
-NOT_OVER = WAITING_STATES | {"requeued"}  # of the last start: another is to come
-# A user's own defaults for these programs must not change what they print.
+NOT_OVER = WAITING_STATES | {"requeued"}  # of the last start: another follows
+# A user's own defaults for these programs must not change their output.
 NOT_OURS = ("SLURM_", "SQUEUE_", "SACCT_", "SINFO_", "SRUN_")
-# Of the flat layout and of that by day: analysis/sources/record_folders.py.
+# For the flat layout and the layout by day: analysis/sources/record_folders.py.
 CAT = 'cat "$0/$1"/*.json "$0"/[0-9]*-[0-9]*/[0-9][0-9]/"$1"/*.json 2>/dev/null || :'
 
 BRIEF = "a step of less than a second without a tag leaves no AdminComment (docs/admin.md)"
@@ -38,7 +38,7 @@ RACE = "Slurm had ended the job before its comment came (docs/admin.md)"
 
 
 class SlurmJobs(JobSystem):
-    """The cluster that SLURM_CONF, or Slurm's default, leads to."""
+    """The cluster that SLURM_CONF, or Slurm's default, names."""
 
     title = "Slurm"
     submit_program = "sbatch"
@@ -47,8 +47,8 @@ class SlurmJobs(JobSystem):
     where = table.ACCOUNTING
     beside = (limits.STEPD,)
     no_report = Report(True, None, totals={None: None})
-    restart_delay_s = 3.0  # slurmd refuses a job that it has killed in the same second
-    # Else Slurm holds a requeued job back for two minutes.
+    restart_delay_s = 3.0  # slurmd rejects a job that it killed in the same second
+    # Otherwise Slurm holds a requeued job for two minutes.
     restart = ("scontrol", "update", "StartTime=now", "JobId={job}")
     no_totals = RACE  # a step waits half a second for it
     elapsed_limit = staticmethod(limits.slurm_elapsed_limit)
@@ -70,7 +70,8 @@ class SlurmJobs(JobSystem):
         }
 
     def list_own_methods(self) -> Iterator[LaunchMethod]:
-        """One node, one step after another; then several nodes, steps or jobs at a time."""
+        """Yield methods with one node and steps in sequence, then with several nodes, steps or jobs
+        at a time."""
         load = known_loads.standard_load()
         long = KnownLoad(load.name, (*load.actions, "sleep=1"))  # a step of over a second
         brief = KnownLoad("brief", ("cpu=0.1", "read=500000", "write=400000"), known_loads.CALLS)
@@ -119,7 +120,7 @@ class SlurmJobs(JobSystem):
         return [*head, *options], f"#!/bin/sh\nexec {line}\n"
 
     def environment(self) -> Mapping[str, str]:
-        """What the user has set for sbatch and salloc counts."""
+        """Return the environment, including the user's settings for sbatch and salloc."""
         return {
             key: value
             for key, value in os.environ.items()
@@ -133,7 +134,7 @@ class SlurmJobs(JobSystem):
         return next((line[0] for line in lines if len(line) == 2 and line[1] != "1"), "none")
 
     def query_reports(self, jobs: Collection[str]) -> Mapping[str, list[Report]]:
-        """Array tasks and het components by their own ids."""
+        """Return the starts in sacct, by job; array tasks and het components have their own ids."""
         found: dict[str, list[Report]] = {}
         for row in (
             Sacct().read_starts_with_steps(FIELDS, "-j", ",".join(sorted(jobs))) if jobs else ()
@@ -146,12 +147,12 @@ class SlurmJobs(JobSystem):
         return found
 
     def fetch_records(self, folder: Path, job: str, reports: Sequence[Report]) -> list[Record]:
-        """By a job on each node: srun mixes tasks' lines. Nodes that share a folder, or had two
-        starts, print the same record twice."""
+        """Read the records by a job on each node, because srun mixes tasks' lines. Nodes that share
+        a folder, or had two starts, print the same record twice."""
         found: dict[tuple[object, object], Record] = {}
         for node in dict.fromkeys(node for one in reports for node in one.nodes):
             argv = ["srun", "-Q", "-N1", "-n1", f"--nodelist={node}", *self.options]
-            with suppress(MissingError):  # the node is gone, or not for us any more
+            with suppress(MissingError):  # the node is down, or no longer allowed
                 text = self.run([*argv, "sh", "-c", CAT, str(folder), job])
                 for record in job_results.split_documents(text):
                     found[record.get("node"), record.get("start_unix_s")] = record
@@ -159,7 +160,7 @@ class SlurmJobs(JobSystem):
 
 
 def parse_report(row: AccountingRow) -> Report:
-    """Report of one start."""
+    """Return the report of one start."""
     is_over = row.end_unix_s is not None and row.state not in NOT_OVER
     totals = {None: admin_comment.read_own_comment(row.admin_comment or "")}
     return Report(is_over, row.elapsed_s, row.nodes, totals)

@@ -1,7 +1,6 @@
 """The table of `steelyard calibrate`: truth, measured, error, limit, verdict (docs/calibrate.md).
 
-It does not know how a load is run: it gets a load's own figures and what was measured.
-"""
+It does not know how a load is run: it gets a load's own figures and the measured ones."""
 
 from __future__ import annotations
 
@@ -16,17 +15,17 @@ RECORD, ACCOUNTING = "record", "accounting"
 
 @dataclass(frozen=True)
 class Quantity:
-    """One figure: where it is in the record and in AdminComment."""
+    """One figure, with its place in the record and in AdminComment."""
 
     name: str
     path: str  # in the record, dotted
     key: str  # in AdminComment
     unit: str
-    largest: bool = False  # of several nodes the largest counts, not the sum
+    largest: bool = False  # for several nodes the largest value counts, not the sum
 
 
 def find_quantity(name: str, key: str) -> Quantity:
-    """The quantity with this name."""
+    """Return the quantity with this name."""
     total = TOTALS[key]
     return Quantity(name, total.path, key, total.unit, total.over_nodes == "LARGEST")
 
@@ -46,14 +45,14 @@ USUAL = (CPU, READS, WRITES, FETCHED, STORED, MEMORY, ELAPSED)
 
 @dataclass(frozen=True)
 class Limit:
-    """How far the measured may be from the truth, and why it cannot be closer."""
+    """How far the measured value may be below or above the truth, with the reason."""
 
     less: float = 0
     more: float = 0
     why: str = ""
 
     def __add__(self, other: Limit) -> Limit:
-        """Two reasons at once."""
+        """Return the limit that two reasons allow together."""
         reasons = f"{self.why}; {other.why}".split("; ")
         why = "; ".join(dict.fromkeys(filter(None, reasons)))
         return Limit(self.less + other.less, self.more + other.more, why)
@@ -72,17 +71,17 @@ class Cell:
     measured: float | None
     limit: Limit
     node: str | None = None
-    reason: str | None = None  # of a null, or why the measurement is incomplete
+    reason: str | None = None  # why the value is null or incomplete
 
     @property
     def error(self) -> float | None:
-        """Measured less truth."""
+        """Measured value minus truth."""
         return None if self.measured is None else self.measured - self.truth
 
     @property
     def verdict(self) -> str:
-        """Null and incomplete are no wrong numbers where they have their reason; but nothing is ever
-        too much."""
+        """EXACT, WITHIN, STATED or WRONG. A null or too small value with a reason is stated; a too
+        large value is always wrong."""
         error = self.error
         if error is None:
             return STATED if self.reason else WRONG
@@ -95,7 +94,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Trouble:
-    """A launch method without cells: not possible here (`failed` False), or begun without a result."""
+    """A launch method without cells: not possible here (`failed` False), or started without a
+    result."""
 
     launch_method: str
     reason: str
@@ -104,14 +104,14 @@ class Trouble:
 
 @dataclass
 class Table:
-    """All that is known so far."""
+    """All results so far."""
 
     cells: list[Cell] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
     interrupted: bool = False
 
     def add_outcome(self, outcome: Iterable[Cell | Trouble]) -> None:
-        """Add the cells of a launch method, or why it has none."""
+        """Add the cells of a launch method, or the reason why it has none."""
         for found in outcome:
             if isinstance(found, Cell):
                 self.cells.append(found)
@@ -119,7 +119,8 @@ class Table:
                 self.troubles.append(found)
 
     def require_totals(self, where: str) -> None:
-        """One job may lack what the scheduler was to be told; all of them do not for the same reason."""
+        """Add a trouble if no cell has a total: a single job may miss its totals, but not all
+        jobs."""
         cells = [cell for cell in self.cells if cell.where == where]
         if cells and all(cell.measured is None for cell in cells):
             why = (
@@ -140,17 +141,17 @@ class Table:
 
     @property
     def is_right(self) -> bool:
-        """Something was measured, and nothing was measured wrong."""
+        """Whether something was measured, and nothing was measured wrong."""
         return bool(self.cells) and not self.wrong and not self.broken
 
     def count(self) -> dict[str, int]:
-        """Cells by verdict."""
+        """Return the number of cells by verdict."""
         verdicts = [cell.verdict for cell in self.cells]
         return {verdict: verdicts.count(verdict) for verdict in (EXACT, WITHIN, STATED, WRONG)}
 
 
 def number_at(document: Mapping[str, object], path: str) -> float | None:
-    """The number at a dotted path, or None."""
+    """Return the number at a dotted path, or None."""
     value: object = document
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
@@ -158,7 +159,7 @@ def number_at(document: Mapping[str, object], path: str) -> float | None:
 
 
 def reason_at(document: Mapping[str, object], *paths: str) -> str | None:
-    """Why a figure is null: under `missing`, by its own path or one above it."""
+    """Return why a figure is null: under `missing`, by its own path or one above it."""
     missing = document.get("missing")
     if not isinstance(missing, Mapping):
         return None
@@ -172,13 +173,13 @@ def reason_at(document: Mapping[str, object], *paths: str) -> str | None:
 
 
 def find_unseen_reason(document: Mapping[str, object], unwaited: int) -> str | None:
-    """Of processes that nobody waits for a record, or AdminComment, may lack some, and has to say so;
-    that excuses no other load."""
+    """Return why the usage of processes without a waiting parent may be missing, which a record or
+    AdminComment has to state; None for other loads, which it does not excuse."""
     return reason_at(document, "cpu.unseen_s", "cpu_unseen_s") if unwaited else None
 
 
 def incomplete_reason(record: Mapping[str, object]) -> str | None:
-    """Why a record does not have all of the job, in its own words."""
+    """Return the record's own reason why it does not cover all of the job, or None."""
     if record.get("complete"):
         return None
     return str(record.get("incomplete_reason") or "") or None

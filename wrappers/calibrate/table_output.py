@@ -1,4 +1,4 @@
-"""The table as a person, a program and a page read it."""
+"""Renders the table for the terminal, as JSON and as an HTML page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steelyard.wrappers.calibrate.table import (
 )
 
 ORDER = (EXACT, WITHIN, STATED, WRONG)  # the worst last
-# Of the overview; what is not in it (TCP, rate, delay, joules) is in its last column.
+# Columns of the overview; other quantities (TCP, rate, delay, joules) are in its last column.
 COLUMNS = {
     "CPU": "CPU",
     "read calls": "reads",
@@ -34,7 +34,7 @@ DETAILS = ("quantity", "where", "truth", "measured", "error", "limit", "verdict"
 
 
 def list_overview(table: Table) -> tuple[list[str], list[list[str]]]:
-    """Launch methods and quantities: of all cells of both the worst verdict."""
+    """Return the overview: the worst verdict of all cells of each launch method and quantity."""
     rows: dict[str, dict[str, int]] = {}
     names = [*COLUMNS.values(), OTHERS]
     for cell in table.cells:
@@ -48,7 +48,7 @@ def list_overview(table: Table) -> tuple[list[str], list[list[str]]]:
 
 
 def format_number(value: float | None, unit: str, sign: str = "") -> str:
-    """Bytes to the byte, seconds to a tenth of a millisecond, so that an error is visible."""
+    """Format bytes exactly and seconds to a tenth of a millisecond, so that an error is visible."""
     if value is None:
         return "–"
     digits = {"s": 4, "J": 1}.get(unit, 0)
@@ -56,7 +56,7 @@ def format_number(value: float | None, unit: str, sign: str = "") -> str:
 
 
 def format_detail(cell: Cell) -> list[str]:
-    """A row below DETAILS: `sacct` is where AdminComment is read; a limit is `−0.1…+0.005`."""
+    """Return a row below DETAILS: `sacct` stands for AdminComment; a limit is `−0.1…+0.005`."""
     less, more = cell.limit.less, cell.limit.more
     limit = (f"−{less:.6g}…" if less else "") + f"+{more:.8g}"
     where = cell.where + (f" {cell.node}" if cell.node else "")
@@ -92,7 +92,7 @@ def group_cells(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
 
 
 def list_reasons(table: Table) -> dict[str, list[str]]:
-    """Why figures are null or incomplete, and which ones."""
+    """Return the reasons of null or incomplete figures, each with its figures."""
     return group_by_key(
         (cell.reason or "", f"{cell.launch_method} ({cell.quantity})")
         for cell in table.cells
@@ -101,7 +101,7 @@ def list_reasons(table: Table) -> dict[str, list[str]]:
 
 
 def list_limits(table: Table) -> dict[str, list[str]]:
-    """Every reason for a limit with its quantities."""
+    """Return every reason for a limit with its quantities."""
     return group_by_key(
         (why, cell.quantity)
         for cell in table.cells
@@ -110,7 +110,7 @@ def list_limits(table: Table) -> dict[str, list[str]]:
 
 
 def format_verdict(table: Table) -> str:
-    """One sentence for the end."""
+    """Return a sentence with the verdict."""
     count = table.count()
     parts = [
         f"{count[EXACT]} exact",
@@ -146,7 +146,8 @@ def print_table(table: Table, everything: bool) -> None:
 
 
 def list_remarks(table: Table) -> Iterator[str]:
-    """What a table has no room for."""
+    """Yield the remarks below a table: reasons of stated cells, and launch methods without
+    cells."""
     for why, names in list_reasons(table).items():
         more = f", … ({len(names)} in all)" if len(names) > 2 else ""
         yield f"{STATED}: {', '.join(names[:2])}{more}: {why}"
@@ -156,7 +157,7 @@ def list_remarks(table: Table) -> Iterator[str]:
 
 
 def as_json(table: Table, facts: dict[str, Any]) -> dict[str, Any]:
-    """docs/formats.md part 10."""
+    """Return the document of docs/formats.md part 10."""
     return {
         "format": "steelyard-calibration",
         "version": 1,
@@ -170,7 +171,7 @@ def as_json(table: Table, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def cell_json(cell: Cell) -> dict[str, Any]:
-    """One cell."""
+    """Return one cell for the document."""
     fields = asdict(cell)
     limit = fields.pop("limit")
     return fields | {
@@ -183,7 +184,7 @@ def cell_json(cell: Cell) -> dict[str, Any]:
 
 
 def render_page(table: Table, facts: dict[str, Any]) -> str:
-    """One HTML file without external resources, in the style of the reports."""
+    """Return one HTML file without external resources, in the style of the reports."""
     import jinja2
 
     folder = importlib.resources.files("steelyard.analysis.report")
