@@ -1,11 +1,11 @@
-"""A throwaway Slurm cluster on this machine: for trying things out, for tests, for the demo.
+"""A throwaway Slurm cluster on this machine, for experiments, tests and the demo.
 
-    with cluster.up(ClusterConfig(dir=folder)) as slurm:  # plugin=…: find_plugin()
+    with cluster.start_cluster(ClusterConfig(dir=folder)) as slurm:  # plugin=…: find_plugin()
         subprocess.run(["srun", "-N2", "hostname"], env=slurm.environment())
 
-munged, mariadbd, slurmdbd, slurmctld and one slurmd per node, all on 127.0.0.1, all below one
-folder; as root or as an ordinary user, who is then the only one that can run jobs. With guests
-(root only) all are on a private network instead, see network.py.
+munged, mariadbd, slurmdbd, slurmctld and one slurmd per node run on 127.0.0.1, with all files below
+one folder. The user is root or an ordinary user, who is then the only one that can run jobs. With
+guests (root only) all daemons are in a private network instead: see network.py.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ from steelyard.wrappers.cluster.config import ClusterConfig, Layout, Ports
 from steelyard.wrappers.cluster.daemons import Daemon, State
 from steelyard.wrappers.cluster.guest import END_LIMIT_S, Guest
 
-# A Unix socket's path has 107 bytes at most; the longest of ours: run/steelyard/n999.4294967295.sock
+# A Unix socket's path has at most 107 bytes; the longest of ours:
+# run/steelyard/n999.4294967295.sock
 MAX_DIR_LENGTH = 107 - 40
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster that runs."""
+    """A running cluster."""
 
     state: State
 
@@ -57,7 +58,8 @@ class Cluster:
         return Layout(self.dir).record_dir
 
     def variables(self) -> dict[str, str]:
-        """The environment variables that lead Slurm's commands and ours to this cluster."""
+        """Return the environment variables that select this cluster for Slurm's commands and
+        ours."""
         return {
             "SLURM_CONF": str(Layout(self.dir).slurm_conf),
             "STEELYARD_RECORD_DIR": str(self.record_dir),
@@ -65,15 +67,17 @@ class Cluster:
         }
 
     def environment(self) -> dict[str, str]:
-        """This process' environment with `variables()`, for subprocess.run(env=…)."""
+        """Return this process' environment with `variables()`, for subprocess.run(env=…)."""
         return slurm_environment.remove_slurm_variables() | self.variables()
 
     def find_guest(self, name: str) -> Guest:
-        """A virtual node that takes commands past the network; UsageError: no such guest."""
+        """Return a virtual node, which takes commands outside the network. Raises UsageError for an
+        unknown name."""
         return guest_start.find_guest(self.state, name)
 
     def stop(self) -> None:
-        """Cancel its jobs and end its daemons; the folder remains until the next start."""
+        """Cancel the cluster's jobs and end its daemons; the folder remains until the next
+        start."""
         stop_cluster(self.dir)
 
     def __enter__(self) -> Self:
@@ -89,7 +93,8 @@ class Cluster:
 
 
 def find_plugin() -> tuple[Path, Path]:
-    """spank_steelyard.so and steelyard-node: of this checkout, else installed."""
+    """Return spank_steelyard.so and steelyard-node of this checkout, else installed ones. Raises
+    MissingError if neither exists."""
     checkout = Path(__file__).resolve().parents[2] / "build"
     places = [(checkout / "lib", checkout / "bin")]
     for prefix in (Path(sys.prefix), Path("/usr/local"), Path("/usr")):
@@ -106,7 +111,7 @@ def find_plugin() -> tuple[Path, Path]:
 
 
 def find_cluster(folder: Path) -> Cluster | None:
-    """The cluster that runs in `folder`; None if none does."""
+    """Return the cluster that runs in `folder`; None if none does."""
     state = cluster_state.load_state(folder)
     if state is None or not state.ready or len(state.list_running()) != len(state.daemons):
         return None
@@ -115,13 +120,14 @@ def find_cluster(folder: Path) -> Cluster | None:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """One `up` or `down` at a time in a folder; the lock file beside it goes with the lock."""
+    """Allow one `up` or `down` at a time in a folder; the lock file beside it is removed with the
+    lock."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     path = folder.parent / f".{folder.name}.lock"
     while True:
         with path.open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            if not is_file_at(file, path):  # whoever had the lock has removed the file
+            if not is_file_at(file, path):  # the last holder of the lock has removed the file
                 continue
             try:
                 yield
@@ -131,7 +137,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def is_file_at(file: IO[str], path: Path) -> bool:
-    """Whether the open file is still the one at this path."""
+    """Return whether the open file is still the one at this path."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
@@ -146,7 +152,7 @@ def start_cluster(config: ClusterConfig) -> Cluster:
         running = find_cluster(config.dir)
         if running is not None:
             return running
-        _down(config.dir)  # what a crash may have left
+        _down(config.dir)  # leftovers of a crash
         network = virtual_network.choose_network() if config.guests else None
         state = State(
             dir=config.dir,
@@ -158,7 +164,7 @@ def start_cluster(config: ClusterConfig) -> Cluster:
             guests=config.machine_names(),
         )
         config.dir.mkdir(parents=True, exist_ok=True)
-        state.save()  # from here on the folder is ours, whenever it ends
+        state.save()  # from now on the folder counts as ours
         try:
             _make_folders(config)
             _start(config, state)
@@ -171,7 +177,7 @@ def start_cluster(config: ClusterConfig) -> Cluster:
 
 
 def _start(config: ClusterConfig, state: State) -> None:
-    """Everything that `down` ends; guests boot while the daemons start."""
+    """Start everything that `down` ends; guests boot while the daemons start."""
     numbers = daemon_start.find_free_ports(2 + len(state.nodes))
     ports = Ports(numbers[0], numbers[1], tuple(numbers[2:]), state.network)
     _write_files(config, ports, state.slurm_version)
@@ -216,8 +222,8 @@ def check_config(config: ClusterConfig) -> None:
 
 
 def _make_folders(config: ClusterConfig) -> None:
-    """A fresh folder; the records of the cluster that was there before go with it. cluster.json
-    stays: a folder with something in it and without that is taken for somebody else's."""
+    """Empty the folder and create its subfolders; records of an earlier cluster are removed.
+    cluster.json stays: a non-empty folder without it counts as foreign."""
     for entry in config.dir.iterdir():
         if entry.name != "cluster.json":
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
@@ -240,12 +246,12 @@ def _write_files(config: ClusterConfig, ports: Ports, version: str) -> None:
     (at.dir / "etc" / "gres.conf").write_text(cluster_config.gres_conf(config))
     (at.dir / "etc" / "plugstack.conf").write_text(cluster_config.plugstack_conf(config))
     at.netem_conf.write_text(cluster_config.netem_conf(ports.network))
-    at.netem_conf.chmod(0o644)  # whatever the umask: one that others may write to is refused
+    at.netem_conf.chmod(0o644)  # whatever the umask: a group-writable policy is refused
     if ports.network:
         at.hosts_file.write_text(cluster_config.hosts_file(config, ports.network))
         text = cluster_config.guest_cgroup_conf(config, release)
         (at.dir / "etc" / "cgroup.guest.conf").write_text(text)
-    # Copies: a rebuild under a running cluster must not change what is loaded.
+    # Copies, because a rebuild must not change the files that a running cluster has loaded.
     if config.plugin is not None:
         shutil.copy2(config.plugin, at.lib_dir / "spank_steelyard.so")
     if config.node_program is not None:
@@ -257,13 +263,13 @@ def _write_files(config: ClusterConfig, ports: Ports, version: str) -> None:
 
 
 def _parse_release(version: str) -> tuple[int, int]:
-    """For example (22, 5) for 22.05.8."""
+    """Return, for example, (22, 5) for 22.05.8."""
     major, minor = version.split(".")[:2]
     return int(major), int(minor)
 
 
 def stop_cluster(folder: Path) -> bool:
-    """End the cluster in `folder`; False when none ran there. May be called again at any time."""
+    """End the cluster in `folder`; return False if none ran there. It may be called repeatedly."""
     with lock_folder(folder):
         return _down(folder)
 
@@ -289,7 +295,7 @@ def _down(folder: Path) -> bool:
 
 
 def _cancel_jobs(cluster: Cluster, limit_s: float = 8.0) -> None:
-    """Cancel every job and wait until their processes are gone, or the limit."""
+    """Cancel every job and wait until their processes have ended, or until the limit."""
     user = cluster_config.user_name()
     queue = _query(cluster, "squeue", "-h", "-o", "%u")
     if not queue:
@@ -302,7 +308,8 @@ def _cancel_jobs(cluster: Cluster, limit_s: float = 8.0) -> None:
 
 
 def _query(cluster: Cluster, *argv: str) -> str:
-    """A Slurm command's output; empty when it fails: a cluster that goes down may not answer."""
+    """Return a Slurm command's output; empty if it fails: a cluster that is stopping may not
+    answer."""
     try:
         done = programs.run_quietly(
             [daemon_start.find_program(argv[0]), *argv[1:]], 15, cluster.environment()
@@ -313,7 +320,7 @@ def _query(cluster: Cluster, *argv: str) -> str:
 
 
 def _end_in_order(state: State) -> list[Daemon]:
-    """Those that need others first; returns what could not be ended."""
+    """End the daemons, dependent ones first; return those that could not be ended."""
     left: list[Daemon] = []
     rest = cluster_state.find_leftovers(Layout(state.dir).slurm_conf)
     groups = [("slurmd.", "slurmctld"), ("slurmdbd",), ("mariadbd", "munged")]
@@ -326,7 +333,7 @@ def _end_in_order(state: State) -> list[Daemon]:
     left += cluster_state.end_daemons(rest, patience_s=3.0)
     cluster_state.wait_gone(guests, END_LIMIT_S)
     if state.network and state.boot_id == cluster_state.read_boot_id():
-        # Also the processes of jobs, and a guest whose start could not be written down.
+        # Also the processes of jobs, and a guest that could not be recorded.
         strays = virtual_network.list_processes(state.network)
         left += cluster_state.end_daemons(strays, patience_s=1.0)
     return left

@@ -1,4 +1,4 @@
-"""What a throwaway Slurm cluster is made of, and the text of its configuration files."""
+"""The shape of a throwaway Slurm cluster, and the text of its configuration files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 CLUSTER_NAME = "steelyard"
 NAMESPACES = Path("/run/netns")  # ip-netns(8)
 LOOPBACK = "127.0.0.1"
-NFS_SERVER, NFS_HOST_PART = "nfs", 10  # the guest that is a file server, and no node
+NFS_SERVER, NFS_HOST_PART = "nfs", 10  # the guest that is a file server but no node
 FIRST_GUEST = 11  # the host part of v1's address
 
 
 def default_dir() -> Path:
-    """The cluster's folder: $STEELYARD_CLUSTER_DIR, else ~/.cache/steelyard/cluster."""
+    """Return the cluster's folder: $STEELYARD_CLUSTER_DIR, else ~/.cache/steelyard/cluster."""
     chosen = os.environ.get("STEELYARD_CLUSTER_DIR")
     if chosen:
         return Path(chosen).absolute()
@@ -27,53 +27,51 @@ def default_dir() -> Path:
 
 @dataclass(frozen=True)
 class ClusterConfig:
-    """Everything a cluster is asked to be; nothing in it depends on the machine's state."""
+    """The options of a cluster; none of them depends on the machine's state."""
 
     dir: Path = field(default_factory=default_dir)
     physical_nodes: int = 2  # nodes n1… with Feature=physical
-    virtual_nodes: int = 2  # nodes after them with Feature=virtual: a label, all are this machine
+    virtual_nodes: int = 2  # further nodes with Feature=virtual: only a label, all are this machine
     guests: int = 0  # nodes v1… with Feature=virtual: real virtual machines (needs root)
     memory_mb: int = 640  # of each guest
     nfs: bool = False  # one more guest, which exports /nfs to the others
-    shares: tuple[Path, ...] = ()  # folders of the host that jobs in guests write to
-    cpus: int = 0  # CPUs every node says it has; 0: those of this machine
-    gpus: int = 0  # every node says it has /dev/nvidia0 …, which must be there
+    shares: tuple[Path, ...] = ()  # folders of the host to which jobs in guests write
+    cpus: int = 0  # CPUs that every node claims; 0: those of this machine
+    gpus: int = 0  # every node claims /dev/nvidia0 …, which must exist
     proctrack: str = "linuxproc"  # or pgid, cgroup
-    gather: str = (
-        "linux"  # JobAcctGatherType; cgroup: jobs are in groups of cpuacct and memory, too
-    )
-    gather_interval_s: int = 30  # Slurm's own polling (JobAcctGatherFrequency); 0: at ends only
+    gather: str = "linux"  # JobAcctGatherType; cgroup: jobs have groups of cpuacct and memory, too
+    gather_interval_s: int = 30  # Slurm's own polling (JobAcctGatherFrequency); 0: only at ends
     contain: bool = True  # PrologFlags=Contain: an extern step on every node of a job
     plugin: Path | None = None  # spank_steelyard.so; None: a cluster without the plugin
     node_program: Path | None = None  # steelyard-node
     sample_rate_hz: float = 1.0
-    bpf: bool = True  # the kernel counts, where it can
+    bpf: bool = True  # the kernel counts, where possible
 
     def node_names(self) -> list[str]:
-        """n1, n2, …: physical ones first; then the guests."""
+        """Return n1, n2, …, physical ones first, then the guests."""
         return self.host_names() + self.guest_names()
 
     def host_names(self) -> list[str]:
-        """The nodes that are this machine."""
+        """Return the nodes that are this machine."""
         return [f"n{number}" for number in range(1, self.physical_nodes + self.virtual_nodes + 1)]
 
     def guest_names(self) -> list[str]:
-        """v1, v2, …"""
+        """Return v1, v2, …"""
         return [f"v{number}" for number in range(1, self.guests + 1)]
 
     def machine_names(self) -> list[str]:
-        """Every virtual machine: the guests that are nodes, and the NFS server."""
+        """Return every virtual machine: the guests that are nodes, and the NFS server."""
         return self.guest_names() + ([NFS_SERVER] if self.nfs else [])
 
     def feature(self, node: str) -> str:
-        """The feature of a node, for --constraint."""
+        """Return the feature of a node, for --constraint."""
         on_host = node.startswith("n") and int(node[1:]) <= self.physical_nodes
         return "physical" if on_host else "virtual"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where things lie below the cluster's folder."""
+    """The paths below the cluster's folder."""
 
     dir: Path
 
@@ -131,48 +129,47 @@ class Layout:
         return self.dir / "etc" / "hosts"
 
     def folders(self) -> Mapping[Path, int]:
-        """Every folder to make, with its mode; jobs of other users read what is not private."""
+        """Return every folder to create, with its mode; other users' jobs read those that are not
+        private."""
         public = ("etc", "run", "run/steelyard", "log", "lib", "records", "tmp")
         modes = {self.dir: 0o755, self.dir / "private": 0o700, self.dir / "state": 0o700}
-        modes[self.guest_dir] = 0o700  # requests to guests are run as root there
+        modes[self.guest_dir] = 0o700  # requests to guests run as root
         return modes | {self.dir / name: 0o755 for name in public} | {self.dir / "spool": 0o755}
 
 
 @dataclass(frozen=True)
 class Network:
-    """The private network of a cluster with guests; what it looks like: network.py.
+    """The private network of a cluster with guests; network.py describes it.
 
-    Its name is that of the namespace and of the veth in the user's namespace.
-    """
+    Its name is that of the namespace and of the veth in the user's namespace."""
 
-    name: str  # sy-4f1a: the subnet's two free bytes
+    name: str  # sy-4f1a: the two free bytes of the subnet
     prefix: str  # 10.79.26
 
     @property
     def namespace(self) -> Path:
-        """The file that nsenter takes."""
+        """The namespace's file, for nsenter."""
         return NAMESPACES / self.name
 
     @property
     def controller(self) -> str:
-        """slurmctld, and the user's own srun."""
+        """The address of slurmctld and of the user's srun."""
         return f"{self.prefix}.1"
 
     @property
     def physical(self) -> str:
-        """The host's slurmd, and the jobs on it."""
+        """The address of the host's slurmd and its jobs."""
         return f"{self.prefix}.2"
 
     @property
     def peer(self) -> str:
-        """Whom nodes measure round-trip times to: the host again, by an address that jobs shape.
+        """The host's address to which nodes measure round-trip times, and which jobs shape.
 
-        The controller's own is never shaped.
-        """
+        The controller's own address is never shaped."""
         return f"{self.prefix}.3"
 
     def address(self, node: str) -> str:
-        """The address of a node: each guest (v1, v2, …) has one of its own."""
+        """Return the address of a node; each guest (v1, v2, …) has its own."""
         if node == NFS_SERVER:
             return f"{self.prefix}.{NFS_HOST_PART}"
         if node.startswith("v"):
@@ -180,14 +177,14 @@ class Network:
         return self.physical
 
     def enter(self) -> list[str]:
-        """The command that runs the rest of the line inside; not `ip netns exec`, which hides
-        /sys/fs/cgroup from slurmd."""
+        """Return the command that runs the rest of the line in the namespace; `ip netns exec` would
+        hide /sys/fs/cgroup from slurmd."""
         return ["nsenter", f"--net={self.namespace}"]
 
 
 @dataclass(frozen=True)
 class Ports:
-    """Free TCP ports, one per node in `nodes`; all of 127.0.0.1 where there is no network."""
+    """Free TCP ports, one per node in `nodes`; without a network all are of 127.0.0.1."""
 
     slurmctld: int
     slurmdbd: int
@@ -196,39 +193,39 @@ class Ports:
 
     @property
     def controller(self) -> str:
-        """The address of slurmctld; slurmdbd listens on the loopback address always."""
+        """The address of slurmctld; slurmdbd always listens on the loopback address."""
         return self.network.controller if self.network else LOOPBACK
 
     def address(self, node: str) -> str:
-        """The address of a node's slurmd."""
+        """Return the address of a node's slurmd."""
         return self.network.address(node) if self.network else LOOPBACK
 
 
 def user_name() -> str:
-    """Who runs the daemons: root, or the one user of this cluster."""
+    """Return the user that runs the daemons: root, or the only user of this cluster."""
     return pwd.getpwuid(os.getuid()).pw_name
 
 
-# Short jobs one after another, and many of them.
+# Settings for many short jobs in sequence.
 SCHEDULING = {
     "ReturnToService": 2,
     "InactiveLimit": 0,
     "KillWait": 5,
     "Waittime": 0,
     "MinJobAge": 300,
-    # 2000 µs a node by default: meant for thousands of nodes. 0 ends slurmd of 22.05 by a division where
-    # a job had more than 32 nodes.
+    # The default, 2000 µs per node, is for thousands of nodes. With 0 slurmd of 22.05 crashes by a
+    # division after jobs of more than 32 nodes.
     "EpilogMsgTime": 1,
     "MaxArraySize": 20001,
     "MaxJobCount": 50000,
-    # A finished job makes room for the next one at once, not at the next round.
+    # A finished job makes room for the next one at once, not in the next cycle.
     "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,sched_min_interval=0,"
     "bf_interval=1,max_array_tasks=20000",
 }
 
 
 def slurm_conf(config: ClusterConfig, ports: Ports) -> str:
-    """slurm.conf. Odd settings carry their reason."""
+    """Return slurm.conf; unusual settings have their reasons."""
     at = Layout(config.dir)
     host = platform.node().split(".")[0]
     lines = {
@@ -248,21 +245,21 @@ def slurm_conf(config: ClusterConfig, ports: Ports) -> str:
         "SlurmctldLogFile": at.log_dir / "slurmctld.log",
         "SlurmdLogFile": at.log_dir / "slurmd.%n.log",
         "SlurmctldDebug": "info",
-        "SlurmdDebug": "verbose",  # the plugin speaks at this level
+        "SlurmdDebug": "verbose",  # the plugin logs at this level
         "PlugStackConfig": at.dir / "etc" / "plugstack.conf",
         "ProctrackType": f"proctrack/{config.proctrack}",
         "TaskPlugin": "task/cgroup" if config.proctrack == "cgroup" else "task/none",
         "JobAcctGatherType": f"jobacct_gather/{config.gather}",
         "JobAcctGatherFrequency": config.gather_interval_s,
         "MpiDefault": "none",
-        "MailProg": "/bin/true",  # no mail from a throwaway cluster
+        "MailProg": "/bin/true",  # a throwaway cluster sends no mail
         "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_CPU",
-        "SlurmdParameters": "config_overrides",  # more CPUs than there are
+        "SlurmdParameters": "config_overrides",  # permits more CPUs than the machine has
         "AccountingStorageType": "accounting_storage/slurmdbd",
         "AccountingStorageHost": LOOPBACK,  # sacct is for the user, not for jobs in guests
         "AccountingStoragePort": ports.slurmdbd,
-        "AccountingStoragePass": at.munge_socket,  # AuthInfo is not used for slurmdbd
+        "AccountingStoragePass": at.munge_socket,  # slurmdbd does not use AuthInfo
         "AccountingStoreFlags": "job_comment",
         **SCHEDULING,
     }
@@ -271,21 +268,23 @@ def slurm_conf(config: ClusterConfig, ports: Ports) -> str:
     if config.contain:
         lines["PrologFlags"] = "Contain"
     if config.proctrack == "cgroup":
-        # Groups are named by node and job: another cluster's n1 here has other jobs, now or before.
+        # Groups are named by node and job, and another cluster's n1 on this machine may have equal
+        # job ids.
         lines["FirstJobId"] = ports.slurmctld
     text = "".join(f"{key}={value}\n" for key, value in lines.items())
     return text + _nodes(config, ports) + "PartitionName=main Nodes=ALL Default=YES State=UP\n"
 
 
 def _listening(ports: Ports) -> str:
-    """Where daemons listen; among nodes with a network, srun must be reached on its address."""
+    """Return where daemons listen; in a cluster with a network, nodes must reach srun on its
+    address."""
     return "NoCtldInAddrAny" if ports.network else "NoInAddrAny,NoCtldInAddrAny"
 
 
 def _nodes(config: ClusterConfig, ports: Ports) -> str:
     cpus = config.cpus or os.cpu_count() or 1
     host = platform.node().split(".")[0]
-    guests = config.guest_names()  # of one CPU each: User Mode Linux has no more
+    guests = config.guest_names()  # with one CPU each: User Mode Linux has no more
     memory_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
     gres = f"Gres=gpu:{config.gpus} " if config.gpus else ""
     return "".join(
@@ -298,7 +297,7 @@ def _nodes(config: ClusterConfig, ports: Ports) -> str:
 
 
 def hosts_file(config: ClusterConfig, network: Network) -> str:
-    """/etc/hosts as the nodes see it; the controller goes by this machine's name."""
+    """Return /etc/hosts for the nodes; the controller has this machine's name."""
     names = {platform.node().split(".")[0]: network.controller}
     names |= {name: network.address(name) for name in config.node_names()}
     names |= {name: network.address(name) for name in config.machine_names()}
@@ -306,7 +305,8 @@ def hosts_file(config: ClusterConfig, network: Network) -> str:
 
 
 def slurmdbd_conf(config: ClusterConfig, ports: Ports) -> str:
-    """slurmdbd.conf; Slurm wants it mode 0600. MYSQL_UNIX_PORT names the database's socket."""
+    """Return slurmdbd.conf, which Slurm requires in mode 0600. MYSQL_UNIX_PORT names the database's
+    socket."""
     at = Layout(config.dir)
     lines = {
         "AuthType": "auth/munge",
@@ -328,7 +328,7 @@ def slurmdbd_conf(config: ClusterConfig, ports: Ports) -> str:
 
 
 def cgroup_conf(config: ClusterConfig, slurm_version: tuple[int, int]) -> str:
-    """cgroup.conf: no cgroups unless asked for; 22.05 does not know `disabled`."""
+    """Return cgroup.conf: no cgroups unless requested; 22.05 does not know `disabled`."""
     if config.proctrack == "cgroup":
         devices = "ConstrainDevices=yes\n" if config.gpus else ""
         return devices + ("IgnoreSystemd=yes\n" if slurm_version >= (22, 5) else "")
@@ -336,19 +336,20 @@ def cgroup_conf(config: ClusterConfig, slurm_version: tuple[int, int]) -> str:
 
 
 def gres_conf(config: ClusterConfig) -> str:
-    """gres.conf: the GPUs of every node."""
+    """Return gres.conf with the GPUs of every node."""
     return f"Name=gpu File=/dev/nvidia[0-{config.gpus - 1}]\n" if config.gpus else ""
 
 
 def guest_cgroup_conf(config: ClusterConfig, slurm_version: tuple[int, int]) -> str:
-    """cgroup.conf in guests: they have cgroup v2 and no systemd, and 22.05 insists on cgroups."""
+    """Return cgroup.conf for guests, which have cgroup v2 and no systemd; 22.05 requires
+    cgroups."""
     if config.proctrack != "cgroup" and slurm_version >= (23, 11):
         return cgroup_conf(config, slurm_version)
     return "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
 
 
 def plugstack_conf(config: ClusterConfig) -> str:
-    """plugstack.conf: our line, or none."""
+    """Return plugstack.conf with our line, or without one."""
     if config.plugin is None:
         return "# a cluster without the Steelyard plugin\n"
     at = Layout(config.dir)
@@ -361,10 +362,10 @@ def plugstack_conf(config: ClusterConfig) -> str:
 
 
 def netem_conf(network: Network | None) -> str:
-    """What jobs may ask of this cluster's network: all of it, but of no device of this machine.
+    """Return the policy for jobs' network conditions: all are allowed, but on no device of this
+    machine.
 
-    Beside guests, eth0 is the cluster's own: the nodes that are this machine live in its network.
-    """
+    With guests, eth0 is in the cluster's own network, which the nodes on this machine use."""
     own = " eth0" if network else ""
     peer = f"peer {network.peer}\n" if network else ""
     return (

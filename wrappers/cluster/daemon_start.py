@@ -1,4 +1,4 @@
-"""Starting the daemons of a throwaway cluster, one after the other as each is ready."""
+"""Starts the daemons of a throwaway cluster, each after those that it needs are ready."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from steelyard.wrappers.cluster.config import (
 )
 from steelyard.wrappers.cluster.daemons import Daemon, State
 
-START_LIMIT_S = 60.0  # for each daemon; a loaded machine needs many times its usual 2 s
+START_LIMIT_S = 60.0  # for each daemon; a loaded machine needs many times the usual 2 s
 POLL_S = 0.02
 
-# program: the Debian package that brings it
+# program: its Debian package
 PROGRAMS = {
     "munged": "munge",
     "mariadbd": "mariadb-server",
@@ -41,7 +41,7 @@ PROGRAMS = {
 }
 
 
-# /sys shows the devices of the namespace in which it was mounted; slurmd needs the old cgroups.
+# /sys shows the devices of the namespace in which it was mounted; slurmd needs the earlier cgroups.
 OWN_SYSFS = """mount --rbind /sys/fs/cgroup /mnt && mount -t sysfs sysfs /sys &&
 mount --rbind /mnt /sys/fs/cgroup && umount -l /mnt"""
 # $1: an /etc/hosts for this process alone; then the command
@@ -49,16 +49,17 @@ WITH_HOSTS = 'mount --bind "$1" /etc/hosts && shift && exec "$@"'
 
 
 class ClusterError(MissingError):
-    """A daemon that did not start: a service that is needed is not there."""
+    """A daemon did not start, so a required service is missing."""
 
 
 def search_path() -> str:
-    """PATH with the sbin folders, which an ordinary user's PATH lacks."""
+    """Return PATH with the sbin folders, which an ordinary user's PATH may not have."""
     return os.environ.get("PATH", os.defpath) + ":/usr/local/sbin:/usr/sbin:/sbin"
 
 
 def find_program(name: str) -> str:
-    """The absolute path of a program; MissingError names every package that is missing."""
+    """Return the absolute path of a program. Raises MissingError, which names every missing
+    package."""
     path = shutil.which(name, path=search_path())
     if path is None:
         check_programs()
@@ -67,7 +68,7 @@ def find_program(name: str) -> str:
 
 
 def check_programs() -> None:
-    """Every program a cluster needs, or one apt command for all that is missing."""
+    """Raise MissingError with one apt command if any program of a cluster is missing."""
     missing = [name for name in PROGRAMS if shutil.which(name, path=search_path()) is None]
     if missing:
         packages = " ".join(sorted({PROGRAMS[name] for name in missing}))
@@ -78,7 +79,7 @@ def check_programs() -> None:
 
 
 def read_slurm_version() -> str:
-    """For example `22.05.8`."""
+    """Return, for example, `22.05.8`."""
     done = subprocess.run(
         [find_program("slurmd"), "-V"], capture_output=True, text=True, timeout=10, check=True
     )
@@ -86,7 +87,7 @@ def read_slurm_version() -> str:
 
 
 def find_free_ports(count: int) -> list[int]:
-    """Ports nobody listens on, below those the kernel gives out by itself."""
+    """Return free ports, below those that the kernel assigns."""
     ports: list[int] = []
     for port in random.sample(range(20000, 32000), 2000):
         with socket.socket() as probe:
@@ -101,7 +102,7 @@ def find_free_ports(count: int) -> list[int]:
 
 
 class Starter:
-    """Starts daemons one by one and writes each into the state before the next."""
+    """Starts daemons one by one and records each in the state before the next."""
 
     def __init__(self, config: ClusterConfig, state: State, environment: Mapping[str, str]) -> None:
         self.config = config
@@ -110,7 +111,7 @@ class Starter:
         self.layout = Layout(config.dir)
 
     def start_program(self, name: str, *arguments: str | Path, **extra: str) -> Daemon:
-        """Start a daemon of ours, its output in log/NAME.out."""
+        """Start a daemon, with its output in log/NAME.out."""
         return self.launch(name, [find_program(name.split(".")[0]), *map(str, arguments)], extra)
 
     def launch(
@@ -121,7 +122,7 @@ class Starter:
         console: Path | None = None,
         output: Path | None = None,
     ) -> Daemon:
-        """Start a command in a session of its own; `console`: a FIFO that stays open as stdin."""
+        """Start a command in its own session; `console` is a FIFO that stays open as stdin."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         pid = os.posix_spawn(
             find_program(argv[0]),
@@ -141,11 +142,12 @@ class Starter:
         return daemon
 
     def output_path(self, name: str) -> Path:
-        """The file of a daemon's stdout and stderr."""
+        """Return the file of a daemon's stdout and stderr."""
         return self.layout.log_dir / f"{name}.out"
 
     def wait_ready(self, daemon: Daemon, ready: Callable[[], bool], what: str) -> None:
-        """Until `ready()`; ClusterError with the log's end when the daemon dies or time is up."""
+        """Wait until `ready()`. Raises ClusterError with the log's end if the daemon dies or the
+        limit is reached."""
         end = time.monotonic() + START_LIMIT_S
         while not ready():
             if not daemon.is_alive():
@@ -155,7 +157,8 @@ class Starter:
             time.sleep(POLL_S)
 
     def failure(self, name: str, what: str) -> ClusterError:
-        """Which daemon, what happened, the last lines of its log, and what to do."""
+        """Return an error with the daemon, what happened, the last lines of its log, and what to
+        do."""
         lines: list[str] = []
         console = self.layout.guest_dir / name.removeprefix("guest.") / "console.log"
         for path in (self.layout.log_dir / f"{name}.log", self.output_path(name), console):
@@ -171,7 +174,7 @@ class Starter:
         return ClusterError(f"{name} {what}:\n{text}\n  {hint}; logs: {self.layout.log_dir}")
 
     def start_munged(self) -> Daemon:
-        """Authentication; --force: folders above ours may be writable by a group."""
+        """Start the authentication; --force, because folders above ours may be group-writable."""
         return self.start_program(
             "munged",
             "--foreground",
@@ -184,7 +187,7 @@ class Starter:
         )
 
     def start_mariadbd(self) -> Daemon:
-        """The database of the accounting: a Unix socket in a private folder, no port."""
+        """Start the accounting's database, with a Unix socket in a private folder and no port."""
         user = user_name()
         done = subprocess.run(
             [
@@ -199,7 +202,7 @@ class Starter:
             capture_output=True,
             text=True,
             timeout=START_LIMIT_S,
-            # Its temporary tables are named alike in every cluster that starts at this moment.
+            # Clusters that start at the same time use the same names for temporary tables.
             env={**self.environment, "TMPDIR": str(self.layout.dir / "private")},
             check=False,
         )
@@ -214,20 +217,20 @@ class Starter:
             f"--socket={self.layout.database_socket}",
             f"--pid-file={self.layout.dir / 'private' / 'mariadbd.pid'}",
             "--skip-networking",
-            "--innodb-flush-log-at-trx-commit=0",  # thrown away with the cluster
-            "--innodb-lock-wait-timeout=900",  # slurmdbd warns below
+            "--innodb-flush-log-at-trx-commit=0",  # its data needs no durability
+            "--innodb-lock-wait-timeout=900",  # slurmdbd warns of less
             "--innodb-buffer-pool-size=64M",
-            "--loose-innodb-snapshot-isolation=OFF",  # slurmdbd ends itself by it (MariaDB 11.6)
+            "--loose-innodb-snapshot-isolation=OFF",  # else slurmdbd ends itself (11.6)
         )
 
     def start_slurmdbd(self) -> Daemon:
-        """The accounting daemon."""
+        """Start the accounting daemon."""
         return self.start_program(
             "slurmdbd", "-D", MYSQL_UNIX_PORT=str(self.layout.database_socket)
         )
 
     def query(self, *argv: str) -> str | None:
-        """The output of a Slurm command, or None while it fails."""
+        """Return the output of a Slurm command, or None if it fails."""
         try:
             done = programs.run_quietly([find_program(argv[0]), *argv[1:]], 20, self.environment)
         except subprocess.TimeoutExpired:
@@ -235,14 +238,15 @@ class Starter:
         return done.stdout if done.returncode == 0 else None
 
     def start_slurmctld(self) -> Daemon:
-        """The controller; it listens on the address that this machine's name has for it."""
+        """Start the controller; it listens on the address to which this machine's name resolves."""
         line = [find_program("slurmctld"), "-D", "-c"]
         if self.state.network:
             line = [*self._private("--mount"), "sh", "-c", *self._with_hosts(line)]
         return self.launch("slurmctld", line)
 
     def start_slurmd(self, node: str) -> Daemon:
-        """A node that is this machine; beside guests it lives in their network, under its name."""
+        """Start a node that is this machine; with guests it runs in their network, under its own
+        name."""
         line = [find_program("slurmd"), "-D", "-N", node]
         if self.state.network:
             script, *rest = self._with_hosts(line)
@@ -254,19 +258,19 @@ class Starter:
         return self.launch(f"slurmd.{node}", line)
 
     def _private(self, *spaces: str) -> list[str]:
-        """Namespaces of its own; what is mounted on the machine later is still seen."""
+        """Return the command for private namespaces; later mounts of the machine stay visible."""
         return ["unshare", *spaces, "--propagation", "slave"]
 
     def _with_hosts(self, line: list[str]) -> list[str]:
-        """Arguments of `sh -c`: the command with the nodes' names in its /etc/hosts."""
+        """Return the arguments of `sh -c`: the command with the nodes' names in its /etc/hosts."""
         return [WITH_HOSTS, "sh", str(self.layout.hosts_file), *line]
 
     def register_cluster(self) -> bool:
-        """Make the cluster, an account and its user known to slurmdbd."""
+        """Register the cluster at slurmdbd; return whether that succeeded."""
         return self.query("sacctmgr", "-i", "add", "cluster", CLUSTER_NAME) is not None
 
     def are_nodes_idle(self) -> bool:
-        """Whether every node is idle."""
+        """Return whether every node is idle."""
         answer = self.query("sinfo", "-h", "-N", "-o", "%N %T")
         if answer is None:
             return False
@@ -277,14 +281,14 @@ class Starter:
 
 
 def is_listening(address: str, port: int) -> bool:
-    """Whether a process accepts connections at this address."""
+    """Return whether a process accepts connections at this address."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((address, port)) == 0
 
 
 def start_controllers(starter: Starter, ports: Ports) -> Daemon:
-    """Everything but the nodes, in the order of who needs whom; returns slurmctld."""
+    """Start everything but the nodes, in the order of dependencies; return slurmctld."""
     munged, mariadbd = starter.start_munged(), starter.start_mariadbd()
     starter.wait_ready(munged, starter.layout.munge_socket.exists, "opened its socket")
     starter.wait_ready(mariadbd, starter.layout.database_socket.exists, "opened its socket")
@@ -299,12 +303,12 @@ def start_controllers(starter: Starter, ports: Ports) -> Daemon:
 
 
 def start_host_nodes(starter: Starter) -> list[Daemon]:
-    """The slurmds of the nodes that are this machine."""
+    """Start the slurmds of the nodes that are this machine."""
     return [starter.start_slurmd(node) for node in starter.config.host_names()]
 
 
 def wait_nodes(starter: Starter, slurmctld: Daemon, slurmds: Sequence[Daemon]) -> None:
-    """Until every node is idle."""
+    """Wait until every node is idle. Raises ClusterError if a slurmd has ended."""
     starter.wait_ready(slurmctld, starter.are_nodes_idle, "seen every node idle")
     dead = [daemon for daemon in slurmds if not daemon.is_alive()]
     if dead:

@@ -1,8 +1,8 @@
-"""Which processes a throwaway cluster has started: kept in its folder, so that `down` finds them.
+"""Records the processes that a throwaway cluster has started in its folder, so that `down` finds
+them.
 
-A process is known by its id, its start time and the machine's boot: an id that now belongs to
-somebody else is never touched.
-"""
+A process is identified by its id, its start time and the machine's boot: an id that now belongs to
+another process is never signaled."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ FORMAT, VERSION = "steelyard-cluster", 1
 
 @dataclass(frozen=True)
 class Daemon:
-    """One process we started."""
+    """One process that we started."""
 
     name: str  # munged, mariadbd, slurmdbd, slurmctld, slurmd.n1 …
     pid: int
     start_ticks: int  # /proc/PID/stat field 22
 
     def is_alive(self) -> bool:
-        """Whether this very process runs (a zombie does not)."""
+        """Return whether exactly this process runs; a zombie does not."""
         with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, os.WNOHANG)  # if it is our own child: do not leave a zombie
+            os.waitpid(self.pid, os.WNOHANG)  # reaps our own child, so that it is no zombie
         return read_start_ticks(self.pid) == self.start_ticks
 
 
@@ -46,25 +46,26 @@ class State:
     plugin: bool
     ready: bool = False  # every node has been idle once
     daemons: list[Daemon] = field(default_factory=list)
-    network: Network | None = None  # that of a cluster with guests
+    network: Network | None = None  # of a cluster with guests
     guests: list[str] = field(default_factory=list)
 
     def save(self) -> None:
-        """Write cluster.json, whole or not at all."""
+        """Write cluster.json atomically."""
         document = {"format": FORMAT, "version": VERSION, **asdict(self)}
         temporary = self.dir / ".cluster.json.new"
         temporary.write_text(json.dumps(document, indent=1, default=str) + "\n")
         temporary.replace(self.dir / "cluster.json")
 
     def list_running(self) -> list[Daemon]:
-        """The daemons that still run."""
+        """Return the daemons that still run."""
         if self.boot_id != read_boot_id():
             return []
         return [daemon for daemon in self.daemons if daemon.is_alive()]
 
 
 def load_state(folder: Path) -> State | None:
-    """The state of the cluster in `folder`; None when there is none (or a file we do not know)."""
+    """Return the state of the cluster in `folder`; None without one, or if its format is
+    unknown."""
     try:
         document = json.loads((folder / "cluster.json").read_text())
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -77,12 +78,12 @@ def load_state(folder: Path) -> State | None:
 
 
 def read_boot_id() -> str:
-    """An id that changes with every boot."""
+    """Return an id that changes with every boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def end_daemons(daemons: list[Daemon], patience_s: float = 5.0) -> list[Daemon]:
-    """SIGTERM to all at once, SIGKILL to those still there; returns those that survive even that."""
+    """Send SIGTERM to all, then SIGKILL to those that still run; return those that survive both."""
     for sign, limit_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 2.0)):
         for daemon in daemons:
             if daemon.is_alive():
@@ -95,7 +96,7 @@ def end_daemons(daemons: list[Daemon], patience_s: float = 5.0) -> list[Daemon]:
 
 
 def wait_gone(daemons: list[Daemon], limit_s: float) -> list[Daemon]:
-    """Wait until all have ended; returns those that have not within the limit."""
+    """Wait until all have ended; return those that have not within the limit."""
     end = time.monotonic() + limit_s
     left = [daemon for daemon in daemons if daemon.is_alive()]
     while left and time.monotonic() < end:
@@ -104,14 +105,15 @@ def wait_gone(daemons: list[Daemon], limit_s: float) -> list[Daemon]:
     return left
 
 
-# A daemon is among them when its starter was killed before it could write down its id.
+# A daemon is a leftover if its starter was killed before recording its id.
 OURS = ("slurmstepd", "steelyard-node", "slurmd", "slurmctld", "slurmdbd", "mariadbd", "munged")
-# Slurm's extern step starts it; it stays when that step's daemon is killed.
+# Slurm's extern step starts it; it survives when that step's daemon is killed.
 PLACE_KEEPER = b"sleep\x00100000000\x00"
 
 
 def find_leftovers(slurm_conf: Path) -> list[Daemon]:
-    """Step daemons, their samplers, and daemons of this cluster: their environment says whose."""
+    """Return this cluster's step daemons, samplers and daemons, identified by SLURM_CONF in their
+    environment."""
     mark = f"SLURM_CONF={slurm_conf}".encode()
     found = []
     for entry in Path("/proc").iterdir():
@@ -122,7 +124,7 @@ def find_leftovers(slurm_conf: Path) -> list[Daemon]:
             if name not in OURS and (entry / "cmdline").read_bytes() != PLACE_KEEPER:
                 continue
             environment = (entry / "environ").read_bytes().split(b"\0")
-        except OSError:  # gone meanwhile, or another user's
+        except OSError:  # it has ended, or is another user's
             continue
         ticks = read_start_ticks(int(entry.name))
         if mark in environment and ticks is not None:

@@ -1,8 +1,8 @@
-"""A virtual node of the throwaway cluster, asked and ended; guest_kvm and guest_uml start it.
+"""A virtual node of the throwaway cluster: sends it commands and ends it; guest_kvm and guest_uml
+start it.
 
-Requests do not cross the network that is shaped: an id goes to the guest's console, a FIFO; the
-command, its output and its exit code are files of the cluster's folder, which the guest mounts.
-"""
+Requests do not use the shaped network: an id goes to the guest's console, a FIFO; the command, its
+output and its exit code are files in the cluster's folder, which the guest mounts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ END_LIMIT_S = 4.0
 
 @dataclass(frozen=True)
 class Guest:
-    """One that was started; `run` asks it for something."""
+    """A started guest; `run` executes a command in it."""
 
     name: str  # v1
     address: str  # 10.79.26.11
@@ -40,9 +40,8 @@ class Guest:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command in the guest as root; `text` is its stdin.
 
-        Raises MissingError when the guest has died, subprocess.TimeoutExpired; what timed out is
-        killed in the guest.
-        """
+        Raises MissingError if the guest has died, subprocess.TimeoutExpired at the time limit, when
+        the command is killed in the guest."""
         number = str(uuid.uuid4().int)
         at = self.dir / "requests" / number
         at.mkdir(parents=True)
@@ -72,10 +71,10 @@ class Guest:
         return code
 
     def _send(self, line: str) -> None:
-        """One line to the console."""
+        """Write one line to the console."""
         try:
             console = os.open(self.dir / "console", os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:  # ENXIO: nobody reads
+        except OSError:  # ENXIO: it has no reader
             raise self.failure("has died") from None
         try:
             os.write(console, f"{line}\n".encode())
@@ -83,12 +82,12 @@ class Guest:
             os.close(console)
 
     def power_off(self) -> None:
-        """Ask for a clean end; it does not wait."""
+        """Request a clean shutdown, without waiting for it."""
         with contextlib.suppress(MissingError):
             self._send("off")
 
     def failure(self, what: str) -> MissingError:
-        """What happened, with the last lines of the console."""
+        """Return an error with what happened and the last lines of the console."""
         return MissingError(
             f"guest {self.name} {what}; its console says last:\n{read_last_lines(self.console)}\n"
             f"  all of it: {self.console}; start afresh: steelyard cluster down, then up"
@@ -96,27 +95,29 @@ class Guest:
 
     @property
     def console(self) -> Path:
-        """What the guest has printed."""
+        """The file with the guest's console output."""
         return self.dir / "console.log"
 
     def is_ready(self) -> bool:
-        """Whether it takes requests; MissingError when its kernel has given up."""
+        """Return whether the guest takes requests. Raises MissingError if its kernel has
+        crashed."""
         if PANIC.encode() in self.console.read_bytes():
             raise self.failure("has crashed")
         return (self.dir / "ready").exists()
 
 
 def read_last_lines(path: Path, count: int = 12) -> str:
-    """The end of a log, indented."""
+    """Return the end of a log, indented."""
     text = path.read_text(errors="replace") if path.is_file() else ""
-    text, panic, rest = text.partition(PANIC)  # what follows is the kernel's stack
+    text, panic, rest = text.partition(PANIC)  # the kernel's stack follows
     text += panic + rest.partition("\n")[0]
     lines = [line for line in text.splitlines() if line.strip()][-count:]
     return "\n".join(f"    {line}" for line in lines) or "    (nothing)"
 
 
 def prepare_folders(cluster_dir: Path, names: Sequence[str], shares: Mapping[Path, str]) -> None:
-    """The guests' folders: console, shared folders (how each is mounted), the scripts."""
+    """Create the guests' folders with the console, the list of shared folders and mount types, and
+    the scripts."""
     for script in (resources.files(__package__) / "guest_files").iterdir():
         copy = cluster_dir / "guests" / script.name
         copy.write_bytes(script.read_bytes())

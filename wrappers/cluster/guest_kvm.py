@@ -1,9 +1,8 @@
-"""A virtual node by QEMU with KVM, where this machine can: which kernel, which files, which command.
+"""A virtual node by QEMU with KVM: its kernel, its files, and its command.
 
-The guest boots a kernel that is installed on this machine. virtiofs gives it the host's files. The
-driver decides whether KVM is used: kvm_pvm has a /dev/kvm, too, but runs only kernels built for it
-at full speed.
-"""
+The guest boots a kernel that is installed on this machine, and virtiofs gives it the host's files.
+KVM is used only with known drivers: kvm_pvm also has a /dev/kvm, but runs only kernels built for it
+at full speed."""
 
 from __future__ import annotations
 
@@ -25,10 +24,10 @@ ACCELERATOR = ("-accel", "kvm", "-cpu", "host")
 DEVICE = Path("/dev/kvm")
 DRIVERS = tuple(map(Path, ("/sys/module/kvm_intel", "/sys/module/kvm_amd")))
 FILE_SERVERS = ("/usr/libexec/virtiofsd", "/usr/lib/qemu/virtiofsd", "/usr/lib/virtiofsd")
-# What the first process needs: the disk on which everything is, and the network.
+# Modules that the first process needs: for the disk with all files, and for the network.
 MODULES = ("virtio_pci", "virtiofs", "virtio_net", "virtio_blk", "overlay")
-UNPACK = {".xz": "xz", ".zst": "zstd", ".gz": "gzip"}  # a module's suffix, and the program for it
-# program: the Debian package that brings it
+UNPACK = {".xz": "xz", ".zst": "zstd", ".gz": "gzip"}  # programs by suffix of module
+# program: its Debian package
 PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86",
     "busybox": "busybox",
@@ -41,7 +40,7 @@ PROGRAMS = {
 
 @dataclass(frozen=True)
 class Kernel:
-    """One that can be booted: its image, and the folder in which lib/modules/RELEASE is."""
+    """A bootable kernel: its image, and the folder that contains lib/modules/RELEASE."""
 
     release: str
     image: Path
@@ -49,12 +48,12 @@ class Kernel:
 
     @property
     def modules(self) -> Path:
-        """Those of every release."""
+        """The folder with the modules of every release."""
         return self.root / "lib/modules"
 
 
 def missing_support() -> str:
-    """What is missing for a KVM guest on this machine; empty if nothing is."""
+    """Return what is missing for a KVM guest on this machine; empty if nothing is."""
     if not DEVICE.exists():
         return f"there is no {DEVICE}"
     if not any(driver.is_dir() for driver in DRIVERS):
@@ -71,12 +70,12 @@ def missing_support() -> str:
 
 
 def find_file_server() -> Path | None:
-    """The program that exports the host's files to a guest."""
+    """Return the program that exports the host's files to a guest, or None."""
     return next((Path(path) for path in FILE_SERVERS if os.access(path, os.X_OK)), None)
 
 
 def find_kernel(root: Path = Path("/")) -> Kernel | None:
-    """The one that runs, else the newest in /boot."""
+    """Return the running kernel, else the newest in /boot; None if none has modules."""
     images = [(path.name.removeprefix("vmlinuz-"), path) for path in root.glob("boot/vmlinuz-*")]
     images += [(path.parent.name, path) for path in root.glob("lib/modules/*/vmlinuz")]
     found = [Kernel(release, path, root) for release, path in images]
@@ -90,7 +89,7 @@ def _numbers(name: str) -> list[int]:
 
 
 def prepare_initramfs(cluster_dir: Path) -> None:
-    """The files of a guest's first moments, beside its scripts."""
+    """Write the guests' initramfs next to their scripts. Raises MissingError without a kernel."""
     kernel = find_kernel()
     if kernel is None:
         raise MissingError(missing_support())
@@ -99,7 +98,8 @@ def prepare_initramfs(cluster_dir: Path) -> None:
 
 
 def _files(cluster_dir: Path, kernel: Kernel) -> dict[str, bytes]:
-    """The first process, busybox with its libraries, the modules in the order of their loading."""
+    """Return the files of the initramfs: init, busybox with its libraries, the modules in load
+    order."""
     busybox = Path(shutil.which("busybox", path=search_path()) or "busybox")
     said = subprocess.run(["ldd", busybox], capture_output=True, text=True, check=False).stdout
     found = {str(path): path.read_bytes() for path in map(Path, re.findall(r"(/\S+) \(0x", said))}
@@ -111,7 +111,8 @@ def _files(cluster_dir: Path, kernel: Kernel) -> dict[str, bytes]:
 
 
 def _module_files(kernel: Kernel) -> list[Path]:
-    """Each once, behind those that it needs; what the kernel has built in is no file."""
+    """Return each module's file once, after its dependencies; modules built into the kernel have
+    none."""
     paths: dict[Path, None] = {}
     for module in MODULES:
         done = subprocess.run(
@@ -135,7 +136,7 @@ def _unpack(path: Path) -> bytes:
 
 
 def _pack_members(files: Mapping[str, bytes]) -> Iterator[bytes]:
-    """An archive as the kernel unpacks it: cpio(5), "newc", which pads to words of four bytes."""
+    """Yield an archive for the kernel: cpio(5), "newc", which pads to words of four bytes."""
     folders = {str(up) for name in files for up in Path(name.lstrip("/")).parents} - {"."}
     for name in sorted(folders | {"proc", "dev", "host"}):
         yield _pack_member(name, 0o040755, b"")
@@ -154,8 +155,8 @@ def _pack_member(name: str, mode: int, content: bytes) -> bytes:
 def launch_line(
     cluster_dir: Path, name: str, network: Network, memory_mb: int, disk: Path | None = None
 ) -> list[str]:
-    """The command that is the guest, as that of guest_uml: in a process namespace of its own, in which
-    the servers of its files end with it."""
+    """Return the command that runs the guest, like that of guest_uml: in its own process namespace,
+    with which its file servers end."""
     kernel, server = find_kernel(), find_file_server()
     if kernel is None or server is None:
         raise MissingError(missing_support())
@@ -170,7 +171,7 @@ def launch_line(
         *("unshare", "--pid", "--fork", "--kill-child"),
         *(sys.executable, "-P", guest_kvm_launch.__file__, str(server), str(guests / name)),
         *("qemu-system-x86_64", *ACCELERATOR, "-smp", "1", "-m", str(memory_mb)),
-        # The servers of files read and write the guest's memory.
+        # The file servers read and write the guest's memory.
         *("-object", f"memory-backend-memfd,id=memory,size={memory_mb}M,share=on"),
         *("-numa", "node,memdev=memory", "-nodefaults", "-no-reboot", "-display", "none"),
         *("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"),

@@ -1,8 +1,7 @@
-"""The servers of a guest's files, then QEMU in this process: SERVER FOLDER QEMU OPTION…
+"""Starts the servers of a guest's files, then executes QEMU: SERVER FOLDER QEMU OPTION…
 
-Each server gets a socket that already listens, so QEMU does not wait for it. The guest mounts `root`,
-the host's files, below its overlay, and `files`, which guest and host both write to.
-"""
+Each server gets a socket that already listens, so QEMU does not wait for it. The guest mounts
+`root`, the host's files, below its overlay, and `files`, which guest and host both write to."""
 
 import os
 import socket
@@ -10,18 +9,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-QUIETLY = "--no-announce-submounts"  # the first virtiofsd, of QEMU itself, does so anyway
+QUIETLY = "--no-announce-submounts"  # the first virtiofsd, of QEMU itself, never announces them
 CACHE = {"root": "always", "files": "auto"}
 
 
 def main(server: str, folder: Path, line: list[str]) -> None:
-    """Does not return."""
-    # A mount point that is announced would be no part of the guest's overlay on `root`.
+    """Start the servers and replace this process by QEMU."""
+    # An announced mount point would be missing from the guest's overlay on `root`.
     said = subprocess.run([server, "--help"], capture_output=True, text=True, check=False)
     quietly = [QUIETLY] if QUIETLY in said.stdout + said.stderr else []
     for name, cache in CACHE.items():
         path = folder / f"{name}.socket"
-        path.unlink(missing_ok=True)  # of a guest that was killed
+        path.unlink(missing_ok=True)  # of a killed guest
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(str(path))
             listening.listen(1)

@@ -1,4 +1,4 @@
-"""Starting the virtual nodes of a throwaway cluster beside its daemons, and what they need."""
+"""Starts the virtual nodes of a throwaway cluster, and checks what they need."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from steelyard.wrappers.cluster.daemon_start import Starter, search_path
 from steelyard.wrappers.cluster.daemons import State
 from steelyard.wrappers.cluster.guest import Guest
 
-MAX_GUESTS = 100  # host parts of addresses from 11 on
+MAX_GUESTS = 100  # their addresses' host parts start at 11
 MIN_MEMORY_MB = 256
 TUN = Path("/dev/net/tun")
-# The kernel's own file systems, which a guest has itself; / is what a guest has in memory.
+# The kernel's file systems, which a guest has itself, and folders that it has in memory.
 NEVER_SHARED = tuple(map(Path, ("/proc", "/sys", "/dev", "/run", "/var/run")))
 
 
 def check_guests(config: ClusterConfig) -> None:
-    """Refuse what cannot work, before anything is touched; nothing without guests."""
+    """Raise an error for guests that cannot work, before any change."""
     if not config.guests:
         if config.nfs:
             raise UsageError("--nfs needs virtual nodes that mount it: --virtual N", part="nfs")
@@ -44,7 +44,7 @@ def check_guests(config: ClusterConfig) -> None:
 
 
 def _check_host(config: ClusterConfig) -> None:
-    """Programs, kernel modules, the tap driver, room for the guests' memory."""
+    """Check programs, kernel modules, the tap driver, and space for the guests' memory."""
     without_kvm = guest_kvm.missing_support()
     programs = dict(guest_uml.PROGRAMS if without_kvm else guest_kvm.PROGRAMS)
     if config.nfs:
@@ -68,7 +68,7 @@ def _check_host(config: ClusterConfig) -> None:
 
 
 def _check_room(config: ClusterConfig) -> None:
-    """User Mode Linux has its memory in a file system."""
+    """Check the space for User Mode Linux, whose memory is in a file system."""
     count, folder = len(config.machine_names()), guest_uml.MEMORY_DIR
     free_mb, wanted_mb = shutil.disk_usage(folder).free >> 20, count * config.memory_mb
     if free_mb < wanted_mb:
@@ -79,7 +79,7 @@ def _check_room(config: ClusterConfig) -> None:
 
 
 def check_share(folder: Path) -> None:
-    """UsageError when a folder cannot be shared with guests."""
+    """Raise UsageError if a folder cannot be shared with guests."""
     if not folder.is_absolute() or not folder.is_dir():
         raise UsageError(f"--share '{folder}' is no folder (an absolute path)", part="share")
     if not is_shareable(folder):
@@ -91,18 +91,19 @@ def check_share(folder: Path) -> None:
 
 
 def is_shareable(folder: Path) -> bool:
-    """Whether a guest can mount the folder at the same path."""
+    """Return whether a guest can mount the folder at the same path."""
     own = any(folder == other or folder.is_relative_to(other) for other in NEVER_SHARED)
     return folder != Path("/") and not own and not set(str(folder)) & set(",\n")
 
 
 def list_default_shares() -> tuple[Path, ...]:
-    """The current folder and the home, where they can be shared."""
+    """Return the current folder and the home, if they can be shared."""
     return tuple(folder for folder in (Path.cwd(), Path.home()) if is_shareable(folder))
 
 
 def format_mounts(cluster_dir: Path, shares: Sequence[Path]) -> dict[Path, str]:
-    """How each folder is mounted in a guest, the cluster's own last; none that lies in another."""
+    """Return each folder's mount type in a guest, the cluster's own last; subfolders of others are
+    omitted."""
     real = sorted(set(shares))
     outer = [a for a in real if not any(a != b and a.is_relative_to(b) for b in real)]
     outer = [folder for folder in outer if not folder.is_relative_to(cluster_dir)]
@@ -110,7 +111,7 @@ def format_mounts(cluster_dir: Path, shares: Sequence[Path]) -> dict[Path, str]:
 
 
 def find_guest(state: State, name: str) -> Guest:
-    """A guest of a running cluster; UsageError for another name."""
+    """Return a guest of a running cluster. Raises UsageError for another name."""
     for daemon in state.daemons:
         if daemon.name == f"guest.{name}" and state.network:
             at = Layout(state.dir).guest_dir / name
@@ -120,7 +121,7 @@ def find_guest(state: State, name: str) -> Guest:
 
 
 def choose_kind() -> str:
-    """The kind of guest that this machine runs, and the reason when it is not KVM."""
+    """Return the kind of guest that this machine runs, and the reason if it is not KVM."""
     reason = guest_kvm.missing_support()
     return f"User Mode Linux, not of QEMU with KVM: {reason}" if reason else "QEMU with KVM"
 
@@ -128,7 +129,7 @@ def choose_kind() -> str:
 def launch_line(
     cluster_dir: Path, name: str, network: Network, memory_mb: int, disk: Path | None = None
 ) -> list[str]:
-    """The command that is the guest: of QEMU where KVM works, else User Mode Linux."""
+    """Return the command that runs the guest: of QEMU if KVM works, else of User Mode Linux."""
     if guest_kvm.missing_support():
         return guest_uml.launch_line(cluster_dir, name, network, memory_mb, disk)
     return guest_kvm.launch_line(cluster_dir, name, network, memory_mb, disk)
@@ -164,7 +165,7 @@ def boot_guests(starter: Starter) -> list[Guest]:
 
 
 def start_slurmd(starter: Starter, guests: Sequence[Guest]) -> None:
-    """Wait for each guest that is a node to take requests, and start its slurmd."""
+    """Wait until each guest that is a node takes requests, and start its slurmd."""
     for guest in guests:
         if guest.name == NFS_SERVER:
             continue

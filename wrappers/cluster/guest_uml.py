@@ -1,4 +1,4 @@
-"""A virtual node by User Mode Linux, which any machine can run: a kernel that is a program."""
+"""A virtual node by User Mode Linux, a kernel that runs as a program on any machine."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from steelyard.wrappers.cluster.config import Network
 
 REGISTERS = "libsteelyard-uml.so"  # plugins/uml
 MODULES = Path("/usr/lib/uml/modules")
-MEMORY_DIR = Path("/dev/shm")  # a guest's memory is a file there, unlinked as soon as it is open
+MEMORY_DIR = Path("/dev/shm")  # a guest's memory is a file there, unlinked after it is opened
 
-# program: the Debian package that brings it
+# program: its Debian package
 PROGRAMS = {
     "linux.uml": "user-mode-linux",
     "ip": "iproute2",
@@ -23,30 +23,31 @@ PROGRAMS = {
 
 
 def prepare_library(cluster_dir: Path) -> None:
-    """A copy of the library beside the guests' scripts."""
+    """Copy the library next to the guests' scripts."""
     library = built_programs().parent / "lib" / REGISTERS
     if library.is_file():
         shutil.copy2(library, cluster_dir / "guests")
 
 
 def _preloaded(cluster_dir: Path) -> list[str]:
-    """What lets the kernel keep the registers of a processor with AMX, where it was built."""
+    """Return the variable that preloads the library for processors with AMX, if it was built."""
     library = cluster_dir / "guests" / REGISTERS
     return [f"LD_PRELOAD={library}"] if library.is_file() else []
 
 
 def mount_type(folder: Path) -> str:
-    """hostfs is faster, and has all on the host at a close; but what it makes belongs to root."""
+    """Return the mount type: hostfs is faster and writes all data to the host at a close, but its
+    files belong to root."""
     return "hostfs" if folder.stat().st_uid == 0 else "bindfs"
 
 
 def launch_line(
     cluster_dir: Path, name: str, network: Network, memory_mb: int, disk: Path | None = None
 ) -> list[str]:
-    """The command that is the guest, for a Starter; its stdin is the FIFO `console`.
+    """Return the command that runs the guest, for a Starter; its stdin is the FIFO `console`.
 
-    In a process namespace of its own: the guest's helper processes end with it, also by kill -9.
-    """
+    It runs in its own process namespace: the guest's helper processes end with it, even after
+    SIGKILL."""
     guests = cluster_dir / "guests"
     return [
         *network.enter(),

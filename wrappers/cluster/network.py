@@ -31,7 +31,7 @@ BRIDGE = "br0"
 
 
 def choose_network() -> Network:
-    """A free /24 of 10.64.0.0/10: neither an address nor a route of this machine is in it."""
+    """Return a /24 of 10.64.0.0/10 that overlaps no address or route of this machine."""
     taken = _networks_in_use()
     for number in random.sample(range(0x4000, 0x8000), 200):
         high, low = divmod(number, 256)
@@ -45,7 +45,7 @@ def choose_network() -> Network:
 
 
 def _networks_in_use() -> list[ipaddress.IPv4Network]:
-    """What the host's routing tables lead to, the default route apart."""
+    """Return the networks in the host's routing tables, without the default route."""
     routes = json.loads(_ip("-4", "-j", "route", "show", "table", "all") or "[]")
     words = {route["dst"] for route in routes} - {"default", "0.0.0.0/0"}
     return [ipaddress.IPv4Network(word, strict=False) for word in words]
@@ -56,12 +56,13 @@ def _exists(name: str) -> bool:
 
 
 def create_network(network: Network, guests: Sequence[str]) -> None:
-    """Namespace, bridge, a tap for each guest, and the veth to the user's namespace."""
+    """Create the namespace, the bridge, a tap for each guest, and the veth to the user's
+    namespace."""
     name = network.name
     _ip("netns", "add", name)
     outside = [
         f"link add {name} type veth peer name host netns {name}",
-        f"link set {name} addrgenmode none",  # no IPv6 chatter between the packets that are measured
+        f"link set {name} addrgenmode none",  # no IPv6 packets between the measured ones
         f"addr add {network.controller}/24 dev {name}",
         f"addr add {network.peer}/24 dev {name}",
         f"link set {name} up",
@@ -70,7 +71,7 @@ def create_network(network: Network, guests: Sequence[str]) -> None:
         "link set lo up",
         # Without a delay a port forwards as soon as it is up.
         f"link add {BRIDGE} type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
-        # It must not answer for eth0's address, or what comes in would pass by eth0.
+        # It must not answer ARP for eth0's address, or incoming packets would bypass eth0.
         f"link set {BRIDGE} addrgenmode none arp off up",
         "link add eth0 type veth peer name node",
         "link set eth0 addrgenmode none",
@@ -86,7 +87,7 @@ def create_network(network: Network, guests: Sequence[str]) -> None:
 
 
 def remove_network(network: Network) -> None:
-    """Take it all away, as far as it is there; processes in it must have ended."""
+    """Remove the network's existing parts; the processes in it must have ended."""
     if Path("/sys/class/net", network.name).exists():
         _ip("link", "del", network.name)
     if network.namespace.exists():
@@ -94,7 +95,7 @@ def remove_network(network: Network) -> None:
 
 
 def list_processes(network: Network) -> list[Daemon]:
-    """Every process in the namespace: slurmd, guests, and whatever jobs have left there."""
+    """Return every process in the namespace: slurmd, guests, and leftovers of jobs."""
     try:
         wanted = network.namespace.stat()
     except FileNotFoundError:
@@ -103,7 +104,7 @@ def list_processes(network: Network) -> list[Daemon]:
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
-        with contextlib.suppress(OSError):  # gone meanwhile
+        with contextlib.suppress(OSError):  # it has ended
             here = (entry / "ns" / "net").stat()
             ticks = read_start_ticks(int(entry.name))
             if (here.st_dev, here.st_ino) == (wanted.st_dev, wanted.st_ino) and ticks is not None:
@@ -112,7 +113,7 @@ def list_processes(network: Network) -> list[Daemon]:
 
 
 def _ip(*arguments: str, text: str | None = None) -> str:
-    """Run ip(8); MissingError with what it says."""
+    """Run ip(8) and return its output. Raises MissingError with its message if it fails."""
     done = subprocess.run(
         ["ip", *arguments], input=text, capture_output=True, text=True, timeout=30, check=False
     )

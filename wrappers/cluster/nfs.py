@@ -1,8 +1,7 @@
-"""An NFS server beside the virtual nodes: one more guest with a disk, mounted in each node by NFS 4.2
-at /nfs and by NFS 3 at /nfs3.
+"""An NFS server for the virtual nodes: one more guest with a disk, which each node mounts by NFS
+4.2 at /nfs and by NFS 3 at /nfs3.
 
-The host's kernel needs no NFS for it; so the nodes that are the host do not mount it.
-"""
+The host's kernel needs no NFS, so the nodes that are the host do not mount it."""
 
 from __future__ import annotations
 
@@ -16,9 +15,9 @@ from steelyard.wrappers.cluster.config import NFS_SERVER, Layout
 from steelyard.wrappers.cluster.daemon_start import Starter, search_path
 from steelyard.wrappers.cluster.guest import Guest
 
-DISK_MB = 4096  # sparse: what is not written takes no room
+DISK_MB = 4096  # sparse: unwritten blocks use no space
 
-# program: the Debian package that brings it
+# program: its Debian package
 PROGRAMS = {
     "mkfs.ext4": "e2fsprogs",
     "exportfs": "nfs-kernel-server",
@@ -30,12 +29,12 @@ PROGRAMS = {
 
 
 def disk_path(cluster_dir: Path) -> Path:
-    """The server's disk, a file of the host."""
+    """Return the path of the server's disk, a file of the host."""
     return Layout(cluster_dir).guest_dir / NFS_SERVER / "disk.ext4"
 
 
 def make_disk(cluster_dir: Path) -> Path:
-    """An empty ext4, its tables written now rather than while something is measured."""
+    """Create an empty ext4 file; its tables are written now and not during a measurement."""
     path = disk_path(cluster_dir)
     with path.open("xb") as file:
         file.truncate(DISK_MB << 20)
@@ -53,7 +52,7 @@ def make_disk(cluster_dir: Path) -> Path:
 
 
 def start_nfs(starter: Starter, guests: Sequence[Guest]) -> None:
-    """Export in the server, mount in all others; nothing without a server."""
+    """Export in the server and mount in all other guests; does nothing without a server."""
     servers = [guest for guest in guests if guest.name == NFS_SERVER]
     network = starter.state.network
     for server in servers:
