@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of `steelyard calibrate`."""
+    """Add the options of `steelyard calibrate`."""
     from steelyard.wrappers.calibrate.calibration import SCHEDULERS
 
     add = parser.add_argument
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Measure, judge, print."""
+    """Measure, judge and print. Exit code 5 unless something was measured and nothing is wrong."""
     import tempfile
 
     from steelyard.wrappers.base import console
@@ -98,7 +98,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def read_request(args: argparse.Namespace) -> Any:
-    """The options, for calibration.py."""
+    """Return the options, for calibration.py."""
     from steelyard.analysis.collect.record_import import find_default_record_dirs
     from steelyard.wrappers.calibrate.calibration import Request
 
@@ -114,14 +114,15 @@ def read_request(args: argparse.Namespace) -> Any:
 
 
 def print_progress(args: argparse.Namespace) -> Any:
-    """Prints what is being done, for a person who waits."""
+    """Return a function that prints what is being done, on a terminal."""
     if args.json or not sys.stderr.isatty():
         return lambda text: None
     return lambda text: print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def keep_or_remove(folder: Path, always: bool, table: Table) -> None:
-    """What shows how something wrong came about stays."""
+    """Keep the folder on request, or if something is wrong, as it shows the cause; else remove
+    it."""
     import shutil
 
     if always or (table.cells and not table.is_right and not table.interrupted):

@@ -13,12 +13,12 @@ from steelyard.wrappers.base import options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of `steelyard cancel`."""
+    """Add the options of `steelyard cancel`."""
     options.add_study(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Cancel; 0 also when there was nothing to cancel."""
+    """Cancel; exit code 0 also if there is nothing to cancel."""
     from steelyard.wrappers.base import errors
     from steelyard.wrappers.study import folder as studydir
     from steelyard.wrappers.submit.settled_sessions import list_waiting_sessions
@@ -38,7 +38,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def cancel(path: Path) -> int:
-    """Stop the jobs of one study or session; how many runs were stopped."""
+    """Stop the jobs of one study or session; return how many runs were stopped."""
     from steelyard.wrappers.schedulers import ledger, registry
     from steelyard.wrappers.study.folder import StudyDir
     from steelyard.wrappers.submit import status
@@ -52,7 +52,7 @@ def cancel(path: Path) -> int:
         scheduler.cancel(submissions)
         ledger.record_cancelled(folder, mine)
         active |= mine
-    if active:  # some may have come to their end before they could be stopped
+    if active:  # some may have completed before they could be stopped
         states = status.read_file_states(folder)
         active -= {entry.run.run_id for entry in states if entry.state == "completed"}
     return len(active)

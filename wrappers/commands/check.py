@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of `steelyard check`."""
+    """Add the options of `steelyard check`."""
     add = parser.add_argument
     add("study", metavar="STUDY.toml", type=Path, help="the study file")
     add("--scheduler", metavar="NAME", help="as in `steelyard submit`")
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Look, and tell."""
+    """Check the study and print the result. Exit code 3 if `submit` would reject it."""
     from steelyard.analysis.summary import earlier_runs
     from steelyard.wrappers.base import console, errors
     from steelyard.wrappers.schedulers import registry
@@ -85,7 +85,7 @@ def main(args: argparse.Namespace) -> int:
 def as_json(
     found: StudyPreview, cost: Cost, sights: list[DetectableDifference], earlier: EarlierRuns
 ) -> dict[str, Any]:
-    """For programs."""
+    """Return the document of --json."""
     from dataclasses import asdict
 
     from steelyard.analysis.stats.planning import POWER
@@ -115,7 +115,7 @@ def as_json(
 def print_all(
     found: StudyPreview, cost: Cost, sights: list[DetectableDifference], earlier: EarlierRuns
 ) -> None:
-    """For a person."""
+    """Print everything for the terminal."""
     from steelyard.wrappers.submit import study_preview
 
     print_cost(found, cost, earlier.studies)
@@ -139,7 +139,7 @@ def print_all(
 
 
 def print_cost(found: StudyPreview, cost: Cost, studies: tuple[str, ...]) -> None:
-    """Jobs, core-hours, joules, time."""
+    """Print jobs, core-hours, joules and time."""
     from steelyard.analysis.stats.number_format import format_quantity
     from steelyard.wrappers.base import console
 
@@ -187,7 +187,8 @@ def print_cost(found: StudyPreview, cost: Cost, studies: tuple[str, ...]) -> Non
 
 
 def format_scale(scale: ScaleCost) -> str:
-    """`nodes=4: 20 runs, 1.6 core-hours, at most 13.3`; of what is not known nothing."""
+    """Return, for example, `nodes=4: 20 runs, 1.6 core-hours, at most 13.3 core-hours`, without
+    unknown values."""
     levels = " ".join(f"{name}={level}" for name, level in scale.levels.items())
     expected, most = format_number(scale.core_hours), format_number(scale.core_hours_at_most)
     words = [
@@ -199,7 +200,8 @@ def format_scale(scale: ScaleCost) -> str:
 
 
 def format_nodes(cost: Cost) -> str:
-    """`partition main: 12 nodes of up to 64 cores, 10 idle now, at most 8 a job`."""
+    """Return, for example, `partition main: 12 nodes of up to 64 cores, 10 idle now, at most 8 a
+    job`."""
     words = f"{cost.place}: {counted(cost.known_nodes or 0, 'node')}"
     words += "" if cost.node_cores is None else f" of up to {counted(cost.node_cores, 'core')}"
     words += "" if cost.idle_nodes is None else f", {cost.idle_nodes} idle now"
@@ -207,18 +209,18 @@ def format_nodes(cost: Cost) -> str:
 
 
 def print_row(name: str, words: str) -> None:
-    """A line."""
+    """Print a line."""
     print(f"{name:<11} {words}")
 
 
 def missing_reason(cost: Cost, name: str) -> str:
-    """The text in place of a figure; a shared reason is printed once, below."""
+    """Return the text in place of a figure; a shared reason is printed once, below."""
     reason = cost.missing.get(name, "?")
     return "not known" if reason == cost.missing.get("expected_s") else f"not known: {reason}"
 
 
 def describe_basis(found: StudyPreview, cost: Cost) -> str:
-    """What the estimate of the end time is based on."""
+    """Return the nodes that the estimate of the end time assumes."""
     from steelyard.wrappers.base import console
 
     if found.scheduler.runs_here:
@@ -232,12 +234,12 @@ def describe_basis(found: StudyPreview, cost: Cost) -> str:
 
 
 def format_number(value: float | None) -> str | None:
-    """Three significant digits."""
+    """Format with three significant digits."""
     return None if value is None else f"{value:.3g}"
 
 
 def format_percent(share: float) -> str:
-    """Two significant digits."""
+    """Format with two significant digits."""
     return f"{share * 100:.2g} %" if share < 0.1 else f"{share * 100:.0f} %"
 
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from steelyard.wrappers.base import errors
 
-# Its module here has add_arguments(parser) and main(args) -> int; one line of help.
+# The module of each command has add_arguments(parser) and main(args) -> int; the text is its line
+# of help.
 COMMANDS = {
     "run": "measure a command on this machine, no scheduler needed",
     "new": "write a commented study file from five answers",
@@ -47,7 +48,7 @@ exit codes: 0 done · 1 a bug, with traceback · 2 wrong usage or input ·
 
 
 def format_usage() -> str:
-    """The text of `steelyard --help`."""
+    """Return the text of `steelyard --help`."""
     rows = "\n".join(f"  {name:<10} {text}" for name, text in COMMANDS.items())
     return (
         "usage: steelyard COMMAND [OPTIONS]\n\n"
@@ -67,16 +68,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = run_request(argv)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (head, less) has left: not an error of ours. Keep the exit from flushing again.
+        # The reader (head, less) has ended, which is not our error. Prevent another flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return errors.DONE
-    except KeyboardInterrupt:  # while our own modules are imported, too
+    except KeyboardInterrupt:  # also while our own modules are imported
         return errors.INTERRUPTED
     return code
 
 
 def run_request(argv: Sequence[str] | None) -> int:
-    """What the words ask for: help, the version or a command."""
+    """Do what the arguments request: help, the version or a command. Return the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments:
         print(format_usage(), file=sys.stderr)
@@ -88,7 +89,7 @@ def run_request(argv: Sequence[str] | None) -> int:
         print(format_usage())
         return errors.DONE
     if name in ("-V", "--version"):
-        from importlib import metadata  # a third of what every command takes to start
+        from importlib import metadata  # a third of every command's start-up time
 
         print(f"steelyard {metadata.version('steelyard')}")
         return errors.DONE

@@ -34,8 +34,8 @@ EXEC_LIMIT_S = 3600.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of all verbs; those about the cluster's shape count at `up` only."""
-    parser.allow_abbrev = False  # --virtual must not pass for --virtual-feature
+    """Add the options of all verbs; those about the cluster's shape apply to `up` only."""
+    parser.allow_abbrev = False  # --virtual must not be taken for --virtual-feature
     parser.usage = "steelyard cluster [OPTIONS] VERB [NODE [-- COMMAND…]]"
     parser.add_argument("verb", metavar="VERB", choices=tuple(VERBS), help=", ".join(VERBS))
     parser.add_argument(
@@ -207,7 +207,7 @@ def _exec(folder: Path, args: argparse.Namespace) -> int:
 def _console(folder: Path, args: argparse.Namespace) -> int:
     if len(args.words) != 1:
         raise UsageError("expected: steelyard cluster console NODE", part="console")
-    # Also for a guest that has died: its console holds the reason.
+    # Dead guests, too: the console log has the reason.
     path = Layout(folder).guest_dir / args.words[0] / "console.log"
     if not path.is_file():
         raise MissingError(f"no virtual node '{args.words[0]}' was started in {folder}")
@@ -233,7 +233,7 @@ def _attach_or_fail(folder: Path) -> cluster.Cluster:
 
 
 def _nodes(running: cluster.Cluster) -> list[tuple[str, str, str]]:
-    """(node, features, state) from sinfo."""
+    """Return (node, features, state) from sinfo."""
     done = programs.run_quietly(
         [daemon_start.find_program("sinfo"), "-h", "-N", "-o", "%N|%f|%T"],
         20,

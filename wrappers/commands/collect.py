@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from steelyard.analysis.collect.record_import import Gap
     from steelyard.analysis.sources.session_files import Session
 
-# Gaps of a kind, in words, and what to do about them.
+# Descriptions of each kind of gap, and what to do about it.
 KINDS = {
     "accounting": (
         "the accounting did not answer, or could not be read completely",
@@ -69,7 +69,7 @@ KINDS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of `steelyard collect`."""
+    """Add the options of `steelyard collect`."""
     options.add_study(parser, optional=True)
     options.add_record_dir(parser)
     collect_cluster.add_arguments(parser)
@@ -98,7 +98,7 @@ def main(args: argparse.Namespace) -> int:
 def collect_study(
     study_dir: Path, given: str | None, record_dirs: Sequence[Path] | None
 ) -> Collected:
-    """One study or session, with the figures that its study file has now."""
+    """Collect one study or session, with the current figures of its study file."""
     from steelyard.analysis.collect.merge import collect
 
     for note in figure_updates.update_plan(study_dir, given):
@@ -108,7 +108,8 @@ def collect_study(
 
 
 def collect_sessions(sessions: Sequence[Session], args: argparse.Namespace) -> int:
-    """Every session that is not settled; one that cannot be collected does not keep others from it."""
+    """Collect every session that is not complete; one that fails does not prevent the others. Exit
+    code 3 if any fails."""
     from steelyard.analysis.sources.session_files import format_label
     from steelyard.wrappers.submit.settled_sessions import SettledSessions
 
@@ -140,7 +141,7 @@ def collect_sessions(sessions: Sequence[Session], args: argparse.Namespace) -> i
 
 
 def as_json(done: Collected) -> dict[str, object]:
-    """The document of --json."""
+    """Return the document of --json."""
     return {
         "study_dir": str(done.study_dir),
         "database": str(done.database),
@@ -164,7 +165,7 @@ def as_json(done: Collected) -> dict[str, object]:
 
 
 def print_summary(done: Collected) -> None:
-    """Runs by state, then what is missing, then what comes next."""
+    """Print the runs by state, then what is missing, then the next command."""
     print(format_states(done))
     print(
         f"{counted(done.attempts, 'attempt')}, {counted(done.records, 'record')}, {counted(done.sample_files, 'new file')} of "
@@ -179,13 +180,13 @@ def print_summary(done: Collected) -> None:
 
 
 def format_states(done: Collected) -> str:
-    """`24 runs: 23 completed, 1 failed`."""
+    """Return, for example, `24 runs: 23 completed, 1 failed`."""
     states = ", ".join(f"{count} {state}" for state, count in sorted(done.states.items()))
     return f"{counted(sum(done.states.values()), 'run')}: {states or 'none planned'}"
 
 
 def print_gaps(gaps: Sequence[Gap]) -> None:
-    """Each kind once with its number and what to do, then its reasons."""
+    """Print each kind of gap once with its number and what to do, then its reasons."""
     by_kind = defaultdict(list)
     for gap in gaps:
         by_kind[gap.kind].append(gap)

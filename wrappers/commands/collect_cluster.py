@@ -19,7 +19,7 @@ from steelyard.wrappers.commands import gap_list
 if TYPE_CHECKING:
     from steelyard.analysis.cluster.collect import Collected
 
-# Gaps of a kind, in words, and what to do about them.
+# Descriptions of each kind of gap, and what to do about it.
 KINDS = {
     "accounting": ("lines of sacct without a job", "they are ignored; the reason quotes them"),
     "record": ("unreadable records", "their jobs are listed without measurements"),
@@ -42,7 +42,7 @@ KINDS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """--cluster and --since."""
+    """Add --cluster and --since."""
     parser.add_argument(
         "--cluster",
         metavar="DIR",
@@ -79,7 +79,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def as_json(done: Collected) -> dict[str, object]:
-    """The document of --json."""
+    """Return the document of --json."""
     names = (
         *("since_unix_s", "until_unix_s", "new", "changed", "unchanged", "records"),
         *("lost", "days", "jobs", "running", "elapsed_s"),
@@ -93,7 +93,7 @@ def as_json(done: Collected) -> dict[str, object]:
 
 
 def format_lines(done: Collected, record_dirs: list[Path]) -> Iterator[str]:
-    """For a person, and for cron's mail."""
+    """Yield the lines for the terminal and for cron's mail."""
     since, until = (format_local_time(at) for at in (done.since_unix_s, done.until_unix_s))
     yield (
         f"{since} to {until}: {counted(done.new, 'new job')}, {done.changed} changed, {done.unchanged} "
@@ -115,12 +115,12 @@ def format_lines(done: Collected, record_dirs: list[Path]) -> Iterator[str]:
 
 
 def format_local_time(unix_s: float) -> str:
-    """A time of day in the local zone."""
+    """Format date and time in the local zone."""
     return datetime.fromtimestamp(unix_s).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def format_gaps_by_kind(done: Collected) -> Iterator[str]:
-    """Each kind once with its number and what to do, then its reasons."""
+    """Yield each kind of gap once with its number and what to do, then its reasons."""
     by_kind = defaultdict(list)
     for gap in done.gaps:
         by_kind[gap[2]].append(gap)

@@ -56,14 +56,14 @@ def main(args: argparse.Namespace) -> int:
 
 
 def compare_jobs(args: argparse.Namespace) -> int:
-    """Of two words, which are job ids."""
+    """Compare two jobs. Raises UsageError unless both words are job ids."""
     from steelyard.analysis.sources import accounting_readers
 
     kinds = [reader.job_ids for reader in accounting_readers.READERS.values()]
     others = [text for text in (args.study, args.a) if not any(k.fullmatch(text) for k in kinds)]
     for text in others:
         if "@" in text:
-            studydir.find_study(text)  # UsageError: it names the sessions that exist
+            studydir.find_study(text)  # raises UsageError with the existing sessions
     for text in others:
         if studydir.is_study(args.study):
             raise UsageError(
@@ -90,7 +90,7 @@ def compare_jobs(args: argparse.Namespace) -> int:
 
 
 def compare_studies(args: argparse.Namespace) -> int:
-    """Of two sessions, or two studies: the main figures of the conditions that both have."""
+    """Compare two sessions or studies: the main figures of the conditions that both have."""
     from steelyard.analysis.base.process_tuning import reduce_startup_cost
 
     reduce_startup_cost()
@@ -141,15 +141,16 @@ LEGEND = (
 
 
 def list_conditions(summary: Summary) -> set[tuple[str, str]]:
-    """Variants and conditions."""
+    """Return the variants and conditions of a summary."""
     return {(group.variant, group.label) for group in summary.groups}
 
 
 def pair_studies(a: Summary, b: Summary) -> list[Pair]:
-    """(row of A, row of B, B against A) of every main figure that both have; UsageError: none.
+    """Return (row of A, row of B, B against A) of every main figure that both have. Raises
+    UsageError if they share none.
 
-    Block 1 of A is not block 1 of B: with numbers of their own nothing is paired by block.
-    """
+    Block 1 of A is not block 1 of B: B's blocks get other numbers, so that no runs are paired by
+    block."""
     from steelyard.analysis.summary.summary import judge_all
 
     found = []
@@ -169,8 +170,8 @@ def pair_studies(a: Summary, b: Summary) -> list[Pair]:
 
 
 def compare_conditions(args: argparse.Namespace) -> int:
-    """Of a study."""
-    # Here and not above: scipy and duckdb would make `--help` slow.
+    """Compare two conditions of a study."""
+    # Imported here because scipy and duckdb would make `--help` slow.
     from steelyard.analysis.base.process_tuning import reduce_startup_cost
 
     reduce_startup_cost()
@@ -203,7 +204,7 @@ Pair = tuple["Row", "Row", "Judged"]
 
 
 def pair_conditions(summary: Summary, a: str, b: str) -> list[Pair]:
-    """(row of A, row of B, B against A) of every metric of every variant."""
+    """Return (row of A, row of B, B against A) of every metric of every variant."""
     from steelyard.analysis.summary.summary import judge_all
 
     found = []
@@ -217,8 +218,8 @@ def pair_conditions(summary: Summary, a: str, b: str) -> list[Pair]:
 
 
 def format_answers(summary: Summary, found: list[Pair], base: str | None = None) -> list[str]:
-    """What B costs in the benchmarks' main figures, in sentences; against the condition of A, or
-    the same one of another study, `base`."""
+    """Return sentences on what B costs in the benchmarks' main figures, against condition A or,
+    with `base`, the same condition of another study."""
     from steelyard.analysis.report.answer import Namer, describe_rows
     from steelyard.analysis.report.terminal_text import format_paragraph
 
@@ -237,7 +238,8 @@ def format_answers(summary: Summary, found: list[Pair], base: str | None = None)
 
 
 def name_condition(group: Group) -> Group:
-    """As a sentence names it that compares it with itself in another study: by its levels, if any."""
+    """Return the group with its name in a sentence that compares it with itself in another study:
+    its levels, if any."""
     return replace(group, baseline_label=None, label=group.label if group.condition else "")
 
 
@@ -248,7 +250,7 @@ def format_cells(left: Row, right: Row, judged: Judged) -> tuple[str, ...]:
 
 
 def as_json(summary: Summary, a: str, b: str) -> dict[str, Any]:
-    """For programs."""
+    """Return the document of --json."""
     rows = [row_json(*pair) for pair in pair_conditions(summary, a, b)]
     return head_json(summary.data.meta.study, a, b) | {"rows": rows}
 

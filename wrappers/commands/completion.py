@@ -13,7 +13,8 @@ from collections.abc import Iterator
 SHELLS = ("bash", "zsh", "fish")
 FOLDERS = frozenset(("DIR",))
 FILES = frozenset(("FILE", "STUDY", "STUDY.toml"))
-# Of a program and its arguments: those on the PATH, then files; zsh knows the program's own words.
+# Completion of a program and its arguments: programs in PATH, then files; zsh completes the
+# program's own words.
 PROGRAM = {
     "bash": "_steelyard_programs",
     "zsh": "_normal",
@@ -23,7 +24,8 @@ PROGRAM = {
     },
 }
 
-# Files, and the sessions of NAME once `NAME@` is typed: folders NAME.sessions/SESSION.study.
+# Completion of files and, after `NAME@`, of the sessions of NAME: folders
+# NAME.sessions/SESSION.study.
 STUDIES = {
     "bash": "_steelyard_study_files",
     "zsh": "_steelyard_studies",
@@ -56,7 +58,7 @@ STUDIES = {
 end""",
     },
 }
-# Bash takes NAME@SESSION for three words (COMP_WORDBREAKS), and replaces only what is behind the @.
+# Bash splits NAME@SESSION into three words (COMP_WORDBREAKS), and replaces only what follows the @.
 WHOLE_WORDS = r"""
 _steelyard_whole_words() {
   local -a words=()
@@ -81,12 +83,12 @@ _steelyard_whole_words() {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which shell."""
+    """Add the name of the shell."""
     parser.add_argument("shell", choices=SHELLS, help="for which shell")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the completion."""
     import shtab
 
     from steelyard.wrappers.commands import cli, parsers
@@ -100,8 +102,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def set_completion_types(parser: argparse.ArgumentParser) -> None:
-    """What stands for a file is completed as one, a study or a session, and the name of a benchmark, as
-    that."""
+    """Set the completion of each action: a file, a folder, a study or session, a program, or a
+    benchmark's name."""
     import shtab
 
     from steelyard.jobscripts import registry
@@ -123,7 +125,7 @@ def set_completion_types(parser: argparse.ArgumentParser) -> None:
 
 
 def with_optional_value(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Options that may stand alone, such as `--figures`: their value is behind `=`."""
+    """Yield options whose value is optional, such as `--figures`: it follows `=`."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for below in action.choices.values():
@@ -133,7 +135,7 @@ def with_optional_value(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def fix_bash(text: str, optional: frozenset[str]) -> str:
-    """A word with an @ is a single word."""
+    """Make a word with an @ a single word."""
     return text.replace(
         "complete -o bashdefault -F _shtab_steelyard ",
         f"{WHOLE_WORDS}\ncomplete -o bashdefault -F _steelyard_whole_words ",
@@ -141,7 +143,7 @@ def fix_bash(text: str, optional: frozenset[str]) -> str:
 
 
 def fix_zsh(text: str, optional: frozenset[str]) -> str:
-    """shtab has `--cache cold` only: here `--cache=cold`, too; and `run -- PROGRAM`."""
+    """Add `--cache=cold` to shtab's `--cache cold`, and `run -- PROGRAM`."""
 
     def with_equals(found: re.Match[str]) -> str:
         name, close, rest = found.groups()
@@ -154,8 +156,8 @@ def fix_zsh(text: str, optional: frozenset[str]) -> str:
 
 
 def fix_fish(text: str, optional: frozenset[str]) -> str:
-    """Behind the program of `run` stand its own options; an optional value is no word of its own; a
-    file's name begins behind `--output=`."""
+    """Stop our options after the program of `run`, do not complete an optional value as a separate
+    word, and start a file's name after `--output=`."""
     names, run = "set -g _shtab_steelyard_opts_with_value ", "'_shtab_steelyard_using run'"
     before = "'_shtab_steelyard_using run; and test $_shtab_steelyard_npos -eq 0'"
     value = "(string replace -r '^--[^=]*=' '' -- (commandline -ct))"

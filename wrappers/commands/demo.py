@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = ROOT / "jobscripts" / "demo"
-# study: what it asks, and of what
+# study: its question and its work
 VIRTUAL = {
     "virtual": (
         "What does it cost to run on a virtual node?",
@@ -50,7 +50,7 @@ CLIENTS = {
         "A system of equations is solved (hpl), filesystem copies and writes files.",
     )
 }
-# By what the record of v1 says it is
+# Notes by the virtual machine in the record of v1.
 GUESTS = {
     "uml": "v1 is a guest of User Mode Linux, not of KVM: its figures are about this guest only.",
     "kvm": "v1 is a guest of QEMU with KVM, with one CPU: this is what KVM costs on this machine.",
@@ -58,29 +58,29 @@ GUESTS = {
 COLUMNS = 80
 ENDS = (signal.SIGINT, signal.SIGTERM)
 END_LIMIT_S = 30.0
-GOES_ON = (errors.DONE, errors.RUNS_FAILED)  # failed runs are part of a study; all else ends it
+GOES_ON = (errors.DONE, errors.RUNS_FAILED)  # failed runs are part of a study; other codes end it
 
 
 @dataclass(frozen=True)
 class Demo:
-    """Where one goes to: demo/ below the root, the cluster below build/."""
+    """Paths of a demo: reports in demo/ below the root, the cluster in build/."""
 
     root: Path
     begun: datetime
 
     @property
     def folder(self) -> Path:
-        """The reports, and a folder for each demo."""
+        """The folder of the reports, with a folder for each demo."""
         return self.root / "demo"
 
     @property
     def work(self) -> Path:
-        """The studies of this one."""
+        """The folder of this demo's studies."""
         return self.folder / f"{self.begun:%Y-%m-%dT%H-%M-%S}"
 
 
 def main(root: Path = ROOT) -> int:
-    """Run the demo; the exit code of the first command that failed, else 0."""
+    """Run the demo; return the exit code of the first command that failed, else 0."""
     for number in ENDS:
         signal.signal(number, _interrupt)
     begin = time.monotonic()
@@ -99,7 +99,8 @@ def main(root: Path = ROOT) -> int:
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """Once only: a second Ctrl-C, while the cluster is being ended, must not leave daemons behind."""
+    """Raise KeyboardInterrupt once: a second Ctrl-C, while the cluster stops, must not leave
+    daemons."""
     for number in ENDS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
@@ -108,7 +109,7 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
 def _demo(demo: Demo) -> int:
     try:
         demo.work.mkdir(parents=True)
-    except PermissionError as error:  # root's, of an earlier demo
+    except PermissionError as error:  # owned by root, from an earlier demo
         raise errors.UsageError(f"you may not write to {demo.folder}: remove it") from error
     with ExitStack() as stack:
         stack.enter_context(_lock_demo(demo.folder))
@@ -127,7 +128,7 @@ def _demo(demo: Demo) -> int:
 
 @contextmanager
 def _lock_demo(folder: Path) -> Iterator[None]:
-    """One demo at a time in a checkout: each ends what an earlier one may have left."""
+    """Allow one demo at a time in a checkout: each ends leftovers of an earlier one."""
     with (folder / ".lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -137,24 +138,25 @@ def _lock_demo(folder: Path) -> Iterator[None]:
 
 
 def _explain_replacement(error: Exception) -> str:
-    """Why there is no virtual node, in one line, and what is asked in its place."""
+    """Return a line that says why no virtual node can start, and which question replaces the
+    demo's."""
     reason = str(error).partition("\n")[0].rstrip(" :(")
     return f"demo: no virtual node here: {reason}. So it asks what a second client costs.\n"
 
 
 def _run_simulated(demo: Demo) -> ClusterConfig:
-    """Four nodes, all of them this machine."""
+    """Return a cluster of four nodes, all of them this machine."""
     plugin, node_program = cluster.find_plugin()
     return ClusterConfig(
         dir=demo.root / "build" / "demo-cluster",
         plugin=plugin,
         node_program=node_program,
-        sample_rate_hz=10,  # runs of a second: enough points for a curve
+        sample_rate_hz=10,  # runs take a second: enough points for a curve
     )
 
 
 def _run_virtual(demo: Demo) -> ClusterConfig:
-    """This machine, a guest and a file server."""
+    """Return a cluster of this machine, a guest and a file server."""
     plugin, node_program = cluster.find_plugin()
     return ClusterConfig(
         dir=demo.root / "build" / "demo-cluster",
@@ -170,7 +172,7 @@ def _run_virtual(demo: Demo) -> ClusterConfig:
 
 
 def _up_line(config: ClusterConfig) -> str:
-    """The command that would start it."""
+    """Return the command that would start the cluster."""
     words = ["$ steelyard cluster up --dir", _shorten_path(str(config.dir))]
     if config.guests:
         words += [
@@ -182,10 +184,10 @@ def _up_line(config: ClusterConfig) -> str:
 
 @contextmanager
 def _cluster_running(config: ClusterConfig) -> Iterator[None]:
-    """The cluster, with this process led to it; ended afterwards."""
+    """Run the cluster, select it in this process' environment, and stop it at the end."""
     begin, is_up = time.monotonic(), False
     print(_up_line(config), flush=True)
-    cluster.stop_cluster(config.dir)  # what a demo that was killed may have left
+    cluster.stop_cluster(config.dir)  # leftovers of a killed demo
     try:
         with _show_activity("Slurm starts: some seconds"):
             slurm = cluster.start_cluster(config)
@@ -203,7 +205,7 @@ def _cluster_running(config: ClusterConfig) -> Iterator[None]:
 
 @contextmanager
 def _block_signals() -> Iterator[None]:
-    """Nothing ends it half-way."""
+    """Ignore Ctrl-C and SIGTERM during the body."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDS}
     try:
         yield
@@ -214,7 +216,7 @@ def _block_signals() -> Iterator[None]:
 
 @contextmanager
 def _show_activity(words: str) -> Iterator[None]:
-    """A sign of life on a terminal."""
+    """Show a message while the body runs, on a terminal."""
     from rich.console import Console
 
     with Console().status(words):
@@ -222,7 +224,8 @@ def _show_activity(words: str) -> Iterator[None]:
 
 
 def _run_studies(demo: Demo, names: Sequence[str]) -> int:
-    """One after another; the worst exit code, or that of the command that ended it."""
+    """Run the studies in sequence; return the worst exit code, or that of the command that ended
+    it."""
     worst = errors.DONE
     for name in names:
         study = demo.work / f"{name}.toml"
@@ -245,7 +248,7 @@ def _report_path(demo: Demo, name: str) -> Path:
 
 
 def _run_command(command: list[str]) -> int:
-    """Show it and run it; its exit code."""
+    """Print a command and run it; return its exit code."""
     print("$ steelyard " + " ".join(_shorten_path(word) for word in command), flush=True)
     if command[0] == "collect":
         _wait_for_jobs()
@@ -255,14 +258,15 @@ def _run_command(command: list[str]) -> int:
 
 
 def _wait_for_jobs() -> None:
-    """The last result is there, and told by `status`, a moment before its job's end and record are."""
+    """Wait until no job is active: `status` reports the last result a moment before its job's end
+    and record exist."""
     end = time.monotonic() + END_LIMIT_S
     while time.monotonic() < end and programs.run_quietly(["squeue", "-h"], END_LIMIT_S).stdout:
         time.sleep(0.2)
 
 
 def _print_answers(demo: Demo, asked: Mapping[str, tuple[str, str]]) -> None:
-    """Each question with its report's own sentences, and where that report is."""
+    """Print each question with its report's own sentences and the report's path."""
     from steelyard.analysis.report.answer import describe_costs, describe_counts
     from steelyard.analysis.summary.summary import summarize
 
@@ -280,7 +284,7 @@ def _print_answers(demo: Demo, asked: Mapping[str, tuple[str, str]]) -> None:
 
 
 def _describe_nodes(summary: Summary) -> Iterator[str]:
-    """What must be known beside a comparison of node types."""
+    """Yield what a reader must know for a comparison of node types."""
     from steelyard.analysis.findings.finding import collect_facts_by_group
     from steelyard.analysis.report.answer import describe_whole_runs
 
@@ -301,7 +305,7 @@ def _describe_nodes(summary: Summary) -> Iterator[str]:
 
 
 def _shorten_path(word: str) -> str:
-    """A path as seen from here, as a person would type it."""
+    """Return a path relative to the working folder."""
     return os.path.relpath(word) if word.startswith("/") else word
 
 

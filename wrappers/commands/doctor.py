@@ -34,12 +34,12 @@ from steelyard.wrappers.doctor import torque as doctor_torque
 from steelyard.wrappers.schedulers import registry as schedulers_registry
 from steelyard.wrappers.schedulers.base import Scheduler
 
-BENCHMARK = "benchmark "  # before its name, in a check's
+BENCHMARK = "benchmark "  # before its name, in a check's name
 MARKS = {"ok": "ok", "warning": "warning", "missing": "MISSING"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `steelyard doctor`."""
+    """Add the options of `steelyard doctor`."""
     options.add_json(parser)
     parser.add_argument(
         "--nodes", metavar="NODESET", help="check these nodes instead, as in n[1-64,70]; or all"
@@ -71,7 +71,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def format_checks(checks: Sequence[Check]) -> Iterator[str]:
-    """What you can do now, which names the benchmarks that are ready; then a line for each other check."""
+    """Yield what a user can do now, including the benchmarks that are ready; then a line for each
+    other check."""
     yield "what you can do now:"
     for one in doctor_now.list_capabilities(checks):
         yield f"  {'yes' if one.can else 'no':<4}{one.what:<26}{one.text}"
@@ -85,7 +86,8 @@ def format_checks(checks: Sequence[Check]) -> Iterator[str]:
 
 
 def check_nodes(args: argparse.Namespace) -> int:
-    """The nodes' own doctors, summed up."""
+    """Run the nodes' own doctors and print a summary. Exit code 3 if something is missing on a
+    node."""
     from steelyard.wrappers.doctor import node_groups, remote_nodes
 
     scheduler = schedulers_registry.list_installed()[0](Path())
@@ -107,7 +109,8 @@ def check_nodes(args: argparse.Namespace) -> int:
 
 
 def node_names(nodeset: str, scheduler: Scheduler) -> list[str]:
-    """As written; `all`: those that the scheduler knows."""
+    """Return the named nodes; for `all`, those that the scheduler knows. Raises UsageError if it
+    knows none."""
     names = sorted(scheduler.node_features()) if nodeset == "all" else expand_nodes(nodeset)
     if not names:
         raise UsageError(f"--nodes {nodeset}: {scheduler.name} knows no nodes; name them: n[1-64]")
@@ -115,7 +118,7 @@ def node_names(nodeset: str, scheduler: Scheduler) -> list[str]:
 
 
 def run_checks() -> Iterator[Check]:
-    """Every check, in the order in which a person would mend things."""
+    """Yield every check, in the order in which a person would solve problems."""
     home, openpbs_home = pbs_commands.find_torque_home(), doctor_openpbs.find_home()
     yield from doctor_node.check_node(
         *doctor_torque.read_settings(home), *doctor_openpbs.read_settings(openpbs_home)
@@ -129,7 +132,7 @@ def run_checks() -> Iterator[Check]:
 
 
 def benchmark_checks() -> Iterator[Check]:
-    """The programs and Python modules that the benchmarks need on this machine."""
+    """Yield checks of the programs and Python modules that the benchmarks need on this machine."""
     from steelyard.jobscripts import registry
     from steelyard.wrappers.submit.program_checks import suggest_package
 
@@ -147,7 +150,7 @@ def benchmark_checks() -> Iterator[Check]:
 
 
 def presence_check(name: str, what: str, found: str | None, advice: str) -> Check:
-    """A check for something that exists; else with advice."""
+    """Return a check: ok if it was found, else a warning with advice."""
     if found is None:
         return Check(name, "warning", f"{what} was not found", advice)
     return Check(name, "ok", found)

@@ -6,7 +6,7 @@ import signal
 
 
 def main() -> int:
-    """The command line; no traceback, however early it is interrupted."""
+    """Run the command line; an interruption prints no traceback, however early it is."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not under nohup
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         from steelyard.wrappers.commands import cli

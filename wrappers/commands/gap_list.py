@@ -6,16 +6,17 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-SHOWN = 3  # reasons of a kind, and places of a reason, that are printed; --json has all
-# NODE.START.json of a record and the path of its samples differ where the reason is the same.
+SHOWN = 3  # reasons of a kind, and places of a reason; --json has all
+# Removed from reasons, because equal reasons differ in NODE.START.json or the path of its samples.
 FILE_NAME = re.compile(r"^\S+\.(?:json|csv)(?:: | was )")
 
 
 def format_gaps(found: Iterable[tuple[str, str]], indent: str) -> Iterator[str]:
-    """Lines for the gaps of one kind, each `(place, reason)`: a run with its attempt, and why.
+    """Yield lines for the gaps of one kind, each `(place, reason)`: a run with its attempt, and
+    why.
 
-    A reason of one gap is `place: reason`; of several `12 × reason`, and the first places below it.
-    """
+    A reason of one gap is `place: reason`; that of several is `12 × reason`, with the first places
+    below it."""
     by_reason = defaultdict(list)
     for place, reason in found:
         by_reason[FILE_NAME.sub("", reason)].append((place, reason))

@@ -59,10 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print what changed; exit code 6 where that is a regression."""
+    """Print what changed; exit code 6 if a change is a regression."""
     share = None if args.fail_on is None else options.percent_of("--fail-on", args.fail_on, "3%")
     check_together(args)
-    # Here and not above: scipy and duckdb would make `--help` slow.
+    # Imported here because scipy and duckdb would make `--help` slow.
     from steelyard.analysis.base.process_tuning import reduce_startup_cost
 
     reduce_startup_cost()
@@ -89,7 +89,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def sessions_folder(text: str | None) -> Path:
-    """NAME.sessions of a study; None: of the only study here. UsageError where it has no sessions."""
+    """Return NAME.sessions of a study; for None, of the only study here. Raises UsageError if it
+    has no sessions."""
     study = studydir.find_study(None) if text is None else Path(text)
     folder = studydir.sessions_folder(study)
     if folder.is_dir():
@@ -106,7 +107,7 @@ def sessions_folder(text: str | None) -> Path:
 
 
 def check_together(args: argparse.Namespace) -> None:
-    """UsageError for options that would mean nothing."""
+    """Raise UsageError for options that have no effect together."""
     for name in ("junit", "since"):
         if getattr(args, name) is not None and args.fail_on is None:
             raise UsageError(
@@ -123,7 +124,7 @@ def check_together(args: argparse.Namespace) -> None:
 
 
 def find_session(history: History, name: str) -> int:
-    """The place of a session; UsageError names the last ones."""
+    """Return the index of a session. Raises UsageError, which names the last ones."""
     names = [session.name for session in history.sessions]
     if name not in names:
         raise UsageError(
@@ -133,7 +134,7 @@ def find_session(history: History, name: str) -> int:
 
 
 def print_history(history: History) -> None:
-    """Sentences, then a table of levels."""
+    """Print sentences, then a table of levels."""
     from steelyard.analysis.report.history_text import build_level_rows, describe_history
     from steelyard.analysis.report.terminal_text import format_paragraph
 
@@ -147,7 +148,7 @@ def print_history(history: History) -> None:
 
 
 def write_figure(args: argparse.Namespace, history: History) -> None:
-    """One file."""
+    """Draw the history to one file."""
     from steelyard.analysis.figures.drawing import save
     from steelyard.analysis.figures.history import draw_history
 
@@ -163,7 +164,7 @@ def write_figure(args: argparse.Namespace, history: History) -> None:
 
 
 def decide_exit(history: History, regressions: Sequence[FigureChange], text: str) -> str:
-    """The answer to --fail-on."""
+    """Return the line that answers --fail-on."""
     if not regressions:
         return f"\n--fail-on {text}: passed, no figure is worse by that much"
     from steelyard.analysis.report.history_text import format_figure_name

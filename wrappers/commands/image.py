@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb and its options."""
+    """Add the verb and its options."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
     add_make(verbs.add_parser("make", help="make an image"))
 
 
 def add_make(parser: argparse.ArgumentParser) -> None:
-    """Options of make."""
+    """Add the options of make."""
     from steelyard.wrappers.launchers.image import KINDS, PACKAGES
 
     parser.description = (
@@ -71,7 +71,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def list_packages(benchmarks: list[str]) -> list[str]:
-    """Debian's, of the programs that these benchmarks start."""
+    """Return the Debian packages of the programs that these benchmarks start."""
     from steelyard.jobscripts import registry
 
     try:
@@ -82,7 +82,7 @@ def list_packages(benchmarks: list[str]) -> list[str]:
 
 
 def describe_request(wish: ImageRequest) -> str:
-    """What will be made, and in which folder."""
+    """Return what will be made, and in which folder."""
     return (
         f"{wish.launcher}: Debian {wish.suite} with {', '.join(wish.packages)}, made in "
         f"{wish.workshop}"
@@ -90,12 +90,12 @@ def describe_request(wish: ImageRequest) -> str:
 
 
 def print_progress(text: str) -> None:
-    """Progress, beside what is printed."""
+    """Print progress on stderr."""
     print(f"steelyard image: {text}", file=sys.stderr)
 
 
 def as_json(wish: ImageRequest, made: Image) -> dict[str, object]:
-    """For --json."""
+    """Return the document of --json."""
     return {
         "format": "steelyard-image",
         "version": 1,
@@ -109,7 +109,7 @@ def as_json(wish: ImageRequest, made: Image) -> dict[str, object]:
 
 
 def print_made(wish: ImageRequest, made: Image) -> None:
-    """What it is, and how to use it."""
+    """Print the image's name and size, and how to use it."""
     from steelyard.wrappers.base import console
 
     size = console.format_bytes(made.size_bytes)

@@ -24,7 +24,7 @@ SUFFIXES = (".svg", ".png", ".pdf")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of `steelyard join-host`."""
+    """Add the options of `steelyard join-host`."""
     parser.add_argument("guest", metavar="JOB", help="the guest's job id, or its record's file")
     parser.add_argument("host", metavar="HOST", type=Path, help="the host's record, or a folder")
     parser.add_argument(
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Join the two and print them."""
+    """Join the records of guest and host, and print the result."""
     if args.figure is not None and args.figure.suffix not in SUFFIXES:
         raise errors.UsageError(
             f"--figure {args.figure}: expected a name that ends in .svg, .png or .pdf", "--figure"
@@ -62,7 +62,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def guest_record(args: argparse.Namespace) -> Record:
-    """A file, or a job's record on one node."""
+    """Return the record in a file, or a job's record on one node."""
     from steelyard.analysis.sources.records import read_record
     from steelyard.wrappers.show import job_lookup
 
@@ -82,7 +82,7 @@ def guest_record(args: argparse.Namespace) -> Record:
 
 
 def as_json(joined: Joined) -> dict[str, Any]:
-    """As JSON: null with its reason in `missing`."""
+    """Return the document of --json; a null has its reason in `missing`."""
     share = joined.share
     parts = ("low_j", "high_j", "idle_low_j", "idle_high_j", "reason")
     return {
@@ -97,7 +97,7 @@ def as_json(joined: Joined) -> dict[str, Any]:
 
 
 def side_json(one: Side) -> dict[str, Any]:
-    """One of the two sides."""
+    """Return one of the two sides for the document."""
     who = {"node": one.record.node, "job_id": one.record.get("job.job_id")}
     return {
         **who,
@@ -109,7 +109,7 @@ def side_json(one: Side) -> dict[str, Any]:
 
 
 def print_joined(joined: Joined) -> None:
-    """A line each, guest beside host."""
+    """Print a line for each counter, with guest and host."""
     from steelyard.analysis.job.host_record import COUNTERS
 
     seconds = joined.end_unix_s - joined.begin_unix_s

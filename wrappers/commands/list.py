@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of `steelyard list`."""
+    """Add the options of `steelyard list`."""
     parser.add_argument(
         "benchmark",
         metavar="BENCHMARK",
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """List."""
+    """Print the benchmarks, examples and studies."""
     from steelyard.jobscripts import registry
     from steelyard.wrappers.base import console, errors
     from steelyard.wrappers.study import folder as studydir
@@ -48,7 +48,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def as_json(benchmarks: list[Benchmark], studies: list[Path]) -> dict[str, object]:
-    """Everything, for --json."""
+    """Return the document of --json."""
     from dataclasses import asdict
 
     from steelyard.jobscripts.examples import examples
@@ -64,13 +64,13 @@ def as_json(benchmarks: list[Benchmark], studies: list[Path]) -> dict[str, objec
 
 
 def name_main_figures(names: list[str]) -> str:
-    """Two at most, so that the last column stays wide enough for a sentence."""
+    """Return at most two names, so that the last column stays wide enough for a sentence."""
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
     return ", ".join(names[:2]) + more
 
 
 def print_overview(benchmarks: list[Benchmark]) -> None:
-    """A line for each benchmark."""
+    """Print a line for each benchmark."""
     from steelyard.wrappers.base import console
 
     console.print_table(
@@ -88,7 +88,7 @@ def print_overview(benchmarks: list[Benchmark]) -> None:
 
 
 def print_examples() -> None:
-    """A line for each example study, and where they are."""
+    """Print a line for each example study, and their folder."""
     from steelyard.jobscripts.examples import FOLDER, examples
     from steelyard.wrappers.base import console
 
@@ -99,7 +99,7 @@ def print_examples() -> None:
 
 
 def print_benchmark(benchmark: Benchmark) -> None:
-    """A benchmark as two tables."""
+    """Print a benchmark as two tables."""
     from steelyard.wrappers.base import console
 
     print(f"{benchmark.name}: {benchmark.summary}\n")
@@ -126,12 +126,12 @@ def print_benchmark(benchmark: Benchmark) -> None:
 
 
 def format_default(value: object) -> str:
-    """A default as a study file writes it."""
+    """Return a default in the notation of a study file."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def print_studies(studies: list[Path]) -> None:
-    """The studies here, one a line."""
+    """Print the studies here, one per line."""
     if not studies:
         print("no studies in this folder")
     for path in studies:

@@ -12,7 +12,7 @@ from steelyard.wrappers.commands import cli, parsers
 
 
 def main() -> int:
-    """python -m steelyard.wrappers.commands.man FOLDER"""
+    """Write the pages: python -m steelyard.wrappers.commands.man FOLDER"""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     write_page(folder / "steelyard.1", write_main_page(), cli.QUESTION)
@@ -22,7 +22,7 @@ def main() -> int:
 
 
 def write_main_page() -> argparse.ArgumentParser:
-    """The page that leads to the others."""
+    """Return the parser of the main page, which refers to the others."""
     rows = "\n".join(f"{f'steelyard-{one}(1)':<25}{text}" for one, text in cli.COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="steelyard",
@@ -36,7 +36,7 @@ def write_main_page() -> argparse.ArgumentParser:
 
 
 def write_page(path: Path, parser: argparse.ArgumentParser, text: str) -> None:
-    """One page."""
+    """Write one page."""
     from argparse_manpage.manpage import Manpage
 
     version = importlib.metadata.version("steelyard")
@@ -57,17 +57,17 @@ def write_page(path: Path, parser: argparse.ArgumentParser, text: str) -> None:
 
 
 def format_paragraph(text: str) -> str:
-    """Filled by man(1), or as it is laid out."""
+    """Return a paragraph for man(1): filled, or literal if it is laid out."""
     return format_literal(text) if parsers.LAID_OUT.search(text) else escape_text(text)
 
 
 def format_literal(text: str) -> str:
-    """Lines that man(1) must not join."""
+    """Return lines that man(1) must not join."""
     return f".nf\n{escape_text(text)}\n.fi"
 
 
 def escape_text(text: str) -> str:
-    """What troff would read as its own."""
+    """Escape characters with a meaning in troff."""
     return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
 
 

@@ -22,7 +22,7 @@ MODE = 0o644  # node_exporter opens it as another user
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of `steelyard metrics`."""
+    """Add the options of `steelyard metrics`."""
     options.add_database(parser, "the database of `steelyard collect --cluster`")
     parser.add_argument(
         "file",
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Ask and write."""
+    """Read the metrics and write them."""
     from steelyard.analysis.cluster.prometheus_metrics import format_metrics
 
     if args.most < 1:
@@ -67,7 +67,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def write_file(file: Path, text: str) -> None:
-    """In its place by one rename; half of it has another name, which the collector passes over."""
+    """Replace the file by one rename; an unfinished file has another name, which the collector
+    ignores."""
     part = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         fd = os.open(

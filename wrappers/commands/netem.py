@@ -29,11 +29,11 @@ from steelyard.wrappers.commands import netem_sites
 if TYPE_CHECKING:
     from steelyard.wrappers.netem.program import Specification
 
-BY_HAND = "hand"  # in place of a job id, for conditions that root applies with this command
+BY_HAND = "hand"  # instead of a job id, for conditions that root applies by this command
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verbs and their options."""
+    """Add the verbs and their options."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
     add_check(verbs.add_parser("check", help="explain a specification; is it possible here?"))
     add_apply(verbs.add_parser("apply", help="apply a condition until `clear` (root)"))
@@ -44,19 +44,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_spec(parser: argparse.ArgumentParser) -> None:
-    """SPEC."""
+    """Add SPEC."""
     text = "the condition, such as delay=50ms,loss=0.1%%,to=10.0.0.0/8, or none (docs/netem.md)"
     parser.add_argument("spec", metavar="SPEC", help=text)
 
 
 def add_run_dir(parser: argparse.ArgumentParser) -> None:
-    """--run-dir."""
+    """Add --run-dir."""
     text = "folder of the state files (default: $STEELYARD_RUN_DIR, else /run/steelyard)"
     parser.add_argument("--run-dir", type=Path, metavar="DIR", help=text)
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:
-    """Options of check."""
+    """Add the options of check."""
     parser.description = (
         "Explain SPEC in words. Check whether this machine's policy allows it in your jobs and "
         "whether this kernel supports it. Nothing is changed. Exit code 2: SPEC is malformed; 4: "
@@ -73,7 +73,7 @@ def add_check(parser: argparse.ArgumentParser) -> None:
 
 
 def add_apply(parser: argparse.ArgumentParser) -> None:
-    """Options of apply."""
+    """Add the options of apply."""
     parser.description = (
         "Apply a condition to this machine and verify it. It stays in force until "
         "`steelyard netem clear`. Exit code 4: it could not be applied, and nothing has changed."
@@ -87,14 +87,14 @@ def add_apply(parser: argparse.ArgumentParser) -> None:
 
 
 def add_show(parser: argparse.ArgumentParser) -> None:
-    """Options of show."""
+    """Add the options of show."""
     parser.description = "List every condition in force on this machine, with its job and user."
     add_run_dir(parser)
     options.add_json(parser)
 
 
 def add_clear(parser: argparse.ArgumentParser) -> None:
-    """Options of clear."""
+    """Add the options of clear."""
     parser.description = "Remove one condition, by the job id that `show` prints, or all of them."
     parser.add_argument(
         "job", metavar="JOB", nargs="?", help="a job id, or the --name given to apply"
@@ -113,7 +113,7 @@ def main(args: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class Check:
-    """The result of one check; `ok` is None where it could not be determined."""
+    """The result of one check; `ok` is None if it could not be determined."""
 
     name: str
     ok: bool | None
@@ -121,7 +121,7 @@ class Check:
 
 
 def check(args: argparse.Namespace) -> int:
-    """Exit code 4 if one check fails."""
+    """Check a specification and print the results; exit code 4 if a check fails."""
     from dataclasses import asdict
 
     from steelyard.wrappers.base import console, errors
@@ -145,7 +145,7 @@ def check(args: argparse.Namespace) -> int:
 
 
 def run_checks(spec: Specification, policy: Path | None) -> Iterator[Check]:
-    """Does the policy allow it, and can the kernel?"""
+    """Yield checks of the policy and of the kernel."""
     from steelyard.wrappers.netem import kernel_support
 
     yield check_policy(spec, policy)
@@ -157,7 +157,8 @@ def run_checks(spec: Specification, policy: Path | None) -> Iterator[Check]:
 
 
 def has_sites(spec: Specification) -> Check:
-    """Jobs run on other nodes, perhaps: what is not had here says nothing of those."""
+    """Return a check for the sites file. A missing file is no failure: jobs may run on nodes that
+    have it."""
     from steelyard.wrappers.netem import program as netem
 
     lacking = netem.find_missing_sites(spec.requested)
@@ -166,7 +167,7 @@ def has_sites(spec: Specification) -> Check:
 
 
 def check_policy(spec: Specification, policy: Path | None) -> Check:
-    """What the policy permits this user."""
+    """Check whether the policy permits the condition for this user."""
     from steelyard.wrappers.base.errors import ConditionError
     from steelyard.wrappers.netem import program as netem
 
@@ -183,7 +184,7 @@ def check_policy(spec: Specification, policy: Path | None) -> Check:
 
 
 def apply(args: argparse.Namespace) -> int:
-    """Put in place by hand; nobody is watched."""
+    """Apply a condition by hand; no process is watched, so it stays until `clear`."""
     from steelyard.wrappers.base import console, errors
     from steelyard.wrappers.netem import program as netem
     from steelyard.wrappers.netem import words as netem_words
@@ -208,7 +209,7 @@ def apply(args: argparse.Namespace) -> int:
 
 
 def show(args: argparse.Namespace) -> int:
-    """Every state."""
+    """Print every state on this machine."""
     from steelyard.wrappers.base import console, errors
     from steelyard.wrappers.netem import program as netem
     from steelyard.wrappers.netem import words as netem_words
@@ -226,7 +227,8 @@ def show(args: argparse.Namespace) -> int:
 
 
 def clear(args: argparse.Namespace) -> int:
-    """One job's, or everything: also what no state tells of, found by Steelyard's own handle."""
+    """Remove one job's condition, or all: also those without a state, which Steelyard's own handle
+    identifies."""
     from steelyard.wrappers.base import errors
     from steelyard.wrappers.netem import program as netem
     from steelyard.wrappers.netem import words as netem_words
@@ -251,5 +253,6 @@ def clear(args: argparse.Namespace) -> int:
 
 
 def format_owner_options(state: dict[str, object]) -> list[str]:
-    """A state as the options of steelyard-node name it: a job may have one on several nodes."""
+    """Return the options of steelyard-node that name a state: a job may have one on several
+    nodes."""
     return [f"--job-id={state.get('job_id')}", f"--node={state.get('node')}"]

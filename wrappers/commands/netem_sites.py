@@ -12,11 +12,11 @@ from steelyard.wrappers.base import errors, options
 if TYPE_CHECKING:
     from steelyard.wrappers.netem.sites import Sites
 
-NAME = "site"  # of the conditions: site-1, site-2 …
+NAME = "site"  # prefix of the conditions' names: site-1, site-2 …
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of sites."""
+    """Add the options of sites."""
     parser.description = (
         "Apply and verify the links of FILE.toml that begin at this node's site. Run it on every "
         "node, with the same file. The links stay in force until `steelyard netem clear --all`. "
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Apply all, or none."""
+    """Apply all links, or none."""
     from steelyard.wrappers.base import console
     from steelyard.wrappers.netem import program, sites
 
@@ -69,7 +69,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def write_and_report(found: Sites, args: argparse.Namespace) -> int:
-    """Lay it down; tell how jobs ask for it, and what it means for this node."""
+    """Install the file; print how jobs request it, and what it means for this node."""
     from steelyard.wrappers.base import console
     from steelyard.wrappers.netem import program, sites
 
@@ -93,7 +93,7 @@ def write_and_report(found: Sites, args: argparse.Namespace) -> int:
 
 
 def check_links(found: Sites, here: str) -> list[tuple[str, str]]:
-    """Each by the one parser; its canonical text."""
+    """Return the links that begin here, each checked and in canonical text."""
     from steelyard.wrappers.netem import program, sites
 
     return [
@@ -103,7 +103,7 @@ def check_links(found: Sites, here: str) -> list[tuple[str, str]]:
 
 
 def read_own_addresses() -> list[str]:
-    """The addresses of all devices except the loopback."""
+    """Return the addresses of all devices except the loopback."""
     from steelyard.wrappers.base import programs
     from steelyard.wrappers.netem import kernel_support
 
@@ -123,7 +123,7 @@ def read_own_addresses() -> list[str]:
 
 
 def apply_all(wanted: list[tuple[str, str]], folder: Path) -> list[dict[str, object]]:
-    """One after another; where one cannot be had, those before it are undone."""
+    """Apply the conditions one after another; if one fails, those before it are undone."""
     from steelyard.wrappers.netem import program
 
     documents: list[dict[str, object]] = []
@@ -141,13 +141,13 @@ def apply_all(wanted: list[tuple[str, str]], folder: Path) -> list[dict[str, obj
 
 
 def find_peer(spec: str) -> str | None:
-    """Whom echoes go to: the first destination that is one node."""
+    """Return the destination for echo requests: the first one that is a single node, or None."""
     wanted = [part.removeprefix("to=") for part in spec.split(",") if part.startswith("to=")]
     return next((one for one in wanted if "/" not in one), None)
 
 
 def print_sites(here: str, target: str, document: dict[str, object]) -> None:
-    """For people."""
+    """Print the applied link."""
     from steelyard.wrappers.netem import words
 
     print(f"{here} -> {target}")

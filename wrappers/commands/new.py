@@ -23,7 +23,7 @@ Read = Callable[[str], Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of `steelyard new`."""
+    """Add the options of `steelyard new`."""
     add = parser.add_argument
     add("--run", metavar="WHAT", help="a benchmark (`steelyard list`), or a command line")
     add(
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Ask, check, write."""
+    """Read the answers, check them and write the file."""
     from steelyard.wrappers.base import errors
     from steelyard.wrappers.study import study, template
 
@@ -48,7 +48,7 @@ def main(args: argparse.Namespace) -> int:
     answers = read_answers(args)
     path = Path(f"{answers.name}.toml")
     content = template.render_toml(answers)
-    study.parse_study(content.encode(), path)  # says in one line what cannot be
+    study.parse_study(content.encode(), path)  # raises an error that says what is wrong
     if path.exists() and not args.force:
         raise errors.UsageError(f"{path} is there already: another --name, or --force", str(path))
     path.write_text(content, encoding="utf-8")
@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def require_answers(args: argparse.Namespace) -> None:
-    """UsageError where nobody is there to be asked for what no option gives."""
+    """Raise UsageError if an option is missing and there is no terminal to ask on."""
     from steelyard.wrappers.base import errors
 
     lacking = [f"--{name}" for name in ("run", "name") if getattr(args, name) is None]
@@ -74,7 +74,7 @@ def require_answers(args: argparse.Namespace) -> None:
 
 
 def read_answers(args: argparse.Namespace) -> Answers:
-    """The five answers: from options, else asked, else what is usual."""
+    """Return the five answers: from options, else from the terminal, else defaults."""
     from steelyard.wrappers.schedulers import registry
     from steelyard.wrappers.study import template
 
@@ -102,7 +102,7 @@ def read_answers(args: argparse.Namespace) -> Answers:
 
 
 def ask_factors(args: argparse.Namespace) -> list[str]:
-    """Factors, one after another, until nothing is said."""
+    """Ask for factors until an answer is empty."""
     from steelyard.wrappers.base.errors import UsageError
     from steelyard.wrappers.study import template
 
@@ -122,7 +122,7 @@ def ask_factors(args: argparse.Namespace) -> list[str]:
 
 
 def read_answer(given: str | None, question: str, usual: str | None, read: Read) -> Any:
-    """What an option gives, else what is asked for on a terminal, else what is usual."""
+    """Return an option's value, else the answer on a terminal, else the default."""
     if given is not None:
         return read(given)
     if not sys.stdin.isatty() and usual is not None:
@@ -131,7 +131,7 @@ def read_answer(given: str | None, question: str, usual: str | None, read: Read)
 
 
 def ask(question: str, usual: str | None, read: Read) -> Any:
-    """On a terminal, again until it can be understood."""
+    """Ask on a terminal until the answer can be parsed."""
     from steelyard.wrappers.base.errors import UsageError
 
     while True:
@@ -143,7 +143,7 @@ def ask(question: str, usual: str | None, read: Read) -> Any:
 
 
 def parse_text(text: str) -> str:
-    """A line that says something."""
+    """Return a line of text. Raises UsageError if it is empty."""
     from steelyard.wrappers.base.errors import UsageError
 
     if not text.strip() or not text.isprintable():
@@ -152,7 +152,7 @@ def parse_text(text: str) -> str:
 
 
 def parse_scheduler(text: str) -> str:
-    """One that there is."""
+    """Return the name of an existing scheduler. Raises UsageError for another name."""
     from steelyard.wrappers.schedulers import registry
 
     return registry.find_class(text).name

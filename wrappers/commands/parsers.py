@@ -19,7 +19,7 @@ LAID_OUT = re.compile(r"^\s|\S  ", re.MULTILINE)
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Prose is filled, lists and examples are not."""
+    """A formatter that fills prose, but neither lists nor examples."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=24)
@@ -33,24 +33,25 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 def split_paragraphs(text: str) -> list[str]:
-    """Parts between empty lines."""
+    """Return the paragraphs between empty lines."""
     return re.split(r"\n\s*\n", text.strip("\n"))
 
 
 def make_parser(name: str, text: str) -> argparse.ArgumentParser:
-    """The parser of one command; `text`: its line of help, where its module says nothing."""
+    """Return the parser of one command; `text` is its line of help, used if its module has no
+    docstring."""
     parser = argparse.ArgumentParser(prog=f"steelyard {name}", formatter_class=Formatter)
     fill_parser(parser, name, text)
     return parser
 
 
 def find_module(name: str) -> str:
-    """Where a command is."""
+    """Return the name of a command's module."""
     return f"steelyard.wrappers.commands.{name.replace('-', '_')}"
 
 
 def fill_parser(parser: argparse.ArgumentParser, name: str, text: str) -> None:
-    """Options, description and examples of a command's module."""
+    """Add the options, description and examples of a command's module."""
     module = importlib.import_module(find_module(name))
     description = getattr(module, "__doc__", None) or text
     parser.description = description
@@ -61,7 +62,7 @@ def fill_parser(parser: argparse.ArgumentParser, name: str, text: str) -> None:
 
 
 def make_main_parser(commands: Mapping[str, str], description: str) -> argparse.ArgumentParser:
-    """`steelyard` with all its commands."""
+    """Return the parser of `steelyard` with all its commands."""
     parser = argparse.ArgumentParser(
         prog="steelyard", description=description, formatter_class=Formatter
     )

@@ -24,7 +24,7 @@ Document = dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `steelyard probe`."""
+    """Add the options of `steelyard probe`."""
     parser.add_argument(
         "--root",
         metavar="DIR",
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Probe, and print."""
+    """Probe the node and print the result."""
     document = read_probe(args.root)
     if args.json:
         console.print_json(document)
@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def read_probe(root: str | None = None) -> Document:
-    """The document of docs/formats.md part 3; UsageError when `root` cannot be read."""
+    """Return the document of docs/formats.md part 3. Raises UsageError if `root` cannot be read."""
     if root is not None and not Path(root).is_dir():
         raise UsageError(f"--root {root}: no such folder", part="--root")
     command = [str(find_node_program()), "probe"]
@@ -65,7 +65,7 @@ def read_probe(root: str | None = None) -> Document:
 
 
 def render(document: Document) -> Iterator[str]:
-    """The document as lines for a person, about one screen."""
+    """Yield the document as lines for the terminal, about one screen."""
     yield f"{document['hostname'] or 'this node'}: {format_node_type(document)}"
     yield ""
     yield from render_layers(document)
@@ -81,12 +81,12 @@ def render(document: Document) -> Iterator[str]:
 
 
 def missing_reason(document: Document, path: str) -> str:
-    """Why a field is null."""
+    """Return why a field is null."""
     return str(document["missing"].get(path, "not known"))
 
 
 def format_node_type(document: Document) -> str:
-    """`virtual node`, and what that follows from."""
+    """Return, for example, `virtual node`, with the reason."""
     kind = document["node_type"]
     if kind is None:
         return f"node type not known ({missing_reason(document, 'node_type')})"
@@ -101,7 +101,7 @@ def format_node_type(document: Document) -> str:
 
 
 def render_layers(document: Document) -> Iterator[str]:
-    """Each layer with its witnesses; those that speak for something else are marked."""
+    """Yield each layer with its evidence, each with the layer's name that it indicates."""
     layers = document["virtualization"]
     for name in LAYERS:
         found = layers[name]
@@ -117,19 +117,19 @@ def render_layers(document: Document) -> Iterator[str]:
 
 
 def shorten(line: str) -> str:
-    """Cut to the screen's width."""
+    """Truncate a line to the screen's width."""
     return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
 
 
 def format_or_dash(value: object) -> str:
-    """`–` for null."""
+    """Return the value as text; `–` for null."""
     return "–" if value is None else str(value)
 
 
 def render_system(document: Document) -> Iterator[str]:
-    """Kernel, firmware, CPU, memory, clock, TCP."""
+    """Yield kernel, firmware, CPU, memory, clock and TCP."""
     memory, tcp, clock = document["memory"], document["tcp"], document["clock"]
-    # A steelyard-node of an earlier release has no such parts.
+    # An earlier release of steelyard-node does not write these fields.
     system, bios, libc = (document.get(part) or {} for part in ("os", "bios", "libc"))
     yield f"kernel     {format_or_dash(document['kernel']['release'])}"
     yield f"system     {format_or_dash(system.get('name'))}, {format_or_dash(libc.get('version'))}"
@@ -155,12 +155,12 @@ def render_system(document: Document) -> Iterator[str]:
 
 
 def format_list(values: list[str]) -> str:
-    """Values in a row; `–` for none."""
+    """Return values separated by blanks; `–` for none."""
     return " ".join(values) or "–"
 
 
 def render_cpu(cpu: Document) -> Iterator[str]:
-    """Model, topology, frequency."""
+    """Yield model, topology and frequency."""
     yield f"cpu        {format_or_dash(cpu['model'])}"
     yield (
         f"           {format_or_dash(cpu['cpus_online'])} online; sockets {format_or_dash(cpu['sockets'])}, "
@@ -178,7 +178,7 @@ def render_cpu(cpu: Document) -> Iterator[str]:
 
 
 def align_table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
-    """A table with columns as wide as what is in them, indented."""
+    """Yield an indented table with columns as wide as their content."""
     widths = [max(len(row[i]) for row in [headings, *rows]) for i in range(len(headings))]
     for row in [headings, *rows]:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -186,14 +186,14 @@ def align_table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> Itera
 
 
 def format_speed(value: int | None) -> str:
-    """`25 Gbit/s`."""
+    """Return, for example, `25 Gbit/s`."""
     if value is None:
         return "–"
     return f"{value / 1e9:g} Gbit/s" if value >= 10**9 else f"{value / 1e6:g} Mbit/s"
 
 
 def render_network(document: Document) -> Iterator[str]:
-    """One line a device; the uplinks are those whose bytes are the node's."""
+    """Yield a line per device; the uplinks are those whose bytes count for the node."""
     devices = document["network"]
     if not devices:
         yield f"network    {missing_reason(document, 'network')}"
@@ -217,7 +217,7 @@ def render_network(document: Document) -> Iterator[str]:
 
 
 def render_filesystems(document: Document) -> Iterator[str]:
-    """One line a mount."""
+    """Yield a line per mount."""
     mounts = document["filesystems"]
     if not mounts:
         yield f"file systems  {missing_reason(document, 'filesystems')}"
@@ -233,7 +233,7 @@ def render_filesystems(document: Document) -> Iterator[str]:
 
 
 def render_energy(document: Document) -> Iterator[str]:
-    """The meters; those that count make up the node's energy."""
+    """Yield the energy meters; the counted ones add up to the node's energy."""
     meters = document["meters"]
     if not meters:
         yield f"energy     {missing_reason(document, 'meters')}"
@@ -255,7 +255,7 @@ def render_energy(document: Document) -> Iterator[str]:
 
 
 def render_missing(document: Document) -> Iterator[str]:
-    """Reasons that have no place above: a dash in the lines of kernel, CPU, memory, clock, TCP."""
+    """Yield the reasons of dashes above, in the lines of kernel, CPU, memory, clock and TCP."""
     parts = ("hostname", "machine_id", "boot_id", "kernel.", "cpu.", "memory.", "clock.", "tcp.")
     reasons = {path: why for path, why in document["missing"].items() if path.startswith(parts)}
     if not reasons:

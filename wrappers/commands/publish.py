@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of `steelyard publish`."""
+    """Add the options of `steelyard publish`."""
     parser.add_argument(
         "--hours",
         type=float,
@@ -78,7 +78,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def as_json(found: PublishResult, is_dry: bool) -> dict[str, object]:
-    """The pass as a document."""
+    """Return the document of --json."""
     return {
         "jobs": found.jobs,
         "written": found.written,
@@ -92,7 +92,7 @@ def as_json(found: PublishResult, is_dry: bool) -> dict[str, object]:
 
 
 def print_found(found: PublishResult, args: argparse.Namespace) -> None:
-    """A line for cron's mail, and one for each job that somebody may want to look at."""
+    """Print a line for cron's mail, and one for each job that may need attention."""
     if args.dry_run:
         for wish in found.planned:
             parts = [str(wish.document[n]) for n in ("own", "energy_j") if n in wish.document]

@@ -71,13 +71,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write the report and print its words."""
+    """Write the report and print its sentences."""
     check_together(args)
     formats = (
         parse_choices("--format", args.format, FORMATS) if args.format is not None else FORMATS
     )
     exports = () if args.export is None else parse_choices("--export", args.export, EXPORTS)
-    # Here and not above: scipy and duckdb would make `--help` slow.
+    # Imported here because scipy and duckdb would make `--help` slow.
     from steelyard.analysis.base.process_tuning import reduce_startup_cost
 
     reduce_startup_cost()
@@ -101,7 +101,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def check_together(args: argparse.Namespace) -> None:
-    """UsageError for options that would be ignored, or mean something else than they seem to."""
+    """Raise UsageError for options that would be ignored, or do something else than they seem
+    to."""
     if args.json:
         for name in ("output", "figures", "format", "export"):
             if getattr(args, name) is not None:
@@ -141,13 +142,14 @@ def check_together(args: argparse.Namespace) -> None:
 
 
 def report_path(folder: Path) -> Path:
-    """Where a study's report goes unless asked otherwise: no other study's goes there."""
+    """Return the default path of a study's report, which no other study uses."""
     folder = folder if folder.name not in ("", "..") else folder.resolve()
     return folder.with_name(folder.name.removesuffix(studydir.SUFFIX) + ".html")
 
 
 def choose_folder(args: argparse.Namespace, what: str) -> Path:
-    """Where figures or tables go; of a study whose report was not named, to a folder of its own."""
+    """Return the folder for figures or tables; with the default report, its name begins with the
+    study's."""
     page: Path = args.page
     return page.with_name(what) if args.output is not None else page.with_suffix(f".{what}")
 
@@ -155,7 +157,7 @@ def choose_folder(args: argparse.Namespace, what: str) -> Path:
 def report_preset(
     args: argparse.Namespace, formats: tuple[str, ...], exports: tuple[str, ...]
 ) -> int:
-    """Published measurements in place of a study."""
+    """Report published measurements instead of a study."""
     if args.study:
         raise UsageError(
             f"--preset reports published data: leave out the study '{args.study[0]}'", args.study[0]
@@ -179,7 +181,7 @@ def report_with_paper(
     summaries: Sequence[Summary],
     folder: Path,
 ) -> int:
-    """Studies beside a paper; the page does not take the place of the first one's own."""
+    """Report studies beside a paper; the page does not replace the first study's own."""
     from steelyard.analysis.papers.report import build_comparison_report
 
     check_names(summaries)
@@ -195,7 +197,7 @@ def report_with_paper(
 
 
 def check_names(summaries: Sequence[Summary]) -> None:
-    """UsageError for one that comes twice: names are what tells the studies' conditions apart."""
+    """Raise UsageError for a repeated name: the names distinguish the studies' conditions."""
     names = [one.data.meta.study for one in summaries]
     for place, name in enumerate(names):
         if name in names[:place]:
@@ -213,7 +215,7 @@ def write_report(
     summary: Summary,
     paper: ThesisReport | ComparisonReport | None = None,
 ) -> int:
-    """Page, figures, tables; then the words."""
+    """Write page, figures and tables, then print the summary."""
     from steelyard.analysis.report.page import write_report
     from steelyard.analysis.report.terminal_text import format_summary
 
@@ -240,7 +242,7 @@ def export_tables(
     findings: list[Finding],
     paper: ThesisReport | ComparisonReport | None,
 ) -> int:
-    """The tables as files; returns how many."""
+    """Write the tables as files; return their number."""
     from steelyard.analysis.report.export import build_study_content, export_tables
 
     content = build_study_content(summary, findings) if paper is None else paper.content()
@@ -248,7 +250,7 @@ def export_tables(
 
 
 def parse_choices(option: str, text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
-    """Check, for example, `svg,png`."""
+    """Parse a list such as `svg,png`. Raises UsageError for an unknown name."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     for name in names:
         if name not in allowed:

@@ -43,19 +43,19 @@ if TYPE_CHECKING:
 
 
 def parse_positive(text: str) -> int:
-    """A count for argparse."""
+    """Parse a whole number from 1 for argparse."""
     if not (text.isdecimal() and int(text)):
         raise argparse.ArgumentTypeError(f"expected a whole number from 1, found '{text}'")
     return int(text)
 
 
 def parse_count(text: str) -> int:
-    """One that may be 0."""
+    """Parse a whole number from 0 for argparse."""
     return 0 if text == "0" else parse_positive(text)
 
 
 def parse_seconds(text: str) -> float:
-    """A time for argparse: 90, 90s, 10min."""
+    """Parse a time for argparse: 90, 90s, 10min; return seconds."""
     found = re.fullmatch(r"(\d+\.?\d*)(s|min|h)?", text)
     if found is None or not float(found[1]):
         raise argparse.ArgumentTypeError(
@@ -65,7 +65,8 @@ def parse_seconds(text: str) -> float:
 
 
 def add_arguments(parser: argparse.ArgumentParser, again: bool = False) -> None:
-    """Options of `steelyard run`; `again`: among command lines, for parse_intermixed_args()."""
+    """Add the options of `steelyard run`; `again`: among command lines, for
+    parse_intermixed_args()."""
     parser.usage = (
         "steelyard run [OPTIONS] [--] COMMAND [ARGUMENT…]\n"
         "       steelyard run [OPTIONS] 'COMMAND LINE' 'COMMAND LINE'…\n"
@@ -87,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser, again: bool = False) -> None:
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """What is measured."""
+    """Add the options that select what is measured."""
     add = parser.add_argument
     add(
         "-c",
@@ -127,7 +128,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def add_repeats(group: argparse._ArgumentGroup) -> None:
-    """How often."""
+    """Add the options for the number of runs."""
     add = group.add_argument
     add(
         "--repeat",
@@ -173,7 +174,7 @@ def add_repeats(group: argparse._ArgumentGroup) -> None:
 
 
 def add_hooks(group: argparse._ArgumentGroup) -> None:
-    """What is done around runs."""
+    """Add the hooks around runs."""
     when = {
         "setup": "once before a command's first run; of several commands all runs of one are then done before the next's (--order=blocks)",
         "prepare": "before every run",
@@ -185,7 +186,7 @@ def add_hooks(group: argparse._ArgumentGroup) -> None:
 
 
 def add_conditions(group: argparse._ArgumentGroup) -> None:
-    """Network, caches, containers."""
+    """Add the options for network, caches and containers."""
     add = group.add_argument
     add("--netem", metavar="SPEC", default="none", help="network conditions: delay=50ms (root)")
     add("--peer", metavar="HOST", help="with --netem: measure round-trip times to this host")
@@ -218,7 +219,7 @@ def add_conditions(group: argparse._ArgumentGroup) -> None:
 
 
 def add_output(group: argparse._ArgumentGroup) -> None:
-    """Where the answer goes."""
+    """Add the options for the results."""
     add = group.add_argument
     add(
         "--export",
@@ -253,14 +254,14 @@ def main(args: argparse.Namespace) -> int:
 
 
 def usage_error(text: str, part: str = "") -> Exception:
-    """Imported late: help is to be there at once."""
+    """Return a UsageError; its import is late so that help stays fast."""
     from steelyard.wrappers.base.errors import UsageError
 
     return UsageError(text, part)
 
 
 def exit_code(found: RunResults) -> int:
-    """Of how it ended, else of its runs."""
+    """Return the exit code of how the session ended, else of its runs."""
     from steelyard.wrappers.base import errors
 
     if found.course.ended is not None:
@@ -270,7 +271,8 @@ def exit_code(found: RunResults) -> int:
 
 
 def split_words(args: argparse.Namespace) -> list[str]:
-    """The words of commands; what follows lines in quotes may be options of ours, too."""
+    """Return the words of commands; after quoted lines, our own options may follow, which are
+    parsed."""
     from steelyard.wrappers.run import command_line
 
     words: list[str] = args.command
@@ -285,7 +287,7 @@ def split_words(args: argparse.Namespace) -> list[str]:
 
 
 def make_series(args: argparse.Namespace, words: list[str], quiet: bool) -> MeasurementSeries:
-    """All that was asked, checked."""
+    """Return the checked request."""
     from steelyard.wrappers.run import arguments, option_checks
     from steelyard.wrappers.run.measurement_series import MeasurementSeries
 
@@ -306,7 +308,7 @@ def make_series(args: argparse.Namespace, words: list[str], quiet: bool) -> Meas
 def make_options(
     args: argparse.Namespace, launcher: Launcher, quiet: bool, plan: Plan, commands: int
 ) -> Options:
-    """Of each run."""
+    """Return the options of each run."""
     from steelyard.wrappers.launchers.launcher import BARE
     from steelyard.wrappers.netem import program as netem
     from steelyard.wrappers.run import option_checks
@@ -330,7 +332,8 @@ def make_options(
 
 
 def read_benchmark(args: argparse.Namespace, words: list[str], launcher: Launcher) -> Chosen | None:
-    """The benchmark that was asked for; None: a command was."""
+    """Return the requested benchmark; None if a command is requested. Raises UsageError for both or
+    none."""
     from steelyard.wrappers.run import benchmark as run_benchmark
 
     if (args.benchmark is None) == (not words and not args.command_line):

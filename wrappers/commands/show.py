@@ -29,7 +29,7 @@ STATES = ("pending", "running", "completed", "failed", "timeout", "cancelled", "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of `steelyard show`."""
+    """Add the options of `steelyard show`."""
     parser.add_argument(
         "job_ids",
         metavar="JOBID",
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Look the jobs up and print them."""
+    """Look up the jobs and print them."""
     idle = options.idle_power(args.idle_power)
     check_arguments(args)
     if args.mine or len(args.job_ids) > 1:
@@ -99,7 +99,7 @@ def check_arguments(args: argparse.Namespace) -> None:
 
 
 def parse_since(text: str) -> float:
-    """For example 604800.0 for `7d`."""
+    """Return seconds, for example 604800.0 for `7d`."""
     match = re.fullmatch(r"(\d{1,6})([mhdw])", text, re.ASCII)
     if match is None:
         raise errors.UsageError(f"--since '{text}': {SINCE_WORDS}", text)
@@ -107,7 +107,7 @@ def parse_since(text: str) -> float:
 
 
 def show_several(args: argparse.Namespace, is_array: bool = False) -> int:
-    """A line each, below them the sum of an array; exit code 3 where one is not known."""
+    """Print a line per job, and the sum of an array; exit code 3 if a job is unknown."""
     if args.mine:
         views, unknown = find_own_jobs(args)
     else:
@@ -132,7 +132,7 @@ def show_several(args: argparse.Namespace, is_array: bool = False) -> int:
 
 
 def find_own_jobs(args: argparse.Namespace) -> tuple[list[JobView], list[str]]:
-    """Of the first scheduler of this machine that answers."""
+    """Return the user's jobs, from the first scheduler of this machine that answers."""
     from steelyard.analysis.sources import accounting_readers
 
     since = time.time() - parse_since(args.since or DEFAULT_SINCE)
@@ -146,7 +146,7 @@ def find_own_jobs(args: argparse.Namespace) -> tuple[list[JobView], list[str]]:
 
 
 def is_requested(view: JobView, tags: Sequence[str], state: str | None) -> bool:
-    """Whether the job has this state, and each tag: `KEY=VALUE`, or any value of `KEY`."""
+    """Return whether the job has this state, and each tag: `KEY=VALUE`, or any value of `KEY`."""
     from steelyard.wrappers.show.job_table import find_tags
 
     if state is not None and (view.row is None or view.row.state != state):

@@ -27,7 +27,7 @@ MOST_SESSIONS = 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of `steelyard status`."""
+    """Add the options of `steelyard status`."""
     options.add_study(parser, optional=True)
     parser.add_argument("--watch", action="store_true", help="repeat until all runs have ended")
     parser.add_argument(
@@ -46,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Show the state, once or until the end."""
+    """Show the state, once or until the end. Exit code 5 if runs failed, 3 if --watch ended with
+    runs that cannot start."""
     from dataclasses import asdict
 
     from steelyard.analysis.base.process_tuning import collect_garbage_rarely
@@ -78,7 +79,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def show_sessions(sessions: Sequence[Session], args: argparse.Namespace) -> int:
-    """A line for each of the last ones."""
+    """Print a line for each of the last sessions; exit code 5 if runs of the latest failed."""
     import time
     from dataclasses import asdict
 
@@ -111,7 +112,7 @@ def show_sessions(sessions: Sequence[Session], args: argparse.Namespace) -> int:
 
 
 def print_end(progress: Progress, with_counts: bool) -> None:
-    """The counts, and the runs that failed with their reasons."""
+    """Print the counts, and the failed runs with their reasons."""
     from steelyard.wrappers.base import console
     from steelyard.wrappers.submit import status
 

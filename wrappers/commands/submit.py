@@ -13,7 +13,7 @@ from steelyard.wrappers.base import options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of `steelyard submit`."""
+    """Add the options of `steelyard submit`."""
     add = parser.add_argument
     add("study", metavar="STUDY.toml", type=Path, help="the study file")
     add(
@@ -69,6 +69,6 @@ def main(args: argparse.Namespace) -> int:
 
 
 def print_scripts(scripts: list[tuple[str, str]]) -> None:
-    """What a dry run would have submitted."""
+    """Print what a dry run would have submitted."""
     for submission_id, text in scripts:
         print(f"# ---- submissions/{submission_id}.sh\n{text}")

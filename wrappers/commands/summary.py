@@ -15,14 +15,14 @@ from steelyard.wrappers.study import folder as studydir
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of `steelyard summary`."""
+    """Add the options of `steelyard summary`."""
     options.add_study(parser, optional=True)
     options.add_engine(parser)
     options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Compute and print."""
+    """Compute the means and print them."""
     folder = studydir.resolve_study(args.study)
     from steelyard.analysis.summary import parquet_summary
 

@@ -29,7 +29,7 @@ SIZE_BYTES = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def parse_age(text: str) -> float:
-    """Seconds of `90d`."""
+    """Return the seconds of `90d`."""
     match = re.fullmatch(r"(\d{1,6})([hdw])", text)
     if match is None:
         raise argparse.ArgumentTypeError(f"'{text}': expected hours, days or weeks: 12h, 90d, 8w")
@@ -37,7 +37,7 @@ def parse_age(text: str) -> float:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of `5G`, in powers of 1024."""
+    """Return the bytes of `5G`, in powers of 1024."""
     match = re.fullmatch(r"(\d{1,6})([MGT])", text)
     if match is None:
         raise argparse.ArgumentTypeError(f"'{text}': expected a size: 500M, 5G, 1T")
@@ -45,7 +45,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_interval(text: str) -> int | None:
-    """Seconds of `30s`; 0 of `ends`, None of `all`."""
+    """Return the seconds of `30s`; 0 for `ends`, None for `all`."""
     if text in ("all", "ends"):
         return 0 if text == "ends" else None
     match = re.fullmatch(r"([1-9]\d{0,5})([smh])", text)
@@ -55,7 +55,7 @@ def parse_interval(text: str) -> int | None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of `steelyard sweep`."""
+    """Add the options of `steelyard sweep`."""
     parser.add_argument(
         "--pack-after", type=parse_age, default="7d", metavar="AGE",
         help="pack a day once all its records are this old: 12h, 7d (the default), 2w",
@@ -115,7 +115,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def format_report(done: SweepReport, is_dry: bool) -> str:
-    """What was done, for cron's mail."""
+    """Return a line on what was done, for cron's mail."""
     would = "to be " if is_dry else ""
     told = [
         f"{counted(done.packed_jobs, 'job')} ({counted(done.packed_files, 'file')}) {would}packed",
@@ -153,7 +153,7 @@ def format_report(done: SweepReport, is_dry: bool) -> str:
 
 
 def format_unpacked(done: SweepReport) -> str:
-    """Files that only --older-than or --quota takes."""
+    """Return text on the files that only --older-than or --quota removes."""
     kinds = ", ".join(f"{number} {why}" for why, number in sorted(done.stay_files.items()))
     total, size = sum(done.stay_files.values()), done.stay_bytes / (1 << 20)
     return f"{counted(total, 'file')} {inflect(total, 'is', 'are')} never packed ({kinds}; {size:.1f} MiB)"

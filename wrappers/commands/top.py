@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from steelyard.analysis.cluster.top import Line, Top
 
 BY = ("user", "account", "partition", "node-type", "application")
-# What a person sorts by, and the quantity of the answer; None: the number of jobs.
+# Sort keys and their quantities in the answer; None is the number of jobs.
 SORT = {
     "joules": "energy_j",
     "cpu": "cpu_s",
@@ -39,7 +39,7 @@ HOUR_S, GIB = 3600.0, 1024.0**3
 
 
 def format_joules(value: float) -> str:
-    """In the prefix that people say."""
+    """Format joules with an SI prefix."""
     for unit in ("J", "kJ", "MJ"):
         if abs(value) < 1000:
             return f"{value:.4g} {unit}"
@@ -48,12 +48,12 @@ def format_joules(value: float) -> str:
 
 
 def format_hours(value: float) -> str:
-    """Of seconds."""
+    """Format seconds as hours."""
     return f"{value / HOUR_S:,.2f}"
 
 
 def format_gib_hours(value: float) -> str:
-    """Of byte seconds."""
+    """Format byte seconds as GiB hours."""
     return f"{value / HOUR_S / GIB:,.2f}"
 
 
@@ -70,7 +70,7 @@ SHOWN_REASONS = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of `steelyard top`."""
+    """Add the options of `steelyard top`."""
     options.add_database(parser, "the database of `steelyard collect --cluster`")
     parser.add_argument(
         "--by", choices=BY, default="user", help="print a line for each of these (default: user)"
@@ -102,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Ask and print."""
+    """Sum the usage and print it."""
     from steelyard.analysis.cluster.top import sum_top
 
     now = time.time()
@@ -124,13 +124,13 @@ def main(args: argparse.Namespace) -> int:
 
 
 def sort_key(line: Line, quantity: str | None) -> tuple[bool, float, str]:
-    """Largest first, what is not known of any job last."""
+    """Return a key that sorts the largest first, and lines without a known value last."""
     value = line.jobs if quantity is None else line.values[quantity]
     return value is None, -(value or 0.0), line.name
 
 
 def print_screen(found: Top, ordered: list[Line], args: argparse.Namespace) -> None:
-    """The table, and what it does not have."""
+    """Print the table, and what is missing from it."""
     most = args.most if args.most > 0 else len(ordered)
     shown = ordered[:most]
     rows = [format_row(line) for line in [*shown, found.total]]
@@ -143,7 +143,7 @@ def print_screen(found: Top, ordered: list[Line], args: argparse.Namespace) -> N
 
 
 def format_row(line: Line) -> list[object]:
-    """A line of the table; `(3)`: known of so many of its jobs."""
+    """Return a row of the table; `(3)` is the number of jobs with a known value."""
     row: list[object] = [line.name, str(line.jobs)]
     for name, form in COLUMNS.values():
         value, known = line.values[name], line.known[name]
@@ -153,7 +153,7 @@ def format_row(line: Line) -> list[object]:
 
 
 def list_remarks(found: Top) -> Iterator[str]:
-    """What could not be seen, and until when was looked."""
+    """Yield remarks on missing values, and on the end of the collected time."""
     total, words = found.total, {name: title for title, (name, _) in COLUMNS.items()}
     for name, title in words.items():
         if total.known[name] < total.jobs:
@@ -172,7 +172,7 @@ def list_remarks(found: Top) -> Iterator[str]:
 
 
 def as_json(found: Top, ordered: list[Line], by: str) -> dict[str, object]:
-    """What a program wants to know; J, s, bytes, byte seconds."""
+    """Return the document of --json; J, s, bytes, byte seconds."""
     return {
         "format": "steelyard-top",
         "version": 1,
@@ -191,7 +191,7 @@ def as_json(found: Top, ordered: list[Line], by: str) -> dict[str, object]:
 
 
 def line_json(line: Line) -> dict[str, object]:
-    """A sum is null where it is known of no job."""
+    """Return a line for the document; a sum is null if no job has a known value."""
     sums = {
         name: {"sum": line.values[name], "jobs_known": line.known[name]} for name in line.values
     }
@@ -199,7 +199,7 @@ def line_json(line: Line) -> dict[str, object]:
 
 
 def write_csv(found: Top, ordered: list[Line], by: str) -> None:
-    """A line for each; an empty cell is not known of any job."""
+    """Print a line for each; an empty cell is unknown for all jobs."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     names = list(found.total.values)
     writer.writerow([by, "jobs", *(n for name in names for n in (name, f"{name}_jobs_known"))])
