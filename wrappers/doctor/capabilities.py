@@ -17,7 +17,7 @@ BENCHMARK = "benchmark "
 
 @dataclass(frozen=True)
 class Capability:
-    """Something one may want to do: how, or (`can` is False) what is in the way."""
+    """Something that a user may want to do: how, or (`can` is False) what prevents it."""
 
     can: bool
     what: str
@@ -25,7 +25,7 @@ class Capability:
 
 
 def list_capabilities(checks: Sequence[Check], root: bool | None = None) -> list[Capability]:
-    """In the order in which one learns Steelyard."""
+    """Return the capabilities in the order in which a user learns Steelyard."""
     states = {check.name: check for check in checks}
     if states["node program"].state != "ok":
         return [Capability(False, "measure anything", states["node program"].advice)]
@@ -44,7 +44,7 @@ def list_capabilities(checks: Sequence[Check], root: bool | None = None) -> list
 
 
 def describe_energy(check: Check) -> Capability:
-    """Joules of what is measured here."""
+    """Return whether the energy of commands can be measured here."""
     can = check.state == "ok"
     return Capability(can, "joules of it", "in every answer" if can else check.found)
 
@@ -55,7 +55,8 @@ NAMED = {**dict.fromkeys(ENGINES, ":IMAGE"), "apptainer": ":FILE", "lxc": ":NAME
 
 
 def describe_containers() -> Capability:
-    """Kinds whose programs are here, this user may start, and whose engine answers."""
+    """Return the kinds of containers whose programs are installed, that this user may start, and
+    whose engine answers."""
     what, kinds = "in a container", [kind for kind in launcher_checks.PROGRAMS if kind != "bare"]
     here = [f"{kind}{NAMED.get(kind, '')}" for kind in kinds if can_start(kind)]
     if not here:
@@ -68,7 +69,7 @@ def describe_containers() -> Capability:
 
 
 def can_start(kind: str) -> bool:
-    """As far as it can be told without an image."""
+    """Return whether the kind can start, as far as can be checked without an image."""
     launcher = Launcher(kind)
     if launcher_checks.refusal_reason(launcher, os.geteuid()) is not None:
         return False
@@ -80,7 +81,8 @@ def can_start(kind: str) -> bool:
 
 
 def describe_network(states: dict[str, Check], root: bool) -> Capability:
-    """Conditions of a command here: of jobs the admin decides."""
+    """Return whether a command can run under network conditions here; for jobs the administrator
+    decides."""
     what = "under network conditions"
     for name in ("netem programs", "netem kernel"):
         check = states.get(name)
@@ -94,7 +96,7 @@ def describe_network(states: dict[str, Check], root: bool) -> Capability:
 
 
 def describe_jobs(check: Check) -> Capability:
-    """Through a scheduler."""
+    """Return whether jobs can be submitted to a scheduler."""
     what = f"jobs of {check.name}"
     if check.state == "ok":
         return Capability(True, what, SCHEDULERS[check.name])
@@ -103,7 +105,7 @@ def describe_jobs(check: Check) -> Capability:
 
 
 def list_benchmarks(checks: Sequence[Check]) -> list[Capability]:
-    """Benchmarks with all that they need, and the others with what they lack."""
+    """Return the benchmarks with all their requirements, and the others with what is missing."""
     lacking: dict[str, list[str]] = {}
     for check in checks:
         if check.name.startswith(BENCHMARK):

@@ -1,7 +1,6 @@
-"""What this node can measure, what it lacks, and what killed runs left on it.
+"""Checks what this node can measure, what is missing, and which leftovers killed runs have on it.
 
-`steelyard-node doctor` finds and judges; this module runs it and adds the leftovers.
-"""
+`steelyard-node doctor` checks and judges; this module runs it and adds the leftovers."""
 
 from __future__ import annotations
 
@@ -15,14 +14,15 @@ from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.base import leftovers, programs
 from steelyard.wrappers.base.check import Check
 
-TIMEOUT_S = 60  # it asks tc, steelyard-bpf and slurmd, which hang at times: 10 s each
+TIMEOUT_S = 60  # it runs tc, steelyard-bpf and slurmd, which may hang: 10 s each
 NAME = "node program"
-# Where this user's readers look: the command's option, and the variable.
+# Settings of this user's readers: the command's option, and the variable.
 SAID = (("--record-dir", "STEELYARD_RECORD_DIR"), ("--run-dir", "STEELYARD_RUN_DIR"))
 
 
 def check_node(*settings: str) -> Iterator[Check]:
-    """All that it looks at; `settings`: its options, where somebody knows better than its files."""
+    """Yield the checks of the node program; `settings` are its options if the caller knows better
+    than its files."""
     try:
         program = programs.find_node_program()
     except MissingError as error:
@@ -33,7 +33,7 @@ def check_node(*settings: str) -> Iterator[Check]:
 
 
 def query_program(program: Path, *options: str) -> list[Check]:
-    """Its answer; that it gives none is one, too."""
+    """Return the program's checks, or one check that says why it does not answer."""
     try:
         done = programs.run_quietly([str(program), "doctor", "--json", *options], TIMEOUT_S)
     except (OSError, subprocess.SubprocessError) as error:
@@ -49,7 +49,8 @@ def query_program(program: Path, *options: str) -> list[Check]:
 
 
 def unanswered_check(program: Path, why: str) -> Check:
-    """It is there and does not answer: of another machine, or an older one."""
+    """Return the check for a program that exists but does not answer: of another machine, or an
+    older one."""
     return Check(
         NAME, "missing", f"{program} doctor gives no answer: {why}",
         f"{programs.remedy(programs.PROGRAM)}, on this machine",
@@ -60,7 +61,7 @@ LEFTOVERS = "killed runs"
 
 
 def check_leftovers() -> Iterator[Check]:
-    """Named here, removed by the next run."""
+    """Yield a check with the leftovers, which the next run removes."""
     try:
         left = leftovers.list_leftovers()
     except (OSError, subprocess.SubprocessError) as error:

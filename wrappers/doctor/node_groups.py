@@ -1,4 +1,5 @@
-"""Nodes with equal results of `steelyard-node doctor`, grouped; the others by their difference."""
+"""Groups nodes with equal results of `steelyard-node doctor`; prints the others by their
+difference."""
 
 from __future__ import annotations
 
@@ -10,21 +11,21 @@ from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.doctor.remote_nodes import Answer
 
 NUMBERED = re.compile(r"(.*?)(\d+)$")
-# Right on each node, and another number from one minute to the next.
+# Checks whose numbers change from minute to minute.
 BUSY = ("netem states", "records", "sweep", "spool")
 MARKS = {"ok": "ok", "warning": "warning", "missing": "MISSING"}
 
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes, and what each of them says."""
+    """Nodes with equal results, and the checks of one of them."""
 
     nodes: tuple[str, ...]
     checks: tuple[Check, ...]
 
 
 def group_nodes(answers: Iterable[Answer]) -> list[Group]:
-    """The largest first; those that say nothing are in none."""
+    """Return the groups, the largest first; nodes without an answer are in none."""
     nodes: dict[tuple[object, ...], list[Answer]] = {}
     for answer in answers:
         if answer.checks:
@@ -34,18 +35,18 @@ def group_nodes(answers: Iterable[Answer]) -> list[Group]:
 
 
 def group_key(checks: Sequence[Check]) -> tuple[object, ...]:
-    """What has to be the same on two nodes that are told together."""
+    """Return what has to be equal for two nodes to be in one group."""
     return tuple(check_key(check) for check in checks)
 
 
 def check_key(check: Check) -> tuple[str, str, str]:
-    """What counts of a check when nodes are compared."""
+    """Return the part of a check that is compared between nodes."""
     quiet = check.name in BUSY and check.state == "ok"
     return check.name, check.state, "" if quiet else check.found
 
 
 def fold_node_names(nodes: Sequence[str]) -> str:
-    """`n1 n2 n3 n7 login` -> n[1-3,7],login: as schedulers write them."""
+    """Return node names in the notation of schedulers: `n1 n2 n3 n7 login` -> n[1-3,7],login."""
     numbers: dict[tuple[str, int], list[int]] = {}
     words = []
     for name in nodes:
@@ -60,7 +61,7 @@ def fold_node_names(nodes: Sequence[str]) -> str:
 
 
 def fold_numbers(stem: str, width: int, numbers: set[int]) -> str:
-    """Of one stem and as many digits."""
+    """Fold the numbers of one stem that have the same number of digits."""
     ends = [sorted(n for n in numbers if n - step not in numbers) for step in (1, -1)]
     parts = [
         f"{low:0{width}}" if low == high else f"{low:0{width}}-{high:0{width}}"
@@ -70,7 +71,8 @@ def fold_numbers(stem: str, width: int, numbers: set[int]) -> str:
 
 
 def format_groups(answers: Sequence[Answer]) -> Iterator[str]:
-    """For a person: the many, the odd ones with what is other there, those that say nothing."""
+    """Yield lines for the terminal: the largest group, the others by their difference, nodes
+    without an answer."""
     groups = group_nodes(answers)
     for number, group in enumerate(groups):
         yield f"{fold_node_names(group.nodes)} ({len(group.nodes)} of {len(answers)})"
@@ -85,13 +87,14 @@ def format_groups(answers: Sequence[Answer]) -> Iterator[str]:
 
 
 def format_group(group: Group) -> Iterator[str]:
-    """All that one of them says."""
+    """Yield all checks of a group."""
     for check in group.checks:
         yield from format_check(check)
 
 
 def format_difference(usual: Group, odd: Group) -> Iterator[str]:
-    """What these say otherwise, or say and the others do not; and what they do not say."""
+    """Yield the checks in which a group differs from the usual one, and those that it does not
+    have."""
     known = {check_key(check) for check in usual.checks}
     yield from (
         row for check in odd.checks if check_key(check) not in known for row in format_check(check)
@@ -103,7 +106,7 @@ def format_difference(usual: Group, odd: Group) -> Iterator[str]:
 
 
 def format_check(check: Check) -> Iterator[str]:
-    """As `steelyard doctor` prints it, one step to the right."""
+    """Yield a check as `steelyard doctor` prints it, indented."""
     yield f"  {MARKS[check.state]:<8} {check.name}: {check.found}"
     if check.advice:
         yield f"  {'':<8} -> {check.advice}"

@@ -1,7 +1,6 @@
-"""The hook of OpenPBS, in its server and on this node: for `steelyard doctor`.
+"""Checks the hook of OpenPBS, in its server and on this node, for `steelyard doctor`.
 
-Only a manager may look at hooks, and only root into mom_priv: others hear nothing of them here.
-"""
+Only a manager can read hooks, and only root mom_priv: other users get no check of them."""
 
 from __future__ import annotations
 
@@ -30,12 +29,12 @@ EVENTS = frozenset(
     ]
 )
 AGAIN = "as a manager of the server: make install-openpbs RUN=yes (docs/admin-pbs.md)"
-# As a mom asks of it, and then the hook: mode bits that must not be there.
+# Mode bits that must not be set, as required by a mom and by the hook.
 WRITABLE_BY_OTHERS = 0o022
 
 
 def find_home() -> Path | None:
-    """PBS_HOME of this host, by pbs.conf."""
+    """Return PBS_HOME of this host from pbs.conf, or None."""
     try:
         text = Path(os.environ.get("PBS_CONF_FILE", "/etc/pbs.conf")).read_text(errors="replace")
     except OSError:
@@ -45,7 +44,7 @@ def find_home() -> Path | None:
 
 
 def run_checks(home: Path | None) -> Iterator[Check]:
-    """What this user can see of it."""
+    """Yield the checks that this user can make."""
     listed = list_hook()
     if listed is not None:
         yield check_server(listed)
@@ -54,7 +53,7 @@ def run_checks(home: Path | None) -> Iterator[Check]:
 
 
 def list_hook() -> str | None:
-    """What qmgr prints about the hook; None for a user who is no manager, or without a server."""
+    """Return what qmgr prints on the hook; None if the user is no manager, or without a server."""
     try:
         done = subprocess.run(
             ["qmgr", "-c", "list hook steelyard"],
@@ -66,7 +65,7 @@ def list_hook() -> str | None:
 
 
 def check_server(listed: str) -> Check:
-    """Enabled, and with all events?"""
+    """Check whether the hook is enabled with all its events."""
     said = dict(re.findall(r"^\s+(\w+) = (.*(?:\n\t.*)*)", listed, re.MULTILINE))
     events = set(re.findall(r"\w+", said.get("event", "")))
     if said.get("enabled", "").lower() != "true":
@@ -78,7 +77,7 @@ def check_server(listed: str) -> Check:
 
 
 def check_node(private: Path) -> Iterator[Check]:
-    """On a node with a mom, as root."""
+    """Check the hook on a node with a mom, as root."""
     name = "hook on this node"
     hook, config = private / "hooks/steelyard.PY", private / "hooks/steelyard.CF"
     if not hook.exists():
@@ -100,10 +99,10 @@ def check_node(private: Path) -> Iterator[Check]:
 
 
 def read_settings(home: Path | None, file: Path = Path(HOOK_FILE)) -> list[str]:
-    """Options of `steelyard-node doctor`: of the hook on a node, else of the node's own file.
+    """Return options of `steelyard-node doctor`: from the hook on a node, else from the node's own
+    file.
 
-    On a host without a mom, or for an ordinary user: the folder of records that `file` names.
-    """
+    On a host without a mom, or for an ordinary user: the folder of records that `file` names."""
     if home is None:
         return []
     told = read_hook_file(home / "mom_priv/hooks/steelyard.CF")
@@ -123,7 +122,8 @@ def read_settings(home: Path | None, file: Path = Path(HOOK_FILE)) -> list[str]:
 
 
 def is_owned_by_root(path: Path, bits: int = 0o111) -> bool:
-    """A regular file of root's with these bits, that nobody else can write to."""
+    """Return whether a path is a regular file of root's with these mode bits, and not writable by
+    others."""
     try:
         found = path.stat()
     except OSError:
@@ -134,7 +134,8 @@ def is_owned_by_root(path: Path, bits: int = 0o111) -> bool:
 
 
 def check_epilogue(path: Path, setting: object) -> Iterator[Check]:
-    """A mom runs no classic epilogue once a hook has the event: who does?"""
+    """Check that the hook runs the classic epilogue, which a mom does not run if a hook has the
+    event."""
     name = "classic epilogue"
     if not path.exists():
         return

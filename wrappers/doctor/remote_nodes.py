@@ -1,4 +1,4 @@
-"""`steelyard-node doctor` on many nodes at once, each asked through its scheduler, or by ssh."""
+"""Runs `steelyard-node doctor` on many nodes at once, through their scheduler or ssh."""
 
 from __future__ import annotations
 
@@ -18,19 +18,17 @@ from steelyard.wrappers.base import programs
 from steelyard.wrappers.base import programs as node_program
 from steelyard.wrappers.base.check import Check
 
-AT_ONCE = 16  # short jobs, or connections: no more load than a user's small array
+AT_ONCE = 16  # short jobs or connections: no more load than a user's small array
 TIMEOUT_S = 120
 SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "--")
 ABSENT = 127
 
-Way = Callable[
-    [str, Sequence[str]], list[str]
-]  # from a node and a command to one that runs it there
+Way = Callable[[str, Sequence[str]], list[str]]  # makes a command that runs the given one on a node
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a node says of itself; without checks why it says nothing."""
+    """A node's checks; without checks the reason why it gave none."""
 
     node: str
     checks: tuple[Check, ...] = ()
@@ -38,12 +36,13 @@ class Answer:
 
 
 def ssh_command(node: str, argv: Sequence[str]) -> list[str]:
-    """Without a password to be asked for."""
+    """Return the ssh command, which never prompts for a password."""
     return [*SSH, node, shlex.join(argv)]
 
 
 def doctor_command(program: Path | None) -> list[str]:
-    """Where jobs find it, else where this machine has it: one and the same line for all nodes."""
+    """Return the command that runs steelyard-node where jobs find it, else where this machine has
+    it; it is the same for all nodes."""
     places = [str(folder / node_program.PROGRAM) for folder in INSTALLED]
     with suppress(MissingError):
         places.append(str(node_program.find_node_program()))
@@ -57,14 +56,14 @@ def doctor_command(program: Path | None) -> list[str]:
 
 
 def query_nodes(nodes: Sequence[str], way: Way, program: Path | None) -> list[Answer]:
-    """All of them, in their order; one that hangs holds up no other."""
+    """Return the answers of all nodes, in their order; a node that hangs delays no other."""
     line = doctor_command(program)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(lambda node: query_node(node, way(node, line)), nodes))
 
 
 def query_node(node: str, argv: Sequence[str]) -> Answer:
-    """One node; nothing that goes wrong on the way is an answer of it."""
+    """Return one node's answer; failures on the way to it are answers without checks."""
     try:
         done = programs.run_quietly(argv, TIMEOUT_S, slurm_environment.build_environment())
     except subprocess.TimeoutExpired:
@@ -80,6 +79,6 @@ def query_node(node: str, argv: Sequence[str]) -> Answer:
 
 
 def error_line(done: subprocess.CompletedProcess[str]) -> str:
-    """The line that says most: the first error, as schedulers say why before they say that."""
+    """Return the first error line: schedulers print the reason first."""
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     return lines[0] if lines else f"exit code {done.returncode}, and no word why"

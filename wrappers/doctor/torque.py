@@ -1,8 +1,8 @@
-"""Prologues and epilogues of Torque on this node: for `steelyard doctor`.
+"""Checks prologues and epilogues of Torque on this node, for `steelyard doctor`.
 
-pbs_mom runs what root alone can write to. Anything else it refuses, and then requeues every job for
-ever; an epilogue.precancel, which it runs as the job's user and cannot, takes the node down.
-"""
+pbs_mom runs only files that root alone can write to. It refuses any other, and then requeues every
+job for ever. An epilogue.precancel is run as the job's user; if that is not possible, the node goes
+down."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INSTALL = "on the node: make install-torque PBS_HOME={home} (docs/admin-pbs.md)"
 
 
 def run_checks(home: Path, sweep: Path = SWEEP, timer: Path = TIMER) -> Iterator[Check]:
-    """Nothing where no pbs_mom runs, on a host of the server or of users, and we are not installed."""
+    """Yield the checks; none if no pbs_mom runs on this host and our scripts are not installed."""
     folder = home / "mom_priv"
     installed = any(is_our_script(folder / base) for base in [*AS_ROOT, AS_USER])
     if not installed and not pbs_commands.has_mom(home):
@@ -36,7 +36,7 @@ def run_checks(home: Path, sweep: Path = SWEEP, timer: Path = TIMER) -> Iterator
 
 
 def check_sweep(home: Path, sweep: Path, timer: Path) -> Iterator[Check]:
-    """torque-sweep undoes the conditions of jobs that another node refused: it must run."""
+    """Check that torque-sweep runs: it undoes the conditions of jobs that another node refused."""
     if timer.exists():
         return
     if not sweep.exists():
@@ -53,7 +53,7 @@ def check_sweep(home: Path, sweep: Path, timer: Path) -> Iterator[Check]:
 
 
 def check_scripts(folder: Path) -> Check:
-    """Are all there, ours, and such that pbs_mom runs them?"""
+    """Check that all scripts exist, are ours, and may be run by pbs_mom."""
     name = "Torque prologues"
     names = [*AS_ROOT, AS_USER]
     faults = [fault for base in names for fault in list_faults(folder, base)]
@@ -74,7 +74,8 @@ def check_scripts(folder: Path) -> Check:
 
 
 def read_settings(home: Path) -> list[str]:
-    """Options of `steelyard-node doctor`: the program and the file that our prologue names."""
+    """Return options of `steelyard-node doctor`: the program and the file that our prologue
+    names."""
     try:
         text = (home / "mom_priv/prologue").read_text(errors="replace")
     except OSError:
@@ -86,7 +87,7 @@ def read_settings(home: Path) -> list[str]:
 
 
 def list_faults(folder: Path, base: str) -> Iterator[str]:
-    """What pbs_mom, or ours for a site's own, would stumble over."""
+    """Yield the faults for which pbs_mom refuses a script, or ours refuses a site's own script."""
     for path in (folder / base, folder / f"{base}.site"):
         try:
             status = path.lstat()
@@ -102,7 +103,8 @@ def list_faults(folder: Path, base: str) -> Iterator[str]:
 
 
 def is_our_script(path: Path) -> bool:
-    """By its first lines; what cannot be read is taken for ours where it is there."""
+    """Return whether a script is ours, by its first lines; an unreadable existing one counts as
+    ours."""
     try:
         with path.open("rb") as file:
             return OURS in file.read(4096)
