@@ -1,9 +1,8 @@
 """Images of Debian packages for runs in containers: `steelyard image make`.
 
-A root file system is made by mmdebstrap in a folder beside where it goes, and takes its place as
-the last step: whoever is interrupted has changed nothing. All of what makes it is in process and
-mount namespaces of its own, which end with us, however we end.
-"""
+mmdebstrap makes a root file system in a folder next to its destination, and the last step moves it
+there: an interrupted command changes nothing. All processes run in their own process and mount
+namespaces, which end with this process, however it ends."""
 
 from __future__ import annotations
 
@@ -26,17 +25,17 @@ from steelyard.wrappers.launchers import launcher as launchers
 
 KINDS = ("docker", "podman", "systemd-nspawn", "lxc", "apptainer")
 ENGINES = ("docker", "podman")
-ROOTS = ("lxc", "systemd-nspawn")  # what only root starts
-PACKAGES = ("openmpi-bin",)  # beside bash, coreutils and grep, which Debian is never without
+ROOTS = ("lxc", "systemd-nspawn")  # kinds whose containers only root starts
+PACKAGES = ("openmpi-bin",)  # Debian always has bash, coreutils and grep
 SUITE = "bookworm"
 OURS = "steelyard-image-"
-PART = f".{OURS}"  # folders of what is being made
-MARK = "etc/steelyard-image"  # in each that is done: nothing else is ever replaced
-NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")  # of a package; of a suite
-STEPS = ("running apt", "downloading", "extracting", "installing", "creating")  # that are told
-MOST_SAID = 2  # a full disk is told for each file
-LONGEST_S = 300  # an engine takes in some hundred MB
-# In namespaces of their own, the first to end with us: mmdebstrap, apt, what packages execute.
+PART = f".{OURS}"  # prefix of folders of unfinished images
+MARK = "etc/steelyard-image"  # in each finished image: no other folder is ever replaced
+NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")  # a package or a suite
+STEPS = ("running apt", "downloading", "extracting", "installing", "creating")  # that are reported
+MOST_SAID = 2  # a full disk is reported for each file
+LONGEST_S = 300  # an engine imports some hundred MB
+# mmdebstrap, apt and the packages' scripts run in namespaces whose first process ends with us.
 OWN_PROCESSES = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 AS_ROOT_OF_ONES_OWN = ["unshare", "--user", "--map-root-user", "--map-auto"]
 LXC_CONFIG = """\
@@ -51,7 +50,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class ImageRequest:
-    """What is to be made, and for which launcher."""
+    """An image to make, and its launcher."""
 
     kind: str
     name: str
@@ -62,25 +61,25 @@ class ImageRequest:
 
     @property
     def launcher(self) -> str:
-        """As a study names it."""
+        """The launcher in a study's notation."""
         return f"{self.kind}:{self.name}"
 
     @property
     def place(self) -> Path:
-        """The folder that it becomes; docker and podman keep theirs themselves."""
+        """The destination folder; docker and podman store their images themselves."""
         if self.kind == "lxc":
             return lxc_folder() / self.name
         return Path(self.name)
 
     @property
     def workshop(self) -> Path:
-        """Where it is made: on the file system where it stays, if it is a folder."""
+        """The folder in which it is made: for a folder, on the file system of the destination."""
         return Path(tempfile.gettempdir()) if self.kind in ENGINES else self.place.parent
 
 
 @dataclass(frozen=True)
 class Image:
-    """What is there now."""
+    """A finished image."""
 
     launcher: str
     place: str
@@ -89,7 +88,7 @@ class Image:
 
 
 def format_command(launcher: str, *packages: str) -> str:
-    """The command that makes an image, for messages."""
+    """Return the command that makes an image, for messages."""
     more = f" --include={','.join(packages)}" if packages else ""
     return f"steelyard image make {launcher}{more}"
 
@@ -98,7 +97,8 @@ def read_request(
     text: str, kind: str | None, suite: str | None, include: tuple[str, ...], mirror: str | None,
     replace: bool,
 ) -> ImageRequest:  # fmt: skip
-    """Checked: KIND:NAME as studies say it, or NAME and --for; a path alone is a root folder."""
+    """Check and return the request: KIND:NAME as in studies, or NAME and --for; a path alone is a
+    root folder."""
     head, colon, rest = text.partition(":")
     if kind is None and colon and head in launchers.NAMED:
         kind, text = head, rest
@@ -124,7 +124,8 @@ def read_request(
 
 
 def local_suite(os_release: Path = Path("/etc/os-release")) -> str:
-    """This machine's, where it is Debian: our programs need a C library as new as its own."""
+    """Return this machine's suite if it runs Debian, because our programs need as new a C library;
+    else SUITE."""
     try:
         lines = os_release.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -134,12 +135,12 @@ def local_suite(os_release: Path = Path("/etc/os-release")) -> str:
 
 
 def lxc_folder() -> Path:
-    """Where LXC looks for its containers."""
+    """Return the folder of LXC's containers."""
     return Path(run_program("lxc-config", "lxc.lxcpath").strip())
 
 
 def run_program(*argv: str) -> str:
-    """What a program prints; MissingError with its last words when it fails."""
+    """Return a program's stdout. Raises MissingError with its last line if it fails."""
     try:
         done = programs.run_quietly(argv, LONGEST_S)
     except OSError as error:
@@ -152,11 +153,11 @@ def run_program(*argv: str) -> str:
     return done.stdout
 
 
-# --- before anything is done -----------------------------------------------------------------
+# --- checks ----------------------------------------------------------------------------------
 
 
 def check_request(wish: ImageRequest) -> None:
-    """Raise for what would fail after minutes, or destroy something."""
+    """Raise an error for what would fail after minutes, or destroy something."""
     if os.geteuid() != 0 and wish.kind in ROOTS:
         raise ConditionError(
             f"{wish.launcher}: only root starts containers of {wish.kind}: say it as root, or make "
@@ -176,7 +177,7 @@ def check_request(wish: ImageRequest) -> None:
 
 
 def check_programs(wish: ImageRequest) -> None:
-    """MissingError for what is not installed."""
+    """Raise MissingError for programs that are not installed."""
     wanted = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux", "setpriv": "util-linux"}
     if wish.kind in ENGINES:
         wanted[wish.kind] = {"docker": "docker.io"}.get(wish.kind, wish.kind)
@@ -202,7 +203,8 @@ def check_programs(wish: ImageRequest) -> None:
 
 
 def check_destination(wish: ImageRequest) -> None:
-    """Raise UsageError for a file that would be overwritten."""
+    """Raise UsageError if the destination exists and may not be replaced, or its parent does not
+    exist."""
     place = wish.place
     if not place.parent.is_dir():
         raise UsageError(f"{place.parent}: no such folder: make it first", str(place))
@@ -222,24 +224,24 @@ def check_destination(wish: ImageRequest) -> None:
 
 
 def is_our_folder(place: Path) -> bool:
-    """A folder that this command has made; nothing that leads elsewhere."""
+    """Return whether this command made the folder; a symbolic link never counts."""
     roots = (place, place / "rootfs")
     return not place.is_symlink() and any((root / MARK).is_file() for root in roots)
 
 
 def find_engine_image(wish: ImageRequest) -> str | None:
-    """The id of an image of that name."""
+    """Return the id of the engine's image with that name, or None."""
     done = programs.run_quietly(
         [wish.kind, "image", "inspect", "--format={{.Id}}", wish.name], LONGEST_S
     )
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-# --- done ------------------------------------------------------------------------------------
+# --- making the image ------------------------------------------------------------------------
 
 
 def make_image(wish: ImageRequest, say: Say) -> Image:
-    """What was wished for; nothing is changed before it is whole."""
+    """Make the requested image; no destination changes before the image is complete."""
     check_request(wish)
     begin = time.monotonic()
     with (
@@ -254,7 +256,7 @@ def make_image(wish: ImageRequest, say: Say) -> Image:
 
 
 def make_engine_image(wish: ImageRequest, part: Path, say: Say) -> tuple[str, int]:
-    """As docker or podman keep it; the id and the size that they tell."""
+    """Import the image into docker or podman; return its id and size in bytes."""
     tar = part / "image.tar"
     debootstrap(wish, part, tar, say)
     mark = part / "mark"
@@ -269,26 +271,28 @@ def make_engine_image(wish: ImageRequest, part: Path, say: Say) -> tuple[str, in
     if before not in (None, name):
         programs.run_quietly(
             [wish.kind, "rmi", str(before)], LONGEST_S
-        )  # who has another name stays
+        )  # an image with another name stays
     return name, int(size)
 
 
 def set_root_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Whoever makes it."""
+    """Make root the owner of an archive's entry."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = "root"
     return entry
 
 
 def make_root_folder(wish: ImageRequest, part: Path, say: Say) -> tuple[str, int]:
-    """A root folder, or with its configuration what LXC calls a container."""
+    """Make a root folder, or for LXC a container with its configuration; return its path and size
+    in bytes."""
     whole = part / "whole"
     root = whole / "rootfs" if wish.kind == "lxc" else whole
     root.parent.mkdir(exist_ok=True)
     if os.geteuid() == 0:
         debootstrap(wish, part, root, say)
     else:
-        # Of a user namespace some files would be of others, whom the user is not: all theirs.
+        # In a user namespace some files would have other owners than the user: unpacked by tar, all
+        # are theirs.
         debootstrap(wish, part, part / "image.tar", say)
         root.mkdir()
         unpack = ["tar", "-C", str(root), "--no-same-owner", "--exclude=./dev/*"]
@@ -305,8 +309,8 @@ def make_root_folder(wish: ImageRequest, part: Path, say: Say) -> tuple[str, int
 
 
 def install_folder(wish: ImageRequest, whole: Path, part: Path) -> None:
-    """At its place, in one step; what was there goes with the part's folder."""
-    check_destination(wish)  # minutes have passed
+    """Move the image to its destination in one step; a replaced folder is removed with `part`."""
+    check_destination(wish)  # minutes have passed since the first check
     with signals.uninterrupted():
         if wish.place.exists():
             wish.place.rename(part / "before")
@@ -314,13 +318,13 @@ def install_folder(wish: ImageRequest, whole: Path, part: Path) -> None:
 
 
 def image_label(wish: ImageRequest) -> str:
-    """What stands in the image about itself."""
+    """Return the JSON text that identifies the image and is stored in it."""
     made = {"suite": wish.suite, "packages": wish.packages, "made_unix_s": int(time.time())}
     return json.dumps({"format": "steelyard-image", "version": 1, **made}) + "\n"
 
 
 def debootstrap(wish: ImageRequest, part: Path, target: Path, say: Say) -> None:
-    """mmdebstrap, its progress handed on; MissingError with what it or apt complains of."""
+    """Run mmdebstrap and forward its progress. Raises MissingError with its or apt's errors."""
     complaints: list[str] = []
     with subprocess.Popen(
         command(wish, target), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -336,14 +340,15 @@ def debootstrap(wish: ImageRequest, part: Path, target: Path, say: Say) -> None:
                 elif mark == "E" or "No space left" in text:
                     complaints.append(text.strip().removeprefix("E: "))
         except BaseException:
-            child.send_signal(signal.SIGKILL)  # and with it all that it has started
+            child.send_signal(signal.SIGKILL)  # ends all its processes as well
             raise
     if child.returncode != 0:
         raise MissingError(format_failure(wish, complaints, target))
 
 
 def command(wish: ImageRequest, target: Path) -> list[str]:
-    """For root, and for a user who is one in a namespace; it ends with us."""
+    """Return the command for root, or for a user who is root in a namespace; it ends with this
+    process."""
     argv = [] if os.geteuid() == 0 else [*AS_ROOT_OF_ONES_OWN]
     argv += ["setpriv", "--pdeathsig", "KILL", *OWN_PROCESSES, "mmdebstrap", "--mode=root"]
     argv += ["--variant=minbase", f"--include={','.join(wish.packages)}", wish.suite, str(target)]
@@ -351,7 +356,7 @@ def command(wish: ImageRequest, target: Path) -> list[str]:
 
 
 def format_failure(wish: ImageRequest, complaints: list[str], target: Path) -> str:
-    """What went wrong, and what to do about it."""
+    """Return text that says what failed and what to do."""
     own = [text for text in complaints if not re.search("failed( to run)?$", text)]
     text = "; ".join([*dict.fromkeys(own or complaints)][:MOST_SAID])
     text = text or "mmdebstrap ended without a word"
@@ -366,14 +371,15 @@ def format_failure(wish: ImageRequest, complaints: list[str], target: Path) -> s
 
 
 def remove_folder(path: str) -> None:
-    """A tree, mounts in it left alone; files of a user namespace's others too."""
+    """Remove a tree, including files of a user namespace's other owners; mounts in it are not
+    touched."""
     argv = [] if os.geteuid() == 0 else [*AS_ROOT_OF_ONES_OWN]
     with signals.uninterrupted():
         programs.run_quietly([*argv, "rm", "-rf", "--one-file-system", "--", path], LONGEST_S)
 
 
 def disk_usage(root: Path) -> int:
-    """Bytes on the disk."""
+    """Return the bytes on disk of everything below a folder."""
     return sum(
         (Path(folder) / name).lstat().st_blocks * 512
         for folder, folders, files in os.walk(root)

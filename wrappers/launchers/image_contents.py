@@ -1,6 +1,5 @@
-"""What an image lacks of what runs in it will start: programs by name, libraries of programs that are
-brought in. One container is started for it; where nothing can be looked at, nothing is said.
-"""
+"""What is missing from an image: programs by name, and libraries of programs that are mounted into
+it. One container is started for the check; if it fails, nothing is reported."""
 
 from __future__ import annotations
 
@@ -14,8 +13,9 @@ from steelyard.wrappers.launchers import image
 from steelyard.wrappers.launchers.launcher import Launcher
 from steelyard.wrappers.launchers.launcher_checks import run_quickly
 
-MOST = 40  # programs of a folder
-# Inside: a line for each thing that is not there. ldd is of the C library's package.
+MOST = 40  # most programs examined in a folder
+# The script prints a line for each missing program or library. ldd is in the package of the C
+# library.
 LOOK = """\
 brought=
 for program; do
@@ -36,15 +36,16 @@ OLD = re.compile(r"version `([^']+)' not found")
 
 @dataclass(frozen=True)
 class RequiredPrograms:
-    """Of all runs that one image has: its own programs, with the Debian packages that have them (or
-    ""), and programs that are brought in."""
+    """What all runs with one image need: programs of the image, with the Debian packages that have
+    them (or ""), and programs that are mounted into it."""
 
     commands: Mapping[str, str]
     programs: tuple[Path, ...]
 
 
 def find_missing(launcher: Launcher, wanted: RequiredPrograms) -> str | None:
-    """One sentence with the command that makes a better one; None: nothing, or not known."""
+    """Return one sentence with the command that makes a complete image; None if nothing is missing
+    or the check failed."""
     if launcher.has_our_programs:
         return None
     argv = enter_command(launcher, wanted.programs)
@@ -52,7 +53,7 @@ def find_missing(launcher: Launcher, wanted: RequiredPrograms) -> str | None:
         *argv, "bash", "-c", LOOK, "look", *wanted.commands, "--", *map(str, wanted.programs)
     )
     if done.returncode != 0:
-        return None  # why it does not start is told elsewhere
+        return None  # other checks report why it does not start
     return describe_missing(
         launcher, wanted, [line.split("\t", 2) for line in done.stdout.splitlines()]
     )
@@ -61,7 +62,7 @@ def find_missing(launcher: Launcher, wanted: RequiredPrograms) -> str | None:
 def describe_missing(
     launcher: Launcher, wanted: RequiredPrograms, found: list[list[str]]
 ) -> str | None:
-    """What was found not to be there, in words."""
+    """Return a sentence that lists what is missing, or None."""
     commands = [fields[1] for fields in found if fields[0] == "program"]
     libraries: dict[str, str] = {}
     versions: dict[str, str] = {}
@@ -87,19 +88,19 @@ def describe_missing(
 
 
 def group_by_program(names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Of each program, what it misses, commas between."""
+    """Yield each program with the names that it misses, separated by commas."""
     for program in dict.fromkeys(names.values()):
         yield program, ", ".join(name for name, whose in names.items() if whose == program)
 
 
 def find_package(library: str) -> str | None:
-    """The Debian package that has this one here."""
+    """Return the Debian package that has the library on this machine, or None."""
     done = run_quickly("dpkg-query", "--search", f"*/{library}")
     return done.stdout.partition(":")[0] if done.returncode == 0 else None
 
 
 def list_linked(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Those that are linked to libraries: programs and, of folders, the programs in them."""
+    """Return the files that are linked to libraries, including those in folders."""
     found: dict[Path, None] = {}
     for path in paths:
         inside = sorted(path.iterdir())[:MOST] if path.is_dir() else [path]
@@ -108,7 +109,7 @@ def list_linked(paths: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def is_linked(path: Path) -> bool:
-    """A program, or a library, in the kernel's format."""
+    """Return whether the file is an executable ELF program or library."""
     if not path.is_file() or not os.access(path, os.X_OK | os.R_OK):
         return False
     with path.open("rb") as stream:
@@ -116,7 +117,8 @@ def is_linked(path: Path) -> bool:
 
 
 def enter_command(launcher: Launcher, programs: Iterable[Path]) -> list[str]:
-    """The command line up to what is executed inside; programs are there under their names."""
+    """Return the command line up to the program to execute inside; `programs` are mounted at their
+    own paths."""
     if launcher.kind in image.ENGINES:
         argv = [launcher.kind]
         if launcher.kind == "podman" and not Path("/run/systemd/system").is_dir():

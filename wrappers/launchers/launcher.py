@@ -1,9 +1,9 @@
-"""Launchers: inside what a run's clients are executed (docs/launchers.md).
+"""Launchers: the containers in which a run's clients are executed (docs/launchers.md).
 
-`parse` knows the grammar, KIND[:NAME][,network=…][,device=NAME][,containers=N][,cpus=N]
-[,memory=SIZE][,ranks=each|across], and `Launcher.text` the canonical text. What runs a launcher is jobscripts/lib/launcher*.sh; what
-it needs, and who may use it, launcher_checks.py knows.
-"""
+`parse` implements the grammar, KIND[:NAME][,network=…][,device=NAME][,containers=N][,cpus=N]
+[,memory=SIZE][,ranks=each|across], and `Launcher.text` the canonical text.
+jobscripts/lib/launcher*.sh starts a launcher; launcher_checks.py has what it needs and who may use
+it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from steelyard.wrappers.base.errors import UsageError, did_you_mean
 
 MAX_CONTAINERS = 8
 MAX_CPUS = 4096
-LEAST_MEMORY = 16 * 2**20  # below it not even a shell comes up
+LEAST_MEMORY = 16 * 2**20  # with less not even a shell starts
 NETWORKS = ("host", "bridge", "macvlan", "phys")
-OWN_DEVICE = "phys"  # LXC's word: a device of the node is the container's alone
-# An MPI program in each container, or one program whose ranks are in all of them.
+OWN_DEVICE = "phys"  # in LXC's terms: the container gets a device of the node for itself
+# One MPI program in each container, or one program with ranks in all containers.
 PROGRAMS = ("each", "across")
-# What stands behind the colon; None: nothing.
+# The kind of name after the colon; None: no name.
 NAMED: dict[str, str | None] = {
     "bare": None,
     "unshare": None,
@@ -31,10 +31,10 @@ NAMED: dict[str, str | None] = {
     "lxc": "NAME",
     "systemd-nspawn": "ROOT",
 }
-# An image as docker and podman name it, a container of LXC's, a path.
+# An image's name for docker and podman, an LXC container's name, a path.
 IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
 LXC_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")  # Linux has 15 letters
+DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")  # Linux permits 15 characters
 FOLDER = re.compile(r"/[^,\x00-\x1f\x7f]{1,4000}")
 PATTERNS = {
     "docker": (IMAGE, "an image, such as debian:12"),
@@ -44,7 +44,7 @@ PATTERNS = {
     "systemd-nspawn": (FOLDER, "the absolute path of a root folder"),
 }
 UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
-# Why a kind cannot have a network; with ranks=across we give the addresses.
+# Reasons why a kind cannot have a network. With ranks=across Steelyard assigns the addresses.
 NO_ADDRESS = "nothing would give the container an address"
 NOT_THE_ENGINES = "its engine cannot move a device of the node into a container"
 NO_NETWORK = {
@@ -60,20 +60,20 @@ NO_NETWORK = {
 
 @dataclass(frozen=True)
 class Launcher:
-    """A checked launcher; `cpus` and `memory_bytes` are of one container, None: not limited."""
+    """A checked launcher; `cpus` and `memory_bytes` limit one container, None is no limit."""
 
     kind: str = "bare"
     name: str = ""
     network: str = "host"
-    device: str = ""  # of the node, that is the container's alone
-    containers: int = 1  # side by side on each node
+    device: str = ""  # a node's device for the container alone
+    containers: int = 1  # in parallel on each node
     cpus: int | None = None
     memory_bytes: int | None = None
-    across: bool = False  # one program has all containers of the job
+    across: bool = False  # one MPI program uses all containers of the job
 
     @property
     def clients_per_node(self) -> int:
-        """Programs side by side on a node."""
+        """The number of programs that run in parallel on a node."""
         return 1 if self.across else self.containers
 
     @property
@@ -88,7 +88,7 @@ class Launcher:
 
     @property
     def text(self) -> str:
-        """The canonical text: options in one order, what is the default left out."""
+        """The canonical text: options in a fixed order, without defaults."""
         parts = [self.kind + (f":{self.name}" if self.name else "")]
         if self.network != "host":
             parts.append(f"network={self.network}")
@@ -109,7 +109,7 @@ BARE = Launcher()
 
 
 def format_size(size_bytes: int) -> str:
-    """For example `2GiB`: the largest unit with a whole number; bytes without a unit."""
+    """Return, for example, `2GiB`: the largest unit with a whole number; bytes without a unit."""
     for unit, step in UNITS:
         if size_bytes % step == 0:
             return f"{size_bytes // step}{unit}"
@@ -117,7 +117,7 @@ def format_size(size_bytes: int) -> str:
 
 
 def parse(text: str) -> Launcher:
-    """Check a launcher; UsageError names the part and what is allowed there."""
+    """Parse a launcher. Raises UsageError, which names the invalid part and what is allowed."""
     head, *options = text.split(",")
     kind, colon, name = head.partition(":")
     if kind not in NAMED:
@@ -143,7 +143,7 @@ def parse(text: str) -> Launcher:
 
 
 def check_name(kind: str, has_colon: bool, name: str) -> None:
-    """UsageError when what stands behind the colon is not what the kind needs."""
+    """Raise UsageError if the name after the colon is not what the kind needs."""
     wanted = NAMED[kind]
     if wanted is None:
         if has_colon:
@@ -160,7 +160,7 @@ def check_name(kind: str, has_colon: bool, name: str) -> None:
 
 
 def read_options(options: Iterable[str]) -> dict[str, str]:
-    """KEY=VALUE each, known, and none twice."""
+    """Parse options KEY=VALUE. Raises UsageError for an unknown or repeated key."""
     known = ("network", "device", "containers", "cpus", "memory", "ranks")
     given: dict[str, str] = {}
     for option in options:
@@ -178,14 +178,14 @@ def read_options(options: Iterable[str]) -> dict[str, str]:
 
 
 def parse_count(key: str, text: str, most: int) -> int:
-    """A whole number from 1."""
+    """Parse a whole number from 1 to `most`."""
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
         raise UsageError(f"{key}={text}: allowed is a whole number from 1 to {most}")
     return int(text)
 
 
 def parse_memory(text: str) -> int:
-    """Bytes of a size."""
+    """Parse a size and return its bytes."""
     size = parse_size(text)
     if size is None or not LEAST_MEMORY <= size < 2**63:
         raise UsageError(
@@ -196,14 +196,14 @@ def parse_memory(text: str) -> int:
 
 
 def is_across(text: str) -> bool:
-    """Whether one program has all containers."""
+    """Return whether one program uses all containers."""
     if text not in PROGRAMS:
         raise UsageError(f"ranks={text}: allowed is {' or '.join(PROGRAMS)}")
     return text == "across"
 
 
 def check_network(found: Launcher) -> None:
-    """UsageError for a network that the kind cannot have."""
+    """Raise UsageError for a network that the kind cannot have."""
     if found.network not in NETWORKS:
         raise UsageError(f"network={found.network}: allowed is {', '.join(NETWORKS)}")
     why = None if found.across else NO_NETWORK.get((found.kind, found.network))
@@ -214,7 +214,7 @@ def check_network(found: Launcher) -> None:
 
 
 def check_device(found: Launcher, is_named: bool) -> None:
-    """UsageError unless a device of the node is named where one is needed, for one container."""
+    """Raise UsageError unless a device is named exactly where one is needed, for one container."""
     if found.network != OWN_DEVICE:
         if is_named:
             raise UsageError(f"device={found.device}: goes with network={OWN_DEVICE} only")
@@ -240,7 +240,8 @@ def check_device(found: Launcher, is_named: bool) -> None:
 
 
 def condition_conflict(launcher: Launcher, condition: str) -> str | None:
-    """Why a network condition other than `none` cannot hold for it; None: it can, as far as this says."""
+    """Return why a network condition cannot apply to the launcher's containers; None if nothing
+    here prevents it."""
     if condition == "none" or launcher.network != OWN_DEVICE:
         return None
     return (
@@ -250,13 +251,13 @@ def condition_conflict(launcher: Launcher, condition: str) -> str | None:
 
 
 def launcher_of_levels(condition: Mapping[str, object]) -> Launcher:
-    """What the factor `launcher` of a study's condition says."""
+    """Return the launcher of a condition's factor `launcher`; without it, bare."""
     return parse(str(condition["launcher"])) if "launcher" in condition else BARE
 
 
 def launcher_variables(launcher: Launcher, condition: str = "none") -> dict[str, str]:
-    """What run.sh is told of it (head of jobscripts/lib/launcher.sh), and of the network condition
-    that is to hold for its containers; nothing when bare."""
+    """Return the variables of run.sh (head of jobscripts/lib/launcher.sh) for the launcher and the
+    network condition of its containers; none when bare."""
     if launcher.is_bare:
         return {}
     values = {

@@ -1,8 +1,7 @@
-"""What a launcher needs of a machine, and who may use it: told before anything is submitted.
+"""What a launcher needs of a machine, and who may use it, checked before submission.
 
-`refusal` knows what only root may, on whichever machine; `lacking` looks at this one. Both answer
-in one sentence that says what to do, or None.
-"""
+`refusal_reason` has what only root may do on any machine; `find_missing` checks this machine. Both
+return one sentence that says what to do, or None."""
 
 from __future__ import annotations
 
@@ -40,11 +39,12 @@ PROGRAMS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 NETWORK_PROGRAMS = (("ip", "apt install iproute2"), ("nsenter", "apt install util-linux"))
 DEVICES = Path("/sys/class/net")
-VETH = ("unshare", "systemd-nspawn")  # we make their network
+VETH = ("unshare", "systemd-nspawn")  # kinds whose network Steelyard creates
 
 
 def refusal_reason(launcher: Launcher, user_id: int) -> str | None:
-    """Why an ordinary user may not use it; None for root, and where nothing prevents it."""
+    """Return why an ordinary user may not use the launcher; None for root, or if nothing prevents
+    it."""
     if user_id == 0:
         return None
     kind, text = launcher.kind, launcher.text
@@ -70,7 +70,7 @@ def refusal_reason(launcher: Launcher, user_id: int) -> str | None:
 
 
 def find_missing(launcher: Launcher) -> str | None:
-    """What this machine lacks for it."""
+    """Return what this machine misses for the launcher, or None."""
     wanted = [*PROGRAMS[launcher.kind]]
     if launcher.network != "host" and (launcher.kind in VETH or launcher.across):
         wanted += NETWORK_PROGRAMS
@@ -92,7 +92,8 @@ def find_missing(launcher: Launcher) -> str | None:
 
 
 def check_engine(launcher: Launcher) -> str | None:
-    """Check that docker or podman is allowed and has the image."""
+    """Return why docker or podman cannot run the image here: no permission, no image, no network;
+    or None."""
     program, image = launcher.kind, launcher.name
     said = error_line(program, "version")
     if said is not None and "permission denied" in said.lower():
@@ -124,13 +125,14 @@ def check_engine(launcher: Launcher) -> str | None:
 
 
 def list_networks(program: str) -> list[str]:
-    """Names of the engine's macvlan networks."""
+    """Return the names of the engine's macvlan networks."""
     done = run_quickly(program, "network", "ls", "--filter=driver=macvlan", "--format={{.Name}}")
     return done.stdout.split()
 
 
 def check_image_file(launcher: Launcher) -> str | None:
-    """apptainer and systemd-nspawn need a file or a folder."""
+    """Return what prevents apptainer or systemd-nspawn, whose image must be a file or a folder; or
+    None."""
     path = Path(launcher.name)
     if launcher.kind == "apptainer" and not path.exists():
         return (
@@ -149,7 +151,7 @@ def check_image_file(launcher: Launcher) -> str | None:
 
 
 def check_lxc_container(launcher: Launcher) -> str | None:
-    """A container of that name."""
+    """Return what prevents LXC, such as a missing container; or None."""
     said = error_line("lxc-info", "--name", launcher.name, "--state")
     if said is not None:
         return (
@@ -160,8 +162,9 @@ def check_lxc_container(launcher: Launcher) -> str | None:
 
 
 def check_lxc_network(launcher: Launcher) -> str | None:
-    """A network other than the node's is what the container's configuration says."""
-    if launcher.network == "host" or launcher.across:  # then the network is ours
+    """Return the conflict with the container's configuration, which defines a network other than
+    the node's; or None."""
+    if launcher.network == "host" or launcher.across:  # host needs none, and across gets ours
         return None
     want = {"bridge": "veth"}.get(launcher.network, launcher.network)
     found = run_quickly(
@@ -177,7 +180,7 @@ def check_lxc_network(launcher: Launcher) -> str | None:
 
 
 def check_user_namespace(launcher: Launcher) -> str | None:
-    """May an ordinary user have namespaces of their own?"""
+    """Return why an ordinary user cannot have namespaces on this machine, or None."""
     if os.geteuid() == 0:
         return launcher_trials.check_own_cgroup(launcher)
     said = error_line("unshare", "--user", "--map-current-user", "true")
@@ -200,7 +203,7 @@ LOOKS = {
 
 
 def error_line(*argv: str) -> str | None:
-    """The last line that a failing program prints; None if it succeeds."""
+    """Return the last line that a failing program prints; None if it succeeds."""
     done = run_quickly(*argv)
     if done.returncode == 0:
         return None
@@ -209,7 +212,7 @@ def error_line(*argv: str) -> str | None:
 
 
 def run_quickly(*argv: str) -> subprocess.CompletedProcess[str]:
-    """Run a program that only tells; one that cannot be run, or hangs, has failed."""
+    """Run a program that only reports. One that cannot be run, or hangs, counts as failed."""
     try:
         return programs.run_quietly(argv, TIMEOUT_S)
     except OSError as error:
@@ -219,7 +222,7 @@ def run_quickly(*argv: str) -> subprocess.CompletedProcess[str]:
 
 
 def check_user(launchers: Iterable[Launcher]) -> None:
-    """ConditionError for what only root may have."""
+    """Raise ConditionError for what only root may use."""
     for launcher in launchers:
         why = refusal_reason(launcher, os.geteuid())
         if why is not None:
@@ -227,12 +230,12 @@ def check_user(launchers: Iterable[Launcher]) -> None:
 
 
 def list_missing(launchers: Iterable[Launcher]) -> list[str]:
-    """One sentence for each launcher that could not start here."""
+    """Return one sentence for each launcher that could not start here."""
     return [why for launcher in launchers if (why := find_missing(launcher)) is not None]
 
 
 def check_here(launcher: Launcher) -> None:
-    """ConditionError or MissingError before anything runs."""
+    """Raise ConditionError or MissingError for a launcher that cannot run here."""
     check_user([launcher])
     why = find_missing(launcher)
     if why is not None:

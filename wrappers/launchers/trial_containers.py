@@ -1,6 +1,5 @@
-"""A container that does nothing, started before anything is submitted: only that shows what a
-machine's configuration refuses. Asked by launcher_checks.py; answers are one sentence, or None.
-"""
+"""Starts a container that does nothing, before submission: only this shows what a machine's
+configuration refuses. launcher_checks.py calls it; results are one sentence, or None."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from pathlib import Path
 from steelyard.wrappers.launchers.launcher import OWN_DEVICE, Launcher
 
 Complaint = Callable[..., str | None]
-# What stands in an engine's complaint, and what to do about it.
+# Texts in an engine's error message, and what to do about each.
 REMEDIES = (
     (
         "hybrid mode not supported",
@@ -22,7 +21,7 @@ REMEDIES = (
         ),
     ),
     (
-        "rlimit",  # crun says setrlimit, runc "setting rlimit"
+        "rlimit",  # crun prints setrlimit, runc "setting rlimit"
         (
             'put default_ulimits = ["nproc=1000:1000", "nofile=1000:1000"] under [containers] of '
             "~/.config/containers/containers.conf (of root: /etc/containers/containers.conf)"
@@ -45,8 +44,8 @@ REMEDIES = (
 
 
 def try_container(launcher: Launcher, network: str, complaint: Complaint) -> str | None:
-    """Start a container with this network; None when it started and ended well."""
-    network = "none" if network == OWN_DEVICE else network  # which it is given from outside
+    """Start a container with this network; return None if it started and ended without an error."""
+    network = "none" if network == OWN_DEVICE else network  # it gets its device from outside
     make = try_apptainer if launcher.kind == "apptainer" else try_engine
     argv = make(launcher, network)
     said = complaint(*argv)
@@ -57,7 +56,7 @@ def try_container(launcher: Launcher, network: str, complaint: Complaint) -> str
 
 
 def try_engine(launcher: Launcher, network: str) -> list[str]:
-    """docker and podman, as sy_launcher_engine of jobscripts/ calls them."""
+    """Return the command of docker or podman, as sy_launcher_engine of jobscripts/ calls it."""
     argv = [launcher.kind]
     if launcher.kind == "podman" and not Path("/run/systemd/system").is_dir():
         argv.append("--cgroup-manager=cgroupfs")
@@ -69,7 +68,7 @@ def try_engine(launcher: Launcher, network: str) -> list[str]:
 
 
 def try_apptainer(launcher: Launcher, network: str) -> list[str]:
-    """As sy_launcher_apptainer of jobscripts/ calls it."""
+    """Return the command of apptainer, as sy_launcher_apptainer of jobscripts/ calls it."""
     argv = ["apptainer", "exec", "--pid", "--ipc", "--no-home"]
     if network != "host":
         argv += ["--net", "--network", network]
@@ -81,7 +80,8 @@ def try_apptainer(launcher: Launcher, network: str) -> list[str]:
 
 
 def has_sys_resource() -> bool:
-    """Root in a container often has not this capability (24), which apptainer asks for."""
+    """Return whether this process has CAP_SYS_RESOURCE (24), which apptainer requests: root in a
+    container often does not."""
     found = re.search(
         r"^CapPrm:\s*([0-9a-f]+)$", Path("/proc/self/status").read_text(), re.MULTILINE
     )
@@ -89,7 +89,8 @@ def has_sys_resource() -> bool:
 
 
 def check_rootless_memory(launcher: Launcher, controllers: str) -> str | None:
-    """Podman without root: with cgroup v1 it says "ignored" and goes on, so it is for us to say."""
+    """Return why podman without root cannot limit memory, or None. With cgroup v1 it only prints
+    "ignored" and continues, so the check is here."""
     if launcher.memory_bytes is None or "memory" in re.findall(r"\w+", controllers):
         return None
     return (
@@ -100,7 +101,8 @@ def check_rootless_memory(launcher: Launcher, controllers: str) -> str | None:
 
 
 def check_own_cgroup(launcher: Launcher) -> str | None:
-    """Root's memory= of unshare, systemd-nspawn and apptainer is a cgroup that the run makes."""
+    """Return why root's memory= of unshare, systemd-nspawn or apptainer cannot work, or None: the
+    run makes a cgroup for it."""
     if launcher.memory_bytes is None or os.geteuid() != 0:
         return None
     version_2 = Path("/sys/fs/cgroup/cgroup.controllers")
