@@ -1,1 +1,1 @@
-"""Network conditions: the door to `steelyard-node netem`, and their words."""
+"""Network conditions: the interface to `steelyard-node netem`, and descriptions of conditions."""

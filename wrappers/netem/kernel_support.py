@@ -1,4 +1,4 @@
-"""What this kernel has of sch_netem, sch_tbf and ifb: tried, in a fresh network namespace."""
+"""Tests what this kernel has of sch_netem, sch_tbf and ifb, in a fresh network namespace."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from steelyard.facts.rows import rows, text_of
 from steelyard.wrappers.base import programs
 
 TIMEOUT_S = 10
-# The kernel's own words: 'Specified qdisc kind is unknown.', and of a device 'Unknown device type.'
+# The kernel's messages: 'Specified qdisc kind is unknown.', and for a device 'Unknown device type.'
 UNKNOWN = ("is unknown", "Unknown device type")
 PACKAGES = {"tc": "iproute2", "ip": "iproute2", "unshare": "util-linux"}
 
 
 @dataclass(frozen=True)
 class Support:
-    """Whether a module is there; None where it could not be tried."""
+    """Whether a kernel module is available; None if it could not be tested."""
 
     there: bool | None
     message: str
 
 
 def list_required_modules(spec: Mapping[str, object]) -> Iterator[str]:
-    """The modules that a specification (docs/formats.md part 9) needs."""
+    """Yield the modules that a specification (docs/formats.md part 9) needs."""
     needs = {value.needs for value in VALUES if value.json in spec}
     if "TBF" in needs and "NETEM" not in needs:
         yield "sch_tbf"
@@ -38,20 +38,20 @@ def list_required_modules(spec: Mapping[str, object]) -> Iterator[str]:
 
 
 def try_module(module: str) -> Support:
-    """Try it. The namespace ends with the trial, so nothing of this machine is touched."""
+    """Test a module in a namespace that ends with the test, so that the machine is not changed."""
     names = ("unshare", TRIALS[module][0])
     found = {name: find_program(name) for name in names}
     for name, path in found.items():
         if path is None:
             return Support(None, f"{name} is missing: apt install {PACKAGES[name]}")
-    # An ordinary user is root only in a user namespace, where the system lets him have one.
+    # An ordinary user is root only in a user namespace, if the system permits one.
     mine = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     argv = [str(found["unshare"]), *mine, "--net", "--", str(found[names[1]])]
     return run_trial(module, [*argv, *TRIALS[module][1:]])
 
 
 def run_trial(module: str, argv: list[str]) -> Support:
-    """Run a trial and understand what it says."""
+    """Run a test and interpret its output."""
     try:
         done = programs.run_quietly(argv, TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -66,11 +66,12 @@ def run_trial(module: str, argv: list[str]) -> Support:
 
 
 def find_program(name: str) -> str | None:
-    """tc lives in sbin, which an ordinary user's PATH may lack."""
+    """Return the program's path. tc is in sbin, which may be missing from an ordinary user's
+    PATH."""
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/bin:/bin")
 
 
-# The kernel's module: the command that needs it.
+# Kernel module: the command that needs it.
 TRIALS: dict[str, tuple[str, ...]] = {
     module: tuple(command.split()) for _, (module, command) in rows(text_of("netem_trials.def"))
 }

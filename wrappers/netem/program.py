@@ -1,4 +1,4 @@
-"""The door to `steelyard-node netem` and `cache`: conditions are parsed, applied and undone there."""
+"""The interface to `steelyard-node netem` and `cache`, which parse, apply and undo conditions."""
 
 from __future__ import annotations
 
@@ -21,55 +21,55 @@ from steelyard.wrappers.netem import kernel_support
 RUN_DIR = Path("/run/steelyard")
 POLICY = Path("/etc/steelyard/netem.conf")
 NONE = "none"
-# Where jobs have their condition: sbatch --netem (spank(8)), qsub -v STEELYARD_NETEM.
+# Variables with a job's condition: sbatch --netem (spank(8)), qsub -v STEELYARD_NETEM.
 OF_JOB = ("SLURM_SPANK__SLURM_SPANK_OPTION_steelyard_netem", "STEELYARD_NETEM")
 COLD = ("cache", "--cold", "--no-policy")
 CACHES = ("warm", "cold")
-LIMITED = re.compile(r"cold:cvmfs=([1-9][0-9]{0,8})")  # MB that CVMFS' cache may have
-TIMEOUT_S = 120  # applying sends a few seconds of pings to verify; undoing the same
+LIMITED = re.compile(r"cold:cvmfs=([1-9][0-9]{0,8})")  # MB that CVMFS' cache may use
+TIMEOUT_S = 120  # apply and undo each send a few seconds of pings
 KINDS: dict[int, type[SteelyardError]] = {2: UsageError, 3: MissingError, 4: ConditionError}
 
 
 @dataclass(frozen=True)
 class Specification:
-    """A checked specification; `spec` in SI units (docs/formats.md part 9)."""
+    """A checked specification; `spec` is in SI units (docs/formats.md part 9)."""
 
-    text: str  # as it was written
+    text: str  # as written
     requested: str  # canonical
     spec: dict[str, object]
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a run on this machine asks of it."""
+    """The conditions that a run requests of this machine."""
 
     network: str = NONE
     cache: str = "warm"
-    peer: str | None = None  # an address, for round-trip times
+    peer: str | None = None  # an address to measure round-trip times to
 
     @property
     def shapes(self) -> bool:
-        """Packets are treated otherwise than usual."""
+        """Whether the network is shaped."""
         return self.network != NONE
 
     @property
     def needs_root(self) -> bool:
-        """An ordinary user cannot have it here."""
+        """Whether an ordinary user cannot apply the conditions here."""
         return self.shapes or self.is_cold
 
     @property
     def is_cold(self) -> bool:
-        """Caches are dropped before it begins."""
+        """Whether caches are dropped before the run."""
         return self.cache != CACHES[0]
 
     @property
     def cold(self) -> tuple[str, ...]:
-        """What steelyard-node is asked for then."""
+        """The arguments of steelyard-node that drop the caches."""
         limit = LIMITED.fullmatch(self.cache)
         return (*COLD, f"--cvmfs-mb={limit[1]}") if limit else COLD
 
     def format_options(self) -> str:
-        """Format the conditions as options, for messages."""
+        """Return the conditions as options, for messages."""
         parts = [f"--netem={self.network}"] if self.shapes else []
         return " ".join([*parts, *([f"--cache={self.cache}"] if self.is_cold else [])])
 
@@ -78,32 +78,33 @@ NOTHING = Conditions()
 
 
 def read_job_condition() -> str:
-    """The condition of the batch job in which this process runs; `none` without one."""
+    """Return the condition of the batch job in which this process runs; `none` without one."""
     return next((os.environ[name] for name in OF_JOB if os.environ.get(name)), NONE)
 
 
 def is_cache_level(level: object) -> bool:
-    """Whether it is a level of the factor `cache`."""
+    """Return whether it is a level of the factor `cache`."""
     return level in CACHES or (isinstance(level, str) and LIMITED.fullmatch(level) is not None)
 
 
 def make_conditions(condition: Mapping[str, object]) -> Conditions:
-    """The conditions of the factors `network` and `cache`."""
+    """Return the conditions that the levels of `network` and `cache` request."""
     return Conditions(str(condition.get("network", NONE)), str(condition.get("cache", CACHES[0])))
 
 
 def choose_run_dir(wanted: Path | None = None) -> Path:
-    """The folder of states: the given one, else $STEELYARD_RUN_DIR, else /run/steelyard."""
+    """Return the folder of states: the given one, else $STEELYARD_RUN_DIR, else /run/steelyard."""
     return (wanted or Path(os.environ.get("STEELYARD_RUN_DIR") or RUN_DIR)).absolute()
 
 
 def node_name() -> str:
-    """This node, as the sampler names it: the host's name up to its first dot."""
+    """Return this node's name as the sampler has it: the host's name up to its first dot."""
     return socket.gethostname().partition(".")[0] or "localhost"
 
 
 def run_node_program(*words: str) -> str:
-    """stdout of a command of steelyard-node; its one line of complaint becomes our error."""
+    """Return stdout of a steelyard-node command. Raises the error that its exit code and last line
+    describe."""
     program = str(programs.find_node_program())
     try:
         done = programs.run_quietly([program, *words], TIMEOUT_S)
@@ -117,7 +118,7 @@ def run_node_program(*words: str) -> str:
 
 
 def format_error(program: str, words: Sequence[str], code: int, said: str) -> SteelyardError:
-    """What went wrong, in the words of steelyard-node."""
+    """Return the error of a failed command, with steelyard-node's message."""
     if f"unknown command '{words[0]}'" in said:
         return MissingError(
             f"{program} is too old, it knows no '{words[0]}': {programs.remedy(programs.PROGRAM)}"
@@ -130,14 +131,15 @@ def format_error(program: str, words: Sequence[str], code: int, said: str) -> St
 
 
 def parse_specification(text: str) -> Specification:
-    """Check a specification; UsageError names the part and what is allowed there."""
+    """Check a specification. Raises UsageError, which names the invalid field and what is
+    allowed."""
     found = json.loads(run_node_program("netem", "parse", "--", text))
     return Specification(text, str(found["requested"]), dict(found["spec"]))
 
 
 def read_sites(name: str, folder: Path | None = None) -> dict[str, Any]:
-    """What a file of sites asks of this node (docs/formats.md part 9, `sites`); ConditionError: it is
-    not here, or not as expected."""
+    """Return what a sites file requires of this node (docs/formats.md part 9, `sites`). Raises
+    ConditionError if the file is missing or invalid."""
     where = [] if folder is None else [f"--folder={folder}"]
     found: dict[str, Any] = json.loads(run_node_program("netem", "sites", *where, "--", name))
     return found
@@ -152,7 +154,7 @@ def describe_sites(found: Mapping[str, Any]) -> list[str]:
 
 
 def resolve_address(host: str) -> str:
-    """The address of a host name; UsageError when it has none."""
+    """Return the address of a host name. Raises UsageError if it has none."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:
@@ -161,7 +163,7 @@ def resolve_address(host: str) -> str:
 
 
 def require_root(wish: str) -> None:
-    """Raise ConditionError, with what to do, for an ordinary user."""
+    """Raise ConditionError, which says what to do, for an ordinary user."""
     if os.geteuid() != 0:
         raise ConditionError(
             f"{wish}: needs root on this machine; on a cluster with Steelyard on its nodes any user "
@@ -171,7 +173,7 @@ def require_root(wish: str) -> None:
 
 
 def check_here(conditions: Conditions) -> None:
-    """ConditionError for what this user or this kernel cannot have, before anything is run."""
+    """Raise ConditionError for what this user or kernel cannot apply, before anything runs."""
     if conditions.needs_root:
         require_root(conditions.format_options())
     if conditions.shapes:
@@ -187,13 +189,14 @@ def check_here(conditions: Conditions) -> None:
 
 
 def sites_name(network: str) -> str | None:
-    """The name of the sites that a specification refers to."""
+    """Return the name of the sites that a specification refers to, or None."""
     name = parse_specification(network).spec.get("sites")
     return None if name is None else str(name)
 
 
 def find_missing_sites(network: str) -> str | None:
-    """Of sites, why their file cannot be had here; None: it can, or none is asked for."""
+    """Return why the requested sites file cannot be used here; None if it can, or none is
+    requested."""
     name = sites_name(network)
     try:
         if name is not None:
@@ -206,7 +209,8 @@ def find_missing_sites(network: str) -> str | None:
 def apply_condition(
     conditions: Conditions, folder: Path, job_id: str, watch: int | None
 ) -> dict[str, object]:
-    """Shape the network by root's own word; the document of docs/formats.md part 9 so far."""
+    """Shape the network without a check of the policy; return the document (docs/formats.md part 9)
+    so far."""
     watched = None if watch is None else str(watch)
     said = run_node_program(*apply_command(conditions, folder, job_id, watched))
     document: dict[str, object] = json.loads(said)
@@ -216,7 +220,8 @@ def apply_condition(
 def apply_command(
     conditions: Conditions, folder: Path, job_id: str, watch: str | None
 ) -> tuple[str, ...]:
-    """The command of steelyard-node that applies; `watch` as text, since a shell knows itself as $$."""
+    """Return the arguments of steelyard-node that apply the network; `watch` is text, as in a shell
+    it is $$."""
     words = [f"--run-dir={folder}", f"--node={node_name()}", f"--job-id={job_id}"]
     words += [f"--uid={os.getuid()}", "--no-policy"]
     words += [] if watch is None else [f"--watch={watch}"]
@@ -225,7 +230,7 @@ def apply_command(
 
 
 def format_shell_commands(conditions: Conditions, folder: Path, job_id: str) -> list[str]:
-    """What `held` does before its body, as a person would type it."""
+    """Return the shell commands that do what apply_conditions does before its body."""
     program = str(programs.find_node_program())
     lines = [shlex.join([program, *conditions.cold])] if conditions.is_cold else []
     if conditions.shapes:
@@ -235,13 +240,13 @@ def format_shell_commands(conditions: Conditions, folder: Path, job_id: str) -> 
 
 
 def finish_condition(folder: Path, job_id: str, by: str) -> None:
-    """Undo a job's condition if it is still there; `by` as `undone_by` of the document."""
+    """Undo a job's condition if it is still applied; `by` is `undone_by` of the document."""
     name = [f"--run-dir={folder}", f"--node={node_name()}", f"--job-id={job_id}"]
     run_node_program("netem", "finish", *name, f"--by={by}")
 
 
 def list_states(folder: Path) -> list[dict[str, object]]:
-    """Every state on this node; `stale` marks states whose owner has ended."""
+    """Return every state on this node; `stale` marks states whose owner has ended."""
     found: list[dict[str, object]] = json.loads(
         run_node_program("netem", "show", f"--run-dir={folder}", "--json")
     )
@@ -251,7 +256,7 @@ def list_states(folder: Path) -> list[dict[str, object]]:
 def sampler_options(
     conditions: Conditions, folder: Path, cache: Mapping[str, object] | None = None
 ) -> list[str]:
-    """What the sampler is told, so that what was held stands in its record."""
+    """Return the sampler's options for the conditions, which put them into its record."""
     options = [f"--tag=cache={conditions.cache}"] if conditions.is_cold else []
     options += [] if cache is None else [f"--cache={json.dumps(cache)}"]
     if conditions.shapes:
@@ -260,16 +265,16 @@ def sampler_options(
 
 
 def drop_caches(words: Sequence[str]) -> dict[str, object]:
-    """Page cache, dentries and inodes dropped, CVMFS' cache wiped: `cache` of the record."""
+    """Drop page cache, dentries and inodes, and wipe CVMFS' cache; return `cache` of the record."""
     done = json.loads(run_node_program(*words))
     return {key: done.get(key) for key in ("requested", "done", "refused")}
 
 
 @contextmanager
 def apply_conditions(conditions: Conditions, folder: Path, job_id: str) -> Iterator[list[str]]:
-    """The conditions are in place while the body runs, which gets options for its sampler. A
-    SteelyardError before the body: nothing has changed. Where this process is killed, whoever
-    comes next undoes them: the sampler, the node's next job, `steelyard netem clear`."""
+    """Apply the conditions while the body runs; yield options for its sampler. A SteelyardError
+    before the body means that nothing has changed. If this process is killed, the sampler, the
+    node's next job or `steelyard netem clear` undoes them."""
     cache = drop_caches(conditions.cold) if conditions.is_cold else None
     options = sampler_options(conditions, folder, cache)
     if not conditions.shapes:

@@ -1,7 +1,6 @@
-"""Who is how far from whom: a file of sites and the links between them, into a node's conditions.
+"""Distances between sites: reads a file of sites and links, and derives a node's conditions.
 
-Each link goes one way, so that a way may differ from the way back: the node that sends shapes it.
-"""
+Each link has one direction, so that the two directions may differ: the sending node shapes it."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ MOST_TARGETS = 8  # `to=` of one specification: docs/netem.md
 MOST_CONDITIONS = 15  # bands of a device
 WHERE = ("to=", "port=", "dev=", "direction=")
 NOT_OF_JOBS = ("trace=", "sites=", "rto_min=")  # plugins/node/netem/sites.c, check_condition()
-FOLDER = Path("/etc/steelyard/netem")  # where --netem=sites=NAME looks: plugins/node/netem/sites.h
+FOLDER = Path("/etc/steelyard/netem")  # for --netem=sites=NAME: plugins/node/netem/sites.h
 WORD = re.compile(r"[A-Za-z0-9_-]{1,31}", re.ASCII)  # a site in a compiled file
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,30}", re.ASCII)  # spec.c, parse_file_word()
 
@@ -38,7 +37,7 @@ class Sites:
 
 
 def read_sites(path: Path) -> Sites:
-    """Read the file; UsageError names the invalid part."""
+    """Read the file. Raises UsageError, which names the invalid part."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -68,14 +67,14 @@ def check_keys(table: Mapping[str, Any], known: Sequence[str], path: Path, where
 
 
 def read_tables(found: object, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """[site.NAME]."""
+    """Yield the tables [site.NAME] with their names."""
     if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
         raise UsageError(f"{path}: expected [site.NAME] with addresses")
     yield from found.items()
 
 
 def read_networks(table: Mapping[str, Any], path: Path, name: str) -> tuple[Network, ...]:
-    """`addresses` of a site."""
+    """Read `addresses` of a site."""
     check_keys(table, ("addresses",), path, f"site {name}")
     found = table.get("addresses")
     if not isinstance(found, list) or not found:
@@ -98,7 +97,7 @@ def check_disjoint(networks: Mapping[str, Sequence[Network]], path: Path) -> Non
 def read_link(
     entry: object, networks: Mapping[str, object], path: Path
 ) -> Iterator[tuple[tuple[str, str], str]]:
-    """Read a link in one direction, or `between` two sites in both."""
+    """Read a link in one direction, or `between` two sites in both directions."""
     if not isinstance(entry, dict):
         raise UsageError(f"{path}: expected [[link]]")
     check_keys(entry, ("from", "to", "between", "netem"), path, "link")
@@ -122,7 +121,8 @@ def read_link(
 
 
 def find_site(sites: Sites, addresses: Sequence[str]) -> str:
-    """Where a node with these addresses is; UsageError when that is no site or several."""
+    """Return the site of a node with these addresses. Raises UsageError unless it is exactly
+    one."""
     own = [ipaddress.ip_address(address) for address in addresses]
     found = [name for name, several in sites.networks.items()
              if any(address in network for network in several for address in own)]  # fmt: skip
@@ -133,7 +133,8 @@ def find_site(sites: Sites, addresses: Sequence[str]) -> str:
 
 
 def list_conditions(sites: Sites, here: str) -> list[tuple[str, str]]:
-    """(site, specification) for each link that begins here, at most eight networks each."""
+    """Return (site, specification) for each link that begins here, with at most MOST_TARGETS
+    networks each."""
     if here not in sites.networks:
         raise UsageError(f"--site {here}: not known: {', '.join(sites.networks)}")
     found = []
@@ -155,12 +156,13 @@ def list_conditions(sites: Sites, here: str) -> list[tuple[str, str]]:
 
 
 def format_network(network: Network) -> str:
-    """Format as the grammar does: a single address has no prefix."""
+    """Format a network for the grammar: a single address has no prefix."""
     return str(network.network_address) if network.num_addresses == 1 else str(network)
 
 
 def compile_sites(sites: Sites, source: Path) -> str:
-    """The file that --netem=sites=NAME reads on each node; UsageError for what no job can have."""
+    """Return the file that --netem=sites=NAME reads on each node. Raises UsageError for what jobs
+    cannot have."""
     links = {pair: canonical_link(spec, source, *pair) for pair, spec in sites.links.items()}
     lines = [f"# steelyard netem sites {source.name} --write"]
     for name, networks in sites.networks.items():
@@ -176,7 +178,8 @@ def compile_sites(sites: Sites, source: Path) -> str:
 
 
 def canonical_link(spec: str, source: Path, begin: str, end: str) -> str:
-    """The specification of a link as jobs can have it, in its canonical text."""
+    """Return a link's specification in canonical form. Raises UsageError for what jobs cannot
+    have."""
     found = program.parse_specification(spec).requested
     for part in found.split(","):
         if part.startswith(NOT_OF_JOBS) or part == program.NONE:
@@ -185,7 +188,8 @@ def canonical_link(spec: str, source: Path, begin: str, end: str) -> str:
 
 
 def write_sites(sites: Sites, source: Path, folder: Path) -> Path:
-    """FOLDER/NAME.sites, NAME as the source's: whole or not at all, for everybody to read."""
+    """Write FOLDER/NAME.sites atomically, readable by all; NAME is that of the source. Return its
+    path."""
     if not NAME.fullmatch(source.stem):
         raise UsageError(
             f"{source}: jobs ask for sites={source.stem}: expected a file named by at most 31 letters, "

@@ -1,4 +1,5 @@
-"""Network conditions in words: a specification, and the document of docs/formats.md part 9."""
+"""Descriptions of network conditions: of a specification, and of the document of docs/formats.md
+part 9."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def format_value(value: Value, spec: Spec) -> str:
 
 
 def format_delay(spec: Spec) -> str:
-    """For example `50 ms ± 5 ms (normal distribution)`."""
+    """Return, for example, `50 ms ± 5 ms (normal distribution)`."""
     text = format_seconds(spec["delay_s"])
     if spec.get("jitter_s"):
         shape = spec.get("distribution", "uniform")
@@ -48,18 +49,18 @@ def format_delay(spec: Spec) -> str:
 
 
 def format_gemodel(model: Spec) -> str:
-    """The four probabilities under the names of tc-netem(8)."""
+    """Format the four probabilities under their names in tc-netem(8)."""
     names = {"p": "p", "r": "r", "one_minus_h": "1-h", "one_minus_k": "1-k"}
     return ", ".join(f"{names[key]} {format_percent(model[key])}" for key in names if key in model)
 
 
 def format_loss_state(model: Spec) -> str:
-    """The five probabilities of the four-state Markov chain."""
+    """Format the five probabilities of the four-state Markov chain."""
     return ", ".join(f"{key} {format_percent(chance)}" for key, chance in model.items())
 
 
 def format_overhead(found: Spec) -> str:
-    """For example `+24 bytes, in cells of 48 bytes and 5 more`."""
+    """Return, for example, `+24 bytes, in cells of 48 bytes and 5 more`."""
     text = f"{read_number(found['packet_bytes']):+.0f} bytes"
     if found["cell_bytes"]:
         text += f", in cells of {found['cell_bytes']} bytes and {found['cell_overhead_bytes']} more"
@@ -67,7 +68,7 @@ def format_overhead(found: Spec) -> str:
 
 
 def format_slot(found: Spec) -> str:
-    """For example `every 10 ms to 20 ms, at most 32 packets each`."""
+    """Return, for example, `every 10 ms to 20 ms, at most 32 packets each`."""
     text = f"every {format_seconds(found['min_s'])}"
     if found.get("distribution"):
         text = f"every {format_seconds(found['mean_s'])} ± {format_seconds(found['jitter_s'])}"
@@ -87,7 +88,7 @@ FORMATTERS: Mapping[str, Callable[[Spec], str]] = {
 
 
 def format_rate(bit_per_s: float) -> str:
-    """For example `100 Mbit/s`."""
+    """Return, for example, `100 Mbit/s`."""
     for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
         if bit_per_s >= size:
             return f"{bit_per_s / size:g} {unit}"
@@ -95,22 +96,22 @@ def format_rate(bit_per_s: float) -> str:
 
 
 def format_percent(fraction: object) -> str:
-    """For example `0.1 %` for 0.001."""
+    """Return, for example, `0.1 %` for 0.001."""
     return f"{read_number(fraction) * 100:.6g} %"
 
 
 def format_seconds(value: object) -> str:
-    """A time with its unit; 0 is `0 ms`, the delay of a baseline."""
+    """Format a time with its unit; 0 is `0 ms`, the delay of a baseline."""
     return console.format_seconds(read_number(value)) if value else "0 ms"
 
 
 def read_number(value: object) -> float:
-    """A number of a JSON document; NaN for any other value."""
+    """Return a number of a JSON document; NaN for any other value."""
     return float(value) if isinstance(value, int | float) else float("nan")
 
 
 def format_list(value: object) -> str:
-    """For example `a or b`."""
+    """Return, for example, `a or b`."""
     return " or ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
@@ -138,14 +139,15 @@ def format_document(document: Spec) -> Iterator[str]:
 
 
 def read_links(document: Spec) -> list[Spec]:
-    """The documents of the links that begin at this node's site; [] without sites."""
+    """Return the documents of the links that begin at this node's site; [] without sites."""
     found = document.get("sites")
     several = found.get("links") if isinstance(found, dict) else None
     return [one for one in several if isinstance(one, dict)] if isinstance(several, list) else []
 
 
 def format_sites(document: Spec) -> Iterator[str]:
-    """The node's site with its file, then each link: applied, measured, and whether it is valid."""
+    """Describe the node's site with its file, then each link: applied, measured, and whether it is
+    valid."""
     found = document.get("sites")
     if not isinstance(found, dict):
         return
@@ -161,7 +163,8 @@ def format_sites(document: Spec) -> Iterator[str]:
 
 
 def format_owner(state: Spec) -> str:
-    """For example `job 4711 on n1, of user 1000, since 12:03:04`; marks a stale state."""
+    """Return, for example, `job 4711 on n1, of user 1000, since 2026-01-31 12:03:04`; a stale state
+    is marked."""
     text = f"job {state.get('job_id')} on {state.get('node')}, of user {state.get('user_id')}"
     if isinstance(state.get("start_unix_s"), int | float):
         since = datetime.fromtimestamp(read_number(state["start_unix_s"])).astimezone()
@@ -170,14 +173,14 @@ def format_owner(state: Spec) -> str:
 
 
 def format_devices(document: Spec) -> str:
-    """The devices with their qdiscs, and the protected addresses."""
+    """Return the devices with their qdiscs, and the protected addresses."""
     devices = document.get("devices")
     entries = [
         f"{entry.get('device')} {entry.get('direction')} ({entry.get('qdisc')})"
         for entry in (devices if isinstance(devices, list) else [])
         if isinstance(entry, dict)
     ]
-    names = list(dict.fromkeys(entries))  # of sites each link has a queue of its own
+    names = list(dict.fromkeys(entries))  # each link of a site has its own queue
     text = f", on {', '.join(names)}" if names else ""
     spared = document.get("protected")
     return text + (
@@ -186,7 +189,7 @@ def format_devices(document: Spec) -> str:
 
 
 def format_round_trips(document: Spec) -> str:
-    """For example `before 0.2 ms, at the start 50.3 ms`; empty without a measurement."""
+    """Return, for example, `before 0.2 ms, at the start 50.3 ms`; empty without a measurement."""
     rtt = document.get("rtt")
     names = {"before": "before", "during_start": "at the start", "during_end": "at the end",
              "after": "after"}  # fmt: skip
@@ -201,13 +204,13 @@ def format_round_trips(document: Spec) -> str:
 
 
 def missing_round_trip_reason(document: Spec) -> str | None:
-    """The reason in the document; None without one."""
+    """Return the document's reason for a missing round-trip time; None without one."""
     missing = document.get("missing")
     reason = missing.get("rtt.during_start") if isinstance(missing, dict) else None
     return None if reason is None else str(reason)
 
 
 def format_share(found: Spec) -> str:
-    """For example `0.98 % (0.7 to 1.3 %) of 10000 packets`."""
+    """Return, for example, `0.98 % (0.7 to 1.3 %) of 10000 packets`."""
     low, high = read_number(found.get("low")) * 100, read_number(found.get("high")) * 100
     return f"{format_percent(found.get('achieved'))} ({low:.3g} to {high:.3g} %) of {found.get('packets')} packets"
