@@ -1,5 +1,5 @@
-"""What Slurm's accounting has missed of jobs that are over, filled in from their records: one question
-to slurmdbd, one connection to write."""
+"""Adds what Slurm's accounting misses of ended jobs from their records: one query to slurmdbd, one
+connection to write."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from steelyard.wrappers.base.programs import find_program
 
 FIELDS = ("State", "Submit", "Start", "End", "Cluster", "NodeList", "AdminComment")
 ENERGY = "ConsumedEnergyRaw"
-# The sampler, and Slurm, write until then.
+# The sampler and Slurm may write until this long after a job's end.
 SETTLED_S = 60.0
 PROGRAM = "steelyard-slurmdb"
 LIMIT_S = 600.0
-# 285 GW for a year; and below 2^63. Comparisons with it are false of NaN.
+# 285 GW for a year, and below 2^63. Comparisons of NaN with it are false.
 MOST_J = 9e18
 
 
 @dataclass(frozen=True, slots=True)
 class PublishRequest:
-    """What is to be done."""
+    """What to publish, of which jobs."""
 
     since_s: float
     record_dirs: Sequence[Path]
@@ -43,28 +43,28 @@ class PublishRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlannedComment:
-    """What a job is to have."""
+    """The comment that a job is to get."""
 
-    job_id: str  # as a person types it
-    document: dict[str, Any]  # what steelyard-slurmdb takes
+    job_id: str  # as users write it
+    document: dict[str, Any]  # the input of steelyard-slurmdb
 
 
 @dataclass(slots=True)
 class PublishResult:
-    """What there was, and what became of it; jobs by their ids."""
+    """The result of a call; jobs by their ids."""
 
     jobs: int = 0
     planned: list[PlannedComment] = field(default_factory=list)
     written: int = 0
-    complete: int = 0  # AdminComment had everything
+    complete: int = 0  # AdminComment was complete
     no_record: int = 0
-    deferred: int = 0  # to the next call, beyond --most
-    unchanged: dict[str, str] = field(default_factory=dict)  # and why: text of others
-    failed: dict[str, str] = field(default_factory=dict)  # and why
+    deferred: int = 0  # left to the next call, beyond --most
+    unchanged: dict[str, str] = field(default_factory=dict)  # with the reason: the text is not ours
+    failed: dict[str, str] = field(default_factory=dict)  # with the reason
 
 
 def find_comments(asked: PublishRequest, accounting: Sacct, now_unix_s: float) -> PublishResult:
-    """What is to be written, of the jobs that ended in the time asked for."""
+    """Return what is to be written for the jobs that ended in the requested time."""
     found = PublishResult()
     for rows in group_by_job(asked, accounting, now_unix_s):
         found.jobs += 1
@@ -78,8 +78,8 @@ def find_comments(asked: PublishRequest, accounting: Sacct, now_unix_s: float) -
 def group_by_job(
     asked: PublishRequest, accounting: Sacct, now_unix_s: float
 ) -> Iterator[list[AccountingRow]]:
-    """All starts of each job that is over, in their order."""
-    # Without states slurmdbd passes over jobs that it was never told the eligible time of.
+    """Yield all starts of each ended job, in their order."""
+    # Without states slurmdbd omits jobs whose eligible time it does not know.
     since, until = format_utc(now_unix_s - asked.since_s), format_utc(now_unix_s)
     by_id: dict[tuple[str | None, str], list[AccountingRow]] = {}
     fields = (*FIELDS, ENERGY) if asked.energy else FIELDS
@@ -92,19 +92,19 @@ def group_by_job(
 
 
 def is_settled(row: AccountingRow, now_unix_s: float) -> bool:
-    """It ran, and nothing more will come of it."""
+    """Return whether the job ran, and neither the sampler nor Slurm still writes."""
     if row.state not in FINAL_STATES or row.state == "requeued" or row.start_unix_s is None:
         return False
     return row.end_unix_s is not None and row.end_unix_s <= now_unix_s - SETTLED_S
 
 
 def judge_job(found: PublishResult, rows: Sequence[AccountingRow], asked: PublishRequest) -> None:
-    """Decide one job: its planned comment, or why there is none."""
+    """Decide what one job gets: its planned comment, or the reason why it gets none."""
     row = rows[-1]
     starts = tuple(r.start_unix_s for r in rows[:-1] if r.start_unix_s is not None)
     name = row.task_id or row.job_id
     view = JobView(name, row, starts)
-    # Only what is whole.
+    # Only complete records are used.
     find_records(view, asked.record_dirs, row.job_id, with_samples=False, only_near=True)
     own = admin_comment.read_own_comment(row.admin_comment or "")
     if not view.nodes or not job_comment.find_complete_records(view):
@@ -124,8 +124,8 @@ def judge_job(found: PublishResult, rows: Sequence[AccountingRow], asked: Publis
 
 
 def make_comment(found: PublishResult, view: JobView, own: dict[str, Any] | None) -> dict[str, Any]:
-    """Our value, where what is written lacks some of it; a record is its user's file, so that it only
-    adds to what root has written (analysis/cluster/record_trust.py)."""
+    """Return our value if the written comment misses some of it. A record is its user's file, so it
+    only adds to what root has written (analysis/cluster/record_trust.py)."""
     document = job_comment.build_comment(view)
     ours = admin_comment.fill_in_defaults(document)
     if own is not None and not job_comment.is_less_complete(own, ours):
@@ -146,8 +146,8 @@ def make_comment(found: PublishResult, view: JobView, own: dict[str, Any] | None
 
 
 def total_joules(view: JobView) -> int | None:
-    """The job's energy; None where it is not known: 0 would be a statement. Slurm counts to 2^64,
-    of which its largest numbers stand for other things; nothing of ours comes near."""
+    """Return the job's energy (J); None if it is not known, because 0 would be a statement. Slurm
+    counts to 2^64, where the largest numbers have other meanings; MOST_J is far below them."""
     joules = view.total("energy_j")
     if joules is None or not 0 <= joules < MOST_J:
         return None
@@ -155,7 +155,7 @@ def total_joules(view: JobView) -> int | None:
 
 
 def job_address(row: AccountingRow) -> dict[str, Any]:
-    """Which job it is, for steelyard-slurmdb: a task's raw id may be its array's."""
+    """Return which job steelyard-slurmdb modifies: a task's raw id may be its array's."""
     found: dict[str, Any] = {"cluster": row.cluster or "", "job_id": int(row.job_id)}
     if row.submit_unix_s is not None:
         found["submit_unix_s"] = int(row.submit_unix_s)
@@ -165,8 +165,8 @@ def job_address(row: AccountingRow) -> dict[str, Any]:
 
 
 def write_comments(found: PublishResult) -> None:
-    """All of it, over one connection; what slurmdbd refused goes to `failed`, comments that are
-    somebody else's text to `unchanged`."""
+    """Write all comments over one connection. Jobs that slurmdbd refused go to `failed`, jobs with
+    another program's text to `unchanged`. Raises MissingError if nothing was written."""
     if not found.planned:
         return
     program = find_program(PROGRAM)
