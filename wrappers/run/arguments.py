@@ -1,7 +1,6 @@
 """The command line of `steelyard run`: the commands, their hooks, and how often they run.
 
--L NAME=A,B,C puts every value of every list in the place of {NAME}.
-"""
+-L NAME=A,B,C replaces {NAME} by each value of the list, in all combinations with other lists."""
 
 from __future__ import annotations
 
@@ -23,16 +22,16 @@ HOOKS = ("setup", "prepare", "conclude", "cleanup")
 BLOCKS = "blocks"
 
 
-Made = list[tuple[int, Command]]  # with the number of what it was made from
+Made = list[tuple[int, Command]]  # each command with the index of the text that it was made from
 
 
 def benchmark_command(name: str) -> Made:
-    """Its script is the command."""
+    """Return the benchmark's script as the only command."""
     return [(0, Command(f"benchmark {name}", ()))]
 
 
 def read_commands(words: Sequence[str], args: argparse.Namespace) -> Made:
-    """Every command, of `words` or of -c, with every combination of -L."""
+    """Return every command, of `words` or of -c, with every combination of -L."""
     values, given = parse_lists(args.list), args.command_line
     if given and words:
         raise UsageError("give commands by -c, or after the options, and not both", part=words[0])
@@ -59,7 +58,8 @@ def read_commands(words: Sequence[str], args: argparse.Namespace) -> Made:
 
 
 def read_hooks(args: argparse.Namespace, made: Made) -> list[Hooks]:
-    """Of every command: an option that is given once is for all, else there is one for each."""
+    """Return the hooks of every command. An option given once applies to all commands; else it is
+    given once for each."""
     count = len({number for number, _ in made})
     for name in HOOKS:
         given = len(getattr(args, name))
@@ -76,14 +76,14 @@ def read_hooks(args: argparse.Namespace, made: Made) -> list[Hooks]:
 
 
 def read_hook(given: Sequence[str], number: int, command: Command) -> str | None:
-    """With the command's own parameters."""
+    """Return a command's hook with the command's own parameters filled in, or None."""
     if not given:
         return None
     return fill_names(given[number if len(given) > 1 else 0], command.parameters)
 
 
 def read_plan(args: argparse.Namespace, made: Made) -> Plan:
-    """How often they are run."""
+    """Return how often, in which order and until when the commands run."""
     count = len(made)
     until = None if args.until is None else read_share(args.until)
     for name in ("max_repeat", "max_time"):
@@ -97,7 +97,8 @@ def read_plan(args: argparse.Namespace, made: Made) -> Plan:
         until=until,
         max_repeat=args.max_repeat or Plan.max_repeat,
         max_time_s=args.max_time or Plan.max_time_s,
-        # What one command's set-up built, the next one's may build anew.
+        # The set-up of one command may rebuild what that of another built, so they cannot
+        # alternate.
         interleaved=count == 1 or args.order != BLOCKS and not args.setup,
         continue_on_failure=args.ignore_failure,
         pass_code=args.benchmark is None,
@@ -105,7 +106,7 @@ def read_plan(args: argparse.Namespace, made: Made) -> Plan:
 
 
 def read_share(text: str) -> float:
-    """0.02 of `2%`."""
+    """Return 0.02 for `2%`. Raises UsageError for another text."""
     found = parse_percent(text)
     if found is None:
         raise UsageError(
@@ -122,7 +123,8 @@ MOST_COMMANDS = 1000
 
 
 def parse_lists(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The values of each name; `\\,` is a comma in a value."""
+    """Return the values of each name; `\\,` is a comma in a value. Raises UsageError for a
+    malformed list."""
     found: dict[str, tuple[str, ...]] = {}
     for text in texts:
         name, equals, values = text.partition("=")
@@ -137,18 +139,19 @@ def parse_lists(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def list_combinations(lists: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
-    """The product, the last name changing fastest; without lists one that is empty."""
+    """Yield the product of the lists, the last name varying fastest; without lists, one empty
+    combination."""
     for values in itertools.product(*lists.values()):
         yield dict(zip(lists, values, strict=True))
 
 
 def fill_names(text: str, values: Mapping[str, str]) -> str:
-    """{NAME} replaced; all other braces are the command's own."""
+    """Replace each known {NAME}; all other braces belong to the command."""
     return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), text)
 
 
 def check_lists_used(lists: Mapping[str, Sequence[str]], texts: Sequence[str]) -> None:
-    """UsageError for a list that no command uses."""
+    """Raise UsageError for a list that no command uses."""
     there = {name for text in texts for name in re.findall(r"\{(\w+)\}", text)}
     for name in lists:
         if name not in there:

@@ -1,8 +1,8 @@
-"""`steelyard run --benchmark NAME`: one benchmark alone, here, without study or scheduler.
+"""`steelyard run --benchmark NAME`: one benchmark alone on this machine, without study or
+scheduler.
 
-It is the run that a study would make, started as often as asked for: `run.sh` with its library in
-a folder of its own, local attempts, the benchmark's own parser.
-"""
+The run is the same as in a study, repeated as requested: `run.sh` with its library in a separate
+folder, local attempts, the benchmark's own parser."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ class Chosen:
     launcher: Launcher
 
     def describe_figures(self) -> dict[str, registry.ResultSpec]:
-        """The description of each figure, the primary one first."""
+        """Return the description of each figure, the primary one first."""
         specs = self.benchmark.specs(self.values)
         ordered = sorted(specs, key=lambda name: not specs[name].primary)
         return {name: specs[name] for name in ordered}
 
 
 def choose_benchmark(name: str, given: Sequence[str], launcher: Launcher) -> Chosen:
-    """Check name and NAME=VALUE texts, and that this machine has everything the benchmark needs."""
+    """Check the benchmark's name and NAME=VALUE texts, and that this machine has the programs it
+    needs."""
     try:
         benchmark = registry.load(name)
         values = benchmark.check_parameters(
@@ -55,7 +56,7 @@ def choose_benchmark(name: str, given: Sequence[str], launcher: Launcher) -> Cho
             f"--in {launcher.text}: ranks=across puts one MPI program into all containers, and {name} "
             "starts none: leave it out"
         )
-    needed = launcher.has_our_programs  # else it is for the image to have them
+    needed = launcher.has_our_programs  # otherwise the image has to have them
     missing = submit_programs.find_missing_requirements([(benchmark, values)]) if needed else []
     if missing:
         raise MissingError(f"programs are missing on this machine: {'; '.join(missing)}")
@@ -63,12 +64,12 @@ def choose_benchmark(name: str, given: Sequence[str], launcher: Launcher) -> Cho
 
 
 def parse_parameter(benchmark: registry.Benchmark, text: str) -> tuple[str, object]:
-    """Parse NAME=VALUE; the value has the parameter's type."""
+    """Parse NAME=VALUE; return the value in the parameter's type."""
     name, equals, value = text.partition("=")
     if not equals:
         raise UsageError(f"-p {text}: allowed is NAME=VALUE", part=text)
     parameter = benchmark.parameters.get(name)
-    if parameter is None:  # check_parameters lists those there are
+    if parameter is None:  # check_parameters then lists the known ones
         return name, value
     try:
         return name, parameters.from_text(parameter, value)
@@ -77,7 +78,7 @@ def parse_parameter(benchmark: registry.Benchmark, text: str) -> tuple[str, obje
 
 
 def prepare(chosen: Chosen, folder: Path, condition: str) -> tuple[str, ...]:
-    """Make the run's folder; the command line that executes it."""
+    """Create the run's folder and return the command line that executes the run."""
     script = folder / "runs" / RUN_ID / "run.sh"
     script.parent.mkdir(parents=True)
     (folder / "lib").mkdir()
@@ -97,8 +98,8 @@ def prepare(chosen: Chosen, folder: Path, condition: str) -> tuple[str, ...]:
 
 
 def write_script(chosen: Chosen, options: measurement.Options, folder: Path) -> measurement.Options:
-    """Write its script to folder/benchmark, which receives its output; returns options that
-    execute it."""
+    """Write the benchmark's script to folder/benchmark, which receives its output; return options
+    that execute it. Raises UsageError if the folder exists."""
     at = script_folder(folder)
     if at.exists():
         raise UsageError(f"{folder}: has runs in it already: name an empty folder", str(folder))
@@ -110,7 +111,7 @@ def write_script(chosen: Chosen, options: measurement.Options, folder: Path) -> 
 
 
 def script_folder(folder: Path) -> Path:
-    """The folder of its script and output."""
+    """Return the folder of the benchmark's script and output."""
     return folder / "benchmark"
 
 
@@ -135,7 +136,7 @@ def add_figures(
         except (BenchmarkError, OSError) as error:
             print(f"steelyard run: run {measured.number}: {error}", file=sys.stderr)
             measured = replace(measured, exit_code=1)
-    for reason in why.values():  # as in a study, where collect says it
+    for reason in why.values():  # a study's reasons come from collect instead
         print(f"steelyard run: run {measured.number}: {reason}", file=sys.stderr)
     measured = use_client_times(chosen.launcher, run_inside.read_run(attempt), measured)
     found = {name: values for name, values in found.items() if name not in why}
@@ -150,7 +151,7 @@ def add_figures(
 def use_client_times(
     launcher: Launcher, found: run_inside.ContainerRun, measured: measurement.Measurement
 ) -> measurement.Measurement:
-    """Set `elapsed` as a study has it: from the clients' common start to the end of the last
+    """Set `elapsed` (s) as a study does: from the clients' common start to the end of the last
     client."""
     values = measured.values | {"elapsed": found.elapsed_s}
     missing = dict(measured.missing)

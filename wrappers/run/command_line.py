@@ -1,8 +1,7 @@
-"""Which commands were meant: a program and its arguments, or command lines in quotes.
+"""Parses the commands to measure: a program with its arguments, or quoted command lines.
 
-A line is split as a shell would split it, and goes through one only where it has something that
-only a shell understands: a shell of its own would be in every figure.
-"""
+A line is split as a shell splits it. It runs in a shell only if its syntax needs one, because the
+shell's own time would be in every figure."""
 
 from __future__ import annotations
 
@@ -23,7 +22,8 @@ AT_WORD_START = "~#"
 
 @dataclass(frozen=True)
 class Command:
-    """One command to measure; `shell` is what it goes through, `why_shell` what in it needs one."""
+    """One command to measure; `shell` is the shell that executes it, `why_shell` the reason for
+    one."""
 
     text: str
     argv: tuple[str, ...]
@@ -33,17 +33,18 @@ class Command:
 
 
 def has_command_lines(words: Sequence[str]) -> bool:
-    """Whether the first word is a command line in quotes; then all other words are, too."""
+    """Return whether the first word is a quoted command line; then all other words are, too."""
     return len(words[0].split()) > 1 and shutil.which(words[0]) is None
 
 
 def make_command(words: Sequence[str]) -> Command:
-    """A program and its arguments."""
+    """Return a command of a program and its arguments."""
     return Command(shlex.join(words), tuple(words))
 
 
 def parse_line(text: str, shell: str) -> Command:
-    """Parse a command line; UsageError for an open quote, an empty line, or a missing shell."""
+    """Parse a command line. Raises UsageError for an open quote, an empty line, or a shell that is
+    ruled out."""
     why = find_shell_syntax(text)
     try:
         words = shlex.split(text)
@@ -60,7 +61,7 @@ def parse_line(text: str, shell: str) -> Command:
 
 
 def explain_first_word(word: str) -> str | None:
-    """Describe why a word cannot be the name of a program."""
+    """Return why a word cannot be the name of a program, or None."""
     if ASSIGNMENT.match(word):
         return f"the assignment {word}"
     if word in BUILT_IN and shutil.which(word) is None:
@@ -69,14 +70,14 @@ def explain_first_word(word: str) -> str | None:
 
 
 def find_shell_syntax(text: str) -> str | None:
-    """Describe the first thing that only a shell understands; None if there is none."""
+    """Describe the first character sequence that needs a shell; None if there is none."""
     quote, word_start, place = "", True, 0
     while place < len(text):
         char = text[place]
         if char == "\\" and quote != "'":
             place += 1
             if quote and text[place : place + 1] in (*IN_DOUBLE_QUOTES, "\n"):
-                return f"'{text[place - 1 : place + 1]}'"  # shlex leaves these as they are
+                return f"'{text[place - 1 : place + 1]}'"  # shlex does not change these
         elif quote:
             if quote == '"' and char in IN_DOUBLE_QUOTES:
                 return f"'{char}'"
@@ -91,7 +92,7 @@ def find_shell_syntax(text: str) -> str | None:
 
 
 def check_here(command: Command) -> None:
-    """MissingError, with a hint, where this machine has no such program."""
+    """Raise MissingError, with a hint, if this machine has no such program."""
     name = command.argv[0]
     if shutil.which(name) is not None:
         return
@@ -107,7 +108,7 @@ def check_here(command: Command) -> None:
 
 
 def list_programs() -> set[str]:
-    """The names of all programs in PATH."""
+    """Return the names of all programs in PATH."""
     folders = [Path(folder) for folder in os.get_exec_path() if Path(folder).is_dir()]
     return {
         entry.name for folder in folders if os.access(folder, os.R_OK) for entry in folder.iterdir()
@@ -115,5 +116,6 @@ def list_programs() -> set[str]:
 
 
 def are_programs(words: Sequence[str]) -> bool:
-    """Whether all words are programs of this machine; several commands were probably meant."""
+    """Return whether all words are programs of this machine; the user probably meant several
+    commands."""
     return len(words) > 1 and all(shutil.which(word) for word in words)

@@ -1,4 +1,4 @@
-"""Comparisons between the commands of a `steelyard run`, and the notes about single runs."""
+"""Comparisons between the commands of a `steelyard run`, and notes on single runs."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ METRIC = "elapsed"
 class Comparison:
     """How many times as long a command takes as the baseline.
 
-    The limits of all comparisons hold together in 95 % of cases; None: with a reason.
-    """
+    The limits of all comparisons hold simultaneously in 95 % of cases. If they are None, `reason`
+    says why."""
 
     place: int
     baseline: int
     ratio: float | None
     low: float | None
     high: float | None
-    design: str  # what is independent
+    design: str  # description of the independent units
     reason: str | None
 
     @property
     def is_shown(self) -> bool:
-        """The interval does not hold 1."""
+        """Whether the interval excludes 1."""
         return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
 
 
 def list_elapsed(runs: Sequence[Measurement]) -> list[float]:
-    """Elapsed seconds of the valid runs."""
+    """Return the elapsed seconds of the valid runs."""
     return list(elapsed_by_round(runs).values())
 
 
 def elapsed_by_round(runs: Sequence[Measurement]) -> dict[int, float]:
-    """Elapsed seconds by the number of the run, which is the number of the round."""
+    """Return the elapsed seconds by the number of the run, which is the number of the round."""
     return {
         run.number: value
         for run in runs
@@ -51,7 +51,8 @@ def elapsed_by_round(runs: Sequence[Measurement]) -> dict[int, float]:
 
 
 def find_fastest(runs: Sequence[Sequence[Measurement]]) -> int | None:
-    """The index of the command with the least mean; None with fewer than two known means."""
+    """Return the index of the command with the smallest mean; None with fewer than two known
+    means."""
     means = {place: sum(v) / len(v) for place, one in enumerate(runs) if (v := list_elapsed(one))}
     return min(means, key=means.__getitem__) if len(means) > 1 else None
 
@@ -62,12 +63,12 @@ def compare_commands(
     in_rounds: bool,
     confidence: float = CONFIDENCE,
 ) -> list[Comparison]:
-    """Every other command against the baseline, the least first.
+    """Compare every other command with the baseline and return the results, the smallest ratio
+    first.
 
-    Which one is the fastest is known from the same runs, so that all pairs of commands compete for
-    being told: their intervals hold together with this confidence. Dunn (1961), "Multiple
-    Comparisons among Means", JASA 56(293).
-    """
+    The fastest command is selected by the same runs, so the intervals are corrected for all pairs
+    of commands: they hold simultaneously with this confidence. Dunn (1961), "Multiple Comparisons
+    among Means", JASA 56(293)."""
     known = [place for place in range(len(runs)) if list_elapsed(runs[place])]
     each = 1 - (1 - confidence) / max(math.comb(len(known), 2), 1)
     found = [
@@ -85,7 +86,8 @@ def compare_command(
     in_rounds: bool,
     confidence: float,
 ) -> Comparison:
-    """Rounds are pairs, where enough hold both: what disturbs one hits both."""
+    """Compare one command with the baseline. Rounds are pairs if enough have both runs: a
+    disturbance of a round affects both."""
     ours, base = elapsed_by_round(runs[place]), elapsed_by_round(runs[baseline])
     pairs = [([value], [base[number]]) for number, value in ours.items() if number in base]
     found: Overhead
@@ -105,7 +107,7 @@ def compare_command(
 
 
 def list_notes(runs: Sequence[Measurement], warmed_up: bool) -> list[str]:
-    """A first run that was slow, and runs that stand apart."""
+    """Return notes on a slow first run and on outliers."""
     counted = [run for run in runs if run.counts and run.values[METRIC] is not None]
     values = list_elapsed(runs)
     if not values:
@@ -122,7 +124,7 @@ def list_notes(runs: Sequence[Measurement], warmed_up: bool) -> list[str]:
 
 
 def note_memory_sources(runs: Sequence[Measurement]) -> list[str]:
-    """Note how memory was counted; figures differ by a factor of two to four."""
+    """Return a note on how memory was counted; the methods differ by a factor of two to four."""
     found = sorted(
         {run.memory_source for run in runs if run.memory_source and run.values["memory"]}
     )
@@ -130,19 +132,19 @@ def note_memory_sources(runs: Sequence[Measurement]) -> list[str]:
 
 
 def note_unseen_usage(runs: Sequence[Measurement]) -> list[str]:
-    """Note what CPU time and bytes may lack when only samples and wait4 report them."""
+    """Return notes on CPU time and bytes that samples and wait4 alone may miss."""
     reasons = dict.fromkeys(run.unseen for run in runs if run.unseen and run.values["cpu"])
     return [f"cpu and bytes: {reason} (as root the kernel counts them)" for reason in reasons]
 
 
 def note_slow_first(value: float, middle: float, warmed_up: bool) -> str:
-    """Note a slow first run, which found empty caches."""
+    """Return a note on a slow first run, which found empty caches."""
     advice = "was that too little warm-up?" if warmed_up else "--warmup leaves it out"
     return f"the first run was slow ({format_seconds(value)}, the median {format_seconds(middle)}): {advice}"
 
 
 def note_outliers(found: Sequence[tuple[int, float]], n: int) -> str:
-    """Note the outliers, which stay in the figures."""
+    """Return a note on the outliers, which remain in the figures."""
     few = ", ".join(f"run {number}: {format_seconds(value)}" for number, value in found[:3])
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     verb = "stands" if len(found) == 1 else "stand"
@@ -150,6 +152,6 @@ def note_outliers(found: Sequence[tuple[int, float]], n: int) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """As people read it."""
+    """Format a time with three digits and an SI prefix."""
     factor, name = number_format.choose_prefix(seconds, "s")
     return f"{seconds / factor:.3g} {name}"

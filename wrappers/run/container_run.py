@@ -1,9 +1,8 @@
-"""`steelyard run --in LAUNCHER`: the command as a run of its own, in a container.
+"""`steelyard run --in LAUNCHER`: the command as a separate run in a container.
 
-Everything is done by the job scripts' own library, as in a study: the container is started before
-the measured time, `containers=N` are N clients that start together. The command is measured inside by
-steelyard-time, which starts it and waits for it as steelyard-node does without a container.
-"""
+The job scripts' library executes the run, as in a study: the container is started before the
+measured time, and `containers=N` are N clients that start together. Inside, steelyard-time measures
+the command: it starts and waits for it as steelyard-node does without a container."""
 
 from __future__ import annotations
 
@@ -26,19 +25,19 @@ ATTEMPT = "local.1"
 TIMER = "steelyard-time"
 SHOWN = tuple(total for total in METRICS.values() if total.run_name)
 CPU_PARTS = {"user": "user_s", "system": "system_s"}
-# What a client's steelyard-time has written, by the name that `steelyard run` gives it.
+# What a client's steelyard-time writes, by its name in `steelyard run`.
 MEASURED = {shown.run_name: shown.name for shown in SHOWN if shown.whose == "REAPED"} | CPU_PARTS
-# Figures of the job's own processes, which a daemon's children are not.
+# Figures of the job's own processes. A container daemon's children are not among them.
 OF_PROCESSES = (*(shown.run_name for shown in SHOWN if not shown.is_of_node), *CPU_PARTS)
-# Figures of the record that nothing inside can tell: they take in the container's start and end.
+# Figures that only the record has: they include the container's start and end.
 OF_WHOLE_RUN = tuple(shown.run_name for shown in SHOWN if shown.whose != "REAPED")
 NOT_OURS = "the container's processes are not the job's, but children of another daemon"
 
 
 @dataclass(frozen=True)
 class ContainerRun:
-    """What the clients left: their common time (result.json), how each ended, what each measured,
-    and what each noted."""
+    """What the clients wrote: their common time (result.json), how each ended, what each measured,
+    and the tags of each."""
 
     elapsed_s: float | None
     exit_codes: tuple[int | None, ...]
@@ -47,35 +46,36 @@ class ContainerRun:
 
     @property
     def exit_code(self) -> int | None:
-        """The first exit code that is not 0; None where a client left none."""
+        """The first exit code that is not 0; None if that client wrote none."""
         return next((code for code in self.exit_codes if code != 0), 0)
 
     def values(self) -> dict[str, float | None]:
-        """The slowest client's time, the sums of the others' figures, the slowest start; None as
-        soon as one client's is not known."""
+        """Return the slowest client's time, the sums of the other figures, and the slowest start. A
+        figure is None if any client's is unknown."""
         sums = {name: self.combine_clients(key, sum) for name, key in MEASURED.items()}
         starts = slowest_start(self.tags)
         return {"elapsed": self.combine_clients("elapsed_s", max), "start": starts, **sums}
 
     def combine_clients(self, key: str, join: Callable[[list[float]], float]) -> float | None:
-        """Combine one figure of all clients."""
+        """Combine one figure of all clients; None unless all have it."""
         found = [one[key] for one in self.measured if key in one]
         return join(found) if found and len(found) == len(self.measured) else None
 
 
 def slowest_start(tags: Sequence[Mapping[str, str]]) -> float | None:
-    """Seconds until the last container was ready; None if any of them did not report it."""
+    """Return the seconds until the last container was ready; None if any of them did not report
+    it."""
     texts = [one.get("launcher_start_s", "") for one in tags]
     return max(map(float, texts)) if texts and all(map(is_number, texts)) else None
 
 
 def is_number(text: str) -> bool:
-    """Whether the text is digits with at most one decimal point."""
+    """Return whether the text is digits with at most one decimal point."""
     return text.replace(".", "", 1).isdecimal()
 
 
 def measures_processes(tags: Sequence[Mapping[str, str]]) -> bool:
-    """Whether the tag `launcher_measured` of docs/launchers.md is set."""
+    """Return whether the tag `launcher_measured` of docs/launchers.md is `yes`."""
     return bool(tags) and tags[0].get("launcher_measured") == "yes"
 
 
@@ -87,7 +87,8 @@ def prepare(
     condition: str = "none",
     stdin: Path | None = None,
 ) -> list[str]:
-    """Make the run's script below `folder`; the command line that executes it."""
+    """Write the run's script below `folder` and return the command line that executes it. Raises
+    UsageError for ranks=across, MissingError without steelyard-time."""
     if launcher.across:
         raise UsageError(
             f"--in {launcher.text}: ranks=across puts one MPI program of a benchmark into all "
@@ -119,7 +120,7 @@ def prepare(
         "SY_LAUNCHER_FOLDER": here,
         "SY_LAUNCHER_LABEL": leftovers.container_label(),
         programs.variable(TIMER): str(timer),
-        **({} if stdin is None else {"STEELYARD_INPUT": str(stdin)}),  # is there inside
+        **({} if stdin is None else {"STEELYARD_INPUT": str(stdin)}),  # visible inside
         **({} if scratch is None else {"SY_SCRATCH_BASE": str(scratch)}),
     }
     text = runscript.render(
@@ -135,14 +136,15 @@ def prepare(
 
 
 def user_locale() -> str:
-    """The user's locale, which the job scripts set to C."""
+    """Return shell commands that restore the user's locale, which the job scripts set to C."""
     names = [name for name in os.environ if name in ("LANG", "LANGUAGE") or name.startswith("LC_")]
     words = [f"{name}={shlex.quote(os.environ[name])}" for name in sorted(names)]
     return "; ".join(["unset LC_ALL", *(["export " + " ".join(words)] if words else [])])
 
 
 def copy_output(folder: Path, destination: Path) -> None:
-    """Append the clients' output to `out` and `err` of `place`, in the order of the clients."""
+    """Append the clients' output to `out` and `err` in `destination`, in the order of the
+    clients."""
     for stream in ("out", "err"):
         found = attempt_folder(folder).glob(f"{stream}.[0-9]*")
         with (destination / stream).open("ab") as whole:
@@ -151,7 +153,8 @@ def copy_output(folder: Path, destination: Path) -> None:
 
 
 def read_run(attempt: Path) -> ContainerRun:
-    """Read the clients' results from the attempt's folder."""
+    """Read the clients' results from the attempt's folder. Raises MissingError if they are
+    unreadable."""
     left = study_files.read_run_folder(RUN_ID, attempt)
     if left.problem is not None:
         raise MissingError(left.problem)
@@ -166,17 +169,17 @@ def read_run(attempt: Path) -> ContainerRun:
 
 
 def attempt_folder(folder: Path) -> Path:
-    """The attempt's folder of the run below `folder`."""
+    """Return the attempt's folder of the run below `folder`."""
     return folder / "runs" / RUN_ID / ATTEMPT
 
 
 def only_numbers(found: Mapping[str, str]) -> dict[str, float]:
-    """The values that are numbers."""
+    """Return the values that are numbers."""
     return {name: float(text) for name, text in found.items() if is_number(text)}
 
 
 def read_values(path: Path) -> dict[str, str]:
-    """Read KEY=VALUE lines; none without a file."""
+    """Return the KEY=VALUE lines of a file; none if it does not exist."""
     if not path.exists():
         return {}
     text = path.read_text(encoding="utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""Figures of `steelyard run` as JSON, CSV or Markdown, on stdout or in a file."""
+"""Exports the figures of `steelyard run` as JSON, CSV or Markdown, to stdout or a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ RATIOS = ("times_fastest", "times_low", "times_high")
 
 
 def parse_export(text: str) -> tuple[str, Path | None]:
-    """Split `csv`, `results.csv` into format and file; without a file: stdout."""
+    """Return format and path of `csv` or `results.csv`; without a file the path is None, for
+    stdout."""
     if text in FORMATS:
         return text, None
     path = Path(text)
@@ -40,12 +41,13 @@ def write_export(outcome: RunResults, kind: str, path: Path | None) -> None:
 
 
 def as_json(outcome: RunResults) -> str:
-    """The document with every run."""
+    """Return the JSON document with every run."""
     return json.dumps(outcome.as_json(), indent=2, ensure_ascii=False, default=str) + "\n"
 
 
 def as_csv(outcome: RunResults) -> str:
-    """A row a command and metric; seconds and bytes; what is not known is empty."""
+    """Return CSV with a row per command and metric, in seconds and bytes; unknown values are
+    empty."""
     names = sorted({name for one in outcome.commands for name in one.command.parameters})
     ratios = {one.place: (one.ratio, one.low, one.high) for one in outcome.comparisons}
     if ratios:
@@ -63,7 +65,7 @@ def as_csv(outcome: RunResults) -> str:
 
 
 def as_markdown(outcome: RunResults) -> str:
-    """A row a command: its time, and how many times as long as the fastest."""
+    """Return a Markdown table with a row per command: its time, and its ratio to the fastest."""
     ratios = {one.place: one for one in outcome.comparisons}
     best = next(iter(ratios.values())).baseline if ratios else None
     lines = [

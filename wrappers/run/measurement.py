@@ -1,4 +1,5 @@
-"""Measures one command on this machine, without a scheduler: each repeat under steelyard-node sample."""
+"""Measures a command on this machine without a scheduler: each repeat runs under steelyard-node
+sample."""
 
 from __future__ import annotations
 
@@ -23,81 +24,81 @@ from steelyard.wrappers.run import container_run as run_inside
 
 GRACE_S = 10
 
-# A run that was to be under conditions, and whose record is silent about them, does not count.
+# A run under network conditions whose record has none is not valid.
 NOT_SAID: dict[str, object] = {
     "valid": False,
     "invalid_reason": "the record does not say what the network was like",
 }
 
-# name: (path in the record, unit). `elapsed` is the command's own: the record's elapsed_s goes from
-# the first to the last sample.
+# name: (path in the record, unit). `elapsed` is the command's own time: the record's elapsed_s is
+# from the first to the last sample.
 METRICS = {"elapsed": ("exit.elapsed_s", "s")}
 for _shown in run_inside.SHOWN:
     METRICS[_shown.run_name] = (_shown.path, _shown.unit)
     if _shown.run_name == "cpu":
         METRICS |= {name: (f"cpu.{key}", "s") for name, key in run_inside.CPU_PARTS.items()}
 
-# What processes that nobody waited for may have used without anybody's knowing.
+# Figures that miss the usage of processes for which no parent waited.
 OF_REAPED = tuple(run_inside.MEASURED)
 UNSEEN = "cpu.unseen_s"
 
 
 @dataclass(frozen=True)
 class Options:
-    """What `steelyard run` was asked."""
+    """The options of `steelyard run`."""
 
     command: tuple[str, ...]
-    is_alone: bool = True  # the one run there is: it talks to the terminal
-    shows_first: bool = True  # what the first run said, where it talks to files
+    is_alone: bool = True  # the only run, which uses the terminal
+    shows_first: bool = True  # show the first run's output, if it goes to files
     sample_rate_hz: float | None = None
-    bpf: bool = True  # as root the kernel counts, where it can
+    bpf: bool = True  # let the kernel count (as root), where it can
     tags: tuple[str, ...] = ()
-    quiet: bool = False  # keep the command's stdout away from ours
+    quiet: bool = False  # keep the command's stdout out of our own
     conditions: netem.Conditions = netem.NOTHING
     run_dir: Path = netem.RUN_DIR  # where states of conditions are
-    launcher: Launcher = BARE  # inside what the command runs
-    input: Path | None = None  # what every run reads as its stdin
-    scratch: Path | None = None  # where its containers' working folders are; None: in $TMPDIR
+    launcher: Launcher = BARE  # the launcher in which the command runs
+    input: Path | None = None  # every run's stdin
+    scratch: Path | None = None  # for the containers' working folders; None: $TMPDIR
 
     @property
     def to_files(self) -> bool:
-        """The command talks to files, not to the terminal."""
+        """Whether the command's output goes to files, not to the terminal."""
         return not (self.is_alone and self.launcher.is_bare)
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One execution: its exit, its figures, and why a figure is not there."""
+    """One execution: its exit, its figures, and the reasons for missing figures."""
 
     number: int  # from 1
     exit_code: int | None
     signal: int | None
     values: dict[str, float | None]
-    missing: dict[str, str]  # why a figure is not there, by its name
+    missing: dict[str, str]  # the reason for each missing figure, by its name
     network_conditions: dict[str, object] | None = None  # docs/formats.md part 9
-    of_whole_run: tuple[str, ...] = ()  # figures that the launcher's start and end are in
-    containers: int = 1  # whose sums these are
-    memory_source: str | None = None  # in words
-    unseen: str | None = None  # whose use may be in none of the figures
+    of_whole_run: tuple[str, ...] = ()  # figures that include the launcher's start and end
+    containers: int = 1  # number of containers that the sums include
+    memory_source: str | None = None  # description of how memory was counted
+    unseen: str | None = None  # why some processes' usage may be missing
 
     @property
     def failed(self) -> bool:
-        """It did not end with 0."""
+        """Whether it did not exit with 0."""
         return self.exit_code != 0
 
     @property
     def end(self) -> str:
-        """How it ended, in words."""
+        """A description of how it ended."""
         return f"signal {self.signal}" if self.signal else f"exit code {self.exit_code}"
 
     @property
     def shell_code(self) -> int:
-        """Its exit code as shells say it; 5 where there is none."""
+        """The exit code as shells report it; RUNS_FAILED where it has none."""
         return 128 + self.signal if self.signal else self.exit_code or RUNS_FAILED
 
     @property
     def invalid_reason(self) -> str | None:
-        """Why it was not measured under the conditions asked for; None: it was."""
+        """Why the requested conditions were not in force; None if they were."""
         held = self.network_conditions
         if held is None or held.get("valid"):
             return None
@@ -105,7 +106,7 @@ class Measurement:
 
     @property
     def counts(self) -> bool:
-        """It is in the figures."""
+        """Whether the run is included in the figures."""
         return not self.failed and self.invalid_reason is None
 
 
@@ -121,20 +122,21 @@ class Summary:
     min: float | None
     max: float | None
     n: int
-    reason: str | None  # why there is no value, or not from every run
-    scope: str = "command"  # or "whole run": the launcher's start and end are in it
+    reason: str | None  # why it has no value, or not from every run
+    scope: str = "command"  # or "whole run": includes the launcher's start and end
     sd: float | None = None
 
 
 def check_empty(folder: Path) -> None:
-    """Nothing is written over."""
+    """Raise UsageError if the folder has runs: they are never overwritten."""
     if any(folder.glob("run-*")) or any(folder.glob("command-*")):
         raise UsageError(f"{folder}: has runs in it already: name an empty folder", str(folder))
 
 
 def measure(options: Options, program: str, folder: Path, number: int) -> Measurement:
-    """One execution. A single one talks to the terminal; of several, every one talks to files,
-    so that all run alike, and what the first said is shown when it has ended."""
+    """Execute the command once and return its figures. A single run uses the terminal. If there are
+    several, each writes to files, so that all run alike, and the first run's output is shown after
+    it."""
     place = folder / f"run-{number:03}"
     place.mkdir(parents=True)
     inside = folder / f"inside-{number:03}"
@@ -156,7 +158,8 @@ def measure(options: Options, program: str, folder: Path, number: int) -> Measur
 
 
 def wrap_in_container(options: Options, folder: Path) -> Options:
-    """The command as a script, made below `folder`, that executes it in its containers."""
+    """Return options whose command is a script, written below `folder`, that runs it in its
+    containers."""
     if options.launcher.is_bare:
         return options
     command = run_inside.prepare(
@@ -174,7 +177,8 @@ def wrap_in_container(options: Options, folder: Path) -> Options:
 def take_inner_values(
     result: Measurement, found: run_inside.ContainerRun, containers: int
 ) -> Measurement:
-    """The execution without its container: what was measured inside, and nothing that is another's."""
+    """Return the result with the figures measured inside the containers, and without those of other
+    processes."""
     inside = found.values()
     why = "a client left no figures: it never started, or was killed"
     missing = {name: why for name, value in inside.items() if value is None}
@@ -194,7 +198,7 @@ def take_inner_values(
 
 
 def execute(options: Options, argv: Sequence[str], place: Path) -> int:
-    """The exit code of the sampler around the command."""
+    """Run the sampler with the command and return its exit code."""
     with contextlib.ExitStack() as files:
         stdin: BinaryIO | int | None = subprocess.DEVNULL if options.to_files else None
         if options.input is not None and options.launcher.is_bare:
@@ -206,17 +210,17 @@ def execute(options: Options, argv: Sequence[str], place: Path) -> int:
 
 
 def has_output(options: Options, result: Measurement) -> bool:
-    """The first run's are shown, and those of one that failed."""
+    """Return whether output is to be shown: the first run's, or a failed run's."""
     return options.to_files and (result.failed or shows_all(options, result))
 
 
 def shows_all(options: Options, result: Measurement) -> bool:
-    """What it said on stdout, too."""
+    """Return whether stdout is to be shown, too."""
     return result.number == 1 and options.shows_first
 
 
 def show_output(options: Options, folder: Path, result: Measurement) -> None:
-    """What the first run said, and what a failed one said on stderr."""
+    """Print the first run's output, or the stderr of a failed run."""
     place = folder / f"run-{result.number:03}"
     if shows_all(options, result):
         copy_output(place / "out", sys.stderr if options.quiet else sys.stdout)
@@ -224,7 +228,8 @@ def show_output(options: Options, folder: Path, result: Measurement) -> None:
 
 
 def job_id_of(options: Options, number: int) -> str:
-    """The run's name; with conditions no other `steelyard run` of this node may have the same."""
+    """Return the run's name; with network conditions it must be unique among the node's `steelyard
+    run`s."""
     name = f"run-{number:03}"
     return f"{name}.{os.getpid()}" if options.conditions.shapes else name
 
@@ -232,14 +237,15 @@ def job_id_of(options: Options, number: int) -> str:
 def sample_command(
     options: Options, program: str, place: Path, number: int, told: Sequence[str]
 ) -> list[str]:
-    """steelyard-node sample around the command; `told` of the conditions."""
+    """Return the command of steelyard-node sample with the command; `told` is its options for the
+    conditions."""
     rate = options.sample_rate_hz
     return [
         program,
         "sample",
         f"--record-dir={place}",
         f"--job-id={job_id_of(options, number)}",
-        "--with-parent",  # killed with -9, we leave no command behind that nobody measures
+        "--with-parent",  # killed by SIGKILL, we leave no unmeasured command behind
         *told,
         *([] if rate is None else [f"--rate={rate:g}"]),
         *([] if options.bpf else ["--bpf=no"]),
@@ -252,11 +258,12 @@ def sample_command(
 def wait(
     argv: Sequence[str], stdin: BinaryIO | int | None, out: BinaryIO | None, err: BinaryIO | None
 ) -> int:
-    """The exit code. On Ctrl-C the terminal has told the command too: it gets time to end."""
+    """Return the exit code. On Ctrl-C the terminal signals the command, too, which gets GRACE_S to
+    end."""
     child = subprocess.Popen(list(argv), stdin=stdin, stdout=out, stderr=err)
     try:
         return child.wait()
-    except BaseException:  # whatever ends us: the command must not outlive us
+    except BaseException:  # the command must not outlive us
         child.terminate()
         try:
             child.wait(timeout=GRACE_S)
@@ -267,7 +274,7 @@ def wait(
 
 
 def copy_output(path: Path, stream: object) -> None:
-    """Show what a command wrote, byte for byte."""
+    """Copy a command's output to the stream, byte for byte."""
     buffer = getattr(stream, "buffer", None)
     getattr(stream, "flush", lambda: None)()
     with path.open("rb") as source:
@@ -277,7 +284,8 @@ def copy_output(path: Path, stream: object) -> None:
 
 
 def read_measurement(place: Path, number: int, code: int) -> Measurement:
-    """The record of one execution; MissingError when the sampler left none."""
+    """Return the figures of one execution's record. Raises MissingError if the sampler left no
+    readable one."""
     paths = sorted(place.rglob("*.json"))
     if not paths:
         raise MissingError(
@@ -313,7 +321,7 @@ def read_measurement(place: Path, number: int, code: int) -> Measurement:
 
 
 def number_at(record: Mapping[str, object], path: str) -> float | None:
-    """The number at a dotted path, or None."""
+    """Return the number at a dotted path, or None."""
     value: object = record
     for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
@@ -321,7 +329,8 @@ def number_at(record: Mapping[str, object], path: str) -> float | None:
 
 
 def summarize_runs(runs: Sequence[Measurement], confidence: float = CONFIDENCE) -> list[Summary]:
-    """Every metric over the runs that count; the launcher's start where there was one."""
+    """Return a summary of every metric over the runs that count, with the launcher's start if it is
+    known."""
     good = [run for run in runs if run.counts]
     units = {name: unit for name, (_, unit) in METRICS.items()}
     if any("start" in run.values for run in runs):
@@ -336,7 +345,7 @@ def summarize_metric(
     confidence: float = CONFIDENCE,
     rate: bool = False,
 ) -> Summary:
-    """One metric; its reason is that of the first run that lacks it."""
+    """Return one metric's summary; its reason is that of the first run that misses it."""
     values = [value for run in runs if (value := run.values[name]) is not None]
     without = [run for run in runs if run.values[name] is None]
     reason = without[0].missing.get(name, "no reason given") if without else None

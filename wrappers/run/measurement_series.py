@@ -1,4 +1,4 @@
-"""From the request to its results: every command measured with its own options and folder."""
+"""Measures every command of a request with its own options and folder, and returns the results."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from steelyard.wrappers.run.session import Hooks, Plan, Session
 
 @dataclass(frozen=True)
 class MeasurementSeries:
-    """All of it; one command and no hooks for a benchmark."""
+    """The whole request; a benchmark is one command without hooks."""
 
     commands: Sequence[Command]
     hooks: Sequence[Hooks]
     plan: Plan
-    options: Options  # but for the command
+    options: Options  # without the command
     chosen: Chosen | None = None
 
     def run(self, output: Path | None) -> RunResults:
-        """Measure; `output` is the folder for the records."""
+        """Measure all commands. `output` is the folder for the records; None removes them
+        afterwards."""
         program = str(programs.find_node_program())
         if self.chosen is None and self.options.launcher.has_our_programs:
             for command in self.commands:
@@ -36,13 +37,14 @@ class MeasurementSeries:
         with leftovers.make_run_folder() as temporary:
             folder = temporary / "kept" if output is None else output.absolute()
             measurement.check_empty(folder)
-            # swept with it, should all be killed
+            # removed with that folder, even after a SIGKILL
             options = replace(self.options, scratch=temporary)
             weigher = Measurer(self, options, program, folder)
             return weigher.run(output)
 
     def name_commands(self) -> list[str]:
-        """The names of the commands in sentences; only parameters where they identify a command."""
+        """Return the commands' names for sentences: their parameters alone if these identify
+        them."""
         told = [
             ", ".join(f"{key}={value}" for key, value in one.parameters.items())
             for one in self.commands
@@ -52,7 +54,7 @@ class MeasurementSeries:
 
 
 class Measurer:
-    """Measures runs one after another, and shows what they say."""
+    """Measures runs one after another, and shows their output."""
 
     def __init__(
         self, task: MeasurementSeries, options: Options, program: str, folder: Path
@@ -64,14 +66,14 @@ class Measurer:
         self.options = [self.command_options(options, one) for one in task.commands]
 
     def command_options(self, options: Options, command: Command) -> Options:
-        """The options of one command: its words, and its parameters as tags."""
+        """Return the options of one command: its arguments, and its parameters as tags."""
         if self.task.chosen is not None:
             return options
         told = [f"{k}={v}" for k, v in command.parameters.items() if v and v.isprintable()]
         return replace(options, command=command.argv, tags=(*options.tags, *told))
 
     def record_folder(self, place: int) -> Path:
-        """The folder of a command's records."""
+        """Return the folder of a command's records."""
         several = len(self.task.commands) > 1
         return self.folder / f"command-{place + 1}" if several else self.folder
 
@@ -113,7 +115,7 @@ class Measurer:
     def summarize_command(
         self, place: int, runs: Sequence[Measurement], kept: Path | None
     ) -> CommandResults:
-        """The figures and notes of one command."""
+        """Return the figures and notes of one command."""
         confidence = self.task.plan.confidence
         metrics = measurement.summarize_runs(runs, confidence)
         if self.task.chosen is not None:

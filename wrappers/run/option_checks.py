@@ -1,4 +1,4 @@
-"""Checks what `steelyard run` was asked before anything is begun."""
+"""Checks the options of `steelyard run` before anything starts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def read_conditions(args: argparse.Namespace) -> Conditions:
 
 
 def read_launcher(text: str, condition: str = netem.NONE) -> Launcher:
-    """Parse --in; check that the launcher is here, allowed to this user, and fits the condition."""
+    """Parse --in; check that the launcher is installed, allowed to this user, and fits the
+    condition."""
     try:
         launcher = launchers.parse(text)
     except UsageError as error:
@@ -53,8 +54,8 @@ def read_launcher(text: str, condition: str = netem.NONE) -> Launcher:
 
 
 def read_input(text: str | None, benchmark: str | None, to_files: bool) -> Path | None:
-    """The file that every run reads as its stdin. None is the terminal, or an empty stdin for a
-    command that writes to files."""
+    """Return the file that every run reads as its stdin. None is the terminal, or an empty stdin
+    for a command that writes to files."""
     if text is None:
         if to_files and benchmark is None:
             check_unread_stdin(os.fstat(0) if is_open(0) else None)
@@ -85,7 +86,7 @@ def check_unread_stdin(status: os.stat_result | None) -> None:
 
 
 def count_unread_bytes(fd: int) -> int:
-    """The number of unread bytes in a pipe or socket."""
+    """Return the number of unread bytes in a pipe or socket; 0 if it cannot be read."""
     number = array.array("i", [0])
     try:
         fcntl.ioctl(fd, termios.FIONREAD, number)
@@ -95,7 +96,7 @@ def count_unread_bytes(fd: int) -> int:
 
 
 def is_open(fd: int) -> bool:
-    """Whether the descriptor is open."""
+    """Return whether the descriptor is open."""
     try:
         os.fstat(fd)
     except OSError:

@@ -1,8 +1,7 @@
-"""How far it is, on a terminal: a line a command, with the estimate so far.
+"""Progress on a terminal: a line per command, with the estimate so far.
 
-Drawn between runs, and once a second in a run that takes longer than FIRST_S: a clock that ticks
-takes its share of what is measured (0.6 ms of CPU a tick, of twelve commands 2.6).
-"""
+It is drawn between runs, and every second in a run that takes longer than FIRST_S: each update
+costs part of what is measured (0.6 ms of CPU; with twelve commands 2.6 ms)."""
 
 from __future__ import annotations
 
@@ -128,7 +127,7 @@ def escape_name(text: str) -> str:
 
 
 def format_estimate(course: Course, place: int, confidence: float) -> str:
-    """For example `12.3 ms ± 1.4 %`."""
+    """Return, for example, `12.3 ms ± 1.4 %`; empty without a mean."""
     good = [run for run in course.runs[place] if run.counts]
     found = summarize_metric(comparisons.METRIC, "s", good, confidence) if good else None
     if found is None or not found.mean:

@@ -1,4 +1,4 @@
-"""The results of `steelyard run`, for a terminal, a program or a file."""
+"""The results of `steelyard run`, for the terminal and for exports."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from steelyard.wrappers.run.session import Course, Plan
 
 @dataclass(frozen=True)
 class CommandResults:
-    """One command: its runs, its figures, and what to know of them."""
+    """One command: its runs, its figures, and notes on them."""
 
     command: Command
     runs: Sequence[Measurement]
     metrics: Sequence[Summary]
     notes: Sequence[str]
-    folder: Path | None  # with its records; None: they were not kept
+    folder: Path | None  # with its records; None: they were removed
 
     @property
     def elapsed(self) -> Summary:
@@ -42,7 +42,7 @@ class RunResults:
     benchmark: str | None = None
     records: Path | None = None
     names: Sequence[str] = ()
-    load_average: float = 0.0  # of a minute, before the first run
+    load_average: float = 0.0  # over a minute, before the first run
 
     @property
     def comparisons(self) -> list[Comparison]:
@@ -56,7 +56,7 @@ class RunResults:
         )
 
     def as_json(self) -> dict[str, object]:
-        """The document of docs/formats.md part 12."""
+        """Return the document of docs/formats.md part 12."""
         ended = self.course.ended
         return {
             "format": "steelyard-measured",
@@ -74,7 +74,7 @@ class RunResults:
         }
 
     def command_json(self, one: CommandResults) -> dict[str, object]:
-        """One entry of `commands`."""
+        """Return one entry of `commands`."""
         cost = self.shells.get(one.command.shell or "")
         return {
             "command": one.command.text,

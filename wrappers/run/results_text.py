@@ -1,4 +1,4 @@
-"""Prints what `steelyard run` has found; about 80 columns."""
+"""Prints the results of `steelyard run`; about 80 columns."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from steelyard.wrappers.run.results import CommandResults, RunResults
 
 HEADINGS = ("metric", "mean ± sd", "95 % interval", "min … max", "n")
 LONGEST_NAME = 56
-BUSY = 0.5  # of the load average, by processor
+BUSY = 0.5  # load average per processor that causes a warning
 
 
 def print_results(outcome: RunResults) -> None:
-    """With several commands the comparison first; then each command's figures."""
+    """Print the comparison, if there are several commands, then each command's figures."""
     several = len(outcome.commands) > 1
     if several:
         print_elapsed(outcome)
@@ -38,7 +38,7 @@ def print_results(outcome: RunResults) -> None:
 
 
 def print_command(outcome: RunResults, one: CommandResults) -> None:
-    """One command's table and notes."""
+    """Print one command's table and notes."""
     rows = [format_row(entry) for entry in one.metrics if entry.mean is not None]
     if rows:
         console.print_table(HEADINGS, rows)
@@ -78,7 +78,7 @@ def format_row(entry: Summary) -> tuple[str, str, str | None, str | None, int]:
 
 
 def print_elapsed(outcome: RunResults) -> None:
-    """Elapsed time, a row for each command, and how many times as long as the fastest one's."""
+    """Print the elapsed time, a row per command, with its ratio to the fastest."""
     ratios = {one.place: format_ratio(one) for one in outcome.comparisons}
     if ratios:
         ratios[outcome.comparisons[0].baseline] = "1"
@@ -96,7 +96,7 @@ def print_elapsed(outcome: RunResults) -> None:
 
 
 def print_missing(metrics: Sequence[Summary]) -> None:
-    """The reasons for missing metrics, each once."""
+    """Print the reasons for missing metrics, each once."""
     said: dict[str, dict[str, None]] = {}
     for entry in metrics:
         if entry.reason is None or (entry.mean is None and entry.reason == "no run counts"):
@@ -120,7 +120,7 @@ def print_load(outcome: RunResults) -> None:
 
 
 def describe_shell(outcome: RunResults, one: CommandResults) -> list[str]:
-    """Say that a shell was used, why, and how much of the figures it accounts for."""
+    """Return text that says that a shell was used, why, and its share of the figures."""
     name, cost = one.command.shell, outcome.shells.get(one.command.shell or "")
     if name is None:
         return []
@@ -134,7 +134,7 @@ def describe_shell(outcome: RunResults, one: CommandResults) -> list[str]:
 
 
 def print_comparisons(outcome: RunResults) -> None:
-    """The fastest command against each of the others."""
+    """Print how the fastest command compares with each of the others."""
     found = outcome.comparisons
     if not found:
         return
@@ -150,7 +150,7 @@ def print_comparisons(outcome: RunResults) -> None:
 
 
 def format_comparison(one: Comparison, name: str) -> str:
-    """`2.31 times faster (2.25 … 2.38) than NAME`."""
+    """Return, for example, `2.31 times faster (2.25 … 2.38) than NAME`."""
     if one.ratio is None:
         return f"not to be compared with {name}: {one.reason}"
     if one.low is None or one.high is None:
@@ -163,7 +163,7 @@ def format_comparison(one: Comparison, name: str) -> str:
 
 
 def format_ratio(one: Comparison | None) -> str:
-    """`2.31 (2.25 … 2.38)`; `2.31` without an interval, and a dash where nothing is known."""
+    """Return `2.31 (2.25 … 2.38)`; `2.31` without an interval, and a dash without a ratio."""
     if one is None or one.ratio is None:
         return number_format.MISSING
     if one.low is None or one.high is None:
@@ -173,13 +173,13 @@ def format_ratio(one: Comparison | None) -> str:
 
 
 def name_command(outcome: RunResults, place: int) -> str:
-    """The command's name in a sentence; only its parameters where they identify it."""
+    """Return the command's name for a sentence, shortened to LONGEST_NAME."""
     name = outcome.names[place]
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def print_end(outcome: RunResults, out: TextIO) -> None:
-    """Print why the session ended early, unless that was printed before."""
+    """Print why the session ended early, unless a failed single run says it already."""
     plan, counts = outcome.plan, [len(one.runs) for one in outcome.commands]
     if plan.until is not None and outcome.course.enough is not None:
         print(format_precision(outcome), file=out)
@@ -195,7 +195,8 @@ def print_end(outcome: RunResults, out: TextIO) -> None:
 
 
 def format_precision(outcome: RunResults) -> str:
-    """How narrow it became, and what ended it where that is not enough."""
+    """Return text on the precision reached, and on the limit that ended the runs if it is not
+    enough."""
     widths = [
         (one.elapsed.high - one.elapsed.low) / 2 / one.elapsed.mean
         for one in outcome.commands
@@ -211,7 +212,7 @@ def format_precision(outcome: RunResults) -> str:
 
 
 def print_scopes(runs: Sequence[Measurement], found: Sequence[Summary]) -> None:
-    """What the figures of a run in containers include besides the command."""
+    """Print what the figures of a run in containers include besides the command."""
     whole = [one.metric for one in found if one.mean is not None and one.scope != "command"]
     if whole:
         print(f"{', '.join(whole)}: of the whole run, the container's start and end are in it")
@@ -221,7 +222,7 @@ def print_scopes(runs: Sequence[Measurement], found: Sequence[Summary]) -> None:
 
 
 def print_conditions(runs: Sequence[Measurement]) -> None:
-    """Conditions as requested, applied and measured; one line for each of several runs."""
+    """Print the conditions as requested, applied and measured; one line for each further run."""
     held = [run for run in runs if run.network_conditions is not None]
     for run in held[:1]:
         print("network conditions" + (f" of run {run.number}" if len(runs) > 1 else ""))

@@ -1,7 +1,7 @@
-"""The order in which several commands are measured, what is done around each run, and when it ends.
+"""The order in which commands are measured, the hooks around each run, and the end.
 
-In rounds every command runs once, in an order drawn anew: what drifts on the machine hits all alike.
-"""
+In a round every command runs once, in a new random order: drift of the machine affects all
+alike."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Hooks:
-    """Command lines around the runs of one command, for sh; None: nothing is to be done."""
+    """Command lines around the runs of one command, for sh. None means no hook."""
 
     setup: str | None = None  # once, before its first run
     prepare: str | None = None  # before every run, warm-ups too
@@ -33,16 +33,16 @@ class Hooks:
 
 @dataclass(frozen=True)
 class Plan:
-    """How often, in which order, and when it is enough."""
+    """How often and in which order commands run, and when they have run enough."""
 
-    repeat: int = 1  # runs of each command; with `until` the least
-    warm_up: int = 0  # of each, before the first that counts
+    repeat: int = 1  # runs of each command; with `until` the minimum
+    warm_up: int = 0  # of each command, before the first run that counts
     until: float | None = None  # half width of elapsed's interval, as a share of its mean
     max_repeat: int = 1000
-    max_time_s: float = 600.0  # no run begins later; with `until`
+    max_time_s: float = 600.0  # no run starts later; only with `until`
     interleaved: bool = True
-    continue_on_failure: bool = False  # at a failure
-    pass_code: bool = True  # the failed command's exit code is ours
+    continue_on_failure: bool = False  # after a failed run
+    pass_code: bool = True  # return the failed command's exit code
 
     @property
     def confidence(self) -> float:
@@ -68,12 +68,13 @@ class Course:
     """The runs of each command in their order, and the order of all runs."""
 
     runs: list[list[Measurement]]
-    order: list[int] = field(default_factory=list)  # places of commands as they were run
+    order: list[int] = field(default_factory=list)  # indices of commands in the order of execution
     ended: Ending | None = None
-    enough: bool | None = None  # with `until`: whether every interval became narrow enough
+    enough: bool | None = None  # with `until`: every interval is narrow
 
 
-# Measures the command of that place: its number of run, and whether the run is a warm-up.
+# Measures the command with that index; arguments are the index, the run's number, and whether it is
+# a warm-up.
 Measure = Callable[[int, int, bool], Measurement]
 
 
@@ -144,8 +145,8 @@ class Session:
             yield from round_
 
     def is_done(self, group: Sequence[int], begin: float) -> bool:
-        """Whether there are enough runs: `repeat` of them, or with `until` a narrow interval or a
-        limit."""
+        """Return whether the group has enough runs: `repeat` of them, or with `until` a narrow
+        interval or a limit reached."""
         plan, runs = self.plan, [self.course.runs[place] for place in group]
         count = min(map(len, runs))
         if plan.until is None or count < plan.repeat:
@@ -173,7 +174,7 @@ class Session:
             raise StoppedError(Ending(f"{text} ({measured.end})", code))
 
     def run_hook(self, name: str, place: int) -> None:
-        """Execute a hook. Its stderr is shown only when it fails, which ends everything."""
+        """Execute a hook. Its stderr is shown only if it fails. Raises StoppedError if it fails."""
         text = getattr(self.hooks[place], name)
         if text is None:
             return
@@ -203,7 +204,7 @@ class Session:
 
 
 def is_narrow(runs: Sequence[Measurement], until: float) -> bool:
-    """Whether the half width of elapsed's interval is at most this share of the mean."""
+    """Return whether the half width of elapsed's interval is at most this share of the mean."""
     values = [value for run in runs if run.counts and (value := run.values["elapsed"]) is not None]
     if len(values) < FIRST_LOOK:
         return False

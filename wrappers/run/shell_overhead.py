@@ -1,4 +1,5 @@
-"""The time that a shell takes: `sh -c :`, timed by steelyard-time like a command in a container."""
+"""The time that a shell takes: `sh -c :`, measured by steelyard-time like a command in a
+container."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ RUNS = 20
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds from its start to its end with nothing to do, over `n` runs."""
+    """Seconds of a shell that has nothing to do, from its start to its end, over `n` runs."""
 
     shell: str
     mean_s: float
@@ -27,7 +28,8 @@ class Cost:
 
 
 def measure(shell: str, runs: int = RUNS) -> Cost | None:
-    """None: steelyard-time is not here, or the shell does not run."""
+    """Measure the shell; return None if steelyard-time is not installed or the shell does not
+    run."""
     timer = programs.find_program(container_run.TIMER)
     if timer is None:
         return None
@@ -41,7 +43,7 @@ def measure(shell: str, runs: int = RUNS) -> Cost | None:
 
 
 def time_once(timer: Path, shell: str, path: Path) -> float | None:
-    """One run's seconds."""
+    """Return the elapsed seconds of one run, or None if it failed."""
     command = [str(timer), str(path), shell, "-c", ":"]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
